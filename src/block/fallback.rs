@@ -1,0 +1,233 @@
+//! The pivoted alternative: faer's sparse LU on the scalars of the same matrix, and the oracle of the tests.
+
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::sparse::linalg::LuError;
+use faer::sparse::linalg::lu::{LuRef, NumericLu, SymbolicLu, factorize_symbolic_lu};
+use faer::sparse::{SparseColMatRef, SymbolicSparseColMat};
+use faer::{Conj, MatMut, Par};
+
+use super::{Symbolic, largest};
+
+/// A solve has failed when the last correction is still this large beside the solution: refinement does not converge.
+const DIVERGED: f64 = 1e-3;
+/// No further refinement when the correction is this small beside the solution.
+const CONVERGED: f64 = 1e-12;
+const SWEEPS: usize = 4;
+
+/// Why the pivoted factorization gave no answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum FallbackError {
+    /// The matrix or the right-hand side has an entry that is not finite.
+    #[error("the matrix or the right-hand side has an entry that is infinite or not a number")]
+    NotFinite,
+    /// No pivot, or solutions that refinement cannot improve: singular to working precision.
+    #[error(
+        "the matrix is singular to working precision (refinement corrects its solutions by {correction:.1e})"
+    )]
+    Singular {
+        /// Size of the last correction beside the solution.
+        correction: f64,
+    },
+    /// Solve before a successful factorization.
+    #[error("no factorization yet")]
+    NotFactored,
+    /// faer reports an error of another kind: memory or index range.
+    #[error("sparse LU: {0}")]
+    Other(String),
+}
+
+/// Sparse LU with partial pivoting over all rows. The symbolic part is made once and serves every factorization.
+///
+/// faer reports no error for a singular matrix, so every solve is refined and judged by its correction: it must shrink.
+/// It runs on the calling thread only, because parallel faer changes the last bits.
+#[derive(Clone, Debug)]
+pub struct Fallback {
+    pattern: SymbolicSparseColMat<usize>,
+    /// For each scalar of the matrix, in column order, its place in the value array.
+    source: Vec<usize>,
+    scalars: Vec<f64>,
+    symbolic: SymbolicLu<usize>,
+    numeric: NumericLu<usize, f64>,
+    factored: bool,
+}
+
+impl Fallback {
+    /// Scalar pattern and symbolic factorization of `symbolic`'s matrix, without its fill.
+    ///
+    /// # Errors
+    /// faer's, when memory or index range do not suffice.
+    pub fn new(symbolic: &Symbolic) -> Result<Self, FallbackError> {
+        let mut columns = vec![Vec::new(); symbolic.dim()];
+        for (row, col, slot) in symbolic.original_blocks() {
+            let size = symbolic.size(row);
+            for j in 0..symbolic.size(col) {
+                let scalars = (0..size).map(|i| (symbolic.offset(row) + i, slot + j * size + i));
+                columns[symbolic.offset(col) + j].extend(scalars);
+            }
+        }
+        let mut starts = vec![0];
+        let mut rows = Vec::new();
+        let mut source = Vec::new();
+        for mut column in columns {
+            column.sort_unstable();
+            rows.extend(column.iter().map(|&(row, _)| row));
+            source.extend(column.iter().map(|&(_, at)| at));
+            starts.push(rows.len());
+        }
+        let pattern =
+            SymbolicSparseColMat::new_checked(symbolic.dim(), symbolic.dim(), starts, None, rows);
+        let lu = factorize_symbolic_lu(pattern.as_ref(), Default::default())
+            .map_err(|e| FallbackError::Other(e.to_string()))?;
+        let scalars = vec![0.0; source.len()];
+        Ok(Self {
+            pattern,
+            source,
+            scalars,
+            symbolic: lu,
+            numeric: NumericLu::new(),
+            factored: false,
+        })
+    }
+
+    /// Factors the unfactored `values` of `symbolic`, the one this was made from, and tries the factors on a vector.
+    ///
+    /// # Errors
+    /// A matrix that is not finite or singular to working precision.
+    pub fn factor(&mut self, symbolic: &Symbolic, values: &[f64]) -> Result<(), FallbackError> {
+        assert_eq!(
+            values.len(),
+            symbolic.values_len(),
+            "length of the value array"
+        );
+        self.factored = false;
+        for (scalar, &source) in self.scalars.iter_mut().zip(&self.source) {
+            *scalar = values[source];
+        }
+        if !self.scalars.iter().all(|s| s.is_finite()) {
+            return Err(FallbackError::NotFinite);
+        }
+        if self.pattern.ncols() > 0 {
+            let matrix = SparseColMatRef::new(self.pattern.as_ref(), &self.scalars);
+            let need = self
+                .symbolic
+                .factorize_numeric_lu_scratch::<f64>(Par::Seq, Default::default());
+            let mut memory = buffer(need)?;
+            let stack = MemStack::new(&mut memory);
+            self.symbolic
+                .factorize_numeric_lu(
+                    &mut self.numeric,
+                    matrix,
+                    Par::Seq,
+                    stack,
+                    Default::default(),
+                )
+                .map_err(|error| match error {
+                    LuError::SymbolicSingular { .. } => FallbackError::Singular {
+                        correction: f64::INFINITY,
+                    },
+                    LuError::Generic(other) => FallbackError::Other(other.to_string()),
+                })?;
+        }
+        self.factored = true;
+        // No pattern of signs and sizes that the range of a singular matrix would contain by accident.
+        let mut trial: Vec<f64> = (0..self.pattern.ncols())
+            .map(|i| 1.0 + (1.7 * i as f64).sin())
+            .collect();
+        self.solve(&mut trial)
+            .inspect_err(|_| self.factored = false)
+    }
+
+    /// b <- A^-1 b, refined until the correction no longer matters.
+    ///
+    /// # Errors
+    /// A right-hand side that is not finite; a correction that does not shrink.
+    pub fn solve(&self, b: &mut [f64]) -> Result<(), FallbackError> {
+        self.refined::<false>(b)
+    }
+
+    /// b <- A'^-1 b, refined until the correction no longer matters.
+    ///
+    /// # Errors
+    /// As for [`Fallback::solve`].
+    pub fn solve_transposed(&self, b: &mut [f64]) -> Result<(), FallbackError> {
+        self.refined::<true>(b)
+    }
+
+    fn refined<const TRANSPOSED: bool>(&self, b: &mut [f64]) -> Result<(), FallbackError> {
+        assert_eq!(
+            b.len(),
+            self.pattern.ncols(),
+            "length of the right-hand side"
+        );
+        if !self.factored {
+            return Err(FallbackError::NotFactored);
+        }
+        if !b.iter().all(|b| b.is_finite()) {
+            return Err(FallbackError::NotFinite);
+        }
+        if b.is_empty() {
+            return Ok(());
+        }
+        let mut x = b.to_vec();
+        self.substitute::<TRANSPOSED>(&mut x)?;
+        let mut correction = f64::INFINITY;
+        for _ in 0..SWEEPS {
+            let mut step = b.to_vec();
+            self.subtract::<TRANSPOSED>(&x, &mut step);
+            self.substitute::<TRANSPOSED>(&mut step)?;
+            x.iter_mut().zip(&step).for_each(|(x, d)| *x += d);
+            let (step, solution) = (largest(&step), largest(&x));
+            correction = if step == 0.0 { 0.0 } else { step / solution };
+            if correction < CONVERGED {
+                break;
+            }
+        }
+        // Written so that NaN fails.
+        if !(correction < DIVERGED) {
+            return Err(FallbackError::Singular { correction });
+        }
+        b.copy_from_slice(&x);
+        Ok(())
+    }
+
+    /// y -= A x, or A'x.
+    fn subtract<const TRANSPOSED: bool>(&self, x: &[f64], y: &mut [f64]) {
+        for (column, &x_column) in x.iter().enumerate() {
+            let range = self.pattern.col_range(column);
+            let rows = &self.pattern.row_idx()[range.clone()];
+            for (&row, &a) in rows.iter().zip(&self.scalars[range]) {
+                if TRANSPOSED {
+                    y[column] -= a * x[row];
+                } else {
+                    y[row] -= a * x_column;
+                }
+            }
+        }
+    }
+
+    fn substitute<const TRANSPOSED: bool>(&self, b: &mut [f64]) -> Result<(), FallbackError> {
+        let dim = b.len();
+        let lu = LuRef::new_unchecked(&self.symbolic, &self.numeric);
+        let b = MatMut::from_column_major_slice_mut(b, dim, 1);
+        if TRANSPOSED {
+            let mut memory = buffer(
+                self.symbolic
+                    .solve_transpose_in_place_scratch::<f64>(1, Par::Seq),
+            )?;
+            lu.solve_transpose_in_place_with_conj(
+                Conj::No,
+                b,
+                Par::Seq,
+                MemStack::new(&mut memory),
+            );
+        } else {
+            let mut memory = buffer(self.symbolic.solve_in_place_scratch::<f64>(1, Par::Seq))?;
+            lu.solve_in_place_with_conj(Conj::No, b, Par::Seq, MemStack::new(&mut memory));
+        }
+        Ok(())
+    }
+}
+
+fn buffer(need: StackReq) -> Result<MemBuffer, FallbackError> {
+    MemBuffer::try_new(need).map_err(|_| FallbackError::Other("out of memory".into()))
+}

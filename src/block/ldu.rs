@@ -1,0 +1,546 @@
+//! The factorization A = Lhat U: U has unit diagonal, Lhat keeps the pivot blocks.
+//!
+//! Eliminating node p with later neighbours i, j (block Crout form, one product per pair i, j):
+//!
+//! ```text
+//! D_p <- D_p^-1,   U_pj = D_p^-1 A_pj,   A_ij <- A_ij - A_ip U_pj
+//! ```
+//!
+//! Memory: the blocks of p lie together, `[D_p | U_pj ... | A_ip ...]`, nodes in elimination order, so that everything
+//! p changes lies behind it and a factorization walks through memory once.
+
+use std::ops::Range;
+
+use super::order::{self, Elimination};
+use super::{Node, PatternError, kernel};
+
+/// A pivot block that cannot be inverted; see [`Symbolic::factor`].
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "the pivot block of node {node} is singular: cancellation leaves only {ratio:.1e} of its diagonal"
+)]
+pub struct BadPivot {
+    /// The node whose block could not be inverted.
+    pub node: usize,
+    /// Part of the diagonal that cancellation has left; 0 for a vanishing or non-finite pivot.
+    pub ratio: f64,
+}
+
+/// Pattern, elimination order and memory layout of a block matrix, and the list of operations that factors it.
+#[derive(Clone, Debug)]
+pub struct Symbolic {
+    order: Vec<usize>,
+    /// Per node, its place in `pivots`.
+    position: Vec<usize>,
+    pivots: Vec<Pivot>,
+    edges: Vec<Edge>,
+    updates: Vec<Update>,
+    /// Blocks end here in the value array; the peaks of [`kernel::invert`], `dim` of them, follow.
+    blocks: usize,
+    dim: usize,
+}
+
+/// One elimination.
+#[derive(Clone, Debug)]
+struct Pivot {
+    node: usize,
+    rows: Rows,
+    /// Its blocks in the value array: the diagonal block, all U_pj, all A_ip.
+    values: Range<usize>,
+    /// End of the U_pj, relative to `values.start`.
+    upper_end: usize,
+    edges: Range<usize>,
+    updates: Range<usize>,
+}
+
+/// Where the rows of a node are.
+#[derive(Clone, Copy, Debug)]
+struct Rows {
+    size: usize,
+    /// Offset in the user's vectors: natural order.
+    natural: usize,
+    /// Offset in elimination order.
+    packed: usize,
+}
+
+/// One later neighbour i of a pivot p; offsets are relative to the pivot's values.
+#[derive(Clone, Debug)]
+struct Edge {
+    position: usize,
+    rows: Rows,
+    /// U_pi, (size of p) x (size of i).
+    upper: usize,
+    /// A_ip, (size of i) x (size of p).
+    lower: usize,
+    fill: bool,
+}
+
+/// A_ij -= A_ip U_pj. `lower` and `upper` are relative to the pivot's values, `target` to their end.
+#[derive(Clone, Debug)]
+struct Update {
+    rows: usize,
+    columns: usize,
+    lower: usize,
+    upper: usize,
+    target: usize,
+    /// If i = j, the packed offset of its rows.
+    diagonal: Option<usize>,
+}
+
+/// Workspace of [`Symbolic::solve_many`].
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    /// One panel (size x columns) per node, in elimination order.
+    panels: Vec<f64>,
+}
+
+impl Symbolic {
+    /// Orders the nodes and lays out the blocks: one per node, two per edge, and the fill.
+    ///
+    /// # Errors
+    /// An edge that names no node or joins a node to itself, a node of size 0 or above 64, a constraint without a regular
+    /// neighbour. Edges may be repeated.
+    pub fn new(nodes: &[Node], edges: &[(usize, usize)]) -> Result<Self, PatternError> {
+        let neighbours = super::neighbours(nodes, edges)?;
+        let Elimination { order, later } = order::eliminate(nodes, &neighbours);
+        let mut position = vec![0; nodes.len()];
+        order
+            .iter()
+            .enumerate()
+            .for_each(|(at, &node)| position[node] = at);
+
+        let mut rows = Vec::with_capacity(nodes.len());
+        let mut dim = 0;
+        for node in nodes {
+            rows.push(Rows {
+                size: node.size,
+                natural: dim,
+                packed: 0,
+            });
+            dim += node.size;
+        }
+        let mut packed = 0;
+        for &node in &order {
+            rows[node].packed = packed;
+            packed += nodes[node].size;
+        }
+
+        let mut symbolic = Self {
+            order,
+            position,
+            pivots: vec![],
+            edges: vec![],
+            updates: vec![],
+            blocks: 0,
+            dim,
+        };
+        for at in 0..nodes.len() {
+            symbolic.lay_out(at, &rows, &later, &neighbours);
+        }
+        for at in 0..nodes.len() {
+            symbolic.list_updates(at);
+        }
+        Ok(symbolic)
+    }
+
+    /// Places the blocks of the pivot at `at` behind those of its predecessors.
+    fn lay_out(
+        &mut self,
+        at: usize,
+        rows: &[Rows],
+        later: &[Vec<usize>],
+        neighbours: &[Vec<usize>],
+    ) {
+        let node = self.order[at];
+        let size = rows[node].size;
+        let width: usize = later[node].iter().map(|&n| rows[n].size).sum();
+        let first_edge = self.edges.len();
+        let mut upper = size * size;
+        let mut lower = upper + size * width;
+        for &other in &later[node] {
+            self.edges.push(Edge {
+                position: self.position[other],
+                rows: rows[other],
+                upper,
+                lower,
+                fill: neighbours[node].binary_search(&other).is_err(),
+            });
+            upper += size * rows[other].size;
+            lower += size * rows[other].size;
+        }
+        self.pivots.push(Pivot {
+            node,
+            rows: rows[node],
+            values: self.blocks..self.blocks + lower,
+            upper_end: upper,
+            edges: first_edge..self.edges.len(),
+            updates: 0..0,
+        });
+        self.blocks += lower;
+    }
+
+    /// Lists the products that eliminating the pivot at `at` subtracts from later blocks.
+    fn list_updates(&mut self, at: usize) {
+        let pivot = &self.pivots[at];
+        let start = self.updates.len();
+        for i in &self.edges[pivot.edges.clone()] {
+            for j in &self.edges[pivot.edges.clone()] {
+                let target = self
+                    .block(i.position, j.position)
+                    .expect("neighbours of a pivot become neighbours");
+                self.updates.push(Update {
+                    rows: i.rows.size,
+                    columns: j.rows.size,
+                    lower: i.lower,
+                    upper: j.upper,
+                    target: target - pivot.values.end,
+                    diagonal: (i.position == j.position).then_some(i.rows.packed),
+                });
+            }
+        }
+        self.pivots[at].updates = start..self.updates.len();
+    }
+
+    /// Offset of the block with the given positions in the elimination order.
+    fn block(&self, row: usize, column: usize) -> Option<usize> {
+        let pivot = &self.pivots[row.min(column)];
+        if row == column {
+            return Some(pivot.values.start);
+        }
+        let edges = &self.edges[pivot.edges.clone()];
+        let edge = &edges[edges
+            .binary_search_by_key(&row.max(column), |e| e.position)
+            .ok()?];
+        Some(pivot.values.start + if row < column { edge.upper } else { edge.lower })
+    }
+
+    /// Scalar dimension of the matrix.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.pivots.len()
+    }
+
+    /// Rows of `node`.
+    pub fn size(&self, node: usize) -> usize {
+        self.pivots[self.position[node]].rows.size
+    }
+
+    /// First row of `node` in right-hand sides and solutions, which are in natural node order.
+    pub fn offset(&self, node: usize) -> usize {
+        self.pivots[self.position[node]].rows.natural
+    }
+
+    /// Length of the value array: all blocks, fill included, and `dim` scalars of workspace for [`Symbolic::factor`].
+    pub fn values_len(&self) -> usize {
+        self.blocks + self.dim
+    }
+
+    /// Offset in the value array of the block (row, col), column-major with leading dimension `size(row)`. Fill blocks
+    /// have a slot too and must be zero before factoring; `None` means that the block is zero throughout.
+    pub fn slot(&self, row: usize, col: usize) -> Option<usize> {
+        self.block(*self.position.get(row)?, *self.position.get(col)?)
+    }
+
+    /// Nodes in the order of elimination.
+    pub fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// Number of pairs of off-diagonal blocks that are zero in the matrix and not in its factors.
+    pub fn fill_in(&self) -> usize {
+        self.edges.iter().filter(|e| e.fill).count()
+    }
+
+    /// The edges of the matrix itself: node pairs with their slots, (row, col) and (col, row) both; diagonal included.
+    pub(super) fn original_blocks(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        self.pivots.iter().flat_map(move |p| {
+            let start = p.values.start;
+            let edges = self.edges[p.edges.clone()]
+                .iter()
+                .filter(|e| !e.fill)
+                .flat_map(move |e| {
+                    let other = self.order[e.position];
+                    [
+                        (p.node, other, start + e.upper),
+                        (other, p.node, start + e.lower),
+                    ]
+                });
+            std::iter::once((p.node, p.node, start)).chain(edges)
+        })
+    }
+
+    /// Replaces the matrix in `values` by its factors. Allocates nothing.
+    ///
+    /// # Errors
+    /// The first pivot block that is singular to working precision. A matrix can be regular and still have such a block,
+    /// since rows are exchanged only inside a block; [`super::Solver`] then turns to a pivoted factorization. `values` is
+    /// left half factored.
+    ///
+    /// # Panics
+    /// If `values` does not have length [`Symbolic::values_len`].
+    pub fn factor(&self, values: &mut [f64]) -> Result<(), BadPivot> {
+        assert_eq!(values.len(), self.values_len(), "length of the value array");
+        let (blocks, peaks) = values.split_at_mut(self.blocks);
+        peaks.fill(0.0);
+        for p in &self.pivots {
+            let size = p.rows.size;
+            let (own, later) = blocks[p.values.start..].split_at_mut(p.values.len());
+            let (diagonal, off_diagonal) = own.split_at_mut(size * size);
+            kernel::invert(diagonal, &peaks[p.rows.packed..][..size]).map_err(|ratio| {
+                BadPivot {
+                    node: p.node,
+                    ratio,
+                }
+            })?;
+            kernel::apply(
+                size,
+                diagonal,
+                &mut off_diagonal[..p.upper_end - size * size],
+            );
+            for u in &self.updates[p.updates.clone()] {
+                let target = &mut later[u.target..][..u.rows * u.columns];
+                if let Some(packed) = u.diagonal {
+                    kernel::raise_peaks(target, &mut peaks[packed..][..u.rows]);
+                }
+                let lower = &own[u.lower..][..u.rows * size];
+                let upper = &own[u.upper..][..size * u.columns];
+                kernel::subtract_product(u.rows, size, lower, upper, target);
+            }
+        }
+        Ok(())
+    }
+
+    /// b <- A^-1 b with the factors of A. Allocates nothing.
+    ///
+    /// # Panics
+    /// If a length does not fit, as in every solve below.
+    pub fn solve(&self, factored: &[f64], b: &mut [f64]) {
+        self.check(factored, b, 1);
+        self.sweep::<false>(factored, b, 1, |rows| rows.natural);
+    }
+
+    /// b <- A'^-1 b with the factors of A. Allocates nothing.
+    pub fn solve_transposed(&self, factored: &[f64], b: &mut [f64]) {
+        self.check(factored, b, 1);
+        self.sweep::<true>(factored, b, 1, |rows| rows.natural);
+    }
+
+    /// Workspace for up to `columns` right-hand sides at once.
+    pub fn scratch(&self, columns: usize) -> Scratch {
+        Scratch {
+            panels: vec![0.0; self.dim * columns],
+        }
+    }
+
+    /// B <- A^-1 B for B (dim x columns, column-major). Allocates nothing.
+    pub fn solve_many(
+        &self,
+        factored: &[f64],
+        b: &mut [f64],
+        columns: usize,
+        scratch: &mut Scratch,
+    ) {
+        self.solve_panels::<false>(factored, b, columns, scratch);
+    }
+
+    /// B <- A'^-1 B for B (dim x columns, column-major). Allocates nothing.
+    pub fn solve_many_transposed(
+        &self,
+        factored: &[f64],
+        b: &mut [f64],
+        columns: usize,
+        scratch: &mut Scratch,
+    ) {
+        self.solve_panels::<true>(factored, b, columns, scratch);
+    }
+
+    fn solve_panels<const TRANSPOSED: bool>(
+        &self,
+        factored: &[f64],
+        b: &mut [f64],
+        columns: usize,
+        s: &mut Scratch,
+    ) {
+        self.check(factored, b, columns);
+        let panels = &mut s.panels[..self.dim * columns];
+        for Pivot { rows, .. } in &self.pivots {
+            let panel = &mut panels[rows.packed * columns..][..rows.size * columns];
+            for (panel, b) in panel
+                .chunks_exact_mut(rows.size)
+                .zip(b.chunks_exact(self.dim))
+            {
+                panel.copy_from_slice(&b[rows.natural..][..rows.size]);
+            }
+        }
+        self.sweep::<TRANSPOSED>(factored, panels, columns, |rows| rows.packed * columns);
+        for Pivot { rows, .. } in &self.pivots {
+            let panel = &panels[rows.packed * columns..][..rows.size * columns];
+            for (panel, b) in panel
+                .chunks_exact(rows.size)
+                .zip(b.chunks_exact_mut(self.dim))
+            {
+                b[rows.natural..][..rows.size].copy_from_slice(panel);
+            }
+        }
+    }
+
+    /// Forward and backward substitution on panels (size x columns) that begin `at(rows)`.
+    ///
+    /// ```text
+    /// A x = b:   y_p = D_p^-1 (b_p - sum A_pq y_q),   x_p = y_p - sum U_pi x_i              (q earlier, i later)
+    /// A'x = b:   z_p = b_p - sum U_qp' z_q,           x_p = D_p'^-1 (z_p - sum A_ip' x_i)
+    /// ```
+    #[inline(always)]
+    fn sweep<const TRANSPOSED: bool>(
+        &self,
+        factored: &[f64],
+        b: &mut [f64],
+        columns: usize,
+        at: impl Fn(Rows) -> usize,
+    ) {
+        let range = |rows: Rows| at(rows)..at(rows) + rows.size * columns;
+        for p in &self.pivots {
+            let (own, size) = (&factored[p.values.clone()], p.rows.size);
+            if !TRANSPOSED {
+                kernel::apply(size, &own[..size * size], &mut b[range(p.rows)]);
+            }
+            for i in &self.edges[p.edges.clone()] {
+                let [b_p, b_i] = disjoint(b, range(p.rows), range(i.rows));
+                let (upper, lower) = i.blocks(own, size);
+                if TRANSPOSED {
+                    kernel::subtract_transposed_product(i.rows.size, size, upper, b_p, b_i);
+                } else {
+                    kernel::subtract_product(i.rows.size, size, lower, b_p, b_i);
+                }
+            }
+        }
+        for p in self.pivots.iter().rev() {
+            let (own, size) = (&factored[p.values.clone()], p.rows.size);
+            for i in &self.edges[p.edges.clone()] {
+                let [b_p, b_i] = disjoint(b, range(p.rows), range(i.rows));
+                let (upper, lower) = i.blocks(own, size);
+                if TRANSPOSED {
+                    kernel::subtract_transposed_product(size, i.rows.size, lower, b_i, b_p);
+                } else {
+                    kernel::subtract_product(size, i.rows.size, upper, b_i, b_p);
+                }
+            }
+            if TRANSPOSED {
+                kernel::apply_transposed(size, &own[..size * size], &mut b[range(p.rows)]);
+            }
+        }
+    }
+
+    /// y = A x with unfactored `values`. Fill blocks are skipped.
+    pub fn multiply(&self, values: &[f64], x: &[f64], y: &mut [f64]) {
+        y.fill(0.0);
+        self.subtract::<false>(values, x, y);
+        y.iter_mut().for_each(|y| *y = -*y);
+    }
+
+    /// y = A'x with unfactored `values`. Fill blocks are skipped.
+    pub fn multiply_transposed(&self, values: &[f64], x: &[f64], y: &mut [f64]) {
+        y.fill(0.0);
+        self.subtract::<true>(values, x, y);
+        y.iter_mut().for_each(|y| *y = -*y);
+    }
+
+    /// y -= A x, or A'x.
+    fn subtract<const TRANSPOSED: bool>(&self, values: &[f64], x: &[f64], y: &mut [f64]) {
+        self.check(values, x, 1);
+        self.check(values, y, 1);
+        let range = |rows: Rows| rows.natural..rows.natural + rows.size;
+        for p in &self.pivots {
+            let (own, size) = (&values[p.values.clone()], p.rows.size);
+            let (x_p, y_p) = (&x[range(p.rows)], &mut y[range(p.rows)]);
+            if TRANSPOSED {
+                kernel::subtract_transposed_product(size, size, &own[..size * size], x_p, y_p);
+            } else {
+                kernel::subtract_product(size, size, &own[..size * size], x_p, y_p);
+            }
+            for i in self.edges[p.edges.clone()].iter().filter(|i| !i.fill) {
+                let (upper, lower) = i.blocks(own, size);
+                let x_i = &x[range(i.rows)];
+                if TRANSPOSED {
+                    kernel::subtract_transposed_product(
+                        i.rows.size,
+                        size,
+                        upper,
+                        x_p,
+                        &mut y[range(i.rows)],
+                    );
+                    kernel::subtract_transposed_product(
+                        size,
+                        i.rows.size,
+                        lower,
+                        x_i,
+                        &mut y[range(p.rows)],
+                    );
+                } else {
+                    kernel::subtract_product(i.rows.size, size, lower, x_p, &mut y[range(i.rows)]);
+                    kernel::subtract_product(size, i.rows.size, upper, x_i, &mut y[range(p.rows)]);
+                }
+            }
+        }
+    }
+
+    /// One sweep of iterative refinement, x += A^-1 (b - A x). `scratch` has length `dim` and holds the correction on
+    /// return: its size beside x is the relative error x had, and also the factor by which this sweep reduced it.
+    pub fn refine(
+        &self,
+        original: &[f64],
+        factored: &[f64],
+        b: &[f64],
+        x: &mut [f64],
+        scratch: &mut [f64],
+    ) {
+        scratch.copy_from_slice(b);
+        self.subtract::<false>(original, x, scratch);
+        self.solve(factored, scratch);
+        x.iter_mut().zip(scratch).for_each(|(x, d)| *x += *d);
+    }
+
+    /// One sweep of iterative refinement of A'x = b; see [`Symbolic::refine`].
+    pub fn refine_transposed(
+        &self,
+        original: &[f64],
+        factored: &[f64],
+        b: &[f64],
+        x: &mut [f64],
+        scratch: &mut [f64],
+    ) {
+        scratch.copy_from_slice(b);
+        self.subtract::<true>(original, x, scratch);
+        self.solve_transposed(factored, scratch);
+        x.iter_mut().zip(scratch).for_each(|(x, d)| *x += *d);
+    }
+
+    fn check(&self, values: &[f64], b: &[f64], columns: usize) {
+        assert_eq!(values.len(), self.values_len(), "length of the value array");
+        assert_eq!(
+            b.len(),
+            self.dim * columns,
+            "length of a right-hand side or solution"
+        );
+    }
+}
+
+impl Edge {
+    /// (U_pi, A_ip) from the values of the pivot p.
+    #[inline(always)]
+    fn blocks<'a>(&self, own: &'a [f64], size: usize) -> (&'a [f64], &'a [f64]) {
+        let len = size * self.rows.size;
+        (&own[self.upper..][..len], &own[self.lower..][..len])
+    }
+}
+
+/// The rows of two different nodes, in either order.
+#[inline(always)]
+fn disjoint(b: &mut [f64], p: Range<usize>, i: Range<usize>) -> [&mut [f64]; 2] {
+    b.get_disjoint_mut([p, i])
+        .expect("rows of different nodes do not overlap")
+}

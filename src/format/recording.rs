@@ -1,0 +1,97 @@
+//! What a run leaves behind: named, unit-carrying channels over knots, the poses of every body,
+//! line work to draw the mechanism with, and the convergence history. Figures and files are made from
+//! this alone, so `plot` needs nothing but the written JSON.
+
+use serde::{Deserialize, Serialize};
+
+/// What a channel shows; one figure is drawn per group that is present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// Joint coordinates (m, rad).
+    Coordinate,
+    /// Rates of the joint coordinates at the knot (m/s, rad/s).
+    Rate,
+    /// Controls, constant weights at a knot (N, N m), with their bounds where they have them.
+    Control,
+    /// Constraint forces and moments of joints (N, N m).
+    ConstraintForce,
+    /// Kinetic, potential and total energy, and work done from outside (J).
+    Energy,
+    /// Anything else that was asked for.
+    Other,
+}
+
+/// One curve: a value per knot. `NaN` is written as `null` (a gap).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    /// Unique name, e.g. `hinge`, `hinge rate`, `push`.
+    pub name: String,
+    /// Unit as printed on the axis, e.g. `rad`, `N m`.
+    pub unit: String,
+    pub group: Group,
+    /// One value per knot; the last knot of a control has none.
+    pub values: Vec<Option<f64>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upper: Option<f64>,
+}
+
+/// Position (m, world) and orientation (w, x, y, z; body to world) of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pose {
+    pub position: [f64; 3],
+    pub orientation: [f64; 4],
+}
+
+/// A polyline fixed to a body (or to the world), in that body's frame, m.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Index into `bodies`; `None` is the world.
+    pub body: Option<usize>,
+    pub points: Vec<[f64; 3]>,
+}
+
+/// A joint's anchor, drawn as a dot: on `body` (or the world) at `point`, m.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dot {
+    pub body: Option<usize>,
+    pub point: [f64; 3],
+}
+
+/// One iteration of an optimizer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Iteration {
+    pub iteration: u64,
+    pub objective: f64,
+    /// Largest violation of any constraint or bound.
+    pub violation: f64,
+    /// Largest component of the gradient of the augmented Lagrangian.
+    pub optimality: f64,
+    pub step_length: f64,
+    /// Penalty weight (augmented Lagrangian) or regularization.
+    pub regularization: f64,
+}
+
+/// Everything a figure or a file of a run is made from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    pub title: String,
+    pub version: String,
+    /// `simulated`, or the final status of a solve.
+    pub status: String,
+    /// s, one per knot.
+    pub time: Vec<f64>,
+    pub channels: Vec<Channel>,
+    pub bodies: Vec<String>,
+    /// `poses[knot][body]`.
+    pub poses: Vec<Vec<Pose>>,
+    pub lines: Vec<Line>,
+    pub dots: Vec<Dot>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub convergence: Vec<Iteration>,
+    /// The mechanism, in the form of the TOML file.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub mechanism: serde_json::Value,
+}

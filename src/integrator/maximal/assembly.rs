@@ -1,0 +1,434 @@
+//! The step's equations: everything known at the knot, the residual at trial unknowns, the matrix, and its solution.
+//! Newton's method, the derivatives and the read-out of velocities all use these.
+
+use super::{Damped, DampedElement, DampedState, Maximal, Work};
+use crate::block::Fallback;
+use crate::dynamics::{Knot, StepError, StepFailure};
+use crate::mechanism::Row;
+use crate::spatial::{
+    Pose, Vec3, increment, increment_jacobian_transposed, increment_scalar, momentum,
+    momentum_jacobian,
+};
+
+/// Adds `scale` times a wrench to the six numbers of each body.
+#[inline(always)]
+pub(super) fn add_wrench(out: &mut [f64], parent: Option<usize>, child: usize, row: &Row, scale: f64) {
+    let f = row.force * scale;
+    let t = row.child_torque * scale;
+    let o = &mut out[6 * child..6 * child + 6];
+    o[0] += f.x;
+    o[1] += f.y;
+    o[2] += f.z;
+    o[3] += t.x;
+    o[4] += t.y;
+    o[5] += t.z;
+    if let Some(p) = parent {
+        let t = row.parent_torque * scale;
+        let o = &mut out[6 * p..6 * p + 6];
+        o[0] -= f.x;
+        o[1] -= f.y;
+        o[2] -= f.z;
+        o[3] += t.x;
+        o[4] += t.y;
+        o[5] += t.z;
+    }
+}
+
+/// A wrench's product with six numbers of each body.
+#[inline(always)]
+pub(super) fn dot(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> f64 {
+    let at = |b: usize| (vec3(v, 6 * b), vec3(v, 6 * b + 3));
+    let (x, p) = at(child);
+    let on_child = row.force.dot(&x) + row.child_torque.dot(&p);
+    on_child
+        + parent.map_or(0.0, |b| {
+            let (x, p) = at(b);
+            row.parent_torque.dot(&p) - row.force.dot(&x)
+        })
+}
+
+#[inline(always)]
+pub(super) fn vec3(v: &[f64], at: usize) -> Vec3 {
+    Vec3::new(v[at], v[at + 1], v[at + 2])
+}
+
+impl Damped {
+    /// Displacement from one configuration to another and its derivatives by the one and the other.
+    fn displacement(&self, solver: &Maximal, from: &[Pose], to: &[Pose]) -> (f64, Row, Row) {
+        let m = &solver.mechanism;
+        match self.element {
+            DampedElement::Joint(j, i) => {
+                let j = &m.joints[j];
+                let ((a0, b0), (a1, b1)) = (m.ends(j, from), m.ends(j, to));
+                let (from, to) = (j.relative(a0, b0), j.relative(a1, b1));
+                (
+                    j.displacement(i, &from, &to),
+                    j.displacement_start_row(i, &from, &to, a0, b0),
+                    j.displacement_end_row(i, &from, &to, a1, b1),
+                )
+            }
+            DampedElement::Spring(s) => {
+                let s = &m.springs[s];
+                let ends = |poses| (m.pose(poses, s.parent), &poses[s.child]);
+                let ((a0, b0), (a1, b1)) = (ends(from), ends(to));
+                (
+                    s.length(a1, b1) - s.length(a0, b0),
+                    -s.length_row(a0, b0),
+                    s.length_row(a1, b1),
+                )
+            }
+        }
+    }
+
+    /// The unit impulse at the knot.
+    fn wrench(&self, solver: &Maximal, poses: &[Pose]) -> Row {
+        let m = &solver.mechanism;
+        match self.element {
+            DampedElement::Joint(j, i) => {
+                let j = &m.joints[j];
+                let (a, b) = m.ends(j, poses);
+                j.direction_row(i, a, b, &j.relative(a, b))
+            }
+            DampedElement::Spring(s) => {
+                let s = &m.springs[s];
+                s.length_row(m.pose(poses, s.parent), &poses[s.child])
+            }
+        }
+    }
+}
+
+impl Maximal {
+    /// Reads the state and computes everything that does not depend on the unknowns.
+    pub(super) fn prepare(&self, at: &Knot, x: &[f64], u: &[f64], w: &mut Work) -> Result<(), StepError> {
+        let (m, n) = (&self.mechanism, self.body_count());
+        w.at = *at;
+        if !x.iter().chain(u).all(|v| v.is_finite()) {
+            return Err(self.failure(StepFailure::NotFinite, w, 0, f64::NAN));
+        }
+        w.control.copy_from_slice(u);
+        w.winding.copy_from_slice(&x[13 * n..]);
+        let half = 0.5 * (at.h_prev + at.h);
+        for (b, body) in m.bodies.iter().enumerate() {
+            let s = &x[13 * b..13 * b + 13];
+            w.poses[b] = super::state::pose(s);
+            let (v, omega) = (vec3(s, 7), vec3(s, 10));
+            w.before[6 * b..6 * b + 6].copy_from_slice(&s[7..13]);
+            let scalar = increment_scalar(&omega, at.h_prev);
+            if scalar.is_nan() {
+                return Err(self.failure(StepFailure::Domain, w, 6 * b + 3, f64::NAN));
+            }
+            w.scalar_prev[b] = scalar;
+            let f = m.gravity * body.mass;
+            w.force[6 * b..6 * b + 3].copy_from_slice(f.as_slice());
+            w.force[6 * b + 3..6 * b + 6].fill(0.0);
+            let p = momentum(&omega, &body.inertia, -at.h_prev, scalar);
+            let base = &mut w.base[6 * b..6 * b + 6];
+            for i in 0..3 {
+                base[i] = body.mass * v[i];
+                base[i + 3] = p[i];
+            }
+        }
+        for (index, j) in m.joints.iter().enumerate() {
+            let (a, b) = m.ends(j, &w.poses);
+            let rel = j.relative(a, b);
+            w.relative[index] = rel;
+            if let Some(s) = &self.slots[index] {
+                for i in 0..j.rows() {
+                    w.rows[s.first_row + i] = j.row(i, a, b, &rel);
+                }
+                if m.has_loops() {
+                    w.epsilon[index] = self.epsilon(index, s.first_row, j.rows(), w);
+                }
+            }
+            if j.has_springs() {
+                let winding = self.winding_of[index].map_or(0.0, |i| w.winding[i]);
+                let (f, t) = j.spring_force(&rel, winding);
+                let row = j.translation_row(&f, a, b, &rel);
+                add_wrench(&mut w.force, j.parent, j.child, &row, 1.0);
+                add_wrench(&mut w.force, j.parent, j.child, &Row::torque(&t, a, b), 1.0);
+            }
+        }
+        for s in &m.springs {
+            let row = s.spring_wrench(m.pose(&w.poses, s.parent), &w.poses[s.child]);
+            add_wrench(&mut w.force, s.parent, s.child, &row, 1.0);
+        }
+        for (i, c) in m.actuators.iter().enumerate() {
+            let (parent, child) = m.driven(c);
+            w.control_rows[i] = c.row(&m.joints, (m.pose(&w.poses, parent), &w.poses[child]));
+            add_wrench(&mut w.force, parent, child, &w.control_rows[i], u[i]);
+        }
+        for (base, f) in w.base.iter_mut().zip(&w.force) {
+            *base += half * f;
+        }
+        self.prepare_dampers(w);
+        Ok(())
+    }
+
+    /// Dampers' part of the interval before the knot.
+    fn prepare_dampers(&self, w: &mut Work) {
+        if self.damped.is_empty() {
+            return;
+        }
+        // configurations at the knot before, from the velocities
+        for (b, pose) in w.poses.iter().enumerate() {
+            let (v, omega) = (vec3(&w.before, 6 * b), vec3(&w.before, 6 * b + 3));
+            let back = increment(&omega, -w.at.h_prev, w.scalar_prev[b]);
+            w.next[b] = Pose::new(pose.x - v * w.at.h_prev, pose.q * back);
+        }
+        for (d, state) in self.damped.iter().zip(&mut w.damping) {
+            state.wrench = d.wrench(self, &w.poses);
+            (state.before, state.before_start, state.before_end) =
+                d.displacement(self, &w.next, &w.poses);
+            let impulse = -d.damping * d.shares.0 * state.before;
+            add_wrench(&mut w.base, d.parent, d.child, &state.wrench, impulse);
+        }
+    }
+
+    /// `1e-8 h` (or `1e-8` for the read-out) times the size of the joint's `G M^-1 G'`.
+    fn epsilon(&self, joint: usize, first: usize, rows: usize, w: &Work) -> f64 {
+        let j = &self.mechanism.joints[joint];
+        let size = w.rows[first..first + rows].iter().map(|r| {
+            let part = |b: usize, t: &Vec3| {
+                r.force.norm_squared() / self.mechanism.bodies[b].mass
+                    + t.dot(&(self.inverse_inertia[b] * t))
+            };
+            part(j.child, &r.child_torque) + j.parent.map_or(0.0, |p| part(p, &r.parent_torque))
+        });
+        let size: f64 = size.fold(0.0, f64::max);
+        1e-8 * size * if w.at.h == 0.0 { 1.0 } else { w.at.h }
+    }
+
+    /// Residual at the unknowns `w.trial`. Returns the largest entry, its row, and the floor rounding sets to it.
+    pub(super) fn evaluate(&self, w: &mut Work) -> (f64, usize, f64) {
+        let (m, h) = (&self.mechanism, w.at.h);
+        let y = &w.trial;
+        let mut scale = 0.0_f64;
+        for (b, body) in m.bodies.iter().enumerate() {
+            let (v, omega) = (vec3(y, 6 * b), vec3(y, 6 * b + 3));
+            let s = increment_scalar(&omega, h);
+            w.scalar[b] = s;
+            let pose = &w.poses[b];
+            w.next[b] = Pose::new(pose.x + v * h, pose.q * increment(&omega, h, s));
+            let p = momentum(&omega, &body.inertia, h, s);
+            let base = &w.base[6 * b..6 * b + 6];
+            let r = &mut w.residual[6 * b..6 * b + 6];
+            for i in 0..3 {
+                r[i] = body.mass * v[i] - base[i];
+                r[i + 3] = p[i] - base[i + 3];
+                scale = scale.max(base[i].abs()).max(base[i + 3].abs());
+            }
+        }
+        for (index, j) in m.joints.iter().enumerate() {
+            let Some(s) = &self.slots[index] else {
+                continue;
+            };
+            let rows = &w.rows[s.first_row..s.first_row + j.rows()];
+            let (bodies, joints) = w.residual.split_at_mut(s.offset);
+            for (row, lambda) in rows.iter().zip(&y[s.offset..]) {
+                add_wrench(bodies, j.parent, j.child, row, -lambda);
+                scale = scale.max(lambda.abs());
+            }
+            let g = &mut joints[..j.rows()];
+            if h > 0.0 {
+                let (a, b) = m.ends(j, &w.next);
+                let rel = j.relative(a, b);
+                j.constraint(&rel, g);
+                w.relative_next[index] = rel;
+                scale = scale.max(b.x.amax());
+            } else {
+                for (g, row) in g.iter_mut().zip(rows) {
+                    *g = dot(y, j.parent, j.child, row);
+                }
+            }
+        }
+        if h > 0.0 {
+            for (d, state) in self.damped.iter().zip(&mut w.damping) {
+                (state.after, state.after_start, state.after_end) =
+                    d.displacement(self, &w.poses, &w.next);
+                let impulse = d.damping * d.shares.1 * state.after;
+                add_wrench(&mut w.residual, d.parent, d.child, &state.wrench, impulse);
+            }
+        }
+        let mut worst = (0.0, 0);
+        for (i, r) in w.residual.iter().enumerate() {
+            // a NaN must win
+            if !(r.abs() <= worst.0) {
+                worst = (r.abs(), i);
+            }
+        }
+        (worst.0, worst.1, 8.0 * f64::EPSILON * scale)
+    }
+
+    /// The matrix at the unknowns last evaluated: `[D, -G(z)'; G(z+) dz+/dV, eps]`.
+    /// With loops `w.original` keeps it without `eps`, for refinement.
+    pub(super) fn assemble(&self, w: &mut Work) {
+        let (m, h) = (&self.mechanism, w.at.h);
+        let values = &mut w.values;
+        values.fill(0.0);
+        for (b, body) in m.bodies.iter().enumerate() {
+            let omega = vec3(&w.trial, 6 * b + 3);
+            let d = momentum_jacobian(&omega, &body.inertia, h, w.scalar[b]);
+            let block = &mut values[self.bodies[b]..self.bodies[b] + 36];
+            for i in 0..3 {
+                block[7 * i] = body.mass;
+                for k in 0..3 {
+                    block[6 * (i + 3) + k + 3] = d[(k, i)];
+                }
+            }
+        }
+        for (index, j) in m.joints.iter().enumerate() {
+            let Some(s) = &self.slots[index] else {
+                continue;
+            };
+            let n = j.rows();
+            let (a, b) = m.ends(j, if h > 0.0 { &w.next } else { &w.poses });
+            for i in 0..n {
+                let row = &w.rows[s.first_row + i];
+                write_column(values, s.child.0 + 6 * i, &-row.force, &-row.child_torque);
+                if let Some((slot, _)) = s.parent {
+                    write_column(values, slot + 6 * i, &row.force, &-row.parent_torque);
+                }
+                if h > 0.0 {
+                    let row = j.row(i, a, b, &w.relative_next[index]);
+                    let at = (s.child.1 + i, n);
+                    let t = self.turn(w.trial.as_slice(), &w.scalar, h, j.child, &row.child_torque);
+                    write_row(values, at, &(row.force * h), &t);
+                    if let (Some((_, slot)), Some(p)) = (s.parent, j.parent) {
+                        let t = self.turn(w.trial.as_slice(), &w.scalar, h, p, &row.parent_torque);
+                        write_row(values, (slot + i, n), &(row.force * -h), &t);
+                    }
+                } else {
+                    write_row(values, (s.child.1 + i, n), &row.force, &row.child_torque);
+                    if let Some((_, slot)) = s.parent {
+                        write_row(values, (slot + i, n), &-row.force, &row.parent_torque);
+                    }
+                }
+            }
+        }
+        if h > 0.0 {
+            for (d, state) in self.damped.iter().zip(&w.damping) {
+                self.assemble_damper(d, state, &w.trial, &w.scalar, h, values);
+            }
+        }
+        if m.has_loops() {
+            w.original.copy_from_slice(values);
+            for (index, eps) in w.epsilon.iter().enumerate() {
+                let n = m.joints[index].rows();
+                if let Some(s) = &self.slots[index] {
+                    for i in 0..n {
+                        values[s.diagonal + i * (n + 1)] += eps;
+                    }
+                }
+            }
+        }
+    }
+
+    /// `K' t`: a torque row carried from the end of the interval to the angular velocity.
+    #[inline(always)]
+    fn turn(&self, y: &[f64], scalar: &[f64], h: f64, body: usize, t: &Vec3) -> Vec3 {
+        increment_jacobian_transposed(&vec3(y, 6 * body + 3), h, scalar[body], t)
+    }
+
+    /// `d wrench (d displacement / dV)'`, up to four blocks.
+    fn assemble_damper(
+        &self,
+        d: &Damped,
+        state: &DampedState,
+        y: &[f64],
+        scalar: &[f64],
+        h: f64,
+        values: &mut [f64],
+    ) {
+        let scale = d.damping * d.shares.1;
+        let (wrench, row) = (&state.wrench, &state.after_end);
+        let by_velocity = |body: usize, f: &Vec3, t: &Vec3| {
+            let t = self.turn(y, scalar, h, body, t);
+            [f.x * h, f.y * h, f.z * h, t.x, t.y, t.z]
+        };
+        let mut add = |slot: usize, w: &[f64; 6], r: &[f64; 6]| {
+            for (k, r) in r.iter().enumerate() {
+                for (i, w) in w.iter().enumerate() {
+                    values[slot + 6 * k + i] += scale * w * r;
+                }
+            }
+        };
+        let on_child: [f64; 6] = wrench.child().into();
+        let by_child = by_velocity(d.child, &row.force, &row.child_torque);
+        add(self.bodies[d.child], &on_child, &by_child);
+        if let (Some(p), Some((pc, cp))) = (d.parent, d.slots) {
+            let on_parent: [f64; 6] = wrench.parent().into();
+            let by_parent = by_velocity(p, &-row.force, &row.parent_torque);
+            add(self.bodies[p], &on_parent, &by_parent);
+            add(pc, &on_parent, &by_child);
+            add(cp, &on_child, &by_parent);
+        }
+    }
+
+    /// Factors the assembled matrix; where a pivot block is bad, by the general sparse factorization.
+    pub(super) fn factor(&self, w: &mut Work) -> Result<(), StepError> {
+        w.uses_fallback = false;
+        let Err(bad) = self.symbolic.factor(&mut w.values) else {
+            return Ok(());
+        };
+        w.uses_fallback = true;
+        let row = self.symbolic.offset(bad.node);
+        // the factors overwrote the matrix: assemble it again
+        self.assemble(w);
+        let fallback = match w.fallback.take() {
+            Some(f) => Ok(f),
+            None => Fallback::new(&self.symbolic).map(Box::new),
+        };
+        let result = fallback.and_then(|mut f| {
+            let done = f.factor(&self.symbolic, &w.values);
+            w.fallback = Some(f);
+            done
+        });
+        result.map_err(|_| self.failure(StepFailure::Singular, w, row, f64::NAN))
+    }
+
+    /// Solves with the factors, with one refinement sweep on the unregularized matrix where there are loops.
+    pub(super) fn solve(&self, w: &mut Work, b: &[f64], out: &mut [f64], transposed: bool) {
+        out.copy_from_slice(b);
+        if let (Some(f), true) = (&w.fallback, w.uses_fallback) {
+            let solved = if transposed {
+                f.solve_transposed(out)
+            } else {
+                f.solve(out)
+            };
+            if solved.is_err() {
+                // seen by whoever uses the solution: a residual or a gradient that is not finite
+                out.fill(f64::NAN);
+            }
+            return;
+        }
+        if transposed {
+            self.symbolic.solve_transposed(&w.values, out);
+        } else {
+            self.symbolic.solve(&w.values, out);
+        }
+        if self.mechanism.has_loops() {
+            let (original, scratch) = (&w.original, &mut w.scratch);
+            if transposed {
+                self.symbolic.refine_transposed(original, &w.values, b, out, scratch);
+            } else {
+                self.symbolic.refine(original, &w.values, b, out, scratch);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn write_column(values: &mut [f64], at: usize, f: &Vec3, t: &Vec3) {
+    let column = &mut values[at..at + 6];
+    column[..3].copy_from_slice(f.as_slice());
+    column[3..].copy_from_slice(t.as_slice());
+}
+
+#[inline(always)]
+fn write_row(values: &mut [f64], (at, rows): (usize, usize), f: &Vec3, t: &Vec3) {
+    let row = &mut values[at..at + 5 * rows + 1];
+    for k in 0..3 {
+        row[k * rows] = f[k];
+        row[(k + 3) * rows] = t[k];
+    }
+}

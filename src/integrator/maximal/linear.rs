@@ -1,0 +1,322 @@
+//! Derivatives of the step by the implicit function theorem, from the step's own assembly.
+//!
+//! With `r(y; s, u, h-, h) = 0` and `K = dr/dy` factored at the solution, forward `dy = -K^-1 dr`, and in reverse one
+//! solve with `K'` gives the multiplier `mu` whose products with `-dr/d(input)` are the inputs' adjoints. The free
+//! chart holds displacements `(dx, dphi)` of all bodies, six each, then velocity changes `(dv, dw)`, six each.
+
+use super::assembly::{add_wrench, dot, vec3};
+use super::{Maximal, Work};
+use crate::dynamics::{Certificate, Inputs, Outputs, Solved, StepError};
+use crate::mechanism::{Coupling, Joint, Vec6};
+use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
+
+/// Six numbers of a body as a vector.
+fn six(v: &[f64], body: usize) -> Vec6 {
+    Vec6::from_column_slice(&v[6 * body..6 * body + 6])
+}
+
+fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
+    for (v, d) in v[6 * body..6 * body + 6].iter_mut().zip(d.iter()) {
+        *v += d;
+    }
+}
+
+impl Maximal {
+    /// Assembles and factors at a solution; for `at.h = 0` at the read-out's.
+    pub(super) fn linearize_at(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+        self.prepare(&at.at, at.x, at.u, w)?;
+        w.trial.copy_from_slice(at.y);
+        let (residual, ..) = self.evaluate(w);
+        self.assemble(w);
+        self.factor(w)?;
+        self.couple(w);
+        Ok(Certificate {
+            residual,
+            fallbacks: usize::from(w.uses_fallback),
+        })
+    }
+
+    /// Derivatives of all wrenches at the knot by the configuration there, one block of four per element.
+    fn couple(&self, w: &mut Work) {
+        let (m, h) = (&self.mechanism, w.at.h);
+        let half = 0.5 * (w.at.h_prev + h);
+        w.couplings.fill(Coupling::default());
+        for (index, j) in m.joints.iter().enumerate() {
+            let (a, b) = m.ends(j, &w.poses);
+            let out = &mut w.couplings[index];
+            if let Some(s) = &self.slots[index] {
+                let lambda = &w.trial[s.offset..s.offset + j.rows()];
+                j.add_wrench_derivative(lambda, 1.0, a, b, out);
+                if h == 0.0 {
+                    let motion = |body: usize| {
+                        let mut v = [0.0; 6];
+                        v.copy_from_slice(&w.trial[6 * body..6 * body + 6]);
+                        v
+                    };
+                    let va = j.parent.map_or([0.0; 6], motion);
+                    j.rate_derivative(a, b, &va, &motion(j.child), &mut w.rate_rows[s.first_row..]);
+                }
+            }
+            if j.has_springs() {
+                let winding = self.winding_of[index].map_or(0.0, |i| w.winding[i]);
+                j.add_spring_derivative(winding, half, a, b, out);
+            }
+        }
+        let springs = &mut w.couplings[m.joints.len()..];
+        for (s, out) in m.springs.iter().zip(springs) {
+            s.add_derivative(half, 0.0, m.pose(&w.poses, s.parent), &w.poses[s.child], out);
+        }
+        let controls = &mut w.couplings[m.joints.len() + m.springs.len()..];
+        for ((c, out), u) in m.actuators.iter().zip(controls).zip(&w.control) {
+            let (parent, child) = m.driven(c);
+            let ends = (m.pose(&w.poses, parent), &w.poses[child]);
+            c.add_derivative(half * u, &m.joints, ends, out);
+        }
+        // dampers: the direction of their impulse turns, its size held
+        for (d, state) in self.damped.iter().zip(&w.damping) {
+            let before = d.shares.0 * state.before;
+            let after = if h > 0.0 { d.shares.1 * state.after } else { 0.0 };
+            let size = -d.damping * (before + after);
+            match d.element {
+                super::DampedElement::Joint(index, i) => {
+                    let j = &m.joints[index];
+                    let (a, b) = m.ends(j, &w.poses);
+                    let (unit, out) = (j.directions[i].unit * size, &mut w.couplings[index]);
+                    if j.directions[i].freedom.turns() {
+                        Joint::add_torque_derivative(&unit, a, b, out);
+                    } else {
+                        j.add_force_derivative(&unit, a, b, &w.relative[index], out);
+                    }
+                }
+                super::DampedElement::Spring(index) => {
+                    let s = &m.springs[index];
+                    let ends = (m.pose(&w.poses, s.parent), &w.poses[s.child]);
+                    s.add_derivative(0.0, size, ends.0, ends.1, &mut w.couplings[m.joints.len() + index]);
+                }
+            }
+        }
+    }
+
+    /// Parent and child of each coupling, in their order.
+    fn coupled(&self) -> impl Iterator<Item = (Option<usize>, usize)> + '_ {
+        let m = &self.mechanism;
+        let joints = m.joints.iter().map(|j| (j.parent, j.child));
+        let springs = m.springs.iter().map(|s| (s.parent, s.child));
+        joints.chain(springs).chain(m.actuators.iter().map(|c| m.driven(c)))
+    }
+
+    /// `out = d z- / d(z, v-, h-)`: change of the configuration one knot back.
+    fn push_back(&self, w: &Work, d: &Inputs, out: &mut [f64]) {
+        let (n, h) = (6 * self.body_count(), w.at.h_prev);
+        for b in 0..self.body_count() {
+            let omega = vec3(&w.before, 6 * b + 3);
+            let (dx, dphi) = (vec3(&d.x, 6 * b), vec3(&d.x, 6 * b + 3));
+            let (dv, dw) = (vec3(&d.x, n + 6 * b), vec3(&d.x, n + 6 * b + 3));
+            let s = w.scalar_prev[b];
+            let back = crate::spatial::increment(&omega, h, s);
+            let x = dx - dv * h - vec3(&w.before, 6 * b) * d.h_prev;
+            let phi = back * dphi + increment_jacobian(&omega, -h, s) * dw - omega * (d.h_prev / s);
+            out[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
+            out[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
+        }
+    }
+
+    /// Derivative of the rotation part of `z+` by a turn at the knot: `R+' R`.
+    #[inline(always)]
+    fn carried(&self, w: &Work, b: usize, phi: &Vec3) -> Vec3 {
+        w.next[b].r.tr_mul(&(w.poses[b].r * phi))
+    }
+
+    /// Change of the outputs by a change of the inputs.
+    pub(super) fn push_through(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
+        let (m, h) = (&self.mechanism, w.at.h);
+        let n = 6 * self.body_count();
+        let half_change = 0.5 * (d.h_prev + d.h);
+        let half = 0.5 * (w.at.h_prev + h);
+        let mut r = std::mem::take(&mut w.adjoint);
+        r.fill(0.0);
+        let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));
+        if !self.damped.is_empty() {
+            self.push_back(w, d, &mut zminus);
+        }
+        // the part of dz+ that does not come through the velocities, and the momenta
+        for (b, body) in m.bodies.iter().enumerate() {
+            let (omega, old) = (vec3(&w.trial, 6 * b + 3), vec3(&w.before, 6 * b + 3));
+            let s = w.scalar[b];
+            let x = vec3(&d.x, 6 * b) + vec3(&w.trial, 6 * b) * d.h;
+            let phi = self.carried(w, b, &vec3(&d.x, 6 * b + 3)) + omega * (d.h / s);
+            zplus[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
+            zplus[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
+            let (dv, dw) = (vec3(&d.x, n + 6 * b), vec3(&d.x, n + 6 * b + 3));
+            let (j, hp, sp) = (&body.inertia, w.at.h_prev, w.scalar_prev[b]);
+            let lin = dv * -body.mass;
+            let mut ang = -(momentum_jacobian(&old, j, -hp, sp) * dw);
+            if d.h != 0.0 {
+                ang += momentum_rate(&omega, j, h, s) * d.h;
+            }
+            if d.h_prev != 0.0 {
+                ang += momentum_rate(&old, j, -hp, sp) * d.h_prev;
+            }
+            for i in 0..3 {
+                r[6 * b + i] += lin[i] - half_change * w.force[6 * b + i];
+                r[6 * b + 3 + i] += ang[i] - half_change * w.force[6 * b + 3 + i];
+            }
+        }
+        for ((a, b), c) in self.coupled().zip(&w.couplings) {
+            let db = six(&d.x, b);
+            let (mut on_b, mut on_a) = (c.bb.0 * db, c.ab.0 * db);
+            if let Some(a) = a {
+                let da = six(&d.x, a);
+                on_b += c.ba.0 * da;
+                on_a += c.aa.0 * da;
+                add_six(&mut r, a, &-on_a);
+            }
+            add_six(&mut r, b, &-on_b);
+        }
+        for (i, (row, du)) in w.control_rows.iter().zip(&d.u).enumerate() {
+            let (a, b) = m.driven(&m.actuators[i]);
+            add_wrench(&mut r, a, b, row, -half * du);
+        }
+        for (e, s) in self.damped.iter().zip(&w.damping) {
+            let (a, b) = (e.parent, e.child);
+            let mut change = e.shares.0 * (dot(&zminus, a, b, &s.before_start) + dot(&d.x, a, b, &s.before_end));
+            if h > 0.0 {
+                change += e.shares.1 * (dot(&d.x, a, b, &s.after_start) + dot(&zplus, a, b, &s.after_end));
+            }
+            add_wrench(&mut r, a, b, &s.wrench, e.damping * change);
+        }
+        for (index, j) in m.joints.iter().enumerate() {
+            let Some(s) = &self.slots[index] else { continue };
+            let (a, b) = m.ends(j, &w.next);
+            for i in 0..j.rows() {
+                r[s.offset + i] = if h > 0.0 {
+                    let row = j.row(i, a, b, &w.relative_next[index]);
+                    dot(&zplus, j.parent, j.child, &row)
+                } else {
+                    let (ra, rb) = &w.rate_rows[s.first_row + i];
+                    let on_parent = j.parent.map_or(0.0, |p| six(&d.x, p).dot(&Vec6::from(*ra)));
+                    six(&d.x, j.child).dot(&Vec6::from(*rb)) + on_parent
+                };
+            }
+        }
+        self.solve(w, &r, &mut out.y, false);
+        out.y.iter_mut().for_each(|y| *y = -*y);
+        for b in 0..self.body_count() {
+            let omega = vec3(&w.trial, 6 * b + 3);
+            let (dv, dw) = (vec3(&out.y, 6 * b), vec3(&out.y, 6 * b + 3));
+            let x = vec3(&zplus, 6 * b) + dv * h;
+            let phi = vec3(&zplus, 6 * b + 3) + increment_jacobian(&omega, h, w.scalar[b]) * dw;
+            out.x[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
+            out.x[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
+        }
+        let (_, velocities) = out.x.split_at_mut(n);
+        velocities.copy_from_slice(&out.y[..n]);
+        (w.adjoint, w.zplus, w.zminus) = (r, zplus, zminus);
+    }
+
+    /// Adjoints of the inputs from those of the outputs.
+    pub(super) fn pull_through(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
+        let (m, h) = (&self.mechanism, w.at.h);
+        let n = 6 * self.body_count();
+        let half = 0.5 * (w.at.h_prev + h);
+        let mut rhs = std::mem::take(&mut w.delta);
+        let mut mu = std::mem::take(&mut w.adjoint);
+        let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));
+        rhs.copy_from_slice(&adjoint.y);
+        zplus.copy_from_slice(&adjoint.x[..n]);
+        for b in 0..self.body_count() {
+            let omega = vec3(&w.trial, 6 * b + 3);
+            let kt = crate::spatial::increment_jacobian_transposed(
+                &omega,
+                h,
+                w.scalar[b],
+                &vec3(&zplus, 6 * b + 3),
+            );
+            for i in 0..3 {
+                rhs[6 * b + i] += adjoint.x[n + 6 * b + i] + h * zplus[6 * b + i];
+                rhs[6 * b + 3 + i] += adjoint.x[n + 6 * b + 3 + i] + kt[i];
+            }
+        }
+        self.solve(w, &rhs, &mut mu, true);
+        mu.iter_mut().for_each(|v| *v = -*v);
+        // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
+        out.x.fill(0.0);
+        for (index, j) in m.joints.iter().enumerate() {
+            let Some(s) = &self.slots[index] else { continue };
+            let (a, b) = m.ends(j, &w.next);
+            for i in 0..j.rows() {
+                let mu = mu[s.offset + i];
+                if h > 0.0 {
+                    let row = j.row(i, a, b, &w.relative_next[index]);
+                    add_wrench(&mut zplus, j.parent, j.child, &row, mu);
+                } else {
+                    let (ra, rb) = &w.rate_rows[s.first_row + i];
+                    if let Some(p) = j.parent {
+                        add_six(&mut out.x, p, &(Vec6::from(*ra) * mu));
+                    }
+                    add_six(&mut out.x, j.child, &(Vec6::from(*rb) * mu));
+                }
+            }
+        }
+        zminus.fill(0.0);
+        for (e, s) in self.damped.iter().zip(&w.damping) {
+            let (a, b) = (e.parent, e.child);
+            let size = e.damping * dot(&mu, a, b, &s.wrench);
+            add_wrench(&mut zminus, a, b, &s.before_start, e.shares.0 * size);
+            add_wrench(&mut out.x, a, b, &s.before_end, e.shares.0 * size);
+            if h > 0.0 {
+                add_wrench(&mut out.x, a, b, &s.after_start, e.shares.1 * size);
+                add_wrench(&mut zplus, a, b, &s.after_end, e.shares.1 * size);
+            }
+        }
+        for ((a, b), c) in self.coupled().zip(&w.couplings) {
+            let mb = six(&mu, b);
+            let (mut to_b, mut to_a) = (c.bb.0.tr_mul(&mb), c.ba.0.tr_mul(&mb));
+            if let Some(a) = a {
+                let ma = six(&mu, a);
+                to_b += c.ab.0.tr_mul(&ma);
+                to_a += c.aa.0.tr_mul(&ma);
+                add_six(&mut out.x, a, &-to_a);
+            }
+            add_six(&mut out.x, b, &-to_b);
+        }
+        for (i, (row, du)) in w.control_rows.iter().zip(&mut out.u).enumerate() {
+            let (a, b) = m.driven(&m.actuators[i]);
+            *du = -half * dot(&mu, a, b, row);
+        }
+        let force: f64 = w.force.iter().zip(&mu).map(|(f, m)| f * m).sum();
+        (out.h, out.h_prev) = (-0.5 * force, -0.5 * force);
+        let has_dampers = !self.damped.is_empty();
+        for (b, body) in m.bodies.iter().enumerate() {
+            let (omega, old) = (vec3(&w.trial, 6 * b + 3), vec3(&w.before, 6 * b + 3));
+            let (s, sp, hp) = (w.scalar[b], w.scalar_prev[b], w.at.h_prev);
+            let (ml, ma) = (vec3(&mu, 6 * b), vec3(&mu, 6 * b + 3));
+            let (zx, zphi) = (vec3(&zplus, 6 * b), vec3(&zplus, 6 * b + 3));
+            let j = &body.inertia;
+            out.h += zx.dot(&vec3(&w.trial, 6 * b)) + zphi.dot(&omega) / s
+                + ma.dot(&momentum_rate(&omega, j, h, s));
+            out.h_prev += ma.dot(&momentum_rate(&old, j, -hp, sp));
+            let mut x = zx;
+            // the transpose of `carried`
+            let mut phi = w.poses[b].r.tr_mul(&(w.next[b].r * zphi));
+            let mut v = ml * -body.mass;
+            let mut dw = -(momentum_jacobian(&old, j, -hp, sp).tr_mul(&ma));
+            if has_dampers {
+                let (px, pphi) = (vec3(&zminus, 6 * b), vec3(&zminus, 6 * b + 3));
+                let back = crate::spatial::increment(&old, hp, sp);
+                x += px;
+                phi += back.inverse_transform_vector(&pphi);
+                v -= px * hp;
+                dw += increment_jacobian(&old, -hp, sp).tr_mul(&pphi);
+                out.h_prev -= px.dot(&vec3(&w.before, 6 * b)) + pphi.dot(&old) / sp;
+            }
+            for i in 0..3 {
+                out.x[6 * b + i] += x[i];
+                out.x[6 * b + 3 + i] += phi[i];
+                out.x[n + 6 * b + i] = v[i];
+                out.x[n + 6 * b + 3 + i] = dw[i];
+            }
+        }
+        (w.delta, w.adjoint, w.zplus, w.zminus) = (rhs, mu, zplus, zminus);
+    }
+}

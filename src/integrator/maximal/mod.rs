@@ -1,0 +1,512 @@
+//! The variational integrator in maximal coordinates (Bruedigam et al.; papers 000 and 002).
+//!
+//! With `h-`, `h` the intervals before and after a knot, the step solves for the velocities `v+, w+` of all bodies and
+//! the impulses `lambda` of all joints at once:
+//!
+//! ```text
+//! m (v+ - v-)     - (h- + h)/2 f(z,u)   - Gx(z)' lambda = 0      [N s]
+//! p+(w+) - p-(w-) - (h- + h)/2 tau(z,u) - Gq(z)' lambda = 0      [N m s]
+//! g(z+) = 0                                                      [m], [half rad]
+//! p+-(w) = sqrt(1 - h^2 w'w/4) J w +- (h/2) w x J w
+//! ```
+//!
+//! Forces, torques and `G` are taken at the knot `z`, constraints at its successor `z+`. Dampers give half of an
+//! interval's impulse at each of its ends. With `h = 0` the same equations, and `G(z) v+ = 0` in place of `g(z+) = 0`,
+//! are the second-order read-out of the velocities at a knot.
+//!
+//! A state stores, per body, position (3), orientation (4, scalar first), velocity (3) and angular velocity (3, body
+//! frame) of the interval before, and behind them the unwound angle of every joint that has one.
+
+mod assembly;
+mod linear;
+mod observe;
+mod state;
+mod step;
+mod tangent;
+#[cfg(test)]
+mod tests;
+
+pub use observe::Output;
+pub use state::Velocities;
+
+use crate::block::{Fallback, Node, Role, Symbolic};
+use crate::dynamics::{
+    Certificate, Dims, Frame, Inputs, Knot, Outputs, Solved, StepError, StepFailure, StepStats,
+};
+use crate::mechanism::{Coupling, Freedom, Mechanism, Mobility, ModelError, Relative, Row};
+use crate::spatial::{Mat3, Pose, Vec3};
+
+/// Settings of the step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Largest residual that is accepted: N s, N m s, m, half rad.
+    pub tolerance: f64,
+    /// Newton iterations at most.
+    pub max_iterations: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            tolerance: 1e-10,
+            max_iterations: 50,
+        }
+    }
+}
+
+/// Where a joint's blocks lie in the matrix.
+#[derive(Clone, Copy, Debug)]
+struct JointSlots {
+    /// First row in the unknowns.
+    offset: usize,
+    /// First of the joint's rows among all rows.
+    first_row: usize,
+    diagonal: usize,
+    /// (body by joint, joint by body) of the child.
+    child: (usize, usize),
+    /// The same of the parent.
+    parent: Option<(usize, usize)>,
+}
+
+/// Something that damps: a direction of a joint, or a spring.
+#[derive(Clone, Copy, Debug)]
+enum DampedElement {
+    Joint(usize, usize),
+    Spring(usize),
+}
+
+/// A damped coordinate and its blocks.
+#[derive(Clone, Copy, Debug)]
+struct Damped {
+    element: DampedElement,
+    parent: Option<usize>,
+    child: usize,
+    damping: f64,
+    /// Shares of the impulse of the interval before and of the one after that act at a knot.
+    shares: (f64, f64),
+    /// Blocks of the matrix: parent-child, child-parent.
+    slots: Option<(usize, usize)>,
+}
+
+/// The maximal-coordinate integrator of one mechanism.
+#[derive(Debug)]
+pub struct Maximal {
+    mechanism: Mechanism,
+    mobility: Mobility,
+    options: Options,
+    outputs: Vec<Output>,
+    symbolic: Symbolic,
+    /// Diagonal block of each body.
+    bodies: Vec<usize>,
+    /// Slots of the joints that constrain something; the others have `None`.
+    slots: Vec<Option<JointSlots>>,
+    rows: usize,
+    damped: Vec<Damped>,
+    inverse_inertia: Vec<Mat3>,
+    /// Joint and direction of every unwound angle.
+    windings: Vec<(usize, usize)>,
+    /// Index among `windings` of each joint.
+    winding_of: Vec<Option<usize>>,
+}
+
+/// Memory of one thread: matrices, factors and everything computed at a knot.
+pub struct Work {
+    at: Knot,
+    /// Configurations at the knot and at its successor.
+    poses: Vec<Pose>,
+    next: Vec<Pose>,
+    /// Scalar parts of the rotation increments of the intervals after and before.
+    scalar: Vec<f64>,
+    scalar_prev: Vec<f64>,
+    /// Rows of all joints at the knot.
+    rows: Vec<Row>,
+    relative: Vec<Relative>,
+    relative_next: Vec<Relative>,
+    /// Forces and torques at the knot, six per body.
+    force: Vec<f64>,
+    /// Old momenta plus the impulses that do not depend on the unknowns.
+    base: Vec<f64>,
+    damping: Vec<DampedState>,
+    residual: Vec<f64>,
+    /// Unknowns, a trial of them, and the Newton step.
+    y: Vec<f64>,
+    trial: Vec<f64>,
+    delta: Vec<f64>,
+    scratch: Vec<f64>,
+    /// Regularization of the redundant rows, per joint.
+    epsilon: Vec<f64>,
+    /// The matrix as assembled (kept for refinement) and its factors.
+    original: Vec<f64>,
+    values: Vec<f64>,
+    fallback: Option<Box<Fallback>>,
+    uses_fallback: bool,
+    /// Derivative blocks at the solution.
+    couplings: Vec<Coupling>,
+    rate_rows: Vec<([f64; 6], [f64; 6])>,
+    adjoint: Vec<f64>,
+    zplus: Vec<f64>,
+    zminus: Vec<f64>,
+    /// Velocities and angular velocities before the knot, six per body.
+    before: Vec<f64>,
+    winding: Vec<f64>,
+    control: Vec<f64>,
+    control_rows: Vec<Row>,
+}
+
+/// A damper at a knot.
+#[derive(Clone, Copy, Debug)]
+struct DampedState {
+    /// Its unit impulse.
+    wrench: Row,
+    /// Displacement over the interval before.
+    before: f64,
+    /// Displacement over the interval after, and its derivative by the configuration at its end.
+    after: f64,
+    after_end: Row,
+    after_start: Row,
+    before_end: Row,
+    before_start: Row,
+}
+
+impl DampedState {
+    const ZERO: Row = Row {
+        force: Vec3::new(0.0, 0.0, 0.0),
+        parent_torque: Vec3::new(0.0, 0.0, 0.0),
+        child_torque: Vec3::new(0.0, 0.0, 0.0),
+    };
+    const EMPTY: Self = Self {
+        wrench: Self::ZERO,
+        before: 0.0,
+        after: 0.0,
+        after_end: Self::ZERO,
+        after_start: Self::ZERO,
+        before_end: Self::ZERO,
+        before_start: Self::ZERO,
+    };
+}
+
+impl Maximal {
+    /// The integrator of a mechanism; `q` are tree coordinates at which its loops close, from which its mobility is
+    /// found (see [`Maximal::initial`]).
+    ///
+    /// # Errors
+    /// When the loops do not close there.
+    pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
+        let mobility = mechanism.mobility(q)?;
+        let n = mechanism.bodies.len();
+        let mut nodes = vec![
+            Node {
+                size: 6,
+                role: Role::Regular,
+            };
+            n
+        ];
+        let mut edges = vec![];
+        let mut node_of = vec![];
+        for j in &mechanism.joints {
+            if j.rows() == 0 {
+                node_of.push(None);
+                continue;
+            }
+            node_of.push(Some(nodes.len()));
+            edges.push((j.child, nodes.len()));
+            edges.extend(j.parent.map(|p| (p, nodes.len())));
+            nodes.push(Node {
+                size: j.rows(),
+                role: Role::Constraint {
+                    anchored: j.parent.is_none(),
+                },
+            });
+        }
+        let mut damped = vec![];
+        for (index, j) in mechanism.joints.iter().enumerate() {
+            for (i, d) in j.directions.iter().enumerate().filter(|(_, d)| d.damping > 0.0) {
+                damped.push(Damped {
+                    element: DampedElement::Joint(index, i),
+                    parent: j.parent,
+                    child: j.child,
+                    damping: d.damping,
+                    shares: if j.implicit { (0.0, 1.0) } else { (0.5, 0.5) },
+                    slots: None,
+                });
+            }
+        }
+        for (index, s) in mechanism.springs.iter().enumerate().filter(|(_, s)| s.damping > 0.0) {
+            damped.push(Damped {
+                element: DampedElement::Spring(index),
+                parent: s.parent,
+                child: s.child,
+                damping: s.damping,
+                shares: (0.5, 0.5),
+                slots: None,
+            });
+        }
+        edges.extend(damped.iter().filter_map(|d| d.parent.map(|p| (p, d.child))));
+        let symbolic = Symbolic::new(&nodes, &edges).map_err(|e| {
+            ModelError::new(["joints"], e.to_string(), "report this: a built mechanism has a valid graph")
+        })?;
+        // every slot asked for below is an edge given above
+        let slot = |r, c| symbolic.slot(r, c).expect("an edge of the graph has its block");
+        for d in &mut damped {
+            d.slots = d.parent.map(|p| (slot(p, d.child), slot(d.child, p)));
+        }
+        let mut rows = 0;
+        let mut slots = vec![];
+        for (j, node) in mechanism.joints.iter().zip(&node_of) {
+            slots.push(node.map(|node| {
+                let s = JointSlots {
+                    offset: symbolic.offset(node),
+                    first_row: rows,
+                    diagonal: slot(node, node),
+                    child: (slot(j.child, node), slot(node, j.child)),
+                    parent: j.parent.map(|p| (slot(p, node), slot(node, p))),
+                };
+                rows += j.rows();
+                s
+            }));
+        }
+        let (mut windings, mut winding_of) = (vec![], vec![]);
+        for (index, j) in mechanism.joints.iter().enumerate() {
+            let angle = j.directions.iter().position(|d| d.freedom == Freedom::Angle);
+            winding_of.push(angle.map(|i| {
+                windings.push((index, i));
+                windings.len() - 1
+            }));
+        }
+        let inverse_inertia = mechanism
+            .bodies
+            .iter()
+            .map(|b| b.inertia.try_inverse().expect("a built body's inertia is positive definite"))
+            .collect();
+        Ok(Self {
+            bodies: (0..n).map(|b| slot(b, b)).collect(),
+            mechanism,
+            mobility,
+            options,
+            outputs: vec![],
+            symbolic,
+            slots,
+            rows,
+            damped,
+            inverse_inertia,
+            windings,
+            winding_of,
+        })
+    }
+
+    /// Declares what can be observed; costs and constraints refer to these by index.
+    pub fn with_outputs(mut self, outputs: Vec<Output>) -> Self {
+        self.outputs = outputs;
+        self
+    }
+
+    /// What moves.
+    pub fn mechanism(&self) -> &Mechanism {
+        &self.mechanism
+    }
+
+    /// How it can move.
+    pub fn mobility(&self) -> Mobility {
+        self.mobility
+    }
+
+    /// Settings.
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// What can be observed.
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
+    /// The graph of the step's matrix.
+    pub fn symbolic(&self) -> &Symbolic {
+        &self.symbolic
+    }
+
+    fn body_count(&self) -> usize {
+        self.mechanism.bodies.len()
+    }
+
+    fn dims(&self) -> Dims {
+        let n = self.body_count();
+        Dims {
+            nx: 13 * n + self.windings.len(),
+            nf: 12 * n,
+            ndx: 2 * self.mobility.degrees_of_freedom,
+            nu: self.mechanism.actuators.len(),
+            ny: self.symbolic.dim(),
+        }
+    }
+
+    fn work(&self) -> Work {
+        let n = self.body_count();
+        let (ny, joints) = (self.symbolic.dim(), self.mechanism.joints.len());
+        let rel = Relative {
+            arm: Vec3::zeros(),
+            r: crate::spatial::Quat::identity(),
+        };
+        let m = &self.mechanism;
+        let couplings = joints + m.springs.len() + m.actuators.len();
+        Work {
+            at: Knot {
+                k: 0,
+                t: 0.0,
+                h_prev: 0.0,
+                h: 0.0,
+            },
+            poses: vec![Pose::identity(); n],
+            next: vec![Pose::identity(); n],
+            scalar: vec![1.0; n],
+            scalar_prev: vec![1.0; n],
+            rows: vec![DampedState::ZERO; self.rows],
+            relative: vec![rel; joints],
+            relative_next: vec![rel; joints],
+            force: vec![0.0; 6 * n],
+            base: vec![0.0; 6 * n],
+            damping: vec![DampedState::EMPTY; self.damped.len()],
+            residual: vec![0.0; ny],
+            y: vec![0.0; ny],
+            trial: vec![0.0; ny],
+            delta: vec![0.0; ny],
+            scratch: vec![0.0; ny],
+            epsilon: vec![0.0; joints],
+            original: vec![0.0; self.symbolic.values_len()],
+            values: vec![0.0; self.symbolic.values_len()],
+            fallback: None,
+            uses_fallback: false,
+            couplings: vec![Coupling::default(); couplings],
+            rate_rows: vec![([0.0; 6], [0.0; 6]); self.rows],
+            adjoint: vec![0.0; ny],
+            zplus: vec![0.0; 6 * n],
+            zminus: vec![0.0; 6 * n],
+            before: vec![0.0; 6 * n],
+            winding: vec![0.0; self.windings.len()],
+            control: vec![0.0; m.actuators.len()],
+            control_rows: vec![DampedState::ZERO; m.actuators.len()],
+        }
+    }
+
+    /// Names the body or joint of an unknown's row.
+    fn element(&self, row: usize) -> String {
+        if row < 6 * self.body_count() {
+            return format!("body `{}`", self.mechanism.bodies[row / 6].name);
+        }
+        let joint = self
+            .slots
+            .iter()
+            .rposition(|s| s.is_some_and(|s| s.offset <= row))
+            .unwrap_or(0);
+        format!("joint `{}`", self.mechanism.joints[joint].name)
+    }
+
+    fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {
+        let limit = std::f64::consts::SQRT_2 / w.at.h;
+        let message = match failure {
+            StepFailure::Domain => format!(
+                "the body turns faster than sqrt(2)/h = {limit:.3} rad/s, beyond which the discrete momentum has no solution; take a smaller time step"
+            ),
+            StepFailure::NotConverged => {
+                "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state".into()
+            }
+            StepFailure::Singular => {
+                "the step's matrix is singular; check for massless or over-constrained parts".into()
+            }
+            StepFailure::NotFinite => "the state or a control is not a finite number".into(),
+        };
+        StepError {
+            failure,
+            element: self.element(row),
+            time: w.at.t,
+            residual,
+            message,
+        }
+    }
+}
+
+impl crate::dynamics::Dynamics for Maximal {
+    type Work = Work;
+
+    fn dims(&self) -> Dims {
+        Self::dims(self)
+    }
+
+    fn work(&self) -> Work {
+        Self::work(self)
+    }
+
+    fn step(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        w: &mut Work,
+        next: &mut [f64],
+        y: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        self.solve_step(at, x, u, w, next, y)
+    }
+
+    fn linearize(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+        self.linearize_at(at, w)
+    }
+
+    fn push(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
+        self.push_through(w, d, out);
+    }
+
+    fn pull(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
+        self.pull_through(w, adjoint, out);
+    }
+
+    fn frame(&self, at: &Knot, x: &[f64], previous: Option<&Frame>) -> Result<Frame, StepError> {
+        Ok(self.frame_at(at, x, previous))
+    }
+
+    fn retract(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        frame: &Frame,
+        d: &[f64],
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        self.retract_at(at, x, frame, d, out)
+    }
+
+    fn difference(&self, at: &Knot, x: &[f64], frame: &Frame, to: &[f64], out: &mut [f64]) {
+        self.difference_at(at, x, frame, to, out);
+    }
+}
+
+impl crate::dynamics::Observe for Maximal {
+    fn quantities(&self) -> Vec<(String, String)> {
+        self.outputs.iter().map(|o| self.output_name(o)).collect()
+    }
+
+    fn observe(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        which: &[usize],
+        w: &mut Work,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        self.observe_at(at, x, u, which, w, out)
+    }
+
+    fn observe_pull(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        which: &[usize],
+        w: &mut Work,
+        adjoint: &[f64],
+        out: &mut Inputs,
+    ) {
+        self.observe_pull_at(at, x, u, which, w, adjoint, out);
+    }
+}

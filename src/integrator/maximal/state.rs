@@ -1,0 +1,126 @@
+//! States: how they are stored, made from joint coordinates, and read.
+
+use super::assembly::vec3;
+use super::{Maximal, Work};
+use crate::dynamics::{Knot, StepError};
+use crate::mechanism::{Motion, ModelError};
+use crate::spatial::{Pose, Quat, Vec3};
+use nalgebra::Quaternion;
+
+/// Pose of the thirteen numbers of a body.
+#[inline(always)]
+pub(super) fn pose(s: &[f64]) -> Pose {
+    let q = Quat::new_unchecked(Quaternion::new(s[3], s[4], s[5], s[6]));
+    Pose::new(Vec3::new(s[0], s[1], s[2]), q)
+}
+
+/// Velocities of all bodies: at a knot, or of the interval before it.
+pub type Velocities = Vec<Motion>;
+
+impl Maximal {
+    /// Index of a coordinate among the unwound angles of the state.
+    pub(super) fn winding(&self, x: &[f64], joint: usize) -> f64 {
+        self.winding_of[joint].map_or(0.0, |i| x[13 * self.body_count() + i])
+    }
+
+    /// The state at the start: tree coordinates `q`, which are moved onto the loops, and rates of the tree, of which
+    /// the part that keeps the loops closed is taken. `held` marks the coordinates that should stay as they are.
+    ///
+    /// # Errors
+    /// When the loops do not close.
+    pub fn initial(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
+        let m = &self.mechanism;
+        let mut q = q.to_vec();
+        let poses = m.close(&mut q, held)?;
+        let rates = self.closed_rates(&poses, rates);
+        Ok(self.state(&poses, &m.velocities(&poses, &rates), &self.winding_at(&poses, &q)))
+    }
+
+    /// Unwound angles: the tree's coordinates where they are angles, the principal branch of the others.
+    pub(super) fn winding_at(&self, poses: &[Pose], q: &[f64]) -> Vec<f64> {
+        let m = &self.mechanism;
+        let tree = m.tree_ids();
+        let angle = |&(joint, i): &(usize, usize)| {
+            tree.iter().position(|id| *id == (joint, i)).map_or_else(
+                || {
+                    let j = &m.joints[joint];
+                    let (a, b) = m.ends(j, poses);
+                    j.coordinate(i, &j.relative(a, b), 0.0)
+                },
+                |k| q[k],
+            )
+        };
+        self.windings.iter().map(angle).collect()
+    }
+
+    /// The rates nearest to the given ones, by kinetic energy, that keep the loops closed.
+    pub(super) fn closed_rates(&self, poses: &[Pose], rates: &[f64]) -> Vec<f64> {
+        let m = &self.mechanism;
+        if !m.has_loops() {
+            return rates.to_vec();
+        }
+        let basis = m.tree_basis(poses);
+        let z = m.closed_basis(poses, &basis, self.mobility.degrees_of_freedom, None);
+        let r = nalgebra::DVector::from_column_slice(rates);
+        let closed = &z * z.tr_mul(&(m.mass_matrix(&basis) * r));
+        closed.as_slice().to_vec()
+    }
+
+    /// A state from its parts.
+    pub fn state(&self, poses: &[Pose], velocities: &[Motion], winding: &[f64]) -> Vec<f64> {
+        let mut x = Vec::with_capacity(13 * poses.len() + winding.len());
+        for (p, (v, w)) in poses.iter().zip(velocities) {
+            x.extend_from_slice(p.x.as_slice());
+            x.extend_from_slice(&[p.q.w, p.q.i, p.q.j, p.q.k]);
+            x.extend_from_slice(v.as_slice());
+            x.extend_from_slice(w.as_slice());
+        }
+        x.extend_from_slice(winding);
+        x
+    }
+
+    /// Poses of all bodies.
+    pub fn poses(&self, x: &[f64]) -> Vec<Pose> {
+        x[..13 * self.body_count()].chunks_exact(13).map(pose).collect()
+    }
+
+    /// Velocities of the interval before the knot.
+    pub fn interval_velocities(&self, x: &[f64]) -> Velocities {
+        x[..13 * self.body_count()]
+            .chunks_exact(13)
+            .map(|s| (vec3(s, 7), vec3(s, 10)))
+            .collect()
+    }
+
+    /// Velocities at the knot, second order (physics of the step with `h = 0`), with the control that acts there.
+    ///
+    /// # Errors
+    /// When the state is not finite or its constraints are singular.
+    pub fn knot_velocities(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        w: &mut Work,
+    ) -> Result<Velocities, StepError> {
+        self.readout(at, x, u, w)?;
+        Ok((0..self.body_count())
+            .map(|b| (vec3(&w.trial, 6 * b), vec3(&w.trial, 6 * b + 3)))
+            .collect())
+    }
+
+    /// Value of a joint coordinate of the state, angles unwound.
+    pub fn coordinate(&self, x: &[f64], joint: usize, direction: usize) -> f64 {
+        let j = &self.mechanism.joints[joint];
+        let world = Pose::identity();
+        let a = j.parent.map_or(world, |p| pose(&x[13 * p..]));
+        let b = pose(&x[13 * j.child..]);
+        j.coordinate(direction, &j.relative(&a, &b), self.winding(x, joint))
+    }
+
+    /// All coordinates of the spanning tree.
+    pub fn tree_coordinates(&self, x: &[f64]) -> Vec<f64> {
+        let ids = self.mechanism.tree_ids();
+        ids.iter().map(|&(j, i)| self.coordinate(x, j, i)).collect()
+    }
+}

@@ -1,0 +1,143 @@
+//! Newton's method for the step, and the read-out of velocities at a knot.
+
+use super::assembly::vec3;
+use super::{Maximal, Work};
+use crate::dynamics::{Knot, StepError, StepFailure, StepStats};
+use crate::mechanism::unwind;
+use crate::spatial::Vec3;
+
+/// `(h |w|)^2` beyond which an iterate is not allowed: at 2 the momentum about a principal axis is largest.
+const DOMAIN: f64 = 2.0;
+
+impl Maximal {
+    /// Solves the step; see [`crate::dynamics::Dynamics::step`].
+    pub(super) fn solve_step(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        w: &mut Work,
+        next: &mut [f64],
+        y: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        self.prepare(at, x, u, w)?;
+        let n = 6 * self.body_count();
+        // start from the old velocities and impulses
+        w.trial[..n].copy_from_slice(&w.before);
+        w.trial[n..].copy_from_slice(&y[n..]);
+        for b in 0..self.body_count() {
+            let omega = &mut w.trial[6 * b + 3..6 * b + 6];
+            let turn = at.h * Vec3::from_column_slice(omega).norm();
+            if turn > 1.2 {
+                // a longer interval than the one before: start inside the domain
+                omega.iter_mut().for_each(|o| *o *= 1.2 / turn);
+            }
+        }
+        let stats = self.newton(w)?;
+        y.copy_from_slice(&w.trial);
+        self.write_next(w, next);
+        Ok(stats)
+    }
+
+    /// Solves `evaluate = 0` from `w.trial`.
+    fn newton(&self, w: &mut Work) -> Result<StepStats, StepError> {
+        let mut stats = StepStats::default();
+        let (mut norm, mut row, mut floor) = self.evaluate(w);
+        while !(norm <= self.options.tolerance.max(floor)) {
+            if stats.iterations == self.options.max_iterations {
+                return Err(self.failure(StepFailure::NotConverged, w, row, norm));
+            }
+            stats.iterations += 1;
+            self.assemble(w);
+            self.factor(w)?;
+            stats.fallbacks += usize::from(w.uses_fallback);
+            self.newton_direction(w);
+            w.y.copy_from_slice(&w.trial);
+            let mut length = 1.0;
+            loop {
+                for ((t, y), d) in w.trial.iter_mut().zip(&w.y).zip(&w.delta) {
+                    *t = y - length * d;
+                }
+                if let Some(body) = self.outside_domain(w) {
+                    length *= 0.5;
+                    if length < 1e-4 {
+                        return Err(self.failure(StepFailure::Domain, w, 6 * body + 3, norm));
+                    }
+                    continue;
+                }
+                let (trial, trial_row, trial_floor) = self.evaluate(w);
+                // the residual mixes units, so only a clear increase is refused; NaN is
+                if trial < 2.0 * norm || trial <= trial_floor {
+                    (norm, row, floor) = (trial, trial_row, trial_floor);
+                    break;
+                }
+                length *= 0.5;
+                if length < 1e-4 {
+                    return Err(self.failure(StepFailure::NotConverged, w, row, norm));
+                }
+            }
+        }
+        stats.residual = norm;
+        stats.turn = (0..self.body_count())
+            .map(|b| w.at.h * vec3(&w.trial, 6 * b + 3).norm())
+            .fold(0.0, f64::max);
+        Ok(stats)
+    }
+
+    /// `w.delta = K^-1 residual`.
+    fn newton_direction(&self, w: &mut Work) {
+        let mut delta = std::mem::take(&mut w.delta);
+        let residual = std::mem::take(&mut w.residual);
+        self.solve(w, &residual, &mut delta, false);
+        (w.delta, w.residual) = (delta, residual);
+    }
+
+    fn outside_domain(&self, w: &Work) -> Option<usize> {
+        let h2 = w.at.h * w.at.h;
+        // a NaN is outside, too
+        (0..self.body_count())
+            .find(|b| !(h2 * vec3(&w.trial, 6 * b + 3).norm_squared() < DOMAIN))
+    }
+
+    /// The state at the next knot, from the solution.
+    fn write_next(&self, w: &Work, next: &mut [f64]) {
+        for (b, pose) in w.next.iter().enumerate() {
+            let out = &mut next[13 * b..13 * b + 13];
+            out[..3].copy_from_slice(pose.x.as_slice());
+            // unit by construction; one Newton step on the norm keeps rounding from adding up
+            let q = pose.q.into_inner();
+            let q = q * (1.5 - 0.5 * q.norm_squared());
+            out[3..7].copy_from_slice(&[q.w, q.i, q.j, q.k]);
+            out[7..].copy_from_slice(&w.trial[6 * b..6 * b + 6]);
+        }
+        let angles = &mut next[13 * self.body_count()..];
+        for ((i, angle), &(joint, direction)) in angles.iter_mut().enumerate().zip(&self.windings) {
+            let j = &self.mechanism.joints[joint];
+            let (a, b) = self.mechanism.ends(j, &w.next);
+            let before = w.winding[i];
+            *angle = j.coordinate(direction, &j.relative(a, b), before);
+            debug_assert!((unwind(*angle, before) - *angle).abs() < 1e-12);
+        }
+    }
+
+    /// Velocities at the knot, second order: the step's equations with `h = 0`. They are left in `w.trial`, six per
+    /// body; `w.trial` also holds the impulses that project them onto the joints.
+    pub(super) fn readout(&self, at: &Knot, x: &[f64], u: &[f64], w: &mut Work) -> Result<(), StepError> {
+        let at = Knot { h: 0.0, ..*at };
+        self.prepare(&at, x, u, w)?;
+        let n = 6 * self.body_count();
+        w.trial[..n].copy_from_slice(&w.before);
+        w.trial[n..].fill(0.0);
+        // linear: one Newton step is exact, a second takes out the rounding of the first
+        for _ in 0..2 {
+            self.evaluate(w);
+            self.assemble(w);
+            self.factor(w)?;
+            self.newton_direction(w);
+            for (t, d) in w.trial.iter_mut().zip(&w.delta) {
+                *t -= d;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,294 @@
+//! The joint chart: 2 n_dof coordinates of a small change of state, for trees and loops alike.
+//!
+//! A state has two configurations on the joints, `z_k` and `z_(k-1) = back(z_k, v-)`. With bases `N` of the joints'
+//! tangents there, `dz_k = N_k a`, `dz_(k-1) = N_(k-1) b`; the chart's numbers are the coordinate `a` and the rate
+//! `(a - b)/h-`. At the start, where `h- = 0`, the rate is that of the velocities themselves. For trees `N` comes from
+//! the joint coordinates; for loops `N = N_tree Z` with `N' M N = I`, aligned along the path.
+
+use super::Maximal;
+use crate::dynamics::{Frame, Knot, StepError, StepFailure};
+use crate::mechanism::{ModelError, Motion};
+use crate::spatial::{Pose, Quat, Vec3, increment, increment_jacobian, increment_scalar, log};
+use nalgebra::{DMatrix, DVector};
+
+/// A configuration of the path with its tangents.
+struct Tangent {
+    poses: Vec<Pose>,
+    q: Vec<f64>,
+    /// Tree's basis, six rows per body.
+    tree: DMatrix<f64>,
+    /// Tangents of the tree that keep the loops closed.
+    z: DMatrix<f64>,
+}
+
+impl Tangent {
+    fn basis(&self) -> DMatrix<f64> {
+        &self.tree * &self.z
+    }
+}
+
+impl Maximal {
+    fn tangent(&self, poses: Vec<Pose>, near: &[f64], previous: Option<&DMatrix<f64>>) -> Tangent {
+        let m = &self.mechanism;
+        let tree = m.tree_basis(&poses);
+        let dof = self.mobility.degrees_of_freedom;
+        let z = m.closed_basis(&poses, &tree, dof, previous.filter(|p| p.ncols() == dof && p.nrows() == tree.ncols()));
+        Tangent {
+            q: m.tree_coordinates(&poses, near),
+            poses,
+            tree,
+            z,
+        }
+    }
+
+    /// Left inverse `(N'MN)^-1 N'M` of a basis.
+    fn projector(&self, basis: &DMatrix<f64>) -> DMatrix<f64> {
+        let weighted = self.mechanism.mass_times_columns(basis);
+        let gram = basis.tr_mul(&weighted);
+        match gram.cholesky() {
+            Some(c) => c.solve(&weighted.transpose()),
+            None => weighted.transpose(),
+        }
+    }
+
+    /// Configuration at the knot before.
+    fn poses_before(&self, at: &Knot, x: &[f64]) -> Vec<Pose> {
+        self.poses(x)
+            .iter()
+            .zip(self.interval_velocities(x))
+            .map(|(p, (v, w))| {
+                let s = increment_scalar(&w, at.h_prev);
+                Pose::new(p.x - v * at.h_prev, p.q * increment(&w, -at.h_prev, s))
+            })
+            .collect()
+    }
+
+    /// `d velocities / d a` at the start: the velocities follow the configuration, and stay on the loops.
+    fn start_velocity_derivative(&self, x: &[f64], t: &Tangent) -> DMatrix<f64> {
+        let m = &self.mechanism;
+        let rates = m.tree_rates(&t.poses, &self.interval_velocities(x));
+        let mut change = m.velocity_derivative(&t.poses, &rates) * &t.z;
+        if m.has_loops() {
+            // J_c drates = -(G_c dV + dG_c V), solved by the rates of least kinetic energy
+            let motion = m.velocities(&t.poses, &rates);
+            let jacobian = m.loop_jacobian(&t.poses, &t.tree);
+            let drift = m.loop_rate_derivative(&t.poses, &motion, &t.basis(), &change);
+            let mass = m.mass_matrix(&t.tree);
+            let weighted = mass
+                .clone()
+                .cholesky()
+                .map_or_else(|| jacobian.transpose(), |c| c.solve(&jacobian.transpose()));
+            let schur = (&jacobian * &weighted).svd(true, true);
+            let floor = 1e-9 * schur.singular_values.max();
+            if let Ok(nu) = schur.solve(&-drift, floor) {
+                change += &t.tree * (weighted * nu);
+            }
+        }
+        change
+    }
+
+    pub(super) fn frame_at(&self, at: &Knot, x: &[f64], previous: Option<&Frame>) -> Frame {
+        let (n, dof) = (6 * self.body_count(), self.mobility.degrees_of_freedom);
+        let near = self.tree_coordinates(x);
+        let h = at.h_prev;
+        // the first half of a frame's memory is its basis at the knot, the second that of the knot before
+        let memory = previous.map(|p| p.memory.columns(0, dof).into_owned());
+        let memory = memory.as_ref();
+        let mut embed = DMatrix::zeros(2 * n, 2 * dof);
+        let mut project = DMatrix::zeros(2 * dof, 2 * n);
+        let (here, old_z);
+        if h == 0.0 {
+            here = self.tangent(self.poses(x), &near, memory);
+            let basis = here.basis();
+            let left = self.projector(&basis);
+            let follow = self.start_velocity_derivative(x, &here);
+            embed.view_mut((0, 0), (n, dof)).copy_from(&basis);
+            embed.view_mut((n, 0), (n, dof)).copy_from(&follow);
+            embed.view_mut((n, dof), (n, dof)).copy_from(&basis);
+            project.view_mut((0, 0), (dof, n)).copy_from(&left);
+            project.view_mut((dof, 0), (dof, n)).copy_from(&-(&left * follow * &left));
+            project.view_mut((dof, n), (dof, n)).copy_from(&left);
+            old_z = here.z.clone();
+        } else {
+            let before = self.tangent(self.poses_before(at, x), &near, memory);
+            here = self.tangent(self.poses(x), &near, Some(&before.z));
+            let (basis, old) = (here.basis(), before.basis());
+            let (left, left_old) = (self.projector(&basis), self.projector(&old));
+            let (bz, bv, bv_inverse) = self.back_jacobians(at, x);
+            // z_(k-1) = back(z_k, v-): dz_(k-1) = Bz dz_k + Bv dv-
+            let by_b = times_blocks(&bv_inverse, &old);
+            let by_a = -times_blocks(&bv_inverse, &times_blocks(&bz, &basis));
+            embed.view_mut((0, 0), (n, dof)).copy_from(&basis);
+            // (a, b) = (a, a - h rate)
+            embed.view_mut((n, 0), (n, dof)).copy_from(&(by_a + &by_b));
+            embed.view_mut((n, dof), (n, dof)).copy_from(&(by_b * -h));
+            project.view_mut((0, 0), (dof, n)).copy_from(&left);
+            let old_by_z = blocks_times(&left_old, &bz);
+            let old_by_v = blocks_times(&left_old, &bv);
+            project.view_mut((dof, 0), (dof, n)).copy_from(&((&left - old_by_z) / h));
+            project.view_mut((dof, n), (dof, n)).copy_from(&(old_by_v * (-1.0 / h)));
+            old_z = before.z;
+        }
+        let mut memory = DMatrix::zeros(here.z.nrows(), 2 * dof);
+        memory.columns_mut(0, dof).copy_from(&here.z);
+        memory.columns_mut(dof, dof).copy_from(&old_z);
+        Frame {
+            embed,
+            project,
+            memory,
+        }
+    }
+
+    /// `Bz`, `Bv` and `Bv^-1`, 6 x 6 per body.
+    fn back_jacobians(&self, at: &Knot, x: &[f64]) -> (Blocks, Blocks, Blocks) {
+        let h = at.h_prev;
+        let (mut bz, mut bv, mut inverse) = (vec![], vec![], vec![]);
+        for (_, w) in self.interval_velocities(x) {
+            let s = increment_scalar(&w, h);
+            let k = increment_jacobian(&w, -h, s);
+            let turn = *increment(&w, h, s).to_rotation_matrix().matrix();
+            let pair = |lin: f64, rot: nalgebra::Matrix3<f64>| {
+                let mut b = crate::mechanism::Mat6::identity() * lin;
+                b.fixed_view_mut::<3, 3>(3, 3).copy_from(&rot);
+                b
+            };
+            bz.push(pair(1.0, turn));
+            bv.push(pair(-h, k));
+            // det K = (h s^2)^3 (1 + ...) > 0 inside the domain of the increment
+            inverse.push(pair(-1.0 / h, k.try_inverse().unwrap_or_else(nalgebra::Matrix3::zeros)));
+        }
+        (bz, bv, inverse)
+    }
+
+    /// Moves along the tree's tangent `Z d` and closes the loops.
+    fn moved(&self, t: &Tangent, d: &[f64]) -> Result<(Vec<Pose>, Vec<f64>), ModelError> {
+        let m = &self.mechanism;
+        let mut q = t.q.clone();
+        m.move_coordinates(&mut q, (&t.z * DVector::from_column_slice(d)).as_slice());
+        let poses = m.close(&mut q, &vec![false; t.q.len()])?;
+        Ok((poses, q))
+    }
+
+    pub(super) fn retract_at(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        frame: &Frame,
+        d: &[f64],
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        let dof = self.mobility.degrees_of_freedom;
+        let near = self.tree_coordinates(x);
+        let (a, rate) = d.split_at(dof);
+        let failed = |e: ModelError| StepError {
+            failure: StepFailure::NotConverged,
+            element: e.path.join("."),
+            time: at.t,
+            residual: f64::NAN,
+            message: e.message,
+        };
+        let here = Tangent {
+            z: frame.memory.columns(0, dof).into_owned(),
+            ..self.tangent(self.poses(x), &near, None)
+        };
+        let (poses, q) = self.moved(&here, a).map_err(failed)?;
+        let velocities: Vec<Motion> = if at.h_prev == 0.0 {
+            let m = &self.mechanism;
+            let mut rates = m.tree_rates(&here.poses, &self.interval_velocities(x));
+            let change = &here.z * DVector::from_column_slice(rate);
+            rates.iter_mut().zip(change.iter()).for_each(|(r, c)| *r += c);
+            m.velocities(&poses, &self.closed_rates(&poses, &rates))
+        } else {
+            let h = at.h_prev;
+            let before = self.tangent(self.poses_before(at, x), &near, None);
+            let before = Tangent {
+                z: frame.memory.columns(dof, dof).into_owned(),
+                ..before
+            };
+            let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - h * r).collect();
+            let (old, _) = self.moved(&before, &b).map_err(failed)?;
+            let between = |(p, o): (&Pose, &Pose)| {
+                let dq: Quat = o.q.conjugate() * p.q;
+                let sign = if dq.w < 0.0 { -1.0 } else { 1.0 };
+                ((p.x - o.x) / h, dq.imag() * (2.0 * sign / h))
+            };
+            poses.iter().zip(&old).map(between).collect()
+        };
+        let state = self.state(&poses, &velocities, &self.winding_near(&poses, &q, x));
+        out.copy_from_slice(&state);
+        Ok(())
+    }
+
+    /// Unwound angles of a neighbouring state.
+    fn winding_near(&self, poses: &[Pose], q: &[f64], x: &[f64]) -> Vec<f64> {
+        let mut winding = self.winding_at(poses, q);
+        for (value, &(joint, i)) in winding.iter_mut().zip(&self.windings) {
+            let j = &self.mechanism.joints[joint];
+            let (a, b) = self.mechanism.ends(j, poses);
+            *value = j.coordinate(i, &j.relative(a, b), self.winding(x, joint));
+        }
+        winding
+    }
+
+    pub(super) fn difference_at(&self, at: &Knot, x: &[f64], frame: &Frame, to: &[f64], out: &mut [f64]) {
+        let n = self.body_count();
+        let h = at.h_prev;
+        // displacements of both configurations, or of the velocities at the start, through the frame's projection
+        let mut d = DVector::zeros(12 * n);
+        let (here, there) = (self.poses(x), self.poses(to));
+        let moved = |a: &Pose, b: &Pose| -> [f64; 6] {
+            let (dx, phi): (Vec3, Vec3) = (b.x - a.x, log(&(a.q.conjugate() * b.q)));
+            [dx.x, dx.y, dx.z, phi.x, phi.y, phi.z]
+        };
+        for b in 0..n {
+            d.as_mut_slice()[6 * b..6 * b + 6].copy_from_slice(&moved(&here[b], &there[b]));
+            for i in 0..6 {
+                d[6 * (n + b) + i] = to[13 * b + 7 + i] - x[13 * b + 7 + i];
+            }
+        }
+        let dof = self.mobility.degrees_of_freedom;
+        if h == 0.0 {
+            // parts of dv that only follow the configuration drop out by the projection
+            out.copy_from_slice((&frame.project * d).as_slice());
+            return;
+        }
+        let left = frame.project.view((0, 0), (dof, 6 * n));
+        let a = left * d.rows(0, 6 * n);
+        let (old, older) = (self.poses_before(at, to), self.poses_before(at, x));
+        let mut back = DVector::zeros(6 * n);
+        for b in 0..n {
+            back.as_mut_slice()[6 * b..6 * b + 6].copy_from_slice(&moved(&older[b], &old[b]));
+        }
+        // project = [.., -L_(k-1) Bv / h]: recover L_(k-1)
+        let (_, _, inverse) = self.back_jacobians(at, x);
+        let left_old = blocks_times(
+            &frame.project.view((dof, 6 * n), (dof, 6 * n)).into_owned(),
+            &inverse,
+        ) * -h;
+        let b = left_old * back;
+        for i in 0..dof {
+            out[i] = a[i];
+            out[dof + i] = (a[i] - b[i]) / h;
+        }
+    }
+}
+
+type Blocks = Vec<crate::mechanism::Mat6>;
+
+/// Block diagonal times a matrix with six rows per body.
+fn times_blocks(blocks: &Blocks, m: &DMatrix<f64>) -> DMatrix<f64> {
+    let mut out = m.clone();
+    for (b, block) in blocks.iter().enumerate() {
+        out.rows_mut(6 * b, 6).copy_from(&(block * m.rows(6 * b, 6)));
+    }
+    out
+}
+
+/// A matrix with six columns per body times a block diagonal.
+fn blocks_times(m: &DMatrix<f64>, blocks: &Blocks) -> DMatrix<f64> {
+    let mut out = m.clone();
+    for (b, block) in blocks.iter().enumerate() {
+        out.columns_mut(6 * b, 6).copy_from(&(m.columns(6 * b, 6) * block));
+    }
+    out
+}

@@ -1,0 +1,355 @@
+//! The step, its matrix and its derivatives, on random mechanisms of every kind of joint, with and without loops.
+
+use super::*;
+use crate::dynamics::{Dynamics, Observe};
+use crate::mechanism::JointKind;
+use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
+use crate::spatial::exp;
+
+const H: f64 = 0.02;
+
+/// Trees that together hold every kind of joint, and two loops.
+fn systems() -> Vec<(Maximal, Vec<f64>)> {
+    let mut out = vec![];
+    for seed in 0..8 {
+        let mut kinds = vec![JointKind::ALL[2 * seed], JointKind::ALL[2 * seed + 1]];
+        let mut s = Source::new(seed as u64);
+        kinds.extend((0..3).map(|_| JointKind::ALL[s.below(16)]));
+        let mechanism = tree(seed as u64, &kinds).build().expect("valid");
+        let n = mechanism.tree_ids().len();
+        out.push(system(mechanism, s.vector(n, 0.6), s.vector(n, 0.5)));
+    }
+    let four = four_bar().build().expect("valid");
+    out.push(system(four, vec![0.4, 0.4, -0.4], vec![1.0, 1.0, -1.0]));
+    let spatial = spatial_loop().build().expect("valid");
+    let n = spatial.tree_ids().len();
+    out.push(system(spatial, vec![0.3; n], Source::new(9).vector(n, 0.5)));
+    out
+}
+
+fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Maximal, Vec<f64>) {
+    let maximal = Maximal::new(mechanism, &q, Options { tolerance: 1e-13, ..Options::default() }).expect("closes");
+    let outputs = all_outputs(&maximal);
+    let maximal = maximal.with_outputs(outputs);
+    let x = maximal.initial(&q, &rates, &vec![false; q.len()]).expect("closes");
+    (maximal, x)
+}
+
+fn all_outputs(s: &Maximal) -> Vec<Output> {
+    let mut out = vec![];
+    for (joint, direction) in s.mechanism().coordinates() {
+        out.push(Output::Coordinate { joint, direction });
+        out.push(Output::Rate { joint, direction });
+    }
+    let (point, axis) = (Vec3::new(0.1, -0.3, 0.2), Vec3::new(0.6, 0.0, 0.8));
+    for body in 0..s.body_count() {
+        out.push(Output::Position { body, point, axis });
+        out.push(Output::Velocity { body, point, axis });
+    }
+    out.extend((0..s.mechanism().actuators.len()).map(Output::Control));
+    out
+}
+
+/// A state in motion: some steps after the start, with uneven intervals.
+fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
+    let d = s.dims();
+    let (mut w, mut x) = (s.work(), x.to_vec());
+    let (mut next, mut y) = (x.clone(), vec![0.0; d.ny]);
+    let u = Source::new(1).vector(d.nu, 0.5);
+    let mut at = Knot { k: 0, t: 0.0, h_prev: 0.0, h: H };
+    for h in [H, 0.8 * H, 1.1 * H, H] {
+        at.h = h;
+        s.step(&at, &x, &u, &mut w, &mut next, &mut y).expect("solved");
+        x.copy_from_slice(&next);
+        at = Knot { k: at.k + 1, t: at.t + h, h_prev: h, h };
+    }
+    (at, x, u, y)
+}
+
+/// A state moved in the free chart.
+fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
+    let n = s.body_count();
+    let mut poses = s.poses(x);
+    let mut motion = s.interval_velocities(x);
+    for b in 0..n {
+        let at = |k: usize| Vec3::from_column_slice(&d[k..k + 3]);
+        poses[b] = Pose::new(poses[b].x + at(6 * b), poses[b].q * exp(&at(6 * b + 3)));
+        motion[b].0 += at(6 * (n + b));
+        motion[b].1 += at(6 * (n + b) + 3);
+    }
+    s.state(&poses, &motion, &x[13 * n..])
+}
+
+/// The free chart's difference of two states.
+fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
+    let n = s.body_count();
+    let mut d = vec![0.0; 12 * n];
+    for (b, (p, q)) in s.poses(x).iter().zip(s.poses(to)).enumerate() {
+        d[6 * b..6 * b + 3].copy_from_slice((q.x - p.x).as_slice());
+        d[6 * b + 3..6 * b + 6].copy_from_slice(crate::spatial::log(&(p.q.conjugate() * q.q)).as_slice());
+        for i in 0..6 {
+            d[6 * (n + b) + i] = to[13 * b + 7 + i] - x[13 * b + 7 + i];
+        }
+    }
+    d
+}
+
+/// Fourth-order difference of a vector function of a number.
+fn derivative(e: f64, f: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
+    let (p, m, pp, mm) = (f(e), f(-e), f(2.0 * e), f(-2.0 * e));
+    (0..p.len()).map(|i| (8.0 * (p[i] - m[i]) - (pp[i] - mm[i])) / (12.0 * e)).collect()
+}
+
+fn assert_close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
+    let scale = b.iter().fold(1.0_f64, |m, v| m.max(v.abs()));
+    for (i, (a, b)) in a.iter().zip(b).enumerate() {
+        assert!((a - b).abs() <= tolerance * scale, "{what} [{i}]: {a} {b} (scale {scale})");
+    }
+}
+
+#[test]
+fn the_matrix_is_the_derivative_of_the_residual() {
+    for (s, x) in systems() {
+        for start in [true, false] {
+            let (at, x, u, y) = if start {
+                let at = Knot { k: 0, t: 0.0, h_prev: 0.0, h: H };
+                (at, x.clone(), vec![0.3; s.dims().nu], vec![0.1; s.dims().ny])
+            } else {
+                moving(&s, &x)
+            };
+            for h in [at.h, 0.0] {
+                let mut w = s.work();
+                s.prepare(&Knot { h, ..at }, &x, &u, &mut w).expect("in the domain");
+                w.trial.copy_from_slice(&y);
+                s.evaluate(&mut w);
+                s.assemble(&mut w);
+                let matrix = if s.mechanism.has_loops() { w.original.clone() } else { w.values.clone() };
+                let ny = y.len();
+                for i in 0..ny {
+                    let mut unit = vec![0.0; ny];
+                    unit[i] = 1.0;
+                    let mut column = vec![0.0; ny];
+                    s.symbolic.multiply(&matrix, &unit, &mut column);
+                    let w = std::cell::RefCell::new(s.work());
+                    let d = derivative(1e-3, |e| {
+                        let w = &mut w.borrow_mut();
+                        s.prepare(&Knot { h, ..at }, &x, &u, w).expect("in the domain");
+                        w.trial.copy_from_slice(&y);
+                        w.trial[i] += e;
+                        s.evaluate(w);
+                        w.residual.clone()
+                    });
+                    assert_close(&column, &d, 1e-9, "matrix");
+                }
+            }
+        }
+    }
+}
+
+/// The free chart of a tree's step, column by column, states off the joints included.
+#[test]
+fn push_matches_differences_of_the_step_on_trees() {
+    for (s, x) in systems().into_iter().filter(|(s, _)| !s.mechanism.has_loops()) {
+        for start in [true, false] {
+            let (at, x, u, _) = if start {
+                (Knot { k: 0, t: 0.0, h_prev: 0.0, h: H }, x.clone(), vec![0.3; s.dims().nu], vec![])
+            } else {
+                moving(&s, &x)
+            };
+            let dims = s.dims();
+            let solve = |at: &Knot, x: &[f64], u: &[f64]| {
+                let (mut next, mut y) = (x.to_vec(), vec![0.0; dims.ny]);
+                s.step(at, x, u, &mut s.work(), &mut next, &mut y).expect("solved");
+                (next, y)
+            };
+            let (next, y) = solve(&at, &x, &u);
+            let mut w = s.work();
+            s.linearize(&Solved { at, x: &x, u: &u, y: &y, next: &next }, &mut w).expect("regular");
+            let (mut d, mut out) = (dims.inputs(), dims.outputs());
+            for i in 0..dims.nf + dims.nu + 2 {
+                d = Inputs { x: vec![0.0; d.x.len()], u: vec![0.0; d.u.len()], ..Inputs::default() };
+                let by = |e: f64| {
+                    let (mut at, mut u, mut c) = (at, u.clone(), vec![0.0; dims.nf]);
+                    match i {
+                        i if i < dims.nf => c[i] = e,
+                        i if i < dims.nf + dims.nu => u[i - dims.nf] += e,
+                        i if i == dims.nf + dims.nu => at.h += e,
+                        _ => at.h_prev += e,
+                    }
+                    let (n, y) = solve(&at, &displaced(&s, &x, &c), &u);
+                    let mut all = difference(&s, &next, &n);
+                    all.extend(y);
+                    all
+                };
+                match i {
+                    i if i < dims.nf => d.x[i] = 1.0,
+                    i if i < dims.nf + dims.nu => d.u[i - dims.nf] = 1.0,
+                    i if i == dims.nf + dims.nu => d.h = 1.0,
+                    // an interval of negative length has no meaning, nor its difference at the start
+                    _ if start => continue,
+                    _ => d.h_prev = 1.0,
+                }
+                s.push(&mut w, &d, &mut out);
+                let mut all = out.x.clone();
+                all.extend(&out.y);
+                assert_close(&all, &derivative(1e-4, by), 2e-7, &format!("input {i}, start {start}"));
+            }
+        }
+    }
+}
+
+/// In the joint chart, trees and loops alike, along the manifold.
+#[test]
+fn the_linear_model_matches_differences_along_the_joints() {
+    for (s, x) in systems() {
+        for start in [true, false] {
+            let (at, x, u, y0) = if start {
+                (Knot { k: 0, t: 0.0, h_prev: 0.0, h: H }, x.clone(), vec![0.3; s.dims().nu], vec![0.0; s.dims().ny])
+            } else {
+                moving(&s, &x)
+            };
+            let dims = s.dims();
+            let solve = |x: &[f64], u: &[f64]| {
+                let (mut next, mut y) = (x.to_vec(), y0.clone());
+                s.step(&at, x, u, &mut s.work(), &mut next, &mut y).expect("solved");
+                (next, y)
+            };
+            let (next, y) = solve(&x, &u);
+            let after = Knot { k: at.k + 1, t: at.t + at.h, h_prev: at.h, h: at.h };
+            let frame = s.frame(&at, &x, None).expect("a state");
+            let frame_next = s.frame(&after, &next, Some(&frame)).expect("a state");
+            let identity = &frame.project * &frame.embed;
+            assert!((identity - nalgebra::DMatrix::identity(dims.ndx, dims.ndx)).amax() < 1e-9);
+            let mut w = s.work();
+            s.linearize(&Solved { at, x: &x, u: &u, y: &y, next: &next }, &mut w).expect("regular");
+            let (a, b) = s.linear_model(&mut w, &frame, &frame_next);
+            for i in 0..dims.ndx + dims.nu {
+                let by = |e: f64| {
+                    let (mut u, mut c, mut moved) = (u.clone(), vec![0.0; dims.ndx], x.clone());
+                    if i < dims.ndx {
+                        c[i] = e;
+                    } else {
+                        u[i - dims.ndx] += e;
+                    }
+                    s.retract(&at, &x, &frame, &c, &mut moved).expect("near");
+                    let (n, _) = solve(&moved, &u);
+                    let mut d = vec![0.0; dims.ndx];
+                    s.difference(&after, &next, &frame_next, &n, &mut d);
+                    d
+                };
+                let column = if i < dims.ndx { a.column(i) } else { b.column(i - dims.ndx) };
+                let column: Vec<f64> = column.iter().copied().collect();
+                assert_close(&column, &derivative(1e-4, by), 1e-6, &format!("{i}, start {start}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn pull_is_the_transpose_of_push() {
+    for (s, x) in systems() {
+        let dims = s.dims();
+        for start in [true, false] {
+            let (at, x, u, y0) = if start {
+                (Knot { k: 0, t: 0.0, h_prev: 0.0, h: H }, x.clone(), vec![0.3; dims.nu], vec![0.0; dims.ny])
+            } else {
+                moving(&s, &x)
+            };
+            let (mut next, mut y, mut w) = (x.clone(), y0, s.work());
+            s.step(&at, &x, &u, &mut w, &mut next, &mut y).expect("solved");
+            s.linearize(&Solved { at, x: &x, u: &u, y: &y, next: &next }, &mut w).expect("regular");
+            let mut r = Source::new(17);
+            let d = Inputs {
+                x: r.vector(dims.nf, 1.0),
+                u: r.vector(dims.nu, 1.0),
+                h_prev: r.unit(),
+                h: r.unit(),
+            };
+            let adjoint = Outputs { x: r.vector(dims.nf, 1.0), y: r.vector(dims.ny, 1.0) };
+            let (mut out, mut back) = (dims.outputs(), dims.inputs());
+            // off the joints a loop's step is not a function: only its tangents are pushed
+            let d = if s.mechanism.has_loops() {
+                let frame = s.frame(&at, &x, None).expect("a state");
+                let c = nalgebra::DVector::from_vec(r.vector(dims.ndx, 1.0));
+                Inputs { x: (frame.embed * c).as_slice().to_vec(), ..d }
+            } else {
+                d
+            };
+            // redundant impulses are not unique and neither are their derivatives
+            let adjoint = if s.mobility.redundant_rows > 0 {
+                Outputs { y: vec![0.0; dims.ny], ..adjoint }
+            } else {
+                adjoint
+            };
+            s.push(&mut w, &d, &mut out);
+            s.pull(&mut w, &adjoint, &mut back);
+            let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            let size = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();
+            let left = dot(&adjoint.x, &out.x) + dot(&adjoint.y, &out.y);
+            let right = dot(&back.x, &d.x) + dot(&back.u, &d.u) + back.h * d.h + back.h_prev * d.h_prev;
+            let scale = size(&adjoint.x, &out.x) + size(&back.x, &d.x) + 1.0;
+            assert!((left - right).abs() < 1e-12 * scale, "{left} {right} {scale}");
+        }
+    }
+}
+
+/// Values along the joints, and their adjoints against differences in the joint chart.
+#[test]
+fn observed_quantities_have_their_adjoints() {
+    for (s, x) in systems() {
+        let dims = s.dims();
+        for start in [true, false] {
+            let (at, x, u, _) = if start {
+                (Knot { k: 0, t: 0.0, h_prev: 0.0, h: H }, x.clone(), vec![0.3; dims.nu], vec![])
+            } else {
+                moving(&s, &x)
+            };
+            let which: Vec<usize> = (0..s.outputs.len()).collect();
+            let observe = |x: &[f64], u: &[f64]| {
+                let mut out = vec![0.0; which.len()];
+                s.observe(&at, x, u, &which, &mut s.work(), &mut out).expect("a state");
+                out
+            };
+            let adjoint = Source::new(8).vector(which.len(), 1.0);
+            let (mut w, mut out) = (s.work(), vec![0.0; which.len()]);
+            s.observe(&at, &x, &u, &which, &mut w, &mut out).expect("a state");
+            let mut back = dims.inputs();
+            s.observe_pull(&at, &x, &u, &which, &mut w, &adjoint, &mut back);
+            let frame = s.frame(&at, &x, None).expect("a state");
+            let joint = frame.embed.tr_mul(&nalgebra::DVector::from_vec(back.x.clone()));
+            for i in 0..dims.ndx + dims.nu {
+                let by = |e: f64| {
+                    let (mut u, mut c, mut moved) = (u.clone(), vec![0.0; dims.ndx], x.clone());
+                    if i < dims.ndx {
+                        c[i] = e;
+                    } else {
+                        u[i - dims.ndx] += e;
+                    }
+                    s.retract(&at, &x, &frame, &c, &mut moved).expect("near");
+                    vec![observe(&moved, &u).iter().zip(&adjoint).map(|(v, a)| v * a).sum()]
+                };
+                let value = if i < dims.ndx { joint[i] } else { back.u[i - dims.ndx] };
+                assert_close(&[value], &derivative(1e-4, by), 2e-7, &format!("{i}, start {start}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
+    for (s, x) in systems() {
+        let at = Knot { k: 0, t: 0.0, h_prev: 0.0, h: H };
+        let u = vec![0.7; s.dims().nu];
+        let given = s.interval_velocities(&x);
+        let read = s.knot_velocities(&at, &x, &u, &mut s.work()).expect("a state");
+        for ((v, w), (rv, rw)) in given.iter().zip(&read) {
+            assert!((v - rv).amax().max((w - rw).amax()) < 1e-10);
+        }
+        let (at, x, u, _) = moving(&s, &x);
+        let mut w = s.work();
+        s.knot_velocities(&at, &x, &u, &mut w).expect("a state");
+        s.evaluate(&mut w);
+        let largest = w.residual.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
+        assert!(largest < 1e-12, "{largest}");
+    }
+}

@@ -1,0 +1,5 @@
+//! How a mechanism moves: one step of it, and the step's derivatives, behind the traits of [`crate::dynamics`].
+
+pub mod maximal;
+
+pub use maximal::{Maximal, Options, Output};

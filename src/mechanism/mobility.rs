@@ -1,0 +1,126 @@
+//! Degrees of freedom, redundant rows, and the tangent space of a mechanism whose loops stay closed.
+
+use super::{Mechanism, ModelError};
+use crate::spatial::Pose;
+use nalgebra::{DMatrix, DVector};
+
+/// How a mechanism can move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mobility {
+    /// Independent motions at a position in general.
+    pub degrees_of_freedom: usize,
+    /// Independent loops, those through the ground included.
+    pub loops: usize,
+    /// Constraint rows that follow from the others.
+    pub redundant_rows: usize,
+}
+
+impl Mechanism {
+    /// Mobility near the tree coordinates `q`, which close the loops. Singular positions count as those around them.
+    ///
+    /// # Errors
+    /// When the loops do not close.
+    pub fn mobility(&self, q: &[f64]) -> Result<Mobility, ModelError> {
+        let n = self.tree.coordinates;
+        let rows: usize = self.tree.chords.iter().map(|&c| self.joints[c].rows()).sum();
+        let loops = self
+            .tree
+            .chords
+            .iter()
+            .filter(|&&c| self.joints[c].rows() > 0)
+            .count();
+        let mut rank = 0;
+        if loops > 0 {
+            let mut q = q.to_vec();
+            let free = vec![false; n];
+            // a position in general is reached by a step that mixes all free motions
+            for _ in 0..3 {
+                let poses = self.close(&mut q, &free)?;
+                let jacobian = self.loop_jacobian(&poses, &self.tree_basis(&poses));
+                let (null, found) = null_space(&jacobian, None);
+                rank = rank.max(found);
+                let mix = DVector::from_fn(null.ncols(), |i, _| 0.1 / (1.0 + 0.37 * i as f64));
+                self.move_coordinates(&mut q, (null * mix).as_slice());
+            }
+        }
+        Ok(Mobility {
+            degrees_of_freedom: n - rank,
+            loops,
+            redundant_rows: rows - rank,
+        })
+    }
+
+    /// Basis `Z` of the tree's tangents that keep the loops closed, `dof` columns. With loops `Z' N' M N Z = I`;
+    /// without it is the identity. `previous` aligns it with the basis of a neighbouring configuration.
+    pub(crate) fn closed_basis(
+        &self,
+        poses: &[Pose],
+        basis: &DMatrix<f64>,
+        dof: usize,
+        previous: Option<&DMatrix<f64>>,
+    ) -> DMatrix<f64> {
+        if !self.has_loops() {
+            return DMatrix::identity(dof, dof);
+        }
+        let null = null_space(&self.loop_jacobian(poses, basis), Some(dof)).0;
+        let mass = self.mass_matrix(basis);
+        let gram = null.tr_mul(&(&mass * &null));
+        // a positive definite matrix restricted to independent columns
+        let z = match gram.cholesky() {
+            Some(c) => c
+                .l()
+                .solve_lower_triangular(&null.transpose())
+                .map_or(null, |z| z.transpose()),
+            None => null,
+        };
+        // N_k <- N_k U V' from the SVD of N_k' M N_(k-1): the rotation nearest to the previous basis
+        match previous {
+            Some(p) => {
+                let svd = z.tr_mul(&(&mass * p)).svd(true, true);
+                match (svd.u, svd.v_t) {
+                    (Some(u), Some(vt)) => z * u * vt,
+                    _ => z,
+                }
+            }
+            None => z,
+        }
+    }
+
+    /// `N' M N` for a basis `N` with six rows per body.
+    pub(crate) fn mass_matrix(&self, basis: &DMatrix<f64>) -> DMatrix<f64> {
+        basis.tr_mul(&self.mass_times_columns(basis))
+    }
+
+    /// `M N`.
+    pub(crate) fn mass_times_columns(&self, basis: &DMatrix<f64>) -> DMatrix<f64> {
+        let mut out = basis.clone();
+        for (from, mut to) in basis.column_iter().zip(out.column_iter_mut()) {
+            self.mass_times(from.as_slice(), to.as_mut_slice());
+        }
+        out
+    }
+}
+
+/// Null space of `a` by singular values, and the rank found; `dimension` overrides the rank found.
+fn null_space(a: &DMatrix<f64>, dimension: Option<usize>) -> (DMatrix<f64>, usize) {
+    let n = a.ncols();
+    // rows of zeros give all n right singular vectors
+    let square = a.clone().resize_vertically(a.nrows().max(n), 0.0);
+    let svd = square.svd(false, true);
+    let floor = 1e-8 * svd.singular_values.max();
+    let rank = svd.singular_values.iter().filter(|s| **s > floor).count();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&i, &j| svd.singular_values[i].total_cmp(&svd.singular_values[j]));
+    order.truncate(dimension.unwrap_or(n - rank));
+    let columns: Vec<_> = svd
+        .v_t
+        .as_ref()
+        .map(|vt| order.iter().map(|&i| vt.row(i).transpose()).collect())
+        .unwrap_or_default();
+    let null = if columns.is_empty() {
+        DMatrix::zeros(n, 0)
+    } else {
+        DMatrix::from_columns(&columns)
+    };
+    (null, rank)
+}

@@ -1,0 +1,121 @@
+//! What there is: bodies, joints, springs, dampers, actuators and gravity; how joint coordinates become poses.
+
+mod body;
+mod builder;
+mod coordinate;
+mod joint;
+mod kinematics;
+mod mobility;
+#[cfg(test)]
+pub(crate) mod samples;
+mod spring;
+#[cfg(test)]
+mod tests;
+
+pub use body::{Body, Shape};
+pub use builder::{
+    ActuatorSpec, BodySpec, Inertia, JointSpec, MechanismBuilder, ModelError, Orientation, PerDirection,
+    SpringSpec, WrenchFrame,
+};
+pub use coordinate::{Direction, Freedom};
+pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
+pub use kinematics::Motion;
+pub use mobility::Mobility;
+pub use spring::{Actuator, Drive, Spring};
+
+pub(crate) use coordinate::unwind;
+pub(crate) use joint::Vec6;
+
+use crate::spatial::{Pose, Vec3};
+use kinematics::Tree;
+use std::sync::LazyLock;
+
+static WORLD: LazyLock<Pose> = LazyLock::new(Pose::identity);
+
+/// A validated mechanism. Made by [`MechanismBuilder::build`].
+#[derive(Clone, Debug)]
+pub struct Mechanism {
+    /// Bodies, in the order they were declared.
+    pub bodies: Vec<Body>,
+    /// Joints; a body declared free has a floating joint of its own name.
+    pub joints: Vec<Joint>,
+    /// Springs between points.
+    pub springs: Vec<Spring>,
+    /// Controls.
+    pub actuators: Vec<Actuator>,
+    /// m/s^2
+    pub gravity: Vec3,
+    pub(crate) tree: Tree,
+}
+
+/// A joint coordinate's place: joint, direction within the joint.
+pub type CoordinateId = (usize, usize);
+
+impl Mechanism {
+    /// Every joint coordinate, chords included, in the order of the joints.
+    pub fn coordinates(&self) -> impl Iterator<Item = CoordinateId> + '_ {
+        self.joints
+            .iter()
+            .enumerate()
+            .flat_map(|(j, joint)| (0..joint.directions.len()).map(move |i| (j, i)))
+    }
+
+    /// Name of a joint coordinate: the joint's, with the direction's behind a dot where there are several.
+    pub fn coordinate_name(&self, (j, i): CoordinateId) -> String {
+        let joint = &self.joints[j];
+        if joint.directions.len() == 1 {
+            joint.name.clone()
+        } else {
+            format!("{}.{}", joint.name, joint.directions[i].name)
+        }
+    }
+
+    /// Index of a body by name.
+    pub fn body(&self, name: &str) -> Option<usize> {
+        self.bodies.iter().position(|b| b.name == name)
+    }
+
+    /// Index of a joint by name.
+    pub fn joint(&self, name: &str) -> Option<usize> {
+        self.joints.iter().position(|j| j.name == name)
+    }
+
+    /// Bodies a control acts on: parent (if it has one) and child.
+    pub(crate) fn driven(&self, actuator: &Actuator) -> (Option<usize>, usize) {
+        match actuator.drive {
+            Drive::Joint { joint, .. } => (self.joints[joint].parent, self.joints[joint].child),
+            Drive::Wrench { body, .. } => (None, body),
+        }
+    }
+
+    /// Coordinates of the spanning tree, in its own order.
+    pub fn tree_ids(&self) -> Vec<CoordinateId> {
+        self.tree
+            .edges
+            .iter()
+            .flat_map(|e| (0..self.joints[e.joint].directions.len()).map(move |i| (e.joint, i)))
+            .collect()
+    }
+
+    /// Does the mechanism have closed loops?
+    pub fn has_loops(&self) -> bool {
+        !self.tree.chords.is_empty()
+    }
+
+    /// kg
+    pub fn mass(&self) -> f64 {
+        self.bodies.iter().map(|b| b.mass).sum()
+    }
+
+    /// `M v` of stacked body motions, six per body.
+    pub(crate) fn mass_times(&self, motion: &[f64], out: &mut [f64]) {
+        for (b, (v, out)) in self
+            .bodies
+            .iter()
+            .zip(motion.chunks_exact(6).zip(out.chunks_exact_mut(6)))
+        {
+            let w = b.inertia * Vec3::new(v[3], v[4], v[5]);
+            out.copy_from_slice(&[b.mass * v[0], b.mass * v[1], b.mass * v[2], w.x, w.y, w.z]);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Springs and dampers between points of two bodies, and actuators.
+
+use super::joint::{Coupling, Joint, Row};
+use crate::spatial::{Mat3, Pose, Vec3, skew};
+
+/// A spring and damper along the line between a point of the parent and a point of the child.
+#[derive(Clone, Debug)]
+pub struct Spring {
+    /// Name, unique among springs.
+    pub name: String,
+    /// Index of a body, or the world.
+    pub parent: Option<usize>,
+    /// Index of a body.
+    pub child: usize,
+    /// Point in the parent's frame, m.
+    pub parent_anchor: Vec3,
+    /// Point in the child's frame, m.
+    pub child_anchor: Vec3,
+    /// N/m
+    pub stiffness: f64,
+    /// Length at which the spring is relaxed, m.
+    pub rest: f64,
+    /// N s/m
+    pub damping: f64,
+}
+
+impl Spring {
+    fn line(&self, a: &Pose, b: &Pose) -> Vec3 {
+        b.point(&self.child_anchor) - a.point(&self.parent_anchor)
+    }
+
+    /// Distance of the two points, m.
+    pub fn length(&self, a: &Pose, b: &Pose) -> f64 {
+        self.line(a, b).norm()
+    }
+
+    /// The wrench of a force `f` (world) pulling the child's point, and its opposite the parent's.
+    fn wrench(&self, f: &Vec3, a: &Pose, b: &Pose) -> Row {
+        Row {
+            force: *f,
+            parent_torque: -self.parent_anchor.cross(&a.r.tr_mul(f)),
+            child_torque: self.child_anchor.cross(&b.r.tr_mul(f)),
+        }
+    }
+
+    /// Derivative of the length, which is also the wrench of a unit force that pushes the points apart.
+    pub fn length_row(&self, a: &Pose, b: &Pose) -> Row {
+        // where the points meet the line has no direction, and a unit force along it none either
+        let n = self.line(a, b).try_normalize(1e-12).unwrap_or_default();
+        self.wrench(&n, a, b)
+    }
+
+    /// The spring's force on the child's point, world frame.
+    fn force(&self, a: &Pose, b: &Pose) -> Vec3 {
+        let d = self.line(a, b);
+        let l = d.norm();
+        let slack = if l > 1e-12 { self.rest / l } else { 0.0 };
+        d * (-self.stiffness * (1.0 - slack))
+    }
+
+    /// The spring's wrench.
+    pub fn spring_wrench(&self, a: &Pose, b: &Pose) -> Row {
+        self.wrench(&self.force(a, b), a, b)
+    }
+
+    /// `scale` times the derivative of the spring's wrench, and of `tension` along the line (the damper's impulse
+    /// with its size held), added to `out`.
+    pub fn add_derivative(
+        &self,
+        scale: f64,
+        tension: f64,
+        a: &Pose,
+        b: &Pose,
+        out: &mut Coupling,
+    ) {
+        let d = self.line(a, b);
+        let l = d.norm();
+        let n = d.try_normalize(1e-12).unwrap_or_default();
+        let f = self.force(a, b) * scale + n * tension;
+        let nn = n * n.transpose();
+        let inverse = if l > 1e-12 { 1.0 / l } else { 0.0 };
+        let slack = self.rest * inverse;
+        let k = (Mat3::identity() * (1.0 - slack) + nn * slack) * (-self.stiffness * scale)
+            + (Mat3::identity() - nn) * (tension * inverse);
+        // d line = [-1, R_a [p_a]] on the parent, [1, -R_b [p_b]] on the child
+        let (pa, pb) = (skew(&self.parent_anchor), skew(&self.child_anchor));
+        let (la, lb) = (a.r * pa, -b.r * pb);
+        let ends = [(-k, k * la), (k, k * lb)];
+        let (ra, rb) = (-pa * a.r.transpose(), pb * b.r.transpose());
+        for (j, (dx, dphi)) in ends.iter().enumerate() {
+            let (on_a, on_b) = if j == 0 {
+                (&mut out.aa, &mut out.ba)
+            } else {
+                (&mut out.ab, &mut out.bb)
+            };
+            on_a.add(0, 0, &-dx);
+            on_a.add(0, 3, &-dphi);
+            on_a.add(3, 0, &(ra * dx));
+            on_a.add(3, 3, &(ra * dphi));
+            on_b.add(0, 0, dx);
+            on_b.add(0, 3, dphi);
+            on_b.add(3, 0, &(rb * dx));
+            on_b.add(3, 3, &(rb * dphi));
+        }
+        // the force is fixed in the world while the arms turn: torque p x R'f
+        out.aa.add(3, 3, &-(pa * skew(&a.r.tr_mul(&f))));
+        out.bb.add(3, 3, &(pb * skew(&b.r.tr_mul(&f))));
+    }
+
+    /// Potential energy, J.
+    pub fn energy(&self, a: &Pose, b: &Pose) -> f64 {
+        0.5 * self.stiffness * (self.length(a, b) - self.rest).powi(2)
+    }
+}
+
+/// Where a control acts.
+#[derive(Clone, Debug)]
+pub enum Drive {
+    /// A force or torque along a free direction of a joint.
+    Joint {
+        /// Index of the joint.
+        joint: usize,
+        /// Index among the joint's free directions.
+        direction: usize,
+    },
+    /// A wrench on a body: the control times these.
+    Wrench {
+        /// Index of the body.
+        body: usize,
+        /// Force per unit of control.
+        force: Vec3,
+        /// Is the force turned with the body? Else it is fixed in the world.
+        in_body: bool,
+        /// Where the force acts, body frame, from the centre of mass, m.
+        point: Vec3,
+        /// Torque per unit of control, body frame, N m.
+        torque: Vec3,
+    },
+}
+
+/// A scalar control.
+#[derive(Clone, Debug)]
+pub struct Actuator {
+    /// Name, unique among actuators.
+    pub name: String,
+    /// Where it acts.
+    pub drive: Drive,
+    /// Smallest and largest control.
+    pub bounds: Option<(f64, f64)>,
+}
+
+impl Actuator {
+    /// The wrench per unit of control; a wrench on a body has no opposite.
+    pub(crate) fn row(&self, joints: &[Joint], poses: (&Pose, &Pose)) -> Row {
+        let (a, b) = poses;
+        match &self.drive {
+            Drive::Joint { joint, direction } => {
+                let j = &joints[*joint];
+                j.direction_row(*direction, a, b, &j.relative(a, b))
+            }
+            Drive::Wrench {
+                force,
+                in_body,
+                point,
+                torque,
+                ..
+            } => {
+                let (world, body) = if *in_body {
+                    (b.r * force, *force)
+                } else {
+                    (*force, b.r.tr_mul(force))
+                };
+                Row {
+                    force: world,
+                    parent_torque: Vec3::zeros(),
+                    child_torque: point.cross(&body) + torque,
+                }
+            }
+        }
+    }
+
+    /// `u` times the derivative of [`Actuator::row`], added to `out`.
+    pub(crate) fn add_derivative(
+        &self,
+        u: f64,
+        joints: &[Joint],
+        poses: (&Pose, &Pose),
+        out: &mut Coupling,
+    ) {
+        let (a, b) = poses;
+        match &self.drive {
+            Drive::Joint { joint, direction } => {
+                let j = &joints[*joint];
+                let d = &j.directions[*direction];
+                let f = d.unit * u;
+                if d.freedom == super::Freedom::Slide {
+                    j.add_force_derivative(&f, a, b, &j.relative(a, b), out);
+                } else {
+                    Joint::add_torque_derivative(&f, a, b, out);
+                }
+            }
+            Drive::Wrench {
+                force,
+                in_body,
+                point,
+                ..
+            } => {
+                if *in_body {
+                    out.bb.add(0, 3, &-(b.r * skew(&(force * u))));
+                } else {
+                    let local = b.r.tr_mul(force) * u;
+                    out.bb.add(3, 3, &(skew(point) * skew(&local)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Panels of curves over a shared horizontal axis, stacked, with legends beside them.
+
+use super::axis::{
+    Axis, Frame, LABEL, SMALL, Ticks, decade_ticks, drawable, extent, linear_ticks, pi_multiples,
+    roomy,
+};
+use super::sheet::{Anchor, INK, MUTED, PALETTE, Point, Rect, Rgb, Sheet, fit, text_width};
+
+/// One curve; `None` is a gap. On a logarithmic panel the values are logarithms already.
+#[derive(Clone, Debug)]
+pub(super) struct Curve {
+    pub name: String,
+    pub ink: Ink,
+    pub points: Vec<Option<Point>>,
+    /// Bounds, drawn dashed across the panel.
+    pub bounds: [Option<f64>; 2],
+    /// A dot at every point, for a few iterations.
+    pub dots: bool,
+}
+
+impl Curve {
+    fn draw(&self, sheet: &mut Sheet, frame: &Frame) {
+        let lone = self.points.iter().flatten().count() == 1;
+        for piece in self.points.split(|p| p.is_none()).filter(|p| !p.is_empty()) {
+            let points: Vec<_> = piece.iter().flatten().map(|p| frame.at(*p)).collect();
+            if self.dots || lone {
+                let radius = if lone { 4.0 } else { 2.5 };
+                points
+                    .iter()
+                    .for_each(|p| sheet.disc(*p, radius, self.ink.color));
+            }
+            self.ink.draw(sheet, points, 2.0);
+        }
+    }
+}
+
+/// Colour and dashes of a curve, by its place in the group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ink {
+    pub color: Rgb,
+    pub dash: Option<(f64, f64)>,
+}
+
+impl Ink {
+    pub(super) fn nth(index: usize) -> Ink {
+        let dash = [None, Some((9.0, 5.0)), Some((3.0, 5.0))][(index / PALETTE.len()).min(2)];
+        Ink {
+            color: PALETTE[index % PALETTE.len()],
+            dash,
+        }
+    }
+
+    pub(super) fn draw(self, sheet: &mut Sheet, points: Vec<Point>, width: f64) {
+        match self.dash {
+            None => sheet.path(points, self.color, width),
+            Some(dash) => sheet.dashed(points, self.color, width, dash),
+        }
+    }
+}
+
+/// Curves on one vertical axis.
+#[derive(Clone, Debug)]
+pub(super) struct Panel {
+    pub label: String,
+    pub curves: Vec<Curve>,
+    pub log: bool,
+    /// Guides at multiples of pi.
+    pub angle: bool,
+    /// A range that crosses zero is widened to lie symmetric about it.
+    pub symmetric: bool,
+}
+
+impl Panel {
+    /// What the vertical axis spans. Bounds count unless they would squash the curves.
+    pub(super) fn range(&self) -> Option<(f64, f64)> {
+        let data = extent(
+            self.curves
+                .iter()
+                .flat_map(|c| c.points.iter().flatten())
+                .map(|p| p.1),
+        )?;
+        let center = (data.0 + data.1) / 2.0;
+        let reach = 10.0 * (data.1 - data.0).max(center.abs());
+        let near = |b: &f64| reach == 0.0 || (b - center).abs() <= reach;
+        let bounds = self
+            .curves
+            .iter()
+            .flat_map(|c| c.bounds)
+            .flatten()
+            .filter(near);
+        let (lo, hi) = extent(bounds.chain([data.0, data.1]))?;
+        if self.log {
+            // Whole decades, and a little more so that no curve lies on the axis.
+            return Some((lo.floor() - 0.3, hi.ceil().max(lo.floor() + 1.0) + 0.3));
+        }
+        let (lo, hi) = roomy((lo, hi), 0.06);
+        if self.symmetric && lo < 0.0 && hi > 0.0 {
+            let size = hi.max(-lo);
+            return Some((-size, size));
+        }
+        Some((lo, hi))
+    }
+
+    fn ticks(&self, range: (f64, f64), height: f64) -> Ticks {
+        match self.log {
+            true => decade_ticks(range, height / 32.0),
+            false => linear_ticks(range, (height / 26.0).clamp(2.0, 8.0), false),
+        }
+    }
+}
+
+/// Panels above one another; none of them empty.
+#[derive(Clone, Debug)]
+pub(super) struct Stack {
+    pub panels: Vec<Panel>,
+    pub x_label: String,
+    /// Only whole numbers are ticked on the horizontal axis.
+    pub whole_x: bool,
+    /// Panels beyond [`MOST_PANELS`], left out.
+    pub hidden: usize,
+}
+
+/// Room above each panel (for a multiplier), and below the last (for the horizontal axis).
+const HEAD: f64 = 26.0;
+const FOOT: f64 = 52.0;
+const SWATCH: f64 = 26.0;
+const ROW: f64 = 20.0;
+/// Dashes of bounds.
+const BOUND: (f64, f64) = (6.0, 5.0);
+/// A figure of more panels than this would not be read.
+const MOST_PANELS: usize = 8;
+
+impl Stack {
+    /// `None` when no panel has a point to draw.
+    pub(super) fn new(panels: Vec<Panel>, x_label: &str, whole_x: bool) -> Option<Stack> {
+        let mut panels: Vec<_> = panels.into_iter().filter(|p| p.range().is_some()).collect();
+        let hidden = panels.len().saturating_sub(MOST_PANELS);
+        panels.truncate(MOST_PANELS);
+        (!panels.is_empty()).then(|| Stack {
+            panels,
+            x_label: x_label.to_owned(),
+            whole_x,
+            hidden,
+        })
+    }
+
+    /// Total height for panels of `panel` pixels each.
+    pub(super) fn height(&self, panel: f64) -> f64 {
+        self.panels.len() as f64 * (panel + HEAD) + FOOT
+    }
+
+    /// The frames of all panels in `area`; legends get what their names need, up to a quarter.
+    pub(super) fn frames(&self, area: Rect) -> Vec<Frame> {
+        let count = self.panels.len() as f64;
+        let height = ((area.height() - FOOT) / count - HEAD).max(20.0);
+        let ranges: Vec<_> = self
+            .panels
+            .iter()
+            .map(|p| p.range().unwrap_or((0.0, 1.0)))
+            .collect();
+        let ticks: Vec<_> = self
+            .panels
+            .iter()
+            .zip(&ranges)
+            .map(|(p, r)| p.ticks(*r, height))
+            .collect();
+        let labels = ticks.iter().map(Axis::label_width).fold(0.0, f64::max);
+        let left = area.x0 + LABEL + 16.0 + labels + 9.0;
+        let right = area.x1 - legend_gap(&self.panels) - self.legend_width(area);
+        let xs = self
+            .panels
+            .iter()
+            .flat_map(|p| p.curves.iter())
+            .flat_map(|c| c.points.iter().flatten());
+        let x_range = roomy(extent(xs.map(|p| p.0)).unwrap_or((0.0, 1.0)), 0.0);
+        let x_ticks = linear_ticks(x_range, (right - left) / 90.0, self.whole_x);
+        let frame = |(i, (range, ticks)): (usize, (&(f64, f64), Ticks))| {
+            let top = area.y0 + HEAD + i as f64 * (height + HEAD);
+            let x = Axis {
+                range: x_range,
+                pixels: (left, right),
+                ticks: x_ticks.clone(),
+                label: self.x_label.clone(),
+            };
+            let label = self.panels[i].label.clone();
+            let y = Axis {
+                range: *range,
+                pixels: (top + height, top),
+                ticks,
+                label,
+            };
+            Frame {
+                x,
+                y,
+                name_x: area.x0 + LABEL,
+                foot: i + 1 == self.panels.len(),
+            }
+        };
+        ranges.iter().zip(ticks).enumerate().map(frame).collect()
+    }
+
+    fn legend_width(&self, area: Rect) -> f64 {
+        let names = self.panels.iter().flat_map(|p| p.curves.iter()).take(200);
+        let widest = names
+            .map(|c| text_width(&c.name, SMALL))
+            .fold(text_width("bounds off scale", SMALL), f64::max);
+        (widest + SWATCH + 8.0).min(area.width() / 4.0)
+    }
+
+    pub(super) fn draw(&self, sheet: &mut Sheet, area: Rect) {
+        for (panel, frame) in self.panels.iter().zip(self.frames(area)) {
+            frame.draw(sheet);
+            if panel.angle {
+                frame.guides_at_pi(sheet);
+            }
+            let rect = frame.rect();
+            let bounds: Vec<_> = panel
+                .curves
+                .iter()
+                .flat_map(|c| c.bounds)
+                .flatten()
+                .collect();
+            let on_scale = |b: f64| b >= frame.y.range.0 && b <= frame.y.range.1;
+            for curve in &panel.curves {
+                for bound in curve.bounds.into_iter().flatten().filter(|b| on_scale(*b)) {
+                    let y = frame.y.at(bound);
+                    sheet.dashed(
+                        vec![(rect.x0, y), (rect.x1, y)],
+                        curve.ink.color,
+                        1.0,
+                        BOUND,
+                    );
+                }
+                curve.draw(sheet, &frame);
+            }
+            let rows = panel.curves.iter().map(|c| (Some(c.ink), c.name.clone()));
+            let mut rows: Vec<Row> = rows.collect();
+            shorten(&mut rows, (rect.height() / ROW) as usize);
+            if bounds.iter().any(|b| on_scale(*b)) {
+                let ink = Ink {
+                    color: MUTED,
+                    dash: Some(BOUND),
+                };
+                rows.push((Some(ink), "bounds".to_owned()));
+            } else if !bounds.is_empty() {
+                rows.push((None, "bounds off scale".to_owned()));
+            }
+            let left = rect.x1 + legend_gap(&self.panels);
+            legend(sheet, Rect::new(left, rect.y0, area.x1, rect.y1), &rows);
+        }
+    }
+}
+
+/// Guides name themselves beyond the right end of the panel; the legend keeps clear of them.
+fn legend_gap(panels: &[Panel]) -> f64 {
+    let guided = |p: &Panel| p.angle && p.range().is_some_and(|r| !pi_multiples(r).is_empty());
+    if panels.iter().any(guided) {
+        46.0
+    } else {
+        20.0
+    }
+}
+
+/// A row of a legend; the one that counts the rest has no swatch.
+pub(super) type Row = (Option<Ink>, String);
+
+/// Ten rows, or as many as fit: the first ones and how many there are besides.
+pub(super) fn shorten(rows: &mut Vec<Row>, fits: usize) {
+    let (most, all) = (fits.clamp(2, 10), rows.len());
+    if all > most {
+        rows.truncate(most - 1);
+        rows.push((None, format!("… {} more", all - most + 1)));
+    }
+}
+
+/// Swatches and names from the top of `room`.
+pub(super) fn legend(sheet: &mut Sheet, room: Rect, rows: &[Row]) {
+    let mut y = room.y0 + 8.0 - ROW;
+    for (ink, name) in rows {
+        y += ROW;
+        if let Some(ink) = ink {
+            ink.draw(sheet, vec![(room.x0, y), (room.x0 + SWATCH - 6.0, y)], 2.0);
+        }
+        let color = if ink.is_some() { INK } else { MUTED };
+        let name = fit(name, SMALL, room.x1 - room.x0 - SWATCH);
+        sheet.text(
+            (room.x0 + SWATCH, y + 0.36 * SMALL),
+            name,
+            SMALL,
+            Anchor::Start,
+            color,
+        );
+    }
+}
+
+/// At most about `2 * BUCKETS` points: the first and last, and the smallest and largest of each
+/// bucket, in order. What cannot be drawn becomes a gap.
+pub(super) fn decimate(points: Vec<Option<Point>>) -> Vec<Option<Point>> {
+    const BUCKETS: usize = 1000;
+    let clean = |p: Point| Some((drawable(p.0)?, drawable(p.1)?));
+    let points = points.into_iter().map(|p| p.and_then(clean));
+    if points.len() <= 2 * BUCKETS {
+        return points.collect();
+    }
+    let points: Vec<_> = points.collect();
+    let size = points.len().div_ceil(BUCKETS);
+    let ends = |bucket: &[Option<Point>]| {
+        let known = || {
+            bucket
+                .iter()
+                .enumerate()
+                .filter_map(|(i, p)| p.map(|p| (i, p)))
+        };
+        let low = known().min_by(|a, b| a.1.1.total_cmp(&b.1.1));
+        let high = known().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
+        let mut kept: Vec<_> = [low, high].into_iter().flatten().collect();
+        kept.sort_by_key(|k| k.0);
+        kept.dedup_by_key(|k| k.0);
+        // A bucket without any value is a gap.
+        if kept.is_empty() {
+            vec![None]
+        } else {
+            kept.into_iter().map(|k| Some(k.1)).collect()
+        }
+    };
+    let mut kept: Vec<_> = points[..1].to_vec();
+    kept.extend(points[1..points.len() - 1].chunks(size).flat_map(ends));
+    kept.extend_from_slice(&points[points.len() - 1..]);
+    kept
+}

@@ -1,0 +1,110 @@
+//! What of a recording goes into the picture of the mechanism: which instants, lines, dots and path.
+
+use super::axis::drawable;
+use crate::format::recording::Recording;
+
+/// Instants shown.
+const INSTANTS: usize = 14;
+/// A line of more points than this is thinned.
+const LINE_POINTS: usize = 500;
+
+pub(super) type BodyLine = (usize, Vec<[f64; 3]>);
+pub(super) type BodyDot = (usize, [f64; 3]);
+
+/// Lines and dots of the bodies; where there are none, the bodies themselves are dots.
+pub(super) fn geometry(recording: &Recording) -> (Vec<BodyLine>, Vec<BodyDot>) {
+    let moving = recording
+        .lines
+        .iter()
+        .filter_map(|l| Some((l.body?, &l.points)));
+    let thin = |points: &Vec<[f64; 3]>| -> Vec<[f64; 3]> {
+        let stride = points.len().div_ceil(LINE_POINTS).max(1);
+        let rest = points.len() % stride != 1 && stride > 1;
+        points
+            .iter()
+            .step_by(stride)
+            .chain(points.last().filter(|_| rest))
+            .copied()
+            .collect()
+    };
+    let count = recording.poses.iter().map(Vec::len).max().unwrap_or(0);
+    let lines: Vec<BodyLine> = moving
+        .map(|(b, points)| (b, thin(points)))
+        .filter(|l| l.0 < count)
+        .collect();
+    let joints = recording
+        .dots
+        .iter()
+        .filter_map(|d| Some((d.body?, d.point)))
+        .filter(|d| d.0 < count);
+    let mut dots: Vec<BodyDot> = joints.collect();
+    if lines.iter().all(|l| l.1.is_empty()) && dots.is_empty() {
+        dots = (0..count).map(|b| (b, [0.0; 3])).collect();
+    }
+    (lines, dots)
+}
+
+/// The point of the last body that travels farthest, if it moves: a joint or the end of a line, or any
+/// point of closed outlines.
+pub(super) fn tip(
+    lines: &[BodyLine],
+    dots: &[BodyDot],
+    travel: impl Fn(usize, [f64; 3]) -> f64,
+) -> Option<BodyDot> {
+    let last = lines
+        .iter()
+        .map(|l| l.0)
+        .chain(dots.iter().map(|d| d.0))
+        .max()?;
+    let of_last = || lines.iter().filter(|l| l.0 == last);
+    let open = of_last()
+        .filter_map(|l| Some([*l.1.first()?, *l.1.last()?]))
+        .filter(|[a, b]| !same(*a, *b));
+    let dots = dots.iter().filter(|d| d.0 == last).map(|d| d.1);
+    let mut points: Vec<[f64; 3]> = open.flatten().chain(dots).collect();
+    if points.is_empty() {
+        points = of_last().flat_map(|l| l.1.iter().copied()).collect();
+    }
+    let lengths = points.into_iter().map(|p| (travel(last, p), (last, p)));
+    let moving = lengths.filter(|(length, _)| *length > 0.0);
+    moving
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, point)| point)
+}
+
+/// Whether an outline that starts at one and ends at the other is closed, up to rounding.
+fn same(a: [f64; 3], b: [f64; 3]) -> bool {
+    let size = a.iter().chain(&b).fold(0.0_f64, |m, v| m.max(v.abs()));
+    (0..3).all(|i| (a[i] - b[i]).abs() <= 1e-9 * size)
+}
+
+/// Knots nearest to evenly spaced times, first and last among them.
+pub(super) fn instants(time: &[f64]) -> Vec<usize> {
+    let last = time.len().saturating_sub(1);
+    let ordered =
+        time.windows(2).all(|w| w[0] <= w[1]) && time.iter().all(|t| drawable(*t).is_some());
+    let nearest = |i: usize| {
+        let share = i as f64 / (INSTANTS - 1) as f64;
+        if !ordered {
+            return (share * last as f64).round() as usize;
+        }
+        let goal = time[0] + share * (time[last] - time[0]);
+        let after = time.partition_point(|t| *t < goal).min(last);
+        let before = after.saturating_sub(1);
+        if goal - time[before] < time[after] - goal {
+            before
+        } else {
+            after
+        }
+    };
+    let mut found: Vec<usize> = if time.is_empty() {
+        Vec::new()
+    } else {
+        (0..INSTANTS).map(nearest).collect()
+    };
+    if let Some(end) = found.last_mut() {
+        *end = last;
+    }
+    found.dedup();
+    found
+}
