@@ -1,5 +1,10 @@
 pub mod block;
+pub mod control;
 pub mod dynamics;
+pub mod format;
 pub mod integrator;
 pub mod mechanism;
+pub mod optimize;
+pub mod plot;
+pub mod rollout;
 pub mod spatial;

@@ -2,6 +2,7 @@
 //! line work to draw the mechanism with, and the convergence history. Figures and files are made from
 //! this alone, so `plot` needs nothing but the written JSON.
 
+pub use crate::optimize::Iteration;
 use serde::{Deserialize, Serialize};
 
 /// What a channel shows; one figure is drawn per group that is present.
@@ -58,20 +59,6 @@ pub struct Line {
 pub struct Dot {
     pub body: Option<usize>,
     pub point: [f64; 3],
-}
-
-/// One iteration of an optimizer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Iteration {
-    pub iteration: u64,
-    pub objective: f64,
-    /// Largest violation of any constraint or bound.
-    pub violation: f64,
-    /// Largest component of the gradient of the augmented Lagrangian.
-    pub optimality: f64,
-    pub step_length: f64,
-    /// Penalty weight (augmented Lagrangian) or regularization.
-    pub regularization: f64,
 }
 
 /// Everything a figure or a file of a run is made from.

@@ -54,7 +54,7 @@ pub(super) fn vec3(v: &[f64], at: usize) -> Vec3 {
 
 impl Damped {
     /// Displacement from one configuration to another and its derivatives by the one and the other.
-    fn displacement(&self, solver: &Maximal, from: &[Pose], to: &[Pose]) -> (f64, Row, Row) {
+    pub(super) fn displacement(&self, solver: &Maximal, from: &[Pose], to: &[Pose]) -> (f64, Row, Row) {
         let m = &solver.mechanism;
         match self.element {
             DampedElement::Joint(j, i) => {

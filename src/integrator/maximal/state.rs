@@ -124,3 +124,37 @@ impl Maximal {
         ids.iter().map(|&(j, i)| self.coordinate(x, j, i)).collect()
     }
 }
+
+/// What the energy balance needs to know.
+impl Maximal {
+    /// Unwound angle of a joint that has one, else 0.
+    pub fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
+        self.winding(x, joint)
+    }
+
+    /// Power of the controls at a configuration and velocities, W.
+    pub fn control_power(&self, poses: &[Pose], velocities: &[Motion], u: &[f64]) -> f64 {
+        let m = &self.mechanism;
+        let power = m.actuators.iter().zip(u).map(|(c, u)| {
+            let (parent, child) = m.driven(c);
+            let row = c.row(&m.joints, (m.pose(poses, parent), &poses[child]));
+            let (v, w) = &velocities[child];
+            let on_parent = parent.map_or(0.0, |p| {
+                let (v, w) = &velocities[p];
+                row.parent_torque.dot(w) - row.force.dot(v)
+            });
+            u * (row.force.dot(v) + row.child_torque.dot(w) + on_parent)
+        });
+        power.sum()
+    }
+
+    /// Sums a function of (damping, displacement) over all dampers, between two configurations.
+    pub fn damped_displacements(
+        &self,
+        from: &[Pose],
+        to: &[Pose],
+        f: impl Fn(f64, f64) -> f64,
+    ) -> f64 {
+        self.damped.iter().map(|d| f(d.damping, d.displacement(self, from, to).0)).sum()
+    }
+}

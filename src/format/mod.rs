@@ -1,0 +1,3 @@
+//! Files: problems and mechanisms in, recordings of trajectories out.
+
+pub mod recording;

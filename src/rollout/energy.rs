@@ -1,0 +1,103 @@
+//! Energy, the work done from outside, and momentum of a mechanism along a trajectory.
+
+use super::Trajectory;
+use crate::dynamics::StepError;
+use crate::integrator::maximal::{Maximal, Velocities, Work};
+use crate::mechanism::Mechanism;
+use crate::spatial::{Pose, Vec3};
+
+/// Energies (J) at the knots, from the second-order read-out of the velocities, and the work done until then.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Balance {
+    /// 1/2 sum m v'v + w'Jw
+    pub kinetic: Vec<f64>,
+    /// Gravity and springs.
+    pub potential: Vec<f64>,
+    /// Work of the actuators until the knot.
+    pub actuators: Vec<f64>,
+    /// Work of the dampers until the knot; never positive.
+    pub dampers: Vec<f64>,
+    /// Velocities at the knots.
+    pub velocities: Vec<Velocities>,
+}
+
+impl Balance {
+    /// Energy at knot `k`, J.
+    pub fn energy(&self, k: usize) -> f64 {
+        self.kinetic[k] + self.potential[k]
+    }
+
+    /// Energy minus its start minus the work done, J: what the discretization adds.
+    pub fn error(&self, k: usize) -> f64 {
+        self.energy(k) - self.energy(0) - self.actuators[k] - self.dampers[k]
+    }
+
+    /// The largest [`Balance::error`] in size, J.
+    pub fn largest_error(&self) -> f64 {
+        (0..self.kinetic.len()).map(|k| self.error(k).abs()).fold(0.0, f64::max)
+    }
+}
+
+/// Potential energy of gravity and springs, J.
+fn potential(solver: &Maximal, x: &[f64], poses: &[Pose]) -> f64 {
+    let m = solver.mechanism();
+    let gravity: f64 = m.bodies.iter().zip(poses).map(|(b, p)| -b.mass * m.gravity.dot(&p.x)).sum();
+    let lines: f64 = m.springs.iter().map(|s| s.energy(m.pose(poses, s.parent), &poses[s.child])).sum();
+    let joints = m.joints.iter().enumerate().filter(|(_, j)| j.has_springs()).map(|(i, j)| {
+        let (a, b) = m.ends(j, poses);
+        j.spring_energy(&j.relative(a, b), solver.winding_angle(x, i))
+    });
+    gravity + lines + joints.sum::<f64>()
+}
+
+fn kinetic(m: &Mechanism, velocities: &Velocities) -> f64 {
+    let twice: f64 = m
+        .bodies
+        .iter()
+        .zip(velocities)
+        .map(|(b, (v, w))| b.mass * v.norm_squared() + w.dot(&(b.inertia * w)))
+        .sum();
+    0.5 * twice
+}
+
+/// The energy balance of the first `steps` steps of a trajectory.
+///
+/// # Errors
+/// When the velocities at a knot cannot be read.
+pub fn balance(solver: &Maximal, t: &Trajectory, w: &mut Work) -> Result<Balance, StepError> {
+    let m = solver.mechanism();
+    let mut out = Balance::default();
+    let (mut actuators, mut dampers) = (0.0, 0.0);
+    let mut previous: Option<Vec<Pose>> = None;
+    let mut pending = 0.0;
+    for k in 0..=t.steps() {
+        let (at, x) = (t.knot(k), t.state(k));
+        let poses = solver.poses(x);
+        let v = solver.knot_velocities(&at, x, t.control(k), w)?;
+        let power = solver.control_power(&poses, &v, t.control(k));
+        // trapezoidal: half of the interval before with this knot's power, half of the one after
+        actuators += pending + 0.5 * at.h_prev * power;
+        pending = 0.5 * at.h * power;
+        if let Some(old) = &previous {
+            dampers -= solver.damped_displacements(old, &poses, |d, s| d * s * s / at.h_prev);
+        }
+        out.kinetic.push(kinetic(m, &v));
+        out.potential.push(potential(solver, x, &poses));
+        out.actuators.push(actuators);
+        out.dampers.push(dampers);
+        out.velocities.push(v);
+        previous = Some(poses);
+    }
+    Ok(out)
+}
+
+/// Linear momentum and angular momentum about the world's origin.
+pub fn momentum(m: &Mechanism, poses: &[Pose], velocities: &Velocities) -> (Vec3, Vec3) {
+    m.bodies
+        .iter()
+        .zip(poses.iter().zip(velocities))
+        .fold((Vec3::zeros(), Vec3::zeros()), |(p, l), (b, (pose, (v, w)))| {
+            let linear = v * b.mass;
+            (p + linear, l + pose.x.cross(&linear) + pose.r * (b.inertia * w))
+        })
+}

@@ -1,0 +1,288 @@
+//! Trajectories: a system simulated over a sequence of knots, the reverse sweep over one, batches over threads, and
+//! the energy and momentum of a mechanism along one.
+
+mod energy;
+
+pub use energy::{Balance, balance, momentum};
+
+use crate::dynamics::{Dynamics, Inputs, Knot, Outputs, Solved, StepError, StepStats};
+use rayon::prelude::*;
+
+/// States at N + 1 knots, with the controls and unknowns of the N steps between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trajectory {
+    /// Lengths of the intervals, s.
+    pub intervals: Vec<f64>,
+    /// States, `nx` each.
+    pub x: Vec<f64>,
+    /// Controls, `nu` each; the last knot has none.
+    pub u: Vec<f64>,
+    /// Unknowns of the steps, `ny` each.
+    pub y: Vec<f64>,
+    nx: usize,
+    nu: usize,
+    ny: usize,
+    zero: Vec<f64>,
+}
+
+/// What a rollout cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RolloutStats {
+    /// Steps made.
+    pub steps: usize,
+    /// Newton iterations of all of them.
+    pub iterations: usize,
+    /// Most iterations of one.
+    pub most_iterations: usize,
+    /// Largest residual.
+    pub residual: f64,
+    /// Steps whose matrix needed the general factorization.
+    pub fallbacks: usize,
+    /// Largest h |w| of any body.
+    pub turn: f64,
+}
+
+impl RolloutStats {
+    fn add(&mut self, s: &StepStats) {
+        self.steps += 1;
+        self.iterations += s.iterations;
+        self.most_iterations = self.most_iterations.max(s.iterations);
+        self.residual = self.residual.max(s.residual);
+        self.fallbacks += s.fallbacks;
+        self.turn = self.turn.max(s.turn);
+    }
+}
+
+impl Trajectory {
+    /// Room for a trajectory from `x0` with controls zero.
+    pub fn new<D: Dynamics>(dynamics: &D, intervals: Vec<f64>, x0: &[f64]) -> Self {
+        let (d, n) = (dynamics.dims(), intervals.len());
+        let mut x = vec![0.0; (n + 1) * d.nx];
+        x[..d.nx].copy_from_slice(x0);
+        Self {
+            intervals,
+            x,
+            u: vec![0.0; n * d.nu],
+            y: vec![0.0; n * d.ny],
+            nx: d.nx,
+            nu: d.nu,
+            ny: d.ny,
+            zero: vec![0.0; d.nu],
+        }
+    }
+
+    /// Number of steps.
+    pub fn steps(&self) -> usize {
+        self.intervals.len()
+    }
+
+    /// Knot `k` with the intervals that meet there.
+    pub fn knot(&self, k: usize) -> Knot {
+        Knot {
+            k,
+            t: self.intervals[..k].iter().sum(),
+            h_prev: if k == 0 { 0.0 } else { self.intervals[k - 1] },
+            h: self.intervals.get(k).copied().unwrap_or(0.0),
+        }
+    }
+
+    /// State at knot `k`.
+    pub fn state(&self, k: usize) -> &[f64] {
+        &self.x[k * self.nx..(k + 1) * self.nx]
+    }
+
+    /// Control at knot `k`; zeros at the last.
+    pub fn control(&self, k: usize) -> &[f64] {
+        if k == self.steps() {
+            &self.zero
+        } else {
+            &self.u[k * self.nu..(k + 1) * self.nu]
+        }
+    }
+
+    /// Unknowns of the step from knot `k`.
+    pub fn unknowns(&self, k: usize) -> &[f64] {
+        &self.y[k * self.ny..(k + 1) * self.ny]
+    }
+
+    /// Keeps the first `steps` steps.
+    pub fn truncate(&mut self, steps: usize) {
+        self.intervals.truncate(steps);
+        self.x.truncate((steps + 1) * self.nx);
+        self.u.truncate(steps * self.nu);
+        self.y.truncate(steps * self.ny);
+    }
+
+    /// Simulates from the first state with the controls stored. Allocates nothing.
+    ///
+    /// # Errors
+    /// The step that failed; the statistics count the steps before it, which are kept.
+    pub fn roll<D: Dynamics>(
+        &mut self,
+        dynamics: &D,
+        w: &mut D::Work,
+        stats: &mut RolloutStats,
+    ) -> Result<(), StepError> {
+        self.roll_with(dynamics, w, stats, |_| {})
+    }
+
+    /// [`Trajectory::roll`] that reports every knot reached.
+    ///
+    /// # Errors
+    /// As [`Trajectory::roll`].
+    pub fn roll_with<D: Dynamics>(
+        &mut self,
+        dynamics: &D,
+        w: &mut D::Work,
+        stats: &mut RolloutStats,
+        mut progress: impl FnMut(usize),
+    ) -> Result<(), StepError> {
+        *stats = RolloutStats::default();
+        let mut at = self.knot(0);
+        for k in 0..self.steps() {
+            at.h = self.intervals[k];
+            let (old, new) = self.x[k * self.nx..].split_at_mut(self.nx);
+            let (before, y) = self.y.split_at_mut(k * self.ny);
+            let y = &mut y[..self.ny];
+            match k {
+                // the first step knows no impulses to start from
+                0 => y.fill(0.0),
+                _ => y.copy_from_slice(&before[(k - 1) * self.ny..]),
+            }
+            let u = &self.u[k * self.nu..(k + 1) * self.nu];
+            stats.add(&dynamics.step(&at, old, u, w, &mut new[..self.nx], y)?);
+            at = Knot {
+                k: k + 1,
+                t: at.t + at.h,
+                h_prev: at.h,
+                h: at.h,
+            };
+            progress(k + 1);
+        }
+        Ok(())
+    }
+}
+
+/// Memory and result of a reverse sweep: the gradient of a function of a trajectory.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// By every control, `nu` a knot.
+    pub u: Vec<f64>,
+    /// By the first state, free chart.
+    pub x0: Vec<f64>,
+    /// By every interval.
+    pub intervals: Vec<f64>,
+    /// Largest residual of the linearized steps' equations.
+    pub residual: f64,
+    adjoint: Outputs,
+    inputs: Inputs,
+    local: Inputs,
+}
+
+impl Sweep {
+    /// Room for a sweep over a trajectory.
+    pub fn new<D: Dynamics>(dynamics: &D, trajectory: &Trajectory) -> Self {
+        let d = dynamics.dims();
+        Self {
+            u: vec![0.0; trajectory.u.len()],
+            x0: vec![0.0; d.nf],
+            intervals: vec![0.0; trajectory.steps()],
+            residual: 0.0,
+            adjoint: d.outputs(),
+            inputs: d.inputs(),
+            local: d.inputs(),
+        }
+    }
+
+    /// Sweeps back over a trajectory: one factorization and one transposed solve a step. `local` adds to the adjoints
+    /// of state, control and interval before of knot `k` those of the function at that knot. Allocates nothing.
+    ///
+    /// # Errors
+    /// When a step's matrix is singular, or as `local` fails.
+    pub fn run<D: Dynamics>(
+        &mut self,
+        dynamics: &D,
+        trajectory: &Trajectory,
+        w: &mut D::Work,
+        mut local: impl FnMut(usize, &Knot, &mut D::Work, &mut Inputs) -> Result<(), StepError>,
+    ) -> Result<(), StepError> {
+        let (n, nu) = (trajectory.steps(), trajectory.nu);
+        self.residual = 0.0;
+        self.intervals.fill(0.0);
+        let mut t: f64 = trajectory.intervals.iter().sum();
+        for k in (0..=n).rev() {
+            let mut at = Knot { t, ..trajectory.knot_at(k) };
+            if k < n {
+                // adjoint of x_(k+1) through the step
+                let solved = Solved {
+                    at,
+                    x: trajectory.state(k),
+                    u: trajectory.control(k),
+                    y: trajectory.unknowns(k),
+                    next: trajectory.state(k + 1),
+                };
+                let certificate = dynamics.linearize(&solved, w)?;
+                self.residual = self.residual.max(certificate.residual);
+                dynamics.pull(w, &self.adjoint, &mut self.inputs);
+                self.intervals[k] += self.inputs.h;
+                if k > 0 {
+                    self.intervals[k - 1] += self.inputs.h_prev;
+                }
+            } else {
+                self.inputs.x.fill(0.0);
+                self.inputs.u.fill(0.0);
+            }
+            at.h = trajectory.intervals.get(k).copied().unwrap_or(0.0);
+            self.local.x.fill(0.0);
+            self.local.u.fill(0.0);
+            (self.local.h, self.local.h_prev) = (0.0, 0.0);
+            local(k, &at, w, &mut self.local)?;
+            for (a, (i, l)) in self.adjoint.x.iter_mut().zip(self.inputs.x.iter().zip(&self.local.x)) {
+                *a = i + l;
+            }
+            if k > 0 {
+                self.intervals[k - 1] += self.local.h_prev;
+                t -= trajectory.intervals[k - 1];
+            }
+            if k < n {
+                self.intervals[k] += self.local.h;
+                let own = &mut self.u[k * nu..(k + 1) * nu];
+                for (o, (i, l)) in own.iter_mut().zip(self.inputs.u.iter().zip(&self.local.u)) {
+                    *o = i + l;
+                }
+            }
+        }
+        self.x0.copy_from_slice(&self.adjoint.x);
+        Ok(())
+    }
+}
+
+impl Trajectory {
+    /// [`Trajectory::knot`] without its time.
+    pub(crate) fn knot_at(&self, k: usize) -> Knot {
+        Knot {
+            k,
+            t: 0.0,
+            h_prev: if k == 0 { 0.0 } else { self.intervals[k - 1] },
+            h: self.intervals.get(k).copied().unwrap_or(0.0),
+        }
+    }
+}
+
+/// Simulates many trajectories over the threads of the current rayon pool. Each is the same bits whatever the number
+/// of threads.
+pub fn batch<D: Dynamics>(
+    dynamics: &D,
+    trajectories: &mut [Trajectory],
+) -> Vec<Result<RolloutStats, StepError>> {
+    trajectories
+        .par_iter_mut()
+        .map_init(
+            || dynamics.work(),
+            |w, t| {
+                let mut stats = RolloutStats::default();
+                t.roll(dynamics, w, &mut stats).map(|()| stats)
+            },
+        )
+        .collect()
+}
