@@ -182,12 +182,12 @@ impl Fallback {
                 break;
             }
         }
-        // Written so that NaN fails.
-        if !(correction < DIVERGED) {
-            return Err(FallbackError::Singular { correction });
+        if correction < DIVERGED {
+            b.copy_from_slice(&x);
+            Ok(())
+        } else {
+            Err(FallbackError::Singular { correction })
         }
-        b.copy_from_slice(&x);
-        Ok(())
     }
 
     /// y -= A x, or A'x.

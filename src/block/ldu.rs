@@ -32,47 +32,47 @@ pub struct Symbolic {
     order: Vec<usize>,
     /// Per node, its place in `pivots`.
     position: Vec<usize>,
-    pivots: Vec<Pivot>,
-    edges: Vec<Edge>,
+    pub(super) pivots: Vec<Pivot>,
+    pub(super) edges: Vec<Edge>,
     updates: Vec<Update>,
     /// Blocks end here in the value array; the peaks of [`kernel::invert`], `dim` of them, follow.
     blocks: usize,
-    dim: usize,
+    pub(super) dim: usize,
 }
 
 /// One elimination.
 #[derive(Clone, Debug)]
-struct Pivot {
-    node: usize,
-    rows: Rows,
+pub(super) struct Pivot {
+    pub(super) node: usize,
+    pub(super) rows: Rows,
     /// Its blocks in the value array: the diagonal block, all U_pj, all A_ip.
-    values: Range<usize>,
+    pub(super) values: Range<usize>,
     /// End of the U_pj, relative to `values.start`.
-    upper_end: usize,
-    edges: Range<usize>,
-    updates: Range<usize>,
+    pub(super) upper_end: usize,
+    pub(super) edges: Range<usize>,
+    pub(super) updates: Range<usize>,
 }
 
 /// Where the rows of a node are.
 #[derive(Clone, Copy, Debug)]
-struct Rows {
-    size: usize,
+pub(super) struct Rows {
+    pub(super) size: usize,
     /// Offset in the user's vectors: natural order.
-    natural: usize,
+    pub(super) natural: usize,
     /// Offset in elimination order.
-    packed: usize,
+    pub(super) packed: usize,
 }
 
 /// One later neighbour i of a pivot p; offsets are relative to the pivot's values.
 #[derive(Clone, Debug)]
-struct Edge {
-    position: usize,
-    rows: Rows,
+pub(super) struct Edge {
+    pub(super) position: usize,
+    pub(super) rows: Rows,
     /// U_pi, (size of p) x (size of i).
-    upper: usize,
+    pub(super) upper: usize,
     /// A_ip, (size of i) x (size of p).
-    lower: usize,
-    fill: bool,
+    pub(super) lower: usize,
+    pub(super) fill: bool,
 }
 
 /// A_ij -= A_ip U_pj. `lower` and `upper` are relative to the pivot's values, `target` to their end.
@@ -85,13 +85,6 @@ struct Update {
     target: usize,
     /// If i = j, the packed offset of its rows.
     diagonal: Option<usize>,
-}
-
-/// Workspace of [`Symbolic::solve_many`].
-#[derive(Clone, Debug)]
-pub struct Scratch {
-    /// One panel (size x columns) per node, in elimination order.
-    panels: Vec<f64>,
 }
 
 impl Symbolic {
@@ -296,7 +289,7 @@ impl Symbolic {
                     ratio,
                 }
             })?;
-            kernel::apply(
+            kernel::apply::<false, false>(
                 size,
                 diagonal,
                 &mut off_diagonal[..p.upper_end - size * size],
@@ -308,239 +301,39 @@ impl Symbolic {
                 }
                 let lower = &own[u.lower..][..u.rows * size];
                 let upper = &own[u.upper..][..size * u.columns];
-                kernel::subtract_product(u.rows, size, lower, upper, target);
+                kernel::subtract_product::<false, false>(u.rows, size, lower, upper, target);
             }
         }
         Ok(())
     }
+}
 
-    /// b <- A^-1 b with the factors of A. Allocates nothing.
-    ///
-    /// # Panics
-    /// If a length does not fit, as in every solve below.
-    pub fn solve(&self, factored: &[f64], b: &mut [f64]) {
-        self.check(factored, b, 1);
-        self.sweep::<false>(factored, b, 1, |rows| rows.natural);
-    }
-
-    /// b <- A'^-1 b with the factors of A. Allocates nothing.
-    pub fn solve_transposed(&self, factored: &[f64], b: &mut [f64]) {
-        self.check(factored, b, 1);
-        self.sweep::<true>(factored, b, 1, |rows| rows.natural);
-    }
-
-    /// Workspace for up to `columns` right-hand sides at once.
-    pub fn scratch(&self, columns: usize) -> Scratch {
-        Scratch {
-            panels: vec![0.0; self.dim * columns],
-        }
-    }
-
-    /// B <- A^-1 B for B (dim x columns, column-major). Allocates nothing.
-    pub fn solve_many(
-        &self,
-        factored: &[f64],
-        b: &mut [f64],
-        columns: usize,
-        scratch: &mut Scratch,
-    ) {
-        self.solve_panels::<false>(factored, b, columns, scratch);
-    }
-
-    /// B <- A'^-1 B for B (dim x columns, column-major). Allocates nothing.
-    pub fn solve_many_transposed(
-        &self,
-        factored: &[f64],
-        b: &mut [f64],
-        columns: usize,
-        scratch: &mut Scratch,
-    ) {
-        self.solve_panels::<true>(factored, b, columns, scratch);
-    }
-
-    fn solve_panels<const TRANSPOSED: bool>(
-        &self,
-        factored: &[f64],
-        b: &mut [f64],
-        columns: usize,
-        s: &mut Scratch,
-    ) {
-        self.check(factored, b, columns);
-        let panels = &mut s.panels[..self.dim * columns];
-        for Pivot { rows, .. } in &self.pivots {
-            let panel = &mut panels[rows.packed * columns..][..rows.size * columns];
-            for (panel, b) in panel
-                .chunks_exact_mut(rows.size)
-                .zip(b.chunks_exact(self.dim))
-            {
-                panel.copy_from_slice(&b[rows.natural..][..rows.size]);
-            }
-        }
-        self.sweep::<TRANSPOSED>(factored, panels, columns, |rows| rows.packed * columns);
-        for Pivot { rows, .. } in &self.pivots {
-            let panel = &panels[rows.packed * columns..][..rows.size * columns];
-            for (panel, b) in panel
-                .chunks_exact(rows.size)
-                .zip(b.chunks_exact_mut(self.dim))
-            {
-                b[rows.natural..][..rows.size].copy_from_slice(panel);
-            }
-        }
-    }
-
-    /// Forward and backward substitution on panels (size x columns) that begin `at(rows)`.
-    ///
-    /// ```text
-    /// A x = b:   y_p = D_p^-1 (b_p - sum A_pq y_q),   x_p = y_p - sum U_pi x_i              (q earlier, i later)
-    /// A'x = b:   z_p = b_p - sum U_qp' z_q,           x_p = D_p'^-1 (z_p - sum A_ip' x_i)
-    /// ```
+impl Rows {
+    /// In the user's vectors.
     #[inline(always)]
-    fn sweep<const TRANSPOSED: bool>(
-        &self,
-        factored: &[f64],
-        b: &mut [f64],
-        columns: usize,
-        at: impl Fn(Rows) -> usize,
-    ) {
-        let range = |rows: Rows| at(rows)..at(rows) + rows.size * columns;
-        for p in &self.pivots {
-            let (own, size) = (&factored[p.values.clone()], p.rows.size);
-            if !TRANSPOSED {
-                kernel::apply(size, &own[..size * size], &mut b[range(p.rows)]);
-            }
-            for i in &self.edges[p.edges.clone()] {
-                let [b_p, b_i] = disjoint(b, range(p.rows), range(i.rows));
-                let (upper, lower) = i.blocks(own, size);
-                if TRANSPOSED {
-                    kernel::subtract_transposed_product(i.rows.size, size, upper, b_p, b_i);
-                } else {
-                    kernel::subtract_product(i.rows.size, size, lower, b_p, b_i);
-                }
-            }
-        }
-        for p in self.pivots.iter().rev() {
-            let (own, size) = (&factored[p.values.clone()], p.rows.size);
-            for i in &self.edges[p.edges.clone()] {
-                let [b_p, b_i] = disjoint(b, range(p.rows), range(i.rows));
-                let (upper, lower) = i.blocks(own, size);
-                if TRANSPOSED {
-                    kernel::subtract_transposed_product(size, i.rows.size, lower, b_i, b_p);
-                } else {
-                    kernel::subtract_product(size, i.rows.size, upper, b_i, b_p);
-                }
-            }
-            if TRANSPOSED {
-                kernel::apply_transposed(size, &own[..size * size], &mut b[range(p.rows)]);
-            }
-        }
-    }
-
-    /// y = A x with unfactored `values`. Fill blocks are skipped.
-    pub fn multiply(&self, values: &[f64], x: &[f64], y: &mut [f64]) {
-        y.fill(0.0);
-        self.subtract::<false>(values, x, y);
-        y.iter_mut().for_each(|y| *y = -*y);
-    }
-
-    /// y = A'x with unfactored `values`. Fill blocks are skipped.
-    pub fn multiply_transposed(&self, values: &[f64], x: &[f64], y: &mut [f64]) {
-        y.fill(0.0);
-        self.subtract::<true>(values, x, y);
-        y.iter_mut().for_each(|y| *y = -*y);
-    }
-
-    /// y -= A x, or A'x.
-    fn subtract<const TRANSPOSED: bool>(&self, values: &[f64], x: &[f64], y: &mut [f64]) {
-        self.check(values, x, 1);
-        self.check(values, y, 1);
-        let range = |rows: Rows| rows.natural..rows.natural + rows.size;
-        for p in &self.pivots {
-            let (own, size) = (&values[p.values.clone()], p.rows.size);
-            let (x_p, y_p) = (&x[range(p.rows)], &mut y[range(p.rows)]);
-            if TRANSPOSED {
-                kernel::subtract_transposed_product(size, size, &own[..size * size], x_p, y_p);
-            } else {
-                kernel::subtract_product(size, size, &own[..size * size], x_p, y_p);
-            }
-            for i in self.edges[p.edges.clone()].iter().filter(|i| !i.fill) {
-                let (upper, lower) = i.blocks(own, size);
-                let x_i = &x[range(i.rows)];
-                if TRANSPOSED {
-                    kernel::subtract_transposed_product(
-                        i.rows.size,
-                        size,
-                        upper,
-                        x_p,
-                        &mut y[range(i.rows)],
-                    );
-                    kernel::subtract_transposed_product(
-                        size,
-                        i.rows.size,
-                        lower,
-                        x_i,
-                        &mut y[range(p.rows)],
-                    );
-                } else {
-                    kernel::subtract_product(i.rows.size, size, lower, x_p, &mut y[range(i.rows)]);
-                    kernel::subtract_product(size, i.rows.size, upper, x_i, &mut y[range(p.rows)]);
-                }
-            }
-        }
-    }
-
-    /// One sweep of iterative refinement, x += A^-1 (b - A x). `scratch` has length `dim` and holds the correction on
-    /// return: its size beside x is the relative error x had, and also the factor by which this sweep reduced it.
-    pub fn refine(
-        &self,
-        original: &[f64],
-        factored: &[f64],
-        b: &[f64],
-        x: &mut [f64],
-        scratch: &mut [f64],
-    ) {
-        scratch.copy_from_slice(b);
-        self.subtract::<false>(original, x, scratch);
-        self.solve(factored, scratch);
-        x.iter_mut().zip(scratch).for_each(|(x, d)| *x += *d);
-    }
-
-    /// One sweep of iterative refinement of A'x = b; see [`Symbolic::refine`].
-    pub fn refine_transposed(
-        &self,
-        original: &[f64],
-        factored: &[f64],
-        b: &[f64],
-        x: &mut [f64],
-        scratch: &mut [f64],
-    ) {
-        scratch.copy_from_slice(b);
-        self.subtract::<true>(original, x, scratch);
-        self.solve_transposed(factored, scratch);
-        x.iter_mut().zip(scratch).for_each(|(x, d)| *x += *d);
-    }
-
-    fn check(&self, values: &[f64], b: &[f64], columns: usize) {
-        assert_eq!(values.len(), self.values_len(), "length of the value array");
-        assert_eq!(
-            b.len(),
-            self.dim * columns,
-            "length of a right-hand side or solution"
-        );
+    pub(super) fn range(self) -> Range<usize> {
+        self.natural..self.natural + self.size
     }
 }
 
 impl Edge {
-    /// (U_pi, A_ip) from the values of the pivot p.
+    /// What carries x_p to row i, from the values of the pivot p of the given size: A_ip, or U_pi to be transposed.
     #[inline(always)]
-    fn blocks<'a>(&self, own: &'a [f64], size: usize) -> (&'a [f64], &'a [f64]) {
-        let len = size * self.rows.size;
-        (&own[self.upper..][..len], &own[self.lower..][..len])
+    pub(super) fn outward<'a, const TRANSPOSED: bool>(
+        &self,
+        own: &'a [f64],
+        size: usize,
+    ) -> &'a [f64] {
+        &own[if TRANSPOSED { self.upper } else { self.lower }..][..size * self.rows.size]
     }
-}
 
-/// The rows of two different nodes, in either order.
-#[inline(always)]
-fn disjoint(b: &mut [f64], p: Range<usize>, i: Range<usize>) -> [&mut [f64]; 2] {
-    b.get_disjoint_mut([p, i])
-        .expect("rows of different nodes do not overlap")
+    /// What carries x_i to row p: U_pi, or A_ip to be transposed.
+    #[inline(always)]
+    pub(super) fn inward<'a, const TRANSPOSED: bool>(
+        &self,
+        own: &'a [f64],
+        size: usize,
+    ) -> &'a [f64] {
+        &own[if TRANSPOSED { self.lower } else { self.upper }..][..size * self.rows.size]
+    }
 }

@@ -28,11 +28,13 @@ mod fallback;
 mod kernel;
 mod ldu;
 mod order;
+mod solve;
 #[cfg(test)]
 mod tests;
 
 pub use fallback::{Fallback, FallbackError};
-pub use ldu::{BadPivot, Scratch, Symbolic};
+pub use ldu::{BadPivot, Symbolic};
+pub use solve::Scratch;
 
 /// When the diagonal block of a node can be inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -353,5 +355,7 @@ impl Solver {
 
 /// max |v_i|, NaN if there is one.
 fn largest(v: &[f64]) -> f64 {
-    v.iter().map(|v| v.abs()).fold(0.0, |a, b| if a >= b || a.is_nan() { a } else { b })
+    v.iter()
+        .map(|v| v.abs())
+        .fold(0.0, |a, b| if a >= b || a.is_nan() { a } else { b })
 }

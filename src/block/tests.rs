@@ -76,8 +76,17 @@ pub(super) fn random_tree(random: &mut Random, bodies: usize) -> Edges {
 }
 
 /// All blocks uniform in [-1, 1]. Constraints keep a zero diagonal block.
-fn fill_uniform(solver: &mut Solver, nodes: &[Node], edges: &[(usize, usize)], random: &mut Random) {
-    for (node, _) in nodes.iter().enumerate().filter(|(_, n)| n.role == Role::Regular) {
+fn fill_uniform(
+    solver: &mut Solver,
+    nodes: &[Node],
+    edges: &[(usize, usize)],
+    random: &mut Random,
+) {
+    for (node, _) in nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, n)| n.role == Role::Regular)
+    {
         solver.block_mut(node, node).fill_with(|| random.uniform());
     }
     for &(a, b) in edges {
@@ -87,7 +96,13 @@ fn fill_uniform(solver: &mut Solver, nodes: &[Node], edges: &[(usize, usize)], r
 }
 
 /// [D, -G'; h G, -eps] with D close to a mass matrix (masses 0.1 to 10) but not symmetric, and random G.
-fn fill_saddle(solver: &mut Solver, nodes: &[Node], edges: &[(usize, usize)], eps: f64, random: &mut Random) {
+fn fill_saddle(
+    solver: &mut Solver,
+    nodes: &[Node],
+    edges: &[(usize, usize)],
+    eps: f64,
+    random: &mut Random,
+) {
     let h = 0.01;
     for (i, &Node { size, role }) in nodes.iter().enumerate() {
         let mass = 10f64.powf(random.uniform());
@@ -101,11 +116,19 @@ fn fill_saddle(solver: &mut Solver, nodes: &[Node], edges: &[(usize, usize)], ep
         }
     }
     for &(a, b) in edges {
-        let (constraint, body) = if nodes[a].role == Role::Regular { (b, a) } else { (a, b) };
+        let (constraint, body) = if nodes[a].role == Role::Regular {
+            (b, a)
+        } else {
+            (a, b)
+        };
         let rows = nodes[constraint].size;
         let columns = nodes[body].size;
         let g = random.vector(rows * columns);
-        solver.block_mut(constraint, body).iter_mut().zip(&g).for_each(|(e, g)| *e = h * g);
+        solver
+            .block_mut(constraint, body)
+            .iter_mut()
+            .zip(&g)
+            .for_each(|(e, g)| *e = h * g);
         let transposed = solver.block_mut(body, constraint);
         for i in 0..rows {
             for j in 0..columns {
@@ -121,8 +144,13 @@ fn dense(symbolic: &Symbolic, values: &[f64]) -> DMatrix<f64> {
         for col in 0..symbolic.nodes() {
             if let Some(slot) = symbolic.slot(row, col) {
                 let shape = (symbolic.size(row), symbolic.size(col));
-                let block = DMatrix::from_column_slice(shape.0, shape.1, &values[slot..][..shape.0 * shape.1]);
-                a.view_mut((symbolic.offset(row), symbolic.offset(col)), shape).copy_from(&block);
+                let block = DMatrix::from_column_slice(
+                    shape.0,
+                    shape.1,
+                    &values[slot..][..shape.0 * shape.1],
+                );
+                a.view_mut((symbolic.offset(row), symbolic.offset(col)), shape)
+                    .copy_from(&block);
             }
         }
     }
@@ -159,14 +187,30 @@ fn check(solver: &mut Solver, random: &mut Random) -> Method {
             faer.solve(&mut reference).unwrap();
             symbolic.multiply(&values, &x, &mut product);
         }
-        assert!(relative(&x, &reference) < 1e-10, "off faer by {:e}", relative(&x, &reference));
+        assert!(
+            relative(&x, &reference) < 1e-10,
+            "off faer by {:e}",
+            relative(&x, &reference)
+        );
         let scale = largest(&values) * largest(&x) + 1.0;
-        assert!(relative(&product, &b) < 1e-12 * scale, "residual {:e}", relative(&product, &b));
+        assert!(
+            relative(&product, &b) < 1e-12 * scale,
+            "residual {:e}",
+            relative(&product, &b)
+        );
         if symbolic.dim() <= 400 {
             let a = dense(&symbolic, &values);
-            let lu = if transposed { a.transpose().lu() } else { a.lu() };
+            let lu = if transposed {
+                a.transpose().lu()
+            } else {
+                a.lu()
+            };
             let reference = lu.solve(&DVector::from_column_slice(&b)).unwrap();
-            assert!(relative(&x, reference.as_slice()) < 1e-10, "off dense by {:e}", relative(&x, reference.as_slice()));
+            assert!(
+                relative(&x, reference.as_slice()) < 1e-10,
+                "off dense by {:e}",
+                relative(&x, reference.as_slice())
+            );
         }
     }
     solver.method().unwrap()
@@ -197,10 +241,19 @@ fn random_blocks_on_graphs() {
         let tree = random_tree(random, bodies);
         assert_eq!(check_uniform(bodies, &tree, seed).1, 0);
     }
-    for (shape, seed) in [((2, 10, 1), 1), ((2, 151, 1), 2), ((8, 8, 1), 3), ((18, 18, 1), 4), ((6, 6, 6), 5)] {
+    for (shape, seed) in [
+        ((2, 10, 1), 1),
+        ((2, 151, 1), 2),
+        ((8, 8, 1), 3),
+        ((18, 18, 1), 4),
+        ((6, 6, 6), 5),
+    ] {
         let (points, edges) = grid(shape.0, shape.1, shape.2);
         let (method, fill) = check_uniform(points, &edges, seed);
-        println!("{shape:?}: {method:?}, fill {fill} beside {} edges", edges.len());
+        println!(
+            "{shape:?}: {method:?}, fill {fill} beside {} edges",
+            edges.len()
+        );
     }
 }
 
@@ -217,14 +270,25 @@ fn saddle_points_of_mechanisms() {
         assert_eq!(check_saddle(&nodes, &edges, 0.0, seed), Method::Block);
     }
     // Chains tied at both ends, loops and nets: the generic G has full rank as long as there are fewer rows than columns.
-    for (shape, rows) in [((12, 1, 1), 5), ((2, 20, 1), 3), ((6, 6, 1), 2), ((3, 3, 3), 1), ((2, 151, 1), 3), ((10, 10, 1), 3)] {
+    for (shape, rows) in [
+        ((12, 1, 1), 5),
+        ((2, 20, 1), 3),
+        ((6, 6, 1), 2),
+        ((3, 3, 3), 1),
+        ((2, 151, 1), 3),
+        ((10, 10, 1), 3),
+    ] {
         let (bodies, joints) = grid(shape.0, shape.1, shape.2);
         let (mut nodes, mut edges) = mechanism(bodies, &joints, rows);
         anchor(&mut nodes, &mut edges, 0);
         if rows < 5 {
             anchor(&mut nodes, &mut edges, bodies - 1);
         }
-        assert_eq!(check_saddle(&nodes, &edges, 0.0, 7), Method::Block, "{shape:?}");
+        assert_eq!(
+            check_saddle(&nodes, &edges, 0.0, 7),
+            Method::Block,
+            "{shape:?}"
+        );
     }
 }
 
@@ -241,14 +305,26 @@ fn redundant_constraints_pass_when_regularized() {
         solver.factor()
     };
     assert_eq!(method(1e-8), Ok(Method::Block));
-    let Err(SolveError::Fallback { pivot: Some(pivot), .. }) = method(0.0) else { panic!("30 rows on 18 columns") };
-    assert!(nodes[pivot.node].role != Role::Regular && pivot.ratio < 1e-14, "{pivot:?}");
+    let Err(SolveError::Fallback {
+        pivot: Some(pivot), ..
+    }) = method(0.0)
+    else {
+        panic!("30 rows on 18 columns")
+    };
+    assert!(
+        nodes[pivot.node].role != Role::Regular && pivot.ratio < 1e-14,
+        "{pivot:?}"
+    );
 }
 
 #[test]
 fn mixed_scales_are_not_singular() {
     // Lengths from metres to micrometres: mass 1 beside inertia 1e-12, coupled as strongly as lengths allow.
-    let nodes = [Node::regular(6), Node::constraint(3, false), Node::regular(6)];
+    let nodes = [
+        Node::regular(6),
+        Node::constraint(3, false),
+        Node::regular(6),
+    ];
     let edges = [(0, 1), (1, 2)];
     for length in [1.0, 1e-3, 1e-6, 1e-8] {
         let random = &mut Random(11);
@@ -275,8 +351,16 @@ fn a_singular_matrix_is_an_error_that_names_the_node() {
 
     // A node whose own block is singular although it is coupled to nothing that could help.
     let mut singular = solver.clone();
-    singular.block_mut(2, 2).copy_from_slice(&[1.0, 2.0, 2.0, 4.0]);
-    let Err(SolveError::Fallback { pivot: Some(pivot), error }) = singular.factor() else { panic!() };
+    singular
+        .block_mut(2, 2)
+        .copy_from_slice(&[1.0, 2.0, 2.0, 4.0]);
+    let Err(SolveError::Fallback {
+        pivot: Some(pivot),
+        error,
+    }) = singular.factor()
+    else {
+        panic!()
+    };
     assert_eq!(pivot.node, 2);
     assert!(matches!(error, FallbackError::Singular { .. }), "{error}");
     assert_eq!(singular.solve(&mut [1.0; 6]), Err(SolveError::NotFactored));
@@ -284,11 +368,22 @@ fn a_singular_matrix_is_an_error_that_names_the_node() {
     // Cancellation between blocks that leaves rounding: 1/3 - 0.1 / 0.3, entry by entry.
     let mut singular = solver.clone();
     for node in [0, 1] {
-        singular.block_mut(node, node).copy_from_slice(&[0.3, 0.0, 0.0, 0.7]);
+        singular
+            .block_mut(node, node)
+            .copy_from_slice(&[0.3, 0.0, 0.0, 0.7]);
     }
-    singular.block_mut(0, 1).copy_from_slice(&[0.1, 0.0, 0.0, 0.1]);
-    singular.block_mut(1, 0).copy_from_slice(&[0.9, 0.0, 0.0, 4.9]);
-    let Err(SolveError::Fallback { pivot: Some(pivot), .. }) = singular.factor() else { panic!() };
+    singular
+        .block_mut(0, 1)
+        .copy_from_slice(&[0.1, 0.0, 0.0, 0.1]);
+    singular
+        .block_mut(1, 0)
+        .copy_from_slice(&[0.9, 0.0, 0.0, 4.9]);
+    let Err(SolveError::Fallback {
+        pivot: Some(pivot), ..
+    }) = singular.factor()
+    else {
+        panic!()
+    };
     assert!(pivot.node < 2 && pivot.ratio < 1e-14, "{pivot:?}");
 
     // Not a number, anywhere.
@@ -297,12 +392,25 @@ fn a_singular_matrix_is_an_error_that_names_the_node() {
             let mut broken = solver.clone();
             broken.block_mut(row, col)[1] = bad;
             let mut factored = broken.values().to_vec();
-            assert!(broken.symbolic().factor(&mut factored).is_err(), "{bad} in ({row}, {col})");
-            assert!(matches!(broken.factor(), Err(SolveError::Fallback { error: FallbackError::NotFinite, .. })));
+            assert!(
+                broken.symbolic().factor(&mut factored).is_err(),
+                "{bad} in ({row}, {col})"
+            );
+            assert!(matches!(
+                broken.factor(),
+                Err(SolveError::Fallback {
+                    error: FallbackError::NotFinite,
+                    ..
+                })
+            ));
         }
     }
     solver.factor().unwrap();
-    assert!(solver.solve_refined(&mut [1.0, f64::NAN, 1.0, 1.0, 1.0, 1.0]).is_err());
+    assert!(
+        solver
+            .solve_refined(&mut [1.0, f64::NAN, 1.0, 1.0, 1.0, 1.0])
+            .is_err()
+    );
 }
 
 /// A regular matrix with a zero pivot block: rows must be exchanged between blocks.
@@ -316,20 +424,28 @@ fn falls_back_when_only_exchanges_between_blocks_help() {
     let mut x = [2.0, 4.0];
     solver.solve(&mut x).unwrap();
     assert_eq!(x, [1.0, 1.0]);
-    // Nearly so: the pivot passes, the correction does not.
-    solver.block_mut(0, 0)[0] = 1e-13;
-    solver.block_mut(1, 1)[0] = 1.0;
+    // Nearly so: the pivot passes, but it costs 13 digits, and the correction shows it.
+    let (blocks, solution) = ([1e-13, 0.7, 0.3, 1.1], [1.0 / 3.0, 0.9]);
+    for (k, entry) in blocks.into_iter().enumerate() {
+        solver.block_mut(k % 2, k / 2)[0] = entry;
+    }
+    let mut x = [0.0; 2];
+    solver
+        .symbolic()
+        .multiply(solver.values(), &solution, &mut x);
     assert_eq!(solver.factor(), Ok(Method::Block));
-    let mut x = [2.0 + 1e-13, 5.0];
     solver.solve_refined(&mut x).unwrap();
-    assert!(relative(&x, &[1.0, 1.0]) < 1e-10, "{x:?}");
+    assert_eq!(solver.method(), Some(Method::Pivoted));
+    assert!(relative(&x, &solution) < 1e-14, "{x:?}");
 }
 
 #[test]
 fn many_right_hand_sides_equal_one_by_one() {
     let random = &mut Random(5);
     let nodes: Vec<Node> = (1..=9).map(Node::regular).collect();
-    let edges: Vec<_> = (0..9).flat_map(|a| [(a, (a + 1) % 9), (a, (a + 4) % 9)]).collect();
+    let edges: Vec<_> = (0..9)
+        .flat_map(|a| [(a, (a + 1) % 9), (a, (a + 4) % 9)])
+        .collect();
     let mut solver = Solver::new(&nodes, &edges).unwrap();
     fill_uniform(&mut solver, &nodes, &edges, random);
     let symbolic = solver.symbolic();
@@ -342,10 +458,12 @@ fn many_right_hand_sides_equal_one_by_one() {
         symbolic.solve_many(&factored, &mut plain, columns, &mut scratch);
         symbolic.solve_many_transposed(&factored, &mut transposed, columns, &mut scratch);
         let mut one = b.clone();
-        one.chunks_exact_mut(symbolic.dim()).for_each(|b| symbolic.solve(&factored, b));
+        one.chunks_exact_mut(symbolic.dim())
+            .for_each(|b| symbolic.solve(&factored, b));
         assert_eq!(plain, one);
         one.copy_from_slice(&b);
-        one.chunks_exact_mut(symbolic.dim()).for_each(|b| symbolic.solve_transposed(&factored, b));
+        one.chunks_exact_mut(symbolic.dim())
+            .for_each(|b| symbolic.solve_transposed(&factored, b));
         assert_eq!(transposed, one);
     }
 }
@@ -359,8 +477,15 @@ fn empty_and_disconnected_graphs() {
     assert_eq!(fallback.solve(&mut []), Err(FallbackError::NotFactored));
     assert_eq!(fallback.factor(solver.symbolic(), solver.values()), Ok(()));
 
-    let nodes = [Node::regular(3), Node::regular(8), Node::constraint(2, true)];
-    assert_eq!(check_saddle(&nodes, &vec![(1, 2), (2, 1)], 0.0, 1), Method::Block);
+    let nodes = [
+        Node::regular(3),
+        Node::regular(8),
+        Node::constraint(2, true),
+    ];
+    assert_eq!(
+        check_saddle(&nodes, &vec![(1, 2), (2, 1)], 0.0, 1),
+        Method::Block
+    );
 }
 
 proptest! {
@@ -375,8 +500,7 @@ proptest! {
         let mut solver = Solver::new(&nodes, &edges).unwrap();
         fill_uniform(&mut solver, &nodes, &edges, random);
         // Diagonally heavy, so that rounding does not decide whether the test passes.
-        for node in 0..nodes.len() {
-            let size = nodes[node].size;
+        for (node, &Node { size, .. }) in nodes.iter().enumerate() {
             (0..size).for_each(|i| solver.block_mut(node, node)[i * (size + 1)] += 12.0);
         }
         prop_assert_eq!(check(&mut solver, random), Method::Block);
