@@ -1,0 +1,88 @@
+//! The cart-pole swing-up, described and solved in Rust: a mechanism, a problem, a solver.
+//!
+//! `cargo run --release --example cartpole`
+
+use least_action::control::{Constraint, Cost, Problem, When};
+use least_action::integrator::{Maximal, Options, Output};
+use least_action::mechanism::{
+    ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
+};
+use least_action::optimize::shooting;
+use std::f64::consts::PI;
+use std::sync::atomic::AtomicBool;
+
+struct Silent;
+impl argmin::core::observers::Observe<shooting::ShootingState> for Silent {}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mechanism = MechanismBuilder::new()
+        .body("cart", BodySpec::new(1.0).shape(Shape::Box([0.4, 0.2, 0.1])))
+        .body("pole", BodySpec::new(0.2).inertia([1e-6; 3]))
+        .joint("rail", JointSpec::new(JointKind::Prismatic, "cart").axis([1.0, 0.0, 0.0]))
+        .joint(
+            "hinge",
+            JointSpec::new(JointKind::Revolute, "pole")
+                .parent("cart")
+                .axis([0.0, 1.0, 0.0])
+                .anchors([0.0; 3], [0.0, 0.0, 0.5]),
+        )
+        .actuator("push", ActuatorSpec::joint("rail").bounds(-3.0, 3.0))
+        .build()?;
+
+    let (rail, hinge) = (0, 1);
+    let coordinate = |joint| Output::Coordinate { joint, direction: 0 };
+    let rate = |joint| Output::Rate { joint, direction: 0 };
+    let system = Maximal::new(mechanism, &[0.0, 0.0], Options::default())?.with_outputs(vec![
+        coordinate(rail),
+        coordinate(hinge),
+        rate(rail),
+        rate(hinge),
+        Output::Control(0),
+    ]);
+    let x0 = system.initial(&[0.0, 0.0], &[0.0, 0.0], &[true, true])?;
+
+    let target = [0.0, PI, 0.0, 0.0];
+    let mut costs = vec![Cost { quantity: 4, target: 0.0, weight: 0.1, when: When::Running }];
+    for (quantity, target) in target.into_iter().enumerate() {
+        costs.push(Cost { quantity, target, weight: 0.01, when: When::Running });
+        costs.push(Cost { quantity, target, weight: 100.0, when: When::End });
+    }
+    let problem = Problem {
+        intervals: vec![0.05; 100],
+        x0,
+        costs,
+        constraints: target
+            .into_iter()
+            .enumerate()
+            .map(|(quantity, equals)| Constraint { quantity, equals })
+            .collect(),
+        bounds: vec![(-3.0, 3.0)],
+        guess: vec![0.01; 100],
+    };
+    let start = std::time::Instant::now();
+    let solution = shooting::solve(
+        &system,
+        &problem,
+        shooting::Options::default(),
+        Silent,
+        &AtomicBool::new(false),
+    )?;
+    println!(
+        "{} {}: objective {:.6}, violation {:.1e}, optimality {:.1e}, {} iterations, {} steps, {} gradients, {:.2} s",
+        solution.status.name(),
+        solution.reason,
+        solution.objective,
+        solution.violation,
+        solution.optimality,
+        solution.iterations,
+        solution.step_evaluations,
+        solution.gradient_evaluations,
+        start.elapsed().as_secs_f64()
+    );
+    if std::env::var("VERBOSE").is_ok() {
+        for row in solution.history.iter().step_by(20) {
+            println!("{row:?}");
+        }
+    }
+    Ok(())
+}
