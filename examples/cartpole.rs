@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         start.elapsed().as_secs_f64()
     );
     if std::env::var("VERBOSE").is_ok() {
-        for row in solution.history.iter().step_by(20) {
+        for row in solution.history.iter().step_by(5) {
             println!("{row:?}");
         }
     }

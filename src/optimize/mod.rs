@@ -1,5 +1,7 @@
 //! How a trajectory is found. Each method is an argmin `Solver`; all know only [`crate::control`] and the seam.
 
+mod augmented;
+pub mod curvature;
 pub mod shooting;
 
 use serde::{Deserialize, Serialize};

@@ -1,20 +1,17 @@
 //! Single shooting: the controls are the unknowns, the states follow by simulation, gradients by the reverse sweep.
 //!
-//! Minimizes `J(u)` subject to `c(u) = 0` and bounds on the controls by an augmented Lagrangian (Nocedal and Wright,
-//! Numerical Optimization, 2006, chapter 17):
-//!
-//! ```text
-//! L = s J + sum_i ( l_i c_i + rho/2 c_i^2 ) + sum_j ( max(0, m_j + rho g_j)^2 - m_j^2 ) / (2 rho)
-//! ```
-//!
-//! with `g` the bounds of the scaled controls, each round minimized by argmin's L-BFGS with the line search of More and
-//! Thuente. `s` brings the gradient at the guess to one. One argmin iteration is one L-BFGS iteration; between rounds
-//! the multipliers move and the penalty grows where the violation did not fall to a quarter.
+//! Constraints at the end and bounds on the controls enter by an augmented Lagrangian, each round of which is minimized
+//! by argmin's L-BFGS with the line search of More and Thuente. Sensitivities of a swing-up span many orders of
+//! magnitude, on which L-BFGS alone takes thousands of iterations; it therefore works in the coordinates `v` of
+//! `u = u_ref + L^-T v`, where `L L'` is the Gauss-Newton curvature of the augmented Lagrangian, made anew every
+//! [`Options::refresh`] iterations. One argmin iteration is one L-BFGS iteration; between rounds the multipliers move,
+//! and the penalty grows where the violation did not fall to a quarter.
 
+use super::augmented::{Augmented, Param};
 use super::{Iteration, Status};
-use crate::control::{Evaluation, Problem};
-use crate::dynamics::{Observe, StepError};
-use crate::rollout::{RolloutStats, Sweep, Trajectory};
+use crate::control::Problem;
+use crate::dynamics::Observe;
+use crate::rollout::Trajectory;
 use argmin::core::observers::{Observe as Observer, ObserverMode};
 use argmin::core::{
     CostFunction, Error, Executor, Gradient, IterState, KV, Problem as Counted, Solver, State,
@@ -24,6 +21,7 @@ use argmin::solver::linesearch::MoreThuenteLineSearch;
 use argmin::solver::quasinewton::LBFGS;
 use nalgebra::DVector;
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Settings.
@@ -31,14 +29,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Options {
     /// Largest violation of a constraint or a bound, in their units.
     pub tolerance: f64,
-    /// Largest component of the augmented Lagrangian's gradient, relative to the objective's at the guess.
+    /// Largest component of the augmented Lagrangian's gradient by the scaled controls, in the objective's unit.
     pub optimality: f64,
     /// L-BFGS iterations of all rounds.
     pub max_iterations: u64,
     /// Pairs that L-BFGS remembers.
     pub memory: usize,
-    /// First penalty weight of the scaled problem.
+    /// First penalty weight of the constraints.
     pub penalty: f64,
+    /// Iterations between two computations of the curvature.
+    pub refresh: u64,
 }
 
 impl Default for Options {
@@ -47,8 +47,9 @@ impl Default for Options {
             tolerance: 1e-6,
             optimality: 1e-4,
             max_iterations: 5000,
-            memory: 30,
+            memory: 20,
             penalty: 10.0,
+            refresh: 20,
         }
     }
 }
@@ -78,219 +79,61 @@ pub struct Solution {
     pub history: Vec<Iteration>,
 }
 
-type Param = DVector<f64>;
 /// The state argmin's executor keeps and observers see.
 pub type ShootingState = IterState<Param, Param, (), (), (), f64>;
 type Lbfgs = LBFGS<MoreThuenteLineSearch<Param, Param, f64>, Param, Param, f64>;
-
-/// Multipliers and what they weigh.
-#[derive(Clone, Debug)]
-struct Lagrangian {
-    scale: f64,
-    penalty: f64,
-    equality: Vec<f64>,
-    lower: Vec<f64>,
-    upper: Vec<f64>,
-}
-
-/// The augmented Lagrangian as argmin sees it: a function of the scaled controls.
-pub struct Augmented<'a, D: Observe> {
-    dynamics: &'a D,
-    problem: &'a Problem,
-    /// Width that one unit of the scaled control stands for.
-    scale: Vec<f64>,
-    lagrangian: Lagrangian,
-    inner: RefCell<Inner<D>>,
-    stop: &'a AtomicBool,
-}
-
-struct Inner<D: Observe> {
-    work: D::Work,
-    trajectory: Trajectory,
-    sweep: Sweep,
-    evaluation: Evaluation,
-    multipliers: Vec<f64>,
-    /// The point of `value`, and of the evaluation, if the rollout succeeded there.
-    at: Param,
-    value: f64,
-    failed: Option<StepError>,
-    /// A value that stands for rollouts that fail: clearly worse than the start, yet not so large that the line
-    /// search's interpolation breaks down.
-    wall: f64,
-    steps: u64,
-    sweeps: u64,
-}
 
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 struct Interrupted;
 
-impl<'a, D: Observe> Augmented<'a, D> {
-    fn new(dynamics: &'a D, problem: &'a Problem, options: &Options, stop: &'a AtomicBool) -> Self {
-        let trajectory = Trajectory::new(dynamics, problem.intervals.clone(), &problem.x0);
-        let width = |&(l, u): &(f64, f64)| {
-            let w = 0.5 * (u - l);
-            if w.is_finite() { w } else { 1.0 }
-        };
-        let n = problem.guess.len();
+/// What argmin is given; shared, because L-BFGS drops its problem when a line search fails.
+pub struct Handle<'a, D: Observe> {
+    function: Rc<RefCell<Augmented<'a, D>>>,
+    stop: &'a AtomicBool,
+}
+
+impl<D: Observe> Clone for Handle<'_, D> {
+    fn clone(&self) -> Self {
         Self {
-            dynamics,
-            problem,
-            scale: problem.bounds.iter().map(width).collect(),
-            lagrangian: Lagrangian {
-                scale: 1.0,
-                penalty: options.penalty,
-                equality: vec![0.0; problem.constraints.len()],
-                lower: vec![0.0; n],
-                upper: vec![0.0; n],
-            },
-            inner: RefCell::new(Inner {
-                work: dynamics.work(),
-                sweep: Sweep::new(dynamics, &trajectory),
-                trajectory,
-                evaluation: problem.evaluation(),
-                multipliers: vec![0.0; problem.constraints.len()],
-                at: DVector::from_element(n, f64::NAN),
-                value: f64::NAN,
-                failed: None,
-                wall: f64::INFINITY,
-                steps: 0,
-                sweeps: 0,
-            }),
-            stop,
+            function: Rc::clone(&self.function),
+            stop: self.stop,
         }
     }
+}
 
-    fn scaled(&self, u: &[f64]) -> Param {
-        DVector::from_iterator(u.len(), u.iter().zip(self.scale.iter().cycle()).map(|(u, s)| u / s))
-    }
-
-    /// Violations of the bounds of the scaled control `i`: lower, upper.
-    fn bound_violation(&self, i: usize, v: f64) -> (f64, f64) {
-        let c = i % self.scale.len();
-        let (l, h) = self.problem.bounds[c];
-        let s = self.scale[c];
-        (l / s - v, v - h / s)
-    }
-
-    /// Rolls out and evaluates at `v`, unless that was the last point.
+impl<D: Observe> Handle<'_, D> {
+    /// Simulates at the coordinates `v`, unless asked to stop.
     fn roll(&self, v: &Param) -> Result<(), Error> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Interrupted.into());
         }
-        let mut inner = self.inner.borrow_mut();
-        let inner = &mut *inner;
-        if inner.at == *v {
-            return Ok(());
-        }
-        for ((u, v), s) in inner.trajectory.u.iter_mut().zip(v.iter()).zip(self.scale.iter().cycle()) {
-            *u = v * s;
-        }
-        let mut stats = RolloutStats::default();
-        let rolled = inner
-            .trajectory
-            .roll(self.dynamics, &mut inner.work, &mut stats)
-            .and_then(|()| {
-                self.problem.evaluate(self.dynamics, &inner.trajectory, &mut inner.work, &mut inner.evaluation)
-            });
-        inner.steps += stats.steps as u64;
-        inner.at.copy_from(v);
-        inner.failed = rolled.err();
-        inner.value = self.value(inner);
+        let mut p = self.function.borrow_mut();
+        let controls = p.coordinates.controls(v);
+        p.roll(&controls);
         Ok(())
-    }
-
-    /// The augmented Lagrangian at the point last rolled out.
-    fn value(&self, inner: &Inner<D>) -> f64 {
-        if inner.failed.is_some() {
-            return inner.wall;
-        }
-        let a = &self.lagrangian;
-        let mut value = a.scale * inner.evaluation.objective;
-        for (c, l) in inner.evaluation.constraints.iter().zip(&a.equality) {
-            value += l * c + 0.5 * a.penalty * c * c;
-        }
-        for (i, v) in inner.at.iter().enumerate() {
-            let (lower, upper) = self.bound_violation(i, *v);
-            for (g, m) in [(lower, a.lower[i]), (upper, a.upper[i])] {
-                // a bound that does not exist has g = -inf
-                let active = (m + a.penalty * g).max(0.0);
-                value += (active * active - m * m) / (2.0 * a.penalty);
-            }
-        }
-        if value.is_finite() { value } else { inner.wall }
-    }
-
-    /// Violation at the point last rolled out.
-    fn violation(&self, inner: &Inner<D>) -> f64 {
-        self.problem.violation(&inner.evaluation.constraints, &inner.trajectory.u)
-    }
-
-    /// First-order update of the multipliers.
-    fn update_multipliers(&mut self) {
-        let inner = self.inner.borrow();
-        let rho = self.lagrangian.penalty;
-        let mut a = self.lagrangian.clone();
-        for (l, c) in a.equality.iter_mut().zip(&inner.evaluation.constraints) {
-            *l += rho * c;
-        }
-        for (i, v) in inner.at.iter().enumerate() {
-            let (lower, upper) = self.bound_violation(i, *v);
-            a.lower[i] = (a.lower[i] + rho * lower).max(0.0);
-            a.upper[i] = (a.upper[i] + rho * upper).max(0.0);
-        }
-        drop(inner);
-        self.lagrangian = a;
-        self.forget();
-    }
-
-    /// The function changed: values kept are of the old one.
-    fn forget(&mut self) {
-        let mut inner = self.inner.borrow_mut();
-        inner.value = self.value(&inner);
     }
 }
 
-impl<D: Observe> CostFunction for Augmented<'_, D> {
+impl<D: Observe> CostFunction for Handle<'_, D> {
     type Param = Param;
     type Output = f64;
 
     fn cost(&self, v: &Param) -> Result<f64, Error> {
         self.roll(v)?;
-        Ok(self.inner.borrow().value)
+        Ok(self.function.borrow().value)
     }
 }
 
-impl<D: Observe> Gradient for Augmented<'_, D> {
+impl<D: Observe> Gradient for Handle<'_, D> {
     type Param = Param;
     type Gradient = Param;
 
     fn gradient(&self, v: &Param) -> Result<Param, Error> {
         self.roll(v)?;
-        let mut inner = self.inner.borrow_mut();
-        let Inner { work, trajectory, sweep, evaluation, multipliers, failed, sweeps, .. } = &mut *inner;
-        if failed.is_some() {
-            // the wall is flat
-            return Ok(DVector::zeros(v.len()));
-        }
-        let a = &self.lagrangian;
-        // the sweep differentiates J + sum multiplier c; both are scaled at the end
-        for (m, (l, c)) in multipliers.iter_mut().zip(a.equality.iter().zip(&evaluation.constraints)) {
-            *m = (l + a.penalty * c) / a.scale;
-        }
-        *sweeps += 1;
-        sweep.run(self.dynamics, trajectory, work, |_, at, w, out| {
-            self.problem.pull(self.dynamics, trajectory, multipliers, evaluation, at, w, out)
-        })?;
-        let mut gradient = DVector::from_iterator(
-            v.len(),
-            sweep.u.iter().zip(self.scale.iter().cycle()).map(|(g, s)| g * s * a.scale),
-        );
-        for (i, v) in v.iter().enumerate() {
-            let (lower, upper) = self.bound_violation(i, *v);
-            gradient[i] += (a.upper[i] + a.penalty * upper).max(0.0) - (a.lower[i] + a.penalty * lower).max(0.0);
-        }
-        Ok(gradient)
+        let mut p = self.function.borrow_mut();
+        let gradient = p.gradient()?;
+        Ok(p.coordinates.gradient(gradient))
     }
 }
 
@@ -300,20 +143,21 @@ pub struct Shooting {
     inner: Lbfgs,
     /// Iterations since L-BFGS was restarted.
     since_restart: u64,
-    round: u64,
+    /// Restarts in a row without a step.
+    stuck: u32,
     /// Gradient tolerance of the round.
     round_tolerance: f64,
+    /// Violation at the end of the last round.
     last_violation: f64,
     best: Option<Best>,
     history: Vec<Iteration>,
     status: Option<(Status, String)>,
-    restarts_in_place: u32,
 }
 
-/// The iterate to keep: feasible ones before infeasible ones, then by objective.
+/// The iterate to keep: feasible ones before infeasible ones, then by objective or violation.
 #[derive(Clone, Debug)]
 struct Best {
-    v: Param,
+    controls: Param,
     violation: f64,
     objective: f64,
     optimality: f64,
@@ -329,6 +173,13 @@ impl Best {
     }
 }
 
+/// What is left to do after an iteration.
+enum Next {
+    Continue,
+    Restart,
+    Finished,
+}
+
 impl Shooting {
     /// With the given settings.
     pub fn new(options: Options) -> Self {
@@ -336,33 +187,33 @@ impl Shooting {
             inner: lbfgs(&options),
             options,
             since_restart: 0,
-            round: 0,
+            stuck: 0,
             round_tolerance: options.optimality.max(1e-2),
             last_violation: f64::INFINITY,
             best: None,
             history: vec![],
             status: None,
-            restarts_in_place: 0,
         }
     }
 
-    fn record<D: Observe>(&mut self, p: &Augmented<D>, v: &Param, optimality: f64, step_length: f64) -> KV {
-        let inner = p.inner.borrow();
+    /// Notes the point last rolled out.
+    fn record<D: Observe>(&mut self, p: &Augmented<D>, optimality: f64, step_length: f64) -> KV {
         let row = Iteration {
             iteration: self.history.len() as u64,
-            objective: inner.evaluation.objective,
-            violation: p.violation(&inner),
+            objective: p.evaluation.objective,
+            violation: p.violation(),
             optimality,
             step_length,
-            regularization: p.lagrangian.penalty,
+            regularization: p.penalty(),
         };
         let candidate = Best {
-            v: v.clone(),
+            controls: p.at.clone(),
             violation: row.violation,
             objective: row.objective,
             optimality,
         };
-        if self.best.as_ref().is_none_or(|b| candidate.is_better_than(b, self.options.tolerance)) {
+        let converged = matches!(self.status, Some((Status::Converged, _)));
+        if converged || self.best.as_ref().is_none_or(|b| candidate.is_better_than(b, self.options.tolerance)) {
             self.best = Some(candidate);
         }
         let kv = argmin::kv!(
@@ -376,35 +227,58 @@ impl Shooting {
         kv
     }
 
-    fn restart(&mut self) {
-        self.inner = lbfgs(&self.options);
-        self.since_restart = 0;
-    }
-
-    /// The end of a round: converged, or new multipliers.
-    fn finish_round<D: Observe>(&mut self, p: &mut Augmented<D>, optimality: f64) {
-        let violation = p.violation(&p.inner.borrow());
+    /// The end of a round: converged, infeasible, or new multipliers and penalties.
+    fn finish_round<D: Observe>(&mut self, p: &mut Augmented<D>, violation: f64, optimality: f64) -> Next {
         let o = &self.options;
         if violation <= o.tolerance && optimality <= o.optimality {
             self.status = Some((Status::Converged, String::new()));
-            return;
+            return Next::Finished;
         }
-        if p.lagrangian.penalty > 1e12 {
-            self.status = Some((
-                Status::Infeasible,
-                format!("the violation stays at {violation:.3e} although its penalty grew to {:.0e}", p.lagrangian.penalty),
-            ));
-            return;
+        if p.penalty() > 1e10 * o.penalty {
+            let reason = format!(
+                "the violation stays at {violation:.3e} although its penalty grew to {:.0e}",
+                p.penalty()
+            );
+            self.status = Some((Status::Infeasible, reason));
+            return Next::Finished;
         }
-        p.update_multipliers();
-        if violation > 0.25 * self.last_violation && violation > o.tolerance {
-            p.lagrangian.penalty *= 10.0;
-        }
-        p.forget();
+        let slow = violation > 0.25 * self.last_violation && violation > o.tolerance;
+        p.update(if slow { 10.0 } else { 1.0 });
         self.last_violation = violation;
-        self.round += 1;
         self.round_tolerance = (self.round_tolerance * 0.1).max(o.optimality);
-        self.restart();
+        Next::Restart
+    }
+
+    /// Decides after an iteration that reached the point last rolled out.
+    fn decide<D: Observe>(&mut self, p: &mut Augmented<D>, optimality: f64, moved: bool) -> Next {
+        let violation = p.violation();
+        if optimality <= self.round_tolerance {
+            self.stuck = 0;
+            return self.finish_round(p, violation, optimality);
+        }
+        if moved {
+            self.stuck = 0;
+            return if self.since_restart >= self.options.refresh { Next::Restart } else { Next::Continue };
+        }
+        // a failed line search: first with fresh curvature, then as far as this round gets
+        self.stuck += 1;
+        match self.stuck {
+            1 => Next::Restart,
+            2..8 => self.finish_round(p, violation, optimality),
+            _ => {
+                let reason = format!(
+                    "no step makes progress any more; violation {violation:.3e}, gradient {optimality:.3e}"
+                );
+                let infeasible = violation > self.options.tolerance;
+                let status = if infeasible { Status::Infeasible } else { Status::Diverged };
+                self.status = Some((status, reason));
+                Next::Finished
+            }
+        }
+    }
+
+    fn interrupted(&mut self) {
+        self.status = Some((Status::Interrupted, "stopped from outside".into()));
     }
 }
 
@@ -415,135 +289,121 @@ fn lbfgs(options: &Options) -> Lbfgs {
         .expect("zero is a valid tolerance: rounds end by their own rules")
 }
 
-impl<D: Observe> Solver<Augmented<'_, D>, ShootingState> for Shooting {
+fn missing() -> Error {
+    Error::msg("argmin has taken the problem away")
+}
+
+/// A fresh state of L-BFGS at the origin of the coordinates.
+fn at_origin<D: Observe>(p: &Handle<D>, old: &ShootingState) -> Result<ShootingState, Error> {
+    let v = DVector::zeros(p.function.borrow().at.len());
+    let (cost, gradient) = (p.cost(&v)?, p.gradient(&v)?);
+    let mut state = ShootingState::new().param(v).cost(cost).gradient(gradient);
+    state.iter = old.iter;
+    state.max_iters = old.max_iters;
+    state.counts.clone_from(&old.counts);
+    Ok(state)
+}
+
+impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting {
     fn name(&self) -> &str {
         "single shooting"
     }
 
     fn init(
         &mut self,
-        problem: &mut Counted<Augmented<'_, D>>,
+        problem: &mut Counted<Handle<'_, D>>,
         state: ShootingState,
     ) -> Result<(ShootingState, Option<KV>), Error> {
-        let v = state.get_param().cloned().unwrap_or_default();
-        let p = problem.problem.as_mut().ok_or_else(|| Error::msg("the problem is missing"))?;
-        p.cost(&v)?;
-        if let Some(e) = p.inner.borrow().failed.clone() {
-            self.status = Some((Status::Diverged, format!("the guess cannot be simulated: {e}")));
-            return Ok((state.param(v), None));
+        let handle = problem.problem.clone().ok_or_else(missing)?;
+        let kv;
+        {
+            let p = &mut *handle.function.borrow_mut();
+            let guess = p.guess();
+            p.roll(&guess);
+            if let Some(e) = &p.failed {
+                let reason = format!("the guess cannot be simulated: {e}");
+                self.status = Some((Status::Diverged, reason));
+                return Ok((state.param(guess), None));
+            }
+            p.calibrate();
+            p.recenter();
+            let optimality = p.gradient()?.amax();
+            kv = self.record(p, optimality, 0.0);
         }
-        // bring the gradient at the guess to one, so that penalty and tolerances mean the same for every problem
-        let equality = std::mem::take(&mut p.lagrangian.penalty);
-        p.lagrangian.penalty = f64::MIN_POSITIVE;
-        let size = p.gradient(&v)?.amax();
-        p.lagrangian.penalty = equality;
-        if size > 0.0 && size.is_finite() {
-            p.lagrangian.scale = (1.0 / size).clamp(1e-6, 1e6);
+        match at_origin(&handle, &state) {
+            Ok(state) => Ok((state, Some(kv))),
+            Err(e) if e.is::<Interrupted>() => {
+                self.interrupted();
+                Ok((state, Some(kv)))
+            }
+            Err(e) => Err(e),
         }
-        p.forget();
-        let value = p.cost(&v)?;
-        p.inner.borrow_mut().wall = 10.0 * (1.0 + value.abs());
-        let state = state.param(v.clone());
-        let (state, _) = self.inner.init(problem, state)?;
-        let optimality = state.get_gradient().map_or(f64::NAN, |g| g.amax());
-        let p = problem.problem.as_ref().ok_or_else(|| Error::msg("the problem is missing"))?;
-        let kv = self.record(p, &v, optimality, 0.0);
-        Ok((state, Some(kv)))
     }
 
     fn next_iter(
         &mut self,
-        problem: &mut Counted<Augmented<'_, D>>,
+        problem: &mut Counted<Handle<'_, D>>,
         state: ShootingState,
     ) -> Result<(ShootingState, Option<KV>), Error> {
-        let before = state.get_param().cloned().unwrap_or_default();
-        let fallback = state.clone();
+        let before = state.clone();
+        let handle = problem.problem.clone().ok_or_else(missing)?;
         let stepped = self.inner.next_iter(problem, state);
+        problem.problem.get_or_insert_with(|| handle.clone());
         self.since_restart += 1;
-        let (mut state, moved) = match stepped {
+        let (state, moved) = match stepped {
             // L-BFGS reports a failed line search as an end without error
-            Ok((s, _)) if !s.terminated() => (s, true),
-            Ok(_) => (fallback, false),
+            Ok((s, _)) if !s.terminated() && s.get_cost() < before.get_cost() => (s, true),
             Err(e) if e.is::<Interrupted>() => {
-                self.status = Some((Status::Interrupted, "stopped from outside".into()));
-                return Ok((fallback, None));
+                self.interrupted();
+                return Ok((before, None));
             }
-            Err(_) => (fallback, false),
+            _ => (before.clone(), false),
         };
-        let p = problem.problem.as_mut().ok_or_else(|| Error::msg("the problem is missing"))?;
         let v = state.get_param().cloned().unwrap_or_default();
         // the line search's last trial need not be the point it chose
-        let (value, gradient) = match p.cost(&v).and_then(|c| Ok((c, p.gradient(&v)?))) {
-            Ok(both) => both,
-            Err(e) if e.is::<Interrupted>() => {
-                self.status = Some((Status::Interrupted, "stopped from outside".into()));
-                return Ok((fallback_state(state, v), None));
-            }
-            Err(e) => return Err(e),
-        };
-        let optimality = gradient.amax();
-        let length = (&v - &before).norm();
-        let kv = self.record(p, &v, optimality, length);
-        let progress = moved && length > 0.0;
-        if progress {
-            self.restarts_in_place = 0;
+        if handle.roll(&v).is_err() {
+            self.interrupted();
+            return Ok((before, None));
         }
-        if optimality <= self.round_tolerance || (!progress && self.since_restart > 1) || (!progress && self.restarts_in_place > 0) {
-            let round = self.round;
-            self.finish_round(p, optimality);
-            if !progress && self.round == round + 1 {
-                self.restarts_in_place += 1;
-                if self.restarts_in_place > 8 {
-                    let violation = p.violation(&p.inner.borrow());
-                    let reason = format!("no step makes progress any more; violation {violation:.3e}, gradient {optimality:.3e}");
-                    let status = if violation > self.options.tolerance { Status::Infeasible } else { Status::Diverged };
-                    self.status = Some((status, reason));
-                }
+        let (next, kv);
+        {
+            let p = &mut *handle.function.borrow_mut();
+            let optimality = p.gradient()?.amax();
+            let length = before.get_param().map_or(0.0, |b| (&v - b).norm());
+            next = self.decide(p, optimality, moved);
+            kv = self.record(p, optimality, length);
+            if matches!(next, Next::Restart) {
+                p.recenter();
             }
-            let value = p.cost(&v)?;
-            let gradient = p.gradient(&v)?;
-            state = ShootingState::new().param(v).cost(value).gradient(gradient).carry(&state);
-        } else if !progress {
-            self.restarts_in_place += 1;
-            self.restart();
-            state = ShootingState::new().param(v).cost(value).gradient(gradient).carry(&state);
+        }
+        if matches!(next, Next::Restart) {
+            self.inner = lbfgs(&self.options);
+            self.since_restart = 0;
+            return match at_origin(&handle, &state) {
+                Ok(state) => Ok((state, Some(kv))),
+                Err(e) if e.is::<Interrupted>() => {
+                    self.interrupted();
+                    Ok((state, Some(kv)))
+                }
+                Err(e) => Err(e),
+            };
         }
         Ok((state, Some(kv)))
     }
 
     fn terminate(&mut self, state: &ShootingState) -> TerminationStatus {
         if self.status.is_none() && state.get_iter() >= self.options.max_iterations {
-            self.status = Some((
-                Status::MaxIterations,
-                format!("{} iterations were not enough", self.options.max_iterations),
-            ));
+            let reason = format!("{} iterations were not enough", self.options.max_iterations);
+            self.status = Some((Status::MaxIterations, reason));
         }
-        match &self.status {
-            None => TerminationStatus::NotTerminated,
-            Some((Status::Converged, _)) => TerminationStatus::Terminated(TerminationReason::SolverConverged),
-            Some((Status::Interrupted, _)) => TerminationStatus::Terminated(TerminationReason::Interrupt),
-            Some((Status::MaxIterations, _)) => TerminationStatus::Terminated(TerminationReason::MaxItersReached),
-            Some((_, why)) => TerminationStatus::Terminated(TerminationReason::SolverExit(why.clone())),
-        }
-    }
-}
-
-fn fallback_state(state: ShootingState, v: Param) -> ShootingState {
-    state.param(v)
-}
-
-/// Keeps the count of iterations of an old state in a new one.
-trait Carry {
-    fn carry(self, old: &Self) -> Self;
-}
-
-impl Carry for ShootingState {
-    fn carry(mut self, old: &Self) -> Self {
-        self.iter = old.iter;
-        self.max_iters = old.max_iters;
-        self.counts = old.counts.clone();
-        self.time = old.time;
-        self
+        let reason = match &self.status {
+            None => return TerminationStatus::NotTerminated,
+            Some((Status::Converged, _)) => TerminationReason::SolverConverged,
+            Some((Status::Interrupted, _)) => TerminationReason::Interrupt,
+            Some((Status::MaxIterations, _)) => TerminationReason::MaxItersReached,
+            Some((_, why)) => TerminationReason::SolverExit(why.clone()),
+        };
+        TerminationStatus::Terminated(reason)
     }
 }
 
@@ -558,42 +418,37 @@ pub fn solve<D: Observe>(
     observer: impl Observer<ShootingState> + 'static,
     stop: &AtomicBool,
 ) -> Result<Solution, Error> {
-    let augmented = Augmented::new(dynamics, problem, &options, stop);
-    let guess = augmented.scaled(&problem.guess);
-    let result = Executor::new(augmented, Shooting::new(options))
-        .configure(|state| state.param(guess.clone()).max_iters(u64::MAX))
+    let handle = Handle {
+        function: Rc::new(RefCell::new(Augmented::new(dynamics, problem, options.penalty))),
+        stop,
+    };
+    let result = Executor::new(handle.clone(), Shooting::new(options))
+        .configure(|state| state.max_iters(u64::MAX))
         .timer(false)
         .ctrlc(false)
         .add_observer(observer, ObserverMode::Always)
         .run()?;
     let solver = result.solver;
-    let p = result.problem.problem.ok_or_else(|| Error::msg("the problem is missing"))?;
+    drop(result.problem);
+    let p = Rc::into_inner(handle.function).ok_or_else(missing)?.into_inner();
     let (status, reason) = solver.status.unwrap_or((Status::Diverged, String::new()));
-    let mut inner = p.inner.into_inner();
-    let best = solver.best.unwrap_or(Best {
-        v: guess,
+    let best = solver.best.unwrap_or_else(|| Best {
+        controls: p.guess(),
         violation: f64::INFINITY,
         objective: f64::INFINITY,
         optimality: f64::INFINITY,
     });
-    // leave the best iterate's trajectory behind, as far as it can be simulated
-    for ((u, v), s) in inner.trajectory.u.iter_mut().zip(best.v.iter()).zip(p.scale.iter().cycle()) {
-        *u = v * s;
-    }
-    let mut stats = RolloutStats::default();
-    if inner.trajectory.roll(dynamics, &mut inner.work, &mut stats).is_err() {
-        inner.trajectory.truncate(stats.steps);
-    }
+    let (step_evaluations, gradient_evaluations) = (p.steps, p.sweeps);
     Ok(Solution {
         status,
         reason,
-        trajectory: inner.trajectory,
+        trajectory: p.into_trajectory(&best.controls),
         objective: best.objective,
         violation: best.violation,
         optimality: best.optimality,
         iterations: solver.history.len().saturating_sub(1) as u64,
-        step_evaluations: inner.steps,
-        gradient_evaluations: inner.sweeps,
+        step_evaluations,
+        gradient_evaluations,
         history: solver.history,
     })
 }
