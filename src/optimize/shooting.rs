@@ -47,9 +47,9 @@ impl Default for Options {
             tolerance: 1e-6,
             optimality: 1e-4,
             max_iterations: 5000,
-            memory: 20,
+            memory: 10,
             penalty: 10.0,
-            refresh: 20,
+            refresh: 3,
         }
     }
 }
