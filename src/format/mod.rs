@@ -1,3 +1,332 @@
 //! Files: problems and mechanisms in, recordings of trajectories out.
 
+mod initial;
+mod outline;
+pub mod output;
+pub mod problem;
 pub mod recording;
+mod source;
+#[cfg(test)]
+mod tests;
+mod wanted;
+mod write;
+
+pub use output::record;
+pub use source::FormatError;
+pub use write::{read_recording, write_bytes, write_csv, write_json};
+
+use crate::control::Problem;
+use crate::integrator::maximal::{self, Maximal};
+use crate::mechanism::{Mechanism, MechanismBuilder};
+use crate::optimize::shooting;
+use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
+use recording::Line;
+use source::{Source, nearest};
+use std::path::Path;
+use wanted::{Grid, Quantities};
+
+/// Time step of a mechanism file, s.
+const TIME_STEP: f64 = 0.01;
+/// Horizon of a mechanism file, s.
+const HORIZON: f64 = 10.0;
+
+/// A file that was read and has the right form.
+#[derive(Clone, Debug)]
+pub struct Document {
+    source: Source,
+    content: Content,
+    /// The file the mechanism is in, if that is another one, and how it says to draw it.
+    mechanism: Option<(Source, Option<DrawSpec>)>,
+    builder: MechanismBuilder,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Problem(Box<ProblemSpec>),
+    Mechanism(Box<MechanismFile>),
+}
+
+/// What the command line says instead of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// Horizon, s.
+    pub duration: Option<f64>,
+    /// s
+    pub time_step: Option<f64>,
+    /// Of the guess's noise.
+    pub seed: Option<u64>,
+}
+
+/// Everything a command needs to run.
+#[derive(Debug)]
+pub struct Model {
+    /// The file's name without its ending.
+    pub name: String,
+    /// For figures.
+    pub title: String,
+    /// The mechanism and how it moves, with the outputs that costs and constraints refer to.
+    pub system: Maximal,
+    /// What is wanted of it; without costs and constraints for a mechanism alone.
+    pub problem: Problem,
+    /// Settings of the method.
+    pub options: shooting::Options,
+    /// Coordinates of the spanning tree at the start, loops closed; m, rad.
+    pub coordinates: Vec<f64>,
+    /// The mechanism as it was described.
+    pub mechanism: MechanismBuilder,
+    /// Line work the file gives instead of the automatic one.
+    pub draw: Option<Vec<Line>>,
+}
+
+/// Reads a problem or a mechanism. A file with `mechanism` at its top level is a problem, one with `bodies` a
+/// mechanism.
+///
+/// # Errors
+/// When the file, or the mechanism file it refers to, cannot be read or has a wrong form.
+pub fn load(path: &Path) -> Result<Document, FormatError> {
+    Document::new(Source::read(path)?)
+}
+
+impl Document {
+    fn new(source: Source) -> Result<Self, FormatError> {
+        if source.keys().any(|k| k == "mechanism") {
+            let spec: ProblemSpec = source.decode()?;
+            let (mechanism, builder) = match &spec.mechanism {
+                MechanismSpec::Inline(builder) => (None, builder.clone()),
+                MechanismSpec::File(file) => {
+                    let path = source.path().parent().unwrap_or(Path::new("")).join(file);
+                    if !path.exists() {
+                        return Err(source.error(
+                            &["mechanism"],
+                            format!("the mechanism file `{}` does not exist", path.display()),
+                            "give its path relative to this file",
+                        ));
+                    }
+                    let other = Source::read(&path)?;
+                    if other.keys().any(|k| k == "mechanism") {
+                        return Err(source.error(
+                            &["mechanism"],
+                            format!("`{}` is a problem, expected a mechanism", path.display()),
+                            "give a file with `bodies` at its top level",
+                        ));
+                    }
+                    let file: MechanismFile = other.decode()?;
+                    let builder = file.builder();
+                    (Some((other, file.draw)), builder)
+                }
+            };
+            return Ok(Self {
+                source,
+                content: Content::Problem(Box::new(spec)),
+                mechanism,
+                builder,
+            });
+        }
+        if source.keys().any(|k| k == "bodies") {
+            let file: MechanismFile = source.decode()?;
+            return Ok(Self {
+                source,
+                builder: file.builder(),
+                content: Content::Mechanism(Box::new(file)),
+                mechanism: None,
+            });
+        }
+        let near = |k: &&str| ["mechanism", "bodies"].iter().any(|n| strsim::jaro_winkler(k, n) > 0.85);
+        let message = "this is neither a problem nor a mechanism: there is no `mechanism` and there are no `bodies` at the top level";
+        let close = source.keys().find(near).map(str::to_owned);
+        Err(match close {
+            Some(k) => source.error(&[&k], message, nearest(&k, ["mechanism", "bodies"].into_iter())),
+            None => FormatError::of_file(
+                source.path(),
+                message,
+                "a problem has [mechanism], or mechanism = \"file.toml\"; a mechanism has [bodies.NAME]",
+            ),
+        })
+    }
+
+    /// The file's name without its ending.
+    pub fn name(&self) -> String {
+        let stem = self.source.path().file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    }
+
+    /// The title, or the name where there is none.
+    pub fn title(&self) -> String {
+        let title = match &self.content {
+            Content::Problem(p) => p.title.clone(),
+            Content::Mechanism(m) => m.title.clone(),
+        };
+        title.unwrap_or_else(|| self.name())
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.source.path()
+    }
+
+    /// The problem as described; `None` for a mechanism alone.
+    pub fn problem(&self) -> Option<&ProblemSpec> {
+        match &self.content {
+            Content::Problem(p) => Some(p),
+            Content::Mechanism(_) => None,
+        }
+    }
+
+    /// The mechanism as described.
+    pub fn mechanism(&self) -> &MechanismBuilder {
+        &self.builder
+    }
+
+    /// An error of the mechanism, in the file and table it stands in.
+    fn model_error(&self, e: &crate::mechanism::ModelError) -> FormatError {
+        match (&self.mechanism, &self.content) {
+            (Some((other, _)), _) => other.model(&[], e),
+            (None, Content::Problem(_)) => self.source.model(&["mechanism"], e),
+            (None, Content::Mechanism(_)) => self.source.model(&[], e),
+        }
+    }
+
+    /// Checks everything and makes it ready to run.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn build(&self, overrides: &Overrides) -> Result<Model, FormatError> {
+        let built = self.builder.build().map_err(|e| self.model_error(&e))?;
+        let none = ProblemSpec {
+            title: None,
+            time_step: TIME_STEP,
+            horizon: HORIZON,
+            integrator: "maximal".into(),
+            mechanism: MechanismSpec::Inline(MechanismBuilder::new()),
+            initial: indexmap::IndexMap::new(),
+            guess: problem::GuessSpec::default(),
+            costs: vec![],
+            constraints: vec![],
+            method: MethodSpec::default(),
+            draw: None,
+        };
+        let spec = self.problem().unwrap_or(&none);
+        self.integrator(&spec.integrator)?;
+        let options = self.method(&spec.method)?;
+        let own = Grid::new(&self.source, spec, &Overrides::default())?;
+        let grid = Grid::new(&self.source, spec, overrides)?;
+        let draw = self.draw(&built, spec)?;
+
+        let mut start = initial::Start::new(&built, &self.source, &spec.initial)?;
+        start.close(&built, &self.source, |e| self.model_error(e))?;
+        let mut quantities = Quantities::new(&self.source, &built);
+        let (costs, constraints) = quantities.wanted(spec)?;
+        let outputs = quantities.outputs;
+        let bounds = built.actuators.iter().map(|a| a.bounds.unwrap_or((f64::NEG_INFINITY, f64::INFINITY)));
+        let bounds = bounds.collect();
+        let guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
+        let system = Maximal::new(built, &start.q, maximal::Options::default())
+            .map_err(|e| self.model_error(&e))?
+            .with_outputs(outputs);
+        let x0 = system.initial(&start.q, &start.rates, &start.held).map_err(|e| self.model_error(&e))?;
+        start.check(&system, &self.source, &x0)?;
+        Ok(Model {
+            name: self.name(),
+            title: self.title(),
+            coordinates: system.tree_coordinates(&x0),
+            problem: Problem {
+                intervals: vec![grid.step; grid.steps],
+                x0,
+                costs,
+                constraints,
+                bounds,
+                guess,
+            },
+            system,
+            options,
+            mechanism: self.builder.clone(),
+            draw,
+        })
+    }
+
+    fn integrator(&self, name: &str) -> Result<(), FormatError> {
+        let known = ["maximal", "minimal", "natural", "verlet"];
+        if name == "maximal" {
+            return Ok(());
+        }
+        Err(if known.contains(&name) {
+            let message = format!("integrator `{name}` is not available in this version");
+            self.source.error(&["integrator"], message, "use `maximal`")
+        } else {
+            let message = format!("unknown integrator `{name}`");
+            self.source.error(&["integrator"], message, nearest(name, known.into_iter()))
+        })
+    }
+
+    fn method(&self, spec: &MethodSpec) -> Result<shooting::Options, FormatError> {
+        const KNOWN: [&str; 9] =
+            ["ddp", "shooting", "multiple-shooting", "direct", "gauss-newton", "search", "ars", "cmaes", "mppi"];
+        let name = spec.name.as_str();
+        if name != "shooting" {
+            return Err(if KNOWN.contains(&name) {
+                let message = format!("method `{name}` is not available in this version");
+                self.source.error(&["method", "name"], message, "use `shooting`")
+            } else {
+                let message = format!("unknown method `{name}`");
+                self.source.error(&["method", "name"], message, nearest(name, KNOWN.into_iter()))
+            });
+        }
+        let default = shooting::Options::default();
+        for (field, value) in [
+            ("tolerance", spec.tolerance),
+            ("optimality", spec.optimality),
+            ("penalty", spec.penalty),
+        ] {
+            if let Some(v) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
+                return Err(self.source.error(
+                    &["method", field],
+                    format!("{field} is {v}"),
+                    "expected a positive number",
+                ));
+            }
+        }
+        if spec.memory == Some(0) {
+            return Err(self.source.error(&["method", "memory"], "memory is 0", "expected at least 1"));
+        }
+        Ok(shooting::Options {
+            tolerance: spec.tolerance.unwrap_or(default.tolerance),
+            optimality: spec.optimality.unwrap_or(default.optimality),
+            max_iterations: spec.max_iterations.unwrap_or(default.max_iterations),
+            memory: spec.memory.unwrap_or(default.memory),
+            penalty: spec.penalty.unwrap_or(default.penalty),
+        })
+    }
+
+    /// The problem's line work, or else that of the mechanism's file.
+    fn draw(&self, m: &Mechanism, spec: &ProblemSpec) -> Result<Option<Vec<Line>>, FormatError> {
+        let (source, draw) = match (&spec.draw, &self.content, &self.mechanism) {
+            (Some(d), ..) => (&self.source, d),
+            (None, Content::Mechanism(file), _) => match &file.draw {
+                Some(d) => (&self.source, d),
+                None => return Ok(None),
+            },
+            (None, _, Some((other, Some(d)))) => (other, d),
+            _ => return Ok(None),
+        };
+        let mut lines = vec![];
+        for (name, polylines) in &draw.lines {
+            let body = m.body(name);
+            if body.is_none() && name != "world" {
+                let names = m.bodies.iter().map(|b| b.name.as_str()).chain(["world"]);
+                let message = format!("unknown body `{name}`");
+                return Err(source.error(&["draw", "lines", name], message, nearest(name, names)));
+            }
+            for points in polylines {
+                if points.iter().flatten().any(|v| !v.is_finite()) {
+                    let message = format!("a line of `{name}` has a point that is not finite");
+                    return Err(source.error(&["draw", "lines", name], message, "give coordinates in m"));
+                }
+                lines.push(Line {
+                    body,
+                    points: points.clone(),
+                });
+            }
+        }
+        Ok(Some(lines))
+    }
+}

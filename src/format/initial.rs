@@ -1,0 +1,268 @@
+//! The start: joint coordinates and rates by name, loops closed.
+
+use super::problem::{InitialSpec, InitialTable, Numbers};
+use super::source::{FormatError, Source, nearest};
+use crate::integrator::maximal::Maximal;
+use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, ModelError, unwind};
+use crate::spatial::{Quat, Vec3, log};
+use indexmap::IndexMap;
+use nalgebra::{DMatrix, DVector};
+
+/// Largest difference between a coordinate or rate given and the one that keeps the loops closed, m or rad (per s).
+const TOLERANCE: f64 = 1e-6;
+
+/// Coordinates and rates of the spanning tree.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    /// m, rad
+    pub q: Vec<f64>,
+    /// m/s, rad/s
+    pub rates: Vec<f64>,
+    /// Coordinates that stay as they are when loops are closed.
+    pub held: Vec<bool>,
+    /// Rates that were given.
+    moved: Vec<bool>,
+    /// Coordinates given to joints that close loops: joint, values.
+    checks: Vec<(usize, Vec<f64>)>,
+}
+
+impl Start {
+    /// What the file says.
+    pub fn new(
+        m: &Mechanism,
+        source: &Source,
+        initial: &IndexMap<String, InitialSpec>,
+    ) -> Result<Self, FormatError> {
+        let n = m.tree_ids().len();
+        let mut start = Self {
+            q: vec![0.0; n],
+            rates: vec![0.0; n],
+            held: vec![false; n],
+            moved: vec![false; n],
+            checks: vec![],
+        };
+        for (name, spec) in initial {
+            let Some(index) = m.joint(name) else {
+                let names = m.joints.iter().map(|j| j.name.as_str());
+                let message = format!("[initial] refers to the unknown joint or free body `{name}`");
+                return Err(source.error(&["initial", name], message, nearest(name, names)));
+            };
+            let table = match spec.clone() {
+                InitialSpec::Number(v) => coordinate(Numbers::One(v)),
+                InitialSpec::List(v) => coordinate(Numbers::List(v)),
+                InitialSpec::Table(t) => t,
+            };
+            start.set(m, source, index, &table)?;
+        }
+        Ok(start)
+    }
+
+    fn set(&mut self, m: &Mechanism, source: &Source, index: usize, t: &InitialTable) -> Result<(), FormatError> {
+        let joint = &m.joints[index];
+        let name = joint.name.as_str();
+        let err = |field: &str, message: String, help: &str| {
+            source.error(&["initial", name, field], message, help)
+        };
+        let numbers = |field: &str, value: &Option<Numbers>| -> Result<Option<Vec<f64>>, FormatError> {
+            let Some(value) = value else { return Ok(None) };
+            let (values, n) = (value.as_slice(), joint.directions.len());
+            if values.len() != n {
+                let names: Vec<String> = (0..n).map(|i| m.coordinate_name((index, i))).collect();
+                let message = format!("joint `{name}` has {n} coordinates, {field} has {} numbers", values.len());
+                let help = if n == 0 {
+                    format!("a joint of kind `{}` does not move; leave it out", joint.kind.name())
+                } else {
+                    format!("give one number for each of: {}", names.join(", "))
+                };
+                return Err(err(field, message, &help));
+            }
+            if let Some(v) = values.iter().find(|v| !v.is_finite()) {
+                return Err(err(field, format!("{field} of `{name}` is {v}"), "expected finite numbers"));
+            }
+            Ok(Some(values.to_vec()))
+        };
+        if t.coordinate.is_some() && t.guess.is_some() {
+            let message = format!("`{name}` has a coordinate and a guess");
+            return Err(err("guess", message, "give `coordinate` to hold it, `guess` to start closing loops from it"));
+        }
+        let (held, guess) = (numbers("coordinate", &t.coordinate)?, numbers("guess", &t.guess)?);
+        let rate = numbers("rate", &t.rate)?;
+        let first = m.tree_ids().iter().position(|id| *id == (index, 0));
+        let free = free_start(joint, source, t)?;
+        let Some(first) = first else {
+            // a joint that closes a loop, or one that does not move
+            if rate.is_some() || guess.is_some() || free.is_some() {
+                let message = format!("joint `{name}` closes a loop: its coordinates and rates follow from the other joints");
+                return Err(err("rate", message, "set joints of the tree instead"));
+            }
+            self.checks.extend(held.map(|values| (index, values)));
+            return Ok(());
+        };
+        let own = first..first + joint.directions.len();
+        if let Some(values) = held.as_ref().or(guess.as_ref()) {
+            self.q[own.clone()].copy_from_slice(values);
+            self.held[own.clone()].fill(held.is_some());
+        }
+        if let Some(values) = rate {
+            self.rates[own.clone()].copy_from_slice(&values);
+            self.moved[own].fill(true);
+        }
+        if let Some((q, rates)) = free {
+            // position and orientation are one pose, its other half zero; so are the velocities
+            let placed = t.position.is_some() || t.orientation.is_some();
+            let moving = t.velocity.is_some() || t.angular_velocity.is_some();
+            for (i, (q, rate)) in q.iter().zip(&rates).enumerate() {
+                if placed {
+                    (self.q[first + i], self.held[first + i]) = (*q, true);
+                }
+                if moving {
+                    (self.rates[first + i], self.moved[first + i]) = (*rate, true);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the coordinates that are free, and the rates, onto the closed loops.
+    pub fn close(
+        &mut self,
+        m: &Mechanism,
+        source: &Source,
+        model_error: impl Fn(&ModelError) -> FormatError,
+    ) -> Result<(), FormatError> {
+        if !m.has_loops() {
+            return Ok(());
+        }
+        let given = self.q.clone();
+        let poses = m.close(&mut self.q, &self.held).map_err(|e| model_error(&e))?;
+        for (k, id) in m.tree_ids().iter().enumerate().filter(|(k, _)| self.held[*k]) {
+            if (self.q[k] - given[k]).abs() > TOLERANCE {
+                let name = m.coordinate_name(*id);
+                return Err(source.error(
+                    &["initial", &m.joints[id.0].name, "coordinate"],
+                    format!("the loops do not close at `{name}` = {}; nearest found: {}", given[k], self.q[k]),
+                    "hold fewer joints: say { guess = ... } where the value may move",
+                ));
+            }
+        }
+        self.close_rates(m, source, &m.loop_jacobian(&poses, &m.tree_basis(&poses)))
+    }
+
+    /// Rates that were not given follow from those that were, in the sense of least squares.
+    fn close_rates(&mut self, m: &Mechanism, source: &Source, loops: &DMatrix<f64>) -> Result<(), FormatError> {
+        if !self.moved.contains(&true) {
+            return Ok(());
+        }
+        let mut free = loops.clone();
+        for (mut column, moved) in free.column_iter_mut().zip(&self.moved) {
+            if *moved {
+                column.fill(0.0);
+            }
+        }
+        let open = loops * DVector::from_column_slice(&self.rates);
+        let svd = free.svd(true, true);
+        let floor = 1e-9 * svd.singular_values.max();
+        if let Ok(d) = svd.solve(&-open, floor) {
+            for (r, d) in self.rates.iter_mut().zip(d.iter()) {
+                *r += d;
+            }
+        }
+        let left = (loops * DVector::from_column_slice(&self.rates)).amax();
+        if left <= TOLERANCE {
+            return Ok(());
+        }
+        let ids = m.tree_ids();
+        let first = self.moved.iter().position(|m| *m).and_then(|k| ids.get(k));
+        let name = first.map_or("", |id| m.joints[id.0].name.as_str());
+        Err(source.error(
+            &["initial", name, "rate"],
+            format!("the rates given tear the loops open at {left:.3e} m/s or rad/s"),
+            "give fewer rates; the others follow from them",
+        ))
+    }
+
+    /// Coordinates given to joints that close loops must be those found.
+    pub fn check(&self, system: &Maximal, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
+        let m = system.mechanism();
+        for (joint, values) in &self.checks {
+            for (i, given) in values.iter().enumerate() {
+                let j = &m.joints[*joint];
+                let mut found = system.coordinate(x0, *joint, i);
+                if j.directions[i].freedom == Freedom::Angle {
+                    found = unwind(found, *given);
+                }
+                if (found - given).abs() > TOLERANCE {
+                    return Err(source.error(
+                        &["initial", &j.name, "coordinate"],
+                        format!(
+                            "joint `{}` closes a loop: `{}` follows from the other joints and is {found}, not {given}",
+                            j.name,
+                            m.coordinate_name((*joint, i))
+                        ),
+                        "leave it out, or set the other joints so that it fits",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn coordinate(values: Numbers) -> InitialTable {
+    InitialTable {
+        coordinate: Some(values),
+        ..InitialTable::default()
+    }
+}
+
+/// Coordinates and rates of a free body from its pose and velocity; `None` if nothing of the kind is given.
+fn free_start(
+    joint: &Joint,
+    source: &Source,
+    t: &InitialTable,
+) -> Result<Option<([f64; 6], [f64; 6])>, FormatError> {
+    let name = joint.name.as_str();
+    let err = |field: &str, message: String, help: &str| source.error(&["initial", name, field], message, help);
+    let vectors = [
+        ("position", t.position),
+        ("velocity", t.velocity),
+        ("angular_velocity", t.angular_velocity),
+    ];
+    let given = vectors.iter().filter(|v| v.1.is_some()).map(|v| v.0);
+    let Some(field) = given.chain(t.orientation.map(|_| "orientation")).next() else {
+        return Ok(None);
+    };
+    if joint.kind != JointKind::Floating || joint.parent.is_some() {
+        return Err(err(
+            field,
+            format!("{field} is for free bodies; `{name}` is a joint of kind `{}`", joint.kind.name()),
+            "give `coordinate` and `rate`",
+        ));
+    }
+    for (other, is) in [("coordinate", &t.coordinate), ("guess", &t.guess), ("rate", &t.rate)] {
+        if is.is_some() {
+            let message = format!("`{name}` has {field} and {other}");
+            return Err(err(other, message, "give position, orientation, velocity and angular_velocity, or coordinates and rates"));
+        }
+    }
+    for (field, v) in vectors {
+        if let Some(v) = v.filter(|v| v.iter().any(|x| !x.is_finite())) {
+            return Err(err(field, format!("{field} of `{name}` is {v:?}"), "expected finite numbers"));
+        }
+    }
+    let q = match &t.orientation {
+        None => Quat::identity(),
+        Some(o) => o.quat().ok_or_else(|| {
+            err("orientation", format!("orientation of `{name}` is not a rotation"), "give rpy in rad, or a quaternion w, x, y, z")
+        })?,
+    };
+    let vector = |v: Option<[f64; 3]>| Vec3::from(v.unwrap_or_default());
+    // the joint's coordinates are those of the child's anchor and of r = q off^-1
+    let slide = vector(t.position) + q * joint.child_anchor - joint.parent_anchor;
+    let turn = log(&(q * joint.offset.conjugate()));
+    let omega = vector(t.angular_velocity);
+    let slide_rate = vector(t.velocity) + q * omega.cross(&joint.child_anchor);
+    let turn_rate = q * omega;
+    let six = |a: Vec3, b: Vec3| [a.x, a.y, a.z, b.x, b.y, b.z];
+    Ok(Some((six(slide, turn), six(slide_rate, turn_rate))))
+}

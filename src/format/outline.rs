@@ -1,0 +1,135 @@
+//! Line work for a mechanism whose file gives none.
+
+use super::recording::{Dot, Line};
+use crate::mechanism::{JointKind, Mechanism, Shape};
+use crate::spatial::Vec3;
+
+/// Corners of a circle's polygon.
+const CORNERS: usize = 32;
+
+/// Anchors closer than this are one, m.
+const SAME: f64 = 1e-9;
+
+/// A polyline per body through its joints' anchors, shapes where there are not two of them, and the world's rails;
+/// `travel` tells the smallest and largest coordinate of a joint along the motion.
+pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<Line> {
+    let mut lines = vec![];
+    for (b, body) in m.bodies.iter().enumerate() {
+        let mut anchors: Vec<Vec3> = vec![];
+        for j in m.joints.iter().filter(|j| j.kind != JointKind::Floating) {
+            let on_parent = (j.parent == Some(b)).then_some(j.parent_anchor);
+            for a in on_parent.into_iter().chain((j.child == b).then_some(j.child_anchor)) {
+                if anchors.iter().all(|o| (o - a).norm() > SAME) {
+                    anchors.push(a);
+                }
+            }
+        }
+        let mut add = |points: Vec<Vec3>| {
+            lines.push(Line {
+                body: Some(b),
+                points: points.into_iter().map(Into::into).collect(),
+            });
+        };
+        if let [a, c] = anchors[..] {
+            add(vec![a, c]);
+            continue;
+        }
+        for a in anchors.iter().filter(|a| a.norm() > SAME) {
+            add(vec![*a, Vec3::zeros()]);
+        }
+        if anchors.len() < 2
+            && let Some(shape) = &body.shape
+        {
+            outline(shape).into_iter().for_each(add);
+        }
+    }
+    for (index, j) in m.joints.iter().enumerate() {
+        if j.kind == JointKind::Prismatic && j.parent.is_none() {
+            let (low, high) = travel(index);
+            let rail = [j.parent_anchor + j.axis * low, j.parent_anchor + j.axis * high];
+            lines.push(Line {
+                body: None,
+                points: rail.map(Into::into).to_vec(),
+            });
+        }
+    }
+    lines
+}
+
+/// The joints' anchors. On the world only those that stay where they are; bodies without any line or joint show
+/// their centre of mass.
+pub(super) fn dots(m: &Mechanism, lines: &[Line]) -> Vec<Dot> {
+    let mut dots: Vec<Dot> = vec![];
+    for j in m.joints.iter().filter(|j| j.kind != JointKind::Floating) {
+        dots.push(Dot {
+            body: Some(j.child),
+            point: j.child_anchor.into(),
+        });
+        if j.parent.is_none() && j.kind.rows().0 == 3 {
+            dots.push(Dot {
+                body: None,
+                point: j.parent_anchor.into(),
+            });
+        }
+    }
+    for b in 0..m.bodies.len() {
+        if lines.iter().all(|l| l.body != Some(b)) && dots.iter().all(|d| d.body != Some(b)) {
+            dots.push(Dot {
+                body: Some(b),
+                point: [0.0; 3],
+            });
+        }
+    }
+    let mut unique: Vec<Dot> = vec![];
+    for d in dots {
+        if !unique.contains(&d) {
+            unique.push(d);
+        }
+    }
+    unique
+}
+
+fn outline(shape: &Shape) -> Vec<Vec<Vec3>> {
+    let (x, y, z) = (Vec3::x(), Vec3::y(), Vec3::z());
+    let o = Vec3::zeros();
+    match *shape {
+        Shape::Box([a, b, c]) => vec![wire_box(a / 2.0, b / 2.0, c / 2.0)],
+        Shape::Sphere(r) => vec![arc(o, x * r, y * r, 1.0), arc(o, x * r, z * r, 1.0), arc(o, y * r, z * r, 1.0)],
+        Shape::Cylinder { radius: r, length: l } | Shape::Capsule { radius: r, length: l } => {
+            let half = z * (l / 2.0);
+            let mut out = vec![arc(half, x * r, y * r, 1.0), arc(-half, x * r, y * r, 1.0)];
+            out.extend([x, y, -x, -y].map(|side| vec![side * r + half, side * r - half]));
+            if matches!(shape, Shape::Capsule { .. }) {
+                for side in [x, y] {
+                    out.push(arc(half, side * r, z * r, 0.5));
+                    out.push(arc(-half, side * r, -z * r, 0.5));
+                }
+            }
+            out
+        }
+    }
+}
+
+/// The share of an ellipse that starts at `a` towards `b`.
+fn arc(center: Vec3, a: Vec3, b: Vec3, share: f64) -> Vec<Vec3> {
+    let n = (CORNERS as f64 * share) as usize;
+    let angle = |i: usize| std::f64::consts::TAU * share * i as f64 / n as f64;
+    (0..=n).map(|i| center + a * angle(i).cos() + b * angle(i).sin()).collect()
+}
+
+/// All twelve edges in one stroke.
+fn wire_box(a: f64, b: f64, c: f64) -> Vec<Vec3> {
+    let corner = |i: usize, z: f64| {
+        let (x, y) = [(a, b), (-a, b), (-a, -b), (a, -b)][i % 4];
+        Vec3::new(x, y, z)
+    };
+    let mut path: Vec<Vec3> = (0..=4).map(|i| corner(i, -c)).collect();
+    for i in 0..4 {
+        path.push(corner(i, c));
+        if i > 0 {
+            path.extend([corner(i, -c), corner(i, c)]);
+        }
+    }
+    path.extend([corner(0, c), corner(0, -c)]);
+    path
+}

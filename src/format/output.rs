@@ -1,0 +1,191 @@
+//! From a trajectory to a recording.
+
+use super::Model;
+use super::outline;
+use super::recording::{Channel, Group, Pose, Recording};
+use crate::dynamics::{Dynamics, StepError};
+use crate::integrator::maximal::Maximal;
+use crate::mechanism::Mechanism;
+use crate::optimize::Iteration;
+use crate::rollout::{Balance, Trajectory, balance};
+use crate::spatial::{self, Vec3};
+
+/// Everything there is to show of a trajectory of the model: coordinates and their rates, controls, constraint forces,
+/// energies, poses and line work. `status` says how the run ended.
+///
+/// # Errors
+/// When the velocities at a knot cannot be read.
+pub fn record(
+    model: &Model,
+    trajectory: &Trajectory,
+    status: &str,
+    history: &[Iteration],
+) -> Result<Recording, StepError> {
+    let system = &model.system;
+    let m = system.mechanism();
+    let mut work = system.work();
+    let energy = balance(system, trajectory, &mut work)?;
+    let knots = trajectory.steps() + 1;
+    let poses: Vec<Vec<spatial::Pose>> = (0..knots).map(|k| system.poses(trajectory.state(k))).collect();
+    let mut time = Vec::with_capacity(knots);
+    let mut t = 0.0;
+    for k in 0..knots {
+        time.push(t);
+        t += trajectory.intervals.get(k).copied().unwrap_or(0.0);
+    }
+    let mut channels = Channels::default();
+    coordinates(&mut channels, system, trajectory, &poses, &energy);
+    controls(&mut channels, system, trajectory);
+    constraint_forces(&mut channels, system, trajectory, &poses);
+    energies(&mut channels, &energy);
+    let travel = |joint: usize| {
+        let along = (0..knots).map(|k| system.coordinate(trajectory.state(k), joint, 0));
+        along.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), c| (l.min(c), h.max(c)))
+    };
+    let lines = model.draw.clone().unwrap_or_else(|| outline::lines(m, travel));
+    let pose = |p: &spatial::Pose| Pose {
+        position: p.x.into(),
+        orientation: [p.q.w, p.q.i, p.q.j, p.q.k],
+    };
+    Ok(Recording {
+        title: model.title.clone(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        status: status.into(),
+        time,
+        channels: channels.list,
+        bodies: m.bodies.iter().map(|b| b.name.clone()).collect(),
+        poses: poses.iter().map(|p| p.iter().map(pose).collect()).collect(),
+        dots: outline::dots(m, &lines),
+        lines,
+        convergence: history.to_vec(),
+        mechanism: serde_json::to_value(&model.mechanism).unwrap_or_default(),
+    })
+}
+
+/// Channels by unique names.
+#[derive(Default)]
+struct Channels {
+    list: Vec<Channel>,
+}
+
+impl Channels {
+    fn add(&mut self, name: String, unit: &str, group: Group, values: impl Iterator<Item = Option<f64>>) -> &mut Channel {
+        let mut name = name;
+        while self.list.iter().any(|c| c.name == name) {
+            // joints, controls and energies may share a name
+            name += match group {
+                Group::Control => " control",
+                Group::Energy => " energy",
+                _ => " again",
+            };
+        }
+        self.list.push(Channel {
+            name,
+            unit: unit.into(),
+            group,
+            values: values.map(|v| v.filter(|v| v.is_finite())).collect(),
+            lower: None,
+            upper: None,
+        });
+        let last = self.list.len() - 1;
+        &mut self.list[last]
+    }
+}
+
+/// Names of the controls' channels, as [`record`] writes them.
+pub(super) fn control_names(m: &Mechanism) -> Vec<String> {
+    let mut channels = Channels::default();
+    coordinate_names(m).into_iter().for_each(|(name, unit, group)| {
+        channels.add(name, &unit, group, std::iter::empty());
+    });
+    m.actuators
+        .iter()
+        .map(|a| channels.add(a.name.clone(), "", Group::Control, std::iter::empty()).name.clone())
+        .collect()
+}
+
+/// Names, units and groups of coordinates, then of their rates.
+fn coordinate_names(m: &Mechanism) -> Vec<(String, String, Group)> {
+    let unit = |(j, i): (usize, usize)| m.joints[j].directions[i].unit_name();
+    let positions = m.coordinates().map(|id| (m.coordinate_name(id), unit(id).to_owned(), Group::Coordinate));
+    let rates =
+        m.coordinates().map(|id| (format!("{} rate", m.coordinate_name(id)), format!("{}/s", unit(id)), Group::Rate));
+    positions.chain(rates).collect()
+}
+
+fn coordinates(
+    channels: &mut Channels,
+    system: &Maximal,
+    t: &Trajectory,
+    poses: &[Vec<spatial::Pose>],
+    energy: &Balance,
+) {
+    let m = system.mechanism();
+    let knots = t.steps() + 1;
+    let ids: Vec<_> = m.coordinates().collect();
+    for ((name, unit, group), (j, i)) in coordinate_names(m).into_iter().zip(ids.iter().chain(&ids)) {
+        let value = |k: usize| match group {
+            Group::Coordinate => system.coordinate(t.state(k), *j, *i),
+            _ => m.rate(&m.joints[*j], *i, &poses[k], &energy.velocities[k]),
+        };
+        channels.add(name, &unit, group, (0..knots).map(|k| Some(value(k))));
+    }
+}
+
+fn controls(channels: &mut Channels, system: &Maximal, t: &Trajectory) {
+    for (i, a) in system.mechanism().actuators.iter().enumerate() {
+        let values = (0..=t.steps()).map(|k| (k < t.steps()).then(|| t.control(k)[i]));
+        let channel = channels.add(a.name.clone(), system.control_unit(i), Group::Control, values);
+        channel.lower = a.bounds.map(|b| b.0).filter(|b| b.is_finite());
+        channel.upper = a.bounds.map(|b| b.1).filter(|b| b.is_finite());
+    }
+}
+
+/// Sizes of the force and the moment on each joint's child, from the impulse that acts at the knot.
+fn constraint_forces(channels: &mut Channels, system: &Maximal, t: &Trajectory, poses: &[Vec<spatial::Pose>]) {
+    let m = system.mechanism();
+    // nodes of the step's matrix: bodies, then the joints that constrain something
+    let mut node = m.bodies.len();
+    for j in m.joints.iter().filter(|j| j.rows() > 0) {
+        let offset = system.symbolic().offset(node);
+        node += 1;
+        let (translations, rotations) = j.kind.rows();
+        let share = |k: usize| {
+            let at = t.knot_at(k);
+            0.5 * (at.h_prev + at.h)
+        };
+        let force = |k: usize| {
+            let impulse = &t.unknowns(k)[offset..offset + translations];
+            impulse.iter().map(|l| l * l).sum::<f64>().sqrt() / share(k)
+        };
+        let moment = |k: usize| {
+            let (a, b) = m.ends(j, &poses[k]);
+            let rel = j.relative(a, b);
+            let torque: Vec3 = (translations..j.rows())
+                .map(|i| j.row(i, a, b, &rel).child_torque * t.unknowns(k)[offset + i])
+                .sum();
+            torque.norm() / share(k)
+        };
+        let n = t.steps();
+        let group = Group::ConstraintForce;
+        if translations > 0 {
+            channels.add(format!("{} force", j.name), "N", group, (0..=n).map(|k| (k < n).then(|| force(k))));
+        }
+        if rotations > 0 {
+            channels.add(format!("{} moment", j.name), "N m", group, (0..=n).map(|k| (k < n).then(|| moment(k))));
+        }
+    }
+}
+
+fn energies(channels: &mut Channels, b: &Balance) {
+    let curves: [(&str, &dyn Fn(usize) -> f64); 5] = [
+        ("kinetic", &|k| b.kinetic[k]),
+        ("potential", &|k| b.potential[k]),
+        ("total", &|k| b.energy(k)),
+        ("work", &|k| b.actuators[k] + b.dampers[k]),
+        ("energy error", &|k| b.error(k)),
+    ];
+    for (name, value) in curves {
+        channels.add(name.into(), "J", Group::Energy, (0..b.kinetic.len()).map(|k| Some(value(k))));
+    }
+}

@@ -1,0 +1,382 @@
+//! The description of a problem as it stands in a TOML file. Values are checked when the model is built.
+
+use crate::control::When;
+use crate::mechanism::{ActuatorSpec, BodySpec, JointSpec, MechanismBuilder, Orientation, SpringSpec};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+/// Implements `Deserialize` by the form of the value. Unlike serde's untagged enums this keeps the place of an error
+/// within the value.
+macro_rules! forms {
+    ($type:ident, $expecting:literal $(, number $number:ident)? $(, list $list:ident)? $(, text $text:ident)?
+        $(, table $table:ident)?) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                struct Forms;
+                impl<'de> serde::de::Visitor<'de> for Forms {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str($expecting)
+                    }
+                    $(
+                        fn visit_f64<E>(self, v: f64) -> Result<$type, E> {
+                            Ok($type::$number(v))
+                        }
+
+                        fn visit_i64<E>(self, v: i64) -> Result<$type, E> {
+                            Ok($type::$number(v as f64))
+                        }
+
+                        fn visit_u64<E>(self, v: u64) -> Result<$type, E> {
+                            Ok($type::$number(v as f64))
+                        }
+                    )?
+                    $(
+                        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, a: A) -> Result<$type, A::Error> {
+                            Deserialize::deserialize(serde::de::value::SeqAccessDeserializer::new(a)).map($type::$list)
+                        }
+                    )?
+                    $(
+                        fn visit_str<E>(self, v: &str) -> Result<$type, E> {
+                            Ok($type::$text(v.to_owned()))
+                        }
+                    )?
+                    $(
+                        fn visit_map<A: serde::de::MapAccess<'de>>(self, a: A) -> Result<$type, A::Error> {
+                            Deserialize::deserialize(serde::de::value::MapAccessDeserializer::new(a)).map($type::$table)
+                        }
+                    )?
+                }
+                d.deserialize_any(Forms)
+            }
+        }
+    };
+}
+
+/// A trajectory wanted of a mechanism.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProblemSpec {
+    /// For figures and reports; the file's name unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// s
+    pub time_step: f64,
+    /// s, a whole number of time steps
+    pub horizon: f64,
+    /// How the mechanism moves: `maximal`.
+    #[serde(default = "maximal")]
+    pub integrator: String,
+    /// What moves.
+    pub mechanism: MechanismSpec,
+    /// Where it starts, by joint or free body; those left out start at zero.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub initial: IndexMap<String, InitialSpec>,
+    /// Where the method starts.
+    #[serde(default)]
+    pub guess: GuessSpec,
+    /// What is to be small.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<CostSpec>,
+    /// What must hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<ConstraintSpec>,
+    /// How it is solved.
+    #[serde(default)]
+    pub method: MethodSpec,
+    /// Line work instead of the automatic one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draw: Option<DrawSpec>,
+}
+
+fn maximal() -> String {
+    "maximal".into()
+}
+
+/// The mechanism, or the path of its file relative to the problem's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum MechanismSpec {
+    /// Path of a file.
+    File(String),
+    /// Written out.
+    Inline(MechanismBuilder),
+}
+forms!(MechanismSpec, "a table, or the path of a mechanism file", text File, table Inline);
+
+/// A number, or a list of numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Numbers {
+    /// One.
+    One(f64),
+    /// Several.
+    List(Vec<f64>),
+}
+forms!(Numbers, "a number or a list of numbers", number One, list List);
+
+impl Numbers {
+    /// The numbers.
+    pub fn as_slice(&self) -> &[f64] {
+        match self {
+            Self::One(v) => std::slice::from_ref(v),
+            Self::List(v) => v,
+        }
+    }
+}
+
+/// Where a joint or a free body starts; a number or a list stands for its coordinates.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum InitialSpec {
+    /// The joint's only coordinate, m or rad.
+    Number(f64),
+    /// One per coordinate, m or rad.
+    List(Vec<f64>),
+    /// With rates and more.
+    Table(InitialTable),
+}
+forms!(InitialSpec, "a number, a list with one number per coordinate, or a table",
+    number Number, list List, table Table);
+
+/// Where a joint or a free body starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InitialTable {
+    /// Coordinates, m or rad; they stay as they are when loops are closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coordinate: Option<Numbers>,
+    /// Coordinates from which loops are closed, m or rad.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guess: Option<Numbers>,
+    /// m/s or rad/s
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Numbers>,
+    /// Of a free body's centre of mass in the world, m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<[f64; 3]>,
+    /// Of a free body in the world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orientation: Option<Orientation>,
+    /// Of a free body's centre of mass in the world, m/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub velocity: Option<[f64; 3]>,
+    /// Of a free body, body frame, rad/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub angular_velocity: Option<[f64; 3]>,
+}
+
+/// Controls from which the method starts, and which are simulated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuessSpec {
+    /// Zero where nothing is said.
+    #[serde(default)]
+    pub controls: ControlsSpec,
+    /// Added to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseSpec>,
+}
+
+/// Controls by name (constant, or one per time step), or the path of a CSV file with a column for each.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ControlsSpec {
+    /// Path relative to the problem's.
+    File(String),
+    /// By name, N or N m.
+    Table(IndexMap<String, Numbers>),
+}
+forms!(ControlsSpec, "a table of controls, or the path of a CSV file", text File, table Table);
+
+impl Default for ControlsSpec {
+    fn default() -> Self {
+        Self::Table(IndexMap::new())
+    }
+}
+
+/// Normal noise.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoiseSpec {
+    /// Standard deviation, N or N m.
+    pub scale: f64,
+    /// Of the random numbers.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+/// Something that can be observed; joints with several coordinates name one, as `ball.rx`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// A joint coordinate, m or rad.
+    Joint(String),
+    /// Its rate, m/s or rad/s.
+    JointRate(String),
+    /// A control, N or N m.
+    Control(String),
+    /// World position of a point of a body along an axis, m.
+    Position(PointSpec),
+    /// World velocity of a point of a body along an axis, m/s.
+    Velocity(PointSpec),
+}
+
+/// A point of a body, seen along an axis of the world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointSpec {
+    /// Name.
+    pub body: String,
+    /// From the centre of mass, body frame, m.
+    #[serde(default)]
+    pub point: [f64; 3],
+    /// In the world.
+    pub axis: AxisSpec,
+}
+
+/// `x`, `y`, `z` or a vector.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum AxisSpec {
+    /// `x`, `y` or `z`
+    Name(String),
+    /// Need not be of unit length.
+    Vector([f64; 3]),
+}
+forms!(AxisSpec, "\"x\", \"y\", \"z\" or a list of three numbers", list Vector, text Name);
+
+/// `weight/2 (quantity - target)^2`, times the interval for running costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CostSpec {
+    /// What is weighed.
+    pub quantity: Quantity,
+    /// In the quantity's unit.
+    #[serde(default)]
+    pub target: f64,
+    /// Not negative.
+    pub weight: f64,
+    /// Along the way, or at the end.
+    #[serde(default = "running")]
+    pub at: When,
+}
+
+fn running() -> When {
+    When::Running
+}
+
+/// `quantity = equals`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConstraintSpec {
+    /// What is held.
+    pub quantity: Quantity,
+    /// In the quantity's unit.
+    pub equals: f64,
+    /// Where.
+    #[serde(default)]
+    pub at: AtEnd,
+}
+
+/// Constraints hold at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtEnd {
+    /// At the last knot.
+    #[default]
+    End,
+}
+
+/// How a problem is solved; what is left out has the default of [`crate::optimize::shooting::Options`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MethodSpec {
+    /// `shooting`
+    #[serde(default = "shooting")]
+    pub name: String,
+    /// Largest violation of a constraint or a bound, in their units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
+    /// Largest component of the gradient, relative to the objective's at the guess.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimality: Option<f64>,
+    /// Iterations at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u64>,
+    /// Pairs of steps and gradients that are remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<usize>,
+    /// First penalty weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub penalty: Option<f64>,
+}
+
+fn shooting() -> String {
+    "shooting".into()
+}
+
+impl Default for MethodSpec {
+    fn default() -> Self {
+        Self {
+            name: shooting(),
+            tolerance: None,
+            optimality: None,
+            max_iterations: None,
+            memory: None,
+            penalty: None,
+        }
+    }
+}
+
+/// Line work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrawSpec {
+    /// Polylines by body (or `world`), in the body's frame, m.
+    #[serde(default)]
+    pub lines: IndexMap<String, Vec<Vec<[f64; 3]>>>,
+}
+
+/// A mechanism as a file of its own: the fields of [`MechanismBuilder`], and how to name and draw it. (Flattening the
+/// builder in would lose the places of errors.)
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MechanismFile {
+    /// For figures and reports; the file's name unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// m/s^2; along -z unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gravity: Option<[f64; 3]>,
+    /// Bodies by name.
+    #[serde(default)]
+    pub bodies: IndexMap<String, BodySpec>,
+    /// Joints by name.
+    #[serde(default)]
+    pub joints: IndexMap<String, JointSpec>,
+    /// Springs between points, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub springs: IndexMap<String, SpringSpec>,
+    /// Controls by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub actuators: IndexMap<String, ActuatorSpec>,
+    /// Line work instead of the automatic one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draw: Option<DrawSpec>,
+}
+
+impl MechanismFile {
+    /// The mechanism alone.
+    pub fn builder(&self) -> MechanismBuilder {
+        let gravity = self.gravity.unwrap_or(MechanismBuilder::new().gravity);
+        MechanismBuilder {
+            gravity,
+            bodies: self.bodies.clone(),
+            joints: self.joints.clone(),
+            springs: self.springs.clone(),
+            actuators: self.actuators.clone(),
+        }
+    }
+}

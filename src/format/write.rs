@@ -1,0 +1,116 @@
+//! Files of a run. Every one is written beside its place and moved there when it is whole.
+
+use super::recording::Recording;
+use super::source::FormatError;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writes a file at once: what was there before stays until all of it is on the disk. Makes the directory.
+///
+/// # Errors
+/// When the file cannot be written; nothing has then changed.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), FormatError> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let Some(name) = path.file_name() else {
+        return Err(FormatError::of_file(path, "this names no file", "give the path of a file"));
+    };
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|e| FormatError::io(folder, "make the directory", &e))?;
+    let unique = format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(unique);
+    let temporary: PathBuf = folder.join(hidden);
+    let whole = || {
+        let mut file = std::fs::File::options().write(true).create_new(true).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        drop(file);
+        std::fs::rename(&temporary, path)
+    };
+    whole().map_err(|e| {
+        // it may not have been made
+        let _ = std::fs::remove_file(&temporary);
+        FormatError::io(path, "write the file", &e)
+    })
+}
+
+/// Writes a recording as JSON.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_json(path: &Path, recording: &Recording) -> Result<(), FormatError> {
+    let bytes = serde_json::to_vec(recording)
+        .map_err(|e| FormatError::of_file(path, format!("cannot write as JSON: {e}"), ""))?;
+    write_bytes(path, &bytes)
+}
+
+/// Writes a recording as a table: a row per knot, the time, every channel, and position and orientation of every body.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_csv(path: &Path, recording: &Recording) -> Result<(), FormatError> {
+    let r = recording;
+    let table = || -> Result<Vec<u8>, csv::Error> {
+        let mut out = csv::Writer::from_writer(vec![]);
+        let mut header = vec!["time [s]".to_owned()];
+        header.extend(r.channels.iter().map(|c| format!("{} [{}]", c.name, c.unit)));
+        for b in &r.bodies {
+            header.extend(["x", "y", "z"].map(|a| format!("{b} {a} [m]")));
+            header.extend(["w", "x", "y", "z"].map(|a| format!("{b} q{a}")));
+        }
+        out.write_record(&header)?;
+        // the shortest text that reads back to the same bits
+        let number = |v: f64| if v.is_finite() { format!("{v:?}") } else { String::new() };
+        for (k, t) in r.time.iter().enumerate() {
+            let mut row = vec![number(*t)];
+            row.extend(r.channels.iter().map(|c| c.values.get(k).copied().flatten().map_or(String::new(), number)));
+            for p in r.poses.get(k).into_iter().flatten() {
+                row.extend(p.position.iter().chain(&p.orientation).map(|v| number(*v)));
+            }
+            out.write_record(&row)?;
+        }
+        out.into_inner().map_err(|e| e.into_error().into())
+    };
+    let bytes = table().map_err(|e| FormatError::of_file(path, format!("cannot write as CSV: {e}"), ""))?;
+    write_bytes(path, &bytes)
+}
+
+/// Reads a recording back from JSON.
+///
+/// # Errors
+/// When the file cannot be read, or is not a whole recording.
+pub fn read_recording(path: &Path) -> Result<Recording, FormatError> {
+    if path.is_dir() {
+        return Err(FormatError::of_file(path, "this is a directory", "give the path of a trajectory's JSON file"));
+    }
+    let bytes = std::fs::read(path).map_err(|e| FormatError::io(path, "read the file", &e))?;
+    let help = "expected a trajectory as `simulate` and `solve` write it, .json";
+    let recording: Recording = serde_json::from_slice(&bytes)
+        .map_err(|e| FormatError::of_file(path, format!("this is not a trajectory: {e}"), help))?;
+    match fault(&recording) {
+        None => Ok(recording),
+        Some(message) => Err(FormatError::of_file(path, message, help)),
+    }
+}
+
+/// What does not fit together.
+fn fault(r: &Recording) -> Option<String> {
+    let (knots, bodies) = (r.time.len(), r.bodies.len());
+    if knots == 0 {
+        return Some("the trajectory has no knots".into());
+    }
+    if let Some(c) = r.channels.iter().find(|c| c.values.len() != knots) {
+        return Some(format!("channel `{}` has {} values, expected {knots}", c.name, c.values.len()));
+    }
+    if r.poses.len() != knots {
+        return Some(format!("there are poses at {} knots, expected {knots}", r.poses.len()));
+    }
+    if let Some(k) = r.poses.iter().position(|p| p.len() != bodies) {
+        return Some(format!("knot {k} has {} poses, expected {bodies}", r.poses[k].len()));
+    }
+    let places = r.lines.iter().map(|l| l.body).chain(r.dots.iter().map(|d| d.body));
+    let beyond = places.flatten().find(|b| *b >= bodies);
+    beyond.map(|b| format!("a line or dot belongs to body {b}, there are {bodies}"))
+}
