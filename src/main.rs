@@ -1,1 +1,7 @@
-fn main(){}
+//! The `least-action` command.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::run()
+}

@@ -285,8 +285,9 @@ impl Document {
                 ));
             }
         }
-        if spec.memory == Some(0) {
-            return Err(self.source.error(&["method", "memory"], "memory is 0", "expected at least 1"));
+        let counts = [("memory", spec.memory.map(|n| n as u64)), ("refresh", spec.refresh)];
+        if let Some((field, _)) = counts.iter().find(|(_, n)| *n == Some(0)) {
+            return Err(self.source.error(&["method", field], format!("{field} is 0"), "expected at least 1"));
         }
         Ok(shooting::Options {
             tolerance: spec.tolerance.unwrap_or(default.tolerance),
@@ -294,6 +295,7 @@ impl Document {
             max_iterations: spec.max_iterations.unwrap_or(default.max_iterations),
             memory: spec.memory.unwrap_or(default.memory),
             penalty: spec.penalty.unwrap_or(default.penalty),
+            refresh: spec.refresh.unwrap_or(default.refresh),
         })
     }
 

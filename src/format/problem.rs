@@ -299,7 +299,7 @@ pub struct MethodSpec {
     /// Largest violation of a constraint or a bound, in their units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
-    /// Largest component of the gradient, relative to the objective's at the guess.
+    /// Largest component of the augmented Lagrangian's gradient by the controls, per half of their range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimality: Option<f64>,
     /// Iterations at most.
@@ -311,6 +311,9 @@ pub struct MethodSpec {
     /// First penalty weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty: Option<f64>,
+    /// Iterations between two computations of the curvature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh: Option<u64>,
 }
 
 fn shooting() -> String {
@@ -326,6 +329,7 @@ impl Default for MethodSpec {
             max_iterations: None,
             memory: None,
             penalty: None,
+            refresh: None,
         }
     }
 }

@@ -71,7 +71,7 @@ pub fn balance(solver: &Maximal, t: &Trajectory, w: &mut Work) -> Result<Balance
     let mut previous: Option<Vec<Pose>> = None;
     let mut pending = 0.0;
     for k in 0..=t.steps() {
-        let (at, x) = (t.knot(k), t.state(k));
+        let (at, x) = (t.knot_at(k), t.state(k));
         let poses = solver.poses(x);
         let v = solver.knot_velocities(&at, x, t.control(k), w)?;
         let power = solver.control_power(&poses, &v, t.control(k));

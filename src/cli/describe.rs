@@ -1,0 +1,92 @@
+//! `describe`: what a file holds.
+
+use super::{Failure, model, print_json};
+use least_action::format::Overrides;
+use serde_json::json;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// A problem or a mechanism
+    file: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(a: &Arguments) -> Result<(), Failure> {
+    let model = model(&a.file, &Overrides::default())?;
+    let system = &model.system;
+    let m = system.mechanism();
+    let mobility = system.mobility();
+    if a.json {
+        let joints: Vec<_> = m
+            .joints
+            .iter()
+            .map(|j| {
+                let names: Vec<_> = j.directions.iter().map(|d| d.name).collect();
+                json!({ "name": j.name, "kind": j.kind.name(), "coordinates": names })
+            })
+            .collect();
+        print_json(&json!({
+            "title": model.title,
+            "bodies": m.bodies.iter().map(|b| &b.name).collect::<Vec<_>>(),
+            "joints": joints,
+            "degrees_of_freedom": mobility.degrees_of_freedom,
+            "loops": mobility.loops,
+            "redundant_rows": mobility.redundant_rows,
+            "contacts": [],
+            "controls": m.actuators.iter().map(|c| &c.name).collect::<Vec<_>>(),
+            "parameters": [],
+            "mass": m.mass(),
+            "fill_in": system.symbolic().fill_in(),
+        }));
+        return Ok(());
+    }
+    println!("{}", model.title);
+    println!(
+        "{} degrees of freedom, {} loops, {} redundant rows, {:.6} kg",
+        mobility.degrees_of_freedom,
+        mobility.loops,
+        mobility.redundant_rows,
+        m.mass()
+    );
+    println!("bodies");
+    for b in &m.bodies {
+        let d = b.inertia.diagonal();
+        println!("  {:<20} {:>10.4} kg   inertia {:.3e} {:.3e} {:.3e} kg m^2", b.name, b.mass, d.x, d.y, d.z);
+    }
+    println!("joints");
+    for (index, j) in m.joints.iter().enumerate() {
+        let parent = j.parent.map_or("world", |p| &m.bodies[p].name);
+        let at: Vec<String> = j
+            .directions
+            .iter()
+            .enumerate()
+            .map(|(i, d)| {
+                let value = system.coordinate(&model.problem.x0, index, i);
+                format!("{} = {value:.4} {}", d.name, d.unit_name())
+            })
+            .collect();
+        println!(
+            "  {:<20} {} from {parent} to {}; starts at {}",
+            j.name,
+            j.kind.name(),
+            m.bodies[j.child].name,
+            if at.is_empty() { "no coordinate".into() } else { at.join(", ") }
+        );
+    }
+    if !m.actuators.is_empty() {
+        println!("controls");
+    }
+    for (i, c) in m.actuators.iter().enumerate() {
+        let bounds = c.bounds.map_or("unbounded".into(), |(l, u)| format!("{l} to {u}"));
+        println!("  {:<20} {bounds} {}", c.name, system.control_unit(i));
+    }
+    println!(
+        "step matrix: {} unknowns, {} block pairs of fill-in",
+        system.symbolic().dim(),
+        system.symbolic().fill_in()
+    );
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! `gradient`: the objective's gradient at the guess by the reverse sweep, and its check by central differences.
+
+use super::{Failure, model, print_json};
+use least_action::control::Problem;
+use least_action::dynamics::{Dynamics, Frame, StepError};
+use least_action::format::{Model, Overrides};
+use least_action::integrator::Maximal;
+use least_action::rollout::{RolloutStats, Sweep, Trajectory};
+use nalgebra::{DMatrix, DVector};
+use rayon::prelude::*;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// A problem
+    file: PathBuf,
+    /// Compare with central differences
+    #[arg(long)]
+    check: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The initial state's independent coordinates: names, and the joint chart's change per unit of each.
+struct Independent {
+    names: Vec<String>,
+    /// dof x dof
+    chart: DMatrix<f64>,
+}
+
+/// With loops the coordinates depend on each other: picks as many of the tree's as there are freedoms, one by one the
+/// one that the freedoms left over move most.
+fn independent(system: &Maximal, frame: &Frame) -> Independent {
+    let m = system.mechanism();
+    let names: Vec<String> = m.tree_ids().iter().map(|&id| m.coordinate_name(id)).collect();
+    let dof = system.mobility().degrees_of_freedom;
+    let basis = frame.memory.columns(0, dof).into_owned();
+    let mut left = basis.clone();
+    let mut picked: Vec<usize> = vec![];
+    for _ in 0..dof {
+        let size = |i: &usize| left.row(*i).norm();
+        let Some(best) = (0..left.nrows()).max_by(|a, b| size(a).total_cmp(&size(b))) else { break };
+        let row = left.row(best).normalize();
+        left -= &left * row.transpose() * &row;
+        picked.push(best);
+    }
+    picked.sort_unstable();
+    let square = DMatrix::from_fn(dof, dof, |i, j| basis[(picked[i], j)]);
+    Independent {
+        names: picked.iter().map(|&i| names[i].clone()).collect(),
+        chart: square.try_inverse().unwrap_or_else(|| DMatrix::identity(dof, dof)),
+    }
+}
+
+struct Gradient {
+    objective: f64,
+    controls: Vec<f64>,
+    coordinates: DVector<f64>,
+    rates: DVector<f64>,
+    rollout_seconds: f64,
+    gradient_seconds: f64,
+    residual: f64,
+}
+
+fn objective(system: &Maximal, problem: &Problem, t: &mut Trajectory, w: &mut <Maximal as Dynamics>::Work) -> Result<f64, StepError> {
+    let mut evaluation = problem.evaluation();
+    t.roll(system, w, &mut RolloutStats::default())?;
+    problem.evaluate(system, t, w, &mut evaluation)?;
+    Ok(evaluation.objective)
+}
+
+fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradient, StepError> {
+    let (system, problem) = (&model.system, &model.problem);
+    let mut w = system.work();
+    let mut t = Trajectory::new(system, problem.intervals.clone(), &problem.x0);
+    t.u.copy_from_slice(&problem.guess);
+    let mut evaluation = problem.evaluation();
+    let mut stats = RolloutStats::default();
+    let start = Instant::now();
+    t.roll(system, &mut w, &mut stats)?;
+    let rollout_seconds = start.elapsed().as_secs_f64();
+    problem.evaluate(system, &t, &mut w, &mut evaluation)?;
+    let objective = evaluation.objective;
+    let mut sweep = Sweep::new(system, &t);
+    let none = vec![0.0; problem.constraints.len()];
+    let start = Instant::now();
+    sweep.run(system, &t, &mut w, |_, at, w, out| {
+        problem.pull(system, &t, &none, &mut evaluation, at, w, out)
+    })?;
+    let gradient_seconds = start.elapsed().as_secs_f64();
+    let joint = frame.embed.tr_mul(&DVector::from_column_slice(&sweep.x0));
+    let dof = names.chart.nrows();
+    Ok(Gradient {
+        objective,
+        controls: sweep.u,
+        coordinates: names.chart.tr_mul(&joint.rows(0, dof)),
+        rates: names.chart.tr_mul(&joint.rows(dof, dof)),
+        rollout_seconds,
+        gradient_seconds,
+        residual: sweep.residual,
+    })
+}
+
+/// Largest error of a group over its largest entry (or 1e-8 of the objective), the best of three difference steps.
+fn compare(objective: f64, exact: &[f64], by: impl Fn(usize, f64) -> Result<f64, StepError> + Sync) -> Result<f64, StepError> {
+    let mut best = f64::INFINITY;
+    for e in [1e-4, 1e-5, 1e-6] {
+        let differences: Vec<f64> = (0..exact.len())
+            .into_par_iter()
+            .map(|i| Ok((by(i, e)? - by(i, -e)?) / (2.0 * e)))
+            .collect::<Result<_, StepError>>()?;
+        let scale = differences.iter().fold(1e-8 * objective.abs(), |m, f| m.max(f.abs()));
+        let error = exact.iter().zip(&differences).fold(0.0_f64, |m, (g, f)| m.max((g - f).abs()));
+        best = best.min(if error == 0.0 { 0.0 } else { error / scale });
+    }
+    Ok(best)
+}
+
+fn check(model: &Model, frame: &Frame, names: &Independent, g: &Gradient) -> Result<Value, StepError> {
+    let (system, problem) = (&model.system, &model.problem);
+    let start = Trajectory::new(system, problem.intervals.clone(), &problem.x0);
+    let at = start.knot(0);
+    let dof = names.chart.nrows();
+    let moved = |d: &[f64], change: Option<(usize, f64)>| {
+        let mut t = start.clone();
+        t.u.copy_from_slice(&problem.guess);
+        if let Some((i, e)) = change {
+            t.u[i] += e;
+        } else {
+            let mut x = problem.x0.clone();
+            system.retract(&at, &problem.x0, frame, d, &mut x)?;
+            t.x[..x.len()].copy_from_slice(&x);
+        }
+        objective(system, problem, &mut t, &mut system.work())
+    };
+    let state = |offset: usize| {
+        move |i: usize, e: f64| {
+            let mut d = vec![0.0; 2 * dof];
+            for k in 0..dof {
+                d[offset + k] = e * names.chart[(k, i)];
+            }
+            moved(&d, None)
+        }
+    };
+    let mut out = Map::new();
+    out.insert("controls".into(), json!(compare(g.objective, &g.controls, |i, e| moved(&[], Some((i, e))))?));
+    out.insert("initial_coordinates".into(), json!(compare(g.objective, g.coordinates.as_slice(), state(0))?));
+    out.insert("initial_rates".into(), json!(compare(g.objective, g.rates.as_slice(), state(dof))?));
+    Ok(Value::Object(out))
+}
+
+pub fn run(a: &Arguments) -> Result<(), Failure> {
+    let model = model(&a.file, &Overrides::default())?;
+    if model.problem.costs.is_empty() {
+        return Err(Failure::input(format!("{}: there are no [[costs]] to differentiate", a.file.display())));
+    }
+    let failed = |e: StepError| {
+        eprintln!("{e}");
+        Failure::Unsolved
+    };
+    let at = Trajectory::new(&model.system, model.problem.intervals.clone(), &model.problem.x0).knot(0);
+    let frame = model.system.frame(&at, &model.problem.x0, None).map_err(failed)?;
+    let names = independent(&model.system, &frame);
+    let g = gradient(&model, &frame, &names).map_err(failed)?;
+    let check = if a.check { Some(check(&model, &frame, &names, &g).map_err(failed)?) } else { None };
+    let m = model.system.mechanism();
+    let nu = m.actuators.len();
+    let by_name = |values: &DVector<f64>| -> Map<String, Value> {
+        names.names.iter().cloned().zip(values.iter().map(|v| json!(v))).collect()
+    };
+    let controls: Map<String, Value> = m
+        .actuators
+        .iter()
+        .enumerate()
+        .map(|(i, c)| (c.name.clone(), g.controls.iter().skip(i).step_by(nu.max(1)).copied().collect::<Vec<_>>().into()))
+        .collect();
+    if a.json {
+        let mut value = json!({
+            "objective": g.objective,
+            "gradient": {
+                "controls": controls,
+                "initial_state": { "coordinates": by_name(&g.coordinates), "rates": by_name(&g.rates) },
+                "parameters": {},
+            },
+            "rollout_seconds": g.rollout_seconds,
+            "gradient_seconds": g.gradient_seconds,
+            "smoothing": Value::Null,
+            "linear_residual": g.residual,
+        });
+        if let Some(check) = check {
+            value["check"] = check;
+        }
+        print_json(&value);
+        return Ok(());
+    }
+    println!("objective {:.9}", g.objective);
+    println!("rollout {:.3} ms, reverse sweep {:.3} ms", 1e3 * g.rollout_seconds, 1e3 * g.gradient_seconds);
+    println!("by the controls, largest component");
+    for (i, c) in m.actuators.iter().enumerate() {
+        let largest = g.controls.iter().skip(i).step_by(nu).fold(0.0_f64, |m, v| if v.abs() > m.abs() { *v } else { m });
+        println!("  {:<24} {largest:+.9e}", c.name);
+    }
+    println!("by the initial coordinates and rates{}", if m.has_loops() { " (independent ones; the loops follow)" } else { "" });
+    for (i, n) in names.names.iter().enumerate() {
+        println!("  {n:<24} {:+.9e}  {:+.9e}", g.coordinates[i], g.rates[i]);
+    }
+    if let Some(Value::Object(groups)) = check {
+        println!("largest relative difference from central differences");
+        for (group, error) in groups {
+            println!("  {group:<24} {:.1e}", error.as_f64().unwrap_or(f64::NAN));
+        }
+    }
+    Ok(())
+}

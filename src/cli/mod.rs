@@ -1,0 +1,127 @@
+//! The command line: parses, calls the library, reports. What it says to people goes to standard error, results to
+//! standard output.
+
+mod describe;
+mod gradient;
+mod plot;
+mod progress;
+mod report;
+mod simulate;
+mod solve;
+
+use clap::{Parser, Subcommand};
+use least_action::format::{self, FormatError, Model, Overrides};
+use least_action::plot::Format;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Simulates mechanisms and optimizes their motion with a variational integrator.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Simulate a problem or a mechanism from its initial state with the guessed controls
+    Simulate(simulate::Arguments),
+    /// Find the optimal trajectory of a problem; writes it with its figures
+    Solve(solve::Arguments),
+    /// The gradient of a problem's objective at its guess, and how long it takes
+    Gradient(gradient::Arguments),
+    /// Draw a trajectory that was written
+    Plot(plot::Arguments),
+    /// Say what a file holds: bodies, joints, degrees of freedom, loops
+    Describe(describe::Arguments),
+}
+
+/// Why a command did not do what it was asked.
+enum Failure {
+    /// Bad input; nothing was written. Exit status 2.
+    Input(miette::Report),
+    /// It ran, and the result says why it is not what was wanted. Exit status 1.
+    Unsolved,
+}
+
+impl From<FormatError> for Failure {
+    fn from(e: FormatError) -> Self {
+        Self::Input(e.into())
+    }
+}
+
+impl Failure {
+    fn input(message: impl std::fmt::Display) -> Self {
+        Self::Input(miette::miette!("{message}"))
+    }
+}
+
+/// Parses the arguments and runs the command.
+pub fn run() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Simulate(a) => simulate::run(&a),
+        Command::Solve(a) => solve::run(&a),
+        Command::Gradient(a) => gradient::run(&a),
+        Command::Plot(a) => plot::run(&a),
+        Command::Describe(a) => describe::run(&a),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Unsolved) => ExitCode::from(1),
+        Err(Failure::Input(report)) => {
+            eprintln!("{report:?}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Reads a file and makes it ready to run.
+fn model(file: &Path, overrides: &Overrides) -> Result<Model, Failure> {
+    Ok(format::load(file)?.build(overrides)?)
+}
+
+/// The figure format that a path's ending asks for.
+fn figure_format(path: &Path) -> Result<Format, Failure> {
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("svg") => Ok(Format::Svg),
+        Some("png") => Ok(Format::Png),
+        _ => Err(Failure::input(format!(
+            "figures are .svg or .png, not `{}`",
+            path.display()
+        ))),
+    }
+}
+
+/// Prints one JSON object on standard output.
+fn print_json(value: &serde_json::Value) {
+    println!("{value:#}");
+}
+
+/// A number on the command line that must be positive and finite.
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(v) if v > 0.0 && v.is_finite() => Ok(v),
+        _ => Err("expected a positive number".into()),
+    }
+}
+
+/// The integrators of this version.
+fn integrator(text: &str) -> Result<String, String> {
+    match text {
+        "maximal" => Ok(text.into()),
+        "minimal" | "natural" | "verlet" => Err("not available in this version; use `maximal`".into()),
+        _ => Err("unknown integrator; use `maximal`".into()),
+    }
+}
+
+/// A path shown relative to where the user stands.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Writes all bytes or leaves what was there.
+fn write(path: &Path, bytes: &[u8]) -> Result<PathBuf, Failure> {
+    format::write_bytes(path, bytes)?;
+    Ok(path.to_owned())
+}

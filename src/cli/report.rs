@@ -1,0 +1,48 @@
+//! The numbers of a trajectory that commands report.
+
+use least_action::dynamics::{Dynamics, StepError};
+use least_action::format::Model;
+use least_action::rollout::{Balance, Trajectory, balance};
+use serde_json::{Value, json};
+
+/// Largest violation of any joint at any knot, m or rad.
+pub fn constraint_violation(model: &Model, t: &Trajectory) -> f64 {
+    let m = model.system.mechanism();
+    (0..=t.steps())
+        .map(|k| m.violation(&model.system.poses(t.state(k))).0)
+        .fold(0.0, f64::max)
+}
+
+/// The state at the last knot: bodies by name, joints by name.
+pub fn final_state(model: &Model, t: &Trajectory, energy: &Balance) -> Value {
+    let (system, k) = (&model.system, t.steps());
+    let m = system.mechanism();
+    let poses = system.poses(t.state(k));
+    let motion = &energy.velocities[k];
+    let mut bodies = serde_json::Map::new();
+    for (b, (p, (v, w))) in m.bodies.iter().zip(poses.iter().zip(motion)) {
+        bodies.insert(
+            b.name.clone(),
+            json!({
+                "position": p.x.as_slice(),
+                "orientation": [p.q.w, p.q.i, p.q.j, p.q.k],
+                "velocity": v.as_slice(),
+                "angular_velocity": w.as_slice(),
+            }),
+        );
+    }
+    let mut joints = serde_json::Map::new();
+    for (index, j) in m.joints.iter().enumerate() {
+        let free = 0..j.directions.len();
+        let coordinates: Vec<f64> =
+            free.clone().map(|i| system.coordinate(t.state(k), index, i)).collect();
+        let rates: Vec<f64> = free.map(|i| m.rate(j, i, &poses, motion)).collect();
+        joints.insert(j.name.clone(), json!({ "coordinates": coordinates, "rates": rates }));
+    }
+    json!({ "bodies": bodies, "joints": joints })
+}
+
+/// The energy balance.
+pub fn energy(model: &Model, t: &Trajectory) -> Result<Balance, StepError> {
+    balance(&model.system, t, &mut model.system.work())
+}

@@ -1,0 +1,155 @@
+//! `simulate`: from the initial state with the guessed controls.
+
+use super::progress::Progress;
+use super::{Failure, figure_format, integrator, model, positive, print_json, report, shown, write};
+use least_action::dynamics::Dynamics;
+use least_action::format::{self, Overrides};
+use least_action::plot::render_overview;
+use least_action::rollout::{RolloutStats, Trajectory};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// A problem or a mechanism
+    file: PathBuf,
+    /// Simulate this long, s
+    #[arg(long, value_name = "S", value_parser = positive)]
+    duration: Option<f64>,
+    /// Time step, s
+    #[arg(long, value_name = "H", value_parser = positive)]
+    step: Option<f64>,
+    /// How it is simulated
+    #[arg(long, value_name = "NAME", default_value = "maximal", value_parser = integrator)]
+    integrator: String,
+    /// Write the trajectory: .csv or .json
+    #[arg(long, value_name = "TRAJECTORY")]
+    out: Option<PathBuf>,
+    /// Draw it: .svg or .png
+    #[arg(long, value_name = "FIGURE")]
+    plot: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(a: &Arguments) -> Result<(), Failure> {
+    let overrides = Overrides {
+        duration: a.duration,
+        time_step: a.step,
+        seed: None,
+    };
+    let figure = a.plot.as_deref().map(figure_format).transpose()?;
+    let csv = match &a.out {
+        None => false,
+        Some(path) => match path.extension().and_then(|e| e.to_str()) {
+            Some("csv") => true,
+            Some("json") => false,
+            _ => {
+                return Err(Failure::input(format!(
+                    "a trajectory is .csv or .json, not `{}`",
+                    path.display()
+                )));
+            }
+        },
+    };
+    let model = model(&a.file, &overrides)?;
+    let system = &model.system;
+    let mut t = Trajectory::new(system, model.problem.intervals.clone(), &model.problem.x0);
+    t.u.copy_from_slice(&model.problem.guess);
+    let (mut w, mut stats) = (system.work(), RolloutStats::default());
+    let mut progress = Progress::new("simulating", t.steps() as u64);
+    let start = Instant::now();
+    let rolled = t.roll_with(system, &mut w, &mut stats, |k| progress.at(k as u64, String::new));
+    let seconds = start.elapsed().as_secs_f64();
+    progress.finish();
+    if rolled.is_err() {
+        t.truncate(stats.steps);
+    }
+    let balance = report::energy(&model, &t).map_err(Failure::input)?;
+    let status = if rolled.is_ok() { "done" } else { "failed" };
+    let recording = format::record(&model, &t, status, &[]).map_err(Failure::input)?;
+    let mut files = vec![];
+    if let Some(path) = &a.out {
+        if csv {
+            format::write_csv(path, &recording)?;
+        } else {
+            format::write_json(path, &recording)?;
+        }
+        files.push(shown(path));
+    }
+    if let (Some(path), Some(format)) = (&a.plot, figure)
+        && let Some(bytes) = render_overview(&recording, format).map_err(Failure::input)?
+    {
+        files.push(shown(&write(path, &bytes)?));
+    }
+    let (last, steps) = (t.steps(), stats.steps);
+    let duration: f64 = t.intervals.iter().sum();
+    let violation = report::constraint_violation(&model, &t);
+    if a.json {
+        let mut value = json!({
+            "status": status,
+            "steps": steps,
+            "time_step": model.problem.intervals[0],
+            "duration": duration,
+            "integrator": a.integrator,
+            "wall_seconds": seconds,
+            "newton_iterations_mean": stats.iterations as f64 / steps.max(1) as f64,
+            "newton_iterations_max": stats.most_iterations,
+            "max_constraint_violation": violation,
+            "max_penetration": 0.0,
+            "energy_initial": balance.energy(0),
+            "energy_final": balance.energy(last),
+            "work": {
+                "actuators": balance.actuators[last],
+                "dampers": balance.dampers[last],
+                "friction": 0.0,
+                "impacts": 0.0,
+            },
+            "energy_error_max": balance.largest_error(),
+            "final": report::final_state(&model, &t, &balance),
+            "files": files,
+        });
+        if let Err(e) = &rolled {
+            value["failure"] = json!({
+                "time": e.time, "element": e.element, "residual": e.residual, "message": e.to_string(),
+            });
+        }
+        print_json(&value);
+    } else {
+        println!(
+            "{}: {steps} steps, {duration:.3} s simulated in {seconds:.3} s, {:.2} Newton iterations a step",
+            model.title,
+            stats.iterations as f64 / steps.max(1) as f64,
+        );
+        println!("joints violated by at most {violation:.1e} m or rad");
+        println!(
+            "energy {:.6} J, at the end {:.6} J; work of actuators {:.6} J, of dampers {:.6} J; error at most {:.1e} J",
+            balance.energy(0),
+            balance.energy(last),
+            balance.actuators[last],
+            balance.dampers[last],
+            balance.largest_error(),
+        );
+        for f in &files {
+            println!("wrote {f}");
+        }
+    }
+    if stats.turn > 1.0 {
+        eprintln!(
+            "warning: a body turned by h |w| = {:.2} in one step; results are coarse above 1, take a smaller time step",
+            stats.turn
+        );
+    }
+    if stats.fallbacks > 0 {
+        eprintln!("note: {} factorizations needed the general sparse solver", stats.fallbacks);
+    }
+    match rolled {
+        Ok(()) => Ok(()),
+        Err(e) => {
+            eprintln!("{e}");
+            Err(Failure::Unsolved)
+        }
+    }
+}
