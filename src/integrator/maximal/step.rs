@@ -21,22 +21,38 @@ impl Maximal {
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
         self.prepare(at, x, u, w)?;
+        let mut result = self.newton_from_guess(w, y);
+        if self.mechanism.has_loops() {
+            // Between two configurations on either side of a singular one the smallest eigenvalue of the constraints'
+            // Schur complement is negative; where it happens to cancel the regularization, take another one
+            for change in [1e3, 1e-6] {
+                if result.is_ok() {
+                    break;
+                }
+                w.epsilon.iter_mut().for_each(|e| *e *= change);
+                result = self.newton_from_guess(w, y);
+            }
+        }
+        let stats = result?;
+        y.copy_from_slice(&w.trial);
+        self.write_next(w, next);
+        Ok(stats)
+    }
+
+    /// Newton's method from the old velocities and the impulses of the step before.
+    fn newton_from_guess(&self, w: &mut Work, y: &[f64]) -> Result<StepStats, StepError> {
         let n = 6 * self.body_count();
-        // start from the old velocities and impulses
         w.trial[..n].copy_from_slice(&w.before);
         w.trial[n..].copy_from_slice(&y[n..]);
         for b in 0..self.body_count() {
             let omega = &mut w.trial[6 * b + 3..6 * b + 6];
-            let turn = at.h * Vec3::from_column_slice(omega).norm();
+            let turn = w.at.h * Vec3::from_column_slice(omega).norm();
             if turn > 1.2 {
                 // a longer interval than the one before: start inside the domain
                 omega.iter_mut().for_each(|o| *o *= 1.2 / turn);
             }
         }
-        let stats = self.newton(w)?;
-        y.copy_from_slice(&w.trial);
-        self.write_next(w, next);
-        Ok(stats)
+        self.newton(w)
     }
 
     /// Solves `evaluate = 0` from `w.trial`.
