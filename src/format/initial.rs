@@ -46,7 +46,7 @@ impl Start {
                 let names = m.joints.iter().map(|j| j.name.as_str());
                 let message =
                     format!("[initial] refers to the unknown joint or free body `{name}`");
-                return Err(source.error(&["initial", name], message, nearest(name, names)));
+                return Err(source.name_error(&["initial", name], message, nearest(name, names)));
             };
             let table = match spec.clone() {
                 InitialSpec::Number(v) => coordinate(Numbers::One(v)),
@@ -78,7 +78,7 @@ impl Start {
             if values.len() != n {
                 let names: Vec<String> = (0..n).map(|i| m.coordinate_name((index, i))).collect();
                 let message = format!(
-                    "joint `{name}` has {n} coordinates, {field} has {} numbers",
+                    "{field} of joint `{name}` has {} numbers, expected {n}",
                     values.len()
                 );
                 let help = if n == 0 {

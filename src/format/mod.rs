@@ -139,7 +139,7 @@ impl Document {
         let message = "this is neither a problem nor a mechanism: there is no `mechanism` and there are no `bodies` at the top level";
         let close = source.keys().find(near).map(str::to_owned);
         Err(match close {
-            Some(k) => source.error(
+            Some(k) => source.name_error(
                 &[&k],
                 message,
                 nearest(&k, ["mechanism", "bodies"].into_iter()),
@@ -346,7 +346,11 @@ impl Document {
             if body.is_none() && name != "world" {
                 let names = m.bodies.iter().map(|b| b.name.as_str()).chain(["world"]);
                 let message = format!("unknown body `{name}`");
-                return Err(source.error(&["draw", "lines", name], message, nearest(name, names)));
+                return Err(source.name_error(
+                    &["draw", "lines", name],
+                    message,
+                    nearest(name, names),
+                ));
             }
             for points in polylines {
                 if points.iter().flatten().any(|v| !v.is_finite()) {

@@ -298,13 +298,8 @@ impl Source {
         }
     }
 
-    /// An error at the deepest value that exists along `path`.
-    pub fn error<S: AsRef<str>>(
-        &self,
-        path: &[S],
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> FormatError {
+    /// The deepest value that exists along `path`; the root if nothing of it does.
+    fn find<S: AsRef<str>>(&self, path: &[S]) -> &Node {
         let mut node = &self.root;
         for name in path {
             match node.get(name.as_ref()) {
@@ -312,12 +307,29 @@ impl Source {
                 None => break,
             }
         }
-        let found = !std::ptr::eq(node, &self.root);
-        self.at(
-            found.then(|| node.show.clone()),
-            message.into(),
-            help.into(),
-        )
+        node
+    }
+
+    /// An error at the deepest value that exists along `path`.
+    pub fn error<S: AsRef<str>>(
+        &self,
+        path: &[S],
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> FormatError {
+        let span = Some(self.find(path).show.clone()).filter(|s| !s.is_empty());
+        self.at(span, message.into(), help.into())
+    }
+
+    /// An error about the name at the end of `path`, not its value.
+    pub fn name_error<S: AsRef<str>>(
+        &self,
+        path: &[S],
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> FormatError {
+        let span = Some(self.find(path).key.clone()).filter(|s| !s.is_empty());
+        self.at(span, message.into(), help.into())
     }
 
     /// An error of the mechanism, which stands in this file under `prefix`.
@@ -344,7 +356,7 @@ impl Source {
                 return self.at(
                     None,
                     format!("missing field {field} at the top level"),
-                    format!("add {}", field.trim_matches('`')),
+                    format!("add {} = ...", field.trim_matches('`')),
                 );
             }
             let mut found = self.error(
@@ -356,6 +368,11 @@ impl Source {
             return found;
         }
         if path.is_empty() && self.root.children.is_empty() {
+            let name = span.as_ref().and_then(|s| self.text.get(s.clone()));
+            if let Some(name) = name.filter(|_| message == "duplicate key") {
+                let message = format!("duplicate key: `{name}` is given twice");
+                return self.at(span, message, "remove one of them".into());
+            }
             return self.at(
                 span,
                 format!("this is not valid TOML: {message}"),
@@ -368,10 +385,15 @@ impl Source {
         }
         let (unknown, help) = suggestion(message);
         let text = plain(message);
-        let message = if place.is_empty() || unknown {
-            text
-        } else {
-            format!("`{place}`: {text}")
+        let parent = path[..path.len().saturating_sub(1)].join(".");
+        let message = match (place.as_str(), unknown) {
+            ("", _) => text,
+            // the place is the name itself
+            (_, true) if message.starts_with("unknown field") => match parent.as_str() {
+                "" => text,
+                parent => format!("{text} in `{parent}`"),
+            },
+            (place, _) => format!("`{place}`: {text}"),
         };
         self.at(span, message, help)
     }
@@ -394,6 +416,9 @@ fn plain(message: &str) -> String {
         ("expected an array of length", "expected a list of length"),
         ("invalid type: sequence", "invalid type: list"),
         ("invalid type: map", "invalid type: table"),
+        ("unknown variant", "unknown name"),
+        (" as i128", ""),
+        (" as u128", ""),
     ] {
         out = out.replace(rust, plain);
     }

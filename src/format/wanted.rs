@@ -310,7 +310,7 @@ pub(super) fn guess(
                 let names = || m.actuators.iter().map(|a| a.name.as_str());
                 let path = ["guess", "controls", name];
                 let i = names().position(|n| n == name).ok_or_else(|| {
-                    source.error(
+                    source.name_error(
                         &path,
                         format!("unknown control `{name}`"),
                         nearest(name, names()),

@@ -12,7 +12,10 @@ fn names_that_are_not_known_come_with_a_suggestion() {
     breaks(
         "mass = 0.2",
         "mas = 0.2",
-        &["unknown field `mas`", "did you mean `mass`"],
+        &[
+            "unknown field `mas` in `mechanism.bodies.pole`",
+            "did you mean `mass`",
+        ],
     );
     breaks(
         "time_step = 0.05",
@@ -128,7 +131,7 @@ fn wrong_values_are_found() {
     breaks(
         "hinge = 0.0",
         "hinge = [0.0, 1.0]",
-        &["has 1 coordinates", "2 numbers"],
+        &["coordinate of joint `hinge` has 2 numbers, expected 1"],
     );
     breaks(
         "hinge = 0.0",
@@ -161,7 +164,7 @@ fn wrong_values_are_found() {
     refused(
         &twice,
         Some(line_of(&twice, "mass = 0.3")),
-        &["duplicate key"],
+        &["duplicate key", "`mass` is given twice"],
     );
 }
 
