@@ -44,55 +44,83 @@ impl Start {
         for (name, spec) in initial {
             let Some(index) = m.joint(name) else {
                 let names = m.joints.iter().map(|j| j.name.as_str());
-                let message = format!("[initial] refers to the unknown joint or free body `{name}`");
-                return Err(source.error(&["initial", name], message, nearest(name, names)));
+                let message =
+                    format!("[initial] refers to the unknown joint or free body `{name}`");
+                return Err(source.name_error(&["initial", name], message, nearest(name, names)));
             };
             let table = match spec.clone() {
                 InitialSpec::Number(v) => coordinate(Numbers::One(v)),
                 InitialSpec::List(v) => coordinate(Numbers::List(v)),
-                InitialSpec::Table(t) => t,
+                InitialSpec::Table(t) => *t,
             };
             start.set(m, source, index, &table)?;
         }
         Ok(start)
     }
 
-    fn set(&mut self, m: &Mechanism, source: &Source, index: usize, t: &InitialTable) -> Result<(), FormatError> {
+    fn set(
+        &mut self,
+        m: &Mechanism,
+        source: &Source,
+        index: usize,
+        t: &InitialTable,
+    ) -> Result<(), FormatError> {
         let joint = &m.joints[index];
         let name = joint.name.as_str();
         let err = |field: &str, message: String, help: &str| {
             source.error(&["initial", name, field], message, help)
         };
-        let numbers = |field: &str, value: &Option<Numbers>| -> Result<Option<Vec<f64>>, FormatError> {
+        let numbers = |field: &str,
+                       value: &Option<Numbers>|
+         -> Result<Option<Vec<f64>>, FormatError> {
             let Some(value) = value else { return Ok(None) };
             let (values, n) = (value.as_slice(), joint.directions.len());
             if values.len() != n {
                 let names: Vec<String> = (0..n).map(|i| m.coordinate_name((index, i))).collect();
-                let message = format!("joint `{name}` has {n} coordinates, {field} has {} numbers", values.len());
+                let message = format!(
+                    "{field} of joint `{name}` has {} numbers, expected {n}",
+                    values.len()
+                );
                 let help = if n == 0 {
-                    format!("a joint of kind `{}` does not move; leave it out", joint.kind.name())
+                    format!(
+                        "a joint of kind `{}` does not move; leave it out",
+                        joint.kind.name()
+                    )
                 } else {
                     format!("give one number for each of: {}", names.join(", "))
                 };
                 return Err(err(field, message, &help));
             }
             if let Some(v) = values.iter().find(|v| !v.is_finite()) {
-                return Err(err(field, format!("{field} of `{name}` is {v}"), "expected finite numbers"));
+                return Err(err(
+                    field,
+                    format!("{field} of `{name}` is {v}"),
+                    "expected finite numbers",
+                ));
             }
             Ok(Some(values.to_vec()))
         };
         if t.coordinate.is_some() && t.guess.is_some() {
             let message = format!("`{name}` has a coordinate and a guess");
-            return Err(err("guess", message, "give `coordinate` to hold it, `guess` to start closing loops from it"));
+            return Err(err(
+                "guess",
+                message,
+                "give `coordinate` to hold it, `guess` to start closing loops from it",
+            ));
         }
-        let (held, guess) = (numbers("coordinate", &t.coordinate)?, numbers("guess", &t.guess)?);
+        let (held, guess) = (
+            numbers("coordinate", &t.coordinate)?,
+            numbers("guess", &t.guess)?,
+        );
         let rate = numbers("rate", &t.rate)?;
         let first = m.tree_ids().iter().position(|id| *id == (index, 0));
         let free = free_start(joint, source, t)?;
         let Some(first) = first else {
             // a joint that closes a loop, or one that does not move
             if rate.is_some() || guess.is_some() || free.is_some() {
-                let message = format!("joint `{name}` closes a loop: its coordinates and rates follow from the other joints");
+                let message = format!(
+                    "joint `{name}` closes a loop: its coordinates and rates follow from the other joints"
+                );
                 return Err(err("rate", message, "set joints of the tree instead"));
             }
             self.checks.extend(held.map(|values| (index, values)));
@@ -134,13 +162,23 @@ impl Start {
             return Ok(());
         }
         let given = self.q.clone();
-        let poses = m.close(&mut self.q, &self.held).map_err(|e| model_error(&e))?;
-        for (k, id) in m.tree_ids().iter().enumerate().filter(|(k, _)| self.held[*k]) {
+        let poses = m
+            .close(&mut self.q, &self.held)
+            .map_err(|e| model_error(&e))?;
+        for (k, id) in m
+            .tree_ids()
+            .iter()
+            .enumerate()
+            .filter(|(k, _)| self.held[*k])
+        {
             if (self.q[k] - given[k]).abs() > TOLERANCE {
                 let name = m.coordinate_name(*id);
                 return Err(source.error(
                     &["initial", &m.joints[id.0].name, "coordinate"],
-                    format!("the loops do not close at `{name}` = {}; nearest found: {}", given[k], self.q[k]),
+                    format!(
+                        "the loops do not close at `{name}` = {}; nearest found: {}",
+                        given[k], self.q[k]
+                    ),
                     "hold fewer joints: say { guess = ... } where the value may move",
                 ));
             }
@@ -149,8 +187,13 @@ impl Start {
     }
 
     /// Rates that were not given follow from those that were, in the sense of least squares.
-    fn close_rates(&mut self, m: &Mechanism, source: &Source, loops: &DMatrix<f64>) -> Result<(), FormatError> {
-        if !self.moved.contains(&true) {
+    fn close_rates(
+        &mut self,
+        m: &Mechanism,
+        source: &Source,
+        loops: &DMatrix<f64>,
+    ) -> Result<(), FormatError> {
+        if !self.moved.contains(&true) || loops.nrows() == 0 {
             return Ok(());
         }
         let mut free = loops.clone();
@@ -215,14 +258,19 @@ fn coordinate(values: Numbers) -> InitialTable {
     }
 }
 
+/// Six coordinates and six rates.
+type FreeStart = ([f64; 6], [f64; 6]);
+
 /// Coordinates and rates of a free body from its pose and velocity; `None` if nothing of the kind is given.
 fn free_start(
     joint: &Joint,
     source: &Source,
     t: &InitialTable,
-) -> Result<Option<([f64; 6], [f64; 6])>, FormatError> {
+) -> Result<Option<FreeStart>, FormatError> {
     let name = joint.name.as_str();
-    let err = |field: &str, message: String, help: &str| source.error(&["initial", name, field], message, help);
+    let err = |field: &str, message: String, help: &str| {
+        source.error(&["initial", name, field], message, help)
+    };
     let vectors = [
         ("position", t.position),
         ("velocity", t.velocity),
@@ -235,25 +283,44 @@ fn free_start(
     if joint.kind != JointKind::Floating || joint.parent.is_some() {
         return Err(err(
             field,
-            format!("{field} is for free bodies; `{name}` is a joint of kind `{}`", joint.kind.name()),
+            format!(
+                "{field} is for free bodies; `{name}` is a joint of kind `{}`",
+                joint.kind.name()
+            ),
             "give `coordinate` and `rate`",
         ));
     }
-    for (other, is) in [("coordinate", &t.coordinate), ("guess", &t.guess), ("rate", &t.rate)] {
+    for (other, is) in [
+        ("coordinate", &t.coordinate),
+        ("guess", &t.guess),
+        ("rate", &t.rate),
+    ] {
         if is.is_some() {
             let message = format!("`{name}` has {field} and {other}");
-            return Err(err(other, message, "give position, orientation, velocity and angular_velocity, or coordinates and rates"));
+            return Err(err(
+                other,
+                message,
+                "give position, orientation, velocity and angular_velocity, or coordinates and rates",
+            ));
         }
     }
     for (field, v) in vectors {
         if let Some(v) = v.filter(|v| v.iter().any(|x| !x.is_finite())) {
-            return Err(err(field, format!("{field} of `{name}` is {v:?}"), "expected finite numbers"));
+            return Err(err(
+                field,
+                format!("{field} of `{name}` is {v:?}"),
+                "expected finite numbers",
+            ));
         }
     }
     let q = match &t.orientation {
         None => Quat::identity(),
         Some(o) => o.quat().ok_or_else(|| {
-            err("orientation", format!("orientation of `{name}` is not a rotation"), "give rpy in rad, or a quaternion w, x, y, z")
+            err(
+                "orientation",
+                format!("orientation of `{name}` is not a rotation"),
+                "give rpy in rad, or a quaternion w, x, y, z",
+            )
         })?,
     };
     let vector = |v: Option<[f64; 3]>| Vec3::from(v.unwrap_or_default());

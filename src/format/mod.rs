@@ -92,7 +92,7 @@ impl Document {
         if source.keys().any(|k| k == "mechanism") {
             let spec: ProblemSpec = source.decode()?;
             let (mechanism, builder) = match &spec.mechanism {
-                MechanismSpec::Inline(builder) => (None, builder.clone()),
+                MechanismSpec::Inline(builder) => (None, builder.as_ref().clone()),
                 MechanismSpec::File(file) => {
                     let path = source.path().parent().unwrap_or(Path::new("")).join(file);
                     if !path.exists() {
@@ -131,11 +131,19 @@ impl Document {
                 mechanism: None,
             });
         }
-        let near = |k: &&str| ["mechanism", "bodies"].iter().any(|n| strsim::jaro_winkler(k, n) > 0.85);
+        let near = |k: &&str| {
+            ["mechanism", "bodies"]
+                .iter()
+                .any(|n| strsim::jaro_winkler(k, n) > 0.85)
+        };
         let message = "this is neither a problem nor a mechanism: there is no `mechanism` and there are no `bodies` at the top level";
         let close = source.keys().find(near).map(str::to_owned);
         Err(match close {
-            Some(k) => source.error(&[&k], message, nearest(&k, ["mechanism", "bodies"].into_iter())),
+            Some(k) => source.name_error(
+                &[&k],
+                message,
+                nearest(&k, ["mechanism", "bodies"].into_iter()),
+            ),
             None => FormatError::of_file(
                 source.path(),
                 message,
@@ -197,7 +205,7 @@ impl Document {
             time_step: TIME_STEP,
             horizon: HORIZON,
             integrator: "maximal".into(),
-            mechanism: MechanismSpec::Inline(MechanismBuilder::new()),
+            mechanism: MechanismSpec::Inline(Box::default()),
             initial: indexmap::IndexMap::new(),
             guess: problem::GuessSpec::default(),
             costs: vec![],
@@ -217,13 +225,18 @@ impl Document {
         let mut quantities = Quantities::new(&self.source, &built);
         let (costs, constraints) = quantities.wanted(spec)?;
         let outputs = quantities.outputs;
-        let bounds = built.actuators.iter().map(|a| a.bounds.unwrap_or((f64::NEG_INFINITY, f64::INFINITY)));
+        let bounds = built
+            .actuators
+            .iter()
+            .map(|a| a.bounds.unwrap_or((f64::NEG_INFINITY, f64::INFINITY)));
         let bounds = bounds.collect();
         let guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
         let system = Maximal::new(built, &start.q, maximal::Options::default())
             .map_err(|e| self.model_error(&e))?
             .with_outputs(outputs);
-        let x0 = system.initial(&start.q, &start.rates, &start.held).map_err(|e| self.model_error(&e))?;
+        let x0 = system
+            .initial(&start.q, &start.rates, &start.held)
+            .map_err(|e| self.model_error(&e))?;
         start.check(&system, &self.source, &x0)?;
         Ok(Model {
             name: self.name(),
@@ -254,21 +267,36 @@ impl Document {
             self.source.error(&["integrator"], message, "use `maximal`")
         } else {
             let message = format!("unknown integrator `{name}`");
-            self.source.error(&["integrator"], message, nearest(name, known.into_iter()))
+            self.source
+                .error(&["integrator"], message, nearest(name, known.into_iter()))
         })
     }
 
     fn method(&self, spec: &MethodSpec) -> Result<shooting::Options, FormatError> {
-        const KNOWN: [&str; 9] =
-            ["ddp", "shooting", "multiple-shooting", "direct", "gauss-newton", "search", "ars", "cmaes", "mppi"];
+        const KNOWN: [&str; 9] = [
+            "ddp",
+            "shooting",
+            "multiple-shooting",
+            "direct",
+            "gauss-newton",
+            "search",
+            "ars",
+            "cmaes",
+            "mppi",
+        ];
         let name = spec.name.as_str();
         if name != "shooting" {
             return Err(if KNOWN.contains(&name) {
                 let message = format!("method `{name}` is not available in this version");
-                self.source.error(&["method", "name"], message, "use `shooting`")
+                self.source
+                    .error(&["method", "name"], message, "use `shooting`")
             } else {
                 let message = format!("unknown method `{name}`");
-                self.source.error(&["method", "name"], message, nearest(name, KNOWN.into_iter()))
+                self.source.error(
+                    &["method", "name"],
+                    message,
+                    nearest(name, KNOWN.into_iter()),
+                )
             });
         }
         let default = shooting::Options::default();
@@ -316,12 +344,20 @@ impl Document {
             if body.is_none() && name != "world" {
                 let names = m.bodies.iter().map(|b| b.name.as_str()).chain(["world"]);
                 let message = format!("unknown body `{name}`");
-                return Err(source.error(&["draw", "lines", name], message, nearest(name, names)));
+                return Err(source.name_error(
+                    &["draw", "lines", name],
+                    message,
+                    nearest(name, names),
+                ));
             }
             for points in polylines {
                 if points.iter().flatten().any(|v| !v.is_finite()) {
                     let message = format!("a line of `{name}` has a point that is not finite");
-                    return Err(source.error(&["draw", "lines", name], message, "give coordinates in m"));
+                    return Err(source.error(
+                        &["draw", "lines", name],
+                        message,
+                        "give coordinates in m",
+                    ));
                 }
                 lines.push(Line {
                     body,

@@ -18,7 +18,10 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
         let mut anchors: Vec<Vec3> = vec![];
         for j in m.joints.iter().filter(|j| j.kind != JointKind::Floating) {
             let on_parent = (j.parent == Some(b)).then_some(j.parent_anchor);
-            for a in on_parent.into_iter().chain((j.child == b).then_some(j.child_anchor)) {
+            for a in on_parent
+                .into_iter()
+                .chain((j.child == b).then_some(j.child_anchor))
+            {
                 if anchors.iter().all(|o| (o - a).norm() > SAME) {
                     anchors.push(a);
                 }
@@ -46,7 +49,10 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
     for (index, j) in m.joints.iter().enumerate() {
         if j.kind == JointKind::Prismatic && j.parent.is_none() {
             let (low, high) = travel(index);
-            let rail = [j.parent_anchor + j.axis * low, j.parent_anchor + j.axis * high];
+            let rail = [
+                j.parent_anchor + j.axis * low,
+                j.parent_anchor + j.axis * high,
+            ];
             lines.push(Line {
                 body: None,
                 points: rail.map(Into::into).to_vec(),
@@ -94,8 +100,19 @@ fn outline(shape: &Shape) -> Vec<Vec<Vec3>> {
     let o = Vec3::zeros();
     match *shape {
         Shape::Box([a, b, c]) => vec![wire_box(a / 2.0, b / 2.0, c / 2.0)],
-        Shape::Sphere(r) => vec![arc(o, x * r, y * r, 1.0), arc(o, x * r, z * r, 1.0), arc(o, y * r, z * r, 1.0)],
-        Shape::Cylinder { radius: r, length: l } | Shape::Capsule { radius: r, length: l } => {
+        Shape::Sphere(r) => vec![
+            arc(o, x * r, y * r, 1.0),
+            arc(o, x * r, z * r, 1.0),
+            arc(o, y * r, z * r, 1.0),
+        ],
+        Shape::Cylinder {
+            radius: r,
+            length: l,
+        }
+        | Shape::Capsule {
+            radius: r,
+            length: l,
+        } => {
             let half = z * (l / 2.0);
             let mut out = vec![arc(half, x * r, y * r, 1.0), arc(-half, x * r, y * r, 1.0)];
             out.extend([x, y, -x, -y].map(|side| vec![side * r + half, side * r - half]));
@@ -114,7 +131,9 @@ fn outline(shape: &Shape) -> Vec<Vec<Vec3>> {
 fn arc(center: Vec3, a: Vec3, b: Vec3, share: f64) -> Vec<Vec3> {
     let n = (CORNERS as f64 * share) as usize;
     let angle = |i: usize| std::f64::consts::TAU * share * i as f64 / n as f64;
-    (0..=n).map(|i| center + a * angle(i).cos() + b * angle(i).sin()).collect()
+    (0..=n)
+        .map(|i| center + a * angle(i).cos() + b * angle(i).sin())
+        .collect()
 }
 
 /// All twelve edges in one stroke.

@@ -26,7 +26,9 @@ pub fn record(
     let mut work = system.work();
     let energy = balance(system, trajectory, &mut work)?;
     let knots = trajectory.steps() + 1;
-    let poses: Vec<Vec<spatial::Pose>> = (0..knots).map(|k| system.poses(trajectory.state(k))).collect();
+    let poses: Vec<Vec<spatial::Pose>> = (0..knots)
+        .map(|k| system.poses(trajectory.state(k)))
+        .collect();
     let mut time = Vec::with_capacity(knots);
     let mut t = 0.0;
     for k in 0..knots {
@@ -40,9 +42,14 @@ pub fn record(
     energies(&mut channels, &energy);
     let travel = |joint: usize| {
         let along = (0..knots).map(|k| system.coordinate(trajectory.state(k), joint, 0));
-        along.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), c| (l.min(c), h.max(c)))
+        along.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), c| {
+            (l.min(c), h.max(c))
+        })
     };
-    let lines = model.draw.clone().unwrap_or_else(|| outline::lines(m, travel));
+    let lines = model
+        .draw
+        .clone()
+        .unwrap_or_else(|| outline::lines(m, travel));
     let pose = |p: &spatial::Pose| Pose {
         position: p.x.into(),
         orientation: [p.q.w, p.q.i, p.q.j, p.q.k],
@@ -69,7 +76,13 @@ struct Channels {
 }
 
 impl Channels {
-    fn add(&mut self, name: String, unit: &str, group: Group, values: impl Iterator<Item = Option<f64>>) -> &mut Channel {
+    fn add(
+        &mut self,
+        name: String,
+        unit: &str,
+        group: Group,
+        values: impl Iterator<Item = Option<f64>>,
+    ) -> &mut Channel {
         let mut name = name;
         while self.list.iter().any(|c| c.name == name) {
             // joints, controls and energies may share a name
@@ -95,21 +108,39 @@ impl Channels {
 /// Names of the controls' channels, as [`record`] writes them.
 pub(super) fn control_names(m: &Mechanism) -> Vec<String> {
     let mut channels = Channels::default();
-    coordinate_names(m).into_iter().for_each(|(name, unit, group)| {
-        channels.add(name, &unit, group, std::iter::empty());
-    });
+    coordinate_names(m)
+        .into_iter()
+        .for_each(|(name, unit, group)| {
+            channels.add(name, &unit, group, std::iter::empty());
+        });
     m.actuators
         .iter()
-        .map(|a| channels.add(a.name.clone(), "", Group::Control, std::iter::empty()).name.clone())
+        .map(|a| {
+            channels
+                .add(a.name.clone(), "", Group::Control, std::iter::empty())
+                .name
+                .clone()
+        })
         .collect()
 }
 
 /// Names, units and groups of coordinates, then of their rates.
 fn coordinate_names(m: &Mechanism) -> Vec<(String, String, Group)> {
     let unit = |(j, i): (usize, usize)| m.joints[j].directions[i].unit_name();
-    let positions = m.coordinates().map(|id| (m.coordinate_name(id), unit(id).to_owned(), Group::Coordinate));
-    let rates =
-        m.coordinates().map(|id| (format!("{} rate", m.coordinate_name(id)), format!("{}/s", unit(id)), Group::Rate));
+    let positions = m.coordinates().map(|id| {
+        (
+            m.coordinate_name(id),
+            unit(id).to_owned(),
+            Group::Coordinate,
+        )
+    });
+    let rates = m.coordinates().map(|id| {
+        (
+            format!("{} rate", m.coordinate_name(id)),
+            format!("{}/s", unit(id)),
+            Group::Rate,
+        )
+    });
     positions.chain(rates).collect()
 }
 
@@ -123,7 +154,8 @@ fn coordinates(
     let m = system.mechanism();
     let knots = t.steps() + 1;
     let ids: Vec<_> = m.coordinates().collect();
-    for ((name, unit, group), (j, i)) in coordinate_names(m).into_iter().zip(ids.iter().chain(&ids)) {
+    for ((name, unit, group), (j, i)) in coordinate_names(m).into_iter().zip(ids.iter().chain(&ids))
+    {
         let value = |k: usize| match group {
             Group::Coordinate => system.coordinate(t.state(k), *j, *i),
             _ => m.rate(&m.joints[*j], *i, &poses[k], &energy.velocities[k]),
@@ -135,20 +167,29 @@ fn coordinates(
 fn controls(channels: &mut Channels, system: &Maximal, t: &Trajectory) {
     for (i, a) in system.mechanism().actuators.iter().enumerate() {
         let values = (0..=t.steps()).map(|k| (k < t.steps()).then(|| t.control(k)[i]));
-        let channel = channels.add(a.name.clone(), system.control_unit(i), Group::Control, values);
+        let channel = channels.add(
+            a.name.clone(),
+            system.control_unit(i),
+            Group::Control,
+            values,
+        );
         channel.lower = a.bounds.map(|b| b.0).filter(|b| b.is_finite());
         channel.upper = a.bounds.map(|b| b.1).filter(|b| b.is_finite());
     }
 }
 
 /// Sizes of the force and the moment on each joint's child, from the impulse that acts at the knot.
-fn constraint_forces(channels: &mut Channels, system: &Maximal, t: &Trajectory, poses: &[Vec<spatial::Pose>]) {
+fn constraint_forces(
+    channels: &mut Channels,
+    system: &Maximal,
+    t: &Trajectory,
+    poses: &[Vec<spatial::Pose>],
+) {
     let m = system.mechanism();
     // nodes of the step's matrix: bodies, then the joints that constrain something
-    let mut node = m.bodies.len();
-    for j in m.joints.iter().filter(|j| j.rows() > 0) {
+    let nodes = m.bodies.len()..;
+    for (node, j) in nodes.zip(m.joints.iter().filter(|j| j.rows() > 0)) {
         let offset = system.symbolic().offset(node);
-        node += 1;
         let (translations, rotations) = j.kind.rows();
         let share = |k: usize| {
             let at = t.knot_at(k);
@@ -169,10 +210,20 @@ fn constraint_forces(channels: &mut Channels, system: &Maximal, t: &Trajectory, 
         let n = t.steps();
         let group = Group::ConstraintForce;
         if translations > 0 {
-            channels.add(format!("{} force", j.name), "N", group, (0..=n).map(|k| (k < n).then(|| force(k))));
+            channels.add(
+                format!("{} force", j.name),
+                "N",
+                group,
+                (0..=n).map(|k| (k < n).then(|| force(k))),
+            );
         }
         if rotations > 0 {
-            channels.add(format!("{} moment", j.name), "N m", group, (0..=n).map(|k| (k < n).then(|| moment(k))));
+            channels.add(
+                format!("{} moment", j.name),
+                "N m",
+                group,
+                (0..=n).map(|k| (k < n).then(|| moment(k))),
+            );
         }
     }
 }
@@ -186,6 +237,11 @@ fn energies(channels: &mut Channels, b: &Balance) {
         ("energy error", &|k| b.error(k)),
     ];
     for (name, value) in curves {
-        channels.add(name.into(), "J", Group::Energy, (0..b.kinetic.len()).map(|k| Some(value(k))));
+        channels.add(
+            name.into(),
+            "J",
+            Group::Energy,
+            (0..b.kinetic.len()).map(|k| Some(value(k))),
+        );
     }
 }

@@ -1,7 +1,9 @@
 //! The description of a problem as it stands in a TOML file. Values are checked when the model is built.
 
 use crate::control::When;
-use crate::mechanism::{ActuatorSpec, BodySpec, JointSpec, MechanismBuilder, Orientation, SpringSpec};
+use crate::mechanism::{
+    ActuatorSpec, BodySpec, JointSpec, MechanismBuilder, Orientation, SpringSpec,
+};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -101,7 +103,7 @@ pub enum MechanismSpec {
     /// Path of a file.
     File(String),
     /// Written out.
-    Inline(MechanismBuilder),
+    Inline(Box<MechanismBuilder>),
 }
 forms!(MechanismSpec, "a table, or the path of a mechanism file", text File, table Inline);
 
@@ -135,7 +137,7 @@ pub enum InitialSpec {
     /// One per coordinate, m or rad.
     List(Vec<f64>),
     /// With rates and more.
-    Table(InitialTable),
+    Table(Box<InitialTable>),
 }
 forms!(InitialSpec, "a number, a list with one number per coordinate, or a table",
     number Number, list List, table Table);

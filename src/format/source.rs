@@ -1,7 +1,9 @@
 //! Files as they were read, and errors that point into them.
 
 use crate::mechanism::ModelError;
-use miette::{Diagnostic, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
+use miette::{
+    Diagnostic, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents,
+};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -69,14 +71,19 @@ impl FormatError {
     pub fn position(&self) -> Option<(usize, usize)> {
         let before = self.text.get(..self.span.as_ref()?.start)?;
         let line = before.rfind('\n').map_or(0, |i| i + 1);
-        Some((before.matches('\n').count() + 1, before[line..].chars().count() + 1))
+        Some((
+            before.matches('\n').count() + 1,
+            before[line..].chars().count() + 1,
+        ))
     }
 }
 
 impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.position() {
-            Some((line, column)) if f.alternate() => write!(f, "{}:{line}:{column}: ", self.path.display())?,
+            Some((line, column)) if f.alternate() => {
+                write!(f, "{}:{line}:{column}: ", self.path.display())?
+            }
             Some(_) => {}
             None => write!(f, "{}: ", self.path.display())?,
         }
@@ -126,7 +133,10 @@ impl Diagnostic for FormatError {
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let span = self.span.clone()?;
-        Some(Box::new(std::iter::once(LabeledSpan::new_with_span(Some("here".into()), span))))
+        Some(Box::new(std::iter::once(LabeledSpan::new_with_span(
+            Some("here".into()),
+            span,
+        ))))
     }
 }
 
@@ -156,7 +166,8 @@ impl Node {
             }
             DeValue::Array(list) => {
                 for (i, v) in list.iter().enumerate() {
-                    node.children.push((i.to_string(), Self::new(text, 0..0, v.span(), v.get_ref())));
+                    node.children
+                        .push((i.to_string(), Self::new(text, 0..0, v.span(), v.get_ref())));
                 }
             }
             _ => {}
@@ -181,6 +192,10 @@ impl Node {
 
     /// The names that lead to the innermost value at `span`.
     fn path_to(&self, span: &Range<usize>, path: &mut Vec<String>) -> bool {
+        if span.is_empty() {
+            // toml's word for the file as a whole
+            return false;
+        }
         for (name, child) in &self.children {
             path.push(name.clone());
             if child.path_to(span, path) || child.key == *span || child.value == *span {
@@ -204,13 +219,21 @@ impl Source {
     /// Reads and parses.
     pub fn read(path: &Path) -> Result<Self, FormatError> {
         if path.is_dir() {
-            return Err(FormatError::of_file(path, "this is a directory", "give the path of a TOML file"));
+            return Err(FormatError::of_file(
+                path,
+                "this is a directory",
+                "give the path of a TOML file",
+            ));
         }
         let bytes = std::fs::read(path).map_err(|e| FormatError::io(path, "read the file", &e))?;
         let text = String::from_utf8(bytes).map_err(|e| {
             let good = &e.as_bytes()[..e.utf8_error().valid_up_to()];
             let line = good.iter().filter(|b| **b == b'\n').count() + 1;
-            FormatError::of_file(path, format!("line {line} is not UTF-8 text"), "save the file as UTF-8")
+            FormatError::of_file(
+                path,
+                format!("line {line} is not UTF-8 text"),
+                "save the file as UTF-8",
+            )
         })?;
         Self::parse(path, &text)
     }
@@ -223,9 +246,17 @@ impl Source {
             root: Node::default(),
         };
         if text.trim_start_matches('\u{feff}').trim().is_empty() {
-            return Err(FormatError::of_file(path, "the file is empty", "expected a problem or a mechanism in TOML"));
+            return Err(FormatError::of_file(
+                path,
+                "the file is empty",
+                "expected a problem or a mechanism in TOML",
+            ));
         }
-        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("urdf")) || text.trim_start().starts_with('<') {
+        if path
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("urdf"))
+            || text.trim_start().starts_with('<')
+        {
             return Err(FormatError::of_file(
                 path,
                 "URDF and MJCF files are not available in this version",
@@ -267,13 +298,8 @@ impl Source {
         }
     }
 
-    /// An error at the deepest value that exists along `path`.
-    pub fn error<S: AsRef<str>>(
-        &self,
-        path: &[S],
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> FormatError {
+    /// The deepest value that exists along `path`; the root if nothing of it does.
+    fn find<S: AsRef<str>>(&self, path: &[S]) -> &Node {
         let mut node = &self.root;
         for name in path {
             match node.get(name.as_ref()) {
@@ -281,13 +307,38 @@ impl Source {
                 None => break,
             }
         }
-        let found = !std::ptr::eq(node, &raw const self.root);
-        self.at(found.then(|| node.show.clone()), message.into(), help.into())
+        node
+    }
+
+    /// An error at the deepest value that exists along `path`.
+    pub fn error<S: AsRef<str>>(
+        &self,
+        path: &[S],
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> FormatError {
+        let span = Some(self.find(path).show.clone()).filter(|s| !s.is_empty());
+        self.at(span, message.into(), help.into())
+    }
+
+    /// An error about the name at the end of `path`, not its value.
+    pub fn name_error<S: AsRef<str>>(
+        &self,
+        path: &[S],
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> FormatError {
+        let span = Some(self.find(path).key.clone()).filter(|s| !s.is_empty());
+        self.at(span, message.into(), help.into())
     }
 
     /// An error of the mechanism, which stands in this file under `prefix`.
     pub fn model(&self, prefix: &[&str], e: &ModelError) -> FormatError {
-        let path: Vec<&str> = prefix.iter().copied().chain(e.path.iter().map(String::as_str)).collect();
+        let path: Vec<&str> = prefix
+            .iter()
+            .copied()
+            .chain(e.path.iter().map(String::as_str))
+            .collect();
         self.error(&path, e.message.clone(), e.help.clone())
     }
 
@@ -302,14 +353,31 @@ impl Source {
         if let Some(field) = message.strip_prefix("missing field ") {
             if path.is_empty() {
                 // the whole file is no place to point to
-                return self.at(None, format!("missing field {field} at the top level"), format!("add {}", field.trim_matches('`')));
+                return self.at(
+                    None,
+                    format!("missing field {field} at the top level"),
+                    format!("add {} = ...", field.trim_matches('`')),
+                );
             }
-            let mut found = self.error(&path, format!("missing field {field} in `{place}`"), "add it to this table");
+            let mut found = self.error(
+                &path,
+                format!("missing field {field} in `{place}`"),
+                "add it to this table",
+            );
             found.span = found.span.or(span);
             return found;
         }
         if path.is_empty() && self.root.children.is_empty() {
-            return self.at(span, format!("this is not valid TOML: {message}"), String::new());
+            let name = span.as_ref().and_then(|s| self.text.get(s.clone()));
+            if let Some(name) = name.filter(|_| message == "duplicate key") {
+                let message = format!("duplicate key: `{name}` is given twice");
+                return self.at(span, message, "remove one of them".into());
+            }
+            return self.at(
+                span,
+                format!("this is not valid TOML: {message}"),
+                String::new(),
+            );
         }
         if let Some(s) = &mut span {
             let lines = self.text.get(s.clone()).and_then(|t| t.find('\n'));
@@ -317,7 +385,16 @@ impl Source {
         }
         let (unknown, help) = suggestion(message);
         let text = plain(message);
-        let message = if place.is_empty() || unknown { text } else { format!("`{place}`: {text}") };
+        let parent = path[..path.len().saturating_sub(1)].join(".");
+        let message = match (place.as_str(), unknown) {
+            ("", _) => text,
+            // the place is the name itself
+            (_, true) if message.starts_with("unknown field") => match parent.as_str() {
+                "" => text,
+                parent => format!("{text} in `{parent}`"),
+            },
+            (place, _) => format!("`{place}`: {text}"),
+        };
         self.at(span, message, help)
     }
 }
@@ -327,19 +404,30 @@ fn plain(message: &str) -> String {
     let mut out = message.to_owned();
     for (rust, plain) in [
         ("expected f64", "expected a number"),
-        ("expected u64", "expected a whole number that is not negative"),
-        ("expected usize", "expected a whole number that is not negative"),
+        (
+            "expected u64",
+            "expected a whole number that is not negative",
+        ),
+        (
+            "expected usize",
+            "expected a whole number that is not negative",
+        ),
         ("expected a sequence", "expected a list"),
         ("expected an array of length", "expected a list of length"),
         ("invalid type: sequence", "invalid type: list"),
         ("invalid type: map", "invalid type: table"),
+        ("unknown variant", "unknown name"),
+        (" as i128", ""),
+        (" as u128", ""),
     ] {
         out = out.replace(rust, plain);
     }
     if let Some(at) = out.find("expected struct ") {
         out.replace_range(at.., "expected a table");
     }
-    if let Some((before, _)) = out.split_once(", expected") && before.starts_with("unknown ") {
+    if let Some((before, _)) = out.split_once(", expected")
+        && before.starts_with("unknown ")
+    {
         out.truncate(before.len());
     }
     out
@@ -353,7 +441,13 @@ fn suggestion(message: &str) -> (bool, String) {
     if !unknown.starts_with("unknown ") {
         return (false, String::new());
     }
-    let names = |s: &str| s.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let names = |s: &str| {
+        s.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let name = names(unknown).into_iter().next().unwrap_or_default();
     let expected = names(expected);
     (true, nearest(&name, expected.iter().map(String::as_str)))
@@ -363,10 +457,15 @@ fn suggestion(message: &str) -> (bool, String) {
 pub(crate) fn nearest<'a>(name: &str, valid: impl Iterator<Item = &'a str>) -> String {
     let valid: Vec<&str> = valid.collect();
     let list = valid.join("`, `");
-    let best = valid.iter().map(|v| (strsim::jaro_winkler(name, v), v)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let best = valid
+        .iter()
+        .map(|v| (strsim::jaro_winkler(name, v), v))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
     match best {
         None => "there is none to refer to".into(),
-        Some((score, best)) if score > 0.7 => format!("did you mean `{best}`? valid names: `{list}`"),
+        Some((score, best)) if score > 0.7 => {
+            format!("did you mean `{best}`? valid names: `{list}`")
+        }
         Some(_) => format!("valid names: `{list}`"),
     }
 }

@@ -30,7 +30,11 @@ impl Grid {
         // what the command line says is not a place in the file
         let err = |field: &str, overridden: bool, message: String, help: String| {
             if overridden {
-                FormatError::of_file(source.path(), format!("on the command line: {message}"), help)
+                FormatError::of_file(
+                    source.path(),
+                    format!("on the command line: {message}"),
+                    help,
+                )
             } else {
                 source.error(&[field], message, help)
             }
@@ -43,7 +47,12 @@ impl Grid {
         ] {
             if !(value > 0.0 && value.is_finite()) {
                 let message = format!("{field} is {value} s");
-                return Err(err(field, overridden, message, "expected a positive number".into()));
+                return Err(err(
+                    field,
+                    overridden,
+                    message,
+                    "expected a positive number".into(),
+                ));
             }
         }
         let overridden = over.time_step.is_some() || over.duration.is_some();
@@ -53,7 +62,9 @@ impl Grid {
             return Err(err(
                 "time_step",
                 overridden,
-                format!("{steps:e} time steps of {step} s make up the horizon, expected at most 10 million"),
+                format!(
+                    "{steps:e} time steps of {step} s make up the horizon, expected at most 10 million"
+                ),
                 "take a larger time step or a shorter horizon".into(),
             ));
         }
@@ -63,7 +74,11 @@ impl Grid {
                 "horizon",
                 overridden,
                 format!("horizon {horizon} s is not a whole number of time steps of {step} s"),
-                format!("the nearest horizons are {:.9} s and {:.9} s", below * step, above.max(below + 1.0) * step),
+                format!(
+                    "the nearest horizons are {:.9} s and {:.9} s",
+                    below * step,
+                    above.max(below + 1.0) * step
+                ),
             ));
         }
         Ok(Self {
@@ -96,7 +111,10 @@ impl<'a> Quantities<'a> {
     }
 
     /// Costs and constraints with their outputs.
-    pub fn wanted(&mut self, spec: &ProblemSpec) -> Result<(Vec<Cost>, Vec<Constraint>), FormatError> {
+    pub fn wanted(
+        &mut self,
+        spec: &ProblemSpec,
+    ) -> Result<(Vec<Cost>, Vec<Constraint>), FormatError> {
         let (mut costs, mut constraints) = (vec![], vec![]);
         let source = self.source;
         for (i, c) in spec.costs.iter().enumerate() {
@@ -104,7 +122,11 @@ impl<'a> Quantities<'a> {
             for (field, v, least) in [("target", c.target, f64::MIN), ("weight", c.weight, 0.0)] {
                 if !(v >= least && v.is_finite()) {
                     let message = format!("{field} of a cost is {v}");
-                    let help = if field == "weight" { "expected a number that is not negative" } else { "expected a finite number" };
+                    let help = if field == "weight" {
+                        "expected a number that is not negative"
+                    } else {
+                        "expected a finite number"
+                    };
                     return Err(source.error(&["costs", &i, field], message, help));
                 }
             }
@@ -119,7 +141,11 @@ impl<'a> Quantities<'a> {
             let i = i.to_string();
             if !c.equals.is_finite() {
                 let message = format!("equals of a constraint is {}", c.equals);
-                return Err(source.error(&["constraints", &i, "equals"], message, "expected a finite number"));
+                return Err(source.error(
+                    &["constraints", &i, "equals"],
+                    message,
+                    "expected a finite number",
+                ));
             }
             constraints.push(Constraint {
                 quantity: self.index(&["constraints", &i, "quantity"], &c.quantity, true)?,
@@ -141,11 +167,21 @@ impl<'a> Quantities<'a> {
             }
             Quantity::Control(name) => {
                 if end {
-                    return Err(self.err(path, "control", "no control acts at the end".into(), "use a running cost".into()));
+                    return Err(self.err(
+                        path,
+                        "control",
+                        "no control acts at the end".into(),
+                        "use a running cost".into(),
+                    ));
                 }
                 let names = || self.mechanism.actuators.iter().map(|a| a.name.as_str());
                 let i = names().position(|n| n == name).ok_or_else(|| {
-                    self.err(path, "control", format!("unknown control `{name}`"), nearest(name, names()))
+                    self.err(
+                        path,
+                        "control",
+                        format!("unknown control `{name}`"),
+                        nearest(name, names()),
+                    )
                 })?;
                 Output::Control(i)
             }
@@ -158,10 +194,14 @@ impl<'a> Quantities<'a> {
                 Output::Velocity { body, point, axis }
             }
         };
-        Ok(self.outputs.iter().position(|o| *o == output).unwrap_or_else(|| {
-            self.outputs.push(output);
-            self.outputs.len() - 1
-        }))
+        Ok(self
+            .outputs
+            .iter()
+            .position(|o| *o == output)
+            .unwrap_or_else(|| {
+                self.outputs.push(output);
+                self.outputs.len() - 1
+            }))
     }
 
     fn err(&self, path: &[&str], field: &str, message: String, help: String) -> FormatError {
@@ -169,15 +209,24 @@ impl<'a> Quantities<'a> {
         self.source.error(&path, message, help)
     }
 
-    fn coordinate(&self, path: &[&str], field: &str, name: &str) -> Result<(usize, usize), FormatError> {
+    fn coordinate(
+        &self,
+        path: &[&str],
+        field: &str,
+        name: &str,
+    ) -> Result<(usize, usize), FormatError> {
         let m = self.mechanism;
         if let Some(id) = m.coordinates().find(|id| m.coordinate_name(*id) == name) {
             return Ok(id);
         }
         if let Some(joint) = m.joint(name) {
-            let names: Vec<String> =
-                (0..m.joints[joint].directions.len()).map(|i| m.coordinate_name((joint, i))).collect();
-            let message = format!("joint `{name}` has {} coordinates, expected the name of one", names.len());
+            let names: Vec<String> = (0..m.joints[joint].directions.len())
+                .map(|i| m.coordinate_name((joint, i)))
+                .collect();
+            let message = format!(
+                "joint `{name}` has {} coordinates, expected the name of one",
+                names.len()
+            );
             let help = if names.is_empty() {
                 "it does not move; choose another joint".into()
             } else {
@@ -190,15 +239,30 @@ impl<'a> Quantities<'a> {
         Err(self.err(path, field, format!("unknown joint `{name}`"), help))
     }
 
-    fn point(&self, path: &[&str], field: &str, p: &PointSpec) -> Result<(usize, Vec3, Vec3), FormatError> {
+    fn point(
+        &self,
+        path: &[&str],
+        field: &str,
+        p: &PointSpec,
+    ) -> Result<(usize, Vec3, Vec3), FormatError> {
         let body = self.mechanism.body(&p.body).ok_or_else(|| {
             let names = self.mechanism.bodies.iter().map(|b| b.name.as_str());
             let message = format!("unknown body `{}`", p.body);
-            self.err(path, &format!("{field}.body"), message, nearest(&p.body, names))
+            self.err(
+                path,
+                &format!("{field}.body"),
+                message,
+                nearest(&p.body, names),
+            )
         })?;
         if p.point.iter().any(|v| !v.is_finite()) {
             let message = format!("point is {:?}", p.point);
-            return Err(self.err(path, &format!("{field}.point"), message, "expected finite numbers, m".into()));
+            return Err(self.err(
+                path,
+                &format!("{field}.point"),
+                message,
+                "expected finite numbers, m".into(),
+            ));
         }
         let axis = match &p.axis {
             AxisSpec::Name(name) => match name.as_str() {
@@ -207,11 +271,22 @@ impl<'a> Quantities<'a> {
                 "z" => Some(Vec3::z()),
                 _ => None,
             },
-            AxisSpec::Vector(v) => Vec3::from(*v).try_normalize(1e-9).filter(|a| a.iter().all(|v| v.is_finite())),
+            AxisSpec::Vector(v) => Vec3::from(*v)
+                .try_normalize(1e-9)
+                .filter(|a| a.iter().all(|v| v.is_finite())),
         };
         let axis = axis.ok_or_else(|| {
+            let shown = match &p.axis {
+                AxisSpec::Name(name) => format!("`{name}`"),
+                AxisSpec::Vector(v) => format!("{v:?}"),
+            };
             let help = "expected \"x\", \"y\", \"z\" or a vector of non-zero length".into();
-            self.err(path, &format!("{field}.axis"), format!("axis {:?} has no direction", p.axis), help)
+            self.err(
+                path,
+                &format!("{field}.axis"),
+                format!("axis {shown} has no direction"),
+                help,
+            )
         })?;
         Ok((body, p.point.into(), axis))
     }
@@ -234,13 +309,25 @@ pub(super) fn guess(
             for (name, values) in table {
                 let names = || m.actuators.iter().map(|a| a.name.as_str());
                 let path = ["guess", "controls", name];
-                let i = names()
-                    .position(|n| n == name)
-                    .ok_or_else(|| source.error(&path, format!("unknown control `{name}`"), nearest(name, names())))?;
+                let i = names().position(|n| n == name).ok_or_else(|| {
+                    source.name_error(
+                        &path,
+                        format!("unknown control `{name}`"),
+                        nearest(name, names()),
+                    )
+                })?;
                 let v = values.as_slice();
                 if matches!(values, super::problem::Numbers::List(_)) && v.len() != own.steps {
-                    let message = format!("control `{name}` has {} numbers, the horizon has {} time steps", v.len(), own.steps);
-                    return Err(source.error(&path, message, "give one number for each time step, or a constant"));
+                    let message = format!(
+                        "control `{name}` has {} numbers, the horizon has {} time steps",
+                        v.len(),
+                        own.steps
+                    );
+                    return Err(source.error(
+                        &path,
+                        message,
+                        "give one number for each time step, or a constant",
+                    ));
                 }
                 if let Some(v) = v.iter().find(|v| !v.is_finite()) {
                     let message = format!("control `{name}` is {v}");
@@ -267,7 +354,11 @@ pub(super) fn guess(
     if let Some(noise) = spec.guess.noise {
         if !noise.scale.is_finite() {
             let message = format!("scale of the noise is {}", noise.scale);
-            return Err(source.error(&["guess", "noise", "scale"], message, "expected a finite number"));
+            return Err(source.error(
+                &["guess", "noise", "scale"],
+                message,
+                "expected a finite number",
+            ));
         }
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed.unwrap_or(noise.seed));
         for u in &mut u {
@@ -279,20 +370,38 @@ pub(super) fn guess(
 }
 
 /// Columns of the controls from a CSV file as we write it. Errors are messages and remedies.
-fn read_controls(path: &Path, m: &Mechanism, steps: usize) -> Result<Vec<Vec<f64>>, (String, String)> {
+fn read_controls(
+    path: &Path,
+    m: &Mechanism,
+    steps: usize,
+) -> Result<Vec<Vec<f64>>, (String, String)> {
     let shown = path.display();
-    let fail = |e: csv::Error| (format!("cannot read `{shown}`: {e}"), "give the path of a CSV file, relative to this one".to_owned());
+    let fail = |e: csv::Error| {
+        (
+            format!("cannot read `{shown}`: {e}"),
+            "give the path of a CSV file, relative to this one".to_owned(),
+        )
+    };
     let mut reader = csv::Reader::from_path(path).map_err(fail)?;
     let header = reader.headers().map_err(fail)?.clone();
     // `push [N]`, and plain `push`
-    let bare = |h: &'_ str| h.rsplit_once(" [").filter(|(_, u)| u.ends_with(']')).map_or(h, |(n, _)| n).trim().to_owned();
+    let bare = |h: &'_ str| {
+        h.rsplit_once(" [")
+            .filter(|(_, u)| u.ends_with(']'))
+            .map_or(h, |(n, _)| n)
+            .trim()
+            .to_owned()
+    };
     let names: Vec<String> = header.iter().map(bare).collect();
     let mut places = vec![];
     for (written, a) in super::output::control_names(m).iter().zip(&m.actuators) {
         let at = |name: &str| names.iter().position(|n| n == name);
         places.push(at(written).or_else(|| at(&a.name)).ok_or_else(|| {
             let help = nearest(&a.name, names.iter().map(String::as_str));
-            (format!("`{shown}` has no column for the control `{}`", a.name), help)
+            (
+                format!("`{shown}` has no column for the control `{}`", a.name),
+                help,
+            )
         })?);
     }
     let mut columns = vec![vec![]; places.len()];
@@ -306,10 +415,19 @@ fn read_controls(path: &Path, m: &Mechanism, steps: usize) -> Result<Vec<Vec<f64
         }
         for ((column, place), a) in columns.iter_mut().zip(&places).zip(&m.actuators) {
             let text = record.get(*place).unwrap_or_default().trim();
-            column.push(text.parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(|| {
-                let message = format!("`{shown}`, line {}: control `{}` is `{text}`", rows + 1, a.name);
-                (message, "expected a finite number".to_owned())
-            })?);
+            column.push(
+                text.parse::<f64>()
+                    .ok()
+                    .filter(|v| v.is_finite())
+                    .ok_or_else(|| {
+                        let message = format!(
+                            "`{shown}`, line {}: control `{}` is `{text}`",
+                            rows + 1,
+                            a.name
+                        );
+                        (message, "expected a finite number".to_owned())
+                    })?,
+            );
         }
     }
     if rows != steps && rows != steps + 1 {

@@ -13,17 +13,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), FormatError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let Some(name) = path.file_name() else {
-        return Err(FormatError::of_file(path, "this names no file", "give the path of a file"));
+        return Err(FormatError::of_file(
+            path,
+            "this names no file",
+            "give the path of a file",
+        ));
     };
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|e| FormatError::io(folder, "make the directory", &e))?;
-    let unique = format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .map_err(|e| FormatError::io(folder, "make the directory", &e))?;
+    let unique = format!(
+        ".{}-{}.tmp",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    );
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
     hidden.push(unique);
     let temporary: PathBuf = folder.join(hidden);
     let whole = || {
-        let mut file = std::fs::File::options().write(true).create_new(true).open(&temporary)?;
+        let mut file = std::fs::File::options()
+            .write(true)
+            .create_new(true)
+            .open(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         drop(file);
@@ -55,17 +70,33 @@ pub fn write_csv(path: &Path, recording: &Recording) -> Result<(), FormatError> 
     let table = || -> Result<Vec<u8>, csv::Error> {
         let mut out = csv::Writer::from_writer(vec![]);
         let mut header = vec!["time [s]".to_owned()];
-        header.extend(r.channels.iter().map(|c| format!("{} [{}]", c.name, c.unit)));
+        header.extend(
+            r.channels
+                .iter()
+                .map(|c| format!("{} [{}]", c.name, c.unit)),
+        );
         for b in &r.bodies {
             header.extend(["x", "y", "z"].map(|a| format!("{b} {a} [m]")));
             header.extend(["w", "x", "y", "z"].map(|a| format!("{b} q{a}")));
         }
         out.write_record(&header)?;
         // the shortest text that reads back to the same bits
-        let number = |v: f64| if v.is_finite() { format!("{v:?}") } else { String::new() };
+        let number = |v: f64| {
+            if v.is_finite() {
+                format!("{v:?}")
+            } else {
+                String::new()
+            }
+        };
         for (k, t) in r.time.iter().enumerate() {
             let mut row = vec![number(*t)];
-            row.extend(r.channels.iter().map(|c| c.values.get(k).copied().flatten().map_or(String::new(), number)));
+            row.extend(r.channels.iter().map(|c| {
+                c.values
+                    .get(k)
+                    .copied()
+                    .flatten()
+                    .map_or(String::new(), number)
+            }));
             for p in r.poses.get(k).into_iter().flatten() {
                 row.extend(p.position.iter().chain(&p.orientation).map(|v| number(*v)));
             }
@@ -73,7 +104,8 @@ pub fn write_csv(path: &Path, recording: &Recording) -> Result<(), FormatError> 
         }
         out.into_inner().map_err(|e| e.into_error().into())
     };
-    let bytes = table().map_err(|e| FormatError::of_file(path, format!("cannot write as CSV: {e}"), ""))?;
+    let bytes =
+        table().map_err(|e| FormatError::of_file(path, format!("cannot write as CSV: {e}"), ""))?;
     write_bytes(path, &bytes)
 }
 
@@ -83,7 +115,11 @@ pub fn write_csv(path: &Path, recording: &Recording) -> Result<(), FormatError> 
 /// When the file cannot be read, or is not a whole recording.
 pub fn read_recording(path: &Path) -> Result<Recording, FormatError> {
     if path.is_dir() {
-        return Err(FormatError::of_file(path, "this is a directory", "give the path of a trajectory's JSON file"));
+        return Err(FormatError::of_file(
+            path,
+            "this is a directory",
+            "give the path of a trajectory's JSON file",
+        ));
     }
     let bytes = std::fs::read(path).map_err(|e| FormatError::io(path, "read the file", &e))?;
     let help = "expected a trajectory as `simulate` and `solve` write it, .json";
@@ -102,15 +138,29 @@ fn fault(r: &Recording) -> Option<String> {
         return Some("the trajectory has no knots".into());
     }
     if let Some(c) = r.channels.iter().find(|c| c.values.len() != knots) {
-        return Some(format!("channel `{}` has {} values, expected {knots}", c.name, c.values.len()));
+        return Some(format!(
+            "channel `{}` has {} values, expected {knots}",
+            c.name,
+            c.values.len()
+        ));
     }
     if r.poses.len() != knots {
-        return Some(format!("there are poses at {} knots, expected {knots}", r.poses.len()));
+        return Some(format!(
+            "there are poses at {} knots, expected {knots}",
+            r.poses.len()
+        ));
     }
     if let Some(k) = r.poses.iter().position(|p| p.len() != bodies) {
-        return Some(format!("knot {k} has {} poses, expected {bodies}", r.poses[k].len()));
+        return Some(format!(
+            "knot {k} has {} poses, expected {bodies}",
+            r.poses[k].len()
+        ));
     }
-    let places = r.lines.iter().map(|l| l.body).chain(r.dots.iter().map(|d| d.body));
+    let places = r
+        .lines
+        .iter()
+        .map(|l| l.body)
+        .chain(r.dots.iter().map(|d| d.body));
     let beyond = places.flatten().find(|b| *b >= bodies);
     beyond.map(|b| format!("a line or dot belongs to body {b}, there are {bodies}"))
 }

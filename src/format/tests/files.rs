@@ -1,0 +1,155 @@
+//! Recordings and the files made of them.
+
+use super::*;
+use crate::rollout::{RolloutStats, Trajectory};
+
+fn recorded(m: &Model) -> recording::Recording {
+    let mut t = Trajectory::new(&m.system, m.problem.intervals.clone(), &m.problem.x0);
+    t.u.copy_from_slice(&m.problem.guess);
+    let mut w = m.system.work();
+    t.roll(&m.system, &mut w, &mut RolloutStats::default())
+        .expect("rolls");
+    record(m, &t, "simulated", &[]).expect("records")
+}
+
+#[test]
+fn a_hanging_pole_pulls_with_its_weight() {
+    let m = build(&changed("push = 0.01", "push = 0.0")).expect("good");
+    let r = recorded(&m);
+    let channel = |name: &str| r.channels.iter().find(|c| c.name == name).expect("exists");
+    for k in [0, 1, 50, 99] {
+        let at = |name| channel(name).values[k].expect("a value");
+        assert!(
+            (at("hinge force") - 0.2 * 9.81).abs() < 1e-9,
+            "{k}: {}",
+            at("hinge force")
+        );
+        assert!(
+            (at("rail force") - 1.2 * 9.81).abs() < 1e-9,
+            "{k}: {}",
+            at("rail force")
+        );
+        assert!(at("hinge moment").abs() < 1e-9 && at("rail moment").abs() < 1e-9);
+        assert!(at("energy error").abs() < 1e-9);
+    }
+    assert_eq!(channel("hinge force").values[100], None);
+    assert_eq!(
+        (channel("push").lower, channel("push").upper),
+        (Some(-3.0), Some(3.0))
+    );
+    assert_eq!(channel("push").values[100], None);
+    assert_eq!(channel("hinge rate").unit, "rad/s");
+    // a box for the cart, a line for the pole, the rail
+    let owners: Vec<_> = r.lines.iter().map(|l| l.body).collect();
+    assert_eq!(owners, [Some(0), Some(1), None]);
+}
+
+/// A cantilever: a fixed joint carries a weight at a distance.
+#[test]
+fn a_fixed_joint_carries_a_moment() {
+    let m = build(
+        "time_step = 0.01\nhorizon = 0.1\n[mechanism.bodies.a]\nmass = 2.0\ninertia = [1.0, 1.0, 1.0]\n\
+         [mechanism.joints.wall]\nkind = \"fixed\"\nchild = \"a\"\nchild_anchor = [-0.5, 0, 0]\n",
+    )
+    .expect("good");
+    let r = recorded(&m);
+    let moment = r
+        .channels
+        .iter()
+        .find(|c| c.name == "wall moment")
+        .expect("exists");
+    for k in 0..10 {
+        let v = moment.values[k].expect("a value");
+        assert!((v - 2.0 * 9.81 * 0.5).abs() < 1e-8, "{v}");
+    }
+}
+
+#[test]
+fn recordings_read_back_to_the_same_bits() {
+    let folder = folder("files");
+    let m = sample();
+    let r = recorded(&m);
+    let json = folder.join("deep/run.json");
+    write_json(&json, &r).expect("writes");
+    assert_eq!(read_recording(&json).expect("reads"), r);
+    // the controls of a run are a guess
+    let table = folder.join("run.csv");
+    let mut shaken = r.clone();
+    let push = shaken
+        .channels
+        .iter_mut()
+        .find(|c| c.name == "push")
+        .expect("exists");
+    for (k, v) in push.values.iter_mut().enumerate().take(100) {
+        *v = Some((k as f64).sin() / 3.0);
+    }
+    let expected: Vec<f64> = push.values.iter().flatten().copied().collect();
+    write_csv(&table, &shaken).expect("writes");
+    let problem = folder.join("problem.toml");
+    std::fs::write(
+        &problem,
+        changed("controls = { push = 0.01 }", "controls = \"run.csv\""),
+    )
+    .expect("writes");
+    let guess = load(&problem)
+        .and_then(|d| d.build(&Overrides::default()))
+        .expect("good")
+        .problem
+        .guess;
+    assert_eq!(guess, expected);
+    let mut rows = csv::Reader::from_path(&table).expect("reads");
+    let header = rows.headers().expect("has one").clone();
+    assert_eq!((&header[0], &header[1]), ("time [s]", "rail [m]"));
+    let place = header
+        .iter()
+        .position(|h| h == "pole z [m]")
+        .expect("has the pole");
+    let last = rows.records().last().expect("has rows").expect("whole");
+    assert_eq!(
+        last[place].parse::<f64>().expect("a number"),
+        r.poses[100][1].position[2]
+    );
+    // cut short, or of another shape
+    std::fs::write(&json, b"{\"title\": \"x\"").expect("writes");
+    assert!(
+        read_recording(&json)
+            .expect_err("cut")
+            .to_string()
+            .contains("run.json")
+    );
+    let mut short = r.clone();
+    short.channels[0].values.pop();
+    write_json(&json, &short).expect("writes");
+    assert!(
+        read_recording(&json)
+            .expect_err("short")
+            .message()
+            .contains("channel `rail` has 100 values")
+    );
+    std::fs::remove_dir_all(&folder).expect("removes");
+}
+
+#[test]
+fn a_file_is_replaced_whole_or_not_at_all() {
+    let folder = folder("atomic");
+    let path = folder.join("a.txt");
+    write_bytes(&path, b"old").expect("writes");
+    write_bytes(&path, b"new").expect("writes");
+    assert_eq!(std::fs::read(&path).expect("reads"), b"new");
+    // a directory with something in it is in the way
+    let blocked = folder.join("b");
+    std::fs::create_dir_all(blocked.join("c")).expect("makes");
+    let e = write_bytes(&blocked, b"x").expect_err("a directory");
+    assert!(e.to_string().contains("cannot write the file"), "{e}");
+    assert!(blocked.join("c").is_dir());
+    // a file where a directory is needed
+    assert!(write_bytes(&path.join("d"), b"x").is_err());
+    let mut left: Vec<_> = std::fs::read_dir(&folder)
+        .expect("lists")
+        .flatten()
+        .map(|e| e.file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["a.txt", "b"]);
+    std::fs::remove_dir_all(&folder).expect("removes");
+}
