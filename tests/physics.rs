@@ -97,6 +97,8 @@ fn dzhanibekov_body_flips_on_time() {
         println!("nut: {zero:.5?}, energy {energy:.3e}, momentum {drift:.2e}");
         assert_eq!(zero.len(), 2);
         assert!(*drift < 1e-10);
+        // the discrete body is integrable (Moser, Veselov): the energy of the read-out is kept, too
+        assert!(*energy < 1e-10);
     }
     for i in 0..2 {
         // the printed times are good to 5e-5 s
@@ -106,7 +108,6 @@ fn dzhanibekov_body_flips_on_time() {
         let e: Vec<f64> = r[..3].iter().map(|r| r - extrapolated).collect();
         assert_second_order("flip", &e);
     }
-    assert_second_order("energy of the nut", &runs.map(|r| r.1));
 }
 
 /// Largest change, over a rollout, of the linear and the angular momentum: of the read-out at the knots and of the
@@ -401,13 +402,13 @@ fn energy_has_no_trend() {
 
 #[test]
 fn spinning_top_precesses() {
-    let (mass, l, j1, j3) = (1.0, 0.2, 0.01, 0.004);
+    let (mass, l, j1, j3) = (1.0, 0.05, 0.01, 0.004);
     let builder = MechanismBuilder::new().body("top", BodySpec::new(mass).inertia([j1, j1, j3])).joint(
         "point",
         JointSpec::new(JointKind::Spherical, "top").anchors([0.0; 3], [0.0, 0.0, -l]),
     );
     let (tilt, spin) = (0.4_f64, 200.0);
-    // steady: j3 spin W - (j1 + m l^2 - ...) W^2 cos(tilt) = m g l, with the body-axis rate `spin` kept
+    // j3 spin W - (j1 + m l^2) W^2 cos(tilt) = m g l about the point
     let about = j1 + mass * l * l;
     let (a, b, c) = (about * tilt.cos(), j3 * spin, mass * G * l);
     let steady = (b - (b * b - 4.0 * a * c).sqrt()) / (2.0 * a);
@@ -439,7 +440,8 @@ fn spinning_top_precesses() {
         errors.push((rate - steady).abs());
     }
     assert_second_order("precession", &errors);
-    assert!((steady / slow - 1.0).abs() < 0.2);
+    // the square's share is 0.9 %
+    assert!((steady / slow - 1.0).abs() < 0.01);
 }
 
 /// Over the top several times, against a spring that counts the turns.
@@ -521,7 +523,6 @@ fn hopeless_steps_fail_by_name() {
     println!("{:?}", e.map(|_| ()));
 }
 
-/// The read-out at the last knot of a driven motion; see the report.
 #[test]
 fn failed_rollout_keeps_the_steps_before() {
     let (s, x0) = start(&box_pendulum(), &[1.0], &[0.0]);
