@@ -137,7 +137,7 @@ fn sweep_matches_differences() {
         let t = case.rolled(&case.zeros()[0], &case.zeros()[1], &case.zeros()[2]);
         let gradient = case.gradient(&t);
         let mut r = Source::new(17);
-        for (input, (what, step)) in [("controls", 1e-3), ("start", 1e-3), ("intervals", 1e-5)].into_iter().enumerate() {
+        for (input, (what, step)) in [("controls", 1e-3), ("start", 2e-4), ("intervals", 1e-5)].into_iter().enumerate() {
             let size = gradient[input].len();
             let directions: Vec<Vec<f64>> = if what == "start" {
                 (0..size).map(|i| (0..size).map(|k| f64::from(u8::from(i == k))).collect()).collect()

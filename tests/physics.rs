@@ -384,6 +384,21 @@ fn damped_box_pendulum_follows_the_reference() {
     assert_second_order("its energy balance", &energy);
 }
 
+/// The rate read at the last knot of a rollout under a constant force, against the one read there when the rollout goes
+/// on: the impulse of the second half of the last interval belongs to it.
+#[test]
+#[ignore = "the last knot is read with the control zero: off by h u/2m, first order"]
+fn last_rate_is_that_of_the_motion() {
+    let (s, x0) = start(&cart_pole(), &[0.0, 0.3], &[0.0, 0.0]);
+    let rate = |seconds: f64| {
+        let t = roll(&s, &x0, even(seconds, 0.01), |_| vec![3.0]).expect("solved");
+        s.knot_velocities(&t.knot(100), t.state(100), t.control(100), &mut s.work()).expect("read")[0].0.x
+    };
+    let (last, inner) = (rate(1.0), rate(1.01));
+    println!("last knot {last:.6} m/s, inner {inner:.6}");
+    assert!((last - inner).abs() < 1e-6);
+}
+
 #[test]
 fn energy_has_no_trend() {
     let (s, x0) = start(&double_pendulum(), &[FRAC_PI_2, 0.0], &[0.0, 0.0]);
@@ -521,11 +536,11 @@ fn hopeless_steps_fail_by_name() {
     let keep = x0.clone();
     x0[15] = f64::NAN;
     assert_eq!(roll(&s, &x0, vec![0.01], |_| vec![0.0]).expect_err("NaN").failure, StepFailure::NotFinite);
-    let e = roll(&s, &keep, vec![0.01, f64::NAN], |_| vec![1.0]).expect_err("NaN");
-    println!("{e}");
+    for h in [f64::NAN, f64::INFINITY] {
+        assert!(roll(&s, &keep, vec![0.01, h], |_| vec![1.0]).is_err());
+    }
     // an absurd control is refused, too
-    let e = roll(&s, &keep, vec![0.01; 50], |_| vec![1e9]);
-    println!("{:?}", e.map(|_| ()));
+    assert!(roll(&s, &keep, vec![0.01; 50], |_| vec![1e9]).is_err());
 }
 
 #[test]
