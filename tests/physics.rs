@@ -100,11 +100,11 @@ fn dzhanibekov_body_flips_on_time() {
         // the discrete body is integrable (Moser, Veselov): the energy of the read-out is kept, too
         assert!(*energy < 1e-10);
     }
-    for i in 0..2 {
+    for (i, exact) in exact.into_iter().enumerate() {
         // the printed times are good to 5e-5 s
         let r: Vec<f64> = runs.iter().map(|r| r.0[i]).collect();
         let extrapolated = (4.0 * r[3] - r[2]) / 3.0;
-        assert!((extrapolated - exact[i]).abs() < 1e-4, "{extrapolated}");
+        assert!((extrapolated - exact).abs() < 1e-4, "{extrapolated}");
         let e: Vec<f64> = r[..3].iter().map(|r| r - extrapolated).collect();
         assert_second_order("flip", &e);
     }
@@ -380,6 +380,7 @@ fn damped_box_pendulum_follows_the_reference() {
         assert!(b.dampers[t.steps()] < -4.8);
         assert!(b.dampers.windows(2).all(|w| w[1] <= w[0]));
     }
+    assert!(angle[0] < 0.012 && energy[0] < 0.035);
     assert_second_order("damped pendulum", &angle);
     assert_second_order("its energy balance", &energy);
 }
@@ -410,7 +411,8 @@ fn energy_has_no_trend() {
     let spread = |e: &[f64]| e.iter().map(|e| e.abs()).fold(0.0, f64::max);
     let (first, last) = (&error[..fifth], &error[error.len() - fifth..]);
     println!("energy: mean {:.2e}, {:.2e}, largest {:.3e}, {:.3e}, all {:.3e}", mean(first), mean(last), spread(first), spread(last), spread(&error));
-    assert!(spread(&error) < 0.3);
+    // 0.12 J of a pendulum that swings through 39 J
+    assert!(spread(&error) < 0.2);
     assert!((mean(first) - mean(last)).abs() < 0.01);
     assert!(spread(last) < 2.0 * spread(first));
 }
