@@ -16,9 +16,15 @@ impl argmin::core::observers::Observe<shooting::ShootingState> for Silent {}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mechanism = MechanismBuilder::new()
-        .body("cart", BodySpec::new(1.0).shape(Shape::Box([0.4, 0.2, 0.1])))
+        .body(
+            "cart",
+            BodySpec::new(1.0).shape(Shape::Box([0.4, 0.2, 0.1])),
+        )
         .body("pole", BodySpec::new(0.2).inertia([1e-6; 3]))
-        .joint("rail", JointSpec::new(JointKind::Prismatic, "cart").axis([1.0, 0.0, 0.0]))
+        .joint(
+            "rail",
+            JointSpec::new(JointKind::Prismatic, "cart").axis([1.0, 0.0, 0.0]),
+        )
         .joint(
             "hinge",
             JointSpec::new(JointKind::Revolute, "pole")
@@ -30,8 +36,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
 
     let (rail, hinge) = (0, 1);
-    let coordinate = |joint| Output::Coordinate { joint, direction: 0 };
-    let rate = |joint| Output::Rate { joint, direction: 0 };
+    let coordinate = |joint| Output::Coordinate {
+        joint,
+        direction: 0,
+    };
+    let rate = |joint| Output::Rate {
+        joint,
+        direction: 0,
+    };
     let system = Maximal::new(mechanism, &[0.0, 0.0], Options::default())?.with_outputs(vec![
         coordinate(rail),
         coordinate(hinge),
@@ -42,10 +54,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x0 = system.initial(&[0.0, 0.0], &[0.0, 0.0], &[true, true])?;
 
     let target = [0.0, PI, 0.0, 0.0];
-    let mut costs = vec![Cost { quantity: 4, target: 0.0, weight: 0.1, when: When::Running }];
+    let mut costs = vec![Cost {
+        quantity: 4,
+        target: 0.0,
+        weight: 0.1,
+        when: When::Running,
+    }];
     for (quantity, target) in target.into_iter().enumerate() {
-        costs.push(Cost { quantity, target, weight: 0.01, when: When::Running });
-        costs.push(Cost { quantity, target, weight: 100.0, when: When::End });
+        costs.push(Cost {
+            quantity,
+            target,
+            weight: 0.01,
+            when: When::Running,
+        });
+        costs.push(Cost {
+            quantity,
+            target,
+            weight: 100.0,
+            when: When::End,
+        });
     }
     let problem = Problem {
         intervals: vec![0.05; 100],

@@ -27,7 +27,9 @@ fn chain(n: usize, kind: JointKind) -> MechanismBuilder {
             .parent(&parent)
             .axis([0.0, 1.0, 0.0])
             .anchors(anchor, [0.0, 0.0, 0.5]);
-        m = m.body(&format!("link{i}"), link).joint(&format!("joint{i}"), joint);
+        m = m
+            .body(&format!("link{i}"), link)
+            .joint(&format!("joint{i}"), joint);
     }
     m
 }
@@ -37,13 +39,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = |i: usize, default| args.get(i).map_or(Ok(default), |a| a.parse::<usize>());
     let (n, steps) = (number(0, 100)?, number(1, 1000)?);
     let ball = args.iter().any(|a| a == "ball");
-    let kind = if ball { JointKind::Spherical } else { JointKind::Revolute };
+    let kind = if ball {
+        JointKind::Spherical
+    } else {
+        JointKind::Revolute
+    };
     let mechanism = chain(n, kind).build()?;
     let coordinates = mechanism.tree_ids().len();
     let mut q = vec![0.0; coordinates];
     // a ball joint's second coordinate turns about y
     q[usize::from(ball)] = std::f64::consts::FRAC_PI_4;
-    let h = args.iter().find_map(|a| a.strip_prefix("h=")).map_or(Ok(0.01), str::parse)?;
+    let h = args
+        .iter()
+        .find_map(|a| a.strip_prefix("h="))
+        .map_or(Ok(0.01), str::parse)?;
     let system = Maximal::new(mechanism, &q, Options::default())?;
     let x0 = system.initial(&q, &vec![0.0; coordinates], &vec![true; coordinates])?;
     let mut w = system.work();
@@ -70,7 +79,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Ok(())
         })?;
         let back = start.elapsed().as_secs_f64();
-        println!("reverse sweep: {:.3} of the forward rollout", back / seconds);
+        println!(
+            "reverse sweep: {:.3} of the forward rollout",
+            back / seconds
+        );
     }
     Ok(())
 }

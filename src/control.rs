@@ -79,7 +79,10 @@ impl Problem {
             list
         };
         let of = |when: When| {
-            self.costs.iter().filter(move |c| c.when == when).map(|c| c.quantity)
+            self.costs
+                .iter()
+                .filter(move |c| c.when == when)
+                .map(|c| c.quantity)
         };
         let running = list(&mut of(When::Running));
         let end = list(&mut of(When::End).chain(self.constraints.iter().map(|c| c.quantity)));
@@ -109,7 +112,14 @@ impl Problem {
         if width > 0 {
             for k in 0..n {
                 let values = &mut out.values[k * width..(k + 1) * width];
-                dynamics.observe(&t.knot_at(k), t.state(k), t.control(k), &out.running, w, values)?;
+                dynamics.observe(
+                    &t.knot_at(k),
+                    t.state(k),
+                    t.control(k),
+                    &out.running,
+                    w,
+                    values,
+                )?;
             }
         }
         if !out.end.is_empty() {
@@ -137,7 +147,10 @@ impl Problem {
     ///
     /// # Errors
     /// When a quantity cannot be observed.
-    #[expect(clippy::too_many_arguments, reason = "the sweep's callback and the multipliers")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the sweep's callback and the multipliers"
+    )]
     pub fn pull<D: Observe>(
         &self,
         dynamics: &D,
@@ -150,7 +163,11 @@ impl Problem {
     ) -> Result<(), StepError> {
         let (n, k) = (t.steps(), at.k);
         let e = evaluation;
-        let (which, when) = if k < n { (&e.running, When::Running) } else { (&e.end, When::End) };
+        let (which, when) = if k < n {
+            (&e.running, When::Running)
+        } else {
+            (&e.end, When::End)
+        };
         if which.is_empty() {
             return Ok(());
         }
@@ -181,7 +198,10 @@ impl Problem {
     /// Largest violation of a constraint or of a bound.
     pub fn violation(&self, constraints: &[f64], u: &[f64]) -> f64 {
         let equality = constraints.iter().fold(0.0_f64, |m, c| m.max(c.abs()));
-        let bounds = u.chunks_exact(self.bounds.len().max(1)).flatten().zip(self.bounds.iter().cycle());
+        let bounds = u
+            .chunks_exact(self.bounds.len().max(1))
+            .flatten()
+            .zip(self.bounds.iter().cycle());
         bounds.fold(equality, |m, (u, (l, h))| m.max(l - u).max(u - h))
     }
 }

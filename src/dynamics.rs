@@ -61,6 +61,8 @@ pub enum StepFailure {
     Singular,
     /// The state or control was not finite.
     NotFinite,
+    /// An interval was not positive.
+    Interval,
 }
 
 /// A step that could not be made.
@@ -269,7 +271,7 @@ pub trait Observe: Dynamics {
     /// Name and unit of every quantity.
     fn quantities(&self) -> Vec<(String, String)>;
 
-    /// Values of the quantities listed in `which` at a knot, with the control that acts there (zeros at the end).
+    /// Values of the quantities listed in `which` at a knot, with the control that acts there (at the end, the last).
     ///
     /// # Errors
     /// When a quantity has no value at this state.

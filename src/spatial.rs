@@ -55,7 +55,8 @@ fn log_coefficient(r: &Vec3) -> (f64, f64) {
         let da = 2.0
             * (1.0 / 720.0
                 + t2 * (2.0 / 30240.0
-                    + t2 * (3.0 / 1209600.0 + t2 * (4.0 / 47900160.0 + t2 * 5.0 * 691.0 / 1307674368000.0))));
+                    + t2 * (3.0 / 1209600.0
+                        + t2 * (4.0 / 47900160.0 + t2 * 5.0 * 691.0 / 1307674368000.0))));
         (a, da)
     } else {
         let t = t2.sqrt();
@@ -279,7 +280,9 @@ mod tests {
             for _ in 0..20 {
                 let s = increment_scalar(&w, h);
                 let r = momentum(&w, &j, h, s) - old;
-                let d = momentum_jacobian(&w, &j, h, s).try_inverse().expect("within the domain");
+                let d = momentum_jacobian(&w, &j, h, s)
+                    .try_inverse()
+                    .expect("within the domain");
                 w -= d * r;
             }
         }

@@ -53,11 +53,26 @@ fn systems() -> Vec<(&'static str, Maximal, Vec<f64>, Vec<f64>)> {
     use least_action::mechanism::{BodySpec, MechanismBuilder, Shape};
     let mut chain = MechanismBuilder::new();
     for i in 0..5 {
-        let parent = if i == 0 { "world".to_owned() } else { format!("l{}", i - 1) };
+        let parent = if i == 0 {
+            "world".to_owned()
+        } else {
+            format!("l{}", i - 1)
+        };
         let anchor = if i == 0 { [0.0; 3] } else { [0.0, 0.0, -0.5] };
         chain = chain
-            .body(&format!("l{i}"), BodySpec::new(1.0).shape(Shape::Cylinder { radius: 0.05, length: 1.0 }))
-            .joint(&format!("j{i}"), revolute(&format!("l{i}")).parent(&parent).anchors(anchor, [0.0, 0.0, 0.5]));
+            .body(
+                &format!("l{i}"),
+                BodySpec::new(1.0).shape(Shape::Cylinder {
+                    radius: 0.05,
+                    length: 1.0,
+                }),
+            )
+            .joint(
+                &format!("j{i}"),
+                revolute(&format!("l{i}"))
+                    .parent(&parent)
+                    .anchors(anchor, [0.0, 0.0, 0.5]),
+            );
     }
     let bar = four_bar().actuator("motor", least_action::mechanism::ActuatorSpec::joint("a"));
     let tree = damped_tree();
@@ -73,9 +88,12 @@ fn systems() -> Vec<(&'static str, Maximal, Vec<f64>, Vec<f64>)> {
 }
 
 fn trajectory(s: &Maximal, q: &[f64], rates: &[f64], steps: usize, r: &mut Source) -> Trajectory {
-    let moved = |v: &[f64], r: &mut Source| v.iter().map(|v| v + 0.05 * r.unit()).collect::<Vec<f64>>();
+    let moved =
+        |v: &[f64], r: &mut Source| v.iter().map(|v| v + 0.05 * r.unit()).collect::<Vec<f64>>();
     let (q, rates) = (moved(q, r), moved(rates, r));
-    let x0 = s.initial(&q, &rates, &vec![false; q.len()]).expect("closes");
+    let x0 = s
+        .initial(&q, &rates, &vec![false; q.len()])
+        .expect("closes");
     let mut t = Trajectory::new(s, vec![0.01; steps], &x0);
     let n = t.u.len();
     t.u = r.vector(n, 1.0);
@@ -90,24 +108,37 @@ fn bits(t: &Trajectory) -> Vec<u64> {
 fn batches_do_not_depend_on_the_threads() {
     for (name, s, q, rates) in systems() {
         let mut r = Source::new(3);
-        let start: Vec<Trajectory> = (0..16).map(|_| trajectory(&s, &q, &rates, 150, &mut r)).collect();
+        let start: Vec<Trajectory> = (0..16)
+            .map(|_| trajectory(&s, &q, &rates, 150, &mut r))
+            .collect();
         // one after the other, each with memory of its own
         let alone: Vec<Vec<u64>> = start
             .iter()
             .map(|t| {
                 let mut t = t.clone();
-                t.roll(&s, &mut s.work(), &mut RolloutStats::default()).expect("solved");
+                t.roll(&s, &mut s.work(), &mut RolloutStats::default())
+                    .expect("solved");
                 bits(&t)
             })
             .collect();
         assert_ne!(alone[0], alone[1]);
         for threads in [1, 2, 5] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .expect("threads");
             let mut t = start.clone();
             let results = pool.install(|| batch(&s, &mut t));
-            assert!(results.iter().all(|r| r.as_ref().is_ok_and(|s| s.steps == 150)));
+            assert!(
+                results
+                    .iter()
+                    .all(|r| r.as_ref().is_ok_and(|s| s.steps == 150))
+            );
             for (i, (t, alone)) in t.iter().zip(&alone).enumerate() {
-                assert!(bits(t) == *alone, "{name}: trajectory {i} on {threads} threads");
+                assert!(
+                    bits(t) == *alone,
+                    "{name}: trajectory {i} on {threads} threads"
+                );
             }
         }
     }
@@ -119,7 +150,10 @@ fn sweep(s: &Maximal, t: &Trajectory, w: &mut <Maximal as Dynamics>::Work, sweep
     sweep
         .run(s, t, w, |k, _, _, out| {
             if k == last {
-                out.x.iter_mut().enumerate().for_each(|(i, x)| *x = 1.0 / (1.0 + i as f64));
+                out.x
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(i, x)| *x = 1.0 / (1.0 + i as f64));
             } else if k % 10 == 0 {
                 *out.x.last_mut().expect("a velocity") = 0.3;
                 out.u.iter_mut().for_each(|u| *u = 0.1);
@@ -133,8 +167,15 @@ fn sweep(s: &Maximal, t: &Trajectory, w: &mut <Maximal as Dynamics>::Work, sweep
 fn sweeps_repeat_to_the_bit() {
     for (name, s, q, rates) in systems() {
         let mut t = trajectory(&s, &q, &rates, 120, &mut Source::new(6));
-        t.roll(&s, &mut s.work(), &mut RolloutStats::default()).expect("solved");
-        let bits = |g: &Sweep| g.u.iter().chain(&g.x0).chain(&g.intervals).map(|v| v.to_bits()).collect::<Vec<u64>>();
+        t.roll(&s, &mut s.work(), &mut RolloutStats::default())
+            .expect("solved");
+        let bits = |g: &Sweep| {
+            g.u.iter()
+                .chain(&g.x0)
+                .chain(&g.intervals)
+                .map(|v| v.to_bits())
+                .collect::<Vec<u64>>()
+        };
         let mut first = Sweep::new(&s, &t);
         let mut w = s.work();
         sweep(&s, &t, &mut w, &mut first);
@@ -161,7 +202,10 @@ fn stepping_and_sweeping_allocate_nothing() {
             let rolled = allocations(|| t.roll(&s, &mut w, &mut stats).expect("solved"));
             let swept = allocations(|| sweep(&s, &t, &mut w, &mut gradient));
             println!("{name}, round {round}: {rolled} and {swept} allocations");
-            assert!(round == 0 || (rolled, swept) == (0, 0), "{name}: {rolled}, {swept}");
+            assert!(
+                round == 0 || (rolled, swept) == (0, 0),
+                "{name}: {rolled}, {swept}"
+            );
         }
     }
 }

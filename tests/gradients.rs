@@ -23,10 +23,21 @@ struct Case {
     u: Vec<f64>,
 }
 
-const START: Knot = Knot { k: 0, t: 0.0, h_prev: 0.0, h: 0.01 };
+const START: Knot = Knot {
+    k: 0,
+    t: 0.0,
+    h_prev: 0.0,
+    h: 0.01,
+};
 
 impl Case {
-    fn new(name: &'static str, builder: &MechanismBuilder, q: &[f64], rates: &[f64], h: f64) -> Self {
+    fn new(
+        name: &'static str,
+        builder: &MechanismBuilder,
+        q: &[f64],
+        rates: &[f64],
+        h: f64,
+    ) -> Self {
         let s = system(builder, q);
         let mut outputs = vec![];
         for (joint, direction) in s.mechanism().coordinates() {
@@ -40,20 +51,35 @@ impl Case {
         }
         outputs.extend((0..s.mechanism().actuators.len()).map(Output::Control));
         let system = s.with_outputs(outputs);
-        let x0 = system.initial(q, rates, &vec![false; q.len()]).expect("closes");
+        let x0 = system
+            .initial(q, rates, &vec![false; q.len()])
+            .expect("closes");
         let mut r = Source::new(4);
         let quantities = system.outputs().len();
         let mut costs = vec![];
         for when in [When::Running, When::End] {
             for quantity in 0..quantities {
-                costs.push(Cost { quantity, target: 0.3 * r.unit(), weight: 1.0 + r.unit(), when });
+                costs.push(Cost {
+                    quantity,
+                    target: 0.3 * r.unit(),
+                    weight: 1.0 + r.unit(),
+                    when,
+                });
             }
         }
-        let constraints: Vec<Constraint> = (0..quantities).step_by(3).map(|quantity| Constraint { quantity, equals: r.unit() }).collect();
+        let constraints: Vec<Constraint> = (0..quantities)
+            .step_by(3)
+            .map(|quantity| Constraint {
+                quantity,
+                equals: r.unit(),
+            })
+            .collect();
         let dims = system.dims();
         let problem = Problem {
             // not even
-            intervals: (0..STEPS).map(|k| h * (1.0 + 0.3 * (k as f64).sin())).collect(),
+            intervals: (0..STEPS)
+                .map(|k| h * (1.0 + 0.3 * (k as f64).sin()))
+                .collect(),
             x0: x0.clone(),
             costs,
             bounds: vec![(f64::NEG_INFINITY, f64::INFINITY); dims.nu],
@@ -76,35 +102,64 @@ impl Case {
     fn rolled(&self, du: &[f64], d0: &[f64], dh: &[f64]) -> Trajectory {
         let sum = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + b).collect::<Vec<f64>>();
         let mut x0 = self.x0.clone();
-        self.system.retract(&START, &self.x0, &self.frame, d0, &mut x0).expect("near");
+        self.system
+            .retract(&START, &self.x0, &self.frame, d0, &mut x0)
+            .expect("near");
         let mut t = Trajectory::new(&self.system, sum(&self.problem.intervals, dh), &x0);
         t.u = sum(&self.u, du);
-        t.roll(&self.system, &mut self.system.work(), &mut RolloutStats::default()).expect("solved");
+        t.roll(
+            &self.system,
+            &mut self.system.work(),
+            &mut RolloutStats::default(),
+        )
+        .expect("solved");
         t
     }
 
     fn value(&self, du: &[f64], d0: &[f64], dh: &[f64]) -> f64 {
         let t = self.rolled(du, d0, dh);
         let mut e = self.problem.evaluation();
-        self.problem.evaluate(&self.system, &t, &mut self.system.work(), &mut e).expect("observed");
-        e.objective + e.constraints.iter().zip(&self.multipliers).map(|(c, m)| c * m).sum::<f64>()
+        self.problem
+            .evaluate(&self.system, &t, &mut self.system.work(), &mut e)
+            .expect("observed");
+        e.objective
+            + e.constraints
+                .iter()
+                .zip(&self.multipliers)
+                .map(|(c, m)| c * m)
+                .sum::<f64>()
     }
 
     fn zeros(&self) -> [Vec<f64>; 3] {
-        [vec![0.0; self.u.len()], vec![0.0; self.system.dims().ndx], vec![0.0; STEPS]]
+        [
+            vec![0.0; self.u.len()],
+            vec![0.0; self.system.dims().ndx],
+            vec![0.0; STEPS],
+        ]
     }
 
     /// The gradient by controls, start and intervals, from one reverse sweep.
     fn gradient(&self, t: &Trajectory) -> [Vec<f64>; 3] {
         let (mut w, mut e) = (self.system.work(), self.problem.evaluation());
-        self.problem.evaluate(&self.system, t, &mut w, &mut e).expect("observed");
+        self.problem
+            .evaluate(&self.system, t, &mut w, &mut e)
+            .expect("observed");
         let mut sweep = Sweep::new(&self.system, t);
         let local = |_, at: &Knot, w: &mut _, out: &mut _| {
-            self.problem.pull(&self.system, t, &self.multipliers, &mut e, at, w, out)
+            self.problem
+                .pull(&self.system, t, &self.multipliers, &mut e, at, w, out)
         };
         sweep.run(&self.system, t, &mut w, local).expect("regular");
-        assert!(sweep.residual < 1e-11, "{}: {:e}", self.name, sweep.residual);
-        let start = self.frame.embed.tr_mul(&nalgebra::DVector::from_vec(sweep.x0));
+        assert!(
+            sweep.residual < 1e-11,
+            "{}: {:e}",
+            self.name,
+            sweep.residual
+        );
+        let start = self
+            .frame
+            .embed
+            .tr_mul(&nalgebra::DVector::from_vec(sweep.x0));
         [sweep.u, start.as_slice().to_vec(), sweep.intervals]
     }
 }
@@ -137,27 +192,44 @@ fn sweep_matches_differences() {
         let t = case.rolled(&case.zeros()[0], &case.zeros()[1], &case.zeros()[2]);
         let gradient = case.gradient(&t);
         let mut r = Source::new(17);
-        for (input, (what, step)) in [("controls", 1e-3), ("start", 2e-4), ("intervals", 1e-5)].into_iter().enumerate() {
+        for (input, (what, step)) in [("controls", 1e-3), ("start", 2e-4), ("intervals", 1e-5)]
+            .into_iter()
+            .enumerate()
+        {
             let size = gradient[input].len();
             let directions: Vec<Vec<f64>> = if what == "start" {
-                (0..size).map(|i| (0..size).map(|k| f64::from(u8::from(i == k))).collect()).collect()
+                (0..size)
+                    .map(|i| (0..size).map(|k| f64::from(u8::from(i == k))).collect())
+                    .collect()
             } else {
                 // some single numbers and some mixtures
-                let single = [0, size / 2, size - 1].map(|i| (0..size).map(|k| f64::from(u8::from(i == k))).collect());
-                single.into_iter().chain((0..4).map(|_| r.vector(size, 1.0))).collect()
+                let single = [0, size / 2, size - 1]
+                    .map(|i| (0..size).map(|k| f64::from(u8::from(i == k))).collect());
+                single
+                    .into_iter()
+                    .chain((0..4).map(|_| r.vector(size, 1.0)))
+                    .collect()
             };
             let mut worst = 0.0_f64;
             for d in &directions {
                 let along = |s: f64| {
                     let mut change = case.zeros();
-                    change[input].iter_mut().zip(d).for_each(|(c, d)| *c = s * step * d);
+                    change[input]
+                        .iter_mut()
+                        .zip(d)
+                        .for_each(|(c, d)| *c = s * step * d);
                     case.value(&change[0], &change[1], &change[2])
                 };
-                let numeric = (8.0 * (along(1.0) - along(-1.0)) - (along(2.0) - along(-2.0))) / (12.0 * step);
+                let numeric =
+                    (8.0 * (along(1.0) - along(-1.0)) - (along(2.0) - along(-2.0))) / (12.0 * step);
                 let exact = dot(&gradient[input], d);
                 worst = worst.max((numeric - exact).abs() / exact.abs());
             }
-            println!("{} by {what}: {worst:.2e} of {}", case.name, directions.len());
+            println!(
+                "{} by {what}: {worst:.2e} of {}",
+                case.name,
+                directions.len()
+            );
             assert!(worst < 1e-6, "{} by {what}: {worst:e}", case.name);
         }
     }
@@ -176,24 +248,36 @@ fn forward_equals_reverse() {
         let dh = r.vector(STEPS, 0.01);
         let reverse = dot(&gradient[0], &du) + dot(&gradient[1], &d0) + dot(&gradient[2], &dh);
         let (mut w, mut e) = (s.work(), case.problem.evaluation());
-        case.problem.evaluate(s, &t, &mut w, &mut e).expect("observed");
+        case.problem
+            .evaluate(s, &t, &mut w, &mut e)
+            .expect("observed");
         let (mut d, mut out, mut local) = (dims.inputs(), dims.outputs(), dims.inputs());
-        d.x = (&case.frame.embed * nalgebra::DVector::from_column_slice(&d0)).as_slice().to_vec();
+        d.x = (&case.frame.embed * nalgebra::DVector::from_column_slice(&d0))
+            .as_slice()
+            .to_vec();
         let mut forward = 0.0;
         for k in 0..=STEPS {
             let at = t.knot(k);
             local.x.fill(0.0);
             local.u.fill(0.0);
             (local.h, local.h_prev) = (0.0, 0.0);
-            case.problem.pull(s, &t, &case.multipliers, &mut e, &at, &mut w, &mut local).expect("observed");
+            case.problem
+                .pull(s, &t, &case.multipliers, &mut e, &at, &mut w, &mut local)
+                .expect("observed");
             d.h_prev = if k > 0 { dh[k - 1] } else { 0.0 };
             d.h = dh.get(k).copied().unwrap_or(0.0);
             let own = k * dims.nu;
             d.u.copy_from_slice(du.get(own..own + dims.nu).unwrap_or(&vec![0.0; dims.nu]));
-            forward += dot(&local.x, &d.x) + dot(&local.u, &d.u) + local.h * d.h + local.h_prev * d.h_prev;
+            forward +=
+                dot(&local.x, &d.x) + dot(&local.u, &d.u) + local.h * d.h + local.h_prev * d.h_prev;
             if k < STEPS {
-                let solved =
-                    Solved { at, x: t.state(k), u: t.control(k), y: t.unknowns(k), next: t.state(k + 1) };
+                let solved = Solved {
+                    at,
+                    x: t.state(k),
+                    u: t.control(k),
+                    y: t.unknowns(k),
+                    next: t.state(k + 1),
+                };
                 s.linearize(&solved, &mut w).expect("regular");
                 s.push(&mut w, &d, &mut out);
                 d.x.copy_from_slice(&out.x);

@@ -38,9 +38,17 @@ fn crossings(t: &[f64], value: &[f64], rate: &[f64]) -> Vec<f64> {
 }
 
 fn assert_second_order(what: &str, errors: &[f64]) {
-    println!("{what}: errors {}, slopes {:.3?}", list(errors), slopes(errors));
+    println!(
+        "{what}: errors {}, slopes {:.3?}",
+        list(errors),
+        slopes(errors)
+    );
     for s in slopes(errors) {
-        assert!((s - 2.0).abs() < 0.1, "{what}: slopes {:?} of {errors:?}", slopes(errors));
+        assert!(
+            (s - 2.0).abs() < 0.1,
+            "{what}: slopes {:?} of {errors:?}",
+            slopes(errors)
+        );
     }
 }
 
@@ -51,11 +59,17 @@ fn times(t: &Trajectory) -> Vec<f64> {
 
 #[test]
 fn point_pendulum_has_the_exact_period() {
-    let (s, x0) = start(&pendulum(BodySpec::new(1.0).inertia([1e-9; 3]), 1.0), &[-FRAC_PI_2], &[0.0]);
+    let (s, x0) = start(
+        &pendulum(BodySpec::new(1.0).inertia([1e-9; 3]), 1.0),
+        &[-FRAC_PI_2],
+        &[0.0],
+    );
     let run = |h: f64| {
         let t = fall(&s, &x0, 10.1, h);
         let v = balance(&s, &t, &mut s.work()).expect("read").velocities;
-        let angle: Vec<f64> = (0..=t.steps()).map(|k| s.coordinate(t.state(k), 0, 0)).collect();
+        let angle: Vec<f64> = (0..=t.steps())
+            .map(|k| s.coordinate(t.state(k), 0, 0))
+            .collect();
         let rate: Vec<f64> = v.iter().map(|v| v[0].1.y).collect();
         let zero = crossings(&times(&t), &angle, &rate);
         let end = t.state((10.0 / h).round() as usize);
@@ -68,7 +82,10 @@ fn point_pendulum_has_the_exact_period() {
     for i in 0..3 {
         let e = r.map(|r| r[i] - exact[i]);
         let extrapolated = (4.0 * r[2][i] - r[1][i]) / 3.0 - exact[i];
-        println!("pendulum {i}: errors {}, extrapolated {extrapolated:.2e}", list(&e));
+        println!(
+            "pendulum {i}: errors {}, extrapolated {extrapolated:.2e}",
+            list(&e)
+        );
         for k in 0..2 {
             assert!((e[k] / e[k + 1] - 4.0).abs() < 0.2, "{i} {e:?}");
         }
@@ -78,7 +95,9 @@ fn point_pendulum_has_the_exact_period() {
 
 #[test]
 fn dzhanibekov_body_flips_on_time() {
-    let m = MechanismBuilder::new().gravity([0.0; 3]).body("nut", BodySpec::new(1.0).inertia([1.0, 2.0, 3.0]).free());
+    let m = MechanismBuilder::new()
+        .gravity([0.0; 3])
+        .body("nut", BodySpec::new(1.0).inertia([1.0, 2.0, 3.0]).free());
     let (s, x0) = start(&m, &[0.0; 6], &[0.0, 0.0, 0.0, 1e-3, 1.0, 0.0]);
     let exact = [14.3657, 43.0971];
     let run = |h: f64| {
@@ -88,9 +107,18 @@ fn dzhanibekov_body_flips_on_time() {
         let value: Vec<f64> = w.iter().map(|w| w.y).collect();
         // Euler: 2 w2' = (3 - 1) w3 w1
         let rate: Vec<f64> = w.iter().map(|w| w.z * w.x).collect();
-        let momenta: Vec<Vec3> = (0..=t.steps()).map(|k| momentum(s.mechanism(), &s.poses(t.state(k)), &b.velocities[k]).1).collect();
-        let drift = momenta.iter().map(|l| (l - momenta[0]).norm()).fold(0.0, f64::max);
-        (crossings(&times(&t), &value, &rate), b.largest_error(), drift)
+        let momenta: Vec<Vec3> = (0..=t.steps())
+            .map(|k| momentum(s.mechanism(), &s.poses(t.state(k)), &b.velocities[k]).1)
+            .collect();
+        let drift = momenta
+            .iter()
+            .map(|l| (l - momenta[0]).norm())
+            .fold(0.0, f64::max);
+        (
+            crossings(&times(&t), &value, &rate),
+            b.largest_error(),
+            drift,
+        )
     };
     let runs = [0.08, 0.04, 0.02, 0.01].map(run);
     for (zero, energy, drift) in &runs {
@@ -121,16 +149,29 @@ fn momentum_drift(s: &Maximal, x0: &[f64], steps: usize) -> f64 {
     for k in 0..=steps {
         let (at, x) = (t.knot(k), t.state(k));
         let poses = s.poses(x);
-        let mut seen = vec![momentum(m, &poses, &s.knot_velocities(&at, x, t.control(k), &mut w).expect("read"))];
+        let mut seen = vec![momentum(
+            m,
+            &poses,
+            &s.knot_velocities(&at, x, t.control(k), &mut w)
+                .expect("read"),
+        )];
         if k > 0 {
-            let interval = m.bodies.iter().zip(&poses).zip(s.interval_velocities(x)).fold(
-                (Vec3::zeros(), Vec3::zeros()),
-                |(p, l), ((b, pose), (v, w))| {
-                    let h = at.h_prev;
-                    let spin = discrete_momentum(&w, &b.inertia, -h, increment_scalar(&w, h));
-                    (p + v * b.mass, l + pose.x.cross(&(v * b.mass)) + pose.r * spin)
-                },
-            );
+            let interval = m
+                .bodies
+                .iter()
+                .zip(&poses)
+                .zip(s.interval_velocities(x))
+                .fold(
+                    (Vec3::zeros(), Vec3::zeros()),
+                    |(p, l), ((b, pose), (v, w))| {
+                        let h = at.h_prev;
+                        let spin = discrete_momentum(&w, &b.inertia, -h, increment_scalar(&w, h));
+                        (
+                            p + v * b.mass,
+                            l + pose.x.cross(&(v * b.mass)) + pose.r * spin,
+                        )
+                    },
+                );
             seen.push(interval);
         }
         for (p, l) in seen {
@@ -139,7 +180,10 @@ fn momentum_drift(s: &Maximal, x0: &[f64], steps: usize) -> f64 {
         }
     }
     let (p0, l0) = start.expect("a knot");
-    assert!(p0.norm() > 0.1 && l0.norm() > 0.1, "the test wants momentum");
+    assert!(
+        p0.norm() > 0.1 && l0.norm() > 0.1,
+        "the test wants momentum"
+    );
     drift
 }
 
@@ -161,9 +205,15 @@ fn floating_mechanisms_keep_their_momentum() {
     assert!(m.has_loops());
     let mut s = Source::new(77);
     let n = m.tree_ids().len();
-    let q: Vec<f64> = m.tree_ids().iter().map(|&(j, _)| if m.joints[j].name == "b0" { 0.3 } else { 1.4 }).collect();
+    let q: Vec<f64> = m
+        .tree_ids()
+        .iter()
+        .map(|&(j, _)| if m.joints[j].name == "b0" { 0.3 } else { 1.4 })
+        .collect();
     let system = system(&builder, &q);
-    let x0 = system.initial(&q, &s.vector(n, 0.8), &vec![false; n]).expect("closes");
+    let x0 = system
+        .initial(&q, &s.vector(n, 0.8), &vec![false; n])
+        .expect("closes");
     let drift = momentum_drift(&system, &x0, 600);
     println!("loop: {drift:.2e}");
     assert!(drift < 1e-10, "{drift:e}");
@@ -177,19 +227,33 @@ fn double_pendulum_law(x: &[f64; 4]) -> [f64; 4] {
     let (m11, m12, m22) = (2.0 + j, c, 1.0 + j);
     let (f1, f2) = (-s * vb * vb - 2.0 * G * a.sin(), s * va * va - G * b.sin());
     let det = m11 * m22 - m12 * m12;
-    [va, vb, (m22 * f1 - m12 * f2) / det, (m11 * f2 - m12 * f1) / det]
+    [
+        va,
+        vb,
+        (m22 * f1 - m12 * f2) / det,
+        (m11 * f2 - m12 * f1) / det,
+    ]
 }
 
 #[test]
 fn double_pendulum_is_second_order() {
     let (s, x0) = start(&double_pendulum(), &[FRAC_PI_2, 0.0], &[0.0, 0.0]);
-    let exact = runge_kutta(|_, x| double_pendulum_law(x), [FRAC_PI_2, FRAC_PI_2, 0.0, 0.0], 1.0, 20_000);
+    let exact = runge_kutta(
+        |_, x| double_pendulum_law(x),
+        [FRAC_PI_2, FRAC_PI_2, 0.0, 0.0],
+        1.0,
+        20_000,
+    );
     let (mut angles, mut energy) = (vec![], vec![]);
     for h in [0.02, 0.01, 0.005, 0.0025] {
         let t = fall(&s, &x0, 1.0, h);
         let q = s.tree_coordinates(t.state(t.steps()));
         angles.push((q[0] - exact[0]).hypot(q[0] + q[1] - exact[1]));
-        energy.push(balance(&s, &t, &mut s.work()).expect("read").largest_error());
+        energy.push(
+            balance(&s, &t, &mut s.work())
+                .expect("read")
+                .largest_error(),
+        );
     }
     assert_second_order("double pendulum", &angles);
     assert_second_order("its energy", &energy);
@@ -199,15 +263,26 @@ fn double_pendulum_is_second_order() {
 #[test]
 fn uneven_intervals_are_second_order() {
     let (s, x0) = start(&double_pendulum(), &[FRAC_PI_2, 0.0], &[0.0, 0.0]);
-    let exact = runge_kutta(|_, x| double_pendulum_law(x), [FRAC_PI_2, FRAC_PI_2, 0.0, 0.0], 1.0, 20_000);
+    let exact = runge_kutta(
+        |_, x| double_pendulum_law(x),
+        [FRAC_PI_2, FRAC_PI_2, 0.0, 0.0],
+        1.0,
+        20_000,
+    );
     let (mut angles, mut energy) = (vec![], vec![]);
     for n in [50, 100, 200, 400] {
         let h = 1.0 / n as f64;
-        let intervals = (0..n).map(|k| if k % 2 == 0 { 0.6 * h } else { 1.4 * h }).collect();
+        let intervals = (0..n)
+            .map(|k| if k % 2 == 0 { 0.6 * h } else { 1.4 * h })
+            .collect();
         let t = roll(&s, &x0, intervals, |_| vec![]).expect("solved");
         let q = s.tree_coordinates(t.state(t.steps()));
         angles.push((q[0] - exact[0]).hypot(q[0] + q[1] - exact[1]));
-        energy.push(balance(&s, &t, &mut s.work()).expect("read").largest_error());
+        energy.push(
+            balance(&s, &t, &mut s.work())
+                .expect("read")
+                .largest_error(),
+        );
     }
     assert_second_order("uneven intervals", &angles);
     assert_second_order("their energy", &energy);
@@ -222,7 +297,10 @@ fn four_bar_energies(a: f64) -> (f64, f64) {
     let r2 = d[0] * d[0] + d[1] * d[1];
     let along = (l2 * l2 - l3 * l3 + r2) / (2.0 * r2);
     let height = (l2 * l2 / r2 - along * along).sqrt();
-    let q = [p[0] + along * d[0] - height * d[1], p[1] + along * d[1] + height * d[0]];
+    let q = [
+        p[0] + along * d[0] - height * d[1],
+        p[1] + along * d[1] + height * d[0],
+    ];
     // per unit a': P' = l1 (cos a, -sin a); Q' = w3 x (Q - D) and (Q' - P').(Q - P) = 0
     let dp = [l1 * a.cos(), -l1 * a.sin()];
     let (u, v) = ([q[0] - l4, q[1]], [q[0] - p[0], q[1] - p[1]]);
@@ -246,10 +324,14 @@ fn four_bar_is_second_order() {
     let law = |_: f64, x: &[f64; 2]| {
         let e = 1e-4;
         let central = |f: &dyn Fn(f64) -> f64| {
-            (8.0 * (f(x[0] + e) - f(x[0] - e)) - (f(x[0] + 2.0 * e) - f(x[0] - 2.0 * e))) / (12.0 * e)
+            (8.0 * (f(x[0] + e) - f(x[0] - e)) - (f(x[0] + 2.0 * e) - f(x[0] - 2.0 * e)))
+                / (12.0 * e)
         };
         let (m, _) = four_bar_energies(x[0]);
-        let (dm, dv) = (central(&|a| four_bar_energies(a).0), central(&|a| four_bar_energies(a).1));
+        let (dm, dv) = (
+            central(&|a| four_bar_energies(a).0),
+            central(&|a| four_bar_energies(a).1),
+        );
         [x[1], -(0.5 * dm * x[1] * x[1] + dv) / m]
     };
     let (a0, rate) = (0.3, 2.0);
@@ -260,24 +342,40 @@ fn four_bar_is_second_order() {
     let s = system(&builder, &guess);
     assert_eq!(s.mobility().degrees_of_freedom, 1);
     assert_eq!(s.mobility().redundant_rows, 3);
-    let x0 = s.initial(&guess, &[rate, 0.0, 0.0], &[true, false, false]).expect("closes");
+    let x0 = s
+        .initial(&guess, &[rate, 0.0, 0.0], &[true, false, false])
+        .expect("closes");
     // the rates that were given do not close the loop: scale to the crank's
-    let closed = s.mechanism().tree_rates(&s.poses(&x0), &s.interval_velocities(&x0));
+    let closed = s
+        .mechanism()
+        .tree_rates(&s.poses(&x0), &s.interval_velocities(&x0));
     let scaled: Vec<f64> = closed.iter().map(|r| r * rate / closed[0]).collect();
     let q0 = s.tree_coordinates(&x0);
-    let x0 = s.initial(&q0, &scaled, &[true, false, false]).expect("closes");
+    let x0 = s
+        .initial(&q0, &scaled, &[true, false, false])
+        .expect("closes");
     let energy0 = {
         let t = Trajectory::new(&s, vec![], &x0);
         balance(&s, &t, &mut s.work()).expect("read").energy(0)
     };
     let (m, v) = four_bar_energies(a0);
-    assert!((energy0 - (0.5 * m * rate * rate + v)).abs() < 1e-10, "{energy0} {}", 0.5 * m * rate * rate + v);
+    assert!(
+        (energy0 - (0.5 * m * rate * rate + v)).abs() < 1e-10,
+        "{energy0} {}",
+        0.5 * m * rate * rate + v
+    );
     let (mut angle, mut energy) = (vec![], vec![]);
     for h in [0.02, 0.01, 0.005, 0.0025] {
         let t = fall(&s, &x0, 1.0, h);
         angle.push((s.coordinate(t.state(t.steps()), 0, 0) - exact[0]).abs());
-        energy.push(balance(&s, &t, &mut s.work()).expect("read").largest_error());
-        let gap = (0..=t.steps()).map(|k| s.mechanism().violation(&s.poses(t.state(k))).0).fold(0.0, f64::max);
+        energy.push(
+            balance(&s, &t, &mut s.work())
+                .expect("read")
+                .largest_error(),
+        );
+        let gap = (0..=t.steps())
+            .map(|k| s.mechanism().violation(&s.poses(t.state(k))).0)
+            .fold(0.0, f64::max);
         assert!(gap < 1e-11, "{gap:e}");
     }
     assert_second_order("four-bar", &angle);
@@ -287,23 +385,36 @@ fn four_bar_is_second_order() {
 #[test]
 fn driven_damped_ball_chain_is_second_order() {
     let q = [0.2, 0.5, -0.1, 0.3, -0.2, 0.1, 0.0, 0.4, 0.2];
-    let (s, x0) = start(&ball_chain(), &q, &[0.5, -0.3, 0.8, 0.1, 0.4, -0.6, 0.3, 0.2, -0.5]);
+    let (s, x0) = start(
+        &ball_chain(),
+        &q,
+        &[0.5, -0.3, 0.8, 0.1, 0.4, -0.6, 0.3, 0.2, -0.5],
+    );
     // ends at zero, as the last knot has no control
     let u = |t: f64| vec![2.0 * (TAU * t).sin(), 1.5 * (PI * t).sin()];
     let tip = Vec3::new(0.1, 0.15, -0.4);
     let run = |h: f64| {
         let t = roll(&s, &x0, even(1.0, h), u).expect("solved");
         let end = t.state(t.steps());
-        (s.poses(end)[2].point(&tip), balance(&s, &t, &mut s.work()).expect("read"))
+        (
+            s.poses(end)[2].point(&tip),
+            balance(&s, &t, &mut s.work()).expect("read"),
+        )
     };
     let (fine, finer) = (run(1.0 / 800.0).0, run(1.0 / 1600.0).0);
     let exact = (finer * 4.0 - fine) / 3.0;
     let runs = [0.02, 0.01, 0.005].map(run);
     assert_second_order("ball chain", &runs.each_ref().map(|r| (r.0 - exact).norm()));
-    assert_second_order("its energy balance", &runs.each_ref().map(|r| r.1.largest_error()));
+    assert_second_order(
+        "its energy balance",
+        &runs.each_ref().map(|r| r.1.largest_error()),
+    );
     let b = &runs[2].1;
     let last = b.kinetic.len() - 1;
-    println!("work {:.3} J, dampers {:.3} J", b.actuators[last], b.dampers[last]);
+    println!(
+        "work {:.3} J, dampers {:.3} J",
+        b.actuators[last], b.dampers[last]
+    );
     // the balance is not trivial
     assert!(b.dampers[last] < -0.1 && b.actuators[last].abs() > 0.1);
 }
@@ -339,15 +450,26 @@ fn double_four_bar_passes_its_singular_positions() {
         let passes = (0..t.steps())
             .filter(|&k| s.poses(t.state(k))[0].x.z * s.poses(t.state(k + 1))[0].x.z < 0.0)
             .count();
-        println!("double four-bar h {h}: tip {error:.3e} m, energy {:.3e} J, passes {passes}, angle {winding:.6}", b.largest_error());
+        println!(
+            "double four-bar h {h}: tip {error:.3e} m, energy {:.3e} J, passes {passes}, angle {winding:.6}",
+            b.largest_error()
+        );
         assert!(passes > 4);
         assert!((winding - (FRAC_PI_2 - r[4])).abs() < 0.01);
         assert!(error < limit, "h {h}: tip {error:e}");
-        assert!(b.largest_error() < energy_limit, "h {h}: energy {:e}", b.largest_error());
+        assert!(
+            b.largest_error() < energy_limit,
+            "h {h}: energy {:e}",
+            b.largest_error()
+        );
         // all cranks stay parallel: no branching
         for k in 0..=t.steps() {
             let p = s.poses(t.state(k));
-            assert!((p[1].x - p[0].x - Vec3::x()).norm() < 1e-6 && (p[2].x - p[0].x - Vec3::x() * 2.0).norm() < 1e-6, "{k}");
+            assert!(
+                (p[1].x - p[0].x - Vec3::x()).norm() < 1e-6
+                    && (p[2].x - p[0].x - Vec3::x() * 2.0).norm() < 1e-6,
+                "{k}"
+            );
         }
         errors.push(error);
     }
@@ -388,12 +510,15 @@ fn damped_box_pendulum_follows_the_reference() {
 /// The rate read at the last knot of a rollout under a constant force, against the one read there when the rollout goes
 /// on: the impulse of the second half of the last interval belongs to it.
 #[test]
-#[ignore = "the last knot is read with the control zero: off by h u/2m, first order"]
+
 fn last_rate_is_that_of_the_motion() {
     let (s, x0) = start(&cart_pole(), &[0.0, 0.3], &[0.0, 0.0]);
     let rate = |seconds: f64| {
         let t = roll(&s, &x0, even(seconds, 0.01), |_| vec![3.0]).expect("solved");
-        s.knot_velocities(&t.knot(100), t.state(100), t.control(100), &mut s.work()).expect("read")[0].0.x
+        s.knot_velocities(&t.knot(100), t.state(100), t.control(100), &mut s.work())
+            .expect("read")[0]
+            .0
+            .x
     };
     let (last, inner) = (rate(1.0), rate(1.01));
     println!("last knot {last:.6} m/s, inner {inner:.6}");
@@ -410,7 +535,14 @@ fn energy_has_no_trend() {
     let mean = |e: &[f64]| e.iter().sum::<f64>() / e.len() as f64;
     let spread = |e: &[f64]| e.iter().map(|e| e.abs()).fold(0.0, f64::max);
     let (first, last) = (&error[..fifth], &error[error.len() - fifth..]);
-    println!("energy: mean {:.2e}, {:.2e}, largest {:.3e}, {:.3e}, all {:.3e}", mean(first), mean(last), spread(first), spread(last), spread(&error));
+    println!(
+        "energy: mean {:.2e}, {:.2e}, largest {:.3e}, {:.3e}, all {:.3e}",
+        mean(first),
+        mean(last),
+        spread(first),
+        spread(last),
+        spread(&error)
+    );
     // 0.12 J of a pendulum that swings through 39 J
     assert!(spread(&error) < 0.2);
     assert!((mean(first) - mean(last)).abs() < 0.01);
@@ -421,10 +553,12 @@ fn energy_has_no_trend() {
 /// and returns the errors of the precession's rate as h halves, the exact rate and the fast top's, m g l / (J3 w3).
 fn top(l: f64) -> ([f64; 3], f64, f64) {
     let (j1, j3, tilt, spin) = (0.01, 0.004, 0.4_f64, 200.0);
-    let builder = MechanismBuilder::new().body("top", BodySpec::new(1.0).inertia([j1, j1, j3])).joint(
-        "point",
-        JointSpec::new(JointKind::Spherical, "top").anchors([0.0; 3], [0.0, 0.0, -l]),
-    );
+    let builder = MechanismBuilder::new()
+        .body("top", BodySpec::new(1.0).inertia([j1, j1, j3]))
+        .joint(
+            "point",
+            JointSpec::new(JointKind::Spherical, "top").anchors([0.0; 3], [0.0, 0.0, -l]),
+        );
     // about the point: j3 spin W - (j1 + m l^2) W^2 cos(tilt) = m g l, with the body-axis rate `spin` kept
     let (a, b, c) = ((j1 + l * l) * tilt.cos(), j3 * spin, G * l);
     let steady = (b - (b * b - 4.0 * a * c).sqrt()) / (2.0 * a);
@@ -479,11 +613,19 @@ fn angles_unwind() {
         let mut errors = vec![];
         for h in [0.01, 0.005, 0.0025] {
             let t = fall(&s, &x0, 1.6, h);
-            let angle: Vec<f64> = (0..=t.steps()).map(|k| s.coordinate(t.state(k), 0, 0)).collect();
-            let jump = angle.windows(2).map(|a| (a[1] - a[0]).abs()).fold(0.0, f64::max);
+            let angle: Vec<f64> = (0..=t.steps())
+                .map(|k| s.coordinate(t.state(k), 0, 0))
+                .collect();
+            let jump = angle
+                .windows(2)
+                .map(|a| (a[1] - a[0]).abs())
+                .fold(0.0, f64::max);
             assert!(jump < 20.0 * h, "{jump}");
             let largest = angle.iter().map(|a| a.abs()).fold(0.0, f64::max);
-            println!("winding {largest:.2}, end {:.5} ({exact:.5})", angle[t.steps()]);
+            println!(
+                "winding {largest:.2}, end {:.5} ({exact:.5})",
+                angle[t.steps()]
+            );
             assert!(largest > 2.0 * TAU);
             errors.push((angle[t.steps()] - exact).abs());
         }
@@ -493,14 +635,18 @@ fn angles_unwind() {
 
 #[test]
 fn hopeless_steps_fail_by_name() {
-    let failure = |builder: &MechanismBuilder, q: &[f64], rates: &[f64], intervals: Vec<f64>, u: f64| {
-        let (s, x0) = start(builder, q, rates);
-        let nu = s.dims().nu;
-        roll(&s, &x0, intervals, |_| vec![u; nu]).expect_err("no solution")
-    };
+    let failure =
+        |builder: &MechanismBuilder, q: &[f64], rates: &[f64], intervals: Vec<f64>, u: f64| {
+            let (s, x0) = start(builder, q, rates);
+            let nu = s.dims().nu;
+            roll(&s, &x0, intervals, |_| vec![u; nu]).expect_err("no solution")
+        };
     let free = MechanismBuilder::new()
         .body("other", BodySpec::new(1.0).shape(Shape::Sphere(0.1)).free())
-        .body("fast", BodySpec::new(1.0).shape(Shape::Box([0.3, 0.2, 0.1])).free());
+        .body(
+            "fast",
+            BodySpec::new(1.0).shape(Shape::Box([0.3, 0.2, 0.1])).free(),
+        );
     let spin = |w: f64| [[0.0; 9].as_slice(), &[0.0, 0.0, w]].concat();
     // the free body turns at 3 rad/s; the tenth interval is too long for that
     let mut intervals = vec![0.01; 20];
@@ -537,7 +683,12 @@ fn hopeless_steps_fail_by_name() {
     let (s, mut x0) = start(&cart_pole(), &[0.0; 2], &[0.0; 2]);
     let keep = x0.clone();
     x0[15] = f64::NAN;
-    assert_eq!(roll(&s, &x0, vec![0.01], |_| vec![0.0]).expect_err("NaN").failure, StepFailure::NotFinite);
+    assert_eq!(
+        roll(&s, &x0, vec![0.01], |_| vec![0.0])
+            .expect_err("NaN")
+            .failure,
+        StepFailure::NotFinite
+    );
     for h in [f64::NAN, f64::INFINITY] {
         assert!(roll(&s, &keep, vec![0.01, h], |_| vec![1.0]).is_err());
     }

@@ -54,7 +54,10 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     println!("bodies");
     for b in &m.bodies {
         let d = b.inertia.diagonal();
-        println!("  {:<20} {:>10.4} kg   inertia {:.3e} {:.3e} {:.3e} kg m^2", b.name, b.mass, d.x, d.y, d.z);
+        println!(
+            "  {:<20} {:>10.4} kg   inertia {:.3e} {:.3e} {:.3e} kg m^2",
+            b.name, b.mass, d.x, d.y, d.z
+        );
     }
     println!("joints");
     for (index, j) in m.joints.iter().enumerate() {
@@ -73,14 +76,20 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             j.name,
             j.kind.name(),
             m.bodies[j.child].name,
-            if at.is_empty() { "no coordinate".into() } else { at.join(", ") }
+            if at.is_empty() {
+                "no coordinate".into()
+            } else {
+                at.join(", ")
+            }
         );
     }
     if !m.actuators.is_empty() {
         println!("controls");
     }
     for (i, c) in m.actuators.iter().enumerate() {
-        let bounds = c.bounds.map_or("unbounded".into(), |(l, u)| format!("{l} to {u}"));
+        let bounds = c
+            .bounds
+            .map_or("unbounded".into(), |(l, u)| format!("{l} to {u}"));
         println!("  {:<20} {bounds} {}", c.name, system.control_unit(i));
     }
     println!(

@@ -35,14 +35,20 @@ struct Independent {
 /// one that the freedoms left over move most.
 fn independent(system: &Maximal, frame: &Frame) -> Independent {
     let m = system.mechanism();
-    let names: Vec<String> = m.tree_ids().iter().map(|&id| m.coordinate_name(id)).collect();
+    let names: Vec<String> = m
+        .tree_ids()
+        .iter()
+        .map(|&id| m.coordinate_name(id))
+        .collect();
     let dof = system.mobility().degrees_of_freedom;
     let basis = frame.memory.columns(0, dof).into_owned();
     let mut left = basis.clone();
     let mut picked: Vec<usize> = vec![];
     for _ in 0..dof {
         let size = |i: &usize| left.row(*i).norm();
-        let Some(best) = (0..left.nrows()).max_by(|a, b| size(a).total_cmp(&size(b))) else { break };
+        let Some(best) = (0..left.nrows()).max_by(|a, b| size(a).total_cmp(&size(b))) else {
+            break;
+        };
         let row = left.row(best).normalize();
         left -= &left * row.transpose() * &row;
         picked.push(best);
@@ -51,7 +57,9 @@ fn independent(system: &Maximal, frame: &Frame) -> Independent {
     let square = DMatrix::from_fn(dof, dof, |i, j| basis[(picked[i], j)]);
     Independent {
         names: picked.iter().map(|&i| names[i].clone()).collect(),
-        chart: square.try_inverse().unwrap_or_else(|| DMatrix::identity(dof, dof)),
+        chart: square
+            .try_inverse()
+            .unwrap_or_else(|| DMatrix::identity(dof, dof)),
     }
 }
 
@@ -65,7 +73,12 @@ struct Gradient {
     residual: f64,
 }
 
-fn objective(system: &Maximal, problem: &Problem, t: &mut Trajectory, w: &mut <Maximal as Dynamics>::Work) -> Result<f64, StepError> {
+fn objective(
+    system: &Maximal,
+    problem: &Problem,
+    t: &mut Trajectory,
+    w: &mut <Maximal as Dynamics>::Work,
+) -> Result<f64, StepError> {
     let mut evaluation = problem.evaluation();
     t.roll(system, w, &mut RolloutStats::default())?;
     problem.evaluate(system, t, w, &mut evaluation)?;
@@ -105,21 +118,35 @@ fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradien
 }
 
 /// Largest error of a group over its largest entry (or 1e-8 of the objective), the best of three difference steps.
-fn compare(objective: f64, exact: &[f64], by: impl Fn(usize, f64) -> Result<f64, StepError> + Sync) -> Result<f64, StepError> {
+fn compare(
+    objective: f64,
+    exact: &[f64],
+    by: impl Fn(usize, f64) -> Result<f64, StepError> + Sync,
+) -> Result<f64, StepError> {
     let mut best = f64::INFINITY;
     for e in [1e-4, 1e-5, 1e-6] {
         let differences: Vec<f64> = (0..exact.len())
             .into_par_iter()
             .map(|i| Ok((by(i, e)? - by(i, -e)?) / (2.0 * e)))
             .collect::<Result<_, StepError>>()?;
-        let scale = differences.iter().fold(1e-8 * objective.abs(), |m, f| m.max(f.abs()));
-        let error = exact.iter().zip(&differences).fold(0.0_f64, |m, (g, f)| m.max((g - f).abs()));
+        let scale = differences
+            .iter()
+            .fold(1e-8 * objective.abs(), |m, f| m.max(f.abs()));
+        let error = exact
+            .iter()
+            .zip(&differences)
+            .fold(0.0_f64, |m, (g, f)| m.max((g - f).abs()));
         best = best.min(if error == 0.0 { 0.0 } else { error / scale });
     }
     Ok(best)
 }
 
-fn check(model: &Model, frame: &Frame, names: &Independent, g: &Gradient) -> Result<Value, StepError> {
+fn check(
+    model: &Model,
+    frame: &Frame,
+    names: &Independent,
+    g: &Gradient,
+) -> Result<Value, StepError> {
     let (system, problem) = (&model.system, &model.problem);
     let start = Trajectory::new(system, problem.intervals.clone(), &problem.x0);
     let at = start.knot(0);
@@ -146,36 +173,79 @@ fn check(model: &Model, frame: &Frame, names: &Independent, g: &Gradient) -> Res
         }
     };
     let mut out = Map::new();
-    out.insert("controls".into(), json!(compare(g.objective, &g.controls, |i, e| moved(&[], Some((i, e))))?));
-    out.insert("initial_coordinates".into(), json!(compare(g.objective, g.coordinates.as_slice(), state(0))?));
-    out.insert("initial_rates".into(), json!(compare(g.objective, g.rates.as_slice(), state(dof))?));
+    out.insert(
+        "controls".into(),
+        json!(compare(g.objective, &g.controls, |i, e| moved(
+            &[],
+            Some((i, e))
+        ))?),
+    );
+    out.insert(
+        "initial_coordinates".into(),
+        json!(compare(g.objective, g.coordinates.as_slice(), state(0))?),
+    );
+    out.insert(
+        "initial_rates".into(),
+        json!(compare(g.objective, g.rates.as_slice(), state(dof))?),
+    );
     Ok(Value::Object(out))
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
     let model = model(&a.file, &Overrides::default())?;
     if model.problem.costs.is_empty() {
-        return Err(Failure::input(format!("{}: there are no [[costs]] to differentiate", a.file.display())));
+        return Err(Failure::input(format!(
+            "{}: there are no [[costs]] to differentiate",
+            a.file.display()
+        )));
     }
     let failed = |e: StepError| {
         eprintln!("{e}");
         Failure::Unsolved
     };
-    let at = Trajectory::new(&model.system, model.problem.intervals.clone(), &model.problem.x0).knot(0);
-    let frame = model.system.frame(&at, &model.problem.x0, None).map_err(failed)?;
+    let at = Trajectory::new(
+        &model.system,
+        model.problem.intervals.clone(),
+        &model.problem.x0,
+    )
+    .knot(0);
+    let frame = model
+        .system
+        .frame(&at, &model.problem.x0, None)
+        .map_err(failed)?;
     let names = independent(&model.system, &frame);
     let g = gradient(&model, &frame, &names).map_err(failed)?;
-    let check = if a.check { Some(check(&model, &frame, &names, &g).map_err(failed)?) } else { None };
+    let check = if a.check {
+        Some(check(&model, &frame, &names, &g).map_err(failed)?)
+    } else {
+        None
+    };
     let m = model.system.mechanism();
     let nu = m.actuators.len();
     let by_name = |values: &DVector<f64>| -> Map<String, Value> {
-        names.names.iter().cloned().zip(values.iter().map(|v| json!(v))).collect()
+        names
+            .names
+            .iter()
+            .cloned()
+            .zip(values.iter().map(|v| json!(v)))
+            .collect()
     };
     let controls: Map<String, Value> = m
         .actuators
         .iter()
         .enumerate()
-        .map(|(i, c)| (c.name.clone(), g.controls.iter().skip(i).step_by(nu.max(1)).copied().collect::<Vec<_>>().into()))
+        .map(|(i, c)| {
+            (
+                c.name.clone(),
+                g.controls
+                    .iter()
+                    .skip(i)
+                    .step_by(nu.max(1))
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .into(),
+            )
+        })
         .collect();
     if a.json {
         let mut value = json!({
@@ -197,13 +267,29 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     println!("objective {:.9}", g.objective);
-    println!("rollout {:.3} ms, reverse sweep {:.3} ms", 1e3 * g.rollout_seconds, 1e3 * g.gradient_seconds);
+    println!(
+        "rollout {:.3} ms, reverse sweep {:.3} ms",
+        1e3 * g.rollout_seconds,
+        1e3 * g.gradient_seconds
+    );
     println!("by the controls, largest component");
     for (i, c) in m.actuators.iter().enumerate() {
-        let largest = g.controls.iter().skip(i).step_by(nu).fold(0.0_f64, |m, v| if v.abs() > m.abs() { *v } else { m });
+        let largest = g
+            .controls
+            .iter()
+            .skip(i)
+            .step_by(nu)
+            .fold(0.0_f64, |m, v| if v.abs() > m.abs() { *v } else { m });
         println!("  {:<24} {largest:+.9e}", c.name);
     }
-    println!("by the initial coordinates and rates{}", if m.has_loops() { " (independent ones; the loops follow)" } else { "" });
+    println!(
+        "by the initial coordinates and rates{}",
+        if m.has_loops() {
+            " (independent ones; the loops follow)"
+        } else {
+            ""
+        }
+    );
     for (i, n) in names.names.iter().enumerate() {
         println!("  {n:<24} {:+.9e}  {:+.9e}", g.coordinates[i], g.rates[i]);
     }

@@ -110,7 +110,9 @@ fn positive(text: &str) -> Result<f64, String> {
 fn integrator(text: &str) -> Result<String, String> {
     match text {
         "maximal" => Ok(text.into()),
-        "minimal" | "natural" | "verlet" => Err("not available in this version; use `maximal`".into()),
+        "minimal" | "natural" | "verlet" => {
+            Err("not available in this version; use `maximal`".into())
+        }
         _ => Err("unknown integrator; use `maximal`".into()),
     }
 }

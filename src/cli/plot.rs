@@ -19,7 +19,10 @@ pub struct Arguments {
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let out = a.out.clone().unwrap_or_else(|| a.trajectory.with_extension("svg"));
+    let out = a
+        .out
+        .clone()
+        .unwrap_or_else(|| a.trajectory.with_extension("svg"));
     let format = figure_format(&out)?;
     let figures: Vec<Figure> = if a.what.iter().any(|w| w == "all") {
         Figure::ALL.to_vec()
@@ -28,10 +31,18 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         a.what.iter().map(parse).collect::<Result<_, _>>()?
     };
     let recording = read_recording(&a.trajectory)?;
-    let nothing = |what: &str| Failure::input(format!("{} holds nothing to draw for {what}", a.trajectory.display()));
+    let nothing = |what: &str| {
+        Failure::input(format!(
+            "{} holds nothing to draw for {what}",
+            a.trajectory.display()
+        ))
+    };
     if figures.is_empty() {
         let bytes = render_overview(&recording, format).map_err(Failure::input)?;
-        println!("wrote {}", shown(&write(&out, &bytes.ok_or_else(|| nothing("an overview"))?)?));
+        println!(
+            "wrote {}",
+            shown(&write(&out, &bytes.ok_or_else(|| nothing("an overview"))?)?)
+        );
         return Ok(());
     }
     let mut drawn = vec![];

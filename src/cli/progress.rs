@@ -17,7 +17,8 @@ impl Progress {
     /// Of `total` pieces of work.
     pub fn new(what: &'static str, total: u64) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
+            let bar =
+                ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
             let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style);
@@ -49,7 +50,12 @@ impl Progress {
                 if now - self.last > Duration::from_secs(1) {
                     self.last = now;
                     let seconds = (now - self.start).as_secs();
-                    eprintln!("{} {done}/{} after {seconds} s  {}", self.what, self.total, message());
+                    eprintln!(
+                        "{} {done}/{} after {seconds} s  {}",
+                        self.what,
+                        self.total,
+                        message()
+                    );
                 }
             }
         }

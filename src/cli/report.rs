@@ -34,10 +34,15 @@ pub fn final_state(model: &Model, t: &Trajectory, energy: &Balance) -> Value {
     let mut joints = serde_json::Map::new();
     for (index, j) in m.joints.iter().enumerate() {
         let free = 0..j.directions.len();
-        let coordinates: Vec<f64> =
-            free.clone().map(|i| system.coordinate(t.state(k), index, i)).collect();
+        let coordinates: Vec<f64> = free
+            .clone()
+            .map(|i| system.coordinate(t.state(k), index, i))
+            .collect();
         let rates: Vec<f64> = free.map(|i| m.rate(j, i, &poses, motion)).collect();
-        joints.insert(j.name.clone(), json!({ "coordinates": coordinates, "rates": rates }));
+        joints.insert(
+            j.name.clone(),
+            json!({ "coordinates": coordinates, "rates": rates }),
+        );
     }
     json!({ "bodies": bodies, "joints": joints })
 }

@@ -1,7 +1,9 @@
 //! `simulate`: from the initial state with the guessed controls.
 
 use super::progress::Progress;
-use super::{Failure, figure_format, integrator, model, positive, print_json, report, shown, write};
+use super::{
+    Failure, figure_format, integrator, model, positive, print_json, report, shown, write,
+};
 use least_action::dynamics::Dynamics;
 use least_action::format::{self, Overrides};
 use least_action::plot::render_overview;
@@ -61,7 +63,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     let (mut w, mut stats) = (system.work(), RolloutStats::default());
     let mut progress = Progress::new("simulating", t.steps() as u64);
     let start = Instant::now();
-    let rolled = t.roll_with(system, &mut w, &mut stats, |k| progress.at(k as u64, String::new));
+    let rolled = t.roll_with(system, &mut w, &mut stats, |k| {
+        progress.at(k as u64, String::new)
+    });
     let seconds = start.elapsed().as_secs_f64();
     progress.finish();
     if rolled.is_err() {
@@ -143,7 +147,10 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         );
     }
     if stats.fallbacks > 0 {
-        eprintln!("note: {} factorizations needed the general sparse solver", stats.fallbacks);
+        eprintln!(
+            "note: {} factorizations needed the general sparse solver",
+            stats.fallbacks
+        );
     }
     match rolled {
         Ok(()) => Ok(()),

@@ -42,9 +42,8 @@ pub struct Arguments {
 fn method(text: &str) -> Result<String, String> {
     match text {
         "shooting" => Ok(text.into()),
-        "ddp" | "multiple-shooting" | "direct" | "gauss-newton" | "search" | "ars" | "cmaes" | "mppi" => {
-            Err("not available in this version; use `shooting`".into())
-        }
+        "ddp" | "multiple-shooting" | "direct" | "gauss-newton" | "search" | "ars" | "cmaes"
+        | "mppi" => Err("not available in this version; use `shooting`".into()),
         _ => Err("unknown method; use `shooting`".into()),
     }
 }
@@ -57,7 +56,11 @@ struct Observer(Progress);
 
 impl Observe<shooting::ShootingState> for Observer {
     fn observe_iter(&mut self, state: &shooting::ShootingState, kv: &KV) -> Result<(), Error> {
-        let value = |name: &str| kv.get(name).and_then(argmin::core::KvValue::get_float).unwrap_or(f64::NAN);
+        let value = |name: &str| {
+            kv.get(name)
+                .and_then(argmin::core::KvValue::get_float)
+                .unwrap_or(f64::NAN)
+        };
         self.0.at(state.iter + 1, || {
             format!(
                 "objective {:.6}  violation {:.1e}  gradient {:.1e}  step {:.1e}  penalty {:.0e}",
@@ -83,7 +86,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         ..Overrides::default()
     };
     let mut model = model(&a.file, &overrides)?;
-    if model.problem.bounds.is_empty() || (model.problem.costs.is_empty() && model.problem.constraints.is_empty()) {
+    if model.problem.bounds.is_empty()
+        || (model.problem.costs.is_empty() && model.problem.constraints.is_empty())
+    {
         return Err(Failure::input(format!(
             "{}: nothing to solve: a problem needs [mechanism.actuators], and [[costs]] or [[constraints]]; to watch it move, use `simulate`",
             a.file.display()
@@ -94,11 +99,19 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     if let Some(n) = a.threads {
         // the pool exists already only if something was computed before, and then the result is the same
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(n as usize).build_global();
+        let _ = rayon::ThreadPoolBuilder::new()
+            .num_threads(n as usize)
+            .build_global();
     }
-    let out = a.out.clone().unwrap_or_else(|| Path::new("out").join(&model.name));
+    let out = a
+        .out
+        .clone()
+        .unwrap_or_else(|| Path::new("out").join(&model.name));
     std::fs::create_dir_all(&out).map_err(|e| {
-        Failure::input(format!("cannot make the directory `{}`: {e}; choose another with --out", out.display()))
+        Failure::input(format!(
+            "cannot make the directory `{}`: {e}; choose another with --out",
+            out.display()
+        ))
     })?;
     // a second Ctrl-C ends the program at once
     let _ = ctrlc::set_handler(|| {
@@ -106,23 +119,48 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             std::process::exit(130);
         }
     });
-    eprintln!("solving {} by single shooting, {} controls at {} knots", model.title,
-        model.problem.bounds.len(), model.problem.intervals.len());
+    eprintln!(
+        "solving {} by single shooting, {} controls at {} knots",
+        model.title,
+        model.problem.bounds.len(),
+        model.problem.intervals.len()
+    );
     let start = Instant::now();
     let observer = Observer(Progress::new("solving", model.options.max_iterations));
-    let solution = shooting::solve(&model.system, &model.problem, model.options, observer, &STOP)
-        .map_err(Failure::input)?;
+    let solution = shooting::solve(
+        &model.system,
+        &model.problem,
+        model.options,
+        observer,
+        &STOP,
+    )
+    .map_err(Failure::input)?;
     let seconds = start.elapsed().as_secs_f64();
-    let recording = format::record(&model, &solution.trajectory, solution.status.name(), &solution.history)
-        .map_err(Failure::input)?;
+    let recording = format::record(
+        &model,
+        &solution.trajectory,
+        solution.status.name(),
+        &solution.history,
+    )
+    .map_err(Failure::input)?;
     let mut files = vec![out.join("trajectory.csv"), out.join("trajectory.json")];
     format::write_csv(&files[0], &recording)?;
     format::write_json(&files[1], &recording)?;
-    files.push(write(&out.join("convergence.csv"), &convergence(&solution.history)?)?);
-    let (kind, ending) = if a.png { (Format::Png, "png") } else { (Format::Svg, "svg") };
+    files.push(write(
+        &out.join("convergence.csv"),
+        &convergence(&solution.history)?,
+    )?);
+    let (kind, ending) = if a.png {
+        (Format::Png, "png")
+    } else {
+        (Format::Svg, "svg")
+    };
     for figure in Figure::ALL {
         if let Some(bytes) = render(&recording, figure, kind).map_err(Failure::input)? {
-            files.push(write(&out.join(format!("{}.{ending}", figure.name())), &bytes)?);
+            files.push(write(
+                &out.join(format!("{}.{ending}", figure.name())),
+                &bytes,
+            )?);
         }
     }
     let status = solution.status.name();
@@ -142,7 +180,10 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "files": files.iter().map(|f| shown(f)).collect::<Vec<_>>(),
         }));
     } else {
-        println!("{}: {status} after {} iterations, {seconds:.2} s", model.title, solution.iterations);
+        println!(
+            "{}: {status} after {} iterations, {seconds:.2} s",
+            model.title, solution.iterations
+        );
         println!(
             "objective {:.6}, violation {:.1e}, gradient {:.1e}; {} steps and {} gradients computed",
             solution.objective,

@@ -313,9 +313,16 @@ impl Document {
                 ));
             }
         }
-        let counts = [("memory", spec.memory.map(|n| n as u64)), ("refresh", spec.refresh)];
+        let counts = [
+            ("memory", spec.memory.map(|n| n as u64)),
+            ("refresh", spec.refresh),
+        ];
         if let Some((field, _)) = counts.iter().find(|(_, n)| *n == Some(0)) {
-            return Err(self.source.error(&["method", field], format!("{field} is 0"), "expected at least 1"));
+            return Err(self.source.error(
+                &["method", field],
+                format!("{field} is 0"),
+                "expected at least 1",
+            ));
         }
         Ok(shooting::Options {
             tolerance: spec.tolerance.unwrap_or(default.tolerance),

@@ -106,8 +106,8 @@ mod tests {
                     let p = Vec3::new(at(i), at(j), at(k));
                     if inside(&p) {
                         volume += d * d * d;
-                        inertia += (Mat3::identity() * p.norm_squared() - p * p.transpose())
-                            * (d * d * d);
+                        inertia +=
+                            (Mat3::identity() * p.norm_squared() - p * p.transpose()) * (d * d * d);
                     }
                 }
             }
@@ -138,9 +138,7 @@ mod tests {
                     radius: r,
                     length: l,
                 },
-                Box::new(move |p| {
-                    radial(p).hypot((p.z.abs() - l / 2.0).max(0.0)) < r
-                }),
+                Box::new(move |p| radial(p).hypot((p.z.abs() - l / 2.0).max(0.0)) < r),
             ),
         ];
         for (shape, inside) in cases {

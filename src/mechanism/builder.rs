@@ -181,7 +181,11 @@ impl BodySpec {
         };
         if !(mass > 0.0 && mass.is_finite()) {
             return Err(err(
-                if self.mass.is_some() { "mass" } else { "density" },
+                if self.mass.is_some() {
+                    "mass"
+                } else {
+                    "density"
+                },
                 format!("mass of body `{name}` is {mass}, expected a positive number"),
                 "every body needs mass, in kg",
             ));
@@ -210,7 +214,10 @@ impl BodySpec {
         if m.min() <= 0.0 {
             return Err(err(
                 "inertia",
-                format!("inertia of body `{name}` has the principal moment {:e}, expected positive ones", m.min()),
+                format!(
+                    "inertia of body `{name}` has the principal moment {:e}, expected positive ones",
+                    m.min()
+                ),
                 "moments are in kg m^2; a point mass needs a small positive inertia such as 1e-6",
             ));
         }
@@ -340,17 +347,23 @@ impl JointSpec {
         };
         let (parent, child) = ends("joints", name, &self.parent, &self.child, bodies)?;
         let axis = match self.axis {
-            Some(a) => Vec3::from(a).try_normalize(1e-9).filter(|a| a.amax().is_finite()).ok_or_else(|| {
-                err(
-                    "axis",
-                    format!("axis of joint `{name}` has no direction: {a:?}"),
-                    "give a vector of non-zero length in the parent's frame".into(),
-                )
-            })?,
+            Some(a) => Vec3::from(a)
+                .try_normalize(1e-9)
+                .filter(|a| a.amax().is_finite())
+                .ok_or_else(|| {
+                    err(
+                        "axis",
+                        format!("axis of joint `{name}` has no direction: {a:?}"),
+                        "give a vector of non-zero length in the parent's frame".into(),
+                    )
+                })?,
             None if self.kind.has_axis() => {
                 return Err(err(
                     "kind",
-                    format!("joint `{name}` of kind `{}` needs an axis", self.kind.name()),
+                    format!(
+                        "joint `{name}` of kind `{}` needs an axis",
+                        self.kind.name()
+                    ),
                     "add axis = [x, y, z] in the parent's frame".into(),
                 ));
             }
@@ -366,7 +379,10 @@ impl JointSpec {
             })?,
             None => Quat::identity(),
         };
-        for (field, anchor) in [("parent_anchor", self.parent_anchor), ("child_anchor", self.child_anchor)] {
+        for (field, anchor) in [
+            ("parent_anchor", self.parent_anchor),
+            ("child_anchor", self.child_anchor),
+        ] {
             finite("joints", name, field, &anchor)?;
         }
         let mut joint = Joint::new(
@@ -385,7 +401,10 @@ impl JointSpec {
                 Some(_) if n == 0 => {
                     return Err(err(
                         field,
-                        format!("joint `{name}` of kind `{}` has no free direction", self.kind.name()),
+                        format!(
+                            "joint `{name}` of kind `{}` has no free direction",
+                            self.kind.name()
+                        ),
                         format!("remove {field}, or choose another kind"),
                     ));
                 }
@@ -394,12 +413,18 @@ impl JointSpec {
                 Some(PerDirection::Each(v)) => {
                     return Err(err(
                         field,
-                        format!("joint `{name}` has {n} free directions, {field} has {} numbers", v.len()),
+                        format!(
+                            "joint `{name}` has {n} free directions, {field} has {} numbers",
+                            v.len()
+                        ),
                         "give one number, or one per free direction".into(),
                     ));
                 }
             };
-            match values.iter().find(|v| !v.is_finite() || (!negative && **v < 0.0)) {
+            match values
+                .iter()
+                .find(|v| !v.is_finite() || (!negative && **v < 0.0))
+            {
                 Some(v) => Err(err(
                     field,
                     format!("{field} of joint `{name}` is {v}"),
@@ -521,19 +546,27 @@ impl ActuatorSpec {
         self
     }
 
-    fn build(&self, name: &str, bodies: &IndexMap<String, BodySpec>, joints: &[Joint]) -> Result<Actuator, ModelError> {
+    fn build(
+        &self,
+        name: &str,
+        bodies: &IndexMap<String, BodySpec>,
+        joints: &[Joint],
+    ) -> Result<Actuator, ModelError> {
         let err = |field: &str, message: String, help: String| {
             ModelError::new(["actuators", name, field], message, help)
         };
         let drive = match (&self.joint, &self.body) {
             (Some(joint), None) => {
-                let index = joints.iter().position(|j| j.name == *joint).ok_or_else(|| {
-                    err(
-                        "joint",
-                        format!("actuator `{name}` refers to the unknown joint `{joint}`"),
-                        nearest(joint, joints.iter().map(|j| j.name.as_str())),
-                    )
-                })?;
+                let index = joints
+                    .iter()
+                    .position(|j| j.name == *joint)
+                    .ok_or_else(|| {
+                        err(
+                            "joint",
+                            format!("actuator `{name}` refers to the unknown joint `{joint}`"),
+                            nearest(joint, joints.iter().map(|j| j.name.as_str())),
+                        )
+                    })?;
                 let free = &joints[index].directions;
                 let names = || free.iter().map(|d| d.name).collect::<Vec<_>>().join(", ");
                 let direction = match &self.direction {
@@ -548,7 +581,10 @@ impl ActuatorSpec {
                     None => {
                         return Err(err(
                             "joint",
-                            format!("joint `{joint}` has {} free directions, actuator `{name}` needs one", free.len()),
+                            format!(
+                                "joint `{joint}` has {} free directions, actuator `{name}` needs one",
+                                free.len()
+                            ),
                             if free.is_empty() {
                                 "choose another joint".into()
                             } else {
@@ -558,8 +594,11 @@ impl ActuatorSpec {
                     }
                 };
                 if !is_zero(&self.force) || !is_zero(&self.torque) || !is_zero(&self.point) {
-                    return Err(err("joint", format!("actuator `{name}` on a joint takes no force, point or torque"),
-                        "remove them, or drive a body instead".into()));
+                    return Err(err(
+                        "joint",
+                        format!("actuator `{name}` on a joint takes no force, point or torque"),
+                        "remove them, or drive a body instead".into(),
+                    ));
                 }
                 Drive::Joint {
                     joint: index,
@@ -567,10 +606,14 @@ impl ActuatorSpec {
                 }
             }
             (None, Some(body)) => {
-                let index = bodies.get_index_of(body).ok_or_else(|| {
-                    unknown_body(["actuators", name, "body"], name, body, bodies)
-                })?;
-                for (field, v) in [("force", self.force), ("torque", self.torque), ("point", self.point)] {
+                let index = bodies
+                    .get_index_of(body)
+                    .ok_or_else(|| unknown_body(["actuators", name, "body"], name, body, bodies))?;
+                for (field, v) in [
+                    ("force", self.force),
+                    ("torque", self.torque),
+                    ("point", self.point),
+                ] {
                     finite("actuators", name, field, &v)?;
                 }
                 if is_zero(&self.force) && is_zero(&self.torque) {
@@ -702,7 +745,11 @@ impl MechanismBuilder {
             ));
         }
         if !self.gravity.iter().all(|g| g.is_finite()) {
-            return Err(ModelError::new(["gravity"], "gravity is not finite", "give m/s^2 along x, y, z"));
+            return Err(ModelError::new(
+                ["gravity"],
+                "gravity is not finite",
+                "give m/s^2 along x, y, z",
+            ));
         }
         let mut bodies = vec![];
         for (name, body) in &self.bodies {
@@ -749,7 +796,11 @@ impl MechanismBuilder {
         let mut springs = vec![];
         for (name, s) in &self.springs {
             let (parent, child) = ends("springs", name, &s.parent, &s.child, &self.bodies)?;
-            for (field, v) in [("stiffness", s.stiffness), ("rest", s.rest), ("damping", s.damping)] {
+            for (field, v) in [
+                ("stiffness", s.stiffness),
+                ("rest", s.rest),
+                ("damping", s.damping),
+            ] {
                 if !(v >= 0.0 && v.is_finite()) {
                     return Err(ModelError::new(
                         ["springs", name, field],
@@ -758,7 +809,10 @@ impl MechanismBuilder {
                     ));
                 }
             }
-            for (field, v) in [("parent_anchor", s.parent_anchor), ("child_anchor", s.child_anchor)] {
+            for (field, v) in [
+                ("parent_anchor", s.parent_anchor),
+                ("child_anchor", s.child_anchor),
+            ] {
                 finite("springs", name, field, &v)?;
             }
             springs.push(Spring {
@@ -828,7 +882,10 @@ fn ends(
     if parent == Some(child) {
         return Err(ModelError::new(
             [kind, name, "child"],
-            format!("`{name}` ties body `{}` to itself", bodies.get_index(child).map_or("", |b| b.0)),
+            format!(
+                "`{name}` ties body `{}` to itself",
+                bodies.get_index(child).map_or("", |b| b.0)
+            ),
             "parent and child must differ",
         ));
     }
@@ -858,7 +915,9 @@ pub(crate) fn nearest<'a>(name: &str, valid: impl Iterator<Item = &'a str> + Clo
         .map(|v| (strsim::jaro_winkler(name, v), v))
         .max_by(|a, b| a.0.total_cmp(&b.0))
     {
-        Some((score, best)) if score > 0.7 => format!("did you mean `{best}`? valid names: `{list}`"),
+        Some((score, best)) if score > 0.7 => {
+            format!("did you mean `{best}`? valid names: `{list}`")
+        }
         _ => format!("valid names: `{list}`"),
     }
 }

@@ -254,9 +254,7 @@ impl Joint {
             .iter()
             .enumerate()
             .filter(|(_, d)| d.stiffness != 0.0)
-            .map(|(i, d)| {
-                0.5 * d.stiffness * (self.coordinate(i, rel, winding) - d.rest).powi(2)
-            })
+            .map(|(i, d)| 0.5 * d.stiffness * (self.coordinate(i, rel, winding) - d.rest).powi(2))
             .sum()
     }
 }

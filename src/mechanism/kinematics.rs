@@ -20,7 +20,7 @@ pub(crate) struct TreeEdge {
     pub first: usize,
 }
 
-/// The spanning tree: edges from the world outwards, and the joints that close loops.
+/// The spanning tree: edges from the world outwards, and the constraining joints that close loops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tree {
     pub edges: Vec<TreeEdge>,
@@ -63,7 +63,9 @@ impl Tree {
                 queue.push_back(next);
             }
         }
-        tree.chords = (0..joints.len()).filter(|&i| !used[i]).collect();
+        tree.chords = (0..joints.len())
+            .filter(|&i| !used[i] && joints[i].rows() > 0)
+            .collect();
         let lost = (0..bodies).filter(|b| !reached[b + 1]).collect();
         (tree, lost)
     }
@@ -152,7 +154,9 @@ impl Mechanism {
             let rel = j.relative_at(&q[e.first..e.first + j.directions.len()]);
             if let (true, Some(parent)) = (e.reversed, j.parent) {
                 let b = &poses[j.child];
-                let qa = Quat::new_normalize((b.q * j.offset.conjugate() * rel.r.conjugate()).into_inner());
+                let qa = Quat::new_normalize(
+                    (b.q * j.offset.conjugate() * rel.r.conjugate()).into_inner(),
+                );
                 poses[parent] = Pose::new(b.point(&j.child_anchor) - qa * rel.arm, qa);
             } else {
                 let a = self.pose(&poses, j.parent);
@@ -243,7 +247,10 @@ impl Mechanism {
         for i in 0..n {
             unit[i] = 1.0;
             let moved = self.velocities(poses, &unit);
-            out.set_column(i, &stack(&self.velocity_change(poses, rates, &motion, &unit, &moved)));
+            out.set_column(
+                i,
+                &stack(&self.velocity_change(poses, rates, &motion, &unit, &moved)),
+            );
             unit[i] = 0.0;
         }
         out
@@ -284,7 +291,8 @@ impl Mechanism {
             } else {
                 let (dv, dw) = of(&change, j.parent);
                 // w_b = R_b'R_a (w_a + turn)
-                let dwb = b.r.tr_mul(&(a.r * (dw + turn_rate + pa.cross(&(wa + turn))))) - pb.cross(&wb);
+                let dwb =
+                    b.r.tr_mul(&(a.r * (dw + turn_rate + pa.cross(&(wa + turn))))) - pb.cross(&wb);
                 let at_a = wa.cross(&rel.arm) + slide;
                 let at_b = wb.cross(&j.child_anchor);
                 let dvb = dv + a.r * (pa.cross(&at_a) + dw.cross(&rel.arm) + wa.cross(&dslide))
@@ -297,7 +305,12 @@ impl Mechanism {
 
     /// Rows of the joints that close loops, by the tree's tangent: `G_chords * basis`.
     pub fn loop_jacobian(&self, poses: &[Pose], basis: &DMatrix<f64>) -> DMatrix<f64> {
-        let rows = self.tree.chords.iter().map(|&c| self.joints[c].rows()).sum();
+        let rows = self
+            .tree
+            .chords
+            .iter()
+            .map(|&c| self.joints[c].rows())
+            .sum();
         let mut out = DMatrix::zeros(rows, basis.ncols());
         let mut at = 0;
         for &c in &self.tree.chords {
@@ -336,7 +349,13 @@ impl Mechanism {
             let j = &self.joints[c];
             let (a, b) = self.ends(j, poses);
             let mut rows = [([0.0; 6], [0.0; 6]); 6];
-            j.rate_derivative(a, b, &j.parent.map_or([0.0; 6], six), &six(j.child), &mut rows);
+            j.rate_derivative(
+                a,
+                b,
+                &j.parent.map_or([0.0; 6], six),
+                &six(j.child),
+                &mut rows,
+            );
             for (ra, rb) in &rows[..j.rows()] {
                 let mut line = moved.rows(6 * j.child, 6).tr_mul(&Vec6::from(*rb));
                 if let Some(p) = j.parent {
@@ -395,7 +414,11 @@ impl Mechanism {
             let (a, b) = self.ends(j, &poses);
             j.violation(a, b)
         };
-        let worst = self.tree.chords.iter().max_by(|a, b| gap(a).total_cmp(&gap(b)));
+        let worst = self
+            .tree
+            .chords
+            .iter()
+            .max_by(|a, b| gap(a).total_cmp(&gap(b)));
         let worst = &self.joints[*worst.unwrap_or(&0)];
         let (a, b) = self.ends(worst, &poses);
         Err(ModelError::new(

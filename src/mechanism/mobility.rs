@@ -22,13 +22,13 @@ impl Mechanism {
     /// When the loops do not close.
     pub fn mobility(&self, q: &[f64]) -> Result<Mobility, ModelError> {
         let n = self.tree.coordinates;
-        let rows: usize = self.tree.chords.iter().map(|&c| self.joints[c].rows()).sum();
-        let loops = self
+        let rows: usize = self
             .tree
             .chords
             .iter()
-            .filter(|&&c| self.joints[c].rows() > 0)
-            .count();
+            .map(|&c| self.joints[c].rows())
+            .sum();
+        let loops = self.tree.chords.len();
         let mut rank = 0;
         if loops > 0 {
             let mut q = q.to_vec();

@@ -14,8 +14,8 @@ mod tests;
 
 pub use body::{Body, Shape};
 pub use builder::{
-    ActuatorSpec, BodySpec, Inertia, JointSpec, MechanismBuilder, ModelError, Orientation, PerDirection,
-    SpringSpec, WrenchFrame,
+    ActuatorSpec, BodySpec, Inertia, JointSpec, MechanismBuilder, ModelError, Orientation,
+    PerDirection, SpringSpec, WrenchFrame,
 };
 pub use coordinate::{Direction, Freedom};
 pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};

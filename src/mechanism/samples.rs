@@ -90,7 +90,15 @@ pub(crate) fn tree(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
             damping: 0.3,
         },
     );
-    for (j, joint) in m.clone().build().expect("valid").joints.iter().enumerate().take(3) {
+    for (j, joint) in m
+        .clone()
+        .build()
+        .expect("valid")
+        .joints
+        .iter()
+        .enumerate()
+        .take(3)
+    {
         for d in &joint.directions {
             m = m.actuator(
                 &format!("u{j}{}", d.name),
@@ -114,9 +122,17 @@ pub(crate) fn four_bar() -> MechanismBuilder {
     let (top, bottom) = ([0.0, 0.0, 0.5], [0.0, 0.0, -0.5]);
     MechanismBuilder::new()
         .body("crank", bar())
-        .body("coupler", BodySpec::new(1.5).shape(Shape::Box([1.2, 0.08, 0.05])))
+        .body(
+            "coupler",
+            BodySpec::new(1.5).shape(Shape::Box([1.2, 0.08, 0.05])),
+        )
         .body("rocker", bar())
-        .joint("a", JointSpec::new(JointKind::Revolute, "crank").axis(y).anchors([0.0; 3], bottom))
+        .joint(
+            "a",
+            JointSpec::new(JointKind::Revolute, "crank")
+                .axis(y)
+                .anchors([0.0; 3], bottom),
+        )
         .joint(
             "b",
             JointSpec::new(JointKind::Revolute, "coupler")
@@ -135,7 +151,9 @@ pub(crate) fn four_bar() -> MechanismBuilder {
         )
         .joint(
             "d",
-            JointSpec::new(JointKind::Revolute, "rocker").axis(y).anchors([1.0, 0.0, 0.0], bottom),
+            JointSpec::new(JointKind::Revolute, "rocker")
+                .axis(y)
+                .anchors([1.0, 0.0, 0.0], bottom),
         )
         .actuator("motor", ActuatorSpec::joint("a"))
 }
@@ -151,7 +169,11 @@ pub(crate) fn spatial_loop() -> MechanismBuilder {
     let half = |k: f64| [0.0, 0.0, k];
     let kinds = [Revolute, Spherical, Orbital, Spherical];
     for (i, kind) in kinds.into_iter().enumerate() {
-        let parent = if i == 0 { "world".into() } else { format!("b{}", i - 1) };
+        let parent = if i == 0 {
+            "world".into()
+        } else {
+            format!("b{}", i - 1)
+        };
         let anchor = if i == 0 { [0.0; 3] } else { half(0.5) };
         let j = JointSpec::new(kind, &format!("b{i}"))
             .parent(&parent)
@@ -161,7 +183,9 @@ pub(crate) fn spatial_loop() -> MechanismBuilder {
     }
     m.joint(
         "close",
-        JointSpec::new(Cylindrical, "b3").axis([1.0, 0.0, 0.3]).anchors([1.0, 0.3, 0.2], half(0.5)),
+        JointSpec::new(Cylindrical, "b3")
+            .axis([1.0, 0.0, 0.3])
+            .anchors([1.0, 0.3, 0.2], half(0.5)),
     )
     .actuator("motor", ActuatorSpec::joint("j0"))
 }

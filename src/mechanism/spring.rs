@@ -65,14 +65,7 @@ impl Spring {
 
     /// `scale` times the derivative of the spring's wrench, and of `tension` along the line (the damper's impulse
     /// with its size held), added to `out`.
-    pub fn add_derivative(
-        &self,
-        scale: f64,
-        tension: f64,
-        a: &Pose,
-        b: &Pose,
-        out: &mut Coupling,
-    ) {
+    pub fn add_derivative(&self, scale: f64, tension: f64, a: &Pose, b: &Pose, out: &mut Coupling) {
         let d = self.line(a, b);
         let l = d.norm();
         let n = d.try_normalize(1e-12).unwrap_or_default();

@@ -29,7 +29,11 @@ fn differences(a: &Pose, b: &Pose, f: impl Fn(&Pose, &Pose) -> Vec<f64>) -> Vec<
 }
 
 fn entry(row: &Row, i: usize) -> f64 {
-    if i < 6 { row.parent()[i] } else { row.child()[i - 6] }
+    if i < 6 {
+        row.parent()[i]
+    } else {
+        row.child()[i - 6]
+    }
 }
 
 fn wrench(row: &Row) -> Vec<f64> {
@@ -53,7 +57,12 @@ fn assert_coupling(c: &Coupling, differences: &[Vec<f64>], what: &str) {
 
 fn assert_row(row: &Row, differences: &[Vec<f64>], what: &str) {
     for (i, d) in differences.iter().enumerate() {
-        assert!((entry(row, i) - d[0]).abs() < 1e-8, "{what}: {i} {} {}", entry(row, i), d[0]);
+        assert!(
+            (entry(row, i) - d[0]).abs() < 1e-8,
+            "{what}: {i} {} {}",
+            entry(row, i),
+            d[0]
+        );
     }
 }
 
@@ -131,7 +140,10 @@ fn constraint_wrenches_have_their_derivative() {
 fn velocity_constraints_have_their_derivative() {
     for (j, a, b) in joints() {
         let mut s = Source::new(5);
-        let (va, vb) = (Vec6::from_fn(|_, _| s.unit()), Vec6::from_fn(|_, _| s.unit()));
+        let (va, vb) = (
+            Vec6::from_fn(|_, _| s.unit()),
+            Vec6::from_fn(|_, _| s.unit()),
+        );
         let rates = differences(&a, &b, |a, b| {
             let rel = j.relative(a, b);
             (0..j.rows())
@@ -145,7 +157,11 @@ fn velocity_constraints_have_their_derivative() {
         j.rate_derivative(&a, &b, &va.into(), &vb.into(), &mut rows);
         for (i, column) in rates.iter().enumerate() {
             for (k, d) in column.iter().enumerate() {
-                let value = if i < 6 { rows[k].0[i] } else { rows[k].1[i - 6] };
+                let value = if i < 6 {
+                    rows[k].0[i]
+                } else {
+                    rows[k].1[i - 6]
+                };
                 assert!((value - d).abs() < 1e-8, "{}", j.kind.name());
             }
         }
@@ -162,12 +178,26 @@ fn coordinates_and_displacements_have_their_rows() {
         let rel1 = j.relative(&a1, &b1);
         for i in 0..j.directions.len() {
             let near = j.coordinate(i, &rel, 0.0);
-            let d = differences(&a, &b, |a, b| vec![j.coordinate(i, &j.relative(a, b), near)]);
+            let d = differences(&a, &b, |a, b| {
+                vec![j.coordinate(i, &j.relative(a, b), near)]
+            });
             assert_row(&j.coordinate_row(i, &a, &b, &rel), &d, "coordinate");
-            let end = differences(&a1, &b1, |a, b| vec![j.displacement(i, &rel, &j.relative(a, b))]);
-            assert_row(&j.displacement_end_row(i, &rel, &rel1, &a1, &b1), &end, "end");
-            let start = differences(&a, &b, |a, b| vec![j.displacement(i, &j.relative(a, b), &rel1)]);
-            assert_row(&j.displacement_start_row(i, &rel, &rel1, &a, &b), &start, "start");
+            let end = differences(&a1, &b1, |a, b| {
+                vec![j.displacement(i, &rel, &j.relative(a, b))]
+            });
+            assert_row(
+                &j.displacement_end_row(i, &rel, &rel1, &a1, &b1),
+                &end,
+                "end",
+            );
+            let start = differences(&a, &b, |a, b| {
+                vec![j.displacement(i, &j.relative(a, b), &rel1)]
+            });
+            assert_row(
+                &j.displacement_start_row(i, &rel, &rel1, &a, &b),
+                &start,
+                "start",
+            );
         }
     }
 }
@@ -182,14 +212,18 @@ fn springs_and_actuators_have_their_derivative() {
             let rel = j.relative(a, b);
             let (f, t) = j.spring_force(&rel, 0.0);
             let (f, t) = (j.translation_row(&f, a, b, &rel), Row::torque(&t, a, b));
-            (0..12).map(|i| entry(&f, i) + entry(&t, i)).collect::<Vec<_>>()
+            (0..12)
+                .map(|i| entry(&f, i) + entry(&t, i))
+                .collect::<Vec<_>>()
         };
         let mut c = Coupling::default();
         j.add_spring_derivative(0.0, 1.0, &a, &b, &mut c);
         assert_coupling(&c, &differences(&a, &b, force), "spring");
         // where several rotations are free the wrench is minus the gradient of the energy
         if j.kind.rows().1 == 0 {
-            let energy = differences(&a, &b, |a, b| vec![-j.spring_energy(&j.relative(a, b), 0.0)]);
+            let energy = differences(&a, &b, |a, b| {
+                vec![-j.spring_energy(&j.relative(a, b), 0.0)]
+            });
             for (f, e) in force(&a, &b).iter().zip(&energy) {
                 assert!((f - e[0]).abs() < 1e-8);
             }
@@ -197,14 +231,20 @@ fn springs_and_actuators_have_their_derivative() {
         for direction in 0..j.directions.len() {
             let actuator = Actuator {
                 name: "u".into(),
-                drive: Drive::Joint { joint: 0, direction },
+                drive: Drive::Joint {
+                    joint: 0,
+                    direction,
+                },
                 bounds: None,
             };
             let joints = [j.clone()];
             let mut c = Coupling::default();
             actuator.add_derivative(1.3, &joints, (&a, &b), &mut c);
             let d = differences(&a, &b, |a, b| {
-                wrench(&actuator.row(&joints, (a, b))).iter().map(|w| 1.3 * w).collect()
+                wrench(&actuator.row(&joints, (a, b)))
+                    .iter()
+                    .map(|w| 1.3 * w)
+                    .collect()
             });
             assert_coupling(&c, &d, "actuator");
         }
@@ -215,27 +255,48 @@ fn springs_and_actuators_have_their_derivative() {
 fn line_springs_and_wrenches_have_their_derivative() {
     let mut s = Source::new(3);
     let (a, b) = (s.pose(), s.pose());
-    let m = tree(1, &[JointKind::Floating, JointKind::Floating, JointKind::Floating]).build().expect("valid");
+    let m = tree(
+        1,
+        &[
+            JointKind::Floating,
+            JointKind::Floating,
+            JointKind::Floating,
+        ],
+    )
+    .build()
+    .expect("valid");
     let spring = &m.springs[0];
     let row = spring.length_row(&a, &b);
-    assert_row(&row, &differences(&a, &b, |a, b| vec![spring.length(a, b)]), "length");
+    assert_row(
+        &row,
+        &differences(&a, &b, |a, b| vec![spring.length(a, b)]),
+        "length",
+    );
     let energy = differences(&a, &b, |a, b| vec![-spring.energy(a, b)]);
     assert_row(&spring.spring_wrench(&a, &b), &energy, "force");
     let mut c = Coupling::default();
     spring.add_derivative(0.7, -0.4, &a, &b, &mut c);
     let total = differences(&a, &b, |a, b| {
         let (f, n) = (spring.spring_wrench(a, b), spring.length_row(a, b));
-        (0..12).map(|i| 0.7 * entry(&f, i) - 0.4 * entry(&n, i)).collect()
+        (0..12)
+            .map(|i| 0.7 * entry(&f, i) - 0.4 * entry(&n, i))
+            .collect()
     });
     assert_coupling(&c, &total, "line spring");
-    for actuator in m.actuators.iter().filter(|c| matches!(c.drive, Drive::Wrench { .. })) {
+    for actuator in m
+        .actuators
+        .iter()
+        .filter(|c| matches!(c.drive, Drive::Wrench { .. }))
+    {
         let world = Pose::identity();
         let mut c = Coupling::default();
         actuator.add_derivative(0.8, &[], (&world, &b), &mut c);
         let d = differences(&world, &b, |_, b| {
             let w = wrench(&actuator.row(&[], (&world, b)));
             // a wrench has no opposite
-            (0..12).map(|i| if i < 6 { 0.0 } else { 0.8 * w[i] }).collect()
+            (0..12)
+                .map(|i| if i < 6 { 0.0 } else { 0.8 * w[i] })
+                .collect()
         });
         assert_coupling(&c, &d, "wrench");
     }
@@ -285,8 +346,11 @@ fn coordinates_make_poses_that_satisfy_the_joints_and_give_the_coordinates_back(
 
 /// Displacements of all bodies between two configurations.
 fn between(from: &[Pose], to: &[Pose]) -> nalgebra::DVector<f64> {
-    let motion: Vec<Motion> =
-        from.iter().zip(to).map(|(a, b)| (b.x - a.x, log(&(a.q.conjugate() * b.q)))).collect();
+    let motion: Vec<Motion> = from
+        .iter()
+        .zip(to)
+        .map(|(a, b)| (b.x - a.x, log(&(a.q.conjugate() * b.q))))
+        .collect();
     stack(&motion)
 }
 
@@ -310,7 +374,11 @@ fn the_tree_basis_and_the_velocity_derivative_match_differences() {
             assert!((d - basis.column(i)).amax() < 1e-8);
             let v = |poses: &[Pose]| stack(&m.velocities(poses, &rates));
             let dv = (v(&p) - v(&o)) / (2.0 * e);
-            assert!((dv - change.column(i)).amax() < 1e-8, "{}", m.coordinate_name(m.tree_ids()[i]));
+            assert!(
+                (dv - change.column(i)).amax() < 1e-8,
+                "{}",
+                m.coordinate_name(m.tree_ids()[i])
+            );
         }
     }
 }
@@ -319,7 +387,11 @@ fn the_tree_basis_and_the_velocity_derivative_match_differences() {
 fn loops_close_from_a_guess_and_keep_what_is_held() {
     let m = four_bar().build().expect("valid");
     let mut q = [0.4, 0.0, 0.0];
-    let ids: Vec<_> = m.tree_ids().iter().map(|&id| m.coordinate_name(id)).collect();
+    let ids: Vec<_> = m
+        .tree_ids()
+        .iter()
+        .map(|&id| m.coordinate_name(id))
+        .collect();
     assert_eq!(ids, ["a", "d", "b"]);
     let poses = m.close(&mut q, &[true, false, false]).expect("closes");
     assert_eq!(q[0], 0.4);
@@ -331,7 +403,11 @@ fn loops_close_from_a_guess_and_keep_what_is_held() {
     // bars too short to meet
     let mut b = four_bar();
     b.joints["d"].parent_anchor = [5.0, 0.0, 0.0];
-    let error = b.build().expect("valid").close(&mut [0.0; 3], &[false; 3]).expect_err("open");
+    let error = b
+        .build()
+        .expect("valid")
+        .close(&mut [0.0; 3], &[false; 3])
+        .expect_err("open");
     assert!(error.to_string().contains("does not close"), "{error}");
 }
 
@@ -353,8 +429,13 @@ fn mobility_counts_freedoms_loops_and_redundant_rows() {
     let m = spatial_loop().build().expect("valid");
     let mobility = m.mobility(&vec![0.3; m.tree.coordinates]).expect("closes");
     // 1 + 3 + 2 + 3 freedoms of the joints, 4 rows of the cylindrical one
-    assert_eq!((mobility.degrees_of_freedom, mobility.redundant_rows), (5, 0));
-    let m = tree(4, &[JointKind::Revolute, JointKind::Spherical]).build().expect("valid");
+    assert_eq!(
+        (mobility.degrees_of_freedom, mobility.redundant_rows),
+        (5, 0)
+    );
+    let m = tree(4, &[JointKind::Revolute, JointKind::Spherical])
+        .build()
+        .expect("valid");
     assert_eq!(m.mobility(&[0.0; 4]).expect("a tree").degrees_of_freedom, 4);
 }
 
@@ -362,14 +443,17 @@ fn mobility_counts_freedoms_loops_and_redundant_rows() {
 fn the_closed_basis_keeps_loops_closed_and_is_orthonormal() {
     let m = spatial_loop().build().expect("valid");
     let mut q = vec![0.3; m.tree.coordinates];
-    let poses = m.close(&mut q, &vec![false; m.tree.coordinates]).expect("closes");
+    let poses = m
+        .close(&mut q, &vec![false; m.tree.coordinates])
+        .expect("closes");
     let tree = m.tree_basis(&poses);
     let z = m.closed_basis(&poses, &tree, 5, None);
     assert!((m.loop_jacobian(&poses, &tree) * &z).amax() < 1e-12);
     let n = &tree * &z;
     assert!((m.mass_matrix(&n) - nalgebra::DMatrix::identity(5, 5)).amax() < 1e-12);
     // alignment undoes an arbitrary rotation of the basis
-    let turned = &z * nalgebra::DMatrix::from_fn(5, 5, |i, j| f64::from(u8::from((i + 2) % 5 == j)));
+    let turned =
+        &z * nalgebra::DMatrix::from_fn(5, 5, |i, j| f64::from(u8::from((i + 2) % 5 == j)));
     let aligned = m.closed_basis(&poses, &tree, 5, Some(&turned));
     assert!((aligned - turned).amax() < 1e-12);
 }
@@ -380,7 +464,10 @@ fn wrong_descriptions_are_refused_by_name() {
     let good = || {
         MechanismBuilder::new()
             .body("cart", BodySpec::new(1.0).shape(Shape::Sphere(0.1)))
-            .joint("rail", JointSpec::new(JointKind::Prismatic, "cart").axis([1.0, 0.0, 0.0]))
+            .joint(
+                "rail",
+                JointSpec::new(JointKind::Prismatic, "cart").axis([1.0, 0.0, 0.0]),
+            )
             .actuator("push", ActuatorSpec::joint("rail").bounds(-1.0, 1.0))
     };
     assert!(good().build().is_ok());
@@ -388,22 +475,97 @@ fn wrong_descriptions_are_refused_by_name() {
     type Case = (MechanismBuilder, &'static str, &'static str);
     let cases: Vec<Case> = vec![
         (MechanismBuilder::new(), "bodies", "no bodies"),
-        (good().body("cart", BodySpec::new(-1.0).inertia([1.0; 3])), "bodies.cart.mass", "-1"),
-        (good().body("cart", BodySpec::new(1.0)), "bodies.cart.mass", "neither inertia nor shape"),
-        (good().body("cart", BodySpec::new(1.0).inertia([1.0, 1.0, 3.0])), "bodies.cart.inertia", "triangle"),
-        (good().body("cart", BodySpec::new(1.0).inertia([1.0, 0.0, 1.0])), "bodies.cart.inertia", "principal moment"),
-        (good().body("pole", cart()), "bodies.pole", "tied to nothing"),
-        (good().joint("rail", JointSpec::new(JointKind::Prismatic, "crat").axis([1.0, 0.0, 0.0])), "joints.rail.child", "did you mean `cart`"),
-        (good().joint("rail", JointSpec::new(JointKind::Prismatic, "cart")), "joints.rail.kind", "needs an axis"),
-        (good().joint("rail", JointSpec::new(JointKind::Prismatic, "cart").axis([0.0; 3])), "joints.rail.axis", "no direction"),
-        (good().joint("x", JointSpec::new(JointKind::Fixed, "cart").parent("cart")), "joints.x.child", "to itself"),
-        (good().joint("x", JointSpec::new(JointKind::Fixed, "cart").damping(1.0)), "joints.x.damping", "no free direction"),
-        (good().joint("x", JointSpec::new(JointKind::Spherical, "cart").damping(-1.0)), "joints.x.damping", "-1"),
-        (good().actuator("push", ActuatorSpec::joint("rial")), "actuators.push.joint", "did you mean `rail`"),
-        (good().actuator("push", ActuatorSpec::joint("rail").bounds(1.0, -1.0)), "actuators.push.bounds", "[1.0, -1.0]"),
-        (good().joint("ball", JointSpec::new(JointKind::Spherical, "cart")).actuator("push", ActuatorSpec::joint("ball")), "actuators.push.joint", "rx, ry, rz"),
-        (good().actuator("push", ActuatorSpec::default()), "actuators.push", "needs a joint or a body"),
-        (good().gravity([0.0, f64::NAN, 0.0]), "gravity", "not finite"),
+        (
+            good().body("cart", BodySpec::new(-1.0).inertia([1.0; 3])),
+            "bodies.cart.mass",
+            "-1",
+        ),
+        (
+            good().body("cart", BodySpec::new(1.0)),
+            "bodies.cart.mass",
+            "neither inertia nor shape",
+        ),
+        (
+            good().body("cart", BodySpec::new(1.0).inertia([1.0, 1.0, 3.0])),
+            "bodies.cart.inertia",
+            "triangle",
+        ),
+        (
+            good().body("cart", BodySpec::new(1.0).inertia([1.0, 0.0, 1.0])),
+            "bodies.cart.inertia",
+            "principal moment",
+        ),
+        (
+            good().body("pole", cart()),
+            "bodies.pole",
+            "tied to nothing",
+        ),
+        (
+            good().joint(
+                "rail",
+                JointSpec::new(JointKind::Prismatic, "crat").axis([1.0, 0.0, 0.0]),
+            ),
+            "joints.rail.child",
+            "did you mean `cart`",
+        ),
+        (
+            good().joint("rail", JointSpec::new(JointKind::Prismatic, "cart")),
+            "joints.rail.kind",
+            "needs an axis",
+        ),
+        (
+            good().joint(
+                "rail",
+                JointSpec::new(JointKind::Prismatic, "cart").axis([0.0; 3]),
+            ),
+            "joints.rail.axis",
+            "no direction",
+        ),
+        (
+            good().joint("x", JointSpec::new(JointKind::Fixed, "cart").parent("cart")),
+            "joints.x.child",
+            "to itself",
+        ),
+        (
+            good().joint("x", JointSpec::new(JointKind::Fixed, "cart").damping(1.0)),
+            "joints.x.damping",
+            "no free direction",
+        ),
+        (
+            good().joint(
+                "x",
+                JointSpec::new(JointKind::Spherical, "cart").damping(-1.0),
+            ),
+            "joints.x.damping",
+            "-1",
+        ),
+        (
+            good().actuator("push", ActuatorSpec::joint("rial")),
+            "actuators.push.joint",
+            "did you mean `rail`",
+        ),
+        (
+            good().actuator("push", ActuatorSpec::joint("rail").bounds(1.0, -1.0)),
+            "actuators.push.bounds",
+            "[1.0, -1.0]",
+        ),
+        (
+            good()
+                .joint("ball", JointSpec::new(JointKind::Spherical, "cart"))
+                .actuator("push", ActuatorSpec::joint("ball")),
+            "actuators.push.joint",
+            "rx, ry, rz",
+        ),
+        (
+            good().actuator("push", ActuatorSpec::default()),
+            "actuators.push",
+            "needs a joint or a body",
+        ),
+        (
+            good().gravity([0.0, f64::NAN, 0.0]),
+            "gravity",
+            "not finite",
+        ),
     ];
     for (builder, path, message) in cases {
         let error = builder.build().expect_err(message);

@@ -108,7 +108,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
                 equality: vec![0.0; problem.constraints.len()],
                 lower: vec![0.0; n],
                 upper: vec![0.0; n],
-                bounds: problem.bounds.iter().zip(&scale).map(|((l, u), s)| (l / s, u / s)).collect(),
+                bounds: problem
+                    .bounds
+                    .iter()
+                    .zip(&scale)
+                    .map(|((l, u), s)| (l / s, u / s))
+                    .collect(),
             },
             scale,
             coordinates: Coordinates {
@@ -132,7 +137,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     /// The problem's guess as scaled controls.
     pub fn guess(&self) -> Param {
-        let scaled = self.problem.guess.iter().zip(self.scale.iter().cycle()).map(|(u, s)| u / s);
+        let scaled = self
+            .problem
+            .guess
+            .iter()
+            .zip(self.scale.iter().cycle())
+            .map(|(u, s)| u / s);
         DVector::from_iterator(self.problem.guess.len(), scaled)
     }
 
@@ -143,7 +153,11 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     fn set_controls(&mut self, v: &Param) {
         let scaled = v.iter().zip(self.scale.iter().cycle()).map(|(v, s)| v * s);
-        self.trajectory.u.iter_mut().zip(scaled).for_each(|(u, v)| *u = v);
+        self.trajectory
+            .u
+            .iter_mut()
+            .zip(scaled)
+            .for_each(|(u, v)| *u = v);
     }
 
     /// Simulates and evaluates at the scaled controls `v`, unless that was the last point.
@@ -157,7 +171,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
             .trajectory
             .roll(self.dynamics, &mut self.work, &mut stats)
             .and_then(|()| {
-                self.problem.evaluate(self.dynamics, &self.trajectory, &mut self.work, &mut self.evaluation)
+                self.problem.evaluate(
+                    self.dynamics,
+                    &self.trajectory,
+                    &mut self.work,
+                    &mut self.evaluation,
+                )
             })
             .err();
         self.steps += stats.steps as u64;
@@ -182,7 +201,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
         }
         for (i, v) in self.at.iter().enumerate() {
             let (lower, upper) = a.pressure(i, *v);
-            let squares = lower * lower - a.lower[i] * a.lower[i] + upper * upper - a.upper[i] * a.upper[i];
+            let squares =
+                lower * lower - a.lower[i] * a.lower[i] + upper * upper - a.upper[i] * a.upper[i];
             value += squares / (2.0 * a.bound_penalty);
         }
         if value.is_finite() { value } else { self.wall }
@@ -205,10 +225,16 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.sweeps += 1;
         let (problem, dynamics, trajectory) = (self.problem, self.dynamics, &self.trajectory);
         let (multipliers, evaluation) = (&self.multipliers, &mut self.evaluation);
-        self.sweep.run(dynamics, trajectory, &mut self.work, |_, at, w, out| {
-            problem.pull(dynamics, trajectory, multipliers, evaluation, at, w, out)
-        })?;
-        let scaled = self.sweep.u.iter().zip(self.scale.iter().cycle()).map(|(g, s)| g * s);
+        self.sweep
+            .run(dynamics, trajectory, &mut self.work, |_, at, w, out| {
+                problem.pull(dynamics, trajectory, multipliers, evaluation, at, w, out)
+            })?;
+        let scaled = self
+            .sweep
+            .u
+            .iter()
+            .zip(self.scale.iter().cycle())
+            .map(|(g, s)| g * s);
         let mut g = DVector::from_iterator(self.at.len(), scaled);
         for (i, v) in self.at.iter().enumerate() {
             let (lower, upper) = self.lagrangian.pressure(i, *v);
@@ -220,7 +246,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     /// Largest violation at the point last simulated, in the units of constraints and controls.
     pub fn violation(&self) -> f64 {
-        self.problem.violation(&self.evaluation.constraints, &self.trajectory.u)
+        self.problem
+            .violation(&self.evaluation.constraints, &self.trajectory.u)
     }
 
     /// First-order update of the multipliers, then penalties times `growth`.
@@ -258,8 +285,14 @@ impl<'a, D: Observe> Augmented<'a, D> {
         if n == 0 || n > LARGEST_CURVATURE || self.failed.is_some() {
             return None;
         }
-        let mut h =
-            gauss_newton(self.dynamics, self.problem, &self.trajectory, penalty, &mut self.work).ok()?;
+        let mut h = gauss_newton(
+            self.dynamics,
+            self.problem,
+            &self.trajectory,
+            penalty,
+            &mut self.work,
+        )
+        .ok()?;
         for (i, s) in self.scale.iter().cycle().take(n).enumerate() {
             h.row_mut(i).scale_mut(*s);
             h.column_mut(i).scale_mut(*s);
@@ -275,7 +308,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
             for (i, v) in self.at.iter().enumerate() {
                 let (lower, upper) = self.lagrangian.pressure(i, *v);
                 let active = lower > 0.0 || upper > 0.0;
-                h[(i, i)] += floor + if active { self.lagrangian.bound_penalty } else { 0.0 };
+                h[(i, i)] += floor
+                    + if active {
+                        self.lagrangian.bound_penalty
+                    } else {
+                        0.0
+                    };
             }
             h.cholesky()
         });
@@ -289,7 +327,11 @@ impl<'a, D: Observe> Augmented<'a, D> {
     pub fn into_trajectory(mut self, v: &Param) -> Trajectory {
         self.set_controls(v);
         let mut stats = RolloutStats::default();
-        if self.trajectory.roll(self.dynamics, &mut self.work, &mut stats).is_err() {
+        if self
+            .trajectory
+            .roll(self.dynamics, &mut self.work, &mut stats)
+            .is_err()
+        {
             self.trajectory.truncate(stats.steps);
         }
         self.trajectory

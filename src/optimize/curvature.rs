@@ -34,7 +34,9 @@ pub fn gauss_newton<D: Observe>(
         } else {
             let end = problem.costs.iter().filter(|c| c.when == When::End);
             let constraints = problem.constraints.iter().map(|c| (c.quantity, penalty));
-            end.map(|c| (c.quantity, c.weight)).chain(constraints).collect()
+            end.map(|c| (c.quantity, c.weight))
+                .chain(constraints)
+                .collect()
         };
         let active = (k + 1).min(n) * dims.nu;
         let mut rows = DMatrix::zeros(weighted.len(), active);
@@ -43,13 +45,26 @@ pub fn gauss_newton<D: Observe>(
             inputs.u.fill(0.0);
             let (which, mut value) = ([*quantity], [0.0]);
             dynamics.observe(&at, t.state(k), t.control(k), &which, w, &mut value)?;
-            dynamics.observe_pull(&at, t.state(k), t.control(k), &which, w, &[1.0], &mut inputs);
-            let by_state = frame.embed.tr_mul(&nalgebra::DVector::from_column_slice(&inputs.x));
+            dynamics.observe_pull(
+                &at,
+                t.state(k),
+                t.control(k),
+                &which,
+                w,
+                &[1.0],
+                &mut inputs,
+            );
+            let by_state = frame
+                .embed
+                .tr_mul(&nalgebra::DVector::from_column_slice(&inputs.x));
             let mut row = state.columns(0, active).tr_mul(&by_state);
-            if k < n {
-                for (r, d) in row.rows_mut(k * dims.nu, dims.nu).iter_mut().zip(&inputs.u) {
-                    *r += d;
-                }
+            // the control at the end is that of the last step
+            for (r, d) in row
+                .rows_mut(active - dims.nu, dims.nu)
+                .iter_mut()
+                .zip(&inputs.u)
+            {
+                *r += d;
             }
             rows.set_row(i, &(row * weight.sqrt()).transpose());
         }

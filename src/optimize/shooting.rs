@@ -213,7 +213,12 @@ impl Shooting {
             optimality,
         };
         let converged = matches!(self.status, Some((Status::Converged, _)));
-        if converged || self.best.as_ref().is_none_or(|b| candidate.is_better_than(b, self.options.tolerance)) {
+        if converged
+            || self
+                .best
+                .as_ref()
+                .is_none_or(|b| candidate.is_better_than(b, self.options.tolerance))
+        {
             self.best = Some(candidate);
         }
         let kv = argmin::kv!(
@@ -228,7 +233,12 @@ impl Shooting {
     }
 
     /// The end of a round: converged, infeasible, or new multipliers and penalties.
-    fn finish_round<D: Observe>(&mut self, p: &mut Augmented<D>, violation: f64, optimality: f64) -> Next {
+    fn finish_round<D: Observe>(
+        &mut self,
+        p: &mut Augmented<D>,
+        violation: f64,
+        optimality: f64,
+    ) -> Next {
         let o = &self.options;
         if violation <= o.tolerance && optimality <= o.optimality {
             self.status = Some((Status::Converged, String::new()));
@@ -258,7 +268,11 @@ impl Shooting {
         }
         if moved {
             self.stuck = 0;
-            return if self.since_restart >= self.options.refresh { Next::Restart } else { Next::Continue };
+            return if self.since_restart >= self.options.refresh {
+                Next::Restart
+            } else {
+                Next::Continue
+            };
         }
         // a failed line search: first with fresh curvature, then as far as this round gets
         self.stuck += 1;
@@ -270,7 +284,11 @@ impl Shooting {
                     "no step makes progress any more; violation {violation:.3e}, gradient {optimality:.3e}"
                 );
                 let infeasible = violation > self.options.tolerance;
-                let status = if infeasible { Status::Infeasible } else { Status::Diverged };
+                let status = if infeasible {
+                    Status::Infeasible
+                } else {
+                    Status::Diverged
+                };
                 self.status = Some((status, reason));
                 Next::Finished
             }
@@ -419,7 +437,11 @@ pub fn solve<D: Observe>(
     stop: &AtomicBool,
 ) -> Result<Solution, Error> {
     let handle = Handle {
-        function: Rc::new(RefCell::new(Augmented::new(dynamics, problem, options.penalty))),
+        function: Rc::new(RefCell::new(Augmented::new(
+            dynamics,
+            problem,
+            options.penalty,
+        ))),
         stop,
     };
     let result = Executor::new(handle.clone(), Shooting::new(options))
@@ -430,7 +452,9 @@ pub fn solve<D: Observe>(
         .run()?;
     let solver = result.solver;
     drop(result.problem);
-    let p = Rc::into_inner(handle.function).ok_or_else(missing)?.into_inner();
+    let p = Rc::into_inner(handle.function)
+        .ok_or_else(missing)?
+        .into_inner();
     let (status, reason) = solver.status.unwrap_or((Status::Diverged, String::new()));
     let best = solver.best.unwrap_or_else(|| Best {
         controls: p.guess(),

@@ -34,19 +34,35 @@ impl Balance {
 
     /// The largest [`Balance::error`] in size, J.
     pub fn largest_error(&self) -> f64 {
-        (0..self.kinetic.len()).map(|k| self.error(k).abs()).fold(0.0, f64::max)
+        (0..self.kinetic.len())
+            .map(|k| self.error(k).abs())
+            .fold(0.0, f64::max)
     }
 }
 
 /// Potential energy of gravity and springs, J.
 fn potential(solver: &Maximal, x: &[f64], poses: &[Pose]) -> f64 {
     let m = solver.mechanism();
-    let gravity: f64 = m.bodies.iter().zip(poses).map(|(b, p)| -b.mass * m.gravity.dot(&p.x)).sum();
-    let lines: f64 = m.springs.iter().map(|s| s.energy(m.pose(poses, s.parent), &poses[s.child])).sum();
-    let joints = m.joints.iter().enumerate().filter(|(_, j)| j.has_springs()).map(|(i, j)| {
-        let (a, b) = m.ends(j, poses);
-        j.spring_energy(&j.relative(a, b), solver.winding_angle(x, i))
-    });
+    let gravity: f64 = m
+        .bodies
+        .iter()
+        .zip(poses)
+        .map(|(b, p)| -b.mass * m.gravity.dot(&p.x))
+        .sum();
+    let lines: f64 = m
+        .springs
+        .iter()
+        .map(|s| s.energy(m.pose(poses, s.parent), &poses[s.child]))
+        .sum();
+    let joints = m
+        .joints
+        .iter()
+        .enumerate()
+        .filter(|(_, j)| j.has_springs())
+        .map(|(i, j)| {
+            let (a, b) = m.ends(j, poses);
+            j.spring_energy(&j.relative(a, b), solver.winding_angle(x, i))
+        });
     gravity + lines + joints.sum::<f64>()
 }
 
@@ -93,11 +109,14 @@ pub fn balance(solver: &Maximal, t: &Trajectory, w: &mut Work) -> Result<Balance
 
 /// Linear momentum and angular momentum about the world's origin.
 pub fn momentum(m: &Mechanism, poses: &[Pose], velocities: &Velocities) -> (Vec3, Vec3) {
-    m.bodies
-        .iter()
-        .zip(poses.iter().zip(velocities))
-        .fold((Vec3::zeros(), Vec3::zeros()), |(p, l), (b, (pose, (v, w)))| {
+    m.bodies.iter().zip(poses.iter().zip(velocities)).fold(
+        (Vec3::zeros(), Vec3::zeros()),
+        |(p, l), (b, (pose, (v, w)))| {
             let linear = v * b.mass;
-            (p + linear, l + pose.x.cross(&linear) + pose.r * (b.inertia * w))
-        })
+            (
+                p + linear,
+                l + pose.x.cross(&linear) + pose.r * (b.inertia * w),
+            )
+        },
+    )
 }

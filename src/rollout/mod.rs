@@ -22,7 +22,6 @@ pub struct Trajectory {
     nx: usize,
     nu: usize,
     ny: usize,
-    zero: Vec<f64>,
 }
 
 /// What a rollout cost.
@@ -67,7 +66,6 @@ impl Trajectory {
             nx: d.nx,
             nu: d.nu,
             ny: d.ny,
-            zero: vec![0.0; d.nu],
         }
     }
 
@@ -80,7 +78,7 @@ impl Trajectory {
     pub fn knot(&self, k: usize) -> Knot {
         Knot {
             k,
-            t: self.intervals[..k].iter().sum(),
+            t: self.intervals[..k].iter().fold(0.0, |t, h| t + h),
             h_prev: if k == 0 { 0.0 } else { self.intervals[k - 1] },
             h: self.intervals.get(k).copied().unwrap_or(0.0),
         }
@@ -91,13 +89,11 @@ impl Trajectory {
         &self.x[k * self.nx..(k + 1) * self.nx]
     }
 
-    /// Control at knot `k`; zeros at the last.
+    /// Control that acts at knot `k`. At the end it is that of the last step: reading velocities there to second order
+    /// needs the force of the interval's second half.
     pub fn control(&self, k: usize) -> &[f64] {
-        if k == self.steps() {
-            &self.zero
-        } else {
-            &self.u[k * self.nu..(k + 1) * self.nu]
-        }
+        let k = k.min(self.steps().saturating_sub(1));
+        self.u.get(k * self.nu..(k + 1) * self.nu).unwrap_or(&[])
     }
 
     /// Unknowns of the step from knot `k`.
@@ -211,7 +207,10 @@ impl Sweep {
         self.intervals.fill(0.0);
         let mut t: f64 = trajectory.intervals.iter().sum();
         for k in (0..=n).rev() {
-            let mut at = Knot { t, ..trajectory.knot_at(k) };
+            let mut at = Knot {
+                t,
+                ..trajectory.knot_at(k)
+            };
             if k < n {
                 // adjoint of x_(k+1) through the step
                 let solved = Solved {
@@ -237,7 +236,12 @@ impl Sweep {
             self.local.u.fill(0.0);
             (self.local.h, self.local.h_prev) = (0.0, 0.0);
             local(k, &at, w, &mut self.local)?;
-            for (a, (i, l)) in self.adjoint.x.iter_mut().zip(self.inputs.x.iter().zip(&self.local.x)) {
+            for (a, (i, l)) in self
+                .adjoint
+                .x
+                .iter_mut()
+                .zip(self.inputs.x.iter().zip(&self.local.x))
+            {
                 *a = i + l;
             }
             if k > 0 {
@@ -246,9 +250,13 @@ impl Sweep {
             }
             if k < n {
                 self.intervals[k] += self.local.h;
-                let own = &mut self.u[k * nu..(k + 1) * nu];
-                for (o, (i, l)) in own.iter_mut().zip(self.inputs.u.iter().zip(&self.local.u)) {
-                    *o = i + l;
+            }
+            // the control at the end is that of the last step
+            let own = k.min(n.saturating_sub(1)) * nu;
+            if n > 0 {
+                let both = self.inputs.u.iter().zip(&self.local.u);
+                for (o, (i, l)) in self.u[own..own + nu].iter_mut().zip(both) {
+                    *o = i + l + if k + 1 == n { *o } else { 0.0 };
                 }
             }
         }

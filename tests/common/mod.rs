@@ -4,7 +4,8 @@
 use least_action::dynamics::{Dynamics, StepError};
 use least_action::integrator::{Maximal, Options};
 use least_action::mechanism::{
-    ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Orientation, Shape, SpringSpec, WrenchFrame,
+    ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Orientation, Shape, SpringSpec,
+    WrenchFrame,
 };
 use least_action::rollout::{RolloutStats, Trajectory};
 use least_action::spatial::{Vec3, exp};
@@ -47,13 +48,17 @@ impl Source {
         let r = exp(&Vec3::from(self.array3())).to_rotation_matrix();
         let j = r * shape.inertia(mass) * r.transpose();
         let j = (j + j.transpose()) * 0.5;
-        BodySpec::new(mass).inertia_matrix(std::array::from_fn(|i| std::array::from_fn(|k| j[(i, k)])))
+        BodySpec::new(mass)
+            .inertia_matrix(std::array::from_fn(|i| std::array::from_fn(|k| j[(i, k)])))
     }
 }
 
 /// The integrator, solving each step to rounding.
 pub fn system(builder: &MechanismBuilder, q: &[f64]) -> Maximal {
-    let options = Options { tolerance: 1e-13, ..Options::default() };
+    let options = Options {
+        tolerance: 1e-13,
+        ..Options::default()
+    };
     Maximal::new(builder.build().expect("valid"), q, options).expect("closes")
 }
 
@@ -70,7 +75,12 @@ pub fn even(seconds: f64, h: f64) -> Vec<f64> {
 }
 
 /// Simulates under the controls `u(t)`.
-pub fn roll(s: &Maximal, x0: &[f64], intervals: Vec<f64>, u: impl Fn(f64) -> Vec<f64>) -> Result<Trajectory, StepError> {
+pub fn roll(
+    s: &Maximal,
+    x0: &[f64],
+    intervals: Vec<f64>,
+    u: impl Fn(f64) -> Vec<f64>,
+) -> Result<Trajectory, StepError> {
     let mut t = Trajectory::new(s, intervals, x0);
     let nu = s.dims().nu;
     for k in 0..t.steps() {
@@ -88,10 +98,17 @@ pub fn fall(s: &Maximal, x0: &[f64], seconds: f64, h: f64) -> Trajectory {
 }
 
 /// The classical fourth-order Runge-Kutta method with `n` steps.
-pub fn runge_kutta<const N: usize>(f: impl Fn(f64, &[f64; N]) -> [f64; N], x: [f64; N], seconds: f64, n: usize) -> [f64; N] {
+pub fn runge_kutta<const N: usize>(
+    f: impl Fn(f64, &[f64; N]) -> [f64; N],
+    x: [f64; N],
+    seconds: f64,
+    n: usize,
+) -> [f64; N] {
     let h = seconds / n as f64;
     let mut x = x;
-    let plus = |x: &[f64; N], d: &[f64; N], s: f64| -> [f64; N] { std::array::from_fn(|i| x[i] + s * d[i]) };
+    let plus = |x: &[f64; N], d: &[f64; N], s: f64| -> [f64; N] {
+        std::array::from_fn(|i| x[i] + s * d[i])
+    };
     for k in 0..n {
         let t = k as f64 * h;
         let a = f(t, &x);
@@ -105,7 +122,11 @@ pub fn runge_kutta<const N: usize>(f: impl Fn(f64, &[f64; N]) -> [f64; N], x: [f
 
 /// Numbers for a message.
 pub fn list(numbers: &[f64]) -> String {
-    numbers.iter().map(|e| format!("{e:.3e}")).collect::<Vec<_>>().join(" ")
+    numbers
+        .iter()
+        .map(|e| format!("{e:.3e}"))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Slopes `log2(e_i / e_(i+1))` of errors at intervals that halve.
@@ -119,9 +140,10 @@ pub fn revolute(child: &str) -> JointSpec {
 
 /// A body on a hinge about y at the origin, `length` above its centre of mass.
 pub fn pendulum(body: BodySpec, length: f64) -> MechanismBuilder {
-    MechanismBuilder::new()
-        .body("bob", body)
-        .joint("hinge", revolute("bob").anchors([0.0; 3], [0.0, 0.0, length]))
+    MechanismBuilder::new().body("bob", body).joint(
+        "hinge",
+        revolute("bob").anchors([0.0; 3], [0.0, 0.0, length]),
+    )
 }
 
 /// 0.1 x 0.1 x 1 m, 1 kg, hanging from its end.
@@ -135,8 +157,16 @@ pub fn double_pendulum() -> MechanismBuilder {
     MechanismBuilder::new()
         .body("upper", cube())
         .body("lower", cube())
-        .joint("shoulder", revolute("upper").anchors([0.0; 3], [0.0, 0.0, 1.0]))
-        .joint("elbow", revolute("lower").parent("upper").anchors([0.0; 3], [0.0, 0.0, 1.0]))
+        .joint(
+            "shoulder",
+            revolute("upper").anchors([0.0; 3], [0.0, 0.0, 1.0]),
+        )
+        .joint(
+            "elbow",
+            revolute("lower")
+                .parent("upper")
+                .anchors([0.0; 3], [0.0, 0.0, 1.0]),
+        )
 }
 
 /// A four-bar linkage of thin boxes, 1 kg/m, in the plane y = 0: crank 0.5, coupler 1.2, rocker 1.0, ground 1.3 m.
@@ -153,9 +183,22 @@ pub fn four_bar() -> MechanismBuilder {
         .body("coupler", bar(coupler))
         .body("rocker", bar(rocker))
         .joint("a", revolute("crank").anchors([0.0; 3], down(crank)))
-        .joint("d", revolute("rocker").anchors([ground, 0.0, 0.0], down(rocker)))
-        .joint("b", revolute("coupler").parent("crank").anchors(up(crank), down(coupler)))
-        .joint("c", revolute("rocker").parent("coupler").anchors(up(coupler), up(rocker)))
+        .joint(
+            "d",
+            revolute("rocker").anchors([ground, 0.0, 0.0], down(rocker)),
+        )
+        .joint(
+            "b",
+            revolute("coupler")
+                .parent("crank")
+                .anchors(up(crank), down(coupler)),
+        )
+        .joint(
+            "c",
+            revolute("rocker")
+                .parent("coupler")
+                .anchors(up(coupler), up(rocker)),
+        )
 }
 
 /// Cranks of 1 m, pivots at x = 0, 1, ..., n, their tips joined by bars of 1 m: paper 000, figure 12 with n = 2. Bars
@@ -167,20 +210,34 @@ pub fn cranks(n: usize) -> MechanismBuilder {
     let third = 1.0 / 12.0;
     // a slender bar: 1/12 across, almost nothing along
     for i in 0..=n {
-        m = m.body(&format!("crank{i}"), BodySpec::new(1.0).inertia([third, third, thin]));
+        m = m.body(
+            &format!("crank{i}"),
+            BodySpec::new(1.0).inertia([third, third, thin]),
+        );
     }
     for i in 0..n {
-        m = m.body(&format!("bar{i}"), BodySpec::new(1.0).inertia([thin, third, third]));
+        m = m.body(
+            &format!("bar{i}"),
+            BodySpec::new(1.0).inertia([thin, third, third]),
+        );
     }
     for i in 0..=n {
         let pivot = [i as f64, 0.0, 0.0];
-        m = m.joint(&format!("pivot{i}"), revolute(&format!("crank{i}")).anchors(pivot, [0.0, 0.0, -0.5]));
+        m = m.joint(
+            &format!("pivot{i}"),
+            revolute(&format!("crank{i}")).anchors(pivot, [0.0, 0.0, -0.5]),
+        );
     }
     for i in 0..n {
-        let left = revolute(&format!("bar{i}")).parent(&format!("crank{i}")).anchors([0.0, 0.0, 0.5], [-0.5, 0.0, 0.0]);
-        let right =
-            revolute(&format!("bar{i}")).parent(&format!("crank{}", i + 1)).anchors([0.0, 0.0, 0.5], [0.5, 0.0, 0.0]);
-        m = m.joint(&format!("left{i}"), left).joint(&format!("right{i}"), right);
+        let left = revolute(&format!("bar{i}"))
+            .parent(&format!("crank{i}"))
+            .anchors([0.0, 0.0, 0.5], [-0.5, 0.0, 0.0]);
+        let right = revolute(&format!("bar{i}"))
+            .parent(&format!("crank{}", i + 1))
+            .anchors([0.0, 0.0, 0.5], [0.5, 0.0, 0.0]);
+        m = m
+            .joint(&format!("left{i}"), left)
+            .joint(&format!("right{i}"), right);
     }
     m
 }
@@ -192,7 +249,13 @@ pub fn cranks_at(n: usize, a: f64) -> (Vec<f64>, Vec<f64>) {
         .tree_ids()
         .iter()
         // the couplers keep their direction
-        .map(|&(j, _)| if m.joints[j].name.starts_with("pivot") { 1.0 } else { -1.0 })
+        .map(|&(j, _)| {
+            if m.joints[j].name.starts_with("pivot") {
+                1.0
+            } else {
+                -1.0
+            }
+        })
         .collect();
     (turns.iter().map(|t| t * a).collect(), turns)
 }
@@ -201,7 +264,9 @@ pub fn cranks_at(n: usize, a: f64) -> (Vec<f64>, Vec<f64>) {
 /// springs with dampers between points of bodies. Nothing is tied to the world.
 pub fn floating_tree(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
     let mut s = Source::new(seed);
-    let mut m = MechanismBuilder::new().gravity([0.0; 3]).body("b0", s.body().free());
+    let mut m = MechanismBuilder::new()
+        .gravity([0.0; 3])
+        .body("b0", s.body().free());
     for (i, kind) in kinds.iter().enumerate() {
         let (child, parent) = (format!("b{}", i + 1), format!("b{}", s.below(i + 1)));
         m = m.body(&child, s.body());
@@ -216,7 +281,10 @@ pub fn floating_tree(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
         m = m.joint(&format!("j{i}"), joint);
     }
     for i in 0..2 {
-        m = m.spring(&format!("line{i}"), line(&mut s, &format!("b{i}"), &format!("b{}", kinds.len())));
+        m = m.spring(
+            &format!("line{i}"),
+            line(&mut s, &format!("b{i}"), &format!("b{}", kinds.len())),
+        );
     }
     m
 }
@@ -236,7 +304,12 @@ pub fn line(s: &mut Source, parent: &str, child: &str) -> SpringSpec {
 /// Four free links in a ring on parallel hinges, with a joint spring, a joint damper and a spring across.
 pub fn floating_loop() -> MechanismBuilder {
     let mut s = Source::new(5);
-    let corners = [[0.5, 0.0, 0.0], [0.6, 0.0, 0.1], [0.45, 0.0, 0.0], [0.6, 0.0, -0.1]];
+    let corners = [
+        [0.5, 0.0, 0.0],
+        [0.6, 0.0, 0.1],
+        [0.45, 0.0, 0.0],
+        [0.6, 0.0, -0.1],
+    ];
     let mut m = MechanismBuilder::new().gravity([0.0; 3]);
     for i in 0..4 {
         let b = s.body();
@@ -244,7 +317,9 @@ pub fn floating_loop() -> MechanismBuilder {
     }
     for i in 0..4 {
         let (a, b): ([f64; 3], [f64; 3]) = (corners[i], corners[(i + 1) % 4].map(|c| -c));
-        let mut joint = revolute(&format!("b{}", (i + 1) % 4)).parent(&format!("b{i}")).anchors(a, b);
+        let mut joint = revolute(&format!("b{}", (i + 1) % 4))
+            .parent(&format!("b{i}"))
+            .anchors(a, b);
         if i < 2 {
             joint = joint.spring(2.0, 0.3).damping(0.2);
         }
@@ -259,8 +334,15 @@ pub fn ball_chain() -> MechanismBuilder {
     let mut s = Source::new(21);
     let mut m = MechanismBuilder::new();
     for i in 0..3 {
-        m = m.body(&format!("b{i}"), BodySpec::new(1.0).shape(Shape::Box([0.2, 0.3, 0.8])));
-        let parent = if i == 0 { "world".to_owned() } else { format!("b{}", i - 1) };
+        m = m.body(
+            &format!("b{i}"),
+            BodySpec::new(1.0).shape(Shape::Box([0.2, 0.3, 0.8])),
+        );
+        let parent = if i == 0 {
+            "world".to_owned()
+        } else {
+            format!("b{}", i - 1)
+        };
         let anchor = if i == 0 { [0.0; 3] } else { [0.0, 0.0, -0.4] };
         let mut joint = JointSpec::new(JointKind::Spherical, &format!("b{i}"))
             .parent(&parent)
@@ -273,16 +355,30 @@ pub fn ball_chain() -> MechanismBuilder {
     }
     m.spring("line", line(&mut s, "world", "b2"))
         .actuator("torque", ActuatorSpec::joint("j0").direction("ry"))
-        .actuator("push", ActuatorSpec::wrench("b2", [0.3, 1.0, 0.0], WrenchFrame::Body, [0.0, 0.0, 0.2]))
+        .actuator(
+            "push",
+            ActuatorSpec::wrench("b2", [0.3, 1.0, 0.0], WrenchFrame::Body, [0.0, 0.0, 0.2]),
+        )
 }
 
 /// A cart on a rail with a pole, driven along the rail.
 pub fn cart_pole() -> MechanismBuilder {
     MechanismBuilder::new()
-        .body("cart", BodySpec::new(1.0).shape(Shape::Box([0.3, 0.2, 0.1])))
+        .body(
+            "cart",
+            BodySpec::new(1.0).shape(Shape::Box([0.3, 0.2, 0.1])),
+        )
         .body("pole", BodySpec::new(0.2).inertia([1e-3, 1e-3, 1e-3]))
-        .joint("rail", JointSpec::new(JointKind::Prismatic, "cart").axis([1.0, 0.0, 0.0]))
-        .joint("pivot", revolute("pole").parent("cart").anchors([0.0; 3], [0.0, 0.0, 0.5]))
+        .joint(
+            "rail",
+            JointSpec::new(JointKind::Prismatic, "cart").axis([1.0, 0.0, 0.0]),
+        )
+        .joint(
+            "pivot",
+            revolute("pole")
+                .parent("cart")
+                .anchors([0.0; 3], [0.0, 0.0, 0.5]),
+        )
         .actuator("drive", ActuatorSpec::joint("rail"))
 }
 
@@ -291,8 +387,18 @@ pub fn damped_tree() -> MechanismBuilder {
     use JointKind::{Cylindrical, Orbital, Revolute, Spherical};
     let mut s = Source::new(33);
     let mut m = MechanismBuilder::new();
-    for (i, kind) in [Revolute, Spherical, Orbital, Cylindrical].into_iter().enumerate() {
-        let (child, parent) = (format!("b{i}"), if i == 0 { "world".into() } else { format!("b{}", s.below(i)) });
+    for (i, kind) in [Revolute, Spherical, Orbital, Cylindrical]
+        .into_iter()
+        .enumerate()
+    {
+        let (child, parent) = (
+            format!("b{i}"),
+            if i == 0 {
+                "world".into()
+            } else {
+                format!("b{}", s.below(i))
+            },
+        );
         m = m.body(&child, s.body());
         let joint = JointSpec::new(kind, &child)
             .parent(&parent)
@@ -305,7 +411,10 @@ pub fn damped_tree() -> MechanismBuilder {
     m.spring("line", line(&mut s, "b0", "b3"))
         .actuator("first", ActuatorSpec::joint("j0"))
         .actuator("slide", ActuatorSpec::joint("j3").direction("d"))
-        .actuator("push", ActuatorSpec::wrench("b2", [0.0, 0.5, 1.0], WrenchFrame::World, [0.1, 0.0, 0.0]))
+        .actuator(
+            "push",
+            ActuatorSpec::wrench("b2", [0.0, 0.5, 1.0], WrenchFrame::World, [0.1, 0.0, 0.0]),
+        )
 }
 
 /// A parallelogram of unit bars with a motor and a damper, near flat where it could fold.

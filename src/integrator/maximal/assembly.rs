@@ -12,7 +12,13 @@ use crate::spatial::{
 
 /// Adds `scale` times a wrench to the six numbers of each body.
 #[inline(always)]
-pub(super) fn add_wrench(out: &mut [f64], parent: Option<usize>, child: usize, row: &Row, scale: f64) {
+pub(super) fn add_wrench(
+    out: &mut [f64],
+    parent: Option<usize>,
+    child: usize,
+    row: &Row,
+    scale: f64,
+) {
     let f = row.force * scale;
     let t = row.child_torque * scale;
     let o = &mut out[6 * child..6 * child + 6];
@@ -54,7 +60,12 @@ pub(super) fn vec3(v: &[f64], at: usize) -> Vec3 {
 
 impl Damped {
     /// Displacement from one configuration to another and its derivatives by the one and the other.
-    pub(super) fn displacement(&self, solver: &Maximal, from: &[Pose], to: &[Pose]) -> (f64, Row, Row) {
+    pub(super) fn displacement(
+        &self,
+        solver: &Maximal,
+        from: &[Pose],
+        to: &[Pose],
+    ) -> (f64, Row, Row) {
         let m = &solver.mechanism;
         match self.element {
             DampedElement::Joint(j, i) => {
@@ -99,9 +110,18 @@ impl Damped {
 
 impl Maximal {
     /// Reads the state and computes everything that does not depend on the unknowns.
-    pub(super) fn prepare(&self, at: &Knot, x: &[f64], u: &[f64], w: &mut Work) -> Result<(), StepError> {
+    pub(super) fn prepare(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        w: &mut Work,
+    ) -> Result<(), StepError> {
         let (m, n) = (&self.mechanism, self.body_count());
         w.at = *at;
+        if !(at.h >= 0.0 && at.h_prev >= 0.0 && (at.h + at.h_prev).is_finite()) {
+            return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
+        }
         if !x.iter().chain(u).all(|v| v.is_finite()) {
             return Err(self.failure(StepFailure::NotFinite, w, 0, f64::NAN));
         }
@@ -136,9 +156,6 @@ impl Maximal {
                 for i in 0..j.rows() {
                     w.rows[s.first_row + i] = j.row(i, a, b, &rel);
                 }
-                if m.has_loops() {
-                    w.epsilon[index] = self.epsilon(index, s.first_row, j.rows(), w);
-                }
             }
             if j.has_springs() {
                 let winding = self.winding_of[index].map_or(0.0, |i| w.winding[i]);
@@ -159,6 +176,9 @@ impl Maximal {
         }
         for (base, f) in w.base.iter_mut().zip(&w.force) {
             *base += half * f;
+        }
+        if m.has_loops() {
+            self.prepare_epsilon(w);
         }
         self.prepare_dampers(w);
         Ok(())
@@ -184,18 +204,25 @@ impl Maximal {
         }
     }
 
-    /// `1e-8 h` (or `1e-8` for the read-out) times the size of the joint's `G M^-1 G'`.
-    fn epsilon(&self, joint: usize, first: usize, rows: usize, w: &Work) -> f64 {
-        let j = &self.mechanism.joints[joint];
-        let size = w.rows[first..first + rows].iter().map(|r| {
-            let part = |b: usize, t: &Vec3| {
-                r.force.norm_squared() / self.mechanism.bodies[b].mass
-                    + t.dot(&(self.inverse_inertia[b] * t))
+    /// The regularization of redundant rows: `1e-9 h` (`1e-9` for the read-out) times each row's own `G M^-1 G'`. One
+    /// number for all rows of a joint would be far too large for some: thin links have small inertias about one axis.
+    fn prepare_epsilon(&self, w: &mut Work) {
+        let m = &self.mechanism;
+        let scale = 1e-9 * if w.at.h == 0.0 { 1.0 } else { w.at.h };
+        for (j, s) in m.joints.iter().zip(&self.slots) {
+            let Some(s) = s else { continue };
+            let part = |b: usize, f: &Vec3, t: &Vec3| {
+                f.norm_squared() / m.bodies[b].mass + t.dot(&(self.inverse_inertia[b] * t))
             };
-            part(j.child, &r.child_torque) + j.parent.map_or(0.0, |p| part(p, &r.parent_torque))
-        });
-        let size: f64 = size.fold(0.0, f64::max);
-        1e-8 * size * if w.at.h == 0.0 { 1.0 } else { w.at.h }
+            let own = s.first_row..s.first_row + j.rows();
+            for (row, epsilon) in w.rows[own.clone()].iter().zip(&mut w.epsilon[own]) {
+                let child = part(j.child, &row.force, &row.child_torque);
+                let parent = j
+                    .parent
+                    .map_or(0.0, |p| part(p, &row.force, &row.parent_torque));
+                *epsilon = scale * (child + parent);
+            }
+        }
     }
 
     /// Residual at the unknowns `w.trial`. Returns the largest entry, its row, and the floor rounding sets to it.
@@ -312,12 +339,12 @@ impl Maximal {
         }
         if m.has_loops() {
             w.original.copy_from_slice(values);
-            for (index, eps) in w.epsilon.iter().enumerate() {
-                let n = m.joints[index].rows();
-                if let Some(s) = &self.slots[index] {
-                    for i in 0..n {
-                        values[s.diagonal + i * (n + 1)] += eps;
-                    }
+            for (j, s) in m.joints.iter().zip(&self.slots) {
+                let (Some(s), n) = (s, j.rows()) else {
+                    continue;
+                };
+                for (i, epsilon) in w.epsilon[s.first_row..s.first_row + n].iter().enumerate() {
+                    values[s.diagonal + i * (n + 1)] += epsilon;
                 }
             }
         }
@@ -409,7 +436,8 @@ impl Maximal {
         if self.mechanism.has_loops() {
             let (original, scratch) = (&w.original, &mut w.scratch);
             if transposed {
-                self.symbolic.refine_transposed(original, &w.values, b, out, scratch);
+                self.symbolic
+                    .refine_transposed(original, &w.values, b, out, scratch);
             } else {
                 self.symbolic.refine(original, &w.values, b, out, scratch);
             }

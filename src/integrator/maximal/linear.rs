@@ -64,7 +64,13 @@ impl Maximal {
         }
         let springs = &mut w.couplings[m.joints.len()..];
         for (s, out) in m.springs.iter().zip(springs) {
-            s.add_derivative(half, 0.0, m.pose(&w.poses, s.parent), &w.poses[s.child], out);
+            s.add_derivative(
+                half,
+                0.0,
+                m.pose(&w.poses, s.parent),
+                &w.poses[s.child],
+                out,
+            );
         }
         let controls = &mut w.couplings[m.joints.len() + m.springs.len()..];
         for ((c, out), u) in m.actuators.iter().zip(controls).zip(&w.control) {
@@ -75,7 +81,11 @@ impl Maximal {
         // dampers: the direction of their impulse turns, its size held
         for (d, state) in self.damped.iter().zip(&w.damping) {
             let before = d.shares.0 * state.before;
-            let after = if h > 0.0 { d.shares.1 * state.after } else { 0.0 };
+            let after = if h > 0.0 {
+                d.shares.1 * state.after
+            } else {
+                0.0
+            };
             let size = -d.damping * (before + after);
             match d.element {
                 super::DampedElement::Joint(index, i) => {
@@ -91,7 +101,13 @@ impl Maximal {
                 super::DampedElement::Spring(index) => {
                     let s = &m.springs[index];
                     let ends = (m.pose(&w.poses, s.parent), &w.poses[s.child]);
-                    s.add_derivative(0.0, size, ends.0, ends.1, &mut w.couplings[m.joints.len() + index]);
+                    s.add_derivative(
+                        0.0,
+                        size,
+                        ends.0,
+                        ends.1,
+                        &mut w.couplings[m.joints.len() + index],
+                    );
                 }
             }
         }
@@ -102,7 +118,9 @@ impl Maximal {
         let m = &self.mechanism;
         let joints = m.joints.iter().map(|j| (j.parent, j.child));
         let springs = m.springs.iter().map(|s| (s.parent, s.child));
-        joints.chain(springs).chain(m.actuators.iter().map(|c| m.driven(c)))
+        joints
+            .chain(springs)
+            .chain(m.actuators.iter().map(|c| m.driven(c)))
     }
 
     /// `out = d z- / d(z, v-, h-)`: change of the configuration one knot back.
@@ -179,14 +197,18 @@ impl Maximal {
         }
         for (e, s) in self.damped.iter().zip(&w.damping) {
             let (a, b) = (e.parent, e.child);
-            let mut change = e.shares.0 * (dot(&zminus, a, b, &s.before_start) + dot(&d.x, a, b, &s.before_end));
+            let mut change =
+                e.shares.0 * (dot(&zminus, a, b, &s.before_start) + dot(&d.x, a, b, &s.before_end));
             if h > 0.0 {
-                change += e.shares.1 * (dot(&d.x, a, b, &s.after_start) + dot(&zplus, a, b, &s.after_end));
+                change += e.shares.1
+                    * (dot(&d.x, a, b, &s.after_start) + dot(&zplus, a, b, &s.after_end));
             }
             add_wrench(&mut r, a, b, &s.wrench, e.damping * change);
         }
         for (index, j) in m.joints.iter().enumerate() {
-            let Some(s) = &self.slots[index] else { continue };
+            let Some(s) = &self.slots[index] else {
+                continue;
+            };
             let (a, b) = m.ends(j, &w.next);
             for i in 0..j.rows() {
                 r[s.offset + i] = if h > 0.0 {
@@ -242,7 +264,9 @@ impl Maximal {
         // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
         out.x.fill(0.0);
         for (index, j) in m.joints.iter().enumerate() {
-            let Some(s) = &self.slots[index] else { continue };
+            let Some(s) = &self.slots[index] else {
+                continue;
+            };
             let (a, b) = m.ends(j, &w.next);
             for i in 0..j.rows() {
                 let mu = mu[s.offset + i];
@@ -293,7 +317,8 @@ impl Maximal {
             let (ml, ma) = (vec3(&mu, 6 * b), vec3(&mu, 6 * b + 3));
             let (zx, zphi) = (vec3(&zplus, 6 * b), vec3(&zplus, 6 * b + 3));
             let j = &body.inertia;
-            out.h += zx.dot(&vec3(&w.trial, 6 * b)) + zphi.dot(&omega) / s
+            out.h += zx.dot(&vec3(&w.trial, 6 * b))
+                + zphi.dot(&omega) / s
                 + ma.dot(&momentum_rate(&omega, j, h, s));
             out.h_prev += ma.dot(&momentum_rate(&old, j, -hp, sp));
             let mut x = zx;

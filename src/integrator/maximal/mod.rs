@@ -133,7 +133,7 @@ pub struct Work {
     trial: Vec<f64>,
     delta: Vec<f64>,
     scratch: Vec<f64>,
-    /// Regularization of the redundant rows, per joint.
+    /// Regularization of the redundant rows.
     epsilon: Vec<f64>,
     /// The matrix as assembled (kept for refinement) and its factors.
     original: Vec<f64>,
@@ -148,6 +148,9 @@ pub struct Work {
     zminus: Vec<f64>,
     /// Velocities and angular velocities before the knot, six per body.
     before: Vec<f64>,
+    /// Adjoints on their way through the read-out.
+    observed: Inputs,
+    readout: Outputs,
     winding: Vec<f64>,
     control: Vec<f64>,
     control_rows: Vec<Row>,
@@ -220,7 +223,12 @@ impl Maximal {
         }
         let mut damped = vec![];
         for (index, j) in mechanism.joints.iter().enumerate() {
-            for (i, d) in j.directions.iter().enumerate().filter(|(_, d)| d.damping > 0.0) {
+            for (i, d) in j
+                .directions
+                .iter()
+                .enumerate()
+                .filter(|(_, d)| d.damping > 0.0)
+            {
                 damped.push(Damped {
                     element: DampedElement::Joint(index, i),
                     parent: j.parent,
@@ -231,7 +239,12 @@ impl Maximal {
                 });
             }
         }
-        for (index, s) in mechanism.springs.iter().enumerate().filter(|(_, s)| s.damping > 0.0) {
+        for (index, s) in mechanism
+            .springs
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| s.damping > 0.0)
+        {
             damped.push(Damped {
                 element: DampedElement::Spring(index),
                 parent: s.parent,
@@ -243,10 +256,18 @@ impl Maximal {
         }
         edges.extend(damped.iter().filter_map(|d| d.parent.map(|p| (p, d.child))));
         let symbolic = Symbolic::new(&nodes, &edges).map_err(|e| {
-            ModelError::new(["joints"], e.to_string(), "report this: a built mechanism has a valid graph")
+            ModelError::new(
+                ["joints"],
+                e.to_string(),
+                "report this: a built mechanism has a valid graph",
+            )
         })?;
         // every slot asked for below is an edge given above
-        let slot = |r, c| symbolic.slot(r, c).expect("an edge of the graph has its block");
+        let slot = |r, c| {
+            symbolic
+                .slot(r, c)
+                .expect("an edge of the graph has its block")
+        };
         for d in &mut damped {
             d.slots = d.parent.map(|p| (slot(p, d.child), slot(d.child, p)));
         }
@@ -267,7 +288,10 @@ impl Maximal {
         }
         let (mut windings, mut winding_of) = (vec![], vec![]);
         for (index, j) in mechanism.joints.iter().enumerate() {
-            let angle = j.directions.iter().position(|d| d.freedom == Freedom::Angle);
+            let angle = j
+                .directions
+                .iter()
+                .position(|d| d.freedom == Freedom::Angle);
             winding_of.push(angle.map(|i| {
                 windings.push((index, i));
                 windings.len() - 1
@@ -276,7 +300,11 @@ impl Maximal {
         let inverse_inertia = mechanism
             .bodies
             .iter()
-            .map(|b| b.inertia.try_inverse().expect("a built body's inertia is positive definite"))
+            .map(|b| {
+                b.inertia
+                    .try_inverse()
+                    .expect("a built body's inertia is positive definite")
+            })
             .collect();
         Ok(Self {
             bodies: (0..n).map(|b| slot(b, b)).collect(),
@@ -371,7 +399,7 @@ impl Maximal {
             trial: vec![0.0; ny],
             delta: vec![0.0; ny],
             scratch: vec![0.0; ny],
-            epsilon: vec![0.0; joints],
+            epsilon: vec![0.0; self.rows],
             original: vec![0.0; self.symbolic.values_len()],
             values: vec![0.0; self.symbolic.values_len()],
             fallback: None,
@@ -382,6 +410,8 @@ impl Maximal {
             zplus: vec![0.0; 6 * n],
             zminus: vec![0.0; 6 * n],
             before: vec![0.0; 6 * n],
+            observed: self.dims().inputs(),
+            readout: self.dims().outputs(),
             winding: vec![0.0; self.windings.len()],
             control: vec![0.0; m.actuators.len()],
             control_rows: vec![DampedState::ZERO; m.actuators.len()],
@@ -413,6 +443,7 @@ impl Maximal {
             StepFailure::Singular => {
                 "the step's matrix is singular; check for massless or over-constrained parts".into()
             }
+            StepFailure::Interval => "an interval is not a positive number; check the time steps".into(),
             StepFailure::NotFinite => "the state or a control is not a finite number".into(),
         };
         StepError {

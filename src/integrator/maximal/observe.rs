@@ -2,7 +2,7 @@
 
 use super::assembly::{add_wrench, dot, vec3};
 use super::{Maximal, Work};
-use crate::dynamics::{Inputs, Knot, Solved, StepError};
+use crate::dynamics::{Inputs, Knot, Outputs, Solved, StepError};
 use crate::mechanism::{Coupling, Freedom, Joint, Vec6};
 use crate::spatial::Vec3;
 
@@ -146,7 +146,9 @@ impl Maximal {
     ) {
         let (m, n) = (&self.mechanism, 6 * self.body_count());
         // adjoints of the velocities at the knot
-        let mut velocity = vec![0.0; n];
+        let mut readout = std::mem::take(&mut w.readout);
+        readout.y.fill(0.0);
+        let velocity = &mut readout.y[..n];
         for (&i, &g) in which.iter().zip(adjoint) {
             match self.outputs[i] {
                 Output::Coordinate { joint, direction } => {
@@ -159,7 +161,7 @@ impl Maximal {
                     let j = &m.joints[joint];
                     let (a, b) = m.ends(j, &w.poses);
                     let row = j.direction_row(direction, a, b, &w.relative[joint]);
-                    add_wrench(&mut velocity, j.parent, j.child, &row, g);
+                    add_wrench(velocity, j.parent, j.child, &row, g);
                     let mut turn = Coupling::default();
                     let unit = j.directions[direction].unit * g;
                     if j.directions[direction].freedom == Freedom::Slide {
@@ -189,16 +191,33 @@ impl Maximal {
                     let local = w.poses[body].r.tr_mul(&(axis * g));
                     let omega = vec3(&w.trial, 6 * body + 3);
                     add(&mut velocity[6 * body..], (axis * g).as_slice());
-                    add(&mut velocity[6 * body + 3..], point.cross(&local).as_slice());
+                    add(
+                        &mut velocity[6 * body + 3..],
+                        point.cross(&local).as_slice(),
+                    );
                     let turn = omega.cross(&point).cross(&local);
                     add(&mut out.x[6 * body + 3..], turn.as_slice());
                 }
             }
         }
-        if velocity.iter().all(|v| *v == 0.0) {
-            return;
+        if velocity.iter().any(|v| *v != 0.0) {
+            self.pull_readout(at, x, u, w, &readout, out);
         }
-        let y = w.trial.clone();
+        w.readout = readout;
+    }
+
+    /// Adds the adjoints of state and control from those of the velocities at the knot, last read out into `w`.
+    fn pull_readout(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        w: &mut Work,
+        readout: &Outputs,
+        out: &mut Inputs,
+    ) {
+        let mut y = std::mem::take(&mut w.y);
+        y.copy_from_slice(&w.trial);
         let solved = Solved {
             at: Knot { h: 0.0, ..*at },
             x,
@@ -206,17 +225,16 @@ impl Maximal {
             y: &y,
             next: &[],
         };
-        if self.linearize_at(&solved, w).is_err() {
-            // observe() has just factored the same matrix
-            return;
+        // the matrix is the one that the read-out has just factored, so this cannot fail
+        if self.linearize_at(&solved, w).is_ok() {
+            let mut d = std::mem::take(&mut w.observed);
+            self.pull_through(w, readout, &mut d);
+            add(&mut out.x, &d.x);
+            add(&mut out.u, &d.u);
+            out.h_prev += d.h_prev;
+            w.observed = d;
         }
-        let dims = self.dims();
-        let (mut d, mut o) = (dims.inputs(), dims.outputs());
-        o.y[..n].copy_from_slice(&velocity);
-        self.pull_through(w, &o, &mut d);
-        add(&mut out.x, &d.x);
-        add(&mut out.u, &d.u);
-        out.h_prev += d.h_prev;
+        w.y = y;
     }
 }
 

@@ -3,7 +3,7 @@
 use super::assembly::vec3;
 use super::{Maximal, Work};
 use crate::dynamics::{Knot, StepError};
-use crate::mechanism::{Motion, ModelError};
+use crate::mechanism::{ModelError, Motion};
 use crate::spatial::{Pose, Quat, Vec3};
 use nalgebra::Quaternion;
 
@@ -33,7 +33,11 @@ impl Maximal {
         let mut q = q.to_vec();
         let poses = m.close(&mut q, held)?;
         let rates = self.closed_rates(&poses, rates);
-        Ok(self.state(&poses, &m.velocities(&poses, &rates), &self.winding_at(&poses, &q)))
+        Ok(self.state(
+            &poses,
+            &m.velocities(&poses, &rates),
+            &self.winding_at(&poses, &q),
+        ))
     }
 
     /// Unwound angles: the tree's coordinates where they are angles, the principal branch of the others.
@@ -59,11 +63,20 @@ impl Maximal {
         if !m.has_loops() {
             return rates.to_vec();
         }
+        // r - M^-1 J' (J M^-1 J')^+ J r, with the rank that J has here: at a singular position it is lower
         let basis = m.tree_basis(poses);
-        let z = m.closed_basis(poses, &basis, self.mobility.degrees_of_freedom, None);
+        let jacobian = m.loop_jacobian(poses, &basis);
         let r = nalgebra::DVector::from_column_slice(rates);
-        let closed = &z * z.tr_mul(&(m.mass_matrix(&basis) * r));
-        closed.as_slice().to_vec()
+        let Some(mass) = m.mass_matrix(&basis).cholesky() else {
+            return rates.to_vec();
+        };
+        let weighted = mass.solve(&jacobian.transpose());
+        let schur = (&jacobian * &weighted).svd(true, true);
+        let floor = 1e-9 * schur.singular_values.max();
+        match schur.solve(&(&jacobian * &r), floor) {
+            Ok(nu) => (&r - weighted * nu).as_slice().to_vec(),
+            Err(_) => rates.to_vec(),
+        }
     }
 
     /// A state from its parts.
@@ -81,7 +94,10 @@ impl Maximal {
 
     /// Poses of all bodies.
     pub fn poses(&self, x: &[f64]) -> Vec<Pose> {
-        x[..13 * self.body_count()].chunks_exact(13).map(pose).collect()
+        x[..13 * self.body_count()]
+            .chunks_exact(13)
+            .map(pose)
+            .collect()
     }
 
     /// Velocities of the interval before the knot.
@@ -155,6 +171,9 @@ impl Maximal {
         to: &[Pose],
         f: impl Fn(f64, f64) -> f64,
     ) -> f64 {
-        self.damped.iter().map(|d| f(d.damping, d.displacement(self, from, to).0)).sum()
+        self.damped
+            .iter()
+            .map(|d| f(d.damping, d.displacement(self, from, to).0))
+            .sum()
     }
 }

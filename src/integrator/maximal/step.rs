@@ -21,6 +21,9 @@ impl Maximal {
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
         self.prepare(at, x, u, w)?;
+        if at.h == 0.0 {
+            return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
+        }
         let mut result = self.newton_from_guess(w, y);
         if self.mechanism.has_loops() {
             // Between two configurations on either side of a singular one the smallest eigenvalue of the constraints'
@@ -111,8 +114,7 @@ impl Maximal {
     fn outside_domain(&self, w: &Work) -> Option<usize> {
         let h2 = w.at.h * w.at.h;
         // a NaN is outside, too
-        (0..self.body_count())
-            .find(|b| !(h2 * vec3(&w.trial, 6 * b + 3).norm_squared() < DOMAIN))
+        (0..self.body_count()).find(|b| !(h2 * vec3(&w.trial, 6 * b + 3).norm_squared() < DOMAIN))
     }
 
     /// The state at the next knot, from the solution.
@@ -138,7 +140,13 @@ impl Maximal {
 
     /// Velocities at the knot, second order: the step's equations with `h = 0`. They are left in `w.trial`, six per
     /// body; `w.trial` also holds the impulses that project them onto the joints.
-    pub(super) fn readout(&self, at: &Knot, x: &[f64], u: &[f64], w: &mut Work) -> Result<(), StepError> {
+    pub(super) fn readout(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        w: &mut Work,
+    ) -> Result<(), StepError> {
         let at = Knot { h: 0.0, ..*at };
         self.prepare(&at, x, u, w)?;
         let n = 6 * self.body_count();

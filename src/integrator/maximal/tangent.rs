@@ -32,7 +32,12 @@ impl Maximal {
         let m = &self.mechanism;
         let tree = m.tree_basis(&poses);
         let dof = self.mobility.degrees_of_freedom;
-        let z = m.closed_basis(&poses, &tree, dof, previous.filter(|p| p.ncols() == dof && p.nrows() == tree.ncols()));
+        let z = m.closed_basis(
+            &poses,
+            &tree,
+            dof,
+            previous.filter(|p| p.ncols() == dof && p.nrows() == tree.ncols()),
+        );
         Tangent {
             q: m.tree_coordinates(&poses, near),
             poses,
@@ -106,7 +111,9 @@ impl Maximal {
             embed.view_mut((n, 0), (n, dof)).copy_from(&follow);
             embed.view_mut((n, dof), (n, dof)).copy_from(&basis);
             project.view_mut((0, 0), (dof, n)).copy_from(&left);
-            project.view_mut((dof, 0), (dof, n)).copy_from(&-(&left * follow * &left));
+            project
+                .view_mut((dof, 0), (dof, n))
+                .copy_from(&-(&left * follow * &left));
             project.view_mut((dof, n), (dof, n)).copy_from(&left);
             old_z = here.z.clone();
         } else {
@@ -125,8 +132,12 @@ impl Maximal {
             project.view_mut((0, 0), (dof, n)).copy_from(&left);
             let old_by_z = blocks_times(&left_old, &bz);
             let old_by_v = blocks_times(&left_old, &bv);
-            project.view_mut((dof, 0), (dof, n)).copy_from(&((&left - old_by_z) / h));
-            project.view_mut((dof, n), (dof, n)).copy_from(&(old_by_v * (-1.0 / h)));
+            project
+                .view_mut((dof, 0), (dof, n))
+                .copy_from(&((&left - old_by_z) / h));
+            project
+                .view_mut((dof, n), (dof, n))
+                .copy_from(&(old_by_v * (-1.0 / h)));
             old_z = before.z;
         }
         let mut memory = DMatrix::zeros(here.z.nrows(), 2 * dof);
@@ -155,7 +166,10 @@ impl Maximal {
             bz.push(pair(1.0, turn));
             bv.push(pair(-h, k));
             // det K = (h s^2)^3 (1 + ...) > 0 inside the domain of the increment
-            inverse.push(pair(-1.0 / h, k.try_inverse().unwrap_or_else(nalgebra::Matrix3::zeros)));
+            inverse.push(pair(
+                -1.0 / h,
+                k.try_inverse().unwrap_or_else(nalgebra::Matrix3::zeros),
+            ));
         }
         (bz, bv, inverse)
     }
@@ -196,7 +210,10 @@ impl Maximal {
             let m = &self.mechanism;
             let mut rates = m.tree_rates(&here.poses, &self.interval_velocities(x));
             let change = &here.z * DVector::from_column_slice(rate);
-            rates.iter_mut().zip(change.iter()).for_each(|(r, c)| *r += c);
+            rates
+                .iter_mut()
+                .zip(change.iter())
+                .for_each(|(r, c)| *r += c);
             m.velocities(&poses, &self.closed_rates(&poses, &rates))
         } else {
             let h = at.h_prev;
@@ -230,7 +247,14 @@ impl Maximal {
         winding
     }
 
-    pub(super) fn difference_at(&self, at: &Knot, x: &[f64], frame: &Frame, to: &[f64], out: &mut [f64]) {
+    pub(super) fn difference_at(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        out: &mut [f64],
+    ) {
         let n = self.body_count();
         let h = at.h_prev;
         // displacements of both configurations, or of the velocities at the start, through the frame's projection
@@ -279,7 +303,8 @@ type Blocks = Vec<crate::mechanism::Mat6>;
 fn times_blocks(blocks: &Blocks, m: &DMatrix<f64>) -> DMatrix<f64> {
     let mut out = m.clone();
     for (b, block) in blocks.iter().enumerate() {
-        out.rows_mut(6 * b, 6).copy_from(&(block * m.rows(6 * b, 6)));
+        out.rows_mut(6 * b, 6)
+            .copy_from(&(block * m.rows(6 * b, 6)));
     }
     out
 }
@@ -288,7 +313,8 @@ fn times_blocks(blocks: &Blocks, m: &DMatrix<f64>) -> DMatrix<f64> {
 fn blocks_times(m: &DMatrix<f64>, blocks: &Blocks) -> DMatrix<f64> {
     let mut out = m.clone();
     for (b, block) in blocks.iter().enumerate() {
-        out.columns_mut(6 * b, 6).copy_from(&(m.columns(6 * b, 6) * block));
+        out.columns_mut(6 * b, 6)
+            .copy_from(&(m.columns(6 * b, 6) * block));
     }
     out
 }

@@ -28,10 +28,20 @@ fn systems() -> Vec<(Maximal, Vec<f64>)> {
 }
 
 fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Maximal, Vec<f64>) {
-    let maximal = Maximal::new(mechanism, &q, Options { tolerance: 1e-13, ..Options::default() }).expect("closes");
+    let maximal = Maximal::new(
+        mechanism,
+        &q,
+        Options {
+            tolerance: 1e-13,
+            ..Options::default()
+        },
+    )
+    .expect("closes");
     let outputs = all_outputs(&maximal);
     let maximal = maximal.with_outputs(outputs);
-    let x = maximal.initial(&q, &rates, &vec![false; q.len()]).expect("closes");
+    let x = maximal
+        .initial(&q, &rates, &vec![false; q.len()])
+        .expect("closes");
     (maximal, x)
 }
 
@@ -56,12 +66,23 @@ fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
     let (mut w, mut x) = (s.work(), x.to_vec());
     let (mut next, mut y) = (x.clone(), vec![0.0; d.ny]);
     let u = Source::new(1).vector(d.nu, 0.5);
-    let mut at = Knot { k: 0, t: 0.0, h_prev: 0.0, h: H };
+    let mut at = Knot {
+        k: 0,
+        t: 0.0,
+        h_prev: 0.0,
+        h: H,
+    };
     for h in [H, 0.8 * H, 1.1 * H, H] {
         at.h = h;
-        s.step(&at, &x, &u, &mut w, &mut next, &mut y).expect("solved");
+        s.step(&at, &x, &u, &mut w, &mut next, &mut y)
+            .expect("solved");
         x.copy_from_slice(&next);
-        at = Knot { k: at.k + 1, t: at.t + h, h_prev: h, h };
+        at = Knot {
+            k: at.k + 1,
+            t: at.t + h,
+            h_prev: h,
+            h,
+        };
     }
     (at, x, u, y)
 }
@@ -86,7 +107,8 @@ fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
     let mut d = vec![0.0; 12 * n];
     for (b, (p, q)) in s.poses(x).iter().zip(s.poses(to)).enumerate() {
         d[6 * b..6 * b + 3].copy_from_slice((q.x - p.x).as_slice());
-        d[6 * b + 3..6 * b + 6].copy_from_slice(crate::spatial::log(&(p.q.conjugate() * q.q)).as_slice());
+        d[6 * b + 3..6 * b + 6]
+            .copy_from_slice(crate::spatial::log(&(p.q.conjugate() * q.q)).as_slice());
         for i in 0..6 {
             d[6 * (n + b) + i] = to[13 * b + 7 + i] - x[13 * b + 7 + i];
         }
@@ -97,13 +119,18 @@ fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
 /// Fourth-order difference of a vector function of a number.
 fn derivative(e: f64, f: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
     let (p, m, pp, mm) = (f(e), f(-e), f(2.0 * e), f(-2.0 * e));
-    (0..p.len()).map(|i| (8.0 * (p[i] - m[i]) - (pp[i] - mm[i])) / (12.0 * e)).collect()
+    (0..p.len())
+        .map(|i| (8.0 * (p[i] - m[i]) - (pp[i] - mm[i])) / (12.0 * e))
+        .collect()
 }
 
 fn assert_close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
     let scale = b.iter().fold(1.0_f64, |m, v| m.max(v.abs()));
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
-        assert!((a - b).abs() <= tolerance * scale, "{what} [{i}]: {a} {b} (scale {scale})");
+        assert!(
+            (a - b).abs() <= tolerance * scale,
+            "{what} [{i}]: {a} {b} (scale {scale})"
+        );
     }
 }
 
@@ -112,18 +139,33 @@ fn the_matrix_is_the_derivative_of_the_residual() {
     for (s, x) in systems() {
         for start in [true, false] {
             let (at, x, u, y) = if start {
-                let at = Knot { k: 0, t: 0.0, h_prev: 0.0, h: H };
-                (at, x.clone(), vec![0.3; s.dims().nu], vec![0.1; s.dims().ny])
+                let at = Knot {
+                    k: 0,
+                    t: 0.0,
+                    h_prev: 0.0,
+                    h: H,
+                };
+                (
+                    at,
+                    x.clone(),
+                    vec![0.3; s.dims().nu],
+                    vec![0.1; s.dims().ny],
+                )
             } else {
                 moving(&s, &x)
             };
             for h in [at.h, 0.0] {
                 let mut w = s.work();
-                s.prepare(&Knot { h, ..at }, &x, &u, &mut w).expect("in the domain");
+                s.prepare(&Knot { h, ..at }, &x, &u, &mut w)
+                    .expect("in the domain");
                 w.trial.copy_from_slice(&y);
                 s.evaluate(&mut w);
                 s.assemble(&mut w);
-                let matrix = if s.mechanism.has_loops() { w.original.clone() } else { w.values.clone() };
+                let matrix = if s.mechanism.has_loops() {
+                    w.original.clone()
+                } else {
+                    w.values.clone()
+                };
                 let ny = y.len();
                 for i in 0..ny {
                     let mut unit = vec![0.0; ny];
@@ -133,7 +175,8 @@ fn the_matrix_is_the_derivative_of_the_residual() {
                     let w = std::cell::RefCell::new(s.work());
                     let d = derivative(1e-3, |e| {
                         let w = &mut w.borrow_mut();
-                        s.prepare(&Knot { h, ..at }, &x, &u, w).expect("in the domain");
+                        s.prepare(&Knot { h, ..at }, &x, &u, w)
+                            .expect("in the domain");
                         w.trial.copy_from_slice(&y);
                         w.trial[i] += e;
                         s.evaluate(w);
@@ -149,25 +192,53 @@ fn the_matrix_is_the_derivative_of_the_residual() {
 /// The free chart of a tree's step, column by column, states off the joints included.
 #[test]
 fn push_matches_differences_of_the_step_on_trees() {
-    for (s, x) in systems().into_iter().filter(|(s, _)| !s.mechanism.has_loops()) {
+    for (s, x) in systems()
+        .into_iter()
+        .filter(|(s, _)| !s.mechanism.has_loops())
+    {
         for start in [true, false] {
             let (at, x, u, _) = if start {
-                (Knot { k: 0, t: 0.0, h_prev: 0.0, h: H }, x.clone(), vec![0.3; s.dims().nu], vec![])
+                (
+                    Knot {
+                        k: 0,
+                        t: 0.0,
+                        h_prev: 0.0,
+                        h: H,
+                    },
+                    x.clone(),
+                    vec![0.3; s.dims().nu],
+                    vec![],
+                )
             } else {
                 moving(&s, &x)
             };
             let dims = s.dims();
             let solve = |at: &Knot, x: &[f64], u: &[f64]| {
                 let (mut next, mut y) = (x.to_vec(), vec![0.0; dims.ny]);
-                s.step(at, x, u, &mut s.work(), &mut next, &mut y).expect("solved");
+                s.step(at, x, u, &mut s.work(), &mut next, &mut y)
+                    .expect("solved");
                 (next, y)
             };
             let (next, y) = solve(&at, &x, &u);
             let mut w = s.work();
-            s.linearize(&Solved { at, x: &x, u: &u, y: &y, next: &next }, &mut w).expect("regular");
+            s.linearize(
+                &Solved {
+                    at,
+                    x: &x,
+                    u: &u,
+                    y: &y,
+                    next: &next,
+                },
+                &mut w,
+            )
+            .expect("regular");
             let (mut d, mut out) = (dims.inputs(), dims.outputs());
             for i in 0..dims.nf + dims.nu + 2 {
-                d = Inputs { x: vec![0.0; d.x.len()], u: vec![0.0; d.u.len()], ..Inputs::default() };
+                d = Inputs {
+                    x: vec![0.0; d.x.len()],
+                    u: vec![0.0; d.u.len()],
+                    ..Inputs::default()
+                };
                 let by = |e: f64| {
                     let (mut at, mut u, mut c) = (at, u.clone(), vec![0.0; dims.nf]);
                     match i {
@@ -192,7 +263,12 @@ fn push_matches_differences_of_the_step_on_trees() {
                 s.push(&mut w, &d, &mut out);
                 let mut all = out.x.clone();
                 all.extend(&out.y);
-                assert_close(&all, &derivative(1e-4, by), 2e-7, &format!("input {i}, start {start}"));
+                assert_close(
+                    &all,
+                    &derivative(1e-4, by),
+                    2e-7,
+                    &format!("input {i}, start {start}"),
+                );
             }
         }
     }
@@ -204,24 +280,50 @@ fn the_linear_model_matches_differences_along_the_joints() {
     for (s, x) in systems() {
         for start in [true, false] {
             let (at, x, u, y0) = if start {
-                (Knot { k: 0, t: 0.0, h_prev: 0.0, h: H }, x.clone(), vec![0.3; s.dims().nu], vec![0.0; s.dims().ny])
+                (
+                    Knot {
+                        k: 0,
+                        t: 0.0,
+                        h_prev: 0.0,
+                        h: H,
+                    },
+                    x.clone(),
+                    vec![0.3; s.dims().nu],
+                    vec![0.0; s.dims().ny],
+                )
             } else {
                 moving(&s, &x)
             };
             let dims = s.dims();
             let solve = |x: &[f64], u: &[f64]| {
                 let (mut next, mut y) = (x.to_vec(), y0.clone());
-                s.step(&at, x, u, &mut s.work(), &mut next, &mut y).expect("solved");
+                s.step(&at, x, u, &mut s.work(), &mut next, &mut y)
+                    .expect("solved");
                 (next, y)
             };
             let (next, y) = solve(&x, &u);
-            let after = Knot { k: at.k + 1, t: at.t + at.h, h_prev: at.h, h: at.h };
+            let after = Knot {
+                k: at.k + 1,
+                t: at.t + at.h,
+                h_prev: at.h,
+                h: at.h,
+            };
             let frame = s.frame(&at, &x, None).expect("a state");
             let frame_next = s.frame(&after, &next, Some(&frame)).expect("a state");
             let identity = &frame.project * &frame.embed;
             assert!((identity - nalgebra::DMatrix::identity(dims.ndx, dims.ndx)).amax() < 1e-9);
             let mut w = s.work();
-            s.linearize(&Solved { at, x: &x, u: &u, y: &y, next: &next }, &mut w).expect("regular");
+            s.linearize(
+                &Solved {
+                    at,
+                    x: &x,
+                    u: &u,
+                    y: &y,
+                    next: &next,
+                },
+                &mut w,
+            )
+            .expect("regular");
             let (a, b) = s.linear_model(&mut w, &frame, &frame_next);
             for i in 0..dims.ndx + dims.nu {
                 let by = |e: f64| {
@@ -237,9 +339,18 @@ fn the_linear_model_matches_differences_along_the_joints() {
                     s.difference(&after, &next, &frame_next, &n, &mut d);
                     d
                 };
-                let column = if i < dims.ndx { a.column(i) } else { b.column(i - dims.ndx) };
+                let column = if i < dims.ndx {
+                    a.column(i)
+                } else {
+                    b.column(i - dims.ndx)
+                };
                 let column: Vec<f64> = column.iter().copied().collect();
-                assert_close(&column, &derivative(1e-4, by), 1e-6, &format!("{i}, start {start}"));
+                assert_close(
+                    &column,
+                    &derivative(1e-4, by),
+                    1e-6,
+                    &format!("{i}, start {start}"),
+                );
             }
         }
     }
@@ -251,13 +362,34 @@ fn pull_is_the_transpose_of_push() {
         let dims = s.dims();
         for start in [true, false] {
             let (at, x, u, y0) = if start {
-                (Knot { k: 0, t: 0.0, h_prev: 0.0, h: H }, x.clone(), vec![0.3; dims.nu], vec![0.0; dims.ny])
+                (
+                    Knot {
+                        k: 0,
+                        t: 0.0,
+                        h_prev: 0.0,
+                        h: H,
+                    },
+                    x.clone(),
+                    vec![0.3; dims.nu],
+                    vec![0.0; dims.ny],
+                )
             } else {
                 moving(&s, &x)
             };
             let (mut next, mut y, mut w) = (x.clone(), y0, s.work());
-            s.step(&at, &x, &u, &mut w, &mut next, &mut y).expect("solved");
-            s.linearize(&Solved { at, x: &x, u: &u, y: &y, next: &next }, &mut w).expect("regular");
+            s.step(&at, &x, &u, &mut w, &mut next, &mut y)
+                .expect("solved");
+            s.linearize(
+                &Solved {
+                    at,
+                    x: &x,
+                    u: &u,
+                    y: &y,
+                    next: &next,
+                },
+                &mut w,
+            )
+            .expect("regular");
             let mut r = Source::new(17);
             let d = Inputs {
                 x: r.vector(dims.nf, 1.0),
@@ -265,30 +397,44 @@ fn pull_is_the_transpose_of_push() {
                 h_prev: r.unit(),
                 h: r.unit(),
             };
-            let adjoint = Outputs { x: r.vector(dims.nf, 1.0), y: r.vector(dims.ny, 1.0) };
+            let adjoint = Outputs {
+                x: r.vector(dims.nf, 1.0),
+                y: r.vector(dims.ny, 1.0),
+            };
             let (mut out, mut back) = (dims.outputs(), dims.inputs());
             // off the joints a loop's step is not a function: only its tangents are pushed
             let d = if s.mechanism.has_loops() {
                 let frame = s.frame(&at, &x, None).expect("a state");
                 let c = nalgebra::DVector::from_vec(r.vector(dims.ndx, 1.0));
-                Inputs { x: (frame.embed * c).as_slice().to_vec(), ..d }
+                Inputs {
+                    x: (frame.embed * c).as_slice().to_vec(),
+                    ..d
+                }
             } else {
                 d
             };
             // redundant impulses are not unique and neither are their derivatives
             let adjoint = if s.mobility.redundant_rows > 0 {
-                Outputs { y: vec![0.0; dims.ny], ..adjoint }
+                Outputs {
+                    y: vec![0.0; dims.ny],
+                    ..adjoint
+                }
             } else {
                 adjoint
             };
             s.push(&mut w, &d, &mut out);
             s.pull(&mut w, &adjoint, &mut back);
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-            let size = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();
+            let size =
+                |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();
             let left = dot(&adjoint.x, &out.x) + dot(&adjoint.y, &out.y);
-            let right = dot(&back.x, &d.x) + dot(&back.u, &d.u) + back.h * d.h + back.h_prev * d.h_prev;
+            let right =
+                dot(&back.x, &d.x) + dot(&back.u, &d.u) + back.h * d.h + back.h_prev * d.h_prev;
             let scale = size(&adjoint.x, &out.x) + size(&back.x, &d.x) + 1.0;
-            assert!((left - right).abs() < 1e-12 * scale, "{left} {right} {scale}");
+            assert!(
+                (left - right).abs() < 1e-12 * scale,
+                "{left} {right} {scale}"
+            );
         }
     }
 }
@@ -300,23 +446,37 @@ fn observed_quantities_have_their_adjoints() {
         let dims = s.dims();
         for start in [true, false] {
             let (at, x, u, _) = if start {
-                (Knot { k: 0, t: 0.0, h_prev: 0.0, h: H }, x.clone(), vec![0.3; dims.nu], vec![])
+                (
+                    Knot {
+                        k: 0,
+                        t: 0.0,
+                        h_prev: 0.0,
+                        h: H,
+                    },
+                    x.clone(),
+                    vec![0.3; dims.nu],
+                    vec![],
+                )
             } else {
                 moving(&s, &x)
             };
             let which: Vec<usize> = (0..s.outputs.len()).collect();
             let observe = |x: &[f64], u: &[f64]| {
                 let mut out = vec![0.0; which.len()];
-                s.observe(&at, x, u, &which, &mut s.work(), &mut out).expect("a state");
+                s.observe(&at, x, u, &which, &mut s.work(), &mut out)
+                    .expect("a state");
                 out
             };
             let adjoint = Source::new(8).vector(which.len(), 1.0);
             let (mut w, mut out) = (s.work(), vec![0.0; which.len()]);
-            s.observe(&at, &x, &u, &which, &mut w, &mut out).expect("a state");
+            s.observe(&at, &x, &u, &which, &mut w, &mut out)
+                .expect("a state");
             let mut back = dims.inputs();
             s.observe_pull(&at, &x, &u, &which, &mut w, &adjoint, &mut back);
             let frame = s.frame(&at, &x, None).expect("a state");
-            let joint = frame.embed.tr_mul(&nalgebra::DVector::from_vec(back.x.clone()));
+            let joint = frame
+                .embed
+                .tr_mul(&nalgebra::DVector::from_vec(back.x.clone()));
             for i in 0..dims.ndx + dims.nu {
                 let by = |e: f64| {
                     let (mut u, mut c, mut moved) = (u.clone(), vec![0.0; dims.ndx], x.clone());
@@ -326,10 +486,25 @@ fn observed_quantities_have_their_adjoints() {
                         u[i - dims.ndx] += e;
                     }
                     s.retract(&at, &x, &frame, &c, &mut moved).expect("near");
-                    vec![observe(&moved, &u).iter().zip(&adjoint).map(|(v, a)| v * a).sum()]
+                    vec![
+                        observe(&moved, &u)
+                            .iter()
+                            .zip(&adjoint)
+                            .map(|(v, a)| v * a)
+                            .sum(),
+                    ]
                 };
-                let value = if i < dims.ndx { joint[i] } else { back.u[i - dims.ndx] };
-                assert_close(&[value], &derivative(1e-4, by), 2e-7, &format!("{i}, start {start}"));
+                let value = if i < dims.ndx {
+                    joint[i]
+                } else {
+                    back.u[i - dims.ndx]
+                };
+                assert_close(
+                    &[value],
+                    &derivative(1e-4, by),
+                    2e-7,
+                    &format!("{i}, start {start}"),
+                );
             }
         }
     }
@@ -338,10 +513,17 @@ fn observed_quantities_have_their_adjoints() {
 #[test]
 fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
     for (s, x) in systems() {
-        let at = Knot { k: 0, t: 0.0, h_prev: 0.0, h: H };
+        let at = Knot {
+            k: 0,
+            t: 0.0,
+            h_prev: 0.0,
+            h: H,
+        };
         let u = vec![0.7; s.dims().nu];
         let given = s.interval_velocities(&x);
-        let read = s.knot_velocities(&at, &x, &u, &mut s.work()).expect("a state");
+        let read = s
+            .knot_velocities(&at, &x, &u, &mut s.work())
+            .expect("a state");
         for ((v, w), (rv, rw)) in given.iter().zip(&read) {
             assert!((v - rv).amax().max((w - rw).amax()) < 1e-10);
         }
