@@ -266,8 +266,9 @@ fn forward_equals_reverse() {
                 .expect("observed");
             d.h_prev = if k > 0 { dh[k - 1] } else { 0.0 };
             d.h = dh.get(k).copied().unwrap_or(0.0);
-            let own = k * dims.nu;
-            d.u.copy_from_slice(du.get(own..own + dims.nu).unwrap_or(&vec![0.0; dims.nu]));
+            // at the end the control of the last step acts on
+            let own = k.min(STEPS - 1) * dims.nu;
+            d.u.copy_from_slice(&du[own..own + dims.nu]);
             forward +=
                 dot(&local.x, &d.x) + dot(&local.u, &d.u) + local.h * d.h + local.h_prev * d.h_prev;
             if k < STEPS {

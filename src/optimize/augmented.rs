@@ -250,6 +250,16 @@ impl<'a, D: Observe> Augmented<'a, D> {
             .violation(&self.evaluation.constraints, &self.trajectory.u)
     }
 
+    /// What the curvature still promises to gain, `1/2 g' H^-1 g`, relative to the size of the function: the measure of
+    /// optimality. Independent of units and scaling.
+    pub fn promise(&mut self, tolerance: f64) -> Result<f64, StepError> {
+        let gradient = self.gradient()?;
+        let promised = 0.5 * self.coordinates.gradient(gradient).norm_squared();
+        let violation = self.violation().max(tolerance);
+        let size = self.evaluation.objective.abs() + 0.5 * self.lagrangian.penalty * violation * violation;
+        Ok(promised / size)
+    }
+
     /// First-order update of the multipliers, then penalties times `growth`.
     pub fn update(&mut self, growth: f64) {
         let a = &mut self.lagrangian;

@@ -44,7 +44,7 @@ pub struct Iteration {
     pub objective: f64,
     /// Largest violation of any constraint or bound.
     pub violation: f64,
-    /// Largest component of the gradient of the augmented Lagrangian by the scaled controls.
+    /// What the method's model still promises to gain, relative to the objective.
     pub optimality: f64,
     /// Length of the step taken.
     pub step_length: f64,

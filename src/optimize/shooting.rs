@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Options {
     /// Largest violation of a constraint or a bound, in their units.
     pub tolerance: f64,
-    /// Largest component of the augmented Lagrangian's gradient by the scaled controls, in the objective's unit.
+    /// What the curvature still promises to gain, relative to the objective: `1/2 g' H^-1 g / |J|`.
     pub optimality: f64,
     /// L-BFGS iterations of all rounds.
     pub max_iterations: u64,
@@ -45,7 +45,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             tolerance: 1e-6,
-            optimality: 1e-4,
+            optimality: 1e-8,
             max_iterations: 5000,
             memory: 10,
             penalty: 10.0,
@@ -67,7 +67,7 @@ pub struct Solution {
     pub objective: f64,
     /// Largest violation of a constraint or bound.
     pub violation: f64,
-    /// Largest component of the gradient of the augmented Lagrangian.
+    /// Relative gain that the curvature still promises.
     pub optimality: f64,
     /// L-BFGS iterations.
     pub iterations: u64,
@@ -281,7 +281,7 @@ impl Shooting {
             2..8 => self.finish_round(p, violation, optimality),
             _ => {
                 let reason = format!(
-                    "no step makes progress any more; violation {violation:.3e}, gradient {optimality:.3e}"
+                    "no step makes progress any more; violation {violation:.3e}, promised gain {optimality:.3e}"
                 );
                 let infeasible = violation > self.options.tolerance;
                 let status = if infeasible {
@@ -345,7 +345,7 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting {
             }
             p.calibrate();
             p.recenter();
-            let optimality = p.gradient()?.amax();
+            let optimality = p.promise(self.options.tolerance)?;
             kv = self.record(p, optimality, 0.0);
         }
         match at_origin(&handle, &state) {
@@ -386,7 +386,7 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting {
         let (next, kv);
         {
             let p = &mut *handle.function.borrow_mut();
-            let optimality = p.gradient()?.amax();
+            let optimality = p.promise(self.options.tolerance)?;
             let length = before.get_param().map_or(0.0, |b| (&v - b).norm());
             next = self.decide(p, optimality, moved);
             kv = self.record(p, optimality, length);
