@@ -1,6 +1,6 @@
 //! `plot`: figures of a trajectory that was written.
 
-use super::{Failure, figure_format, shown, write};
+use super::{Failure, figure_format, room, shown, write};
 use least_action::format::read_recording;
 use least_action::plot::{Figure, render, render_overview};
 use std::path::PathBuf;
@@ -24,6 +24,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         .clone()
         .unwrap_or_else(|| a.trajectory.with_extension("svg"));
     let format = figure_format(&out)?;
+    room(&out)?;
     let figures: Vec<Figure> = if a.what.iter().any(|w| w == "all") {
         Figure::ALL.to_vec()
     } else {

@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::{
-    Failure, figure_format, integrator, model, positive, print_json, report, shown, write,
+    Failure, figure_format, integrator, model, positive, print_json, report, room, shown, write,
 };
 use least_action::dynamics::Dynamics;
 use least_action::format::{self, Overrides};
@@ -56,6 +56,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             }
         },
     };
+    a.out.iter().chain(&a.plot).try_for_each(|p| room(p))?;
     let model = model(&a.file, &overrides)?;
     let system = &model.system;
     let mut t = Trajectory::new(system, model.problem.intervals.clone(), &model.problem.x0);

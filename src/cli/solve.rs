@@ -146,10 +146,10 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     let mut files = vec![out.join("trajectory.csv"), out.join("trajectory.json")];
     format::write_csv(&files[0], &recording)?;
     format::write_json(&files[1], &recording)?;
-    files.push(write(
-        &out.join("convergence.csv"),
-        &convergence(&solution.history)?,
-    )?);
+    if !solution.history.is_empty() {
+        let table = convergence(&solution.history)?;
+        files.push(write(&out.join("convergence.csv"), &table)?);
+    }
     let (kind, ending) = if a.png {
         (Format::Png, "png")
     } else {
