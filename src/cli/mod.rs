@@ -70,6 +70,12 @@ impl Failure {
     fn input(message: impl std::fmt::Display) -> Self {
         Self::Input(miette::miette!("{message}"))
     }
+
+    /// The computation could not go on; says why.
+    fn unsolved(message: impl std::fmt::Display) -> Self {
+        eprintln!("{message}");
+        Self::Unsolved
+    }
 }
 
 /// Parses the arguments and runs the command.

@@ -19,6 +19,7 @@ pub struct Arguments {
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
+    let recording = read_recording(&a.trajectory)?;
     let out = a
         .out
         .clone()
@@ -31,7 +32,6 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         let parse = |w: &String| w.trim().parse().map_err(Failure::input);
         a.what.iter().map(parse).collect::<Result<_, _>>()?
     };
-    let recording = read_recording(&a.trajectory)?;
     let nothing = |what: &str| {
         Failure::input(format!(
             "{} holds nothing to draw for {what}",
