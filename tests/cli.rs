@@ -1,8 +1,9 @@
 //! The command as a user runs it: what it prints where, what it writes, how it exits.
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const NAN: f64 = f64::NAN;
 
@@ -763,16 +764,20 @@ fn solve_keeps_the_best_when_interrupted() {
     );
     folder.write("slow.toml", &text);
     let mut command = folder.command(&["solve", "slow.toml", "--json"]);
-    command
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
-    let child = command.spawn().expect("starts");
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    // it tells how far it is once a second
+    let told = lines.find(|l| l.as_ref().is_ok_and(|l| l.contains(" after 1 s")));
+    assert!(told.is_some(), "it ended before");
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
     assert!(kill.expect("kill runs").success());
-    let run = Run::of(&child.wait_with_output().expect("ends")).ended(1);
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    let mut output = child.wait_with_output().expect("ends");
+    output.stderr = rest.join("\n").into_bytes();
+    let run = Run::of(&output).ended(1);
     let v = run.json();
     assert_eq!(v["status"], "interrupted");
     assert!(v["iterations"].as_u64().is_some_and(|n| n > 0), "{v:#}");
@@ -862,6 +867,24 @@ fn solve_into_a_place_that_is_taken() {
         (folder.text("stone"), folder.text("out")),
         ("kept".into(), "kept".into())
     );
+}
+
+#[test]
+fn solve_draws_its_guess_from_the_seed() {
+    let folder = Folder::new("solve_seed");
+    let text = changed(
+        "five_bar_reach",
+        "controls = { left = 0.0, right = 0.0 }",
+        "noise = { scale = 0.01, seed = 3 }",
+    );
+    folder.write("noisy.toml", &text);
+    let mut guesses = vec![];
+    for seed in [&[][..], &["--seed", "3"], &["--seed", "4"]] {
+        let run = ["solve", "noisy.toml", "--max-iterations", "0"];
+        folder.run(&[&run[..], seed].concat()).ended(1);
+        guesses.push(folder.read("out/noisy/trajectory.csv"));
+    }
+    assert!(guesses[0] == guesses[1] && guesses[1] != guesses[2]);
 }
 
 // plot
@@ -1218,7 +1241,6 @@ fn help_names_the_options_and_their_units() {
 /// `least-action describe FILE | head -1`, and a reader of the messages that goes away.
 #[test]
 fn a_reader_that_goes_away_is_no_accident() {
-    use std::process::Stdio;
     let folder = Folder::new("pipe");
     let mut c = folder.command(&["solve", &problem("five_bar_reach"), "--max-iterations", "2"]);
     let mut child = c
