@@ -45,7 +45,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     println!("{}", model.title);
     println!(
-        "{} degrees of freedom, {} loops, {} redundant rows, {:.6} kg",
+        "degrees of freedom {}, loops {}, redundant rows {}, mass {:.6} kg",
         mobility.degrees_of_freedom,
         mobility.loops,
         mobility.redundant_rows,

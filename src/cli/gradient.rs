@@ -1,6 +1,6 @@
 //! `gradient`: the objective's gradient at the guess by the reverse sweep, and its check by central differences.
 
-use super::{Failure, model, print_json};
+use super::{Failure, model, print_json, report};
 use least_action::control::Problem;
 use least_action::dynamics::{Dynamics, Frame, StepError};
 use least_action::format::{Model, Overrides};
@@ -200,8 +200,10 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         )));
     }
     let failed = |e: StepError| {
-        eprintln!("{e}");
-        Failure::Unsolved
+        if a.json {
+            print_json(&json!({ "failure": report::failure(&e) }));
+        }
+        Failure::unsolved(e)
     };
     let at = Trajectory::new(
         &model.system,

@@ -1,6 +1,16 @@
 //! The command line: parses, calls the library, reports. What it says to people goes to standard error, results to
 //! standard output.
 
+/// As in the standard library, except that a reader who goes away, as `head` does, does not end the work.
+macro_rules! println {
+    ($($text:tt)*) => { $crate::cli::put(std::io::stdout(), format_args!($($text)*)) };
+}
+
+/// The same to people.
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::cli::put(std::io::stderr(), format_args!($($text)*)) };
+}
+
 mod describe;
 mod gradient;
 mod plot;
@@ -37,6 +47,11 @@ enum Command {
     Describe(describe::Arguments),
 }
 
+fn put(mut to: impl std::io::Write, line: std::fmt::Arguments) {
+    // there is nobody left to tell
+    let _ = writeln!(to, "{line}");
+}
+
 /// Why a command did not do what it was asked.
 enum Failure {
     /// Bad input; nothing was written. Exit status 2.
@@ -54,6 +69,12 @@ impl From<FormatError> for Failure {
 impl Failure {
     fn input(message: impl std::fmt::Display) -> Self {
         Self::Input(miette::miette!("{message}"))
+    }
+
+    /// The computation could not go on; says why.
+    fn unsolved(message: impl std::fmt::Display) -> Self {
+        eprintln!("{message}");
+        Self::Unsolved
     }
 }
 
@@ -90,6 +111,23 @@ fn figure_format(path: &Path) -> Result<Format, Failure> {
             "figures are .svg or .png, not `{}`",
             path.display()
         ))),
+    }
+}
+
+/// Refuses a place where no file can be put, before anything is computed or written.
+fn room(path: &Path) -> Result<(), Failure> {
+    let shown = path.display();
+    if path.is_dir() {
+        return Err(Failure::input(format!(
+            "`{shown}` is a directory; give the path of a file"
+        )));
+    }
+    match path.ancestors().skip(1).find(|p| p.exists()) {
+        Some(above) if !above.is_dir() => Err(Failure::input(format!(
+            "cannot write `{shown}`: `{}` is not a directory; choose another place",
+            above.display()
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `plot`: figures of a trajectory that was written.
 
-use super::{Failure, figure_format, shown, write};
+use super::{Failure, figure_format, room, shown, write};
 use least_action::format::read_recording;
 use least_action::plot::{Figure, render, render_overview};
 use std::path::PathBuf;
@@ -19,18 +19,19 @@ pub struct Arguments {
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
+    let recording = read_recording(&a.trajectory)?;
     let out = a
         .out
         .clone()
         .unwrap_or_else(|| a.trajectory.with_extension("svg"));
     let format = figure_format(&out)?;
+    room(&out)?;
     let figures: Vec<Figure> = if a.what.iter().any(|w| w == "all") {
         Figure::ALL.to_vec()
     } else {
         let parse = |w: &String| w.trim().parse().map_err(Failure::input);
         a.what.iter().map(parse).collect::<Result<_, _>>()?
     };
-    let recording = read_recording(&a.trajectory)?;
     let nothing = |what: &str| {
         Failure::input(format!(
             "{} holds nothing to draw for {what}",

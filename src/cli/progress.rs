@@ -19,7 +19,7 @@ impl Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar =
                 ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-            let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {wide_msg}")
+            let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len}\n{wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style);
             bar.set_prefix(what);

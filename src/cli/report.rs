@@ -47,6 +47,13 @@ pub fn final_state(model: &Model, t: &Trajectory, energy: &Balance) -> Value {
     json!({ "bodies": bodies, "joints": joints })
 }
 
+/// A step that could not be made.
+pub fn failure(e: &StepError) -> Value {
+    json!({
+        "time": e.time, "element": e.element, "residual": e.residual, "message": e.to_string(),
+    })
+}
+
 /// The energy balance.
 pub fn energy(model: &Model, t: &Trajectory) -> Result<Balance, StepError> {
     balance(&model.system, t, &mut model.system.work())

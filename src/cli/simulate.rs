@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::{
-    Failure, figure_format, integrator, model, positive, print_json, report, shown, write,
+    Failure, figure_format, integrator, model, positive, print_json, report, room, shown, write,
 };
 use least_action::dynamics::Dynamics;
 use least_action::format::{self, Overrides};
@@ -17,10 +17,10 @@ pub struct Arguments {
     /// A problem or a mechanism
     file: PathBuf,
     /// Simulate this long, s
-    #[arg(long, value_name = "S", value_parser = positive)]
+    #[arg(long, value_name = "S", value_parser = positive, allow_negative_numbers = true)]
     duration: Option<f64>,
     /// Time step, s
-    #[arg(long, value_name = "H", value_parser = positive)]
+    #[arg(long, value_name = "H", value_parser = positive, allow_negative_numbers = true)]
     step: Option<f64>,
     /// How it is simulated
     #[arg(long, value_name = "NAME", default_value = "maximal", value_parser = integrator)]
@@ -56,6 +56,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             }
         },
     };
+    a.out.iter().chain(&a.plot).try_for_each(|p| room(p))?;
     let model = model(&a.file, &overrides)?;
     let system = &model.system;
     let mut t = Trajectory::new(system, model.problem.intervals.clone(), &model.problem.x0);
@@ -71,9 +72,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     if rolled.is_err() {
         t.truncate(stats.steps);
     }
-    let balance = report::energy(&model, &t).map_err(Failure::input)?;
+    let balance = report::energy(&model, &t).map_err(Failure::unsolved)?;
     let status = if rolled.is_ok() { "done" } else { "failed" };
-    let recording = format::record(&model, &t, status, &[]).map_err(Failure::input)?;
+    let recording = format::record(&model, &t, status, &[]).map_err(Failure::unsolved)?;
     let mut files = vec![];
     if let Some(path) = &a.out {
         if csv {
@@ -89,7 +90,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         files.push(shown(&write(path, &bytes)?));
     }
     let (last, steps) = (t.steps(), stats.steps);
-    let duration: f64 = t.intervals.iter().sum();
+    let duration = t.intervals.iter().fold(0.0, |sum, h| sum + h);
     let violation = report::constraint_violation(&model, &t);
     if a.json {
         let mut value = json!({
@@ -116,9 +117,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "files": files,
         });
         if let Err(e) = &rolled {
-            value["failure"] = json!({
-                "time": e.time, "element": e.element, "residual": e.residual, "message": e.to_string(),
-            });
+            value["failure"] = report::failure(e);
         }
         print_json(&value);
     } else {
@@ -152,11 +151,5 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             stats.fallbacks
         );
     }
-    match rolled {
-        Ok(()) => Ok(()),
-        Err(e) => {
-            eprintln!("{e}");
-            Err(Failure::Unsolved)
-        }
-    }
+    rolled.map_err(Failure::unsolved)
 }

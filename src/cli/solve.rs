@@ -120,10 +120,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         }
     });
     eprintln!(
-        "solving {} by single shooting, {} controls at {} knots",
+        "solving {} by single shooting, {} unknown controls",
         model.title,
-        model.problem.bounds.len(),
-        model.problem.intervals.len()
+        model.problem.guess.len()
     );
     let start = Instant::now();
     let observer = Observer(Progress::new("solving", model.options.max_iterations));
@@ -134,7 +133,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         observer,
         &STOP,
     )
-    .map_err(Failure::input)?;
+    .map_err(Failure::unsolved)?;
     let seconds = start.elapsed().as_secs_f64();
     let recording = format::record(
         &model,
@@ -142,14 +141,14 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         solution.status.name(),
         &solution.history,
     )
-    .map_err(Failure::input)?;
+    .map_err(Failure::unsolved)?;
     let mut files = vec![out.join("trajectory.csv"), out.join("trajectory.json")];
     format::write_csv(&files[0], &recording)?;
     format::write_json(&files[1], &recording)?;
-    files.push(write(
-        &out.join("convergence.csv"),
-        &convergence(&solution.history)?,
-    )?);
+    if !solution.history.is_empty() {
+        let table = convergence(&solution.history)?;
+        files.push(write(&out.join("convergence.csv"), &table)?);
+    }
     let (kind, ending) = if a.png {
         (Format::Png, "png")
     } else {
@@ -200,8 +199,10 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     if solution.status == Status::Converged {
         return Ok(());
     }
-    eprintln!("not solved ({status}): {}", solution.reason);
-    Err(Failure::Unsolved)
+    Err(Failure::unsolved(format!(
+        "not solved ({status}): {}",
+        solution.reason
+    )))
 }
 
 /// The history as CSV.
