@@ -250,13 +250,28 @@ impl<'a, D: Observe> Augmented<'a, D> {
             .violation(&self.evaluation.constraints, &self.trajectory.u)
     }
 
+    /// What is violated most at the point last simulated.
+    pub fn worst(&self) -> String {
+        let (p, c) = (self.problem, &self.evaluation.constraints);
+        let size = |i: &usize| c[*i].abs();
+        match (0..c.len()).max_by(|a, b| size(a).total_cmp(&size(b))) {
+            Some(i) if size(&i) >= self.violation() => {
+                let names = self.dynamics.quantities();
+                let name = names.get(p.constraints[i].quantity).map_or("", |n| &n.0);
+                format!("{name} = {} at the end", p.constraints[i].equals)
+            }
+            _ => "the bounds of the controls".into(),
+        }
+    }
+
     /// What the curvature still promises to gain, `1/2 g' H^-1 g`, relative to the size of the function: the measure of
     /// optimality. Independent of units and scaling.
     pub fn promise(&mut self, tolerance: f64) -> Result<f64, StepError> {
         let gradient = self.gradient()?;
         let promised = 0.5 * self.coordinates.gradient(gradient).norm_squared();
         let violation = self.violation().max(tolerance);
-        let size = self.evaluation.objective.abs() + 0.5 * self.lagrangian.penalty * violation * violation;
+        let size =
+            self.evaluation.objective.abs() + 0.5 * self.lagrangian.penalty * violation * violation;
         Ok(promised / size)
     }
 

@@ -246,7 +246,8 @@ impl Shooting {
         }
         if p.penalty() > 1e10 * o.penalty {
             let reason = format!(
-                "the violation stays at {violation:.3e} although its penalty grew to {:.0e}",
+                "{} stays violated by {violation:.3e} although the penalty grew to {:.0e}; is it within reach?",
+                p.worst(),
                 p.penalty()
             );
             self.status = Some((Status::Infeasible, reason));
@@ -281,7 +282,8 @@ impl Shooting {
             2..8 => self.finish_round(p, violation, optimality),
             _ => {
                 let reason = format!(
-                    "no step makes progress any more; violation {violation:.3e}, promised gain {optimality:.3e}"
+                    "no step makes progress any more; {} is violated by {violation:.3e}, promised gain {optimality:.3e}",
+                    p.worst()
                 );
                 let infeasible = violation > self.options.tolerance;
                 let status = if infeasible {
@@ -411,7 +413,10 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting {
 
     fn terminate(&mut self, state: &ShootingState) -> TerminationStatus {
         if self.status.is_none() && state.get_iter() >= self.options.max_iterations {
-            let reason = format!("{} iterations were not enough", self.options.max_iterations);
+            let reason = format!(
+                "{} iterations were not enough; raise max_iterations, or start from another guess",
+                self.options.max_iterations
+            );
             self.status = Some((Status::MaxIterations, reason));
         }
         let reason = match &self.status {

@@ -432,10 +432,10 @@ impl Maximal {
     }
 
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {
-        let limit = std::f64::consts::SQRT_2 / w.at.h;
         let message = match failure {
             StepFailure::Domain => format!(
-                "the body turns faster than sqrt(2)/h = {limit:.3} rad/s, beyond which the discrete momentum has no solution; take a smaller time step"
+                "the body spins faster than about 1/h = {:.3} rad/s, beyond which its discrete momentum has no solution; take a smaller time step",
+                1.0 / w.at.h.max(w.at.h_prev)
             ),
             StepFailure::NotConverged => {
                 "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state".into()
