@@ -287,6 +287,10 @@ pub trait Observe: Dynamics {
 
     /// Adds to the adjoints of state and control those of the quantities in `which`. Call it right after
     /// [`Observe::observe`] with the same arguments.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a knot, a work space, and what goes in and out"
+    )]
     fn observe_pull(
         &self,
         at: &Knot,

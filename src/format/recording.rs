@@ -30,11 +30,14 @@ pub struct Channel {
     pub name: String,
     /// Unit as printed on the axis, e.g. `rad`, `N m`.
     pub unit: String,
+    /// Which figure it belongs to.
     pub group: Group,
     /// One value per knot; the last knot of a control has none.
     pub values: Vec<Option<f64>>,
+    /// Smallest value allowed, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower: Option<f64>,
+    /// Largest value allowed, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upper: Option<f64>,
 }
@@ -42,7 +45,9 @@ pub struct Channel {
 /// Position (m, world) and orientation (w, x, y, z; body to world) of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pose {
+    /// Centre of mass in the world, m.
     pub position: [f64; 3],
+    /// w, x, y, z; body to world.
     pub orientation: [f64; 4],
 }
 
@@ -51,31 +56,41 @@ pub struct Pose {
 pub struct Line {
     /// Index into `bodies`; `None` is the world.
     pub body: Option<usize>,
+    /// Corners, m.
     pub points: Vec<[f64; 3]>,
 }
 
 /// A joint's anchor, drawn as a dot: on `body` (or the world) at `point`, m.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dot {
+    /// Index into `bodies`; `None` is the world.
     pub body: Option<usize>,
+    /// In the body's frame, m.
     pub point: [f64; 3],
 }
 
 /// Everything a figure or a file of a run is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
+    /// For figures.
     pub title: String,
+    /// Version that wrote it.
     pub version: String,
     /// `simulated`, or the final status of a solve.
     pub status: String,
     /// s, one per knot.
     pub time: Vec<f64>,
+    /// All curves.
     pub channels: Vec<Channel>,
+    /// Names of the bodies.
     pub bodies: Vec<String>,
     /// `poses[knot][body]`.
     pub poses: Vec<Vec<Pose>>,
+    /// Line work of the mechanism.
     pub lines: Vec<Line>,
+    /// Anchors of its joints.
     pub dots: Vec<Dot>,
+    /// The optimizer's history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub convergence: Vec<Iteration>,
     /// The mechanism, in the form of the TOML file.

@@ -250,18 +250,26 @@ impl<'a, D: Observe> Augmented<'a, D> {
             .violation(&self.evaluation.constraints, &self.trajectory.u)
     }
 
-    /// What is violated most at the point last simulated.
-    pub fn worst(&self) -> String {
-        let (p, c) = (self.problem, &self.evaluation.constraints);
-        let size = |i: &usize| c[*i].abs();
-        match (0..c.len()).max_by(|a, b| size(a).total_cmp(&size(b))) {
-            Some(i) if size(&i) >= self.violation() => {
-                let names = self.dynamics.quantities();
-                let name = names.get(p.constraints[i].quantity).map_or("", |n| &n.0);
-                format!("{name} = {} at the end", p.constraints[i].equals)
-            }
-            _ => "the bounds of the controls".into(),
+    /// Names what is violated by more than `tolerance` at the point last simulated, and by how much.
+    pub fn violated(&self, tolerance: f64) -> String {
+        let names = self.dynamics.quantities();
+        let constraints = self
+            .problem
+            .constraints
+            .iter()
+            .zip(&self.evaluation.constraints);
+        let mut list: Vec<String> = constraints
+            .filter(|(_, v)| v.abs() > tolerance)
+            .map(|(c, v)| {
+                let name = names.get(c.quantity).map_or("", |n| &n.0);
+                format!("{name} = {} at the end by {v:.3e}", c.equals)
+            })
+            .collect();
+        let bounds = self.problem.violation(&[], &self.trajectory.u);
+        if bounds > tolerance {
+            list.push(format!("the bounds of the controls by {bounds:.3e}"));
         }
+        list.join(", ")
     }
 
     /// What the curvature still promises to gain, `1/2 g' H^-1 g`, relative to the size of the function: the measure of

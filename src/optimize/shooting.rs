@@ -246,9 +246,9 @@ impl Shooting {
         }
         if p.penalty() > 1e10 * o.penalty {
             let reason = format!(
-                "{} stays violated by {violation:.3e} although the penalty grew to {:.0e}; is it within reach?",
-                p.worst(),
-                p.penalty()
+                "these stay violated although the penalty grew to {:.0e}: {}; are they within reach?",
+                p.penalty(),
+                p.violated(o.tolerance)
             );
             self.status = Some((Status::Infeasible, reason));
             return Next::Finished;
@@ -281,11 +281,15 @@ impl Shooting {
             1 => Next::Restart,
             2..8 => self.finish_round(p, violation, optimality),
             _ => {
-                let reason = format!(
-                    "no step makes progress any more; {} is violated by {violation:.3e}, promised gain {optimality:.3e}",
-                    p.worst()
-                );
                 let infeasible = violation > self.options.tolerance;
+                let reason = if infeasible {
+                    format!(
+                        "no step makes progress any more; violated: {}",
+                        p.violated(self.options.tolerance)
+                    )
+                } else {
+                    format!("no step makes progress any more; promised gain {optimality:.3e}")
+                };
                 let status = if infeasible {
                     Status::Infeasible
                 } else {

@@ -279,7 +279,7 @@ impl Maximal {
         let mut worst = (0.0, 0);
         for (i, r) in w.residual.iter().enumerate() {
             // a NaN must win
-            if !(r.abs() <= worst.0) {
+            if r.abs() > worst.0 || r.is_nan() {
                 worst = (r.abs(), i);
             }
         }

@@ -62,7 +62,7 @@ impl Maximal {
     fn newton(&self, w: &mut Work) -> Result<StepStats, StepError> {
         let mut stats = StepStats::default();
         let (mut norm, mut row, mut floor) = self.evaluate(w);
-        while !(norm <= self.options.tolerance.max(floor)) {
+        while norm > self.options.tolerance.max(floor) || norm.is_nan() {
             if stats.iterations == self.options.max_iterations {
                 return Err(self.failure(StepFailure::NotConverged, w, row, norm));
             }
@@ -114,7 +114,10 @@ impl Maximal {
     fn outside_domain(&self, w: &Work) -> Option<usize> {
         let h2 = w.at.h * w.at.h;
         // a NaN is outside, too
-        (0..self.body_count()).find(|b| !(h2 * vec3(&w.trial, 6 * b + 3).norm_squared() < DOMAIN))
+        (0..self.body_count()).find(|b| {
+            let turn = h2 * vec3(&w.trial, 6 * b + 3).norm_squared();
+            turn >= DOMAIN || turn.is_nan()
+        })
     }
 
     /// The state at the next knot, from the solution.
