@@ -37,7 +37,7 @@ impl Maximal {
     }
 
     /// Derivatives of all wrenches at the knot by the configuration there, one block of four per element.
-    fn couple(&self, w: &mut Work) {
+    pub(super) fn couple(&self, w: &mut Work) {
         let (m, h) = (&self.mechanism, w.at.h);
         let half = 0.5 * (w.at.h_prev + h);
         w.couplings.fill(Coupling::default());

@@ -530,14 +530,14 @@ impl crate::dynamics::Observe for Maximal {
 
     fn observe_pull(
         &self,
-        at: &Knot,
-        x: &[f64],
-        u: &[f64],
+        _at: &Knot,
+        _x: &[f64],
+        _u: &[f64],
         which: &[usize],
         w: &mut Work,
         adjoint: &[f64],
         out: &mut Inputs,
     ) {
-        self.observe_pull_at(at, x, u, which, w, adjoint, out);
+        self.observe_pull_at(which, w, adjoint, out);
     }
 }

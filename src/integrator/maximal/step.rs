@@ -155,15 +155,16 @@ impl Maximal {
         let n = 6 * self.body_count();
         w.trial[..n].copy_from_slice(&w.before);
         w.trial[n..].fill(0.0);
-        // linear: one Newton step is exact, a second takes out the rounding of the first
+        // linear: one Newton step is exact, a second with the same factors takes out the rounding of the first
+        self.evaluate(w);
+        self.assemble(w);
+        self.factor(w)?;
         for _ in 0..2 {
-            self.evaluate(w);
-            self.assemble(w);
-            self.factor(w)?;
             self.newton_direction(w);
             for (t, d) in w.trial.iter_mut().zip(&w.delta) {
                 *t -= d;
             }
+            self.evaluate(w);
         }
         Ok(())
     }
