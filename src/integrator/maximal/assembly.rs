@@ -291,16 +291,17 @@ impl Maximal {
     pub(super) fn assemble(&self, w: &mut Work) {
         let (m, h) = (&self.mechanism, w.at.h);
         let values = &mut w.values;
-        values.fill(0.0);
+        for zero in &self.zeros {
+            values[zero.clone()].fill(0.0);
+        }
         for (b, body) in m.bodies.iter().enumerate() {
             let omega = vec3(&w.trial, 6 * b + 3);
             let d = momentum_jacobian(&omega, &body.inertia, h, w.scalar[b]);
             let block = &mut values[self.bodies[b]..self.bodies[b] + 36];
+            block.fill(0.0);
             for i in 0..3 {
                 block[7 * i] = body.mass;
-                for k in 0..3 {
-                    block[6 * (i + 3) + k + 3] = d[(k, i)];
-                }
+                block[6 * (i + 3) + 3..6 * (i + 4)].copy_from_slice(d.column(i).as_slice());
             }
         }
         for (index, j) in m.joints.iter().enumerate() {

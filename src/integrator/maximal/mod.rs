@@ -100,6 +100,8 @@ pub struct Maximal {
     bodies: Vec<usize>,
     /// Slots of the joints that constrain something; the others have `None`.
     slots: Vec<Option<JointSlots>>,
+    /// Stretches of the matrix that assembly does not write: diagonals of joints, fill-in, blocks of dampers.
+    zeros: Vec<std::ops::Range<usize>>,
     rows: usize,
     damped: Vec<Damped>,
     inverse_inertia: Vec<Mat3>,
@@ -286,6 +288,22 @@ impl Maximal {
                 s
             }));
         }
+        let mut written: Vec<_> = (0..n).map(|b| slot(b, b)..slot(b, b) + 36).collect();
+        for (j, s) in mechanism.joints.iter().zip(&slots) {
+            for pair in s.iter().flat_map(|s| [Some(s.child), s.parent]).flatten() {
+                let size = 6 * j.rows();
+                written.extend([pair.0..pair.0 + size, pair.1..pair.1 + size]);
+            }
+        }
+        written.sort_unstable_by_key(|r| r.start);
+        let (mut zeros, mut at) = (vec![], 0);
+        for r in written {
+            if r.start > at {
+                zeros.push(at..r.start);
+            }
+            at = r.end;
+        }
+        zeros.push(at..symbolic.values_len());
         let (mut windings, mut winding_of) = (vec![], vec![]);
         for (index, j) in mechanism.joints.iter().enumerate() {
             let angle = j
@@ -314,6 +332,7 @@ impl Maximal {
             outputs: vec![],
             symbolic,
             slots,
+            zeros,
             rows,
             damped,
             inverse_inertia,
