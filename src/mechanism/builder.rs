@@ -211,7 +211,8 @@ impl BodySpec {
             ));
         }
         let m = inertia.symmetric_eigenvalues();
-        if m.min() <= 0.0 {
+        // the factor exists where the moments are positive beyond rounding
+        if m.min() <= 0.0 || inertia.cholesky().is_none() {
             return Err(err(
                 "inertia",
                 format!(

@@ -22,7 +22,7 @@ fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
 }
 
 impl Maximal {
-    /// Assembles and factors at a solution; for `at.h = 0` at the read-out's.
+    /// Assembles and factors at a solution.
     pub(super) fn linearize_at(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         self.prepare(&at.at, at.x, at.u, w)?;
         w.trial.copy_from_slice(at.y);
@@ -37,7 +37,7 @@ impl Maximal {
     }
 
     /// Derivatives of all wrenches at the knot by the configuration there, one block of four per element.
-    fn couple(&self, w: &mut Work) {
+    pub(super) fn couple(&self, w: &mut Work) {
         let (m, h) = (&self.mechanism, w.at.h);
         let half = 0.5 * (w.at.h_prev + h);
         w.couplings.fill(Coupling::default());

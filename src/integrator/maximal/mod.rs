@@ -302,8 +302,9 @@ impl Maximal {
             .iter()
             .map(|b| {
                 b.inertia
-                    .try_inverse()
+                    .cholesky()
                     .expect("a built body's inertia is positive definite")
+                    .inverse()
             })
             .collect();
         Ok(Self {
@@ -434,8 +435,8 @@ impl Maximal {
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {
         let message = match failure {
             StepFailure::Domain => format!(
-                "the body spins faster than about 1/h = {:.3} rad/s, beyond which its discrete momentum has no solution; take a smaller time step",
-                1.0 / w.at.h.max(w.at.h_prev)
+                "the body spins faster than about sqrt(2)/h = {:.3} rad/s, beyond which its discrete momentum has no solution; take a smaller time step",
+                std::f64::consts::SQRT_2 / w.at.h.max(w.at.h_prev)
             ),
             StepFailure::NotConverged => {
                 "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state".into()
@@ -530,14 +531,14 @@ impl crate::dynamics::Observe for Maximal {
 
     fn observe_pull(
         &self,
-        at: &Knot,
-        x: &[f64],
-        u: &[f64],
+        _: &Knot,
+        _: &[f64],
+        _: &[f64],
         which: &[usize],
         w: &mut Work,
         adjoint: &[f64],
         out: &mut Inputs,
     ) {
-        self.observe_pull_at(at, x, u, which, w, adjoint, out);
+        self.observe_pull_at(which, w, adjoint, out);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::assembly::{add_wrench, dot, vec3};
 use super::{Maximal, Work};
-use crate::dynamics::{Inputs, Knot, Outputs, Solved, StepError};
+use crate::dynamics::{Inputs, Knot, StepError};
 use crate::mechanism::{Coupling, Freedom, Joint, Vec6};
 use crate::spatial::Vec3;
 
@@ -133,12 +133,8 @@ impl Maximal {
     }
 
     /// Must follow [`Maximal::observe_at`] with the same arguments.
-    #[expect(clippy::too_many_arguments, reason = "the seam's signature")]
     pub(super) fn observe_pull_at(
         &self,
-        at: &Knot,
-        x: &[f64],
-        u: &[f64],
         which: &[usize],
         w: &mut Work,
         adjoint: &[f64],
@@ -201,40 +197,16 @@ impl Maximal {
             }
         }
         if velocity.iter().any(|v| *v != 0.0) {
-            self.pull_readout(at, x, u, w, &readout, out);
-        }
-        w.readout = readout;
-    }
-
-    /// Adds the adjoints of state and control from those of the velocities at the knot, last read out into `w`.
-    fn pull_readout(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        u: &[f64],
-        w: &mut Work,
-        readout: &Outputs,
-        out: &mut Inputs,
-    ) {
-        let mut y = std::mem::take(&mut w.y);
-        y.copy_from_slice(&w.trial);
-        let solved = Solved {
-            at: Knot { h: 0.0, ..*at },
-            x,
-            u,
-            y: &y,
-            next: &[],
-        };
-        // the matrix is the one that the read-out has just factored, so this cannot fail
-        if self.linearize_at(&solved, w).is_ok() {
+            // the read-out left its solution and its factors
+            self.couple(w);
             let mut d = std::mem::take(&mut w.observed);
-            self.pull_through(w, readout, &mut d);
+            self.pull_through(w, &readout, &mut d);
             add(&mut out.x, &d.x);
             add(&mut out.u, &d.u);
             out.h_prev += d.h_prev;
             w.observed = d;
         }
-        w.y = y;
+        w.readout = readout;
     }
 }
 

@@ -139,7 +139,8 @@ impl Maximal {
     }
 
     /// Velocities at the knot, second order: the step's equations with `h = 0`. They are left in `w.trial`, six per
-    /// body; `w.trial` also holds the impulses that project them onto the joints.
+    /// body; `w.trial` also holds the impulses that project them onto the joints, and the factors are those of the
+    /// read-out's matrix.
     pub(super) fn readout(
         &self,
         at: &Knot,
@@ -152,11 +153,14 @@ impl Maximal {
         let n = 6 * self.body_count();
         w.trial[..n].copy_from_slice(&w.before);
         w.trial[n..].fill(0.0);
-        // linear: one Newton step is exact, a second takes out the rounding of the first
-        for _ in 0..2 {
-            self.evaluate(w);
-            self.assemble(w);
-            self.factor(w)?;
+        self.evaluate(w);
+        self.assemble(w);
+        self.factor(w)?;
+        // linear, with one matrix: one Newton step is exact, a second takes out the rounding of the first
+        for second in [false, true] {
+            if second {
+                self.evaluate(w);
+            }
             self.newton_direction(w);
             for (t, d) in w.trial.iter_mut().zip(&w.delta) {
                 *t -= d;
