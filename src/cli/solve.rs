@@ -63,7 +63,7 @@ impl Observe<shooting::ShootingState> for Observer {
         };
         self.0.at(state.iter + 1, || {
             format!(
-                "objective {:.6}  violation {:.1e}  gradient {:.1e}  step {:.1e}  penalty {:.0e}",
+                "objective {:.6}  violation {:.1e}  optimality {:.1e}  step {:.1e}  penalty {:.0e}",
                 value("objective"),
                 value("violation"),
                 value("optimality"),
@@ -184,7 +184,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             model.title, solution.iterations
         );
         println!(
-            "objective {:.6}, violation {:.1e}, gradient {:.1e}; {} steps and {} gradients computed",
+            "objective {:.6}, violation {:.1e}, optimality {:.1e}; {} steps and {} gradients computed",
             solution.objective,
             solution.violation,
             solution.optimality,
