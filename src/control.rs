@@ -109,22 +109,18 @@ impl Problem {
     ) -> Result<(), StepError> {
         let (n, width) = (t.steps(), out.running.len());
         out.objective = 0.0;
-        if width > 0 {
-            for k in 0..n {
-                let values = &mut out.values[k * width..(k + 1) * width];
-                dynamics.observe(
-                    &t.knot_at(k),
-                    t.state(k),
-                    t.control(k),
-                    &out.running,
-                    w,
-                    values,
-                )?;
+        let mut time = 0.0;
+        for k in 0..=n {
+            let at = Knot {
+                t: time,
+                ..t.knot_at(k)
+            };
+            let which = if k < n { &out.running } else { &out.end };
+            if !which.is_empty() {
+                let values = &mut out.values[k * width..k * width + which.len()];
+                dynamics.observe(&at, t.state(k), t.control(k), which, w, values)?;
             }
-        }
-        if !out.end.is_empty() {
-            let values = &mut out.values[n * width..];
-            dynamics.observe(&t.knot_at(n), t.state(n), t.control(n), &out.end, w, values)?;
+            time += at.h;
         }
         for c in &self.costs {
             let half = 0.5 * c.weight;

@@ -84,9 +84,9 @@ pub struct StepError {
 /// How good a linearization is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Certificate {
-    /// Relative residual of the last linear solve.
+    /// Largest residual of the step's equations at the point that was linearized, N s, N m s, m or half rad.
     pub residual: f64,
-    /// Smallest ratio of a pivot to its block met while factoring; 0 when the fallback was used.
+    /// 1 where a general sparse factorization had to stand in for the block one.
     pub fallbacks: usize,
 }
 

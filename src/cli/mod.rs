@@ -165,3 +165,12 @@ fn write(path: &Path, bytes: &[u8]) -> Result<PathBuf, Failure> {
     format::write_bytes(path, bytes)?;
     Ok(path.to_owned())
 }
+
+/// A number for people: fixed where that shows it, else scientific.
+fn number(v: f64) -> String {
+    if v == 0.0 || (1e-3..1e7).contains(&v.abs()) {
+        format!("{v:.6}")
+    } else {
+        format!("{v:.5e}")
+    }
+}

@@ -1,7 +1,7 @@
 //! `solve`: finds the optimal trajectory, writes it with its figures.
 
 use super::progress::Progress;
-use super::{Failure, model, print_json, shown, write};
+use super::{Failure, model, number, print_json, shown, write};
 use argmin::core::observers::Observe;
 use argmin::core::{Error, KV};
 use least_action::format::{self, Overrides};
@@ -184,8 +184,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             model.title, solution.iterations
         );
         println!(
-            "objective {:.6}, violation {:.1e}, promised gain {:.1e}; {} steps and {} gradients computed",
-            solution.objective,
+            "objective {}, violation {:.1e}, promised gain {:.1e}; {} steps and {} gradients computed",
+            number(solution.objective),
             solution.violation,
             solution.optimality,
             solution.step_evaluations,

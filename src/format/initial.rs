@@ -3,7 +3,7 @@
 use super::problem::{InitialSpec, InitialTable, Numbers};
 use super::source::{FormatError, Source, nearest};
 use crate::integrator::maximal::Maximal;
-use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, ModelError, unwind};
+use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, ModelError, decompose, unwind};
 use crate::spatial::{Quat, Vec3, log};
 use indexmap::IndexMap;
 use nalgebra::{DMatrix, DVector};
@@ -203,9 +203,11 @@ impl Start {
             }
         }
         let open = loops * DVector::from_column_slice(&self.rates);
-        let svd = free.svd(true, true);
-        let floor = 1e-9 * svd.singular_values.max();
-        if let Ok(d) = svd.solve(&-open, floor) {
+        let closing = decompose(free).and_then(|svd| {
+            let floor = 1e-9 * svd.singular_values.max();
+            svd.solve(&-open, floor).ok()
+        });
+        if let Some(d) = closing {
             for (r, d) in self.rates.iter_mut().zip(d.iter()) {
                 *r += d;
             }

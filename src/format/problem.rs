@@ -301,7 +301,7 @@ pub struct MethodSpec {
     /// Largest violation of a constraint or a bound, in their units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
-    /// Largest component of the augmented Lagrangian's gradient by the controls, per half of their range.
+    /// What the curvature still promises to gain, relative to the objective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimality: Option<f64>,
     /// Iterations at most.

@@ -211,7 +211,8 @@ impl BodySpec {
             ));
         }
         let m = inertia.symmetric_eigenvalues();
-        if m.min() <= 0.0 {
+        // the factor exists where the moments are positive beyond rounding
+        if m.min() <= 0.0 || inertia.cholesky().is_none() {
             return Err(err(
                 "inertia",
                 format!(
@@ -273,7 +274,8 @@ pub struct JointSpec {
     /// N s/m or N m s/rad
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<PerDirection>,
-    /// All of the damper's impulse at the interval's end: first order, for very stiff dampers.
+    /// All of the damper's impulse over an interval acts at its start, where the step solves for it: first order, for
+    /// very stiff dampers. The default gives half of it to each end and is second order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub implicit: bool,
 }

@@ -9,7 +9,7 @@
 //! free directions, which carry coordinates, springs, dampers and actuators.
 
 use super::coordinate::Direction;
-use crate::spatial::{Mat3, Pose, Quat, Vec3, log, rotation, skew};
+use crate::spatial::{Mat3, Pose, Quat, Vec3, log, rotation, skew, skew_times, times_skew};
 use nalgebra::SMatrix;
 use serde::{Deserialize, Serialize};
 
@@ -136,7 +136,7 @@ pub struct Joint {
     pub(crate) translation_rows: usize,
     /// Free directions in the parent's frame, translations first.
     pub directions: Vec<Direction>,
-    /// Dampers act wholly at the interval's end.
+    /// The dampers' impulse over an interval acts wholly at its start.
     pub implicit: bool,
 }
 
@@ -253,7 +253,11 @@ impl Joint {
         Row {
             force: Vec3::zeros(),
             parent_torque: -(along + cross),
-            child_torque: self.offset_matrix.tr_mul(&(along - cross)),
+            child_torque: if self.offset == Quat::identity() {
+                along - cross
+            } else {
+                self.offset_matrix.tr_mul(&(along - cross))
+            },
         }
     }
 
@@ -280,7 +284,7 @@ impl Joint {
             self.add_force_derivative(&(mu * scale), a, b, &rel, out);
         }
         if self.rows() > self.translation_rows {
-            self.add_rotation_derivative(&(nu * scale), a, &rel, out);
+            self.add_rotation_derivative(&(nu * scale), &rel, out);
         }
     }
 
@@ -293,40 +297,45 @@ impl Joint {
         rel: &Relative,
         out: &mut Coupling,
     ) {
-        let pb = skew(&self.child_anchor);
-        let rel_r = b.r.transpose() * a.r; // parent to child
+        let pb = &self.child_anchor;
+        let rel_r = b.r.tr_mul(&a.r); // parent to child
         let c = rel_r * mu;
-        let turn = a.r * skew(mu); // d force = -turn dphi_a
+        let turn = times_skew(&a.r, mu); // d force = -turn dphi_a
         out.aa.add(0, 3, &turn);
         out.ba.add(0, 3, &-turn);
         // child's torque p x c, dc = -R_b'R_a [mu] dphi_a + [c] dphi_b
-        out.ba.add(3, 3, &-(pb * rel_r * skew(mu)));
-        out.bb.add(3, 3, &(pb * skew(&c)));
+        let carried = times_skew(&rel_r, mu);
+        out.ba.add(3, 3, &-skew_times(pb, &carried));
+        out.bb.add(3, 3, &skew_times(pb, &skew(&c)));
         // parent's torque mu x arm, d arm = R_a'(dx_b - dx_a) - R_a'R_b [p_b] dphi_b + [arm] dphi_a
-        let m = skew(mu);
-        let mt = m * a.r.transpose();
+        let mt = -turn.transpose(); // [mu] R_a'
         out.ab.add(3, 0, &mt);
         out.aa.add(3, 0, &-mt);
-        out.ab.add(3, 3, &-(m * rel_r.transpose() * pb));
-        out.aa.add(3, 3, &(m * skew(&rel.arm)));
+        out.ab.add(3, 3, &times_skew(&carried.transpose(), pb));
+        out.aa.add(3, 3, &skew_times(mu, &skew(&rel.arm)));
     }
 
-    fn add_rotation_derivative(&self, nu: &Vec3, _a: &Pose, rel: &Relative, out: &mut Coupling) {
+    fn add_rotation_derivative(&self, nu: &Vec3, rel: &Relative, out: &mut Coupling) {
         let (w, v) = (rel.r.w, rel.r.imag());
         let off = &self.offset_matrix;
-        // dr = dr/dphi_a dphi_a + dr/dphi_b dphi_b, scalar and vector parts
-        let dva = (skew(&v) - Mat3::identity() * w) * 0.5;
-        let dvb = (skew(&v) + Mat3::identity() * w) * off * 0.5;
-        let dwa = v.transpose() * 0.5;
-        let dwb = v.transpose() * off * -0.5;
-        let n = skew(nu);
+        // dr = dr/dphi_a dphi_a + dr/dphi_b dphi_b, its scalar and vector parts; those by phi_b turned by the offset:
+        // dv_a = ([v] - w)/2, dv_b = ([v] + w)/2 R_off, dw_a = v'/2, dw_b = -v'/2 R_off
+        let dva = (skew(&v) - Mat3::identity() * w) * 0.25;
+        let dvb = (skew(&v) + Mat3::identity() * w) * 0.25;
+        let (na, nb) = (skew_times(nu, &dva), skew_times(nu, &dvb));
+        let outer = nu * v.transpose() * 0.25;
         // torque_a = -(w nu + v x nu)/2, torque_b = R_off'(w nu - v x nu)/2
-        out.aa.add(3, 3, &((n * dva - nu * dwa) * 0.5));
-        out.ab.add(3, 3, &((n * dvb - nu * dwb) * 0.5));
-        out.ba
-            .add(3, 3, &(off.transpose() * (nu * dwa + n * dva) * 0.5));
-        out.bb
-            .add(3, 3, &(off.transpose() * (nu * dwb + n * dvb) * 0.5));
+        let (ab, ba, bb) = (nb + outer, na + outer, nb - outer);
+        out.aa.add(3, 3, &(na - outer));
+        if self.offset == Quat::identity() {
+            out.ab.add(3, 3, &ab);
+            out.ba.add(3, 3, &ba);
+            out.bb.add(3, 3, &bb);
+        } else {
+            out.ab.add(3, 3, &(ab * off));
+            out.ba.add(3, 3, &off.tr_mul(&ba));
+            out.bb.add(3, 3, &(off.tr_mul(&bb) * off));
+        }
     }
 
     /// Derivative of a torque `nu`, constant in the parent's frame, on the child and its opposite on the parent.

@@ -6,7 +6,7 @@
 
 use super::coordinate::Freedom;
 use super::joint::{Joint, Relative, Row, Vec6};
-use super::{Mechanism, ModelError};
+use super::{Mechanism, ModelError, decompose};
 use crate::spatial::{Pose, Quat, Vec3, exp, left_log_jacobian, log};
 use nalgebra::{DMatrix, DVector};
 
@@ -442,6 +442,10 @@ impl Mechanism {
             if size < 1e-11 && (size == 0.0 || size > 0.1 * last || iteration > 90) {
                 return Some(poses);
             }
+            if q.is_empty() {
+                // nothing can give way
+                return (size < 1e-11).then_some(poses);
+            }
             last = size;
             let mut jacobian = self.loop_jacobian(&poses, &self.tree_basis(&poses));
             for (mut column, held) in jacobian.column_iter_mut().zip(held) {
@@ -449,7 +453,7 @@ impl Mechanism {
                     column.fill(0.0);
                 }
             }
-            let svd = jacobian.svd(true, true);
+            let svd = decompose(jacobian)?;
             let floor = 1e-9 * svd.singular_values.max();
             let mut d = svd.solve(&-g, floor).ok()?;
             // half a radian or metre at a time keeps the branch that was guessed

@@ -2,7 +2,7 @@
 
 use super::{Mechanism, ModelError};
 use crate::spatial::Pose;
-use nalgebra::{DMatrix, DVector};
+use nalgebra::{DMatrix, DVector, Dyn, SVD};
 
 /// How a mechanism can move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,9 @@ impl Mechanism {
         if !self.has_loops() {
             return DMatrix::identity(dof, dof);
         }
+        if dof == 0 {
+            return DMatrix::zeros(basis.ncols(), 0);
+        }
         let null = null_space(&self.loop_jacobian(poses, basis), Some(dof)).0;
         let mass = self.mass_matrix(basis);
         let gram = null.tr_mul(&(&mass * &null));
@@ -76,9 +79,9 @@ impl Mechanism {
         // N_k <- N_k U V' from the SVD of N_k' M N_(k-1): the rotation nearest to the previous basis
         match previous {
             Some(p) => {
-                let svd = z.tr_mul(&(&mass * p)).svd(true, true);
-                match (svd.u, svd.v_t) {
-                    (Some(u), Some(vt)) => z * u * vt,
+                let svd = decompose(z.tr_mul(&(&mass * p)));
+                match svd.map(|svd| (svd.u, svd.v_t)) {
+                    Some((Some(u), Some(vt))) => z * u * vt,
                     _ => z,
                 }
             }
@@ -101,12 +104,21 @@ impl Mechanism {
     }
 }
 
+/// Singular values and vectors; `None` for an empty matrix, and for one that is not finite, on which the iteration would
+/// never end.
+pub(crate) fn decompose(a: DMatrix<f64>) -> Option<SVD<f64, Dyn, Dyn>> {
+    let sound = !a.is_empty() && a.iter().all(|a| a.is_finite());
+    sound.then(|| a.svd(true, true))
+}
+
 /// Null space of `a` by singular values, and the rank found; `dimension` overrides the rank found.
 fn null_space(a: &DMatrix<f64>, dimension: Option<usize>) -> (DMatrix<f64>, usize) {
     let n = a.ncols();
     // rows of zeros give all n right singular vectors
     let square = a.clone().resize_vertically(a.nrows().max(n), 0.0);
-    let svd = square.svd(false, true);
+    let Some(svd) = decompose(square) else {
+        return (DMatrix::identity(n, dimension.unwrap_or(n)), 0);
+    };
     let floor = 1e-8 * svd.singular_values.max();
     let rank = svd.singular_values.iter().filter(|s| **s > floor).count();
     let mut order: Vec<usize> = (0..n).collect();

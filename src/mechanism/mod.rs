@@ -21,6 +21,7 @@ pub use coordinate::{Direction, Freedom};
 pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
 pub use kinematics::Motion;
 pub use mobility::Mobility;
+pub(crate) use mobility::decompose;
 pub use spring::{Actuator, Drive, Spring};
 
 pub(crate) use coordinate::unwind;

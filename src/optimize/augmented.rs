@@ -295,6 +295,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         a.penalty *= growth;
         a.bound_penalty *= growth;
         self.forget();
+        self.raise_wall();
     }
 
     /// Sets the scale of the bounds' penalty by the curvature of the objective, and the height of the wall, at the
@@ -309,6 +310,11 @@ impl<'a, D: Observe> Augmented<'a, D> {
             }
         }
         self.forget();
+        self.raise_wall();
+    }
+
+    /// The wall must stand above the function, which grows with the penalties.
+    fn raise_wall(&mut self) {
         self.wall = 10.0 * (1.0 + self.value.abs());
     }
 

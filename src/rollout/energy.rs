@@ -1,7 +1,7 @@
 //! Energy, the work done from outside, and momentum of a mechanism along a trajectory.
 
 use super::Trajectory;
-use crate::dynamics::StepError;
+use crate::dynamics::{Knot, StepError};
 use crate::integrator::maximal::{Maximal, Velocities, Work};
 use crate::mechanism::Mechanism;
 use crate::spatial::{Pose, Vec3};
@@ -85,9 +85,16 @@ pub fn balance(solver: &Maximal, t: &Trajectory, w: &mut Work) -> Result<Balance
     let mut out = Balance::default();
     let (mut actuators, mut dampers) = (0.0, 0.0);
     let mut previous: Option<Vec<Pose>> = None;
-    let mut pending = 0.0;
+    let (mut pending, mut time) = (0.0, 0.0);
     for k in 0..=t.steps() {
-        let (at, x) = (t.knot_at(k), t.state(k));
+        let (at, x) = (
+            Knot {
+                t: time,
+                ..t.knot_at(k)
+            },
+            t.state(k),
+        );
+        time += at.h;
         let poses = solver.poses(x);
         let v = solver.knot_velocities(&at, x, t.control(k), w)?;
         let power = solver.control_power(&poses, &v, t.control(k));

@@ -15,7 +15,7 @@ pub struct Trajectory {
     pub intervals: Vec<f64>,
     /// States, `nx` each.
     pub x: Vec<f64>,
-    /// Controls, `nu` each; the last knot has none.
+    /// Controls, `nu` each; the last knot has none, but the first has one even where no step follows.
     pub u: Vec<f64>,
     /// Unknowns of the steps, `ny` each.
     pub y: Vec<f64>,
@@ -61,7 +61,7 @@ impl Trajectory {
         Self {
             intervals,
             x,
-            u: vec![0.0; n * d.nu],
+            u: vec![0.0; n.max(1) * d.nu],
             y: vec![0.0; n * d.ny],
             nx: d.nx,
             nu: d.nu,
@@ -93,7 +93,7 @@ impl Trajectory {
     /// needs the force of the interval's second half.
     pub fn control(&self, k: usize) -> &[f64] {
         let k = k.min(self.steps().saturating_sub(1));
-        self.u.get(k * self.nu..(k + 1) * self.nu).unwrap_or(&[])
+        &self.u[k * self.nu..(k + 1) * self.nu]
     }
 
     /// Unknowns of the step from knot `k`.
@@ -105,7 +105,7 @@ impl Trajectory {
     pub fn truncate(&mut self, steps: usize) {
         self.intervals.truncate(steps);
         self.x.truncate((steps + 1) * self.nx);
-        self.u.truncate(steps * self.nu);
+        self.u.truncate(steps.max(1) * self.nu);
         self.y.truncate(steps * self.ny);
     }
 

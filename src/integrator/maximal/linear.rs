@@ -22,7 +22,7 @@ fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
 }
 
 impl Maximal {
-    /// Assembles and factors at a solution; for `at.h = 0` at the read-out's.
+    /// Assembles and factors at a solution.
     pub(super) fn linearize_at(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         self.prepare(&at.at, at.x, at.u, w)?;
         w.trial.copy_from_slice(at.y);

@@ -320,8 +320,9 @@ impl Maximal {
             .iter()
             .map(|b| {
                 b.inertia
-                    .try_inverse()
+                    .cholesky()
                     .expect("a built body's inertia is positive definite")
+                    .inverse()
             })
             .collect();
         Ok(Self {
@@ -452,10 +453,14 @@ impl Maximal {
 
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {
         let message = match failure {
-            StepFailure::Domain => format!(
-                "the body spins faster than about 1/h = {:.3} rad/s, beyond which its discrete momentum has no solution; take a smaller time step",
-                1.0 / w.at.h.max(w.at.h_prev)
-            ),
+            StepFailure::Domain => {
+                let h = w.at.h.max(w.at.h_prev);
+                format!(
+                    "the body turns faster than its discrete momentum allows: sqrt(2)/h = {:.3} rad/s over an interval, a spin of 1/h = {:.3} rad/s; take a smaller time step",
+                    std::f64::consts::SQRT_2 / h,
+                    1.0 / h
+                )
+            }
             StepFailure::NotConverged => {
                 "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state".into()
             }
@@ -549,9 +554,9 @@ impl crate::dynamics::Observe for Maximal {
 
     fn observe_pull(
         &self,
-        _at: &Knot,
-        _x: &[f64],
-        _u: &[f64],
+        _: &Knot,
+        _: &[f64],
+        _: &[f64],
         which: &[usize],
         w: &mut Work,
         adjoint: &[f64],

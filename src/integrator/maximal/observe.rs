@@ -2,7 +2,7 @@
 
 use super::assembly::{add_wrench, dot, vec3};
 use super::{Maximal, Work};
-use crate::dynamics::{Inputs, Knot, Outputs, StepError};
+use crate::dynamics::{Inputs, Knot, StepError};
 use crate::mechanism::{Coupling, Freedom, Joint, Vec6};
 use crate::spatial::Vec3;
 
@@ -197,21 +197,16 @@ impl Maximal {
             }
         }
         if velocity.iter().any(|v| *v != 0.0) {
-            self.pull_readout(w, &readout, out);
+            // the read-out left its solution and its factors
+            self.couple(w);
+            let mut d = std::mem::take(&mut w.observed);
+            self.pull_through(w, &readout, &mut d);
+            add(&mut out.x, &d.x);
+            add(&mut out.u, &d.u);
+            out.h_prev += d.h_prev;
+            w.observed = d;
         }
         w.readout = readout;
-    }
-
-    /// Adds the adjoints of state and control from those of the velocities at the knot, for which `w` still holds the
-    /// factors and the solution of the read-out.
-    fn pull_readout(&self, w: &mut Work, readout: &Outputs, out: &mut Inputs) {
-        self.couple(w);
-        let mut d = std::mem::take(&mut w.observed);
-        self.pull_through(w, readout, &mut d);
-        add(&mut out.x, &d.x);
-        add(&mut out.u, &d.u);
-        out.h_prev += d.h_prev;
-        w.observed = d;
     }
 }
 

@@ -3,7 +3,7 @@
 use super::assembly::vec3;
 use super::{Maximal, Work};
 use crate::dynamics::{Knot, StepError};
-use crate::mechanism::{ModelError, Motion};
+use crate::mechanism::{ModelError, Motion, decompose};
 use crate::spatial::{Pose, Quat, Vec3};
 use nalgebra::Quaternion;
 
@@ -71,7 +71,9 @@ impl Maximal {
             return rates.to_vec();
         };
         let weighted = mass.solve(&jacobian.transpose());
-        let schur = (&jacobian * &weighted).svd(true, true);
+        let Some(schur) = decompose(&jacobian * &weighted) else {
+            return rates.to_vec();
+        };
         let floor = 1e-9 * schur.singular_values.max();
         match schur.solve(&(&jacobian * &r), floor) {
             Ok(nu) => (&r - weighted * nu).as_slice().to_vec(),

@@ -3,7 +3,6 @@
 use super::assembly::vec3;
 use super::{Maximal, Work};
 use crate::dynamics::{Knot, StepError, StepFailure, StepStats};
-use crate::mechanism::unwind;
 use crate::spatial::Vec3;
 
 /// `(h |w|)^2` beyond which an iterate is not allowed: at 2 the momentum about a principal axis is largest.
@@ -135,14 +134,13 @@ impl Maximal {
         for ((i, angle), &(joint, direction)) in angles.iter_mut().enumerate().zip(&self.windings) {
             let j = &self.mechanism.joints[joint];
             let (a, b) = self.mechanism.ends(j, &w.next);
-            let before = w.winding[i];
-            *angle = j.coordinate(direction, &j.relative(a, b), before);
-            debug_assert!((unwind(*angle, before) - *angle).abs() < 1e-12);
+            *angle = j.coordinate(direction, &j.relative(a, b), w.winding[i]);
         }
     }
 
     /// Velocities at the knot, second order: the step's equations with `h = 0`. They are left in `w.trial`, six per
-    /// body; `w.trial` also holds the impulses that project them onto the joints.
+    /// body; `w.trial` also holds the impulses that project them onto the joints, and the factors are those of the
+    /// read-out's matrix.
     pub(super) fn readout(
         &self,
         at: &Knot,
@@ -155,16 +153,18 @@ impl Maximal {
         let n = 6 * self.body_count();
         w.trial[..n].copy_from_slice(&w.before);
         w.trial[n..].fill(0.0);
-        // linear: one Newton step is exact, a second with the same factors takes out the rounding of the first
         self.evaluate(w);
         self.assemble(w);
         self.factor(w)?;
-        for _ in 0..2 {
+        // linear, with one matrix: one Newton step is exact, a second takes out the rounding of the first
+        for second in [false, true] {
+            if second {
+                self.evaluate(w);
+            }
             self.newton_direction(w);
             for (t, d) in w.trial.iter_mut().zip(&w.delta) {
                 *t -= d;
             }
-            self.evaluate(w);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 
 use super::Maximal;
 use crate::dynamics::{Frame, Knot, StepError, StepFailure};
-use crate::mechanism::{ModelError, Motion};
+use crate::mechanism::{ModelError, Motion, decompose};
 use crate::spatial::{Pose, Quat, Vec3, increment, increment_jacobian, increment_scalar, log};
 use nalgebra::{DMatrix, DVector};
 
@@ -83,9 +83,11 @@ impl Maximal {
                 .clone()
                 .cholesky()
                 .map_or_else(|| jacobian.transpose(), |c| c.solve(&jacobian.transpose()));
-            let schur = (&jacobian * &weighted).svd(true, true);
-            let floor = 1e-9 * schur.singular_values.max();
-            if let Ok(nu) = schur.solve(&-drift, floor) {
+            let nu = decompose(&jacobian * &weighted).and_then(|schur| {
+                let floor = 1e-9 * schur.singular_values.max();
+                schur.solve(&-drift, floor).ok()
+            });
+            if let Some(nu) = nu {
                 change += &t.tree * (weighted * nu);
             }
         }

@@ -1,0 +1,120 @@
+//! Inputs at the edge of what is legal: nothing panics, nothing hangs.
+
+mod common;
+
+use common::*;
+use least_action::control::{Cost, Problem, When};
+use least_action::dynamics::Dynamics;
+use least_action::integrator::{Maximal, Options, Output};
+use least_action::mechanism::{
+    ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
+};
+use least_action::optimize::{Iteration, Status, shooting};
+use least_action::rollout::{RolloutStats, Trajectory, balance};
+use least_action::spatial::Vec3;
+use std::sync::atomic::AtomicBool;
+
+/// A body held by two joints of a kind, pushed along x.
+fn held_twice(kind: JointKind) -> MechanismBuilder {
+    let joint = |x: f64| {
+        JointSpec::new(kind, "plate")
+            .axis(Y)
+            .anchors([x, 0.3, 0.7], [x, 0.3, 0.7])
+    };
+    MechanismBuilder::new()
+        .body(
+            "plate",
+            BodySpec::new(1.0).shape(Shape::Box([0.4, 0.2, 0.1])),
+        )
+        .joint("left", joint(-0.2))
+        .joint("right", joint(0.2))
+        .actuator(
+            "push",
+            ActuatorSpec::wrench("plate", [1.0, 0.0, 0.0], Default::default(), [0.0; 3]),
+        )
+}
+
+#[test]
+fn a_first_step_that_fails_leaves_a_start_to_read() {
+    let (s, x0) = start(&cart_pole(), &[0.0; 2], &[0.0, 1e6]);
+    let mut t = Trajectory::new(&s, vec![0.05; 3], &x0);
+    let mut stats = RolloutStats::default();
+    t.roll(&s, &mut s.work(), &mut stats).expect_err("too fast");
+    t.truncate(stats.steps);
+    assert_eq!((t.steps(), t.control(0).len()), (0, 1));
+    let b = balance(&s, &t, &mut s.work()).expect("read");
+    assert!(b.energy(0).is_finite());
+}
+
+#[test]
+fn mechanisms_that_cannot_move_are_solved() {
+    for (kind, q, redundant) in [
+        (JointKind::Fixed, &[][..], 6),
+        (JointKind::Revolute, &[0.0], 4),
+    ] {
+        let builder = held_twice(kind);
+        let s = Maximal::new(builder.build().expect("valid"), q, Options::default())
+            .expect("closes")
+            .with_outputs(vec![
+                Output::Control(0),
+                Output::Velocity {
+                    body: 0,
+                    point: Vec3::zeros(),
+                    axis: Vec3::x(),
+                },
+            ]);
+        assert_eq!(s.mobility().degrees_of_freedom, 0);
+        assert_eq!(s.mobility().redundant_rows, redundant);
+        assert_eq!(s.dims().ndx, 0);
+        let x0 = s.initial(q, &vec![0.0; q.len()], &[]).expect("closes");
+        let cost = |quantity, target| Cost {
+            quantity,
+            target,
+            weight: 1.0,
+            when: When::Running,
+        };
+        let problem = Problem {
+            intervals: vec![0.05; 10],
+            x0,
+            costs: vec![cost(0, 1.0), cost(1, 0.0)],
+            constraints: vec![],
+            bounds: vec![(f64::NEG_INFINITY, f64::INFINITY)],
+            guess: vec![0.0; 10],
+        };
+        struct Silent;
+        impl argmin::core::observers::Observe<shooting::ShootingState> for Silent {}
+        let found = shooting::solve(
+            &s,
+            &problem,
+            shooting::Options::default(),
+            Silent,
+            &AtomicBool::new(false),
+        )
+        .expect("argmin runs");
+        assert_eq!(found.status, Status::Converged, "{}", found.reason);
+        assert!(found.trajectory.u.iter().all(|u| (u - 1.0).abs() < 1e-3));
+        let last: &Iteration = found.history.last().expect("a guess");
+        assert!(last.objective < 1e-6);
+    }
+}
+
+#[test]
+fn loops_from_a_guess_beyond_numbers_are_refused() {
+    let e = Maximal::new(
+        four_bar().build().expect("valid"),
+        &[0.3, 1e300, 1.2],
+        Options::default(),
+    )
+    .expect_err("cannot close");
+    assert!(e.to_string().contains("does not close"), "{e}");
+}
+
+/// Their determinant is zero in floating point.
+#[test]
+fn tiny_inertias_are_inverted() {
+    for moment in [1e-12, 1e-120, 1e-200] {
+        let bob = BodySpec::new(1.0).inertia([moment; 3]);
+        let (s, _) = start(&pendulum(bob, 1.0), &[0.3], &[0.0]);
+        assert_eq!(s.mobility().degrees_of_freedom, 1);
+    }
+}
