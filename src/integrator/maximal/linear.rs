@@ -5,7 +5,7 @@
 //! chart holds displacements `(dx, dphi)` of all bodies, six each, then velocity changes `(dv, dw)`, six each.
 
 use super::assembly::{add_wrench, dot, vec3};
-use super::{Maximal, Work};
+use super::{DampedElement, Maximal, Work};
 use crate::dynamics::{Certificate, Inputs, Outputs, Solved, StepError};
 use crate::mechanism::{Coupling, Joint, Vec6};
 use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
@@ -29,87 +29,73 @@ impl Maximal {
         let (residual, ..) = self.evaluate(w);
         self.assemble(w);
         self.factor(w)?;
-        self.couple(w);
+        w.coupled = false;
         Ok(Certificate {
             residual,
             fallbacks: usize::from(w.uses_fallback),
         })
     }
 
-    /// Derivatives of all wrenches at the knot by the configuration there, one block of four per element.
-    pub(super) fn couple(&self, w: &mut Work) {
+    /// Derivative of one element's wrenches at the knot by the configuration there: joints first, then springs, then
+    /// actuators.
+    #[inline]
+    fn coupling(&self, w: &Work, element: usize) -> Coupling {
         let (m, h) = (&self.mechanism, w.at.h);
         let half = 0.5 * (w.at.h_prev + h);
-        w.couplings.fill(Coupling::default());
-        for (index, j) in m.joints.iter().enumerate() {
+        let mut out = Coupling::default();
+        // dampers: the direction of their impulse turns, its size held
+        let impulse = |d: usize| {
+            let (d, state) = (&self.damped[d], &w.damping[d]);
+            let after = if h > 0.0 { d.shares.1 * state.after } else { 0.0 };
+            -d.damping * (d.shares.0 * state.before + after)
+        };
+        let (joints, springs) = (m.joints.len(), m.springs.len());
+        if element < joints {
+            let j = &m.joints[element];
             let (a, b) = m.ends(j, &w.poses);
-            let out = &mut w.couplings[index];
-            if let Some(s) = &self.slots[index] {
+            if let Some(s) = &self.slots[element] {
                 let lambda = &w.trial[s.offset..s.offset + j.rows()];
-                j.add_wrench_derivative(lambda, 1.0, a, b, out);
-                if h == 0.0 {
-                    let motion = |body: usize| {
-                        let mut v = [0.0; 6];
-                        v.copy_from_slice(&w.trial[6 * body..6 * body + 6]);
-                        v
-                    };
-                    let va = j.parent.map_or([0.0; 6], motion);
-                    j.rate_derivative(a, b, &va, &motion(j.child), &mut w.rate_rows[s.first_row..]);
-                }
+                j.add_wrench_derivative(lambda, 1.0, a, b, &mut out);
             }
             if j.has_springs() {
-                let winding = self.winding_of[index].map_or(0.0, |i| w.winding[i]);
-                j.add_spring_derivative(winding, half, a, b, out);
+                let winding = self.winding_of[element].map_or(0.0, |i| w.winding[i]);
+                j.add_spring_derivative(winding, half, a, b, &mut out);
             }
-        }
-        let springs = &mut w.couplings[m.joints.len()..];
-        for (s, out) in m.springs.iter().zip(springs) {
-            s.add_derivative(
-                half,
-                0.0,
-                m.pose(&w.poses, s.parent),
-                &w.poses[s.child],
-                out,
-            );
-        }
-        let controls = &mut w.couplings[m.joints.len() + m.springs.len()..];
-        for ((c, out), u) in m.actuators.iter().zip(controls).zip(&w.control) {
-            let (parent, child) = m.driven(c);
+            for d in self.damped_by[element].clone() {
+                let DampedElement::Joint(_, i) = self.damped[d].element else {
+                    continue;
+                };
+                let unit = j.directions[i].unit * impulse(d);
+                if j.directions[i].freedom.turns() {
+                    Joint::add_torque_derivative(&unit, a, b, &mut out);
+                } else {
+                    j.add_force_derivative(&unit, a, b, &w.relative[element], &mut out);
+                }
+            }
+        } else if element < joints + springs {
+            let s = &m.springs[element - joints];
+            let tension = self.damped_by[element].clone().map(impulse).sum();
+            let ends = (m.pose(&w.poses, s.parent), &w.poses[s.child]);
+            s.add_derivative(half, tension, ends.0, ends.1, &mut out);
+        } else {
+            let i = element - joints - springs;
+            let (parent, child) = m.driven(&m.actuators[i]);
             let ends = (m.pose(&w.poses, parent), &w.poses[child]);
-            c.add_derivative(half * u, &m.joints, ends, out);
+            m.actuators[i].add_derivative(half * w.control[i], &m.joints, ends, &mut out);
         }
-        // dampers: the direction of their impulse turns, its size held
-        for (d, state) in self.damped.iter().zip(&w.damping) {
-            let before = d.shares.0 * state.before;
-            let after = if h > 0.0 {
-                d.shares.1 * state.after
-            } else {
-                0.0
-            };
-            let size = -d.damping * (before + after);
-            match d.element {
-                super::DampedElement::Joint(index, i) => {
-                    let j = &m.joints[index];
-                    let (a, b) = m.ends(j, &w.poses);
-                    let (unit, out) = (j.directions[i].unit * size, &mut w.couplings[index]);
-                    if j.directions[i].freedom.turns() {
-                        Joint::add_torque_derivative(&unit, a, b, out);
-                    } else {
-                        j.add_force_derivative(&unit, a, b, &w.relative[index], out);
-                    }
-                }
-                super::DampedElement::Spring(index) => {
-                    let s = &m.springs[index];
-                    let ends = (m.pose(&w.poses, s.parent), &w.poses[s.child]);
-                    s.add_derivative(
-                        0.0,
-                        size,
-                        ends.0,
-                        ends.1,
-                        &mut w.couplings[m.joints.len() + index],
-                    );
-                }
-            }
+        out
+    }
+
+    /// Derivatives of the velocity constraints by the configuration, for the read-out.
+    pub(super) fn turn_rates(&self, w: &mut Work) {
+        let m = &self.mechanism;
+        let motion = |trial: &[f64], body: usize| -> [f64; 6] { six(trial, body).into() };
+        for (j, s) in m.joints.iter().zip(&self.slots) {
+            let Some(s) = s else { continue };
+            let (a, b) = m.ends(j, &w.poses);
+            let va = j.parent.map_or([0.0; 6], |p| motion(&w.trial, p));
+            let vb = motion(&w.trial, j.child);
+            j.rate_derivative(a, b, &va, &vb, &mut w.rate_rows[s.first_row..]);
         }
     }
 
@@ -151,6 +137,14 @@ impl Maximal {
         let n = 6 * self.body_count();
         let half_change = 0.5 * (d.h_prev + d.h);
         let half = 0.5 * (w.at.h_prev + h);
+        if !w.coupled {
+            // kept for the pushes that follow
+            let mut couplings = std::mem::take(&mut w.couplings);
+            for (element, c) in couplings.iter_mut().enumerate() {
+                *c = self.coupling(w, element);
+            }
+            (w.couplings, w.coupled) = (couplings, true);
+        }
         let mut r = std::mem::take(&mut w.adjoint);
         r.fill(0.0);
         let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));
@@ -293,7 +287,8 @@ impl Maximal {
                 add_wrench(&mut zplus, a, b, &s.after_end, e.shares.1 * size);
             }
         }
-        for ((a, b), c) in self.coupled().zip(&w.couplings) {
+        for (element, (a, b)) in self.coupled().enumerate() {
+            let c = self.coupling(w, element);
             let mb = six(&mu, b);
             let (mut to_b, mut to_a) = (c.bb.0.tr_mul(&mb), c.ba.0.tr_mul(&mb));
             if let Some(a) = a {

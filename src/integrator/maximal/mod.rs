@@ -104,6 +104,8 @@ pub struct Maximal {
     zeros: Vec<std::ops::Range<usize>>,
     rows: usize,
     damped: Vec<Damped>,
+    /// The dampers of each joint, then of each spring.
+    damped_by: Vec<std::ops::Range<usize>>,
     inverse_inertia: Vec<Mat3>,
     /// Joint and direction of every unwound angle.
     windings: Vec<(usize, usize)>,
@@ -142,7 +144,8 @@ pub struct Work {
     values: Vec<f64>,
     fallback: Option<Box<Fallback>>,
     uses_fallback: bool,
-    /// Derivative blocks at the solution.
+    /// Derivative blocks at the solution, once a push has asked for them.
+    coupled: bool,
     couplings: Vec<Coupling>,
     rate_rows: Vec<([f64; 6], [f64; 6])>,
     adjoint: Vec<f64>,
@@ -224,7 +227,9 @@ impl Maximal {
             });
         }
         let mut damped = vec![];
+        let mut damped_by = vec![];
         for (index, j) in mechanism.joints.iter().enumerate() {
+            let first = damped.len();
             for (i, d) in j
                 .directions
                 .iter()
@@ -240,21 +245,21 @@ impl Maximal {
                     slots: None,
                 });
             }
+            damped_by.push(first..damped.len());
         }
-        for (index, s) in mechanism
-            .springs
-            .iter()
-            .enumerate()
-            .filter(|(_, s)| s.damping > 0.0)
-        {
-            damped.push(Damped {
-                element: DampedElement::Spring(index),
-                parent: s.parent,
-                child: s.child,
-                damping: s.damping,
-                shares: (0.5, 0.5),
-                slots: None,
-            });
+        for (index, s) in mechanism.springs.iter().enumerate() {
+            let first = damped.len();
+            if s.damping > 0.0 {
+                damped.push(Damped {
+                    element: DampedElement::Spring(index),
+                    parent: s.parent,
+                    child: s.child,
+                    damping: s.damping,
+                    shares: (0.5, 0.5),
+                    slots: None,
+                });
+            }
+            damped_by.push(first..damped.len());
         }
         edges.extend(damped.iter().filter_map(|d| d.parent.map(|p| (p, d.child))));
         let symbolic = Symbolic::new(&nodes, &edges).map_err(|e| {
@@ -336,6 +341,7 @@ impl Maximal {
             zeros,
             rows,
             damped,
+            damped_by,
             inverse_inertia,
             windings,
             winding_of,
@@ -424,6 +430,7 @@ impl Maximal {
             values: vec![0.0; self.symbolic.values_len()],
             fallback: None,
             uses_fallback: false,
+            coupled: false,
             couplings: vec![Coupling::default(); couplings],
             rate_rows: vec![([0.0; 6], [0.0; 6]); self.rows],
             adjoint: vec![0.0; ny],
