@@ -3,8 +3,10 @@
 mod common;
 
 use common::*;
+use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::Dynamics;
 use least_action::integrator::Maximal;
+use least_action::integrator::Output;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -207,5 +209,48 @@ fn stepping_and_sweeping_allocate_nothing() {
                 "{name}: {rolled}, {swept}"
             );
         }
+    }
+}
+
+/// Evaluating costs on coordinates, rates and controls at every knot, and the sweep with their adjoints.
+#[test]
+fn observing_allocates_nothing() {
+    for (name, s, q, rates) in systems() {
+        let mut outputs = vec![];
+        for (joint, direction) in s.mechanism().coordinates() {
+            outputs.push(Output::Coordinate { joint, direction });
+            outputs.push(Output::Rate { joint, direction });
+        }
+        let s = s.with_outputs(outputs);
+        let mut t = trajectory(&s, &q, &rates, 50, &mut Source::new(2));
+        let costs = (0..s.outputs().len()).map(|quantity| Cost {
+            quantity,
+            target: 0.1,
+            weight: 1.0,
+            when: When::Running,
+        });
+        let problem = Problem {
+            intervals: t.intervals.clone(),
+            x0: t.state(0).to_vec(),
+            costs: costs.collect(),
+            constraints: vec![],
+            bounds: vec![(-1.0, 1.0); s.dims().nu],
+            guess: t.u.clone(),
+        };
+        let (mut w, mut evaluation) = (s.work(), problem.evaluation());
+        let mut gradient = Sweep::new(&s, &t);
+        t.roll(&s, &mut w, &mut RolloutStats::default())
+            .expect("solved");
+        let counted = allocations(|| {
+            problem
+                .evaluate(&s, &t, &mut w, &mut evaluation)
+                .expect("observed");
+            gradient
+                .run(&s, &t, &mut w, |_, at, w, out| {
+                    problem.pull(&s, &t, &[], &mut evaluation, at, w, out)
+                })
+                .expect("regular");
+        });
+        assert_eq!(counted, 0, "{name}");
     }
 }

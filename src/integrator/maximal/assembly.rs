@@ -287,7 +287,7 @@ impl Maximal {
     }
 
     /// The matrix at the unknowns last evaluated: `[D, -G(z)'; G(z+) dz+/dV, eps]`.
-    /// With loops `w.original` keeps it without `eps`, for refinement.
+    /// With loops, and where residuals are asked for, `w.original` keeps it without `eps`.
     pub(super) fn assemble(&self, w: &mut Work) {
         let (m, h) = (&self.mechanism, w.at.h);
         let values = &mut w.values;
@@ -338,8 +338,10 @@ impl Maximal {
                 self.assemble_damper(d, state, &w.trial, &w.scalar, h, values);
             }
         }
-        if m.has_loops() {
+        if m.has_loops() || w.certificate.is_some() {
             w.original.copy_from_slice(values);
+        }
+        if m.has_loops() {
             for (j, s) in m.joints.iter().zip(&self.slots) {
                 let (Some(s), n) = (s, j.rows()) else {
                     continue;

@@ -46,7 +46,11 @@ impl Maximal {
         // dampers: the direction of their impulse turns, its size held
         let impulse = |d: usize| {
             let (d, state) = (&self.damped[d], &w.damping[d]);
-            let after = if h > 0.0 { d.shares.1 * state.after } else { 0.0 };
+            let after = if h > 0.0 {
+                d.shares.1 * state.after
+            } else {
+                0.0
+            };
             -d.damping * (d.shares.0 * state.before + after)
         };
         let (joints, springs) = (m.joints.len(), m.springs.len());
@@ -254,6 +258,15 @@ impl Maximal {
             }
         }
         self.solve(w, &rhs, &mut mu, true);
+        if let Some(worst) = w.certificate {
+            self.symbolic
+                .multiply_transposed(&w.original, &mu, &mut w.scratch);
+            let largest =
+                |v: &mut dyn Iterator<Item = f64>| v.fold(0.0, |m: f64, v| m.max(v.abs()));
+            let left = largest(&mut w.scratch.iter().zip(&rhs).map(|(k, r)| k - r));
+            let size = largest(&mut rhs.iter().copied());
+            w.certificate = Some(worst.max(if size > 0.0 { left / size } else { 0.0 }));
+        }
         mu.iter_mut().for_each(|v| *v = -*v);
         // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
         out.x.fill(0.0);

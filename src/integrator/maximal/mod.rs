@@ -142,6 +142,8 @@ pub struct Work {
     /// The matrix as assembled (kept for refinement) and its factors.
     original: Vec<f64>,
     values: Vec<f64>,
+    /// Largest relative residual of the adjoint solves since it was asked for.
+    certificate: Option<f64>,
     fallback: Option<Box<Fallback>>,
     uses_fallback: bool,
     /// Derivative blocks at the solution, once a push has asked for them.
@@ -159,6 +161,18 @@ pub struct Work {
     winding: Vec<f64>,
     control: Vec<f64>,
     control_rows: Vec<Row>,
+}
+
+impl Work {
+    /// Asks for the residuals of the adjoint solves to be computed from here on, which costs a product each.
+    pub fn certify(&mut self) {
+        self.certificate = Some(0.0);
+    }
+
+    /// Largest relative residual `|K' mu - rhs| / |rhs|` of the adjoint solves since [`Work::certify`].
+    pub fn linear_residual(&self) -> Option<f64> {
+        self.certificate
+    }
 }
 
 /// A damper at a knot.
@@ -428,6 +442,7 @@ impl Maximal {
             epsilon: vec![0.0; self.rows],
             original: vec![0.0; self.symbolic.values_len()],
             values: vec![0.0; self.symbolic.values_len()],
+            certificate: None,
             fallback: None,
             uses_fallback: false,
             coupled: false,
