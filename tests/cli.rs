@@ -249,8 +249,9 @@ fn simulate_says_all_that_the_contract_names() {
             "{}: {most} iterations",
             e.name
         );
+        // the five-bar's guess leaves it at rest, where some steps start converged
         assert!(
-            (1.0..=most as f64).contains(&mean),
+            (0.0..=most as f64).contains(&mean) && mean > 0.0,
             "{}: {mean} of {most}",
             e.name
         );
@@ -520,7 +521,7 @@ fn gradients_agree_with_differences() {
         "left = 0.0, right = 0.0",
         "left = 0.05, right = -0.04",
     );
-    let tip = "[[costs]]\nquantity = { position = { body = \"left_arm\", axis = \"z\" } }\nat = \"end\"\nweight = 1.0\n";
+    let tip = "[[costs]]\nquantity = { position = { body = \"left_arm\", axis = \"y\" } }\nat = \"end\"\nweight = 1.0\n";
     let five = five.replace("horizon = 1.0 ", "horizon = 0.4 ") + tip;
     folder.write("five_bar.toml", &five);
     for (name, controls, dof, coordinates) in [
@@ -670,13 +671,13 @@ fn solve_reaches_the_target() {
     assert_eq!(rows.len(), 51);
     let of =
         |name: &str, k: usize| rows[k][columns.iter().position(|c| c == name).expect("the column")];
-    // the tip, 0.15 m along the arm's z axis
+    // the tip, 0.15 m along the arm's x axis
     let [w, x, y, z] = ["w", "x", "y", "z"].map(|q| of(&format!("left_arm q{q}"), 50));
-    let tip_x = of("left_arm x [m]", 50) + 0.15 * 2.0 * (x * z + w * y);
-    let tip_z = of("left_arm z [m]", 50) + 0.15 * (1.0 - 2.0 * (x * x + y * y));
+    let tip_x = of("left_arm x [m]", 50) + 0.15 * (1.0 - 2.0 * (y * y + z * z));
+    let tip_y = of("left_arm y [m]", 50) + 0.15 * 2.0 * (x * y + w * z);
     assert!(
-        (tip_x - 0.15).abs() < 1e-6 && (tip_z - 0.25).abs() < 1e-6,
-        "{tip_x} {tip_z}"
+        (tip_x - 0.15).abs() < 1e-6 && (tip_y - 0.25).abs() < 1e-6,
+        "{tip_x} {tip_y}"
     );
     assert!(of("left_motor rate [rad/s]", 50).abs() < 1e-6);
     for k in 0..50 {
@@ -822,10 +823,10 @@ fn solve_says_why_it_cannot() {
     assert!(
         v["reason"]
             .as_str()
-            .is_some_and(|r| r.contains("violation")),
+            .is_some_and(|r| r.contains("position of left_arm y = 1")),
         "{v:#}"
     );
-    run.says(&["not solved (infeasible)", "violation"]);
+    run.says(&["not solved (infeasible)", "stay violated"]);
     solved_files(&folder, "out/far", &v, "svg");
 
     // a guess that cannot be simulated
@@ -1144,8 +1145,8 @@ fn broken_files_are_refused() {
     );
     let short = changed(
         "five_bar_reach",
-        "parent_anchor = [0.15, 0.0, 0.0]",
-        "parent_anchor = [5.0, 0.0, 0.0]",
+        "parent_anchor = [0.15, 0.0, 0.0]\nchild_anchor = [-0.1",
+        "parent_anchor = [5.0, 0.0, 0.0]\nchild_anchor = [-0.1",
     );
     broken("open_loop", &short, None, &["tip"]);
     broken("empty", "", None, &["empty"]);
