@@ -6,7 +6,7 @@ use common::*;
 use least_action::dynamics::{Dynamics, StepFailure};
 use least_action::integrator::Maximal;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Shape};
-use least_action::rollout::{Trajectory, balance, momentum};
+use least_action::rollout::{RolloutStats, Trajectory, balance, momentum};
 use least_action::spatial::{Vec3, increment_scalar, momentum as discrete_momentum};
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
@@ -709,4 +709,32 @@ fn failed_rollout_keeps_the_steps_before() {
     t.truncate(stats.steps);
     let good = fall(&s, &x0, 0.2, 0.01);
     assert_eq!(t.x, good.x);
+}
+
+/// A mass on a spring between point and ground swings at sqrt(k/m), and is unstable beyond h omega = 2.
+#[test]
+fn the_fastest_spring_is_named_with_its_frequency() {
+    let m = MechanismBuilder::new()
+        .body("mass", BodySpec::new(2.0).shape(Shape::Sphere(0.1)))
+        .joint(
+            "rail",
+            JointSpec::new(JointKind::Prismatic, "mass")
+                .axis([1.0, 0.0, 0.0])
+                .spring(800.0, 0.0),
+        );
+    let s = system(&m, &[0.1]);
+    let x = s.initial(&[0.1], &[0.0], &[true]).expect("a tree");
+    let (name, omega) = s.fastest_spring(&x).expect("a spring");
+    assert_eq!(name, "joint `rail`");
+    assert!((omega - 20.0).abs() < 1e-12, "{omega}");
+    let largest = |h: f64| {
+        let mut t = Trajectory::new(&s, vec![h; 400], &x);
+        t.roll(&s, &mut s.work(), &mut RolloutStats::default())
+            .expect("solved");
+        (0..=400)
+            .map(|k| s.coordinate(t.state(k), 0, 0).abs())
+            .fold(0.0, f64::max)
+    };
+    assert!(largest(1.9 / omega) < 1.0);
+    assert!(largest(2.1 / omega) > 1e3);
 }

@@ -139,6 +139,15 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             println!("wrote {f}");
         }
     }
+    let step = model.problem.intervals[0];
+    if let Some((name, omega)) = system.fastest_spring(&model.problem.x0)
+        && step * omega > 1.0
+    {
+        eprintln!(
+            "warning: the spring of {name} swings at {omega:.1} rad/s, h omega = {:.2}; results are coarse above 1 and unstable from 2 on, take a smaller time step",
+            step * omega
+        );
+    }
     if stats.turn > 1.0 {
         eprintln!(
             "warning: a body turned by h |w| = {:.2} in one step; results are coarse above 1, take a smaller time step",

@@ -3,6 +3,10 @@
 mod body;
 mod builder;
 mod coordinate;
+mod describe_actuator;
+mod describe_body;
+mod describe_joint;
+mod error;
 mod joint;
 mod kinematics;
 mod mobility;
@@ -14,10 +18,11 @@ mod tests;
 
 pub use body::{Body, Shape};
 pub use builder::{
-    ActuatorSpec, BodySpec, Inertia, JointSpec, MechanismBuilder, ModelError, Orientation,
-    PerDirection, SpringSpec, WrenchFrame,
+    ActuatorSpec, BodySpec, Inertia, JointSpec, MechanismBuilder, Orientation, PerDirection,
+    SpringSpec, WrenchFrame,
 };
 pub use coordinate::{Direction, Freedom};
+pub use error::ModelError;
 pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
 pub use kinematics::Motion;
 pub use mobility::Mobility;

@@ -6,9 +6,10 @@ use crate::block::Fallback;
 use crate::dynamics::{Knot, StepError, StepFailure};
 use crate::mechanism::Row;
 use crate::spatial::{
-    Pose, Vec3, increment, increment_jacobian_transposed, increment_scalar, momentum,
+    Pose, Quat, Vec3, increment, increment_jacobian_transposed, increment_scalar, momentum,
     momentum_jacobian,
 };
+use nalgebra::Quaternion;
 
 /// Adds `scale` times a wrench to the six numbers of each body.
 #[inline(always)]
@@ -56,6 +57,13 @@ pub(super) fn dot(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> 
 #[inline(always)]
 pub(super) fn vec3(v: &[f64], at: usize) -> Vec3 {
     Vec3::new(v[at], v[at + 1], v[at + 2])
+}
+
+/// Pose of the thirteen numbers of a body.
+#[inline(always)]
+pub(super) fn pose(s: &[f64]) -> Pose {
+    let q = Quat::new_unchecked(Quaternion::new(s[3], s[4], s[5], s[6]));
+    Pose::new(Vec3::new(s[0], s[1], s[2]), q)
 }
 
 impl Damped {
@@ -130,7 +138,7 @@ impl Maximal {
         let half = 0.5 * (at.h_prev + at.h);
         for (b, body) in m.bodies.iter().enumerate() {
             let s = &x[13 * b..13 * b + 13];
-            w.poses[b] = super::state::pose(s);
+            w.poses[b] = pose(s);
             let (v, omega) = (vec3(s, 7), vec3(s, 10));
             w.before[6 * b..6 * b + 6].copy_from_slice(&s[7..13]);
             let scalar = increment_scalar(&omega, at.h_prev);
@@ -211,18 +219,20 @@ impl Maximal {
         let scale = 1e-9 * if w.at.h == 0.0 { 1.0 } else { w.at.h };
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let Some(s) = s else { continue };
-            let part = |b: usize, f: &Vec3, t: &Vec3| {
-                f.norm_squared() / m.bodies[b].mass + t.dot(&(self.inverse_inertia[b] * t))
-            };
             let own = s.first_row..s.first_row + j.rows();
             for (row, epsilon) in w.rows[own.clone()].iter().zip(&mut w.epsilon[own]) {
-                let child = part(j.child, &row.force, &row.child_torque);
-                let parent = j
-                    .parent
-                    .map_or(0.0, |p| part(p, &row.force, &row.parent_torque));
-                *epsilon = scale * (child + parent);
+                *epsilon = scale * self.compliance(j.parent, j.child, row);
             }
         }
+    }
+
+    /// `row M^-1 row'`: how much a unit impulse along a row moves along it.
+    pub(super) fn compliance(&self, parent: Option<usize>, child: usize, row: &Row) -> f64 {
+        let part = |b: usize, t: &Vec3| {
+            let mass = self.mechanism.bodies[b].mass;
+            row.force.norm_squared() / mass + t.dot(&(self.inverse_inertia[b] * t))
+        };
+        part(child, &row.child_torque) + parent.map_or(0.0, |p| part(p, &row.parent_torque))
     }
 
     /// Residual at the unknowns `w.trial`. Returns the largest entry, its row, and the floor rounding sets to it.

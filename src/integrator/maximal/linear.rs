@@ -29,11 +29,40 @@ impl Maximal {
         let (residual, ..) = self.evaluate(w);
         self.assemble(w);
         self.factor(w)?;
+        if self.mechanism.has_loops() {
+            // as in the step: where the regularization cancels a singular pivot, another one does not
+            for change in [1e3, 1e-6] {
+                if w.uses_fallback || self.correction(w) < 1e-4 {
+                    break;
+                }
+                w.epsilon.iter_mut().for_each(|e| *e *= change);
+                self.assemble(w);
+                self.factor(w)?;
+            }
+        }
         w.coupled = false;
         Ok(Certificate {
             residual,
             fallbacks: usize::from(w.uses_fallback),
         })
+    }
+
+    /// Relative size of the refinement's correction on a right-hand side without structure: how far the regularized
+    /// factors are from the matrix.
+    fn correction(&self, w: &mut Work) -> f64 {
+        let (mut b, mut x) = (std::mem::take(&mut w.delta), std::mem::take(&mut w.adjoint));
+        let n = 6 * self.body_count();
+        for (i, b) in b.iter_mut().enumerate() {
+            // the golden ratio's multiples spread evenly; rows of joints are smaller by the interval
+            let spread = (0.618_033_988_749_895 * (i + 1) as f64).fract() - 0.5;
+            *b = spread * if i < n || w.at.h == 0.0 { 1.0 } else { w.at.h };
+        }
+        self.solve(w, &b, &mut x, false);
+        let largest = |v: &[f64]| v[..n].iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+        // velocities alone: redundant impulses are not unique
+        let ratio = largest(&w.scratch) / largest(&x);
+        (w.delta, w.adjoint) = (b, x);
+        ratio
     }
 
     /// Derivative of one element's wrenches at the knot by the configuration there: joints first, then springs, then

@@ -1,18 +1,10 @@
 //! States: how they are stored, made from joint coordinates, and read.
 
-use super::assembly::vec3;
+use super::assembly::{pose, vec3};
 use super::{Maximal, Work};
 use crate::dynamics::{Knot, StepError};
 use crate::mechanism::{ModelError, Motion, decompose};
-use crate::spatial::{Pose, Quat, Vec3};
-use nalgebra::Quaternion;
-
-/// Pose of the thirteen numbers of a body.
-#[inline(always)]
-pub(super) fn pose(s: &[f64]) -> Pose {
-    let q = Quat::new_unchecked(Quaternion::new(s[3], s[4], s[5], s[6]));
-    Pose::new(Vec3::new(s[0], s[1], s[2]), q)
-}
+use crate::spatial::Pose;
 
 /// Velocities of all bodies: at a knot, or of the interval before it.
 pub type Velocities = Vec<Motion>;
@@ -140,6 +132,41 @@ impl Maximal {
     pub fn tree_coordinates(&self, x: &[f64]) -> Vec<f64> {
         let ids = self.mechanism.tree_ids();
         ids.iter().map(|&(j, i)| self.coordinate(x, j, i)).collect()
+    }
+}
+
+/// What must be known to choose a time step.
+impl Maximal {
+    /// The spring with the highest frequency at a state, by name, and that frequency if only its two bodies moved,
+    /// rad/s. The explicit treatment of springs wants `h omega` below 1 and is unstable from 2 on.
+    pub fn fastest_spring(&self, x: &[f64]) -> Option<(String, f64)> {
+        let (m, poses) = (&self.mechanism, self.poses(x));
+        let joints = m.joints.iter().flat_map(|j| {
+            let (a, b) = m.ends(j, &poses);
+            let rel = j.relative(a, b);
+            let own = j
+                .directions
+                .iter()
+                .enumerate()
+                .filter(|(_, d)| d.stiffness > 0.0);
+            own.map(move |(i, d)| {
+                let row = j.direction_row(i, a, b, &rel);
+                (
+                    format!("joint `{}`", j.name),
+                    d.stiffness * self.compliance(j.parent, j.child, &row),
+                )
+            })
+            .collect::<Vec<_>>()
+        });
+        let lines = m.springs.iter().filter(|s| s.stiffness > 0.0).map(|s| {
+            let row = s.length_row(m.pose(&poses, s.parent), &poses[s.child]);
+            (
+                format!("spring `{}`", s.name),
+                s.stiffness * self.compliance(s.parent, s.child, &row),
+            )
+        });
+        let fastest = joints.chain(lines).max_by(|a, b| a.1.total_cmp(&b.1));
+        fastest.map(|(name, square)| (name, square.sqrt()))
     }
 }
 

@@ -1,0 +1,276 @@
+//! The description of a joint, and of a spring between points.
+
+use super::describe_body::BodySpec;
+use super::error::{ModelError, ends, finite, is_world};
+use super::joint::{Joint, JointKind};
+use crate::spatial::{Quat, Vec3};
+use indexmap::IndexMap;
+use nalgebra::Quaternion;
+use serde::{Deserialize, Serialize};
+
+/// A number for the joint's only free direction, or one for each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a number, or a list with one number per free direction of the joint"
+)]
+pub enum PerDirection {
+    /// The same for every free direction.
+    All(f64),
+    /// One for each.
+    Each(Vec<f64>),
+}
+
+/// An orientation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Orientation {
+    /// Roll, pitch, yaw about fixed x, y, z, rad.
+    Rpy([f64; 3]),
+    /// w, x, y, z; need not be normalized.
+    Quaternion([f64; 4]),
+}
+
+impl Orientation {
+    /// As a unit quaternion; `None` if it is zero or not finite.
+    pub fn quat(&self) -> Option<Quat> {
+        match *self {
+            Self::Rpy([r, p, y]) => [r, p, y]
+                .iter()
+                .all(|a| a.is_finite())
+                .then(|| Quat::from_euler_angles(r, p, y)),
+            Self::Quaternion([w, x, y, z]) => {
+                Quat::try_new(Quaternion::new(w, x, y, z), 1e-6).filter(|q| q.w.is_finite())
+            }
+        }
+    }
+}
+
+/// A joint. `parent` left out is the world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JointSpec {
+    /// Which of the sixteen.
+    pub kind: JointKind,
+    /// Name of a body, or `world`.
+    #[serde(default = "world", skip_serializing_if = "is_world")]
+    pub parent: String,
+    /// Name of a body.
+    pub child: String,
+    /// In the parent's frame; needed by kinds with one or two rows of a constraint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<[f64; 3]>,
+    /// From the parent's centre of mass, m.
+    #[serde(default)]
+    pub parent_anchor: [f64; 3],
+    /// From the child's centre of mass, m.
+    #[serde(default)]
+    pub child_anchor: [f64; 3],
+    /// Of the child in the parent at coordinates zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orientation: Option<Orientation>,
+    /// N/m or N m/rad
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stiffness: Option<PerDirection>,
+    /// Coordinate at which the spring is relaxed, m or rad.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<PerDirection>,
+    /// N s/m or N m s/rad
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damping: Option<PerDirection>,
+    /// All of the damper's impulse over an interval acts at its start, where the step solves for it: first order, for
+    /// very stiff dampers. The default gives half of it to each end and is second order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub implicit: bool,
+}
+
+fn world() -> String {
+    "world".into()
+}
+
+impl JointSpec {
+    /// A joint of the given kind between the world and a child.
+    pub fn new(kind: JointKind, child: &str) -> Self {
+        Self {
+            kind,
+            parent: world(),
+            child: child.into(),
+            axis: None,
+            parent_anchor: [0.0; 3],
+            child_anchor: [0.0; 3],
+            orientation: None,
+            stiffness: None,
+            rest: None,
+            damping: None,
+            implicit: false,
+        }
+    }
+
+    /// The parent body.
+    pub fn parent(mut self, name: &str) -> Self {
+        self.parent = name.into();
+        self
+    }
+
+    /// The axis, in the parent's frame.
+    pub fn axis(mut self, axis: [f64; 3]) -> Self {
+        self.axis = Some(axis);
+        self
+    }
+
+    /// Anchors from the parent's and the child's centres of mass, m.
+    pub fn anchors(mut self, parent: [f64; 3], child: [f64; 3]) -> Self {
+        (self.parent_anchor, self.child_anchor) = (parent, child);
+        self
+    }
+
+    /// Orientation of the child in the parent at coordinates zero.
+    pub fn orientation(mut self, orientation: Orientation) -> Self {
+        self.orientation = Some(orientation);
+        self
+    }
+
+    /// A spring on every free direction.
+    pub fn spring(mut self, stiffness: f64, rest: f64) -> Self {
+        self.stiffness = Some(PerDirection::All(stiffness));
+        self.rest = Some(PerDirection::All(rest));
+        self
+    }
+
+    /// A damper on every free direction.
+    pub fn damping(mut self, damping: f64) -> Self {
+        self.damping = Some(PerDirection::All(damping));
+        self
+    }
+
+    pub(super) fn build(
+        &self,
+        name: &str,
+        bodies: &IndexMap<String, BodySpec>,
+    ) -> Result<Joint, ModelError> {
+        let err = |field: &str, message: String, help: String| {
+            ModelError::new(["joints", name, field], message, help)
+        };
+        let (parent, child) = ends("joints", name, &self.parent, &self.child, bodies)?;
+        let axis = match self.axis {
+            Some(a) => Vec3::from(a)
+                .try_normalize(1e-9)
+                .filter(|a| a.amax().is_finite())
+                .ok_or_else(|| {
+                    err(
+                        "axis",
+                        format!("axis of joint `{name}` has no direction: {a:?}"),
+                        "give a vector of non-zero length in the parent's frame".into(),
+                    )
+                })?,
+            None if self.kind.has_axis() => {
+                return Err(err(
+                    "kind",
+                    format!(
+                        "joint `{name}` of kind `{}` needs an axis",
+                        self.kind.name()
+                    ),
+                    "add axis = [x, y, z] in the parent's frame".into(),
+                ));
+            }
+            None => Vec3::z(),
+        };
+        let offset = match &self.orientation {
+            Some(o) => o.quat().ok_or_else(|| {
+                err(
+                    "orientation",
+                    format!("orientation of joint `{name}` is not a rotation"),
+                    "give rpy in rad, or a quaternion w, x, y, z".into(),
+                )
+            })?,
+            None => Quat::identity(),
+        };
+        for (field, anchor) in [
+            ("parent_anchor", self.parent_anchor),
+            ("child_anchor", self.child_anchor),
+        ] {
+            finite("joints", name, field, &anchor)?;
+        }
+        let mut joint = Joint::new(
+            name.to_owned(),
+            self.kind,
+            (parent, child),
+            axis,
+            (self.parent_anchor.into(), self.child_anchor.into()),
+            offset,
+        );
+        joint.implicit = self.implicit;
+        let n = joint.directions.len();
+        let numbers = |field: &str, value: &Option<PerDirection>, negative: bool| {
+            let values = match value {
+                None => vec![0.0; n],
+                Some(_) if n == 0 => {
+                    return Err(err(
+                        field,
+                        format!(
+                            "joint `{name}` of kind `{}` has no free direction",
+                            self.kind.name()
+                        ),
+                        format!("remove {field}, or choose another kind"),
+                    ));
+                }
+                Some(PerDirection::All(v)) => vec![*v; n],
+                Some(PerDirection::Each(v)) if v.len() == n => v.clone(),
+                Some(PerDirection::Each(v)) => {
+                    return Err(err(
+                        field,
+                        format!(
+                            "joint `{name}` has {n} free directions, {field} has {} numbers",
+                            v.len()
+                        ),
+                        "give one number, or one per free direction".into(),
+                    ));
+                }
+            };
+            match values
+                .iter()
+                .find(|v| !v.is_finite() || (!negative && **v < 0.0))
+            {
+                Some(v) => Err(err(
+                    field,
+                    format!("{field} of joint `{name}` is {v}"),
+                    "expected a finite number that is not negative".into(),
+                )),
+                None => Ok(values),
+            }
+        };
+        let stiffness = numbers("stiffness", &self.stiffness, false)?;
+        let rest = numbers("rest", &self.rest, true)?;
+        let damping = numbers("damping", &self.damping, false)?;
+        for (i, d) in joint.directions.iter_mut().enumerate() {
+            (d.stiffness, d.rest, d.damping) = (stiffness[i], rest[i], damping[i]);
+        }
+        Ok(joint)
+    }
+}
+
+/// A spring and damper along the line between points of two bodies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpringSpec {
+    /// Name of a body, or `world`.
+    #[serde(default = "world", skip_serializing_if = "is_world")]
+    pub parent: String,
+    /// Name of a body.
+    pub child: String,
+    /// From the parent's centre of mass, m.
+    #[serde(default)]
+    pub parent_anchor: [f64; 3],
+    /// From the child's centre of mass, m.
+    #[serde(default)]
+    pub child_anchor: [f64; 3],
+    /// N/m
+    #[serde(default)]
+    pub stiffness: f64,
+    /// Length at which the spring is relaxed, m.
+    #[serde(default)]
+    pub rest: f64,
+    /// N s/m
+    #[serde(default)]
+    pub damping: f64,
+}
