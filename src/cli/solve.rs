@@ -1,7 +1,7 @@
 //! `solve`: finds the optimal trajectory, writes it with its figures.
 
 use super::progress::Progress;
-use super::{Failure, model, number, print_json, shown, write};
+use super::{Failure, number, print_json, shown, write};
 use argmin::core::observers::Observe;
 use argmin::core::{Error, KV};
 use least_action::format::{self, Overrides};
@@ -85,7 +85,11 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         seed: a.seed,
         ..Overrides::default()
     };
-    let mut model = model(&a.file, &overrides)?;
+    let document = format::load(&a.file)?;
+    if a.method.is_none() {
+        document.solvable()?;
+    }
+    let mut model = document.build(&overrides)?;
     if model.problem.bounds.is_empty()
         || (model.problem.costs.is_empty() && model.problem.constraints.is_empty())
     {

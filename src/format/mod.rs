@@ -272,6 +272,21 @@ impl Document {
         })
     }
 
+    /// Is the method that the file names one of this version's? Only solving needs it to be.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn solvable(&self) -> Result<(), FormatError> {
+        match self.problem().map(|p| p.method.name.as_str()) {
+            None | Some("shooting") => Ok(()),
+            Some(name) => Err(self.source.error(
+                &["method", "name"],
+                format!("method `{name}` is not available in this version"),
+                "use `shooting`, here or with --method shooting",
+            )),
+        }
+    }
+
     fn method(&self, spec: &MethodSpec) -> Result<shooting::Options, FormatError> {
         const KNOWN: [&str; 9] = [
             "ddp",
@@ -285,19 +300,10 @@ impl Document {
             "mppi",
         ];
         let name = spec.name.as_str();
-        if name != "shooting" {
-            return Err(if KNOWN.contains(&name) {
-                let message = format!("method `{name}` is not available in this version");
-                self.source
-                    .error(&["method", "name"], message, "use `shooting`")
-            } else {
-                let message = format!("unknown method `{name}`");
-                self.source.error(
-                    &["method", "name"],
-                    message,
-                    nearest(name, KNOWN.into_iter()),
-                )
-            });
+        if !KNOWN.contains(&name) {
+            let message = format!("unknown method `{name}`");
+            let help = nearest(name, KNOWN.into_iter());
+            return Err(self.source.error(&["method", "name"], message, help));
         }
         let default = shooting::Options::default();
         for (field, value) in [

@@ -53,11 +53,6 @@ fn names_that_are_not_known_come_with_a_suggestion() {
         &["unknown method `shoting`", "did you mean `shooting`"],
     );
     breaks(
-        "name = \"shooting\"",
-        "name = \"ddp\"",
-        &["`ddp` is not available in this version", "shooting"],
-    );
-    breaks(
         "integrator = \"maximal\"",
         "integrator = \"verlet\"",
         &["not available in this version"],
