@@ -1,0 +1,253 @@
+//! Broken files, files that are not there, help, and readers that go away.
+
+use super::*;
+
+/// Each of the commands refuses the text of a file, says where and what, and writes nothing.
+fn broken(name: &str, text: &str, place: Option<&str>, words: &[&str]) {
+    let folder = Folder::new(&format!("broken_{name}"));
+    folder.write("case.toml", text);
+    let place = place.map(|fragment| {
+        let before = text
+            .find(fragment)
+            .unwrap_or_else(|| panic!("`{fragment}` is not there"));
+        format!("case.toml:{}:", text[..before].matches('\n').count() + 1)
+    });
+    let words: Vec<&str> = words
+        .iter()
+        .copied()
+        .chain([place.as_deref().unwrap_or("case.toml")])
+        .collect();
+    let out = ["--out", "out/run.csv"];
+    for (command, more) in [
+        ("describe", &[][..]),
+        ("simulate", &out),
+        ("solve", &[]),
+        ("gradient", &["--json"]),
+    ] {
+        folder
+            .run(&[&[command, "case.toml"], more].concat())
+            .refused(&words);
+    }
+    assert_eq!(folder.list(), ["case.toml"]);
+}
+
+#[test]
+fn broken_files_are_refused() {
+    let cart = |name: &str, from: &str, to: &str, words: &[&str]| {
+        let text = problem_text("cartpole_swingup").replacen(from, to, 1);
+        assert_ne!(text, problem_text("cartpole_swingup"), "`{from}`");
+        broken(name, &text, Some(to.lines().last().unwrap_or(to)), words);
+    };
+    cart(
+        "unknown_body",
+        "parent = \"cart\"",
+        "parent = \"crat\"",
+        &["unknown body `crat`", "did you mean `cart`"],
+    );
+    cart(
+        "misspelled",
+        "mass = 0.2",
+        "mas = 0.2",
+        &["unknown field `mas`", "pole", "did you mean `mass`"],
+    );
+    cart(
+        "type",
+        "mass = 0.2",
+        "mass = \"heavy\"",
+        &["mechanism.bodies.pole.mass", "expected a number"],
+    );
+    cart(
+        "negative",
+        "mass = 0.2",
+        "mass = -0.2",
+        &["mass of body `pole` is -0.2", "positive"],
+    );
+    cart(
+        "nan",
+        "mass = 0.2",
+        "mass = nan",
+        &["mass of body `pole` is NaN", "positive"],
+    );
+    cart(
+        "triangle",
+        "inertia = [1e-6, 1e-6, 1e-6]",
+        "inertia = [1.0, 1.0, 5.0]",
+        &["`pole`", "triangle inequality"],
+    );
+    cart(
+        "itself",
+        "child = \"pole\"",
+        "child = 'cart'",
+        &["`hinge`", "ties body `cart` to itself"],
+    );
+    cart(
+        "horizon",
+        "horizon = 5.0 ",
+        "horizon = 5.02 ",
+        &["whole number of time steps", "5.05"],
+    );
+    cart(
+        "bounds",
+        "bounds = [-3.0, 3.0]",
+        "bounds = [3.0, -3.0]",
+        &["actuator `push`"],
+    );
+    cart(
+        "joint",
+        "{ joint = \"hinge\" }",
+        "{ joint = \"hnge\" }",
+        &["unknown joint `hnge`", "did you mean `hinge`"],
+    );
+    cart(
+        "twice",
+        "mass = 0.2",
+        "mass = 0.2\nmass = 0.3",
+        &["`mass` is given twice"],
+    );
+    cart(
+        "weight",
+        "weight = 0.01",
+        "weight = -0.25",
+        &["weight", "-0.25"],
+    );
+    cart(
+        "axis",
+        "axis = [0.0, 1.0, 0.0]",
+        "axis = [0.0, 0.0, 0.0]",
+        &["hinge", "axis"],
+    );
+    cart(
+        "control",
+        "controls = { push = 0.01 }",
+        "controls = { push = nan }",
+        &["push", "NaN"],
+    );
+    cart("prose", "[initial]", "this is prose", &["not valid TOML"]);
+    cart(
+        "kind",
+        "kind = \"prismatic\"",
+        "kind = \"rail\"",
+        &["`rail`", "prismatic"],
+    );
+
+    let lonely = changed(
+        "cartpole_swingup",
+        "[mechanism.actuators.push]",
+        "[mechanism.bodies.stone]\nmass = 1.0\ninertia = [1.0, 1.0, 1.0]\n\n[mechanism.actuators.push]",
+    );
+    broken(
+        "lonely",
+        &lonely,
+        Some("[mechanism.bodies.stone]"),
+        &["`stone` is tied to nothing", "free = true"],
+    );
+    let short = changed(
+        "five_bar_reach",
+        "parent_anchor = [0.15, 0.0, 0.0]\nchild_anchor = [-0.1",
+        "parent_anchor = [5.0, 0.0, 0.0]\nchild_anchor = [-0.1",
+    );
+    broken("open_loop", &short, None, &["tip"]);
+    broken("empty", "", None, &["empty"]);
+    broken(
+        "garbage",
+        "\u{1}\u{2}%%%\n",
+        Some("\u{1}"),
+        &["not valid TOML"],
+    );
+    broken("urdf", "<robot name=\"a\"/>", None, &["URDF"]);
+    broken(
+        "neither",
+        "title = \"x\"\n",
+        None,
+        &["neither a problem nor a mechanism", "[mechanism]"],
+    );
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let folder = Folder::new("absent");
+    std::fs::create_dir(folder.path("folder")).expect("makes a folder");
+    for command in ["describe", "simulate", "solve", "gradient"] {
+        folder.run(&[command, "absent.toml"]).refused(&[
+            "absent.toml",
+            "cannot read the file",
+            "check the path",
+        ]);
+        folder
+            .run(&[command, "folder"])
+            .refused(&["folder", "directory"]);
+        folder.run(&[command]).refused(&["<FILE>", "Usage"]);
+    }
+    folder.run(&[]).refused(&["Usage", "simulate", "solve"]);
+    folder.run(&["simulat"]).refused(&["simulat", "Usage"]);
+    assert_eq!(folder.list(), ["folder"]);
+}
+
+#[test]
+fn help_names_the_options_and_their_units() {
+    let folder = Folder::new("help");
+    let help = |arguments: &[&str]| {
+        let run = folder.run(arguments).ended(0);
+        assert_eq!(run.err, "");
+        run.out
+    };
+    for (command, words) in [
+        (
+            "simulate",
+            vec![
+                "--duration <S>",
+                "--step <H>",
+                "--integrator",
+                "--out",
+                "--plot",
+                "--json",
+                ", s",
+                ".csv or .json",
+                ".svg or .png",
+            ],
+        ),
+        (
+            "solve",
+            vec![
+                "--method",
+                "--out",
+                "out/<problem name>",
+                "--seed",
+                "--threads",
+                "--max-iterations",
+                "--json",
+            ],
+        ),
+        ("gradient", vec!["--check", "--json", "central differences"]),
+        (
+            "plot",
+            vec!["--out", "--what", "constraint_forces", ".json"],
+        ),
+        ("describe", vec!["--json"]),
+    ] {
+        assert!(help(&["--help"]).contains(command));
+        let text = help(&[command, "--help"]);
+        for w in words {
+            assert!(text.contains(w), "{command}: `{w}` is missing in\n{text}");
+        }
+    }
+    assert_eq!(
+        help(&["--version"]).trim(),
+        concat!("least-action ", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+/// `least-action describe FILE | head -1`, and a reader of the messages that goes away.
+#[test]
+fn a_reader_that_goes_away_is_no_accident() {
+    let folder = Folder::new("pipe");
+    let mut c = folder.command(&["solve", &problem("five_bar_reach"), "--max-iterations", "2"]);
+    let mut child = c
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(child.wait().expect("ends").code(), Some(1));
+    assert!(folder.path("out/five_bar_reach/motion.svg").exists());
+}

@@ -1,0 +1,139 @@
+//! `describe` and `gradient`.
+
+use super::*;
+
+#[test]
+fn describe_counts_right() {
+    let folder = Folder::new("describe");
+    for (name, bodies, joints, dof, loops, redundant, controls, mass) in [
+        ("pendulum_swingup", 1, 1, 1, 0, 0, vec!["motor"], 1.0),
+        ("cartpole_swingup", 2, 2, 2, 0, 0, vec!["push"], 1.2),
+        ("double_pendulum", 2, 2, 2, 0, 0, vec![], 2.0),
+        ("spinning_top", 1, 1, 3, 0, 0, vec![], 0.5),
+        ("five_bar_reach", 4, 5, 2, 1, 3, vec!["left", "right"], 1.0),
+        ("double_four_bar", 5, 7, 1, 2, 6, vec![], 5.0),
+    ] {
+        let v = folder.json(&["describe", &problem(name), "--json"]);
+        assert_eq!(names(&v["bodies"]).len(), bodies, "{name}");
+        assert_eq!(v["joints"].as_array().map(Vec::len), Some(joints), "{name}");
+        assert_eq!(v["degrees_of_freedom"], dof, "{name}");
+        assert_eq!(v["loops"], loops, "{name}");
+        assert_eq!(v["redundant_rows"], redundant, "{name}");
+        assert_eq!(names(&v["controls"]), controls, "{name}");
+        assert!((number(&v, "mass") - mass).abs() < 1e-12, "{name}");
+        assert_eq!(
+            (&v["contacts"], &v["parameters"]),
+            (&Value::Array(vec![]), &Value::Array(vec![]))
+        );
+        // the same to people
+        let text = folder.run(&["describe", &problem(name)]).ended(0);
+        assert!(
+            text.out
+                .contains(&format!("degrees of freedom {dof}, loops {loops}")),
+            "{}",
+            text.out
+        );
+        for body in names(&v["bodies"]) {
+            assert!(text.out.contains(body), "{body}: {}", text.out);
+        }
+        assert_eq!(text.err, "");
+    }
+    let v = folder.json(&["describe", &problem("cartpole_swingup"), "--json"]);
+    let joint = |i: usize| {
+        (
+            v["joints"][i]["name"].as_str(),
+            v["joints"][i]["kind"].as_str(),
+        )
+    };
+    assert_eq!(joint(0), (Some("rail"), Some("prismatic")));
+    assert_eq!(joint(1), (Some("hinge"), Some("revolute")));
+    assert_eq!(names(&v["joints"][0]["coordinates"]).len(), 1);
+    let v = folder.json(&["describe", &problem("spinning_top"), "--json"]);
+    assert_eq!(v["joints"][0]["kind"], "spherical");
+    assert_eq!(names(&v["joints"][0]["coordinates"]).len(), 3);
+}
+
+#[test]
+fn gradients_agree_with_differences() {
+    let folder = Folder::new("gradient");
+    // at rest the five-bar's guess costs nothing
+    let five = changed(
+        "five_bar_reach",
+        "left = 0.0, right = 0.0",
+        "left = 0.05, right = -0.04",
+    );
+    let tip = "[[costs]]\nquantity = { position = { body = \"left_arm\", axis = \"y\" } }\nat = \"end\"\nweight = 1.0\n";
+    let five = five.replace("horizon = 1.0 ", "horizon = 0.4 ") + tip;
+    folder.write("five_bar.toml", &five);
+    for (name, controls, dof, coordinates) in [
+        (
+            problem("cartpole_swingup"),
+            vec![("push", 100)],
+            2,
+            vec!["rail", "hinge"],
+        ),
+        (
+            problem("pendulum_swingup"),
+            vec![("motor", 50)],
+            1,
+            vec!["hinge"],
+        ),
+        (
+            "five_bar.toml".into(),
+            vec![("left", 20), ("right", 20)],
+            2,
+            vec![],
+        ),
+    ] {
+        let v = folder.json(&["gradient", &name, "--check", "--json"]);
+        assert_eq!(
+            keys(&v["check"]),
+            ["controls", "initial_coordinates", "initial_rates"]
+        );
+        for group in keys(&v["check"]) {
+            let error = number(&v["check"], group);
+            assert!((0.0..=1e-6).contains(&error), "{name}: {group} {error}");
+        }
+        assert!(number(&v, "objective").is_finite());
+        assert!(number(&v, "rollout_seconds") > 0.0 && number(&v, "gradient_seconds") > 0.0);
+        assert!(number(&v, "linear_residual") < 1e-9, "{v:#}");
+        assert!(v.get("smoothing").is_some());
+        assert_eq!(keys(&v["gradient"]["parameters"]), [""; 0]);
+        for (control, knots) in &controls {
+            assert_eq!(
+                numbers(&v["gradient"]["controls"][control]).len(),
+                *knots,
+                "{name}"
+            );
+        }
+        assert_eq!(keys(&v["gradient"]["controls"]).len(), controls.len());
+        for of in ["coordinates", "rates"] {
+            let g = &v["gradient"]["initial_state"][of];
+            assert_eq!(keys(g).len(), dof, "{name}");
+            assert!(coordinates.is_empty() || keys(g) == coordinates, "{name}");
+            keys(g)
+                .iter()
+                .for_each(|k| assert!(number(g, k).is_finite()));
+        }
+        let without = folder.json(&["gradient", &name, "--json"]);
+        assert_eq!(without.get("check"), None);
+        assert_eq!(without["gradient"], v["gradient"]);
+    }
+    folder.write(
+        "wild.toml",
+        &changed("pendulum_swingup", "motor = 0.1 }", "motor = 40.0 }"),
+    );
+    let run = folder.run(&["gradient", "wild.toml", "--json"]).ended(1);
+    assert!(number(&run.json()["failure"], "time") > 0.0);
+    run.says(&["bob", "residual", "time step"]);
+    let text = folder
+        .run(&["gradient", &problem("pendulum_swingup"), "--check"])
+        .ended(0);
+    for words in ["objective", "motor", "hinge", "central differences"] {
+        assert!(text.out.contains(words), "{}", text.out);
+    }
+    folder
+        .run(&["gradient", &problem("double_pendulum")])
+        .refused(&["double_pendulum.toml", "[[costs]]"]);
+    assert_eq!(folder.list(), ["five_bar.toml", "wild.toml"]);
+}

@@ -1,0 +1,277 @@
+//! `simulate`.
+
+use super::*;
+
+/// What `simulate --json` must say about a problem of the repository.
+struct Expected {
+    name: &'static str,
+    steps: u64,
+    time_step: f64,
+    /// Most Newton iterations of a step.
+    newton: u64,
+    /// J
+    energy_error: f64,
+    /// Whether no control or damper does work.
+    conservative: bool,
+}
+
+#[test]
+fn simulate_says_all_that_the_contract_names() {
+    let folder = Folder::new("simulate_json");
+    for e in [
+        Expected {
+            name: "double_pendulum",
+            steps: 1000,
+            time_step: 0.01,
+            newton: 6,
+            energy_error: 0.5,
+            conservative: true,
+        },
+        Expected {
+            name: "double_four_bar",
+            steps: 1000,
+            time_step: 0.01,
+            newton: 15,
+            energy_error: 0.1,
+            conservative: true,
+        },
+        Expected {
+            name: "spinning_top",
+            steps: 1500,
+            time_step: 0.002,
+            newton: 6,
+            energy_error: 2e-4,
+            conservative: true,
+        },
+        Expected {
+            name: "five_bar_reach",
+            steps: 50,
+            time_step: 0.02,
+            newton: 10,
+            energy_error: 0.2,
+            conservative: true,
+        },
+    ] {
+        let v = folder.json(&["simulate", &problem(e.name), "--json"]);
+        println!("{v:#}");
+        assert_eq!(v["status"], "done");
+        assert_eq!(v["steps"], e.steps);
+        assert_eq!(v["integrator"], "maximal");
+        assert_eq!(number(&v, "time_step"), e.time_step);
+        let duration = e.steps as f64 * e.time_step;
+        assert!((number(&v, "duration") - duration).abs() < 1e-9, "{v:#}");
+        assert!(number(&v, "wall_seconds") > 0.0);
+        let most = v["newton_iterations_max"].as_u64().expect("a count");
+        let mean = number(&v, "newton_iterations_mean");
+        assert!(
+            (1..=e.newton).contains(&most),
+            "{}: {most} iterations",
+            e.name
+        );
+        // the five-bar's guess leaves it at rest, where some steps start converged
+        assert!(
+            (0.0..=most as f64).contains(&mean) && mean > 0.0,
+            "{}: {mean} of {most}",
+            e.name
+        );
+        let violation = number(&v, "max_constraint_violation");
+        assert!((0.0..1e-9).contains(&violation), "{}: {violation}", e.name);
+        assert_eq!(number(&v, "max_penetration"), 0.0);
+        assert_eq!(
+            keys(&v["work"]),
+            ["actuators", "dampers", "friction", "impacts"]
+        );
+        let work: f64 = keys(&v["work"]).iter().map(|k| number(&v["work"], k)).sum();
+        assert!(!e.conservative || work == 0.0, "{}: {work}", e.name);
+        let error = number(&v, "energy_error_max");
+        assert!(error < e.energy_error, "{}: {error} J", e.name);
+        let change = number(&v, "energy_final") - number(&v, "energy_initial") - work;
+        assert!(
+            change.abs() <= error * (1.0 + 1e-9) + 1e-12,
+            "{change} {error}"
+        );
+        assert_eq!(names(&v["files"]), [""; 0]);
+
+        let described = folder.json(&["describe", &problem(e.name), "--json"]);
+        assert_eq!(keys(&v["final"]["bodies"]), names(&described["bodies"]));
+        for body in v["final"]["bodies"].as_object().expect("bodies").values() {
+            assert_eq!(numbers(&body["position"]).len(), 3);
+            assert_eq!(numbers(&body["velocity"]).len(), 3);
+            assert_eq!(numbers(&body["angular_velocity"]).len(), 3);
+            let size: f64 = numbers(&body["orientation"]).iter().map(|q| q * q).sum();
+            assert!((size - 1.0).abs() < 1e-12, "{body}");
+        }
+        let joints = described["joints"].as_array().expect("joints");
+        assert_eq!(
+            v["final"]["joints"].as_object().map(|j| j.len()),
+            Some(joints.len())
+        );
+        for joint in joints {
+            let end = &v["final"]["joints"][joint["name"].as_str().expect("a name")];
+            let count = names(&joint["coordinates"]).len();
+            assert_eq!(numbers(&end["coordinates"]).len(), count, "{joint}");
+            assert_eq!(numbers(&end["rates"]).len(), count, "{joint}");
+        }
+    }
+    assert_eq!(folder.list(), [""; 0]);
+}
+
+#[test]
+fn simulate_writes_what_it_is_asked_for() {
+    let folder = Folder::new("simulate_files");
+    let file = problem("double_pendulum");
+    let half = ["--duration", "0.5", "--step", "0.02", "--json"];
+    let run = |more: &[&str]| folder.json(&[&["simulate", &file], &half[..], more].concat());
+    let v = run(&["--out", "new/t.csv", "--plot", "t.svg"]);
+    assert_eq!(
+        (v["steps"].as_u64(), number(&v, "time_step")),
+        (Some(25), 0.02)
+    );
+    assert_eq!(names(&v["files"]), ["new/t.csv", "t.svg"]);
+    let (columns, rows) = folder.table("new/t.csv");
+    for c in [
+        "time [s]",
+        "shoulder [rad]",
+        "elbow rate [rad/s]",
+        "shoulder force [N]",
+        "total [J]",
+        "lower x [m]",
+        "lower qw",
+    ] {
+        assert!(
+            columns.iter().any(|x| x == c),
+            "no column `{c}` in {columns:?}"
+        );
+    }
+    assert_eq!(rows.len(), 26);
+    assert!((rows[25][0] - 0.5).abs() < 1e-12);
+    let column = |name: &str| columns.iter().position(|c| c == name).expect("the column");
+    assert_eq!(
+        rows[0][column("shoulder [rad]")],
+        std::f64::consts::FRAC_PI_2
+    );
+    assert_eq!(
+        rows[25][column("shoulder [rad]")],
+        numbers(&v["final"]["joints"]["shoulder"]["coordinates"])[0]
+    );
+    assert_eq!(
+        rows[25][column("lower x [m]")],
+        numbers(&v["final"]["bodies"]["lower"]["position"])[0]
+    );
+    assert!(is_svg(&folder.read("t.svg")));
+
+    let v = run(&["--out", "t.json", "--plot", "t.png"]);
+    assert_eq!(names(&v["files"]), ["t.json", "t.png"]);
+    assert!(is_png(&folder.read("t.png")));
+    let recording: Value = serde_json::from_str(&folder.text("t.json")).expect("JSON");
+    assert_eq!(numbers(&recording["time"]).len(), 26);
+    assert_eq!(names(&recording["bodies"]), ["upper", "lower"]);
+    assert_eq!(recording["status"], "done");
+    for channel in recording["channels"].as_array().expect("channels") {
+        assert_eq!(
+            channel["values"].as_array().map(Vec::len),
+            Some(26),
+            "{channel}"
+        );
+    }
+    folder
+        .run(&["plot", "t.json", "--out", "again.png"])
+        .ended(0);
+    assert_eq!(folder.read("again.png"), folder.read("t.png"));
+    assert_eq!(
+        folder.list(),
+        ["again.png", "new", "t.json", "t.png", "t.svg"]
+    );
+}
+
+#[test]
+fn simulate_refuses_what_it_cannot_do() {
+    let folder = Folder::new("simulate_refused");
+    let file = problem("double_pendulum");
+    let run = |more: &[&str]| folder.run(&[&["simulate", &file, "--json"], more].concat());
+    run(&["--integrator", "verlet"]).refused(&["not available in this version", "use `maximal`"]);
+    run(&["--integrator", "euler"]).refused(&["unknown integrator", "maximal"]);
+    run(&["--step", "-0.1"]).refused(&["--step", "expected a positive number"]);
+    run(&["--step", "nan"]).refused(&["--step", "expected a positive number"]);
+    run(&["--duration", "inf"]).refused(&["--duration", "expected a positive number"]);
+    run(&["--step", "0.03"]).refused(&["whole number of time steps"]);
+    run(&["--out", "t.txt"]).refused(&["a trajectory is .csv or .json", "t.txt"]);
+    run(&["--plot", "t.pdf"]).refused(&["figures are .svg or .png", "t.pdf"]);
+    run(&["--durations", "1"]).refused(&["--durations", "Usage"]);
+    assert_eq!(folder.list(), [""; 0]);
+    folder.write("stone", "");
+    for option in [["--out", "stone/t.csv"], ["--plot", "stone/t.png"]] {
+        run(&option).refused(&["stone"]);
+    }
+    // neither of two files is written when one cannot be
+    run(&["--out", "t.csv", "--plot", "stone/t.png"]).refused(&["stone"]);
+    run(&["--out", "stone/t.csv", "--plot", "t.png"]).refused(&["stone"]);
+    assert_eq!(folder.list(), ["stone"]);
+}
+
+/// A push that lets the pendulum turn too fast for its time step.
+#[test]
+fn simulate_keeps_what_came_before_a_failure() {
+    let folder = Folder::new("simulate_failure");
+    let text = changed(
+        "pendulum_swingup",
+        "controls = { motor = 0.1 }",
+        "controls = { motor = 40.0 }",
+    );
+    folder.write("wild.toml", &text);
+    let file = ["simulate", "wild.toml"];
+    let run = folder
+        .run(&[&file[..], &["--json", "--out", "t.json", "--plot", "t.svg"]].concat())
+        .ended(1);
+    let v = run.json();
+    let steps = v["steps"].as_u64().expect("a count");
+    assert_eq!(v["status"], "failed");
+    assert!((1..50).contains(&steps), "{v:#}");
+    let time = number(&v["failure"], "time");
+    assert!(
+        (time - steps as f64 * 0.06).abs() < 1e-9 && (time - number(&v, "duration")).abs() < 1e-9,
+        "{v:#}"
+    );
+    assert!(
+        names(&Value::from(vec![v["failure"]["element"].clone()]))[0].contains("bob"),
+        "{v:#}"
+    );
+    assert!(number(&v["failure"], "residual") > 0.0);
+    run.says(&["bob", "residual", "time step"]);
+    let recording: Value = serde_json::from_str(&folder.text("t.json")).expect("JSON");
+    assert_eq!(recording["status"], "failed");
+    assert_eq!(numbers(&recording["time"]).len() as u64, steps + 1);
+    assert!(is_svg(&folder.read("t.svg")));
+    folder
+        .run(&[&file[..], &["--out", "t.csv"]].concat())
+        .ended(1);
+    assert_eq!(folder.table("t.csv").1.len() as u64, steps + 1);
+    folder.run(&["plot", "t.json", "--out", "p.png"]).ended(0);
+    assert!(is_png(&folder.read("p.png")));
+}
+
+#[test]
+fn a_failure_in_the_first_step_is_no_bad_input() {
+    let folder = Folder::new("simulate_failure_at_once");
+    let text = changed("spinning_top", "time_step = 0.002 ", "time_step = 0.5 ");
+    folder.write("coarse.toml", &text);
+    let run = folder
+        .run(&[
+            "simulate",
+            "coarse.toml",
+            "--json",
+            "--out",
+            "t.csv",
+            "--plot",
+            "t.png",
+        ])
+        .ended(1);
+    let v = run.json();
+    assert_eq!(
+        (v["status"].as_str(), v["steps"].as_u64()),
+        (Some("failed"), Some(0))
+    );
+    assert!(number(&v, "duration").is_sign_positive());
+    run.says(&["top", "time step"]);
+    assert_eq!(folder.table("t.csv").1.len(), 1);
+}

@@ -1,0 +1,306 @@
+//! `solve`.
+
+use super::*;
+
+pub(crate) const FIGURES: [&str; 7] = [
+    "coordinates",
+    "rates",
+    "controls",
+    "constraint_forces",
+    "energy",
+    "convergence",
+    "motion",
+];
+
+/// The files that a solve must leave, whole and readable.
+fn solved_files(folder: &Folder, out: &str, v: &Value, ending: &str) {
+    let mut expected: Vec<String> = ["trajectory.csv", "trajectory.json", "convergence.csv"]
+        .iter()
+        .map(|f| format!("{out}/{f}"))
+        .collect();
+    expected.extend(FIGURES.iter().map(|f| format!("{out}/{f}.{ending}")));
+    assert_eq!(names(&v["files"]), expected);
+    for f in &expected {
+        let bytes = folder.read(f);
+        assert!(!bytes.is_empty(), "{f} is empty");
+        match ending {
+            _ if f.ends_with(".svg") => assert!(is_svg(&bytes), "{f}"),
+            _ if f.ends_with(".png") => assert!(is_png(&bytes), "{f}"),
+            _ => {}
+        }
+    }
+    let (columns, rows) = folder.table(&format!("{out}/convergence.csv"));
+    assert_eq!(
+        columns,
+        [
+            "iteration",
+            "objective",
+            "violation",
+            "optimality",
+            "step_length",
+            "regularization"
+        ]
+    );
+    let iterations = v["iterations"].as_u64().expect("a count");
+    assert_eq!(rows.len() as u64, iterations + 1);
+    let recording: Value =
+        serde_json::from_str(&folder.text(&format!("{out}/trajectory.json"))).expect("JSON");
+    assert_eq!(recording["status"], v["status"]);
+    let knots = numbers(&recording["time"]).len();
+    assert_eq!(
+        folder.table(&format!("{out}/trajectory.csv")).1.len(),
+        knots
+    );
+}
+
+#[test]
+fn solve_reaches_the_target() {
+    let folder = Folder::new("solve");
+    let v = folder.json(&["solve", &problem("five_bar_reach"), "--json"]);
+    assert_eq!(v["status"], "converged");
+    assert_eq!(v["method"], "shooting");
+    assert!(number(&v, "constraint_violation") < 1e-6);
+    assert!(number(&v, "optimality") <= 1e-4);
+    assert!(number(&v, "objective") > 0.0);
+    assert!(number(&v, "wall_seconds") > 0.0);
+    assert_eq!(keys(&v["parameters"]), [""; 0]);
+    let count = |name: &str| v[name].as_u64().expect("a count");
+    assert!(count("iterations") >= 1);
+    assert!(count("step_evaluations") > 50 * count("iterations") / 2);
+    assert!(count("gradient_evaluations") >= count("iterations"));
+    let out = "out/five_bar_reach";
+    solved_files(&folder, out, &v, "svg");
+    let (columns, rows) = folder.table(&format!("{out}/trajectory.csv"));
+    assert_eq!(rows.len(), 51);
+    let of =
+        |name: &str, k: usize| rows[k][columns.iter().position(|c| c == name).expect("the column")];
+    // the tip, 0.15 m along the arm's x axis
+    let [w, x, y, z] = ["w", "x", "y", "z"].map(|q| of(&format!("left_arm q{q}"), 50));
+    let tip_x = of("left_arm x [m]", 50) + 0.15 * (1.0 - 2.0 * (y * y + z * z));
+    let tip_y = of("left_arm y [m]", 50) + 0.15 * 2.0 * (x * y + w * z);
+    assert!(
+        (tip_x - 0.15).abs() < 1e-6 && (tip_y - 0.25).abs() < 1e-6,
+        "{tip_x} {tip_y}"
+    );
+    assert!(of("left_motor rate [rad/s]", 50).abs() < 1e-6);
+    for k in 0..50 {
+        assert!(
+            of("left [N m]", k).abs() <= 2.0 + 1e-6 && of("right [N m]", k).abs() <= 2.0 + 1e-6
+        );
+    }
+    assert!(of("left [N m]", 50).is_nan());
+
+    // bit for bit, whatever the threads
+    for (threads, out) in [("1", "one"), ("2", "two")] {
+        let run = [
+            "solve",
+            &problem("five_bar_reach"),
+            "--threads",
+            threads,
+            "--out",
+            out,
+        ];
+        let run = folder.run(&run).ended(0);
+        assert!(
+            run.out.contains("converged") && run.out.contains(&format!("{out}/trajectory.csv"))
+        );
+        run.says(&["Five-bar reach", "single shooting"]);
+        for f in [
+            "trajectory.csv",
+            "trajectory.json",
+            "convergence.csv",
+            "motion.svg",
+        ] {
+            let same = folder.read(&format!("{out}/{f}"))
+                == folder.read(&format!("out/five_bar_reach/{f}"));
+            assert!(same, "{f} differs with {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn solve_keeps_what_it_has_when_iterations_run_out() {
+    let folder = Folder::new("solve_two_iterations");
+    let file = problem("five_bar_reach");
+    let run = folder
+        .run(&[
+            "solve",
+            &file,
+            "--json",
+            "--max-iterations",
+            "2",
+            "--png",
+            "--out",
+            "a/b",
+        ])
+        .ended(1);
+    let v = run.json();
+    assert_eq!(v["status"], "max_iterations");
+    assert_eq!(v["iterations"], 2);
+    assert!(number(&v, "constraint_violation") > 1e-6);
+    assert!(
+        v["reason"]
+            .as_str()
+            .is_some_and(|r| r.contains("2 iterations")),
+        "{v:#}"
+    );
+    run.says(&["not solved (max_iterations)", "2 iterations"]);
+    solved_files(&folder, "a/b", &v, "png");
+    // the guess alone
+    let v = folder
+        .run(&["solve", &file, "--json", "--max-iterations", "0"])
+        .ended(1)
+        .json();
+    assert_eq!(
+        (v["status"].as_str(), v["iterations"].as_u64()),
+        (Some("max_iterations"), Some(0))
+    );
+}
+
+#[test]
+#[cfg(unix)]
+fn solve_keeps_the_best_when_interrupted() {
+    let folder = Folder::new("solve_interrupted");
+    let text = changed(
+        "cartpole_swingup",
+        "tolerance = 1e-6",
+        "tolerance = 1e-13\noptimality = 1e-14",
+    );
+    folder.write("slow.toml", &text);
+    let mut command = folder.command(&["solve", "slow.toml", "--json"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    // it tells how far it is once a second
+    let told = lines.find(|l| l.as_ref().is_ok_and(|l| l.contains(" after 1 s")));
+    assert!(told.is_some(), "it ended before");
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("kill runs").success());
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    let mut output = child.wait_with_output().expect("ends");
+    output.stderr = rest.join("\n").into_bytes();
+    let run = Run::of(&output).ended(1);
+    let v = run.json();
+    assert_eq!(v["status"], "interrupted");
+    assert!(v["iterations"].as_u64().is_some_and(|n| n > 0), "{v:#}");
+    run.says(&["not solved (interrupted)"]);
+    solved_files(&folder, "out/slow", &v, "svg");
+    folder.run(&["plot", "out/slow/trajectory.json"]).ended(0);
+}
+
+#[test]
+fn solve_says_why_it_cannot() {
+    let folder = Folder::new("solve_infeasible");
+    let file = problem("double_pendulum");
+    folder.run(&["solve", &file]).refused(&[
+        "double_pendulum.toml",
+        "nothing to solve",
+        "[[costs]]",
+        "simulate",
+    ]);
+    let five = problem("five_bar_reach");
+    folder.run(&["solve", &five, "--method", "ddp"]).refused(&[
+        "--method",
+        "not available in this version",
+        "`shooting`",
+    ]);
+    folder
+        .run(&["solve", &five, "--method", "magic"])
+        .refused(&["--method", "unknown method", "`shooting`"]);
+    folder
+        .run(&["solve", &five, "--threads", "0"])
+        .refused(&["--threads"]);
+    assert_eq!(folder.list(), [""; 0]);
+
+    // a file may ask for a method to come: all but solving works, and solving by another
+    let later = changed("five_bar_reach", "name = \"shooting\"", "name = \"ddp\"");
+    folder.write("later.toml", &later);
+    folder.run(&["describe", "later.toml"]).ended(0);
+    folder.run(&["simulate", "later.toml"]).ended(0);
+    folder.run(&["solve", "later.toml"]).refused(&[
+        "`ddp` is not available in this version",
+        "--method shooting",
+    ]);
+    assert_eq!(folder.list(), ["later.toml"]);
+    folder
+        .run(&["solve", "later.toml", "--method", "shooting"])
+        .ended(0);
+
+    // the arms reach half a metre
+    let text = changed("five_bar_reach", "equals = 0.25", "equals = 1.0");
+    let text = text.replace("horizon = 1.0 ", "horizon = 0.2 ");
+    folder.write("far.toml", &text);
+    let run = folder.run(&["solve", "far.toml", "--json"]).ended(1);
+    let v = run.json();
+    println!("{v:#}");
+    assert_eq!(v["status"], "infeasible");
+    assert!(number(&v, "constraint_violation") > 0.4, "{v:#}");
+    assert!(
+        v["reason"]
+            .as_str()
+            .is_some_and(|r| r.contains("position of left_arm y = 1")),
+        "{v:#}"
+    );
+    run.says(&["not solved (infeasible)", "stay violated"]);
+    solved_files(&folder, "out/far", &v, "svg");
+
+    // a guess that cannot be simulated
+    let text = changed("pendulum_swingup", "{ motor = 0.1 }", "{ motor = 40.0 }");
+    folder.write("wild.toml", &text);
+    let run = folder.run(&["solve", "wild.toml", "--json"]).ended(1);
+    let v = run.json();
+    assert_eq!(v["status"], "diverged");
+    assert!(
+        v["reason"]
+            .as_str()
+            .is_some_and(|r| r.contains("the guess cannot be simulated")),
+        "{v:#}"
+    );
+    run.says(&["not solved (diverged)", "bob"]);
+    assert!(folder.table("out/wild/trajectory.csv").1.len() > 1);
+    // nothing converged, so there is no table of it
+    assert!(!folder.path("out/wild/convergence.csv").exists());
+}
+
+#[test]
+fn solve_into_a_place_that_is_taken() {
+    let folder = Folder::new("solve_out");
+    let file = problem("five_bar_reach");
+    folder.write("stone", "kept");
+    for out in ["stone", "stone/inside"] {
+        folder.run(&["solve", &file, "--out", out]).refused(&[
+            "cannot make the directory",
+            out,
+            "--out",
+        ]);
+    }
+    folder.write("out", "kept");
+    folder
+        .run(&["solve", &file])
+        .refused(&["cannot make the directory", "out/five_bar_reach"]);
+    assert_eq!(folder.list(), ["out", "stone"]);
+    assert_eq!(
+        (folder.text("stone"), folder.text("out")),
+        ("kept".into(), "kept".into())
+    );
+}
+
+#[test]
+fn solve_draws_its_guess_from_the_seed() {
+    let folder = Folder::new("solve_seed");
+    let text = changed(
+        "five_bar_reach",
+        "controls = { left = 0.0, right = 0.0 }",
+        "noise = { scale = 0.01, seed = 3 }",
+    );
+    folder.write("noisy.toml", &text);
+    let mut guesses = vec![];
+    for seed in [&[][..], &["--seed", "3"], &["--seed", "4"]] {
+        let run = ["solve", "noisy.toml", "--max-iterations", "0"];
+        folder.run(&[&run[..], seed].concat()).ended(1);
+        guesses.push(folder.read("out/noisy/trajectory.csv"));
+    }
+    assert!(guesses[0] == guesses[1] && guesses[1] != guesses[2]);
+}
