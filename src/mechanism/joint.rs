@@ -262,7 +262,7 @@ impl Joint {
     }
 
     /// The derivative of the constraint's wrench `G' lambda` by `(dx, dphi)` of parent and child, added to `out`
-    /// with the factor `scale`.
+    /// with the factor `scale`. Of a joint on the world only the child's part.
     pub fn add_wrench_derivative(
         &self,
         lambda: &[f64],
@@ -300,13 +300,17 @@ impl Joint {
         let pb = &self.child_anchor;
         let rel_r = b.r.tr_mul(&a.r); // parent to child
         let c = rel_r * mu;
+        out.bb.add(3, 3, &skew_times(pb, &skew(&c)));
+        if self.parent.is_none() {
+            // the world does not move
+            return;
+        }
         let turn = times_skew(&a.r, mu); // d force = -turn dphi_a
         out.aa.add(0, 3, &turn);
         out.ba.add(0, 3, &-turn);
         // child's torque p x c, dc = -R_b'R_a [mu] dphi_a + [c] dphi_b
         let carried = times_skew(&rel_r, mu);
         out.ba.add(3, 3, &-skew_times(pb, &carried));
-        out.bb.add(3, 3, &skew_times(pb, &skew(&c)));
         // parent's torque mu x arm, d arm = R_a'(dx_b - dx_a) - R_a'R_b [p_b] dphi_b + [arm] dphi_a
         let mt = -turn.transpose(); // [mu] R_a'
         out.ab.add(3, 0, &mt);
@@ -320,22 +324,23 @@ impl Joint {
         let off = &self.offset_matrix;
         // dr = dr/dphi_a dphi_a + dr/dphi_b dphi_b, its scalar and vector parts; those by phi_b turned by the offset:
         // dv_a = ([v] - w)/2, dv_b = ([v] + w)/2 R_off, dw_a = v'/2, dw_b = -v'/2 R_off
-        let dva = (skew(&v) - Mat3::identity() * w) * 0.25;
         let dvb = (skew(&v) + Mat3::identity() * w) * 0.25;
-        let (na, nb) = (skew_times(nu, &dva), skew_times(nu, &dvb));
+        let nb = skew_times(nu, &dvb);
         let outer = nu * v.transpose() * 0.25;
         // torque_a = -(w nu + v x nu)/2, torque_b = R_off'(w nu - v x nu)/2
-        let (ab, ba, bb) = (nb + outer, na + outer, nb - outer);
-        out.aa.add(3, 3, &(na - outer));
-        if self.offset == Quat::identity() {
-            out.ab.add(3, 3, &ab);
-            out.ba.add(3, 3, &ba);
-            out.bb.add(3, 3, &bb);
-        } else {
-            out.ab.add(3, 3, &(ab * off));
-            out.ba.add(3, 3, &off.tr_mul(&ba));
-            out.bb.add(3, 3, &(off.tr_mul(&bb) * off));
+        let bb = nb - outer;
+        let plain = self.offset == Quat::identity();
+        out.bb
+            .add(3, 3, &if plain { bb } else { off.tr_mul(&bb) * off });
+        if self.parent.is_none() {
+            return;
         }
+        let dva = (skew(&v) - Mat3::identity() * w) * 0.25;
+        let na = skew_times(nu, &dva);
+        let (ab, ba) = (nb + outer, na + outer);
+        out.aa.add(3, 3, &(na - outer));
+        out.ab.add(3, 3, &if plain { ab } else { ab * off });
+        out.ba.add(3, 3, &if plain { ba } else { off.tr_mul(&ba) });
     }
 
     /// Derivative of a torque `nu`, constant in the parent's frame, on the child and its opposite on the parent.

@@ -328,6 +328,7 @@ impl Maximal {
                 }
                 if h > 0.0 {
                     let row = j.row(i, a, b, &w.relative_next[index]);
+                    w.rows_next[s.first_row + i] = row;
                     let at = (s.child.1 + i, n);
                     let t = self.turn(w.trial.as_slice(), &w.scalar, h, j.child, &row.child_torque);
                     write_row(values, at, &(row.force * h), &t);

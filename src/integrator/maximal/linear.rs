@@ -236,11 +236,9 @@ impl Maximal {
             let Some(s) = &self.slots[index] else {
                 continue;
             };
-            let (a, b) = m.ends(j, &w.next);
             for i in 0..j.rows() {
                 r[s.offset + i] = if h > 0.0 {
-                    let row = j.row(i, a, b, &w.relative_next[index]);
-                    dot(&zplus, j.parent, j.child, &row)
+                    dot(&zplus, j.parent, j.child, &w.rows_next[s.first_row + i])
                 } else {
                     let (ra, rb) = &w.rate_rows[s.first_row + i];
                     let on_parent = j.parent.map_or(0.0, |p| six(&d.x, p).dot(&Vec6::from(*ra)));
@@ -303,12 +301,11 @@ impl Maximal {
             let Some(s) = &self.slots[index] else {
                 continue;
             };
-            let (a, b) = m.ends(j, &w.next);
             for i in 0..j.rows() {
                 let mu = mu[s.offset + i];
                 if h > 0.0 {
-                    let row = j.row(i, a, b, &w.relative_next[index]);
-                    add_wrench(&mut zplus, j.parent, j.child, &row, mu);
+                    let row = &w.rows_next[s.first_row + i];
+                    add_wrench(&mut zplus, j.parent, j.child, row, mu);
                 } else {
                     let (ra, rb) = &w.rate_rows[s.first_row + i];
                     if let Some(p) = j.parent {
@@ -332,12 +329,11 @@ impl Maximal {
         for (element, (a, b)) in self.coupled().enumerate() {
             let c = self.coupling(w, element);
             let mb = six(&mu, b);
-            let (mut to_b, mut to_a) = (c.bb.0.tr_mul(&mb), c.ba.0.tr_mul(&mb));
+            let mut to_b = c.bb.0.tr_mul(&mb);
             if let Some(a) = a {
                 let ma = six(&mu, a);
                 to_b += c.ab.0.tr_mul(&ma);
-                to_a += c.aa.0.tr_mul(&ma);
-                add_six(&mut out.x, a, &-to_a);
+                add_six(&mut out.x, a, &-(c.ba.0.tr_mul(&mb) + c.aa.0.tr_mul(&ma)));
             }
             add_six(&mut out.x, b, &-to_b);
         }

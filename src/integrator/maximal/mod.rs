@@ -122,8 +122,9 @@ pub struct Work {
     /// Scalar parts of the rotation increments of the intervals after and before.
     scalar: Vec<f64>,
     scalar_prev: Vec<f64>,
-    /// Rows of all joints at the knot.
+    /// Rows of all joints at the knot, and at its successor as last assembled.
     rows: Vec<Row>,
+    rows_next: Vec<Row>,
     relative: Vec<Relative>,
     relative_next: Vec<Relative>,
     /// Forces and torques at the knot, six per body.
@@ -429,6 +430,7 @@ impl Maximal {
             scalar: vec![1.0; n],
             scalar_prev: vec![1.0; n],
             rows: vec![DampedState::ZERO; self.rows],
+            rows_next: vec![DampedState::ZERO; self.rows],
             relative: vec![rel; joints],
             relative_next: vec![rel; joints],
             force: vec![0.0; 6 * n],
