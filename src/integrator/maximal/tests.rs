@@ -87,6 +87,25 @@ fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
     (at, x, u, y)
 }
 
+/// The start, with a control, or a state in motion.
+fn situation(s: &Maximal, x: &[f64], start: bool) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
+    if !start {
+        return moving(s, x);
+    }
+    let at = Knot {
+        k: 0,
+        t: 0.0,
+        h_prev: 0.0,
+        h: H,
+    };
+    (
+        at,
+        x.to_vec(),
+        vec![0.3; s.dims().nu],
+        vec![0.0; s.dims().ny],
+    )
+}
+
 /// A state moved in the free chart.
 fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
     let n = s.body_count();
@@ -138,22 +157,11 @@ fn assert_close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
 fn the_matrix_is_the_derivative_of_the_residual() {
     for (s, x) in systems() {
         for start in [true, false] {
-            let (at, x, u, y) = if start {
-                let at = Knot {
-                    k: 0,
-                    t: 0.0,
-                    h_prev: 0.0,
-                    h: H,
-                };
-                (
-                    at,
-                    x.clone(),
-                    vec![0.3; s.dims().nu],
-                    vec![0.1; s.dims().ny],
-                )
-            } else {
-                moving(&s, &x)
-            };
+            let (at, x, u, mut y) = situation(&s, &x, start);
+            if start {
+                // any unknowns will do, zeros would hide terms
+                y.fill(0.1);
+            }
             for h in [at.h, 0.0] {
                 let mut w = s.work();
                 s.prepare(&Knot { h, ..at }, &x, &u, &mut w)
@@ -197,21 +205,7 @@ fn push_matches_differences_of_the_step_on_trees() {
         .filter(|(s, _)| !s.mechanism.has_loops())
     {
         for start in [true, false] {
-            let (at, x, u, _) = if start {
-                (
-                    Knot {
-                        k: 0,
-                        t: 0.0,
-                        h_prev: 0.0,
-                        h: H,
-                    },
-                    x.clone(),
-                    vec![0.3; s.dims().nu],
-                    vec![],
-                )
-            } else {
-                moving(&s, &x)
-            };
+            let (at, x, u, _) = situation(&s, &x, start);
             let dims = s.dims();
             let solve = |at: &Knot, x: &[f64], u: &[f64]| {
                 let (mut next, mut y) = (x.to_vec(), vec![0.0; dims.ny]);
@@ -279,21 +273,7 @@ fn push_matches_differences_of_the_step_on_trees() {
 fn the_linear_model_matches_differences_along_the_joints() {
     for (s, x) in systems() {
         for start in [true, false] {
-            let (at, x, u, y0) = if start {
-                (
-                    Knot {
-                        k: 0,
-                        t: 0.0,
-                        h_prev: 0.0,
-                        h: H,
-                    },
-                    x.clone(),
-                    vec![0.3; s.dims().nu],
-                    vec![0.0; s.dims().ny],
-                )
-            } else {
-                moving(&s, &x)
-            };
+            let (at, x, u, y0) = situation(&s, &x, start);
             let dims = s.dims();
             let solve = |x: &[f64], u: &[f64]| {
                 let (mut next, mut y) = (x.to_vec(), y0.clone());
@@ -361,21 +341,7 @@ fn pull_is_the_transpose_of_push() {
     for (s, x) in systems() {
         let dims = s.dims();
         for start in [true, false] {
-            let (at, x, u, y0) = if start {
-                (
-                    Knot {
-                        k: 0,
-                        t: 0.0,
-                        h_prev: 0.0,
-                        h: H,
-                    },
-                    x.clone(),
-                    vec![0.3; dims.nu],
-                    vec![0.0; dims.ny],
-                )
-            } else {
-                moving(&s, &x)
-            };
+            let (at, x, u, y0) = situation(&s, &x, start);
             let (mut next, mut y, mut w) = (x.clone(), y0, s.work());
             s.step(&at, &x, &u, &mut w, &mut next, &mut y)
                 .expect("solved");
@@ -445,21 +411,7 @@ fn observed_quantities_have_their_adjoints() {
     for (s, x) in systems() {
         let dims = s.dims();
         for start in [true, false] {
-            let (at, x, u, _) = if start {
-                (
-                    Knot {
-                        k: 0,
-                        t: 0.0,
-                        h_prev: 0.0,
-                        h: H,
-                    },
-                    x.clone(),
-                    vec![0.3; dims.nu],
-                    vec![],
-                )
-            } else {
-                moving(&s, &x)
-            };
+            let (at, x, u, _) = situation(&s, &x, start);
             let which: Vec<usize> = (0..s.outputs.len()).collect();
             let observe = |x: &[f64], u: &[f64]| {
                 let mut out = vec![0.0; which.len()];
