@@ -1,9 +1,9 @@
-//! What is wanted of a trajectory: costs, constraints, bounds. Knows only the seam.
+//! What is wanted of a trajectory: costs, constraints, bounds, parameters. Knows only the seam.
 //!
-//! The objective is the sum of `weight/2 (quantity - target)^2`, multiplied by the knot's interval for running costs,
-//! taken once for those at the end.
+//! The objective is the sum of `weight/2 (quantity - target)^2`, multiplied by the knot's interval for costs along the
+//! way, taken once for those at the end or at one knot.
 
-use crate::dynamics::{Inputs, Knot, Observe, StepError};
+use crate::dynamics::{Dynamics, Inputs, Knot, Observe, Seen, StepError};
 use crate::rollout::Trajectory;
 
 /// Where along the trajectory a cost or a constraint holds.
@@ -14,6 +14,27 @@ pub enum When {
     Running,
     /// At the last knot.
     End,
+    /// At one knot, counted from 0.
+    Knot(usize),
+    /// From one knot to another, both included.
+    Range(usize, usize),
+}
+
+impl When {
+    /// Does it hold at knot `k` of a trajectory of `n` steps?
+    pub fn holds(self, k: usize, n: usize) -> bool {
+        match self {
+            Self::Running => k < n,
+            Self::End => k == n,
+            Self::Knot(at) => k == at,
+            Self::Range(first, last) => (first..=last).contains(&k),
+        }
+    }
+
+    /// Is a cost multiplied by the interval behind its knot? (At the last knot there is none.)
+    pub fn is_along(self) -> bool {
+        matches!(self, Self::Running | Self::Range(..))
+    }
 }
 
 /// `weight/2 (quantity - target)^2`.
@@ -29,13 +50,63 @@ pub struct Cost {
     pub when: When,
 }
 
-/// `quantity = equals` at the last knot.
+impl Cost {
+    /// The weight at a knot with the interval `h` behind it.
+    pub fn weight_at(&self, h: f64) -> f64 {
+        if self.when.is_along() {
+            self.weight * h
+        } else {
+            self.weight
+        }
+    }
+}
+
+/// How a quantity compares with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relation {
+    /// `quantity = value`
+    Equal,
+    /// `quantity <= value`
+    Less,
+    /// `quantity >= value`
+    Greater,
+}
+
+/// A quantity held at, below or above a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constraint {
     /// Index of the observed quantity.
     pub quantity: usize,
+    /// Equal, less or greater.
+    pub relation: Relation,
     /// In the quantity's unit.
-    pub equals: f64,
+    pub value: f64,
+    /// Where.
+    pub when: When,
+}
+
+impl Constraint {
+    /// `c` such that the constraint says `c = 0`, or `c <= 0` for the inequalities.
+    pub fn value_at(&self, quantity: f64) -> f64 {
+        self.sign() * (quantity - self.value)
+    }
+
+    /// `dc / d quantity`.
+    pub fn sign(&self) -> f64 {
+        match self.relation {
+            Relation::Greater => -1.0,
+            _ => 1.0,
+        }
+    }
+
+    /// How far `c` is from being allowed.
+    pub fn violation(&self, c: f64) -> f64 {
+        match self.relation {
+            Relation::Equal => c.abs(),
+            _ => c.max(0.0),
+        }
+    }
 }
 
 /// A trajectory wanted.
@@ -43,56 +114,176 @@ pub struct Constraint {
 pub struct Problem {
     /// Lengths of the intervals, s.
     pub intervals: Vec<f64>,
-    /// State at the start.
-    pub x0: Vec<f64>,
+    /// Coordinates at the start; see [`Dynamics::initial`].
+    pub coordinates: Vec<f64>,
+    /// Their rates.
+    pub rates: Vec<f64>,
     /// Costs.
     pub costs: Vec<Cost>,
-    /// Constraints at the end.
+    /// Constraints.
     pub constraints: Vec<Constraint>,
     /// Smallest and largest value of each control; infinite where there is none.
     pub bounds: Vec<(f64, f64)>,
+    /// Parameters to start from.
+    pub parameters: Vec<f64>,
+    /// Smallest and largest value of each parameter; where they are the same it is not a decision.
+    pub parameter_bounds: Vec<(f64, f64)>,
     /// Controls to start from, `nu` a knot.
     pub guess: Vec<f64>,
+    /// States to start from, `nx` a knot, the last included; they need not follow from the controls. Empty: those that
+    /// do. Methods that simulate from the start ignore it.
+    pub guess_states: Vec<f64>,
 }
 
-/// Values of a problem's functions along a trajectory, and how to differentiate a combination of them.
+/// What is asked at a knot: the quantities to observe, and where costs and constraints find theirs among them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stage {
+    /// Quantities, ascending.
+    pub which: Vec<usize>,
+    /// Index of a cost, place in `which`.
+    pub costs: Vec<(usize, usize)>,
+    /// Index of a constraint, place in `which`.
+    pub constraints: Vec<(usize, usize)>,
+}
+
+/// The stages of a problem: most knots share one.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    stages: Vec<Stage>,
+    stage_of: Vec<usize>,
+    first_value: Vec<usize>,
+    first_constraint: Vec<usize>,
+}
+
+impl Layout {
+    /// Number of knots.
+    pub fn knots(&self) -> usize {
+        self.stage_of.len()
+    }
+
+    /// What is asked at knot `k`.
+    pub fn stage(&self, k: usize) -> &Stage {
+        &self.stages[self.stage_of[k]]
+    }
+
+    /// Places of knot `k`'s observed quantities in [`Evaluation::values`].
+    pub fn values(&self, k: usize) -> std::ops::Range<usize> {
+        self.first_value[k]..self.first_value[k + 1]
+    }
+
+    /// Places of knot `k`'s constraints in [`Evaluation::constraints`].
+    pub fn constraints(&self, k: usize) -> std::ops::Range<usize> {
+        self.first_constraint[k]..self.first_constraint[k + 1]
+    }
+}
+
+/// Values of a problem's functions along a trajectory.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
-    running: Vec<usize>,
-    end: Vec<usize>,
-    /// Observed quantities, knot by knot, those at the end behind.
-    values: Vec<f64>,
-    adjoint: Vec<f64>,
+    /// Which values belong to which knot.
+    pub layout: Layout,
+    /// Observed quantities, knot by knot.
+    pub values: Vec<f64>,
     /// The objective.
     pub objective: f64,
-    /// `quantity - equals` of each constraint.
+    /// Each constraint at each of its knots, as [`Constraint::value_at`].
     pub constraints: Vec<f64>,
+    adjoint: Vec<f64>,
 }
 
 impl Problem {
+    /// A problem without costs or constraints: rest at the given coordinates, controls zero, parameters as built.
+    pub fn new<D: Dynamics>(dynamics: &D, intervals: Vec<f64>, coordinates: Vec<f64>) -> Self {
+        let dims = dynamics.dims();
+        let parameters: Vec<f64> = dynamics.parameters().iter().map(|p| p.value).collect();
+        Self {
+            rates: vec![0.0; coordinates.len()],
+            coordinates,
+            costs: vec![],
+            constraints: vec![],
+            bounds: vec![(f64::NEG_INFINITY, f64::INFINITY); dims.nu],
+            parameter_bounds: parameters.iter().map(|p| (*p, *p)).collect(),
+            parameters,
+            guess: vec![0.0; intervals.len() * dims.nu],
+            guess_states: vec![],
+            intervals,
+        }
+    }
+
+    /// The state at the start with the parameters `p`.
+    ///
+    /// # Errors
+    /// As [`Dynamics::initial`].
+    pub fn start<D: Dynamics>(
+        &self,
+        dynamics: &D,
+        p: &[f64],
+        w: &mut D::Work,
+    ) -> Result<Vec<f64>, StepError> {
+        let mut x = vec![0.0; dynamics.dims().nx];
+        dynamics.initial(&self.coordinates, &self.rates, p, w, &mut x)?;
+        Ok(x)
+    }
+
+    /// Indices of the parameters that are decisions.
+    pub fn free_parameters(&self) -> Vec<usize> {
+        let bounds = self.parameter_bounds.iter().enumerate();
+        bounds.filter(|(_, (l, u))| l < u).map(|(i, _)| i).collect()
+    }
+
+    /// What is asked at each knot.
+    pub fn layout(&self) -> Layout {
+        let n = self.intervals.len();
+        let mut out = Layout {
+            stages: vec![],
+            stage_of: vec![],
+            first_value: vec![0],
+            first_constraint: vec![0],
+        };
+        for k in 0..=n {
+            let costs = self.costs.iter().map(|c| (c.when, c.quantity)).enumerate();
+            let constraints = self.constraints.iter().map(|c| (c.when, c.quantity));
+            let here = |list: &mut dyn Iterator<Item = (usize, (When, usize))>| -> Vec<_> {
+                list.filter(|(_, (when, _))| when.holds(k, n))
+                    .map(|(i, (_, q))| (i, q))
+                    .collect()
+            };
+            let mut stage = Stage {
+                which: vec![],
+                costs: here(&mut costs.filter(|(i, _)| k < n || !self.costs[*i].when.is_along())),
+                constraints: here(&mut constraints.enumerate()),
+            };
+            let both = stage.costs.iter().chain(&stage.constraints);
+            stage.which = both.map(|(_, q)| *q).collect();
+            stage.which.sort_unstable();
+            stage.which.dedup();
+            let which = &stage.which;
+            for (_, q) in stage.costs.iter_mut().chain(&mut stage.constraints) {
+                *q = which.partition_point(|w| w < q);
+            }
+            out.first_value.push(out.first_value[k] + stage.which.len());
+            out.first_constraint
+                .push(out.first_constraint[k] + stage.constraints.len());
+            let known = out.stages.iter().rposition(|s| *s == stage);
+            out.stage_of.push(known.unwrap_or(out.stages.len()));
+            if known.is_none() {
+                out.stages.push(stage);
+            }
+        }
+        out
+    }
+
     /// Memory for evaluations.
     pub fn evaluation(&self) -> Evaluation {
-        let list = |indices: &mut dyn Iterator<Item = usize>| {
-            let mut list: Vec<usize> = indices.collect();
-            list.sort_unstable();
-            list.dedup();
-            list
-        };
-        let of = |when: When| {
-            self.costs
-                .iter()
-                .filter(move |c| c.when == when)
-                .map(|c| c.quantity)
-        };
-        let running = list(&mut of(When::Running));
-        let end = list(&mut of(When::End).chain(self.constraints.iter().map(|c| c.quantity)));
+        let layout = self.layout();
+        let widest = layout.stages.iter().map(|s| s.which.len()).max();
+        let last = layout.knots();
         Evaluation {
-            values: vec![0.0; self.intervals.len() * running.len() + end.len()],
-            adjoint: vec![0.0; running.len().max(end.len())],
-            running,
-            end,
+            values: vec![0.0; layout.first_value[last]],
+            adjoint: vec![0.0; widest.unwrap_or(0)],
             objective: f64::INFINITY,
-            constraints: vec![0.0; self.constraints.len()],
+            constraints: vec![0.0; layout.first_constraint[last]],
+            layout,
         }
     }
 
@@ -107,39 +298,30 @@ impl Problem {
         w: &mut D::Work,
         out: &mut Evaluation,
     ) -> Result<(), StepError> {
-        let (n, width) = (t.steps(), out.running.len());
         out.objective = 0.0;
-        let mut time = 0.0;
-        for k in 0..=n {
-            let at = Knot {
-                t: time,
-                ..t.knot_at(k)
-            };
-            let which = if k < n { &out.running } else { &out.end };
-            if !which.is_empty() {
-                let values = &mut out.values[k * width..k * width + which.len()];
-                dynamics.observe(&at, t.state(k), t.control(k), which, w, values)?;
+        let mut at = t.knot(0);
+        for k in 0..=t.steps() {
+            let stage = out.layout.stage(k);
+            let values = &mut out.values[out.layout.values(k)];
+            if !stage.which.is_empty() {
+                dynamics.observe(&t.seen(&at), &stage.which, w, values)?;
             }
-            time += at.h;
-        }
-        for c in &self.costs {
-            let half = 0.5 * c.weight;
-            out.objective += match c.when {
-                When::Running => {
-                    let i = place(&out.running, c.quantity);
-                    let square = |k: usize| (out.values[k * width + i] - c.target).powi(2);
-                    half * (0..n).map(|k| t.intervals[k] * square(k)).sum::<f64>()
-                }
-                When::End => half * (out.end_value(n, c.quantity) - c.target).powi(2),
-            };
-        }
-        for (i, c) in self.constraints.iter().enumerate() {
-            out.constraints[i] = out.end_value(n, c.quantity) - c.equals;
+            for &(i, place) in &stage.costs {
+                let c = &self.costs[i];
+                let error = values[place] - c.target;
+                out.objective += 0.5 * c.weight_at(at.h) * error * error;
+            }
+            let first = out.layout.constraints(k).start;
+            for (j, &(i, place)) in stage.constraints.iter().enumerate() {
+                out.constraints[first + j] = self.constraints[i].value_at(values[place]);
+            }
+            at = t.knot_after(&at);
         }
         Ok(())
     }
 
-    /// Adjoints at knot `k` of `objective + sum multiplier_i constraint_i`; for [`crate::rollout::Sweep::run`].
+    /// Adjoints at a knot of `objective + sum multiplier_i constraint_i`; for [`crate::rollout::Sweep::run`]. `y` are
+    /// those of the unknowns of the step from the knot.
     ///
     /// # Errors
     /// When a quantity cannot be observed.
@@ -156,59 +338,104 @@ impl Problem {
         at: &Knot,
         w: &mut D::Work,
         out: &mut Inputs,
+        y: &mut [f64],
     ) -> Result<(), StepError> {
-        let (n, k) = (t.steps(), at.k);
         let e = evaluation;
-        let (which, when) = if k < n {
-            (&e.running, When::Running)
-        } else {
-            (&e.end, When::End)
-        };
-        if which.is_empty() {
+        let stage = e.layout.stage(at.k);
+        if stage.which.is_empty() {
             return Ok(());
         }
-        let first = k * e.running.len();
-        let values = &mut e.values[first..first + which.len()];
-        e.adjoint.fill(0.0);
-        for c in self.costs.iter().filter(|c| c.when == when) {
-            let i = place(which, c.quantity);
-            let error = values[i] - c.target;
-            let weight = if k < n { c.weight * at.h } else { c.weight };
-            e.adjoint[i] += weight * error;
-            if k < n {
+        let values = &mut e.values[e.layout.values(at.k)];
+        let adjoint = &mut e.adjoint[..stage.which.len()];
+        adjoint.fill(0.0);
+        let seen = t.seen(at);
+        dynamics.observe(&seen, &stage.which, w, values)?;
+        for &(i, place) in &stage.costs {
+            let c = &self.costs[i];
+            let error = values[place] - c.target;
+            adjoint[place] += c.weight_at(at.h) * error;
+            if c.when.is_along() {
                 out.h += 0.5 * c.weight * error * error;
             }
         }
-        if k == n {
-            for (c, m) in self.constraints.iter().zip(multipliers) {
-                e.adjoint[place(which, c.quantity)] += m;
+        if !multipliers.is_empty() {
+            let own = &multipliers[e.layout.constraints(at.k)];
+            for (&(i, place), m) in stage.constraints.iter().zip(own) {
+                adjoint[place] += self.constraints[i].sign() * m;
             }
         }
-        let adjoint = &e.adjoint[..which.len()];
-        let (x, u) = (t.state(k), t.control(k));
-        dynamics.observe(at, x, u, which, w, values)?;
-        dynamics.observe_pull(at, x, u, which, w, adjoint, out);
+        dynamics.observe_pull(&seen, &stage.which, w, adjoint, out, y);
         Ok(())
     }
 
-    /// Largest violation of a constraint or of a bound.
-    pub fn violation(&self, constraints: &[f64], u: &[f64]) -> f64 {
-        let equality = constraints.iter().fold(0.0_f64, |m, c| m.max(c.abs()));
-        let bounds = u
-            .chunks_exact(self.bounds.len().max(1))
-            .flatten()
-            .zip(self.bounds.iter().cycle());
-        bounds.fold(equality, |m, (u, (l, h))| m.max(l - u).max(u - h))
+    /// Largest violation of a constraint, or of a bound of controls or parameters.
+    pub fn violation(&self, evaluation: &Evaluation, u: &[f64], p: &[f64]) -> f64 {
+        let outside = |m: f64, (v, (l, h)): (&f64, &(f64, f64))| m.max(l - v).max(v - h);
+        let controls = u.iter().zip(self.bounds.iter().cycle());
+        let bounds = controls.fold(0.0, outside);
+        let bounds = p.iter().zip(&self.parameter_bounds).fold(bounds, outside);
+        let layout = &evaluation.layout;
+        (0..layout.knots()).fold(bounds, |m, k| {
+            let values = &evaluation.constraints[layout.constraints(k)];
+            let stage = layout.stage(k).constraints.iter();
+            stage.zip(values).fold(m, |m, ((i, _), c)| {
+                m.max(self.constraints[*i].violation(*c))
+            })
+        })
     }
-}
 
-impl Evaluation {
-    fn end_value(&self, n: usize, quantity: usize) -> f64 {
-        self.values[n * self.running.len() + place(&self.end, quantity)]
+    /// Says in words what is violated by more than `tolerance`, and by how much.
+    pub fn violated<D: Observe>(
+        &self,
+        dynamics: &D,
+        evaluation: &Evaluation,
+        t: &Trajectory,
+        tolerance: f64,
+    ) -> Vec<String> {
+        let names = dynamics.quantities();
+        let layout = &evaluation.layout;
+        let mut list = vec![];
+        for (i, c) in self.constraints.iter().enumerate() {
+            // of a constraint along the way the worst knot
+            let mut worst = (tolerance, 0);
+            for k in 0..layout.knots() {
+                let values = &evaluation.constraints[layout.constraints(k)];
+                let own = layout.stage(k).constraints.iter().zip(values);
+                for (_, v) in own.filter(|((of, _), _)| *of == i) {
+                    if c.violation(*v) > worst.0 {
+                        worst = (c.violation(*v), k);
+                    }
+                }
+            }
+            if worst.0 > tolerance {
+                let sign = match c.relation {
+                    Relation::Equal => "=",
+                    Relation::Less => "<=",
+                    Relation::Greater => ">=",
+                };
+                let place = match (c.when, worst.1) {
+                    (When::End, _) => "at the end".to_owned(),
+                    (_, k) => format!("at knot {k}"),
+                };
+                let name = names.get(c.quantity).map_or("", |n| &n.0);
+                list.push(format!(
+                    "{name} {sign} {} {place} by {:.3e}",
+                    c.value, worst.0
+                ));
+            }
+        }
+        let outside = |m: f64, (v, (l, h)): (&f64, &(f64, f64))| m.max(l - v).max(v - h);
+        let controls =
+            t.u.iter()
+                .zip(self.bounds.iter().cycle())
+                .fold(0.0, outside);
+        if controls > tolerance {
+            list.push(format!("the bounds of the controls by {controls:.3e}"));
+        }
+        let parameters = t.p.iter().zip(&self.parameter_bounds).fold(0.0, outside);
+        if parameters > tolerance {
+            list.push(format!("the bounds of the parameters by {parameters:.3e}"));
+        }
+        list
     }
-}
-
-/// Where a quantity stands in a sorted list that holds it.
-fn place(list: &[usize], quantity: usize) -> usize {
-    list.binary_search(&quantity).unwrap_or_default()
 }

@@ -33,8 +33,21 @@ pub struct Dims {
     pub ndx: usize,
     /// Controls.
     pub nu: usize,
+    /// Parameters.
+    pub np: usize,
     /// Unknowns of a step: velocities and impulses.
     pub ny: usize,
+}
+
+/// A number of a system that one may differentiate by and optimize.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// Name.
+    pub name: String,
+    /// Unit.
+    pub unit: String,
+    /// What the system was built with.
+    pub value: f64,
 }
 
 /// What a step cost.
@@ -97,6 +110,8 @@ pub struct Inputs {
     pub x: Vec<f64>,
     /// Control.
     pub u: Vec<f64>,
+    /// Parameters.
+    pub p: Vec<f64>,
     /// Interval before the knot.
     pub h_prev: f64,
     /// Interval after the knot.
@@ -112,12 +127,37 @@ pub struct Outputs {
     pub y: Vec<f64>,
 }
 
+impl Inputs {
+    /// Sets everything to zero.
+    pub fn clear(&mut self) {
+        self.x.fill(0.0);
+        self.u.fill(0.0);
+        self.p.fill(0.0);
+        (self.h_prev, self.h) = (0.0, 0.0);
+    }
+
+    /// Adds other inputs.
+    pub fn add(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.x, &other.x),
+            (&mut self.u, &other.u),
+            (&mut self.p, &other.p),
+        ];
+        for (to, from) in pairs {
+            to.iter_mut().zip(from).for_each(|(t, f)| *t += f);
+        }
+        self.h_prev += other.h_prev;
+        self.h += other.h;
+    }
+}
+
 impl Dims {
     /// Zero inputs.
     pub fn inputs(&self) -> Inputs {
         Inputs {
             x: vec![0.0; self.nf],
             u: vec![0.0; self.nu],
+            p: vec![0.0; self.np],
             h_prev: 0.0,
             h: 0.0,
         }
@@ -141,10 +181,27 @@ pub struct Solved<'a> {
     pub x: &'a [f64],
     /// Control at the knot.
     pub u: &'a [f64],
+    /// Parameters.
+    pub p: &'a [f64],
     /// Unknowns of the step.
     pub y: &'a [f64],
     /// State at the next knot.
     pub next: &'a [f64],
+}
+
+/// What can be seen at a knot.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// Where.
+    pub at: Knot,
+    /// State at the knot.
+    pub x: &'a [f64],
+    /// Control that acts there (at the end, the last).
+    pub u: &'a [f64],
+    /// Parameters.
+    pub p: &'a [f64],
+    /// Unknowns of the step from the knot; empty at the end.
+    pub y: &'a [f64],
 }
 
 /// Connects the joint chart with the free one at a state: `embed` is nf x ndx, `project` its left inverse ndx x nf.
@@ -158,6 +215,28 @@ pub struct Frame {
     pub memory: DMatrix<f64>,
 }
 
+/// The linearized step in the joint chart: `dx+ = a dx + b du + p dp`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinearModel {
+    /// ndx x ndx
+    pub a: DMatrix<f64>,
+    /// ndx x nu
+    pub b: DMatrix<f64>,
+    /// ndx x np
+    pub p: DMatrix<f64>,
+}
+
+impl LinearModel {
+    /// Zeros.
+    pub fn new(dims: &Dims) -> Self {
+        Self {
+            a: DMatrix::zeros(dims.ndx, dims.ndx),
+            b: DMatrix::zeros(dims.ndx, dims.nu),
+            p: DMatrix::zeros(dims.ndx, dims.np),
+        }
+    }
+}
+
 /// A discrete-time system that can be stepped and differentiated.
 pub trait Dynamics: Sync {
     /// Matrices and factors. Nothing allocates after it is made.
@@ -169,16 +248,61 @@ pub trait Dynamics: Sync {
     /// Memory for one thread.
     fn work(&self) -> Self::Work;
 
+    /// Name, unit and value of the parameters, `np` of them.
+    fn parameters(&self) -> Vec<Parameter> {
+        vec![]
+    }
+
+    /// The state at rest or in motion at one instant, from coordinates `q` and their rates. What a parameter moves (an
+    /// anchor, say) moves at given coordinates. By default a state is the coordinates followed by the rates.
+    ///
+    /// # Errors
+    /// When there is no such state, e.g. loops that do not close.
+    fn initial(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        let _ = (p, w);
+        x[..q.len()].copy_from_slice(q);
+        x[q.len()..].copy_from_slice(rates);
+        Ok(())
+    }
+
+    /// Derivative of [`Dynamics::initial`] by the parameters, nf x np.
+    ///
+    /// # Errors
+    /// As [`Dynamics::initial`].
+    fn initial_by_parameters(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let _ = (q, rates, p, w);
+        let dims = self.dims();
+        Ok(DMatrix::zeros(dims.nf, dims.np))
+    }
+
     /// Solves a step. `y` holds the previous step's unknowns on entry (zeros at the start) as a guess for the
     /// impulses, and this step's on return.
     ///
     /// # Errors
     /// When there is no solution or it was not found; `next` and `y` are then not to be used.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a knot, what goes in and what comes out"
+    )]
     fn step(
         &self,
         at: &Knot,
         x: &[f64],
         u: &[f64],
+        p: &[f64],
         w: &mut Self::Work,
         next: &mut [f64],
         y: &mut [f64],
@@ -200,8 +324,15 @@ pub trait Dynamics: Sync {
     ///
     /// # Errors
     /// When the state is not one of the system.
-    fn frame(&self, at: &Knot, x: &[f64], previous: Option<&Frame>) -> Result<Frame, StepError> {
-        let _ = (at, x, previous);
+    fn frame(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        previous: Option<&Frame>,
+        w: &mut Self::Work,
+    ) -> Result<Frame, StepError> {
+        let _ = (at, x, p, previous, w);
         let n = self.dims().nf;
         Ok(Frame {
             embed: DMatrix::identity(n, n),
@@ -214,15 +345,21 @@ pub trait Dynamics: Sync {
     ///
     /// # Errors
     /// When that state does not exist, e.g. loops cannot be closed so far away.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a knot, what goes in and what comes out"
+    )]
     fn retract(
         &self,
         at: &Knot,
         x: &[f64],
+        p: &[f64],
         frame: &Frame,
         d: &[f64],
+        w: &mut Self::Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
-        let _ = (at, frame);
+        let _ = (at, p, frame, w);
         for ((o, x), d) in out.iter_mut().zip(x).zip(d) {
             *o = x + d;
         }
@@ -230,39 +367,74 @@ pub trait Dynamics: Sync {
     }
 
     /// The change of the joint chart that leads from `x` to `to`, to first order.
-    fn difference(&self, at: &Knot, x: &[f64], frame: &Frame, to: &[f64], out: &mut [f64]) {
-        let _ = (at, frame);
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a knot, what goes in and what comes out"
+    )]
+    fn difference(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) {
+        let _ = (at, p, frame, w);
         for ((o, x), to) in out.iter_mut().zip(x).zip(to) {
             *o = to - x;
         }
     }
 
-    /// `A` (ndx x ndx) and `B` (ndx x nu) of the linearized step in the joint chart, from one frame to the next.
-    fn linear_model(
-        &self,
-        w: &mut Self::Work,
-        from: &Frame,
-        to: &Frame,
-    ) -> (DMatrix<f64>, DMatrix<f64>) {
+    /// The step last linearized in the joint chart, from one frame to the next.
+    fn linear_model(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         let dims = self.dims();
-        let (mut d, mut out) = (dims.inputs(), dims.outputs());
-        let mut full = DMatrix::zeros(dims.nf, dims.ndx + dims.nu);
-        for i in 0..dims.ndx + dims.nu {
-            d.x.fill(0.0);
-            d.u.fill(0.0);
+        let (mut d, mut change) = (dims.inputs(), dims.outputs());
+        let columns = dims.ndx + dims.nu + dims.np;
+        let mut full = DMatrix::zeros(dims.nf, columns);
+        for i in 0..columns {
+            d.clear();
             if i < dims.ndx {
                 d.x.copy_from_slice(from.embed.column(i).as_slice());
-            } else {
+            } else if i < dims.ndx + dims.nu {
                 d.u[i - dims.ndx] = 1.0;
+            } else {
+                d.p[i - dims.ndx - dims.nu] = 1.0;
             }
-            self.push(w, &d, &mut out);
-            full.column_mut(i).as_mut_slice().copy_from_slice(&out.x);
+            self.push(w, &d, &mut change);
+            full.column_mut(i).as_mut_slice().copy_from_slice(&change.x);
         }
         let joint = &to.project * full;
-        (
-            joint.columns(0, dims.ndx).into_owned(),
-            joint.columns(dims.ndx, dims.nu).into_owned(),
-        )
+        out.a.copy_from(&joint.columns(0, dims.ndx));
+        out.b.copy_from(&joint.columns(dims.ndx, dims.nu));
+        out.p.copy_from(&joint.columns(dims.ndx + dims.nu, dims.np));
+    }
+}
+
+/// Derivatives of several quantities, one row each: by state (free chart), control, parameters and unknowns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows {
+    /// rows x nf
+    pub x: DMatrix<f64>,
+    /// rows x nu
+    pub u: DMatrix<f64>,
+    /// rows x np
+    pub p: DMatrix<f64>,
+    /// rows x ny
+    pub y: DMatrix<f64>,
+}
+
+impl Rows {
+    /// Zeros.
+    pub fn new(dims: &Dims, rows: usize) -> Self {
+        let zeros = |n| DMatrix::zeros(rows, n);
+        Self {
+            x: zeros(dims.nf),
+            u: zeros(dims.nu),
+            p: zeros(dims.np),
+            y: zeros(dims.ny),
+        }
     }
 }
 
@@ -271,34 +443,54 @@ pub trait Observe: Dynamics {
     /// Name and unit of every quantity.
     fn quantities(&self) -> Vec<(String, String)>;
 
-    /// Values of the quantities listed in `which` at a knot, with the control that acts there (at the end, the last).
+    /// Does the quantity depend on the unknowns of the step, as a joint's force does? It then has no value at the end.
+    fn needs_unknowns(&self, quantity: usize) -> bool {
+        let _ = quantity;
+        false
+    }
+
+    /// Values of the quantities listed in `which`.
     ///
     /// # Errors
     /// When a quantity has no value at this state.
     fn observe(
         &self,
-        at: &Knot,
-        x: &[f64],
-        u: &[f64],
+        seen: &Seen,
         which: &[usize],
         w: &mut Self::Work,
         out: &mut [f64],
     ) -> Result<(), StepError>;
 
-    /// Adds to the adjoints of state and control those of the quantities in `which`. Call it right after
-    /// [`Observe::observe`] with the same arguments.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a knot, a work space, and what goes in and out"
-    )]
+    /// Adds to the adjoints of state, control, parameters and unknowns (`y`, as long as those seen) those of the
+    /// quantities in `which`. Call it right after [`Observe::observe`] with the same arguments.
     fn observe_pull(
         &self,
-        at: &Knot,
-        x: &[f64],
-        u: &[f64],
+        seen: &Seen,
         which: &[usize],
         w: &mut Self::Work,
         adjoint: &[f64],
         out: &mut Inputs,
+        y: &mut [f64],
     );
+
+    /// Derivatives of the quantities in `which`, one row each. Call it right after [`Observe::observe`].
+    fn observe_rows(&self, seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut Rows) {
+        let dims = self.dims();
+        let (mut inputs, mut y) = (dims.inputs(), vec![0.0; seen.y.len()]);
+        let mut adjoint = vec![0.0; which.len()];
+        for i in 0..which.len() {
+            inputs.clear();
+            y.fill(0.0);
+            adjoint[i] = 1.0;
+            self.observe_pull(seen, which, w, &adjoint, &mut inputs, &mut y);
+            adjoint[i] = 0.0;
+            let set = |m: &mut DMatrix<f64>, v: &[f64]| {
+                m.row_mut(i).iter_mut().zip(v).for_each(|(m, v)| *m = *v);
+            };
+            set(&mut out.x, &inputs.x);
+            set(&mut out.u, &inputs.u);
+            set(&mut out.p, &inputs.p);
+            set(&mut out.y, &y);
+        }
+    }
 }

@@ -67,7 +67,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .iter()
             .enumerate()
             .map(|(i, d)| {
-                let value = system.coordinate(&model.problem.x0, index, i);
+                let value = system.coordinate(&model.x0, index, i);
                 format!("{} = {value:.4} {}", d.name, d.unit_name())
             })
             .collect();

@@ -89,7 +89,7 @@ fn objective(
 fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradient, StepError> {
     let (system, problem) = (&model.system, &model.problem);
     let mut w = system.work();
-    let mut t = Trajectory::new(system, problem.intervals.clone(), &problem.x0);
+    let mut t = Trajectory::new(system, problem.intervals.clone(), &model.x0);
     t.u.copy_from_slice(&problem.guess);
     let mut evaluation = problem.evaluation();
     let mut stats = RolloutStats::default();
@@ -102,21 +102,29 @@ fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradien
     let objective = evaluation.objective;
     let mut sweep = Sweep::new(system, &t);
     let none = vec![0.0; problem.constraints.len()];
-    let mut local = vec![system.dims().inputs(); t.steps() + 1];
-    for (k, out) in local.iter_mut().enumerate() {
-        problem.pull(system, &t, &none, &mut evaluation, &t.knot(k), &mut w, out)?;
+    let dims = system.dims();
+    let mut local = vec![(dims.inputs(), vec![0.0; dims.ny]); t.steps() + 1];
+    let mut at = t.knot(0);
+    for (k, (out, y)) in local.iter_mut().enumerate() {
+        if k == t.steps() {
+            y.clear();
+        }
+        problem.pull(system, &t, &none, &mut evaluation, &at, &mut w, out, y)?;
+        at = t.knot_after(&at);
     }
     let cost_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    sweep.run(system, &t, &mut w, |k, _, _, out| {
-        out.clone_from(&local[k]);
+    sweep.run(system, &t, &mut w, |at, _, out, y| {
+        out.clone_from(&local[at.k].0);
+        y.copy_from_slice(&local[at.k].1);
         Ok(())
     })?;
     let gradient_seconds = start.elapsed().as_secs_f64();
     // once more, not timed, for the residuals of its linear solves
     w.certify();
-    sweep.run(system, &t, &mut w, |k, _, _, out| {
-        out.clone_from(&local[k]);
+    sweep.run(system, &t, &mut w, |at, _, out, y| {
+        out.clone_from(&local[at.k].0);
+        y.copy_from_slice(&local[at.k].1);
         Ok(())
     })?;
     let joint = frame.embed.tr_mul(&DVector::from_column_slice(&sweep.x0));
@@ -164,20 +172,28 @@ fn check(
     g: &Gradient,
 ) -> Result<Value, StepError> {
     let (system, problem) = (&model.system, &model.problem);
-    let start = Trajectory::new(system, problem.intervals.clone(), &problem.x0);
+    let start = Trajectory::new(system, problem.intervals.clone(), &model.x0);
     let at = start.knot(0);
     let dof = names.chart.nrows();
     let moved = |d: &[f64], change: Option<(usize, f64)>| {
-        let mut t = start.clone();
+        let (mut t, mut w) = (start.clone(), system.work());
         t.u.copy_from_slice(&problem.guess);
         if let Some((i, e)) = change {
             t.u[i] += e;
         } else {
-            let mut x = problem.x0.clone();
-            system.retract(&at, &problem.x0, frame, d, &mut x)?;
+            let mut x = model.x0.clone();
+            system.retract(
+                &at,
+                &model.x0,
+                &problem.parameters,
+                frame,
+                d,
+                &mut w,
+                &mut x,
+            )?;
             t.x[..x.len()].copy_from_slice(&x);
         }
-        objective(system, problem, &mut t, &mut system.work())
+        objective(system, problem, &mut t, &mut w)
     };
     let state = |offset: usize| {
         move |i: usize, e: f64| {
@@ -221,15 +237,16 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         }
         Failure::unsolved(e)
     };
-    let at = Trajectory::new(
-        &model.system,
-        model.problem.intervals.clone(),
-        &model.problem.x0,
-    )
-    .knot(0);
+    let at = Trajectory::new(&model.system, model.problem.intervals.clone(), &model.x0).knot(0);
     let frame = model
         .system
-        .frame(&at, &model.problem.x0, None)
+        .frame(
+            &at,
+            &model.x0,
+            &model.problem.parameters,
+            None,
+            &mut model.system.work(),
+        )
         .map_err(failed)?;
     let names = independent(&model.system, &frame);
     let g = gradient(&model, &frame, &names).map_err(failed)?;

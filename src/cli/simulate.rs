@@ -59,7 +59,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     a.out.iter().chain(&a.plot).try_for_each(|p| room(p))?;
     let model = model(&a.file, &overrides)?;
     let system = &model.system;
-    let mut t = Trajectory::new(system, model.problem.intervals.clone(), &model.problem.x0);
+    let mut t = Trajectory::new(system, model.problem.intervals.clone(), &model.x0);
     t.u.copy_from_slice(&model.problem.guess);
     let (mut w, mut stats) = (system.work(), RolloutStats::default());
     let mut progress = Progress::new("simulating", t.steps() as u64);
@@ -140,7 +140,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         }
     }
     let step = model.problem.intervals[0];
-    if let Some((name, omega)) = system.fastest_spring(&model.problem.x0)
+    if let Some((name, omega)) = system.fastest_spring(&model.x0)
         && step * omega > 1.0
     {
         eprintln!(

@@ -16,6 +16,7 @@ pub use source::FormatError;
 pub use write::{read_recording, write_bytes, write_csv, write_json};
 
 use crate::control::Problem;
+use crate::dynamics::Dynamics;
 use crate::integrator::maximal::{self, Maximal};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::shooting;
@@ -70,8 +71,8 @@ pub struct Model {
     pub problem: Problem,
     /// Settings of the method.
     pub options: shooting::Options,
-    /// Coordinates of the spanning tree at the start, loops closed; m, rad.
-    pub coordinates: Vec<f64>,
+    /// State at the start with the parameters as built, loops closed.
+    pub x0: Vec<f64>,
     /// The mechanism as it was described.
     pub mechanism: MechanismBuilder,
     /// Line work the file gives instead of the automatic one.
@@ -235,21 +236,26 @@ impl Document {
             .map_err(|e| self.model_error(&e))?
             .with_outputs(outputs);
         let x0 = system
-            .initial(&start.q, &start.rates, &start.held)
+            .start(&start.q, &start.rates, &start.held)
             .map_err(|e| self.model_error(&e))?;
         start.check(&system, &self.source, &x0)?;
+        let problem = Problem {
+            intervals: vec![grid.step; grid.steps],
+            coordinates: start.q,
+            rates: start.rates,
+            parameters: system.parameters().iter().map(|p| p.value).collect(),
+            parameter_bounds: vec![],
+            guess_states: vec![],
+            costs,
+            constraints,
+            bounds,
+            guess,
+        };
         Ok(Model {
             name: self.name(),
             title: self.title(),
-            coordinates: system.tree_coordinates(&x0),
-            problem: Problem {
-                intervals: vec![grid.step; grid.steps],
-                x0,
-                costs,
-                constraints,
-                bounds,
-                guess,
-            },
+            problem,
+            x0,
             system,
             options,
             mechanism: self.builder.clone(),

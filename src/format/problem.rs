@@ -383,6 +383,7 @@ impl MechanismFile {
             joints: self.joints.clone(),
             springs: self.springs.clone(),
             actuators: self.actuators.clone(),
+            ..MechanismBuilder::default()
         }
     }
 }

@@ -127,7 +127,7 @@ fn breaks(from: &str, to: &str, words: &[&str]) {
 fn the_sample_loads() {
     let m = sample();
     assert_eq!(m.title, "Cart-pole swing-up");
-    assert_eq!(m.coordinates, [0.0, 0.0]);
+    assert_eq!(m.problem.coordinates, [0.0, 0.0]);
     assert_eq!(m.system.dims().nu, 1);
     assert_eq!(m.problem.intervals, [0.05; 100]);
     assert_eq!(m.problem.guess, [0.01; 100]);
@@ -165,7 +165,7 @@ fn the_sample_loads() {
         [0, 2]
     );
     // the pole hangs from the cart
-    let poses = m.system.poses(&m.problem.x0);
+    let poses = m.system.poses(&m.x0);
     assert_eq!(poses[1].x.as_slice(), [0.0, 0.0, -0.5]);
 }
 

@@ -149,7 +149,9 @@ impl<'a> Quantities<'a> {
             }
             constraints.push(Constraint {
                 quantity: self.index(&["constraints", &i, "quantity"], &c.quantity, true)?,
-                equals: c.equals,
+                relation: crate::control::Relation::Equal,
+                value: c.equals,
+                when: When::End,
             });
         }
         Ok((costs, constraints))

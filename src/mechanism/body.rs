@@ -12,6 +12,8 @@ pub struct Body {
     pub mass: f64,
     /// Inertia about the centre of mass, body frame, kg m^2.
     pub inertia: Mat3,
+    /// Declared free: its floating joint has its name.
+    pub free: bool,
     /// What it looks like, if it was given a shape.
     pub shape: Option<Shape>,
 }

@@ -7,7 +7,7 @@ use super::error::{ModelError, ends, finite, is_world};
 use super::joint::{Joint, JointKind};
 use super::kinematics::Tree;
 use super::spring::Spring;
-use super::{Freedom, Mechanism};
+use super::{Freedom, Mechanism, Tuned};
 use crate::spatial::{Quat, Vec3};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,10 @@ pub struct MechanismBuilder {
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
+    /// Parameters by name: the paths of the numbers each one sets, as `joints.hinge.damping`; a problem's file declares
+    /// them in its own table.
+    #[serde(skip)]
+    pub parameters: IndexMap<String, Vec<String>>,
 }
 
 fn earth() -> [f64; 3] {
@@ -45,6 +49,7 @@ impl Default for MechanismBuilder {
             joints: IndexMap::new(),
             springs: IndexMap::new(),
             actuators: IndexMap::new(),
+            parameters: IndexMap::new(),
         }
     }
 }
@@ -82,6 +87,13 @@ impl MechanismBuilder {
     /// Adds a control.
     pub fn actuator(mut self, name: &str, actuator: ActuatorSpec) -> Self {
         self.actuators.insert(name.into(), actuator);
+        self
+    }
+
+    /// Declares a parameter: the numbers at these paths, always equal (see [`super::Field`]).
+    pub fn parameter(mut self, name: &str, of: &[&str]) -> Self {
+        let of = of.iter().map(|s| (*s).to_owned()).collect();
+        self.parameters.insert(name.into(), of);
         self
     }
 
@@ -184,14 +196,44 @@ impl MechanismBuilder {
             .iter()
             .map(|(name, a)| a.build(name, &self.bodies, &joints))
             .collect::<Result<_, _>>()?;
-        Ok(Mechanism {
+        let mut mechanism = Mechanism {
             bodies,
             joints,
             springs,
             actuators,
             gravity: self.gravity.into(),
+            parameters: vec![],
             tree,
-        })
+        };
+        for (name, paths) in &self.parameters {
+            let fields = paths
+                .iter()
+                .map(|path| mechanism.field(name, path))
+                .collect::<Result<Vec<_>, _>>()?;
+            let Some(first) = fields.first() else {
+                return Err(ModelError::new(
+                    ["parameters", name],
+                    format!("parameter `{name}` sets nothing"),
+                    "name what it is the value of, as of = \"joints.hinge.damping\"",
+                ));
+            };
+            let value = mechanism.get(*first);
+            for (field, path) in fields.iter().zip(paths) {
+                if mechanism.is_tuned(*field) {
+                    return Err(ModelError::new(
+                        ["parameters", name],
+                        format!("`{path}` has two parameters"),
+                        "leave it to one of them",
+                    ));
+                }
+                mechanism.set(*field, value);
+            }
+            mechanism.parameters.push(Tuned {
+                name: name.clone(),
+                fields,
+            });
+        }
+        Ok(mechanism)
     }
 }
 

@@ -285,6 +285,17 @@ impl Row {
     }
 }
 
+impl std::ops::Mul<f64> for Row {
+    type Output = Self;
+    fn mul(self, s: f64) -> Self {
+        Self {
+            force: self.force * s,
+            parent_torque: self.parent_torque * s,
+            child_torque: self.child_torque * s,
+        }
+    }
+}
+
 impl std::ops::Neg for Row {
     type Output = Self;
     fn neg(self) -> Self {

@@ -19,7 +19,7 @@ pub enum WrenchFrame {
 }
 
 /// A control: along a free direction of a `joint`, or a wrench on a `body`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActuatorSpec {
     /// Name of a joint.
@@ -43,9 +43,36 @@ pub struct ActuatorSpec {
     /// Torque per unit of control, body frame.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub torque: [f64; 3],
+    /// What a unit of the control exerts, N or N m; a factor of the wrench.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub gain: f64,
     /// Smallest and largest control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 2]>,
+}
+
+impl Default for ActuatorSpec {
+    fn default() -> Self {
+        Self {
+            joint: None,
+            direction: None,
+            body: None,
+            force: [0.0; 3],
+            frame: WrenchFrame::World,
+            point: [0.0; 3],
+            torque: [0.0; 3],
+            gain: 1.0,
+            bounds: None,
+        }
+    }
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_one(v: &f64) -> bool {
+    *v == 1.0
 }
 
 fn is_zero(v: &[f64; 3]) -> bool {
@@ -75,6 +102,12 @@ impl ActuatorSpec {
     /// Which free direction of the joint.
     pub fn direction(mut self, name: &str) -> Self {
         self.direction = Some(name.into());
+        self
+    }
+
+    /// What a unit of the control exerts.
+    pub fn gain(mut self, gain: f64) -> Self {
+        self.gain = gain;
         self
     }
 
@@ -189,9 +222,17 @@ impl ActuatorSpec {
                 ));
             }
         };
+        if !self.gain.is_finite() {
+            return Err(err(
+                "gain",
+                format!("gain of actuator `{name}` is {}", self.gain),
+                "expected a finite number".into(),
+            ));
+        }
         Ok(Actuator {
             name: name.to_owned(),
             drive,
+            gain: self.gain,
             bounds,
         })
     }

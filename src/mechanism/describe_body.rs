@@ -168,6 +168,7 @@ impl BodySpec {
             name: name.to_owned(),
             mass,
             inertia,
+            free: self.free,
             shape: self.shape,
         })
     }

@@ -10,6 +10,7 @@ mod error;
 mod joint;
 mod kinematics;
 mod mobility;
+mod parameter;
 #[cfg(test)]
 pub(crate) mod samples;
 mod spring;
@@ -27,6 +28,7 @@ pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
 pub use kinematics::Motion;
 pub use mobility::Mobility;
 pub(crate) use mobility::decompose;
+pub use parameter::{Field, Tuned};
 pub use spring::{Actuator, Drive, Spring};
 
 pub(crate) use coordinate::unwind;
@@ -51,6 +53,8 @@ pub struct Mechanism {
     pub actuators: Vec<Actuator>,
     /// m/s^2
     pub gravity: Vec3,
+    /// Numbers above that are parameters.
+    pub parameters: Vec<Tuned>,
     pub(crate) tree: Tree,
 }
 

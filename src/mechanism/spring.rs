@@ -138,13 +138,20 @@ pub struct Actuator {
     pub name: String,
     /// Where it acts.
     pub drive: Drive,
+    /// What a unit of the control exerts.
+    pub gain: f64,
     /// Smallest and largest control.
     pub bounds: Option<(f64, f64)>,
 }
 
 impl Actuator {
-    /// The wrench per unit of control; a wrench on a body has no opposite.
+    /// The wrench of a unit of control.
     pub(crate) fn row(&self, joints: &[Joint], poses: (&Pose, &Pose)) -> Row {
+        self.unit_row(joints, poses) * self.gain
+    }
+
+    /// The same with gain 1; a wrench on a body has no opposite.
+    pub(crate) fn unit_row(&self, joints: &[Joint], poses: (&Pose, &Pose)) -> Row {
         let (a, b) = poses;
         match &self.drive {
             Drive::Joint { joint, direction } => {
@@ -172,7 +179,7 @@ impl Actuator {
         }
     }
 
-    /// `u` times the derivative of [`Actuator::row`], added to `out`.
+    /// `u` times the derivative of [`Actuator::row`] by the configuration, added to `out`.
     pub(crate) fn add_derivative(
         &self,
         u: f64,
@@ -180,7 +187,7 @@ impl Actuator {
         poses: (&Pose, &Pose),
         out: &mut Coupling,
     ) {
-        let (a, b) = poses;
+        let ((a, b), u) = (poses, u * self.gain);
         match &self.drive {
             Drive::Joint { joint, direction } => {
                 let j = &joints[*joint];

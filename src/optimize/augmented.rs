@@ -8,7 +8,7 @@
 //! Optimization, 2006, chapter 17). Controls are scaled by half their range.
 
 use super::curvature::gauss_newton;
-use crate::control::{Evaluation, Problem};
+use crate::control::{Evaluation, Problem, Relation};
 use crate::dynamics::{Observe, StepError};
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
 use nalgebra::{Cholesky, DVector, Dyn};
@@ -48,7 +48,7 @@ impl Coordinates {
 struct Lagrangian {
     penalty: f64,
     bound_penalty: f64,
-    equality: Vec<f64>,
+    constraints: Vec<f64>,
     lower: Vec<f64>,
     upper: Vec<f64>,
     bounds: Vec<(f64, f64)>,
@@ -66,6 +66,15 @@ impl Lagrangian {
     }
 }
 
+/// Is each constraint at each of its knots an equality?
+fn relations(problem: &Problem, evaluation: &Evaluation) -> Vec<bool> {
+    let layout = &evaluation.layout;
+    (0..layout.knots())
+        .flat_map(|k| &layout.stage(k).constraints)
+        .map(|(i, _)| problem.constraints[*i].relation == Relation::Equal)
+        .collect()
+}
+
 pub(super) struct Augmented<'a, D: Observe> {
     dynamics: &'a D,
     problem: &'a Problem,
@@ -78,6 +87,8 @@ pub(super) struct Augmented<'a, D: Observe> {
     sweep: Sweep,
     pub evaluation: Evaluation,
     multipliers: Vec<f64>,
+    /// Is each constraint an equality?
+    relations: Vec<bool>,
     /// The point last simulated, and its values.
     pub at: Param,
     pub value: f64,
@@ -92,7 +103,15 @@ pub(super) struct Augmented<'a, D: Observe> {
 
 impl<'a, D: Observe> Augmented<'a, D> {
     pub fn new(dynamics: &'a D, problem: &'a Problem, penalty: f64) -> Self {
-        let trajectory = Trajectory::new(dynamics, problem.intervals.clone(), &problem.x0);
+        let mut work = dynamics.work();
+        // a start that does not exist shows when it is simulated
+        let x0 = problem
+            .start(dynamics, &problem.parameters, &mut work)
+            .unwrap_or_else(|_| vec![f64::NAN; dynamics.dims().nx]);
+        let mut trajectory = Trajectory::new(dynamics, problem.intervals.clone(), &x0);
+        trajectory.p.copy_from_slice(&problem.parameters);
+        let evaluation = problem.evaluation();
+        let count = evaluation.constraints.len();
         let half = |&(l, u): &(f64, f64)| {
             let w = 0.5 * (u - l);
             if w.is_finite() { w } else { 1.0 }
@@ -105,7 +124,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             lagrangian: Lagrangian {
                 penalty,
                 bound_penalty: 1.0,
-                equality: vec![0.0; problem.constraints.len()],
+                constraints: vec![0.0; count],
                 lower: vec![0.0; n],
                 upper: vec![0.0; n],
                 bounds: problem
@@ -120,11 +139,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
                 reference: DVector::zeros(n),
                 factor: None,
             },
-            work: dynamics.work(),
+            work,
             sweep: Sweep::new(dynamics, &trajectory),
             trajectory,
-            evaluation: problem.evaluation(),
-            multipliers: vec![0.0; problem.constraints.len()],
+            relations: relations(problem, &evaluation),
+            evaluation,
+            multipliers: vec![0.0; count],
             at: DVector::from_element(n, f64::NAN),
             value: f64::NAN,
             gradient: None,
@@ -196,8 +216,9 @@ impl<'a, D: Observe> Augmented<'a, D> {
         }
         let a = &self.lagrangian;
         let mut value = self.evaluation.objective;
-        for (c, l) in self.evaluation.constraints.iter().zip(&a.equality) {
-            value += l * c + 0.5 * a.penalty * c * c;
+        for (i, l) in a.constraints.iter().enumerate() {
+            let force = self.force(i);
+            value += (force * force - l * l) / (2.0 * a.penalty);
         }
         for (i, v) in self.at.iter().enumerate() {
             let (lower, upper) = a.pressure(i, *v);
@@ -206,6 +227,17 @@ impl<'a, D: Observe> Augmented<'a, D> {
             value += squares / (2.0 * a.bound_penalty);
         }
         if value.is_finite() { value } else { self.wall }
+    }
+
+    /// Multiplier of constraint `i` as its penalty changes it: `l + rho c`, not negative for inequalities.
+    fn force(&self, i: usize) -> f64 {
+        let a = &self.lagrangian;
+        let force = a.constraints[i] + a.penalty * self.evaluation.constraints[i];
+        if self.relations[i] {
+            force
+        } else {
+            force.max(0.0)
+        }
     }
 
     /// Gradient by the scaled controls at the point last simulated.
@@ -217,17 +249,15 @@ impl<'a, D: Observe> Augmented<'a, D> {
             // the wall is flat
             return Ok(DVector::zeros(self.at.len()));
         }
-        let a = &self.lagrangian;
-        let constraints = a.equality.iter().zip(&self.evaluation.constraints);
-        for (m, (l, c)) in self.multipliers.iter_mut().zip(constraints) {
-            *m = l + a.penalty * c;
+        for i in 0..self.multipliers.len() {
+            self.multipliers[i] = self.force(i);
         }
         self.sweeps += 1;
         let (problem, dynamics, trajectory) = (self.problem, self.dynamics, &self.trajectory);
         let (multipliers, evaluation) = (&self.multipliers, &mut self.evaluation);
         self.sweep
-            .run(dynamics, trajectory, &mut self.work, |_, at, w, out| {
-                problem.pull(dynamics, trajectory, multipliers, evaluation, at, w, out)
+            .run(dynamics, trajectory, &mut self.work, |at, w, out, y| {
+                problem.pull(dynamics, trajectory, multipliers, evaluation, at, w, out, y)
             })?;
         let scaled = self
             .sweep
@@ -247,29 +277,14 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Largest violation at the point last simulated, in the units of constraints and controls.
     pub fn violation(&self) -> f64 {
         self.problem
-            .violation(&self.evaluation.constraints, &self.trajectory.u)
+            .violation(&self.evaluation, &self.trajectory.u, &self.trajectory.p)
     }
 
     /// Names what is violated by more than `tolerance` at the point last simulated, and by how much.
     pub fn violated(&self, tolerance: f64) -> String {
-        let names = self.dynamics.quantities();
-        let constraints = self
-            .problem
-            .constraints
-            .iter()
-            .zip(&self.evaluation.constraints);
-        let mut list: Vec<String> = constraints
-            .filter(|(_, v)| v.abs() > tolerance)
-            .map(|(c, v)| {
-                let name = names.get(c.quantity).map_or("", |n| &n.0);
-                format!("{name} = {} at the end by {v:.3e}", c.equals)
-            })
-            .collect();
-        let bounds = self.problem.violation(&[], &self.trajectory.u);
-        if bounds > tolerance {
-            list.push(format!("the bounds of the controls by {bounds:.3e}"));
-        }
-        list.join(", ")
+        self.problem
+            .violated(self.dynamics, &self.evaluation, &self.trajectory, tolerance)
+            .join(", ")
     }
 
     /// What the curvature still promises to gain, `1/2 g' H^-1 g`, relative to the size of the function: the measure of
@@ -285,10 +300,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     /// First-order update of the multipliers, then penalties times `growth`.
     pub fn update(&mut self, growth: f64) {
-        let a = &mut self.lagrangian;
-        for (l, c) in a.equality.iter_mut().zip(&self.evaluation.constraints) {
-            *l += a.penalty * c;
+        for i in 0..self.multipliers.len() {
+            self.lagrangian.constraints[i] = self.force(i);
         }
+        let a = &mut self.lagrangian;
         for (i, v) in self.at.iter().enumerate() {
             (a.lower[i], a.upper[i]) = a.pressure(i, *v);
         }

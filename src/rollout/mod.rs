@@ -5,7 +5,7 @@ mod energy;
 
 pub use energy::{Balance, balance, momentum};
 
-use crate::dynamics::{Dynamics, Inputs, Knot, Outputs, Solved, StepError, StepStats};
+use crate::dynamics::{Dynamics, Inputs, Knot, Outputs, Seen, Solved, StepError, StepStats};
 use rayon::prelude::*;
 
 /// States at N + 1 knots, with the controls and unknowns of the N steps between them.
@@ -19,6 +19,8 @@ pub struct Trajectory {
     pub u: Vec<f64>,
     /// Unknowns of the steps, `ny` each.
     pub y: Vec<f64>,
+    /// Parameters.
+    pub p: Vec<f64>,
     nx: usize,
     nu: usize,
     ny: usize,
@@ -53,7 +55,7 @@ impl RolloutStats {
 }
 
 impl Trajectory {
-    /// Room for a trajectory from `x0` with controls zero.
+    /// Room for a trajectory from `x0` with controls zero and the parameters that the system was built with.
     pub fn new<D: Dynamics>(dynamics: &D, intervals: Vec<f64>, x0: &[f64]) -> Self {
         let (d, n) = (dynamics.dims(), intervals.len());
         let mut x = vec![0.0; (n + 1) * d.nx];
@@ -63,6 +65,7 @@ impl Trajectory {
             x,
             u: vec![0.0; n.max(1) * d.nu],
             y: vec![0.0; n * d.ny],
+            p: dynamics.parameters().iter().map(|p| p.value).collect(),
             nx: d.nx,
             nu: d.nu,
             ny: d.ny,
@@ -94,6 +97,43 @@ impl Trajectory {
     pub fn control(&self, k: usize) -> &[f64] {
         let k = k.min(self.steps().saturating_sub(1));
         &self.u[k * self.nu..(k + 1) * self.nu]
+    }
+
+    /// The knot behind `at`.
+    pub fn knot_after(&self, at: &Knot) -> Knot {
+        Knot {
+            t: at.t + at.h,
+            ..self.knot_at(at.k + 1)
+        }
+    }
+
+    /// What can be seen at a knot.
+    pub fn seen(&self, at: &Knot) -> Seen<'_> {
+        let k = at.k;
+        Seen {
+            at: *at,
+            x: self.state(k),
+            u: self.control(k),
+            p: &self.p,
+            y: if k < self.steps() {
+                self.unknowns(k)
+            } else {
+                &[]
+            },
+        }
+    }
+
+    /// The step from a knot, solved.
+    pub fn solved(&self, at: &Knot) -> Solved<'_> {
+        let k = at.k;
+        Solved {
+            at: *at,
+            x: self.state(k),
+            u: self.control(k),
+            p: &self.p,
+            y: self.unknowns(k),
+            next: self.state(k + 1),
+        }
     }
 
     /// Unknowns of the step from knot `k`.
@@ -146,7 +186,7 @@ impl Trajectory {
                 _ => y.copy_from_slice(&before[(k - 1) * self.ny..]),
             }
             let u = &self.u[k * self.nu..(k + 1) * self.nu];
-            stats.add(&dynamics.step(&at, old, u, w, &mut new[..self.nx], y)?);
+            stats.add(&dynamics.step(&at, old, u, &self.p, w, &mut new[..self.nx], y)?);
             at = Knot {
                 k: k + 1,
                 t: at.t + at.h,
@@ -164,6 +204,8 @@ impl Trajectory {
 pub struct Sweep {
     /// By every control, `nu` a knot.
     pub u: Vec<f64>,
+    /// By the parameters, the first state held.
+    pub p: Vec<f64>,
     /// By the first state, free chart.
     pub x0: Vec<f64>,
     /// By every interval.
@@ -181,6 +223,7 @@ impl Sweep {
         let d = dynamics.dims();
         Self {
             u: vec![0.0; trajectory.u.len()],
+            p: vec![0.0; d.np],
             x0: vec![0.0; d.nf],
             intervals: vec![0.0; trajectory.steps()],
             residual: 0.0,
@@ -191,7 +234,7 @@ impl Sweep {
     }
 
     /// Sweeps back over a trajectory: one factorization and one transposed solve a step. `local` adds to the adjoints
-    /// of state, control and interval before of knot `k` those of the function at that knot. Allocates nothing.
+    /// of state, control, parameters, intervals and unknowns at knot `k` those of the function there. Allocates nothing.
     ///
     /// # Errors
     /// When a step's matrix is singular, or as `local` fails.
@@ -200,63 +243,46 @@ impl Sweep {
         dynamics: &D,
         trajectory: &Trajectory,
         w: &mut D::Work,
-        mut local: impl FnMut(usize, &Knot, &mut D::Work, &mut Inputs) -> Result<(), StepError>,
+        mut local: impl FnMut(&Knot, &mut D::Work, &mut Inputs, &mut [f64]) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
         let (n, nu) = (trajectory.steps(), trajectory.nu);
         self.residual = 0.0;
         self.intervals.fill(0.0);
+        self.p.fill(0.0);
         let mut t: f64 = trajectory.intervals.iter().sum();
         for k in (0..=n).rev() {
-            let mut at = Knot {
+            let at = Knot {
                 t,
                 ..trajectory.knot_at(k)
             };
+            self.local.clear();
+            self.adjoint.y.fill(0.0);
+            let y = if k < n { self.adjoint.y.len() } else { 0 };
+            local(&at, w, &mut self.local, &mut self.adjoint.y[..y])?;
             if k < n {
                 // adjoint of x_(k+1) through the step
-                let solved = Solved {
-                    at,
-                    x: trajectory.state(k),
-                    u: trajectory.control(k),
-                    y: trajectory.unknowns(k),
-                    next: trajectory.state(k + 1),
-                };
-                let certificate = dynamics.linearize(&solved, w)?;
+                let certificate = dynamics.linearize(&trajectory.solved(&at), w)?;
                 self.residual = self.residual.max(certificate.residual);
                 dynamics.pull(w, &self.adjoint, &mut self.inputs);
+                self.inputs.add(&self.local);
                 self.intervals[k] += self.inputs.h;
-                if k > 0 {
-                    self.intervals[k - 1] += self.inputs.h_prev;
-                }
             } else {
-                self.inputs.x.fill(0.0);
-                self.inputs.u.fill(0.0);
+                self.inputs.clone_from(&self.local);
             }
-            at.h = trajectory.intervals.get(k).copied().unwrap_or(0.0);
-            self.local.x.fill(0.0);
-            self.local.u.fill(0.0);
-            (self.local.h, self.local.h_prev) = (0.0, 0.0);
-            local(k, &at, w, &mut self.local)?;
-            for (a, (i, l)) in self
-                .adjoint
-                .x
+            self.adjoint.x.copy_from_slice(&self.inputs.x);
+            self.p
                 .iter_mut()
-                .zip(self.inputs.x.iter().zip(&self.local.x))
-            {
-                *a = i + l;
-            }
+                .zip(&self.inputs.p)
+                .for_each(|(p, i)| *p += i);
             if k > 0 {
-                self.intervals[k - 1] += self.local.h_prev;
+                self.intervals[k - 1] += self.inputs.h_prev;
                 t -= trajectory.intervals[k - 1];
-            }
-            if k < n {
-                self.intervals[k] += self.local.h;
             }
             // the control at the end is that of the last step
             let own = k.min(n.saturating_sub(1)) * nu;
             if n > 0 {
-                let both = self.inputs.u.iter().zip(&self.local.u);
-                for (o, (i, l)) in self.u[own..own + nu].iter_mut().zip(both) {
-                    *o = i + l + if k + 1 == n { *o } else { 0.0 };
+                for (o, i) in self.u[own..own + nu].iter_mut().zip(&self.inputs.u) {
+                    *o = i + if k + 1 == n { *o } else { 0.0 };
                 }
             }
         }

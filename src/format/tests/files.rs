@@ -4,7 +4,7 @@ use super::*;
 use crate::rollout::{RolloutStats, Trajectory};
 
 fn recorded(m: &Model) -> recording::Recording {
-    let mut t = Trajectory::new(&m.system, m.problem.intervals.clone(), &m.problem.x0);
+    let mut t = Trajectory::new(&m.system, m.problem.intervals.clone(), &m.x0);
     t.u.copy_from_slice(&m.problem.guess);
     let mut w = m.system.work();
     t.roll(&m.system, &mut w, &mut RolloutStats::default())

@@ -4,9 +4,9 @@
 use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::block::Fallback;
 use crate::dynamics::{Knot, StepError, StepFailure};
-use crate::mechanism::Row;
+use crate::mechanism::{Mechanism, Row};
 use crate::spatial::{
-    Pose, Quat, Vec3, increment, increment_jacobian_transposed, increment_scalar, momentum,
+    Mat3, Pose, Quat, Vec3, increment, increment_jacobian_transposed, increment_scalar, momentum,
     momentum_jacobian,
 };
 use nalgebra::Quaternion;
@@ -66,15 +66,27 @@ pub(super) fn pose(s: &[f64]) -> Pose {
     Pose::new(Vec3::new(s[0], s[1], s[2]), q)
 }
 
+/// `row M^-1 row'`: how much a unit impulse along a row between two bodies moves along it.
+pub(super) fn compliance(
+    m: &Mechanism,
+    inverse_inertia: &[Mat3],
+    (parent, child): (Option<usize>, usize),
+    row: &Row,
+) -> f64 {
+    let part = |b: usize, t: &Vec3| {
+        row.force.norm_squared() / m.bodies[b].mass + t.dot(&(inverse_inertia[b] * t))
+    };
+    part(child, &row.child_torque) + parent.map_or(0.0, |p| part(p, &row.parent_torque))
+}
+
 impl Damped {
     /// Displacement from one configuration to another and its derivatives by the one and the other.
     pub(super) fn displacement(
         &self,
-        solver: &Maximal,
+        m: &Mechanism,
         from: &[Pose],
         to: &[Pose],
     ) -> (f64, Row, Row) {
-        let m = &solver.mechanism;
         match self.element {
             DampedElement::Joint(j, i) => {
                 let j = &m.joints[j];
@@ -99,9 +111,17 @@ impl Damped {
         }
     }
 
+    /// N s/m or N m s/rad
+    #[inline(always)]
+    pub(super) fn damping(&self, m: &Mechanism) -> f64 {
+        match self.element {
+            DampedElement::Joint(j, i) => m.joints[j].directions[i].damping,
+            DampedElement::Spring(s) => m.springs[s].damping,
+        }
+    }
+
     /// The unit impulse at the knot.
-    fn wrench(&self, solver: &Maximal, poses: &[Pose]) -> Row {
-        let m = &solver.mechanism;
+    fn wrench(&self, m: &Mechanism, poses: &[Pose]) -> Row {
         match self.element {
             DampedElement::Joint(j, i) => {
                 let j = &m.joints[j];
@@ -125,7 +145,7 @@ impl Maximal {
         u: &[f64],
         w: &mut Work,
     ) -> Result<(), StepError> {
-        let (m, n) = (&self.mechanism, self.body_count());
+        let (m, n) = (&w.model, self.body_count());
         w.at = *at;
         if !(at.h >= 0.0 && at.h_prev >= 0.0 && (at.h + at.h_prev).is_finite()) {
             return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
@@ -204,10 +224,10 @@ impl Maximal {
             w.next[b] = Pose::new(pose.x - v * w.at.h_prev, pose.q * back);
         }
         for (d, state) in self.damped.iter().zip(&mut w.damping) {
-            state.wrench = d.wrench(self, &w.poses);
+            state.wrench = d.wrench(&w.model, &w.poses);
             (state.before, state.before_start, state.before_end) =
-                d.displacement(self, &w.next, &w.poses);
-            let impulse = -d.damping * d.shares.0 * state.before;
+                d.displacement(&w.model, &w.next, &w.poses);
+            let impulse = -d.damping(&w.model) * d.shares.0 * state.before;
             add_wrench(&mut w.base, d.parent, d.child, &state.wrench, impulse);
         }
     }
@@ -215,29 +235,20 @@ impl Maximal {
     /// The regularization of redundant rows: `1e-9 h` (`1e-9` for the read-out) times each row's own `G M^-1 G'`. One
     /// number for all rows of a joint would be far too large for some: thin links have small inertias about one axis.
     fn prepare_epsilon(&self, w: &mut Work) {
-        let m = &self.mechanism;
+        let m = &w.model;
         let scale = 1e-9 * if w.at.h == 0.0 { 1.0 } else { w.at.h };
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let Some(s) = s else { continue };
             let own = s.first_row..s.first_row + j.rows();
             for (row, epsilon) in w.rows[own.clone()].iter().zip(&mut w.epsilon[own]) {
-                *epsilon = scale * self.compliance(j.parent, j.child, row);
+                *epsilon = scale * compliance(m, &w.inverse_inertia, (j.parent, j.child), row);
             }
         }
     }
 
-    /// `row M^-1 row'`: how much a unit impulse along a row moves along it.
-    pub(super) fn compliance(&self, parent: Option<usize>, child: usize, row: &Row) -> f64 {
-        let part = |b: usize, t: &Vec3| {
-            let mass = self.mechanism.bodies[b].mass;
-            row.force.norm_squared() / mass + t.dot(&(self.inverse_inertia[b] * t))
-        };
-        part(child, &row.child_torque) + parent.map_or(0.0, |p| part(p, &row.parent_torque))
-    }
-
     /// Residual at the unknowns `w.trial`. Returns the largest entry, its row, and the floor rounding sets to it.
     pub(super) fn evaluate(&self, w: &mut Work) -> (f64, usize, f64) {
-        let (m, h) = (&self.mechanism, w.at.h);
+        let (m, h) = (&w.model, w.at.h);
         let y = &w.trial;
         let mut scale = 0.0_f64;
         for (b, body) in m.bodies.iter().enumerate() {
@@ -281,8 +292,8 @@ impl Maximal {
         if h > 0.0 {
             for (d, state) in self.damped.iter().zip(&mut w.damping) {
                 (state.after, state.after_start, state.after_end) =
-                    d.displacement(self, &w.poses, &w.next);
-                let impulse = d.damping * d.shares.1 * state.after;
+                    d.displacement(m, &w.poses, &w.next);
+                let impulse = d.damping(m) * d.shares.1 * state.after;
                 add_wrench(&mut w.residual, d.parent, d.child, &state.wrench, impulse);
             }
         }
@@ -299,7 +310,7 @@ impl Maximal {
     /// The matrix at the unknowns last evaluated: `[D, -G(z)'; G(z+) dz+/dV, eps]`.
     /// With loops, and where residuals are asked for, `w.original` keeps it without `eps`.
     pub(super) fn assemble(&self, w: &mut Work) {
-        let (m, h) = (&self.mechanism, w.at.h);
+        let (m, h) = (&w.model, w.at.h);
         let values = &mut w.values;
         for zero in &self.zeros {
             values[zero.clone()].fill(0.0);
@@ -346,7 +357,8 @@ impl Maximal {
         }
         if h > 0.0 {
             for (d, state) in self.damped.iter().zip(&w.damping) {
-                self.assemble_damper(d, state, &w.trial, &w.scalar, h, values);
+                let scale = d.damping(m) * d.shares.1;
+                self.assemble_damper(d, (state, scale), &w.trial, &w.scalar, h, values);
             }
         }
         if m.has_loops() || w.certificate.is_some() {
@@ -374,13 +386,12 @@ impl Maximal {
     fn assemble_damper(
         &self,
         d: &Damped,
-        state: &DampedState,
+        (state, scale): (&DampedState, f64),
         y: &[f64],
         scalar: &[f64],
         h: f64,
         values: &mut [f64],
     ) {
-        let scale = d.damping * d.shares.1;
         let (wrench, row) = (&state.wrench, &state.after_end);
         let by_velocity = |body: usize, f: &Vec3, t: &Vec3| {
             let t = self.turn(y, scalar, h, body, t);
@@ -447,7 +458,7 @@ impl Maximal {
         } else {
             self.symbolic.solve(&w.values, out);
         }
-        if self.mechanism.has_loops() {
+        if w.model.has_loops() {
             let (original, scratch) = (&w.original, &mut w.scratch);
             if transposed {
                 self.symbolic

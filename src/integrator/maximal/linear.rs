@@ -7,7 +7,7 @@
 use super::assembly::{add_wrench, dot, vec3};
 use super::{DampedElement, Maximal, Work};
 use crate::dynamics::{Certificate, Inputs, Outputs, Solved, StepError};
-use crate::mechanism::{Coupling, Joint, Vec6};
+use crate::mechanism::{Coupling, Joint, Mechanism, Vec6};
 use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
 
 /// Six numbers of a body as a vector.
@@ -29,7 +29,7 @@ impl Maximal {
         let (residual, ..) = self.evaluate(w);
         self.assemble(w);
         self.factor(w)?;
-        if self.mechanism.has_loops() {
+        if w.model.has_loops() {
             // as in the step: where the regularization cancels a singular pivot, another one does not
             for change in [1e3, 1e-6] {
                 if w.uses_fallback || self.correction(w) < 1e-4 {
@@ -69,7 +69,7 @@ impl Maximal {
     /// actuators.
     #[inline]
     fn coupling(&self, w: &Work, element: usize) -> Coupling {
-        let (m, h) = (&self.mechanism, w.at.h);
+        let (m, h) = (&w.model, w.at.h);
         let half = 0.5 * (w.at.h_prev + h);
         let mut out = Coupling::default();
         // dampers: the direction of their impulse turns, its size held
@@ -80,7 +80,7 @@ impl Maximal {
             } else {
                 0.0
             };
-            -d.damping * (d.shares.0 * state.before + after)
+            -d.damping(m) * (d.shares.0 * state.before + after)
         };
         let (joints, springs) = (m.joints.len(), m.springs.len());
         if element < joints {
@@ -121,7 +121,7 @@ impl Maximal {
 
     /// Derivatives of the velocity constraints by the configuration, for the read-out.
     pub(super) fn turn_rates(&self, w: &mut Work) {
-        let m = &self.mechanism;
+        let m = &w.model;
         let motion = |trial: &[f64], body: usize| -> [f64; 6] { six(trial, body).into() };
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let Some(s) = s else { continue };
@@ -133,8 +133,7 @@ impl Maximal {
     }
 
     /// Parent and child of each coupling, in their order.
-    fn coupled(&self) -> impl Iterator<Item = (Option<usize>, usize)> + '_ {
-        let m = &self.mechanism;
+    fn coupled(m: &Mechanism) -> impl Iterator<Item = (Option<usize>, usize)> + '_ {
         let joints = m.joints.iter().map(|j| (j.parent, j.child));
         let springs = m.springs.iter().map(|s| (s.parent, s.child));
         joints
@@ -166,7 +165,7 @@ impl Maximal {
 
     /// Change of the outputs by a change of the inputs.
     pub(super) fn push_through(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
-        let (m, h) = (&self.mechanism, w.at.h);
+        let (m, h) = (&w.model, w.at.h);
         let n = 6 * self.body_count();
         let half_change = 0.5 * (d.h_prev + d.h);
         let half = 0.5 * (w.at.h_prev + h);
@@ -207,7 +206,7 @@ impl Maximal {
                 r[6 * b + 3 + i] += ang[i] - half_change * w.force[6 * b + 3 + i];
             }
         }
-        for ((a, b), c) in self.coupled().zip(&w.couplings) {
+        for ((a, b), c) in Self::coupled(m).zip(&w.couplings) {
             let db = six(&d.x, b);
             let (mut on_b, mut on_a) = (c.bb.0 * db, c.ab.0 * db);
             if let Some(a) = a {
@@ -230,7 +229,7 @@ impl Maximal {
                 change += e.shares.1
                     * (dot(&d.x, a, b, &s.after_start) + dot(&zplus, a, b, &s.after_end));
             }
-            add_wrench(&mut r, a, b, &s.wrench, e.damping * change);
+            add_wrench(&mut r, a, b, &s.wrench, e.damping(m) * change);
         }
         for (index, j) in m.joints.iter().enumerate() {
             let Some(s) = &self.slots[index] else {
@@ -263,7 +262,7 @@ impl Maximal {
 
     /// Adjoints of the inputs from those of the outputs.
     pub(super) fn pull_through(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
-        let (m, h) = (&self.mechanism, w.at.h);
+        let h = w.at.h;
         let n = 6 * self.body_count();
         let half = 0.5 * (w.at.h_prev + h);
         let mut rhs = std::mem::take(&mut w.delta);
@@ -295,6 +294,7 @@ impl Maximal {
             w.certificate = Some(worst.max(if size > 0.0 { left / size } else { 0.0 }));
         }
         mu.iter_mut().for_each(|v| *v = -*v);
+        let m = &w.model;
         // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
         out.x.fill(0.0);
         for (index, j) in m.joints.iter().enumerate() {
@@ -318,7 +318,7 @@ impl Maximal {
         zminus.fill(0.0);
         for (e, s) in self.damped.iter().zip(&w.damping) {
             let (a, b) = (e.parent, e.child);
-            let size = e.damping * dot(&mu, a, b, &s.wrench);
+            let size = e.damping(m) * dot(&mu, a, b, &s.wrench);
             add_wrench(&mut zminus, a, b, &s.before_start, e.shares.0 * size);
             add_wrench(&mut out.x, a, b, &s.before_end, e.shares.0 * size);
             if h > 0.0 {
@@ -326,7 +326,7 @@ impl Maximal {
                 add_wrench(&mut zplus, a, b, &s.after_end, e.shares.1 * size);
             }
         }
-        for (element, (a, b)) in self.coupled().enumerate() {
+        for (element, (a, b)) in Self::coupled(m).enumerate() {
             let c = self.coupling(w, element);
             let mb = six(&mu, b);
             let mut to_b = c.bb.0.tr_mul(&mb);

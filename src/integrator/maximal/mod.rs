@@ -20,6 +20,7 @@
 mod assembly;
 mod linear;
 mod observe;
+mod parameter;
 mod state;
 mod step;
 mod tangent;
@@ -31,10 +32,14 @@ pub use state::Velocities;
 
 use crate::block::{Fallback, Node, Role, Symbolic};
 use crate::dynamics::{
-    Certificate, Dims, Frame, Inputs, Knot, Outputs, Solved, StepError, StepFailure, StepStats,
+    Certificate, Dims, Frame, Inputs, Knot, Outputs, Parameter, Seen, Solved, StepError,
+    StepFailure, StepStats,
 };
-use crate::mechanism::{Coupling, Freedom, Mechanism, Mobility, ModelError, Relative, Row};
+use crate::mechanism::{
+    Coupling, Field, Freedom, Mechanism, Mobility, ModelError, Relative, Row, Tuned,
+};
 use crate::spatial::{Mat3, Pose, Vec3};
+use nalgebra::DMatrix;
 
 /// Settings of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,7 +86,6 @@ struct Damped {
     element: DampedElement,
     parent: Option<usize>,
     child: usize,
-    damping: f64,
     /// Shares of the impulse of the interval before and of the one after that act at a knot.
     shares: (f64, f64),
     /// Blocks of the matrix: parent-child, child-parent.
@@ -106,7 +110,8 @@ pub struct Maximal {
     damped: Vec<Damped>,
     /// The dampers of each joint, then of each spring.
     damped_by: Vec<std::ops::Range<usize>>,
-    inverse_inertia: Vec<Mat3>,
+    /// Values of the mechanism's parameters as it was built.
+    nominal: Vec<f64>,
     /// Joint and direction of every unwound angle.
     windings: Vec<(usize, usize)>,
     /// Index among `windings` of each joint.
@@ -116,6 +121,10 @@ pub struct Maximal {
 /// Memory of one thread: matrices, factors and everything computed at a knot.
 pub struct Work {
     at: Knot,
+    /// The mechanism with the parameters of the last call.
+    model: Mechanism,
+    parameters: Vec<f64>,
+    inverse_inertia: Vec<Mat3>,
     /// Configurations at the knot and at its successor.
     poses: Vec<Pose>,
     next: Vec<Pose>,
@@ -162,6 +171,17 @@ pub struct Work {
     winding: Vec<f64>,
     control: Vec<f64>,
     control_rows: Vec<Row>,
+}
+
+/// Inverse inertia of every body.
+fn inverse_inertia(m: &Mechanism) -> Vec<Mat3> {
+    let inverse = |b: &crate::mechanism::Body| {
+        b.inertia
+            .cholesky()
+            .expect("a built body's inertia is positive definite")
+            .inverse()
+    };
+    m.bodies.iter().map(inverse).collect()
 }
 
 impl Work {
@@ -245,17 +265,15 @@ impl Maximal {
         let mut damped_by = vec![];
         for (index, j) in mechanism.joints.iter().enumerate() {
             let first = damped.len();
-            for (i, d) in j
-                .directions
-                .iter()
-                .enumerate()
-                .filter(|(_, d)| d.damping > 0.0)
+            for (i, d) in
+                j.directions.iter().enumerate().filter(|(i, d)| {
+                    d.damping > 0.0 || mechanism.is_tuned(Field::Damping((index, *i)))
+                })
             {
                 damped.push(Damped {
                     element: DampedElement::Joint(index, i),
                     parent: j.parent,
                     child: j.child,
-                    damping: d.damping,
                     shares: if j.implicit { (0.0, 1.0) } else { (0.5, 0.5) },
                     slots: None,
                 });
@@ -264,12 +282,11 @@ impl Maximal {
         }
         for (index, s) in mechanism.springs.iter().enumerate() {
             let first = damped.len();
-            if s.damping > 0.0 {
+            if s.damping > 0.0 || mechanism.is_tuned(Field::SpringDamping(index)) {
                 damped.push(Damped {
                     element: DampedElement::Spring(index),
                     parent: s.parent,
                     child: s.child,
-                    damping: s.damping,
                     shares: (0.5, 0.5),
                     slots: None,
                 });
@@ -335,16 +352,8 @@ impl Maximal {
                 windings.len() - 1
             }));
         }
-        let inverse_inertia = mechanism
-            .bodies
-            .iter()
-            .map(|b| {
-                b.inertia
-                    .cholesky()
-                    .expect("a built body's inertia is positive definite")
-                    .inverse()
-            })
-            .collect();
+        let of = |p: &Tuned| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
+        let nominal = mechanism.parameters.iter().map(of).collect();
         Ok(Self {
             bodies: (0..n).map(|b| slot(b, b)).collect(),
             mechanism,
@@ -357,7 +366,7 @@ impl Maximal {
             rows,
             damped,
             damped_by,
-            inverse_inertia,
+            nominal,
             windings,
             winding_of,
         })
@@ -405,6 +414,7 @@ impl Maximal {
             nf: 12 * n,
             ndx: 2 * self.mobility.degrees_of_freedom,
             nu: self.mechanism.actuators.len(),
+            np: self.nominal.len(),
             ny: self.symbolic.dim(),
         }
     }
@@ -425,6 +435,9 @@ impl Maximal {
                 h_prev: 0.0,
                 h: 0.0,
             },
+            model: self.mechanism.clone(),
+            parameters: self.nominal.clone(),
+            inverse_inertia: inverse_inertia(&self.mechanism),
             poses: vec![Pose::identity(); n],
             next: vec![Pose::identity(); n],
             scalar: vec![1.0; n],
@@ -515,19 +528,47 @@ impl crate::dynamics::Dynamics for Maximal {
         Self::work(self)
     }
 
+    fn parameters(&self) -> Vec<Parameter> {
+        self.named_parameters()
+    }
+
+    fn initial(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Work,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        self.initial_at(q, rates, p, w, x)
+    }
+
+    fn initial_by_parameters(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        self.initial_jacobian(q, rates, p, w)
+    }
+
     fn step(
         &self,
         at: &Knot,
         x: &[f64],
         u: &[f64],
+        p: &[f64],
         w: &mut Work,
         next: &mut [f64],
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
+        self.apply(p, w)?;
         self.solve_step(at, x, u, w, next, y)
     }
 
     fn linearize(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+        self.apply(at.p, w)?;
         self.linearize_at(at, w)
     }
 
@@ -539,22 +580,46 @@ impl crate::dynamics::Dynamics for Maximal {
         self.pull_through(w, adjoint, out);
     }
 
-    fn frame(&self, at: &Knot, x: &[f64], previous: Option<&Frame>) -> Result<Frame, StepError> {
-        Ok(self.frame_at(at, x, previous))
+    fn frame(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        previous: Option<&Frame>,
+        w: &mut Work,
+    ) -> Result<Frame, StepError> {
+        self.apply(p, w)?;
+        Ok(self.frame_at(at, x, previous, &w.model))
     }
 
     fn retract(
         &self,
         at: &Knot,
         x: &[f64],
+        p: &[f64],
         frame: &Frame,
         d: &[f64],
+        w: &mut Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
-        self.retract_at(at, x, frame, d, out)
+        self.apply(p, w)?;
+        self.retract_at(at, x, frame, d, &w.model, out)
     }
 
-    fn difference(&self, at: &Knot, x: &[f64], frame: &Frame, to: &[f64], out: &mut [f64]) {
+    fn difference(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Work,
+        out: &mut [f64],
+    ) {
+        if self.apply(p, w).is_err() {
+            out.fill(f64::NAN);
+            return;
+        }
         self.difference_at(at, x, frame, to, out);
     }
 }
@@ -566,26 +631,24 @@ impl crate::dynamics::Observe for Maximal {
 
     fn observe(
         &self,
-        at: &Knot,
-        x: &[f64],
-        u: &[f64],
+        seen: &Seen,
         which: &[usize],
         w: &mut Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
-        self.observe_at(at, x, u, which, w, out)
+        self.apply(seen.p, w)?;
+        self.observe_at(seen, which, w, out)
     }
 
     fn observe_pull(
         &self,
-        _: &Knot,
-        _: &[f64],
-        _: &[f64],
+        seen: &Seen,
         which: &[usize],
         w: &mut Work,
         adjoint: &[f64],
         out: &mut Inputs,
+        y: &mut [f64],
     ) {
-        self.observe_pull_at(which, w, adjoint, out);
+        self.observe_pull_at(seen, which, w, adjoint, out, y);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::assembly::{add_wrench, dot, vec3};
 use super::{Maximal, Work};
-use crate::dynamics::{Inputs, Knot, StepError};
+use crate::dynamics::{Inputs, Knot, Seen, StepError};
 use crate::mechanism::{Coupling, Freedom, Joint, Vec6};
 use crate::spatial::Vec3;
 
@@ -96,19 +96,18 @@ impl Maximal {
 
     pub(super) fn observe_at(
         &self,
-        at: &Knot,
-        x: &[f64],
-        u: &[f64],
+        seen: &Seen,
         which: &[usize],
         w: &mut Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
+        let (at, x, u) = (&seen.at, seen.x, seen.u);
         if which.iter().any(|&i| self.outputs[i].moves()) {
             self.readout(at, x, u, w)?;
         } else {
             self.prepare(&Knot { h: 0.0, ..*at }, x, u, w)?;
         }
-        let m = &self.mechanism;
+        let m = &w.model;
         for (&i, out) in which.iter().zip(out) {
             *out = match self.outputs[i] {
                 Output::Coordinate { joint, direction } => {
@@ -135,12 +134,14 @@ impl Maximal {
     /// Adjoints at the knot that [`Maximal::observe_at`] was last called for: its poses, velocities and factors are in `w`.
     pub(super) fn observe_pull_at(
         &self,
+        _seen: &Seen,
         which: &[usize],
         w: &mut Work,
         adjoint: &[f64],
         out: &mut Inputs,
+        _y: &mut [f64],
     ) {
-        let (m, n) = (&self.mechanism, 6 * self.body_count());
+        let (m, n) = (&w.model, 6 * self.body_count());
         // adjoints of the velocities at the knot
         let mut readout = std::mem::take(&mut w.readout);
         readout.y.fill(0.0);
@@ -203,6 +204,7 @@ impl Maximal {
             self.pull_through(w, &readout, &mut d);
             add(&mut out.x, &d.x);
             add(&mut out.u, &d.u);
+            add(&mut out.p, &d.p);
             out.h_prev += d.h_prev;
             w.observed = d;
         }

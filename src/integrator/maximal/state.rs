@@ -1,9 +1,9 @@
 //! States: how they are stored, made from joint coordinates, and read.
 
-use super::assembly::{pose, vec3};
-use super::{Maximal, Work};
+use super::assembly::{compliance, pose, vec3};
+use super::{Maximal, Work, inverse_inertia};
 use crate::dynamics::{Knot, StepError};
-use crate::mechanism::{ModelError, Motion, decompose};
+use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, decompose};
 use crate::spatial::Pose;
 
 /// Velocities of all bodies: at a knot, or of the interval before it.
@@ -20,21 +20,30 @@ impl Maximal {
     ///
     /// # Errors
     /// When the loops do not close.
-    pub fn initial(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
-        let m = &self.mechanism;
+    pub fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
+        self.start_of(&self.mechanism, q, rates, held)
+    }
+
+    /// The same of the mechanism with other parameters.
+    pub(super) fn start_of(
+        &self,
+        m: &Mechanism,
+        q: &[f64],
+        rates: &[f64],
+        held: &[bool],
+    ) -> Result<Vec<f64>, ModelError> {
         let mut q = q.to_vec();
         let poses = m.close(&mut q, held)?;
-        let rates = self.closed_rates(&poses, rates);
+        let rates = Self::closed_rates(m, &poses, rates);
         Ok(self.state(
             &poses,
             &m.velocities(&poses, &rates),
-            &self.winding_at(&poses, &q),
+            &self.winding_at(m, &poses, &q),
         ))
     }
 
     /// Unwound angles: the tree's coordinates where they are angles, the principal branch of the others.
-    pub(super) fn winding_at(&self, poses: &[Pose], q: &[f64]) -> Vec<f64> {
-        let m = &self.mechanism;
+    pub(super) fn winding_at(&self, m: &Mechanism, poses: &[Pose], q: &[f64]) -> Vec<f64> {
         let tree = m.tree_ids();
         let angle = |&(joint, i): &(usize, usize)| {
             tree.iter().position(|id| *id == (joint, i)).map_or_else(
@@ -50,8 +59,7 @@ impl Maximal {
     }
 
     /// The rates nearest to the given ones, by kinetic energy, that keep the loops closed.
-    pub(super) fn closed_rates(&self, poses: &[Pose], rates: &[f64]) -> Vec<f64> {
-        let m = &self.mechanism;
+    pub(super) fn closed_rates(m: &Mechanism, poses: &[Pose], rates: &[f64]) -> Vec<f64> {
         if !m.has_loops() {
             return rates.to_vec();
         }
@@ -121,7 +129,11 @@ impl Maximal {
 
     /// Value of a joint coordinate of the state, angles unwound.
     pub fn coordinate(&self, x: &[f64], joint: usize, direction: usize) -> f64 {
-        let j = &self.mechanism.joints[joint];
+        self.coordinate_of(&self.mechanism, x, (joint, direction))
+    }
+
+    fn coordinate_of(&self, m: &Mechanism, x: &[f64], (joint, direction): CoordinateId) -> f64 {
+        let j = &m.joints[joint];
         let world = Pose::identity();
         let a = j.parent.map_or(world, |p| pose(&x[13 * p..]));
         let b = pose(&x[13 * j.child..]);
@@ -130,8 +142,13 @@ impl Maximal {
 
     /// All coordinates of the spanning tree.
     pub fn tree_coordinates(&self, x: &[f64]) -> Vec<f64> {
-        let ids = self.mechanism.tree_ids();
-        ids.iter().map(|&(j, i)| self.coordinate(x, j, i)).collect()
+        self.tree_coordinates_of(&self.mechanism, x)
+    }
+
+    /// The same of the mechanism with other parameters.
+    pub(super) fn tree_coordinates_of(&self, m: &Mechanism, x: &[f64]) -> Vec<f64> {
+        let ids = m.tree_ids();
+        ids.iter().map(|&id| self.coordinate_of(m, x, id)).collect()
     }
 }
 
@@ -141,6 +158,8 @@ impl Maximal {
     /// rad/s. The explicit treatment of springs wants `h omega` below 1 and is unstable from 2 on.
     pub fn fastest_spring(&self, x: &[f64]) -> Option<(String, f64)> {
         let (m, poses) = (&self.mechanism, self.poses(x));
+        let inverse = inverse_inertia(m);
+        let inverse = &inverse;
         let joints = m.joints.iter().flat_map(|j| {
             let (a, b) = m.ends(j, &poses);
             let rel = j.relative(a, b);
@@ -153,7 +172,7 @@ impl Maximal {
                 let row = j.direction_row(i, a, b, &rel);
                 (
                     format!("joint `{}`", j.name),
-                    d.stiffness * self.compliance(j.parent, j.child, &row),
+                    d.stiffness * compliance(m, inverse, (j.parent, j.child), &row),
                 )
             })
             .collect::<Vec<_>>()
@@ -162,7 +181,7 @@ impl Maximal {
             let row = s.length_row(m.pose(&poses, s.parent), &poses[s.child]);
             (
                 format!("spring `{}`", s.name),
-                s.stiffness * self.compliance(s.parent, s.child, &row),
+                s.stiffness * compliance(m, inverse, (s.parent, s.child), &row),
             )
         });
         let fastest = joints.chain(lines).max_by(|a, b| a.1.total_cmp(&b.1));
@@ -200,9 +219,10 @@ impl Maximal {
         to: &[Pose],
         f: impl Fn(f64, f64) -> f64,
     ) -> f64 {
+        let m = &self.mechanism;
         self.damped
             .iter()
-            .map(|d| f(d.damping, d.displacement(self, from, to).0))
+            .map(|d| f(d.damping(m), d.displacement(m, from, to).0))
             .sum()
     }
 }

@@ -24,7 +24,7 @@ impl Maximal {
             return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
         }
         let mut result = self.newton_from_guess(w, y);
-        if self.mechanism.has_loops() {
+        if w.model.has_loops() {
             // Between two configurations on either side of a singular one the smallest eigenvalue of the constraints'
             // Schur complement is negative; where it happens to cancel the regularization, take another one
             for change in [1e3, 1e-6] {
@@ -132,8 +132,8 @@ impl Maximal {
         }
         let angles = &mut next[13 * self.body_count()..];
         for ((i, angle), &(joint, direction)) in angles.iter_mut().enumerate().zip(&self.windings) {
-            let j = &self.mechanism.joints[joint];
-            let (a, b) = self.mechanism.ends(j, &w.next);
+            let j = &w.model.joints[joint];
+            let (a, b) = w.model.ends(j, &w.next);
             *angle = j.coordinate(direction, &j.relative(a, b), w.winding[i]);
         }
     }

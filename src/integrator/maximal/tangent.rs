@@ -7,7 +7,7 @@
 
 use super::Maximal;
 use crate::dynamics::{Frame, Knot, StepError, StepFailure};
-use crate::mechanism::{ModelError, Motion, decompose};
+use crate::mechanism::{Mechanism, ModelError, Motion, decompose};
 use crate::spatial::{Pose, Quat, Vec3, increment, increment_jacobian, increment_scalar, log};
 use nalgebra::{DMatrix, DVector};
 
@@ -28,8 +28,13 @@ impl Tangent {
 }
 
 impl Maximal {
-    fn tangent(&self, poses: Vec<Pose>, near: &[f64], previous: Option<&DMatrix<f64>>) -> Tangent {
-        let m = &self.mechanism;
+    fn tangent(
+        &self,
+        m: &Mechanism,
+        poses: Vec<Pose>,
+        near: &[f64],
+        previous: Option<&DMatrix<f64>>,
+    ) -> Tangent {
         let tree = m.tree_basis(&poses);
         let dof = self.mobility.degrees_of_freedom;
         let z = m.closed_basis(
@@ -47,8 +52,8 @@ impl Maximal {
     }
 
     /// Left inverse `(N'MN)^-1 N'M` of a basis.
-    fn projector(&self, basis: &DMatrix<f64>) -> DMatrix<f64> {
-        let weighted = self.mechanism.mass_times_columns(basis);
+    fn projector(m: &Mechanism, basis: &DMatrix<f64>) -> DMatrix<f64> {
+        let weighted = m.mass_times_columns(basis);
         let gram = basis.tr_mul(&weighted);
         match gram.cholesky() {
             Some(c) => c.solve(&weighted.transpose()),
@@ -69,8 +74,7 @@ impl Maximal {
     }
 
     /// `d velocities / d a` at the start: the velocities follow the configuration, and stay on the loops.
-    fn start_velocity_derivative(&self, x: &[f64], t: &Tangent) -> DMatrix<f64> {
-        let m = &self.mechanism;
+    fn start_velocity_derivative(&self, m: &Mechanism, x: &[f64], t: &Tangent) -> DMatrix<f64> {
         let rates = m.tree_rates(&t.poses, &self.interval_velocities(x));
         let mut change = m.velocity_derivative(&t.poses, &rates) * &t.z;
         if m.has_loops() {
@@ -94,9 +98,15 @@ impl Maximal {
         change
     }
 
-    pub(super) fn frame_at(&self, at: &Knot, x: &[f64], previous: Option<&Frame>) -> Frame {
+    pub(super) fn frame_at(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        previous: Option<&Frame>,
+        m: &Mechanism,
+    ) -> Frame {
         let (n, dof) = (6 * self.body_count(), self.mobility.degrees_of_freedom);
-        let near = self.tree_coordinates(x);
+        let near = self.tree_coordinates_of(m, x);
         let h = at.h_prev;
         // the first half of a frame's memory is its basis at the knot, the second that of the knot before
         let memory = previous.map(|p| p.memory.columns(0, dof).into_owned());
@@ -105,10 +115,10 @@ impl Maximal {
         let mut project = DMatrix::zeros(2 * dof, 2 * n);
         let (here, old_z);
         if h == 0.0 {
-            here = self.tangent(self.poses(x), &near, memory);
+            here = self.tangent(m, self.poses(x), &near, memory);
             let basis = here.basis();
-            let left = self.projector(&basis);
-            let follow = self.start_velocity_derivative(x, &here);
+            let left = Self::projector(m, &basis);
+            let follow = self.start_velocity_derivative(m, x, &here);
             embed.view_mut((0, 0), (n, dof)).copy_from(&basis);
             embed.view_mut((n, 0), (n, dof)).copy_from(&follow);
             embed.view_mut((n, dof), (n, dof)).copy_from(&basis);
@@ -119,10 +129,10 @@ impl Maximal {
             project.view_mut((dof, n), (dof, n)).copy_from(&left);
             old_z = here.z.clone();
         } else {
-            let before = self.tangent(self.poses_before(at, x), &near, memory);
-            here = self.tangent(self.poses(x), &near, Some(&before.z));
+            let before = self.tangent(m, self.poses_before(at, x), &near, memory);
+            here = self.tangent(m, self.poses(x), &near, Some(&before.z));
             let (basis, old) = (here.basis(), before.basis());
-            let (left, left_old) = (self.projector(&basis), self.projector(&old));
+            let (left, left_old) = (Self::projector(m, &basis), Self::projector(m, &old));
             let (bz, bv, bv_inverse) = self.back_jacobians(at, x);
             // z_(k-1) = back(z_k, v-): dz_(k-1) = Bz dz_k + Bv dv-
             let by_b = times_blocks(&bv_inverse, &old);
@@ -177,8 +187,7 @@ impl Maximal {
     }
 
     /// Moves along the tree's tangent `Z d` and closes the loops.
-    fn moved(&self, t: &Tangent, d: &[f64]) -> Result<(Vec<Pose>, Vec<f64>), ModelError> {
-        let m = &self.mechanism;
+    fn moved(m: &Mechanism, t: &Tangent, d: &[f64]) -> Result<(Vec<Pose>, Vec<f64>), ModelError> {
         let mut q = t.q.clone();
         m.move_coordinates(&mut q, (&t.z * DVector::from_column_slice(d)).as_slice());
         let poses = m.close(&mut q, &vec![false; t.q.len()])?;
@@ -191,10 +200,11 @@ impl Maximal {
         x: &[f64],
         frame: &Frame,
         d: &[f64],
+        m: &Mechanism,
         out: &mut [f64],
     ) -> Result<(), StepError> {
         let dof = self.mobility.degrees_of_freedom;
-        let near = self.tree_coordinates(x);
+        let near = self.tree_coordinates_of(m, x);
         let (a, rate) = d.split_at(dof);
         let failed = |e: ModelError| StepError {
             failure: StepFailure::NotConverged,
@@ -205,27 +215,26 @@ impl Maximal {
         };
         let here = Tangent {
             z: frame.memory.columns(0, dof).into_owned(),
-            ..self.tangent(self.poses(x), &near, None)
+            ..self.tangent(m, self.poses(x), &near, None)
         };
-        let (poses, q) = self.moved(&here, a).map_err(failed)?;
+        let (poses, q) = Self::moved(m, &here, a).map_err(failed)?;
         let velocities: Vec<Motion> = if at.h_prev == 0.0 {
-            let m = &self.mechanism;
             let mut rates = m.tree_rates(&here.poses, &self.interval_velocities(x));
             let change = &here.z * DVector::from_column_slice(rate);
             rates
                 .iter_mut()
                 .zip(change.iter())
                 .for_each(|(r, c)| *r += c);
-            m.velocities(&poses, &self.closed_rates(&poses, &rates))
+            m.velocities(&poses, &Self::closed_rates(m, &poses, &rates))
         } else {
             let h = at.h_prev;
-            let before = self.tangent(self.poses_before(at, x), &near, None);
+            let before = self.tangent(m, self.poses_before(at, x), &near, None);
             let before = Tangent {
                 z: frame.memory.columns(dof, dof).into_owned(),
                 ..before
             };
             let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - h * r).collect();
-            let (old, _) = self.moved(&before, &b).map_err(failed)?;
+            let (old, _) = Self::moved(m, &before, &b).map_err(failed)?;
             let between = |(p, o): (&Pose, &Pose)| {
                 let dq: Quat = o.q.conjugate() * p.q;
                 let sign = if dq.w < 0.0 { -1.0 } else { 1.0 };
@@ -233,17 +242,17 @@ impl Maximal {
             };
             poses.iter().zip(&old).map(between).collect()
         };
-        let state = self.state(&poses, &velocities, &self.winding_near(&poses, &q, x));
+        let state = self.state(&poses, &velocities, &self.winding_near(m, &poses, &q, x));
         out.copy_from_slice(&state);
         Ok(())
     }
 
     /// Unwound angles of a neighbouring state.
-    fn winding_near(&self, poses: &[Pose], q: &[f64], x: &[f64]) -> Vec<f64> {
-        let mut winding = self.winding_at(poses, q);
+    fn winding_near(&self, m: &Mechanism, poses: &[Pose], q: &[f64], x: &[f64]) -> Vec<f64> {
+        let mut winding = self.winding_at(m, poses, q);
         for (value, &(joint, i)) in winding.iter_mut().zip(&self.windings) {
-            let j = &self.mechanism.joints[joint];
-            let (a, b) = self.mechanism.ends(j, poses);
+            let j = &m.joints[joint];
+            let (a, b) = m.ends(j, poses);
             *value = j.coordinate(i, &j.relative(a, b), self.winding(x, joint));
         }
         winding

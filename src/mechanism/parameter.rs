@@ -1,0 +1,283 @@
+//! Numbers of a mechanism that can be changed, differentiated by and optimized, by the path they have in a file.
+//!
+//! | path | unit |
+//! |---|---|
+//! | `bodies.NAME.mass` | kg; the inertia stays |
+//! | `bodies.NAME.inertia.xx` (`yy`, `zz`, `xy`, `xz`, `yz`) | kg m^2 |
+//! | `joints.NAME.stiffness`, `rest`, `damping` (`.DIRECTION` where there are several) | as in the file |
+//! | `joints.NAME.parent_anchor.x`, `child_anchor.x` (`y`, `z`) | m; joint coordinates stay, loops close again |
+//! | `springs.NAME.stiffness`, `rest`, `damping`, `parent_anchor.x`, `child_anchor.x` | as in the file |
+//! | `actuators.NAME.gain` | 1 |
+//! | `gravity.x` (`y`, `z`) | m/s^2 |
+
+use super::builder::{Inertia, MechanismBuilder, PerDirection};
+use super::error::{ModelError, nearest};
+use super::{CoordinateId, Mechanism};
+
+/// A number of a mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Of a body.
+    Mass(usize),
+    /// Of a body: row and column, row <= column.
+    Inertia(usize, usize, usize),
+    /// Component.
+    Gravity(usize),
+    /// Of a joint's direction.
+    Stiffness(CoordinateId),
+    /// Of a joint's direction.
+    Rest(CoordinateId),
+    /// Of a joint's direction.
+    Damping(CoordinateId),
+    /// Joint and component.
+    ParentAnchor(usize, usize),
+    /// Joint and component.
+    ChildAnchor(usize, usize),
+    /// Of a spring.
+    SpringStiffness(usize),
+    /// Of a spring.
+    SpringRest(usize),
+    /// Of a spring.
+    SpringDamping(usize),
+    /// Spring and component.
+    SpringParentAnchor(usize, usize),
+    /// Spring and component.
+    SpringChildAnchor(usize, usize),
+    /// Of an actuator.
+    Gain(usize),
+}
+
+/// A named parameter: one number, or several that are always equal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuned {
+    /// Name.
+    pub name: String,
+    /// What it sets.
+    pub fields: Vec<Field>,
+}
+
+const COMPONENTS: [&str; 3] = ["x", "y", "z"];
+const MOMENTS: [(&str, usize, usize); 6] = [
+    ("xx", 0, 0),
+    ("yy", 1, 1),
+    ("zz", 2, 2),
+    ("xy", 0, 1),
+    ("xz", 0, 2),
+    ("yz", 1, 2),
+];
+
+impl Mechanism {
+    /// Every number that can be a parameter, with its path.
+    pub fn fields(&self) -> Vec<(String, Field)> {
+        let mut out = vec![];
+        for (b, body) in self.bodies.iter().enumerate() {
+            let name = &body.name;
+            out.push((format!("bodies.{name}.mass"), Field::Mass(b)));
+            for (moment, i, k) in MOMENTS {
+                let path = format!("bodies.{name}.inertia.{moment}");
+                out.push((path, Field::Inertia(b, i, k)));
+            }
+        }
+        // a free body's own joint has nothing to change
+        let described = |name: &str| self.body(name).is_none_or(|b| !self.bodies[b].free);
+        let joints = self.joints.iter().enumerate();
+        for (j, joint) in joints.filter(|(_, j)| described(&j.name)) {
+            let name = &joint.name;
+            for (i, d) in joint.directions.iter().enumerate() {
+                let ending = match joint.directions.len() {
+                    1 => String::new(),
+                    _ => format!(".{}", d.name),
+                };
+                let id = (j, i);
+                for (field, of) in [
+                    ("stiffness", Field::Stiffness(id)),
+                    ("rest", Field::Rest(id)),
+                    ("damping", Field::Damping(id)),
+                ] {
+                    out.push((format!("joints.{name}.{field}{ending}"), of));
+                }
+            }
+            for (k, c) in COMPONENTS.iter().enumerate() {
+                let parent = format!("joints.{name}.parent_anchor.{c}");
+                out.push((parent, Field::ParentAnchor(j, k)));
+                let child = format!("joints.{name}.child_anchor.{c}");
+                out.push((child, Field::ChildAnchor(j, k)));
+            }
+        }
+        for (i, s) in self.springs.iter().enumerate() {
+            let name = &s.name;
+            for (field, of) in [
+                ("stiffness", Field::SpringStiffness(i)),
+                ("rest", Field::SpringRest(i)),
+                ("damping", Field::SpringDamping(i)),
+            ] {
+                out.push((format!("springs.{name}.{field}"), of));
+            }
+            for (k, c) in COMPONENTS.iter().enumerate() {
+                let parent = format!("springs.{name}.parent_anchor.{c}");
+                out.push((parent, Field::SpringParentAnchor(i, k)));
+                let child = format!("springs.{name}.child_anchor.{c}");
+                out.push((child, Field::SpringChildAnchor(i, k)));
+            }
+        }
+        for (i, a) in self.actuators.iter().enumerate() {
+            out.push((format!("actuators.{}.gain", a.name), Field::Gain(i)));
+        }
+        for (k, c) in COMPONENTS.iter().enumerate() {
+            out.push((format!("gravity.{c}"), Field::Gravity(k)));
+        }
+        out
+    }
+
+    /// The number at a path.
+    ///
+    /// # Errors
+    /// When there is none, with the nearest path that exists.
+    pub fn field(&self, parameter: &str, path: &str) -> Result<Field, ModelError> {
+        let fields = self.fields();
+        if let Some((_, f)) = fields.iter().find(|(p, _)| p == path) {
+            return Ok(*f);
+        }
+        Err(ModelError::new(
+            ["parameters", parameter, "of"],
+            format!("`{path}` is no number of the mechanism"),
+            nearest(path, fields.iter().map(|(p, _)| p.as_str())),
+        ))
+    }
+
+    /// Value of a field.
+    pub fn get(&self, field: Field) -> f64 {
+        match field {
+            Field::Mass(b) => self.bodies[b].mass,
+            Field::Inertia(b, i, k) => self.bodies[b].inertia[(i, k)],
+            Field::Gravity(k) => self.gravity[k],
+            Field::Stiffness((j, i)) => self.joints[j].directions[i].stiffness,
+            Field::Rest((j, i)) => self.joints[j].directions[i].rest,
+            Field::Damping((j, i)) => self.joints[j].directions[i].damping,
+            Field::ParentAnchor(j, k) => self.joints[j].parent_anchor[k],
+            Field::ChildAnchor(j, k) => self.joints[j].child_anchor[k],
+            Field::SpringStiffness(s) => self.springs[s].stiffness,
+            Field::SpringRest(s) => self.springs[s].rest,
+            Field::SpringDamping(s) => self.springs[s].damping,
+            Field::SpringParentAnchor(s, k) => self.springs[s].parent_anchor[k],
+            Field::SpringChildAnchor(s, k) => self.springs[s].child_anchor[k],
+            Field::Gain(a) => self.actuators[a].gain,
+        }
+    }
+
+    /// Sets a field.
+    pub(crate) fn set(&mut self, field: Field, value: f64) {
+        match field {
+            Field::Mass(b) => self.bodies[b].mass = value,
+            Field::Inertia(b, i, k) => {
+                self.bodies[b].inertia[(i, k)] = value;
+                self.bodies[b].inertia[(k, i)] = value;
+            }
+            Field::Gravity(k) => self.gravity[k] = value,
+            Field::Stiffness((j, i)) => self.joints[j].directions[i].stiffness = value,
+            Field::Rest((j, i)) => self.joints[j].directions[i].rest = value,
+            Field::Damping((j, i)) => self.joints[j].directions[i].damping = value,
+            Field::ParentAnchor(j, k) => self.joints[j].parent_anchor[k] = value,
+            Field::ChildAnchor(j, k) => self.joints[j].child_anchor[k] = value,
+            Field::SpringStiffness(s) => self.springs[s].stiffness = value,
+            Field::SpringRest(s) => self.springs[s].rest = value,
+            Field::SpringDamping(s) => self.springs[s].damping = value,
+            Field::SpringParentAnchor(s, k) => self.springs[s].parent_anchor[k] = value,
+            Field::SpringChildAnchor(s, k) => self.springs[s].child_anchor[k] = value,
+            Field::Gain(a) => self.actuators[a].gain = value,
+        }
+    }
+
+    /// Unit of a field.
+    pub fn field_unit(&self, field: Field) -> &'static str {
+        let turns = |(j, i): CoordinateId| self.joints[j].directions[i].freedom.turns();
+        match field {
+            Field::Mass(_) => "kg",
+            Field::Inertia(..) => "kg m^2",
+            Field::Gravity(_) => "m/s^2",
+            Field::Stiffness(id) => ["N/m", "N m/rad"][usize::from(turns(id))],
+            Field::Rest(id) => ["m", "rad"][usize::from(turns(id))],
+            Field::Damping(id) => ["N s/m", "N m s/rad"][usize::from(turns(id))],
+            Field::SpringStiffness(_) => "N/m",
+            Field::SpringDamping(_) => "N s/m",
+            Field::ParentAnchor(..)
+            | Field::ChildAnchor(..)
+            | Field::SpringRest(_)
+            | Field::SpringParentAnchor(..)
+            | Field::SpringChildAnchor(..) => "m",
+            Field::Gain(_) => "1",
+        }
+    }
+
+    /// Is `tuned` by some parameter?
+    pub(crate) fn is_tuned(&self, field: Field) -> bool {
+        self.parameters.iter().any(|p| p.fields.contains(&field))
+    }
+}
+
+impl Field {
+    /// Must the number stay above zero (`Some(true)`), not fall below it (`Some(false)`)?
+    pub(crate) fn positive(self) -> Option<bool> {
+        match self {
+            Self::Mass(_) => Some(true),
+            Self::Inertia(_, i, k) if i == k => Some(true),
+            Self::Stiffness(_)
+            | Self::Damping(_)
+            | Self::SpringStiffness(_)
+            | Self::SpringDamping(_)
+            | Self::SpringRest(_) => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl MechanismBuilder {
+    /// Sets the number behind a field of the mechanism that was built from this description.
+    pub fn set(&mut self, m: &Mechanism, field: Field, value: f64) {
+        let at = |v: &mut Option<PerDirection>, (j, i): CoordinateId| {
+            let n = m.joints[j].directions.len();
+            let mut each = match v.take() {
+                None => vec![0.0; n],
+                Some(PerDirection::All(a)) => vec![a; n],
+                Some(PerDirection::Each(e)) => e,
+            };
+            each[i] = value;
+            *v = Some(PerDirection::Each(each));
+        };
+        match field {
+            Field::Mass(b) => {
+                let spec = &mut self.bodies[b];
+                // the inertia stays what it was
+                let j = m.bodies[b].inertia;
+                let row = |i: usize| [j[(i, 0)], j[(i, 1)], j[(i, 2)]];
+                spec.inertia
+                    .get_or_insert(Inertia::Full([row(0), row(1), row(2)]));
+                (spec.mass, spec.density) = (Some(value), None);
+            }
+            Field::Inertia(b, i, k) => {
+                let spec = &mut self.bodies[b];
+                let j = m.bodies[b].inertia;
+                let mut rows = match spec.inertia {
+                    Some(Inertia::Full(rows)) => rows,
+                    _ => [0, 1, 2].map(|r| [j[(r, 0)], j[(r, 1)], j[(r, 2)]]),
+                };
+                (rows[i][k], rows[k][i]) = (value, value);
+                spec.inertia = Some(Inertia::Full(rows));
+                spec.mass.get_or_insert(m.bodies[b].mass);
+                spec.density = None;
+            }
+            Field::Gravity(k) => self.gravity[k] = value,
+            Field::Stiffness(id) => at(&mut self.joints[id.0].stiffness, id),
+            Field::Rest(id) => at(&mut self.joints[id.0].rest, id),
+            Field::Damping(id) => at(&mut self.joints[id.0].damping, id),
+            Field::ParentAnchor(j, k) => self.joints[j].parent_anchor[k] = value,
+            Field::ChildAnchor(j, k) => self.joints[j].child_anchor[k] = value,
+            Field::SpringStiffness(s) => self.springs[s].stiffness = value,
+            Field::SpringRest(s) => self.springs[s].rest = value,
+            Field::SpringDamping(s) => self.springs[s].damping = value,
+            Field::SpringParentAnchor(s, k) => self.springs[s].parent_anchor[k] = value,
+            Field::SpringChildAnchor(s, k) => self.springs[s].child_anchor[k] = value,
+            Field::Gain(a) => self.actuators[a].gain = value,
+        }
+    }
+}
