@@ -17,7 +17,7 @@ mod segments;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use least_action::dynamics::{Dynamics, Solved};
+use least_action::dynamics::Dynamics;
 use least_action::integrator::Maximal;
 use least_action::mechanism::JointKind;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -110,6 +110,7 @@ fn forward(bencher: Bencher, case: Case) {
             &t.knot(k),
             t.state(k),
             t.control(k),
+            &t.p,
             &mut w,
             &mut next,
             &mut y,
@@ -127,14 +128,7 @@ fn back(bencher: Bencher, case: Case) {
     let mut steps = (1..r.steps()).rev().cycle();
     bencher.counter(ItemsCount::new(r.links)).bench_local(|| {
         let k = steps.next().expect("without end");
-        let solved = Solved {
-            at: t.knot(k),
-            x: t.state(k),
-            u: t.control(k),
-            y: t.unknowns(k),
-            next: t.state(k + 1),
-        };
-        let certificate = r.system.linearize(&solved, &mut w);
+        let certificate = r.system.linearize(&t.solved(&t.knot(k)), &mut w);
         r.system.pull(&mut w, &adjoint, &mut inputs);
         certificate
     });
@@ -160,8 +154,8 @@ fn sweep(bencher: Bencher, case: Case) {
         .counter(ItemsCount::new(r.links * r.steps()))
         .bench_local(|| {
             // the gradient of the last height of the last body
-            s.run(&r.system, &r.trajectory, &mut w, |k, _, _, out| {
-                if k == r.steps() {
+            s.run(&r.system, &r.trajectory, &mut w, |at, _, out, _| {
+                if at.k == r.steps() {
                     out.x[6 * (r.links - 1) + 2] = 1.0;
                 }
                 Ok(())

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example cartpole`
 
-use least_action::control::{Constraint, Cost, Problem, When};
+use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
@@ -52,7 +52,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         rate(hinge),
         Output::Control(0),
     ]);
-    let x0 = system.initial(&[0.0, 0.0], &[0.0, 0.0], &[true, true])?;
 
     let target = [0.0, PI, 0.0, 0.0];
     let mut costs = vec![Cost {
@@ -76,16 +75,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
     }
     let problem = Problem {
-        intervals: vec![0.05; 100],
-        x0,
         costs,
         constraints: target
             .into_iter()
             .enumerate()
-            .map(|(quantity, equals)| Constraint { quantity, equals })
+            .map(|(quantity, value)| Constraint {
+                quantity,
+                relation: Relation::Equal,
+                value,
+                when: When::End,
+            })
             .collect(),
         bounds: vec![(-3.0, 3.0)],
         guess: vec![0.01; 100],
+        ..Problem::new(&system, vec![0.05; 100], vec![0.0, 0.0])
     };
     let start = std::time::Instant::now();
     let solution = shooting::solve(

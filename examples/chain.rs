@@ -44,7 +44,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut sweep = Sweep::new(&system, &t);
         let start = Instant::now();
         // the gradient of the last position of the tip
-        sweep.run(&system, &t, &mut w, |k, _, _, out| {
+        sweep.run(&system, &t, &mut w, |at, _, out, _| {
+            let k = at.k;
             if k == steps {
                 let tip = 6 * (n - 1);
                 out.x[tip] = 1.0;

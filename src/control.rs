@@ -3,7 +3,7 @@
 //! The objective is the sum of `weight/2 (quantity - target)^2`, multiplied by the knot's interval for costs along the
 //! way, taken once for those at the end or at one knot.
 
-use crate::dynamics::{Dynamics, Inputs, Knot, Observe, Seen, StepError};
+use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError};
 use crate::rollout::Trajectory;
 
 /// Where along the trajectory a cost or a constraint holds.

@@ -76,6 +76,8 @@ pub enum StepFailure {
     NotFinite,
     /// An interval was not positive.
     Interval,
+    /// A parameter has a value without meaning, as a negative mass.
+    Parameter,
 }
 
 /// A step that could not be made.

@@ -39,7 +39,7 @@
 //!     .build()?;
 //! let start = [1.0]; // rad
 //! let system = Maximal::new(mechanism, &start, Options::default())?;
-//! let x0 = system.initial(&start, &[0.0], &[true])?;
+//! let x0 = system.start(&start, &[0.0], &[true])?;
 //! let mut trajectory = Trajectory::new(&system, vec![0.01; 100], &x0);
 //! let mut stats = RolloutStats::default();
 //! trajectory.roll(&system, &mut system.work(), &mut stats)?;

@@ -93,9 +93,7 @@ fn trajectory(s: &Maximal, q: &[f64], rates: &[f64], steps: usize, r: &mut Sourc
     let moved =
         |v: &[f64], r: &mut Source| v.iter().map(|v| v + 0.05 * r.unit()).collect::<Vec<f64>>();
     let (q, rates) = (moved(q, r), moved(rates, r));
-    let x0 = s
-        .initial(&q, &rates, &vec![false; q.len()])
-        .expect("closes");
+    let x0 = s.start(&q, &rates, &vec![false; q.len()]).expect("closes");
     let mut t = Trajectory::new(s, vec![0.01; steps], &x0);
     let n = t.u.len();
     t.u = r.vector(n, 1.0);
@@ -150,7 +148,8 @@ fn batches_do_not_depend_on_the_threads() {
 fn sweep(s: &Maximal, t: &Trajectory, w: &mut <Maximal as Dynamics>::Work, sweep: &mut Sweep) {
     let last = t.steps();
     sweep
-        .run(s, t, w, |k, _, _, out| {
+        .run(s, t, w, |at, _, out, _| {
+            let k = at.k;
             if k == last {
                 out.x
                     .iter_mut()
@@ -230,12 +229,8 @@ fn observing_allocates_nothing() {
             when: When::Running,
         });
         let problem = Problem {
-            intervals: t.intervals.clone(),
-            x0: t.state(0).to_vec(),
             costs: costs.collect(),
-            constraints: vec![],
-            bounds: vec![(-1.0, 1.0); s.dims().nu],
-            guess: t.u.clone(),
+            ..Problem::new(&s, t.intervals.clone(), q)
         };
         let (mut w, mut evaluation) = (s.work(), problem.evaluation());
         let mut gradient = Sweep::new(&s, &t);
@@ -246,8 +241,8 @@ fn observing_allocates_nothing() {
                 .evaluate(&s, &t, &mut w, &mut evaluation)
                 .expect("observed");
             gradient
-                .run(&s, &t, &mut w, |_, at, w, out| {
-                    problem.pull(&s, &t, &[], &mut evaluation, at, w, out)
+                .run(&s, &t, &mut w, |at, w, out, y| {
+                    problem.pull(&s, &t, &[], &mut evaluation, at, w, out, y)
                 })
                 .expect("regular");
         });

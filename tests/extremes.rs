@@ -66,7 +66,6 @@ fn mechanisms_that_cannot_move_are_solved() {
         assert_eq!(s.mobility().degrees_of_freedom, 0);
         assert_eq!(s.mobility().redundant_rows, redundant);
         assert_eq!(s.dims().ndx, 0);
-        let x0 = s.initial(q, &vec![0.0; q.len()], &[]).expect("closes");
         let cost = |quantity, target| Cost {
             quantity,
             target,
@@ -74,12 +73,8 @@ fn mechanisms_that_cannot_move_are_solved() {
             when: When::Running,
         };
         let problem = Problem {
-            intervals: vec![0.05; 10],
-            x0,
             costs: vec![cost(0, 1.0), cost(1, 0.0)],
-            constraints: vec![],
-            bounds: vec![(f64::NEG_INFINITY, f64::INFINITY)],
-            guess: vec![0.0; 10],
+            ..Problem::new(&s, vec![0.05; 10], q.to_vec())
         };
         struct Silent;
         impl argmin::core::observers::Observe<shooting::ShootingState> for Silent {}

@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use least_action::control::{Constraint, Cost, Problem, When};
-use least_action::dynamics::{Dynamics, Frame, Knot, Solved};
+use least_action::control::{Constraint, Cost, Problem, Relation, When};
+use least_action::dynamics::{Dynamics, Frame, Knot};
 use least_action::integrator::{Maximal, Output};
 use least_action::mechanism::MechanismBuilder;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -52,7 +52,7 @@ impl Case {
         outputs.extend((0..s.mechanism().actuators.len()).map(Output::Control));
         let system = s.with_outputs(outputs);
         let x0 = system
-            .initial(q, rates, &vec![false; q.len()])
+            .start(q, rates, &vec![false; q.len()])
             .expect("closes");
         let mut r = Source::new(4);
         let quantities = system.outputs().len();
@@ -71,22 +71,25 @@ impl Case {
             .step_by(3)
             .map(|quantity| Constraint {
                 quantity,
-                equals: r.unit(),
+                relation: Relation::Equal,
+                value: r.unit(),
+                when: When::End,
             })
             .collect();
         let dims = system.dims();
+        // not even
+        let intervals = (0..STEPS)
+            .map(|k| h * (1.0 + 0.3 * (k as f64).sin()))
+            .collect();
         let problem = Problem {
-            // not even
-            intervals: (0..STEPS)
-                .map(|k| h * (1.0 + 0.3 * (k as f64).sin()))
-                .collect(),
-            x0: x0.clone(),
             costs,
-            bounds: vec![(f64::NEG_INFINITY, f64::INFINITY); dims.nu],
-            guess: vec![],
             constraints,
+            ..Problem::new(&system, intervals, q.to_vec())
         };
-        let frame = system.frame(&START, &x0, None).expect("a frame");
+        let p = &problem.parameters;
+        let frame = system
+            .frame(&START, &x0, p, None, &mut system.work())
+            .expect("a frame");
         Self {
             name,
             multipliers: r.vector(problem.constraints.len(), 1.0),
@@ -102,8 +105,9 @@ impl Case {
     fn rolled(&self, du: &[f64], d0: &[f64], dh: &[f64]) -> Trajectory {
         let sum = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + b).collect::<Vec<f64>>();
         let mut x0 = self.x0.clone();
+        let (p, mut w) = (&self.problem.parameters, self.system.work());
         self.system
-            .retract(&START, &self.x0, &self.frame, d0, &mut x0)
+            .retract(&START, &self.x0, p, &self.frame, d0, &mut w, &mut x0)
             .expect("near");
         let mut t = Trajectory::new(&self.system, sum(&self.problem.intervals, dh), &x0);
         t.u = sum(&self.u, du);
@@ -145,9 +149,9 @@ impl Case {
             .evaluate(&self.system, t, &mut w, &mut e)
             .expect("observed");
         let mut sweep = Sweep::new(&self.system, t);
-        let local = |_, at: &Knot, w: &mut _, out: &mut _| {
+        let local = |at: &Knot, w: &mut _, out: &mut _, y: &mut [f64]| {
             self.problem
-                .pull(&self.system, t, &self.multipliers, &mut e, at, w, out)
+                .pull(&self.system, t, &self.multipliers, &mut e, at, w, out, y)
         };
         sweep.run(&self.system, t, &mut w, local).expect("regular");
         assert!(
@@ -258,11 +262,10 @@ fn forward_equals_reverse() {
         let mut forward = 0.0;
         for k in 0..=STEPS {
             let at = t.knot(k);
-            local.x.fill(0.0);
-            local.u.fill(0.0);
-            (local.h, local.h_prev) = (0.0, 0.0);
+            local.clear();
+            let y = &mut vec![0.0; if k < STEPS { dims.ny } else { 0 }];
             case.problem
-                .pull(s, &t, &case.multipliers, &mut e, &at, &mut w, &mut local)
+                .pull(s, &t, &case.multipliers, &mut e, &at, &mut w, &mut local, y)
                 .expect("observed");
             d.h_prev = if k > 0 { dh[k - 1] } else { 0.0 };
             d.h = dh.get(k).copied().unwrap_or(0.0);
@@ -272,14 +275,7 @@ fn forward_equals_reverse() {
             forward +=
                 dot(&local.x, &d.x) + dot(&local.u, &d.u) + local.h * d.h + local.h_prev * d.h_prev;
             if k < STEPS {
-                let solved = Solved {
-                    at,
-                    x: t.state(k),
-                    u: t.control(k),
-                    y: t.unknowns(k),
-                    next: t.state(k + 1),
-                };
-                s.linearize(&solved, &mut w).expect("regular");
+                s.linearize(&t.solved(&at), &mut w).expect("regular");
                 s.push(&mut w, &d, &mut out);
                 d.x.copy_from_slice(&out.x);
             }

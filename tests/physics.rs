@@ -212,7 +212,7 @@ fn floating_mechanisms_keep_their_momentum() {
         .collect();
     let system = system(&builder, &q);
     let x0 = system
-        .initial(&q, &s.vector(n, 0.8), &vec![false; n])
+        .start(&q, &s.vector(n, 0.8), &vec![false; n])
         .expect("closes");
     let drift = momentum_drift(&system, &x0, 600);
     println!("loop: {drift:.2e}");
@@ -343,7 +343,7 @@ fn four_bar_is_second_order() {
     assert_eq!(s.mobility().degrees_of_freedom, 1);
     assert_eq!(s.mobility().redundant_rows, 3);
     let x0 = s
-        .initial(&guess, &[rate, 0.0, 0.0], &[true, false, false])
+        .start(&guess, &[rate, 0.0, 0.0], &[true, false, false])
         .expect("closes");
     // the rates that were given do not close the loop: scale to the crank's
     let closed = s
@@ -352,7 +352,7 @@ fn four_bar_is_second_order() {
     let scaled: Vec<f64> = closed.iter().map(|r| r * rate / closed[0]).collect();
     let q0 = s.tree_coordinates(&x0);
     let x0 = s
-        .initial(&q0, &scaled, &[true, false, false])
+        .start(&q0, &scaled, &[true, false, false])
         .expect("closes");
     let energy0 = {
         let t = Trajectory::new(&s, vec![], &x0);
@@ -723,7 +723,7 @@ fn the_fastest_spring_is_named_with_its_frequency() {
                 .spring(800.0, 0.0),
         );
     let s = system(&m, &[0.1]);
-    let x = s.initial(&[0.1], &[0.0], &[true]).expect("a tree");
+    let x = s.start(&[0.1], &[0.0], &[true]).expect("a tree");
     let (name, omega) = s.fastest_spring(&x).expect("a spring");
     assert_eq!(name, "joint `rail`");
     assert!((omega - 20.0).abs() < 1e-12, "{omega}");

@@ -36,6 +36,6 @@ pub fn hanging(n: usize, kind: JointKind) -> Result<(Maximal, Vec<f64>), ModelEr
     // a ball joint's second coordinate turns about y
     q[usize::from(kind == JointKind::Spherical)] = std::f64::consts::FRAC_PI_4;
     let system = Maximal::new(mechanism, &q, Options::default())?;
-    let x0 = system.initial(&q, &vec![0.0; coordinates], &vec![true; coordinates])?;
+    let x0 = system.start(&q, &vec![0.0; coordinates], &vec![true; coordinates])?;
     Ok((system, x0))
 }

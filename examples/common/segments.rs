@@ -57,6 +57,6 @@ pub fn hanging(n: usize) -> Result<(Maximal, Vec<f64>), ModelError> {
         })
         .collect();
     let system = Maximal::new(mechanism, &q, Options::default())?;
-    let x0 = system.initial(&q, &vec![0.0; q.len()], &vec![true; q.len()])?;
+    let x0 = system.start(&q, &vec![0.0; q.len()], &vec![true; q.len()])?;
     Ok((system, x0))
 }

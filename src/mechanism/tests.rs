@@ -230,6 +230,7 @@ fn springs_and_actuators_have_their_derivative() {
         }
         for direction in 0..j.directions.len() {
             let actuator = Actuator {
+                gain: 1.7,
                 name: "u".into(),
                 drive: Drive::Joint {
                     joint: 0,

@@ -80,10 +80,8 @@ impl Trajectory {
     /// Knot `k` with the intervals that meet there.
     pub fn knot(&self, k: usize) -> Knot {
         Knot {
-            k,
             t: self.intervals[..k].iter().fold(0.0, |t, h| t + h),
-            h_prev: if k == 0 { 0.0 } else { self.intervals[k - 1] },
-            h: self.intervals.get(k).copied().unwrap_or(0.0),
+            ..self.knot_at(k)
         }
     }
 
@@ -264,10 +262,12 @@ impl Sweep {
                 let certificate = dynamics.linearize(&trajectory.solved(&at), w)?;
                 self.residual = self.residual.max(certificate.residual);
                 dynamics.pull(w, &self.adjoint, &mut self.inputs);
-                self.inputs.add(&self.local);
-                self.intervals[k] += self.inputs.h;
             } else {
-                self.inputs.clone_from(&self.local);
+                self.inputs.clear();
+            }
+            self.inputs.add(&self.local);
+            if k < n {
+                self.intervals[k] += self.inputs.h;
             }
             self.adjoint.x.copy_from_slice(&self.inputs.x);
             self.p
@@ -297,9 +297,14 @@ impl Trajectory {
         Knot {
             k,
             t: 0.0,
-            h_prev: if k == 0 { 0.0 } else { self.intervals[k - 1] },
-            h: self.intervals.get(k).copied().unwrap_or(0.0),
+            h_prev: self.interval(k.wrapping_sub(1)),
+            h: self.interval(k),
         }
+    }
+
+    /// Zero outside the trajectory.
+    fn interval(&self, k: usize) -> f64 {
+        self.intervals.get(k).copied().unwrap_or(0.0)
     }
 }
 

@@ -65,7 +65,7 @@ pub fn system(builder: &MechanismBuilder, q: &[f64]) -> Maximal {
 /// The integrator and its state at the start.
 pub fn start(builder: &MechanismBuilder, q: &[f64], rates: &[f64]) -> (Maximal, Vec<f64>) {
     let s = system(builder, q);
-    let x = s.initial(q, rates, &vec![true; q.len()]).expect("closes");
+    let x = s.start(q, rates, &vec![true; q.len()]).expect("closes");
     (s, x)
 }
 

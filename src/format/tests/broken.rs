@@ -247,7 +247,11 @@ fn what_is_not_toml_is_refused() {
         .and_then(|d| d.build(&Overrides::default()))
         .expect("good");
     assert_eq!(
-        (m.name.as_str(), m.title.as_str(), m.coordinates.len()),
+        (
+            m.name.as_str(),
+            m.title.as_str(),
+            m.problem.coordinates.len()
+        ),
         ("problem", "problem", 6)
     );
     // the mechanism alone: ten seconds

@@ -112,6 +112,7 @@ pub struct Maximal {
     damped_by: Vec<std::ops::Range<usize>>,
     /// Values of the mechanism's parameters as it was built.
     nominal: Vec<f64>,
+    inverse_inertia: Vec<Mat3>,
     /// Joint and direction of every unwound angle.
     windings: Vec<(usize, usize)>,
     /// Index among `windings` of each joint.
@@ -265,7 +266,7 @@ impl Maximal {
         let mut damped_by = vec![];
         for (index, j) in mechanism.joints.iter().enumerate() {
             let first = damped.len();
-            for (i, d) in
+            for (i, _) in
                 j.directions.iter().enumerate().filter(|(i, d)| {
                     d.damping > 0.0 || mechanism.is_tuned(Field::Damping((index, *i)))
                 })
@@ -356,6 +357,7 @@ impl Maximal {
         let nominal = mechanism.parameters.iter().map(of).collect();
         Ok(Self {
             bodies: (0..n).map(|b| slot(b, b)).collect(),
+            inverse_inertia: inverse_inertia(&mechanism),
             mechanism,
             mobility,
             options,
@@ -437,7 +439,7 @@ impl Maximal {
             },
             model: self.mechanism.clone(),
             parameters: self.nominal.clone(),
-            inverse_inertia: inverse_inertia(&self.mechanism),
+            inverse_inertia: self.inverse_inertia.clone(),
             poses: vec![Pose::identity(); n],
             next: vec![Pose::identity(); n],
             scalar: vec![1.0; n],
@@ -505,6 +507,7 @@ impl Maximal {
                 "the step's matrix is singular; check for massless or over-constrained parts".into()
             }
             StepFailure::Interval => "an interval is not a positive number; check the time steps".into(),
+            StepFailure::Parameter => "a parameter has a value without meaning; give it bounds".into(),
             StepFailure::NotFinite => "the state or a control is not a finite number".into(),
         };
         StepError {

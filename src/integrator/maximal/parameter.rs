@@ -1,7 +1,7 @@
 //! Parameters: how they are set, and the derivatives of the step and of the start by them.
 
-use super::{Maximal, Work, inverse_inertia};
-use crate::dynamics::{Knot, Parameter, StepError, StepFailure};
+use super::{Maximal, Work};
+use crate::dynamics::{Parameter, StepError, StepFailure};
 use nalgebra::DMatrix;
 
 impl Maximal {
@@ -24,7 +24,48 @@ impl Maximal {
         if w.parameters == p {
             return Ok(());
         }
+        // what is refused must be refused again
+        w.parameters.fill(f64::NAN);
+        let m = &mut w.model;
+        for (tuned, value) in self.mechanism.parameters.iter().zip(p) {
+            for field in &tuned.fields {
+                let allowed = match field.positive() {
+                    Some(true) => *value > 0.0,
+                    Some(false) => *value >= 0.0,
+                    None => true,
+                };
+                if !(allowed && value.is_finite()) {
+                    return Err(parameter_error(&tuned.name, *value));
+                }
+                m.set(*field, *value);
+            }
+        }
+        for (body, inverse) in m.bodies.iter().zip(&mut w.inverse_inertia) {
+            let Some(c) = body.inertia.cholesky() else {
+                return Err(StepError {
+                    failure: StepFailure::Parameter,
+                    element: format!("body `{}`", body.name),
+                    time: 0.0,
+                    residual: f64::NAN,
+                    message:
+                        "its inertia is not positive definite; bound the parameters that set it"
+                            .into(),
+                });
+            };
+            *inverse = c.inverse();
+        }
+        w.parameters.copy_from_slice(p);
         Ok(())
+    }
+}
+
+fn parameter_error(name: &str, value: f64) -> StepError {
+    StepError {
+        failure: StepFailure::Parameter,
+        element: format!("parameter `{name}`"),
+        time: 0.0,
+        residual: f64::NAN,
+        message: format!("its value {value} has no meaning; give the parameter bounds"),
     }
 }
 

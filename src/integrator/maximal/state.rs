@@ -1,7 +1,7 @@
 //! States: how they are stored, made from joint coordinates, and read.
 
 use super::assembly::{compliance, pose, vec3};
-use super::{Maximal, Work, inverse_inertia};
+use super::{Maximal, Work};
 use crate::dynamics::{Knot, StepError};
 use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, decompose};
 use crate::spatial::Pose;
@@ -158,8 +158,7 @@ impl Maximal {
     /// rad/s. The explicit treatment of springs wants `h omega` below 1 and is unstable from 2 on.
     pub fn fastest_spring(&self, x: &[f64]) -> Option<(String, f64)> {
         let (m, poses) = (&self.mechanism, self.poses(x));
-        let inverse = inverse_inertia(m);
-        let inverse = &inverse;
+        let inverse = &self.inverse_inertia;
         let joints = m.joints.iter().flat_map(|j| {
             let (a, b) = m.ends(j, &poses);
             let rel = j.relative(a, b);

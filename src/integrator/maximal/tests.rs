@@ -1,7 +1,7 @@
 //! The step, its matrix and its derivatives, on random mechanisms of every kind of joint, with and without loops.
 
 use super::*;
-use crate::dynamics::{Dynamics, Observe};
+use crate::dynamics::{Dynamics, LinearModel, Observe};
 use crate::mechanism::JointKind;
 use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
 use crate::spatial::exp;
@@ -40,7 +40,7 @@ fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Maximal, Vec<f
     let outputs = all_outputs(&maximal);
     let maximal = maximal.with_outputs(outputs);
     let x = maximal
-        .initial(&q, &rates, &vec![false; q.len()])
+        .start(&q, &rates, &vec![false; q.len()])
         .expect("closes");
     (maximal, x)
 }
@@ -74,7 +74,7 @@ fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
     };
     for h in [H, 0.8 * H, 1.1 * H, H] {
         at.h = h;
-        s.step(&at, &x, &u, &mut w, &mut next, &mut y)
+        s.step(&at, &x, &u, &s.nominal, &mut w, &mut next, &mut y)
             .expect("solved");
         x.copy_from_slice(&next);
         at = Knot {
@@ -207,19 +207,20 @@ fn push_matches_differences_of_the_step_on_trees() {
         for start in [true, false] {
             let (at, x, u, _) = situation(&s, &x, start);
             let dims = s.dims();
-            let solve = |at: &Knot, x: &[f64], u: &[f64]| {
+            let solve = |at: &Knot, x: &[f64], u: &[f64], p: &[f64]| {
                 let (mut next, mut y) = (x.to_vec(), vec![0.0; dims.ny]);
-                s.step(at, x, u, &mut s.work(), &mut next, &mut y)
+                s.step(at, x, u, p, &mut s.work(), &mut next, &mut y)
                     .expect("solved");
                 (next, y)
             };
-            let (next, y) = solve(&at, &x, &u);
+            let (next, y) = solve(&at, &x, &u, &s.nominal);
             let mut w = s.work();
             s.linearize(
                 &Solved {
                     at,
                     x: &x,
                     u: &u,
+                    p: &s.nominal,
                     y: &y,
                     next: &next,
                 },
@@ -227,29 +228,29 @@ fn push_matches_differences_of_the_step_on_trees() {
             )
             .expect("regular");
             let (mut d, mut out) = (dims.inputs(), dims.outputs());
-            for i in 0..dims.nf + dims.nu + 2 {
-                d = Inputs {
-                    x: vec![0.0; d.x.len()],
-                    u: vec![0.0; d.u.len()],
-                    ..Inputs::default()
-                };
+            let (controls, parameters) = (dims.nf + dims.nu, dims.nf + dims.nu + dims.np);
+            for i in 0..parameters + 2 {
+                d.clear();
                 let by = |e: f64| {
                     let (mut at, mut u, mut c) = (at, u.clone(), vec![0.0; dims.nf]);
+                    let mut p = s.nominal.clone();
                     match i {
                         i if i < dims.nf => c[i] = e,
-                        i if i < dims.nf + dims.nu => u[i - dims.nf] += e,
-                        i if i == dims.nf + dims.nu => at.h += e,
+                        i if i < controls => u[i - dims.nf] += e,
+                        i if i < parameters => p[i - controls] += e,
+                        i if i == parameters => at.h += e,
                         _ => at.h_prev += e,
                     }
-                    let (n, y) = solve(&at, &displaced(&s, &x, &c), &u);
+                    let (n, y) = solve(&at, &displaced(&s, &x, &c), &u, &p);
                     let mut all = difference(&s, &next, &n);
                     all.extend(y);
                     all
                 };
                 match i {
                     i if i < dims.nf => d.x[i] = 1.0,
-                    i if i < dims.nf + dims.nu => d.u[i - dims.nf] = 1.0,
-                    i if i == dims.nf + dims.nu => d.h = 1.0,
+                    i if i < controls => d.u[i - dims.nf] = 1.0,
+                    i if i < parameters => d.p[i - controls] = 1.0,
+                    i if i == parameters => d.h = 1.0,
                     // an interval of negative length has no meaning, nor its difference at the start
                     _ if start => continue,
                     _ => d.h_prev = 1.0,
@@ -275,9 +276,10 @@ fn the_linear_model_matches_differences_along_the_joints() {
         for start in [true, false] {
             let (at, x, u, y0) = situation(&s, &x, start);
             let dims = s.dims();
+            let p = &s.nominal;
             let solve = |x: &[f64], u: &[f64]| {
                 let (mut next, mut y) = (x.to_vec(), y0.clone());
-                s.step(&at, x, u, &mut s.work(), &mut next, &mut y)
+                s.step(&at, x, u, p, &mut s.work(), &mut next, &mut y)
                     .expect("solved");
                 (next, y)
             };
@@ -288,23 +290,27 @@ fn the_linear_model_matches_differences_along_the_joints() {
                 h_prev: at.h,
                 h: at.h,
             };
-            let frame = s.frame(&at, &x, None).expect("a state");
-            let frame_next = s.frame(&after, &next, Some(&frame)).expect("a state");
+            let mut w = s.work();
+            let frame = s.frame(&at, &x, p, None, &mut w).expect("a state");
+            let frame_next = s
+                .frame(&after, &next, p, Some(&frame), &mut w)
+                .expect("a state");
             let identity = &frame.project * &frame.embed;
             assert!((identity - nalgebra::DMatrix::identity(dims.ndx, dims.ndx)).amax() < 1e-9);
-            let mut w = s.work();
             s.linearize(
                 &Solved {
                     at,
                     x: &x,
                     u: &u,
+                    p: &s.nominal,
                     y: &y,
                     next: &next,
                 },
                 &mut w,
             )
             .expect("regular");
-            let (a, b) = s.linear_model(&mut w, &frame, &frame_next);
+            let mut model = LinearModel::new(&dims);
+            s.linear_model(&mut w, &frame, &frame_next, &mut model);
             for i in 0..dims.ndx + dims.nu {
                 let by = |e: f64| {
                     let (mut u, mut c, mut moved) = (u.clone(), vec![0.0; dims.ndx], x.clone());
@@ -313,16 +319,17 @@ fn the_linear_model_matches_differences_along_the_joints() {
                     } else {
                         u[i - dims.ndx] += e;
                     }
-                    s.retract(&at, &x, &frame, &c, &mut moved).expect("near");
+                    s.retract(&at, &x, p, &frame, &c, &mut s.work(), &mut moved)
+                        .expect("near");
                     let (n, _) = solve(&moved, &u);
                     let mut d = vec![0.0; dims.ndx];
-                    s.difference(&after, &next, &frame_next, &n, &mut d);
+                    s.difference(&after, &next, p, &frame_next, &n, &mut s.work(), &mut d);
                     d
                 };
                 let column = if i < dims.ndx {
-                    a.column(i)
+                    model.a.column(i)
                 } else {
-                    b.column(i - dims.ndx)
+                    model.b.column(i - dims.ndx)
                 };
                 let column: Vec<f64> = column.iter().copied().collect();
                 assert_close(
@@ -343,13 +350,14 @@ fn pull_is_the_transpose_of_push() {
         for start in [true, false] {
             let (at, x, u, y0) = situation(&s, &x, start);
             let (mut next, mut y, mut w) = (x.clone(), y0, s.work());
-            s.step(&at, &x, &u, &mut w, &mut next, &mut y)
+            s.step(&at, &x, &u, &s.nominal, &mut w, &mut next, &mut y)
                 .expect("solved");
             s.linearize(
                 &Solved {
                     at,
                     x: &x,
                     u: &u,
+                    p: &s.nominal,
                     y: &y,
                     next: &next,
                 },
@@ -360,6 +368,7 @@ fn pull_is_the_transpose_of_push() {
             let d = Inputs {
                 x: r.vector(dims.nf, 1.0),
                 u: r.vector(dims.nu, 1.0),
+                p: r.vector(dims.np, 1.0),
                 h_prev: r.unit(),
                 h: r.unit(),
             };
@@ -370,7 +379,9 @@ fn pull_is_the_transpose_of_push() {
             let (mut out, mut back) = (dims.outputs(), dims.inputs());
             // off the joints a loop's step is not a function: only its tangents are pushed
             let d = if s.mechanism.has_loops() {
-                let frame = s.frame(&at, &x, None).expect("a state");
+                let frame = s
+                    .frame(&at, &x, &s.nominal, None, &mut s.work())
+                    .expect("a state");
                 let c = nalgebra::DVector::from_vec(r.vector(dims.ndx, 1.0));
                 Inputs {
                     x: (frame.embed * c).as_slice().to_vec(),
@@ -394,9 +405,12 @@ fn pull_is_the_transpose_of_push() {
             let size =
                 |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();
             let left = dot(&adjoint.x, &out.x) + dot(&adjoint.y, &out.y);
-            let right =
-                dot(&back.x, &d.x) + dot(&back.u, &d.u) + back.h * d.h + back.h_prev * d.h_prev;
-            let scale = size(&adjoint.x, &out.x) + size(&back.x, &d.x) + 1.0;
+            let right = dot(&back.x, &d.x)
+                + dot(&back.u, &d.u)
+                + dot(&back.p, &d.p)
+                + back.h * d.h
+                + back.h_prev * d.h_prev;
+            let scale = size(&adjoint.x, &out.x) + size(&back.x, &d.x) + size(&back.p, &d.p) + 1.0;
             assert!(
                 (left - right).abs() < 1e-12 * scale,
                 "{left} {right} {scale}"
@@ -413,33 +427,53 @@ fn observed_quantities_have_their_adjoints() {
         for start in [true, false] {
             let (at, x, u, _) = situation(&s, &x, start);
             let which: Vec<usize> = (0..s.outputs.len()).collect();
-            let observe = |x: &[f64], u: &[f64]| {
+            let p = &s.nominal;
+            let observe = |x: &[f64], u: &[f64], p: &[f64]| {
                 let mut out = vec![0.0; which.len()];
-                s.observe(&at, x, u, &which, &mut s.work(), &mut out)
+                let seen = Seen {
+                    at,
+                    x,
+                    u,
+                    p,
+                    y: &[],
+                };
+                s.observe(&seen, &which, &mut s.work(), &mut out)
                     .expect("a state");
                 out
             };
             let adjoint = Source::new(8).vector(which.len(), 1.0);
             let (mut w, mut out) = (s.work(), vec![0.0; which.len()]);
-            s.observe(&at, &x, &u, &which, &mut w, &mut out)
-                .expect("a state");
+            let seen = Seen {
+                at,
+                x: &x,
+                u: &u,
+                p,
+                y: &[],
+            };
+            s.observe(&seen, &which, &mut w, &mut out).expect("a state");
             let mut back = dims.inputs();
-            s.observe_pull(&at, &x, &u, &which, &mut w, &adjoint, &mut back);
-            let frame = s.frame(&at, &x, None).expect("a state");
+            s.observe_pull(&seen, &which, &mut w, &adjoint, &mut back, &mut []);
+            let frame = s
+                .frame(&at, &x, &s.nominal, None, &mut s.work())
+                .expect("a state");
             let joint = frame
                 .embed
                 .tr_mul(&nalgebra::DVector::from_vec(back.x.clone()));
-            for i in 0..dims.ndx + dims.nu {
+            for i in 0..dims.ndx + dims.nu + dims.np {
                 let by = |e: f64| {
                     let (mut u, mut c, mut moved) = (u.clone(), vec![0.0; dims.ndx], x.clone());
+                    let mut p = p.clone();
                     if i < dims.ndx {
                         c[i] = e;
-                    } else {
+                    } else if i < dims.ndx + dims.nu {
                         u[i - dims.ndx] += e;
+                    } else {
+                        p[i - dims.ndx - dims.nu] += e;
                     }
-                    s.retract(&at, &x, &frame, &c, &mut moved).expect("near");
+                    s.retract(&at, &x, &s.nominal, &frame, &c, &mut s.work(), &mut moved)
+                        .expect("near");
                     vec![
-                        observe(&moved, &u)
+                        observe(&moved, &u, &p)
                             .iter()
                             .zip(&adjoint)
                             .map(|(v, a)| v * a)
@@ -448,8 +482,10 @@ fn observed_quantities_have_their_adjoints() {
                 };
                 let value = if i < dims.ndx {
                     joint[i]
-                } else {
+                } else if i < dims.ndx + dims.nu {
                     back.u[i - dims.ndx]
+                } else {
+                    back.p[i - dims.ndx - dims.nu]
                 };
                 assert_close(
                     &[value],
