@@ -245,6 +245,9 @@ impl Maximal {
                 };
             }
         }
+        for (i, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
+            self.push_parameter(w, i, *dp, &mut r);
+        }
         self.solve(w, &r, &mut out.y, false);
         out.y.iter_mut().for_each(|y| *y = -*y);
         for b in 0..self.body_count() {
@@ -340,6 +343,9 @@ impl Maximal {
         for (i, (row, du)) in w.control_rows.iter().zip(&mut out.u).enumerate() {
             let (a, b) = m.driven(&m.actuators[i]);
             *du = -half * dot(&mu, a, b, row);
+        }
+        for (i, dp) in out.p.iter_mut().enumerate() {
+            *dp = self.pull_parameter(w, i, &mu);
         }
         let force: f64 = w.force.iter().zip(&mu).map(|(f, m)| f * m).sum();
         (out.h, out.h_prev) = (-0.5 * force, -0.5 * force);

@@ -74,7 +74,7 @@ struct JointSlots {
 }
 
 /// Something that damps: a direction of a joint, or a spring.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum DampedElement {
     Joint(usize, usize),
     Spring(usize),
