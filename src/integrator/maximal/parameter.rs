@@ -5,7 +5,6 @@ use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::dynamics::{Parameter, StepError, StepFailure};
 use crate::mechanism::{Drive, Field, Freedom, Row, Spring};
 use crate::spatial::{Mat3, Pose, Vec3, increment, momentum};
-use nalgebra::DMatrix;
 
 impl Maximal {
     /// Name, unit and value of every parameter.
@@ -69,42 +68,6 @@ fn parameter_error(name: &str, value: f64) -> StepError {
         time: 0.0,
         residual: f64::NAN,
         message: format!("its value {value} has no meaning; give the parameter bounds"),
-    }
-}
-
-impl Maximal {
-    /// The state at tree coordinates and rates that keep the loops closed for the parameters as built.
-    pub(super) fn initial_at(
-        &self,
-        q: &[f64],
-        rates: &[f64],
-        p: &[f64],
-        w: &mut Work,
-        x: &mut [f64],
-    ) -> Result<(), StepError> {
-        self.apply(p, w)?;
-        let held = vec![true; q.len()];
-        let state = self.start_of(&w.model, q, rates, &held);
-        let state = state.map_err(|e| StepError {
-            failure: StepFailure::NotConverged,
-            element: e.path.join("."),
-            time: 0.0,
-            residual: f64::NAN,
-            message: e.message,
-        })?;
-        x.copy_from_slice(&state);
-        Ok(())
-    }
-
-    pub(super) fn initial_jacobian(
-        &self,
-        _q: &[f64],
-        _rates: &[f64],
-        _p: &[f64],
-        _w: &mut Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        let d = self.dims();
-        Ok(DMatrix::zeros(d.nf, d.np))
     }
 }
 

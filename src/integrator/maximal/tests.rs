@@ -552,3 +552,40 @@ fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
         assert!(largest < 1e-12, "{largest}");
     }
 }
+
+/// Anchors move the start; where they tear a redundant loop open there is none.
+#[test]
+fn the_start_moves_with_the_anchors() {
+    for (s, x) in systems() {
+        let (m, dims) = (s.mechanism(), s.dims());
+        let q = s.tree_coordinates(&x);
+        let rates = m.tree_rates(&s.poses(&x), &s.interval_velocities(&x));
+        let start = |p: &[f64]| {
+            let mut out = x.clone();
+            s.initial(&q, &rates, p, &mut s.work(), &mut out)
+                .map(|()| out)
+        };
+        let x0 = start(&s.nominal).expect("as built");
+        assert!(difference(&s, &x, &x0).iter().all(|d| d.abs() < 1e-9));
+        let exact = s
+            .initial_by_parameters(&q, &rates, &s.nominal, &mut s.work())
+            .expect("as built");
+        let mut tested = 0;
+        for i in 0..dims.np {
+            let moved = |e: f64| {
+                let mut p = s.nominal.clone();
+                p[i] += e;
+                start(&p)
+            };
+            if [1e-4, -1e-4].iter().any(|e| moved(*e).is_err()) {
+                assert!(s.mobility.redundant_rows > 0);
+                continue;
+            }
+            tested += 1;
+            let by = |e: f64| difference(&s, &x0, &moved(e).expect("closes"));
+            let column: Vec<f64> = exact.column(i).iter().copied().collect();
+            assert_close(&column, &derivative(1e-4, by), 1e-7, named(&s, i, 0));
+        }
+        assert!(tested > 30, "{tested}");
+    }
+}
