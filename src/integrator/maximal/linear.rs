@@ -360,25 +360,19 @@ impl Maximal {
                 + zphi.dot(&omega) / s
                 + ma.dot(&momentum_rate(&omega, j, h, s));
             out.h_prev += ma.dot(&momentum_rate(&old, j, -hp, sp));
-            let mut x = zx;
+            let x = zx;
             // the transpose of `carried`
-            let mut phi = w.poses[b].r.tr_mul(&(w.next[b].r * zphi));
-            let mut v = ml * -body.mass;
-            let mut dw = -(momentum_jacobian(&old, j, -hp, sp).tr_mul(&ma));
-            if has_dampers {
-                let (px, pphi) = (vec3(&zminus, 6 * b), vec3(&zminus, 6 * b + 3));
-                let back = crate::spatial::increment(&old, hp, sp);
-                x += px;
-                phi += back.inverse_transform_vector(&pphi);
-                v -= px * hp;
-                dw += increment_jacobian(&old, -hp, sp).tr_mul(&pphi);
-                out.h_prev -= px.dot(&vec3(&w.before, 6 * b)) + pphi.dot(&old) / sp;
-            }
+            let phi = w.poses[b].r.tr_mul(&(w.next[b].r * zphi));
+            let v = ml * -body.mass;
+            let dw = -(momentum_jacobian(&old, j, -hp, sp).tr_mul(&ma));
             for i in 0..3 {
                 out.x[6 * b + i] += x[i];
                 out.x[6 * b + 3 + i] += phi[i];
                 out.x[n + 6 * b + i] = v[i];
                 out.x[n + 6 * b + 3 + i] = dw[i];
+            }
+            if has_dampers {
+                Self::pull_back(w, b, n, &zminus, out);
             }
         }
         (w.delta, w.adjoint, w.zplus, w.zminus) = (rhs, mu, zplus, zminus);

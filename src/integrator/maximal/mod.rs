@@ -19,6 +19,7 @@
 
 mod assembly;
 mod initial;
+mod interval;
 mod linear;
 mod observe;
 mod parameter;

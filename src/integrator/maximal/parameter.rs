@@ -4,7 +4,7 @@ use super::assembly::vec3;
 use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::dynamics::{Parameter, StepError, StepFailure};
 use crate::mechanism::{Drive, Field, Freedom, Row, Spring};
-use crate::spatial::{Mat3, Pose, Vec3, increment, momentum};
+use crate::spatial::{Mat3, Pose, Vec3, momentum};
 
 impl Maximal {
     /// Name, unit and value of every parameter.
@@ -256,7 +256,7 @@ impl Maximal {
             }
             for (damper, state) in self.dampers_of(w, DampedElement::Joint(j, i)) {
                 let before = {
-                    let earlier = |body: usize| pose_before(w, body);
+                    let earlier = |body: usize| Self::pose_before(w, body);
                     let (a, b) = (
                         joint.parent.map_or(Pose::identity(), earlier),
                         earlier(joint.child),
@@ -315,7 +315,7 @@ impl Maximal {
         for (d, state) in self.dampers_of(w, DampedElement::Spring(s)) {
             let damping = d.damping(&w.model);
             let (spring, (a, b)) = spring_ends(w, s);
-            let earlier = |body: usize| pose_before(w, body);
+            let earlier = |body: usize| Self::pose_before(w, body);
             let (a0, b0) = (
                 spring.parent.map_or(Pose::identity(), earlier),
                 earlier(spring.child),
@@ -340,13 +340,6 @@ impl Maximal {
 fn spring_ends(w: &Work, s: usize) -> (&Spring, (&Pose, &Pose)) {
     let s = &w.model.springs[s];
     (s, (w.model.pose(&w.poses, s.parent), &w.poses[s.child]))
-}
-
-/// Pose at the knot before.
-fn pose_before(w: &Work, b: usize) -> Pose {
-    let (v, omega) = (vec3(&w.before, 6 * b), vec3(&w.before, 6 * b + 3));
-    let back = increment(&omega, -w.at.h_prev, w.scalar_prev[b]);
-    Pose::new(w.poses[b].x - v * w.at.h_prev, w.poses[b].q * back)
 }
 
 fn unit(k: usize) -> Vec3 {

@@ -61,6 +61,7 @@ fn all_outputs(s: &Maximal) -> Vec<Output> {
     for (joint, direction) in s.mechanism().coordinates() {
         out.push(Output::Coordinate { joint, direction });
         out.push(Output::Rate { joint, direction });
+        out.push(Output::IntervalRate { joint, direction });
     }
     let (point, axis) = (Vec3::new(0.1, -0.3, 0.2), Vec3::new(0.6, 0.0, 0.8));
     for body in 0..s.body_count() {

@@ -3,6 +3,12 @@
 //! The objective is the sum of `weight/2 (quantity - target)^2`, multiplied by the knot's interval for costs along the
 //! way, taken once for those at the end or at one knot.
 
+mod closed_loop;
+mod policy;
+
+pub use closed_loop::{ClosedLoop, ClosedLoopWork};
+pub use policy::{Law, LinearFeedback, Loop, Pd, Policy, PolicyRows, Signal};
+
 use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError};
 use crate::rollout::Trajectory;
 
@@ -438,4 +444,12 @@ impl Problem {
         }
         list
     }
+}
+
+fn add<'a>(to: &mut [f64], scale: f64, from: impl Iterator<Item = &'a f64>) {
+    to.iter_mut().zip(from).for_each(|(t, f)| *t += scale * f);
+}
+
+fn dot<'a>(a: impl Iterator<Item = &'a f64>, b: &[f64]) -> f64 {
+    a.zip(b).map(|(a, b)| a * b).sum()
 }
