@@ -8,13 +8,13 @@
 //! and the penalty grows where the violation did not fall to a quarter.
 
 use super::augmented::{Augmented, Param};
-use super::{Iteration, Status};
+pub use super::Solution;
+use super::{Iteration, IterationState, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
-use crate::rollout::Trajectory;
 use argmin::core::observers::{Observe as Observer, ObserverMode};
 use argmin::core::{
-    CostFunction, Error, Executor, Gradient, IterState, KV, Problem as Counted, Solver, State,
+    CostFunction, Error, Executor, Gradient, KV, Problem as Counted, Solver, State,
     TerminationReason, TerminationStatus,
 };
 use argmin::solver::linesearch::MoreThuenteLineSearch;
@@ -54,33 +54,8 @@ impl Default for Options {
     }
 }
 
-/// What a solve found.
-#[derive(Clone, Debug)]
-pub struct Solution {
-    /// How it ended.
-    pub status: Status,
-    /// Why, in words, unless it converged.
-    pub reason: String,
-    /// The best trajectory.
-    pub trajectory: Trajectory,
-    /// Objective without penalties.
-    pub objective: f64,
-    /// Largest violation of a constraint or bound.
-    pub violation: f64,
-    /// Relative gain that the curvature still promises.
-    pub optimality: f64,
-    /// L-BFGS iterations.
-    pub iterations: u64,
-    /// Steps simulated.
-    pub step_evaluations: u64,
-    /// Reverse sweeps.
-    pub gradient_evaluations: u64,
-    /// One entry an iteration, the guess first.
-    pub history: Vec<Iteration>,
-}
-
 /// The state argmin's executor keeps and observers see.
-pub type ShootingState = IterState<Param, Param, (), (), (), f64>;
+pub type ShootingState = IterationState;
 type Lbfgs = LBFGS<MoreThuenteLineSearch<Param, Param, f64>, Param, Param, f64>;
 
 #[derive(Debug, thiserror::Error)]
@@ -475,6 +450,7 @@ pub fn solve<D: Observe>(
     Ok(Solution {
         status,
         reason,
+        gains: None,
         trajectory: p.into_trajectory(&best.controls),
         objective: best.objective,
         violation: best.violation,
