@@ -1,10 +1,13 @@
 //! How a trajectory is found. Each method is an argmin `Solver`; all know only [`crate::control`] and the seam.
 
 mod augmented;
+pub mod checkpoint;
 pub mod curvature;
 pub mod shooting;
 
-use serde::{Deserialize, Serialize};
+pub use checkpoint::{Checkpoint, Checkpoints};
+
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How a solve ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,13 +44,23 @@ pub struct Iteration {
     /// Number, from 0 (the guess).
     pub iteration: u64,
     /// Without penalties.
+    #[serde(deserialize_with = "number")]
     pub objective: f64,
     /// Largest violation of any constraint or bound.
+    #[serde(deserialize_with = "number")]
     pub violation: f64,
     /// What the method's model still promises to gain, relative to the objective.
+    #[serde(deserialize_with = "number")]
     pub optimality: f64,
     /// Length of the step taken.
+    #[serde(deserialize_with = "number")]
     pub step_length: f64,
     /// Penalty weight of the augmented Lagrangian.
+    #[serde(deserialize_with = "number")]
     pub regularization: f64,
+}
+
+/// JSON writes a number that is not finite as `null`.
+fn number<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or(f64::NAN))
 }
