@@ -58,7 +58,8 @@ impl Smooth for Acrobot {
         let m12 = c2 * (m * l * lc) + m22;
         let m11 = c2 * (2.0 * m * l * lc) + (2.0 * i + m * lc * lc + m * (l * l + lc * lc));
         let coriolis = s2 * (m * l * lc);
-        let f1 = coriolis * (x[2] * 2.0 + x[3]) * x[3] + s1 * (m * G * (lc + l)) + s12 * (m * G * lc);
+        let f1 =
+            coriolis * (x[2] * 2.0 + x[3]) * x[3] + s1 * (m * G * (lc + l)) + s12 * (m * G * lc);
         let f2 = u[0] - coriolis * x[2] * x[2] + s12 * (m * G * lc);
         let det = m11 * m22 - m12 * m12;
         next[2] = x[2] + h * ((f1 * m22 - m12 * f2) / det);
@@ -72,14 +73,21 @@ fn problem<S: Smooth>(d: &Explicit<S>, start: [f64; 4], steps: usize, end: [f64;
     let mut p = Problem::new(d, vec![0.02; steps], start[..2].to_vec());
     p.rates = start[2..].to_vec();
     let mut cost = |quantity, weight, when| {
-        p.costs.push(Cost { quantity, target: 0.0, weight, when });
+        p.costs.push(Cost {
+            quantity,
+            target: 0.0,
+            weight,
+            when,
+        });
     };
     for (i, (q, qf)) in [0.1, 0.1, 0.01, 0.01].into_iter().zip(end).enumerate() {
         cost(i, q, When::Running);
         cost(i, qf, When::End);
     }
     cost(4, 0.01, When::Running);
-    p.guess = (0..steps).map(|k| (2.0 * std::f64::consts::PI * k as f64 / 50.0).sin()).collect();
+    p.guess = (0..steps)
+        .map(|k| (2.0 * std::f64::consts::PI * k as f64 / 50.0).sin())
+        .collect();
     p
 }
 
@@ -96,21 +104,41 @@ fn run<S: Smooth>(name: &str, d: &Explicit<S>, p: &Problem, goal: f64) {
     let s = last.expect("ran");
     println!(
         "{name}: {} {} objective {:.6} (goal {goal}), optimality {:.1e}, {} iterations, {} steps, {} models, {:.2} ms ({:.3} us per knot and iteration)",
-        s.status.name(), s.reason, s.objective, s.optimality, s.iterations, s.step_evaluations, s.gradient_evaluations, times[5],
+        s.status.name(),
+        s.reason,
+        s.objective,
+        s.optimality,
+        s.iterations,
+        s.step_evaluations,
+        s.gradient_evaluations,
+        times[5],
         times[5] * 1e3 / (s.iterations as f64 * p.intervals.len() as f64)
     );
     if std::env::args().len() > 1 {
         for r in &s.history {
-            println!("{:4} {:.8} {:.2e} {:.3e} {:.1e}", r.iteration, r.objective, r.optimality, r.step_length, r.regularization);
+            println!(
+                "{:4} {:.8} {:.2e} {:.3e} {:.1e}",
+                r.iteration, r.objective, r.optimality, r.step_length, r.regularization
+            );
         }
     }
 }
 
 fn main() {
     let d = Explicit::new(CartPole);
-    let p = problem(&d, [0.0, std::f64::consts::PI, 0.0, 0.0], 150, [100.0, 100.0, 10.0, 10.0]);
+    let p = problem(
+        &d,
+        [0.0, std::f64::consts::PI, 0.0, 0.0],
+        150,
+        [100.0, 100.0, 10.0, 10.0],
+    );
     run("cart-pole", &d, &p, 1.09527);
     let d = Explicit::new(Acrobot);
-    let p = problem(&d, [std::f64::consts::PI, 0.0, 0.0, 0.0], 200, [1000.0, 1000.0, 100.0, 100.0]);
+    let p = problem(
+        &d,
+        [std::f64::consts::PI, 0.0, 0.0, 0.0],
+        200,
+        [1000.0, 1000.0, 100.0, 100.0],
+    );
     run("acrobot", &d, &p, 2.74193);
 }

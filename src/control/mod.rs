@@ -10,7 +10,8 @@ pub use closed_loop::{ClosedLoop, ClosedLoopWork};
 pub use policy::{Law, LinearFeedback, Loop, Pd, Policy, PolicyRows, Signal};
 
 use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError};
-use crate::rollout::Trajectory;
+use crate::rollout::{Sweep, Trajectory};
+use nalgebra::DVectorView;
 
 /// Where along the trajectory a cost or a constraint holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -229,6 +230,23 @@ impl Problem {
         let mut x = vec![0.0; dynamics.dims().nx];
         dynamics.initial(&self.coordinates, &self.rates, p, w, &mut x)?;
         Ok(x)
+    }
+
+    /// Derivative of the swept function by every parameter, the start that follows from them included.
+    ///
+    /// # Errors
+    /// As [`Dynamics::initial_by_parameters`].
+    pub fn by_parameters<D: Dynamics>(
+        &self,
+        dynamics: &D,
+        p: &[f64],
+        sweep: &Sweep,
+        w: &mut D::Work,
+    ) -> Result<Vec<f64>, StepError> {
+        let start = dynamics.initial_by_parameters(&self.coordinates, &self.rates, p, w)?;
+        let x0 = DVectorView::from_slice(&sweep.x0, sweep.x0.len());
+        let through = start.tr_mul(&x0);
+        Ok(sweep.p.iter().zip(&through).map(|(a, b)| a + b).collect())
     }
 
     /// Indices of the parameters that are decisions.

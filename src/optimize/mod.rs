@@ -1,15 +1,18 @@
 //! How a trajectory is found. Each method is an argmin `Solver`; all know only [`crate::control`] and the seam.
 
 mod augmented;
+pub mod checkpoint;
 pub mod curvature;
 pub mod ddp;
 pub mod shooting;
+
+pub use checkpoint::{Checkpoint, Checkpoints};
 
 use crate::dynamics::Frame;
 use crate::rollout::Trajectory;
 use argmin::core::IterState;
 use nalgebra::{DMatrix, DVector};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The state argmin's executor keeps and observers see, the same for every method.
 pub type IterationState = IterState<DVector<f64>, DVector<f64>, (), (), (), f64>;
@@ -49,14 +52,19 @@ pub struct Iteration {
     /// Number, from 0 (the guess).
     pub iteration: u64,
     /// Without penalties.
+    #[serde(deserialize_with = "number")]
     pub objective: f64,
     /// Largest violation of any constraint or bound.
+    #[serde(deserialize_with = "number")]
     pub violation: f64,
     /// What the method's model still promises to gain, relative to the objective.
+    #[serde(deserialize_with = "number")]
     pub optimality: f64,
     /// Length of the step taken.
+    #[serde(deserialize_with = "number")]
     pub step_length: f64,
     /// Penalty weight of the augmented Lagrangian.
+    #[serde(deserialize_with = "number")]
     pub regularization: f64,
 }
 
@@ -67,7 +75,7 @@ pub struct Solution {
     pub status: Status,
     /// Why, in words, unless it converged.
     pub reason: String,
-    /// The best trajectory.
+    /// The best trajectory; its `p` are the parameters found.
     pub trajectory: Trajectory,
     /// Objective without penalties.
     pub objective: f64,
@@ -102,4 +110,9 @@ impl Gains {
     pub fn frame(&self, k: usize) -> &Frame {
         &self.frames[k.min(self.frames.len() - 1)]
     }
+}
+
+/// JSON writes a number that is not finite as `null`.
+fn number<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or(f64::NAN))
 }

@@ -191,7 +191,8 @@ impl<'a, D: Observe> Engine<'a, D> {
             let expected = self.promise();
             if self.path.has_gaps {
                 // the merit must fall along the step: Nocedal and Wright, (18.36)
-                let needed = (self.slope + 0.5 * self.bend.max(0.0)) / (0.5 * self.path.gap.max(1e-300));
+                let needed =
+                    (self.slope + 0.5 * self.bend.max(0.0)) / (0.5 * self.path.gap.max(1e-300));
                 self.gap_weight = self.gap_weight.max(needed);
             }
             let before = self.merit(&self.path);

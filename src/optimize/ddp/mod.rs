@@ -75,7 +75,10 @@ struct Best {
 
 impl Best {
     fn is_worse_than(&self, other: &Iteration, tolerance: f64) -> bool {
-        match (other.violation <= tolerance, self.row.violation <= tolerance) {
+        match (
+            other.violation <= tolerance,
+            self.row.violation <= tolerance,
+        ) {
             (true, true) => other.objective < self.row.objective,
             (a, b) if a != b => a,
             _ => other.violation < self.row.violation,
@@ -101,7 +104,11 @@ impl<D: Observe> Ddp<D> {
     fn optimality(&self, e: &Engine<D>) -> f64 {
         let violation = e.violation().max(self.options.tolerance);
         let constrained = !e.path.evaluation.constraints.is_empty();
-        let penalty = if constrained { e.lagrangian.penalty } else { 0.0 };
+        let penalty = if constrained {
+            e.lagrangian.penalty
+        } else {
+            0.0
+        };
         let size = e.path.evaluation.objective.abs()
             + 0.5 * penalty * violation * violation
             + 1e-12 * e.first_objective.abs()
@@ -159,8 +166,11 @@ impl<D: Observe> Ddp<D> {
                 return Ok(optimality);
             }
             if e.lagrangian.penalty > 1e10 * o.penalty {
-                let reason = format!("these stay violated although the penalty grew to {:.0e}: {}; are they within reach?",
-                    e.lagrangian.penalty, self.violated(e));
+                let reason = format!(
+                    "these stay violated although the penalty grew to {:.0e}: {}; are they within reach?",
+                    e.lagrangian.penalty,
+                    self.violated(e)
+                );
                 self.status = Some((Status::Infeasible, reason));
                 return Ok(optimality);
             }
@@ -178,7 +188,12 @@ impl<D: Observe> Ddp<D> {
 
     fn violated(&self, e: &Engine<D>) -> String {
         e.problem
-            .violated(e.dynamics, &e.path.evaluation, &e.path.trajectory, self.options.tolerance)
+            .violated(
+                e.dynamics,
+                &e.path.evaluation,
+                &e.path.trajectory,
+                self.options.tolerance,
+            )
             .join(", ")
     }
 }
@@ -206,7 +221,12 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<D> {
         e.plan();
         let optimality = self.finish_rounds(e)?;
         let kv = self.record(e, optimality, 0.0);
-        Ok((state.param(DVector::zeros(0)).cost(e.path.evaluation.objective), Some(kv)))
+        Ok((
+            state
+                .param(DVector::zeros(0))
+                .cost(e.path.evaluation.objective),
+            Some(kv),
+        ))
     }
 
     fn next_iter(
@@ -230,12 +250,19 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<D> {
             }
             Attempt::Stuck => {
                 self.stuck += 1;
-                let reason = format!("no step makes progress any more; promised gain {:.3e}", e.promise());
+                let reason = format!(
+                    "no step makes progress any more; promised gain {:.3e}",
+                    e.promise()
+                );
                 self.status = Some((Status::Diverged, reason));
                 0.0
             }
         };
-        let optimality = if self.status.is_none() { self.finish_rounds(e)? } else { self.optimality(e) };
+        let optimality = if self.status.is_none() {
+            self.finish_rounds(e)?
+        } else {
+            self.optimality(e)
+        };
         let kv = self.record(e, optimality, length);
         Ok((state.cost(e.path.evaluation.objective), Some(kv)))
     }
@@ -294,12 +321,19 @@ pub fn solve<D: Observe>(
     });
     let sizes = engine.model.sizes;
     let gains = (0..sizes.steps).map(|k| {
-        DMatrix::from_column_slice(sizes.m, sizes.n, &engine.policy.feedback(k)[..sizes.m * sizes.n])
+        DMatrix::from_column_slice(
+            sizes.m,
+            sizes.n,
+            &engine.policy.feedback(k)[..sizes.m * sizes.n],
+        )
     });
     Ok(Solution {
         status,
         reason,
-        gains: Some(Gains { feedback: gains.collect(), frames: vec![] }),
+        gains: Some(Gains {
+            feedback: gains.collect(),
+            frames: vec![],
+        }),
         trajectory: best.trajectory,
         objective: best.row.objective,
         violation: best.row.violation,

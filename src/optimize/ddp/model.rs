@@ -146,13 +146,8 @@ impl Model {
             let k = at.k;
             let t = &path.trajectory;
             if !self.identity {
-                let next = dynamics.frame(
-                    &knots[k + 1],
-                    t.state(k + 1),
-                    &t.p,
-                    self.frames.last(),
-                    w,
-                )?;
+                let next =
+                    dynamics.frame(&knots[k + 1], t.state(k + 1), &t.p, self.frames.last(), w)?;
                 self.frames.push(next);
             }
             self.observe(dynamics, problem, path, at, w)?;
