@@ -1,7 +1,7 @@
 //! Swing-ups of a cart-pole and an acrobot with a user's dynamics, as other optimizers publish them.
 
 use argmin::core::observers::Observe as Observer;
-use least_action::control::{Cost, Problem, When};
+use least_action::control::{Cost, Form, Problem, When};
 use least_action::dynamics::{Explicit, Real, Smooth};
 use least_action::optimize::{IterationState, Solution, ddp};
 use std::sync::atomic::AtomicBool;
@@ -78,6 +78,7 @@ fn problem<S: Smooth>(d: &Explicit<S>, start: [f64; 4], steps: usize, end: [f64;
             target: 0.0,
             weight,
             when,
+            form: Form::Square,
         });
     };
     for (i, (q, qf)) in [0.1, 0.1, 0.01, 0.01].into_iter().zip(end).enumerate() {

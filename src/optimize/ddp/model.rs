@@ -258,10 +258,9 @@ impl Model {
         self.weights.clear();
         self.weights.resize(count, (0.0, 0.0));
         for &(i, place) in &stage.costs {
-            let c = &problem.costs[i];
-            let weight = c.weight_at(at.h);
-            self.weights[place].0 += weight;
-            self.weights[place].1 += weight * (values[place] - c.target);
+            let (_, slope, curvature) = problem.costs[i].at(values[place], at.h);
+            self.weights[place].0 += curvature;
+            self.weights[place].1 += slope;
         }
         let first = e.layout.constraints(at.k).start;
         for (j, &(i, place)) in stage.constraints.iter().enumerate() {
