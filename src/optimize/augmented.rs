@@ -10,8 +10,8 @@
 //! Optimization, 2006, chapter 17). The decisions are the controls, knot by knot, and behind them the free parameters,
 //! all scaled: by half their range where they have one, parameters otherwise by their size.
 
-use super::curvature::gauss_newton;
 use super::checkpoint::{Multipliers, Point};
+use super::curvature::gauss_newton;
 use crate::control::{Evaluation, Problem, Relation};
 use crate::dynamics::{Observe, StepError};
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
@@ -211,7 +211,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
         let t = &mut self.trajectory;
         let mut unscaled = v.iter().zip(&self.scale).map(|(v, s)| v * s);
         let controls = &mut t.u[..self.problem.guess.len()];
-        controls.iter_mut().zip(&mut unscaled).for_each(|(u, v)| *u = v);
+        controls
+            .iter_mut()
+            .zip(&mut unscaled)
+            .for_each(|(u, v)| *u = v);
         if self.free.is_empty() {
             return Ok(());
         }
@@ -340,8 +343,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         let gradient = self.gradient()?;
         let promised = 0.5 * self.coordinates.gradient(gradient).norm_squared();
         let violation = self.violation().max(tolerance);
-        let size =
-            self.evaluation.objective.abs() + 0.5 * self.penalty() * violation * violation;
+        let size = self.evaluation.objective.abs() + 0.5 * self.penalty() * violation * violation;
         Ok(promised / size)
     }
 

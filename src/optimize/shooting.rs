@@ -259,7 +259,10 @@ impl<'c> Shooting<'c> {
             }),
             multipliers: p.multipliers().clone(),
             round_tolerance: self.round_tolerance,
-            last_violation: self.last_violation.is_finite().then_some(self.last_violation),
+            last_violation: self
+                .last_violation
+                .is_finite()
+                .then_some(self.last_violation),
             regularization: 0.0,
             step_evaluations: p.steps,
             gradient_evaluations: p.sweeps,
