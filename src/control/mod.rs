@@ -14,7 +14,9 @@ use crate::rollout::{Sweep, Trajectory};
 use nalgebra::DVectorView;
 
 /// Where along the trajectory a cost or a constraint holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
     /// At every knot but the last.

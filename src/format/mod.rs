@@ -1,10 +1,12 @@
 //! Files: problems and mechanisms in, recordings of trajectories out.
 
 mod initial;
+mod model;
 mod outline;
 pub mod output;
 pub mod problem;
 pub mod recording;
+mod schema;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -12,8 +14,11 @@ mod wanted;
 mod write;
 
 pub use output::record;
+pub use schema::schema;
 pub use source::FormatError;
-pub use write::{read_recording, write_bytes, write_csv, write_json};
+pub use write::{
+    read_checkpoint, read_recording, write_bytes, write_checkpoint, write_csv, write_json,
+};
 
 use crate::control::Problem;
 use crate::dynamics::Dynamics;
@@ -278,19 +283,29 @@ impl Document {
         })
     }
 
-    /// Is the method that the file names one of this version's? Only solving needs it to be.
+    /// Name of the method that the file asks for.
+    pub fn method_name(&self) -> &str {
+        self.problem().map_or("shooting", |p| &p.method.name)
+    }
+
+    /// Is the method that the file names one of those `available`? Only solving needs it to be.
     ///
     /// # Errors
     /// When it is not.
-    pub fn solvable(&self) -> Result<(), FormatError> {
-        match self.problem().map(|p| p.method.name.as_str()) {
-            None | Some("shooting") => Ok(()),
-            Some(name) => Err(self.source.error(
-                &["method", "name"],
-                format!("method `{name}` is not available in this version"),
-                "use `shooting`, here or with --method shooting",
-            )),
+    pub fn solvable(&self, available: &[&str]) -> Result<(), FormatError> {
+        let name = self.method_name();
+        if available.contains(&name) {
+            return Ok(());
         }
+        Err(self.source.error(
+            &["method", "name"],
+            format!("method `{name}` is not available in this version"),
+            format!(
+                "use one of `{0}`, here or with --method {1}",
+                available.join("`, `"),
+                available[0]
+            ),
+        ))
     }
 
     fn method(&self, spec: &MethodSpec) -> Result<shooting::Options, FormatError> {

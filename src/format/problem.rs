@@ -57,7 +57,7 @@ macro_rules! forms {
 }
 
 /// A trajectory wanted of a mechanism.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProblemSpec {
     /// For figures and reports; the file's name unless told.
@@ -97,7 +97,7 @@ fn maximal() -> String {
 }
 
 /// The mechanism, or the path of its file relative to the problem's.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum MechanismSpec {
     /// Path of a file.
@@ -108,7 +108,7 @@ pub enum MechanismSpec {
 forms!(MechanismSpec, "a table, or the path of a mechanism file", text File, table Inline);
 
 /// A number, or a list of numbers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Numbers {
     /// One.
@@ -129,7 +129,7 @@ impl Numbers {
 }
 
 /// Where a joint or a free body starts; a number or a list stands for its coordinates.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum InitialSpec {
     /// The joint's only coordinate, m or rad.
@@ -143,7 +143,7 @@ forms!(InitialSpec, "a number, a list with one number per coordinate, or a table
     number Number, list List, table Table);
 
 /// Where a joint or a free body starts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InitialTable {
     /// Coordinates, m or rad; they stay as they are when loops are closed.
@@ -170,7 +170,7 @@ pub struct InitialTable {
 }
 
 /// Controls from which the method starts, and which are simulated.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuessSpec {
     /// Zero where nothing is said.
@@ -182,7 +182,7 @@ pub struct GuessSpec {
 }
 
 /// Controls by name (constant, or one per time step), or the path of a CSV file with a column for each.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum ControlsSpec {
     /// Path relative to the problem's.
@@ -199,7 +199,7 @@ impl Default for ControlsSpec {
 }
 
 /// Normal noise.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseSpec {
     /// Standard deviation, N or N m.
@@ -210,7 +210,7 @@ pub struct NoiseSpec {
 }
 
 /// Something that can be observed; joints with several coordinates name one, as `ball.rx`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
     /// A joint coordinate, m or rad.
@@ -226,7 +226,7 @@ pub enum Quantity {
 }
 
 /// A point of a body, seen along an axis of the world.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PointSpec {
     /// Name.
@@ -239,7 +239,7 @@ pub struct PointSpec {
 }
 
 /// `x`, `y`, `z` or a vector.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum AxisSpec {
     /// `x`, `y` or `z`
@@ -250,7 +250,7 @@ pub enum AxisSpec {
 forms!(AxisSpec, "\"x\", \"y\", \"z\" or a list of three numbers", list Vector, text Name);
 
 /// `weight/2 (quantity - target)^2`, times the interval for running costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CostSpec {
     /// What is weighed.
@@ -270,7 +270,7 @@ fn running() -> When {
 }
 
 /// `quantity = equals`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConstraintSpec {
     /// What is held.
@@ -283,7 +283,9 @@ pub struct ConstraintSpec {
 }
 
 /// Constraints hold at the end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AtEnd {
     /// At the last knot.
@@ -292,7 +294,7 @@ pub enum AtEnd {
 }
 
 /// How a problem is solved; what is left out has the default of [`crate::optimize::shooting::Options`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodSpec {
     /// `shooting`
@@ -337,7 +339,7 @@ impl Default for MethodSpec {
 }
 
 /// Line work.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrawSpec {
     /// Polylines by body (or `world`), in the body's frame, m.
@@ -347,7 +349,7 @@ pub struct DrawSpec {
 
 /// A mechanism as a file of its own: the fields of [`MechanismBuilder`], and how to name and draw it. (Flattening the
 /// builder in would lose the places of errors.)
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MechanismFile {
     /// For figures and reports; the file's name unless told.

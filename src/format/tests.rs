@@ -2,6 +2,7 @@
 
 mod broken;
 mod files;
+mod parameters;
 mod start;
 
 use super::problem::{MechanismSpec, ProblemSpec};

@@ -9,7 +9,7 @@ use nalgebra::Quaternion;
 use serde::{Deserialize, Serialize};
 
 /// A number for the joint's only free direction, or one for each.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a number, or a list with one number per free direction of the joint"
@@ -22,7 +22,7 @@ pub enum PerDirection {
 }
 
 /// An orientation.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Orientation {
     /// Roll, pitch, yaw about fixed x, y, z, rad.
@@ -47,7 +47,7 @@ impl Orientation {
 }
 
 /// A joint. `parent` left out is the world.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JointSpec {
     /// Which of the sixteen.
@@ -250,7 +250,7 @@ impl JointSpec {
 }
 
 /// A spring and damper along the line between points of two bodies.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpringSpec {
     /// Name of a body, or `world`.
