@@ -1,12 +1,16 @@
-//! What there is: bodies, joints, springs, dampers, actuators and gravity; how joint coordinates become poses.
+//! What there is: bodies, joints, gears, springs, dampers, actuators, users' constraints and potentials, gravity; how joint coordinates become poses.
 
+mod attached;
 mod body;
 mod builder;
+mod check;
 mod coordinate;
 mod describe_actuator;
 mod describe_body;
 mod describe_joint;
+mod element;
 mod error;
+mod gear;
 mod joint;
 mod kinematics;
 mod mobility;
@@ -17,13 +21,22 @@ mod spring;
 #[cfg(test)]
 mod tests;
 
+pub use attached::{AttachedConstraint, AttachedPotential, Law};
 pub use body::{Body, Shape};
 pub use builder::{
     ActuatorSpec, BodySpec, Inertia, JointSpec, MechanismBuilder, Orientation, PerDirection,
     SpringSpec, WrenchFrame,
 };
+pub use check::{
+    DerivativeError, check_constraint, check_potential, check_velocity_constraint, random_poses,
+};
 pub use coordinate::{Direction, Freedom};
+pub use element::{
+    Element, ElementSpec, Hessian, HolonomicConstraint, Jacobian, Part, Potential,
+    VelocityConstraint,
+};
 pub use error::ModelError;
+pub use gear::{Gear, GearSpec};
 pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
 pub use kinematics::Motion;
 pub use mobility::Mobility;
@@ -31,6 +44,7 @@ pub(crate) use mobility::decompose;
 pub use parameter::{Field, Tuned};
 pub use spring::{Actuator, Drive, Spring};
 
+pub(crate) use attached::Rows;
 pub(crate) use coordinate::unwind;
 pub(crate) use joint::Vec6;
 
@@ -51,6 +65,10 @@ pub struct Mechanism {
     pub springs: Vec<Spring>,
     /// Controls.
     pub actuators: Vec<Actuator>,
+    /// Constraints besides joints: gears first, then users'.
+    pub constraints: Vec<AttachedConstraint>,
+    /// Users' potentials.
+    pub potentials: Vec<AttachedPotential>,
     /// m/s^2
     pub gravity: Vec3,
     /// Numbers above that are parameters.
@@ -107,9 +125,9 @@ impl Mechanism {
             .collect()
     }
 
-    /// Does the mechanism have closed loops?
+    /// Does the mechanism have closed loops? Gears and users' holonomic constraints close loops, too.
     pub fn has_loops(&self) -> bool {
-        !self.tree.chords.is_empty()
+        !self.tree.chords.is_empty() || self.holonomic().next().is_some()
     }
 
     /// kg
