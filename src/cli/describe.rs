@@ -2,6 +2,7 @@
 
 use super::{Failure, model, print_json};
 use least_action::format::Overrides;
+use least_action::mechanism::{MechanismBuilder, PerDirection};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -15,7 +16,11 @@ pub struct Arguments {
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let model = model(&a.file, &Overrides::default())?;
+    let overrides = Overrides {
+        without_friction: true,
+        ..Overrides::default()
+    };
+    let model = model(&a.file, &overrides)?;
     let system = &model.system;
     let m = system.mechanism();
     let mobility = system.mobility();
@@ -35,6 +40,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "degrees_of_freedom": mobility.degrees_of_freedom,
             "loops": mobility.loops,
             "redundant_rows": mobility.redundant_rows,
+            "gears": model.mechanism.gears,
+            "friction": friction(&model.mechanism).collect::<Vec<_>>(),
             "contacts": [],
             "controls": m.actuators.iter().map(|c| &c.name).collect::<Vec<_>>(),
             "parameters": [],
@@ -83,6 +90,15 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             }
         );
     }
+    if !model.mechanism.gears.is_empty() {
+        println!("gears");
+    }
+    for (name, g) in &model.mechanism.gears {
+        println!("  {name:<20} {} = {} {} + {}", g.joint, g.ratio, g.of, g.offset);
+    }
+    for joint in friction(&model.mechanism) {
+        println!("friction of joint `{joint}`: described, but not integrated by this version");
+    }
     if !m.actuators.is_empty() {
         println!("controls");
     }
@@ -98,4 +114,15 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         system.symbolic().fill_in()
     );
     Ok(())
+}
+
+/// Joints with Coulomb friction.
+fn friction(m: &MechanismBuilder) -> impl Iterator<Item = &str> {
+    let rubs = |v: &Option<PerDirection>| match v {
+        None => false,
+        Some(PerDirection::All(f)) => *f > 0.0,
+        Some(PerDirection::Each(f)) => f.iter().any(|f| *f > 0.0),
+    };
+    let joints = m.joints.iter();
+    joints.filter(move |(_, j)| rubs(&j.friction)).map(|(name, _)| name.as_str())
 }

@@ -60,6 +60,20 @@ pub(crate) enum Rows {
     Value,
 }
 
+impl AttachedPotential {
+    /// The gradient by the displacements of its bodies.
+    pub(crate) fn gradient(&self, poses: &[Pose], out: &mut [Vec6]) {
+        let n = self.bodies.len();
+        self.potential.gradient(poses, &mut Jacobian::new(n, out));
+    }
+
+    /// Its derivative, block (i, k) of body i by body k.
+    pub(crate) fn hessian(&self, poses: &[Pose], out: &mut [Mat6]) {
+        let n = self.bodies.len();
+        self.potential.hessian(poses, &mut Hessian::new(n, out));
+    }
+}
+
 impl AttachedConstraint {
     /// Does it constrain the configuration?
     pub fn is_holonomic(&self) -> bool {

@@ -236,3 +236,13 @@ fn check_blocks(
     }
     Ok(())
 }
+
+/// Checks one row of a Jacobian against a value.
+#[cfg(test)]
+pub(super) fn check_value(
+    poses: &[Pose],
+    row: impl Fn(&mut Jacobian),
+    value: impl Fn(&[Pose]) -> Vec<f64>,
+) -> Result<(), DerivativeError> {
+    check_rows("jacobian", &rows_at(poses.len(), 1, row), poses, value)
+}

@@ -284,3 +284,90 @@ impl Gear {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::element_samples::check_gear;
+    use crate::mechanism::samples::tree;
+    use crate::mechanism::{JointKind, MechanismBuilder, random_poses};
+
+    fn geared(gear: GearSpec) -> Result<Mechanism, ModelError> {
+        use JointKind::{Cylindrical, Revolute, Spherical};
+        let m: MechanismBuilder = tree(3, &[Revolute, Cylindrical, Spherical, Revolute]);
+        m.gear("g", gear).build()
+    }
+
+    #[test]
+    fn its_derivatives_match_differences() {
+        for (a, b) in [("j0", "j1.angle"), ("j1.d", "j3"), ("j1.d", "j1.angle")] {
+            let m = geared(GearSpec::new(a, b, -1.3).offset(0.4)).expect("valid");
+            let c = &m.constraints[0];
+            for seed in 0..5 {
+                let poses = random_poses(c.bodies.len(), seed);
+                check_gear(&m, c, &poses).expect("right");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_gears_are_named() {
+        for (gear, field, message, help) in [
+            (
+                GearSpec::new("j7", "j0", 1.0),
+                "joint",
+                "gear `g` refers to the unknown coordinate `j7`",
+                "did you mean",
+            ),
+            (
+                GearSpec::new("j0", "j1", 1.0),
+                "of",
+                "joint `j1` has 2 free directions, a gear needs one",
+                "did you mean `j1.",
+            ),
+            (
+                GearSpec::new("j2.rx", "j0", 1.0),
+                "joint",
+                "`j2.rx` is one of several rotations of its joint, which have no angles of their own",
+                "gear slides and the angles of joints with one rotation",
+            ),
+            (
+                GearSpec::new("j0", "j0", 1.0),
+                "of",
+                "gear `g` ties `j0` to itself",
+                "name two",
+            ),
+            (
+                GearSpec::new("j0", "j3", 0.0),
+                "ratio",
+                "ratio of gear `g` is 0",
+                "other than zero",
+            ),
+            (
+                GearSpec::new("j0", "j3", 1.0).offset(f64::NAN),
+                "offset",
+                "offset of gear `g` is NaN",
+                "finite",
+            ),
+        ] {
+            let error = geared(gear).expect_err("wrong");
+            assert_eq!(error.path, ["gears", "g", field]);
+            assert_eq!(error.message, message);
+            assert!(error.help.contains(help), "{}", error.help);
+        }
+    }
+
+    #[test]
+    fn anchors_of_geared_slides_are_no_parameters() {
+        use JointKind::{Cylindrical, Revolute};
+        let m = || tree(3, &[Revolute, Cylindrical]).parameter("p", &["joints.j1.child_anchor.x"]);
+        m().gear("g", GearSpec::new("j1.angle", "j0", 2.0))
+            .build()
+            .expect("angles do not depend on anchors");
+        let error = m()
+            .gear("g", GearSpec::new("j1.d", "j0", 2.0))
+            .build()
+            .expect_err("slides do");
+        assert_eq!(error.path, ["parameters", "p", "of"]);
+    }
+}

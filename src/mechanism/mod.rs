@@ -9,6 +9,8 @@ mod describe_actuator;
 mod describe_body;
 mod describe_joint;
 mod element;
+#[cfg(test)]
+pub(crate) mod element_samples;
 mod error;
 mod gear;
 mod joint;
@@ -128,6 +130,27 @@ impl Mechanism {
     /// Does the mechanism have closed loops? Gears and users' holonomic constraints close loops, too.
     pub fn has_loops(&self) -> bool {
         !self.tree.chords.is_empty() || self.holonomic().next().is_some()
+    }
+
+    /// Coulomb friction cannot be integrated yet.
+    pub(crate) fn refuse_friction(&self) -> Result<(), ModelError> {
+        let rubs = |j: &&Joint| j.directions.iter().any(|d| d.friction > 0.0);
+        let Some(joint) = self.joints.iter().find(rubs) else {
+            return Ok(());
+        };
+        let name = &joint.name;
+        Err(ModelError::new(
+            ["joints", name, "friction"],
+            format!("joint `{name}` has Coulomb friction, which this version cannot integrate"),
+            "set friction = 0, or use damping",
+        ))
+    }
+
+    /// Takes Coulomb friction away, to describe what moves.
+    pub(crate) fn without_friction(mut self) -> Self {
+        let directions = self.joints.iter_mut().flat_map(|j| &mut j.directions);
+        directions.for_each(|d| d.friction = 0.0);
+        self
     }
 
     /// kg

@@ -24,10 +24,11 @@ fn systems() -> Vec<(Maximal, Vec<f64>)> {
     let spatial = spatial_loop().build().expect("valid");
     let n = spatial.tree_ids().len();
     out.push(system(spatial, vec![0.3; n], Source::new(9).vector(n, 0.5)));
+    out.extend(super::elements_tests::systems());
     out
 }
 
-fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Maximal, Vec<f64>) {
+pub(super) fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Maximal, Vec<f64>) {
     let maximal = Maximal::new(
         mechanism,
         &q,
@@ -169,7 +170,7 @@ fn the_matrix_is_the_derivative_of_the_residual() {
                 w.trial.copy_from_slice(&y);
                 s.evaluate(&mut w);
                 s.assemble(&mut w);
-                let matrix = if s.mechanism.has_loops() {
+                let matrix = if s.mechanism.may_be_redundant() {
                     w.original.clone()
                 } else {
                     w.values.clone()
