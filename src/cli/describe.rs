@@ -3,7 +3,7 @@
 use super::{Failure, model, print_json};
 use least_action::dynamics::Dynamics;
 use least_action::format::{Model, Overrides};
-use least_action::mechanism::Field;
+use least_action::mechanism::{Field, MechanismBuilder, PerDirection};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -20,7 +20,11 @@ pub struct Arguments {
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let model = model(&a.file, &Overrides::default())?;
+    let overrides = Overrides {
+        without_friction: true,
+        ..Overrides::default()
+    };
+    let model = model(&a.file, &overrides)?;
     let system = &model.system;
     let m = system.mechanism();
     let mobility = system.mobility();
@@ -52,6 +56,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "degrees_of_freedom": mobility.degrees_of_freedom,
             "loops": mobility.loops,
             "redundant_rows": mobility.redundant_rows,
+            "gears": model.mechanism.gears,
+            "friction": friction(&model.mechanism).collect::<Vec<_>>(),
             "contacts": [],
             "controls": m.actuators.iter().map(|c| &c.name).collect::<Vec<_>>(),
             "parameters": parameters,
@@ -104,6 +110,18 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
                 at.join(", ")
             }
         );
+    }
+    if !model.mechanism.gears.is_empty() {
+        println!("gears");
+    }
+    for (name, g) in &model.mechanism.gears {
+        println!(
+            "  {name:<20} {} = {} {} + {}",
+            g.joint, g.ratio, g.of, g.offset
+        );
+    }
+    for joint in friction(&model.mechanism) {
+        println!("friction of joint `{joint}`: described, but not integrated by this version");
     }
     if !m.actuators.is_empty() {
         println!("controls");
@@ -160,4 +178,17 @@ fn parameters(model: &Model, all: bool) {
             fields.len()
         );
     }
+}
+
+/// Joints with Coulomb friction.
+fn friction(m: &MechanismBuilder) -> impl Iterator<Item = &str> {
+    let rubs = |v: &Option<PerDirection>| match v {
+        None => false,
+        Some(PerDirection::All(f)) => *f > 0.0,
+        Some(PerDirection::Each(f)) => f.iter().any(|f| *f > 0.0),
+    };
+    let joints = m.joints.iter();
+    joints
+        .filter(move |(_, j)| rubs(&j.friction))
+        .map(|(name, _)| name.as_str())
 }

@@ -157,7 +157,7 @@ impl Method {
         let mut files = written(model, &solution, out, kind)?;
         files.extend(place.exists().then_some(place));
         let named = model.system.parameters().into_iter().map(|p| p.name);
-        let values = solution.parameters.iter().map(|v| json!(v));
+        let values = solution.trajectory.p.iter().map(|v| json!(v));
         Ok(Solved {
             method: self.name,
             parameters: named.zip(values).collect(),
@@ -267,7 +267,7 @@ impl Solved {
         if !parameters.is_empty() {
             println!("parameters{of}");
         }
-        for (p, value) in parameters.iter().zip(&self.solution.parameters) {
+        for (p, value) in parameters.iter().zip(&self.solution.trajectory.p) {
             println!("  {:<24} {:>14} {}", p.name, number(*value), p.unit);
         }
     }

@@ -61,6 +61,8 @@ pub struct Overrides {
     pub time_step: Option<f64>,
     /// Of the guess's noise.
     pub seed: Option<u64>,
+    /// Build what the integrator would refuse for its Coulomb friction, without it: to describe, not to simulate.
+    pub without_friction: bool,
 }
 
 /// Everything a command needs to run.
@@ -237,6 +239,11 @@ impl Document {
             .map(|a| a.bounds.unwrap_or((f64::NEG_INFINITY, f64::INFINITY)));
         let bounds = bounds.collect();
         let guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
+        let built = if overrides.without_friction {
+            built.without_friction()
+        } else {
+            built
+        };
         let system = Maximal::new(built, &start.q, maximal::Options::default())
             .map_err(|e| self.model_error(&e))?
             .with_outputs(outputs);

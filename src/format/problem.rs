@@ -2,7 +2,7 @@
 
 use crate::control::When;
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, JointSpec, MechanismBuilder, Orientation, SpringSpec,
+    ActuatorSpec, BodySpec, GearSpec, JointSpec, MechanismBuilder, Orientation, SpringSpec,
 };
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -367,6 +367,9 @@ pub struct MechanismFile {
     /// Springs between points, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub springs: IndexMap<String, SpringSpec>,
+    /// Joint coordinates that follow others, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub gears: IndexMap<String, GearSpec>,
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
@@ -384,6 +387,7 @@ impl MechanismFile {
             bodies: self.bodies.clone(),
             joints: self.joints.clone(),
             springs: self.springs.clone(),
+            gears: self.gears.clone(),
             actuators: self.actuators.clone(),
             ..MechanismBuilder::default()
         }

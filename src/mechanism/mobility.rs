@@ -9,7 +9,7 @@ use nalgebra::{DMatrix, DVector, Dyn, SVD};
 pub struct Mobility {
     /// Independent motions at a position in general.
     pub degrees_of_freedom: usize,
-    /// Independent loops, those through the ground included.
+    /// Independent loops, those through the ground included; a gear or a user's holonomic constraint counts as one.
     pub loops: usize,
     /// Constraint rows that follow from the others.
     pub redundant_rows: usize,
@@ -22,13 +22,8 @@ impl Mechanism {
     /// When the loops do not close.
     pub fn mobility(&self, q: &[f64]) -> Result<Mobility, ModelError> {
         let n = self.tree.coordinates;
-        let rows: usize = self
-            .tree
-            .chords
-            .iter()
-            .map(|&c| self.joints[c].rows())
-            .sum();
-        let loops = self.tree.chords.len();
+        let rows = self.loop_rows();
+        let loops = self.tree.chords.len() + self.holonomic().count();
         let mut rank = 0;
         if loops > 0 {
             let mut q = q.to_vec();

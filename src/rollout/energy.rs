@@ -11,7 +11,7 @@ use crate::spatial::{Pose, Vec3};
 pub struct Balance {
     /// 1/2 sum m v'v + w'Jw
     pub kinetic: Vec<f64>,
-    /// Gravity and springs.
+    /// Gravity, springs and users' potentials.
     pub potential: Vec<f64>,
     /// Work of the actuators until the knot.
     pub actuators: Vec<f64>,
@@ -40,7 +40,7 @@ impl Balance {
     }
 }
 
-/// Potential energy of gravity and springs, J.
+/// Potential energy of gravity, springs and users' potentials, J.
 fn potential(solver: &Maximal, x: &[f64], poses: &[Pose]) -> f64 {
     let m = solver.mechanism();
     let gravity: f64 = m
@@ -63,7 +63,7 @@ fn potential(solver: &Maximal, x: &[f64], poses: &[Pose]) -> f64 {
             let (a, b) = m.ends(j, poses);
             j.spring_energy(&j.relative(a, b), solver.winding_angle(x, i))
         });
-    gravity + lines + joints.sum::<f64>()
+    gravity + lines + joints.sum::<f64>() + m.potential_energy(poses)
 }
 
 fn kinetic(m: &Mechanism, velocities: &Velocities) -> f64 {
