@@ -64,8 +64,7 @@ impl Disc {
         let turn = (u_turn / s - u * sine_turn.transpose() / (s * s)) * -self.radius;
         // dc = e_z x (R'z) . dphi, and d(R'z) = [R'z] dphi; -c/s changes by -dc/s^3
         let c_hessian = skew(&z) * skew(&pose.r.tr_mul(&z));
-        let sine_hessian =
-            c_hessian * (-c / s) - c_turn * c_turn.transpose() / (s * s * s);
+        let sine_hessian = c_hessian * (-c / s) - c_turn * c_turn.transpose() / (s * s * s);
         Touch {
             r: u * (-self.radius / s),
             turn,

@@ -94,7 +94,10 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         println!("gears");
     }
     for (name, g) in &model.mechanism.gears {
-        println!("  {name:<20} {} = {} {} + {}", g.joint, g.ratio, g.of, g.offset);
+        println!(
+            "  {name:<20} {} = {} {} + {}",
+            g.joint, g.ratio, g.of, g.offset
+        );
     }
     for joint in friction(&model.mechanism) {
         println!("friction of joint `{joint}`: described, but not integrated by this version");
@@ -124,5 +127,7 @@ fn friction(m: &MechanismBuilder) -> impl Iterator<Item = &str> {
         Some(PerDirection::Each(f)) => f.iter().any(|f| *f > 0.0),
     };
     let joints = m.joints.iter();
-    joints.filter(move |(_, j)| rubs(&j.friction)).map(|(name, _)| name.as_str())
+    joints
+        .filter(move |(_, j)| rubs(&j.friction))
+        .map(|(name, _)| name.as_str())
 }

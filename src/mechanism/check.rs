@@ -114,12 +114,7 @@ fn component(i: usize, of: [&str; 2]) -> String {
 }
 
 /// Fourth-order difference by component `i` of the displacement of a body.
-fn difference(
-    poses: &[Pose],
-    body: usize,
-    i: usize,
-    f: impl Fn(&[Pose]) -> Vec<f64>,
-) -> Vec<f64> {
+fn difference(poses: &[Pose], body: usize, i: usize, f: impl Fn(&[Pose]) -> Vec<f64>) -> Vec<f64> {
     let at = |e: f64| {
         let mut moved = poses.to_vec();
         let mut d = [Vec3::zeros(); 2];

@@ -57,8 +57,7 @@ impl HolonomicConstraint for Rod {
     fn hessian(&self, poses: &[Pose], lambda: &[f64], out: &mut Hessian) {
         let scale = lambda[0] / self.1;
         let f = self.0.span(poses) * scale;
-        self.0
-            .hessian(poses, &f, &(Mat3::identity() * scale), out);
+        self.0.hessian(poses, &f, &(Mat3::identity() * scale), out);
     }
 }
 

@@ -64,8 +64,7 @@ impl GearSpec {
         let err = |field: &str, message: String, help: String| {
             ModelError::new(["gears", name, field], message, help)
         };
-        let single =
-            |(j, i): CoordinateId| m.joints[j].directions[i].freedom != Freedom::Turn;
+        let single = |(j, i): CoordinateId| m.joints[j].directions[i].freedom != Freedom::Turn;
         let find = |field: &str, wanted: &str| {
             let found = m.coordinates().find(|id| m.coordinate_name(*id) == wanted);
             let good: Vec<String> = m
@@ -92,7 +91,9 @@ impl GearSpec {
                         field,
                         match several {
                             Some(n) => {
-                                format!("joint `{wanted}` has {n} free directions, a gear needs one")
+                                format!(
+                                    "joint `{wanted}` has {n} free directions, a gear needs one"
+                                )
                             }
                             None => {
                                 format!("gear `{name}` refers to the unknown coordinate `{wanted}`")
@@ -237,6 +238,13 @@ impl Gear {
         sum - self.offset
     }
 
+    /// Size of the coordinates on these branches: many turns round off at many times their size.
+    pub(super) fn size(&self, near: impl Fn(CoordinateId) -> f64) -> f64 {
+        near(self.follower)
+            .abs()
+            .max((self.ratio * near(self.leader)).abs())
+    }
+
     pub(super) fn jacobian(
         &self,
         joints: &[Joint],
@@ -257,13 +265,7 @@ impl Gear {
         }
     }
 
-    pub(super) fn hessian(
-        &self,
-        joints: &[Joint],
-        poses: &[Pose],
-        lambda: f64,
-        out: &mut Hessian,
-    ) {
+    pub(super) fn hessian(&self, joints: &[Joint], poses: &[Pose], lambda: f64, out: &mut Hessian) {
         for s in self.sides(joints, poses) {
             let d = &s.joint.directions[s.direction];
             let unit = d.unit * (lambda * s.factor);
@@ -317,7 +319,7 @@ mod tests {
                 GearSpec::new("j7", "j0", 1.0),
                 "joint",
                 "gear `g` refers to the unknown coordinate `j7`",
-                "did you mean",
+                "valid names: `j0`",
             ),
             (
                 GearSpec::new("j0", "j1", 1.0),

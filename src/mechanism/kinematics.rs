@@ -427,7 +427,8 @@ impl Mechanism {
         };
         let attached = self.holonomic().map(|c| (largest(c), c));
         let attached = attached.max_by(|a, b| a.0.total_cmp(&b.0));
-        let help = "check lengths and anchors, or give [initial] coordinates nearer to a closed position";
+        let help =
+            "check lengths and anchors, or give [initial] coordinates nearer to a closed position";
         let joint = worst.map(|c| (gap(&c), &self.joints[c].name));
         match (joint, attached) {
             (Some((open, name)), other) if other.is_none_or(|(g, _)| g <= open) => ModelError::new(

@@ -98,7 +98,11 @@ impl Layout {
             out.constraints.push(Slots {
                 offset: symbolic.offset(node),
                 diagonal: slot(node, node),
-                bodies: c.bodies.iter().map(|&b| (slot(b, node), slot(node, b))).collect(),
+                bodies: c
+                    .bodies
+                    .iter()
+                    .map(|&b| (slot(b, node), slot(node, b)))
+                    .collect(),
                 first: s.vectors,
                 block: s.blocks,
             });
@@ -228,6 +232,7 @@ impl Maximal {
                 let poses = c.gather(&w.next, &mut e.poses);
                 let near = |(j, _): CoordinateId| self.winding_of[j].map_or(0.0, |i| w.winding[i]);
                 c.value(&m.joints, poses, near, out);
+                scale = scale.max(c.size(near));
                 scale = poses.iter().fold(scale, |s, p| s.max(p.x.amax()));
                 continue;
             }
@@ -362,7 +367,10 @@ impl Maximal {
         m: &'a Mechanism,
         half: f64,
     ) -> impl Iterator<Item = (&'a [usize], usize, f64)> {
-        let constraints = self.elements.slots(m).map(|(c, s)| (&c.bodies[..], s.block, -1.0));
+        let constraints = self
+            .elements
+            .slots(m)
+            .map(|(c, s)| (&c.bodies[..], s.block, -1.0));
         let potentials = m.potentials.iter().zip(&self.elements.potentials);
         constraints.chain(potentials.map(move |(p, s)| (&p.bodies[..], *s, half)))
     }

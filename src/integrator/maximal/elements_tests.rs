@@ -17,7 +17,8 @@ pub(super) fn systems() -> Vec<(Maximal, Vec<f64>)> {
     use JointKind::{Cylindrical, Floating, Orbital, Prismatic, Revolute};
     let keels = || Arc::new(Keels([Vec3::x(), Vec3::new(0.0, 0.6, 0.8)]));
     let rubber = || Arc::new(Rubber(line(), 6.0, 0.7));
-    let potential = tree(30, &[Orbital, Floating, Revolute]).potential("p", &["b0", "b2"], rubber());
+    let potential =
+        tree(30, &[Orbital, Floating, Revolute]).potential("p", &["b0", "b2"], rubber());
     let velocity = tree(31, &[Floating, Revolute, Floating])
         .velocity_constraint("skate", &["b1"], Arc::new(Skate))
         .velocity_constraint("keels", &["b0", "b2"], keels());
@@ -36,7 +37,10 @@ pub(super) fn systems() -> Vec<(Maximal, Vec<f64>)> {
         .velocity_constraint("keels", &["b0", "b1"], keels())
         .potential("p", &["b0", "b2"], rubber());
     let mut out = vec![];
-    for (i, m) in [potential, velocity, rod, gears, all].into_iter().enumerate() {
+    for (i, m) in [potential, velocity, rod, gears, all]
+        .into_iter()
+        .enumerate()
+    {
         let m = m.build().expect("valid");
         let (n, mut s) = (m.tree_ids().len(), Source::new(40 + i as u64));
         out.push(system(m, s.vector(n, 0.5), s.vector(n, 0.4)));
@@ -103,7 +107,8 @@ fn mobility_counts_gears_and_constraints() {
     let (s, x) = system(m.build().expect("valid"), vec![0.2; 2], vec![1.0; 2]);
     assert_eq!(count(&s), (1, 2, 6));
     let t = roll(&s, &x, 0.01, 100, &[]);
-    assert!((s.coordinate(t.state(100), 0, 0) - 0.2 - 1.0).abs() < 1e-9);
+    let turned = s.coordinate(t.state(100), 0, 0) - 0.2;
+    assert!((turned - 1.0).abs() < 1e-4, "{turned}");
 }
 
 /// Over a hundred turns of the leader, far from the principal branch of every angle, torques and masses included.
@@ -127,12 +132,15 @@ fn a_gear_keeps_its_ratio_over_many_turns_and_transmits() {
         .build()
         .expect("valid");
     let (s, x) = system(m, vec![0.4, 0.0], vec![0.0; 2]);
-    let (steps, h, torque) = (2000, 0.005, 4.4);
+    let (steps, h, torque) = (10_000, 0.001, 4.4);
     // the read-out at the start closes the gear, whatever the coordinates given were
     let t = roll(&s, &x, h, steps, &[torque]);
     let mut worst = 0.0_f64;
     for k in 0..=steps {
-        let (a, b) = (s.coordinate(t.state(k), 0, 0), s.coordinate(t.state(k), 1, 0));
+        let (a, b) = (
+            s.coordinate(t.state(k), 0, 0),
+            s.coordinate(t.state(k), 1, 0),
+        );
         worst = worst.max((b - ratio * a - offset).abs());
     }
     assert!(worst < 1e-9, "{worst}");
@@ -141,7 +149,11 @@ fn a_gear_keeps_its_ratio_over_many_turns_and_transmits() {
     let turned = s.coordinate(t.state(steps), 0, 0) - a0;
     let expected = 0.5 * torque / (0.3 + ratio * ratio * 0.04) * (h * steps as f64).powi(2);
     assert!(turned > 50.0 * std::f64::consts::TAU, "{turned}");
-    assert!((turned / expected - 1.0).abs() < 1e-3, "{turned} {expected}");
+    // up to h w = 0.2, of which the discrete momentum has 1 - (h w)^2/6
+    assert!(
+        (turned / expected - 1.0).abs() < 5e-3,
+        "{turned} {expected}"
+    );
 }
 
 /// The gear on the joint that closes a loop stays closed while everything moves, energy kept.
@@ -157,7 +169,7 @@ fn a_gear_on_a_chord_stays_closed() {
         assert!(gap.abs() < 1e-9, "{k}: {gap}");
     }
     let b = balance(&s, &t, &mut s.work()).expect("read");
-    assert!(b.largest_error() < 2e-2, "{}", b.largest_error());
+    assert!(b.largest_error() < 5e-2, "{}", b.largest_error());
 }
 
 /// Halving the interval quarters the error of the energy, dampers and controls included.
@@ -167,7 +179,9 @@ fn energy_is_balanced_to_second_order() {
         let u = vec![0.1; s.dims().nu];
         let errors = [0.01, 0.005].map(|h| {
             let t = roll(&s, &x, h, (0.5 / h) as usize, &u);
-            balance(&s, &t, &mut s.work()).expect("read").largest_error()
+            balance(&s, &t, &mut s.work())
+                .expect("read")
+                .largest_error()
         });
         let ratio = errors[0] / errors[1];
         assert!((3.0..5.5).contains(&ratio), "{i}: {errors:?}");
@@ -240,7 +254,8 @@ fn a_users_ball_joint_is_the_built_in_one() {
     }
     let (top, bottom) = (Vec3::new(0.0, 0.0, 0.5), Vec3::new(0.0, 0.0, -0.5));
     let ball = Ball(bottom, top);
-    crate::mechanism::check_constraint(&ball, &crate::mechanism::random_poses(2, 1)).expect("right");
+    crate::mechanism::check_constraint(&ball, &crate::mechanism::random_poses(2, 1))
+        .expect("right");
     let chain = || {
         MechanismBuilder::new()
             .body("a", bar())
@@ -291,11 +306,16 @@ fn what_cannot_be_met_or_integrated_is_named() {
             .joint("jb", hinge("b").anchors([1.0, 0.0, 0.0], [0.0; 3]))
     };
     let rod = Arc::new(Rod(Line(Vec3::zeros(), Vec3::zeros()), 3.0));
-    let m = two().constraint("rod", &["a", "b"], rod).build().expect("valid");
+    let m = two()
+        .constraint("rod", &["a", "b"], rod)
+        .build()
+        .expect("valid");
     let error = Maximal::new(m, &[0.0; 2], Options::default()).expect_err("too long");
     assert_eq!(error.path, ["constraints", "rod"]);
     assert!(
-        error.message.starts_with("constraint `rod` cannot be met: "),
+        error
+            .message
+            .starts_with("constraint `rod` cannot be met: "),
         "{error}"
     );
     let mut rubs = two();
@@ -304,7 +324,10 @@ fn what_cannot_be_met_or_integrated_is_named() {
     let error = Maximal::new(m, &[0.0; 2], Options::default()).expect_err("no friction yet");
     assert_eq!(error.path, ["joints", "jb", "friction"]);
     // a step that fails at a gear says so
-    let m = two().gear("g", GearSpec::new("jb", "ja", 2.0)).build().expect("valid");
+    let m = two()
+        .gear("g", GearSpec::new("jb", "ja", 2.0))
+        .build()
+        .expect("valid");
     let s = Maximal::new(m, &[0.0; 2], Options::default()).expect("closes");
     assert_eq!(s.element(s.dims().ny - 1), "gear `g`");
 }

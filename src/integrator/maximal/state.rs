@@ -78,8 +78,12 @@ impl Maximal {
         let basis = m.tree_basis(poses);
         let loops = m.loop_jacobian(poses, &basis);
         let laws = m.velocity_jacobian(poses, &basis);
-        let mut jacobian = loops.clone().resize_vertically(loops.nrows() + laws.nrows(), 0.0);
-        jacobian.rows_mut(loops.nrows(), laws.nrows()).copy_from(&laws);
+        let mut jacobian = loops
+            .clone()
+            .resize_vertically(loops.nrows() + laws.nrows(), 0.0);
+        jacobian
+            .rows_mut(loops.nrows(), laws.nrows())
+            .copy_from(&laws);
         Self::projected(m, &basis, &jacobian, rates)
     }
 
