@@ -114,6 +114,14 @@ impl AttachedConstraint {
         }
     }
 
+    /// Size of the numbers its value is the difference of, besides positions.
+    pub(crate) fn size(&self, near: impl Fn(CoordinateId) -> f64) -> f64 {
+        match &self.law {
+            Law::Gear(gear) => gear.size(near),
+            _ => 0.0,
+        }
+    }
+
     /// Its rows, one six-vector per row and body.
     pub(crate) fn jacobian(&self, joints: &[Joint], poses: &[Pose], which: Rows, out: &mut [Vec6]) {
         let out = &mut Jacobian::new(self.bodies.len(), out);

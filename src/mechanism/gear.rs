@@ -239,6 +239,13 @@ impl Gear {
         sum - self.offset
     }
 
+    /// Size of the coordinates on these branches: many turns round off at many times their size.
+    pub(super) fn size(&self, near: impl Fn(CoordinateId) -> f64) -> f64 {
+        near(self.follower)
+            .abs()
+            .max((self.ratio * near(self.leader)).abs())
+    }
+
     pub(super) fn jacobian(
         &self,
         joints: &[Joint],
@@ -313,7 +320,7 @@ mod tests {
                 GearSpec::new("j7", "j0", 1.0),
                 "joint",
                 "gear `g` refers to the unknown coordinate `j7`",
-                "did you mean",
+                "valid names: `j0`",
             ),
             (
                 GearSpec::new("j0", "j1", 1.0),

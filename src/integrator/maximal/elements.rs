@@ -232,6 +232,7 @@ impl Maximal {
                 let poses = c.gather(&w.next, &mut e.poses);
                 let near = |(j, _): CoordinateId| self.winding_of[j].map_or(0.0, |i| w.winding[i]);
                 c.value(&m.joints, poses, near, out);
+                scale = scale.max(c.size(near));
                 scale = poses.iter().fold(scale, |s, p| s.max(p.x.amax()));
                 continue;
             }
