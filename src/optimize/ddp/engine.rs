@@ -121,6 +121,12 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.path
             .evaluate(self.dynamics, self.problem, &mut self.work)?;
         self.first_objective = self.path.evaluation.objective;
+        let e = &self.path.evaluation;
+        let violation: f64 = (0..e.constraints.len())
+            .map(|i| self.lagrangian.violation(i, e.constraints[i]).powi(2))
+            .sum();
+        let scale = e.objective.abs() / (0.5 * violation).max(1e-2);
+        if scale > 0.0 { self.lagrangian.penalty *= scale.clamp(1e-6, 1e6); }
         self.refresh()
     }
 

@@ -33,6 +33,11 @@ impl Lagrangian {
         self.equal[i]
     }
 
+    /// How far constraint `i` with the value `c` is from being met.
+    pub fn violation(&self, i: usize, c: f64) -> f64 {
+        if self.equal[i] { c.abs() } else { c.max(0.0) }
+    }
+
     /// Force of constraint `i` at the value `c`: the derivative of `L` by it.
     pub fn force(&self, i: usize, c: f64) -> f64 {
         let force = self.multipliers[i] + self.penalty * c;

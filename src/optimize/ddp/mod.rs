@@ -230,6 +230,8 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<D> {
             }
             Attempt::Stuck => {
                 self.stuck += 1;
+                e.regularization = 0.0;
+                e.plan();
                 let reason = format!("no step makes progress any more; promised gain {:.3e}", e.promise());
                 self.status = Some((Status::Diverged, reason));
                 0.0
