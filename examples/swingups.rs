@@ -28,6 +28,11 @@ fn run<S: Smooth>(name: &str, (d, mut p): (Explicit<S>, Problem), guesses: u64) 
         } else if std::env::args().len() > 2 {
             println!("  {seed}: {} {} objective {:.4} violation {:.2e} optimality {:.1e} it {}", s.status.name(), s.reason, s.objective, s.violation, s.optimality, s.iterations);
         }
+        if std::env::args().nth(3).as_deref() == Some(&format!("{name}{seed}")) {
+            for r in &s.history {
+                println!("{:4} {:.6} v {:.2e} o {:.2e} l {:.3e} r {:.1e}", r.iteration, r.objective, r.violation, r.optimality, r.step_length, r.regularization);
+            }
+        }
         iterations.push(s.iterations);
     }
     iterations.sort_unstable();
