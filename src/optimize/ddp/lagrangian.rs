@@ -33,6 +33,18 @@ impl Lagrangian {
         self.equal[i]
     }
 
+    /// Makes the penalty relative to the objective by the square of the violation at the guess: both are then of one
+    /// size, whatever the units.
+    pub fn scale_penalty(&mut self, guess: &Evaluation, objective: f64) {
+        let terms = guess.constraints.iter().zip(&self.equal);
+        let violation = |(c, equal): (&f64, &bool)| if *equal { *c } else { c.max(0.0) };
+        let square: f64 = terms.map(|t| violation(t).powi(2)).sum();
+        let scale = objective.abs() / (0.5 * square).max(1e-2);
+        if scale > 0.0 && scale.is_finite() {
+            self.penalty *= scale.clamp(1e-6, 1e6);
+        }
+    }
+
     /// Force of constraint `i` at the value `c`: the derivative of `L` by it.
     pub fn force(&self, i: usize, c: f64) -> f64 {
         let force = self.multipliers[i] + self.penalty * c;

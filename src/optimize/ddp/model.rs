@@ -9,9 +9,11 @@
 //! `H` is Gauss and Newton's: of the quantities' squares, not of their curvature. Quantities at the end see the control
 //! of the last step, so that `w_N = (dx_N, dp, du_(N-1))`.
 
-use super::dense::{dot, gemv_transposed, quadratic_form};
+use super::backward::Policy;
+use super::dense::{dot, gemv, quadratic_form};
 use super::lagrangian::Lagrangian;
 use super::path::Path;
+use super::secant::Secant;
 use crate::control::Problem;
 use crate::dynamics::{Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs, Rows, StepError};
 use nalgebra::DMatrix;
@@ -55,6 +57,8 @@ pub(super) struct Model {
     pub h: Vec<f64>,
     /// n x q.
     pub start: Vec<f64>,
+    /// What `h` lacks.
+    pub secant: Secant,
     /// One a knot; one in all where they are the identity.
     pub frames: Vec<Frame>,
     /// Indices of the free parameters.
@@ -95,6 +99,7 @@ impl Model {
             l: vec![0.0; knots * w],
             h: vec![0.0; knots * w * w],
             start: vec![0.0; sizes.n * sizes.q],
+            secant: Secant::new(&sizes, path.evaluation.values.len()),
             frames: vec![],
             free,
             linear: LinearModel::new(&dims),
@@ -125,6 +130,7 @@ impl Model {
         let Sizes { steps, n, .. } = self.sizes;
         self.l.fill(0.0);
         self.h.fill(0.0);
+        self.secant.begin(&mut self.f);
         if !self.identity {
             self.frames.clear();
         }
@@ -150,7 +156,7 @@ impl Model {
                     dynamics.frame(&knots[k + 1], t.state(k + 1), &t.p, self.frames.last(), w)?;
                 self.frames.push(next);
             }
-            self.observe(dynamics, problem, path, at, w)?;
+            self.observe(dynamics, path, at, w)?;
             dynamics.linearize(&path.solved(at), w)?;
             self.see_unknowns(dynamics, path, k, w);
             self.accumulate(problem, lagrangian, path, at);
@@ -170,9 +176,10 @@ impl Model {
         if !path.has_gaps {
             self.gap.fill(0.0);
         }
-        self.observe(dynamics, problem, path, &knots[steps], w)?;
+        self.observe(dynamics, path, &knots[steps], w)?;
         self.accumulate(problem, lagrangian, path, &knots[steps]);
         path.gap = gap;
+        self.secant.update(&self.sizes, &self.f, &self.l);
         Ok(())
     }
 
@@ -180,12 +187,10 @@ impl Model {
     fn observe<D: Observe>(
         &mut self,
         dynamics: &D,
-        problem: &Problem,
         path: &mut Path,
         at: &Knot,
         w: &mut D::Work,
     ) -> Result<(), StepError> {
-        let _ = problem;
         let e = &mut path.evaluation;
         let stage = e.layout.stage(at.k);
         let Some(rows) = &mut self.rows[stage.which.len()] else {
@@ -272,12 +277,14 @@ impl Model {
             }
         }
         let size = self.sizes.w();
+        let places = e.layout.values(at.k);
         for i in 0..count {
             let (weight, slope) = self.weights[i];
+            self.row_by_stage(count, i, at.k);
+            self.secant.see(at.k, places.start + i, slope, &self.row);
             if weight == 0.0 && slope == 0.0 {
                 continue;
             }
-            self.row_by_stage(count, i, at.k);
             let l = &mut self.l[at.k * size..(at.k + 1) * size];
             let h = &mut self.h[at.k * size * size..(at.k + 1) * size * size];
             for (j, r) in self.row.iter().enumerate().filter(|(_, r)| **r != 0.0) {
@@ -307,31 +314,33 @@ impl Model {
 
     /// First and second derivative of `L` along the model's rollout with the given feedforward and feedback and
     /// change of parameters: `L(a) = L + a d1 + a^2/2 d2`.
-    pub fn along(&self, policy: &super::backward::Policy, scratch: &mut Scratch) -> (f64, f64) {
-        let Sizes { steps, n, q, m } = self.sizes;
+    pub fn along(&self, policy: &Policy, scratch: &mut Scratch) -> (f64, f64) {
+        let Sizes { steps, n, m, .. } = self.sizes;
         let (s, size) = (self.sizes.s(), self.sizes.w());
         let Scratch { w, next } = scratch;
         w.fill(0.0);
         w[n..s].copy_from_slice(&policy.dp);
         next.fill(0.0);
-        super::dense::gemv(n, &self.start, &policy.dp, next);
+        gemv(n, &self.start, &policy.dp, next);
         w[..n].copy_from_slice(next);
         let (mut d1, mut d2) = (0.0, 0.0);
         for k in 0..=steps {
             if k < steps {
                 let (x, u) = w.split_at_mut(s);
                 u.copy_from_slice(&policy.feedforward[k * m..(k + 1) * m]);
-                super::dense::gemv(m, policy.feedback(k), x, u);
+                gemv(m, policy.feedback(k), x, u);
             }
             d1 += dot(&self.l[k * size..(k + 1) * size], w);
             d2 += quadratic_form(&self.h[k * size * size..(k + 1) * size * size], w);
+            if self.secant.used {
+                d2 += quadratic_form(self.secant.block(k), w);
+            }
             if k < steps {
                 next.copy_from_slice(&self.gap[k * n..(k + 1) * n]);
-                super::dense::gemv(n, &self.f[k * n * size..(k + 1) * n * size], w, next);
+                gemv(n, &self.f[k * n * size..(k + 1) * n * size], w, next);
                 w[..n].copy_from_slice(next);
             }
         }
-        let _ = (q, gemv_transposed);
         (d1, d2)
     }
 }

@@ -32,24 +32,6 @@ impl Path {
         }
     }
 
-    /// Without allocation.
-    pub fn copy_from(&mut self, other: &Self) {
-        let (to, from) = (&mut self.trajectory, &other.trajectory);
-        to.x.copy_from_slice(&from.x);
-        to.u.copy_from_slice(&from.u);
-        to.y.copy_from_slice(&from.y);
-        to.p.copy_from_slice(&from.p);
-        self.ends.copy_from_slice(&other.ends);
-        self.evaluation
-            .values
-            .copy_from_slice(&other.evaluation.values);
-        self.evaluation
-            .constraints
-            .copy_from_slice(&other.evaluation.constraints);
-        self.evaluation.objective = other.evaluation.objective;
-        (self.has_gaps, self.gap) = (other.has_gaps, other.gap);
-    }
-
     /// Where the step from knot `k` ends.
     pub fn end(&self, k: usize) -> &[f64] {
         if self.has_gaps {
