@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use least_action::control::{Cost, Problem, When};
+use least_action::control::{Cost, Form, Problem, When};
 use least_action::dynamics::Dynamics;
 use least_action::integrator::Maximal;
 use least_action::integrator::Output;
@@ -227,6 +227,7 @@ fn observing_allocates_nothing() {
             target: 0.1,
             weight: 1.0,
             when: When::Running,
+            form: Form::Square,
         });
         let problem = Problem {
             costs: costs.collect(),

@@ -3,7 +3,7 @@
 use super::Overrides;
 use super::problem::{AxisSpec, ControlsSpec, PointSpec, ProblemSpec, Quantity};
 use super::source::{FormatError, Source, nearest};
-use crate::control::{Constraint, Cost, When};
+use crate::control::{Constraint, Cost, Form, When};
 use crate::integrator::maximal::Output;
 use crate::mechanism::Mechanism;
 use crate::spatial::Vec3;
@@ -135,6 +135,7 @@ impl<'a> Quantities<'a> {
                 target: c.target,
                 weight: c.weight,
                 when: c.at,
+                form: Form::Square,
             });
         }
         for (i, c) in spec.constraints.iter().enumerate() {

@@ -7,15 +7,15 @@
 //! [`Options::refresh`] iterations. One argmin iteration is one L-BFGS iteration; between rounds the multipliers move,
 //! and the penalty grows where the violation did not fall to a quarter.
 
+pub use super::Solution;
 use super::augmented::{Augmented, Param};
 use super::checkpoint::{Checkpoint, Checkpoints, Incumbent};
-use super::{Iteration, Status};
+use super::{Iteration, IterationState, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
-use crate::rollout::Trajectory;
 use argmin::core::observers::{Observe as Observer, ObserverMode};
 use argmin::core::{
-    CostFunction, Error, Executor, Gradient, IterState, KV, Problem as Counted, Solver, State,
+    CostFunction, Error, Executor, Gradient, KV, Problem as Counted, Solver, State,
     TerminationReason, TerminationStatus,
 };
 use argmin::solver::linesearch::MoreThuenteLineSearch;
@@ -55,35 +55,8 @@ impl Default for Options {
     }
 }
 
-/// What a solve found.
-#[derive(Clone, Debug)]
-pub struct Solution {
-    /// How it ended.
-    pub status: Status,
-    /// Why, in words, unless it converged.
-    pub reason: String,
-    /// The best trajectory.
-    pub trajectory: Trajectory,
-    /// Its parameters, free or not.
-    pub parameters: Vec<f64>,
-    /// Objective without penalties.
-    pub objective: f64,
-    /// Largest violation of a constraint or bound.
-    pub violation: f64,
-    /// Relative gain that the curvature still promises.
-    pub optimality: f64,
-    /// L-BFGS iterations.
-    pub iterations: u64,
-    /// Steps simulated.
-    pub step_evaluations: u64,
-    /// Reverse sweeps.
-    pub gradient_evaluations: u64,
-    /// One entry an iteration, the guess first.
-    pub history: Vec<Iteration>,
-}
-
 /// The state argmin's executor keeps and observers see.
-pub type ShootingState = IterState<Param, Param, (), (), (), f64>;
+pub type ShootingState = IterationState;
 type Lbfgs = LBFGS<MoreThuenteLineSearch<Param, Param, f64>, Param, Param, f64>;
 
 #[derive(Debug, thiserror::Error)]
@@ -578,7 +551,7 @@ pub fn solve_from<D: Observe>(
     Ok(Solution {
         status,
         reason,
-        parameters: trajectory.p.clone(),
+        gains: None,
         trajectory,
         objective: best.objective,
         violation: best.violation,

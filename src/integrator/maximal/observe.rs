@@ -1,9 +1,9 @@
 //! Quantities of a state that costs, constraints, figures and files may see, with their derivatives.
 
 use super::assembly::{add_wrench, dot, vec3};
+use super::interval::turn_direction;
 use super::{Maximal, Work};
 use crate::dynamics::{Inputs, Knot, Seen, StepError};
-use crate::mechanism::{Coupling, Freedom, Joint, Vec6};
 use crate::spatial::Vec3;
 
 /// Something to observe at a knot. Velocities and rates are those at the knot, second order.
@@ -18,6 +18,14 @@ pub enum Output {
     },
     /// Its rate.
     Rate {
+        /// Index of the joint.
+        joint: usize,
+        /// Free direction of the joint.
+        direction: usize,
+    },
+    /// Its increment over the interval before the knot, by the interval: what a sampled controller sees. No control
+    /// enters.
+    IntervalRate {
         /// Index of the joint.
         joint: usize,
         /// Free direction of the joint.
@@ -71,6 +79,10 @@ impl Maximal {
                 format!("{} rate", m.coordinate_name((joint, direction))),
                 format!("{}/s", m.joints[joint].directions[direction].unit_name()),
             ),
+            Output::IntervalRate { joint, direction } => (
+                format!("{} interval rate", m.coordinate_name((joint, direction))),
+                format!("{}/s", m.joints[joint].directions[direction].unit_name()),
+            ),
             Output::Control(i) => (m.actuators[i].name.clone(), self.control_unit(i).into()),
             Output::Position { body, axis, .. } => (
                 format!("position of {} {}", m.bodies[body].name, along(&axis)),
@@ -120,6 +132,9 @@ impl Maximal {
                     let row = j.direction_row(direction, a, b, &w.relative[joint]);
                     dot(&w.trial, j.parent, j.child, &row)
                 }
+                Output::IntervalRate { joint, direction } => {
+                    self.interval_rate(w, joint, direction)
+                }
                 Output::Control(i) => u[i],
                 Output::Position { body, point, axis } => axis.dot(&w.poses[body].point(&point)),
                 Output::Velocity { body, point, axis } => {
@@ -159,23 +174,13 @@ impl Maximal {
                     let (a, b) = m.ends(j, &w.poses);
                     let row = j.direction_row(direction, a, b, &w.relative[joint]);
                     add_wrench(velocity, j.parent, j.child, &row, g);
-                    let mut turn = Coupling::default();
-                    let unit = j.directions[direction].unit * g;
-                    if j.directions[direction].freedom == Freedom::Slide {
-                        j.add_force_derivative(&unit, a, b, &w.relative[joint], &mut turn);
-                    } else {
-                        Joint::add_torque_derivative(&unit, a, b, &mut turn);
-                    }
-                    let motion = |b: usize| Vec6::from_column_slice(&w.trial[6 * b..6 * b + 6]);
-                    let vb = motion(j.child);
-                    let (mut on_a, mut on_b) = (turn.ba.0.tr_mul(&vb), turn.bb.0.tr_mul(&vb));
-                    if let Some(p) = j.parent {
-                        let va = motion(p);
-                        on_a += turn.aa.0.tr_mul(&va);
-                        on_b += turn.ab.0.tr_mul(&va);
-                        add(&mut out.x[6 * p..], on_a.as_slice());
-                    }
-                    add(&mut out.x[6 * j.child..], on_b.as_slice());
+                    let ends = (a, b, &w.relative[joint]);
+                    turn_direction(j, direction, g, ends, &w.trial, &mut out.x);
+                }
+                Output::IntervalRate { joint, direction } => {
+                    let mut scratch = std::mem::take(&mut w.zminus);
+                    self.pull_interval_rate(w, (joint, direction), g, &mut scratch, out);
+                    w.zminus = scratch;
                 }
                 Output::Control(i) => out.u[i] += g,
                 Output::Position { body, point, axis } => {

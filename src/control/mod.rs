@@ -1,7 +1,13 @@
 //! What is wanted of a trajectory: costs, constraints, bounds, parameters. Knows only the seam.
 //!
-//! The objective is the sum of `weight/2 (quantity - target)^2`, multiplied by the knot's interval for costs along the
+//! The objective is the sum of `weight/2 (quantity - target)^2` (or `weight (quantity - target)`), multiplied by the knot's interval for costs along the
 //! way, taken once for those at the end or at one knot.
+
+mod closed_loop;
+mod policy;
+
+pub use closed_loop::{ClosedLoop, ClosedLoopWork};
+pub use policy::{Law, LinearFeedback, Loop, Pd, Policy, PolicyRows, Signal};
 
 use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError};
 use crate::rollout::{Sweep, Trajectory};
@@ -40,7 +46,18 @@ impl When {
     }
 }
 
-/// `weight/2 (quantity - target)^2`.
+/// How a cost grows with the distance of its quantity from the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// `weight/2 (quantity - target)^2`
+    #[default]
+    Square,
+    /// `weight (quantity - target)`, for what cannot fall below its target, such as an energy.
+    Linear,
+}
+
+/// A cost on a quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Index of the observed quantity.
@@ -51,15 +68,25 @@ pub struct Cost {
     pub weight: f64,
     /// Where.
     pub when: When,
+    /// Square or linear.
+    pub form: Form,
 }
 
 impl Cost {
-    /// The weight at a knot with the interval `h` behind it.
-    pub fn weight_at(&self, h: f64) -> f64 {
-        if self.when.is_along() {
-            self.weight * h
-        } else {
-            self.weight
+    /// Value, slope and Gauss-Newton curvature by the quantity, at a knot with the interval `h` behind it. A linear cost
+    /// is the square of a root, whose Gauss-Newton curvature is `weight / (2 distance)`.
+    pub fn at(&self, quantity: f64, h: f64) -> (f64, f64, f64) {
+        let (value, slope, curvature) = self.density(quantity);
+        let scale = if self.when.is_along() { h } else { 1.0 };
+        (scale * value, scale * slope, scale * curvature)
+    }
+
+    fn density(&self, quantity: f64) -> (f64, f64, f64) {
+        let (w, d) = (self.weight, quantity - self.target);
+        match self.form {
+            Form::Square => (0.5 * w * d * d, w * d, w),
+            // the quantity's own slope vanishes at the target with the root
+            Form::Linear => (w * d, w, w / (2.0 * d.abs().max(1e-9))),
         }
     }
 }
@@ -327,9 +354,7 @@ impl Problem {
                 dynamics.observe(&t.seen(&at), &stage.which, w, values)?;
             }
             for &(i, place) in &stage.costs {
-                let c = &self.costs[i];
-                let error = values[place] - c.target;
-                out.objective += 0.5 * c.weight_at(at.h) * error * error;
+                out.objective += self.costs[i].at(values[place], at.h).0;
             }
             let first = out.layout.constraints(k).start;
             for (j, &(i, place)) in stage.constraints.iter().enumerate() {
@@ -372,10 +397,9 @@ impl Problem {
         dynamics.observe(&seen, &stage.which, w, values)?;
         for &(i, place) in &stage.costs {
             let c = &self.costs[i];
-            let error = values[place] - c.target;
-            adjoint[place] += c.weight_at(at.h) * error;
+            adjoint[place] += c.at(values[place], at.h).1;
             if c.when.is_along() {
-                out.h += 0.5 * c.weight * error * error;
+                out.h += c.density(values[place]).0;
             }
         }
         if !multipliers.is_empty() {
@@ -458,4 +482,12 @@ impl Problem {
         }
         list
     }
+}
+
+fn add<'a>(to: &mut [f64], scale: f64, from: impl Iterator<Item = &'a f64>) {
+    to.iter_mut().zip(from).for_each(|(t, f)| *t += scale * f);
+}
+
+fn dot<'a>(a: impl Iterator<Item = &'a f64>, b: &[f64]) -> f64 {
+    a.zip(b).map(|(a, b)| a * b).sum()
 }

@@ -7,6 +7,12 @@
 //! then rates); [`Dynamics::frame`] connects the two, and linear models for feedback live in it. Dynamics without
 //! constraints use one chart for both, the default.
 
+mod dual;
+mod smooth;
+
+pub use dual::{Dual, Real};
+pub use smooth::{Explicit, Smooth, SmoothWork};
+
 use nalgebra::DMatrix;
 
 /// The knot a step starts from, with the two intervals that meet there.
@@ -341,6 +347,11 @@ pub trait Dynamics: Sync {
             project: DMatrix::identity(n, n),
             memory: DMatrix::zeros(0, 0),
         })
+    }
+
+    /// Is every frame the identity, as by default? Who keeps one per knot then need not ask for them.
+    fn has_identity_frames(&self) -> bool {
+        false
     }
 
     /// Moves a state by `d` of the joint chart (its frame is given) and keeps it a state of the system.
