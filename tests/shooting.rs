@@ -2,7 +2,7 @@
 //! checkpoints.
 
 use argmin::core::observers::Observe as Observer;
-use least_action::control::{Constraint, Cost, Problem, Relation, When};
+use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
 use least_action::dynamics::{
     Certificate, Dims, Dynamics, Inputs, Knot, Observe, Outputs, Parameter, Seen, Solved,
     StepError, StepStats,
@@ -181,6 +181,7 @@ fn cost(quantity: usize, target: f64, weight: f64, when: When) -> Cost {
         target,
         weight,
         when,
+        form: Form::Square,
     }
 }
 
@@ -205,7 +206,6 @@ fn solve(drift: &Drift, problem: &Problem) -> Solution {
     let options = Options::default();
     let s = shooting::solve(drift, problem, options, Silent, &stop).expect("no argmin error");
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
-    assert_eq!(s.parameters, s.trajectory.p);
     s
 }
 
@@ -222,20 +222,28 @@ fn a_parameter_without_controls() {
     p.parameters[DECAY] = 0.1;
     p.parameter_bounds[DECAY] = (0.0, f64::INFINITY);
     let s = solve(&drift, &p);
-    near(s.parameters[DECAY], 10.0 * (1.0 - 0.5_f64.powf(0.1)), 1e-4);
-    assert_eq!((s.parameters[WIND], s.parameters[OFFSET]), (0.0, 0.0));
+    near(
+        s.trajectory.p[DECAY],
+        10.0 * (1.0 - 0.5_f64.powf(0.1)),
+        1e-4,
+    );
+    assert_eq!((s.trajectory.p[WIND], s.trajectory.p[OFFSET]), (0.0, 0.0));
     assert!(s.trajectory.u.is_empty());
     // a constraint does the same, more exactly
     p.costs = vec![cost(W, 0.0, 1.0, When::End)];
     p.constraints = vec![constraint(X, Relation::Equal, 0.5, When::End)];
     let s = solve(&drift, &p);
-    near(s.parameters[DECAY], 10.0 * (1.0 - 0.5_f64.powf(0.1)), 1e-5);
+    near(
+        s.trajectory.p[DECAY],
+        10.0 * (1.0 - 0.5_f64.powf(0.1)),
+        1e-5,
+    );
     // and a bound ends it
     p.constraints.clear();
     p.costs = vec![cost(X, 0.5, 1.0, When::End)];
     p.parameter_bounds[DECAY] = (0.0, 0.4);
     let s = solve(&drift, &p);
-    near(s.parameters[DECAY], 0.4, 1e-6);
+    near(s.trajectory.p[DECAY], 0.4, 1e-6);
     assert!(s.violation <= 1e-6);
 }
 
@@ -254,7 +262,7 @@ fn a_parameter_of_the_start_beside_controls() {
     // the distance of 2 is shared by three equal springs in line
     near(s.trajectory.state(0)[0], 3.0 + 2.0 / 3.0, 1e-4);
     near(s.trajectory.state(10)[0], 5.0 - 2.0 / 3.0, 1e-4);
-    near(s.parameters[OFFSET], 2.0 + 2.0 / 3.0, 1e-4);
+    near(s.trajectory.p[OFFSET], 2.0 + 2.0 / 3.0, 1e-4);
     s.trajectory
         .u
         .iter()
@@ -271,7 +279,7 @@ fn without_free_parameters_nothing_is_decided_but_controls() {
     p.costs = vec![cost(U, 0.0, 1.0, When::Running)];
     p.constraints = vec![constraint(X, Relation::Equal, 2.0, When::End)];
     let s = solve(&drift, &p);
-    assert_eq!(s.parameters, [0.5, 0.0, 0.0]);
+    assert_eq!(s.trajectory.p, [0.5, 0.0, 0.0]);
     s.trajectory.u.iter().for_each(|u| near(*u, 1.5, 1e-4));
 }
 
@@ -308,7 +316,7 @@ fn inequalities_at_any_knot() {
     p.costs.push(cost(W, 0.0, 100.0, When::End));
     p.parameter_bounds[WIND] = (-5.0, 5.0);
     let s = solve(&drift, &p);
-    near(s.parameters[WIND], 0.25, 1e-6);
+    near(s.trajectory.p[WIND], 0.25, 1e-6);
     s.trajectory.u.iter().for_each(|u| near(*u, 1.75, 1e-3));
 }
 
