@@ -6,8 +6,9 @@ use argmin::core::observers::Observe;
 use argmin::core::{Error, KV};
 use least_action::dynamics::Dynamics;
 use least_action::format::{self, Model};
-use least_action::optimize::shooting::{self, ShootingState, Solution};
-use least_action::optimize::{Checkpoint, Checkpoints, Iteration, Status};
+use least_action::optimize::{
+    Checkpoint, Checkpoints, Iteration, IterationState, Solution, Status, shooting,
+};
 use least_action::plot::{Figure, Format, render};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -38,8 +39,8 @@ pub const METHODS: [Method; 1] = [Method {
 /// Shows every iteration.
 struct Observer(Progress);
 
-impl Observe<ShootingState> for Observer {
-    fn observe_iter(&mut self, state: &ShootingState, kv: &KV) -> Result<(), Error> {
+impl Observe<IterationState> for Observer {
+    fn observe_iter(&mut self, state: &IterationState, kv: &KV) -> Result<(), Error> {
         let value = |name: &str| {
             kv.get(name)
                 .and_then(argmin::core::KvValue::get_float)
@@ -58,7 +59,7 @@ impl Observe<ShootingState> for Observer {
         Ok(())
     }
 
-    fn observe_final(&mut self, _: &ShootingState) -> Result<(), Error> {
+    fn observe_final(&mut self, _: &IterationState) -> Result<(), Error> {
         self.0.finish();
         Ok(())
     }
