@@ -6,6 +6,7 @@ mod coordinate;
 mod describe_actuator;
 mod describe_body;
 mod describe_joint;
+mod energy;
 mod error;
 mod joint;
 mod kinematics;
