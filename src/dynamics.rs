@@ -7,6 +7,10 @@
 //! then rates); [`Dynamics::frame`] connects the two, and linear models for feedback live in it. Dynamics without
 //! constraints use one chart for both, the default.
 
+mod remember;
+
+pub use remember::{Remember, RememberWork};
+
 use nalgebra::DMatrix;
 
 /// The knot a step starts from, with the two intervals that meet there.

@@ -19,7 +19,7 @@ pub use source::FormatError;
 pub use write::{read_recording, write_bytes, write_csv, write_json};
 
 use crate::control::Problem;
-use crate::dynamics::Dynamics;
+use crate::dynamics::{Dynamics, Remember};
 use crate::integrator::maximal::{self, Maximal};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::shooting;
@@ -84,6 +84,16 @@ pub struct Model {
     pub mechanism: MechanismBuilder,
     /// Line work the file gives instead of the automatic one.
     pub draw: Option<Vec<Line>>,
+}
+
+impl Model {
+    /// The system with the rates of its controls among the quantities, which a problem that [`Model::remembers`] is
+    /// solved with; [`crate::rollout::Trajectory::of_system`] then gives the trajectory of the system alone.
+    pub fn remember(&self) -> Remember<'_, Maximal> {
+        let actuators = self.system.mechanism().actuators.iter().enumerate();
+        let names = actuators.map(|(i, a)| (a.name.clone(), self.system.control_unit(i).into()));
+        Remember::new(&self.system, names.collect())
+    }
 }
 
 /// Reads a problem or a mechanism. A file with `mechanism` at its top level is a problem, one with `bodies` a

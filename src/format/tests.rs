@@ -2,6 +2,8 @@
 
 mod broken;
 mod files;
+mod parameter;
+mod quantity;
 mod start;
 
 use super::problem::{MechanismSpec, ProblemSpec};
