@@ -228,6 +228,10 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
         })
     }
 
+    fn has_identity_frames(&self) -> bool {
+        self.system.has_identity_frames()
+    }
+
     fn retract(
         &self,
         at: &Knot,

@@ -7,6 +7,7 @@ pub mod output;
 mod parameters;
 pub mod problem;
 mod quantity;
+mod recorded;
 pub mod recording;
 mod source;
 #[cfg(test)]
@@ -76,6 +77,8 @@ pub struct Model {
     /// Costs or constraints refer to rates of controls, which are quantities of [`Model::remember`], not of the system
     /// alone.
     pub remembers: bool,
+    /// Quantities that are written beside what always is; indices as those of costs and constraints.
+    pub recorded: Vec<usize>,
     /// Settings of the method.
     pub options: shooting::Options,
     /// State at the start with the parameters as built, loops closed.
@@ -228,6 +231,7 @@ impl Document {
             guess: problem::GuessSpec::default(),
             costs: vec![],
             constraints: vec![],
+            record: vec![],
             method: MethodSpec::default(),
             draw: None,
         };
@@ -276,6 +280,7 @@ impl Document {
             system,
             options,
             remembers: wanted.remembers,
+            recorded: wanted.recorded,
             mechanism: builder,
             draw,
         })

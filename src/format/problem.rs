@@ -91,6 +91,9 @@ pub struct ProblemSpec {
     /// What must hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<ConstraintSpec>,
+    /// What is written beside coordinates, controls, forces and energies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub record: Vec<RecordSpec>,
     /// How it is solved.
     #[serde(default)]
     pub method: MethodSpec,
@@ -312,6 +315,14 @@ pub struct ConstraintSpec {
 
 fn end() -> When {
     When::End
+}
+
+/// A quantity with a column of its own in the trajectory's files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordSpec {
+    /// What is written.
+    pub quantity: Quantity,
 }
 
 /// How a problem is solved; what is left out has the default of [`crate::optimize::shooting::Options`].

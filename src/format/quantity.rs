@@ -29,8 +29,10 @@ pub(super) struct Wanted {
     pub constraints: Vec<Constraint>,
     /// Quantities of the mechanism; those of index `outputs.len()` and above are the rates of the controls.
     pub outputs: Vec<Output>,
-    /// Are there rates of controls among the quantities?
+    /// Are there rates of controls among the quantities of costs and constraints?
     pub remembers: bool,
+    /// Quantities that are written only.
+    pub recorded: Vec<usize>,
 }
 
 /// Place of a value in the file: a list's name, the index in it.
@@ -105,12 +107,26 @@ impl<'a> Quantities<'a> {
                 });
             }
         }
-        Ok(self.sorted(costs, constraints))
+        let asked = self.named.len();
+        let mut recorded = vec![];
+        for (i, r) in spec.record.iter().enumerate() {
+            let i = i.to_string();
+            // where a quantity has no value a file has a gap
+            let all = self.indices(["record", &i], &r.quantity, When::Running, true)?;
+            recorded.extend(all);
+        }
+        Ok(self.sorted(costs, constraints, recorded, asked))
     }
 
     /// Puts the rates of controls behind the outputs of the mechanism: one for each control, as
-    /// [`crate::dynamics::Remember`] lists them.
-    fn sorted(self, mut costs: Vec<Cost>, mut constraints: Vec<Constraint>) -> Wanted {
+    /// [`crate::dynamics::Remember`] lists them. Costs and constraints refer to the first `asked` names.
+    fn sorted(
+        self,
+        mut costs: Vec<Cost>,
+        mut constraints: Vec<Constraint>,
+        mut recorded: Vec<usize>,
+        asked: usize,
+    ) -> Wanted {
         let mut outputs = vec![];
         let mut places = vec![];
         for n in &self.named {
@@ -130,10 +146,13 @@ impl<'a> Quantities<'a> {
         constraints
             .iter_mut()
             .for_each(|c| c.quantity = places[c.quantity]);
+        recorded.iter_mut().for_each(|r| *r = places[*r]);
+        let asked = &mut self.named[..asked].iter();
         Wanted {
             costs,
             constraints,
-            remembers: outputs.len() < self.named.len(),
+            remembers: asked.any(|n| matches!(n, Named::ControlRate(_))),
+            recorded,
             outputs,
         }
     }
@@ -456,7 +475,7 @@ impl<'a> Quantities<'a> {
     }
 }
 
-/// Refuses costs and constraints on forces that the equations do not determine.
+/// Refuses forces that the equations do not determine.
 pub(super) fn unique(
     source: &Source,
     spec: &ProblemSpec,
@@ -464,9 +483,11 @@ pub(super) fn unique(
 ) -> Result<(), FormatError> {
     let costs = spec.costs.iter().map(|c| &c.quantity).enumerate();
     let constraints = spec.constraints.iter().map(|c| &c.quantity).enumerate();
+    let recorded = spec.record.iter().map(|r| &r.quantity).enumerate();
     let all = costs
         .map(|c| ("costs", c))
-        .chain(constraints.map(|c| ("constraints", c)));
+        .chain(constraints.map(|c| ("constraints", c)))
+        .chain(recorded.map(|r| ("record", r)));
     for (list, (i, quantity)) in all {
         let (Quantity::ConstraintForce(r) | Quantity::ConstraintTorque(r)) = quantity else {
             continue;

@@ -6,7 +6,7 @@ use crate::spatial::Pose;
 impl Mechanism {
     /// Potential energy of gravity (zero at the world's origin) and springs, J. `winding` tells the unwound angle of a
     /// joint that has one.
-    pub fn potential_energy(&self, poses: &[Pose], winding: impl Fn(usize) -> f64) -> f64 {
+    pub fn stored_energy(&self, poses: &[Pose], winding: impl Fn(usize) -> f64) -> f64 {
         let bodies = self.bodies.iter().zip(poses);
         let gravity: f64 = bodies.map(|(b, p)| -b.mass * self.gravity.dot(&p.x)).sum();
         let lines = self.springs.iter();

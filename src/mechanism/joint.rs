@@ -234,6 +234,26 @@ impl Joint {
         }
     }
 
+    /// How the arm changes when the child's anchor moves by `e`.
+    pub(crate) fn arm_by_child_anchor(&self, e: &Vec3, a: &Pose, b: &Pose) -> Vec3 {
+        a.r.tr_mul(&(b.r * e))
+    }
+
+    /// How the rate along a translation `row` changes when the child's anchor moves by `e`; `omega` gives the angular
+    /// velocities.
+    pub(crate) fn rate_by_child_anchor(
+        &self,
+        row: &Vec3,
+        e: &Vec3,
+        (a, b): (&Pose, &Pose),
+        omega: impl Fn(usize) -> Vec3,
+    ) -> f64 {
+        let on_child = e.cross(&b.r.tr_mul(&(a.r * row))).dot(&omega(self.child));
+        let arm = self.arm_by_child_anchor(e, a, b);
+        let on_parent = self.parent.map_or(0.0, |p| row.cross(&arm).dot(&omega(p)));
+        on_child + on_parent
+    }
+
     /// The wrench of a force `e` along a direction of the parent's frame; it acts at the child's anchor on both.
     #[inline(always)]
     pub(crate) fn translation_row(&self, e: &Vec3, a: &Pose, b: &Pose, rel: &Relative) -> Row {

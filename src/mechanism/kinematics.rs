@@ -408,6 +408,19 @@ impl Mechanism {
         {
             return Ok(poses);
         }
+        Err(self.open_loop(q))
+    }
+
+    /// The same, but coordinates marked `held` never give way.
+    pub(crate) fn close_held(&self, q: &mut [f64], held: &[bool]) -> Result<Vec<Pose>, ModelError> {
+        if self.tree.chords.is_empty() {
+            return Ok(self.forward(q));
+        }
+        self.close_with(q, held).ok_or_else(|| self.open_loop(q))
+    }
+
+    /// Names the loop that stays open most.
+    fn open_loop(&self, q: &[f64]) -> ModelError {
         let poses = self.forward(q);
         let gap = |c: &usize| {
             let j = &self.joints[*c];
@@ -421,7 +434,7 @@ impl Mechanism {
             .max_by(|a, b| gap(a).total_cmp(&gap(b)));
         let worst = &self.joints[*worst.unwrap_or(&0)];
         let (a, b) = self.ends(worst, &poses);
-        Err(ModelError::new(
+        ModelError::new(
             ["joints", &worst.name],
             format!(
                 "the loop through joint `{}` does not close: {:.3e} m or rad remain open after Newton's method",
@@ -429,7 +442,7 @@ impl Mechanism {
                 worst.violation(a, b)
             ),
             "check lengths and anchors, or give [initial] coordinates nearer to a closed position",
-        ))
+        )
     }
 
     fn close_with(&self, q: &mut [f64], held: &[bool]) -> Option<Vec<Pose>> {

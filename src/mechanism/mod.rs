@@ -37,6 +37,7 @@ pub(crate) use joint::Vec6;
 
 use crate::spatial::{Pose, Vec3};
 use kinematics::Tree;
+pub(crate) use kinematics::TreeEdge;
 use std::sync::LazyLock;
 
 static WORLD: LazyLock<Pose> = LazyLock::new(Pose::identity);

@@ -66,15 +66,7 @@ impl Spring {
     /// `scale` times the derivative of the spring's wrench, and of `tension` along the line (the damper's impulse
     /// with its size held), added to `out`.
     pub fn add_derivative(&self, scale: f64, tension: f64, a: &Pose, b: &Pose, out: &mut Coupling) {
-        let d = self.line(a, b);
-        let l = d.norm();
-        let n = d.try_normalize(1e-12).unwrap_or_default();
-        let f = self.force(a, b) * scale + n * tension;
-        let nn = n * n.transpose();
-        let inverse = if l > 1e-12 { 1.0 / l } else { 0.0 };
-        let slack = self.rest * inverse;
-        let k = (Mat3::identity() * (1.0 - slack) + nn * slack) * (-self.stiffness * scale)
-            + (Mat3::identity() - nn) * (tension * inverse);
+        let (f, k) = self.force_by_line(scale, tension, a, b);
         // d line = [-1, R_a [p_a]] on the parent, [1, -R_b [p_b]] on the child
         let (pa, pb) = (skew(&self.parent_anchor), skew(&self.child_anchor));
         let (la, lb) = (a.r * pa, -b.r * pb);
@@ -98,6 +90,52 @@ impl Spring {
         // the force is fixed in the world while the arms turn: torque p x R'f
         out.aa.add(3, 3, &-(pa * skew(&a.r.tr_mul(&f))));
         out.bb.add(3, 3, &(pb * skew(&b.r.tr_mul(&f))));
+    }
+
+    /// How the line changes when the parent's or the child's anchor moves by `e`.
+    fn line_by_anchor(&self, e: &Vec3, parent: bool, a: &Pose, b: &Pose) -> Vec3 {
+        if parent { -(a.r * e) } else { b.r * e }
+    }
+
+    /// The same of the length.
+    pub(crate) fn length_by_anchor(&self, e: &Vec3, parent: bool, a: &Pose, b: &Pose) -> f64 {
+        let n = self.line(a, b).try_normalize(1e-12).unwrap_or_default();
+        n.dot(&self.line_by_anchor(e, parent, a, b))
+    }
+
+    /// The same of `scale` times the spring's wrench and of a held `tension` along the line.
+    pub(crate) fn wrench_by_anchor(
+        &self,
+        e: &Vec3,
+        parent: bool,
+        scale: f64,
+        tension: f64,
+        a: &Pose,
+        b: &Pose,
+    ) -> Row {
+        let (force, stiffness) = self.force_by_line(scale, tension, a, b);
+        let change = stiffness * self.line_by_anchor(e, parent, a, b);
+        let mut row = self.wrench(&change, a, b);
+        if parent {
+            row.parent_torque -= e.cross(&a.r.tr_mul(&force));
+        } else {
+            row.child_torque += e.cross(&b.r.tr_mul(&force));
+        }
+        row
+    }
+
+    /// `scale` times the spring's force plus `tension` along the line, and its derivative by the line.
+    fn force_by_line(&self, scale: f64, tension: f64, a: &Pose, b: &Pose) -> (Vec3, Mat3) {
+        let d = self.line(a, b);
+        let l = d.norm();
+        let n = d.try_normalize(1e-12).unwrap_or_default();
+        let f = self.force(a, b) * scale + n * tension;
+        let nn = n * n.transpose();
+        let inverse = if l > 1e-12 { 1.0 / l } else { 0.0 };
+        let slack = self.rest * inverse;
+        let k = (Mat3::identity() * (1.0 - slack) + nn * slack) * (-self.stiffness * scale)
+            + (Mat3::identity() - nn) * (tension * inverse);
+        (f, k)
     }
 
     /// Potential energy, J.

@@ -1,33 +1,37 @@
-//! The augmented Lagrangian of a problem as a function of its controls, simulated and differentiated by a sweep.
+//! The augmented Lagrangian of a problem as a function of its controls and free parameters, simulated and
+//! differentiated by a sweep.
 //!
 //! ```text
-//! L = J + sum_i ( l_i c_i + rho/2 c_i^2 ) + sum_j ( max(0, m_j + b g_j)^2 - m_j^2 ) / (2 b)
+//! L = J + sum_i ( l_i c_i + rho/2 c_i^2 ) + sum_j ( max(0, l_j + rho c_j)^2 - l_j^2 ) / (2 rho)
+//!       + sum_j ( max(0, m_j + b g_j)^2 - m_j^2 ) / (2 b)
 //! ```
 //!
-//! with `c` the constraints at the end and `g` the bounds of the scaled controls (Nocedal and Wright, Numerical
-//! Optimization, 2006, chapter 17). Controls are scaled by half their range.
+//! with `c_i` the equalities, `c_j` the inequalities and `g` the bounds of the decisions (Nocedal and Wright, Numerical
+//! Optimization, 2006, chapter 17). The decisions are the controls, knot by knot, and behind them the free parameters,
+//! all scaled: by half their range where they have one, parameters otherwise by their size.
 
+use super::checkpoint::{Multipliers, Point};
 use super::curvature::gauss_newton;
 use crate::control::{Evaluation, Problem, Relation};
 use crate::dynamics::{Observe, StepError};
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
 use nalgebra::{Cholesky, DVector, Dyn};
 
-/// A vector of scaled controls, or of the coordinates made from them.
+/// A vector of scaled decisions, or of the coordinates made from them.
 pub(super) type Param = DVector<f64>;
 
-/// Controls beyond which the curvature, whose factorization grows with their cube, is left out.
+/// Decisions beyond which the curvature, whose factorization grows with their cube, is left out.
 const LARGEST_CURVATURE: usize = 1500;
 
-/// Scaled controls `reference + L^-T v`, with `L L'` the curvature at the reference.
+/// Scaled decisions `reference + L^-T v`, with `L L'` the curvature at the reference.
 pub(super) struct Coordinates {
     reference: Param,
     factor: Option<Cholesky<f64, Dyn>>,
 }
 
 impl Coordinates {
-    /// Scaled controls at `v`.
-    pub fn controls(&self, v: &Param) -> Param {
+    /// Scaled decisions at `v`.
+    pub fn decisions(&self, v: &Param) -> Param {
         let mut step = v.clone();
         if let Some(c) = &self.factor {
             c.l_dirty().tr_solve_lower_triangular_mut(&mut step);
@@ -35,7 +39,7 @@ impl Coordinates {
         step + &self.reference
     }
 
-    /// Gradient by `v` from that by the scaled controls.
+    /// Gradient by `v` from that by the scaled decisions.
     pub fn gradient(&self, mut g: Param) -> Param {
         if let Some(c) = &self.factor {
             c.l_dirty().solve_lower_triangular_mut(&mut g);
@@ -44,24 +48,21 @@ impl Coordinates {
     }
 }
 
-/// Multipliers, penalties, and the bounds of the scaled controls.
+/// Multipliers with their penalties, and the bounds of the scaled decisions.
 struct Lagrangian {
-    penalty: f64,
-    bound_penalty: f64,
-    constraints: Vec<f64>,
-    lower: Vec<f64>,
-    upper: Vec<f64>,
+    multipliers: Multipliers,
     bounds: Vec<(f64, f64)>,
 }
 
 impl Lagrangian {
-    /// `m + b g` of both bounds of the scaled control `i`; a bound acts where it is positive.
+    /// `m + b g` of both bounds of the scaled decision `i`; a bound acts where it is positive.
     fn pressure(&self, i: usize, v: f64) -> (f64, f64) {
-        let (l, u) = self.bounds[i % self.bounds.len()];
-        let b = self.bound_penalty;
+        let (l, u) = self.bounds[i];
+        let m = &self.multipliers;
+        let b = m.bound_penalty;
         (
-            (self.lower[i] + b * (l - v)).max(0.0),
-            (self.upper[i] + b * (v - u)).max(0.0),
+            (m.lower[i] + b * (l - v)).max(0.0),
+            (m.upper[i] + b * (v - u)).max(0.0),
         )
     }
 }
@@ -78,7 +79,9 @@ fn relations(problem: &Problem, evaluation: &Evaluation) -> Vec<bool> {
 pub(super) struct Augmented<'a, D: Observe> {
     dynamics: &'a D,
     problem: &'a Problem,
-    /// What one unit of a scaled control stands for.
+    /// The parameters that are decisions.
+    free: Vec<usize>,
+    /// What one unit of each scaled decision stands for.
     scale: Vec<f64>,
     lagrangian: Lagrangian,
     pub coordinates: Coordinates,
@@ -86,7 +89,7 @@ pub(super) struct Augmented<'a, D: Observe> {
     trajectory: Trajectory,
     sweep: Sweep,
     pub evaluation: Evaluation,
-    multipliers: Vec<f64>,
+    forces: Vec<f64>,
     /// Is each constraint an equality?
     relations: Vec<bool>,
     /// The point last simulated, and its values.
@@ -112,29 +115,27 @@ impl<'a, D: Observe> Augmented<'a, D> {
         trajectory.p.copy_from_slice(&problem.parameters);
         let evaluation = problem.evaluation();
         let count = evaluation.constraints.len();
-        let half = |&(l, u): &(f64, f64)| {
+        let free = problem.free_parameters();
+        let half = |&(l, u): &(f64, f64), else_by: f64| {
             let w = 0.5 * (u - l);
-            if w.is_finite() { w } else { 1.0 }
+            if w.is_finite() { w } else { else_by }
         };
-        let scale: Vec<f64> = problem.bounds.iter().map(half).collect();
-        let n = problem.guess.len();
+        let each = problem.bounds.iter().map(|b| (*b, half(b, 1.0)));
+        let mut ranges: Vec<_> = each.cycle().take(problem.guess.len()).collect();
+        ranges.extend(free.iter().map(|&i| {
+            let bounds = problem.parameter_bounds[i];
+            (bounds, half(&bounds, problem.parameters[i].abs().max(1.0)))
+        }));
+        let n = ranges.len();
         Self {
             dynamics,
             problem,
+            free,
             lagrangian: Lagrangian {
-                penalty,
-                bound_penalty: 1.0,
-                constraints: vec![0.0; count],
-                lower: vec![0.0; n],
-                upper: vec![0.0; n],
-                bounds: problem
-                    .bounds
-                    .iter()
-                    .zip(&scale)
-                    .map(|((l, u), s)| (l / s, u / s))
-                    .collect(),
+                multipliers: Multipliers::new(count, n, penalty),
+                bounds: ranges.iter().map(|((l, u), s)| (l / s, u / s)).collect(),
             },
-            scale,
+            scale: ranges.iter().map(|(_, s)| *s).collect(),
             coordinates: Coordinates {
                 reference: DVector::zeros(n),
                 factor: None,
@@ -144,7 +145,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             trajectory,
             relations: relations(problem, &evaluation),
             evaluation,
-            multipliers: vec![0.0; count],
+            forces: vec![0.0; count],
             at: DVector::from_element(n, f64::NAN),
             value: f64::NAN,
             gradient: None,
@@ -155,41 +156,88 @@ impl<'a, D: Observe> Augmented<'a, D> {
         }
     }
 
-    /// The problem's guess as scaled controls.
+    /// The problem's guess as scaled decisions.
     pub fn guess(&self) -> Param {
-        let scaled = self
-            .problem
-            .guess
-            .iter()
-            .zip(self.scale.iter().cycle())
-            .map(|(u, s)| u / s);
-        DVector::from_iterator(self.problem.guess.len(), scaled)
+        self.scaled(&self.problem.guess, &self.problem.parameters)
+    }
+
+    /// Controls and parameters as scaled decisions.
+    fn scaled(&self, controls: &[f64], parameters: &[f64]) -> Param {
+        let free = self.free.iter().map(|&i| &parameters[i]);
+        let all = controls.iter().chain(free).zip(&self.scale);
+        DVector::from_iterator(self.scale.len(), all.map(|(v, s)| v / s))
     }
 
     /// Weight of the constraints.
     pub fn penalty(&self) -> f64 {
-        self.lagrangian.penalty
+        self.lagrangian.multipliers.penalty
     }
 
-    fn set_controls(&mut self, v: &Param) {
-        let scaled = v.iter().zip(self.scale.iter().cycle()).map(|(v, s)| v * s);
-        self.trajectory
-            .u
+    /// Multipliers and penalties.
+    pub fn multipliers(&self) -> &Multipliers {
+        &self.lagrangian.multipliers
+    }
+
+    /// A point to keep: the scaled decisions `v`, unscaled.
+    pub fn point(&self, v: &Param) -> Point {
+        let mut unscaled: Vec<f64> = v.iter().zip(&self.scale).map(|(v, s)| v * s).collect();
+        let free = unscaled.split_off(self.problem.guess.len());
+        let mut parameters = self.problem.parameters.clone();
+        for (&i, v) in self.free.iter().zip(free) {
+            parameters[i] = v;
+        }
+        Point {
+            controls: unscaled,
+            parameters,
+            states: vec![],
+        }
+    }
+
+    /// The scaled decisions of a point that was kept.
+    pub fn decisions_of(&self, point: &Point) -> Param {
+        self.scaled(&point.controls, &point.parameters)
+    }
+
+    /// Goes on with multipliers and penalties that were kept, from the scaled decisions `v`.
+    pub fn restore(&mut self, multipliers: &Multipliers, v: &Param) {
+        self.lagrangian.multipliers = multipliers.clone();
+        self.roll(v);
+        self.forget();
+        self.raise_wall();
+    }
+
+    /// Sets controls, parameters and the start that follows from them.
+    fn set_decisions(&mut self, v: &Param) -> Result<(), StepError> {
+        let t = &mut self.trajectory;
+        let mut unscaled = v.iter().zip(&self.scale).map(|(v, s)| v * s);
+        let controls = &mut t.u[..self.problem.guess.len()];
+        controls
             .iter_mut()
-            .zip(scaled)
+            .zip(&mut unscaled)
             .for_each(|(u, v)| *u = v);
+        if self.free.is_empty() {
+            return Ok(());
+        }
+        for (&i, v) in self.free.iter().zip(unscaled) {
+            t.p[i] = v;
+        }
+        let x0 = self.problem.start(self.dynamics, &t.p, &mut self.work)?;
+        t.x[..x0.len()].copy_from_slice(&x0);
+        Ok(())
     }
 
-    /// Simulates and evaluates at the scaled controls `v`, unless that was the last point.
+    /// Simulates and evaluates at the scaled decisions `v`, unless that was the last point.
     pub fn roll(&mut self, v: &Param) {
         if self.at == *v {
             return;
         }
-        self.set_controls(v);
         let mut stats = RolloutStats::default();
         self.failed = self
-            .trajectory
-            .roll(self.dynamics, &mut self.work, &mut stats)
+            .set_decisions(v)
+            .and_then(|()| {
+                self.trajectory
+                    .roll(self.dynamics, &mut self.work, &mut stats)
+            })
             .and_then(|()| {
                 self.problem.evaluate(
                     self.dynamics,
@@ -214,25 +262,25 @@ impl<'a, D: Observe> Augmented<'a, D> {
         if self.failed.is_some() {
             return self.wall;
         }
-        let a = &self.lagrangian;
+        let m = &self.lagrangian.multipliers;
         let mut value = self.evaluation.objective;
-        for (i, l) in a.constraints.iter().enumerate() {
+        for (i, l) in m.constraints.iter().enumerate() {
             let force = self.force(i);
-            value += (force * force - l * l) / (2.0 * a.penalty);
+            value += (force * force - l * l) / (2.0 * m.penalty);
         }
         for (i, v) in self.at.iter().enumerate() {
-            let (lower, upper) = a.pressure(i, *v);
+            let (lower, upper) = self.lagrangian.pressure(i, *v);
             let squares =
-                lower * lower - a.lower[i] * a.lower[i] + upper * upper - a.upper[i] * a.upper[i];
-            value += squares / (2.0 * a.bound_penalty);
+                lower * lower - m.lower[i] * m.lower[i] + upper * upper - m.upper[i] * m.upper[i];
+            value += squares / (2.0 * m.bound_penalty);
         }
         if value.is_finite() { value } else { self.wall }
     }
 
     /// Multiplier of constraint `i` as its penalty changes it: `l + rho c`, not negative for inequalities.
     fn force(&self, i: usize) -> f64 {
-        let a = &self.lagrangian;
-        let force = a.constraints[i] + a.penalty * self.evaluation.constraints[i];
+        let m = &self.lagrangian.multipliers;
+        let force = m.constraints[i] + m.penalty * self.evaluation.constraints[i];
         if self.relations[i] {
             force
         } else {
@@ -240,7 +288,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         }
     }
 
-    /// Gradient by the scaled controls at the point last simulated.
+    /// Gradient by the scaled decisions at the point last simulated.
     pub fn gradient(&mut self) -> Result<Param, StepError> {
         if let Some(g) = &self.gradient {
             return Ok(g.clone());
@@ -249,23 +297,25 @@ impl<'a, D: Observe> Augmented<'a, D> {
             // the wall is flat
             return Ok(DVector::zeros(self.at.len()));
         }
-        for i in 0..self.multipliers.len() {
-            self.multipliers[i] = self.force(i);
+        for i in 0..self.forces.len() {
+            self.forces[i] = self.force(i);
         }
         self.sweeps += 1;
         let (problem, dynamics, trajectory) = (self.problem, self.dynamics, &self.trajectory);
-        let (multipliers, evaluation) = (&self.multipliers, &mut self.evaluation);
+        let (forces, evaluation) = (&self.forces, &mut self.evaluation);
         self.sweep
             .run(dynamics, trajectory, &mut self.work, |at, w, out, y| {
-                problem.pull(dynamics, trajectory, multipliers, evaluation, at, w, out, y)
+                problem.pull(dynamics, trajectory, forces, evaluation, at, w, out, y)
             })?;
-        let scaled = self
-            .sweep
-            .u
-            .iter()
-            .zip(self.scale.iter().cycle())
-            .map(|(g, s)| g * s);
-        let mut g = DVector::from_iterator(self.at.len(), scaled);
+        let by_parameters = if self.free.is_empty() {
+            vec![]
+        } else {
+            problem.by_parameters(dynamics, &trajectory.p, &self.sweep, &mut self.work)?
+        };
+        let by_controls = &self.sweep.u[..problem.guess.len()];
+        let free = self.free.iter().map(|&i| &by_parameters[i]);
+        let all = by_controls.iter().chain(free).zip(&self.scale);
+        let mut g = DVector::from_iterator(self.scale.len(), all.map(|(g, s)| g * s));
         for (i, v) in self.at.iter().enumerate() {
             let (lower, upper) = self.lagrangian.pressure(i, *v);
             g[i] += upper - lower;
@@ -274,7 +324,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Ok(g)
     }
 
-    /// Largest violation at the point last simulated, in the units of constraints and controls.
+    /// Largest violation at the point last simulated, in the units of constraints, controls and parameters.
     pub fn violation(&self) -> f64 {
         self.problem
             .violation(&self.evaluation, &self.trajectory.u, &self.trajectory.p)
@@ -293,22 +343,41 @@ impl<'a, D: Observe> Augmented<'a, D> {
         let gradient = self.gradient()?;
         let promised = 0.5 * self.coordinates.gradient(gradient).norm_squared();
         let violation = self.violation().max(tolerance);
-        let size =
-            self.evaluation.objective.abs() + 0.5 * self.lagrangian.penalty * violation * violation;
+        let size = self.evaluation.objective.abs() + 0.5 * self.penalty() * violation * violation;
         Ok(promised / size)
+    }
+
+    /// What inequalities and bounds with a multiplier still hold back although there is room, relative to the size of
+    /// the objective: zero where multiplier and room exclude each other, as at an optimum.
+    pub fn gap(&self) -> f64 {
+        let constraints = self.evaluation.constraints.iter().enumerate();
+        let inequalities = constraints.filter(|(i, _)| !self.relations[*i]);
+        let mut held = inequalities.fold(0.0, |sum, (i, c)| sum + self.force(i) * (-c).max(0.0));
+        for (i, v) in self.at.iter().enumerate() {
+            let (l, u) = self.lagrangian.bounds[i];
+            for (pressure, room) in <[_; 2]>::from(self.lagrangian.pressure(i, *v))
+                .into_iter()
+                .zip([v - l, u - v])
+                .filter(|(pressure, _)| *pressure > 0.0)
+            {
+                held += pressure * room.max(0.0);
+            }
+        }
+        held / self.evaluation.objective.abs().max(f64::MIN_POSITIVE)
     }
 
     /// First-order update of the multipliers, then penalties times `growth`.
     pub fn update(&mut self, growth: f64) {
-        for i in 0..self.multipliers.len() {
-            self.lagrangian.constraints[i] = self.force(i);
+        for i in 0..self.forces.len() {
+            self.lagrangian.multipliers.constraints[i] = self.force(i);
         }
         let a = &mut self.lagrangian;
         for (i, v) in self.at.iter().enumerate() {
-            (a.lower[i], a.upper[i]) = a.pressure(i, *v);
+            let (lower, upper) = a.pressure(i, *v);
+            (a.multipliers.lower[i], a.multipliers.upper[i]) = (lower, upper);
         }
-        a.penalty *= growth;
-        a.bound_penalty *= growth;
+        a.multipliers.penalty *= growth;
+        a.multipliers.bound_penalty *= growth;
         self.forget();
         self.raise_wall();
     }
@@ -316,12 +385,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Sets the scale of the bounds' penalty by the curvature of the objective, and the height of the wall, at the
     /// point last simulated.
     pub fn calibrate(&mut self) {
-        if let Some(h) = self.curvature(0.0) {
+        if let Some(h) = self.curvature(&[]) {
             let mut diagonal: Vec<f64> = h.diagonal().iter().copied().collect();
             diagonal.sort_by(f64::total_cmp);
             let median = diagonal[diagonal.len() / 2];
             if median > 0.0 && median.is_finite() {
-                self.lagrangian.bound_penalty = 10.0 * median;
+                self.lagrangian.multipliers.bound_penalty = 10.0 * median;
             }
         }
         self.forget();
@@ -333,8 +402,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.wall = 10.0 * (1.0 + self.value.abs());
     }
 
-    /// Gauss-Newton curvature by the scaled controls of the objective and of the constraints with their penalty.
-    fn curvature(&mut self, penalty: f64) -> Option<nalgebra::DMatrix<f64>> {
+    /// Gauss-Newton curvature by the scaled decisions of the objective and of the constraints with the given weights.
+    fn curvature(&mut self, weights: &[f64]) -> Option<nalgebra::DMatrix<f64>> {
         let n = self.at.len();
         if n == 0 || n > LARGEST_CURVATURE || self.failed.is_some() {
             return None;
@@ -343,28 +412,40 @@ impl<'a, D: Observe> Augmented<'a, D> {
             self.dynamics,
             self.problem,
             &self.trajectory,
-            penalty,
+            weights,
             &mut self.work,
         )
         .ok()?;
-        for (i, s) in self.scale.iter().cycle().take(n).enumerate() {
+        for (i, s) in self.scale.iter().enumerate() {
             h.row_mut(i).scale_mut(*s);
             h.column_mut(i).scale_mut(*s);
         }
         Some(h)
     }
 
+    /// Penalties of the constraints that act at the point last simulated; zero for inequalities with room.
+    fn weights(&self) -> Vec<f64> {
+        let acts = |i: usize| self.relations[i] || self.force(i) > 0.0;
+        (0..self.forces.len())
+            .map(|i| if acts(i) { self.penalty() } else { 0.0 })
+            .collect()
+    }
+
     /// Takes the point last simulated as the origin of new coordinates, scaled by the curvature there.
     pub fn recenter(&mut self) {
-        let factor = self.curvature(self.lagrangian.penalty).and_then(|mut h| {
-            // controls that nothing costs still need a scale
-            let floor = 1e-6 * h.diagonal().max().max(1e-12);
+        let controls = self.problem.guess.len();
+        let factor = self.curvature(&self.weights()).and_then(|mut h| {
+            // decisions that nothing costs still need a scale, controls and parameters one of their kind
+            let diagonal = h.diagonal();
+            let largest = |of: &[f64]| of.iter().fold(1e-12_f64, |m, d| m.max(*d));
+            let (of_controls, of_parameters) = diagonal.as_slice().split_at(controls);
+            let floors = [1e-6 * largest(of_controls), 1e-6 * largest(of_parameters)];
             for (i, v) in self.at.iter().enumerate() {
                 let (lower, upper) = self.lagrangian.pressure(i, *v);
                 let active = lower > 0.0 || upper > 0.0;
-                h[(i, i)] += floor
+                h[(i, i)] += floors[usize::from(i >= controls)]
                     + if active {
-                        self.lagrangian.bound_penalty
+                        self.lagrangian.multipliers.bound_penalty
                     } else {
                         0.0
                     };
@@ -377,15 +458,14 @@ impl<'a, D: Observe> Augmented<'a, D> {
         };
     }
 
-    /// The trajectory of the scaled controls `v`, as far as it can be simulated.
+    /// The trajectory of the scaled decisions `v`, as far as it can be simulated.
     pub fn into_trajectory(mut self, v: &Param) -> Trajectory {
-        self.set_controls(v);
         let mut stats = RolloutStats::default();
-        if self
-            .trajectory
-            .roll(self.dynamics, &mut self.work, &mut stats)
-            .is_err()
-        {
+        let rolled = self.set_decisions(v).and_then(|()| {
+            self.trajectory
+                .roll(self.dynamics, &mut self.work, &mut stats)
+        });
+        if rolled.is_err() {
             self.trajectory.truncate(stats.steps);
         }
         self.trajectory

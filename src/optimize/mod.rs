@@ -1,10 +1,21 @@
 //! How a trajectory is found. Each method is an argmin `Solver`; all know only [`crate::control`] and the seam.
 
 mod augmented;
+pub mod checkpoint;
 pub mod curvature;
+pub mod ddp;
 pub mod shooting;
 
-use serde::{Deserialize, Serialize};
+pub use checkpoint::{Checkpoint, Checkpoints};
+
+use crate::dynamics::Frame;
+use crate::rollout::Trajectory;
+use argmin::core::IterState;
+use nalgebra::{DMatrix, DVector};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The state argmin's executor keeps and observers see, the same for every method.
+pub type IterationState = IterState<DVector<f64>, DVector<f64>, (), (), (), f64>;
 
 /// How a solve ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,13 +52,67 @@ pub struct Iteration {
     /// Number, from 0 (the guess).
     pub iteration: u64,
     /// Without penalties.
+    #[serde(deserialize_with = "number")]
     pub objective: f64,
     /// Largest violation of any constraint or bound.
+    #[serde(deserialize_with = "number")]
     pub violation: f64,
     /// What the method's model still promises to gain, relative to the objective.
+    #[serde(deserialize_with = "number")]
     pub optimality: f64,
     /// Length of the step taken.
+    #[serde(deserialize_with = "number")]
     pub step_length: f64,
     /// Penalty weight of the augmented Lagrangian.
+    #[serde(deserialize_with = "number")]
     pub regularization: f64,
+}
+
+/// What a solve found.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    /// How it ended.
+    pub status: Status,
+    /// Why, in words, unless it converged.
+    pub reason: String,
+    /// The best trajectory; its `p` are the parameters found.
+    pub trajectory: Trajectory,
+    /// Objective without penalties.
+    pub objective: f64,
+    /// Largest violation of a constraint or bound.
+    pub violation: f64,
+    /// Relative gain that the method's model still promises.
+    pub optimality: f64,
+    /// Iterations.
+    pub iterations: u64,
+    /// Steps simulated.
+    pub step_evaluations: u64,
+    /// Reverse sweeps, or linearizations along the whole trajectory.
+    pub gradient_evaluations: u64,
+    /// Feedback around the trajectory, where the method finds one.
+    pub gains: Option<Gains>,
+    /// One entry an iteration, the guess first.
+    pub history: Vec<Iteration>,
+}
+
+/// Linear feedback around a trajectory: `u = u_k + K_k d`, with `d` the change of the joint chart that leads from the
+/// trajectory's state to the present one ([`crate::dynamics::Dynamics::difference`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gains {
+    /// `K_k`, nu x ndx, one a step; rows of controls at a bound are zero.
+    pub feedback: Vec<DMatrix<f64>>,
+    /// The frames of the states that it refers to; one in all where they are the identity.
+    pub frames: Vec<Frame>,
+}
+
+impl Gains {
+    /// The frame at knot `k`.
+    pub fn frame(&self, k: usize) -> &Frame {
+        &self.frames[k.min(self.frames.len() - 1)]
+    }
+}
+
+/// JSON writes a number that is not finite as `null`.
+fn number<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or(f64::NAN))
 }

@@ -1,20 +1,21 @@
-//! Single shooting: the controls are the unknowns, the states follow by simulation, gradients by the reverse sweep.
+//! Single shooting: controls and free parameters are the unknowns, the states follow by simulation, gradients by the
+//! reverse sweep.
 //!
-//! Constraints at the end and bounds on the controls enter by an augmented Lagrangian, each round of which is minimized
-//! by argmin's L-BFGS with the line search of More and Thuente. Sensitivities of a swing-up span many orders of
+//! Constraints at any knot and bounds enter by an augmented Lagrangian, each round of which is minimized by argmin's L-BFGS with the line search of More and Thuente. Sensitivities of a swing-up span many orders of
 //! magnitude, on which L-BFGS alone takes thousands of iterations; it therefore works in the coordinates `v` of
 //! `u = u_ref + L^-T v`, where `L L'` is the Gauss-Newton curvature of the augmented Lagrangian, made anew every
 //! [`Options::refresh`] iterations. One argmin iteration is one L-BFGS iteration; between rounds the multipliers move,
 //! and the penalty grows where the violation did not fall to a quarter.
 
+pub use super::Solution;
 use super::augmented::{Augmented, Param};
-use super::{Iteration, Status};
+use super::checkpoint::{Checkpoint, Checkpoints, Incumbent};
+use super::{Iteration, IterationState, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
-use crate::rollout::Trajectory;
 use argmin::core::observers::{Observe as Observer, ObserverMode};
 use argmin::core::{
-    CostFunction, Error, Executor, Gradient, IterState, KV, Problem as Counted, Solver, State,
+    CostFunction, Error, Executor, Gradient, KV, Problem as Counted, Solver, State,
     TerminationReason, TerminationStatus,
 };
 use argmin::solver::linesearch::MoreThuenteLineSearch;
@@ -31,7 +32,7 @@ pub struct Options {
     pub tolerance: f64,
     /// What the curvature still promises to gain, relative to the objective: `1/2 g' H^-1 g / |J|`.
     pub optimality: f64,
-    /// L-BFGS iterations of all rounds.
+    /// L-BFGS iterations of all rounds; a solve that goes on may make as many again.
     pub max_iterations: u64,
     /// Pairs that L-BFGS remembers.
     pub memory: usize,
@@ -54,33 +55,8 @@ impl Default for Options {
     }
 }
 
-/// What a solve found.
-#[derive(Clone, Debug)]
-pub struct Solution {
-    /// How it ended.
-    pub status: Status,
-    /// Why, in words, unless it converged.
-    pub reason: String,
-    /// The best trajectory.
-    pub trajectory: Trajectory,
-    /// Objective without penalties.
-    pub objective: f64,
-    /// Largest violation of a constraint or bound.
-    pub violation: f64,
-    /// Relative gain that the curvature still promises.
-    pub optimality: f64,
-    /// L-BFGS iterations.
-    pub iterations: u64,
-    /// Steps simulated.
-    pub step_evaluations: u64,
-    /// Reverse sweeps.
-    pub gradient_evaluations: u64,
-    /// One entry an iteration, the guess first.
-    pub history: Vec<Iteration>,
-}
-
 /// The state argmin's executor keeps and observers see.
-pub type ShootingState = IterState<Param, Param, (), (), (), f64>;
+pub type ShootingState = IterationState;
 type Lbfgs = LBFGS<MoreThuenteLineSearch<Param, Param, f64>, Param, Param, f64>;
 
 #[derive(Debug, thiserror::Error)]
@@ -109,8 +85,8 @@ impl<D: Observe> Handle<'_, D> {
             return Err(Interrupted.into());
         }
         let mut p = self.function.borrow_mut();
-        let controls = p.coordinates.controls(v);
-        p.roll(&controls);
+        let decisions = p.coordinates.decisions(v);
+        p.roll(&decisions);
         Ok(())
     }
 }
@@ -138,8 +114,9 @@ impl<D: Observe> Gradient for Handle<'_, D> {
 }
 
 /// The argmin solver: L-BFGS iterations with rounds of multiplier updates between them.
-pub struct Shooting {
+pub struct Shooting<'c> {
     options: Options,
+    checkpoints: Checkpoints<'c>,
     inner: Lbfgs,
     /// Iterations since L-BFGS was restarted.
     since_restart: u64,
@@ -149,6 +126,8 @@ pub struct Shooting {
     round_tolerance: f64,
     /// Violation at the end of the last round.
     last_violation: f64,
+    /// The point last recorded; after an interruption others may have been tried.
+    iterate: Option<Param>,
     best: Option<Best>,
     history: Vec<Iteration>,
     status: Option<(Status, String)>,
@@ -157,7 +136,7 @@ pub struct Shooting {
 /// The iterate to keep: feasible ones before infeasible ones, then by objective or violation.
 #[derive(Clone, Debug)]
 struct Best {
-    controls: Param,
+    decisions: Param,
     violation: f64,
     objective: f64,
     optimality: f64,
@@ -180,16 +159,21 @@ enum Next {
     Finished,
 }
 
-impl Shooting {
+/// As the command line and checkpoints call it.
+pub const NAME: &str = "shooting";
+
+impl<'c> Shooting<'c> {
     /// With the given settings.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: Options, checkpoints: Checkpoints<'c>) -> Self {
         Self {
             inner: lbfgs(&options),
             options,
+            checkpoints,
             since_restart: 0,
             stuck: 0,
             round_tolerance: options.optimality.max(1e-2),
             last_violation: f64::INFINITY,
+            iterate: None,
             best: None,
             history: vec![],
             status: None,
@@ -206,8 +190,9 @@ impl Shooting {
             step_length,
             regularization: p.penalty(),
         };
+        self.iterate = Some(p.at.clone());
         let candidate = Best {
-            controls: p.at.clone(),
+            decisions: p.at.clone(),
             violation: row.violation,
             objective: row.objective,
             optimality,
@@ -232,6 +217,55 @@ impl Shooting {
         kv
     }
 
+    /// Where the solve stands.
+    fn checkpoint<D: Observe>(&self, p: &Augmented<D>) -> Checkpoint {
+        Checkpoint {
+            method: NAME.into(),
+            problem: String::new(),
+            status: self.status.as_ref().map(|(s, _)| *s),
+            point: p.point(self.iterate.as_ref().unwrap_or(&p.guess())),
+            best: self.best.as_ref().map(|b| Incumbent {
+                point: p.point(&b.decisions),
+                objective: b.objective,
+                violation: b.violation,
+                optimality: b.optimality,
+            }),
+            multipliers: p.multipliers().clone(),
+            round_tolerance: self.round_tolerance,
+            last_violation: self
+                .last_violation
+                .is_finite()
+                .then_some(self.last_violation),
+            regularization: 0.0,
+            step_evaluations: p.steps,
+            gradient_evaluations: p.sweeps,
+            history: self.history.clone(),
+        }
+    }
+
+    /// Goes on where a solve stood; `false` if it had converged.
+    fn resume<D: Observe>(&mut self, c: Checkpoint, p: &mut Augmented<D>) -> bool {
+        (p.steps, p.sweeps) = (c.step_evaluations, c.gradient_evaluations);
+        let converged = c.has_converged(self.options.tolerance, self.options.optimality);
+        self.best = c.best.map(|b| Best {
+            decisions: p.decisions_of(&b.point),
+            violation: b.violation,
+            objective: b.objective,
+            optimality: b.optimality,
+        });
+        self.round_tolerance = c.round_tolerance.max(self.options.optimality);
+        self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
+        self.history = c.history;
+        let v = p.decisions_of(&c.point);
+        self.iterate = Some(v.clone());
+        if converged {
+            self.status = Some((Status::Converged, String::new()));
+            return false;
+        }
+        p.restore(&c.multipliers, &v);
+        true
+    }
+
     /// The end of a round: converged, infeasible, or new multipliers and penalties.
     fn finish_round<D: Observe>(
         &mut self,
@@ -240,7 +274,7 @@ impl Shooting {
         optimality: f64,
     ) -> Next {
         let o = &self.options;
-        if violation <= o.tolerance && optimality <= o.optimality {
+        if violation <= o.tolerance && optimality <= o.optimality && p.gap() <= o.optimality {
             self.status = Some((Status::Converged, String::new()));
             return Next::Finished;
         }
@@ -328,7 +362,7 @@ fn at_origin<D: Observe>(p: &Handle<D>, old: &ShootingState) -> Result<ShootingS
     Ok(state)
 }
 
-impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting {
+impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
     fn name(&self) -> &str {
         "single shooting"
     }
@@ -343,16 +377,31 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting {
         {
             let p = &mut *handle.function.borrow_mut();
             let guess = p.guess();
-            p.roll(&guess);
+            let resumed = self.checkpoints.resume.take();
+            let fresh = resumed.is_none();
+            match resumed {
+                None => p.roll(&guess),
+                Some(c) => {
+                    if !self.resume(c, p) {
+                        return Ok((state.param(guess), None));
+                    }
+                }
+            }
             if let Some(e) = &p.failed {
                 let reason = format!("the guess cannot be simulated: {e}");
                 self.status = Some((Status::Diverged, reason));
                 return Ok((state.param(guess), None));
             }
-            p.calibrate();
+            if fresh {
+                p.calibrate();
+            }
             p.recenter();
             let optimality = p.promise(self.options.tolerance)?;
-            kv = self.record(p, optimality, 0.0);
+            kv = if fresh {
+                self.record(p, optimality, 0.0)
+            } else {
+                KV::new()
+            };
         }
         match at_origin(&handle, &state) {
             Ok(state) => Ok((state, Some(kv))),
@@ -398,6 +447,10 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting {
             kv = self.record(p, optimality, length);
             if matches!(next, Next::Restart) {
                 p.recenter();
+            }
+            if self.checkpoints.are_due() {
+                let now = self.checkpoint(p);
+                self.checkpoints.keep(now);
             }
         }
         if matches!(next, Next::Restart) {
@@ -445,6 +498,26 @@ pub fn solve<D: Observe>(
     observer: impl Observer<ShootingState> + 'static,
     stop: &AtomicBool,
 ) -> Result<Solution, Error> {
+    let checkpoints = Checkpoints::default();
+    solve_from(dynamics, problem, options, checkpoints, observer, stop)
+}
+
+/// [`solve`] that is kept on the way, or goes on where an earlier one stood.
+///
+/// # Errors
+/// When a checkpoint to go on from does not fit the problem, and what argmin itself reports.
+pub fn solve_from<D: Observe>(
+    dynamics: &D,
+    problem: &Problem,
+    options: Options,
+    checkpoints: Checkpoints,
+    observer: impl Observer<ShootingState> + 'static,
+    stop: &AtomicBool,
+) -> Result<Solution, Error> {
+    if let Some(c) = &checkpoints.resume {
+        c.fits(NAME, problem)
+            .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
+    }
     let handle = Handle {
         function: Rc::new(RefCell::new(Augmented::new(
             dynamics,
@@ -453,29 +526,33 @@ pub fn solve<D: Observe>(
         ))),
         stop,
     };
-    let result = Executor::new(handle.clone(), Shooting::new(options))
+    let result = Executor::new(handle.clone(), Shooting::new(options, checkpoints))
         .configure(|state| state.max_iters(u64::MAX))
         .timer(false)
         .ctrlc(false)
         .add_observer(observer, ObserverMode::Always)
         .run()?;
-    let solver = result.solver;
+    let mut solver = result.solver;
     drop(result.problem);
     let p = Rc::into_inner(handle.function)
         .ok_or_else(missing)?
         .into_inner();
+    let last = solver.checkpoint(&p);
+    solver.checkpoints.keep(last);
     let (status, reason) = solver.status.unwrap_or((Status::Diverged, String::new()));
     let best = solver.best.unwrap_or_else(|| Best {
-        controls: p.guess(),
+        decisions: p.guess(),
         violation: f64::INFINITY,
         objective: f64::INFINITY,
         optimality: f64::INFINITY,
     });
     let (step_evaluations, gradient_evaluations) = (p.steps, p.sweeps);
+    let trajectory = p.into_trajectory(&best.decisions);
     Ok(Solution {
         status,
         reason,
-        trajectory: p.into_trajectory(&best.controls),
+        gains: None,
+        trajectory,
         objective: best.objective,
         violation: best.violation,
         optimality: best.optimality,

@@ -70,7 +70,7 @@ pub fn balance(solver: &Maximal, t: &Trajectory, w: &mut Work) -> Result<Balance
         }
         out.kinetic.push(m.kinetic_energy(&v));
         let winding = |joint| solver.winding_angle(x, joint);
-        out.potential.push(m.potential_energy(&poses, winding));
+        out.potential.push(m.stored_energy(&poses, winding));
         out.actuators.push(actuators);
         out.dampers.push(dampers);
         out.velocities.push(v);

@@ -301,6 +301,24 @@ impl Sweep {
         self.x0.copy_from_slice(&self.adjoint.x);
         Ok(())
     }
+
+    /// Adds to the parameters' gradient what comes through the first state, made by [`Dynamics::initial`].
+    ///
+    /// # Errors
+    /// As [`Dynamics::initial`].
+    pub fn through_start<D: Dynamics>(
+        &mut self,
+        dynamics: &D,
+        (q, rates): (&[f64], &[f64]),
+        p: &[f64],
+        w: &mut D::Work,
+    ) -> Result<(), StepError> {
+        let by = dynamics.initial_by_parameters(q, rates, p, w)?;
+        for (g, column) in self.p.iter_mut().zip(by.column_iter()) {
+            *g += column.iter().zip(&self.x0).map(|(b, x)| b * x).sum::<f64>();
+        }
+        Ok(())
+    }
 }
 
 impl Trajectory {

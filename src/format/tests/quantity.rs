@@ -156,6 +156,44 @@ fn a_quantity_without_axis_has_three_components() {
     );
 }
 
+struct Silent;
+impl argmin::core::observers::Observe<shooting::ShootingState> for Silent {}
+
+/// A problem with control rates is solved like any other, and smoothly.
+#[test]
+fn control_rates_are_weighed() {
+    let lift = |more: &str| {
+        let readme = include_str!("../../../README.md");
+        let block = readme
+            .split("```toml")
+            .nth(1)
+            .and_then(|t| t.split("```").next());
+        let text = block.expect("the README has a problem").to_owned();
+        let end = text
+            .find("[[constraints]]\nquantity = { joint_rate")
+            .expect("it is there");
+        let held = "[[constraints]]\nquantity = { joint_rate = \"shoulder\" }\nequals = 0.0\n";
+        build(&text).expect("the README's problem is good");
+        build(&format!("{}{held}{more}", &text[..end])).expect("good")
+    };
+    let rates = "[[costs]]\nquantity = { control_rate = \"motor\" }\nweight = 0.01\n";
+    let (plain, smooth) = (lift(""), lift(rates));
+    assert!(!plain.remembers && smooth.remembers);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let remember = smooth.remember();
+    let by_plain = shooting::solve(&plain.system, &plain.problem, plain.options, Silent, &stop);
+    let by_smooth = shooting::solve(&remember, &smooth.problem, smooth.options, Silent, &stop);
+    let rough = |t: &Trajectory| -> f64 { t.u.windows(2).map(|u| (u[1] - u[0]).powi(2)).sum() };
+    let (a, b) = (by_plain.expect("solved"), by_smooth.expect("solved"));
+    for s in [&a, &b] {
+        assert_eq!(s.status, crate::optimize::Status::Converged, "{}", s.reason);
+    }
+    let own = b.trajectory.of_system(&smooth.system);
+    let (before, after) = (rough(&a.trajectory), rough(&own));
+    assert!(after < 0.8 * before, "{before} {after}");
+    record(&smooth, &own, "converged", &[]).expect("records");
+}
+
 #[test]
 fn names_and_units_of_quantities() {
     let text = format!(
@@ -361,4 +399,47 @@ fn forces_that_are_not_unique_are_refused() {
         "3 constraint rows follow from others",
     ];
     refused(&text, Some(line_of(&text, "quantity")), &words);
+}
+
+#[test]
+fn what_is_asked_for_is_recorded() {
+    let text = with(
+        "\"energy\"",
+        "[[record]]\nquantity = { control_rate = \"motor\" }\n\
+         [[record]]\nquantity = { constraint_force = { joint = \"elbow\", axis = \"z\" } }\n\
+         [[record]]\nquantity = { center_of_mass = {} }\n\
+         [[record]]\nquantity = \"energy\"",
+    );
+    let m = build(&text).expect("good");
+    // not of a cost
+    assert!(!m.remembers);
+    let mut t = Trajectory::new(&m.system, m.problem.intervals.clone(), &m.x0);
+    t.u.copy_from_slice(&m.problem.guess);
+    let mut w = m.system.work();
+    t.roll(&m.system, &mut w, &mut RolloutStats::default())
+        .expect("rolls");
+    let r = record(&m, &t, "simulated", &[]).expect("records");
+    let channel = |name: &str| {
+        let found = r.channels.iter().find(|c| c.name == name);
+        found.unwrap_or_else(|| panic!("there is no {name}"))
+    };
+    let rates = channel("motor rate");
+    assert_eq!(rates.unit, "N m/s");
+    let rate = rates.values[1].expect("a value");
+    assert!((rate - 0.3 / 0.02).abs() < 1e-9, "{rate}");
+    assert_eq!((rates.values[0], rates.values[10]), (Some(0.0), None));
+    let force = channel("elbow constraint force z");
+    assert!(force.values[9].is_some() && force.values[10].is_none());
+    for axis in ["x", "y", "z"] {
+        assert!(channel(&format!("center of mass {axis}")).values[10].is_some());
+    }
+    // the energy that is always written
+    let (asked, own) = (channel("energy"), channel("total"));
+    for (a, b) in asked.values.iter().zip(&own.values) {
+        let (a, b) = (a.expect("a value"), b.expect("a value"));
+        assert!((a - b).abs() < 1e-12, "{a} {b}");
+    }
+    let wrong = with("\"energy\"", "[[record]]\nquantity = { joint = \"elbw\" }");
+    let words = ["unknown joint `elbw`", "did you mean `elbow`"];
+    refused(&wrong, Some(line_of(&wrong, "elbw")), &words);
 }

@@ -245,6 +245,9 @@ impl Maximal {
                 };
             }
         }
+        for (i, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
+            self.push_parameter(w, i, *dp, &mut r);
+        }
         self.solve(w, &r, &mut out.y, false);
         out.y.iter_mut().for_each(|y| *y = -*y);
         for b in 0..self.body_count() {
@@ -341,6 +344,9 @@ impl Maximal {
             let (a, b) = m.driven(&m.actuators[i]);
             *du = -half * dot(&mu, a, b, row);
         }
+        for (i, dp) in out.p.iter_mut().enumerate() {
+            *dp = self.pull_parameter(w, i, &mu);
+        }
         let force: f64 = w.force.iter().zip(&mu).map(|(f, m)| f * m).sum();
         (out.h, out.h_prev) = (-0.5 * force, -0.5 * force);
         let has_dampers = !self.damped.is_empty();
@@ -354,25 +360,19 @@ impl Maximal {
                 + zphi.dot(&omega) / s
                 + ma.dot(&momentum_rate(&omega, j, h, s));
             out.h_prev += ma.dot(&momentum_rate(&old, j, -hp, sp));
-            let mut x = zx;
+            let x = zx;
             // the transpose of `carried`
-            let mut phi = w.poses[b].r.tr_mul(&(w.next[b].r * zphi));
-            let mut v = ml * -body.mass;
-            let mut dw = -(momentum_jacobian(&old, j, -hp, sp).tr_mul(&ma));
-            if has_dampers {
-                let (px, pphi) = (vec3(&zminus, 6 * b), vec3(&zminus, 6 * b + 3));
-                let back = crate::spatial::increment(&old, hp, sp);
-                x += px;
-                phi += back.inverse_transform_vector(&pphi);
-                v -= px * hp;
-                dw += increment_jacobian(&old, -hp, sp).tr_mul(&pphi);
-                out.h_prev -= px.dot(&vec3(&w.before, 6 * b)) + pphi.dot(&old) / sp;
-            }
+            let phi = w.poses[b].r.tr_mul(&(w.next[b].r * zphi));
+            let v = ml * -body.mass;
+            let dw = -(momentum_jacobian(&old, j, -hp, sp).tr_mul(&ma));
             for i in 0..3 {
                 out.x[6 * b + i] += x[i];
                 out.x[6 * b + 3 + i] += phi[i];
                 out.x[n + 6 * b + i] = v[i];
                 out.x[n + 6 * b + 3 + i] = dw[i];
+            }
+            if has_dampers {
+                Self::pull_back(w, b, n, &zminus, out);
             }
         }
         (w.delta, w.adjoint, w.zplus, w.zminus) = (rhs, mu, zplus, zminus);

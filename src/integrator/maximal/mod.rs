@@ -18,6 +18,8 @@
 //! frame) of the interval before, and behind them the unwound angle of every joint that has one.
 
 mod assembly;
+mod initial;
+mod interval;
 mod linear;
 mod observe;
 mod parameter;
@@ -74,7 +76,7 @@ struct JointSlots {
 }
 
 /// Something that damps: a direction of a joint, or a spring.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum DampedElement {
     Joint(usize, usize),
     Spring(usize),
@@ -112,6 +114,8 @@ pub struct Maximal {
     damped_by: Vec<std::ops::Range<usize>>,
     /// Values of the mechanism's parameters as it was built.
     nominal: Vec<f64>,
+    /// Coordinates of the tree that stay when loops are closed for other parameters.
+    held: Vec<bool>,
     inverse_inertia: Vec<Mat3>,
     /// Joint and direction of every unwound angle.
     windings: Vec<(usize, usize)>,
@@ -358,6 +362,7 @@ impl Maximal {
         Ok(Self {
             bodies: (0..n).map(|b| slot(b, b)).collect(),
             inverse_inertia: inverse_inertia(&mechanism),
+            held: Self::independent(&mechanism, q, mobility.degrees_of_freedom),
             mechanism,
             mobility,
             options,
@@ -543,7 +548,8 @@ impl crate::dynamics::Dynamics for Maximal {
         w: &mut Work,
         x: &mut [f64],
     ) -> Result<(), StepError> {
-        self.initial_at(q, rates, p, w, x)
+        self.apply(p, w)?;
+        self.initial_at(q, rates, w, x)
     }
 
     fn initial_by_parameters(
@@ -553,7 +559,8 @@ impl crate::dynamics::Dynamics for Maximal {
         p: &[f64],
         w: &mut Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.initial_jacobian(q, rates, p, w)
+        self.apply(p, w)?;
+        self.initial_jacobian(q, rates, w)
     }
 
     fn step(
@@ -633,7 +640,8 @@ impl crate::dynamics::Observe for Maximal {
     }
 
     fn needs_unknowns(&self, quantity: usize) -> bool {
-        self.outputs[quantity].needs_unknowns()
+        let output = self.outputs.get(quantity);
+        output.is_some_and(Output::needs_unknowns)
     }
 
     fn observe(

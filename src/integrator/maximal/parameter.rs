@@ -1,8 +1,10 @@
 //! Parameters: how they are set, and the derivatives of the step and of the start by them.
 
-use super::{Maximal, Work};
+use super::assembly::vec3;
+use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::dynamics::{Parameter, StepError, StepFailure};
-use nalgebra::DMatrix;
+use crate::mechanism::{Drive, Field, Freedom, Row, Spring};
+use crate::spatial::{Mat3, Pose, Vec3, momentum};
 
 impl Maximal {
     /// Name, unit and value of every parameter.
@@ -69,38 +71,295 @@ fn parameter_error(name: &str, value: f64) -> StepError {
     }
 }
 
+/// What a parameter changes of the step's residual, entry by entry.
 impl Maximal {
-    /// The state at tree coordinates and rates that keep the loops closed for the parameters as built.
-    pub(super) fn initial_at(
-        &self,
-        q: &[f64],
-        rates: &[f64],
-        p: &[f64],
-        w: &mut Work,
-        x: &mut [f64],
-    ) -> Result<(), StepError> {
-        self.apply(p, w)?;
-        let held = vec![true; q.len()];
-        let state = self.start_of(&w.model, q, rates, &held);
-        let state = state.map_err(|e| StepError {
-            failure: StepFailure::NotConverged,
-            element: e.path.join("."),
-            time: 0.0,
-            residual: f64::NAN,
-            message: e.message,
-        })?;
-        x.copy_from_slice(&state);
-        Ok(())
+    /// Adds `scale dr/d(parameter)` to a residual.
+    pub(super) fn push_parameter(&self, w: &Work, index: usize, scale: f64, r: &mut [f64]) {
+        self.by_parameter(w, index, |i, v| r[i] += scale * v);
     }
 
-    pub(super) fn initial_jacobian(
+    /// `mu' dr/d(parameter)`.
+    pub(super) fn pull_parameter(&self, w: &Work, index: usize, mu: &[f64]) -> f64 {
+        let mut sum = 0.0;
+        self.by_parameter(w, index, |i, v| sum += mu[i] * v);
+        sum
+    }
+
+    /// Calls `emit` with row and value of every entry of `dr/d(parameter)` at the point last evaluated.
+    fn by_parameter(&self, w: &Work, index: usize, mut emit: impl FnMut(usize, f64)) {
+        for field in &w.model.parameters[index].fields {
+            self.by_field(w, *field, &mut emit);
+        }
+    }
+
+    fn by_field(&self, w: &Work, field: Field, emit: &mut impl FnMut(usize, f64)) {
+        let (m, h, h_prev) = (&w.model, w.at.h, w.at.h_prev);
+        let half = 0.5 * (h_prev + h);
+        match field {
+            Field::Mass(b) => {
+                let change = vec3(&w.trial, 6 * b) - vec3(&w.before, 6 * b);
+                put(emit, 6 * b, &(change - m.gravity * half));
+            }
+            Field::Inertia(b, i, k) => {
+                let mut unit = Mat3::zeros();
+                (unit[(i, k)], unit[(k, i)]) = (1.0, 1.0);
+                let (omega, old) = (vec3(&w.trial, 6 * b + 3), vec3(&w.before, 6 * b + 3));
+                let change = momentum(&omega, &unit, h, w.scalar[b])
+                    - momentum(&old, &unit, -h_prev, w.scalar_prev[b]);
+                put(emit, 6 * b + 3, &change);
+            }
+            Field::Gravity(k) => {
+                for (b, body) in m.bodies.iter().enumerate() {
+                    emit(6 * b + k, -half * body.mass);
+                }
+            }
+            Field::Stiffness((j, i)) => {
+                let (joint, rel) = (&m.joints[j], &w.relative[j]);
+                let stretch =
+                    joint.coordinate(i, rel, self.winding_in(w, j)) - joint.directions[i].rest;
+                self.put_row(w, j, &self.spring_row(w, j, i), half * stretch, emit);
+            }
+            Field::Rest((j, i)) => {
+                let k = m.joints[j].directions[i].stiffness;
+                self.put_row(w, j, &self.spring_row(w, j, i), -half * k, emit);
+            }
+            Field::Damping((j, i)) => {
+                self.by_damping(w, DampedElement::Joint(j, i), emit);
+            }
+            Field::ParentAnchor(j, k) => self.by_parent_anchor(w, j, k, emit),
+            Field::ChildAnchor(j, k) => self.by_child_anchor(w, j, k, emit),
+            Field::SpringStiffness(s) => {
+                let (s, ends) = spring_ends(w, s);
+                let row = s.length_row(ends.0, ends.1);
+                let stretch = s.length(ends.0, ends.1) - s.rest;
+                put_wrench(emit, (s.parent, s.child), &row, half * stretch);
+            }
+            Field::SpringRest(s) => {
+                let (s, ends) = spring_ends(w, s);
+                let row = s.length_row(ends.0, ends.1);
+                put_wrench(emit, (s.parent, s.child), &row, -half * s.stiffness);
+            }
+            Field::SpringDamping(s) => self.by_damping(w, DampedElement::Spring(s), emit),
+            Field::SpringParentAnchor(s, k) => self.by_spring_anchor(w, s, k, true, emit),
+            Field::SpringChildAnchor(s, k) => self.by_spring_anchor(w, s, k, false, emit),
+            Field::Gain(i) => {
+                let (parent, child) = m.driven(&m.actuators[i]);
+                let ends = (m.pose(&w.poses, parent), &w.poses[child]);
+                let row = m.actuators[i].unit_row(&m.joints, ends);
+                put_wrench(emit, (parent, child), &row, -half * w.control[i]);
+            }
+        }
+    }
+
+    pub(super) fn winding_in(&self, w: &Work, joint: usize) -> f64 {
+        self.winding_of[joint].map_or(0.0, |i| w.winding[i])
+    }
+
+    /// The wrench of a unit force of the spring on a coordinate.
+    fn spring_row(&self, w: &Work, joint: usize, direction: usize) -> Row {
+        let j = &w.model.joints[joint];
+        let (a, b) = w.model.ends(j, &w.poses);
+        j.coordinate_row(direction, a, b, &w.relative[joint])
+    }
+
+    fn put_row(
         &self,
-        _q: &[f64],
-        _rates: &[f64],
-        _p: &[f64],
-        _w: &mut Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        let d = self.dims();
-        Ok(DMatrix::zeros(d.nf, d.np))
+        w: &Work,
+        j: usize,
+        row: &Row,
+        scale: f64,
+        emit: &mut impl FnMut(usize, f64),
+    ) {
+        let j = &w.model.joints[j];
+        put_wrench(emit, (j.parent, j.child), row, scale);
+    }
+
+    /// The dampers that belong to an element, each with its state.
+    fn dampers_of<'a>(
+        &'a self,
+        w: &'a Work,
+        element: DampedElement,
+    ) -> impl Iterator<Item = (&'a Damped, &'a DampedState)> {
+        let own = self.damped.iter().zip(&w.damping);
+        own.filter(move |(d, _)| d.element == element)
+    }
+
+    fn by_damping(&self, w: &Work, element: DampedElement, emit: &mut impl FnMut(usize, f64)) {
+        for (d, state) in self.dampers_of(w, element) {
+            let after = if w.at.h > 0.0 { state.after } else { 0.0 };
+            let moved = d.shares.0 * state.before + d.shares.1 * after;
+            put_wrench(emit, (d.parent, d.child), &state.wrench, moved);
+        }
+    }
+
+    /// `g = e.(arm - p_a)` and the slides' coordinates likewise; `p_a` is in no wrench.
+    fn by_parent_anchor(&self, w: &Work, j: usize, k: usize, emit: &mut impl FnMut(usize, f64)) {
+        let joint = &w.model.joints[j];
+        let half = 0.5 * (w.at.h_prev + w.at.h);
+        if let (Some(s), true) = (&self.slots[j], w.at.h > 0.0) {
+            for (i, e) in joint.constrained[..joint.translation_rows]
+                .iter()
+                .enumerate()
+            {
+                emit(s.offset + i, -e[k]);
+            }
+        }
+        for (i, d) in joint.directions.iter().enumerate() {
+            if d.freedom == Freedom::Slide && d.stiffness != 0.0 {
+                let row = self.spring_row(w, j, i);
+                self.put_row(w, j, &row, -half * d.stiffness * d.unit[k], emit);
+            }
+        }
+    }
+
+    /// The child's anchor moves by `e`: the arm by `R_a'R_b e`, in constraints, torques, and slides' coordinates.
+    fn by_child_anchor(&self, w: &Work, j: usize, k: usize, emit: &mut impl FnMut(usize, f64)) {
+        let (m, joint) = (&w.model, &w.model.joints[j]);
+        let (h, half) = (w.at.h, 0.5 * (w.at.h_prev + w.at.h));
+        let (a, b) = m.ends(joint, &w.poses);
+        let e = unit(k);
+        let arm = joint.arm_by_child_anchor(&e, a, b);
+        let after = if h > 0.0 {
+            let (a, b) = m.ends(joint, &w.next);
+            joint.arm_by_child_anchor(&e, a, b)
+        } else {
+            Vec3::zeros()
+        };
+        // the force that acts at the anchor, N s in the parent's frame
+        let mut force = Vec3::zeros();
+        if let Some(s) = &self.slots[j] {
+            let rows = joint.constrained[..joint.translation_rows].iter();
+            for (i, row) in rows.enumerate() {
+                let at = s.offset + i;
+                force += row * w.trial[at];
+                emit(
+                    at,
+                    if h > 0.0 {
+                        row.dot(&after)
+                    } else {
+                        joint.rate_by_child_anchor(row, &e, (a, b), |body| {
+                            vec3(&w.trial, 6 * body + 3)
+                        })
+                    },
+                );
+            }
+        }
+        for (i, d) in joint.directions.iter().enumerate() {
+            if d.freedom != Freedom::Slide {
+                continue;
+            }
+            if d.stiffness != 0.0 {
+                let stretch = joint.coordinate(i, &w.relative[j], 0.0) - d.rest;
+                force -= d.unit * (half * d.stiffness * stretch);
+                let row = self.spring_row(w, j, i);
+                self.put_row(w, j, &row, half * d.stiffness * d.unit.dot(&arm), emit);
+            }
+            for (damper, state) in self.dampers_of(w, DampedElement::Joint(j, i)) {
+                let before = {
+                    let earlier = |body: usize| Self::pose_before(w, body);
+                    let (a, b) = (
+                        joint.parent.map_or(Pose::identity(), earlier),
+                        earlier(joint.child),
+                    );
+                    joint.arm_by_child_anchor(&e, &a, &b)
+                };
+                let (mut moved, mut change) = (
+                    damper.shares.0 * state.before,
+                    damper.shares.0 * d.unit.dot(&(arm - before)),
+                );
+                if h > 0.0 {
+                    moved += damper.shares.1 * state.after;
+                    change += damper.shares.1 * d.unit.dot(&(after - arm));
+                }
+                force -= d.unit * (d.damping * moved);
+                put_wrench(
+                    emit,
+                    (damper.parent, damper.child),
+                    &state.wrench,
+                    d.damping * change,
+                );
+            }
+        }
+        for (c, u) in m.actuators.iter().zip(&w.control) {
+            if let Drive::Joint {
+                joint: driven,
+                direction,
+            } = c.drive
+                && driven == j
+                && joint.directions[direction].freedom == Freedom::Slide
+            {
+                force += joint.directions[direction].unit * (half * u * c.gain);
+            }
+        }
+        if let Some(p) = joint.parent {
+            put(emit, 6 * p + 3, &-force.cross(&arm));
+        }
+        put(
+            emit,
+            6 * joint.child + 3,
+            &-e.cross(&b.r.tr_mul(&(a.r * force))),
+        );
+    }
+
+    fn by_spring_anchor(
+        &self,
+        w: &Work,
+        s: usize,
+        k: usize,
+        parent: bool,
+        emit: &mut impl FnMut(usize, f64),
+    ) {
+        let half = 0.5 * (w.at.h_prev + w.at.h);
+        let e = unit(k);
+        let mut tension = 0.0;
+        for (d, state) in self.dampers_of(w, DampedElement::Spring(s)) {
+            let damping = d.damping(&w.model);
+            let (spring, (a, b)) = spring_ends(w, s);
+            let earlier = |body: usize| Self::pose_before(w, body);
+            let (a0, b0) = (
+                spring.parent.map_or(Pose::identity(), earlier),
+                earlier(spring.child),
+            );
+            let here = spring.length_by_anchor(&e, parent, a, b);
+            let mut moved = d.shares.0 * state.before;
+            let mut change = d.shares.0 * (here - spring.length_by_anchor(&e, parent, &a0, &b0));
+            if w.at.h > 0.0 {
+                let (a1, b1) = (w.model.pose(&w.next, spring.parent), &w.next[spring.child]);
+                moved += d.shares.1 * state.after;
+                change += d.shares.1 * (spring.length_by_anchor(&e, parent, a1, b1) - here);
+            }
+            tension -= damping * moved;
+            put_wrench(emit, (d.parent, d.child), &state.wrench, damping * change);
+        }
+        let (spring, (a, b)) = spring_ends(w, s);
+        let row = spring.wrench_by_anchor(&e, parent, half, tension, a, b);
+        put_wrench(emit, (spring.parent, spring.child), &row, -1.0);
+    }
+}
+
+fn spring_ends(w: &Work, s: usize) -> (&Spring, (&Pose, &Pose)) {
+    let s = &w.model.springs[s];
+    (s, (w.model.pose(&w.poses, s.parent), &w.poses[s.child]))
+}
+
+fn unit(k: usize) -> Vec3 {
+    Vec3::from_fn(|i, _| f64::from(u8::from(i == k)))
+}
+
+fn put(emit: &mut impl FnMut(usize, f64), at: usize, v: &Vec3) {
+    (0..3).for_each(|i| emit(at + i, v[i]));
+}
+
+fn put_wrench(
+    emit: &mut impl FnMut(usize, f64),
+    (parent, child): (Option<usize>, usize),
+    row: &Row,
+    scale: f64,
+) {
+    put(emit, 6 * child, &(row.force * scale));
+    put(emit, 6 * child + 3, &(row.child_torque * scale));
+    if let Some(p) = parent {
+        put(emit, 6 * p, &(row.force * -scale));
+        put(emit, 6 * p + 3, &(row.parent_torque * scale));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::dynamics::{Dynamics, LinearModel};
-use crate::mechanism::JointKind;
 use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
+use crate::mechanism::{JointKind, MechanismBuilder};
 use crate::spatial::exp;
 
 const H: f64 = 0.02;
@@ -15,16 +15,27 @@ pub(super) fn systems() -> Vec<(Maximal, Vec<f64>)> {
         let mut kinds = vec![JointKind::ALL[2 * seed], JointKind::ALL[2 * seed + 1]];
         let mut s = Source::new(seed as u64);
         kinds.extend((0..3).map(|_| JointKind::ALL[s.below(16)]));
-        let mechanism = tree(seed as u64, &kinds).build().expect("valid");
+        let mechanism = tuned(tree(seed as u64, &kinds));
         let n = mechanism.tree_ids().len();
         out.push(system(mechanism, s.vector(n, 0.6), s.vector(n, 0.5)));
     }
-    let four = four_bar().build().expect("valid");
+    let four = tuned(four_bar());
     out.push(system(four, vec![0.4, 0.4, -0.4], vec![1.0, 1.0, -1.0]));
-    let spatial = spatial_loop().build().expect("valid");
+    let spatial = tuned(spatial_loop());
     let n = spatial.tree_ids().len();
     out.push(system(spatial, vec![0.3; n], Source::new(9).vector(n, 0.5)));
     out
+}
+
+/// With every number a parameter that can be made smaller and larger.
+fn tuned(mut builder: MechanismBuilder) -> Mechanism {
+    let built = builder.build().expect("valid");
+    for (path, field) in built.fields() {
+        if field.positive().is_none() || built.get(field) > 0.0 {
+            builder = builder.parameter(&path, &[&path]);
+        }
+    }
+    builder.build().expect("valid")
 }
 
 pub(super) fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Maximal, Vec<f64>) {
@@ -50,6 +61,7 @@ fn all_outputs(s: &Maximal) -> Vec<Output> {
     for (joint, direction) in s.mechanism().coordinates() {
         out.push(Output::Coordinate { joint, direction });
         out.push(Output::Rate { joint, direction });
+        out.push(Output::IntervalRate { joint, direction });
     }
     let (point, axis) = (Vec3::new(0.1, -0.3, 0.2), Vec3::new(0.6, 0.0, 0.8));
     for body in 0..s.body_count() {
@@ -228,6 +240,13 @@ fn the_matrix_is_the_derivative_of_the_residual() {
     }
 }
 
+/// Name of the parameter among all inputs.
+pub(super) fn named(s: &Maximal, i: usize, controls: usize) -> &str {
+    let p = i.checked_sub(controls);
+    p.and_then(|p| s.mechanism.parameters.get(p))
+        .map_or("", |p| &p.name)
+}
+
 /// The free chart of a tree's step, column by column, states off the joints included.
 #[test]
 fn push_matches_differences_of_the_step_on_trees() {
@@ -293,7 +312,7 @@ fn push_matches_differences_of_the_step_on_trees() {
                     &all,
                     &derivative(1e-4, by),
                     2e-7,
-                    &format!("input {i}, start {start}"),
+                    &format!("input {i} ({}), start {start}", named(&s, i, controls)),
                 );
             }
         }
@@ -421,6 +440,13 @@ fn pull_is_the_transpose_of_push() {
             } else {
                 d
             };
+            // an anchor moved alone tears a redundant loop open
+            let mut d = d;
+            for (dp, p) in d.p.iter_mut().zip(&s.mechanism.parameters) {
+                if s.mobility.redundant_rows > 0 && p.name.contains("anchor") {
+                    *dp = 0.0;
+                }
+            }
             // redundant impulses are not unique and neither are their derivatives
             let adjoint = if s.mobility.redundant_rows > 0 {
                 Outputs {
@@ -473,5 +499,42 @@ fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
         s.evaluate(&mut w);
         let largest = w.residual.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
         assert!(largest < 1e-12, "{largest}");
+    }
+}
+
+/// Anchors move the start; where they tear a redundant loop open there is none.
+#[test]
+fn the_start_moves_with_the_anchors() {
+    for (s, x) in systems() {
+        let (m, dims) = (s.mechanism(), s.dims());
+        let q = s.tree_coordinates(&x);
+        let rates = m.tree_rates(&s.poses(&x), &s.interval_velocities(&x));
+        let start = |p: &[f64]| {
+            let mut out = x.clone();
+            s.initial(&q, &rates, p, &mut s.work(), &mut out)
+                .map(|()| out)
+        };
+        let x0 = start(&s.nominal).expect("as built");
+        assert!(difference(&s, &x, &x0).iter().all(|d| d.abs() < 1e-9));
+        let exact = s
+            .initial_by_parameters(&q, &rates, &s.nominal, &mut s.work())
+            .expect("as built");
+        let mut tested = 0;
+        for i in 0..dims.np {
+            let moved = |e: f64| {
+                let mut p = s.nominal.clone();
+                p[i] += e;
+                start(&p)
+            };
+            if [1e-4, -1e-4].iter().any(|e| moved(*e).is_err()) {
+                assert!(s.mobility.redundant_rows > 0);
+                continue;
+            }
+            tested += 1;
+            let by = |e: f64| difference(&s, &x0, &moved(e).expect("closes"));
+            let column: Vec<f64> = exact.column(i).iter().copied().collect();
+            assert_close(&column, &derivative(1e-4, by), 1e-7, named(&s, i, 0));
+        }
+        assert!(tested > 30, "{tested}");
     }
 }

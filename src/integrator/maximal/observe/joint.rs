@@ -1,10 +1,11 @@
 //! Quantities of one joint: coordinates, rates, and what its constraint exerts.
 
 use super::super::assembly::add_wrench;
+use super::super::interval::turn_direction;
 use super::super::{Maximal, Work};
 use super::{Pulled, Reaction, add};
 use crate::dynamics::Seen;
-use crate::mechanism::{CoordinateId, Coupling, Freedom, Joint, Vec6};
+use crate::mechanism::CoordinateId;
 use crate::spatial::Vec3;
 
 pub(super) fn pull_coordinate(
@@ -26,24 +27,8 @@ pub(super) fn pull_rate(w: &Work, (joint, direction): CoordinateId, g: f64, out:
     let (a, b) = m.ends(j, &w.poses);
     let row = j.direction_row(direction, a, b, &w.relative[joint]);
     add_wrench(out.velocity, j.parent, j.child, &row, g);
-    let mut turn = Coupling::default();
-    let unit = j.directions[direction].unit * g;
-    if j.directions[direction].freedom == Freedom::Slide {
-        j.add_force_derivative(&unit, a, b, &w.relative[joint], &mut turn);
-    } else {
-        Joint::add_torque_derivative(&unit, a, b, &mut turn);
-    }
-    let motion = |b: usize| Vec6::from_column_slice(&w.trial[6 * b..6 * b + 6]);
-    let vb = motion(j.child);
-    let (mut on_a, mut on_b) = (turn.ba.0.tr_mul(&vb), turn.bb.0.tr_mul(&vb));
-    let x = &mut out.inputs.x;
-    if let Some(p) = j.parent {
-        let va = motion(p);
-        on_a += turn.aa.0.tr_mul(&va);
-        on_b += turn.ab.0.tr_mul(&va);
-        add(&mut x[6 * p..], on_a.as_slice());
-    }
-    add(&mut x[6 * j.child..], on_b.as_slice());
+    let ends = (a, b, &w.relative[joint]);
+    turn_direction(j, direction, g, ends, &w.trial, &mut out.inputs.x);
 }
 
 impl Maximal {

@@ -30,6 +30,14 @@ pub enum Output {
         /// Free direction of the joint.
         direction: usize,
     },
+    /// Its increment over the interval before the knot, by the interval: what a sampled controller sees. No control
+    /// enters.
+    IntervalRate {
+        /// Index of the joint.
+        joint: usize,
+        /// Free direction of the joint.
+        direction: usize,
+    },
     /// A control.
     Control(usize),
     /// World position of a point of a body along an axis, m.
@@ -148,6 +156,8 @@ struct Pulled<'a> {
     velocity: &'a mut [f64],
     inputs: &'a mut Inputs,
     y: &'a mut [f64],
+    /// Six numbers per body.
+    scratch: &'a mut [f64],
 }
 
 impl Maximal {
@@ -168,6 +178,11 @@ impl Maximal {
                 let name = m.coordinate_name((joint, direction));
                 let unit = m.joints[joint].directions[direction].unit_name();
                 return (format!("{name} rate"), format!("{unit}/s"));
+            }
+            Output::IntervalRate { joint, direction } => {
+                let name = m.coordinate_name((joint, direction));
+                let unit = m.joints[joint].directions[direction].unit_name();
+                return (format!("{name} interval rate"), format!("{unit}/s"));
             }
             Output::Control(i) => (m.actuators[i].name.clone(), self.control_unit(i)),
             Output::Position { body: b, axis, .. } => {
@@ -241,6 +256,9 @@ impl Maximal {
         out: &mut [f64],
     ) -> Result<(), StepError> {
         let (at, x, u) = (&seen.at, seen.x, seen.u);
+        if let Some(i) = which.iter().find(|i| **i >= self.outputs.len()) {
+            return Err(self.no_output(seen, *i));
+        }
         if which.iter().any(|&i| self.outputs[i].moves()) {
             self.readout(at, x, u, w)?;
         } else {
@@ -266,6 +284,7 @@ impl Maximal {
                 let row = j.direction_row(direction, a, b, &w.relative[joint]);
                 dot(&w.trial, j.parent, j.child, &row)
             }
+            Output::IntervalRate { joint, direction } => self.interval_rate(w, joint, direction),
             Output::Control(i) => seen.u[i],
             Output::Position { body, point, axis } => axis.dot(&w.poses[body].point(&point)),
             Output::Velocity { body, point, axis } => body::velocity(w, body, &point, &axis),
@@ -293,6 +312,19 @@ impl Maximal {
         })
     }
 
+    fn no_output(&self, seen: &Seen, quantity: usize) -> StepError {
+        StepError {
+            failure: StepFailure::NotFinite,
+            element: format!("quantity {quantity}"),
+            time: seen.at.t,
+            residual: f64::NAN,
+            message: format!(
+                "there are {} outputs; rates of controls are quantities of the system that remembers them, `Remember`",
+                self.outputs.len()
+            ),
+        }
+    }
+
     fn no_interval(&self, seen: &Seen, joint: usize) -> StepError {
         StepError {
             failure: StepFailure::Interval,
@@ -316,17 +348,20 @@ impl Maximal {
         let n = 6 * self.body_count();
         // adjoints of the velocities at the knot
         let mut readout = std::mem::take(&mut w.readout);
+        let mut scratch = std::mem::take(&mut w.zminus);
         readout.y.fill(0.0);
         let mut pulled = Pulled {
             velocity: &mut readout.y[..n],
             inputs: out,
             y,
+            scratch: &mut scratch,
         };
         for (&i, &g) in which.iter().zip(adjoint) {
             if g != 0.0 {
                 self.pull_output(&self.outputs[i], g, seen, w, &mut pulled);
             }
         }
+        w.zminus = scratch;
         if readout.y[..n].iter().any(|v| *v != 0.0) {
             // the read-out left its solution and its factors
             self.turn_rates(w);
@@ -349,6 +384,10 @@ impl Maximal {
                 joint::pull_coordinate(w, (joint, direction), g, out);
             }
             Output::Rate { joint, direction } => joint::pull_rate(w, (joint, direction), g, out),
+            Output::IntervalRate { joint, direction } => {
+                let id = (joint, direction);
+                self.pull_interval_rate(w, id, g, out.scratch, out.inputs);
+            }
             Output::Control(i) => out.inputs.u[i] += g,
             Output::Position { body, point, axis } => {
                 body::pull_position(w, body, &point, &(axis * g), out);

@@ -20,7 +20,7 @@ impl Maximal {
             for field in &tuned.fields {
                 for (&i, &g) in which.iter().zip(adjoint) {
                     if g != 0.0 {
-                        *p += g * self.by_field(w, &self.outputs[i], *field);
+                        *p += g * self.output_by_field(w, &self.outputs[i], *field);
                     }
                 }
             }
@@ -28,12 +28,15 @@ impl Maximal {
     }
 
     /// Derivative of an output by a field.
-    pub(super) fn by_field(&self, w: &Work, output: &Output, field: Field) -> f64 {
+    pub(super) fn output_by_field(&self, w: &Work, output: &Output, field: Field) -> f64 {
         match *output {
             Output::Coordinate { joint, direction } => {
                 self.coordinate_by(w, joint, direction, field)
             }
             Output::Rate { joint, direction } => rate_by(w, joint, direction, field),
+            Output::IntervalRate { joint, direction } => {
+                interval_rate_by(w, joint, direction, field)
+            }
             Output::CenterOfMass(axis) => match field {
                 Field::Mass(b) => {
                     axis.dot(&(w.poses[b].x - whole::center_of_mass(w))) / w.model.mass()
@@ -76,7 +79,7 @@ impl Maximal {
             Field::ParentAnchor(of, k) if of == joint => -d.unit[k],
             Field::ChildAnchor(of, k) if of == joint => {
                 let (a, b) = w.model.ends(j, &w.poses);
-                d.unit.dot(&a.r.tr_mul(&b.r.column(k).into_owned()))
+                d.unit.dot(&j.arm_by_child_anchor(&unit(k), a, b))
             }
             _ => 0.0,
         }
@@ -87,14 +90,20 @@ impl Maximal {
         // stretch of a joint's spring
         let stretch = |joint: usize, i: usize| {
             let j = &m.joints[joint];
-            let winding = self.winding_of[joint].map_or(0.0, |i| w.winding[i]);
-            j.coordinate(i, &w.relative[joint], winding) - j.directions[i].rest
+            j.coordinate(i, &w.relative[joint], self.winding_in(w, joint)) - j.directions[i].rest
         };
-        // stretch of a spring between points, and the derivative of its length by the child's end
-        let line = |s: usize| {
+        let ends = |s: usize| {
             let s = &m.springs[s];
-            let (a, b) = (m.pose(&w.poses, s.parent), &w.poses[s.child]);
-            (s.length(a, b) - s.rest, s.length_row(a, b).force)
+            (s, m.pose(&w.poses, s.parent), &w.poses[s.child])
+        };
+        // stretch of a spring between points
+        let line = |s: usize| {
+            let (s, a, b) = ends(s);
+            s.length(a, b) - s.rest
+        };
+        let by_anchor = |s: usize, k: usize, parent: bool| {
+            let (spring, a, b) = ends(s);
+            spring.stiffness * line(s) * spring.length_by_anchor(&unit(k), parent, a, b)
         };
         match field {
             Field::Mass(b) => -m.gravity.dot(&w.poses[b].x),
@@ -109,41 +118,52 @@ impl Maximal {
                 })
                 .sum()
             }
-            Field::SpringStiffness(s) => 0.5 * line(s).0.powi(2),
-            Field::SpringRest(s) => -m.springs[s].stiffness * line(s).0,
-            Field::SpringParentAnchor(s, k) => {
-                let (stretch, n) = line(s);
-                let a = m.pose(&w.poses, m.springs[s].parent);
-                -m.springs[s].stiffness * stretch * n.dot(&a.r.column(k))
-            }
-            Field::SpringChildAnchor(s, k) => {
-                let (stretch, n) = line(s);
-                let b = &w.poses[m.springs[s].child];
-                m.springs[s].stiffness * stretch * n.dot(&b.r.column(k))
-            }
+            Field::SpringStiffness(s) => 0.5 * line(s).powi(2),
+            Field::SpringRest(s) => -m.springs[s].stiffness * line(s),
+            Field::SpringParentAnchor(s, k) => by_anchor(s, k, true),
+            Field::SpringChildAnchor(s, k) => by_anchor(s, k, false),
             _ => 0.0,
         }
     }
 }
 
-/// A slide's rate is that of the child's anchor, seen from the parent.
+/// The component of the child's anchor that a field is, if the direction slides: it alone moves a rate.
+fn sliding(w: &Work, joint: usize, direction: usize, field: Field) -> Option<Vec3> {
+    let d = &w.model.joints[joint].directions[direction];
+    match field {
+        Field::ChildAnchor(of, k) if of == joint && d.freedom == Freedom::Slide => Some(unit(k)),
+        _ => None,
+    }
+}
+
 fn rate_by(w: &Work, joint: usize, direction: usize, field: Field) -> f64 {
-    let m = &w.model;
-    let j = &m.joints[joint];
-    let d = &j.directions[direction];
-    let k = match field {
-        Field::ChildAnchor(of, k) if of == joint && d.freedom == Freedom::Slide => k,
-        _ => return 0.0,
+    let Some(e) = sliding(w, joint, direction, field) else {
+        return 0.0;
     };
-    let (a, b) = m.ends(j, &w.poses);
+    let j = &w.model.joints[joint];
     let spin = |b: usize| vec3(&w.trial, 6 * b + 3);
-    let force = a.r * d.unit;
-    let mut unit = Vec3::zeros();
-    unit[k] = 1.0;
-    let on_child = unit.cross(&b.r.tr_mul(&force)).dot(&spin(j.child));
-    let arm = a.r.tr_mul(&b.r.column(k).into_owned());
-    let on_parent = j.parent.map_or(0.0, |p| d.unit.cross(&arm).dot(&spin(p)));
-    on_child + on_parent
+    let ends = w.model.ends(j, &w.poses);
+    j.rate_by_child_anchor(&j.directions[direction].unit, &e, ends, spin)
+}
+
+fn interval_rate_by(w: &Work, joint: usize, direction: usize, field: Field) -> f64 {
+    let Some(e) = sliding(w, joint, direction, field) else {
+        return 0.0;
+    };
+    let j = &w.model.joints[joint];
+    let d = &j.directions[direction].unit;
+    let (a, b) = w.model.ends(j, &w.poses);
+    if w.at.h_prev == 0.0 {
+        let spin = |b: usize| vec3(&w.before, 6 * b + 3);
+        return j.rate_by_child_anchor(d, &e, (a, b), spin);
+    }
+    let (a0, b0, _) = Maximal::ends_before(j, w);
+    let moved = j.arm_by_child_anchor(&e, a, b) - j.arm_by_child_anchor(&e, &a0, &b0);
+    d.dot(&moved) / w.at.h_prev
+}
+
+fn unit(k: usize) -> Vec3 {
+    Vec3::from_fn(|i, _| f64::from(u8::from(i == k)))
 }
 
 /// `a' (dJ/d field) b` of a body's inertia.

@@ -52,8 +52,8 @@ pub(super) fn kinetic_energy(w: &Work) -> f64 {
 
 impl Maximal {
     pub(super) fn potential_energy(&self, w: &Work) -> f64 {
-        let winding = |joint: usize| self.winding_of[joint].map_or(0.0, |i| w.winding[i]);
-        w.model.potential_energy(&w.poses, winding)
+        w.model
+            .stored_energy(&w.poses, |joint| self.winding_in(w, joint))
     }
 }
 

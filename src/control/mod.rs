@@ -3,8 +3,15 @@
 //! The objective is the sum of `weight/2 (quantity - target)^2`, multiplied by the knot's interval for costs along the
 //! way, taken once for those at the end or at one knot.
 
+mod closed_loop;
+mod policy;
+
+pub use closed_loop::{ClosedLoop, ClosedLoopWork};
+pub use policy::{Law, LinearFeedback, Loop, Pd, Policy, PolicyRows, Signal};
+
 use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError};
-use crate::rollout::Trajectory;
+use crate::rollout::{Sweep, Trajectory};
+use nalgebra::DVectorView;
 
 /// Where along the trajectory a cost or a constraint holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -225,6 +232,23 @@ impl Problem {
         Ok(x)
     }
 
+    /// Derivative of the swept function by every parameter, the start that follows from them included.
+    ///
+    /// # Errors
+    /// As [`Dynamics::initial_by_parameters`].
+    pub fn by_parameters<D: Dynamics>(
+        &self,
+        dynamics: &D,
+        p: &[f64],
+        sweep: &Sweep,
+        w: &mut D::Work,
+    ) -> Result<Vec<f64>, StepError> {
+        let start = dynamics.initial_by_parameters(&self.coordinates, &self.rates, p, w)?;
+        let x0 = DVectorView::from_slice(&sweep.x0, sweep.x0.len());
+        let through = start.tr_mul(&x0);
+        Ok(sweep.p.iter().zip(&through).map(|(a, b)| a + b).collect())
+    }
+
     /// Indices of the parameters that are decisions.
     pub fn free_parameters(&self) -> Vec<usize> {
         let bounds = self.parameter_bounds.iter().enumerate();
@@ -438,4 +462,12 @@ impl Problem {
         }
         list
     }
+}
+
+fn add<'a>(to: &mut [f64], scale: f64, from: impl Iterator<Item = &'a f64>) {
+    to.iter_mut().zip(from).for_each(|(t, f)| *t += scale * f);
+}
+
+fn dot<'a>(a: impl Iterator<Item = &'a f64>, b: &[f64]) -> f64 {
+    a.zip(b).map(|(a, b)| a * b).sum()
 }

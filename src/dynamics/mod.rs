@@ -7,9 +7,13 @@
 //! then rates); [`Dynamics::frame`] connects the two, and linear models for feedback live in it. Dynamics without
 //! constraints use one chart for both, the default.
 
+mod dual;
 mod remember;
+mod smooth;
 
+pub use dual::{Dual, Real};
 pub use remember::{Remember, RememberWork};
+pub use smooth::{Explicit, Smooth, SmoothWork};
 
 use nalgebra::DMatrix;
 
@@ -345,6 +349,11 @@ pub trait Dynamics: Sync {
             project: DMatrix::identity(n, n),
             memory: DMatrix::zeros(0, 0),
         })
+    }
+
+    /// Is every frame the identity, as by default? Who keeps one per knot then need not ask for them.
+    fn has_identity_frames(&self) -> bool {
+        false
     }
 
     /// Moves a state by `d` of the joint chart (its frame is given) and keeps it a state of the system.

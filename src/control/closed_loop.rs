@@ -1,0 +1,327 @@
+//! A system under a policy, which is a system again. Its parameters are those of the system followed by those of the
+//! policy (gains); its controls are those that the policy leaves open, such as a feed-forward part. Every optimizer
+//! takes it unchanged.
+
+use super::policy::{Policy, PolicyRows};
+use super::{add, dot};
+use crate::dynamics::{
+    Certificate, Dims, Dynamics, Frame, Inputs, Knot, Observe, Outputs, Parameter, Seen, Solved,
+    StepError, StepStats,
+};
+use nalgebra::DMatrix;
+
+/// A system under a policy.
+#[derive(Clone, Debug)]
+pub struct ClosedLoop<D, P> {
+    /// The system.
+    pub dynamics: D,
+    /// The policy.
+    pub policy: P,
+    inner: Dims,
+    open: usize,
+    own: usize,
+}
+
+/// Memory of a closed loop.
+pub struct ClosedLoopWork<W> {
+    inner: W,
+    /// No control: what the policy sees does not depend on it.
+    idle: Vec<f64>,
+    seen: Vec<f64>,
+    u: Vec<f64>,
+    rows: PolicyRows,
+    /// Derivatives of each control by the system's state, parameters and interval before.
+    chain: Vec<Inputs>,
+    inputs: Inputs,
+}
+
+impl<D: Observe, P: Policy> ClosedLoop<D, P> {
+    /// Closes the loop.
+    pub fn new(dynamics: D, policy: P) -> Self {
+        Self {
+            inner: dynamics.dims(),
+            open: policy.open(),
+            own: policy.parameters().len(),
+            dynamics,
+            policy,
+        }
+    }
+
+    /// The system's parameters, and the policy's.
+    fn split<'a>(&self, p: &'a [f64]) -> (&'a [f64], &'a [f64]) {
+        p.split_at(self.inner.np)
+    }
+
+    /// Computes the system's controls.
+    fn act(&self, seen: &Seen, w: &mut ClosedLoopWork<D::Work>) -> Result<(), StepError> {
+        let (p, own) = self.split(seen.p);
+        let before = Seen {
+            u: &w.idle,
+            p,
+            y: &[],
+            ..*seen
+        };
+        self.dynamics
+            .observe(&before, self.policy.sees(), &mut w.inner, &mut w.seen)?;
+        self.policy.act(&seen.at, &w.seen, seen.u, own, &mut w.u);
+        Ok(())
+    }
+
+    /// Computes them with their derivatives.
+    fn differentiate(&self, seen: &Seen, w: &mut ClosedLoopWork<D::Work>) -> Result<(), StepError> {
+        self.act(seen, w)?;
+        let (p, own) = self.split(seen.p);
+        let rows = &mut w.rows;
+        for m in [&mut rows.seen, &mut rows.open, &mut rows.own] {
+            m.fill(0.0);
+        }
+        self.policy
+            .differentiate(&seen.at, &w.seen, seen.u, own, rows);
+        let before = Seen {
+            u: &w.idle,
+            p,
+            y: &[],
+            ..*seen
+        };
+        for (i, chain) in w.chain.iter_mut().enumerate() {
+            chain.clear();
+            // the values seen have served; their place holds the row
+            w.seen
+                .iter_mut()
+                .zip(rows.seen.row(i).iter())
+                .for_each(|(s, r)| *s = *r);
+            let which = self.policy.sees();
+            self.dynamics
+                .observe_pull(&before, which, &mut w.inner, &w.seen, chain, &mut []);
+        }
+        Ok(())
+    }
+
+    /// Adds what comes through the policy to adjoints of the inputs.
+    fn pull_policy(&self, w: &ClosedLoopWork<D::Work>, out: &mut Inputs) {
+        let (rows, np) = (&w.rows, self.inner.np);
+        for (i, g) in w.inputs.u.iter().enumerate() {
+            let chain = &w.chain[i];
+            add(&mut out.x, *g, chain.x.iter());
+            add(&mut out.p[..np], *g, chain.p.iter());
+            add(&mut out.p[np..], *g, rows.own.row(i).iter());
+            add(&mut out.u, *g, rows.open.row(i).iter());
+            out.h_prev += g * chain.h_prev;
+        }
+    }
+}
+
+/// What a policy and a step see at the knot.
+fn at_knot<'a>(at: &Knot, x: &'a [f64], u: &'a [f64], p: &'a [f64]) -> Seen<'a> {
+    Seen {
+        at: *at,
+        x,
+        u,
+        p,
+        y: &[],
+    }
+}
+
+impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
+    type Work = ClosedLoopWork<D::Work>;
+
+    fn dims(&self) -> Dims {
+        Dims {
+            nu: self.open,
+            np: self.inner.np + self.own,
+            ..self.inner
+        }
+    }
+
+    fn work(&self) -> Self::Work {
+        let (d, own) = (self.inner, self.own);
+        ClosedLoopWork {
+            inner: self.dynamics.work(),
+            idle: vec![0.0; d.nu],
+            seen: vec![0.0; self.policy.sees().len()],
+            u: vec![0.0; d.nu],
+            rows: PolicyRows {
+                seen: DMatrix::zeros(d.nu, self.policy.sees().len()),
+                open: DMatrix::zeros(d.nu, self.open),
+                own: DMatrix::zeros(d.nu, own),
+            },
+            chain: vec![d.inputs(); d.nu],
+            inputs: d.inputs(),
+        }
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        let mut out = self.dynamics.parameters();
+        out.extend(self.policy.parameters());
+        out
+    }
+
+    fn initial(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        let p = self.split(p).0;
+        self.dynamics.initial(q, rates, p, &mut w.inner, x)
+    }
+
+    fn initial_by_parameters(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let p = self.split(p).0;
+        let by = self
+            .dynamics
+            .initial_by_parameters(q, rates, p, &mut w.inner)?;
+        Ok(by.resize_horizontally(self.inner.np + self.own, 0.0))
+    }
+
+    fn step(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+        next: &mut [f64],
+        y: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        self.act(&at_knot(at, x, u, p), w)?;
+        let p = self.split(p).0;
+        self.dynamics.step(at, x, &w.u, p, &mut w.inner, next, y)
+    }
+
+    fn linearize(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+        self.differentiate(&at_knot(&at.at, at.x, at.u, at.p), w)?;
+        let solved = Solved {
+            u: &w.u,
+            p: self.split(at.p).0,
+            ..*at
+        };
+        self.dynamics.linearize(&solved, &mut w.inner)
+    }
+
+    fn push(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
+        let (rows, inner, np) = (&w.rows, &mut w.inputs, self.inner.np);
+        inner.x.copy_from_slice(&d.x);
+        inner.p.copy_from_slice(&d.p[..np]);
+        (inner.h_prev, inner.h) = (d.h_prev, d.h);
+        for (i, u) in inner.u.iter_mut().enumerate() {
+            let chain = &w.chain[i];
+            *u = dot(chain.x.iter(), &d.x)
+                + dot(chain.p.iter(), &d.p[..np])
+                + dot(rows.own.row(i).iter(), &d.p[np..])
+                + dot(rows.open.row(i).iter(), &d.u)
+                + chain.h_prev * d.h_prev;
+        }
+        self.dynamics.push(&mut w.inner, &w.inputs, out);
+    }
+
+    fn pull(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
+        self.dynamics.pull(&mut w.inner, adjoint, &mut w.inputs);
+        let inner = &w.inputs;
+        out.clear();
+        out.x.copy_from_slice(&inner.x);
+        out.p[..self.inner.np].copy_from_slice(&inner.p);
+        (out.h_prev, out.h) = (inner.h_prev, inner.h);
+        self.pull_policy(w, out);
+    }
+
+    fn frame(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        previous: Option<&Frame>,
+        w: &mut Self::Work,
+    ) -> Result<Frame, StepError> {
+        let p = self.split(p).0;
+        self.dynamics.frame(at, x, p, previous, &mut w.inner)
+    }
+
+    fn retract(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        d: &[f64],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        let p = self.split(p).0;
+        self.dynamics.retract(at, x, p, frame, d, &mut w.inner, out)
+    }
+
+    fn difference(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) {
+        let p = self.split(p).0;
+        self.dynamics
+            .difference(at, x, p, frame, to, &mut w.inner, out);
+    }
+}
+
+impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
+    fn quantities(&self) -> Vec<(String, String)> {
+        self.dynamics.quantities()
+    }
+
+    fn needs_unknowns(&self, quantity: usize) -> bool {
+        self.dynamics.needs_unknowns(quantity)
+    }
+
+    fn observe(
+        &self,
+        seen: &Seen,
+        which: &[usize],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        // the derivatives now: an adjoint may be asked for next
+        self.differentiate(seen, w)?;
+        let inner = Seen {
+            u: &w.u,
+            p: self.split(seen.p).0,
+            ..*seen
+        };
+        self.dynamics.observe(&inner, which, &mut w.inner, out)
+    }
+
+    fn observe_pull(
+        &self,
+        seen: &Seen,
+        which: &[usize],
+        w: &mut Self::Work,
+        adjoint: &[f64],
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) {
+        let inner = Seen {
+            u: &w.u,
+            p: self.split(seen.p).0,
+            ..*seen
+        };
+        w.inputs.clear();
+        self.dynamics
+            .observe_pull(&inner, which, &mut w.inner, adjoint, &mut w.inputs, y);
+        add(&mut out.x, 1.0, w.inputs.x.iter());
+        add(&mut out.p, 1.0, w.inputs.p.iter());
+        out.h_prev += w.inputs.h_prev;
+        out.h += w.inputs.h;
+        self.pull_policy(w, out);
+    }
+}

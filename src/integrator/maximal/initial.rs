@@ -1,0 +1,259 @@
+//! The state at the start as a function of the parameters, and its derivative.
+//!
+//! Joint coordinates and rates are given for the mechanism as built, loops closed. Where a parameter moves an anchor,
+//! as many independent coordinates of the spanning tree as there are degrees of freedom stay as they are, with their
+//! rates; the others follow so that the loops close again. With `z` the configuration, `V = N r` the velocities, `J`
+//! the loops' rows by the coordinates that follow, and `Z dp`, `W dp` what the parameters do to `z` and `V` at held
+//! coordinates and rates,
+//!
+//! ```text
+//! J dq = -(G Z + dg/dp) dp,            dz = N dq + Z dp
+//! J dr = -(G dV' + dG V) ,             dV = N dr + dV',    dV' = (dN r) dq + W dp
+//! ```
+
+use super::{Maximal, Work};
+use crate::dynamics::{StepError, StepFailure};
+use crate::mechanism::{Field, Mechanism, ModelError, Motion, decompose};
+use crate::spatial::{Pose, Vec3};
+use nalgebra::{DMatrix, DVector};
+
+impl Maximal {
+    /// Coordinates of the spanning tree that stay when the loops close again: one by one the one that the freedoms left
+    /// over move most.
+    pub(super) fn independent(m: &Mechanism, q: &[f64], freedoms: usize) -> Vec<bool> {
+        if !m.has_loops() {
+            return vec![true; q.len()];
+        }
+        let poses = m.forward(q);
+        let mut left = m.closed_basis(&poses, &m.tree_basis(&poses), freedoms, None);
+        let mut held = vec![false; q.len()];
+        for _ in 0..freedoms {
+            let size = |i: &usize| left.row(*i).norm();
+            let best = (0..left.nrows()).max_by(|a, b| size(a).total_cmp(&size(b)));
+            let Some((best, row)) = best.and_then(|b| Some((b, left.row(b).try_normalize(1e-12)?)))
+            else {
+                break;
+            };
+            left -= &left * row.transpose() * &row;
+            held[best] = true;
+        }
+        held
+    }
+
+    /// The state at coordinates and rates of the tree; see the module.
+    pub(super) fn initial_at(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        w: &Work,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        let start = self.closed(&w.model, q, rates)?;
+        let winding = self.winding_at(&w.model, &start.poses, &start.q);
+        let motion = w.model.velocities(&start.poses, &start.rates);
+        x.copy_from_slice(&self.state(&start.poses, &motion, &winding));
+        Ok(())
+    }
+
+    fn closed(&self, m: &Mechanism, q: &[f64], rates: &[f64]) -> Result<Start, StepError> {
+        let mut q = q.to_vec();
+        let poses = m.close_held(&mut q, &self.held).map_err(|e| open(&e))?;
+        let mut rates = rates.to_vec();
+        if m.has_loops() {
+            let jacobian = m.loop_jacobian(&poses, &m.tree_basis(&poses));
+            let error = &jacobian * DVector::from_column_slice(&rates);
+            let follow = self.follow(
+                jacobian,
+                DMatrix::from_column_slice(error.len(), 1, error.as_slice()),
+            );
+            rates
+                .iter_mut()
+                .zip(follow.iter())
+                .for_each(|(r, d)| *r += d);
+        }
+        Ok(Start { q, rates, poses })
+    }
+
+    /// The tree's tangents that make up for `error`, those of the coordinates held being zero.
+    fn follow(&self, mut jacobian: DMatrix<f64>, error: DMatrix<f64>) -> DMatrix<f64> {
+        let n = jacobian.ncols();
+        for (mut column, held) in jacobian.column_iter_mut().zip(&self.held) {
+            if *held {
+                column.fill(0.0);
+            }
+        }
+        let zero = DMatrix::zeros(n, error.ncols());
+        let Some(svd) = decompose(jacobian) else {
+            return zero;
+        };
+        let floor = 1e-9 * svd.singular_values.max();
+        svd.solve(&-error, floor).unwrap_or(zero)
+    }
+
+    /// `d state / dp` in the free chart.
+    pub(super) fn initial_jacobian(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        w: &Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let (m, dims) = (&w.model, self.dims());
+        let anchored = |f: &Field| matches!(f, Field::ParentAnchor(..) | Field::ChildAnchor(..));
+        if !m.parameters.iter().flat_map(|p| &p.fields).any(anchored) {
+            return Ok(DMatrix::zeros(dims.nf, dims.np));
+        }
+        let start = self.closed(m, q, rates)?;
+        let motion = m.velocities(&start.poses, &start.rates);
+        let n = 6 * self.body_count();
+        let (mut z, mut v) = (DMatrix::zeros(n, dims.np), DMatrix::zeros(n, dims.np));
+        for (i, p) in m.parameters.iter().enumerate() {
+            for field in &p.fields {
+                m.move_anchor(
+                    *field,
+                    &start.poses,
+                    &motion,
+                    (
+                        z.column_mut(i).as_mut_slice(),
+                        v.column_mut(i).as_mut_slice(),
+                    ),
+                );
+            }
+        }
+        if m.has_loops() {
+            let tree = m.tree_basis(&start.poses);
+            let jacobian = m.loop_jacobian(&start.poses, &tree);
+            let mut gap = m.loop_jacobian(&start.poses, &z);
+            let mut tear = DMatrix::zeros(gap.nrows(), dims.np);
+            for (i, p) in m.parameters.iter().enumerate() {
+                for field in &p.fields {
+                    m.open_loops(
+                        *field,
+                        &start.poses,
+                        &motion,
+                        (
+                            gap.column_mut(i).as_mut_slice(),
+                            tear.column_mut(i).as_mut_slice(),
+                        ),
+                    );
+                }
+            }
+            let dq = self.follow(jacobian.clone(), gap);
+            z += &tree * &dq;
+            v += m.velocity_derivative(&start.poses, &start.rates) * dq;
+            tear += m.loop_rate_derivative(&start.poses, &motion, &z, &v);
+            v += tree * self.follow(jacobian, tear);
+        }
+        let mut out = DMatrix::zeros(dims.nf, dims.np);
+        out.rows_mut(0, n).copy_from(&z);
+        out.rows_mut(n, n).copy_from(&v);
+        Ok(out)
+    }
+}
+
+/// Coordinates, rates and configuration, loops closed.
+struct Start {
+    q: Vec<f64>,
+    rates: Vec<f64>,
+    poses: Vec<Pose>,
+}
+
+fn open(e: &ModelError) -> StepError {
+    StepError {
+        failure: StepFailure::NotConverged,
+        element: e.path.join("."),
+        time: 0.0,
+        residual: f64::NAN,
+        message: format!("{}; {}", e.message, e.help),
+    }
+}
+
+impl Mechanism {
+    /// What an anchor of a joint of the tree does to configuration and velocities at held coordinates and rates: all
+    /// that hangs on the joint moves by `R_a e` (parent's anchor) or `-R_b e` (child's).
+    fn move_anchor(
+        &self,
+        field: Field,
+        poses: &[Pose],
+        motion: &[Motion],
+        (z, v): (&mut [f64], &mut [f64]),
+    ) {
+        let (joint, k, parents) = match field {
+            Field::ParentAnchor(j, k) => (j, k, true),
+            Field::ChildAnchor(j, k) => (j, k, false),
+            _ => return,
+        };
+        let Some(edge) = self.tree.edges.iter().position(|e| e.joint == joint) else {
+            return;
+        };
+        let (j, reversed) = (&self.joints[joint], self.tree.edges[edge].reversed);
+        let e = Vec3::from_fn(|i, _| f64::from(u8::from(i == k)));
+        let on =
+            |body: usize, e: Vec3| (poses[body].r * e, poses[body].r * motion[body].1.cross(&e));
+        let (shift, speed) = match (parents, j.parent) {
+            (true, Some(p)) => on(p, e),
+            (true, None) => (e, Vec3::zeros()),
+            (false, _) => on(j.child, -e),
+        };
+        let sign = if reversed { -1.0 } else { 1.0 };
+        for body in self.behind(edge) {
+            for i in 0..3 {
+                z[6 * body + i] += sign * shift[i];
+                v[6 * body + i] += sign * speed[i];
+            }
+        }
+    }
+
+    /// Bodies that hang on an edge of the tree.
+    fn behind(&self, edge: usize) -> Vec<usize> {
+        let outer = |e: &crate::mechanism::TreeEdge| {
+            let j = &self.joints[e.joint];
+            if e.reversed {
+                (Some(j.child), j.parent)
+            } else {
+                (j.parent, Some(j.child))
+            }
+        };
+        let mut out: Vec<usize> = outer(&self.tree.edges[edge]).1.into_iter().collect();
+        // edges are listed from the world outwards
+        for e in &self.tree.edges[edge + 1..] {
+            if let (Some(inner), Some(next)) = outer(e)
+                && out.contains(&inner)
+            {
+                out.push(next);
+            }
+        }
+        out
+    }
+
+    /// Adds what an anchor of a joint that closes a loop does to the loops' values and to their rates.
+    fn open_loops(
+        &self,
+        field: Field,
+        poses: &[Pose],
+        motion: &[Motion],
+        (gap, tear): (&mut [f64], &mut [f64]),
+    ) {
+        let (joint, k, parents) = match field {
+            Field::ParentAnchor(j, k) => (j, k, true),
+            Field::ChildAnchor(j, k) => (j, k, false),
+            _ => return,
+        };
+        let mut first = 0;
+        for &c in &self.tree.chords {
+            let j = &self.joints[c];
+            if c == joint {
+                let (a, b) = self.ends(j, poses);
+                let e = Vec3::from_fn(|i, _| f64::from(u8::from(i == k)));
+                for (i, row) in j.constrained[..j.translation_rows].iter().enumerate() {
+                    if parents {
+                        gap[first + i] -= row[k];
+                    } else {
+                        gap[first + i] += row.dot(&j.arm_by_child_anchor(&e, a, b));
+                        tear[first + i] += j.rate_by_child_anchor(row, &e, (a, b), |b| motion[b].1);
+                    }
+                }
+            }
+            first += j.rows();
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The backward pass: Riccati's recursion with bounded controls, and the parameters at its end.
+//!
+//! The value of a knot is quadratic in `s = (dx, dp)`; the parameters' change is carried along the path and solved for
+//! at the start.
+
+use super::box_qp::BoxQp;
+use super::dense::{dot, gemm, gemv, gemv_transposed, symmetrize, transpose};
+use super::model::{Model, Sizes};
+use crate::control::Problem;
+use crate::rollout::Trajectory;
+
+/// What the backward pass finds: `du = feedforward + feedback (dx, dp)`, and `dp`.
+#[derive(Clone, Debug)]
+pub(super) struct Policy {
+    /// m a step.
+    pub feedforward: Vec<f64>,
+    /// m x s a step.
+    feedback: Vec<f64>,
+    /// Change of the free parameters.
+    pub dp: Vec<f64>,
+    block: usize,
+}
+
+impl Policy {
+    pub fn new(sizes: &Sizes) -> Self {
+        let block = sizes.m * sizes.s();
+        Self {
+            feedforward: vec![0.0; sizes.steps * sizes.m],
+            feedback: vec![0.0; sizes.steps * block],
+            dp: vec![0.0; sizes.q],
+            block,
+        }
+    }
+
+    pub fn feedback(&self, k: usize) -> &[f64] {
+        &self.feedback[k * self.block..(k + 1) * self.block]
+    }
+}
+
+/// What is added to the model's curvature.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Regularization {
+    /// For changes of the next state.
+    pub state: f64,
+    /// For changes of controls and parameters.
+    pub control: f64,
+}
+
+/// Memory of the pass.
+#[derive(Debug)]
+pub(super) struct Backward {
+    /// Value: s x s, s.
+    vv: Vec<f64>,
+    v: Vec<f64>,
+    /// w x w, w.
+    qq: Vec<f64>,
+    q: Vec<f64>,
+    /// n x w and its transpose.
+    vf: Vec<f64>,
+    transposed: Vec<f64>,
+    /// m x m, m x s: the controls' block, regularized, and the one that couples them with the rest.
+    quu: Vec<f64>,
+    qus: Vec<f64>,
+    qus_regular: Vec<f64>,
+    column: Vec<f64>,
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+    qp: BoxQp,
+    parameter_qp: BoxQp,
+    hpp: Vec<f64>,
+    gp: Vec<f64>,
+    product: Vec<f64>,
+    vx_gap: Vec<f64>,
+}
+
+impl Backward {
+    pub fn new(sizes: &Sizes) -> Self {
+        let Sizes { n, q, m, .. } = *sizes;
+        let (s, w) = (sizes.s(), sizes.w());
+        let zeros = |n: usize| vec![0.0; n];
+        Self {
+            vv: zeros(s * s),
+            v: zeros(s),
+            qq: zeros(w * w),
+            q: zeros(w),
+            vf: zeros(n * w),
+            transposed: zeros(n * w.max(s)),
+            quu: zeros(m * m),
+            qus: zeros(m * s),
+            qus_regular: zeros(m * s),
+            column: zeros(m.max(q)),
+            lower: zeros(m.max(q)),
+            upper: zeros(m.max(q)),
+            qp: BoxQp::new(m),
+            parameter_qp: BoxQp::new(q),
+            hpp: zeros(q * q),
+            gp: zeros(q),
+            product: zeros(m * s),
+            vx_gap: zeros(s),
+        }
+    }
+
+    /// Makes the policy; false where the regularized curvature is not positive definite.
+    pub fn run(
+        &mut self,
+        model: &Model,
+        problem: &Problem,
+        t: &Trajectory,
+        regularization: Regularization,
+        policy: &mut Policy,
+    ) -> bool {
+        let Sizes { steps, n, m, .. } = model.sizes;
+        let (s, w) = (model.sizes.s(), model.sizes.w());
+        // value at the end: the part by (x, p) of its model; the control's part joins the last step
+        let end = &model.h[steps * w * w..];
+        for j in 0..s {
+            self.vv[j * s..(j + 1) * s].copy_from_slice(&end[j * w..j * w + s]);
+        }
+        self.v.copy_from_slice(&model.l[steps * w..steps * w + s]);
+        for k in (0..steps).rev() {
+            self.expand(model, k);
+            if k + 1 == steps && m > 0 {
+                self.join_end(model);
+            }
+            symmetrize(w, &mut self.qq);
+            if !self.minimize(model, problem, t, k, regularization, policy) {
+                return false;
+            }
+        }
+        let _ = n;
+        self.parameters(model, problem, t, regularization, policy)
+    }
+
+    /// Q of step `k`: its own model, and the value of the next knot through the step.
+    fn expand(&mut self, model: &Model, k: usize) {
+        let Sizes { n, q, .. } = model.sizes;
+        let (s, w) = (model.sizes.s(), model.sizes.w());
+        let f = &model.f[k * n * w..(k + 1) * n * w];
+        self.qq
+            .copy_from_slice(&model.h[k * w * w..(k + 1) * w * w]);
+        self.q.copy_from_slice(&model.l[k * w..(k + 1) * w]);
+        // v at the end of the gap
+        self.vx_gap.copy_from_slice(&self.v);
+        gemv(
+            s,
+            &self.vv,
+            &model.gap[k * n..(k + 1) * n],
+            &mut self.vx_gap,
+        );
+        let (vx, vp) = self.vx_gap.split_at(n);
+        gemv_transposed(n, f, vx, &mut self.q);
+        for (q, v) in self.q[n..].iter_mut().zip(vp) {
+            *q += v;
+        }
+        // vf = V_x,: (F; 0 I 0)
+        self.vf.fill(0.0);
+        for j in 0..q {
+            self.vf[(n + j) * n..(n + j + 1) * n]
+                .copy_from_slice(&self.vv[(n + j) * s..(n + j) * s + n]);
+        }
+        if q == 0 {
+            gemm((n, n, w), &self.vv, f, &mut self.vf);
+        } else {
+            // V_xx is not contiguous
+            for j in 0..n {
+                self.transposed[j * n..(j + 1) * n].copy_from_slice(&self.vv[j * s..j * s + n]);
+            }
+            gemm((n, n, w), &self.transposed[..n * n], f, &mut self.vf);
+        }
+        transpose(n, w, f, &mut self.transposed);
+        gemm((w, n, w), &self.transposed, &self.vf, &mut self.qq);
+        // rows of the parameters: V_p,: (F; 0 I 0)
+        for i in 0..q {
+            let vpx = &self.vv[(n + i) * s..(n + i) * s + n];
+            for (j, column) in f.chunks_exact(n.max(1)).enumerate() {
+                self.qq[n + i + j * w] += dot(vpx, column);
+            }
+            for j in 0..q {
+                self.qq[n + i + (n + j) * w] += self.vv[n + i + (n + j) * s];
+            }
+        }
+    }
+
+    /// The end's dependence on the last control: `(F; 0 I 0; 0 0 I)' H (..)` less what the value already holds.
+    fn join_end(&mut self, model: &Model) {
+        let Sizes { steps, n, m, .. } = model.sizes;
+        let (s, w) = (model.sizes.s(), model.sizes.w());
+        let (l, h) = (&model.l[steps * w..], &model.h[steps * w * w..]);
+        let k = steps - 1;
+        let f = &model.f[k * n * w..(k + 1) * n * w];
+        let gap = &model.gap[k * n..(k + 1) * n];
+        for i in 0..m {
+            let column = &h[(s + i) * w..(s + i + 1) * w];
+            self.q[s + i] += l[s + i] + dot(&column[..n], gap);
+            for (j, fj) in f.chunks_exact(n.max(1)).enumerate() {
+                let through = dot(&column[..n], fj) + if j >= n && j < s { column[j] } else { 0.0 };
+                self.qq[(s + i) * w + j] += through;
+                self.qq[j * w + s + i] += through;
+            }
+            for j in 0..m {
+                self.qq[(s + i) * w + s + j] += column[s + j];
+            }
+        }
+    }
+
+    /// Controls of step `k`, and its value.
+    fn minimize(
+        &mut self,
+        model: &Model,
+        problem: &Problem,
+        t: &Trajectory,
+        k: usize,
+        regularization: Regularization,
+        policy: &mut Policy,
+    ) -> bool {
+        let Sizes { n, m, .. } = model.sizes;
+        let (s, w) = (model.sizes.s(), model.sizes.w());
+        for j in 0..s {
+            self.qus[j * m..(j + 1) * m].copy_from_slice(&self.qq[j * w + s..(j + 1) * w]);
+        }
+        self.qus_regular.copy_from_slice(&self.qus);
+        for j in 0..m {
+            self.quu[j * m..(j + 1) * m]
+                .copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
+            self.quu[j * m + j] += regularization.control;
+        }
+        if regularization.state > 0.0 {
+            let f = &model.f[k * n * w..(k + 1) * n * w];
+            let (others, b) = f.split_at(n * s);
+            for (i, bi) in b.chunks_exact(n).enumerate() {
+                for (j, fj) in others.chunks_exact(n).enumerate() {
+                    self.qus_regular[j * m + i] += regularization.state * dot(bi, fj);
+                }
+                for (j, bj) in b.chunks_exact(n).enumerate() {
+                    self.quu[j * m + i] += regularization.state * dot(bi, bj);
+                }
+            }
+        }
+        let u = &t.u[k * m..(k + 1) * m];
+        for (i, (u, (l, h))) in u.iter().zip(&problem.bounds).enumerate() {
+            (self.lower[i], self.upper[i]) = (l - u, h - u);
+        }
+        let feedforward = &mut policy.feedforward[k * m..(k + 1) * m];
+        let bounds = (&self.lower[..m], &self.upper[..m]);
+        if !self.qp.solve(&self.quu, &self.q[s..], bounds, feedforward) {
+            return false;
+        }
+        let block = m * s;
+        let feedback = &mut policy.feedback[k * block..(k + 1) * block];
+        for (to, from) in feedback
+            .chunks_exact_mut(m.max(1))
+            .zip(self.qus_regular.chunks_exact(m.max(1)))
+        {
+            for (c, f) in self.column.iter_mut().zip(from) {
+                *c = -f;
+            }
+            self.qp.solve_free(&mut self.column[..m]);
+            to.copy_from_slice(&self.column[..m]);
+        }
+        // V = Qss + K'Quu K + K'Qus + Qsu K, v = qs + K'(Quu k + qu) + Qsu k, with Quu not regularized
+        for j in 0..m {
+            self.quu[j * m..(j + 1) * m]
+                .copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
+        }
+        self.v.copy_from_slice(&self.q[..s]);
+        self.column[..m].copy_from_slice(&self.q[s..]);
+        gemv(m, &self.quu, feedforward, &mut self.column);
+        gemv_transposed(m, feedback, &self.column[..m], &mut self.v);
+        gemv_transposed(m, &self.qus, feedforward, &mut self.v);
+        // product = Quu K + Qus
+        self.product.copy_from_slice(&self.qus);
+        gemm((m, m, s), &self.quu, feedback, &mut self.product);
+        for j in 0..s {
+            let column = &mut self.vv[j * s..(j + 1) * s];
+            column.copy_from_slice(&self.qq[j * w..j * w + s]);
+            gemv_transposed(m, feedback, &self.product[j * m..(j + 1) * m], column);
+            // Qsu K
+            gemv_transposed(m, &self.qus, &feedback[j * m..(j + 1) * m], column);
+        }
+        symmetrize(s, &mut self.vv);
+        true
+    }
+
+    /// The parameters, from the value at the start with `dx = S dp`.
+    fn parameters(
+        &mut self,
+        model: &Model,
+        problem: &Problem,
+        t: &Trajectory,
+        regularization: Regularization,
+        policy: &mut Policy,
+    ) -> bool {
+        let Sizes { n, q, .. } = model.sizes;
+        let s = model.sizes.s();
+        if q == 0 {
+            return true;
+        }
+        // columns of E = (S; I)
+        let lifted = |i: usize, j: usize| match i < n {
+            true => model.start[j * n + i],
+            false => f64::from(u8::from(i == n + j)),
+        };
+        for j in 0..q {
+            self.gp[j] = (0..s).map(|i| self.v[i] * lifted(i, j)).sum();
+            for i in 0..q {
+                let mut sum = 0.0;
+                for a in 0..s {
+                    let through: f64 = (0..s).map(|b| self.vv[a + b * s] * lifted(b, j)).sum();
+                    sum += lifted(a, i) * through;
+                }
+                self.hpp[i + j * q] = sum;
+            }
+            self.hpp[j + j * q] += regularization.control;
+        }
+        symmetrize(q, &mut self.hpp);
+        for (i, &p) in model.free.iter().enumerate() {
+            let (l, h) = problem.parameter_bounds[p];
+            (self.lower[i], self.upper[i]) = (l - t.p[p], h - t.p[p]);
+        }
+        let bounds = (&self.lower[..q], &self.upper[..q]);
+        self.parameter_qp
+            .solve(&self.hpp, &self.gp, bounds, &mut policy.dp)
+    }
+}

@@ -1,0 +1,146 @@
+//! `min 1/2 x'Hx + g'x` within bounds, by projected Newton steps (Tassa, Mansard, Todorov, *Control-Limited
+//! Differential Dynamic Programming*, ICRA 2014).
+
+use super::dense::{cholesky, cholesky_solve, dot, quadratic_form};
+
+/// Memory of the solver.
+#[derive(Clone, Debug)]
+pub(super) struct BoxQp {
+    /// Indices of the variables not held by a bound at the solution.
+    pub free: Vec<usize>,
+    /// Cholesky's factor of their part of `H`.
+    factor: Vec<f64>,
+    held: Vec<usize>,
+    gradient: Vec<f64>,
+    step: Vec<f64>,
+    trial: Vec<f64>,
+    rest: Vec<f64>,
+}
+
+/// Bounds of `x`.
+pub(super) type Bounds<'a> = (&'a [f64], &'a [f64]);
+
+impl BoxQp {
+    pub fn new(n: usize) -> Self {
+        Self {
+            free: Vec::with_capacity(n),
+            held: Vec::with_capacity(n),
+            factor: vec![0.0; n * n],
+            gradient: vec![0.0; n],
+            step: vec![0.0; n],
+            trial: vec![0.0; n],
+            rest: vec![0.0; n],
+        }
+    }
+
+    /// Leaves the solution in `x`, which is the guess on entry; false where `H` is not positive definite.
+    pub fn solve(&mut self, h: &[f64], g: &[f64], (lower, upper): Bounds, x: &mut [f64]) -> bool {
+        let n = g.len();
+        for ((x, l), u) in x.iter_mut().zip(lower).zip(upper) {
+            *x = x.max(*l).min(*u);
+        }
+        // each round changes the set of held variables or ends; cycling is excluded by descent
+        for _ in 0..20 + 10 * n {
+            self.gradient.copy_from_slice(g);
+            super::dense::gemv(n, h, x, &mut self.gradient);
+            self.free.clear();
+            self.held.clear();
+            for i in 0..n {
+                let held = (x[i] <= lower[i] && self.gradient[i] >= 0.0)
+                    || (x[i] >= upper[i] && self.gradient[i] <= 0.0);
+                let set = if held { &mut self.held } else { &mut self.free };
+                set.push(i);
+            }
+            if self.free.is_empty() {
+                return true;
+            }
+            if !self.newton_step(h, n) {
+                return false;
+            }
+            let inside = self
+                .free
+                .iter()
+                .zip(&self.step)
+                .all(|(&i, s)| (lower[i]..=upper[i]).contains(&(x[i] + s)));
+            if inside {
+                // exact on these variables; done if no held one wants to leave
+                self.free
+                    .iter()
+                    .zip(&self.step)
+                    .for_each(|(&i, s)| x[i] += s);
+                self.gradient.copy_from_slice(g);
+                super::dense::gemv(n, h, x, &mut self.gradient);
+                let stays = |&i: &usize| {
+                    (x[i] <= lower[i] && self.gradient[i] >= 0.0)
+                        || (x[i] >= upper[i] && self.gradient[i] <= 0.0)
+                };
+                if self.held.iter().all(stays) {
+                    return true;
+                }
+            } else if !self.projected_search(h, g, (lower, upper), x) {
+                return true;
+            }
+        }
+        true
+    }
+
+    /// Newton's step on the free variables.
+    fn newton_step(&mut self, h: &[f64], n: usize) -> bool {
+        let m = self.free.len();
+        for (j, &fj) in self.free.iter().enumerate() {
+            for (i, &fi) in self.free.iter().enumerate() {
+                self.factor[i + j * m] = h[fi + fj * n];
+            }
+            self.step[j] = -self.gradient[fj];
+        }
+        let ok = cholesky(m, &mut self.factor[..m * m]);
+        if ok {
+            cholesky_solve(m, &self.factor, &mut self.step[..m]);
+        }
+        ok
+    }
+
+    /// Shortens the projected step until it descends; false if it never does.
+    fn projected_search(
+        &mut self,
+        h: &[f64],
+        g: &[f64],
+        (lower, upper): Bounds,
+        x: &mut [f64],
+    ) -> bool {
+        let mut length = 1.0;
+        for _ in 0..40 {
+            self.trial.copy_from_slice(x);
+            for (&i, s) in self.free.iter().zip(&self.step) {
+                self.trial[i] = (x[i] + length * s).max(lower[i]).min(upper[i]);
+            }
+            // change of the value: gradient d + 1/2 d'Hd, without cancellation
+            for ((r, t), x) in self.rest.iter_mut().zip(&self.trial).zip(x.iter()) {
+                *r = t - x;
+            }
+            self.gradient.copy_from_slice(g);
+            super::dense::gemv(g.len(), h, x, &mut self.gradient);
+            let slope = dot(&self.gradient, &self.rest);
+            let change = slope + 0.5 * quadratic_form(h, &self.rest);
+            if slope < 0.0 && change <= 0.1 * slope {
+                x.copy_from_slice(&self.trial);
+                return true;
+            }
+            length *= 0.6;
+        }
+        false
+    }
+
+    /// Solves `H_ff y = b_f` in place for the free variables, zero for the others.
+    pub fn solve_free(&mut self, b: &mut [f64]) {
+        let m = self.free.len();
+        for (s, &i) in self.step.iter_mut().zip(&self.free) {
+            *s = b[i];
+        }
+        cholesky_solve(m, &self.factor, &mut self.step[..m]);
+        b.fill(0.0);
+        for (s, &i) in self.step.iter().zip(&self.free) {
+            b[i] = *s;
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Small dense kernels on column-major slices: the matrices of a stage are too small for a general library's set-up.
+
+use nalgebra::{DMatrixView, DMatrixViewMut};
+
+/// Products of this many terms and more go through nalgebra's blocked kernel.
+const LARGE: usize = 4096;
+
+/// `c += a b` with `a` m x k, `b` k x n.
+pub(super) fn gemm((m, k, n): (usize, usize, usize), a: &[f64], b: &[f64], c: &mut [f64]) {
+    if m == 0 || k == 0 || n == 0 {
+        return;
+    }
+    if m * k * n >= LARGE {
+        let a = DMatrixView::from_slice(&a[..m * k], m, k);
+        let b = DMatrixView::from_slice(&b[..k * n], k, n);
+        DMatrixViewMut::from_slice(&mut c[..m * n], m, n).gemm(1.0, &a, &b, 1.0);
+        return;
+    }
+    for (b, c) in b.chunks_exact(k).zip(c.chunks_exact_mut(m)).take(n) {
+        for (a, b) in a.chunks_exact(m).zip(b) {
+            for (c, a) in c.iter_mut().zip(a) {
+                *c += a * b;
+            }
+        }
+    }
+}
+
+/// `y += a x` with `a` m x n.
+pub(super) fn gemv(m: usize, a: &[f64], x: &[f64], y: &mut [f64]) {
+    if m == 0 {
+        return;
+    }
+    for (a, x) in a.chunks_exact(m).zip(x) {
+        for (y, a) in y.iter_mut().zip(a) {
+            *y += a * x;
+        }
+    }
+}
+
+/// `y += a' x` with `a` m x n.
+pub(super) fn gemv_transposed(m: usize, a: &[f64], x: &[f64], y: &mut [f64]) {
+    if m == 0 {
+        return;
+    }
+    for (a, y) in a.chunks_exact(m).zip(y) {
+        *y += dot(a, x);
+    }
+}
+
+/// `a'`, of `a` m x n.
+pub(super) fn transpose(m: usize, n: usize, a: &[f64], out: &mut [f64]) {
+    for (j, a) in a.chunks_exact(m.max(1)).enumerate().take(n) {
+        for (i, a) in a.iter().enumerate() {
+            out[i * n + j] = *a;
+        }
+    }
+}
+
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// `x' a x` with `a` n x n.
+pub(super) fn quadratic_form(a: &[f64], x: &[f64]) -> f64 {
+    let n = x.len();
+    if n == 0 {
+        return 0.0;
+    }
+    let columns = a.chunks_exact(n).zip(x);
+    columns.map(|(a, xi)| xi * dot(a, x)).sum()
+}
+
+/// Replaces `a`, n x n, by the mean of itself and its transpose: rounding would build up over many stages.
+pub(super) fn symmetrize(n: usize, a: &mut [f64]) {
+    for j in 0..n {
+        for i in 0..j {
+            let mean = 0.5 * (a[i + j * n] + a[j + i * n]);
+            a[i + j * n] = mean;
+            a[j + i * n] = mean;
+        }
+    }
+}
+
+/// Cholesky's factor in the lower triangle of `a`, n x n; false where it is not clearly positive definite.
+pub(super) fn cholesky(n: usize, a: &mut [f64]) -> bool {
+    for j in 0..n {
+        let before = a[j + j * n];
+        let mut pivot = before;
+        for k in 0..j {
+            pivot -= a[j + k * n] * a[j + k * n];
+        }
+        // what cancels to rounding is not positive
+        if !(pivot > 1e-14 * before.abs() && pivot.is_finite()) {
+            return false;
+        }
+        let root = pivot.sqrt();
+        a[j + j * n] = root;
+        for i in j + 1..n {
+            let mut v = a[i + j * n];
+            for k in 0..j {
+                v -= a[i + k * n] * a[j + k * n];
+            }
+            a[i + j * n] = v / root;
+        }
+    }
+    true
+}
+
+/// Solves `l l' x = b` in place.
+pub(super) fn cholesky_solve(n: usize, l: &[f64], b: &mut [f64]) {
+    for i in 0..n {
+        let mut v = b[i];
+        for k in 0..i {
+            v -= l[i + k * n] * b[k];
+        }
+        b[i] = v / l[i + i * n];
+    }
+    for i in (0..n).rev() {
+        let mut v = b[i];
+        for k in i + 1..n {
+            v -= l[k + i * n] * b[k];
+        }
+        b[i] = v / l[i + i * n];
+    }
+}

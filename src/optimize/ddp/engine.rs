@@ -1,0 +1,336 @@
+//! One iteration of differential dynamic programming: policy, line search along rollouts, model at the new path.
+
+use super::backward::{Backward, Policy, Regularization};
+use super::lagrangian::Lagrangian;
+use super::model::{Model, Scratch};
+use super::path::Path;
+use crate::control::Problem;
+use crate::dynamics::{Knot, Observe, StepError};
+use crate::rollout::Trajectory;
+
+/// Regularization starts here when it is needed, and below it is none.
+const SMALLEST: f64 = 1e-9;
+const LARGEST: f64 = 1e10;
+/// Shortest step tried.
+const SHORTEST: f64 = 1e-3;
+
+/// The iterate with everything needed to improve it.
+pub(super) struct Engine<'a, D: Observe> {
+    pub dynamics: &'a D,
+    pub problem: &'a Problem,
+    pub work: D::Work,
+    pub knots: Vec<Knot>,
+    pub path: Path,
+    trial: Path,
+    pub model: Model,
+    backward: Backward,
+    pub policy: Policy,
+    pub lagrangian: Lagrangian,
+    scratch: Scratch,
+    dx: Vec<f64>,
+    shift: Vec<f64>,
+    s: Vec<f64>,
+    /// Multiple of the scale of each kind.
+    pub regularization: f64,
+    growth: f64,
+    /// Weight of the gaps in the merit.
+    gap_weight: f64,
+    /// `L(a) = L + a d1 + a^2/2 d2` by the model.
+    slope: f64,
+    bend: f64,
+    pub steps: u64,
+    pub models: u64,
+    /// Objective of the guess.
+    pub first_objective: f64,
+    pub failed: Option<StepError>,
+}
+
+/// How an attempt to improve ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Attempt {
+    /// A step of this length (1: the model's whole one) was taken.
+    Moved(f64),
+    /// No regularization gave a step that makes progress.
+    Stuck,
+    /// Asked to stop.
+    Stopped,
+}
+
+impl<'a, D: Observe> Engine<'a, D> {
+    pub fn new(dynamics: &'a D, problem: &'a Problem, penalty: f64) -> Self {
+        let mut work = dynamics.work();
+        let dims = dynamics.dims();
+        // a start that does not exist shows when it is simulated
+        let x0 = problem
+            .start(dynamics, &problem.parameters, &mut work)
+            .unwrap_or_else(|_| vec![f64::NAN; dims.nx]);
+        let mut path = Path::new(dynamics, problem, &x0);
+        let mut knots = vec![path.trajectory.knot(0)];
+        for k in 0..problem.intervals.len() {
+            knots.push(path.trajectory.knot_after(&knots[k]));
+        }
+        let controls = problem.guess.iter().zip(problem.bounds.iter().cycle());
+        for (u, (g, (l, h))) in path.trajectory.u.iter_mut().zip(controls) {
+            *u = g.max(*l).min(*h);
+        }
+        for (p, (l, h)) in path.trajectory.p.iter_mut().zip(&problem.parameter_bounds) {
+            if l < h {
+                *p = p.max(*l).min(*h);
+            }
+        }
+        let model = Model::new(dynamics, problem, &path);
+        Self {
+            lagrangian: Lagrangian::new(problem, &path.evaluation, penalty),
+            trial: path.clone(),
+            backward: Backward::new(&model.sizes),
+            policy: Policy::new(&model.sizes),
+            scratch: Scratch::new(&model.sizes),
+            dx: vec![0.0; dims.ndx],
+            shift: vec![0.0; dims.ndx],
+            s: vec![0.0; model.sizes.s()],
+            model,
+            work,
+            knots,
+            path,
+            dynamics,
+            problem,
+            regularization: 0.0,
+            growth: 1.0,
+            gap_weight: 0.0,
+            slope: 0.0,
+            bend: 0.0,
+            steps: 0,
+            models: 0,
+            first_objective: 0.0,
+            failed: None,
+        }
+    }
+
+    /// Simulates the guess.
+    pub fn start(&mut self) -> Result<(), StepError> {
+        let p = &self.path.trajectory.p;
+        let x0 = self.problem.start(self.dynamics, p, &mut self.work)?;
+        self.path.trajectory.x[..x0.len()].copy_from_slice(&x0);
+        self.path.simulate(
+            self.dynamics,
+            &self.knots,
+            &self.problem.guess_states,
+            &mut self.work,
+        )?;
+        self.steps += self.problem.intervals.len() as u64;
+        self.path
+            .evaluate(self.dynamics, self.problem, &mut self.work)?;
+        self.first_objective = self.path.evaluation.objective;
+        self.refresh()
+    }
+
+    /// Model at the path.
+    pub fn refresh(&mut self) -> Result<(), StepError> {
+        self.models += 1;
+        self.model.build(
+            self.dynamics,
+            self.problem,
+            &self.lagrangian,
+            &self.knots,
+            &mut self.path,
+            &mut self.work,
+        )
+    }
+
+    /// Merit of a path.
+    fn merit(&self, path: &Path) -> f64 {
+        self.lagrangian.value(path) + self.gap_weight * path.gap
+    }
+
+    fn more_regular(&mut self) {
+        self.growth = (self.growth * 2.0).max(2.0);
+        self.regularization = (self.regularization * self.growth).max(SMALLEST);
+    }
+
+    fn less_regular(&mut self) {
+        self.growth = (self.growth / 2.0).min(0.5);
+        self.regularization *= self.growth;
+        if self.regularization < SMALLEST {
+            self.regularization = 0.0;
+        }
+    }
+
+    /// Policy at the model, with as much regularization as it needs. False where none is enough.
+    pub fn plan(&mut self) -> bool {
+        loop {
+            let regularization = Regularization {
+                state: REG.0 * self.regularization,
+                control: REG.1 * self.regularization,
+            };
+            let done = self.backward.run(
+                &self.model,
+                self.problem,
+                &self.path.trajectory,
+                regularization,
+                &mut self.policy,
+            );
+            if done {
+                (self.slope, self.bend) = self.model.along(&self.policy, &mut self.scratch);
+                return true;
+            }
+            if self.regularization >= LARGEST {
+                return false;
+            }
+            self.more_regular();
+        }
+    }
+
+    /// What the model promises to gain by its whole step.
+    pub fn promise(&self) -> f64 {
+        -(self.slope + 0.5 * self.bend)
+    }
+
+    /// Takes a step, with more regularization until one makes progress.
+    pub fn improve(&mut self, stop: &dyn Fn() -> bool) -> Attempt {
+        loop {
+            let expected = self.promise();
+            if self.path.has_gaps {
+                // the merit must fall along the step: Nocedal and Wright, (18.36)
+                let needed =
+                    (self.slope + 0.5 * self.bend.max(0.0)) / (0.5 * self.path.gap.max(1e-300));
+                self.gap_weight = self.gap_weight.max(needed);
+            }
+            let before = self.merit(&self.path);
+            let mut length = 1.0;
+            while length >= SHORTEST {
+                if stop() {
+                    return Attempt::Stopped;
+                }
+                if self.roll(length).is_ok() {
+                    let after = self.merit(&self.trial);
+                    let model = length * self.slope + 0.5 * length * length * self.bend
+                        - length * self.gap_weight * self.path.gap;
+                    let rounding = 1e-14 * before.abs();
+                    if after - before <= ACCEPT * model.min(0.0) + rounding && after.is_finite() {
+                        std::mem::swap(&mut self.path, &mut self.trial);
+                        if length > 0.4 {
+                            self.less_regular();
+                        } else if length < 0.1 {
+                            self.more_regular();
+                        }
+                        return Attempt::Moved(length);
+                    }
+                }
+                length *= 0.5;
+            }
+            let _ = expected;
+            if self.regularization >= LARGEST {
+                return Attempt::Stuck;
+            }
+            self.more_regular();
+            if !self.plan() {
+                return Attempt::Stuck;
+            }
+        }
+    }
+
+    /// Rolls the policy out from the path into the trial: `u + a k + K (x' - x, a dp)`, gaps shrunk by `1 - a`.
+    fn roll(&mut self, length: f64) -> Result<(), StepError> {
+        let sizes = self.model.sizes;
+        let (n, m, steps) = (sizes.n, sizes.m, sizes.steps);
+        let nx = self.dynamics.dims().nx;
+        let ny = self.dynamics.dims().ny;
+        let (old, new) = (&self.path.trajectory, &mut self.trial.trajectory);
+        new.p.copy_from_slice(&old.p);
+        self.s.fill(0.0);
+        for (i, &p) in self.model.free.iter().enumerate() {
+            let (l, h) = self.problem.parameter_bounds[p];
+            self.s[n + i] = length * self.policy.dp[i];
+            new.p[p] = (old.p[p] + self.s[n + i]).max(l).min(h);
+        }
+        new.x[..nx].copy_from_slice(&old.x[..nx]);
+        if sizes.q > 0 {
+            let (q, rates) = (&self.problem.coordinates, &self.problem.rates);
+            self.dynamics
+                .initial(q, rates, &new.p, &mut self.work, &mut new.x[..nx])?;
+        }
+        let keeps_gaps = self.path.has_gaps && length < 1.0;
+        for k in 0..steps {
+            let at = &self.knots[k];
+            if k > 0 || sizes.q > 0 {
+                self.dynamics.difference(
+                    at,
+                    old.state(k),
+                    &old.p,
+                    self.model.frame(k),
+                    &new.x[k * nx..(k + 1) * nx],
+                    &mut self.work,
+                    &mut self.dx,
+                );
+                self.s[..n].copy_from_slice(&self.dx);
+            }
+            let u = &mut new.u[k * m..(k + 1) * m];
+            let feedforward = &self.policy.feedforward[k * m..(k + 1) * m];
+            for ((u, o), f) in u.iter_mut().zip(old.control(k)).zip(feedforward) {
+                *u = o + length * f;
+            }
+            super::dense::gemv(m, self.policy.feedback(k), &self.s, u);
+            for (u, (l, h)) in u.iter_mut().zip(&self.problem.bounds) {
+                *u = u.max(*l).min(*h);
+            }
+            let (x, next) = new.x[k * nx..].split_at_mut(nx);
+            let (before, y) = new.y.split_at_mut(k * ny);
+            let y = &mut y[..ny];
+            match k {
+                0 => y.fill(0.0),
+                _ => y.copy_from_slice(&before[(k - 1) * ny..]),
+            }
+            self.steps += 1;
+            let next = &mut next[..nx];
+            self.dynamics
+                .step(at, x, u, &new.p, &mut self.work, next, y)?;
+            if keeps_gaps {
+                let end = &mut self.trial.ends[k * nx..(k + 1) * nx];
+                end.copy_from_slice(next);
+                let gap = &self.model.gap[k * n..(k + 1) * n];
+                for (s, g) in self.shift.iter_mut().zip(gap) {
+                    *s = -(1.0 - length) * g;
+                }
+                let after = &self.knots[k + 1];
+                let made;
+                let frame = if self.dynamics.has_identity_frames() {
+                    self.model.frame(k + 1)
+                } else {
+                    let near = Some(self.model.frame(k + 1));
+                    made = self
+                        .dynamics
+                        .frame(after, end, &new.p, near, &mut self.work)?;
+                    &made
+                };
+                self.dynamics.retract(
+                    after,
+                    end,
+                    &new.p,
+                    frame,
+                    &self.shift,
+                    &mut self.work,
+                    next,
+                )?;
+            }
+        }
+        self.trial.has_gaps = keeps_gaps;
+        self.trial.gap = if keeps_gaps {
+            (1.0 - length) * self.path.gap
+        } else {
+            0.0
+        };
+        self.trial
+            .evaluate(self.dynamics, self.problem, &mut self.work)
+    }
+
+    /// Largest violation of a constraint or bound.
+    pub fn violation(&self) -> f64 {
+        let t: &Trajectory = &self.path.trajectory;
+        self.problem.violation(&self.path.evaluation, &t.u, &t.p)
+    }
+}
+
+/// Where the policy is trusted.
+const REG: (f64, f64) = (0.0, 1.0);
+/// Least part of the promised gain.
+const ACCEPT: f64 = 0.05;

@@ -1,0 +1,59 @@
+//! The augmented Lagrangian of the constraints (Nocedal and Wright, *Numerical Optimization*, 2006, chapter 17):
+//!
+//! ```text
+//! L = J + sum_i ( f_i^2 - l_i^2 ) / (2 r_i),    f_i = l_i + r_i c_i   (inequalities: not below zero)
+//! ```
+
+use super::path::Path;
+use crate::control::{Evaluation, Problem, Relation};
+
+/// Multiplier and penalty of every constraint at every of its knots.
+#[derive(Clone, Debug)]
+pub(super) struct Lagrangian {
+    pub multipliers: Vec<f64>,
+    pub penalty: f64,
+    equal: Vec<bool>,
+}
+
+impl Lagrangian {
+    pub fn new(problem: &Problem, evaluation: &Evaluation, penalty: f64) -> Self {
+        let layout = &evaluation.layout;
+        let stages = (0..layout.knots()).flat_map(|k| &layout.stage(k).constraints);
+        let equal: Vec<bool> = stages
+            .map(|(i, _)| problem.constraints[*i].relation == Relation::Equal)
+            .collect();
+        Self {
+            multipliers: vec![0.0; equal.len()],
+            penalty,
+            equal,
+        }
+    }
+
+    pub fn is_equality(&self, i: usize) -> bool {
+        self.equal[i]
+    }
+
+    /// Force of constraint `i` at the value `c`: the derivative of `L` by it.
+    pub fn force(&self, i: usize, c: f64) -> f64 {
+        let force = self.multipliers[i] + self.penalty * c;
+        if self.equal[i] { force } else { force.max(0.0) }
+    }
+
+    /// `L` of a path.
+    pub fn value(&self, path: &Path) -> f64 {
+        let constraints = path.evaluation.constraints.iter().enumerate();
+        let terms = constraints.map(|(i, c)| {
+            let (force, l) = (self.force(i, *c), self.multipliers[i]);
+            (force * force - l * l) / (2.0 * self.penalty)
+        });
+        path.evaluation.objective + terms.sum::<f64>()
+    }
+
+    /// First-order update of the multipliers, then the penalty times `growth`.
+    pub fn update(&mut self, path: &Path, growth: f64) {
+        for (i, c) in path.evaluation.constraints.iter().enumerate() {
+            self.multipliers[i] = self.force(i, *c);
+        }
+        self.penalty *= growth;
+    }
+}

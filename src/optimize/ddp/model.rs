@@ -1,0 +1,354 @@
+//! The linear-quadratic model of a problem along a path.
+//!
+//! With the changes `w = (dx, dp, du)` of a knot in the joint chart and of the free parameters,
+//!
+//! ```text
+//! dx_(k+1) = F_k w_k + gap_k,    L = sum_k l_k' w_k + 1/2 w_k' H_k w_k + the same at the end,    dx_0 = S dp
+//! ```
+//!
+//! `H` is Gauss and Newton's: of the quantities' squares, not of their curvature. Quantities at the end see the control
+//! of the last step, so that `w_N = (dx_N, dp, du_(N-1))`.
+
+use super::dense::{dot, gemv_transposed, quadratic_form};
+use super::lagrangian::Lagrangian;
+use super::path::Path;
+use crate::control::Problem;
+use crate::dynamics::{Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs, Rows, StepError};
+use nalgebra::DMatrix;
+
+/// Sizes of a stage's matrices.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// Steps.
+    pub steps: usize,
+    /// State, joint chart.
+    pub n: usize,
+    /// Free parameters.
+    pub q: usize,
+    /// Controls.
+    pub m: usize,
+}
+
+impl Sizes {
+    /// State and parameters.
+    pub fn s(&self) -> usize {
+        self.n + self.q
+    }
+
+    /// State, parameters, and controls.
+    pub fn w(&self) -> usize {
+        self.n + self.q + self.m
+    }
+}
+
+/// The model, with the memory to make it.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub sizes: Sizes,
+    /// n x w a step.
+    pub f: Vec<f64>,
+    /// n a step.
+    pub gap: Vec<f64>,
+    /// w a knot, the last included.
+    pub l: Vec<f64>,
+    /// w x w a knot, the last included.
+    pub h: Vec<f64>,
+    /// n x q.
+    pub start: Vec<f64>,
+    /// One a knot; one in all where they are the identity.
+    pub frames: Vec<Frame>,
+    /// Indices of the free parameters.
+    pub free: Vec<usize>,
+    linear: LinearModel,
+    /// By number of rows.
+    rows: Vec<Option<Rows>>,
+    row: Vec<f64>,
+    adjoint: Outputs,
+    inputs: Inputs,
+    identity: bool,
+    /// Weight and gradient of each quantity of a stage.
+    weights: Vec<(f64, f64)>,
+}
+
+impl Model {
+    pub fn new<D: Observe>(dynamics: &D, problem: &Problem, path: &Path) -> Self {
+        let dims: Dims = dynamics.dims();
+        let free = problem.free_parameters();
+        let sizes = Sizes {
+            steps: problem.intervals.len(),
+            n: dims.ndx,
+            q: free.len(),
+            m: dims.nu,
+        };
+        let (w, knots) = (sizes.w(), sizes.steps + 1);
+        let layout = &path.evaluation.layout;
+        let mut rows: Vec<Option<Rows>> = vec![];
+        for k in 0..knots {
+            let count = layout.stage(k).which.len();
+            rows.resize(rows.len().max(count + 1), None);
+            rows[count].get_or_insert_with(|| Rows::new(&dims, count));
+        }
+        Self {
+            sizes,
+            f: vec![0.0; sizes.steps * sizes.n * w],
+            gap: vec![0.0; sizes.steps * sizes.n],
+            l: vec![0.0; knots * w],
+            h: vec![0.0; knots * w * w],
+            start: vec![0.0; sizes.n * sizes.q],
+            frames: vec![],
+            free,
+            linear: LinearModel::new(&dims),
+            weights: Vec::with_capacity(rows.len()),
+            rows,
+            row: vec![0.0; w],
+            adjoint: dims.outputs(),
+            inputs: dims.inputs(),
+            identity: dynamics.has_identity_frames(),
+        }
+    }
+
+    /// The frame at knot `k`.
+    pub fn frame(&self, k: usize) -> &Frame {
+        &self.frames[if self.identity { 0 } else { k }]
+    }
+
+    /// Makes the model at a path.
+    pub fn build<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        problem: &Problem,
+        lagrangian: &Lagrangian,
+        knots: &[Knot],
+        path: &mut Path,
+        w: &mut D::Work,
+    ) -> Result<(), StepError> {
+        let Sizes { steps, n, .. } = self.sizes;
+        self.l.fill(0.0);
+        self.h.fill(0.0);
+        if !self.identity {
+            self.frames.clear();
+        }
+        let t = &path.trajectory;
+        if self.frames.is_empty() {
+            let first = dynamics.frame(&knots[0], t.state(0), &t.p, None, w)?;
+            self.frames.push(first);
+        }
+        if !self.free.is_empty() {
+            let by =
+                dynamics.initial_by_parameters(&problem.coordinates, &problem.rates, &t.p, w)?;
+            let by = &self.frame(0).project * by;
+            for (j, &p) in self.free.iter().enumerate() {
+                self.start[j * n..(j + 1) * n].copy_from_slice(by.column(p).as_slice());
+            }
+        }
+        let mut gap = 0.0;
+        for at in &knots[..steps] {
+            let k = at.k;
+            let t = &path.trajectory;
+            if !self.identity {
+                let next =
+                    dynamics.frame(&knots[k + 1], t.state(k + 1), &t.p, self.frames.last(), w)?;
+                self.frames.push(next);
+            }
+            self.observe(dynamics, problem, path, at, w)?;
+            dynamics.linearize(&path.solved(at), w)?;
+            self.see_unknowns(dynamics, path, k, w);
+            self.accumulate(problem, lagrangian, path, at);
+            let (from, to) = match self.identity {
+                true => (&self.frames[0], &self.frames[0]),
+                false => (&self.frames[k], &self.frames[k + 1]),
+            };
+            dynamics.linear_model(w, from, to, &mut self.linear);
+            if path.has_gaps {
+                let (t, own) = (&path.trajectory, &mut self.gap[k * n..(k + 1) * n]);
+                let after = &knots[k + 1];
+                dynamics.difference(after, t.state(k + 1), &t.p, to, path.end(k), w, own);
+                gap += own.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+            }
+            self.store(k);
+        }
+        if !path.has_gaps {
+            self.gap.fill(0.0);
+        }
+        self.observe(dynamics, problem, path, &knots[steps], w)?;
+        self.accumulate(problem, lagrangian, path, &knots[steps]);
+        path.gap = gap;
+        Ok(())
+    }
+
+    /// Rows of the quantities at a knot, at state, control and parameters held apart.
+    fn observe<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        problem: &Problem,
+        path: &mut Path,
+        at: &Knot,
+        w: &mut D::Work,
+    ) -> Result<(), StepError> {
+        let _ = problem;
+        let e = &mut path.evaluation;
+        let stage = e.layout.stage(at.k);
+        let Some(rows) = &mut self.rows[stage.which.len()] else {
+            return Ok(());
+        };
+        if stage.which.is_empty() {
+            return Ok(());
+        }
+        let seen = path.trajectory.seen(at);
+        let values = &mut e.values[e.layout.values(at.k)];
+        dynamics.observe(&seen, &stage.which, w, values)?;
+        dynamics.observe_rows(&seen, &stage.which, w, rows);
+        Ok(())
+    }
+
+    /// What is seen of the unknowns depends on state, control and parameters through the step just linearized.
+    fn see_unknowns<D: Observe>(&mut self, dynamics: &D, path: &Path, k: usize, w: &mut D::Work) {
+        let which = &path.evaluation.layout.stage(k).which;
+        let Some(rows) = &mut self.rows[which.len()] else {
+            return;
+        };
+        for (i, &q) in which.iter().enumerate() {
+            if !dynamics.needs_unknowns(q) {
+                continue;
+            }
+            self.adjoint.x.fill(0.0);
+            for (a, y) in self.adjoint.y.iter_mut().zip(rows.y.row(i).iter()) {
+                *a = *y;
+            }
+            dynamics.pull(w, &self.adjoint, &mut self.inputs);
+            let add = |m: &mut DMatrix<f64>, d: &[f64]| {
+                m.row_mut(i).iter_mut().zip(d).for_each(|(m, d)| *m += d);
+            };
+            add(&mut rows.x, &self.inputs.x);
+            add(&mut rows.u, &self.inputs.u);
+            add(&mut rows.p, &self.inputs.p);
+        }
+    }
+
+    /// Row `i` of the stage with `count` rows, by `w`.
+    fn row_by_stage(&mut self, count: usize, i: usize, k: usize) {
+        let Some(rows) = &self.rows[count] else {
+            return;
+        };
+        let Sizes { n, q, .. } = self.sizes;
+        if self.identity {
+            for (r, x) in self.row[..n].iter_mut().zip(rows.x.row(i).iter()) {
+                *r = *x;
+            }
+        } else {
+            let embed = &self.frames[k].embed;
+            for (r, column) in self.row[..n].iter_mut().zip(embed.column_iter()) {
+                let products = rows.x.row(i);
+                *r = products.iter().zip(column.iter()).map(|(x, e)| x * e).sum();
+            }
+        }
+        for (r, &p) in self.row[n..].iter_mut().zip(&self.free) {
+            *r = rows.p[(i, p)];
+        }
+        for (r, u) in self.row[n + q..].iter_mut().zip(rows.u.row(i).iter()) {
+            *r = *u;
+        }
+    }
+
+    /// Adds costs and constraints of a knot to `l` and `h`.
+    fn accumulate(&mut self, problem: &Problem, lagrangian: &Lagrangian, path: &Path, at: &Knot) {
+        let e = &path.evaluation;
+        let (stage, values) = (e.layout.stage(at.k), &e.values[e.layout.values(at.k)]);
+        let count = stage.which.len();
+        self.weights.clear();
+        self.weights.resize(count, (0.0, 0.0));
+        for &(i, place) in &stage.costs {
+            let c = &problem.costs[i];
+            let weight = c.weight_at(at.h);
+            self.weights[place].0 += weight;
+            self.weights[place].1 += weight * (values[place] - c.target);
+        }
+        let first = e.layout.constraints(at.k).start;
+        for (j, &(i, place)) in stage.constraints.iter().enumerate() {
+            let c = &problem.constraints[i];
+            let force = lagrangian.force(first + j, c.value_at(values[place]));
+            if force > 0.0 || lagrangian.is_equality(first + j) {
+                self.weights[place].0 += lagrangian.penalty;
+                self.weights[place].1 += c.sign() * force;
+            }
+        }
+        let size = self.sizes.w();
+        for i in 0..count {
+            let (weight, slope) = self.weights[i];
+            if weight == 0.0 && slope == 0.0 {
+                continue;
+            }
+            self.row_by_stage(count, i, at.k);
+            let l = &mut self.l[at.k * size..(at.k + 1) * size];
+            let h = &mut self.h[at.k * size * size..(at.k + 1) * size * size];
+            for (j, r) in self.row.iter().enumerate().filter(|(_, r)| **r != 0.0) {
+                l[j] += slope * r;
+                let scale = weight * r;
+                let column = &mut h[j * size..(j + 1) * size];
+                for (h, r) in column.iter_mut().zip(&self.row) {
+                    *h += scale * r;
+                }
+            }
+        }
+    }
+
+    /// Keeps the linear model of step `k`.
+    fn store(&mut self, k: usize) {
+        let Sizes { n, q, .. } = self.sizes;
+        let size = self.sizes.w() * n;
+        let f = &mut self.f[k * size..(k + 1) * size];
+        let (a, rest) = f.split_at_mut(n * n);
+        let (p, b) = rest.split_at_mut(n * q);
+        a.copy_from_slice(self.linear.a.as_slice());
+        b.copy_from_slice(self.linear.b.as_slice());
+        for (j, &i) in self.free.iter().enumerate() {
+            p[j * n..(j + 1) * n].copy_from_slice(self.linear.p.column(i).as_slice());
+        }
+    }
+
+    /// First and second derivative of `L` along the model's rollout with the given feedforward and feedback and
+    /// change of parameters: `L(a) = L + a d1 + a^2/2 d2`.
+    pub fn along(&self, policy: &super::backward::Policy, scratch: &mut Scratch) -> (f64, f64) {
+        let Sizes { steps, n, q, m } = self.sizes;
+        let (s, size) = (self.sizes.s(), self.sizes.w());
+        let Scratch { w, next } = scratch;
+        w.fill(0.0);
+        w[n..s].copy_from_slice(&policy.dp);
+        next.fill(0.0);
+        super::dense::gemv(n, &self.start, &policy.dp, next);
+        w[..n].copy_from_slice(next);
+        let (mut d1, mut d2) = (0.0, 0.0);
+        for k in 0..=steps {
+            if k < steps {
+                let (x, u) = w.split_at_mut(s);
+                u.copy_from_slice(&policy.feedforward[k * m..(k + 1) * m]);
+                super::dense::gemv(m, policy.feedback(k), x, u);
+            }
+            d1 += dot(&self.l[k * size..(k + 1) * size], w);
+            d2 += quadratic_form(&self.h[k * size * size..(k + 1) * size * size], w);
+            if k < steps {
+                next.copy_from_slice(&self.gap[k * n..(k + 1) * n]);
+                super::dense::gemv(n, &self.f[k * n * size..(k + 1) * n * size], w, next);
+                w[..n].copy_from_slice(next);
+            }
+        }
+        let _ = (q, gemv_transposed);
+        (d1, d2)
+    }
+}
+
+/// Memory of [`Model::along`].
+#[derive(Clone, Debug)]
+pub(super) struct Scratch {
+    pub w: Vec<f64>,
+    pub next: Vec<f64>,
+}
+
+impl Scratch {
+    pub fn new(sizes: &Sizes) -> Self {
+        Self {
+            w: vec![0.0; sizes.w()],
+            next: vec![0.0; sizes.n],
+        }
+    }
+}

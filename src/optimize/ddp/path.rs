@@ -1,0 +1,106 @@
+//! An iterate: a trajectory whose states need not follow from each other, and what it is worth.
+
+use crate::control::{Evaluation, Problem};
+use crate::dynamics::{Knot, Observe, Solved, StepError};
+use crate::rollout::{RolloutStats, Trajectory};
+
+/// A trajectory with gaps: the step from state `k` ends at `ends[k]`, which need not be state `k + 1`.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub trajectory: Trajectory,
+    /// Where the steps end, `nx` each; only kept while there are gaps.
+    pub ends: Vec<f64>,
+    pub has_gaps: bool,
+    /// Sum over the knots of the largest number of each gap, joint chart.
+    pub gap: f64,
+    pub evaluation: Evaluation,
+    nx: usize,
+}
+
+impl Path {
+    pub fn new<D: Observe>(dynamics: &D, problem: &Problem, x0: &[f64]) -> Self {
+        let mut trajectory = Trajectory::new(dynamics, problem.intervals.clone(), x0);
+        trajectory.p.copy_from_slice(&problem.parameters);
+        let nx = dynamics.dims().nx;
+        Self {
+            ends: vec![0.0; trajectory.steps() * nx],
+            has_gaps: false,
+            gap: 0.0,
+            evaluation: problem.evaluation(),
+            trajectory,
+            nx,
+        }
+    }
+
+    /// Without allocation.
+    pub fn copy_from(&mut self, other: &Self) {
+        let (to, from) = (&mut self.trajectory, &other.trajectory);
+        to.x.copy_from_slice(&from.x);
+        to.u.copy_from_slice(&from.u);
+        to.y.copy_from_slice(&from.y);
+        to.p.copy_from_slice(&from.p);
+        self.ends.copy_from_slice(&other.ends);
+        self.evaluation
+            .values
+            .copy_from_slice(&other.evaluation.values);
+        self.evaluation
+            .constraints
+            .copy_from_slice(&other.evaluation.constraints);
+        self.evaluation.objective = other.evaluation.objective;
+        (self.has_gaps, self.gap) = (other.has_gaps, other.gap);
+    }
+
+    /// Where the step from knot `k` ends.
+    pub fn end(&self, k: usize) -> &[f64] {
+        if self.has_gaps {
+            &self.ends[k * self.nx..(k + 1) * self.nx]
+        } else {
+            self.trajectory.state(k + 1)
+        }
+    }
+
+    /// The step from a knot, solved.
+    pub fn solved(&self, at: &Knot) -> Solved<'_> {
+        Solved {
+            next: self.end(at.k),
+            ..self.trajectory.solved(at)
+        }
+    }
+
+    /// Steps from every state stored, which leaves gaps; or simulates from the first.
+    pub fn simulate<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        knots: &[Knot],
+        states: &[f64],
+        w: &mut D::Work,
+    ) -> Result<(), StepError> {
+        if states.is_empty() {
+            self.has_gaps = false;
+            let mut stats = RolloutStats::default();
+            return self.trajectory.roll(dynamics, w, &mut stats);
+        }
+        let nx = self.nx;
+        self.has_gaps = true;
+        self.trajectory.x[nx..].copy_from_slice(&states[nx..]);
+        for k in 0..self.trajectory.steps() {
+            let t = &mut self.trajectory;
+            let (dims, x) = (dynamics.dims(), &t.x[k * nx..(k + 1) * nx]);
+            let y = &mut t.y[k * dims.ny..(k + 1) * dims.ny];
+            y.fill(0.0);
+            let u = &t.u[k * dims.nu..(k + 1) * dims.nu];
+            let end = &mut self.ends[k * nx..(k + 1) * nx];
+            dynamics.step(&knots[k], x, u, &t.p, w, end, y)?;
+        }
+        Ok(())
+    }
+
+    pub fn evaluate<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        problem: &Problem,
+        w: &mut D::Work,
+    ) -> Result<(), StepError> {
+        problem.evaluate(dynamics, &self.trajectory, w, &mut self.evaluation)
+    }
+}
