@@ -186,7 +186,11 @@ fn dense_solution(d: &Explicit<Linear>, p: &Problem) -> (Vec<f64>, Vec<f64>) {
                     row[place] = *v;
                 }
             }
-            let weight = if c.when.is_along() { h * c.weight } else { c.weight };
+            let weight = if c.when.is_along() {
+                h * c.weight
+            } else {
+                c.weight
+            };
             let mut block = kkt.view_mut((0, 0), (size, size));
             block += &row * row.transpose() * weight;
             let mut part = rhs.rows_mut(0, size);

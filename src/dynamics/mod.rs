@@ -8,9 +8,11 @@
 //! constraints use one chart for both, the default.
 
 mod dual;
+mod remember;
 mod smooth;
 
 pub use dual::{Dual, Real};
+pub use remember::{Remember, RememberWork};
 pub use smooth::{Explicit, Smooth, SmoothWork};
 
 use nalgebra::DMatrix;

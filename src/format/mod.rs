@@ -1,10 +1,14 @@
 //! Files: problems and mechanisms in, recordings of trajectories out.
 
+mod describe_quantity;
 mod initial;
 mod model;
 mod outline;
 pub mod output;
+mod parameters;
 pub mod problem;
+mod quantity;
+mod recorded;
 pub mod recording;
 mod schema;
 mod source;
@@ -21,15 +25,16 @@ pub use write::{
 };
 
 use crate::control::Problem;
-use crate::dynamics::Dynamics;
+use crate::dynamics::{Dynamics, Remember};
 use crate::integrator::maximal::{self, Maximal};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::shooting;
 use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
+use quantity::Quantities;
 use recording::Line;
 use source::{Source, nearest};
 use std::path::Path;
-use wanted::{Grid, Quantities};
+use wanted::Grid;
 
 /// Time step of a mechanism file, s.
 const TIME_STEP: f64 = 0.01;
@@ -76,14 +81,29 @@ pub struct Model {
     pub system: Maximal,
     /// What is wanted of it; without costs and constraints for a mechanism alone.
     pub problem: Problem,
+    /// Costs or constraints refer to rates of controls, which are quantities of [`Model::remember`], not of the system
+    /// alone.
+    pub remembers: bool,
+    /// Quantities that are written beside what always is; indices as those of costs and constraints.
+    pub recorded: Vec<usize>,
     /// Settings of the method.
     pub options: shooting::Options,
     /// State at the start with the parameters as built, loops closed.
     pub x0: Vec<f64>,
-    /// The mechanism as it was described.
+    /// The mechanism as it was described, with the values of the problem's parameters.
     pub mechanism: MechanismBuilder,
     /// Line work the file gives instead of the automatic one.
     pub draw: Option<Vec<Line>>,
+}
+
+impl Model {
+    /// The system with the rates of its controls among the quantities, which a problem that [`Model::remembers`] is
+    /// solved with; [`crate::rollout::Trajectory::of_system`] then gives the trajectory of the system alone.
+    pub fn remember(&self) -> Remember<'_, Maximal> {
+        let actuators = self.system.mechanism().actuators.iter().enumerate();
+        let names = actuators.map(|(i, a)| (a.name.clone(), self.system.control_unit(i).into()));
+        Remember::new(&self.system, names.collect())
+    }
 }
 
 /// Reads a problem or a mechanism. A file with `mechanism` at its top level is a problem, one with `bodies` a
@@ -207,7 +227,6 @@ impl Document {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn build(&self, overrides: &Overrides) -> Result<Model, FormatError> {
-        let built = self.builder.build().map_err(|e| self.model_error(&e))?;
         let none = ProblemSpec {
             title: None,
             time_step: TIME_STEP,
@@ -215,13 +234,16 @@ impl Document {
             integrator: "maximal".into(),
             mechanism: MechanismSpec::Inline(Box::default()),
             initial: indexmap::IndexMap::new(),
+            parameters: indexmap::IndexMap::new(),
             guess: problem::GuessSpec::default(),
             costs: vec![],
             constraints: vec![],
+            record: vec![],
             method: MethodSpec::default(),
             draw: None,
         };
         let spec = self.problem().unwrap_or(&none);
+        let (built, builder, parameter_bounds) = self.parameters(spec)?;
         self.integrator(&spec.integrator)?;
         let options = self.method(&spec.method)?;
         let own = Grid::new(&self.source, spec, &Overrides::default())?;
@@ -230,9 +252,7 @@ impl Document {
 
         let mut start = initial::Start::new(&built, &self.source, &spec.initial)?;
         start.close(&built, &self.source, |e| self.model_error(e))?;
-        let mut quantities = Quantities::new(&self.source, &built);
-        let (costs, constraints) = quantities.wanted(spec)?;
-        let outputs = quantities.outputs;
+        let wanted = Quantities::new(&self.source, &built, own.steps).wanted(spec)?;
         let bounds = built
             .actuators
             .iter()
@@ -246,7 +266,8 @@ impl Document {
         };
         let system = Maximal::new(built, &start.q, maximal::Options::default())
             .map_err(|e| self.model_error(&e))?
-            .with_outputs(outputs);
+            .with_outputs(wanted.outputs);
+        quantity::unique(&self.source, spec, &system)?;
         let x0 = system
             .start(&start.q, &start.rates, &start.held)
             .map_err(|e| self.model_error(&e))?;
@@ -256,10 +277,10 @@ impl Document {
             coordinates: start.q,
             rates: start.rates,
             parameters: system.parameters().iter().map(|p| p.value).collect(),
-            parameter_bounds: vec![],
+            parameter_bounds,
             guess_states: vec![],
-            costs,
-            constraints,
+            costs: wanted.costs,
+            constraints: wanted.constraints,
             bounds,
             guess,
         };
@@ -270,9 +291,33 @@ impl Document {
             x0,
             system,
             options,
-            mechanism: self.builder.clone(),
+            remembers: wanted.remembers,
+            recorded: wanted.recorded,
+            mechanism: builder,
             draw,
         })
+    }
+
+    /// The mechanism with the problem's parameters, its description with their values, and their bounds.
+    fn parameters(
+        &self,
+        spec: &ProblemSpec,
+    ) -> Result<(Mechanism, MechanismBuilder, Vec<(f64, f64)>), FormatError> {
+        let built = self.builder.build().map_err(|e| self.model_error(&e))?;
+        let mut builder = self.builder.clone();
+        if spec.parameters.is_empty() {
+            return Ok((built, builder, vec![]));
+        }
+        let bounds = parameters::declare(&self.source, &built, &spec.parameters, &mut builder)?;
+        // the mechanism was good before: whatever is wrong now came with the parameters
+        let tuned = builder.build().map_err(|e| {
+            let path = match e.path.first().map(String::as_str) {
+                Some("parameters") => e.path.clone(),
+                _ => vec!["parameters".into()],
+            };
+            self.source.error(&path, e.message, e.help)
+        })?;
+        Ok((tuned, builder, bounds))
     }
 
     fn integrator(&self, name: &str) -> Result<(), FormatError> {

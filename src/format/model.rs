@@ -46,6 +46,8 @@ impl Model {
             x0,
             mechanism,
             draw: self.draw.clone(),
+            recorded: self.recorded.clone(),
+            remembers: self.remembers,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::Model;
 use super::outline;
+use super::recorded;
 use super::recording::{Channel, Group, Pose, Recording};
 use crate::dynamics::{Dynamics, StepError};
 use crate::integrator::maximal::Maximal;
@@ -44,6 +45,9 @@ pub fn record(
     controls(&mut channels, system, trajectory);
     constraint_forces(&mut channels, system, trajectory, &poses);
     energies(&mut channels, &energy);
+    for (name, unit, values) in recorded::quantities(model, trajectory, &mut work)? {
+        channels.add(name, &unit, Group::Other, values.into_iter());
+    }
     let travel = |joint: usize| {
         let along = (0..knots).map(|k| system.coordinate(trajectory.state(k), joint, 0));
         along.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), c| {

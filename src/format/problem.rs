@@ -1,6 +1,10 @@
 //! The description of a problem as it stands in a TOML file. Values are checked when the model is built.
 
-use crate::control::When;
+pub use super::describe_quantity::{
+    About, DirectionSpec, FrameSpec, MomentumSpec, OrientationSpec, PointSpec, Quantity,
+    ReactionSpec, SpinSpec,
+};
+use crate::control::{Form, When};
 use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, JointSpec, MechanismBuilder, Orientation, SpringSpec,
 };
@@ -75,6 +79,9 @@ pub struct ProblemSpec {
     /// Where it starts, by joint or free body; those left out start at zero.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub initial: IndexMap<String, InitialSpec>,
+    /// Numbers of the mechanism to differentiate by and to find, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub parameters: IndexMap<String, ParameterSpec>,
     /// Where the method starts.
     #[serde(default)]
     pub guess: GuessSpec,
@@ -84,6 +91,9 @@ pub struct ProblemSpec {
     /// What must hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<ConstraintSpec>,
+    /// What is written beside coordinates, controls, forces and energies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub record: Vec<RecordSpec>,
     /// How it is solved.
     #[serde(default)]
     pub method: MethodSpec,
@@ -209,33 +219,42 @@ pub struct NoiseSpec {
     pub seed: u64,
 }
 
-/// Something that can be observed; joints with several coordinates name one, as `ball.rx`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// A joint coordinate, m or rad.
-    Joint(String),
-    /// Its rate, m/s or rad/s.
-    JointRate(String),
-    /// A control, N or N m.
-    Control(String),
-    /// World position of a point of a body along an axis, m.
-    Position(PointSpec),
-    /// World velocity of a point of a body along an axis, m/s.
-    Velocity(PointSpec),
+/// A name, or a list of names.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum Names {
+    /// One.
+    One(String),
+    /// Several.
+    List(Vec<String>),
+}
+forms!(Names, "a name or a list of names", list List, text One);
+
+impl Names {
+    /// The names.
+    pub fn as_slice(&self) -> &[String] {
+        match self {
+            Self::One(v) => std::slice::from_ref(v),
+            Self::List(v) => v,
+        }
+    }
 }
 
-/// A point of a body, seen along an axis of the world.
+/// A parameter: numbers of the mechanism that are always equal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PointSpec {
-    /// Name.
-    pub body: String,
-    /// From the centre of mass, body frame, m.
-    #[serde(default)]
-    pub point: [f64; 3],
-    /// In the world.
-    pub axis: AxisSpec,
+pub struct ParameterSpec {
+    /// Paths of the numbers, as `joints.hinge.damping`; see [`crate::mechanism::Field`].
+    pub of: Names,
+    /// What it starts from; the mechanism's own value unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// Smallest and largest value; where left out, whatever has a meaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<[f64; 2]>,
+    /// Differentiated by, but not changed by the method.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fixed: bool,
 }
 
 /// `x`, `y`, `z` or a vector.
@@ -255,42 +274,59 @@ forms!(AxisSpec, "\"x\", \"y\", \"z\" or a list of three numbers", list Vector, 
 pub struct CostSpec {
     /// What is weighed.
     pub quantity: Quantity,
-    /// In the quantity's unit.
-    #[serde(default)]
-    pub target: f64,
+    /// In the quantity's unit; a list where the quantity has three components.
+    #[serde(default = "zero")]
+    pub target: Numbers,
     /// Not negative.
     pub weight: f64,
-    /// Along the way, or at the end.
+    /// Along the way, at the end, at a knot or from one to another.
     #[serde(default = "running")]
     pub at: When,
+    /// `square` or `linear`; a linear cost `weight (quantity - target)` is for what cannot fall below its target, as an
+    /// energy.
+    #[serde(default)]
+    pub form: Form,
+}
+
+fn zero() -> Numbers {
+    Numbers::One(0.0)
 }
 
 fn running() -> When {
     When::Running
 }
 
-/// `quantity = equals`.
+/// `quantity = equals`, `quantity <= less` or `quantity >= greater`: one of the three, in the quantity's unit, a list
+/// where the quantity has three components.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConstraintSpec {
     /// What is held.
     pub quantity: Quantity,
-    /// In the quantity's unit.
-    pub equals: f64,
-    /// Where.
-    #[serde(default)]
-    pub at: AtEnd,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equals: Option<Numbers>,
+    /// What it does not exceed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub less: Option<Numbers>,
+    /// What it does not fall below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub greater: Option<Numbers>,
+    /// At the end, along the way, at a knot or from one to another.
+    #[serde(default = "end")]
+    pub at: When,
 }
 
-/// Constraints hold at the end.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum AtEnd {
-    /// At the last knot.
-    #[default]
-    End,
+fn end() -> When {
+    When::End
+}
+
+/// A quantity with a column of its own in the trajectory's files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordSpec {
+    /// What is written.
+    pub quantity: Quantity,
 }
 
 /// How a problem is solved; what is left out has the default of [`crate::optimize::shooting::Options`].

@@ -2,7 +2,9 @@
 
 mod broken;
 mod files;
+mod parameter;
 mod parameters;
+mod quantity;
 mod start;
 
 use super::problem::{MechanismSpec, ProblemSpec};

@@ -2,4 +2,4 @@
 
 pub mod maximal;
 
-pub use maximal::{Maximal, Options, Output};
+pub use maximal::{About, Maximal, Options, Output, Reaction};

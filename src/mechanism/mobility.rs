@@ -45,6 +45,27 @@ impl Mechanism {
         })
     }
 
+    /// Is a joint part of a loop: do other constraints tie its two bodies together, through the ground perhaps?
+    pub fn in_loop(&self, joint: usize) -> bool {
+        let node = |body: Option<usize>| body.map_or(0, |b| b + 1);
+        let mut ties = vec![vec![]; self.bodies.len() + 1];
+        for (i, j) in self.joints.iter().enumerate() {
+            if i != joint && j.rows() > 0 {
+                ties[node(j.parent)].push(j.child + 1);
+                ties[j.child + 1].push(node(j.parent));
+            }
+        }
+        let j = &self.joints[joint];
+        let mut reached = vec![false; ties.len()];
+        let mut queue = vec![node(j.parent)];
+        while let Some(at) = queue.pop() {
+            if !std::mem::replace(&mut reached[at], true) {
+                queue.extend(&ties[at]);
+            }
+        }
+        reached[j.child + 1]
+    }
+
     /// Basis `Z` of the tree's tangents that keep the loops closed, `dof` columns. With loops `Z' N' M N Z = I`;
     /// without it is the identity. `previous` aligns it with the basis of a neighbouring configuration.
     pub(crate) fn closed_basis(

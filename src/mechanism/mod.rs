@@ -11,6 +11,7 @@ mod describe_joint;
 mod element;
 #[cfg(test)]
 pub(crate) mod element_samples;
+mod energy;
 mod error;
 mod gear;
 mod joint;

@@ -40,42 +40,6 @@ impl Balance {
     }
 }
 
-/// Potential energy of gravity, springs and users' potentials, J.
-fn potential(solver: &Maximal, x: &[f64], poses: &[Pose]) -> f64 {
-    let m = solver.mechanism();
-    let gravity: f64 = m
-        .bodies
-        .iter()
-        .zip(poses)
-        .map(|(b, p)| -b.mass * m.gravity.dot(&p.x))
-        .sum();
-    let lines: f64 = m
-        .springs
-        .iter()
-        .map(|s| s.energy(m.pose(poses, s.parent), &poses[s.child]))
-        .sum();
-    let joints = m
-        .joints
-        .iter()
-        .enumerate()
-        .filter(|(_, j)| j.has_springs())
-        .map(|(i, j)| {
-            let (a, b) = m.ends(j, poses);
-            j.spring_energy(&j.relative(a, b), solver.winding_angle(x, i))
-        });
-    gravity + lines + joints.sum::<f64>() + m.potential_energy(poses)
-}
-
-fn kinetic(m: &Mechanism, velocities: &Velocities) -> f64 {
-    let twice: f64 = m
-        .bodies
-        .iter()
-        .zip(velocities)
-        .map(|(b, (v, w))| b.mass * v.norm_squared() + w.dot(&(b.inertia * w)))
-        .sum();
-    0.5 * twice
-}
-
 /// The energy balance of the first `steps` steps of a trajectory.
 ///
 /// # Errors
@@ -104,8 +68,9 @@ pub fn balance(solver: &Maximal, t: &Trajectory, w: &mut Work) -> Result<Balance
         if let Some(old) = &previous {
             dampers -= solver.damped_displacements(old, &poses, |d, s| d * s * s / at.h_prev);
         }
-        out.kinetic.push(kinetic(m, &v));
-        out.potential.push(potential(solver, x, &poses));
+        out.kinetic.push(m.kinetic_energy(&v));
+        let winding = |joint| solver.winding_angle(x, joint);
+        out.potential.push(m.stored_energy(&poses, winding));
         out.actuators.push(actuators);
         out.dampers.push(dampers);
         out.velocities.push(v);

@@ -139,6 +139,18 @@ impl Trajectory {
         &self.y[k * self.ny..(k + 1) * self.ny]
     }
 
+    /// The trajectory of a system whose states are the first numbers of these, as that which
+    /// [`crate::dynamics::Remember`] extends.
+    pub fn of_system<D: Dynamics>(&self, system: &D) -> Self {
+        let n = system.dims().nx;
+        let states = self.x.chunks_exact(self.nx);
+        Self {
+            x: states.flat_map(|x| &x[..n]).copied().collect(),
+            nx: n,
+            ..self.clone()
+        }
+    }
+
     /// Keeps the first `steps` steps.
     pub fn truncate(&mut self, steps: usize) {
         self.intervals.truncate(steps);

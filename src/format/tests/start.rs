@@ -2,7 +2,7 @@
 
 use super::*;
 
-const LOOP: &str = r#"time_step = 0.01
+pub(super) const LOOP: &str = r#"time_step = 0.01
 horizon = 1.0
 [mechanism.bodies]
 crank = { mass = 1.0, shape = { box = [0.05, 0.05, 1.0] } }

@@ -32,7 +32,7 @@ impl Maximal {
     }
 
     /// The joint's ends and relative pose one knot back.
-    fn ends_before(j: &Joint, w: &Work) -> (Pose, Pose, Relative) {
+    pub(super) fn ends_before(j: &Joint, w: &Work) -> (Pose, Pose, Relative) {
         let a = j
             .parent
             .map_or(Pose::identity(), |p| Self::pose_before(w, p));

@@ -32,7 +32,7 @@ mod tangent;
 #[cfg(test)]
 mod tests;
 
-pub use observe::Output;
+pub use observe::{About, Output, Reaction};
 pub use state::Velocities;
 
 use crate::block::{Fallback, Node, Role, Symbolic};
@@ -653,6 +653,11 @@ impl crate::dynamics::Dynamics for Maximal {
 impl crate::dynamics::Observe for Maximal {
     fn quantities(&self) -> Vec<(String, String)> {
         self.outputs.iter().map(|o| self.output_name(o)).collect()
+    }
+
+    fn needs_unknowns(&self, quantity: usize) -> bool {
+        let output = self.outputs.get(quantity);
+        output.is_some_and(Output::needs_unknowns)
     }
 
     fn observe(

@@ -151,7 +151,7 @@ impl Maximal {
         }
     }
 
-    fn winding_in(&self, w: &Work, joint: usize) -> f64 {
+    pub(super) fn winding_in(&self, w: &Work, joint: usize) -> f64 {
         self.winding_of[joint].map_or(0.0, |i| w.winding[i])
     }
 

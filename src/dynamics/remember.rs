@@ -1,0 +1,369 @@
+//! A system whose state remembers the control before, so that the change of a control is something to observe.
+
+use super::{
+    Certificate, Dims, Dynamics, Frame, Inputs, Knot, LinearModel, Observe, Outputs, Parameter,
+    Seen, Solved, StepError, StepStats,
+};
+use nalgebra::DMatrix;
+
+#[cfg(test)]
+mod tests;
+
+/// A system with the control of the knot before as part of its state: `(x_k, u_(k-1))`, and behind the system's own
+/// quantities the rates of all controls,
+///
+/// ```text
+/// (u_k - u_(k-1)) / h_(k-1)      [unit of the control / s]
+/// ```
+///
+/// zero at the first knot, which has no interval before it. Both charts have `nu` more numbers at their end. The step
+/// itself, its unknowns and its parameters are the system's. Optimizers solve with it as with any other system;
+/// [`crate::rollout::Trajectory::of_system`] then takes the system's own trajectory out of theirs.
+#[derive(Debug)]
+pub struct Remember<'a, D> {
+    system: &'a D,
+    controls: Vec<(String, String)>,
+    own: usize,
+}
+
+/// Memory of [`Remember`].
+#[derive(Debug)]
+pub struct RememberWork<W> {
+    system: W,
+    inputs: Inputs,
+    outputs: Outputs,
+    model: LinearModel,
+    /// The system's quantities among those asked for, their values or adjoints, and their places.
+    which: Vec<usize>,
+    values: Vec<f64>,
+    places: Vec<usize>,
+}
+
+impl<'a, D: Observe> Remember<'a, D> {
+    /// `controls` are their names and units.
+    pub fn new(system: &'a D, controls: Vec<(String, String)>) -> Self {
+        Self {
+            own: system.quantities().len(),
+            system,
+            controls,
+        }
+    }
+
+    /// The system that remembers nothing.
+    pub fn system(&self) -> &'a D {
+        self.system
+    }
+
+    /// The rates' control of a quantity, if it is one.
+    fn rate(&self, quantity: usize) -> Option<usize> {
+        quantity.checked_sub(self.own)
+    }
+
+    /// The system's own part of a frame.
+    fn inner(&self, frame: &Frame) -> Frame {
+        let d = self.system.dims();
+        Frame {
+            embed: frame.embed.view((0, 0), (d.nf, d.ndx)).into_owned(),
+            project: frame.project.view((0, 0), (d.ndx, d.nf)).into_owned(),
+            memory: frame.memory.clone(),
+        }
+    }
+
+    /// Takes the system's own quantities out of a list.
+    fn split(&self, which: &[usize], w: &mut RememberWork<D::Work>) {
+        w.which.clear();
+        w.places.clear();
+        for (place, quantity) in which.iter().enumerate() {
+            if *quantity < self.own {
+                w.which.push(*quantity);
+                w.places.push(place);
+            }
+        }
+        w.values.clear();
+        w.values.resize(w.which.len(), 0.0);
+    }
+
+    fn seen<'s>(&self, seen: &Seen<'s>) -> Seen<'s> {
+        Seen {
+            x: &seen.x[..self.system.dims().nx],
+            ..*seen
+        }
+    }
+}
+
+/// `[a, 0; 0, 1]` with a unit matrix of size `n`.
+fn bordered(a: &DMatrix<f64>, n: usize) -> DMatrix<f64> {
+    let (rows, columns) = a.shape();
+    let mut out = DMatrix::zeros(rows + n, columns + n);
+    out.view_mut((0, 0), (rows, columns)).copy_from(a);
+    out.view_mut((rows, columns), (n, n)).fill_with_identity();
+    out
+}
+
+impl<D: Observe> Dynamics for Remember<'_, D> {
+    type Work = RememberWork<D::Work>;
+
+    fn dims(&self) -> Dims {
+        let d = self.system.dims();
+        Dims {
+            nx: d.nx + d.nu,
+            nf: d.nf + d.nu,
+            ndx: d.ndx + d.nu,
+            ..d
+        }
+    }
+
+    fn work(&self) -> Self::Work {
+        let d = self.system.dims();
+        RememberWork {
+            system: self.system.work(),
+            inputs: d.inputs(),
+            outputs: d.outputs(),
+            model: LinearModel::new(&d),
+            which: Vec::with_capacity(self.own),
+            values: Vec::with_capacity(self.own),
+            places: Vec::with_capacity(self.own),
+        }
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        self.system.parameters()
+    }
+
+    fn initial(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        let (x, before) = x.split_at_mut(self.system.dims().nx);
+        before.fill(0.0);
+        self.system.initial(q, rates, p, &mut w.system, x)
+    }
+
+    fn initial_by_parameters(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let own = self
+            .system
+            .initial_by_parameters(q, rates, p, &mut w.system)?;
+        Ok(own.resize_vertically(self.dims().nf, 0.0))
+    }
+
+    fn step(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+        next: &mut [f64],
+        y: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        let n = self.system.dims().nx;
+        let (next, before) = next.split_at_mut(n);
+        before.copy_from_slice(u);
+        self.system.step(at, &x[..n], u, p, &mut w.system, next, y)
+    }
+
+    fn linearize(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+        let n = self.system.dims().nx;
+        let own = Solved {
+            x: &at.x[..n],
+            next: &at.next[..n],
+            ..*at
+        };
+        self.system.linearize(&own, &mut w.system)
+    }
+
+    fn push(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
+        let n = self.system.dims().nf;
+        let own = &mut w.inputs;
+        own.x.copy_from_slice(&d.x[..n]);
+        own.u.copy_from_slice(&d.u);
+        own.p.copy_from_slice(&d.p);
+        (own.h_prev, own.h) = (d.h_prev, d.h);
+        self.system.push(&mut w.system, own, &mut w.outputs);
+        out.x[..n].copy_from_slice(&w.outputs.x);
+        out.x[n..].copy_from_slice(&d.u);
+        out.y.copy_from_slice(&w.outputs.y);
+    }
+
+    fn pull(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
+        let n = self.system.dims().nf;
+        w.outputs.x.copy_from_slice(&adjoint.x[..n]);
+        w.outputs.y.copy_from_slice(&adjoint.y);
+        w.inputs.clear();
+        self.system.pull(&mut w.system, &w.outputs, &mut w.inputs);
+        out.clear();
+        out.add(&w.inputs);
+        for (u, before) in out.u.iter_mut().zip(&adjoint.x[n..]) {
+            *u += before;
+        }
+    }
+
+    fn frame(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        previous: Option<&Frame>,
+        w: &mut Self::Work,
+    ) -> Result<Frame, StepError> {
+        let d = self.system.dims();
+        let previous = previous.map(|f| self.inner(f));
+        let own = self
+            .system
+            .frame(at, &x[..d.nx], p, previous.as_ref(), &mut w.system)?;
+        Ok(Frame {
+            embed: bordered(&own.embed, d.nu),
+            project: bordered(&own.project, d.nu),
+            memory: own.memory,
+        })
+    }
+
+    fn has_identity_frames(&self) -> bool {
+        self.system.has_identity_frames()
+    }
+
+    fn retract(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        d: &[f64],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        let dims = self.system.dims();
+        let (own, before) = out.split_at_mut(dims.nx);
+        for ((o, x), d) in before.iter_mut().zip(&x[dims.nx..]).zip(&d[dims.ndx..]) {
+            *o = x + d;
+        }
+        let (x, d) = (&x[..dims.nx], &d[..dims.ndx]);
+        let frame = self.inner(frame);
+        self.system.retract(at, x, p, &frame, d, &mut w.system, own)
+    }
+
+    fn difference(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) {
+        let dims = self.system.dims();
+        let (own, before) = out.split_at_mut(dims.ndx);
+        for ((o, x), to) in before.iter_mut().zip(&x[dims.nx..]).zip(&to[dims.nx..]) {
+            *o = to - x;
+        }
+        let (x, to) = (&x[..dims.nx], &to[..dims.nx]);
+        let frame = self.inner(frame);
+        self.system
+            .difference(at, x, p, &frame, to, &mut w.system, own);
+    }
+
+    fn linear_model(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
+        let d = self.system.dims();
+        let (from, to) = (self.inner(from), self.inner(to));
+        self.system
+            .linear_model(&mut w.system, &from, &to, &mut w.model);
+        out.a.fill(0.0);
+        out.b.fill(0.0);
+        out.p.fill(0.0);
+        out.a.view_mut((0, 0), (d.ndx, d.ndx)).copy_from(&w.model.a);
+        out.b.view_mut((0, 0), (d.ndx, d.nu)).copy_from(&w.model.b);
+        out.b
+            .view_mut((d.ndx, 0), (d.nu, d.nu))
+            .fill_with_identity();
+        out.p.view_mut((0, 0), (d.ndx, d.np)).copy_from(&w.model.p);
+    }
+}
+
+impl<D: Observe> Observe for Remember<'_, D> {
+    fn quantities(&self) -> Vec<(String, String)> {
+        let rates = self.controls.iter().map(|(name, unit)| {
+            let unit = if unit == "1" {
+                "1/s".into()
+            } else {
+                format!("{unit}/s")
+            };
+            (format!("{name} rate"), unit)
+        });
+        self.system.quantities().into_iter().chain(rates).collect()
+    }
+
+    fn needs_unknowns(&self, quantity: usize) -> bool {
+        quantity < self.own && self.system.needs_unknowns(quantity)
+    }
+
+    fn observe(
+        &self,
+        seen: &Seen,
+        which: &[usize],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        self.split(which, w);
+        if !w.which.is_empty() {
+            let own = self.seen(seen);
+            self.system
+                .observe(&own, &w.which, &mut w.system, &mut w.values)?;
+        }
+        for (place, value) in w.places.iter().zip(&w.values) {
+            out[*place] = *value;
+        }
+        let (h, before) = (seen.at.h_prev, &seen.x[self.system.dims().nx..]);
+        for (quantity, out) in which.iter().zip(out) {
+            if let Some(i) = self.rate(*quantity) {
+                *out = if h > 0.0 {
+                    (seen.u[i] - before[i]) / h
+                } else {
+                    0.0
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn observe_pull(
+        &self,
+        seen: &Seen,
+        which: &[usize],
+        w: &mut Self::Work,
+        adjoint: &[f64],
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) {
+        self.split(which, w);
+        if !w.which.is_empty() {
+            for (value, place) in w.values.iter_mut().zip(&w.places) {
+                *value = adjoint[*place];
+            }
+            w.inputs.clear();
+            let own = self.seen(seen);
+            self.system
+                .observe_pull(&own, &w.which, &mut w.system, &w.values, &mut w.inputs, y);
+            out.add(&w.inputs);
+        }
+        let dims = self.system.dims();
+        let (h, before) = (seen.at.h_prev, &seen.x[dims.nx..]);
+        for (quantity, g) in which.iter().zip(adjoint) {
+            if let Some(i) = self.rate(*quantity).filter(|_| h > 0.0) {
+                out.u[i] += g / h;
+                out.x[dims.nf + i] -= g / h;
+                out.h_prev -= g * (seen.u[i] - before[i]) / (h * h);
+            }
+        }
+    }
+}

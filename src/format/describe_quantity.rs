@@ -1,0 +1,134 @@
+//! The description of what can be observed, in costs and constraints.
+
+use super::problem::AxisSpec;
+pub use crate::integrator::maximal::About;
+use crate::mechanism::Orientation;
+use serde::{Deserialize, Serialize};
+
+/// Something that can be observed; joints with several coordinates name one, as `ball.rx`. Velocities, rates, momenta
+/// and energies are those at the knot, second order. What has an `axis` is three quantities where none is given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// A joint coordinate, m or rad.
+    Joint(String),
+    /// Its rate, m/s or rad/s.
+    JointRate(String),
+    /// A control, N or N m.
+    Control(String),
+    /// Change of a control from the knot before over the interval between, N/s or N m/s; zero at the first knot.
+    ControlRate(String),
+    /// World position of a point of a body along an axis, m.
+    Position(PointSpec),
+    /// World velocity of a point of a body along an axis, m/s.
+    Velocity(PointSpec),
+    /// Component of the rotation vector from a target orientation to that of a body, rad.
+    Orientation(OrientationSpec),
+    /// Angular velocity of a body about an axis, rad/s.
+    AngularVelocity(SpinSpec),
+    /// Position of the centre of mass of all bodies along an axis of the world, m.
+    CenterOfMass(DirectionSpec),
+    /// Its velocity, m/s.
+    CenterOfMassVelocity(DirectionSpec),
+    /// Linear momentum of all bodies along an axis of the world, N s.
+    LinearMomentum(DirectionSpec),
+    /// Angular momentum of all bodies about an axis of the world, N m s.
+    AngularMomentum(MomentumSpec),
+    /// Kinetic energy of all bodies, J.
+    KineticEnergy,
+    /// Potential energy of gravity and springs, J.
+    PotentialEnergy,
+    /// Kinetic and potential energy, J.
+    Energy,
+    /// Force of a joint's constraint on its child along an axis of its parent, N.
+    ConstraintForce(ReactionSpec),
+    /// Torque of a joint's constraint on its child about an axis of its parent, N m.
+    ConstraintTorque(ReactionSpec),
+}
+
+/// A point of a body, seen along an axis of the world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PointSpec {
+    /// Name.
+    pub body: String,
+    /// From the centre of mass, body frame, m.
+    #[serde(default)]
+    pub point: [f64; 3],
+    /// In the world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<AxisSpec>,
+}
+
+/// The rotation of a body from a target: components of `log(target^-1 q)`, unique below half a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OrientationSpec {
+    /// Name.
+    pub body: String,
+    /// In the world; the world's own unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Orientation>,
+    /// In the target's frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<AxisSpec>,
+}
+
+/// How a body turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpinSpec {
+    /// Name.
+    pub body: String,
+    /// In the frame below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<AxisSpec>,
+    /// Whose axis it is.
+    #[serde(default)]
+    pub frame: FrameSpec,
+}
+
+/// What an axis is fixed to.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum FrameSpec {
+    /// The world.
+    #[default]
+    World,
+    /// The body.
+    Body,
+}
+
+/// An axis of the world.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirectionSpec {
+    /// In the world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<AxisSpec>,
+}
+
+/// An axis of the world, and the point it goes through.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MomentumSpec {
+    /// In the world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<AxisSpec>,
+    /// The point.
+    #[serde(default)]
+    pub about: About,
+}
+
+/// What a joint transmits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReactionSpec {
+    /// Name.
+    pub joint: String,
+    /// In the parent's frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<AxisSpec>,
+}
