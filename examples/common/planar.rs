@@ -39,7 +39,12 @@ impl Smooth for Pendulum {
 
     fn step<T: Real>(&self, _t: f64, h: T, x: &[T], u: &[T], _p: &[T], next: &mut [T]) {
         let torque = u[0] - x[1] * self.damping + x[0].sin() * (self.mass * G * self.length);
-        euler(h, x, &[torque / (self.mass * self.length * self.length)], next);
+        euler(
+            h,
+            x,
+            &[torque / (self.mass * self.length * self.length)],
+            next,
+        );
     }
 }
 
@@ -67,7 +72,12 @@ impl Smooth for CartPole {
         let ml = self.pole * self.length;
         let (m11, m22) = (self.cart + self.pole, self.inertia + ml * self.length);
         let forces = [u[0] + s * x[3] * x[3] * ml, s * (ml * G)];
-        euler(h, x, &solve([T::from(m11), c * ml, T::from(m22)], forces), next);
+        euler(
+            h,
+            x,
+            &solve([T::from(m11), c * ml, T::from(m22)], forces),
+            next,
+        );
     }
 }
 
@@ -177,13 +187,21 @@ pub fn bounded(mut p: Problem, bound: f64) -> Problem {
 
 /// The published cart-pole, without bounds.
 pub fn published_cart_pole(d: &Explicit<CartPole>) -> Problem {
-    let weights = (&[0.1, 0.1, 0.01, 0.01][..], 0.01, &[100.0, 100.0, 10.0, 10.0][..]);
+    let weights = (
+        &[0.1, 0.1, 0.01, 0.01][..],
+        0.01,
+        &[100.0, 100.0, 10.0, 10.0][..],
+    );
     sines(upright(d, (0.02, 150), &[0.0, PI, 0.0, 0.0], weights))
 }
 
 /// The published acrobot, without bounds.
 pub fn published_acrobot(d: &Explicit<TwoLinks>) -> Problem {
-    let weights = (&[0.1, 0.1, 0.01, 0.01][..], 0.01, &[1000.0, 1000.0, 100.0, 100.0][..]);
+    let weights = (
+        &[0.1, 0.1, 0.01, 0.01][..],
+        0.01,
+        &[1000.0, 1000.0, 100.0, 100.0][..],
+    );
     sines(upright(d, (0.02, 200), &[PI, 0.0, 0.0, 0.0], weights))
 }
 
@@ -210,7 +228,12 @@ pub fn swing_up_cart_pole() -> (Explicit<CartPole>, Problem) {
         inertia: 0.0,
         ..cart_pole()
     });
-    let p = upright(&d, (0.05, 100), &[0.0, PI, 0.0, 0.0], (&[0.01; 4], 0.1, &[100.0; 4]));
+    let p = upright(
+        &d,
+        (0.05, 100),
+        &[0.0, PI, 0.0, 0.0],
+        (&[0.01; 4], 0.1, &[100.0; 4]),
+    );
     (d, bounded(p, 3.0))
 }
 
@@ -222,7 +245,12 @@ pub fn swing_up_acrobot() -> (Explicit<TwoLinks>, Problem) {
         damping: 1.0,
         ..acrobot()
     });
-    let p = upright(&d, (0.05, 100), &[PI, 0.0, 0.0, 0.0], (&[1.0; 4], 0.01, &[100.0; 4]));
+    let p = upright(
+        &d,
+        (0.05, 100),
+        &[PI, 0.0, 0.0, 0.0],
+        (&[1.0; 4], 0.01, &[100.0; 4]),
+    );
     (d, bounded(p, 15.0))
 }
 
@@ -233,7 +261,12 @@ pub fn swing_up_double_pendulum() -> (Explicit<TwoLinks>, Problem) {
         elbow: false,
         ..acrobot()
     });
-    let p = upright(&d, (0.05, 100), &[PI, 0.0, 0.0, 0.0], (&[1.0; 4], 0.01, &[100.0; 4]));
+    let p = upright(
+        &d,
+        (0.05, 100),
+        &[PI, 0.0, 0.0, 0.0],
+        (&[1.0; 4], 0.01, &[100.0; 4]),
+    );
     (d, bounded(p, 20.0))
 }
 

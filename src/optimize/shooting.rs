@@ -7,8 +7,8 @@
 //! [`Options::refresh`] iterations. One argmin iteration is one L-BFGS iteration; between rounds the multipliers move,
 //! and the penalty grows where the violation did not fall to a quarter.
 
-use super::augmented::{Augmented, Param};
 pub use super::Solution;
+use super::augmented::{Augmented, Param};
 use super::{Iteration, IterationState, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;

@@ -150,7 +150,12 @@ impl Backward {
         self.q.copy_from_slice(&model.l[k * w..(k + 1) * w]);
         // v at the end of the gap
         self.vx_gap.copy_from_slice(&self.v);
-        gemv(s, &self.vv, &model.gap[k * n..(k + 1) * n], &mut self.vx_gap);
+        gemv(
+            s,
+            &self.vv,
+            &model.gap[k * n..(k + 1) * n],
+            &mut self.vx_gap,
+        );
         let (vx, vp) = self.vx_gap.split_at(n);
         gemv_transposed(n, f, vx, &mut self.q);
         for (q, v) in self.q[n..].iter_mut().zip(vp) {
@@ -197,8 +202,7 @@ impl Backward {
             let column = &h[(s + i) * w..(s + i + 1) * w];
             self.q[s + i] += l[s + i] + dot(&column[..n], gap);
             for (j, fj) in f.chunks_exact(n.max(1)).enumerate() {
-                let through = dot(&column[..n], fj)
-                    + if j >= n && j < s { column[j] } else { 0.0 };
+                let through = dot(&column[..n], fj) + if j >= n && j < s { column[j] } else { 0.0 };
                 self.qq[(s + i) * w + j] += through;
                 self.qq[j * w + s + i] += through;
             }
@@ -224,7 +228,8 @@ impl Backward {
             self.qus[j * m..(j + 1) * m].copy_from_slice(&self.qq[j * w + s..(j + 1) * w]);
         }
         for j in 0..m {
-            self.quu[j * m..(j + 1) * m].copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
+            self.quu[j * m..(j + 1) * m]
+                .copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
             let own = self.quu[j * m + j];
             self.mean[j] += own.abs() / steps as f64;
             self.quu[j * m + j] += regularization * self.scale[j];
@@ -252,7 +257,8 @@ impl Backward {
         }
         // V = Qss + K'Quu K + K'Qus + Qsu K, v = qs + K'(Quu k + qu) + Qsu k, with Quu not regularized
         for j in 0..m {
-            self.quu[j * m..(j + 1) * m].copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
+            self.quu[j * m..(j + 1) * m]
+                .copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
         }
         self.v.copy_from_slice(&self.q[..s]);
         self.column[..m].copy_from_slice(&self.q[s..]);

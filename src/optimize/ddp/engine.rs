@@ -17,6 +17,8 @@ const LARGEST: f64 = 1e10;
 /// Shortest step tried, and with curvature that was only learnt.
 const SHORTEST: f64 = 1e-3;
 const SHORTEST_BY_SECANT: f64 = 0.2;
+/// Promised gain, relative to the Lagrangian, from which on curvature is learnt.
+const NEAR: f64 = 1e-2;
 /// Part of the predicted gain that a step must bring.
 const FAIR: f64 = 0.05;
 
@@ -138,6 +140,8 @@ impl<'a, D: Observe> Engine<'a, D> {
     /// Model at the path.
     pub fn refresh(&mut self) -> Result<(), StepError> {
         self.models += 1;
+        let size = self.lagrangian.value(&self.path).abs();
+        self.model.secant.learning = self.promise() < NEAR * size && !self.path.has_gaps;
         self.model.build(
             self.dynamics,
             self.problem,
@@ -258,7 +262,9 @@ impl<'a, D: Observe> Engine<'a, D> {
                     return Attempt::Stopped;
                 }
                 if self.accepts(length, before) {
-                    self.keep_step();
+                    if self.model.secant.learning {
+                        self.keep_step();
+                    }
                     std::mem::swap(&mut self.path, &mut self.trial);
                     if self.model.secant.used {
                         self.secant_wait = 0;
@@ -304,8 +310,20 @@ impl<'a, D: Observe> Engine<'a, D> {
         let (old, new) = (&self.path.trajectory, &self.trial.trajectory);
         for k in 0..=steps {
             let to = &mut self.model.secant.step[k * w..(k + 1) * w];
-            let frame = &self.model.frames[if self.dynamics.has_identity_frames() { 0 } else { k }];
-            self.dynamics.difference(&self.knots[k], old.state(k), &old.p, frame, new.state(k), &mut self.work, &mut to[..n]);
+            let frame = &self.model.frames[if self.dynamics.has_identity_frames() {
+                0
+            } else {
+                k
+            }];
+            self.dynamics.difference(
+                &self.knots[k],
+                old.state(k),
+                &old.p,
+                frame,
+                new.state(k),
+                &mut self.work,
+                &mut to[..n],
+            );
             for (t, &p) in to[n..s].iter_mut().zip(&self.model.free) {
                 *t = new.p[p] - old.p[p];
             }

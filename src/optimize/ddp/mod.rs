@@ -96,7 +96,10 @@ struct Best {
 
 impl Best {
     fn is_worse_than(&self, other: &Iteration, tolerance: f64) -> bool {
-        match (other.violation <= tolerance, self.row.violation <= tolerance) {
+        match (
+            other.violation <= tolerance,
+            self.row.violation <= tolerance,
+        ) {
             (true, true) => other.objective < self.row.objective,
             (a, b) if a != b => a,
             _ => other.violation < self.row.violation,
@@ -123,7 +126,11 @@ impl<D: Observe> Ddp<D> {
     fn optimality(&self, e: &Engine<D>) -> f64 {
         let violation = e.violation().max(self.options.tolerance);
         let constrained = !e.path.evaluation.constraints.is_empty();
-        let penalty = if constrained { e.lagrangian.penalty } else { 0.0 };
+        let penalty = if constrained {
+            e.lagrangian.penalty
+        } else {
+            0.0
+        };
         let size = e.path.evaluation.objective.abs()
             + 0.5 * penalty * violation * violation
             + 1e-12 * e.first_objective.abs()
@@ -245,7 +252,8 @@ impl<D: Observe> Ddp<D> {
 const PROJECTED: f64 = 1e-2;
 const PROJECTION: f64 = 1e3;
 
-const UNBOUNDED: &str = "the curvature is not positive definite however it is regularized; are all numbers finite?";
+const UNBOUNDED: &str =
+    "the curvature is not positive definite however it is regularized; are all numbers finite?";
 
 fn missing() -> Error {
     Error::msg("argmin has taken the problem away")

@@ -65,14 +65,14 @@ impl Path {
         let nx = self.nx;
         self.has_gaps = true;
         self.trajectory.x[nx..].copy_from_slice(&states[nx..]);
-        for k in 0..self.trajectory.steps() {
-            let t = &mut self.trajectory;
+        for at in &knots[..self.trajectory.steps()] {
+            let (k, t) = (at.k, &mut self.trajectory);
             let (dims, x) = (dynamics.dims(), &t.x[k * nx..(k + 1) * nx]);
             let y = &mut t.y[k * dims.ny..(k + 1) * dims.ny];
             y.fill(0.0);
             let u = &t.u[k * dims.nu..(k + 1) * dims.nu];
             let end = &mut self.ends[k * nx..(k + 1) * nx];
-            dynamics.step(&knots[k], x, u, &t.p, w, end, y)?;
+            dynamics.step(at, x, u, &t.p, w, end, y)?;
         }
         Ok(())
     }
