@@ -118,7 +118,22 @@ impl<'a, D: Observe> Engine<'a, D> {
     }
 
     /// Simulates the guess.
-    pub fn start(&mut self) -> Result<(), StepError> {
+    ///
+    /// # Errors
+    /// In words: what is wrong with it.
+    pub fn start(&mut self) -> Result<(), String> {
+        let (given, nx) = (self.problem.guess_states.len(), self.dynamics.dims().nx);
+        if given != 0 && given != self.knots.len() * nx {
+            return Err(format!(
+                "guess_states holds {given} numbers; it takes {nx} for each of {} knots, or none",
+                self.knots.len()
+            ));
+        }
+        self.simulate_guess()
+            .map_err(|e| format!("the guess cannot be simulated: {e}"))
+    }
+
+    fn simulate_guess(&mut self) -> Result<(), StepError> {
         let p = &self.path.trajectory.p;
         let x0 = self.problem.start(self.dynamics, p, &mut self.work)?;
         self.path.trajectory.x[..x0.len()].copy_from_slice(&x0);
