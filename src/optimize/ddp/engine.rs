@@ -137,18 +137,28 @@ impl<'a, D: Observe> Engine<'a, D> {
         let p = &self.path.trajectory.p;
         let x0 = self.problem.start(self.dynamics, p, &mut self.work)?;
         self.path.trajectory.x[..x0.len()].copy_from_slice(&x0);
-        self.path.simulate(
-            self.dynamics,
-            &self.knots,
-            &self.problem.guess_states,
-            &mut self.work,
-        )?;
+        let states = &self.problem.guess_states;
+        if !states.is_empty() {
+            // states that meet the constraints by themselves say nothing of how hard that is
+            self.trial.trajectory.x[..x0.len()].copy_from_slice(&x0);
+            self.trial.trajectory.u.clone_from(&self.path.trajectory.u);
+            self.trial.trajectory.p.clone_from(&self.path.trajectory.p);
+            let trial = &mut self.trial;
+            let simulated = trial
+                .simulate(self.dynamics, &self.knots, &[], &mut self.work)
+                .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
+            match simulated {
+                Ok(()) => self.lagrangian.scale_penalty(&trial.evaluation),
+                Err(_) => self.trial = self.path.clone(),
+            }
+        }
+        self.path
+            .simulate(self.dynamics, &self.knots, states, &mut self.work)?;
         self.steps += self.problem.intervals.len() as u64;
         self.path
             .evaluate(self.dynamics, self.problem, &mut self.work)?;
         self.first_objective = self.path.evaluation.objective;
-        self.lagrangian
-            .scale_penalty(&self.path.evaluation, self.first_objective);
+        self.lagrangian.scale_penalty(&self.path.evaluation);
         self.refresh()
     }
 
