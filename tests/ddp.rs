@@ -409,6 +409,25 @@ fn what_cannot_be_reached_is_infeasible() {
     assert!(s.violation > 10.0);
 }
 
+/// Guesses that make no sense, and horizons without a step, are answered and not panicked on.
+#[test]
+fn unusable_guesses_are_explained() {
+    let (d, mut p) = linear_problem(3, 1, 1, 4);
+    p.guess_states = vec![0.0; 7];
+    let s = solve(&d, &p, Options::default());
+    assert_eq!(s.status, Status::Diverged);
+    assert!(s.reason.contains("guess_states holds 7"), "{}", s.reason);
+    p.guess_states.clear();
+    p.guess[2] = f64::INFINITY;
+    let s = solve(&d, &p, Options::default());
+    assert_eq!(s.status, Status::Diverged);
+    assert_eq!(s.trajectory.steps(), 2);
+    assert!(s.gains.is_none());
+    (p.intervals, p.guess) = (vec![], vec![]);
+    let s = solve(&d, &p, Options::default());
+    assert_eq!(s.status, Status::Converged, "{}", s.reason);
+}
+
 #[test]
 fn a_stopped_solve_is_interrupted() {
     let (d, p) = planar::swing_up_cart_pole();

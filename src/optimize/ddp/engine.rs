@@ -17,6 +17,8 @@ const LARGEST: f64 = 1e10;
 /// Shortest step tried, and with curvature that was only learnt.
 const SHORTEST: f64 = 1e-3;
 const SHORTEST_BY_SECANT: f64 = 0.2;
+/// Promised gain, relative to the Lagrangian, from which on curvature is learnt.
+const NEAR: f64 = 1e-2;
 /// Part of the predicted gain that a step must bring.
 const FAIR: f64 = 0.05;
 
@@ -116,28 +118,55 @@ impl<'a, D: Observe> Engine<'a, D> {
     }
 
     /// Simulates the guess.
-    pub fn start(&mut self) -> Result<(), StepError> {
+    ///
+    /// # Errors
+    /// In words: what is wrong with it.
+    pub fn start(&mut self) -> Result<(), String> {
+        let (given, nx) = (self.problem.guess_states.len(), self.dynamics.dims().nx);
+        if given != 0 && given != self.knots.len() * nx {
+            return Err(format!(
+                "guess_states holds {given} numbers; it takes {nx} for each of {} knots, or none",
+                self.knots.len()
+            ));
+        }
+        self.simulate_guess()
+            .map_err(|e| format!("the guess cannot be simulated: {e}"))
+    }
+
+    fn simulate_guess(&mut self) -> Result<(), StepError> {
         let p = &self.path.trajectory.p;
         let x0 = self.problem.start(self.dynamics, p, &mut self.work)?;
         self.path.trajectory.x[..x0.len()].copy_from_slice(&x0);
-        self.path.simulate(
-            self.dynamics,
-            &self.knots,
-            &self.problem.guess_states,
-            &mut self.work,
-        )?;
+        let states = &self.problem.guess_states;
+        if !states.is_empty() {
+            // states that meet the constraints by themselves say nothing of how hard that is
+            self.trial.trajectory.x[..x0.len()].copy_from_slice(&x0);
+            self.trial.trajectory.u.clone_from(&self.path.trajectory.u);
+            self.trial.trajectory.p.clone_from(&self.path.trajectory.p);
+            let trial = &mut self.trial;
+            let simulated = trial
+                .simulate(self.dynamics, &self.knots, &[], &mut self.work)
+                .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
+            match simulated {
+                Ok(()) => self.lagrangian.scale_penalty(&trial.evaluation),
+                Err(_) => self.trial = self.path.clone(),
+            }
+        }
+        self.path
+            .simulate(self.dynamics, &self.knots, states, &mut self.work)?;
         self.steps += self.problem.intervals.len() as u64;
         self.path
             .evaluate(self.dynamics, self.problem, &mut self.work)?;
         self.first_objective = self.path.evaluation.objective;
-        self.lagrangian
-            .scale_penalty(&self.path.evaluation, self.first_objective);
+        self.lagrangian.scale_penalty(&self.path.evaluation);
         self.refresh()
     }
 
     /// Model at the path.
     pub fn refresh(&mut self) -> Result<(), StepError> {
         self.models += 1;
+        let size = self.lagrangian.value(&self.path).abs();
+        self.model.secant.learning = self.promise() < NEAR * size && !self.path.has_gaps;
         self.model.build(
             self.dynamics,
             self.problem,
@@ -258,7 +287,9 @@ impl<'a, D: Observe> Engine<'a, D> {
                     return Attempt::Stopped;
                 }
                 if self.accepts(length, before) {
-                    self.keep_step();
+                    if self.model.secant.learning {
+                        self.keep_step();
+                    }
                     std::mem::swap(&mut self.path, &mut self.trial);
                     if self.model.secant.used {
                         self.secant_wait = 0;

@@ -13,6 +13,7 @@ pub(super) struct Lagrangian {
     pub multipliers: Vec<f64>,
     pub penalty: f64,
     equal: Vec<bool>,
+    scaled: bool,
 }
 
 impl Lagrangian {
@@ -26,6 +27,7 @@ impl Lagrangian {
             multipliers: vec![0.0; equal.len()],
             penalty,
             equal,
+            scaled: false,
         }
     }
 
@@ -33,15 +35,19 @@ impl Lagrangian {
         self.equal[i]
     }
 
-    /// Makes the penalty relative to the objective by the square of the violation at the guess: both are then of one
-    /// size, whatever the units.
-    pub fn scale_penalty(&mut self, guess: &Evaluation, objective: f64) {
+    /// Makes the penalty relative to the objective by half the square of the violation at a simulated guess, the first
+    /// time: both are then of one size, whatever the units.
+    pub fn scale_penalty(&mut self, guess: &Evaluation) {
+        if self.scaled {
+            return;
+        }
         let terms = guess.constraints.iter().zip(&self.equal);
         let violation = |(c, equal): (&f64, &bool)| if *equal { *c } else { c.max(0.0) };
         let square: f64 = terms.map(|t| violation(t).powi(2)).sum();
-        let scale = objective.abs() / (0.5 * square).max(1e-2);
+        let scale = guess.objective.abs() / (0.5 * square).max(1e-2);
         if scale > 0.0 && scale.is_finite() {
             self.penalty *= scale.clamp(1e-6, 1e6);
+            self.scaled = true;
         }
     }
 

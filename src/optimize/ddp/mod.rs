@@ -270,8 +270,7 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<D> {
         state: IterationState,
     ) -> Result<(IterationState, Option<KV>), Error> {
         let e = &mut problem.problem.as_mut().ok_or_else(missing)?.engine;
-        if let Err(error) = e.start() {
-            let reason = format!("the guess cannot be simulated: {error}");
+        if let Err(reason) = e.start() {
             self.status = Some((Status::Diverged, reason));
             return Ok((e.report(state), None));
         }

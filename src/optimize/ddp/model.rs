@@ -236,22 +236,24 @@ impl Model {
             return;
         };
         let Sizes { n, q, .. } = self.sizes;
+        // row i of a matrix with `count` rows
+        let of = |m: &'_ DMatrix<f64>, j: usize| m.as_slice()[j * count + i];
         if self.identity {
-            for (r, x) in self.row[..n].iter_mut().zip(rows.x.row(i).iter()) {
-                *r = *x;
+            for (j, r) in self.row[..n].iter_mut().enumerate() {
+                *r = of(&rows.x, j);
             }
         } else {
             let embed = &self.frames[k].embed;
             for (r, column) in self.row[..n].iter_mut().zip(embed.column_iter()) {
-                let products = rows.x.row(i);
-                *r = products.iter().zip(column.iter()).map(|(x, e)| x * e).sum();
+                let products = column.iter().enumerate();
+                *r = products.map(|(j, e)| of(&rows.x, j) * e).sum();
             }
         }
         for (r, &p) in self.row[n..].iter_mut().zip(&self.free) {
-            *r = rows.p[(i, p)];
+            *r = of(&rows.p, p);
         }
-        for (r, u) in self.row[n + q..].iter_mut().zip(rows.u.row(i).iter()) {
-            *r = *u;
+        for (j, r) in self.row[n + q..].iter_mut().enumerate() {
+            *r = of(&rows.u, j);
         }
     }
 
@@ -281,7 +283,9 @@ impl Model {
         for i in 0..count {
             let (weight, slope) = self.weights[i];
             self.row_by_stage(count, i, at.k);
-            self.secant.see(at.k, places.start + i, slope, &self.row);
+            if self.secant.learning {
+                self.secant.see(at.k, places.start + i, slope, &self.row);
+            }
             if weight == 0.0 && slope == 0.0 {
                 continue;
             }
@@ -289,8 +293,13 @@ impl Model {
             let h = &mut self.h[at.k * size * size..(at.k + 1) * size * size];
             for (j, r) in self.row.iter().enumerate().filter(|(_, r)| **r != 0.0) {
                 l[j] += slope * r;
+            }
+            if let Some(j) = single(&self.row) {
+                h[j * size + j] += weight * self.row[j] * self.row[j];
+                continue;
+            }
+            for (column, r) in h.chunks_exact_mut(size).zip(&self.row) {
                 let scale = weight * r;
-                let column = &mut h[j * size..(j + 1) * size];
                 for (h, r) in column.iter_mut().zip(&self.row) {
                     *h += scale * r;
                 }
@@ -343,6 +352,12 @@ impl Model {
         }
         (d1, d2)
     }
+}
+
+/// The only place that is not zero, as for quantities that are a state or a control.
+fn single(row: &[f64]) -> Option<usize> {
+    let first = row.iter().position(|r| *r != 0.0)?;
+    row[first + 1..].iter().all(|r| *r == 0.0).then_some(first)
 }
 
 /// Memory of [`Model::along`].

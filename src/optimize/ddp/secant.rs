@@ -20,6 +20,8 @@ use super::model::Sizes;
 pub(super) struct Secant {
     /// Is it part of the model now?
     pub used: bool,
+    /// Is it worth the effort? Far from a solution it is not.
+    pub learning: bool,
     known: bool,
     blocks: Vec<f64>,
     /// w a knot: the step that led to the path; zero where none did.
@@ -40,6 +42,7 @@ impl Secant {
         let (w, knots) = (sizes.w(), sizes.steps + 1);
         Self {
             used: false,
+            learning: false,
             known: false,
             blocks: vec![0.0; knots * w * w],
             step: vec![0.0; knots * w],
@@ -65,8 +68,10 @@ impl Secant {
 
     /// A new model will be written over `f`.
     pub fn begin(&mut self, f: &mut Vec<f64>) {
-        std::mem::swap(f, &mut self.f);
-        self.y.fill(0.0);
+        if self.learning {
+            std::mem::swap(f, &mut self.f);
+            self.y.fill(0.0);
+        }
     }
 
     /// A quantity's row at knot `k`, its place among all values, and the slope of its cost.
@@ -83,6 +88,10 @@ impl Secant {
     /// Learns from the new model.
     pub fn update(&mut self, sizes: &Sizes, f: &[f64], l: &[f64]) {
         let (w, n) = (self.w, sizes.n);
+        if !self.learning {
+            self.seen = false;
+            return;
+        }
         let moved = self.step.iter().any(|s| *s != 0.0);
         if self.seen && moved {
             self.known = true;
