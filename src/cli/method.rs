@@ -5,9 +5,10 @@ use super::{Failure, number, shown, write};
 use argmin::core::observers::Observe;
 use argmin::core::{Error, KV};
 use least_action::dynamics::Dynamics;
+use least_action::format::problem::MethodSpec;
 use least_action::format::{self, Model};
 use least_action::optimize::{
-    Checkpoint, Checkpoints, Iteration, IterationState, Solution, Status, shooting,
+    Checkpoint, Checkpoints, Iteration, IterationState, Solution, Status, ddp, shooting,
 };
 use least_action::plot::{Figure, Format, render};
 use serde_json::{Map, Value, json};
@@ -26,15 +27,45 @@ pub struct Method {
     pub name: &'static str,
     /// For people.
     title: &'static str,
+    most_iterations: fn(&MethodSpec) -> u64,
     solve: Solve,
 }
 
 /// All there are; `--method all` takes them in this order.
-pub const METHODS: [Method; 1] = [Method {
-    name: shooting::NAME,
-    title: "single shooting",
-    solve: |m, c, o, s| shooting::solve_from(&m.system, &m.problem, m.options, c, o, s),
-}];
+pub const METHODS: [Method; 2] = [
+    Method {
+        name: ddp::NAME,
+        title: "differential dynamic programming",
+        most_iterations: |spec| spec.ddp().max_iterations,
+        solve: |m, c, o, s| {
+            let (p, options) = (&m.problem, m.options.ddp());
+            if !m.remembers {
+                return ddp::solve_from(&m.system, p, options, c, o, s);
+            }
+            ddp::solve_from(&m.remember(), p, options, c, o, s).map(|s| forget(m, s))
+        },
+    },
+    Method {
+        name: shooting::NAME,
+        title: "single shooting",
+        most_iterations: |spec| spec.shooting().max_iterations,
+        solve: |m, c, o, s| {
+            let (p, options) = (&m.problem, m.options.shooting());
+            if !m.remembers {
+                return shooting::solve_from(&m.system, p, options, c, o, s);
+            }
+            shooting::solve_from(&m.remember(), p, options, c, o, s).map(|s| forget(m, s))
+        },
+    },
+];
+
+/// A solution of the system that remembers its controls as one of the system alone.
+fn forget(m: &Model, s: Solution) -> Solution {
+    Solution {
+        trajectory: s.trajectory.of_system(&m.system),
+        ..s
+    }
+}
 
 /// Shows every iteration.
 struct Observer(Progress);
@@ -137,7 +168,10 @@ impl Method {
             }
         );
         let start = Instant::now();
-        let observer = Observer(Progress::new("solving", model.options.max_iterations));
+        let observer = Observer(Progress::new(
+            "solving",
+            (self.most_iterations)(&model.options),
+        ));
         let (place, problem) = (checkpoint_path(out), model.fingerprint());
         let mut told = false;
         let save = |now: Checkpoint| {

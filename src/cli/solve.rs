@@ -111,7 +111,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         )));
     }
     if let Some(n) = a.max_iterations {
-        model.options.max_iterations = n;
+        model.options.max_iterations = Some(n);
     }
     if let Some(n) = a.threads {
         // the pool exists already only if something was computed before, and then the result is the same

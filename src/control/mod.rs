@@ -438,6 +438,21 @@ impl Problem {
         })
     }
 
+    /// The objective by half the square of the violation, both at a guess: a penalty in its multiples has the objective's
+    /// size, whatever the units. `None` where that says nothing.
+    pub fn penalty_scale(&self, guess: &Evaluation) -> Option<f64> {
+        let layout = &guess.layout;
+        let mut square = 0.0;
+        for k in 0..layout.knots() {
+            let values = &guess.constraints[layout.constraints(k)];
+            for ((i, _), c) in layout.stage(k).constraints.iter().zip(values) {
+                square += self.constraints[*i].violation(*c).powi(2);
+            }
+        }
+        let scale = guess.objective.abs() / (0.5 * square).max(1e-2);
+        (scale > 0.0 && scale.is_finite()).then(|| scale.clamp(1e-6, 1e6))
+    }
+
     /// Says in words what is violated by more than `tolerance`, and by how much.
     pub fn violated<D: Observe>(
         &self,

@@ -28,7 +28,6 @@ use crate::control::Problem;
 use crate::dynamics::{Dynamics, Remember};
 use crate::integrator::maximal::{self, Maximal};
 use crate::mechanism::{Mechanism, MechanismBuilder};
-use crate::optimize::shooting;
 use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
 use quantity::Quantities;
 use recording::Line;
@@ -87,7 +86,7 @@ pub struct Model {
     /// Quantities that are written beside what always is; indices as those of costs and constraints.
     pub recorded: Vec<usize>,
     /// Settings of the method.
-    pub options: shooting::Options,
+    pub options: MethodSpec,
     /// State at the start with the parameters as built, loops closed.
     pub x0: Vec<f64>,
     /// The mechanism as it was described, with the values of the problem's parameters.
@@ -245,7 +244,7 @@ impl Document {
         let spec = self.problem().unwrap_or(&none);
         let (built, builder, parameter_bounds) = self.parameters(spec)?;
         self.integrator(&spec.integrator)?;
-        let options = self.method(&spec.method)?;
+        self.method(&spec.method)?;
         let own = Grid::new(&self.source, spec, &Overrides::default())?;
         let grid = Grid::new(&self.source, spec, overrides)?;
         let draw = self.draw(&built, spec)?;
@@ -290,7 +289,7 @@ impl Document {
             problem,
             x0,
             system,
-            options,
+            options: spec.method.clone(),
             remembers: wanted.remembers,
             recorded: wanted.recorded,
             mechanism: builder,
@@ -337,7 +336,7 @@ impl Document {
 
     /// Name of the method that the file asks for.
     pub fn method_name(&self) -> &str {
-        self.problem().map_or("shooting", |p| &p.method.name)
+        self.problem().map_or("ddp", |p| &p.method.name)
     }
 
     /// Is the method that the file names one of those `available`? Only solving needs it to be.
@@ -360,7 +359,7 @@ impl Document {
         ))
     }
 
-    fn method(&self, spec: &MethodSpec) -> Result<shooting::Options, FormatError> {
+    fn method(&self, spec: &MethodSpec) -> Result<(), FormatError> {
         const KNOWN: [&str; 9] = [
             "ddp",
             "shooting",
@@ -378,7 +377,6 @@ impl Document {
             let help = nearest(name, KNOWN.into_iter());
             return Err(self.source.error(&["method", "name"], message, help));
         }
-        let default = shooting::Options::default();
         for (field, value) in [
             ("tolerance", spec.tolerance),
             ("optimality", spec.optimality),
@@ -403,14 +401,7 @@ impl Document {
                 "expected at least 1",
             ));
         }
-        Ok(shooting::Options {
-            tolerance: spec.tolerance.unwrap_or(default.tolerance),
-            optimality: spec.optimality.unwrap_or(default.optimality),
-            max_iterations: spec.max_iterations.unwrap_or(default.max_iterations),
-            memory: spec.memory.unwrap_or(default.memory),
-            penalty: spec.penalty.unwrap_or(default.penalty),
-            refresh: spec.refresh.unwrap_or(default.refresh),
-        })
+        Ok(())
     }
 
     /// The problem's line work, or else that of the mechanism's file.

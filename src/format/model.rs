@@ -42,7 +42,7 @@ impl Model {
                 parameters: p.to_vec(),
                 ..self.problem.clone()
             },
-            options: self.options,
+            options: self.options.clone(),
             x0,
             mechanism,
             draw: self.draw.clone(),

@@ -8,6 +8,7 @@ use crate::control::{Form, When};
 use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, JointSpec, MechanismBuilder, Orientation, SpringSpec,
 };
+use crate::optimize::{ddp, shooting};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -329,12 +330,12 @@ pub struct RecordSpec {
     pub quantity: Quantity,
 }
 
-/// How a problem is solved; what is left out has the default of [`crate::optimize::shooting::Options`].
+/// How a problem is solved; what is left out has the method's default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodSpec {
-    /// `shooting`
-    #[serde(default = "shooting")]
+    /// `ddp` or `shooting`.
+    #[serde(default = "ddp")]
     pub name: String,
     /// Largest violation of a constraint or a bound, in their units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -345,31 +346,58 @@ pub struct MethodSpec {
     /// Iterations at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
-    /// Pairs of steps and gradients that are remembered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<usize>,
-    /// First penalty weight.
+    /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
+    /// guess.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty: Option<f64>,
-    /// Iterations between two computations of the curvature.
+    /// Of `shooting`: pairs of steps and gradients that are remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<usize>,
+    /// Of `shooting`: iterations between two computations of the curvature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh: Option<u64>,
 }
 
-fn shooting() -> String {
-    "shooting".into()
+fn ddp() -> String {
+    "ddp".into()
 }
 
 impl Default for MethodSpec {
     fn default() -> Self {
         Self {
-            name: shooting(),
+            name: ddp(),
             tolerance: None,
             optimality: None,
             max_iterations: None,
             memory: None,
             penalty: None,
             refresh: None,
+        }
+    }
+}
+
+impl MethodSpec {
+    /// Settings of differential dynamic programming.
+    pub fn ddp(&self) -> ddp::Options {
+        let default = ddp::Options::default();
+        ddp::Options {
+            tolerance: self.tolerance.unwrap_or(default.tolerance),
+            optimality: self.optimality.unwrap_or(default.optimality),
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            penalty: self.penalty.unwrap_or(default.penalty),
+        }
+    }
+
+    /// Settings of single shooting.
+    pub fn shooting(&self) -> shooting::Options {
+        let default = shooting::Options::default();
+        shooting::Options {
+            tolerance: self.tolerance.unwrap_or(default.tolerance),
+            optimality: self.optimality.unwrap_or(default.optimality),
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            memory: self.memory.unwrap_or(default.memory),
+            penalty: self.penalty.unwrap_or(default.penalty),
+            refresh: self.refresh.unwrap_or(default.refresh),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One iteration of differential dynamic programming: policy, line search along rollouts, model at the new path.
 
+use super::NAME;
 use super::backward::{Backward, Policy};
 use super::lagrangian::Lagrangian;
 use super::model::{Model, Scratch, Sizes};
@@ -7,7 +8,8 @@ use super::path::Path;
 use super::{Gains, IterationState};
 use crate::control::Problem;
 use crate::dynamics::{Knot, Observe, StepError};
-use crate::rollout::Trajectory;
+use crate::optimize::checkpoint::{Checkpoint, Point};
+use crate::rollout::{RolloutStats, Trajectory};
 use nalgebra::{DMatrix, DVector};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -117,27 +119,71 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
     }
 
-    /// Simulates the guess.
+    /// Simulates the guess, or the point where an earlier solve stood.
     ///
     /// # Errors
     /// In words: what is wrong with it.
-    pub fn start(&mut self) -> Result<(), String> {
-        let (given, nx) = (self.problem.guess_states.len(), self.dynamics.dims().nx);
+    pub fn start(&mut self, resumed: Option<&Checkpoint>) -> Result<(), String> {
+        let problem = self.problem;
+        let states = resumed.map_or(&problem.guess_states, |c| &c.point.states);
+        if let Some(c) = resumed {
+            self.path.trajectory.u.copy_from_slice(&c.point.controls);
+            self.path.trajectory.p.copy_from_slice(&c.point.parameters);
+            self.lagrangian.restore(&c.multipliers);
+            self.regularization = c.regularization;
+            (self.steps, self.models) = (c.step_evaluations, c.gradient_evaluations);
+        }
+        let (given, nx) = (states.len(), self.dynamics.dims().nx);
         if given != 0 && given != self.knots.len() * nx {
             return Err(format!(
                 "guess_states holds {given} numbers; it takes {nx} for each of {} knots, or none",
                 self.knots.len()
             ));
         }
-        self.simulate_guess()
+        self.simulate_guess(states)
             .map_err(|e| format!("the guess cannot be simulated: {e}"))
     }
 
-    fn simulate_guess(&mut self) -> Result<(), StepError> {
+    /// The trajectory of a point, if it can be simulated.
+    pub fn simulated(&mut self, point: &Point) -> Option<Trajectory> {
+        let start = self
+            .problem
+            .start(self.dynamics, &point.parameters, &mut self.work);
+        let intervals = self.problem.intervals.clone();
+        let mut t = Trajectory::new(self.dynamics, intervals, &start.ok()?);
+        t.u.copy_from_slice(&point.controls);
+        t.p.copy_from_slice(&point.parameters);
+        let mut stats = RolloutStats::default();
+        let rolled = t.roll(self.dynamics, &mut self.work, &mut stats);
+        rolled.is_ok().then_some(t)
+    }
+
+    /// What a checkpoint holds of it.
+    pub fn checkpoint(&self) -> Checkpoint {
+        let t = &self.path.trajectory;
+        Checkpoint {
+            method: NAME.into(),
+            point: Point {
+                controls: t.u.clone(),
+                parameters: t.p.clone(),
+                states: if self.path.has_gaps {
+                    t.x.clone()
+                } else {
+                    vec![]
+                },
+            },
+            multipliers: self.lagrangian.keep(),
+            regularization: self.regularization,
+            step_evaluations: self.steps,
+            gradient_evaluations: self.models,
+            ..Checkpoint::default()
+        }
+    }
+
+    fn simulate_guess(&mut self, states: &[f64]) -> Result<(), StepError> {
         let p = &self.path.trajectory.p;
         let x0 = self.problem.start(self.dynamics, p, &mut self.work)?;
         self.path.trajectory.x[..x0.len()].copy_from_slice(&x0);
-        let states = &self.problem.guess_states;
         if !states.is_empty() {
             // states that meet the constraints by themselves say nothing of how hard that is
             self.trial.trajectory.x[..x0.len()].copy_from_slice(&x0);
@@ -148,7 +194,9 @@ impl<'a, D: Observe> Engine<'a, D> {
                 .simulate(self.dynamics, &self.knots, &[], &mut self.work)
                 .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
             match simulated {
-                Ok(()) => self.lagrangian.scale_penalty(&trial.evaluation),
+                Ok(()) => self
+                    .lagrangian
+                    .scale_penalty(self.problem, &trial.evaluation),
                 Err(_) => self.trial = self.path.clone(),
             }
         }
@@ -158,7 +206,8 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.path
             .evaluate(self.dynamics, self.problem, &mut self.work)?;
         self.first_objective = self.path.evaluation.objective;
-        self.lagrangian.scale_penalty(&self.path.evaluation);
+        self.lagrangian
+            .scale_penalty(self.problem, &self.path.evaluation);
         self.refresh()
     }
 

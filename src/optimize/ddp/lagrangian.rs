@@ -6,6 +6,7 @@
 
 use super::path::Path;
 use crate::control::{Evaluation, Problem, Relation};
+use crate::optimize::checkpoint::Multipliers;
 
 /// Multiplier and penalty of every constraint at every of its knots.
 #[derive(Clone, Debug)]
@@ -31,22 +32,31 @@ impl Lagrangian {
         }
     }
 
+    /// For a checkpoint.
+    pub fn keep(&self) -> Multipliers {
+        Multipliers {
+            constraints: self.multipliers.clone(),
+            ..Multipliers::new(0, 0, self.penalty)
+        }
+    }
+
+    /// From a checkpoint.
+    pub fn restore(&mut self, kept: &Multipliers) {
+        self.multipliers.copy_from_slice(&kept.constraints);
+        (self.penalty, self.scaled) = (kept.penalty, true);
+    }
+
     pub fn is_equality(&self, i: usize) -> bool {
         self.equal[i]
     }
 
-    /// Makes the penalty relative to the objective by half the square of the violation at a simulated guess, the first
-    /// time: both are then of one size, whatever the units.
-    pub fn scale_penalty(&mut self, guess: &Evaluation) {
+    /// Scales the penalty by a simulated guess, the first time.
+    pub fn scale_penalty(&mut self, problem: &Problem, guess: &Evaluation) {
         if self.scaled {
             return;
         }
-        let terms = guess.constraints.iter().zip(&self.equal);
-        let violation = |(c, equal): (&f64, &bool)| if *equal { *c } else { c.max(0.0) };
-        let square: f64 = terms.map(|t| violation(t).powi(2)).sum();
-        let scale = guess.objective.abs() / (0.5 * square).max(1e-2);
-        if scale > 0.0 && scale.is_finite() {
-            self.penalty *= scale.clamp(1e-6, 1e6);
+        if let Some(scale) = problem.penalty_scale(guess) {
+            self.penalty *= scale;
             self.scaled = true;
         }
     }

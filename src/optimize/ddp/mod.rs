@@ -25,6 +25,7 @@ mod model;
 mod path;
 mod secant;
 
+use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
 use super::{Gains, Iteration, IterationState, Solution, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
@@ -36,6 +37,9 @@ use argmin::core::{
 use engine::{Attempt, Engine};
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicBool;
+
+/// Name of the method.
+pub const NAME: &str = "ddp";
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,8 +76,9 @@ pub struct Handle<'a, D: Observe> {
 }
 
 /// The argmin solver.
-pub struct Ddp<D> {
+pub struct Ddp<'c, D> {
     options: Options,
+    checkpoints: Checkpoints<'c>,
     first_penalty: f64,
     /// Promised gain at which a round ends.
     round_tolerance: f64,
@@ -107,10 +112,11 @@ impl Best {
     }
 }
 
-impl<D: Observe> Ddp<D> {
-    /// With the given settings.
-    pub fn new(options: Options) -> Self {
+impl<'c, D: Observe> Ddp<'c, D> {
+    /// With the given settings; kept, and gone on with, as the checkpoints say.
+    pub fn new(options: Options, checkpoints: Checkpoints<'c>) -> Self {
         Self {
+            checkpoints,
             round_tolerance: options.optimality.max(1e-2),
             options,
             first_penalty: options.penalty,
@@ -171,6 +177,52 @@ impl<D: Observe> Ddp<D> {
         );
         self.history.push(row);
         kv
+    }
+
+    /// Where the solve stands.
+    fn checkpoint(&self, e: &Engine<D>) -> Checkpoint {
+        let best = self.best.as_ref().map(|b| Incumbent {
+            point: Point {
+                controls: b.trajectory.u.clone(),
+                parameters: b.trajectory.p.clone(),
+                states: vec![],
+            },
+            objective: b.row.objective,
+            violation: b.row.violation,
+            optimality: b.row.optimality,
+        });
+        Checkpoint {
+            status: self.status.as_ref().map(|(s, _)| *s),
+            best,
+            round_tolerance: self.round_tolerance,
+            last_violation: self
+                .last_violation
+                .is_finite()
+                .then_some(self.last_violation),
+            history: self.history.clone(),
+            ..e.checkpoint()
+        }
+    }
+
+    /// Takes over where a solve stood. It ended at its best point if it had converged.
+    fn go_on(&mut self, c: Checkpoint, e: &mut Engine<D>) {
+        if c.has_converged(self.options.tolerance, self.options.optimality) {
+            self.status = Some((Status::Converged, String::new()));
+        }
+        self.round_tolerance = c.round_tolerance.max(self.options.optimality);
+        self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
+        self.best = c.best.and_then(|b| {
+            Some(Best {
+                trajectory: e.simulated(&b.point)?,
+                row: Iteration {
+                    objective: b.objective,
+                    violation: b.violation,
+                    optimality: b.optimality,
+                    ..Iteration::default()
+                },
+            })
+        });
+        self.history = c.history;
     }
 
     /// Ends rounds as long as the path is their minimum; returns what is still promised.
@@ -259,7 +311,7 @@ fn missing() -> Error {
     Error::msg("argmin has taken the problem away")
 }
 
-impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<D> {
+impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<'_, D> {
     fn name(&self) -> &str {
         "differential dynamic programming"
     }
@@ -270,11 +322,18 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<D> {
         state: IterationState,
     ) -> Result<(IterationState, Option<KV>), Error> {
         let e = &mut problem.problem.as_mut().ok_or_else(missing)?.engine;
-        if let Err(reason) = e.start() {
+        let resumed = self.checkpoints.resume.take();
+        if let Err(reason) = e.start(resumed.as_ref()) {
             self.status = Some((Status::Diverged, reason));
             return Ok((e.report(state), None));
         }
         self.first_penalty = e.lagrangian.penalty;
+        if let Some(c) = resumed {
+            self.go_on(c, e);
+            if self.status.is_some() {
+                return Ok((e.report(state), None));
+            }
+        }
         if !e.plan() {
             self.status = Some((Status::Diverged, UNBOUNDED.into()));
         }
@@ -312,6 +371,10 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<D> {
             self.optimality(e)
         };
         let kv = self.record(e, optimality, length);
+        if self.checkpoints.are_due() {
+            let now = self.checkpoint(e);
+            self.checkpoints.keep(now);
+        }
         Ok((e.report(state), Some(kv)))
     }
 
@@ -345,18 +408,40 @@ pub fn solve<D: Observe>(
     observer: impl Observer<IterationState> + 'static,
     stop: &AtomicBool,
 ) -> Result<Solution, Error> {
+    let checkpoints = Checkpoints::default();
+    solve_from(dynamics, problem, options, checkpoints, observer, stop)
+}
+
+/// [`solve`] that is kept on the way, or goes on where an earlier one stood.
+///
+/// # Errors
+/// When a checkpoint to go on from does not fit the problem, and what argmin itself reports.
+pub fn solve_from<D: Observe>(
+    dynamics: &D,
+    problem: &Problem,
+    options: Options,
+    checkpoints: Checkpoints,
+    observer: impl Observer<IterationState> + 'static,
+    stop: &AtomicBool,
+) -> Result<Solution, Error> {
+    if let Some(c) = &checkpoints.resume {
+        c.fits(NAME, problem)
+            .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
+    }
     let handle = Handle {
         engine: Engine::new(dynamics, problem, options.penalty),
         stop,
     };
-    let result = Executor::new(handle, Ddp::new(options))
+    let result = Executor::new(handle, Ddp::new(options, checkpoints))
         .configure(|state| state.max_iters(u64::MAX))
         .timer(false)
         .ctrlc(false)
         .add_observer(observer, ObserverMode::Always)
         .run()?;
-    let solver: Ddp<D> = result.solver;
+    let mut solver: Ddp<D> = result.solver;
     let mut engine = result.problem.problem.ok_or_else(missing)?.engine;
+    let last = solver.checkpoint(&engine);
+    solver.checkpoints.keep(last);
     let (status, reason) = solver.status.unwrap_or((Status::Diverged, String::new()));
     let (step_evaluations, gradient_evaluations) = (engine.steps, engine.models);
     let row = match &solver.best {
