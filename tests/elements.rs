@@ -1,8 +1,10 @@
 //! Users' elements and gears through the public interface, against closed forms.
 
 mod common;
-#[path = "../examples/common/rolling.rs"]
-mod rolling;
+#[path = "../examples/common/disc.rs"]
+mod disc;
+#[path = "../examples/common/knife_edge.rs"]
+mod knife_edge;
 
 use common::*;
 use least_action::mechanism::{
@@ -15,12 +17,12 @@ use std::sync::Arc;
 
 #[test]
 fn the_examples_derivatives_are_right() {
-    let disc = rolling::Disc { radius: 0.25 };
+    let disc = disc::Disc { radius: 0.25 };
     for seed in 0..20 {
         let poses = random_poses(1, seed);
         check_constraint(&disc, &poses).expect("right");
-        check_velocity_constraint(&rolling::NoSlip(disc), &poses).expect("right");
-        check_velocity_constraint(&rolling::KnifeEdge, &poses).expect("right");
+        check_velocity_constraint(&disc::NoSlip(disc), &poses).expect("right");
+        check_velocity_constraint(&knife_edge::KnifeEdge, &poses).expect("right");
     }
 }
 
@@ -94,7 +96,7 @@ fn a_knife_edge_on_an_incline_follows_its_cycloid() {
             "plane",
             JointSpec::new(JointKind::PlanarAxis, "skate").axis([0.0, 0.0, 1.0]),
         )
-        .velocity_constraint("edge", &["skate"], Arc::new(rolling::KnifeEdge));
+        .velocity_constraint("edge", &["skate"], Arc::new(knife_edge::KnifeEdge));
     let (s, x) = start(&m, &[0.0; 3], &[0.0, 0.0, spin]);
     // at rest the edge takes nothing from the degrees of freedom
     assert_eq!(s.mobility().degrees_of_freedom, 3);
@@ -121,12 +123,12 @@ fn a_knife_edge_on_an_incline_follows_its_cycloid() {
 fn a_disc_rolls_steadily() {
     let (mass, radius) = (1.5, 0.25);
     let (along, about) = (0.25 * mass * radius * radius, 0.5 * mass * radius * radius);
-    let disc = rolling::Disc { radius };
+    let disc = disc::Disc { radius };
     let inertia = [along, along, about];
     let m = MechanismBuilder::new()
         .body("disc", BodySpec::new(mass).inertia(inertia).free())
         .constraint("touch", &["disc"], Arc::new(disc))
-        .velocity_constraint("roll", &["disc"], Arc::new(rolling::NoSlip(disc)));
+        .velocity_constraint("roll", &["disc"], Arc::new(disc::NoSlip(disc)));
     let (tilt, precession) = (1.2_f64, 2.0);
     let (sin, cos) = tilt.sin_cos();
     let spin = (along * precession * precession * sin * cos - mass * G * radius * cos)
