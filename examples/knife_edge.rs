@@ -11,9 +11,8 @@
 //!
 //! a cycloid that wanders across the slope and comes back to the height at which it started.
 
-#[path = "common/rolling.rs"]
-#[allow(dead_code, reason = "shared with the rolling disc")]
-mod rolling;
+#[path = "common/knife_edge.rs"]
+mod knife_edge;
 
 use least_action::dynamics::Dynamics;
 use least_action::integrator::{Maximal, Options};
@@ -31,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "plane",
             JointSpec::new(JointKind::PlanarAxis, "skate").axis([0.0, 0.0, 1.0]),
         )
-        .velocity_constraint("edge", &["skate"], Arc::new(rolling::KnifeEdge))
+        .velocity_constraint("edge", &["skate"], Arc::new(knife_edge::KnifeEdge))
         .build()?;
     let system = Maximal::new(mechanism, &[0.0; 3], Options::default())?;
     let x0 = system.start(&[0.0; 3], &[0.0, 0.0, spin], &[true; 3])?;

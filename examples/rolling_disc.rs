@@ -10,9 +10,8 @@
 //! (C + m r^2) n W sin(b) - A W^2 sin(b) cos(b) + m g r cos(b) = 0
 //! ```
 
-#[path = "common/rolling.rs"]
-#[allow(dead_code, reason = "shared with the knife edge")]
-mod rolling;
+#[path = "common/disc.rs"]
+mod disc;
 
 use least_action::dynamics::Dynamics;
 use least_action::integrator::{Maximal, Options};
@@ -26,11 +25,11 @@ use std::sync::Arc;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mass, radius, g) = (1.5, 0.25, 9.81);
     let (along, about) = (0.25 * mass * radius * radius, 0.5 * mass * radius * radius);
-    let disc = rolling::Disc { radius };
+    let disc = disc::Disc { radius };
     for seed in 0..10 {
         let poses = random_poses(1, seed);
         check_constraint(&disc, &poses)?;
-        check_velocity_constraint(&rolling::NoSlip(disc), &poses)?;
+        check_velocity_constraint(&disc::NoSlip(disc), &poses)?;
     }
     let mechanism = MechanismBuilder::new()
         .gravity([0.0, 0.0, -g])
@@ -39,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             BodySpec::new(mass).inertia([along, along, about]).free(),
         )
         .constraint("touch", &["disc"], Arc::new(disc))
-        .velocity_constraint("roll", &["disc"], Arc::new(rolling::NoSlip(disc)))
+        .velocity_constraint("roll", &["disc"], Arc::new(disc::NoSlip(disc)))
         .build()?;
 
     let (tilt, precession) = (1.2_f64, 2.0);

@@ -155,8 +155,9 @@ fn check_rows(
     let scale = rows.iter().fold(1.0_f64, |m, r| m.max(r.amax()));
     for body in 0..n {
         for i in 0..6 {
-            for (row, d) in difference(poses, body, i, &value).into_iter().enumerate() {
-                compare(rows[row * n + body][i], d, scale, || {
+            let by = difference(poses, body, i, &value);
+            for (row, (d, own)) in by.into_iter().zip(rows.chunks_exact(n)).enumerate() {
+                compare(own[body][i], d, scale, || {
                     format!(
                         "{name}, row {row}, body {body}, by {}",
                         component(i, ["dx", "dphi"])

@@ -12,7 +12,8 @@
 //!
 //! Forces, torques and `G` are taken at the knot `z`, constraints at its successor `z+`. Dampers give half of an
 //! interval's impulse at each of its ends. With `h = 0` the same equations, and `G(z) v+ = 0` in place of `g(z+) = 0`,
-//! are the second-order read-out of the velocities at a knot.
+//! are the second-order read-out of the velocities at a knot. Gears and users' constraints and potentials: see
+//! [`crate::mechanism::HolonomicConstraint`] and its siblings.
 //!
 //! A state stores, per body, position (3), orientation (4, scalar first), velocity (3) and angular velocity (3, body
 //! frame) of the interval before, and behind them the unwound angle of every joint that has one.
