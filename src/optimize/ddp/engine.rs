@@ -335,8 +335,9 @@ impl<'a, D: Observe> Engine<'a, D> {
         let predicted = length * self.slope + 0.5 * length * length * self.bend
             - length * self.gap_weight * self.path.gap;
         let rounding = 1e-14 * before.abs();
-        if length >= 1.0 && !self.path.has_gaps && change < -1e4 * rounding {
-            // where the objective bends less than the model, the next step may be longer
+        let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
+        if length >= 1.0 && smooth && change < -1e4 * rounding {
+            // where the objective bends less than the model, the next step may be longer; kinks only feign it
             let bend = 2.0 * (change - length * self.slope) / (length * length);
             let best = if bend > 0.0 {
                 -self.slope / bend

@@ -35,6 +35,11 @@ impl Lagrangian {
         self.equal[i]
     }
 
+    /// Has `L` no kinks, as inequalities have where they begin to act?
+    pub fn is_smooth(&self) -> bool {
+        self.equal.iter().all(|e| *e)
+    }
+
     /// Makes the penalty relative to the objective by half the square of the violation at a simulated guess, the first
     /// time: both are then of one size, whatever the units.
     pub fn scale_penalty(&mut self, guess: &Evaluation) {
