@@ -443,11 +443,11 @@ fn published_swing_ups_are_matched() {
     let d = Explicit::new(planar::cart_pole());
     let s = solved(&d, &planar::published_cart_pole(&d), Options::default());
     assert!(s.objective < 1.095275, "{}", s.objective);
-    assert!(s.iterations <= 130, "{}", s.iterations);
+    assert!(s.iterations <= 110, "{}", s.iterations);
     let d = Explicit::new(planar::acrobot());
     let s = solved(&d, &planar::published_acrobot(&d), Options::default());
     assert!(s.objective < 2.741935, "{}", s.objective);
-    assert!(s.iterations <= 310, "{}", s.iterations);
+    assert!(s.iterations <= 300, "{}", s.iterations);
 }
 
 fn swings_up<S: Smooth>((d, mut p): (Explicit<S>, Problem), objective: f64) {

@@ -21,6 +21,8 @@ const SHORTEST: f64 = 1e-3;
 const SHORTEST_BY_SECANT: f64 = 0.2;
 /// Promised gain, relative to the Lagrangian, from which on curvature is learnt.
 const NEAR: f64 = 1e-2;
+/// Longest step tried.
+const LONGEST: f64 = 2.0;
 /// Part of the predicted gain that a step must bring.
 const FAIR: f64 = 0.05;
 
@@ -52,6 +54,8 @@ pub(super) struct Engine<'a, D: Observe> {
     pub models: u64,
     /// Objective of the guess.
     pub first_objective: f64,
+    /// First length tried.
+    stretch: f64,
     /// Iterations to go without the secant, and how many it was the last time.
     secant_pause: u32,
     secant_wait: u32,
@@ -114,6 +118,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             steps: 0,
             models: 0,
             first_objective: 0.0,
+            stretch: 1.0,
             secant_pause: 0,
             secant_wait: 0,
         }
@@ -330,7 +335,11 @@ impl<'a, D: Observe> Engine<'a, D> {
             } else {
                 SHORTEST
             };
-            let mut length = 1.0;
+            let mut length = if self.path.has_gaps || self.model.secant.used {
+                1.0
+            } else {
+                self.stretch
+            };
             while length >= shortest {
                 if stop.load(Ordering::Relaxed) {
                     return Attempt::Stopped;
@@ -349,7 +358,8 @@ impl<'a, D: Observe> Engine<'a, D> {
                     }
                     return Attempt::Moved(length);
                 }
-                length *= 0.5;
+                self.stretch = 1.0;
+                length = if length > 1.0 { 1.0 } else { 0.5 * length };
             }
             if self.model.secant.used {
                 self.distrust_secant();
@@ -374,6 +384,17 @@ impl<'a, D: Observe> Engine<'a, D> {
         let predicted = length * self.slope + 0.5 * length * length * self.bend
             - length * self.gap_weight * self.path.gap;
         let rounding = 1e-14 * before.abs();
+        let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
+        if length >= 1.0 && smooth && change < -1e4 * rounding {
+            // where the objective bends less than the model, the next step may be longer; kinks only feign it
+            let bend = 2.0 * (change - length * self.slope) / (length * length);
+            let best = if bend > 0.0 {
+                -self.slope / bend
+            } else {
+                LONGEST
+            };
+            self.stretch = best.clamp(1.0, LONGEST);
+        }
         change.is_finite() && change <= FAIR * predicted.min(0.0) + rounding
     }
 

@@ -50,6 +50,11 @@ impl Lagrangian {
         self.equal[i]
     }
 
+    /// Has `L` no kinks, as inequalities have where they begin to act?
+    pub fn is_smooth(&self) -> bool {
+        self.equal.iter().all(|e| *e)
+    }
+
     /// Scales the penalty by a simulated guess, the first time.
     pub fn scale_penalty(&mut self, problem: &Problem, guess: &Evaluation) {
         if self.scaled {
