@@ -135,7 +135,7 @@ fn the_sample_loads() {
     assert_eq!(m.problem.intervals, [0.05; 100]);
     assert_eq!(m.problem.guess, [0.01; 100]);
     assert_eq!(m.problem.bounds, [(-3.0, 3.0)]);
-    assert_eq!(m.options.tolerance, 1e-6);
+    assert_eq!(m.options.ddp().tolerance, 1e-6);
     // the hinge's coordinate serves a cost and a constraint
     let rate = Output::Rate {
         joint: 1,
