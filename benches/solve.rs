@@ -2,14 +2,13 @@
 //!
 //! `cargo bench --bench solve -- [FILTER]`
 //!
-//! A sample is one whole solve from the file's guess; there are few. Items are L-BFGS iterations. Says so when a solve does not converge.
+//! A sample is one whole solve from the file's guess; there are few. Items are iterations. Says so when a solve does not converge.
 
 use argmin::core::observers::Observe;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use least_action::format::{self, Model, Overrides};
-use least_action::optimize::Status;
-use least_action::optimize::shooting::{self, Solution};
+use least_action::optimize::{IterationState, Solution, Status, ddp};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -18,7 +17,7 @@ fn main() {
 }
 
 struct Silent;
-impl Observe<shooting::ShootingState> for Silent {}
+impl Observe<IterationState> for Silent {}
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("problems")
@@ -46,7 +45,14 @@ fn read(name: &str) -> Model {
 
 fn run(model: &Model) -> Solution {
     let stop = AtomicBool::new(false);
-    shooting::solve(&model.system, &model.problem, model.options, Silent, &stop).expect("solved")
+    ddp::solve(
+        &model.system,
+        &model.problem,
+        model.options.ddp(),
+        Silent,
+        &stop,
+    )
+    .expect("solved")
 }
 
 #[divan::bench(args = problems(), sample_count = 3, sample_size = 1)]

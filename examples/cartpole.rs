@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example cartpole`
 
-use least_action::control::{Constraint, Cost, Problem, Relation, When};
+use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
@@ -59,6 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         target: 0.0,
         weight: 0.1,
         when: When::Running,
+        form: Form::Square,
     }];
     for (quantity, target) in target.into_iter().enumerate() {
         costs.push(Cost {
@@ -66,12 +67,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             target,
             weight: 0.01,
             when: When::Running,
+            form: Form::Square,
         });
         costs.push(Cost {
             quantity,
             target,
             weight: 100.0,
             when: When::End,
+            form: Form::Square,
         });
     }
     let problem = Problem {

@@ -1,15 +1,21 @@
 //! The same bits whatever the number of threads, and no allocation while stepping or sweeping.
 
 mod common;
+#[path = "../examples/common/disc.rs"]
+mod disc;
+#[path = "../examples/common/knife_edge.rs"]
+mod knife_edge;
 
 use common::*;
-use least_action::control::{Cost, Problem, When};
+use least_action::control::{Cost, Form, Problem, When};
 use least_action::dynamics::{Dynamics, Observe, Remember};
 use least_action::integrator::{About, Maximal, Output, Reaction};
+use least_action::mechanism::GearSpec;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
 use least_action::spatial::{Quat, Vec3};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// Counts the allocations of each thread.
 struct Counter;
@@ -79,7 +85,28 @@ fn systems() -> Vec<(&'static str, Maximal, Vec<f64>, Vec<f64>)> {
     let bar = four_bar().actuator("motor", least_action::mechanism::ActuatorSpec::joint("a"));
     let tree = damped_tree();
     let n = tree.build().expect("valid").tree_ids().len();
+    // gears, a rolling disc: elements besides joints
+    let disc = disc::Disc { radius: 0.3 };
+    let wheel = |b: &str, x: f64| revolute(b).anchors([x, 0.0, 0.0], [0.0; 3]);
+    let body = || BodySpec::new(1.0).inertia([0.1, 0.1, 0.2]);
+    let elements = MechanismBuilder::new()
+        .body("a", body())
+        .body("b", body())
+        .body("disc", body().free())
+        .joint("ja", wheel("a", 0.0))
+        .joint("jb", wheel("b", 1.0))
+        .gear("gear", GearSpec::new("jb", "ja", -2.0))
+        .constraint("touch", &["disc"], Arc::new(disc))
+        .velocity_constraint("roll", &["disc"], Arc::new(disc::NoSlip(disc)))
+        .body("skate", body().free())
+        .velocity_constraint("edge", &["skate"], Arc::new(knife_edge::KnifeEdge));
+    let mut rolls = vec![0.1, 0.2, 0.0, 0.0, 0.29, 0.1, 1.3, 0.0];
+    rolls.extend([0.3; 6]);
+    // fast enough not to fall
+    let mut rates = vec![0.5, 0.5, 0.0, 0.0, 0.0, 9.0, 0.0, 2.5];
+    rates.extend([0.5; 6]);
     [
+        ("elements", elements, rolls, rates),
         ("chain", chain, vec![0.8, 0.0, 0.1, 0.0, -0.2], vec![0.0; 5]),
         ("four-bar", bar, vec![0.3, 0.3, 1.2], vec![1.0, 0.0, 0.0]),
         ("damped tree", tree, vec![0.2; n], vec![0.3; n]),
@@ -260,6 +287,7 @@ fn counted<D: Observe>(s: &D, t: &mut Trajectory) -> usize {
         target: 0.1,
         weight: 1.0,
         when: When::Running,
+        form: Form::Square,
     });
     let problem = Problem {
         costs: costs.collect(),

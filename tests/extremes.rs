@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use least_action::control::{Cost, Problem, When};
+use least_action::control::{Cost, Form, Problem, When};
 use least_action::dynamics::Dynamics;
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
@@ -71,6 +71,7 @@ fn mechanisms_that_cannot_move_are_solved() {
             target,
             weight: 1.0,
             when: When::Running,
+            form: Form::Square,
         };
         let problem = Problem {
             costs: vec![cost(0, 1.0), cost(1, 0.0)],

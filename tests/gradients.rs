@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use least_action::control::{Constraint, Cost, Problem, Relation, When};
+use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
 use least_action::dynamics::{Dynamics, Frame, Knot, Observe};
 use least_action::integrator::{About, Maximal, Output, Reaction};
 use least_action::mechanism::MechanismBuilder;
@@ -91,6 +91,7 @@ impl Case {
                     target: 0.3 * r.unit(),
                     weight: 1.0 + r.unit(),
                     when,
+                    form: Form::Square,
                 });
             }
         }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Source, Y};
-use least_action::control::{ClosedLoop, Cost, Law, Loop, Pd, PolicyRows, Problem, When};
+use least_action::control::{ClosedLoop, Cost, Form, Law, Loop, Pd, PolicyRows, Problem, When};
 use least_action::dynamics::{Dynamics, Knot, Observe, Parameter, StepError};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
@@ -202,6 +202,7 @@ fn costs(quantities: usize, r: &mut Source) -> Vec<Cost> {
                 target: 0.3 * r.unit(),
                 weight: 1.0 + 0.5 * r.unit(),
                 when,
+                form: Form::Square,
             });
         }
     }

@@ -25,8 +25,8 @@ fn solved(name: &str) -> Solution {
     let model = load(name);
     let (system, problem) = (&model.system, &model.problem);
     let stop = AtomicBool::new(false);
-    let solution =
-        shooting::solve(system, problem, model.options, Silent, &stop).expect("no argmin error");
+    let solution = shooting::solve(system, problem, model.options.shooting(), Silent, &stop)
+        .expect("no argmin error");
     assert_eq!(solution.status, Status::Converged, "{}", solution.reason);
     let mut t = Trajectory::new(system, problem.intervals.clone(), &model.x0);
     t.u.copy_from_slice(&solution.trajectory.u);
@@ -87,8 +87,14 @@ fn what_cannot_be_reached_is_infeasible() {
     model.problem.constraints[1].value = 1.0;
     model.problem.constraints.truncate(2);
     let stop = AtomicBool::new(false);
-    let s = shooting::solve(&model.system, &model.problem, model.options, Silent, &stop)
-        .expect("no argmin error");
+    let s = shooting::solve(
+        &model.system,
+        &model.problem,
+        model.options.shooting(),
+        Silent,
+        &stop,
+    )
+    .expect("no argmin error");
     assert_eq!(s.status, Status::Infeasible, "{}", s.reason);
     assert!(s.reason.contains("position of left_arm"), "{}", s.reason);
     assert!(s.violation > 0.3);
@@ -99,8 +105,14 @@ fn what_cannot_be_reached_is_infeasible() {
 fn a_stopped_solve_is_interrupted() {
     let model = load("cartpole_swingup.toml");
     let stop = AtomicBool::new(true);
-    let s = shooting::solve(&model.system, &model.problem, model.options, Silent, &stop)
-        .expect("no argmin error");
+    let s = shooting::solve(
+        &model.system,
+        &model.problem,
+        model.options.shooting(),
+        Silent,
+        &stop,
+    )
+    .expect("no argmin error");
     assert_eq!(s.status, Status::Interrupted);
     assert_eq!(s.trajectory.steps(), model.problem.intervals.len());
 }

@@ -1,7 +1,9 @@
 //! `describe`: what a file holds.
 
 use super::{Failure, model, print_json};
-use least_action::format::Overrides;
+use least_action::dynamics::Dynamics;
+use least_action::format::{Model, Overrides};
+use least_action::mechanism::{Field, MechanismBuilder, PerDirection};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -9,13 +11,20 @@ use std::path::PathBuf;
 pub struct Arguments {
     /// A problem or a mechanism
     file: PathBuf,
+    /// List every number of the mechanism that can be a parameter, by its path
+    #[arg(long)]
+    fields: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let model = model(&a.file, &Overrides::default())?;
+    let overrides = Overrides {
+        without_friction: true,
+        ..Overrides::default()
+    };
+    let model = model(&a.file, &overrides)?;
     let system = &model.system;
     let m = system.mechanism();
     let mobility = system.mobility();
@@ -28,19 +37,38 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
                 json!({ "name": j.name, "kind": j.kind.name(), "coordinates": names })
             })
             .collect();
-        print_json(&json!({
+        let bounds = |i: usize| {
+            let (l, u) = bounds(&model, i);
+            [l, u].map(|b| b.is_finite().then_some(b))
+        };
+        let parameters: Vec<_> = system
+            .parameters()
+            .iter()
+            .enumerate()
+            .map(|(i, p)| {
+                json!({ "name": p.name, "unit": p.unit, "value": p.value, "bounds": bounds(i) })
+            })
+            .collect();
+        let mut value = json!({
             "title": model.title,
             "bodies": m.bodies.iter().map(|b| &b.name).collect::<Vec<_>>(),
             "joints": joints,
             "degrees_of_freedom": mobility.degrees_of_freedom,
             "loops": mobility.loops,
             "redundant_rows": mobility.redundant_rows,
+            "gears": model.mechanism.gears,
+            "friction": friction(&model.mechanism).collect::<Vec<_>>(),
             "contacts": [],
             "controls": m.actuators.iter().map(|c| &c.name).collect::<Vec<_>>(),
-            "parameters": [],
+            "parameters": parameters,
             "mass": m.mass(),
             "fill_in": system.symbolic().fill_in(),
-        }));
+        });
+        if a.fields {
+            let field = |(path, f): &(String, Field)| json!({ "path": path, "unit": m.field_unit(*f), "value": m.get(*f) });
+            value["fields"] = m.fields().iter().map(field).collect();
+        }
+        print_json(&value);
         return Ok(());
     }
     println!("{}", model.title);
@@ -83,6 +111,18 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             }
         );
     }
+    if !model.mechanism.gears.is_empty() {
+        println!("gears");
+    }
+    for (name, g) in &model.mechanism.gears {
+        println!(
+            "  {name:<20} {} = {} {} + {}",
+            g.joint, g.ratio, g.of, g.offset
+        );
+    }
+    for joint in friction(&model.mechanism) {
+        println!("friction of joint `{joint}`: described, but not integrated by this version");
+    }
     if !m.actuators.is_empty() {
         println!("controls");
     }
@@ -92,10 +132,63 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .map_or("unbounded".into(), |(l, u)| format!("{l} to {u}"));
         println!("  {:<20} {bounds} {}", c.name, system.control_unit(i));
     }
+    parameters(&model, a.fields);
     println!(
         "step matrix: {} unknowns, {} block pairs of fill-in",
         system.symbolic().dim(),
         system.symbolic().fill_in()
     );
     Ok(())
+}
+
+/// Smallest and largest value of a parameter; the same where it is fixed.
+fn bounds(model: &Model, parameter: usize) -> (f64, f64) {
+    let p = &model.problem;
+    let own = p.parameters[parameter];
+    p.parameter_bounds
+        .get(parameter)
+        .copied()
+        .unwrap_or((own, own))
+}
+
+/// The parameters there are, and what could be others.
+fn parameters(model: &Model, all: bool) {
+    let m = model.system.mechanism();
+    let declared = model.system.parameters();
+    if !declared.is_empty() {
+        println!("parameters");
+    }
+    for (i, p) in declared.iter().enumerate() {
+        let range = match bounds(model, i) {
+            (l, u) if l == u => "fixed".into(),
+            (f64::NEG_INFINITY, f64::INFINITY) => "unbounded".into(),
+            (l, u) => format!("{l} to {u}"),
+        };
+        println!("  {:<20} {:>12} {}, {range}", p.name, p.value, p.unit);
+    }
+    let fields = m.fields();
+    if all {
+        println!("numbers that can be parameters");
+        for (path, f) in &fields {
+            println!("  {path:<44} {:>12} {}", m.get(*f), m.field_unit(*f));
+        }
+    } else if let Some((path, _)) = fields.first() {
+        println!(
+            "{} numbers can be parameters, as `{path}`; --fields lists them",
+            fields.len()
+        );
+    }
+}
+
+/// Joints with Coulomb friction.
+fn friction(m: &MechanismBuilder) -> impl Iterator<Item = &str> {
+    let rubs = |v: &Option<PerDirection>| match v {
+        None => false,
+        Some(PerDirection::All(f)) => *f > 0.0,
+        Some(PerDirection::Each(f)) => f.iter().any(|f| *f > 0.0),
+    };
+    let joints = m.joints.iter();
+    joints
+        .filter(move |(_, j)| rubs(&j.friction))
+        .map(|(name, _)| name.as_str())
 }

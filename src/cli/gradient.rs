@@ -1,8 +1,9 @@
 //! `gradient`: the objective's gradient at the guess by the reverse sweep, and its check by central differences.
 
+use super::progress::Progress;
 use super::{Failure, model, print_json, report};
 use least_action::control::Problem;
-use least_action::dynamics::{Dynamics, Frame, StepError};
+use least_action::dynamics::{Dynamics, Frame, StepError, StepFailure};
 use least_action::format::{Model, Overrides};
 use least_action::integrator::Maximal;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -10,6 +11,7 @@ use nalgebra::{DMatrix, DVector};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Instant;
 
 #[derive(clap::Args)]
@@ -68,6 +70,7 @@ struct Gradient {
     controls: Vec<f64>,
     coordinates: DVector<f64>,
     rates: DVector<f64>,
+    parameters: Vec<f64>,
     rollout_seconds: f64,
     cost_seconds: f64,
     gradient_seconds: f64,
@@ -101,7 +104,6 @@ fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradien
     problem.evaluate(system, &t, &mut w, &mut evaluation)?;
     let objective = evaluation.objective;
     let mut sweep = Sweep::new(system, &t);
-    let none = vec![0.0; problem.constraints.len()];
     let dims = system.dims();
     let mut local = vec![(dims.inputs(), vec![0.0; dims.ny]); t.steps() + 1];
     let mut at = t.knot(0);
@@ -109,7 +111,7 @@ fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradien
         if k == t.steps() {
             y.clear();
         }
-        problem.pull(system, &t, &none, &mut evaluation, &at, &mut w, out, y)?;
+        problem.pull(system, &t, &[], &mut evaluation, &at, &mut w, out, y)?;
         at = t.knot_after(&at);
     }
     let cost_seconds = start.elapsed().as_secs_f64();
@@ -127,6 +129,7 @@ fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradien
         y.copy_from_slice(&local[at.k].1);
         Ok(())
     })?;
+    let parameters = problem.by_parameters(system, &t.p, &sweep, &mut w)?;
     let joint = frame.embed.tr_mul(&DVector::from_column_slice(&sweep.x0));
     let dof = names.chart.nrows();
     Ok(Gradient {
@@ -134,6 +137,7 @@ fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradien
         controls: sweep.u,
         coordinates: names.chart.tr_mul(&joint.rows(0, dof)),
         rates: names.chart.tr_mul(&joint.rows(dof, dof)),
+        parameters,
         rollout_seconds,
         cost_seconds,
         gradient_seconds,
@@ -145,13 +149,27 @@ fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradien
 fn compare(
     objective: f64,
     exact: &[f64],
+    progress: &Counted,
     by: impl Fn(usize, f64) -> Result<f64, StepError> + Sync,
 ) -> Result<f64, StepError> {
+    let difference = |i: usize, e: f64| {
+        let ahead = by(i, e)?;
+        let d = match by(i, -e) {
+            Ok(behind) => ahead - behind,
+            // a parameter at the edge of what has a meaning: to the same order from one side
+            Err(f) if f.failure == StepFailure::Parameter => {
+                4.0 * ahead - by(i, 2.0 * e)? - 3.0 * by(i, 0.0)?
+            }
+            Err(f) => return Err(f),
+        };
+        progress.one_more();
+        Ok(d / (2.0 * e))
+    };
     let mut best = f64::INFINITY;
-    for e in [1e-4, 1e-5, 1e-6] {
+    for e in STEPS {
         let differences: Vec<f64> = (0..exact.len())
             .into_par_iter()
-            .map(|i| Ok((by(i, e)? - by(i, -e)?) / (2.0 * e)))
+            .map(|i| difference(i, e))
             .collect::<Result<_, StepError>>()?;
         let scale = differences
             .iter()
@@ -163,6 +181,22 @@ fn compare(
         best = best.min(if error == 0.0 { 0.0 } else { error / scale });
     }
     Ok(best)
+}
+
+/// Difference steps.
+const STEPS: [f64; 3] = [1e-4, 1e-5, 1e-6];
+
+/// Progress that several threads make.
+struct Counted(Mutex<(u64, Progress)>);
+
+impl Counted {
+    fn one_more(&self) {
+        if let Ok(mut own) = self.0.lock() {
+            own.0 += 1;
+            let done = own.0;
+            own.1.at(done, String::new);
+        }
+    }
 }
 
 fn check(
@@ -204,22 +238,39 @@ fn check(
             moved(&d, None)
         }
     };
+    // by a change relative to its value: parameters differ in unit and size
+    let sizes: Vec<f64> = problem
+        .parameters
+        .iter()
+        .map(|p| if *p == 0.0 { 1.0 } else { p.abs() })
+        .collect();
+    let parameter = |i: usize, e: f64| {
+        let (mut t, mut w) = (start.clone(), system.work());
+        t.u.copy_from_slice(&problem.guess);
+        t.p[i] += e * sizes[i];
+        let x0 = problem.start(system, &t.p, &mut w)?;
+        t.x[..x0.len()].copy_from_slice(&x0);
+        objective(system, problem, &mut t, &mut w)
+    };
+    let by_size: Vec<f64> = g
+        .parameters
+        .iter()
+        .zip(&sizes)
+        .map(|(g, s)| g * s)
+        .collect();
+    let (controls, q, rates) = (&g.controls, g.coordinates.as_slice(), g.rates.as_slice());
+    let count = STEPS.len() * (controls.len() + 2 * dof + by_size.len());
+    let progress = Counted(Mutex::new((0, Progress::new("checking", count as u64))));
     let mut out = Map::new();
-    out.insert(
-        "controls".into(),
-        json!(compare(g.objective, &g.controls, |i, e| moved(
-            &[],
-            Some((i, e))
-        ))?),
+    let mut add = |group: &str, error: f64| out.insert(group.into(), json!(error));
+    let of = g.objective;
+    add(
+        "controls",
+        compare(of, controls, &progress, |i, e| moved(&[], Some((i, e))))?,
     );
-    out.insert(
-        "initial_coordinates".into(),
-        json!(compare(g.objective, g.coordinates.as_slice(), state(0))?),
-    );
-    out.insert(
-        "initial_rates".into(),
-        json!(compare(g.objective, g.rates.as_slice(), state(dof))?),
-    );
+    add("initial_coordinates", compare(of, q, &progress, state(0))?);
+    add("initial_rates", compare(of, rates, &progress, state(dof))?);
+    add("parameters", compare(of, &by_size, &progress, parameter)?);
     Ok(Value::Object(out))
 }
 
@@ -282,13 +333,17 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             )
         })
         .collect();
+    let named = model.system.parameters();
     if a.json {
+        let pairs = named.iter().zip(&g.parameters);
+        let parameters: Map<String, Value> =
+            pairs.map(|(p, v)| (p.name.clone(), json!(v))).collect();
         let mut value = json!({
             "objective": g.objective,
             "gradient": {
                 "controls": controls,
                 "initial_state": { "coordinates": by_name(&g.coordinates), "rates": by_name(&g.rates) },
-                "parameters": {},
+                "parameters": parameters,
             },
             "rollout_seconds": g.rollout_seconds,
             "cost_seconds": g.cost_seconds,
@@ -329,6 +384,12 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     );
     for (i, n) in names.names.iter().enumerate() {
         println!("  {n:<24} {:+.9e}  {:+.9e}", g.coordinates[i], g.rates[i]);
+    }
+    if !named.is_empty() {
+        println!("by the parameters");
+    }
+    for (p, v) in named.iter().zip(&g.parameters) {
+        println!("  {:<24} {v:+.9e}", p.name);
     }
     if let Some(Value::Object(groups)) = check {
         println!("largest relative difference from central differences");

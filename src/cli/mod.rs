@@ -13,9 +13,11 @@ macro_rules! eprintln {
 
 mod describe;
 mod gradient;
+mod method;
 mod plot;
 mod progress;
 mod report;
+mod schema;
 mod simulate;
 mod solve;
 
@@ -45,6 +47,8 @@ enum Command {
     Plot(plot::Arguments),
     /// Say what a file holds: bodies, joints, degrees of freedom, loops
     Describe(describe::Arguments),
+    /// Print the JSON schema of problem files
+    Schema,
 }
 
 fn put(mut to: impl std::io::Write, line: std::fmt::Arguments) {
@@ -86,6 +90,7 @@ pub fn run() -> ExitCode {
         Command::Gradient(a) => gradient::run(&a),
         Command::Plot(a) => plot::run(&a),
         Command::Describe(a) => describe::run(&a),
+        Command::Schema => schema::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -40,7 +40,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     let overrides = Overrides {
         duration: a.duration,
         time_step: a.step,
-        seed: None,
+        ..Overrides::default()
     };
     let figure = a.plot.as_deref().map(figure_format).transpose()?;
     let csv = match &a.out {

@@ -1,25 +1,22 @@
 //! `solve`: finds the optimal trajectory, writes it with its figures.
 
-use super::progress::Progress;
-use super::{Failure, number, print_json, shown, write};
-use argmin::core::observers::Observe;
-use argmin::core::{Error, KV};
-use least_action::format::{self, Overrides};
-use least_action::optimize::{Iteration, Status, shooting};
-use least_action::plot::{Figure, Format, render};
+use super::method::{METHODS, Method, Solved, checkpoint, checkpoint_path, print_table};
+use super::{Failure, print_json};
+use least_action::format::{self, Model, Overrides};
+use least_action::optimize::Checkpoint;
+use least_action::plot::Format;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// A problem
     file: PathBuf,
-    /// How it is solved; the file says it otherwise
+    /// How it is solved, `all` for a table of every method; the file says it otherwise
     #[arg(long, value_name = "NAME", value_parser = method)]
     method: Option<String>,
-    /// Where everything is written [default: out/<problem name>]
+    /// Where everything is written; with --method all in a directory for each [default: out/<problem name>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Seed of the guess's noise
@@ -28,9 +25,12 @@ pub struct Arguments {
     /// Threads; the result does not depend on them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: Option<u64>,
-    /// Iterations at most
+    /// Iterations at most, in this run
     #[arg(long, value_name = "N")]
     max_iterations: Option<u64>,
+    /// Go on from the checkpoint that the last run left in its directory, as after Ctrl-C
+    #[arg(long)]
+    resume: bool,
     /// Figures as .png instead of .svg
     #[arg(long)]
     png: bool,
@@ -39,45 +39,55 @@ pub struct Arguments {
     json: bool,
 }
 
+fn names() -> Vec<&'static str> {
+    METHODS.iter().map(|m| m.name).collect()
+}
+
 fn method(text: &str) -> Result<String, String> {
+    let use_one = || format!("use `{}` or `all`", names().join("`, `"));
     match text {
-        "shooting" => Ok(text.into()),
+        _ if text == "all" || names().contains(&text) => Ok(text.into()),
         "ddp" | "multiple-shooting" | "direct" | "gauss-newton" | "search" | "ars" | "cmaes"
-        | "mppi" => Err("not available in this version; use `shooting`".into()),
-        _ => Err("unknown method; use `shooting`".into()),
+        | "mppi" => Err(format!("not available in this version; {}", use_one())),
+        _ => Err(format!("unknown method; {}", use_one())),
     }
 }
 
 /// Set by Ctrl-C: the solve ends with its best iterate.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Shows every iteration.
-struct Observer(Progress);
+/// A method, where it writes, and what it goes on from.
+type Task = (&'static Method, PathBuf, Option<Checkpoint>);
 
-impl Observe<shooting::ShootingState> for Observer {
-    fn observe_iter(&mut self, state: &shooting::ShootingState, kv: &KV) -> Result<(), Error> {
-        let value = |name: &str| {
-            kv.get(name)
-                .and_then(argmin::core::KvValue::get_float)
-                .unwrap_or(f64::NAN)
-        };
-        self.0.at(state.iter + 1, || {
-            format!(
-                "objective {:.6}  violation {:.1e}  promised gain {:.1e}  step {:.1e}  penalty {:.0e}",
-                value("objective"),
-                value("violation"),
-                value("optimality"),
-                value("step_length"),
-                value("regularization"),
-            )
-        });
-        Ok(())
+/// What is to be done. Nothing is written before all of it is known to be possible.
+fn tasks(a: &Arguments, name: &str, model: &Model) -> Result<Vec<Task>, Failure> {
+    let out = a
+        .out
+        .clone()
+        .unwrap_or_else(|| Path::new("out").join(&model.name));
+    let all = name == "all";
+    let chosen: Vec<(&Method, PathBuf)> = METHODS
+        .iter()
+        .filter(|m| all || m.name == name)
+        .map(|m| (m, if all { out.join(m.name) } else { out.clone() }))
+        .collect();
+    let started = chosen.iter().any(|(_, o)| checkpoint_path(o).exists());
+    let mut tasks = vec![];
+    for (method, out) in chosen {
+        // of several methods the last run may not have come to all
+        let resumes = a.resume && (!all || !started || checkpoint_path(&out).exists());
+        let from = resumes.then(|| checkpoint(method, model, &out));
+        tasks.push((method, out, from.transpose()?));
     }
-
-    fn observe_final(&mut self, _: &shooting::ShootingState) -> Result<(), Error> {
-        self.0.finish();
-        Ok(())
+    for (_, out, _) in &tasks {
+        std::fs::create_dir_all(out).map_err(|e| {
+            Failure::input(format!(
+                "cannot make the directory `{}`: {e}; choose another with --out",
+                out.display()
+            ))
+        })?;
     }
+    Ok(tasks)
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
@@ -87,19 +97,21 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     };
     let document = format::load(&a.file)?;
     if a.method.is_none() {
-        document.solvable()?;
+        document.solvable(&names())?;
     }
+    let name = a.method.as_deref().unwrap_or(document.method_name());
     let mut model = document.build(&overrides)?;
-    if model.problem.bounds.is_empty()
-        || (model.problem.costs.is_empty() && model.problem.constraints.is_empty())
+    let problem = &model.problem;
+    if (problem.bounds.is_empty() && problem.free_parameters().is_empty())
+        || (problem.costs.is_empty() && problem.constraints.is_empty())
     {
         return Err(Failure::input(format!(
-            "{}: nothing to solve: a problem needs [mechanism.actuators], and [[costs]] or [[constraints]]; to watch it move, use `simulate`",
+            "{}: nothing to solve: a problem needs [mechanism.actuators] or [parameters], and [[costs]] or [[constraints]]; to watch it move, use `simulate`",
             a.file.display()
         )));
     }
     if let Some(n) = a.max_iterations {
-        model.options.max_iterations = n;
+        model.options.max_iterations = Some(n);
     }
     if let Some(n) = a.threads {
         // the pool exists already only if something was computed before, and then the result is the same
@@ -107,113 +119,37 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .num_threads(n as usize)
             .build_global();
     }
-    let out = a
-        .out
-        .clone()
-        .unwrap_or_else(|| Path::new("out").join(&model.name));
-    std::fs::create_dir_all(&out).map_err(|e| {
-        Failure::input(format!(
-            "cannot make the directory `{}`: {e}; choose another with --out",
-            out.display()
-        ))
-    })?;
+    let tasks = tasks(a, name, &model)?;
     // a second Ctrl-C ends the program at once
     let _ = ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
         }
     });
-    eprintln!(
-        "solving {} by single shooting, {} unknown controls",
-        model.title,
-        model.problem.guess.len()
-    );
-    let start = Instant::now();
-    let observer = Observer(Progress::new("solving", model.options.max_iterations));
-    let solution = shooting::solve(
-        &model.system,
-        &model.problem,
-        model.options,
-        observer,
-        &STOP,
-    )
-    .map_err(Failure::unsolved)?;
-    let seconds = start.elapsed().as_secs_f64();
-    let recording = format::record(
-        &model,
-        &solution.trajectory,
-        solution.status.name(),
-        &solution.history,
-    )
-    .map_err(Failure::unsolved)?;
-    let mut files = vec![out.join("trajectory.csv"), out.join("trajectory.json")];
-    format::write_csv(&files[0], &recording)?;
-    format::write_json(&files[1], &recording)?;
-    if !solution.history.is_empty() {
-        let table = convergence(&solution.history)?;
-        files.push(write(&out.join("convergence.csv"), &table)?);
-    }
-    let (kind, ending) = if a.png {
-        (Format::Png, "png")
-    } else {
-        (Format::Svg, "svg")
-    };
-    for figure in Figure::ALL {
-        if let Some(bytes) = render(&recording, figure, kind).map_err(Failure::input)? {
-            files.push(write(
-                &out.join(format!("{}.{ending}", figure.name())),
-                &bytes,
-            )?);
+    let kind = if a.png { Format::Png } else { Format::Svg };
+    let mut done: Vec<Solved> = vec![];
+    for (method, out, from) in tasks {
+        if STOP.load(Ordering::SeqCst) && !done.is_empty() {
+            break;
         }
+        done.push(method.run(&model, from, &out, kind, &STOP)?);
     }
-    let status = solution.status.name();
-    if a.json {
-        print_json(&json!({
-            "status": status,
-            "reason": solution.reason,
-            "method": "shooting",
-            "objective": solution.objective,
-            "constraint_violation": solution.violation,
-            "optimality": solution.optimality,
-            "iterations": solution.iterations,
-            "step_evaluations": solution.step_evaluations,
-            "gradient_evaluations": solution.gradient_evaluations,
-            "wall_seconds": seconds,
-            "parameters": {},
-            "files": files.iter().map(|f| shown(f)).collect::<Vec<_>>(),
-        }));
-    } else {
-        println!(
-            "{}: {status} after {} iterations, {seconds:.2} s",
-            model.title, solution.iterations
-        );
-        println!(
-            "objective {}, violation {:.1e}, promised gain {:.1e}; {} steps and {} gradients computed",
-            number(solution.objective),
-            solution.violation,
-            solution.optimality,
-            solution.step_evaluations,
-            solution.gradient_evaluations
-        );
-        println!("trajectory and figures in {}:", out.display());
-        for f in &files {
-            println!("  {}", shown(f));
+    match (name, &done[..]) {
+        ("all", _) if a.json => {
+            print_json(&json!({ "methods": done.iter().map(Solved::json).collect::<Vec<_>>() }));
         }
+        ("all", _) => print_table(&model, &done),
+        (_, all) => all.iter().for_each(|solved| {
+            if a.json {
+                print_json(&solved.json());
+            } else {
+                solved.print(&model);
+            }
+        }),
     }
-    if solution.status == Status::Converged {
+    if done.iter().any(Solved::converged) {
         return Ok(());
     }
-    Err(Failure::unsolved(format!(
-        "not solved ({status}): {}",
-        solution.reason
-    )))
-}
-
-/// The history as CSV.
-fn convergence(history: &[Iteration]) -> Result<Vec<u8>, Failure> {
-    let mut writer = csv::Writer::from_writer(vec![]);
-    for row in history {
-        writer.serialize(row).map_err(Failure::input)?;
-    }
-    writer.into_inner().map_err(Failure::input)
+    let reasons: Vec<String> = done.iter().map(Solved::reason).collect();
+    Err(Failure::unsolved(reasons.join("\n")))
 }

@@ -1,6 +1,6 @@
 //! What is wanted of a trajectory: costs, constraints, bounds, parameters. Knows only the seam.
 //!
-//! The objective is the sum of `weight/2 (quantity - target)^2`, multiplied by the knot's interval for costs along the
+//! The objective is the sum of `weight/2 (quantity - target)^2` (or `weight (quantity - target)`), multiplied by the knot's interval for costs along the
 //! way, taken once for those at the end or at one knot.
 
 mod closed_loop;
@@ -14,7 +14,9 @@ use crate::rollout::{Sweep, Trajectory};
 use nalgebra::DVectorView;
 
 /// Where along the trajectory a cost or a constraint holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
     /// At every knot but the last.
@@ -44,7 +46,28 @@ impl When {
     }
 }
 
-/// `weight/2 (quantity - target)^2`.
+/// How a cost grows with the distance of its quantity from the target.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// `weight/2 (quantity - target)^2`
+    #[default]
+    Square,
+    /// `weight (quantity - target)`, for what cannot fall below its target, such as an energy.
+    Linear,
+}
+
+/// A cost on a quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Index of the observed quantity.
@@ -55,15 +78,25 @@ pub struct Cost {
     pub weight: f64,
     /// Where.
     pub when: When,
+    /// Square or linear.
+    pub form: Form,
 }
 
 impl Cost {
-    /// The weight at a knot with the interval `h` behind it.
-    pub fn weight_at(&self, h: f64) -> f64 {
-        if self.when.is_along() {
-            self.weight * h
-        } else {
-            self.weight
+    /// Value, slope and Gauss-Newton curvature by the quantity, at a knot with the interval `h` behind it. A linear cost
+    /// is the square of a root, whose Gauss-Newton curvature is `weight / (2 distance)`.
+    pub fn at(&self, quantity: f64, h: f64) -> (f64, f64, f64) {
+        let (value, slope, curvature) = self.density(quantity);
+        let scale = if self.when.is_along() { h } else { 1.0 };
+        (scale * value, scale * slope, scale * curvature)
+    }
+
+    fn density(&self, quantity: f64) -> (f64, f64, f64) {
+        let (w, d) = (self.weight, quantity - self.target);
+        match self.form {
+            Form::Square => (0.5 * w * d * d, w * d, w),
+            // the quantity's own slope vanishes at the target with the root
+            Form::Linear => (w * d, w, w / (2.0 * d.abs().max(1e-9))),
         }
     }
 }
@@ -331,9 +364,7 @@ impl Problem {
                 dynamics.observe(&t.seen(&at), &stage.which, w, values)?;
             }
             for &(i, place) in &stage.costs {
-                let c = &self.costs[i];
-                let error = values[place] - c.target;
-                out.objective += 0.5 * c.weight_at(at.h) * error * error;
+                out.objective += self.costs[i].at(values[place], at.h).0;
             }
             let first = out.layout.constraints(k).start;
             for (j, &(i, place)) in stage.constraints.iter().enumerate() {
@@ -376,10 +407,9 @@ impl Problem {
         dynamics.observe(&seen, &stage.which, w, values)?;
         for &(i, place) in &stage.costs {
             let c = &self.costs[i];
-            let error = values[place] - c.target;
-            adjoint[place] += c.weight_at(at.h) * error;
+            adjoint[place] += c.at(values[place], at.h).1;
             if c.when.is_along() {
-                out.h += 0.5 * c.weight * error * error;
+                out.h += c.density(values[place]).0;
             }
         }
         if !multipliers.is_empty() {
@@ -406,6 +436,21 @@ impl Problem {
                 m.max(self.constraints[*i].violation(*c))
             })
         })
+    }
+
+    /// The objective by half the square of the violation, both at a guess: a penalty in its multiples has the objective's
+    /// size, whatever the units. `None` where that says nothing.
+    pub fn penalty_scale(&self, guess: &Evaluation) -> Option<f64> {
+        let layout = &guess.layout;
+        let mut square = 0.0;
+        for k in 0..layout.knots() {
+            let values = &guess.constraints[layout.constraints(k)];
+            for ((i, _), c) in layout.stage(k).constraints.iter().zip(values) {
+                square += self.constraints[*i].violation(*c).powi(2);
+            }
+        }
+        let scale = guess.objective.abs() / (0.5 * square).max(1e-2);
+        (scale > 0.0 && scale.is_finite()).then(|| scale.clamp(1e-6, 1e6))
     }
 
     /// Says in words what is violated by more than `tolerance`, and by how much.

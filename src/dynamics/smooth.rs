@@ -141,9 +141,11 @@ impl<S: Smooth> Explicit<S> {
             formula(&lanes.inputs, &mut lanes.outputs[..rows]);
             for lane in 0..width {
                 lanes.inputs[first + lane].by[lane] = 0.0;
-                let mut column = jacobian.column_mut(first + lane);
-                for (c, o) in column.iter_mut().zip(&lanes.outputs) {
-                    *c = o.by[lane];
+            }
+            let columns = &mut jacobian.as_mut_slice()[first * rows..(first + width) * rows];
+            for (i, o) in lanes.outputs[..rows].iter().enumerate() {
+                for (lane, by) in o.by[..width].iter().enumerate() {
+                    columns[lane * rows + i] = *by;
                 }
             }
         }
@@ -422,9 +424,9 @@ impl<S: Smooth> Observe for Explicit<S> {
         let (nx, nu, first) = (self.dims.nx, self.dims.nu, self.output_quantity(0));
         self.differentiate_outputs(seen, which, w);
         let Rows { x, u, p, .. } = out;
-        x.fill(0.0);
-        u.fill(0.0);
-        p.fill(0.0);
+        for m in [&mut *x, &mut *u, &mut *p] {
+            m.as_mut_slice().fill(0.0);
+        }
         for (i, &q) in which.iter().enumerate() {
             if q < nx {
                 x[(i, q)] = 1.0;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something that can be observed; joints with several coordinates name one, as `ball.rx`. Velocities, rates, momenta
 /// and energies are those at the knot, second order. What has an `axis` is three quantities where none is given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
     /// A joint coordinate, m or rad.
@@ -47,7 +47,7 @@ pub enum Quantity {
 }
 
 /// A point of a body, seen along an axis of the world.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PointSpec {
     /// Name.
@@ -61,7 +61,7 @@ pub struct PointSpec {
 }
 
 /// The rotation of a body from a target: components of `log(target^-1 q)`, unique below half a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OrientationSpec {
     /// Name.
@@ -75,7 +75,7 @@ pub struct OrientationSpec {
 }
 
 /// How a body turns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpinSpec {
     /// Name.
@@ -89,7 +89,9 @@ pub struct SpinSpec {
 }
 
 /// What an axis is fixed to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameSpec {
     /// The world.
@@ -100,7 +102,7 @@ pub enum FrameSpec {
 }
 
 /// An axis of the world.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectionSpec {
     /// In the world.
@@ -109,7 +111,7 @@ pub struct DirectionSpec {
 }
 
 /// An axis of the world, and the point it goes through.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MomentumSpec {
     /// In the world.
@@ -121,7 +123,7 @@ pub struct MomentumSpec {
 }
 
 /// What a joint transmits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReactionSpec {
     /// Name.

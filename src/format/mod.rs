@@ -2,6 +2,7 @@
 
 mod describe_quantity;
 mod initial;
+mod model;
 mod outline;
 pub mod output;
 mod parameters;
@@ -9,6 +10,7 @@ pub mod problem;
 mod quantity;
 mod recorded;
 pub mod recording;
+mod schema;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -16,14 +18,16 @@ mod wanted;
 mod write;
 
 pub use output::record;
+pub use schema::schema;
 pub use source::FormatError;
-pub use write::{read_recording, write_bytes, write_csv, write_json};
+pub use write::{
+    read_checkpoint, read_recording, write_bytes, write_checkpoint, write_csv, write_json,
+};
 
 use crate::control::Problem;
 use crate::dynamics::{Dynamics, Remember};
 use crate::integrator::maximal::{self, Maximal};
 use crate::mechanism::{Mechanism, MechanismBuilder};
-use crate::optimize::shooting;
 use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
 use quantity::Quantities;
 use recording::Line;
@@ -61,6 +65,8 @@ pub struct Overrides {
     pub time_step: Option<f64>,
     /// Of the guess's noise.
     pub seed: Option<u64>,
+    /// Build what the integrator would refuse for its Coulomb friction, without it: to describe, not to simulate.
+    pub without_friction: bool,
 }
 
 /// Everything a command needs to run.
@@ -80,7 +86,7 @@ pub struct Model {
     /// Quantities that are written beside what always is; indices as those of costs and constraints.
     pub recorded: Vec<usize>,
     /// Settings of the method.
-    pub options: shooting::Options,
+    pub options: MethodSpec,
     /// State at the start with the parameters as built, loops closed.
     pub x0: Vec<f64>,
     /// The mechanism as it was described, with the values of the problem's parameters.
@@ -238,7 +244,7 @@ impl Document {
         let spec = self.problem().unwrap_or(&none);
         let (built, builder, parameter_bounds) = self.parameters(spec)?;
         self.integrator(&spec.integrator)?;
-        let options = self.method(&spec.method)?;
+        self.method(&spec.method)?;
         let own = Grid::new(&self.source, spec, &Overrides::default())?;
         let grid = Grid::new(&self.source, spec, overrides)?;
         let draw = self.draw(&built, spec)?;
@@ -252,6 +258,11 @@ impl Document {
             .map(|a| a.bounds.unwrap_or((f64::NEG_INFINITY, f64::INFINITY)));
         let bounds = bounds.collect();
         let guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
+        let built = if overrides.without_friction {
+            built.without_friction()
+        } else {
+            built
+        };
         let system = Maximal::new(built, &start.q, maximal::Options::default())
             .map_err(|e| self.model_error(&e))?
             .with_outputs(wanted.outputs);
@@ -278,7 +289,7 @@ impl Document {
             problem,
             x0,
             system,
-            options,
+            options: spec.method.clone(),
             remembers: wanted.remembers,
             recorded: wanted.recorded,
             mechanism: builder,
@@ -323,22 +334,32 @@ impl Document {
         })
     }
 
-    /// Is the method that the file names one of this version's? Only solving needs it to be.
+    /// Name of the method that the file asks for.
+    pub fn method_name(&self) -> &str {
+        self.problem().map_or("ddp", |p| &p.method.name)
+    }
+
+    /// Is the method that the file names one of those `available`? Only solving needs it to be.
     ///
     /// # Errors
     /// When it is not.
-    pub fn solvable(&self) -> Result<(), FormatError> {
-        match self.problem().map(|p| p.method.name.as_str()) {
-            None | Some("shooting") => Ok(()),
-            Some(name) => Err(self.source.error(
-                &["method", "name"],
-                format!("method `{name}` is not available in this version"),
-                "use `shooting`, here or with --method shooting",
-            )),
+    pub fn solvable(&self, available: &[&str]) -> Result<(), FormatError> {
+        let name = self.method_name();
+        if available.contains(&name) {
+            return Ok(());
         }
+        Err(self.source.error(
+            &["method", "name"],
+            format!("method `{name}` is not available in this version"),
+            format!(
+                "use one of `{0}`, here or with --method {1}",
+                available.join("`, `"),
+                available[0]
+            ),
+        ))
     }
 
-    fn method(&self, spec: &MethodSpec) -> Result<shooting::Options, FormatError> {
+    fn method(&self, spec: &MethodSpec) -> Result<(), FormatError> {
         const KNOWN: [&str; 9] = [
             "ddp",
             "shooting",
@@ -356,7 +377,6 @@ impl Document {
             let help = nearest(name, KNOWN.into_iter());
             return Err(self.source.error(&["method", "name"], message, help));
         }
-        let default = shooting::Options::default();
         for (field, value) in [
             ("tolerance", spec.tolerance),
             ("optimality", spec.optimality),
@@ -381,14 +401,7 @@ impl Document {
                 "expected at least 1",
             ));
         }
-        Ok(shooting::Options {
-            tolerance: spec.tolerance.unwrap_or(default.tolerance),
-            optimality: spec.optimality.unwrap_or(default.optimality),
-            max_iterations: spec.max_iterations.unwrap_or(default.max_iterations),
-            memory: spec.memory.unwrap_or(default.memory),
-            penalty: spec.penalty.unwrap_or(default.penalty),
-            refresh: spec.refresh.unwrap_or(default.refresh),
-        })
+        Ok(())
     }
 
     /// The problem's line work, or else that of the mechanism's file.

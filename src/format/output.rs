@@ -12,16 +12,20 @@ use crate::rollout::{Balance, Trajectory, balance};
 use crate::spatial::{self, Vec3};
 
 /// Everything there is to show of a trajectory of the model: coordinates and their rates, controls, constraint forces,
-/// energies, poses and line work. `status` says how the run ended.
+/// energies, poses and line work, of the mechanism with the trajectory's parameters. `status` says how the run ended.
 ///
 /// # Errors
-/// When the velocities at a knot cannot be read.
+/// When the velocities at a knot cannot be read, or the parameters have no meaning.
 pub fn record(
     model: &Model,
     trajectory: &Trajectory,
     status: &str,
     history: &[Iteration],
 ) -> Result<Recording, StepError> {
+    if trajectory.p != model.problem.parameters {
+        let found = model.with_parameters(&trajectory.p)?;
+        return record(&found, trajectory, status, history);
+    }
     let system = &model.system;
     let m = system.mechanism();
     let mut work = system.work();
@@ -69,6 +73,11 @@ pub fn record(
         dots: outline::dots(m, &lines),
         lines,
         convergence: history.to_vec(),
+        parameters: system
+            .parameters()
+            .into_iter()
+            .map(|p| (p.name, p.value))
+            .collect(),
         mechanism: serde_json::to_value(&model.mechanism).unwrap_or_default(),
     })
 }

@@ -4,10 +4,11 @@ pub use super::describe_quantity::{
     About, DirectionSpec, FrameSpec, MomentumSpec, OrientationSpec, PointSpec, Quantity,
     ReactionSpec, SpinSpec,
 };
-use crate::control::When;
+use crate::control::{Form, When};
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, JointSpec, MechanismBuilder, Orientation, SpringSpec,
+    ActuatorSpec, BodySpec, GearSpec, JointSpec, MechanismBuilder, Orientation, SpringSpec,
 };
+use crate::optimize::{ddp, shooting};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +62,7 @@ macro_rules! forms {
 }
 
 /// A trajectory wanted of a mechanism.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProblemSpec {
     /// For figures and reports; the file's name unless told.
@@ -107,7 +108,7 @@ fn maximal() -> String {
 }
 
 /// The mechanism, or the path of its file relative to the problem's.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum MechanismSpec {
     /// Path of a file.
@@ -118,7 +119,7 @@ pub enum MechanismSpec {
 forms!(MechanismSpec, "a table, or the path of a mechanism file", text File, table Inline);
 
 /// A number, or a list of numbers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Numbers {
     /// One.
@@ -139,7 +140,7 @@ impl Numbers {
 }
 
 /// Where a joint or a free body starts; a number or a list stands for its coordinates.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum InitialSpec {
     /// The joint's only coordinate, m or rad.
@@ -153,7 +154,7 @@ forms!(InitialSpec, "a number, a list with one number per coordinate, or a table
     number Number, list List, table Table);
 
 /// Where a joint or a free body starts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InitialTable {
     /// Coordinates, m or rad; they stay as they are when loops are closed.
@@ -180,7 +181,7 @@ pub struct InitialTable {
 }
 
 /// Controls from which the method starts, and which are simulated.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuessSpec {
     /// Zero where nothing is said.
@@ -192,7 +193,7 @@ pub struct GuessSpec {
 }
 
 /// Controls by name (constant, or one per time step), or the path of a CSV file with a column for each.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum ControlsSpec {
     /// Path relative to the problem's.
@@ -209,7 +210,7 @@ impl Default for ControlsSpec {
 }
 
 /// Normal noise.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoiseSpec {
     /// Standard deviation, N or N m.
@@ -220,7 +221,7 @@ pub struct NoiseSpec {
 }
 
 /// A name, or a list of names.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Names {
     /// One.
@@ -241,7 +242,7 @@ impl Names {
 }
 
 /// A parameter: numbers of the mechanism that are always equal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParameterSpec {
     /// Paths of the numbers, as `joints.hinge.damping`; see [`crate::mechanism::Field`].
@@ -258,7 +259,7 @@ pub struct ParameterSpec {
 }
 
 /// `x`, `y`, `z` or a vector.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum AxisSpec {
     /// `x`, `y` or `z`
@@ -269,7 +270,7 @@ pub enum AxisSpec {
 forms!(AxisSpec, "\"x\", \"y\", \"z\" or a list of three numbers", list Vector, text Name);
 
 /// `weight/2 (quantity - target)^2`, times the interval for running costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CostSpec {
     /// What is weighed.
@@ -282,6 +283,10 @@ pub struct CostSpec {
     /// Along the way, at the end, at a knot or from one to another.
     #[serde(default = "running")]
     pub at: When,
+    /// `square` or `linear`; a linear cost `weight (quantity - target)` is for what cannot fall below its target, as an
+    /// energy.
+    #[serde(default)]
+    pub form: Form,
 }
 
 fn zero() -> Numbers {
@@ -294,7 +299,7 @@ fn running() -> When {
 
 /// `quantity = equals`, `quantity <= less` or `quantity >= greater`: one of the three, in the quantity's unit, a list
 /// where the quantity has three components.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConstraintSpec {
     /// What is held.
@@ -318,19 +323,19 @@ fn end() -> When {
 }
 
 /// A quantity with a column of its own in the trajectory's files.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordSpec {
     /// What is written.
     pub quantity: Quantity,
 }
 
-/// How a problem is solved; what is left out has the default of [`crate::optimize::shooting::Options`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// How a problem is solved; what is left out has the method's default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodSpec {
-    /// `shooting`
-    #[serde(default = "shooting")]
+    /// `ddp` or `shooting`.
+    #[serde(default = "ddp")]
     pub name: String,
     /// Largest violation of a constraint or a bound, in their units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -341,25 +346,26 @@ pub struct MethodSpec {
     /// Iterations at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
-    /// Pairs of steps and gradients that are remembered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<usize>,
-    /// First penalty weight.
+    /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
+    /// guess.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty: Option<f64>,
-    /// Iterations between two computations of the curvature.
+    /// Of `shooting`: pairs of steps and gradients that are remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<usize>,
+    /// Of `shooting`: iterations between two computations of the curvature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh: Option<u64>,
 }
 
-fn shooting() -> String {
-    "shooting".into()
+fn ddp() -> String {
+    "ddp".into()
 }
 
 impl Default for MethodSpec {
     fn default() -> Self {
         Self {
-            name: shooting(),
+            name: ddp(),
             tolerance: None,
             optimality: None,
             max_iterations: None,
@@ -370,8 +376,34 @@ impl Default for MethodSpec {
     }
 }
 
+impl MethodSpec {
+    /// Settings of differential dynamic programming.
+    pub fn ddp(&self) -> ddp::Options {
+        let default = ddp::Options::default();
+        ddp::Options {
+            tolerance: self.tolerance.unwrap_or(default.tolerance),
+            optimality: self.optimality.unwrap_or(default.optimality),
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            penalty: self.penalty.unwrap_or(default.penalty),
+        }
+    }
+
+    /// Settings of single shooting.
+    pub fn shooting(&self) -> shooting::Options {
+        let default = shooting::Options::default();
+        shooting::Options {
+            tolerance: self.tolerance.unwrap_or(default.tolerance),
+            optimality: self.optimality.unwrap_or(default.optimality),
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            memory: self.memory.unwrap_or(default.memory),
+            penalty: self.penalty.unwrap_or(default.penalty),
+            refresh: self.refresh.unwrap_or(default.refresh),
+        }
+    }
+}
+
 /// Line work.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrawSpec {
     /// Polylines by body (or `world`), in the body's frame, m.
@@ -381,7 +413,7 @@ pub struct DrawSpec {
 
 /// A mechanism as a file of its own: the fields of [`MechanismBuilder`], and how to name and draw it. (Flattening the
 /// builder in would lose the places of errors.)
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MechanismFile {
     /// For figures and reports; the file's name unless told.
@@ -399,6 +431,9 @@ pub struct MechanismFile {
     /// Springs between points, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub springs: IndexMap<String, SpringSpec>,
+    /// Joint coordinates that follow others, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub gears: IndexMap<String, GearSpec>,
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
@@ -416,6 +451,7 @@ impl MechanismFile {
             bodies: self.bodies.clone(),
             joints: self.joints.clone(),
             springs: self.springs.clone(),
+            gears: self.gears.clone(),
             actuators: self.actuators.clone(),
             ..MechanismBuilder::default()
         }

@@ -68,6 +68,7 @@ impl<'a> Quantities<'a> {
                     target,
                     weight: c.weight,
                     when: c.at,
+                    form: c.form,
                 });
             }
         }

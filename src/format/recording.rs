@@ -3,6 +3,7 @@
 //! this alone, so `plot` needs nothing but the written JSON.
 
 pub use crate::optimize::Iteration;
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 /// What a channel shows; one figure is drawn per group that is present.
@@ -93,6 +94,9 @@ pub struct Recording {
     /// The optimizer's history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub convergence: Vec<Iteration>,
+    /// Values of the parameters by name; the mechanism below has them.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub parameters: IndexMap<String, f64>,
     /// The mechanism, in the form of the TOML file.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub mechanism: serde_json::Value,

@@ -3,6 +3,7 @@
 mod broken;
 mod files;
 mod parameter;
+mod parameters;
 mod quantity;
 mod start;
 
@@ -134,7 +135,7 @@ fn the_sample_loads() {
     assert_eq!(m.problem.intervals, [0.05; 100]);
     assert_eq!(m.problem.guess, [0.01; 100]);
     assert_eq!(m.problem.bounds, [(-3.0, 3.0)]);
-    assert_eq!(m.options.tolerance, 1e-6);
+    assert_eq!(m.options.ddp().tolerance, 1e-6);
     // the hinge's coordinate serves a cost and a constraint
     let rate = Output::Rate {
         joint: 1,
@@ -184,6 +185,7 @@ fn overrides_change_the_grid() {
         duration: Some(1.0),
         time_step: Some(0.01),
         seed: None,
+        ..Overrides::default()
     });
     assert_eq!(fine.intervals.len(), 100);
     assert_eq!(fine.intervals[0], 0.01);
@@ -219,6 +221,7 @@ fn controls_given_per_step_are_held_on_a_finer_grid() {
         time_step: Some(0.025),
         duration: Some(0.2),
         seed: None,
+        ..Overrides::default()
     };
     let m = parse(&text).expect("good").build(&fine).expect("good");
     assert_eq!(m.problem.guess, [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0]);

@@ -2,6 +2,7 @@
 
 use super::recording::Recording;
 use super::source::FormatError;
+use crate::optimize::Checkpoint;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +60,31 @@ pub fn write_json(path: &Path, recording: &Recording) -> Result<(), FormatError>
     let bytes = serde_json::to_vec(recording)
         .map_err(|e| FormatError::of_file(path, format!("cannot write as JSON: {e}"), ""))?;
     write_bytes(path, &bytes)
+}
+
+/// Writes a checkpoint as JSON.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_checkpoint(path: &Path, checkpoint: &Checkpoint) -> Result<(), FormatError> {
+    let bytes = serde_json::to_vec(checkpoint)
+        .map_err(|e| FormatError::of_file(path, format!("cannot write as JSON: {e}"), ""))?;
+    write_bytes(path, &bytes)
+}
+
+/// Reads a checkpoint back.
+///
+/// # Errors
+/// When the file cannot be read, or is not a whole checkpoint.
+pub fn read_checkpoint(path: &Path) -> Result<Checkpoint, FormatError> {
+    let bytes = std::fs::read(path).map_err(|e| FormatError::io(path, "read the file", &e))?;
+    serde_json::from_slice(&bytes).map_err(|e| {
+        FormatError::of_file(
+            path,
+            format!("this is not a checkpoint: {e}"),
+            "solve anew, without --resume; that replaces it",
+        )
+    })
 }
 
 /// Writes a recording as a table: a row per knot, the time, every channel, and position and orientation of every body.

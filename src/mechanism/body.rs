@@ -19,7 +19,7 @@ pub struct Body {
 }
 
 /// A homogeneous shape about its centre of mass.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// Edge lengths along x, y, z, m.

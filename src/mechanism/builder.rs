@@ -3,7 +3,9 @@
 pub use super::describe_actuator::{ActuatorSpec, WrenchFrame};
 pub use super::describe_body::{BodySpec, Inertia};
 pub use super::describe_joint::{JointSpec, Orientation, PerDirection, SpringSpec};
+use super::element::{Element, ElementSpec, HolonomicConstraint, Potential, VelocityConstraint};
 use super::error::{ModelError, ends, finite, is_world};
+use super::gear::GearSpec;
 use super::joint::{Joint, JointKind};
 use super::kinematics::Tree;
 use super::spring::Spring;
@@ -11,9 +13,10 @@ use super::{Freedom, Mechanism, Tuned};
 use crate::spatial::{Quat, Vec3};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A mechanism being described; the fields are those of the TOML form.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MechanismBuilder {
     /// m/s^2; along -z unless told.
@@ -28,6 +31,9 @@ pub struct MechanismBuilder {
     /// Springs between points, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub springs: IndexMap<String, SpringSpec>,
+    /// Joint coordinates that follow others, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub gears: IndexMap<String, GearSpec>,
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
@@ -35,6 +41,9 @@ pub struct MechanismBuilder {
     /// them in its own table.
     #[serde(skip)]
     pub parameters: IndexMap<String, Vec<String>>,
+    /// Users' constraints and potentials by name; code, which no file holds.
+    #[serde(skip)]
+    pub elements: IndexMap<String, ElementSpec>,
 }
 
 fn earth() -> [f64; 3] {
@@ -48,8 +57,10 @@ impl Default for MechanismBuilder {
             bodies: IndexMap::new(),
             joints: IndexMap::new(),
             springs: IndexMap::new(),
+            gears: IndexMap::new(),
             actuators: IndexMap::new(),
             parameters: IndexMap::new(),
+            elements: IndexMap::new(),
         }
     }
 }
@@ -81,6 +92,39 @@ impl MechanismBuilder {
     /// Adds a spring between points.
     pub fn spring(mut self, name: &str, spring: SpringSpec) -> Self {
         self.springs.insert(name.into(), spring);
+        self
+    }
+
+    /// Makes a joint coordinate follow another.
+    pub fn gear(mut self, name: &str, gear: GearSpec) -> Self {
+        self.gears.insert(name.into(), gear);
+        self
+    }
+
+    /// Adds a holonomic constraint on the bodies named, in the order in which it expects their poses.
+    pub fn constraint(self, name: &str, bodies: &[&str], c: Arc<dyn HolonomicConstraint>) -> Self {
+        self.element(name, bodies, Element::Holonomic(c))
+    }
+
+    /// Adds a velocity constraint on the bodies named.
+    pub fn velocity_constraint(
+        self,
+        name: &str,
+        bodies: &[&str],
+        c: Arc<dyn VelocityConstraint>,
+    ) -> Self {
+        self.element(name, bodies, Element::Velocity(c))
+    }
+
+    /// Adds a potential of the bodies named.
+    pub fn potential(self, name: &str, bodies: &[&str], p: Arc<dyn Potential>) -> Self {
+        self.element(name, bodies, Element::Potential(p))
+    }
+
+    fn element(mut self, name: &str, bodies: &[&str], element: Element) -> Self {
+        let bodies = bodies.iter().map(|b| (*b).to_owned()).collect();
+        self.elements
+            .insert(name.into(), ElementSpec { bodies, element });
         self
     }
 
@@ -201,10 +245,13 @@ impl MechanismBuilder {
             joints,
             springs,
             actuators,
+            constraints: vec![],
+            potentials: vec![],
             gravity: self.gravity.into(),
             parameters: vec![],
             tree,
         };
+        self.attach(&mut mechanism)?;
         for (name, paths) in &self.parameters {
             let fields = paths
                 .iter()
@@ -219,6 +266,7 @@ impl MechanismBuilder {
             };
             let value = mechanism.get(*first);
             for (field, path) in fields.iter().zip(paths) {
+                mechanism.refuse_geared(name, path, *field)?;
                 if mechanism.is_tuned(*field) {
                     return Err(ModelError::new(
                         ["parameters", name],

@@ -37,6 +37,8 @@ pub struct Direction {
     pub rest: f64,
     /// Damper, N s/m or N m s/rad.
     pub damping: f64,
+    /// Coulomb friction, N or N m.
+    pub friction: f64,
 }
 
 impl Direction {
@@ -50,6 +52,7 @@ impl Direction {
             stiffness: 0.0,
             rest: 0.0,
             damping: 0.0,
+            friction: 0.0,
         };
         let turn = if turns.len() == 1 {
             Freedom::Angle

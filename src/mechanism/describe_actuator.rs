@@ -8,7 +8,9 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 /// In which frame a wrench's force stays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum WrenchFrame {
     /// Fixed in the world.
@@ -19,7 +21,7 @@ pub enum WrenchFrame {
 }
 
 /// A control: along a free direction of a `joint`, or a wrench on a `body`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActuatorSpec {
     /// Name of a joint.

@@ -6,7 +6,7 @@ use crate::spatial::{Mat3, Vec3};
 use serde::{Deserialize, Serialize};
 
 /// Moments about the centre of mass, kg m^2: principal, or the full matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected inertia = [xx, yy, zz] or three rows of three numbers"
@@ -19,7 +19,7 @@ pub enum Inertia {
 }
 
 /// A body: `mass` with `inertia` or `shape`, or a `shape` with a `density`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BodySpec {
     /// kg

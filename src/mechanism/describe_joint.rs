@@ -9,7 +9,7 @@ use nalgebra::Quaternion;
 use serde::{Deserialize, Serialize};
 
 /// A number for the joint's only free direction, or one for each.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a number, or a list with one number per free direction of the joint"
@@ -22,7 +22,7 @@ pub enum PerDirection {
 }
 
 /// An orientation.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Orientation {
     /// Roll, pitch, yaw about fixed x, y, z, rad.
@@ -47,7 +47,7 @@ impl Orientation {
 }
 
 /// A joint. `parent` left out is the world.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JointSpec {
     /// Which of the sixteen.
@@ -78,6 +78,10 @@ pub struct JointSpec {
     /// N s/m or N m s/rad
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<PerDirection>,
+    /// Coulomb friction: the largest force or torque with which a direction resists, N or N m. It can be described; the
+    /// integrator of this version refuses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub friction: Option<PerDirection>,
     /// All of the damper's impulse over an interval acts at its start, where the step solves for it: first order, for
     /// very stiff dampers. The default gives half of it to each end and is second order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -102,6 +106,7 @@ impl JointSpec {
             stiffness: None,
             rest: None,
             damping: None,
+            friction: None,
             implicit: false,
         }
     }
@@ -140,6 +145,12 @@ impl JointSpec {
     /// A damper on every free direction.
     pub fn damping(mut self, damping: f64) -> Self {
         self.damping = Some(PerDirection::All(damping));
+        self
+    }
+
+    /// Coulomb friction on every free direction, N or N m.
+    pub fn friction(mut self, friction: f64) -> Self {
+        self.friction = Some(PerDirection::All(friction));
         self
     }
 
@@ -242,15 +253,17 @@ impl JointSpec {
         let stiffness = numbers("stiffness", &self.stiffness, false)?;
         let rest = numbers("rest", &self.rest, true)?;
         let damping = numbers("damping", &self.damping, false)?;
+        let friction = numbers("friction", &self.friction, false)?;
         for (i, d) in joint.directions.iter_mut().enumerate() {
             (d.stiffness, d.rest, d.damping) = (stiffness[i], rest[i], damping[i]);
+            d.friction = friction[i];
         }
         Ok(joint)
     }
 }
 
 /// A spring and damper along the line between points of two bodies.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpringSpec {
     /// Name of a body, or `world`.

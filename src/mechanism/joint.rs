@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub type Mat6 = SMatrix<f64, 6, 6>;
 
 /// The kinds of joints. In brackets: constrained rows of the translation, of the rotation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JointKind {
     /// (3, 3)

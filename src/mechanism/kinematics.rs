@@ -303,15 +303,10 @@ impl Mechanism {
         change
     }
 
-    /// Rows of the joints that close loops, by the tree's tangent: `G_chords * basis`.
+    /// Rows of the joints that close loops and of the other holonomic constraints, by the tree's tangent:
+    /// `G_chords * basis`.
     pub fn loop_jacobian(&self, poses: &[Pose], basis: &DMatrix<f64>) -> DMatrix<f64> {
-        let rows = self
-            .tree
-            .chords
-            .iter()
-            .map(|&c| self.joints[c].rows())
-            .sum();
-        let mut out = DMatrix::zeros(rows, basis.ncols());
+        let mut out = DMatrix::zeros(self.loop_rows(), basis.ncols());
         let mut at = 0;
         for &c in &self.tree.chords {
             let j = &self.joints[c];
@@ -327,10 +322,11 @@ impl Mechanism {
                 at += 1;
             }
         }
+        self.write_loop_rows(poses, basis, at, &mut out);
         out
     }
 
-    /// `G_c dV + dG_c V` of the joints that close loops, columns as those of `moved` (displacements) and `change` (of
+    /// `G_c dV + dG_c V` of what closes loops, columns as those of `moved` (displacements) and `change` (of
     /// the velocities `motion`).
     pub(crate) fn loop_rate_derivative(
         &self,
@@ -366,11 +362,12 @@ impl Mechanism {
                 at += 1;
             }
         }
+        self.add_loop_turns(poses, motion, moved, at, &mut out);
         out
     }
 
-    /// Values of the constraints that close loops.
-    fn loop_residual(&self, poses: &[Pose]) -> DVector<f64> {
+    /// Values of the constraints that close loops, at the tree's coordinates and their poses.
+    fn loop_residual(&self, poses: &[Pose], q: &[f64]) -> DVector<f64> {
         let mut g = vec![];
         for &c in &self.tree.chords {
             let j = &self.joints[c];
@@ -378,6 +375,9 @@ impl Mechanism {
             let first = g.len();
             g.resize(first + j.rows(), 0.0);
             j.constraint(&j.relative(a, b), &mut g[first..]);
+        }
+        for c in self.holonomic() {
+            g.extend(self.closing_value(c, poses, q));
         }
         DVector::from_vec(g)
     }
@@ -395,7 +395,7 @@ impl Mechanism {
     /// Closes the loops by Newton from the coordinates given, in steps of least size; coordinates marked `held` stay
     /// if the others suffice, else all give way. Error when a loop stays open.
     pub fn close(&self, q: &mut [f64], held: &[bool]) -> Result<Vec<Pose>, ModelError> {
-        if self.tree.chords.is_empty() {
+        if !self.has_loops() {
             return Ok(self.forward(q));
         }
         let start = q.to_vec();
@@ -413,13 +413,13 @@ impl Mechanism {
 
     /// The same, but coordinates marked `held` never give way.
     pub(crate) fn close_held(&self, q: &mut [f64], held: &[bool]) -> Result<Vec<Pose>, ModelError> {
-        if self.tree.chords.is_empty() {
+        if !self.has_loops() {
             return Ok(self.forward(q));
         }
         self.close_with(q, held).ok_or_else(|| self.open_loop(q))
     }
 
-    /// Names the loop that stays open most.
+    /// What stays open most.
     fn open_loop(&self, q: &[f64]) -> ModelError {
         let poses = self.forward(q);
         let gap = |c: &usize| {
@@ -427,29 +427,45 @@ impl Mechanism {
             let (a, b) = self.ends(j, &poses);
             j.violation(a, b)
         };
-        let worst = self
-            .tree
-            .chords
-            .iter()
-            .max_by(|a, b| gap(a).total_cmp(&gap(b)));
-        let worst = &self.joints[*worst.unwrap_or(&0)];
-        let (a, b) = self.ends(worst, &poses);
-        ModelError::new(
-            ["joints", &worst.name],
-            format!(
-                "the loop through joint `{}` does not close: {:.3e} m or rad remain open after Newton's method",
-                worst.name,
-                worst.violation(a, b)
+        let worst = self.tree.chords.iter().copied();
+        let worst = worst.max_by(|a, b| gap(a).total_cmp(&gap(b)));
+        let largest = |c| {
+            let g = self.closing_value(c, &poses, q);
+            g.iter().fold(0.0_f64, |m, g| m.max(g.abs()))
+        };
+        let attached = self.holonomic().map(|c| (largest(c), c));
+        let attached = attached.max_by(|a, b| a.0.total_cmp(&b.0));
+        let help =
+            "check lengths and anchors, or give [initial] coordinates nearer to a closed position";
+        let joint = worst.map(|c| (gap(&c), &self.joints[c].name));
+        match (joint, attached) {
+            (Some((open, name)), other) if other.is_none_or(|(g, _)| g <= open) => ModelError::new(
+                ["joints", name],
+                format!(
+                    "the loop through joint `{name}` does not close: {open:.3e} m or rad remain open after Newton's method"
+                ),
+                help,
             ),
-            "check lengths and anchors, or give [initial] coordinates nearer to a closed position",
-        )
+            (_, Some((open, c))) => {
+                let ((table, word), name) = (c.kind(), &c.name);
+                ModelError::new(
+                    [table, name],
+                    format!(
+                        "{word} `{name}` cannot be met: {open:.3e} remain after Newton's method"
+                    ),
+                    "check it, or give [initial] coordinates nearer to a position that meets it",
+                )
+            }
+            // there are loops only where there is one of the two
+            (None | Some(_), None) => ModelError::new(["joints"], "the loops do not close", help),
+        }
     }
 
     fn close_with(&self, q: &mut [f64], held: &[bool]) -> Option<Vec<Pose>> {
         let mut last = f64::INFINITY;
         for iteration in 0..100 {
             let poses = self.forward(q);
-            let g = self.loop_residual(&poses);
+            let g = self.loop_residual(&poses, q);
             let size = g.amax();
             // go on to the rounding floor: stop once below tolerance and no longer falling
             if size < 1e-11 && (size == 0.0 || size > 0.1 * last || iteration > 90) {

@@ -9,7 +9,7 @@ use nalgebra::{DMatrix, DVector, Dyn, SVD};
 pub struct Mobility {
     /// Independent motions at a position in general.
     pub degrees_of_freedom: usize,
-    /// Independent loops, those through the ground included.
+    /// Independent loops, those through the ground included; a gear or a user's holonomic constraint counts as one.
     pub loops: usize,
     /// Constraint rows that follow from the others.
     pub redundant_rows: usize,
@@ -22,13 +22,8 @@ impl Mechanism {
     /// When the loops do not close.
     pub fn mobility(&self, q: &[f64]) -> Result<Mobility, ModelError> {
         let n = self.tree.coordinates;
-        let rows: usize = self
-            .tree
-            .chords
-            .iter()
-            .map(|&c| self.joints[c].rows())
-            .sum();
-        let loops = self.tree.chords.len();
+        let rows = self.loop_rows();
+        let loops = self.tree.chords.len() + self.holonomic().count();
         let mut rank = 0;
         if loops > 0 {
             let mut q = q.to_vec();
@@ -50,7 +45,8 @@ impl Mechanism {
         })
     }
 
-    /// Is a joint part of a loop: do other constraints tie its two bodies together, through the ground perhaps?
+    /// Is a joint part of a loop: do other joints, gears or users' constraints tie its two bodies together, through the
+    /// ground perhaps?
     pub fn in_loop(&self, joint: usize) -> bool {
         let node = |body: Option<usize>| body.map_or(0, |b| b + 1);
         let mut ties = vec![vec![]; self.bodies.len() + 1];
@@ -58,6 +54,13 @@ impl Mechanism {
             if i != joint && j.rows() > 0 {
                 ties[node(j.parent)].push(j.child + 1);
                 ties[j.child + 1].push(node(j.parent));
+            }
+        }
+        for c in &self.constraints {
+            // an element may hold its bodies against the ground, too
+            for b in &c.bodies {
+                ties[0].push(b + 1);
+                ties[b + 1].push(0);
             }
         }
         let j = &self.joints[joint];

@@ -1,13 +1,19 @@
-//! What there is: bodies, joints, springs, dampers, actuators and gravity; how joint coordinates become poses.
+//! What there is: bodies, joints, gears, springs, dampers, actuators, users' constraints and potentials, gravity; how joint coordinates become poses.
 
+mod attached;
 mod body;
 mod builder;
+mod check;
 mod coordinate;
 mod describe_actuator;
 mod describe_body;
 mod describe_joint;
+mod element;
+#[cfg(test)]
+pub(crate) mod element_samples;
 mod energy;
 mod error;
+mod gear;
 mod joint;
 mod kinematics;
 mod mobility;
@@ -18,13 +24,22 @@ mod spring;
 #[cfg(test)]
 mod tests;
 
+pub use attached::{AttachedConstraint, AttachedPotential, Law};
 pub use body::{Body, Shape};
 pub use builder::{
     ActuatorSpec, BodySpec, Inertia, JointSpec, MechanismBuilder, Orientation, PerDirection,
     SpringSpec, WrenchFrame,
 };
+pub use check::{
+    DerivativeError, check_constraint, check_potential, check_velocity_constraint, random_poses,
+};
 pub use coordinate::{Direction, Freedom};
+pub use element::{
+    Element, ElementSpec, Hessian, HolonomicConstraint, Jacobian, Part, Potential,
+    VelocityConstraint,
+};
 pub use error::ModelError;
+pub use gear::{Gear, GearSpec};
 pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
 pub use kinematics::Motion;
 pub use mobility::Mobility;
@@ -32,6 +47,7 @@ pub(crate) use mobility::decompose;
 pub use parameter::{Field, Tuned};
 pub use spring::{Actuator, Drive, Spring};
 
+pub(crate) use attached::Rows;
 pub(crate) use coordinate::unwind;
 pub(crate) use joint::Vec6;
 
@@ -53,6 +69,10 @@ pub struct Mechanism {
     pub springs: Vec<Spring>,
     /// Controls.
     pub actuators: Vec<Actuator>,
+    /// Constraints besides joints: gears first, then users'.
+    pub constraints: Vec<AttachedConstraint>,
+    /// Users' potentials.
+    pub potentials: Vec<AttachedPotential>,
     /// m/s^2
     pub gravity: Vec3,
     /// Numbers above that are parameters.
@@ -109,9 +129,30 @@ impl Mechanism {
             .collect()
     }
 
-    /// Does the mechanism have closed loops?
+    /// Does the mechanism have closed loops? Gears and users' holonomic constraints close loops, too.
     pub fn has_loops(&self) -> bool {
-        !self.tree.chords.is_empty()
+        !self.tree.chords.is_empty() || self.holonomic().next().is_some()
+    }
+
+    /// Coulomb friction cannot be integrated yet.
+    pub(crate) fn refuse_friction(&self) -> Result<(), ModelError> {
+        let rubs = |j: &&Joint| j.directions.iter().any(|d| d.friction > 0.0);
+        let Some(joint) = self.joints.iter().find(rubs) else {
+            return Ok(());
+        };
+        let name = &joint.name;
+        Err(ModelError::new(
+            ["joints", name, "friction"],
+            format!("joint `{name}` has Coulomb friction, which this version cannot integrate"),
+            "set friction = 0, or use damping",
+        ))
+    }
+
+    /// Takes Coulomb friction away, to describe what moves.
+    pub(crate) fn without_friction(mut self) -> Self {
+        let directions = self.joints.iter_mut().flat_map(|j| &mut j.directions);
+        directions.for_each(|d| d.friction = 0.0);
+        self
     }
 
     /// kg

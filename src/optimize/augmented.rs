@@ -92,6 +92,8 @@ pub(super) struct Augmented<'a, D: Observe> {
     forces: Vec<f64>,
     /// Is each constraint an equality?
     relations: Vec<bool>,
+    /// What the constraints' penalty was in the first round.
+    pub first_penalty: f64,
     /// The point last simulated, and its values.
     pub at: Param,
     pub value: f64,
@@ -149,6 +151,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             at: DVector::from_element(n, f64::NAN),
             value: f64::NAN,
             gradient: None,
+            first_penalty: penalty,
             failed: None,
             wall: f64::INFINITY,
             steps: 0,
@@ -382,8 +385,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.raise_wall();
     }
 
-    /// Sets the scale of the bounds' penalty by the curvature of the objective, and the height of the wall, at the
-    /// point last simulated.
+    /// Sets the scale of the penalties, of the bounds' by the curvature of the objective, and the height of the wall, at
+    /// the point last simulated.
     pub fn calibrate(&mut self) {
         if let Some(h) = self.curvature(&[]) {
             let mut diagonal: Vec<f64> = h.diagonal().iter().copied().collect();
@@ -393,6 +396,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
                 self.lagrangian.multipliers.bound_penalty = 10.0 * median;
             }
         }
+        if let Some(scale) = self.problem.penalty_scale(&self.evaluation) {
+            self.lagrangian.multipliers.penalty *= scale;
+        }
+        self.first_penalty = self.lagrangian.multipliers.penalty;
         self.forget();
         self.raise_wall();
     }

@@ -41,18 +41,21 @@ pub fn gauss_newton<D: Observe>(
     for k in 0..=n {
         let stage = layout.stage(k);
         let active = (k + 1).min(n) * dims.nu;
-        let costs = stage
-            .costs
-            .iter()
-            .map(|&(i, place)| (place, problem.costs[i].weight_at(at.h)));
-        let own = constraint_weights.get(layout.constraints(k)).unwrap_or(&[]);
-        let constraints = stage.constraints.iter().map(|&(_, place)| place).zip(own);
-        let weighted: Vec<(usize, f64)> = costs
-            .chain(constraints.map(|(place, weight)| (place, *weight)))
-            .filter(|(_, weight)| *weight > 0.0)
-            .collect();
-        if !weighted.is_empty() {
-            let by = rows(dynamics, &dims, t, &at, &stage.which, w)?;
+        if !stage.which.is_empty() {
+            let (values, by) = rows(dynamics, &dims, t, &at, &stage.which, w)?;
+            let curvature = |&(i, place): &(usize, usize)| {
+                let (.., weight) = problem.costs[i].at(values[place], at.h);
+                (place, weight)
+            };
+            let own = constraint_weights.get(layout.constraints(k)).unwrap_or(&[]);
+            let constraints = stage.constraints.iter().map(|&(_, place)| place).zip(own);
+            let weighted: Vec<(usize, f64)> = stage
+                .costs
+                .iter()
+                .map(curvature)
+                .chain(constraints.map(|(place, weight)| (place, *weight)))
+                .filter(|(_, weight)| *weight > 0.0)
+                .collect();
             let seen = &by.x * &frame.embed;
             let mut by_controls = &seen * state.columns(0, active);
             // the control at the end is that of the last step
@@ -95,7 +98,7 @@ pub fn gauss_newton<D: Observe>(
     Ok(hessian)
 }
 
-/// Derivatives of quantities at a knot; those of the step's unknowns become such of what goes into the step.
+/// Values and derivatives of quantities at a knot; those of the step's unknowns become such of what goes into the step.
 fn rows<D: Observe>(
     dynamics: &D,
     dims: &Dims,
@@ -103,14 +106,14 @@ fn rows<D: Observe>(
     at: &Knot,
     which: &[usize],
     w: &mut D::Work,
-) -> Result<Rows, StepError> {
+) -> Result<(Vec<f64>, Rows), StepError> {
     let seen = t.seen(at);
     let mut values = vec![0.0; which.len()];
     let mut by = Rows::new(dims, which.len());
     dynamics.observe(&seen, which, w, &mut values)?;
     dynamics.observe_rows(&seen, which, w, &mut by);
     if at.k == t.steps() || !which.iter().any(|q| dynamics.needs_unknowns(*q)) {
-        return Ok(by);
+        return Ok((values, by));
     }
     dynamics.linearize(&t.solved(at), w)?;
     let (mut adjoint, mut inputs) = (dims.outputs(), dims.inputs());
@@ -128,5 +131,5 @@ fn rows<D: Observe>(
             }
         }
     }
-    Ok(by)
+    Ok((values, by))
 }

@@ -36,7 +36,8 @@ pub struct Options {
     pub max_iterations: u64,
     /// Pairs that L-BFGS remembers.
     pub memory: usize,
-    /// First penalty weight of the constraints.
+    /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
+    /// guess.
     pub penalty: f64,
     /// Iterations between two computations of the curvature.
     pub refresh: u64,
@@ -49,7 +50,7 @@ impl Default for Options {
             optimality: 1e-8,
             max_iterations: 5000,
             memory: 10,
-            penalty: 10.0,
+            penalty: 0.1,
             refresh: 3,
         }
     }
@@ -278,7 +279,7 @@ impl<'c> Shooting<'c> {
             self.status = Some((Status::Converged, String::new()));
             return Next::Finished;
         }
-        if p.penalty() > 1e10 * o.penalty {
+        if p.penalty() > 1e10 * p.first_penalty {
             let reason = format!(
                 "these stay violated although the penalty grew to {:.0e}: {}; are they within reach?",
                 p.penalty(),

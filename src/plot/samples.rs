@@ -15,6 +15,7 @@ pub(super) fn empty(title: &str) -> Recording {
         lines: Vec::new(),
         dots: Vec::new(),
         convergence: Vec::new(),
+        parameters: indexmap::IndexMap::new(),
         mechanism: serde_json::Value::Null,
     }
 }

@@ -11,7 +11,7 @@ use crate::spatial::{Pose, Vec3};
 pub struct Balance {
     /// 1/2 sum m v'v + w'Jw
     pub kinetic: Vec<f64>,
-    /// Gravity and springs.
+    /// Gravity, springs and users' potentials.
     pub potential: Vec<f64>,
     /// Work of the actuators until the knot.
     pub actuators: Vec<f64>,

@@ -48,6 +48,24 @@ fn describe_counts_right() {
     assert_eq!(joint(0), (Some("rail"), Some("prismatic")));
     assert_eq!(joint(1), (Some("hinge"), Some("revolute")));
     assert_eq!(names(&v["joints"][0]["coordinates"]).len(), 1);
+    assert_eq!(v.get("fields"), None);
+    let v = folder.json(&[
+        "describe",
+        &problem("cartpole_swingup"),
+        "--fields",
+        "--json",
+    ]);
+    let fields = v["fields"].as_array().expect("a list");
+    let mass = fields.iter().find(|f| f["path"] == "bodies.pole.mass");
+    let mass = mass.expect("the mass");
+    assert_eq!(
+        (mass["unit"].as_str(), mass["value"].as_f64()),
+        (Some("kg"), Some(0.2))
+    );
+    let text = folder
+        .run(&["describe", &problem("cartpole_swingup"), "--fields"])
+        .ended(0);
+    assert!(text.out.contains("joints.hinge.damping"), "{}", text.out);
     let v = folder.json(&["describe", &problem("spinning_top"), "--json"]);
     assert_eq!(v["joints"][0]["kind"], "spherical");
     assert_eq!(names(&v["joints"][0]["coordinates"]).len(), 3);
@@ -88,7 +106,12 @@ fn gradients_agree_with_differences() {
         let v = folder.json(&["gradient", &name, "--check", "--json"]);
         assert_eq!(
             keys(&v["check"]),
-            ["controls", "initial_coordinates", "initial_rates"]
+            [
+                "controls",
+                "initial_coordinates",
+                "initial_rates",
+                "parameters"
+            ]
         );
         for group in keys(&v["check"]) {
             let error = number(&v["check"], group);
@@ -136,4 +159,138 @@ fn gradients_agree_with_differences() {
         .run(&["gradient", &problem("double_pendulum")])
         .refused(&["double_pendulum.toml", "[[costs]]"]);
     assert_eq!(folder.list(), ["five_bar.toml", "wild.toml"]);
+}
+
+/// Every key of a file is one that the schema knows, at its place.
+fn known(file: &Value, schema: &Value, root: &Value, at: &str) -> Result<(), String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        let name = name.strip_prefix("#/$defs/").expect("a definition");
+        return known(file, &root["$defs"][name], root, at);
+    }
+    for either in ["anyOf", "oneOf"] {
+        if let Some(list) = schema[either].as_array() {
+            let tried: Vec<_> = list.iter().map(|s| known(file, s, root, at)).collect();
+            if tried.iter().all(Result::is_err) {
+                return Err(format!("{at}: {file} is none of {tried:?}"));
+            }
+            return Ok(());
+        }
+    }
+    let types = match &schema["type"] {
+        Value::String(t) => vec![t.as_str()],
+        Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
+        _ => vec![],
+    };
+    let kind = match file {
+        Value::Object(_) => "object",
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Bool(_) => "boolean",
+        _ => "number",
+    };
+    let is = |t: &&str| *t == kind || (*t == "integer" && kind == "number");
+    if !types.is_empty() && !types.iter().any(is) {
+        return Err(format!("{at}: {file} is no {types:?}"));
+    }
+    if let (Some(list), Some(text)) = (schema["enum"].as_array(), file.as_str())
+        && !list.iter().any(|v| v == text)
+    {
+        return Err(format!("{at}: {text} is none of {list:?}"));
+    }
+    if let (Some(of), Some(text)) = (schema["const"].as_str(), file.as_str())
+        && of != text
+    {
+        return Err(format!("{at}: {text} is not {of}"));
+    }
+    match file {
+        Value::Object(table) => {
+            for (key, value) in table {
+                let own = &schema["properties"][key];
+                let own = match (own, &schema["additionalProperties"]) {
+                    (Value::Null, other @ Value::Object(_)) => other,
+                    (Value::Null, _) => return Err(format!("{at}: unknown field {key}")),
+                    _ => own,
+                };
+                known(value, own, root, &format!("{at}.{key}"))?;
+            }
+            for required in schema["required"].as_array().into_iter().flatten() {
+                let name = required.as_str().expect("a name");
+                if !table.contains_key(name) {
+                    return Err(format!("{at}: {name} is missing"));
+                }
+            }
+        }
+        Value::Array(list) => {
+            for (i, v) in list.iter().enumerate() {
+                known(v, &schema["items"], root, &format!("{at}[{i}]"))?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+#[test]
+fn the_schema_knows_every_field() {
+    let folder = Folder::new("schema");
+    let schema = folder.json(&["schema"]);
+    assert!(
+        schema["$schema"]
+            .as_str()
+            .is_some_and(|s| s.contains("json-schema.org"))
+    );
+    let top = keys(&schema["properties"]);
+    for field in [
+        "title",
+        "time_step",
+        "horizon",
+        "integrator",
+        "mechanism",
+        "initial",
+        "guess",
+        "costs",
+        "constraints",
+        "method",
+        "draw",
+    ] {
+        assert!(top.contains(&field), "{field}");
+        assert!(
+            schema["properties"][field]
+                .to_string()
+                .contains("\"description\""),
+            "{field}"
+        );
+    }
+    assert_eq!(
+        schema["required"],
+        serde_json::json!(["time_step", "horizon", "mechanism"])
+    );
+    assert_eq!(schema["additionalProperties"], false);
+    let mut seen = 0;
+    for entry in
+        std::fs::read_dir(format!("{}/problems", env!("CARGO_MANIFEST_DIR"))).expect("lists")
+    {
+        let path = entry.expect("lists").path();
+        if path.extension().is_none_or(|e| e != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("reads");
+        let file: Value = toml::from_str(&text).expect("TOML");
+        // what the program takes the schema knows
+        let taken = folder.run(&["describe", &path.display().to_string()]);
+        if file.get("mechanism").is_none() || taken.code != Some(0) {
+            continue;
+        }
+        seen += 1;
+        known(&file, &schema, &schema, &path.display().to_string()).expect("known");
+        // and what is not known is found out
+        let mut wrong = file.clone();
+        wrong["horizont"] = 1.0.into();
+        assert!(known(&wrong, &schema, &schema, "").is_err());
+        let mut wrong = file;
+        wrong["time_step"] = "soon".into();
+        assert!(known(&wrong, &schema, &schema, "").is_err());
+    }
+    assert!(seen >= 6, "{seen}");
+    assert_eq!(folder.list(), [""; 0]);
 }

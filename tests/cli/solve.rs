@@ -19,6 +19,7 @@ fn solved_files(folder: &Folder, out: &str, v: &Value, ending: &str) {
         .map(|f| format!("{out}/{f}"))
         .collect();
     expected.extend(FIGURES.iter().map(|f| format!("{out}/{f}.{ending}")));
+    expected.push(format!("{out}/checkpoint.json"));
     assert_eq!(names(&v["files"]), expected);
     for f in &expected {
         let bytes = folder.read(f);
@@ -188,6 +189,129 @@ fn solve_keeps_the_best_when_interrupted() {
     run.says(&["not solved (interrupted)"]);
     solved_files(&folder, "out/slow", &v, "svg");
     folder.run(&["plot", "out/slow/trajectory.json"]).ended(0);
+    // and goes on where it was
+    let more = [
+        "solve",
+        "slow.toml",
+        "--resume",
+        "--max-iterations",
+        "3",
+        "--json",
+    ];
+    let run = folder.run(&more).ended(1);
+    run.says(&["going on with"]);
+    let after = run.json();
+    assert_eq!(after["status"], "max_iterations");
+    assert_eq!(
+        after["iterations"].as_u64(),
+        v["iterations"].as_u64().map(|n| n + 3)
+    );
+    solved_files(&folder, "out/slow", &after, "svg");
+}
+
+#[test]
+fn solve_goes_on_from_its_checkpoint() {
+    let folder = Folder::new("solve_resume");
+    let file = problem("five_bar_reach");
+    folder.run(&["solve", &file, "--resume"]).refused(&[
+        "no checkpoint",
+        "checkpoint.json",
+        "without --resume",
+    ]);
+    assert_eq!(folder.list(), [""; 0]);
+    let whole = folder.json(&["solve", &file, "--out", "whole", "--json"]);
+    let mut v = folder
+        .run(&["solve", &file, "--max-iterations", "4", "--json"])
+        .ended(1)
+        .json();
+    assert_eq!(v["iterations"], 4);
+    v = folder.json(&["solve", &file, "--resume", "--json"]);
+    assert_eq!(v["status"], "converged");
+    assert!(v["iterations"].as_u64().is_some_and(|n| n > 4));
+    assert!((number(&v, "objective") / number(&whole, "objective") - 1.0).abs() < 1e-3);
+    assert_eq!(keys(&v), keys(&whole));
+    solved_files(&folder, "out/five_bar_reach", &v, "svg");
+    // what had converged ends at once, with the same
+    let again = folder.json(&["solve", &file, "--resume", "--json"]);
+    for same in [
+        "status",
+        "objective",
+        "iterations",
+        "step_evaluations",
+        "files",
+    ] {
+        assert_eq!(again[same], v[same], "{same}");
+    }
+    // another problem of the same name, and something that is no checkpoint
+    let place = "out/five_bar_reach/checkpoint.json";
+    let kept = folder.text(place);
+    let text = changed("five_bar_reach", "equals = 0.25", "equals = 0.24");
+    folder.write("five_bar_reach.toml", &text);
+    folder
+        .run(&["solve", "five_bar_reach.toml", "--resume"])
+        .refused(&["the problem has changed", "without --resume"]);
+    folder.write(
+        place,
+        &kept.replace("\"method\":\"shooting\"", "\"method\":\"ddp\""),
+    );
+    folder
+        .run(&["solve", &file, "--resume"])
+        .refused(&["written by the method `ddp`", "--method ddp"]);
+    folder.write(place, &kept[..kept.len() / 2]);
+    folder
+        .run(&["solve", &file, "--resume"])
+        .refused(&["this is not a checkpoint", "without --resume"]);
+    // anew it is replaced
+    folder.run(&["solve", &file]).ended(0);
+    folder.run(&["solve", &file, "--resume"]).ended(0);
+}
+
+#[test]
+fn solve_by_every_method() {
+    let folder = Folder::new("solve_all");
+    let file = problem("five_bar_reach");
+    let v = folder.json(&["solve", &file, "--method", "all", "--json"]);
+    assert_eq!(keys(&v), ["methods"]);
+    let methods = v["methods"].as_array().expect("a list");
+    let listed: Vec<_> = methods.iter().map(|m| m["method"].as_str()).collect();
+    assert!(listed.contains(&Some("shooting")), "{v:#}");
+    for m in methods {
+        let name = m["method"].as_str().expect("a name");
+        assert_eq!(m["status"], "converged", "{m:#}");
+        for f in names(&m["files"]) {
+            assert!(f.starts_with(&format!("out/five_bar_reach/{name}/")), "{f}");
+            assert!(folder.path(f).exists(), "{f}");
+        }
+    }
+    // as a table, from where they are
+    let run = folder
+        .run(&["solve", &file, "--method", "all", "--resume"])
+        .ended(0);
+    for words in [
+        "method",
+        "status",
+        "objective",
+        "violation",
+        "iterations",
+        "steps",
+        "seconds",
+        "shooting",
+        "converged",
+    ] {
+        assert!(run.out.contains(words), "{words}: {}", run.out);
+    }
+    // none solves it
+    let run = folder
+        .run(&["solve", &file, "--method", "all", "--max-iterations", "1"])
+        .ended(1);
+    assert!(run.out.contains("max_iterations"), "{}", run.out);
+    run.says(&["not solved (max_iterations)"]);
+    folder
+        .run(&[
+            "solve", &file, "--method", "all", "--resume", "--out", "none",
+        ])
+        .refused(&["no checkpoint", "without --resume"]);
+    assert!(!folder.path("none").exists());
 }
 
 #[test]

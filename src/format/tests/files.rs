@@ -153,3 +153,49 @@ fn a_file_is_replaced_whole_or_not_at_all() {
     assert_eq!(left, ["a.txt", "b"]);
     std::fs::remove_dir_all(&folder).expect("removes");
 }
+
+const GEARED: &str = "bodies.a = { mass = 1.0, inertia = [1, 1, 1] }\nbodies.b = { mass = 1.0, inertia = [1, 1, 1] }\n\
+    [joints.a]\nkind = \"revolute\"\nchild = \"a\"\naxis = [0, 0, 1]\n\
+    [joints.b]\nkind = \"cylindrical\"\nchild = \"b\"\naxis = [1, 0, 0]\nparent_anchor = [0, 2, 0]\n\
+    [gears.rack]\njoint = \"b.d\"\nof = \"a\"\nratio = 0.5\noffset = 0.1\n";
+
+#[test]
+fn gears_are_read_and_wrong_ones_named() {
+    let m = build(GEARED).expect("good");
+    assert_eq!(m.system.mobility().degrees_of_freedom, 2);
+    assert_eq!(m.system.mobility().loops, 1);
+    let d = m.system.mechanism().joint("b").expect("exists");
+    let a = m.system.mechanism().joint("a").expect("exists");
+    let gap = m.system.coordinate(&m.x0, d, 0) - 0.5 * m.system.coordinate(&m.x0, a, 0) - 0.1;
+    assert!(gap.abs() < 1e-12, "{gap}");
+    let error = |from: &str, to: &str| {
+        let error = build(&GEARED.replace(from, to)).expect_err("wrong");
+        format!("{error:#}")
+    };
+    let text = error("of = \"a\"", "of = \"aa\"");
+    assert!(
+        text.contains("gear `rack` refers to the unknown coordinate `aa`"),
+        "{text}"
+    );
+    let text = error("ratio = 0.5", "rato = 0.5");
+    assert!(text.contains("did you mean `ratio`"), "{text}");
+    let text = error("axis = [0, 0, 1]", "axis = [0, 0, 1]\nfriction = -1");
+    assert!(text.contains("friction of joint `a` is -1"), "{text}");
+}
+
+#[test]
+fn friction_is_described_and_refused() {
+    let text = GEARED.replace("axis = [0, 0, 1]", "axis = [0, 0, 1]\nfriction = 0.2");
+    let error = build(&text).expect_err("refused");
+    assert!(
+        format!("{error:#}").contains("joint `a` has Coulomb friction"),
+        "{error:?}"
+    );
+    let overrides = Overrides {
+        without_friction: true,
+        ..Overrides::default()
+    };
+    let m = parse(&text).and_then(|d| d.build(&overrides));
+    let m = m.expect("described");
+    assert!(m.mechanism.joints["a"].friction.is_some());
+}

@@ -4,6 +4,7 @@ use super::*;
 use crate::control::{Relation, When};
 use crate::dynamics::{Inputs, Observe};
 use crate::integrator::maximal::{About, Reaction};
+use crate::optimize::ddp;
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
 use crate::spatial::Vec3;
 
@@ -157,7 +158,7 @@ fn a_quantity_without_axis_has_three_components() {
 }
 
 struct Silent;
-impl argmin::core::observers::Observe<shooting::ShootingState> for Silent {}
+impl argmin::core::observers::Observe<ddp::DdpState> for Silent {}
 
 /// A problem with control rates is solved like any other, and smoothly.
 #[test]
@@ -181,8 +182,20 @@ fn control_rates_are_weighed() {
     assert!(!plain.remembers && smooth.remembers);
     let stop = std::sync::atomic::AtomicBool::new(false);
     let remember = smooth.remember();
-    let by_plain = shooting::solve(&plain.system, &plain.problem, plain.options, Silent, &stop);
-    let by_smooth = shooting::solve(&remember, &smooth.problem, smooth.options, Silent, &stop);
+    let by_plain = ddp::solve(
+        &plain.system,
+        &plain.problem,
+        plain.options.ddp(),
+        Silent,
+        &stop,
+    );
+    let by_smooth = ddp::solve(
+        &remember,
+        &smooth.problem,
+        smooth.options.ddp(),
+        Silent,
+        &stop,
+    );
     let rough = |t: &Trajectory| -> f64 { t.u.windows(2).map(|u| (u[1] - u[0]).powi(2)).sum() };
     let (a, b) = (by_plain.expect("solved"), by_smooth.expect("solved"));
     for s in [&a, &b] {

@@ -202,10 +202,11 @@ impl Maximal {
             w.control_rows[i] = c.row(&m.joints, (m.pose(&w.poses, parent), &w.poses[child]));
             add_wrench(&mut w.force, parent, child, &w.control_rows[i], u[i]);
         }
+        self.prepare_elements(w);
         for (base, f) in w.base.iter_mut().zip(&w.force) {
             *base += half * f;
         }
-        if m.has_loops() {
+        if w.model.may_be_redundant() {
             self.prepare_epsilon(w);
         }
         self.prepare_dampers(w);
@@ -236,6 +237,7 @@ impl Maximal {
     /// number for all rows of a joint would be far too large for some: thin links have small inertias about one axis.
     fn prepare_epsilon(&self, w: &mut Work) {
         let m = &w.model;
+        w.regularization = 1e-9;
         let scale = 1e-9 * if w.at.h == 0.0 { 1.0 } else { w.at.h };
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let Some(s) = s else { continue };
@@ -297,6 +299,7 @@ impl Maximal {
                 add_wrench(&mut w.residual, d.parent, d.child, &state.wrench, impulse);
             }
         }
+        scale = scale.max(self.evaluate_elements(w));
         let mut worst = (0.0, 0);
         for (i, r) in w.residual.iter().enumerate() {
             // a NaN must win
@@ -361,10 +364,13 @@ impl Maximal {
                 self.assemble_damper(d, (state, scale), &w.trial, &w.scalar, h, values);
             }
         }
-        if m.has_loops() || w.certificate.is_some() {
+        self.assemble_elements(w);
+        let (m, values) = (&w.model, &mut w.values);
+        let redundant = m.may_be_redundant();
+        if redundant || w.certificate.is_some() {
             w.original.copy_from_slice(values);
         }
-        if m.has_loops() {
+        if redundant {
             for (j, s) in m.joints.iter().zip(&self.slots) {
                 let (Some(s), n) = (s, j.rows()) else {
                     continue;
@@ -373,6 +379,7 @@ impl Maximal {
                     values[s.diagonal + i * (n + 1)] += epsilon;
                 }
             }
+            self.regularize_elements(w);
         }
     }
 
@@ -458,7 +465,7 @@ impl Maximal {
         } else {
             self.symbolic.solve(&w.values, out);
         }
-        if w.model.has_loops() {
+        if w.model.may_be_redundant() {
             let (original, scratch) = (&w.original, &mut w.scratch);
             if transposed {
                 self.symbolic

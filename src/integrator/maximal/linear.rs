@@ -29,17 +29,19 @@ impl Maximal {
         let (residual, ..) = self.evaluate(w);
         self.assemble(w);
         self.factor(w)?;
-        if w.model.has_loops() {
+        if w.model.may_be_redundant() {
             // as in the step: where the regularization cancels a singular pivot, another one does not
             for change in [1e3, 1e-6] {
                 if w.uses_fallback || self.correction(w) < 1e-4 {
                     break;
                 }
                 w.epsilon.iter_mut().for_each(|e| *e *= change);
+                w.regularization *= change;
                 self.assemble(w);
                 self.factor(w)?;
             }
         }
+        self.turn_elements(w);
         w.coupled = false;
         Ok(Certificate {
             residual,
@@ -130,6 +132,7 @@ impl Maximal {
             let vb = motion(&w.trial, j.child);
             j.rate_derivative(a, b, &va, &vb, &mut w.rate_rows[s.first_row..]);
         }
+        self.turn_elements(w);
     }
 
     /// Parent and child of each coupling, in their order.
@@ -248,6 +251,7 @@ impl Maximal {
         for (i, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
             self.push_parameter(w, i, *dp, &mut r);
         }
+        self.push_elements(w, &d.x, &zplus, &mut r);
         self.solve(w, &r, &mut out.y, false);
         out.y.iter_mut().for_each(|y| *y = -*y);
         for b in 0..self.body_count() {
@@ -318,6 +322,7 @@ impl Maximal {
                 }
             }
         }
+        self.pull_elements(w, &mu, &mut zplus, out);
         zminus.fill(0.0);
         for (e, s) in self.damped.iter().zip(&w.damping) {
             let (a, b) = (e.parent, e.child);

@@ -12,12 +12,16 @@
 //!
 //! Forces, torques and `G` are taken at the knot `z`, constraints at its successor `z+`. Dampers give half of an
 //! interval's impulse at each of its ends. With `h = 0` the same equations, and `G(z) v+ = 0` in place of `g(z+) = 0`,
-//! are the second-order read-out of the velocities at a knot.
+//! are the second-order read-out of the velocities at a knot. Gears and users' constraints and potentials: see
+//! [`crate::mechanism::HolonomicConstraint`] and its siblings.
 //!
 //! A state stores, per body, position (3), orientation (4, scalar first), velocity (3) and angular velocity (3, body
 //! frame) of the interval before, and behind them the unwound angle of every joint that has one.
 
 mod assembly;
+mod elements;
+#[cfg(test)]
+mod elements_tests;
 mod initial;
 mod interval;
 mod linear;
@@ -121,6 +125,8 @@ pub struct Maximal {
     windings: Vec<(usize, usize)>,
     /// Index among `windings` of each joint.
     winding_of: Vec<Option<usize>>,
+    /// Gears and users' constraints and potentials.
+    elements: elements::Layout,
 }
 
 /// Memory of one thread: matrices, factors and everything computed at a knot.
@@ -152,8 +158,9 @@ pub struct Work {
     trial: Vec<f64>,
     delta: Vec<f64>,
     scratch: Vec<f64>,
-    /// Regularization of the redundant rows.
+    /// Regularization of the redundant rows, and its size relative to `h` and the rows' compliance.
     epsilon: Vec<f64>,
+    regularization: f64,
     /// The matrix as assembled (kept for refinement) and its factors.
     original: Vec<f64>,
     values: Vec<f64>,
@@ -176,6 +183,7 @@ pub struct Work {
     winding: Vec<f64>,
     control: Vec<f64>,
     control_rows: Vec<Row>,
+    elements: elements::Memory,
 }
 
 /// Inverse inertia of every body.
@@ -238,8 +246,9 @@ impl Maximal {
     /// found (see [`Maximal::initial`]).
     ///
     /// # Errors
-    /// When the loops do not close there.
+    /// When the loops do not close there, or a joint has Coulomb friction.
     pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
+        mechanism.refuse_friction()?;
         let mobility = mechanism.mobility(q)?;
         let n = mechanism.bodies.len();
         let mut nodes = vec![
@@ -266,6 +275,7 @@ impl Maximal {
                 },
             });
         }
+        let element_nodes = elements::add_nodes(&mechanism, &mut nodes, &mut edges);
         let mut damped = vec![];
         let mut damped_by = vec![];
         for (index, j) in mechanism.joints.iter().enumerate() {
@@ -363,6 +373,7 @@ impl Maximal {
             bodies: (0..n).map(|b| slot(b, b)).collect(),
             inverse_inertia: inverse_inertia(&mechanism),
             held: Self::independent(&mechanism, q, mobility.degrees_of_freedom),
+            elements: elements::Layout::new(&mechanism, &symbolic, &element_nodes),
             mechanism,
             mobility,
             options,
@@ -462,6 +473,7 @@ impl Maximal {
             delta: vec![0.0; ny],
             scratch: vec![0.0; ny],
             epsilon: vec![0.0; self.rows],
+            regularization: 0.0,
             original: vec![0.0; self.symbolic.values_len()],
             values: vec![0.0; self.symbolic.values_len()],
             certificate: None,
@@ -479,6 +491,7 @@ impl Maximal {
             winding: vec![0.0; self.windings.len()],
             control: vec![0.0; m.actuators.len()],
             control_rows: vec![DampedState::ZERO; m.actuators.len()],
+            elements: self.elements.memory(),
         }
     }
 
@@ -486,6 +499,10 @@ impl Maximal {
     fn element(&self, row: usize) -> String {
         if row < 6 * self.body_count() {
             return format!("body `{}`", self.mechanism.bodies[row / 6].name);
+        }
+        if let Some(c) = self.elements.constraint_of(row) {
+            let c = &self.mechanism.constraints[c];
+            return format!("{} `{}`", c.kind().1, c.name);
         }
         let joint = self
             .slots

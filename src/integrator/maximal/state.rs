@@ -5,6 +5,7 @@ use super::{Maximal, Work};
 use crate::dynamics::{Knot, StepError};
 use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, decompose};
 use crate::spatial::Pose;
+use nalgebra::DMatrix;
 
 /// Velocities of all bodies: at a knot, or of the interval before it.
 pub type Velocities = Vec<Motion>;
@@ -16,7 +17,8 @@ impl Maximal {
     }
 
     /// The state at the start: tree coordinates `q`, which are moved onto the loops, and rates of the tree, of which
-    /// the part that keeps the loops closed is taken. `held` marks the coordinates that should stay as they are.
+    /// the part that keeps the loops closed and obeys the velocity constraints is taken (nearest by kinetic energy).
+    /// `held` marks the coordinates that should stay as they are.
     ///
     /// # Errors
     /// When the loops do not close.
@@ -34,7 +36,7 @@ impl Maximal {
     ) -> Result<Vec<f64>, ModelError> {
         let mut q = q.to_vec();
         let poses = m.close(&mut q, held)?;
-        let rates = Self::closed_rates(m, &poses, rates);
+        let rates = Self::lawful_rates(m, &poses, rates);
         Ok(self.state(
             &poses,
             &m.velocities(&poses, &rates),
@@ -42,7 +44,8 @@ impl Maximal {
         ))
     }
 
-    /// Unwound angles: the tree's coordinates where they are angles, the principal branch of the others.
+    /// Unwound angles: the tree's coordinates where they are angles, of the others the branch a gear demands, else the
+    /// principal one.
     pub(super) fn winding_at(&self, m: &Mechanism, poses: &[Pose], q: &[f64]) -> Vec<f64> {
         let tree = m.tree_ids();
         let angle = |&(joint, i): &(usize, usize)| {
@@ -50,7 +53,7 @@ impl Maximal {
                 || {
                     let j = &m.joints[joint];
                     let (a, b) = m.ends(j, poses);
-                    j.coordinate(i, &j.relative(a, b), 0.0)
+                    j.coordinate(i, &j.relative(a, b), m.branch((joint, i), q))
                 },
                 |k| q[k],
             )
@@ -63,19 +66,45 @@ impl Maximal {
         if !m.has_loops() {
             return rates.to_vec();
         }
-        // r - M^-1 J' (J M^-1 J')^+ J r, with the rank that J has here: at a singular position it is lower
         let basis = m.tree_basis(poses);
-        let jacobian = m.loop_jacobian(poses, &basis);
+        Self::projected(m, &basis, &m.loop_jacobian(poses, &basis), rates)
+    }
+
+    /// The same, and that obey the velocity constraints.
+    fn lawful_rates(m: &Mechanism, poses: &[Pose], rates: &[f64]) -> Vec<f64> {
+        if m.constraints.iter().all(|c| c.is_holonomic()) {
+            return Self::closed_rates(m, poses, rates);
+        }
+        let basis = m.tree_basis(poses);
+        let loops = m.loop_jacobian(poses, &basis);
+        let laws = m.velocity_jacobian(poses, &basis);
+        let mut jacobian = loops
+            .clone()
+            .resize_vertically(loops.nrows() + laws.nrows(), 0.0);
+        jacobian
+            .rows_mut(loops.nrows(), laws.nrows())
+            .copy_from(&laws);
+        Self::projected(m, &basis, &jacobian, rates)
+    }
+
+    /// The rates nearest to the given ones, by kinetic energy, at which `jacobian` is zero.
+    fn projected(
+        m: &Mechanism,
+        basis: &DMatrix<f64>,
+        jacobian: &DMatrix<f64>,
+        rates: &[f64],
+    ) -> Vec<f64> {
+        // r - M^-1 J' (J M^-1 J')^+ J r, with the rank that J has here: at a singular position it is lower
         let r = nalgebra::DVector::from_column_slice(rates);
-        let Some(mass) = m.mass_matrix(&basis).cholesky() else {
+        let Some(mass) = m.mass_matrix(basis).cholesky() else {
             return rates.to_vec();
         };
         let weighted = mass.solve(&jacobian.transpose());
-        let Some(schur) = decompose(&jacobian * &weighted) else {
+        let Some(schur) = decompose(jacobian * &weighted) else {
             return rates.to_vec();
         };
         let floor = 1e-9 * schur.singular_values.max();
-        match schur.solve(&(&jacobian * &r), floor) {
+        match schur.solve(&(jacobian * &r), floor) {
             Ok(nu) => (&r - weighted * nu).as_slice().to_vec(),
             Err(_) => rates.to_vec(),
         }

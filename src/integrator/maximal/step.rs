@@ -24,7 +24,7 @@ impl Maximal {
             return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
         }
         let mut result = self.newton_from_guess(w, y);
-        if w.model.has_loops() {
+        if w.model.may_be_redundant() {
             // Between two configurations on either side of a singular one the smallest eigenvalue of the constraints'
             // Schur complement is negative; where it happens to cancel the regularization, take another one
             for change in [1e3, 1e-6] {
@@ -32,6 +32,7 @@ impl Maximal {
                     break;
                 }
                 w.epsilon.iter_mut().for_each(|e| *e *= change);
+                w.regularization *= change;
                 result = self.newton_from_guess(w, y);
             }
         }

@@ -24,6 +24,7 @@ pub(super) fn systems() -> Vec<(Maximal, Vec<f64>)> {
     let spatial = tuned(spatial_loop());
     let n = spatial.tree_ids().len();
     out.push(system(spatial, vec![0.3; n], Source::new(9).vector(n, 0.5)));
+    out.extend(super::elements_tests::systems());
     out
 }
 
@@ -212,7 +213,7 @@ fn the_matrix_is_the_derivative_of_the_residual() {
                 w.trial.copy_from_slice(&y);
                 s.evaluate(&mut w);
                 s.assemble(&mut w);
-                let matrix = if s.mechanism.has_loops() {
+                let matrix = if s.mechanism.may_be_redundant() {
                     w.original.clone()
                 } else {
                     w.values.clone()
@@ -535,6 +536,6 @@ fn the_start_moves_with_the_anchors() {
             let column: Vec<f64> = exact.column(i).iter().copied().collect();
             assert_close(&column, &derivative(1e-4, by), 1e-7, named(&s, i, 0));
         }
-        assert!(tested > 30, "{tested}");
+        assert!(tested > 30 || dims.np == 0, "{tested}");
     }
 }

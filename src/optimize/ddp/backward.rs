@@ -37,15 +37,6 @@ impl Policy {
     }
 }
 
-/// What is added to the model's curvature.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Regularization {
-    /// For changes of the next state.
-    pub state: f64,
-    /// For changes of controls and parameters.
-    pub control: f64,
-}
-
 /// Memory of the pass.
 #[derive(Debug)]
 pub(super) struct Backward {
@@ -61,7 +52,6 @@ pub(super) struct Backward {
     /// m x m, m x s: the controls' block, regularized, and the one that couples them with the rest.
     quu: Vec<f64>,
     qus: Vec<f64>,
-    qus_regular: Vec<f64>,
     column: Vec<f64>,
     lower: Vec<f64>,
     upper: Vec<f64>,
@@ -71,6 +61,10 @@ pub(super) struct Backward {
     gp: Vec<f64>,
     product: Vec<f64>,
     vx_gap: Vec<f64>,
+    end: Vec<f64>,
+    /// Mean curvature by each control, of the last pass that came through and of this one.
+    scale: Vec<f64>,
+    mean: Vec<f64>,
 }
 
 impl Backward {
@@ -87,7 +81,6 @@ impl Backward {
             transposed: zeros(n * w.max(s)),
             quu: zeros(m * m),
             qus: zeros(m * s),
-            qus_regular: zeros(m * s),
             column: zeros(m.max(q)),
             lower: zeros(m.max(q)),
             upper: zeros(m.max(q)),
@@ -97,26 +90,35 @@ impl Backward {
             gp: zeros(q),
             product: zeros(m * s),
             vx_gap: zeros(s),
+            end: zeros(w * w),
+            scale: vec![1.0; m],
+            mean: zeros(m),
         }
     }
 
-    /// Makes the policy; false where the regularized curvature is not positive definite.
+    /// Makes the policy; `regularization` is added to the curvature by controls and parameters, relative to its mean
+    /// over the steps. False where the regularized curvature is not positive definite.
     pub fn run(
         &mut self,
         model: &Model,
         problem: &Problem,
         t: &Trajectory,
-        regularization: Regularization,
+        regularization: f64,
         policy: &mut Policy,
     ) -> bool {
-        let Sizes { steps, n, m, .. } = model.sizes;
+        let Sizes { steps, m, .. } = model.sizes;
         let (s, w) = (model.sizes.s(), model.sizes.w());
         // value at the end: the part by (x, p) of its model; the control's part joins the last step
-        let end = &model.h[steps * w * w..];
+        self.end.copy_from_slice(&model.h[steps * w * w..]);
+        if model.secant.used {
+            add(model.secant.block(steps), &mut self.end);
+        }
+        let end = &self.end;
         for j in 0..s {
             self.vv[j * s..(j + 1) * s].copy_from_slice(&end[j * w..j * w + s]);
         }
         self.v.copy_from_slice(&model.l[steps * w..steps * w + s]);
+        self.mean.fill(0.0);
         for k in (0..steps).rev() {
             self.expand(model, k);
             if k + 1 == steps && m > 0 {
@@ -127,7 +129,11 @@ impl Backward {
                 return false;
             }
         }
-        let _ = n;
+        for (scale, mean) in self.scale.iter_mut().zip(&self.mean) {
+            if *mean > 0.0 && mean.is_finite() {
+                *scale = *mean;
+            }
+        }
         self.parameters(model, problem, t, regularization, policy)
     }
 
@@ -138,6 +144,9 @@ impl Backward {
         let f = &model.f[k * n * w..(k + 1) * n * w];
         self.qq
             .copy_from_slice(&model.h[k * w * w..(k + 1) * w * w]);
+        if model.secant.used {
+            add(model.secant.block(k), &mut self.qq);
+        }
         self.q.copy_from_slice(&model.l[k * w..(k + 1) * w]);
         // v at the end of the gap
         self.vx_gap.copy_from_slice(&self.v);
@@ -185,7 +194,7 @@ impl Backward {
     fn join_end(&mut self, model: &Model) {
         let Sizes { steps, n, m, .. } = model.sizes;
         let (s, w) = (model.sizes.s(), model.sizes.w());
-        let (l, h) = (&model.l[steps * w..], &model.h[steps * w * w..]);
+        let (l, h) = (&model.l[steps * w..], &self.end);
         let k = steps - 1;
         let f = &model.f[k * n * w..(k + 1) * n * w];
         let gap = &model.gap[k * n..(k + 1) * n];
@@ -210,31 +219,20 @@ impl Backward {
         problem: &Problem,
         t: &Trajectory,
         k: usize,
-        regularization: Regularization,
+        regularization: f64,
         policy: &mut Policy,
     ) -> bool {
-        let Sizes { n, m, .. } = model.sizes;
+        let Sizes { m, steps, .. } = model.sizes;
         let (s, w) = (model.sizes.s(), model.sizes.w());
         for j in 0..s {
             self.qus[j * m..(j + 1) * m].copy_from_slice(&self.qq[j * w + s..(j + 1) * w]);
         }
-        self.qus_regular.copy_from_slice(&self.qus);
         for j in 0..m {
             self.quu[j * m..(j + 1) * m]
                 .copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
-            self.quu[j * m + j] += regularization.control;
-        }
-        if regularization.state > 0.0 {
-            let f = &model.f[k * n * w..(k + 1) * n * w];
-            let (others, b) = f.split_at(n * s);
-            for (i, bi) in b.chunks_exact(n).enumerate() {
-                for (j, fj) in others.chunks_exact(n).enumerate() {
-                    self.qus_regular[j * m + i] += regularization.state * dot(bi, fj);
-                }
-                for (j, bj) in b.chunks_exact(n).enumerate() {
-                    self.quu[j * m + i] += regularization.state * dot(bi, bj);
-                }
-            }
+            let own = self.quu[j * m + j];
+            self.mean[j] += own.abs() / steps as f64;
+            self.quu[j * m + j] += regularization * self.scale[j];
         }
         let u = &t.u[k * m..(k + 1) * m];
         for (i, (u, (l, h))) in u.iter().zip(&problem.bounds).enumerate() {
@@ -249,7 +247,7 @@ impl Backward {
         let feedback = &mut policy.feedback[k * block..(k + 1) * block];
         for (to, from) in feedback
             .chunks_exact_mut(m.max(1))
-            .zip(self.qus_regular.chunks_exact(m.max(1)))
+            .zip(self.qus.chunks_exact(m.max(1)))
         {
             for (c, f) in self.column.iter_mut().zip(from) {
                 *c = -f;
@@ -287,7 +285,7 @@ impl Backward {
         model: &Model,
         problem: &Problem,
         t: &Trajectory,
-        regularization: Regularization,
+        regularization: f64,
         policy: &mut Policy,
     ) -> bool {
         let Sizes { n, q, .. } = model.sizes;
@@ -310,7 +308,9 @@ impl Backward {
                 }
                 self.hpp[i + j * q] = sum;
             }
-            self.hpp[j + j * q] += regularization.control;
+            let own = self.hpp[j + j * q].abs();
+            let scale = if own > 0.0 { own } else { 1.0 };
+            self.hpp[j + j * q] += regularization * scale;
         }
         symmetrize(q, &mut self.hpp);
         for (i, &p) in model.free.iter().enumerate() {
@@ -321,4 +321,8 @@ impl Backward {
         self.parameter_qp
             .solve(&self.hpp, &self.gp, bounds, &mut policy.dp)
     }
+}
+
+fn add(from: &[f64], to: &mut [f64]) {
+    to.iter_mut().zip(from).for_each(|(t, f)| *t += f);
 }

@@ -10,40 +10,79 @@ pub(super) fn gemm((m, k, n): (usize, usize, usize), a: &[f64], b: &[f64], c: &m
     if m == 0 || k == 0 || n == 0 {
         return;
     }
-    if m * k * n >= LARGE {
-        let a = DMatrixView::from_slice(&a[..m * k], m, k);
-        let b = DMatrixView::from_slice(&b[..k * n], k, n);
-        DMatrixViewMut::from_slice(&mut c[..m * n], m, n).gemm(1.0, &a, &b, 1.0);
-        return;
-    }
-    for (b, c) in b.chunks_exact(k).zip(c.chunks_exact_mut(m)).take(n) {
-        for (a, b) in a.chunks_exact(m).zip(b) {
-            for (c, a) in c.iter_mut().zip(a) {
-                *c += a * b;
+    match m {
+        1 => by_rows::<1>(k, n, a, b, c),
+        2 => by_rows::<2>(k, n, a, b, c),
+        3 => by_rows::<3>(k, n, a, b, c),
+        4 => by_rows::<4>(k, n, a, b, c),
+        5 => by_rows::<5>(k, n, a, b, c),
+        6 => by_rows::<6>(k, n, a, b, c),
+        7 => by_rows::<7>(k, n, a, b, c),
+        8 => by_rows::<8>(k, n, a, b, c),
+        _ if m * k * n >= LARGE => {
+            let a = DMatrixView::from_slice(&a[..m * k], m, k);
+            let b = DMatrixView::from_slice(&b[..k * n], k, n);
+            DMatrixViewMut::from_slice(&mut c[..m * n], m, n).gemm(1.0, &a, &b, 1.0);
+        }
+        _ => {
+            for (b, c) in b.chunks_exact(k).zip(c.chunks_exact_mut(m)).take(n) {
+                for (a, b) in a.chunks_exact(m).zip(b) {
+                    for (c, a) in c.iter_mut().zip(a) {
+                        *c += a * b;
+                    }
+                }
             }
         }
     }
 }
 
+/// [`gemm`] with a number of rows that the compiler knows: a column stays in registers.
+fn by_rows<const M: usize>(k: usize, n: usize, a: &[f64], b: &[f64], c: &mut [f64]) {
+    let (a, _) = a.as_chunks::<M>();
+    let (c, _) = c.as_chunks_mut::<M>();
+    for (b, c) in b.chunks_exact(k).zip(c).take(n) {
+        let mut sum = *c;
+        for (a, b) in a.iter().zip(b) {
+            for (s, a) in sum.iter_mut().zip(a) {
+                *s += a * b;
+            }
+        }
+        *c = sum;
+    }
+}
+
 /// `y += a x` with `a` m x n.
 pub(super) fn gemv(m: usize, a: &[f64], x: &[f64], y: &mut [f64]) {
-    if m == 0 {
-        return;
-    }
-    for (a, x) in a.chunks_exact(m).zip(x) {
-        for (y, a) in y.iter_mut().zip(a) {
-            *y += a * x;
-        }
-    }
+    gemm((m, x.len(), 1), a, x, y);
 }
 
 /// `y += a' x` with `a` m x n.
 pub(super) fn gemv_transposed(m: usize, a: &[f64], x: &[f64], y: &mut [f64]) {
-    if m == 0 {
-        return;
+    match m {
+        0 => {}
+        1 => by_columns::<1>(a, x, y),
+        2 => by_columns::<2>(a, x, y),
+        4 => by_columns::<4>(a, x, y),
+        6 => by_columns::<6>(a, x, y),
+        _ => {
+            for (a, y) in a.chunks_exact(m).zip(y) {
+                *y += dot(a, x);
+            }
+        }
     }
-    for (a, y) in a.chunks_exact(m).zip(y) {
-        *y += dot(a, x);
+}
+
+fn by_columns<const M: usize>(a: &[f64], x: &[f64], y: &mut [f64]) {
+    let ((a, _), (x, _)) = (a.as_chunks::<M>(), x.as_chunks::<M>());
+    let Some(x) = x.first() else {
+        return;
+    };
+    for (a, y) in a.iter().zip(y) {
+        let mut sum = 0.0;
+        for (a, x) in a.iter().zip(x) {
+            sum += a * x;
+        }
+        *y += sum;
     }
 }
 

@@ -1,18 +1,30 @@
 //! One iteration of differential dynamic programming: policy, line search along rollouts, model at the new path.
 
-use super::backward::{Backward, Policy, Regularization};
+use super::NAME;
+use super::backward::{Backward, Policy};
 use super::lagrangian::Lagrangian;
-use super::model::{Model, Scratch};
+use super::model::{Model, Scratch, Sizes};
 use super::path::Path;
+use super::{Gains, IterationState};
 use crate::control::Problem;
 use crate::dynamics::{Knot, Observe, StepError};
-use crate::rollout::Trajectory;
+use crate::optimize::checkpoint::{Checkpoint, Point};
+use crate::rollout::{RolloutStats, Trajectory};
+use nalgebra::{DMatrix, DVector};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Regularization starts here when it is needed, and below it is none.
 const SMALLEST: f64 = 1e-9;
 const LARGEST: f64 = 1e10;
-/// Shortest step tried.
+/// Shortest step tried, and with curvature that was only learnt.
 const SHORTEST: f64 = 1e-3;
+const SHORTEST_BY_SECANT: f64 = 0.2;
+/// Promised gain, relative to the Lagrangian, from which on curvature is learnt.
+const NEAR: f64 = 1e-2;
+/// Longest step tried.
+const LONGEST: f64 = 2.0;
+/// Part of the predicted gain that a step must bring.
+const FAIR: f64 = 0.05;
 
 /// The iterate with everything needed to improve it.
 pub(super) struct Engine<'a, D: Observe> {
@@ -30,8 +42,8 @@ pub(super) struct Engine<'a, D: Observe> {
     dx: Vec<f64>,
     shift: Vec<f64>,
     s: Vec<f64>,
-    /// Multiple of the scale of each kind.
-    pub regularization: f64,
+    /// Relative to the curvature by controls.
+    regularization: f64,
     growth: f64,
     /// Weight of the gaps in the merit.
     gap_weight: f64,
@@ -42,7 +54,11 @@ pub(super) struct Engine<'a, D: Observe> {
     pub models: u64,
     /// Objective of the guess.
     pub first_objective: f64,
-    pub failed: Option<StepError>,
+    /// First length tried.
+    stretch: f64,
+    /// Iterations to go without the secant, and how many it was the last time.
+    secant_pause: u32,
+    secant_wait: u32,
 }
 
 /// How an attempt to improve ended.
@@ -102,31 +118,109 @@ impl<'a, D: Observe> Engine<'a, D> {
             steps: 0,
             models: 0,
             first_objective: 0.0,
-            failed: None,
+            stretch: 1.0,
+            secant_pause: 0,
+            secant_wait: 0,
         }
     }
 
-    /// Simulates the guess.
-    pub fn start(&mut self) -> Result<(), StepError> {
+    /// Simulates the guess, or the point where an earlier solve stood.
+    ///
+    /// # Errors
+    /// In words: what is wrong with it.
+    pub fn start(&mut self, resumed: Option<&Checkpoint>) -> Result<(), String> {
+        let problem = self.problem;
+        let states = resumed.map_or(&problem.guess_states, |c| &c.point.states);
+        if let Some(c) = resumed {
+            self.path.trajectory.u.copy_from_slice(&c.point.controls);
+            self.path.trajectory.p.copy_from_slice(&c.point.parameters);
+            self.lagrangian.restore(&c.multipliers);
+            self.regularization = c.regularization;
+            (self.steps, self.models) = (c.step_evaluations, c.gradient_evaluations);
+        }
+        let (given, nx) = (states.len(), self.dynamics.dims().nx);
+        if given != 0 && given != self.knots.len() * nx {
+            return Err(format!(
+                "guess_states holds {given} numbers; it takes {nx} for each of {} knots, or none",
+                self.knots.len()
+            ));
+        }
+        self.simulate_guess(states)
+            .map_err(|e| format!("the guess cannot be simulated: {e}"))
+    }
+
+    /// The trajectory of a point, if it can be simulated.
+    pub fn simulated(&mut self, point: &Point) -> Option<Trajectory> {
+        let start = self
+            .problem
+            .start(self.dynamics, &point.parameters, &mut self.work);
+        let intervals = self.problem.intervals.clone();
+        let mut t = Trajectory::new(self.dynamics, intervals, &start.ok()?);
+        t.u.copy_from_slice(&point.controls);
+        t.p.copy_from_slice(&point.parameters);
+        let mut stats = RolloutStats::default();
+        let rolled = t.roll(self.dynamics, &mut self.work, &mut stats);
+        rolled.is_ok().then_some(t)
+    }
+
+    /// What a checkpoint holds of it.
+    pub fn checkpoint(&self) -> Checkpoint {
+        let t = &self.path.trajectory;
+        Checkpoint {
+            method: NAME.into(),
+            point: Point {
+                controls: t.u.clone(),
+                parameters: t.p.clone(),
+                states: if self.path.has_gaps {
+                    t.x.clone()
+                } else {
+                    vec![]
+                },
+            },
+            multipliers: self.lagrangian.keep(),
+            regularization: self.regularization,
+            step_evaluations: self.steps,
+            gradient_evaluations: self.models,
+            ..Checkpoint::default()
+        }
+    }
+
+    fn simulate_guess(&mut self, states: &[f64]) -> Result<(), StepError> {
         let p = &self.path.trajectory.p;
         let x0 = self.problem.start(self.dynamics, p, &mut self.work)?;
         self.path.trajectory.x[..x0.len()].copy_from_slice(&x0);
-        self.path.simulate(
-            self.dynamics,
-            &self.knots,
-            &self.problem.guess_states,
-            &mut self.work,
-        )?;
+        if !states.is_empty() {
+            // states that meet the constraints by themselves say nothing of how hard that is
+            self.trial.trajectory.x[..x0.len()].copy_from_slice(&x0);
+            self.trial.trajectory.u.clone_from(&self.path.trajectory.u);
+            self.trial.trajectory.p.clone_from(&self.path.trajectory.p);
+            let trial = &mut self.trial;
+            let simulated = trial
+                .simulate(self.dynamics, &self.knots, &[], &mut self.work)
+                .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
+            match simulated {
+                Ok(()) => self
+                    .lagrangian
+                    .scale_penalty(self.problem, &trial.evaluation),
+                Err(_) => self.trial = self.path.clone(),
+            }
+        }
+        self.path
+            .simulate(self.dynamics, &self.knots, states, &mut self.work)?;
         self.steps += self.problem.intervals.len() as u64;
         self.path
             .evaluate(self.dynamics, self.problem, &mut self.work)?;
         self.first_objective = self.path.evaluation.objective;
+        self.lagrangian
+            .scale_penalty(self.problem, &self.path.evaluation);
         self.refresh()
     }
 
     /// Model at the path.
     pub fn refresh(&mut self) -> Result<(), StepError> {
         self.models += 1;
+        let size = self.lagrangian.value(&self.path).abs();
+        self.model.secant.learning = self.promise() < NEAR * size && !self.path.has_gaps;
         self.model.build(
             self.dynamics,
             self.problem,
@@ -155,28 +249,68 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
     }
 
+    /// Runs the backward pass and predicts what its policy gains.
+    fn try_plan(&mut self, regularization: f64) -> bool {
+        let t = &self.path.trajectory;
+        let (model, policy) = (&self.model, &mut self.policy);
+        if !self
+            .backward
+            .run(model, self.problem, t, regularization, policy)
+        {
+            return false;
+        }
+        (self.slope, self.bend) = model.along(policy, &mut self.scratch);
+        true
+    }
+
     /// Policy at the model, with as much regularization as it needs. False where none is enough.
     pub fn plan(&mut self) -> bool {
-        loop {
-            let regularization = Regularization {
-                state: REG.0 * self.regularization,
-                control: REG.1 * self.regularization,
-            };
-            let done = self.backward.run(
-                &self.model,
-                self.problem,
-                &self.path.trajectory,
-                regularization,
-                &mut self.policy,
-            );
-            if done {
-                (self.slope, self.bend) = self.model.along(&self.policy, &mut self.scratch);
-                return true;
+        let secant = &mut self.model.secant;
+        if secant.is_known() && self.regularization == 0.0 {
+            if self.secant_pause == 0 {
+                secant.used = true;
+                if self.try_plan(0.0) && self.slope < 0.0 && self.bend > 0.0 {
+                    return true;
+                }
+                self.distrust_secant();
+            } else {
+                self.secant_pause -= 1;
             }
+        }
+        self.plan_gauss_newton()
+    }
+
+    /// The curvature learnt was of no use: tries it again only after a while.
+    fn distrust_secant(&mut self) {
+        self.secant_wait = (2 * self.secant_wait).clamp(1, 16);
+        self.secant_pause = self.secant_wait;
+    }
+
+    fn plan_gauss_newton(&mut self) -> bool {
+        self.model.secant.used = false;
+        while !self.try_plan(self.regularization) {
             if self.regularization >= LARGEST {
                 return false;
             }
             self.more_regular();
+        }
+        true
+    }
+
+    /// Takes back regularization that a policy no longer needs: what it promises is then no less than can be gained.
+    pub fn relax(&mut self) {
+        while self.regularization > 0.0 {
+            let before = self.regularization;
+            self.regularization = if before > 1e3 * SMALLEST {
+                1e-3 * before
+            } else {
+                0.0
+            };
+            self.growth = 1.0;
+            self.plan();
+            if self.regularization >= 0.5 * before {
+                return;
+            }
         }
     }
 
@@ -186,45 +320,110 @@ impl<'a, D: Observe> Engine<'a, D> {
     }
 
     /// Takes a step, with more regularization until one makes progress.
-    pub fn improve(&mut self, stop: &dyn Fn() -> bool) -> Attempt {
+    pub fn improve(&mut self, stop: &AtomicBool) -> Attempt {
         loop {
-            let expected = self.promise();
             if self.path.has_gaps {
                 // the merit must fall along the step: Nocedal and Wright, (18.36)
-                let needed =
-                    (self.slope + 0.5 * self.bend.max(0.0)) / (0.5 * self.path.gap.max(1e-300));
-                self.gap_weight = self.gap_weight.max(needed);
+                let needed = (self.slope + 0.5 * self.bend.max(0.0)) / (0.5 * self.path.gap);
+                if needed.is_finite() {
+                    self.gap_weight = self.gap_weight.max(needed);
+                }
             }
             let before = self.merit(&self.path);
-            let mut length = 1.0;
-            while length >= SHORTEST {
-                if stop() {
+            let shortest = if self.model.secant.used {
+                SHORTEST_BY_SECANT
+            } else {
+                SHORTEST
+            };
+            let mut length = if self.path.has_gaps || self.model.secant.used {
+                1.0
+            } else {
+                self.stretch
+            };
+            while length >= shortest {
+                if stop.load(Ordering::Relaxed) {
                     return Attempt::Stopped;
                 }
-                if self.roll(length).is_ok() {
-                    let after = self.merit(&self.trial);
-                    let model = length * self.slope + 0.5 * length * length * self.bend
-                        - length * self.gap_weight * self.path.gap;
-                    let rounding = 1e-14 * before.abs();
-                    if after - before <= ACCEPT * model.min(0.0) + rounding && after.is_finite() {
-                        std::mem::swap(&mut self.path, &mut self.trial);
-                        if length > 0.4 {
-                            self.less_regular();
-                        } else if length < 0.1 {
-                            self.more_regular();
-                        }
-                        return Attempt::Moved(length);
+                if self.accepts(length, before) {
+                    if self.model.secant.learning {
+                        self.keep_step();
                     }
+                    std::mem::swap(&mut self.path, &mut self.trial);
+                    if self.model.secant.used {
+                        self.secant_wait = 0;
+                    } else if length >= 0.5 {
+                        self.less_regular();
+                    } else if length < 0.1 {
+                        self.more_regular();
+                    }
+                    return Attempt::Moved(length);
                 }
-                length *= 0.5;
+                self.stretch = 1.0;
+                length = if length > 1.0 { 1.0 } else { 0.5 * length };
             }
-            let _ = expected;
-            if self.regularization >= LARGEST {
+            if self.model.secant.used {
+                self.distrust_secant();
+            } else if self.regularization >= LARGEST {
+                return Attempt::Stuck;
+            } else {
+                self.more_regular();
+            }
+            if !self.plan_gauss_newton() {
                 return Attempt::Stuck;
             }
-            self.more_regular();
-            if !self.plan() {
-                return Attempt::Stuck;
+        }
+    }
+
+    /// Does the trial of this length gain a fair part of what the model says?
+    fn accepts(&mut self, length: f64, before: f64) -> bool {
+        // a step that cannot be made, as one that is too long, asks for a shorter one
+        if self.roll(length).is_err() {
+            return false;
+        }
+        let change = self.merit(&self.trial) - before;
+        let predicted = length * self.slope + 0.5 * length * length * self.bend
+            - length * self.gap_weight * self.path.gap;
+        let rounding = 1e-14 * before.abs();
+        let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
+        if length >= 1.0 && smooth && change < -1e4 * rounding {
+            // where the objective bends less than the model, the next step may be longer; kinks only feign it
+            let bend = 2.0 * (change - length * self.slope) / (length * length);
+            let best = if bend > 0.0 {
+                -self.slope / bend
+            } else {
+                LONGEST
+            };
+            self.stretch = best.clamp(1.0, LONGEST);
+        }
+        change.is_finite() && change <= FAIR * predicted.min(0.0) + rounding
+    }
+
+    /// The change of every knot from the path to the trial, for the secant.
+    fn keep_step(&mut self) {
+        let sizes = self.model.sizes;
+        let (n, s, w, steps) = (sizes.n, sizes.s(), sizes.w(), sizes.steps);
+        let (old, new) = (&self.path.trajectory, &self.trial.trajectory);
+        for k in 0..=steps {
+            let to = &mut self.model.secant.step[k * w..(k + 1) * w];
+            let frame = &self.model.frames[if self.dynamics.has_identity_frames() {
+                0
+            } else {
+                k
+            }];
+            self.dynamics.difference(
+                &self.knots[k],
+                old.state(k),
+                &old.p,
+                frame,
+                new.state(k),
+                &mut self.work,
+                &mut to[..n],
+            );
+            for (t, &p) in to[n..s].iter_mut().zip(&self.model.free) {
+                *t = new.p[p] - old.p[p];
+            }
+            for ((t, u), o) in to[s..].iter_mut().zip(new.control(k)).zip(old.control(k)) {
+                *t = u - o;
             }
         }
     }
@@ -325,12 +524,47 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Largest violation of a constraint or bound.
     pub fn violation(&self) -> f64 {
-        let t: &Trajectory = &self.path.trajectory;
+        let t = &self.path.trajectory;
         self.problem.violation(&self.path.evaluation, &t.u, &t.p)
     }
-}
 
-/// Where the policy is trusted.
-const REG: (f64, f64) = (0.0, 1.0);
-/// Least part of the promised gain.
-const ACCEPT: f64 = 0.05;
+    /// Names what is violated by more than `tolerance`, and by how much.
+    pub fn violated(&self, tolerance: f64) -> String {
+        let (e, t) = (&self.path.evaluation, &self.path.trajectory);
+        let list = self.problem.violated(self.dynamics, e, t, tolerance);
+        list.join(", ")
+    }
+
+    /// The iterate as argmin keeps it: controls, then free parameters, and the merit.
+    pub fn report(&self, state: IterationState) -> IterationState {
+        let t = &self.path.trajectory;
+        let parameters = self.model.free.iter().map(|&i| t.p[i]);
+        let all: Vec<f64> = t.u.iter().copied().chain(parameters).collect();
+        state
+            .param(DVector::from_vec(all))
+            .cost(self.merit(&self.path))
+    }
+
+    /// Makes model and policy at a trajectory without gaps.
+    pub fn return_to(&mut self, t: &Trajectory) -> Result<(), StepError> {
+        if *t != self.path.trajectory {
+            self.path.trajectory.clone_from(t);
+            (self.path.has_gaps, self.path.gap) = (false, 0.0);
+            self.path
+                .evaluate(self.dynamics, self.problem, &mut self.work)?;
+            self.refresh()?;
+            self.plan_gauss_newton();
+        }
+        Ok(())
+    }
+
+    /// Feedback by the state.
+    pub fn gains(&self) -> Gains {
+        let Sizes { steps, n, m, .. } = self.model.sizes;
+        let gain = |k| DMatrix::from_column_slice(m, n, &self.policy.feedback(k)[..m * n]);
+        Gains {
+            feedback: (0..steps).map(gain).collect(),
+            frames: self.model.frames.clone(),
+        }
+    }
+}

@@ -6,6 +6,7 @@
 
 use super::path::Path;
 use crate::control::{Evaluation, Problem, Relation};
+use crate::optimize::checkpoint::Multipliers;
 
 /// Multiplier and penalty of every constraint at every of its knots.
 #[derive(Clone, Debug)]
@@ -13,6 +14,7 @@ pub(super) struct Lagrangian {
     pub multipliers: Vec<f64>,
     pub penalty: f64,
     equal: Vec<bool>,
+    scaled: bool,
 }
 
 impl Lagrangian {
@@ -26,11 +28,42 @@ impl Lagrangian {
             multipliers: vec![0.0; equal.len()],
             penalty,
             equal,
+            scaled: false,
         }
+    }
+
+    /// For a checkpoint.
+    pub fn keep(&self) -> Multipliers {
+        Multipliers {
+            constraints: self.multipliers.clone(),
+            ..Multipliers::new(0, 0, self.penalty)
+        }
+    }
+
+    /// From a checkpoint.
+    pub fn restore(&mut self, kept: &Multipliers) {
+        self.multipliers.copy_from_slice(&kept.constraints);
+        (self.penalty, self.scaled) = (kept.penalty, true);
     }
 
     pub fn is_equality(&self, i: usize) -> bool {
         self.equal[i]
+    }
+
+    /// Has `L` no kinks, as inequalities have where they begin to act?
+    pub fn is_smooth(&self) -> bool {
+        self.equal.iter().all(|e| *e)
+    }
+
+    /// Scales the penalty by a simulated guess, the first time.
+    pub fn scale_penalty(&mut self, problem: &Problem, guess: &Evaluation) {
+        if self.scaled {
+            return;
+        }
+        if let Some(scale) = problem.penalty_scale(guess) {
+            self.penalty *= scale;
+            self.scaled = true;
+        }
     }
 
     /// Force of constraint `i` at the value `c`: the derivative of `L` by it.

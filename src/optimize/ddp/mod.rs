@@ -1,4 +1,21 @@
-//! Differential dynamic programming.
+//! Differential dynamic programming (Mayne 1966; Jacobson and Mayne 1970): a feedback policy from the linear-quadratic
+//! model along a trajectory, rolled out through the dynamics themselves.
+//!
+//! - **Model.** With `w = (dx, dp, du)` in the joint chart, `dx+ = F w + gap`; costs `weight/2 (q - target)^2` give the
+//!   curvature `weight C'C` (Gauss and Newton), `C` the row of the quantity. What that lacks is learnt by symmetric
+//!   rank-one updates of one block a knot and used where it helps (see `secant.rs`).
+//! - **Backward pass.** Riccati's recursion over `(dx, dp)`; the parameters are solved for at the start, within their
+//!   bounds. Bounds of the controls hold exactly, by a projected Newton method at every knot (Tassa, Mansard, Todorov,
+//!   ICRA 2014); feedback of a control at its bound is zero.
+//! - **Rollouts.** `u' = u + a k + K (x' - x, a dp)`, clamped. States given as a guess need not follow from each other:
+//!   the gaps between them shrink by `1 - a` (Giftthaler et al., IROS 2018; Mastalli et al., ICRA 2020) and are weighed
+//!   in the merit by a multiple that makes every step a descent.
+//! - **Globalization.** A step is taken if it gains a twentieth of what the model predicts, halved else; where no length
+//!   does, the curvature by controls is regularized. Where whole steps gain more than predicted, up to twice their
+//!   length is tried.
+//! - **Constraints** other than bounds of controls and parameters enter by an augmented Lagrangian. Once the violation
+//!   is small, the penalty is raised so far that the remaining steps are Newton's projections on the active constraints
+//!   in the metric of the curvature, with bounds held: violations of 1e-9 and below cost few iterations.
 
 mod backward;
 mod box_qp;
@@ -7,7 +24,9 @@ mod engine;
 mod lagrangian;
 mod model;
 mod path;
+mod secant;
 
+use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
 use super::{Gains, Iteration, IterationState, Solution, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
@@ -17,9 +36,11 @@ use argmin::core::{
     Error, Executor, KV, Problem as Counted, Solver, State, TerminationReason, TerminationStatus,
 };
 use engine::{Attempt, Engine};
-use nalgebra::{DMatrix, DVector};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+
+/// Name of the method.
+pub const NAME: &str = "ddp";
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +51,8 @@ pub struct Options {
     pub optimality: f64,
     /// Iterations of all rounds.
     pub max_iterations: u64,
-    /// First penalty weight of the constraints.
+    /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
+    /// guess.
     pub penalty: f64,
 }
 
@@ -40,7 +62,7 @@ impl Default for Options {
             tolerance: 1e-6,
             optimality: 1e-8,
             max_iterations: 1000,
-            penalty: 10.0,
+            penalty: 0.1,
         }
     }
 }
@@ -55,10 +77,15 @@ pub struct Handle<'a, D: Observe> {
 }
 
 /// The argmin solver.
-pub struct Ddp<D> {
+pub struct Ddp<'c, D> {
     options: Options,
+    checkpoints: Checkpoints<'c>,
+    first_penalty: f64,
+    /// Promised gain at which a round ends.
     round_tolerance: f64,
+    /// Violation at the end of the last round.
     last_violation: f64,
+    /// Failures in a row to make a step.
     stuck: u32,
     best: Option<Best>,
     history: Vec<Iteration>,
@@ -86,12 +113,14 @@ impl Best {
     }
 }
 
-impl<D: Observe> Ddp<D> {
-    /// With the given settings.
-    pub fn new(options: Options) -> Self {
+impl<'c, D: Observe> Ddp<'c, D> {
+    /// With the given settings; kept, and gone on with, as the checkpoints say.
+    pub fn new(options: Options, checkpoints: Checkpoints<'c>) -> Self {
         Self {
+            checkpoints,
             round_tolerance: options.optimality.max(1e-2),
             options,
+            first_penalty: options.penalty,
             last_violation: f64::INFINITY,
             stuck: 0,
             best: None,
@@ -116,6 +145,7 @@ impl<D: Observe> Ddp<D> {
         e.promise().abs() / size
     }
 
+    /// Notes the path.
     fn record(&mut self, e: &Engine<D>, optimality: f64, step_length: f64) -> KV {
         let row = Iteration {
             iteration: self.history.len() as u64,
@@ -123,22 +153,20 @@ impl<D: Observe> Ddp<D> {
             violation: e.violation().max(e.path.gap),
             optimality,
             step_length,
-            regularization: e.regularization,
+            regularization: e.lagrangian.penalty,
         };
         let converged = matches!(self.status, Some((Status::Converged, _)));
-        let better = |b: &Best| b.is_worse_than(&row, self.options.tolerance);
-        if !e.path.has_gaps && (converged || self.best.as_ref().is_none_or(better)) {
-            match &mut self.best {
-                Some(b) => {
-                    b.trajectory.clone_from(&e.path.trajectory);
-                    b.row = row.clone();
-                }
-                None => {
-                    self.best = Some(Best {
-                        trajectory: e.path.trajectory.clone(),
-                        row: row.clone(),
-                    });
-                }
+        let worse = |b: &Best| b.is_worse_than(&row, self.options.tolerance);
+        // only what can be simulated is a result
+        if !e.path.has_gaps && (converged || self.best.as_ref().is_none_or(worse)) {
+            if let Some(b) = &mut self.best {
+                b.trajectory.clone_from(&e.path.trajectory);
+                b.row.clone_from(&row);
+            } else {
+                self.best = Some(Best {
+                    trajectory: e.path.trajectory.clone(),
+                    row: row.clone(),
+                });
             }
         }
         let kv = argmin::kv!(
@@ -152,57 +180,139 @@ impl<D: Observe> Ddp<D> {
         kv
     }
 
-    /// Ends rounds as long as the path is their minimum: new multipliers need a new model only.
+    /// Where the solve stands.
+    fn checkpoint(&self, e: &Engine<D>) -> Checkpoint {
+        let best = self.best.as_ref().map(|b| Incumbent {
+            point: Point {
+                controls: b.trajectory.u.clone(),
+                parameters: b.trajectory.p.clone(),
+                states: vec![],
+            },
+            objective: b.row.objective,
+            violation: b.row.violation,
+            optimality: b.row.optimality,
+        });
+        Checkpoint {
+            status: self.status.as_ref().map(|(s, _)| *s),
+            best,
+            round_tolerance: self.round_tolerance,
+            last_violation: self
+                .last_violation
+                .is_finite()
+                .then_some(self.last_violation),
+            history: self.history.clone(),
+            ..e.checkpoint()
+        }
+    }
+
+    /// Takes over where a solve stood. It ended at its best point if it had converged.
+    fn go_on(&mut self, c: Checkpoint, e: &mut Engine<D>) {
+        if c.has_converged(self.options.tolerance, self.options.optimality) {
+            self.status = Some((Status::Converged, String::new()));
+        }
+        self.round_tolerance = c.round_tolerance.max(self.options.optimality);
+        self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
+        self.best = c.best.and_then(|b| {
+            Some(Best {
+                trajectory: e.simulated(&b.point)?,
+                row: Iteration {
+                    objective: b.objective,
+                    violation: b.violation,
+                    optimality: b.optimality,
+                    ..Iteration::default()
+                },
+            })
+        });
+        self.history = c.history;
+    }
+
+    /// Ends rounds as long as the path is their minimum; returns what is still promised.
     fn finish_rounds(&mut self, e: &mut Engine<D>) -> Result<f64, Error> {
         loop {
+            if !e.path.has_gaps && self.optimality(e) <= self.round_tolerance {
+                e.relax();
+            }
             let optimality = self.optimality(e);
             if e.path.has_gaps || optimality > self.round_tolerance {
                 return Ok(optimality);
             }
-            let violation = e.violation();
-            let o = &self.options;
-            if violation <= o.tolerance && optimality <= o.optimality {
-                self.status = Some((Status::Converged, String::new()));
+            if !self.finish_round(e, optimality)? {
                 return Ok(optimality);
-            }
-            if e.lagrangian.penalty > 1e10 * o.penalty {
-                let reason = format!(
-                    "these stay violated although the penalty grew to {:.0e}: {}; are they within reach?",
-                    e.lagrangian.penalty,
-                    self.violated(e)
-                );
-                self.status = Some((Status::Infeasible, reason));
-                return Ok(optimality);
-            }
-            let slow = violation > 0.25 * self.last_violation && violation > o.tolerance;
-            let constrained = !e.path.evaluation.constraints.is_empty();
-            self.last_violation = violation;
-            self.round_tolerance = (self.round_tolerance * 0.1).max(o.optimality);
-            if constrained {
-                e.lagrangian.update(&e.path, if slow { 10.0 } else { 1.0 });
-                e.refresh()?;
-                e.plan();
             }
         }
     }
 
-    fn violated(&self, e: &Engine<D>) -> String {
-        e.problem
-            .violated(
-                e.dynamics,
-                &e.path.evaluation,
-                &e.path.trajectory,
-                self.options.tolerance,
-            )
-            .join(", ")
+    /// Converged, infeasible, or a new round with new multipliers and penalty: then true.
+    fn finish_round(&mut self, e: &mut Engine<D>, optimality: f64) -> Result<bool, Error> {
+        let (violation, o) = (e.violation(), &self.options);
+        if violation <= o.tolerance && optimality <= o.optimality {
+            self.status = Some((Status::Converged, String::new()));
+            return Ok(false);
+        }
+        let penalty = e.lagrangian.penalty;
+        if penalty > 1e12 * self.first_penalty {
+            let reason = format!(
+                "these stay violated although the penalty grew to {penalty:.0e}: {}; are they within reach?",
+                e.violated(o.tolerance)
+            );
+            self.status = Some((Status::Infeasible, reason));
+            return Ok(false);
+        }
+        let growth = if violation <= o.tolerance {
+            1.0
+        } else if violation <= PROJECTED && self.round_tolerance <= o.optimality {
+            PROJECTION
+        } else if violation > 0.25 * self.last_violation {
+            10.0
+        } else {
+            1.0
+        };
+        self.last_violation = violation;
+        self.round_tolerance = (self.round_tolerance * 0.1).max(o.optimality);
+        if !e.path.evaluation.constraints.is_empty() {
+            e.lagrangian.update(&e.path, growth);
+            e.refresh()?;
+            e.plan();
+        }
+        Ok(true)
+    }
+
+    /// No step makes progress: the round has got as far as it can, or all of it has.
+    fn stuck(&mut self, e: &mut Engine<D>) -> Result<(), Error> {
+        self.stuck += 1;
+        e.relax();
+        let (violation, optimality) = (e.violation(), self.optimality(e));
+        let constrained = !e.path.evaluation.constraints.is_empty();
+        if constrained && !e.path.has_gaps && self.stuck < 8 {
+            self.finish_round(e, optimality)?;
+            return Ok(());
+        }
+        let (status, violated) = if violation > self.options.tolerance {
+            let violated = e.violated(self.options.tolerance);
+            (Status::Infeasible, format!("; violated: {violated}"))
+        } else {
+            (Status::Diverged, String::new())
+        };
+        let reason = format!(
+            "no step makes progress any more; promised gain {optimality:.3e}{violated}; try another guess, or scale the costs"
+        );
+        self.status = Some((status, reason));
+        Ok(())
     }
 }
+
+/// Violation from which on the penalty grows by [`PROJECTION`] a round, if the round is otherwise optimal.
+const PROJECTED: f64 = 1e-2;
+const PROJECTION: f64 = 1e3;
+
+const UNBOUNDED: &str =
+    "the curvature is not positive definite however it is regularized; are all numbers finite?";
 
 fn missing() -> Error {
     Error::msg("argmin has taken the problem away")
 }
 
-impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<D> {
+impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<'_, D> {
     fn name(&self) -> &str {
         "differential dynamic programming"
     }
@@ -213,20 +323,24 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<D> {
         state: IterationState,
     ) -> Result<(IterationState, Option<KV>), Error> {
         let e = &mut problem.problem.as_mut().ok_or_else(missing)?.engine;
-        if let Err(error) = e.start() {
-            let reason = format!("the guess cannot be simulated: {error}");
+        let resumed = self.checkpoints.resume.take();
+        if let Err(reason) = e.start(resumed.as_ref()) {
             self.status = Some((Status::Diverged, reason));
-            return Ok((state.param(DVector::zeros(0)), None));
+            return Ok((e.report(state), None));
         }
-        e.plan();
+        self.first_penalty = e.lagrangian.penalty;
+        if let Some(c) = resumed {
+            self.go_on(c, e);
+            if self.status.is_some() {
+                return Ok((e.report(state), None));
+            }
+        }
+        if !e.plan() {
+            self.status = Some((Status::Diverged, UNBOUNDED.into()));
+        }
         let optimality = self.finish_rounds(e)?;
         let kv = self.record(e, optimality, 0.0);
-        Ok((
-            state
-                .param(DVector::zeros(0))
-                .cost(e.path.evaluation.objective),
-            Some(kv),
-        ))
+        Ok((e.report(state), Some(kv)))
     }
 
     fn next_iter(
@@ -235,36 +349,34 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<D> {
         state: IterationState,
     ) -> Result<(IterationState, Option<KV>), Error> {
         let handle = problem.problem.as_mut().ok_or_else(missing)?;
-        let stop = handle.stop;
         let e = &mut handle.engine;
-        let length = match e.improve(&|| stop.load(Ordering::Relaxed)) {
+        let mut length = 0.0;
+        match e.improve(handle.stop) {
             Attempt::Stopped => {
                 self.status = Some((Status::Interrupted, "stopped from outside".into()));
                 return Ok((state, None));
             }
-            Attempt::Moved(length) => {
+            Attempt::Moved(taken) => {
                 self.stuck = 0;
+                length = taken;
                 e.refresh()?;
-                e.plan();
-                length
+                if !e.plan() {
+                    self.status = Some((Status::Diverged, UNBOUNDED.into()));
+                }
             }
-            Attempt::Stuck => {
-                self.stuck += 1;
-                let reason = format!(
-                    "no step makes progress any more; promised gain {:.3e}",
-                    e.promise()
-                );
-                self.status = Some((Status::Diverged, reason));
-                0.0
-            }
-        };
+            Attempt::Stuck => self.stuck(e)?,
+        }
         let optimality = if self.status.is_none() {
             self.finish_rounds(e)?
         } else {
             self.optimality(e)
         };
         let kv = self.record(e, optimality, length);
-        Ok((state.cost(e.path.evaluation.objective), Some(kv)))
+        if self.checkpoints.are_due() {
+            let now = self.checkpoint(e);
+            self.checkpoints.keep(now);
+        }
+        Ok((e.report(state), Some(kv)))
     }
 
     fn terminate(&mut self, state: &IterationState) -> TerminationStatus {
@@ -297,50 +409,65 @@ pub fn solve<D: Observe>(
     observer: impl Observer<IterationState> + 'static,
     stop: &AtomicBool,
 ) -> Result<Solution, Error> {
+    let checkpoints = Checkpoints::default();
+    solve_from(dynamics, problem, options, checkpoints, observer, stop)
+}
+
+/// [`solve`] that is kept on the way, or goes on where an earlier one stood.
+///
+/// # Errors
+/// When a checkpoint to go on from does not fit the problem, and what argmin itself reports.
+pub fn solve_from<D: Observe>(
+    dynamics: &D,
+    problem: &Problem,
+    options: Options,
+    checkpoints: Checkpoints,
+    observer: impl Observer<IterationState> + 'static,
+    stop: &AtomicBool,
+) -> Result<Solution, Error> {
+    if let Some(c) = &checkpoints.resume {
+        c.fits(NAME, problem)
+            .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
+    }
     let handle = Handle {
         engine: Engine::new(dynamics, problem, options.penalty),
         stop,
     };
-    let result = Executor::new(handle, Ddp::new(options))
+    let result = Executor::new(handle, Ddp::new(options, checkpoints))
         .configure(|state| state.max_iters(u64::MAX))
         .timer(false)
         .ctrlc(false)
         .add_observer(observer, ObserverMode::Always)
         .run()?;
-    let solver: Ddp<D> = result.solver;
-    let engine = result.problem.problem.ok_or_else(missing)?.engine;
+    let mut solver: Ddp<D> = result.solver;
+    let mut engine = result.problem.problem.ok_or_else(missing)?.engine;
+    let last = solver.checkpoint(&engine);
+    solver.checkpoints.keep(last);
     let (status, reason) = solver.status.unwrap_or((Status::Diverged, String::new()));
-    let best = solver.best.unwrap_or_else(|| Best {
-        trajectory: engine.path.trajectory.clone(),
-        row: Iteration {
+    let (step_evaluations, gradient_evaluations) = (engine.steps, engine.models);
+    let row = match &solver.best {
+        Some(best) => {
+            engine.return_to(&best.trajectory)?;
+            best.row.clone()
+        }
+        None => Iteration {
             objective: f64::INFINITY,
             violation: f64::INFINITY,
             optimality: f64::INFINITY,
             ..Iteration::default()
         },
-    });
-    let sizes = engine.model.sizes;
-    let gains = (0..sizes.steps).map(|k| {
-        DMatrix::from_column_slice(
-            sizes.m,
-            sizes.n,
-            &engine.policy.feedback(k)[..sizes.m * sizes.n],
-        )
-    });
+    };
     Ok(Solution {
         status,
         reason,
-        gains: Some(Gains {
-            feedback: gains.collect(),
-            frames: vec![],
-        }),
-        trajectory: best.trajectory,
-        objective: best.row.objective,
-        violation: best.row.violation,
-        optimality: best.row.optimality,
+        gains: solver.best.is_some().then(|| engine.gains()),
+        objective: row.objective,
+        violation: row.violation,
+        optimality: row.optimality,
+        trajectory: engine.path.trajectory,
         iterations: solver.history.len().saturating_sub(1) as u64,
-        step_evaluations: engine.steps,
-        gradient_evaluations: engine.models,
+        step_evaluations,
+        gradient_evaluations,
         history: solver.history,
     })
 }

@@ -9,9 +9,11 @@
 //! `H` is Gauss and Newton's: of the quantities' squares, not of their curvature. Quantities at the end see the control
 //! of the last step, so that `w_N = (dx_N, dp, du_(N-1))`.
 
-use super::dense::{dot, gemv_transposed, quadratic_form};
+use super::backward::Policy;
+use super::dense::{dot, gemv, quadratic_form};
 use super::lagrangian::Lagrangian;
 use super::path::Path;
+use super::secant::Secant;
 use crate::control::Problem;
 use crate::dynamics::{Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs, Rows, StepError};
 use nalgebra::DMatrix;
@@ -55,6 +57,8 @@ pub(super) struct Model {
     pub h: Vec<f64>,
     /// n x q.
     pub start: Vec<f64>,
+    /// What `h` lacks.
+    pub secant: Secant,
     /// One a knot; one in all where they are the identity.
     pub frames: Vec<Frame>,
     /// Indices of the free parameters.
@@ -95,6 +99,7 @@ impl Model {
             l: vec![0.0; knots * w],
             h: vec![0.0; knots * w * w],
             start: vec![0.0; sizes.n * sizes.q],
+            secant: Secant::new(&sizes, path.evaluation.values.len()),
             frames: vec![],
             free,
             linear: LinearModel::new(&dims),
@@ -125,6 +130,7 @@ impl Model {
         let Sizes { steps, n, .. } = self.sizes;
         self.l.fill(0.0);
         self.h.fill(0.0);
+        self.secant.begin(&mut self.f);
         if !self.identity {
             self.frames.clear();
         }
@@ -150,7 +156,7 @@ impl Model {
                     dynamics.frame(&knots[k + 1], t.state(k + 1), &t.p, self.frames.last(), w)?;
                 self.frames.push(next);
             }
-            self.observe(dynamics, problem, path, at, w)?;
+            self.observe(dynamics, path, at, w)?;
             dynamics.linearize(&path.solved(at), w)?;
             self.see_unknowns(dynamics, path, k, w);
             self.accumulate(problem, lagrangian, path, at);
@@ -170,9 +176,10 @@ impl Model {
         if !path.has_gaps {
             self.gap.fill(0.0);
         }
-        self.observe(dynamics, problem, path, &knots[steps], w)?;
+        self.observe(dynamics, path, &knots[steps], w)?;
         self.accumulate(problem, lagrangian, path, &knots[steps]);
         path.gap = gap;
+        self.secant.update(&self.sizes, &self.f, &self.l);
         Ok(())
     }
 
@@ -180,12 +187,10 @@ impl Model {
     fn observe<D: Observe>(
         &mut self,
         dynamics: &D,
-        problem: &Problem,
         path: &mut Path,
         at: &Knot,
         w: &mut D::Work,
     ) -> Result<(), StepError> {
-        let _ = problem;
         let e = &mut path.evaluation;
         let stage = e.layout.stage(at.k);
         let Some(rows) = &mut self.rows[stage.which.len()] else {
@@ -231,22 +236,24 @@ impl Model {
             return;
         };
         let Sizes { n, q, .. } = self.sizes;
+        // row i of a matrix with `count` rows
+        let of = |m: &'_ DMatrix<f64>, j: usize| m.as_slice()[j * count + i];
         if self.identity {
-            for (r, x) in self.row[..n].iter_mut().zip(rows.x.row(i).iter()) {
-                *r = *x;
+            for (j, r) in self.row[..n].iter_mut().enumerate() {
+                *r = of(&rows.x, j);
             }
         } else {
             let embed = &self.frames[k].embed;
             for (r, column) in self.row[..n].iter_mut().zip(embed.column_iter()) {
-                let products = rows.x.row(i);
-                *r = products.iter().zip(column.iter()).map(|(x, e)| x * e).sum();
+                let products = column.iter().enumerate();
+                *r = products.map(|(j, e)| of(&rows.x, j) * e).sum();
             }
         }
         for (r, &p) in self.row[n..].iter_mut().zip(&self.free) {
-            *r = rows.p[(i, p)];
+            *r = of(&rows.p, p);
         }
-        for (r, u) in self.row[n + q..].iter_mut().zip(rows.u.row(i).iter()) {
-            *r = *u;
+        for (j, r) in self.row[n + q..].iter_mut().enumerate() {
+            *r = of(&rows.u, j);
         }
     }
 
@@ -258,10 +265,9 @@ impl Model {
         self.weights.clear();
         self.weights.resize(count, (0.0, 0.0));
         for &(i, place) in &stage.costs {
-            let c = &problem.costs[i];
-            let weight = c.weight_at(at.h);
-            self.weights[place].0 += weight;
-            self.weights[place].1 += weight * (values[place] - c.target);
+            let (_, slope, curvature) = problem.costs[i].at(values[place], at.h);
+            self.weights[place].0 += curvature;
+            self.weights[place].1 += slope;
         }
         let first = e.layout.constraints(at.k).start;
         for (j, &(i, place)) in stage.constraints.iter().enumerate() {
@@ -273,18 +279,27 @@ impl Model {
             }
         }
         let size = self.sizes.w();
+        let places = e.layout.values(at.k);
         for i in 0..count {
             let (weight, slope) = self.weights[i];
+            self.row_by_stage(count, i, at.k);
+            if self.secant.learning {
+                self.secant.see(at.k, places.start + i, slope, &self.row);
+            }
             if weight == 0.0 && slope == 0.0 {
                 continue;
             }
-            self.row_by_stage(count, i, at.k);
             let l = &mut self.l[at.k * size..(at.k + 1) * size];
             let h = &mut self.h[at.k * size * size..(at.k + 1) * size * size];
             for (j, r) in self.row.iter().enumerate().filter(|(_, r)| **r != 0.0) {
                 l[j] += slope * r;
+            }
+            if let Some(j) = single(&self.row) {
+                h[j * size + j] += weight * self.row[j] * self.row[j];
+                continue;
+            }
+            for (column, r) in h.chunks_exact_mut(size).zip(&self.row) {
                 let scale = weight * r;
-                let column = &mut h[j * size..(j + 1) * size];
                 for (h, r) in column.iter_mut().zip(&self.row) {
                     *h += scale * r;
                 }
@@ -308,33 +323,41 @@ impl Model {
 
     /// First and second derivative of `L` along the model's rollout with the given feedforward and feedback and
     /// change of parameters: `L(a) = L + a d1 + a^2/2 d2`.
-    pub fn along(&self, policy: &super::backward::Policy, scratch: &mut Scratch) -> (f64, f64) {
-        let Sizes { steps, n, q, m } = self.sizes;
+    pub fn along(&self, policy: &Policy, scratch: &mut Scratch) -> (f64, f64) {
+        let Sizes { steps, n, m, .. } = self.sizes;
         let (s, size) = (self.sizes.s(), self.sizes.w());
         let Scratch { w, next } = scratch;
         w.fill(0.0);
         w[n..s].copy_from_slice(&policy.dp);
         next.fill(0.0);
-        super::dense::gemv(n, &self.start, &policy.dp, next);
+        gemv(n, &self.start, &policy.dp, next);
         w[..n].copy_from_slice(next);
         let (mut d1, mut d2) = (0.0, 0.0);
         for k in 0..=steps {
             if k < steps {
                 let (x, u) = w.split_at_mut(s);
                 u.copy_from_slice(&policy.feedforward[k * m..(k + 1) * m]);
-                super::dense::gemv(m, policy.feedback(k), x, u);
+                gemv(m, policy.feedback(k), x, u);
             }
             d1 += dot(&self.l[k * size..(k + 1) * size], w);
             d2 += quadratic_form(&self.h[k * size * size..(k + 1) * size * size], w);
+            if self.secant.used {
+                d2 += quadratic_form(self.secant.block(k), w);
+            }
             if k < steps {
                 next.copy_from_slice(&self.gap[k * n..(k + 1) * n]);
-                super::dense::gemv(n, &self.f[k * n * size..(k + 1) * n * size], w, next);
+                gemv(n, &self.f[k * n * size..(k + 1) * n * size], w, next);
                 w[..n].copy_from_slice(next);
             }
         }
-        let _ = (q, gemv_transposed);
         (d1, d2)
     }
+}
+
+/// The only place that is not zero, as for quantities that are a state or a control.
+fn single(row: &[f64]) -> Option<usize> {
+    let first = row.iter().position(|r| *r != 0.0)?;
+    row[first + 1..].iter().all(|r| *r == 0.0).then_some(first)
 }
 
 /// Memory of [`Model::along`].

@@ -32,24 +32,6 @@ impl Path {
         }
     }
 
-    /// Without allocation.
-    pub fn copy_from(&mut self, other: &Self) {
-        let (to, from) = (&mut self.trajectory, &other.trajectory);
-        to.x.copy_from_slice(&from.x);
-        to.u.copy_from_slice(&from.u);
-        to.y.copy_from_slice(&from.y);
-        to.p.copy_from_slice(&from.p);
-        self.ends.copy_from_slice(&other.ends);
-        self.evaluation
-            .values
-            .copy_from_slice(&other.evaluation.values);
-        self.evaluation
-            .constraints
-            .copy_from_slice(&other.evaluation.constraints);
-        self.evaluation.objective = other.evaluation.objective;
-        (self.has_gaps, self.gap) = (other.has_gaps, other.gap);
-    }
-
     /// Where the step from knot `k` ends.
     pub fn end(&self, k: usize) -> &[f64] {
         if self.has_gaps {
@@ -67,7 +49,7 @@ impl Path {
         }
     }
 
-    /// Steps from every state stored, which leaves gaps; or simulates from the first.
+    /// Steps from every state given, which leaves gaps; or simulates from the first, as far as it goes.
     pub fn simulate<D: Observe>(
         &mut self,
         dynamics: &D,
@@ -75,22 +57,37 @@ impl Path {
         states: &[f64],
         w: &mut D::Work,
     ) -> Result<(), StepError> {
-        if states.is_empty() {
-            self.has_gaps = false;
-            let mut stats = RolloutStats::default();
-            return self.trajectory.roll(dynamics, w, &mut stats);
+        if !states.is_empty() {
+            let nx = self.nx;
+            self.trajectory.x[nx..].copy_from_slice(&states[nx..]);
+            self.has_gaps = true;
+            if self.step_from_each(dynamics, knots, w).is_ok() {
+                return Ok(());
+            }
         }
-        let nx = self.nx;
-        self.has_gaps = true;
-        self.trajectory.x[nx..].copy_from_slice(&states[nx..]);
-        for k in 0..self.trajectory.steps() {
-            let t = &mut self.trajectory;
-            let (dims, x) = (dynamics.dims(), &t.x[k * nx..(k + 1) * nx]);
+        self.has_gaps = false;
+        let mut stats = RolloutStats::default();
+        self.trajectory
+            .roll(dynamics, w, &mut stats)
+            .inspect_err(|_| self.trajectory.truncate(stats.steps))
+    }
+
+    fn step_from_each<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        knots: &[Knot],
+        w: &mut D::Work,
+    ) -> Result<(), StepError> {
+        let (dims, nx) = (dynamics.dims(), self.nx);
+        let t = &mut self.trajectory;
+        for at in &knots[..t.steps()] {
+            let k = at.k;
+            let x = &t.x[k * nx..(k + 1) * nx];
             let y = &mut t.y[k * dims.ny..(k + 1) * dims.ny];
             y.fill(0.0);
             let u = &t.u[k * dims.nu..(k + 1) * dims.nu];
             let end = &mut self.ends[k * nx..(k + 1) * nx];
-            dynamics.step(&knots[k], x, u, &t.p, w, end, y)?;
+            dynamics.step(at, x, u, &t.p, w, end, y)?;
         }
         Ok(())
     }

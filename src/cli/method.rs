@@ -1,0 +1,337 @@
+//! The methods of this version, and one solve by one of them.
+
+use super::progress::Progress;
+use super::{Failure, number, shown, write};
+use argmin::core::observers::Observe;
+use argmin::core::{Error, KV};
+use least_action::dynamics::Dynamics;
+use least_action::format::problem::MethodSpec;
+use least_action::format::{self, Model};
+use least_action::optimize::{
+    Checkpoint, Checkpoints, Iteration, IterationState, Solution, Status, ddp, shooting,
+};
+use least_action::plot::{Figure, Format, render};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Shortest time between two checkpoints.
+const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(2);
+
+type Solve = fn(&Model, Checkpoints, Observer, &AtomicBool) -> Result<Solution, Error>;
+
+/// A way to solve.
+pub struct Method {
+    /// As in files and on the command line.
+    pub name: &'static str,
+    /// For people.
+    title: &'static str,
+    most_iterations: fn(&MethodSpec) -> u64,
+    solve: Solve,
+}
+
+/// All there are; `--method all` takes them in this order.
+pub const METHODS: [Method; 2] = [
+    Method {
+        name: ddp::NAME,
+        title: "differential dynamic programming",
+        most_iterations: |spec| spec.ddp().max_iterations,
+        solve: |m, c, o, s| {
+            let (p, options) = (&m.problem, m.options.ddp());
+            if !m.remembers {
+                return ddp::solve_from(&m.system, p, options, c, o, s);
+            }
+            ddp::solve_from(&m.remember(), p, options, c, o, s).map(|s| forget(m, s))
+        },
+    },
+    Method {
+        name: shooting::NAME,
+        title: "single shooting",
+        most_iterations: |spec| spec.shooting().max_iterations,
+        solve: |m, c, o, s| {
+            let (p, options) = (&m.problem, m.options.shooting());
+            if !m.remembers {
+                return shooting::solve_from(&m.system, p, options, c, o, s);
+            }
+            shooting::solve_from(&m.remember(), p, options, c, o, s).map(|s| forget(m, s))
+        },
+    },
+];
+
+/// A solution of the system that remembers its controls as one of the system alone.
+fn forget(m: &Model, s: Solution) -> Solution {
+    Solution {
+        trajectory: s.trajectory.of_system(&m.system),
+        ..s
+    }
+}
+
+/// Shows every iteration.
+struct Observer(Progress);
+
+impl Observe<IterationState> for Observer {
+    fn observe_iter(&mut self, state: &IterationState, kv: &KV) -> Result<(), Error> {
+        let value = |name: &str| {
+            kv.get(name)
+                .and_then(argmin::core::KvValue::get_float)
+                .unwrap_or(f64::NAN)
+        };
+        self.0.at(state.iter + 1, || {
+            format!(
+                "objective {:.6}  violation {:.1e}  promised gain {:.1e}  step {:.1e}  penalty {:.0e}",
+                value("objective"),
+                value("violation"),
+                value("optimality"),
+                value("step_length"),
+                value("regularization"),
+            )
+        });
+        Ok(())
+    }
+
+    fn observe_final(&mut self, _: &IterationState) -> Result<(), Error> {
+        self.0.finish();
+        Ok(())
+    }
+}
+
+/// What a method found, and the files it is in.
+pub struct Solved {
+    pub method: &'static str,
+    pub solution: Solution,
+    pub seconds: f64,
+    pub out: PathBuf,
+    pub files: Vec<PathBuf>,
+    parameters: Map<String, Value>,
+}
+
+/// Where a method keeps its checkpoint.
+pub fn checkpoint_path(out: &Path) -> PathBuf {
+    out.join("checkpoint.json")
+}
+
+/// The checkpoint to go on from, refused if it is one of something else.
+pub fn checkpoint(method: &Method, model: &Model, out: &Path) -> Result<Checkpoint, Failure> {
+    let path = checkpoint_path(out);
+    if !path.exists() {
+        return Err(Failure::input(format!(
+            "there is no checkpoint `{}` to go on from; solve without --resume first, or say with --out where it is",
+            path.display()
+        )));
+    }
+    let found = format::read_checkpoint(&path)?;
+    let refused = |why: &str| {
+        Failure::input(format!(
+            "cannot go on from `{}`: {why}; solve anew, without --resume, which replaces it, or choose another --out",
+            path.display()
+        ))
+    };
+    // the method first: it says best what to do
+    if found.method != method.name {
+        return Err(refused(&format!(
+            "it was written by the method `{0}`, not by `{1}` (go on with --method {0})",
+            found.method, method.name
+        )));
+    }
+    if found.problem != model.fingerprint() {
+        return Err(refused("the problem has changed since it was written"));
+    }
+    let fits = found.fits(method.name, &model.problem);
+    fits.map_err(|e| refused(&e)).map(|()| found)
+}
+
+impl Method {
+    /// Solves and writes everything into `out`.
+    pub fn run(
+        &self,
+        model: &Model,
+        resume: Option<Checkpoint>,
+        out: &Path,
+        kind: Format,
+        stop: &AtomicBool,
+    ) -> Result<Solved, Failure> {
+        let parameters = model.problem.free_parameters().len();
+        eprintln!(
+            "{} {} by {}, {} unknown controls{}",
+            if resume.is_some() {
+                "going on with"
+            } else {
+                "solving"
+            },
+            model.title,
+            self.title,
+            model.problem.guess.len(),
+            match parameters {
+                0 => String::new(),
+                n => format!(" and {n} unknown parameters"),
+            }
+        );
+        let start = Instant::now();
+        let observer = Observer(Progress::new(
+            "solving",
+            (self.most_iterations)(&model.options),
+        ));
+        let (place, problem) = (checkpoint_path(out), model.fingerprint());
+        let mut told = false;
+        let save = |now: Checkpoint| {
+            let now = Checkpoint {
+                problem: problem.clone(),
+                ..now
+            };
+            if let Err(e) = format::write_checkpoint(&place, &now)
+                && !std::mem::replace(&mut told, true)
+            {
+                eprintln!("warning: no checkpoint is kept: {e}");
+            }
+        };
+        let checkpoints = Checkpoints::new(resume, BETWEEN_CHECKPOINTS, save);
+        let solution =
+            (self.solve)(model, checkpoints, observer, stop).map_err(Failure::unsolved)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let mut files = written(model, &solution, out, kind)?;
+        files.extend(place.exists().then_some(place));
+        let named = model.system.parameters().into_iter().map(|p| p.name);
+        let values = solution.trajectory.p.iter().map(|v| json!(v));
+        Ok(Solved {
+            method: self.name,
+            parameters: named.zip(values).collect(),
+            solution,
+            seconds,
+            out: out.to_owned(),
+            files,
+        })
+    }
+}
+
+/// Writes trajectory, history and figures.
+fn written(
+    model: &Model,
+    solution: &Solution,
+    out: &Path,
+    kind: Format,
+) -> Result<Vec<PathBuf>, Failure> {
+    let recording = format::record(
+        model,
+        &solution.trajectory,
+        solution.status.name(),
+        &solution.history,
+    )
+    .map_err(Failure::unsolved)?;
+    let mut files = vec![out.join("trajectory.csv"), out.join("trajectory.json")];
+    format::write_csv(&files[0], &recording)?;
+    format::write_json(&files[1], &recording)?;
+    if !solution.history.is_empty() {
+        let table = convergence(&solution.history)?;
+        files.push(write(&out.join("convergence.csv"), &table)?);
+    }
+    for figure in Figure::ALL {
+        if let Some(bytes) = render(&recording, figure, kind).map_err(Failure::input)? {
+            let name = format!("{}.{}", figure.name(), kind.extension());
+            files.push(write(&out.join(name), &bytes)?);
+        }
+    }
+    Ok(files)
+}
+
+/// The history as CSV.
+fn convergence(history: &[Iteration]) -> Result<Vec<u8>, Failure> {
+    let mut writer = csv::Writer::from_writer(vec![]);
+    for row in history {
+        writer.serialize(row).map_err(Failure::input)?;
+    }
+    writer.into_inner().map_err(Failure::input)
+}
+
+impl Solved {
+    pub fn converged(&self) -> bool {
+        self.solution.status == Status::Converged
+    }
+
+    /// Why it is no solution.
+    pub fn reason(&self) -> String {
+        let s = &self.solution;
+        format!("not solved ({}): {}", s.status.name(), s.reason)
+    }
+
+    pub fn json(&self) -> Value {
+        let s = &self.solution;
+        json!({
+            "status": s.status.name(),
+            "reason": s.reason,
+            "method": self.method,
+            "objective": s.objective,
+            "constraint_violation": s.violation,
+            "optimality": s.optimality,
+            "iterations": s.iterations,
+            "step_evaluations": s.step_evaluations,
+            "gradient_evaluations": s.gradient_evaluations,
+            "wall_seconds": self.seconds,
+            "parameters": self.parameters,
+            "files": self.files.iter().map(|f| shown(f)).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Tells people about one method's solution.
+    pub fn print(&self, model: &Model) {
+        let s = &self.solution;
+        println!(
+            "{}: {} after {} iterations, {:.2} s",
+            model.title,
+            s.status.name(),
+            s.iterations,
+            self.seconds
+        );
+        println!(
+            "objective {}, violation {:.1e}, promised gain {:.1e}; {} steps and {} gradients computed",
+            number(s.objective),
+            s.violation,
+            s.optimality,
+            s.step_evaluations,
+            s.gradient_evaluations
+        );
+        self.print_parameters(model, "");
+        println!("trajectory and figures in {}:", self.out.display());
+        for f in &self.files {
+            println!("  {}", shown(f));
+        }
+    }
+
+    fn print_parameters(&self, model: &Model, of: &str) {
+        let parameters = model.system.parameters();
+        if !parameters.is_empty() {
+            println!("parameters{of}");
+        }
+        for (p, value) in parameters.iter().zip(&self.solution.trajectory.p) {
+            println!("  {:<24} {:>14} {}", p.name, number(*value), p.unit);
+        }
+    }
+}
+
+/// Tells people how the methods compare.
+pub fn print_table(model: &Model, all: &[Solved]) {
+    println!("{}", model.title);
+    println!(
+        "{:<18} {:<15} {:>14} {:>10} {:>10} {:>12} {:>9}",
+        "method", "status", "objective", "violation", "iterations", "steps", "seconds"
+    );
+    for solved in all {
+        let s = &solved.solution;
+        println!(
+            "{:<18} {:<15} {:>14} {:>10.1e} {:>10} {:>12} {:>9.2}",
+            solved.method,
+            s.status.name(),
+            number(s.objective),
+            s.violation,
+            s.iterations,
+            s.step_evaluations,
+            solved.seconds
+        );
+    }
+    for solved in all {
+        solved.print_parameters(model, &format!(" found by {}", solved.method));
+    }
+    for solved in all {
+        println!("trajectory and figures in {}", solved.out.display());
+    }
+}

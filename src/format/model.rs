@@ -1,0 +1,63 @@
+//! What is done with a model as a whole.
+
+use super::Model;
+use crate::control::Problem;
+use crate::dynamics::{Dynamics, StepError, StepFailure};
+use crate::integrator::Maximal;
+use crate::mechanism::ModelError;
+use crate::optimize::checkpoint::fingerprint;
+
+impl Model {
+    /// The same with other values of the parameters, in the mechanism, its description and the problem.
+    ///
+    /// # Errors
+    /// When there is no such mechanism, or it cannot start.
+    pub fn with_parameters(&self, p: &[f64]) -> Result<Self, StepError> {
+        let (old, m) = (&self.system, self.system.mechanism());
+        let x0 = self.problem.start(old, p, &mut old.work())?;
+        let mut mechanism = self.mechanism.clone();
+        for (tuned, value) in m.parameters.iter().zip(p) {
+            for field in &tuned.fields {
+                mechanism.set(m, *field, *value);
+            }
+        }
+        // where loops had to close again these are not those of the file
+        let tree = m.tree_ids().into_iter();
+        let coordinates: Vec<f64> = tree.map(|(j, i)| old.coordinate(&x0, j, i)).collect();
+        let meaningless = |e: ModelError| StepError {
+            failure: StepFailure::Parameter,
+            element: e.path.join("."),
+            time: 0.0,
+            residual: f64::NAN,
+            message: format!("{}; {}", e.message, e.help),
+        };
+        let built = mechanism.build().map_err(meaningless)?;
+        let system = Maximal::new(built, &coordinates, old.options()).map_err(meaningless)?;
+        Ok(Self {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            system: system.with_outputs(old.outputs().to_vec()),
+            problem: Problem {
+                coordinates,
+                parameters: p.to_vec(),
+                ..self.problem.clone()
+            },
+            options: self.options.clone(),
+            x0,
+            mechanism,
+            draw: self.draw.clone(),
+            recorded: self.recorded.clone(),
+            remembers: self.remembers,
+        })
+    }
+
+    /// Changes with the mechanism and with what is wanted of it, not with the guess or the method; for checkpoints.
+    pub fn fingerprint(&self) -> String {
+        let wanted = Problem {
+            guess: vec![],
+            guess_states: vec![],
+            ..self.problem.clone()
+        };
+        fingerprint(&(&self.mechanism, self.system.outputs(), wanted))
+    }
+}

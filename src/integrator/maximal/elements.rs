@@ -1,0 +1,442 @@
+//! Gears and users' constraints and potentials in the step: what each stage of the step adds for them.
+//!
+//! A holonomic constraint enters like a joint: impulses along `G(z)'`, rows `g(z+) = 0`, at a knot `G(z) v = 0`. A
+//! velocity constraint has impulses along `A(z)'` and rows `1/2 (A(z) + A(z+)) v+ = 0`, at a knot `A(z) v = 0`. A
+//! potential adds minus its gradient at `z` to the forces. Mechanisms without them pay for one comparison a stage.
+
+use super::{Maximal, Work};
+use crate::block::{Node, Role, Symbolic};
+use crate::dynamics::Inputs;
+use crate::mechanism::{AttachedConstraint, CoordinateId, Mat6, Mechanism, Rows, Vec6};
+use crate::spatial::{Mat3, Pose, increment_jacobian_transposed};
+
+/// Where a constraint's blocks and rows lie.
+#[derive(Clone, Debug)]
+struct Slots {
+    /// First row in the unknowns.
+    offset: usize,
+    diagonal: usize,
+    /// (body by constraint, constraint by body) of each of its bodies.
+    bodies: Vec<(usize, usize)>,
+    /// First of its six-vectors, one per row and body.
+    first: usize,
+    /// First of its 6 x 6 blocks.
+    block: usize,
+}
+
+/// The elements of a mechanism in the matrix of its step.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layout {
+    constraints: Vec<Slots>,
+    /// First 6 x 6 block of each potential.
+    potentials: Vec<usize>,
+    sizes: Sizes,
+}
+
+/// What the memory must hold.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sizes {
+    vectors: usize,
+    blocks: usize,
+    bodies: usize,
+    rows: usize,
+}
+
+/// What is computed for the elements.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// Rows at the knot, and at its successor as last assembled.
+    rows: Vec<Vec6>,
+    rows_next: Vec<Vec6>,
+    /// `d(A V)/dz` at the knot and at its successor, where it is needed.
+    turn: Vec<Vec6>,
+    turn_next: Vec<Vec6>,
+    /// Derivatives of the impulses' wrenches and of the potentials' gradients by the configuration.
+    hessian: Vec<Mat6>,
+    /// Scratch of one element.
+    poses: Vec<Pose>,
+    unit: Vec<f64>,
+    blocks: Vec<Mat6>,
+    gradient: Vec<Vec6>,
+}
+
+/// Adds a node for every constraint that is no joint, with edges to its bodies; returns the nodes.
+///
+/// They count as anchored, which only makes them wait: rows over part of the bodies may be dependent where the rows
+/// over all of them are not, so a constraint goes when all its bodies have gone.
+pub(super) fn add_nodes(
+    m: &Mechanism,
+    nodes: &mut Vec<Node>,
+    edges: &mut Vec<(usize, usize)>,
+) -> Vec<usize> {
+    m.constraints
+        .iter()
+        .map(|c| {
+            let node = nodes.len();
+            edges.extend(c.bodies.iter().map(|b| (*b, node)));
+            nodes.push(Node {
+                size: c.rows,
+                role: Role::Constraint { anchored: true },
+            });
+            node
+        })
+        .collect()
+}
+
+impl Layout {
+    /// The blocks of the nodes of [`add_nodes`].
+    pub(super) fn new(m: &Mechanism, symbolic: &Symbolic, nodes: &[usize]) -> Self {
+        let slot = |r, c| {
+            symbolic
+                .slot(r, c)
+                .expect("an edge of the graph has its block")
+        };
+        let mut out = Self::default();
+        let s = &mut out.sizes;
+        for (c, &node) in m.constraints.iter().zip(nodes) {
+            let n = c.bodies.len();
+            out.constraints.push(Slots {
+                offset: symbolic.offset(node),
+                diagonal: slot(node, node),
+                bodies: c
+                    .bodies
+                    .iter()
+                    .map(|&b| (slot(b, node), slot(node, b)))
+                    .collect(),
+                first: s.vectors,
+                block: s.blocks,
+            });
+            s.vectors += c.rows * n;
+            s.blocks += n * n;
+            s.rows = s.rows.max(c.rows);
+            s.bodies = s.bodies.max(n);
+        }
+        for p in &m.potentials {
+            let n = p.bodies.len();
+            out.potentials.push(s.blocks);
+            s.blocks += n * n;
+            s.bodies = s.bodies.max(n);
+        }
+        out
+    }
+
+    fn is_empty(&self) -> bool {
+        self.constraints.is_empty() && self.potentials.is_empty()
+    }
+
+    pub(super) fn memory(&self) -> Memory {
+        let s = &self.sizes;
+        let vectors = || vec![Vec6::zeros(); s.vectors];
+        Memory {
+            rows: vectors(),
+            rows_next: vectors(),
+            turn: vectors(),
+            turn_next: vectors(),
+            hessian: vec![Mat6::zeros(); s.blocks],
+            poses: vec![Pose::identity(); s.bodies],
+            unit: vec![0.0; s.rows],
+            blocks: vec![Mat6::zeros(); s.bodies * s.bodies],
+            gradient: vec![Vec6::zeros(); s.bodies],
+        }
+    }
+
+    /// Constraint of a row of the unknowns.
+    pub(super) fn constraint_of(&self, row: usize) -> Option<usize> {
+        self.constraints.iter().rposition(|s| s.offset <= row)
+    }
+
+    fn slots<'a>(
+        &'a self,
+        m: &'a Mechanism,
+    ) -> impl Iterator<Item = (&'a AttachedConstraint, &'a Slots)> {
+        m.constraints.iter().zip(&self.constraints)
+    }
+}
+
+impl Slots {
+    fn vectors(&self, c: &AttachedConstraint) -> std::ops::Range<usize> {
+        self.first..self.first + c.rows * c.bodies.len()
+    }
+
+    fn blocks(&self, c: &AttachedConstraint) -> std::ops::Range<usize> {
+        self.block..self.block + c.bodies.len() * c.bodies.len()
+    }
+}
+
+#[inline]
+fn six(v: &[f64], body: usize) -> Vec6 {
+    Vec6::from_column_slice(&v[6 * body..6 * body + 6])
+}
+
+#[inline]
+fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
+    for (v, d) in v[6 * body..6 * body + 6].iter_mut().zip(d.iter()) {
+        *v += d;
+    }
+}
+
+/// Product of a row over the bodies of an element with six numbers of each.
+fn times(bodies: &[usize], row: &[Vec6], v: &[f64]) -> f64 {
+    bodies
+        .iter()
+        .zip(row)
+        .map(|(b, r)| r.dot(&six(v, *b)))
+        .sum()
+}
+
+/// Adds `scale` times a row over the bodies of an element.
+fn add_row(bodies: &[usize], row: &[Vec6], scale: f64, v: &mut [f64]) {
+    for (b, r) in bodies.iter().zip(row) {
+        add_six(v, *b, &(r * scale));
+    }
+}
+
+impl Maximal {
+    /// Rows at the knot; forces of the potentials.
+    #[inline]
+    pub(super) fn prepare_elements(&self, w: &mut Work) {
+        if self.elements.is_empty() {
+            return;
+        }
+        let (m, e) = (&w.model, &mut w.elements);
+        for (c, s) in self.elements.slots(m) {
+            let poses = c.gather(&w.poses, &mut e.poses);
+            c.jacobian(&m.joints, poses, Rows::Impulse, &mut e.rows[s.vectors(c)]);
+        }
+        for p in &m.potentials {
+            let n = p.bodies.len();
+            for (own, b) in e.poses.iter_mut().zip(&p.bodies) {
+                *own = w.poses[*b];
+            }
+            p.gradient(&e.poses[..n], &mut e.gradient[..n]);
+            add_row(&p.bodies, &e.gradient[..n], -1.0, &mut w.force);
+        }
+    }
+
+    /// Impulses and rows at the trial unknowns; returns the size of the numbers the rows are computed from.
+    #[inline]
+    pub(super) fn evaluate_elements(&self, w: &mut Work) -> f64 {
+        let mut scale = 0.0_f64;
+        if self.elements.is_empty() {
+            return scale;
+        }
+        let (m, e, h, y) = (&w.model, &mut w.elements, w.at.h, &w.trial);
+        for (c, s) in self.elements.slots(m) {
+            let (n, own) = (c.bodies.len(), s.vectors(c));
+            for (row, lambda) in e.rows[own.clone()].chunks_exact(n).zip(&y[s.offset..]) {
+                add_row(&c.bodies, row, -lambda, &mut w.residual);
+                scale = scale.max(lambda.abs());
+            }
+            let out = &mut w.residual[s.offset..s.offset + c.rows];
+            if h > 0.0 && c.is_holonomic() {
+                let poses = c.gather(&w.next, &mut e.poses);
+                let near = |(j, _): CoordinateId| self.winding_of[j].map_or(0.0, |i| w.winding[i]);
+                c.value(&m.joints, poses, near, out);
+                scale = scale.max(c.size(near));
+                scale = poses.iter().fold(scale, |s, p| s.max(p.x.amax()));
+                continue;
+            }
+            for (row, out) in e.rows[own.clone()].chunks_exact(n).zip(&mut *out) {
+                *out = times(&c.bodies, row, y);
+                scale = scale.max(out.abs());
+            }
+            if h > 0.0 {
+                let poses = c.gather(&w.next, &mut e.poses);
+                let next = &mut e.rows_next[own];
+                c.jacobian(&m.joints, poses, Rows::Value, next);
+                for (row, out) in next.chunks_exact(n).zip(out) {
+                    *out = 0.5 * (*out + times(&c.bodies, row, y));
+                }
+            }
+        }
+        scale
+    }
+
+    /// Columns and rows of the matrix at the unknowns last evaluated.
+    #[inline]
+    pub(super) fn assemble_elements(&self, w: &mut Work) {
+        if self.elements.is_empty() {
+            return;
+        }
+        let (m, e, h, y) = (&w.model, &mut w.elements, w.at.h, &w.trial);
+        for (c, s) in self.elements.slots(m) {
+            let (n, own) = (c.bodies.len(), s.vectors(c));
+            if h > 0.0 {
+                let poses = c.gather(&w.next, &mut e.poses);
+                let next = &mut e.rows_next[own.clone()];
+                if c.is_holonomic() {
+                    c.jacobian(&m.joints, poses, Rows::Value, next);
+                } else {
+                    c.turn(
+                        (&m.joints, poses),
+                        |b| six(y, b),
+                        (&mut e.unit, &mut e.blocks),
+                        &mut e.turn_next[own.clone()],
+                    );
+                }
+            }
+            for i in 0..c.rows {
+                for (k, (&b, &(column, row))) in c.bodies.iter().zip(&s.bodies).enumerate() {
+                    let at = own.start + i * n + k;
+                    let here = &e.rows[at];
+                    // by the configuration at the end of the interval, carried to the velocities
+                    let carried = |by: &Vec6| {
+                        let (x, phi) = (by.fixed_rows::<3>(0), by.fixed_rows::<3>(3));
+                        let omega = six(y, b).fixed_rows::<3>(3).into_owned();
+                        let phi = phi.into_owned();
+                        let t = increment_jacobian_transposed(&omega, h, w.scalar[b], &phi);
+                        Vec6::new(h * x[0], h * x[1], h * x[2], t.x, t.y, t.z)
+                    };
+                    let by_velocity = if h == 0.0 {
+                        *here
+                    } else if c.is_holonomic() {
+                        carried(&e.rows_next[at])
+                    } else {
+                        (here + e.rows_next[at] + carried(&e.turn_next[at])) * 0.5
+                    };
+                    for j in 0..6 {
+                        w.values[column + 6 * i + j] = -here[j];
+                        w.values[row + c.rows * j + i] = by_velocity[j];
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the regularization to the constraints' diagonals: as for joints for holonomic rows, as in the read-out for
+    /// those of velocities.
+    #[inline]
+    pub(super) fn regularize_elements(&self, w: &mut Work) {
+        let factor = w.regularization;
+        let inverse: &[Mat3] = &w.inverse_inertia;
+        for (c, s) in self.elements.slots(&w.model) {
+            let n = c.bodies.len();
+            let h = if c.is_holonomic() && w.at.h > 0.0 {
+                w.at.h
+            } else {
+                1.0
+            };
+            for (i, row) in w.elements.rows[s.vectors(c)].chunks_exact(n).enumerate() {
+                let compliance: f64 = c
+                    .bodies
+                    .iter()
+                    .zip(row)
+                    .map(|(b, r)| {
+                        let (f, t) = (r.fixed_rows::<3>(0), r.fixed_rows::<3>(3));
+                        f.norm_squared() / w.model.bodies[*b].mass + t.dot(&(inverse[*b] * t))
+                    })
+                    .sum();
+                w.values[s.diagonal + i * (c.rows + 1)] += factor * h * compliance;
+            }
+        }
+    }
+
+    /// Derivatives by the configuration at the solution last assembled, for pushes and pulls.
+    #[inline]
+    pub(super) fn turn_elements(&self, w: &mut Work) {
+        if self.elements.is_empty() {
+            return;
+        }
+        let (m, e, y) = (&w.model, &mut w.elements, &w.trial);
+        for (c, s) in self.elements.slots(m) {
+            let poses = c.gather(&w.poses, &mut e.poses);
+            let lambda = &y[s.offset..s.offset + c.rows];
+            c.hessian(&m.joints, poses, lambda, &mut e.hessian[s.blocks(c)]);
+            if w.at.h == 0.0 || !c.is_holonomic() {
+                c.turn(
+                    (&m.joints, poses),
+                    |b| six(y, b),
+                    (&mut e.unit, &mut e.blocks),
+                    &mut e.turn[s.vectors(c)],
+                );
+            }
+        }
+        for (p, &first) in m.potentials.iter().zip(&self.elements.potentials) {
+            let n = p.bodies.len();
+            for (own, b) in e.poses.iter_mut().zip(&p.bodies) {
+                *own = w.poses[*b];
+            }
+            p.hessian(&e.poses[..n], &mut e.hessian[first..first + n * n]);
+        }
+    }
+
+    /// Bodies, blocks and factor of every wrench that turns with the configuration: `dr/dz` is the factor times the
+    /// blocks.
+    fn turning<'a>(
+        &'a self,
+        m: &'a Mechanism,
+        half: f64,
+    ) -> impl Iterator<Item = (&'a [usize], usize, f64)> {
+        let constraints = self
+            .elements
+            .slots(m)
+            .map(|(c, s)| (&c.bodies[..], s.block, -1.0));
+        let potentials = m.potentials.iter().zip(&self.elements.potentials);
+        constraints.chain(potentials.map(move |(p, s)| (&p.bodies[..], *s, half)))
+    }
+
+    /// Adds `dr` of the elements by displacements `dx` at the knot and `zplus` at its successor.
+    #[inline]
+    pub(super) fn push_elements(&self, w: &Work, dx: &[f64], zplus: &[f64], r: &mut [f64]) {
+        if self.elements.is_empty() {
+            return;
+        }
+        let (m, e, h) = (&w.model, &w.elements, w.at.h);
+        for (bodies, first, factor) in self.turning(m, 0.5 * (w.at.h_prev + h)) {
+            let n = bodies.len();
+            for (i, on) in bodies.iter().enumerate() {
+                let row = &e.hessian[first + i * n..first + (i + 1) * n];
+                let sum: Vec6 = row.iter().zip(bodies).map(|(b, by)| b * six(dx, *by)).sum();
+                add_six(r, *on, &(sum * factor));
+            }
+        }
+        for (c, s) in self.elements.slots(m) {
+            let n = c.bodies.len();
+            for i in 0..c.rows {
+                let own = s.first + i * n..s.first + (i + 1) * n;
+                let by = |rows: &[Vec6], v: &[f64]| times(&c.bodies, &rows[own.clone()], v);
+                r[s.offset + i] = if h == 0.0 {
+                    by(&e.turn, dx)
+                } else if c.is_holonomic() {
+                    by(&e.rows_next, zplus)
+                } else {
+                    0.5 * (by(&e.turn, dx) + by(&e.turn_next, zplus))
+                };
+            }
+        }
+    }
+
+    /// The transpose of [`Maximal::push_elements`]: adds to the adjoints of the inputs and of `z+`.
+    #[inline]
+    pub(super) fn pull_elements(&self, w: &Work, mu: &[f64], zplus: &mut [f64], out: &mut Inputs) {
+        if self.elements.is_empty() {
+            return;
+        }
+        let (m, e, h) = (&w.model, &w.elements, w.at.h);
+        for (bodies, first, factor) in self.turning(m, 0.5 * (w.at.h_prev + h)) {
+            let n = bodies.len();
+            for (k, by) in bodies.iter().enumerate() {
+                let on = bodies.iter().enumerate();
+                let sum: Vec6 = on
+                    .map(|(i, on)| e.hessian[first + i * n + k].tr_mul(&six(mu, *on)))
+                    .sum();
+                add_six(&mut out.x, *by, &(sum * factor));
+            }
+        }
+        for (c, s) in self.elements.slots(m) {
+            let n = c.bodies.len();
+            for i in 0..c.rows {
+                let own = s.first + i * n..s.first + (i + 1) * n;
+                let mu = mu[s.offset + i];
+                if h == 0.0 {
+                    add_row(&c.bodies, &e.turn[own], mu, &mut out.x);
+                } else if c.is_holonomic() {
+                    add_row(&c.bodies, &e.rows_next[own], mu, zplus);
+                } else {
+                    add_row(&c.bodies, &e.turn[own.clone()], 0.5 * mu, &mut out.x);
+                    add_row(&c.bodies, &e.turn_next[own], 0.5 * mu, zplus);
+                }
+            }
+        }
+    }
+}

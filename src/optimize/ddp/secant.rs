@@ -1,0 +1,145 @@
+//! What Gauss and Newton's curvature lacks, learnt from the derivatives of successive paths.
+//!
+//! The Hessian of the Lagrangian has, beside `sum weight row' row`, the curvature of the dynamics and of the quantities,
+//! `sum_j p_j d2 f_j + sum_i g_i d2 q_i`, with `p` the adjoint of the next state and `g` the slope of a quantity's cost.
+//! It falls apart into one block a knot. After a step `s` of a knot its block `B` is to satisfy
+//!
+//! ```text
+//! B s = y = (F_new - F_old)' p + sum_i g_i (row_new - row_old)
+//! ```
+//!
+//! Each block is small and sees a step in every iteration, so that the symmetric rank-one update learns it within a few
+//! (partitioned updates: Griewank and Toint, Numer. Math. 39, 1982; structured ones: Dennis, Gay, Welsch, ACM TOMS 7,
+//! 1981).
+
+use super::dense::{dot, gemv, gemv_transposed};
+use super::model::Sizes;
+
+/// Blocks of curvature, w x w a knot, the last included.
+#[derive(Clone, Debug)]
+pub(super) struct Secant {
+    /// Is it part of the model now?
+    pub used: bool,
+    /// Is it worth the effort? Far from a solution it is not.
+    pub learning: bool,
+    known: bool,
+    blocks: Vec<f64>,
+    /// w a knot: the step that led to the path; zero where none did.
+    pub step: Vec<f64>,
+    y: Vec<f64>,
+    /// Derivatives at the path before.
+    f: Vec<f64>,
+    rows: Vec<f64>,
+    seen: bool,
+    adjoint: Vec<f64>,
+    next: Vec<f64>,
+    r: Vec<f64>,
+    w: usize,
+}
+
+impl Secant {
+    pub fn new(sizes: &Sizes, values: usize) -> Self {
+        let (w, knots) = (sizes.w(), sizes.steps + 1);
+        Self {
+            used: false,
+            learning: false,
+            known: false,
+            blocks: vec![0.0; knots * w * w],
+            step: vec![0.0; knots * w],
+            y: vec![0.0; knots * w],
+            f: vec![0.0; sizes.steps * sizes.n * w],
+            rows: vec![0.0; values * w],
+            seen: false,
+            adjoint: vec![0.0; sizes.n],
+            next: vec![0.0; sizes.n],
+            r: vec![0.0; w],
+            w,
+        }
+    }
+
+    pub fn block(&self, k: usize) -> &[f64] {
+        &self.blocks[k * self.w * self.w..(k + 1) * self.w * self.w]
+    }
+
+    /// Has anything been learnt?
+    pub fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// A new model will be written over `f`.
+    pub fn begin(&mut self, f: &mut Vec<f64>) {
+        if self.learning {
+            std::mem::swap(f, &mut self.f);
+            self.y.fill(0.0);
+        }
+    }
+
+    /// A quantity's row at knot `k`, its place among all values, and the slope of its cost.
+    pub fn see(&mut self, k: usize, place: usize, slope: f64, row: &[f64]) {
+        let w = self.w;
+        let old = &mut self.rows[place * w..(place + 1) * w];
+        let y = &mut self.y[k * w..(k + 1) * w];
+        for ((y, old), row) in y.iter_mut().zip(old).zip(row) {
+            *y += slope * (row - *old);
+            *old = *row;
+        }
+    }
+
+    /// Learns from the new model.
+    pub fn update(&mut self, sizes: &Sizes, f: &[f64], l: &[f64]) {
+        let (w, n) = (self.w, sizes.n);
+        if !self.learning {
+            self.seen = false;
+            return;
+        }
+        let moved = self.step.iter().any(|s| *s != 0.0);
+        if self.seen && moved {
+            self.known = true;
+            self.adjoint
+                .copy_from_slice(&l[sizes.steps * w..sizes.steps * w + n]);
+            for k in (0..=sizes.steps).rev() {
+                if k < sizes.steps {
+                    let all = k * n * w..(k + 1) * n * w;
+                    let (new, old) = (&f[all.clone()], &self.f[all]);
+                    let y = &mut self.y[k * w..(k + 1) * w];
+                    let columns = new.chunks_exact(n).zip(old.chunks_exact(n));
+                    for (y, (new, old)) in y.iter_mut().zip(columns) {
+                        let change = new.iter().zip(old).zip(&self.adjoint);
+                        *y += change.map(|((n, o), a)| (n - o) * a).sum::<f64>();
+                    }
+                    self.next.copy_from_slice(&l[k * w..k * w + n]);
+                    gemv_transposed(n, &new[..n * n], &self.adjoint, &mut self.next);
+                    self.adjoint.copy_from_slice(&self.next);
+                }
+                self.rank_one(k);
+            }
+        }
+        self.seen = true;
+        self.step.fill(0.0);
+    }
+
+    fn rank_one(&mut self, k: usize) {
+        let w = self.w;
+        let b = &mut self.blocks[k * w * w..(k + 1) * w * w];
+        let (s, y) = (&self.step[k * w..(k + 1) * w], &self.y[k * w..(k + 1) * w]);
+        // r = y - B s
+        self.r.fill(0.0);
+        gemv(w, b, s, &mut self.r);
+        for (r, y) in self.r.iter_mut().zip(y) {
+            *r = y - *r;
+        }
+        let denominator = dot(&self.r, s);
+        let size = (dot(&self.r, &self.r) * dot(s, s)).sqrt();
+        if size == 0.0 || denominator.abs() <= SKIP * size {
+            return;
+        }
+        for (column, rj) in b.chunks_exact_mut(w).zip(&self.r) {
+            for (b, ri) in column.iter_mut().zip(&self.r) {
+                *b += ri * rj / denominator;
+            }
+        }
+    }
+}
+
+/// Updates that would divide by less are left out (Nocedal and Wright, 6.26).
+const SKIP: f64 = 1e-3;
