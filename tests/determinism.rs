@@ -8,11 +8,11 @@ mod knife_edge;
 
 use common::*;
 use least_action::control::{Cost, Form, Problem, When};
-use least_action::dynamics::Dynamics;
-use least_action::integrator::Maximal;
-use least_action::integrator::Output;
+use least_action::dynamics::{Dynamics, Observe, Remember};
+use least_action::integrator::{About, Maximal, Output, Reaction};
 use least_action::mechanism::GearSpec;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
+use least_action::spatial::{Quat, Vec3};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -238,42 +238,91 @@ fn stepping_and_sweeping_allocate_nothing() {
     }
 }
 
-/// Evaluating costs on coordinates, rates and controls at every knot, and the sweep with their adjoints.
+/// Everything there is to observe of a mechanism.
+fn all_outputs(s: &Maximal) -> Vec<Output> {
+    let (axis, point) = (Vec3::new(0.6, 0.0, 0.8), Vec3::new(0.1, -0.3, 0.2));
+    let mut outputs = vec![
+        Output::CenterOfMass(axis),
+        Output::CenterOfMassVelocity(axis),
+        Output::LinearMomentum(axis),
+        Output::KineticEnergy,
+        Output::PotentialEnergy,
+        Output::Energy,
+    ];
+    for about in [About::Origin, About::CenterOfMass] {
+        outputs.push(Output::AngularMomentum { axis, about });
+    }
+    let m = s.mechanism();
+    for (joint, direction) in m.coordinates() {
+        outputs.push(Output::Coordinate { joint, direction });
+        outputs.push(Output::Rate { joint, direction });
+        outputs.push(Output::IntervalRate { joint, direction });
+    }
+    for body in 0..m.bodies.len() {
+        let (target, in_body) = (Quat::identity(), false);
+        outputs.extend([
+            Output::Position { body, point, axis },
+            Output::Velocity { body, point, axis },
+            Output::Orientation { body, target, axis },
+            Output::AngularVelocity {
+                body,
+                axis,
+                in_body,
+            },
+        ]);
+    }
+    for joint in 0..m.joints.len() {
+        for kind in [Reaction::Force, Reaction::Torque] {
+            outputs.push(Output::Constraint { joint, kind, axis });
+        }
+    }
+    outputs.extend((0..m.actuators.len()).map(Output::Control));
+    outputs
+}
+
+/// Allocations while costs on every quantity are evaluated at every knot, and swept with their adjoints.
+fn counted<D: Observe>(s: &D, t: &mut Trajectory) -> usize {
+    let costs = (0..s.quantities().len()).map(|quantity| Cost {
+        quantity,
+        target: 0.1,
+        weight: 1.0,
+        when: When::Running,
+        form: Form::Square,
+    });
+    let problem = Problem {
+        costs: costs.collect(),
+        ..Problem::new(s, t.intervals.clone(), vec![])
+    };
+    let (mut w, mut evaluation) = (s.work(), problem.evaluation());
+    let mut gradient = Sweep::new(s, t);
+    t.roll(s, &mut w, &mut RolloutStats::default())
+        .expect("solved");
+    allocations(|| {
+        problem
+            .evaluate(s, t, &mut w, &mut evaluation)
+            .expect("observed");
+        gradient
+            .run(s, t, &mut w, |at, w, out, y| {
+                problem.pull(s, t, &[], &mut evaluation, at, w, out, y)
+            })
+            .expect("regular");
+    })
+}
+
 #[test]
 fn observing_allocates_nothing() {
     for (name, s, q, rates) in systems() {
-        let mut outputs = vec![];
-        for (joint, direction) in s.mechanism().coordinates() {
-            outputs.push(Output::Coordinate { joint, direction });
-            outputs.push(Output::Rate { joint, direction });
-        }
+        let outputs = all_outputs(&s);
         let s = s.with_outputs(outputs);
         let mut t = trajectory(&s, &q, &rates, 50, &mut Source::new(2));
-        let costs = (0..s.outputs().len()).map(|quantity| Cost {
-            quantity,
-            target: 0.1,
-            weight: 1.0,
-            when: When::Running,
-            form: Form::Square,
-        });
-        let problem = Problem {
-            costs: costs.collect(),
-            ..Problem::new(&s, t.intervals.clone(), q)
-        };
-        let (mut w, mut evaluation) = (s.work(), problem.evaluation());
-        let mut gradient = Sweep::new(&s, &t);
-        t.roll(&s, &mut w, &mut RolloutStats::default())
-            .expect("solved");
-        let counted = allocations(|| {
-            problem
-                .evaluate(&s, &t, &mut w, &mut evaluation)
-                .expect("observed");
-            gradient
-                .run(&s, &t, &mut w, |at, w, out, y| {
-                    problem.pull(&s, &t, &[], &mut evaluation, at, w, out, y)
-                })
-                .expect("regular");
-        });
-        assert_eq!(counted, 0, "{name}");
+        assert_eq!(counted(&s, &mut t), 0, "{name}");
+        let names = s.mechanism().actuators.iter();
+        let names = names.map(|a| (a.name.clone(), "N".into())).collect();
+        let remember = Remember::new(&s, names);
+        let x0 = [t.state(0), &vec![0.0; s.dims().nu][..]].concat();
+        let mut with = Trajectory::new(&remember, t.intervals.clone(), &x0);
+        with.u.copy_from_slice(&t.u);
+        assert_eq!(counted(&remember, &mut with), 0, "{name} that remembers");
+        assert_eq!(with.of_system(&s), t);
     }
 }

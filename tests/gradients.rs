@@ -4,11 +4,11 @@ mod common;
 
 use common::*;
 use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
-use least_action::dynamics::{Dynamics, Frame, Knot};
-use least_action::integrator::{Maximal, Output};
+use least_action::dynamics::{Dynamics, Frame, Knot, Observe};
+use least_action::integrator::{About, Maximal, Output, Reaction};
 use least_action::mechanism::MechanismBuilder;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
-use least_action::spatial::Vec3;
+use least_action::spatial::{Quat, Vec3};
 
 const STEPS: usize = 100;
 
@@ -50,6 +50,31 @@ impl Case {
             outputs.push(Output::Velocity { body, point, axis });
         }
         outputs.extend((0..s.mechanism().actuators.len()).map(Output::Control));
+        let (axis, target) = (Vec3::new(0.0, 0.6, 0.8), Quat::identity());
+        for body in 0..s.mechanism().bodies.len() {
+            let in_body = body % 2 == 0;
+            outputs.push(Output::Orientation { body, target, axis });
+            outputs.push(Output::AngularVelocity {
+                body,
+                axis,
+                in_body,
+            });
+        }
+        for about in [About::Origin, About::CenterOfMass] {
+            outputs.push(Output::AngularMomentum { axis, about });
+        }
+        outputs.extend([
+            Output::CenterOfMass(axis),
+            Output::CenterOfMassVelocity(axis),
+            Output::LinearMomentum(axis),
+            Output::KineticEnergy,
+            Output::Energy,
+        ]);
+        for joint in (0..s.mechanism().joints.len()).filter(|j| s.has_unique_forces(*j)) {
+            for kind in [Reaction::Force, Reaction::Torque] {
+                outputs.push(Output::Constraint { joint, kind, axis });
+            }
+        }
         let system = s.with_outputs(outputs);
         let x0 = system
             .start(q, rates, &vec![false; q.len()])
@@ -58,7 +83,9 @@ impl Case {
         let quantities = system.outputs().len();
         let mut costs = vec![];
         for when in [When::Running, When::End] {
-            for quantity in 0..quantities {
+            // forces have no value at the end
+            let valued = |q: &usize| when == When::Running || !system.needs_unknowns(*q);
+            for quantity in (0..quantities).filter(valued) {
                 costs.push(Cost {
                     quantity,
                     target: 0.3 * r.unit(),
@@ -70,6 +97,7 @@ impl Case {
         }
         let constraints: Vec<Constraint> = (0..quantities)
             .step_by(3)
+            .filter(|q| !system.needs_unknowns(*q))
             .map(|quantity| Constraint {
                 quantity,
                 relation: Relation::Equal,
@@ -278,6 +306,7 @@ fn forward_equals_reverse() {
             if k < STEPS {
                 s.linearize(&t.solved(&at), &mut w).expect("regular");
                 s.push(&mut w, &d, &mut out);
+                forward += dot(y, &out.y);
                 d.x.copy_from_slice(&out.x);
             }
         }

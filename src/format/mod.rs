@@ -301,7 +301,7 @@ impl Document {
     fn parameters(
         &self,
         spec: &ProblemSpec,
-    ) -> Result<(Mechanism, MechanismBuilder, Vec<(f64, f64)>), FormatError> {
+    ) -> Result<(Mechanism, MechanismBuilder, parameters::Bounds), FormatError> {
         let built = self.builder.build().map_err(|e| self.model_error(&e))?;
         let mut builder = self.builder.clone();
         if spec.parameters.is_empty() {

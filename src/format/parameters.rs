@@ -8,6 +8,9 @@ use indexmap::IndexMap;
 /// Share of its value below which a number that must be positive is not sought.
 const LEAST: f64 = 1e-6;
 
+/// Smallest and largest value of each parameter.
+pub(super) type Bounds = Vec<(f64, f64)>;
+
 /// Declares the parameters in the description and gives them their values. Returns smallest and largest value of each,
 /// the same where it is fixed.
 ///
@@ -18,7 +21,7 @@ pub(super) fn declare(
     m: &Mechanism,
     parameters: &IndexMap<String, ParameterSpec>,
     builder: &mut MechanismBuilder,
-) -> Result<Vec<(f64, f64)>, FormatError> {
+) -> Result<Bounds, FormatError> {
     let mut bounds = vec![];
     for (name, spec) in parameters {
         let err = |field: &str, message: String, help: &str| {

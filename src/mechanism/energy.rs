@@ -4,8 +4,8 @@ use super::{Mechanism, Motion};
 use crate::spatial::Pose;
 
 impl Mechanism {
-    /// Potential energy of gravity (zero at the world's origin), springs and users' potentials, J. `winding` tells the unwound angle of a
-    /// joint that has one.
+    /// Potential energy of gravity (zero at the world's origin), springs and users' potentials, J. `winding` tells the
+    /// unwound angle of a joint that has one.
     pub fn stored_energy(&self, poses: &[Pose], winding: impl Fn(usize) -> f64) -> f64 {
         let bodies = self.bodies.iter().zip(poses);
         let gravity: f64 = bodies.map(|(b, p)| -b.mass * self.gravity.dot(&p.x)).sum();

@@ -45,7 +45,8 @@ impl Mechanism {
         })
     }
 
-    /// Is a joint part of a loop: do other constraints tie its two bodies together, through the ground perhaps?
+    /// Is a joint part of a loop: do other joints, gears or users' constraints tie its two bodies together, through the
+    /// ground perhaps?
     pub fn in_loop(&self, joint: usize) -> bool {
         let node = |body: Option<usize>| body.map_or(0, |b| b + 1);
         let mut ties = vec![vec![]; self.bodies.len() + 1];
@@ -53,6 +54,13 @@ impl Mechanism {
             if i != joint && j.rows() > 0 {
                 ties[node(j.parent)].push(j.child + 1);
                 ties[j.child + 1].push(node(j.parent));
+            }
+        }
+        for c in &self.constraints {
+            // an element may hold its bodies against the ground, too
+            for b in &c.bodies {
+                ties[0].push(b + 1);
+                ties[b + 1].push(0);
             }
         }
         let j = &self.joints[joint];
