@@ -12,6 +12,7 @@
 
 use super::checkpoint::{Multipliers, Point};
 use super::curvature::gauss_newton;
+use super::scale::Scale;
 use crate::control::{Evaluation, Problem, Relation};
 use crate::dynamics::{Observe, StepError};
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
@@ -81,8 +82,8 @@ pub(super) struct Augmented<'a, D: Observe> {
     problem: &'a Problem,
     /// The parameters that are decisions.
     free: Vec<usize>,
-    /// What one unit of each scaled decision stands for.
-    scale: Vec<f64>,
+    /// What each scaled decision stands for.
+    scale: Vec<Scale>,
     lagrangian: Lagrangian,
     pub coordinates: Coordinates,
     work: D::Work,
@@ -123,21 +124,24 @@ impl<'a, D: Observe> Augmented<'a, D> {
             if w.is_finite() { w } else { else_by }
         };
         let each = problem.bounds.iter().map(|b| (*b, half(b, 1.0)));
-        let mut ranges: Vec<_> = each.cycle().take(problem.guess.len()).collect();
-        ranges.extend(free.iter().map(|&i| {
-            let bounds = problem.parameter_bounds[i];
-            (bounds, half(&bounds, problem.parameters[i].abs().max(1.0)))
-        }));
-        let n = ranges.len();
+        let ranges: Vec<_> = each.cycle().take(problem.guess.len()).collect();
+        let mut scale: Vec<Scale> = ranges.iter().map(|(_, s)| Scale::Free(*s)).collect();
+        scale.extend(
+            free.iter()
+                .map(|&i| Scale::of_parameter(problem.parameter_bounds[i], problem.parameters[i])),
+        );
+        let n = scale.len();
+        let mut bounds: Vec<_> = ranges.iter().map(|((l, u), s)| (l / s, u / s)).collect();
+        bounds.resize(n, (f64::NEG_INFINITY, f64::INFINITY));
         Self {
             dynamics,
             problem,
             free,
             lagrangian: Lagrangian {
                 multipliers: Multipliers::new(count, n, penalty),
-                bounds: ranges.iter().map(|((l, u), s)| (l / s, u / s)).collect(),
+                bounds,
             },
-            scale: ranges.iter().map(|(_, s)| *s).collect(),
+            scale,
             coordinates: Coordinates {
                 reference: DVector::zeros(n),
                 factor: None,
@@ -168,7 +172,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
     fn scaled(&self, controls: &[f64], parameters: &[f64]) -> Param {
         let free = self.free.iter().map(|&i| &parameters[i]);
         let all = controls.iter().chain(free).zip(&self.scale);
-        DVector::from_iterator(self.scale.len(), all.map(|(v, s)| v / s))
+        DVector::from_iterator(self.scale.len(), all.map(|(v, s)| s.inverse(*v)))
     }
 
     /// Weight of the constraints.
@@ -183,7 +187,11 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     /// A point to keep: the scaled decisions `v`, unscaled.
     pub fn point(&self, v: &Param) -> Point {
-        let mut unscaled: Vec<f64> = v.iter().zip(&self.scale).map(|(v, s)| v * s).collect();
+        let mut unscaled: Vec<f64> = v
+            .iter()
+            .zip(&self.scale)
+            .map(|(v, s)| s.value(*v))
+            .collect();
         let free = unscaled.split_off(self.problem.guess.len());
         let mut parameters = self.problem.parameters.clone();
         for (&i, v) in self.free.iter().zip(free) {
@@ -212,7 +220,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Sets controls, parameters and the start that follows from them.
     fn set_decisions(&mut self, v: &Param) -> Result<(), StepError> {
         let t = &mut self.trajectory;
-        let mut unscaled = v.iter().zip(&self.scale).map(|(v, s)| v * s);
+        let mut unscaled = v.iter().zip(&self.scale).map(|(v, s)| s.value(*v));
         let controls = &mut t.u[..self.problem.guess.len()];
         controls
             .iter_mut()
@@ -317,7 +325,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
         };
         let by_controls = &self.sweep.u[..problem.guess.len()];
         let free = self.free.iter().map(|&i| &by_parameters[i]);
-        let all = by_controls.iter().chain(free).zip(&self.scale);
+        let slopes = self.scale.iter().zip(&self.at).map(|(s, v)| s.slope(*v));
+        let all = by_controls.iter().chain(free).zip(slopes);
         let mut g = DVector::from_iterator(self.scale.len(), all.map(|(g, s)| g * s));
         for (i, v) in self.at.iter().enumerate() {
             let (lower, upper) = self.lagrangian.pressure(i, *v);
@@ -423,9 +432,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
             &mut self.work,
         )
         .ok()?;
-        for (i, s) in self.scale.iter().enumerate() {
-            h.row_mut(i).scale_mut(*s);
-            h.column_mut(i).scale_mut(*s);
+        for (i, (s, v)) in self.scale.iter().zip(&self.at).enumerate() {
+            let slope = s.slope(*v);
+            h.row_mut(i).scale_mut(slope);
+            h.column_mut(i).scale_mut(slope);
         }
         Some(h)
     }

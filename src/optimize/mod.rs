@@ -4,6 +4,7 @@ mod augmented;
 pub mod checkpoint;
 pub mod curvature;
 pub mod ddp;
+mod scale;
 pub mod shooting;
 
 pub use checkpoint::{Checkpoint, Checkpoints};
