@@ -6,12 +6,17 @@
 //! reverse sweep runs in it. The *joint* chart is the tangent of what the joints allow, 2 n_dof numbers (coordinates,
 //! then rates); [`Dynamics::frame`] connects the two, and linear models for feedback live in it. Dynamics without
 //! constraints use one chart for both, the default.
+//!
+//! There are three faces, and a method asks for no more than it needs: [`Dynamics`], a step solved; [`Equations`], a step
+//! unsolved; [`Observe`], what costs, constraints, figures and files may see.
 
 mod dual;
+mod equations;
 mod remember;
 mod smooth;
 
 pub use dual::{Dual, Real};
+pub use equations::{Equations, Structure};
 pub use remember::{Remember, RememberWork};
 pub use smooth::{Explicit, Smooth, SmoothWork};
 

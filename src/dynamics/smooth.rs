@@ -1,8 +1,8 @@
 //! Dynamics written as formulas: a user gives one step, its derivatives follow by automatic differentiation.
 
 use super::{
-    Certificate, Dims, Dual, Dynamics, Frame, Inputs, Knot, LinearModel, Observe, Outputs,
-    Parameter, Real, Rows, Seen, Solved, StepError, StepFailure, StepStats,
+    Certificate, Dims, Dual, Dynamics, Equations, Frame, Inputs, Knot, LinearModel, Observe,
+    Outputs, Parameter, Real, Rows, Seen, Solved, StepError, StepFailure, StepStats, Structure,
 };
 use nalgebra::DMatrix;
 
@@ -359,6 +359,56 @@ impl<S: Smooth> Dynamics for Explicit<S> {
         out.b.as_mut_slice().copy_from_slice(b);
         let p = out.p.as_mut_slice();
         p.copy_from_slice(&rest[..p.len()]);
+    }
+}
+
+/// Nothing is left unsolved: the next state is a function of what goes in.
+impl<S: Smooth> Equations for Explicit<S> {
+    fn structure(&self) -> Structure {
+        let d = self.dims();
+        let columns = vec![(0..d.nf).collect(); d.nf + d.nu + d.np];
+        Structure::new(d.nf, &columns)
+    }
+
+    fn residual(&self, _: &Seen, _: &mut Self::Work, _: &mut [f64]) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    fn advance(&self, at: &Seen, w: &mut Self::Work, next: &mut [f64]) -> Result<(), StepError> {
+        self.step(&at.at, at.x, at.u, at.p, w, next, &mut [])
+            .map(|_| ())
+    }
+
+    fn derivatives(
+        &self,
+        at: &Seen,
+        structure: &Structure,
+        w: &mut Self::Work,
+        values: &mut [f64],
+    ) -> Result<(), StepError> {
+        let d = self.dims();
+        let solved = Solved {
+            at: at.at,
+            x: at.x,
+            u: at.u,
+            p: at.p,
+            y: &[],
+            next: &[],
+        };
+        self.linearize(&solved, w)?;
+        let mut model = LinearModel::new(&d);
+        let frame = self.frame(&at.at, at.x, at.p, None, w)?;
+        self.linear_model(w, &frame, &frame, &mut model);
+        for (value, &(row, column)) in values.iter_mut().zip(structure.entries()) {
+            *value = if column < d.nf {
+                model.a[(row, column)]
+            } else if column < d.nf + d.nu {
+                model.b[(row, column - d.nf)]
+            } else {
+                model.p[(row, column - d.nf - d.nu)]
+            };
+        }
+        Ok(())
     }
 }
 

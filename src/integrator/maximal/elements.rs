@@ -140,6 +140,14 @@ impl Layout {
         }
     }
 
+    /// The bodies of every element, and the rows of its constraint.
+    pub(super) fn ties(&self, m: &Mechanism) -> Vec<(Vec<usize>, std::ops::Range<usize>)> {
+        let constraints = self.slots(m);
+        let constraints = constraints.map(|(c, s)| (c.bodies.clone(), s.offset..s.offset + c.rows));
+        let potentials = m.potentials.iter().map(|p| (p.bodies.clone(), 0..0));
+        constraints.chain(potentials).collect()
+    }
+
     /// Constraint of a row of the unknowns.
     pub(super) fn constraint_of(&self, row: usize) -> Option<usize> {
         self.constraints.iter().rposition(|s| s.offset <= row)

@@ -168,7 +168,18 @@ impl Maximal {
 
     /// Change of the outputs by a change of the inputs.
     pub(super) fn push_through(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
-        let (m, h) = (&w.model, w.at.h);
+        let mut r = std::mem::take(&mut w.adjoint);
+        self.change(w, d, &mut r);
+        self.solve(w, &r, &mut out.y, false);
+        out.y.iter_mut().for_each(|y| *y = -*y);
+        self.change_of_next(w, &out.y, &mut out.x, 6 * self.body_count());
+        w.adjoint = r;
+    }
+
+    /// Change `dr` of the residual by a change of the inputs, unknowns held. Leaves in `w.zplus` the change of the next
+    /// configuration that does not come through the unknowns.
+    pub(super) fn change(&self, w: &mut Work, d: &Inputs, r: &mut [f64]) {
+        let h = w.at.h;
         let n = 6 * self.body_count();
         let half_change = 0.5 * (d.h_prev + d.h);
         let half = 0.5 * (w.at.h_prev + h);
@@ -180,7 +191,7 @@ impl Maximal {
             }
             (w.couplings, w.coupled) = (couplings, true);
         }
-        let mut r = std::mem::take(&mut w.adjoint);
+        let m = &w.model;
         r.fill(0.0);
         let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));
         if !self.damped.is_empty() {
@@ -216,13 +227,13 @@ impl Maximal {
                 let da = six(&d.x, a);
                 on_b += c.ba.0 * da;
                 on_a += c.aa.0 * da;
-                add_six(&mut r, a, &-on_a);
+                add_six(r, a, &-on_a);
             }
-            add_six(&mut r, b, &-on_b);
+            add_six(r, b, &-on_b);
         }
         for (i, (row, du)) in w.control_rows.iter().zip(&d.u).enumerate() {
             let (a, b) = m.driven(&m.actuators[i]);
-            add_wrench(&mut r, a, b, row, -half * du);
+            add_wrench(r, a, b, row, -half * du);
         }
         for (e, s) in self.damped.iter().zip(&w.damping) {
             let (a, b) = (e.parent, e.child);
@@ -232,7 +243,7 @@ impl Maximal {
                 change += e.shares.1
                     * (dot(&d.x, a, b, &s.after_start) + dot(&zplus, a, b, &s.after_end));
             }
-            add_wrench(&mut r, a, b, &s.wrench, e.damping(m) * change);
+            add_wrench(r, a, b, &s.wrench, e.damping(m) * change);
         }
         for (index, j) in m.joints.iter().enumerate() {
             let Some(s) = &self.slots[index] else {
@@ -249,22 +260,10 @@ impl Maximal {
             }
         }
         for (i, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
-            self.push_parameter(w, i, *dp, &mut r);
+            self.push_parameter(w, i, *dp, r);
         }
-        self.push_elements(w, &d.x, &zplus, &mut r);
-        self.solve(w, &r, &mut out.y, false);
-        out.y.iter_mut().for_each(|y| *y = -*y);
-        for b in 0..self.body_count() {
-            let omega = vec3(&w.trial, 6 * b + 3);
-            let (dv, dw) = (vec3(&out.y, 6 * b), vec3(&out.y, 6 * b + 3));
-            let x = vec3(&zplus, 6 * b) + dv * h;
-            let phi = vec3(&zplus, 6 * b + 3) + increment_jacobian(&omega, h, w.scalar[b]) * dw;
-            out.x[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
-            out.x[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
-        }
-        let (_, velocities) = out.x.split_at_mut(n);
-        velocities.copy_from_slice(&out.y[..n]);
-        (w.adjoint, w.zplus, w.zminus) = (r, zplus, zminus);
+        self.push_elements(w, &d.x, &zplus, r);
+        (w.zplus, w.zminus) = (zplus, zminus);
     }
 
     /// Adjoints of the inputs from those of the outputs.

@@ -22,6 +22,7 @@ mod assembly;
 mod elements;
 #[cfg(test)]
 mod elements_tests;
+mod equations;
 mod initial;
 mod interval;
 mod linear;

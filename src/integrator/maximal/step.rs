@@ -121,7 +121,7 @@ impl Maximal {
     }
 
     /// The state at the next knot, from the solution.
-    fn write_next(&self, w: &Work, next: &mut [f64]) {
+    pub(super) fn write_next(&self, w: &Work, next: &mut [f64]) {
         for (b, pose) in w.next.iter().enumerate() {
             let out = &mut next[13 * b..13 * b + 13];
             out[..3].copy_from_slice(pose.x.as_slice());
