@@ -14,6 +14,9 @@ pub enum Quantity {
     Joint(String),
     /// Its rate, m/s or rad/s.
     JointRate(String),
+    /// Its increment over the interval before the knot by the interval, m/s or rad/s. The rate at a knot is the mean of
+    /// those of two intervals and does not see what alternates from one to the next; this does.
+    IntervalRate(String),
     /// A control, N or N m.
     Control(String),
     /// Change of a control from the knot before over the interval between, N/s or N m/s; zero at the first knot.

@@ -255,6 +255,10 @@ impl<'a> Quantities<'a> {
                 let (joint, direction) = self.coordinate(place, "joint_rate", name)?;
                 one(Output::Rate { joint, direction })
             }
+            Quantity::IntervalRate(name) => {
+                let (joint, direction) = self.coordinate(place, "interval_rate", name)?;
+                one(Output::IntervalRate { joint, direction })
+            }
             Quantity::Control(name) => {
                 one(Output::Control(self.control(place, "control", name, end)?))
             }
