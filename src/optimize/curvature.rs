@@ -59,7 +59,7 @@ pub fn gauss_newton<D: Observe>(
                 }
             }
         }
-        let mut rows = (&by.x * &frame.embed) * state.columns(0, active);
+        let mut rows = frame.times_embed(&by.x) * state.columns(0, active);
         // the control at the end is that of the last step
         let mut own = rows.columns_mut(active - dims.nu, dims.nu);
         own += &by.u;

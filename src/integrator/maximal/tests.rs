@@ -295,7 +295,7 @@ fn the_linear_model_matches_differences_along_the_joints() {
             let frame_next = s
                 .frame(&after, &next, p, Some(&frame), &mut w)
                 .expect("a state");
-            let identity = &frame.project * &frame.embed;
+            let identity = frame.project() * frame.embed();
             assert!((identity - nalgebra::DMatrix::identity(dims.ndx, dims.ndx)).amax() < 1e-9);
             s.linearize(
                 &Solved {
@@ -384,7 +384,7 @@ fn pull_is_the_transpose_of_push() {
                     .expect("a state");
                 let c = nalgebra::DVector::from_vec(r.vector(dims.ndx, 1.0));
                 Inputs {
-                    x: (frame.embed * c).as_slice().to_vec(),
+                    x: (frame.embed() * c).as_slice().to_vec(),
                     ..d
                 }
             } else {
@@ -457,7 +457,7 @@ fn observed_quantities_have_their_adjoints() {
                 .frame(&at, &x, &s.nominal, None, &mut s.work())
                 .expect("a state");
             let joint = frame
-                .embed
+                .embed()
                 .tr_mul(&nalgebra::DVector::from_vec(back.x.clone()));
             for i in 0..dims.ndx + dims.nu + dims.np {
                 let by = |e: f64| {
