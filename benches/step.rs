@@ -70,8 +70,8 @@ struct Rolled {
 impl Rolled {
     fn new(case: Case) -> Self {
         let (made, links) = match case {
-            Hinges(n) => (chain::hanging(n, JointKind::Revolute), n),
-            Balls(n) => (chain::hanging(n, JointKind::Spherical), n),
+            Hinges(n) => (chain::hanging(n, JointKind::Revolute, false), n),
+            Balls(n) => (chain::hanging(n, JointKind::Spherical, false), n),
             Segments(n) => (segments::hanging(n), 4 * n),
         };
         let (system, x0) = made.expect("valid");

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .iter()
         .find_map(|a| a.strip_prefix("h="))
         .map_or(Ok(0.01), str::parse)?;
-    let (system, x0) = chain::hanging(n, kind)?;
+    let (system, x0) = chain::hanging(n, kind, false)?;
     let mut w = system.work();
     let mut t = Trajectory::new(&system, vec![h; steps], &x0);
     let mut stats = RolloutStats::default();

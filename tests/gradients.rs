@@ -191,7 +191,7 @@ impl Case {
         );
         let start = self
             .frame
-            .embed
+            .embed()
             .tr_mul(&nalgebra::DVector::from_vec(sweep.x0));
         [sweep.u, start.as_slice().to_vec(), sweep.intervals]
     }
@@ -285,7 +285,7 @@ fn forward_equals_reverse() {
             .evaluate(s, &t, &mut w, &mut e)
             .expect("observed");
         let (mut d, mut out, mut local) = (dims.inputs(), dims.outputs(), dims.inputs());
-        d.x = (&case.frame.embed * nalgebra::DVector::from_column_slice(&d0))
+        d.x = (case.frame.embed() * nalgebra::DVector::from_column_slice(&d0))
             .as_slice()
             .to_vec();
         let mut forward = 0.0;
@@ -321,8 +321,8 @@ fn forward_equals_reverse() {
 fn joint_chart_has_the_mechanism_s_freedom() {
     for case in cases() {
         let dof = case.system.mobility().degrees_of_freedom;
-        assert_eq!(case.frame.embed.ncols(), 2 * dof);
-        let identity = &case.frame.project * &case.frame.embed;
+        assert_eq!(case.frame.embed().ncols(), 2 * dof);
+        let identity = case.frame.project() * case.frame.embed();
         let off = (identity - nalgebra::DMatrix::identity(2 * dof, 2 * dof)).amax();
         assert!(off < 1e-10, "{}: {off:e}", case.name);
     }

@@ -2,7 +2,7 @@
 
 use least_action::integrator::{Maximal, Options};
 use least_action::mechanism::{
-    BodySpec, JointKind, JointSpec, MechanismBuilder, ModelError, Shape,
+    ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, ModelError, Shape,
 };
 
 /// A chain of `n` cylinders of 1 m and 1 kg.
@@ -28,9 +28,15 @@ fn chain(n: usize, kind: JointKind) -> MechanismBuilder {
     m
 }
 
-/// A chain on hinges about y or on ball joints, and its state at rest, in line, at 45 degrees.
-pub fn hanging(n: usize, kind: JointKind) -> Result<(Maximal, Vec<f64>), ModelError> {
-    let mechanism = chain(n, kind).build()?;
+/// A chain on hinges about y or on ball joints, with a motor in every joint if it is `driven`, and its state at
+/// rest, in line, at 45 degrees.
+pub fn hanging(n: usize, kind: JointKind, driven: bool) -> Result<(Maximal, Vec<f64>), ModelError> {
+    let mut builder = chain(n, kind);
+    for i in 0..if driven { n } else { 0 } {
+        let motor = ActuatorSpec::joint(&format!("joint{i}"));
+        builder = builder.actuator(&format!("motor{i}"), motor);
+    }
+    let mechanism = builder.build()?;
     let coordinates = mechanism.tree_ids().len();
     let mut q = vec![0.0; coordinates];
     // a ball joint's second coordinate turns about y

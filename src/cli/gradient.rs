@@ -43,7 +43,10 @@ fn independent(system: &Maximal, frame: &Frame) -> Independent {
         .map(|&id| m.coordinate_name(id))
         .collect();
     let dof = system.mobility().degrees_of_freedom;
-    let basis = frame.memory.columns(0, dof).into_owned();
+    let basis = match frame {
+        Frame::Dense { memory, .. } => memory.columns(0, dof).into_owned(),
+        _ => DMatrix::identity(dof, dof),
+    };
     let mut left = basis.clone();
     let mut picked: Vec<usize> = vec![];
     for _ in 0..dof {
@@ -130,7 +133,8 @@ fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradien
         Ok(())
     })?;
     let parameters = problem.by_parameters(system, &t.p, &sweep, &mut w)?;
-    let joint = frame.embed.tr_mul(&DVector::from_column_slice(&sweep.x0));
+    let mut joint = DVector::zeros(system.dims().ndx);
+    frame.embed_transposed(&mut sweep.x0, joint.as_mut_slice());
     let dof = names.chart.nrows();
     Ok(Gradient {
         objective,

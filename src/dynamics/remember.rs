@@ -60,12 +60,10 @@ impl<'a, D: Observe> Remember<'a, D> {
     }
 
     /// The system's own part of a frame.
-    fn inner(&self, frame: &Frame) -> Frame {
-        let d = self.system.dims();
-        Frame {
-            embed: frame.embed.view((0, 0), (d.nf, d.ndx)).into_owned(),
-            project: frame.project.view((0, 0), (d.ndx, d.nf)).into_owned(),
-            memory: frame.memory.clone(),
+    fn inner(frame: &Frame) -> &Frame {
+        match frame {
+            Frame::Bordered(own, _) => own,
+            whole => whole,
         }
     }
 
@@ -89,15 +87,6 @@ impl<'a, D: Observe> Remember<'a, D> {
             ..*seen
         }
     }
-}
-
-/// `[a, 0; 0, 1]` with a unit matrix of size `n`.
-fn bordered(a: &DMatrix<f64>, n: usize) -> DMatrix<f64> {
-    let (rows, columns) = a.shape();
-    let mut out = DMatrix::zeros(rows + n, columns + n);
-    out.view_mut((0, 0), (rows, columns)).copy_from(a);
-    out.view_mut((rows, columns), (n, n)).fill_with_identity();
-    out
 }
 
 impl<D: Observe> Dynamics for Remember<'_, D> {
@@ -217,15 +206,11 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
         w: &mut Self::Work,
     ) -> Result<Frame, StepError> {
         let d = self.system.dims();
-        let previous = previous.map(|f| self.inner(f));
+        let previous = previous.map(Self::inner);
         let own = self
             .system
-            .frame(at, &x[..d.nx], p, previous.as_ref(), &mut w.system)?;
-        Ok(Frame {
-            embed: bordered(&own.embed, d.nu),
-            project: bordered(&own.project, d.nu),
-            memory: own.memory,
-        })
+            .frame(at, &x[..d.nx], p, previous, &mut w.system)?;
+        Ok(Frame::Bordered(Box::new(own), d.nu))
     }
 
     fn has_identity_frames(&self) -> bool {
@@ -248,8 +233,8 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
             *o = x + d;
         }
         let (x, d) = (&x[..dims.nx], &d[..dims.ndx]);
-        let frame = self.inner(frame);
-        self.system.retract(at, x, p, &frame, d, &mut w.system, own)
+        let frame = Self::inner(frame);
+        self.system.retract(at, x, p, frame, d, &mut w.system, own)
     }
 
     fn difference(
@@ -268,16 +253,16 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
             *o = to - x;
         }
         let (x, to) = (&x[..dims.nx], &to[..dims.nx]);
-        let frame = self.inner(frame);
+        let frame = Self::inner(frame);
         self.system
-            .difference(at, x, p, &frame, to, &mut w.system, own);
+            .difference(at, x, p, frame, to, &mut w.system, own);
     }
 
     fn linear_model(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         let d = self.system.dims();
-        let (from, to) = (self.inner(from), self.inner(to));
+        let (from, to) = (Self::inner(from), Self::inner(to));
         self.system
-            .linear_model(&mut w.system, &from, &to, &mut w.model);
+            .linear_model(&mut w.system, from, to, &mut w.model);
         out.a.fill(0.0);
         out.b.fill(0.0);
         out.p.fill(0.0);

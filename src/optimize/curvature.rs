@@ -34,7 +34,7 @@ pub fn gauss_newton<D: Observe>(
     } else {
         let start =
             dynamics.initial_by_parameters(&problem.coordinates, &problem.rates, &t.p, w)?;
-        &frame.project * start.select_columns(&free)
+        frame.project() * start.select_columns(&free)
     };
     let mut model = LinearModel::new(&dims);
     let layout = problem.layout();
@@ -56,7 +56,7 @@ pub fn gauss_newton<D: Observe>(
                 .chain(constraints.map(|(place, weight)| (place, *weight)))
                 .filter(|(_, weight)| *weight > 0.0)
                 .collect();
-            let seen = &by.x * &frame.embed;
+            let seen = frame.times_embed(&by.x);
             let mut by_controls = &seen * state.columns(0, active);
             // the control at the end is that of the last step
             let mut own = by_controls.columns_mut(active - dims.nu, dims.nu);

@@ -98,7 +98,7 @@ pub struct Solution {
 
 /// Linear feedback around a trajectory: `u = u_k + K_k d`, with `d` the change of the joint chart that leads from the
 /// trajectory's state to the present one ([`crate::dynamics::Dynamics::difference`]).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Gains {
     /// `K_k`, nu x ndx, one a step; rows of controls at a bound are zero.
     pub feedback: Vec<DMatrix<f64>>,

@@ -199,7 +199,7 @@ fn the_control_is_handed_on() {
     let frame = s
         .frame(&AT, &X, &[], Some(&frame), &mut w)
         .expect("a frame");
-    assert_eq!(frame.embed, DMatrix::identity(4, 4));
+    assert_eq!(frame.embed(), DMatrix::identity(4, 4));
     let mut model = LinearModel::new(&dims);
     s.linear_model(&mut w, &frame, &frame, &mut model);
     for i in 0..6 {

@@ -135,8 +135,19 @@ impl Maximal {
         self.turn_elements(w);
     }
 
+    /// Computes the couplings, which are kept for all that follows.
+    pub(super) fn couple(&self, w: &mut Work) {
+        if !w.coupled {
+            let mut couplings = std::mem::take(&mut w.couplings);
+            for (element, c) in couplings.iter_mut().enumerate() {
+                *c = self.coupling(w, element);
+            }
+            (w.couplings, w.coupled) = (couplings, true);
+        }
+    }
+
     /// Parent and child of each coupling, in their order.
-    fn coupled(m: &Mechanism) -> impl Iterator<Item = (Option<usize>, usize)> + '_ {
+    pub(super) fn coupled(m: &Mechanism) -> impl Iterator<Item = (Option<usize>, usize)> + '_ {
         let joints = m.joints.iter().map(|j| (j.parent, j.child));
         let springs = m.springs.iter().map(|s| (s.parent, s.child));
         joints
@@ -183,14 +194,7 @@ impl Maximal {
         let n = 6 * self.body_count();
         let half_change = 0.5 * (d.h_prev + d.h);
         let half = 0.5 * (w.at.h_prev + h);
-        if !w.coupled {
-            // kept for the pushes that follow
-            let mut couplings = std::mem::take(&mut w.couplings);
-            for (element, c) in couplings.iter_mut().enumerate() {
-                *c = self.coupling(w, element);
-            }
-            (w.couplings, w.coupled) = (couplings, true);
-        }
+        self.couple(w);
         let m = &w.model;
         r.fill(0.0);
         let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));

@@ -19,12 +19,14 @@
 //! frame) of the interval before, and behind them the unwound angle of every joint that has one.
 
 mod assembly;
+mod chart;
 mod elements;
 #[cfg(test)]
 mod elements_tests;
 mod equations;
 mod initial;
 mod interval;
+mod jacobian;
 mod linear;
 mod observe;
 mod parameter;
@@ -39,8 +41,8 @@ pub use state::Velocities;
 
 use crate::block::{Fallback, Node, Role, Symbolic};
 use crate::dynamics::{
-    Certificate, Dims, Frame, Inputs, Knot, Outputs, Parameter, Seen, Solved, StepError,
-    StepFailure, StepStats,
+    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Seen, Solved,
+    StepError, StepFailure, StepStats,
 };
 use crate::mechanism::{
     Coupling, Field, Freedom, Mechanism, Mobility, ModelError, Relative, Row, Tuned,
@@ -185,6 +187,8 @@ pub struct Work {
     control: Vec<f64>,
     control_rows: Vec<Row>,
     elements: elements::Memory,
+    /// Memory of the linear model of trees, once asked for.
+    jacobian: Option<Box<jacobian::Jacobian>>,
 }
 
 /// Inverse inertia of every body.
@@ -493,6 +497,7 @@ impl Maximal {
             control: vec![0.0; m.actuators.len()],
             control_rows: vec![DampedState::ZERO; m.actuators.len()],
             elements: self.elements.memory(),
+            jacobian: None,
         }
     }
 
@@ -648,7 +653,15 @@ impl crate::dynamics::Dynamics for Maximal {
             out.fill(f64::NAN);
             return;
         }
-        self.difference_at(at, x, frame, to, out);
+        self.difference_at(at, x, frame, &w.model, to, out);
+    }
+
+    fn linear_model(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
+        if w.model.has_loops() || w.uses_fallback {
+            crate::dynamics::model_by_pushes(self, w, from, to, out);
+        } else {
+            self.tree_model(w, from, out);
+        }
     }
 }
 

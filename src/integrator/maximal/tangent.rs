@@ -10,6 +10,7 @@ use crate::dynamics::{Frame, Knot, StepError, StepFailure};
 use crate::mechanism::{Mechanism, ModelError, Motion, decompose};
 use crate::spatial::{Pose, Quat, Vec3, increment, increment_jacobian, increment_scalar, log};
 use nalgebra::{DMatrix, DVector};
+use std::sync::Arc;
 
 /// A configuration of the path with its tangents.
 struct Tangent {
@@ -62,7 +63,7 @@ impl Maximal {
     }
 
     /// Configuration at the knot before.
-    fn poses_before(&self, at: &Knot, x: &[f64]) -> Vec<Pose> {
+    pub(super) fn poses_before(&self, at: &Knot, x: &[f64]) -> Vec<Pose> {
         self.poses(x)
             .iter()
             .zip(self.interval_velocities(x))
@@ -105,11 +106,14 @@ impl Maximal {
         previous: Option<&Frame>,
         m: &Mechanism,
     ) -> Frame {
+        if !m.has_loops() {
+            return Frame::Chart(Arc::new(self.tree_chart(at, x, m)));
+        }
         let (n, dof) = (6 * self.body_count(), self.mobility.degrees_of_freedom);
         let near = self.tree_coordinates_of(m, x);
         let h = at.h_prev;
         // the first half of a frame's memory is its basis at the knot, the second that of the knot before
-        let memory = previous.map(|p| p.memory.columns(0, dof).into_owned());
+        let memory = previous.map(|p| memory_of(p).columns(0, dof).into_owned());
         let memory = memory.as_ref();
         let mut embed = DMatrix::zeros(2 * n, 2 * dof);
         let mut project = DMatrix::zeros(2 * dof, 2 * n);
@@ -155,7 +159,7 @@ impl Maximal {
         let mut memory = DMatrix::zeros(here.z.nrows(), 2 * dof);
         memory.columns_mut(0, dof).copy_from(&here.z);
         memory.columns_mut(dof, dof).copy_from(&old_z);
-        Frame {
+        Frame::Dense {
             embed,
             project,
             memory,
@@ -213,8 +217,13 @@ impl Maximal {
             residual: f64::NAN,
             message: e.message,
         };
+        if !m.has_loops() {
+            self.retract_tree(at, x, (a, rate), m, out);
+            return Ok(());
+        }
+        let memory = memory_of(frame);
         let here = Tangent {
-            z: frame.memory.columns(0, dof).into_owned(),
+            z: memory.columns(0, dof).into_owned(),
             ..self.tangent(m, self.poses(x), &near, None)
         };
         let (poses, q) = Self::moved(m, &here, a).map_err(failed)?;
@@ -230,17 +239,12 @@ impl Maximal {
             let h = at.h_prev;
             let before = self.tangent(m, self.poses_before(at, x), &near, None);
             let before = Tangent {
-                z: frame.memory.columns(dof, dof).into_owned(),
+                z: memory.columns(dof, dof).into_owned(),
                 ..before
             };
             let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - h * r).collect();
             let (old, _) = Self::moved(m, &before, &b).map_err(failed)?;
-            let between = |(p, o): (&Pose, &Pose)| {
-                let dq: Quat = o.q.conjugate() * p.q;
-                let sign = if dq.w < 0.0 { -1.0 } else { 1.0 };
-                ((p.x - o.x) / h, dq.imag() * (2.0 * sign / h))
-            };
-            poses.iter().zip(&old).map(between).collect()
+            velocities_between(&poses, &old, h)
         };
         let state = self.state(&poses, &velocities, &self.winding_near(m, &poses, &q, x));
         out.copy_from_slice(&state);
@@ -248,7 +252,13 @@ impl Maximal {
     }
 
     /// Unwound angles of a neighbouring state.
-    fn winding_near(&self, m: &Mechanism, poses: &[Pose], q: &[f64], x: &[f64]) -> Vec<f64> {
+    pub(super) fn winding_near(
+        &self,
+        m: &Mechanism,
+        poses: &[Pose],
+        q: &[f64],
+        x: &[f64],
+    ) -> Vec<f64> {
         let mut winding = self.winding_at(m, poses, q);
         for (value, &(joint, i)) in winding.iter_mut().zip(&self.windings) {
             let j = &m.joints[joint];
@@ -263,9 +273,13 @@ impl Maximal {
         at: &Knot,
         x: &[f64],
         frame: &Frame,
+        m: &Mechanism,
         to: &[f64],
         out: &mut [f64],
     ) {
+        let Frame::Dense { project, .. } = frame else {
+            return self.tree_difference(at, m, x, to, out);
+        };
         let n = self.body_count();
         let h = at.h_prev;
         // displacements of both configurations, or of the velocities at the start, through the frame's projection
@@ -284,10 +298,10 @@ impl Maximal {
         let dof = self.mobility.degrees_of_freedom;
         if h == 0.0 {
             // parts of dv that only follow the configuration drop out by the projection
-            out.copy_from_slice((&frame.project * d).as_slice());
+            out.copy_from_slice((project * d).as_slice());
             return;
         }
-        let left = frame.project.view((0, 0), (dof, 6 * n));
+        let left = project.view((0, 0), (dof, 6 * n));
         let a = left * d.rows(0, 6 * n);
         let (old, older) = (self.poses_before(at, to), self.poses_before(at, x));
         let mut back = DVector::zeros(6 * n);
@@ -297,7 +311,7 @@ impl Maximal {
         // project = [.., -L_(k-1) Bv / h]: recover L_(k-1)
         let (_, _, inverse) = self.back_jacobians(at, x);
         let left_old = blocks_times(
-            &frame.project.view((dof, 6 * n), (dof, 6 * n)).into_owned(),
+            &project.view((dof, 6 * n), (dof, 6 * n)).into_owned(),
             &inverse,
         ) * -h;
         let b = left_old * back;
@@ -306,6 +320,24 @@ impl Maximal {
             out[dof + i] = (a[i] - b[i]) / h;
         }
     }
+}
+
+/// What a frame of a mechanism with loops keeps.
+fn memory_of(frame: &Frame) -> &DMatrix<f64> {
+    match frame {
+        Frame::Dense { memory, .. } => memory,
+        _ => unreachable!("mechanisms with loops have dense frames"),
+    }
+}
+
+/// The velocities that lead from one configuration to another.
+pub(super) fn velocities_between(to: &[Pose], from: &[Pose], h: f64) -> Vec<Motion> {
+    let between = |(p, o): (&Pose, &Pose)| {
+        let dq: Quat = o.q.conjugate() * p.q;
+        let sign = if dq.w < 0.0 { -1.0 } else { 1.0 };
+        ((p.x - o.x) / h, dq.imag() * (2.0 * sign / h))
+    };
+    to.iter().zip(from).map(between).collect()
 }
 
 type Blocks = Vec<crate::mechanism::Mat6>;

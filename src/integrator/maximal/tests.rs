@@ -346,7 +346,7 @@ fn the_linear_model_matches_differences_along_the_joints() {
             let frame_next = s
                 .frame(&after, &next, p, Some(&frame), &mut w)
                 .expect("a state");
-            let identity = &frame.project * &frame.embed;
+            let identity = frame.project() * frame.embed();
             assert!((identity - nalgebra::DMatrix::identity(dims.ndx, dims.ndx)).amax() < 1e-9);
             s.linearize(
                 &Solved {
@@ -435,7 +435,7 @@ fn pull_is_the_transpose_of_push() {
                     .expect("a state");
                 let c = nalgebra::DVector::from_vec(r.vector(dims.ndx, 1.0));
                 Inputs {
-                    x: (frame.embed * c).as_slice().to_vec(),
+                    x: (frame.embed() * c).as_slice().to_vec(),
                     ..d
                 }
             } else {

@@ -142,7 +142,7 @@ impl Model {
         if !self.free.is_empty() {
             let by =
                 dynamics.initial_by_parameters(&problem.coordinates, &problem.rates, &t.p, w)?;
-            let by = &self.frame(0).project * by;
+            let by = self.frame(0).project() * by;
             for (j, &p) in self.free.iter().enumerate() {
                 self.start[j * n..(j + 1) * n].copy_from_slice(by.column(p).as_slice());
             }
@@ -243,11 +243,11 @@ impl Model {
                 *r = of(&rows.x, j);
             }
         } else {
-            let embed = &self.frames[k].embed;
-            for (r, column) in self.row[..n].iter_mut().zip(embed.column_iter()) {
-                let products = column.iter().enumerate();
-                *r = products.map(|(j, e)| of(&rows.x, j) * e).sum();
+            let free = &mut self.inputs.x;
+            for (j, f) in free.iter_mut().enumerate() {
+                *f = of(&rows.x, j);
             }
+            self.frames[k].embed_transposed(free, &mut self.row[..n]);
         }
         for (r, &p) in self.row[n..].iter_mut().zip(&self.free) {
             *r = of(&rows.p, p);

@@ -38,7 +38,7 @@ fn observed_quantities_have_their_adjoints() {
             s.observe_pull(&seen, &which, &mut w, &adjoint, &mut back, &mut back_y);
             let frame = s.frame(&at, &x, p, None, &mut s.work()).expect("a state");
             let mut exact: Vec<f64> = frame
-                .embed
+                .embed()
                 .tr_mul(&nalgebra::DVector::from_column_slice(&back.x))
                 .as_slice()
                 .to_vec();
