@@ -20,6 +20,7 @@
 mod assembly;
 mod chart;
 mod jacobian;
+mod keep;
 mod linear;
 mod observe;
 mod parameter;
@@ -162,7 +163,6 @@ pub struct Work {
     /// Derivative blocks at the solution, once a push has asked for them.
     coupled: bool,
     couplings: Vec<Coupling>,
-    rate_rows: Vec<([f64; 6], [f64; 6])>,
     adjoint: Vec<f64>,
     zplus: Vec<f64>,
     zminus: Vec<f64>,
@@ -468,7 +468,6 @@ impl Maximal {
             uses_fallback: false,
             coupled: false,
             couplings: vec![Coupling::default(); couplings],
-            rate_rows: vec![([0.0; 6], [0.0; 6]); self.rows],
             adjoint: vec![0.0; ny],
             zplus: vec![0.0; 6 * n],
             zminus: vec![0.0; 6 * n],
@@ -578,6 +577,19 @@ impl crate::dynamics::Dynamics for Maximal {
     fn linearize(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         self.apply(at.p, w)?;
         self.linearize_at(at, w)
+    }
+
+    fn kept(&self) -> usize {
+        self.kept_len()
+    }
+
+    fn keep(&self, w: &Work, kept: &mut [f64]) -> bool {
+        self.keep_linearized(w, kept)
+    }
+
+    fn restore(&self, at: &Solved, kept: &[f64], w: &mut Work) -> Result<bool, StepError> {
+        self.apply(at.p, w)?;
+        self.restore_linearized(at, kept, w)
     }
 
     fn push(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {

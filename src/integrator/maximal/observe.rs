@@ -199,7 +199,6 @@ impl Maximal {
         }
         if velocity.iter().any(|v| *v != 0.0) {
             // the read-out left its solution and its factors
-            self.turn_rates(w);
             let mut d = std::mem::take(&mut w.observed);
             self.pull_through(w, &readout, &mut d);
             add(&mut out.x, &d.x);
