@@ -140,6 +140,14 @@ pub fn momentum_jacobian(w: &Vec3, inertia: &Mat3, h: f64, s: f64) -> Mat3 {
         + (skew(w) * inertia - skew(&jw)) * (0.5 * h)
 }
 
+/// `(dp/dw)' t` without forming it.
+#[inline(always)]
+pub fn momentum_jacobian_transposed(w: &Vec3, inertia: &Mat3, h: f64, s: f64, t: &Vec3) -> Vec3 {
+    let jw = inertia * w;
+    inertia * (t * s + t.cross(w) * (0.5 * h)) - w * (0.25 * h * h / s * jw.dot(t))
+        + jw.cross(t) * (0.5 * h)
+}
+
 /// `dp/dh` of [`momentum`] (for `p-` call with `-h` and change the sign).
 pub fn momentum_rate(w: &Vec3, inertia: &Mat3, h: f64, s: f64) -> Vec3 {
     let jw = inertia * w;
@@ -280,6 +288,8 @@ mod tests {
             let t = Vec3::new(-0.2, 0.9, 0.5);
             let kt = increment_jacobian(&w, h, s).transpose() * t;
             assert!((kt - increment_jacobian_transposed(&w, h, s, &t)).amax() < 1e-15);
+            let pt = momentum_jacobian(&w, &j, h, s).transpose() * t;
+            assert!((pt - momentum_jacobian_transposed(&w, &j, h, s, &t)).amax() < 1e-14);
             let p = |w: &Vec3, h: f64| momentum(w, &j, h, increment_scalar(w, h));
             let dp = jacobian(&w, |w| p(w, h));
             assert!(diff(&dp, &momentum_jacobian(&w, &j, h, s)) < 1e-8);

@@ -92,5 +92,5 @@ fn a_closed_loop_reaches_its_goal() {
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
     assert!(s.violation <= 1e-9, "{}", s.violation);
     let gains = s.gains.expect("feedback");
-    assert_eq!(gains.feedback[0].ncols(), gains.frame(0).embed.ncols());
+    assert_eq!(gains.feedback[0].ncols(), gains.frame(0).embed().ncols());
 }

@@ -449,6 +449,26 @@ pub trait Dynamics: Sync {
     /// When the matrix is singular.
     fn linearize(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError>;
 
+    /// How many numbers hold what is dear in a linearization; 0, the default, when it cannot be kept.
+    fn kept(&self) -> usize {
+        0
+    }
+
+    /// Keeps the linearization that `w` holds; false when it cannot be kept.
+    fn keep(&self, w: &Self::Work, kept: &mut [f64]) -> bool {
+        let _ = (w, kept);
+        false
+    }
+
+    /// Brings back the linearization of a step in place of [`Dynamics::linearize`]; false when that has to be called.
+    ///
+    /// # Errors
+    /// As [`Dynamics::linearize`].
+    fn restore(&self, at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError> {
+        let _ = (at, kept, w);
+        Ok(false)
+    }
+
     /// Change of the outputs by a change of the inputs.
     fn push(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs);
 

@@ -18,6 +18,7 @@ mod joint;
 mod kinematics;
 mod mobility;
 mod parameter;
+mod pull;
 #[cfg(test)]
 pub(crate) mod samples;
 mod spring;
@@ -50,6 +51,7 @@ pub use spring::{Actuator, Drive, Spring};
 pub(crate) use attached::Rows;
 pub(crate) use coordinate::unwind;
 pub(crate) use joint::Vec6;
+pub(crate) use pull::Pair;
 
 use crate::spatial::{Pose, Vec3};
 use kinematics::Tree;

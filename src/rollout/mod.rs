@@ -1,11 +1,13 @@
 //! Trajectories: a system simulated over a sequence of knots, the reverse sweep over one, batches over threads, and
 //! the energy and momentum of a mechanism along one.
 
+mod cache;
 mod energy;
 
 pub use energy::{Balance, balance, momentum};
 
 use crate::dynamics::{Dynamics, Inputs, Knot, Outputs, Seen, Solved, StepError, StepStats};
+use cache::Cache;
 use rayon::prelude::*;
 
 /// States at N + 1 knots, with the controls and unknowns of the N steps between them.
@@ -225,6 +227,7 @@ pub struct Sweep {
     adjoint: Outputs,
     inputs: Inputs,
     local: Inputs,
+    cache: Cache,
 }
 
 impl Sweep {
@@ -240,10 +243,19 @@ impl Sweep {
             adjoint: d.outputs(),
             inputs: d.inputs(),
             local: d.inputs(),
+            cache: Cache::default(),
         }
     }
 
-    /// Sweeps back over a trajectory: one factorization and one transposed solve a step. `local` adds to the adjoints
+    /// Keeps linearizations in at most so many bytes, those of the last steps: the first sweep over a trajectory factors
+    /// them, later ones (of other functions, such as each constraint) find the factors. A step that has changed since is
+    /// factored again, so any trajectory of as many steps may follow.
+    pub fn with_cache<D: Dynamics>(self, dynamics: &D, bytes: usize) -> Self {
+        let cache = Cache::new(dynamics, self.intervals.len(), bytes);
+        Self { cache, ..self }
+    }
+
+    /// Sweeps back over a trajectory: one factorization (unless it is kept) and one transposed solve a step. `local` adds to the adjoints
     /// of state, control, parameters, intervals and unknowns at knot `k` those of the function there. Allocates nothing.
     ///
     /// # Errors
@@ -271,7 +283,8 @@ impl Sweep {
             local(&at, w, &mut self.local, &mut self.adjoint.y[..y])?;
             if k < n {
                 // adjoint of x_(k+1) through the step
-                let certificate = dynamics.linearize(&trajectory.solved(&at), w)?;
+                let solved = trajectory.solved(&at);
+                let certificate = self.cache.linearize(dynamics, &solved, w)?;
                 self.residual = self.residual.max(certificate.residual);
                 dynamics.pull(w, &self.adjoint, &mut self.inputs);
             } else {
@@ -281,7 +294,7 @@ impl Sweep {
             if k < n {
                 self.intervals[k] += self.inputs.h;
             }
-            self.adjoint.x.copy_from_slice(&self.inputs.x);
+            std::mem::swap(&mut self.adjoint.x, &mut self.inputs.x);
             self.p
                 .iter_mut()
                 .zip(&self.inputs.p)

@@ -447,6 +447,12 @@ impl Maximal {
 
     /// Solves with the factors, with one refinement sweep on the unregularized matrix where there are loops.
     pub(super) fn solve(&self, w: &mut Work, b: &[f64], out: &mut [f64], transposed: bool) {
+        self.solve_once(w, b, out, transposed);
+        self.refine(w, b, out, transposed);
+    }
+
+    /// [`Maximal::solve`] without the refinement.
+    pub(super) fn solve_once(&self, w: &Work, b: &[f64], out: &mut [f64], transposed: bool) {
         out.copy_from_slice(b);
         if let (Some(f), true) = (&w.fallback, w.uses_fallback) {
             let solved = if transposed {
@@ -465,7 +471,11 @@ impl Maximal {
         } else {
             self.symbolic.solve(&w.values, out);
         }
-        if w.model.may_be_redundant() {
+    }
+
+    /// Refines a solution on the unregularized matrix where there are loops.
+    pub(super) fn refine(&self, w: &mut Work, b: &[f64], out: &mut [f64], transposed: bool) {
+        if w.model.may_be_redundant() && !w.uses_fallback {
             let (original, scratch) = (&w.original, &mut w.scratch);
             if transposed {
                 self.symbolic

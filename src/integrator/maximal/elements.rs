@@ -120,7 +120,8 @@ impl Layout {
         out
     }
 
-    fn is_empty(&self) -> bool {
+    /// Are there none?
+    pub(super) fn is_empty(&self) -> bool {
         self.constraints.is_empty() && self.potentials.is_empty()
     }
 

@@ -184,7 +184,9 @@ impl Maximal {
         }
         for (d, state) in self.damped.iter().zip(&w.damping) {
             let size = -d.damping(m);
-            let (before, after) = (size * d.shares.0, size * d.shares.1);
+            // an interval of no length damps nothing
+            let before = if hp > 0.0 { size * d.shares.0 } else { 0.0 };
+            let after = size * d.shares.1;
             let ends = (d.parent, d.child);
             let mut c = Coupling::default();
             c.add_outer(before, &state.wrench, &state.before_end);
@@ -238,21 +240,31 @@ impl Maximal {
             }
         }
         if hp > 0.0 {
+            // the upper and the lower half of a column
+            let a = out.a.as_mut_slice();
+            let halves = |i: usize| {
+                let upper = 2 * dof * i + first;
+                [upper..upper + count, upper + dof..upper + dof + count]
+            };
             s.before.reduce(old, |i, g| {
-                for (lane, g) in g.iter().enumerate().take(count) {
-                    out.a[(first + lane, i)] = *g;
-                    out.a[(first + lane, dof + i)] = -hp * g;
-                    out.a[(dof + first + lane, dof + i)] = -hp / h * g;
+                let [upper, lower] = halves(dof + i);
+                let start = halves(i)[0].start;
+                for (l, g) in g.iter().enumerate().take(count) {
+                    a[start + l] = *g;
+                    a[upper.start + l] = -hp * g;
+                    a[lower.start + l] = -hp / h * g;
                 }
             });
             s.here.reduce(wrench, |i, g| {
-                for (lane, g) in g.iter().enumerate().take(count) {
-                    let x = out.a[(first + lane, i)] + g;
-                    let own = if first + lane == i { 1.0 } else { 0.0 };
-                    out.a[(first + lane, i)] = x;
-                    out.a[(dof + first + lane, i)] = (x - own) / h;
+                let [upper, lower] = halves(i);
+                for (l, g) in g.iter().enumerate().take(count) {
+                    a[upper.start + l] += g;
+                    a[lower.start + l] = a[upper.start + l] / h;
                 }
             });
+            for i in first..first + count {
+                out.a[(dof + i, i)] -= 1.0 / h;
+            }
         } else {
             for lane in 0..count {
                 let (z, v) = s.free.split_at_mut(n);

@@ -7,8 +7,10 @@
 use super::assembly::{add_wrench, dot, vec3};
 use super::{DampedElement, Maximal, Work};
 use crate::dynamics::{Certificate, Inputs, Outputs, Solved, StepError};
-use crate::mechanism::{Coupling, Joint, Mechanism, Vec6};
-use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
+use crate::mechanism::{Coupling, Joint, Mechanism, Pair, Vec6};
+use crate::spatial::{
+    Vec3, increment_jacobian, momentum_jacobian, momentum_jacobian_transposed, momentum_rate,
+};
 
 /// Six numbers of a body as a vector.
 fn six(v: &[f64], body: usize) -> Vec6 {
@@ -18,6 +20,21 @@ fn six(v: &[f64], body: usize) -> Vec6 {
 fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
     for (v, d) in v[6 * body..6 * body + 6].iter_mut().zip(d.iter()) {
         *v += d;
+    }
+}
+
+/// Adds a gradient by the displacements of a joint's bodies.
+#[inline(always)]
+fn add_pair(out: &mut [f64], j: &Joint, pair: &Pair, scale: f64) {
+    let mut add = |body: usize, (x, phi): &(Vec3, Vec3)| {
+        for i in 0..3 {
+            out[6 * body + i] += scale * x[i];
+            out[6 * body + 3 + i] += scale * phi[i];
+        }
+    };
+    add(j.child, &pair[1]);
+    if let Some(p) = j.parent {
+        add(p, &pair[0]);
     }
 }
 
@@ -69,10 +86,27 @@ impl Maximal {
 
     /// Derivative of one element's wrenches at the knot by the configuration there: joints first, then springs, then
     /// actuators.
-    #[inline]
     fn coupling(&self, w: &Work, element: usize) -> Coupling {
+        let mut out = self.applied(w, element).unwrap_or_default();
+        if let Some(Some(s)) = self.slots.get(element) {
+            let j = &w.model.joints[element];
+            let (a, b) = w.model.ends(j, &w.poses);
+            let lambda = &w.trial[s.offset..s.offset + j.rows()];
+            j.add_wrench_derivative(lambda, 1.0, a, b, &mut out);
+        }
+        out
+    }
+
+    /// The part of [`Maximal::coupling`] that is not a constraint's: `None` for joints without springs and dampers.
+    fn applied(&self, w: &Work, element: usize) -> Option<Coupling> {
         let (m, h) = (&w.model, w.at.h);
         let half = 0.5 * (w.at.h_prev + h);
+        if m.joints
+            .get(element)
+            .is_some_and(|j| !j.has_springs() && self.damped_by[element].is_empty())
+        {
+            return None;
+        }
         let mut out = Coupling::default();
         // dampers: the direction of their impulse turns, its size held
         let impulse = |d: usize| {
@@ -88,10 +122,6 @@ impl Maximal {
         if element < joints {
             let j = &m.joints[element];
             let (a, b) = m.ends(j, &w.poses);
-            if let Some(s) = &self.slots[element] {
-                let lambda = &w.trial[s.offset..s.offset + j.rows()];
-                j.add_wrench_derivative(lambda, 1.0, a, b, &mut out);
-            }
             if j.has_springs() {
                 let winding = self.winding_of[element].map_or(0.0, |i| w.winding[i]);
                 j.add_spring_derivative(winding, half, a, b, &mut out);
@@ -118,21 +148,7 @@ impl Maximal {
             let ends = (m.pose(&w.poses, parent), &w.poses[child]);
             m.actuators[i].add_derivative(half * w.control[i], &m.joints, ends, &mut out);
         }
-        out
-    }
-
-    /// Derivatives of the velocity constraints by the configuration, for the read-out.
-    pub(super) fn turn_rates(&self, w: &mut Work) {
-        let m = &w.model;
-        let motion = |trial: &[f64], body: usize| -> [f64; 6] { six(trial, body).into() };
-        for (j, s) in m.joints.iter().zip(&self.slots) {
-            let Some(s) = s else { continue };
-            let (a, b) = m.ends(j, &w.poses);
-            let va = j.parent.map_or([0.0; 6], |p| motion(&w.trial, p));
-            let vb = motion(&w.trial, j.child);
-            j.rate_derivative(a, b, &va, &vb, &mut w.rate_rows[s.first_row..]);
-        }
-        self.turn_elements(w);
+        Some(out)
     }
 
     /// Computes the couplings, which are kept for all that follows.
@@ -177,7 +193,7 @@ impl Maximal {
         w.next[b].r.tr_mul(&(w.poses[b].r * phi))
     }
 
-    /// Change of the outputs by a change of the inputs.
+    /// Change of the outputs by a change of the inputs, of a step (not of a read-out).
     pub(super) fn push_through(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
         let mut r = std::mem::take(&mut w.adjoint);
         self.change(w, d, &mut r);
@@ -254,13 +270,7 @@ impl Maximal {
                 continue;
             };
             for i in 0..j.rows() {
-                r[s.offset + i] = if h > 0.0 {
-                    dot(&zplus, j.parent, j.child, &w.rows_next[s.first_row + i])
-                } else {
-                    let (ra, rb) = &w.rate_rows[s.first_row + i];
-                    let on_parent = j.parent.map_or(0.0, |p| six(&d.x, p).dot(&Vec6::from(*ra)));
-                    six(&d.x, j.child).dot(&Vec6::from(*rb)) + on_parent
-                };
+                r[s.offset + i] = dot(&zplus, j.parent, j.child, &w.rows_next[s.first_row + i]);
             }
         }
         for (i, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
@@ -278,7 +288,7 @@ impl Maximal {
         let mut rhs = std::mem::take(&mut w.delta);
         let mut mu = std::mem::take(&mut w.adjoint);
         let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));
-        rhs.copy_from_slice(&adjoint.y);
+        rhs[n..].copy_from_slice(&adjoint.y[n..]);
         zplus.copy_from_slice(&adjoint.x[..n]);
         for b in 0..self.body_count() {
             let omega = vec3(&w.trial, 6 * b + 3);
@@ -288,9 +298,15 @@ impl Maximal {
                 w.scalar[b],
                 &vec3(&zplus, 6 * b + 3),
             );
+            let own = 6 * b..6 * b + 6;
+            let (x, y) = (
+                &adjoint.x[n + 6 * b..n + 6 * b + 6],
+                &adjoint.y[own.clone()],
+            );
+            let (z, rhs) = (&zplus[own.clone()], &mut rhs[own]);
             for i in 0..3 {
-                rhs[6 * b + i] += adjoint.x[n + 6 * b + i] + h * zplus[6 * b + i];
-                rhs[6 * b + 3 + i] += adjoint.x[n + 6 * b + 3 + i] + kt[i];
+                rhs[i] = y[i] + x[i] + h * z[i];
+                rhs[3 + i] = y[3 + i] + x[3 + i] + kt[i];
             }
         }
         self.solve(w, &rhs, &mut mu, true);
@@ -306,27 +322,33 @@ impl Maximal {
         mu.iter_mut().for_each(|v| *v = -*v);
         let m = &w.model;
         // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
-        out.x.fill(0.0);
+        out.x[..n].fill(0.0);
         for (index, j) in m.joints.iter().enumerate() {
             let Some(s) = &self.slots[index] else {
                 continue;
             };
-            for i in 0..j.rows() {
-                let mu = mu[s.offset + i];
-                if h > 0.0 {
-                    let row = &w.rows_next[s.first_row + i];
-                    add_wrench(&mut zplus, j.parent, j.child, row, mu);
-                } else {
-                    let (ra, rb) = &w.rate_rows[s.first_row + i];
-                    if let Some(p) = j.parent {
-                        add_six(&mut out.x, p, &(Vec6::from(*ra) * mu));
-                    }
-                    add_six(&mut out.x, j.child, &(Vec6::from(*rb) * mu));
+            let own = s.offset..s.offset + j.rows();
+            let ends = m.ends(j, &w.poses);
+            let pull = |lambda: &[f64], v: &[f64]| {
+                let of = |b: usize| (vec3(v, 6 * b), vec3(v, 6 * b + 3));
+                let pair = [j.parent.map_or_else(Default::default, of), of(j.child)];
+                j.pull_wrench(lambda, &pair, ends, &w.relative[index])
+            };
+            add_pair(&mut out.x, j, &pull(&w.trial[own.clone()], &mu), -1.0);
+            if h > 0.0 {
+                let rows = &w.rows_next[s.first_row..];
+                for (row, mu) in rows.iter().zip(&mu[own]) {
+                    add_wrench(&mut zplus, j.parent, j.child, row, *mu);
                 }
+            } else {
+                // how the velocity constraints turn with the configuration
+                add_pair(&mut out.x, j, &pull(&mu[own], &w.trial), 1.0);
             }
         }
         self.pull_elements(w, &mu, &mut zplus, out);
-        zminus.fill(0.0);
+        if !self.damped.is_empty() {
+            zminus.fill(0.0);
+        }
         for (e, s) in self.damped.iter().zip(&w.damping) {
             let (a, b) = (e.parent, e.child);
             let size = e.damping(m) * dot(&mu, a, b, &s.wrench);
@@ -338,7 +360,9 @@ impl Maximal {
             }
         }
         for (element, (a, b)) in Self::coupled(m).enumerate() {
-            let c = self.coupling(w, element);
+            let Some(c) = self.applied(w, element) else {
+                continue;
+            };
             let mb = six(&mu, b);
             let mut to_b = c.bb.0.tr_mul(&mb);
             if let Some(a) = a {
@@ -372,12 +396,14 @@ impl Maximal {
             // the transpose of `carried`
             let phi = w.poses[b].r.tr_mul(&(w.next[b].r * zphi));
             let v = ml * -body.mass;
-            let dw = -(momentum_jacobian(&old, j, -hp, sp).tr_mul(&ma));
+            let dw = -momentum_jacobian_transposed(&old, j, -hp, sp, &ma);
+            let (dz, dv) = out.x.split_at_mut(n);
+            let (dz, dv) = (&mut dz[6 * b..6 * b + 6], &mut dv[6 * b..6 * b + 6]);
             for i in 0..3 {
-                out.x[6 * b + i] += x[i];
-                out.x[6 * b + 3 + i] += phi[i];
-                out.x[n + 6 * b + i] = v[i];
-                out.x[n + 6 * b + 3 + i] = dw[i];
+                dz[i] += x[i];
+                dz[3 + i] += phi[i];
+                dv[i] = v[i];
+                dv[3 + i] = dw[i];
             }
             if has_dampers {
                 Self::pull_back(w, b, n, &zminus, out);

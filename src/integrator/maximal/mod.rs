@@ -27,6 +27,7 @@ mod equations;
 mod initial;
 mod interval;
 mod jacobian;
+mod keep;
 mod linear;
 mod observe;
 mod parameter;
@@ -174,7 +175,6 @@ pub struct Work {
     /// Derivative blocks at the solution, once a push has asked for them.
     coupled: bool,
     couplings: Vec<Coupling>,
-    rate_rows: Vec<([f64; 6], [f64; 6])>,
     adjoint: Vec<f64>,
     zplus: Vec<f64>,
     zminus: Vec<f64>,
@@ -486,7 +486,6 @@ impl Maximal {
             uses_fallback: false,
             coupled: false,
             couplings: vec![Coupling::default(); couplings],
-            rate_rows: vec![([0.0; 6], [0.0; 6]); self.rows],
             adjoint: vec![0.0; ny],
             zplus: vec![0.0; 6 * n],
             zminus: vec![0.0; 6 * n],
@@ -605,6 +604,19 @@ impl crate::dynamics::Dynamics for Maximal {
         self.linearize_at(at, w)
     }
 
+    fn kept(&self) -> usize {
+        self.kept_len()
+    }
+
+    fn keep(&self, w: &Work, kept: &mut [f64]) -> bool {
+        self.keep_linearized(w, kept)
+    }
+
+    fn restore(&self, at: &Solved, kept: &[f64], w: &mut Work) -> Result<bool, StepError> {
+        self.apply(at.p, w)?;
+        self.restore_linearized(at, kept, w)
+    }
+
     fn push(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
         self.push_through(w, d, out);
     }
@@ -657,7 +669,7 @@ impl crate::dynamics::Dynamics for Maximal {
     }
 
     fn linear_model(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
-        if w.model.has_loops() || w.uses_fallback {
+        if w.model.has_loops() || w.uses_fallback || !self.elements.is_empty() {
             crate::dynamics::model_by_pushes(self, w, from, to, out);
         } else {
             self.tree_model(w, from, out);

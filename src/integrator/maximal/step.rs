@@ -8,6 +8,10 @@ use crate::spatial::Vec3;
 /// `(h |w|)^2` beyond which an iterate is not allowed: at 2 the momentum about a principal axis is largest.
 const DOMAIN: f64 = 2.0;
 
+/// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
+/// error is small beside Newton's own.
+const REFINED: f64 = 1e-5;
+
 impl Maximal {
     /// Solves the step; see [`crate::dynamics::Dynamics::step`].
     pub(super) fn solve_step(
@@ -70,7 +74,7 @@ impl Maximal {
             self.assemble(w);
             self.factor(w)?;
             stats.fallbacks += usize::from(w.uses_fallback);
-            self.newton_direction(w);
+            self.newton_direction(w, norm < REFINED);
             w.y.copy_from_slice(&w.trial);
             let mut length = 1.0;
             loop {
@@ -104,10 +108,13 @@ impl Maximal {
     }
 
     /// `w.delta = K^-1 residual`.
-    fn newton_direction(&self, w: &mut Work) {
+    fn newton_direction(&self, w: &mut Work, refined: bool) {
         let mut delta = std::mem::take(&mut w.delta);
         let residual = std::mem::take(&mut w.residual);
-        self.solve(w, &residual, &mut delta, false);
+        self.solve_once(w, &residual, &mut delta, false);
+        if refined {
+            self.refine(w, &residual, &mut delta, false);
+        }
         (w.delta, w.residual) = (delta, residual);
     }
 
@@ -162,7 +169,7 @@ impl Maximal {
             if second {
                 self.evaluate(w);
             }
-            self.newton_direction(w);
+            self.newton_direction(w, true);
             for (t, d) in w.trial.iter_mut().zip(&w.delta) {
                 *t -= d;
             }

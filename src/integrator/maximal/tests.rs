@@ -328,13 +328,13 @@ fn the_linear_model_matches_differences_along_the_joints() {
             let (at, x, u, y0) = situation(&s, &x, start);
             let dims = s.dims();
             let p = &s.nominal;
-            let solve = |x: &[f64], u: &[f64]| {
+            let solve = |x: &[f64], u: &[f64], p: &[f64]| {
                 let (mut next, mut y) = (x.to_vec(), y0.clone());
                 s.step(&at, x, u, p, &mut s.work(), &mut next, &mut y)
                     .expect("solved");
                 (next, y)
             };
-            let (next, y) = solve(&x, &u);
+            let (next, y) = solve(&x, &u, p);
             let after = Knot {
                 k: at.k + 1,
                 t: at.t + at.h,
@@ -362,25 +362,34 @@ fn the_linear_model_matches_differences_along_the_joints() {
             .expect("regular");
             let mut model = LinearModel::new(&dims);
             s.linear_model(&mut w, &frame, &frame_next, &mut model);
-            for i in 0..dims.ndx + dims.nu {
+            for i in 0..dims.ndx + dims.nu + dims.np {
+                if named(&s, i, dims.ndx + dims.nu).contains("anchor") {
+                    // leads off the joints as they were
+                    continue;
+                }
                 let by = |e: f64| {
                     let (mut u, mut c, mut moved) = (u.clone(), vec![0.0; dims.ndx], x.clone());
+                    let mut q = p.clone();
                     if i < dims.ndx {
                         c[i] = e;
-                    } else {
+                    } else if i < dims.ndx + dims.nu {
                         u[i - dims.ndx] += e;
+                    } else {
+                        q[i - dims.ndx - dims.nu] += e;
                     }
                     s.retract(&at, &x, p, &frame, &c, &mut s.work(), &mut moved)
                         .expect("near");
-                    let (n, _) = solve(&moved, &u);
+                    let (n, _) = solve(&moved, &u, &q);
                     let mut d = vec![0.0; dims.ndx];
                     s.difference(&after, &next, p, &frame_next, &n, &mut s.work(), &mut d);
                     d
                 };
                 let column = if i < dims.ndx {
                     model.a.column(i)
-                } else {
+                } else if i < dims.ndx + dims.nu {
                     model.b.column(i - dims.ndx)
+                } else {
+                    model.p.column(i - dims.ndx - dims.nu)
                 };
                 let column: Vec<f64> = column.iter().copied().collect();
                 assert_close(

@@ -374,7 +374,7 @@ impl Maximal {
         w.zminus = scratch;
         if readout.y[..n].iter().any(|v| *v != 0.0) {
             // the read-out left its solution and its factors
-            self.turn_rates(w);
+            self.turn_elements(w);
             let mut d = std::mem::take(&mut w.observed);
             self.pull_through(w, &readout, &mut d);
             add(&mut out.x, &d.x);
