@@ -7,6 +7,7 @@ use least_action::optimize::ddp::{self, Options};
 use least_action::optimize::{IterationState, Solution, Status};
 use rand::SeedableRng;
 use rand_distr::{Distribution, Normal};
+use rayon::prelude::*;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -37,29 +38,43 @@ fn random_guess(p: &mut Problem, seed: u64) {
     }
 }
 
+/// Solves from seeded guesses, `SEEDS` of them (default 3), and asserts that 95 of 100 converge.
 fn from_random_guesses(name: &str, objective: f64) {
-    let mut model = load(name);
     let seeds = std::env::var("SEEDS").map_or(3, |s| s.parse().expect("a number"));
-    let mut solved = 0;
-    for seed in 0..seeds {
-        random_guess(&mut model.problem, seed);
-        let start = std::time::Instant::now();
-        let s = solve(&model, Options::default());
+    let solutions: Vec<Solution> = (0..seeds)
+        .into_par_iter()
+        .map(|seed| {
+            let mut model = load(name);
+            random_guess(&mut model.problem, seed);
+            solve(&model, Options::default())
+        })
+        .collect();
+    let solved = |s: &Solution| s.status == Status::Converged && s.violation < 1e-6;
+    for (seed, s) in solutions.iter().enumerate() {
         println!(
-            "{name} {seed}: {} {} objective {:.5} violation {:.1e} {} iterations {:.0} ms",
+            "{name} {seed}: {} {} objective {:.5} violation {:.1e} {} iterations",
             s.status.name(),
             s.reason,
             s.objective,
             s.violation,
             s.iterations,
-            start.elapsed().as_secs_f64() * 1e3
         );
-        if s.status == Status::Converged && s.violation < 1e-6 {
-            solved += 1;
-            assert!(s.objective < objective, "{seed}: {}", s.objective);
-        }
+        assert!(
+            !solved(s) || s.objective < objective,
+            "{seed}: {}",
+            s.objective
+        );
     }
-    assert_eq!(solved, seeds);
+    let mut iterations: Vec<u64> = solutions.iter().map(|s| s.iterations).collect();
+    iterations.sort_unstable();
+    let count = solutions.iter().filter(|s| solved(s)).count();
+    println!(
+        "{name}: {count} of {} converged; {} iterations in the median, {} at most",
+        solutions.len(),
+        iterations[iterations.len() / 2],
+        iterations[iterations.len() - 1],
+    );
+    assert!(100 * count >= 95 * solutions.len());
 }
 
 #[test]
@@ -70,6 +85,17 @@ fn cart_pole_swings_up() {
 #[test]
 fn pendulum_swings_up() {
     from_random_guesses("pendulum_swingup.toml", 0.03);
+}
+
+/// Several minima, the worst of them found only from few guesses: only convergence is asserted.
+#[test]
+fn acrobot_swings_up() {
+    from_random_guesses("acrobot_swingup.toml", f64::INFINITY);
+}
+
+#[test]
+fn double_pendulum_swings_up() {
+    from_random_guesses("double_pendulum_swingup.toml", f64::INFINITY);
 }
 
 /// A closed loop, its end point held at two values, to 1e-9; the feedback acts on the loop's one chart.
