@@ -8,7 +8,7 @@ mod knife_edge;
 
 use common::*;
 use least_action::control::{Cost, Form, Problem, When};
-use least_action::dynamics::{Dynamics, Observe, Remember};
+use least_action::dynamics::{Dynamics, LinearModel, Observe, Remember};
 use least_action::integrator::{About, Maximal, Output, Reaction};
 use least_action::mechanism::GearSpec;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
@@ -215,6 +215,24 @@ fn sweeps_repeat_to_the_bit() {
         let mut fresh = Sweep::new(&s, &t);
         sweep(&s, &t, &mut s.work(), &mut fresh);
         assert!(bits(&fresh) == reference, "{name}");
+        // factors kept for all steps, for some and for none
+        for bytes in [1 << 30, 1 << 17, 0] {
+            let mut kept = Sweep::new(&s, &t).with_cache(&s, bytes);
+            for _ in 0..2 {
+                sweep(&s, &t, &mut w, &mut kept);
+                assert!(bits(&kept) == reference, "{name}, {bytes} bytes");
+            }
+            // another trajectory finds none of them
+            let mut other = t.clone();
+            other.u.iter_mut().for_each(|u| *u += 0.1);
+            other.p.iter_mut().for_each(|p| *p *= 1.1);
+            other
+                .roll(&s, &mut w, &mut RolloutStats::default())
+                .expect("solved");
+            sweep(&s, &other, &mut w, &mut kept);
+            sweep(&s, &other, &mut w, &mut first);
+            assert!(bits(&kept) == bits(&first), "{name}, {bytes} bytes");
+        }
     }
 }
 
@@ -234,6 +252,37 @@ fn stepping_and_sweeping_allocate_nothing() {
                 round == 0 || (rolled, swept) == (0, 0),
                 "{name}: {rolled}, {swept}"
             );
+        }
+    }
+}
+
+/// Linear models of trees, the memory once made.
+#[test]
+fn linear_models_of_trees_allocate_nothing() {
+    for (name, s, q, rates) in systems() {
+        if s.mechanism().has_loops() {
+            continue;
+        }
+        let mut t = trajectory(&s, &q, &rates, 4, &mut Source::new(2));
+        let mut w = s.work();
+        t.roll(&s, &mut w, &mut RolloutStats::default())
+            .expect("solved");
+        let mut model = LinearModel::new(&s.dims());
+        for k in [0, 2] {
+            let (at, after) = (t.knot(k), t.knot(k + 1));
+            let from = s
+                .frame(&at, t.state(k), &t.p, None, &mut w)
+                .expect("a state");
+            let to = s
+                .frame(&after, t.state(k + 1), &t.p, Some(&from), &mut w)
+                .expect("a state");
+            for round in 0..2 {
+                let counted = allocations(|| {
+                    s.linearize(&t.solved(&at), &mut w).expect("regular");
+                    s.linear_model(&mut w, &from, &to, &mut model);
+                });
+                assert!(round == 0 || counted == 0, "{name}: {counted}");
+            }
         }
     }
 }

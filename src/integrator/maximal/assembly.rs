@@ -313,6 +313,12 @@ impl Maximal {
     /// The matrix at the unknowns last evaluated: `[D, -G(z)'; G(z+) dz+/dV, eps]`.
     /// With loops, and where residuals are asked for, `w.original` keeps it without `eps`.
     pub(super) fn assemble(&self, w: &mut Work) {
+        let keep = w.model.may_be_redundant() || w.certificate.is_some();
+        self.assemble_and_keep(w, keep);
+    }
+
+    /// [`Maximal::assemble`], with the matrix kept in `w.original` only if it will be needed.
+    pub(super) fn assemble_and_keep(&self, w: &mut Work, keep: bool) {
         let (m, h) = (&w.model, w.at.h);
         let values = &mut w.values;
         for zero in &self.zeros {
@@ -367,7 +373,7 @@ impl Maximal {
         self.assemble_elements(w);
         let (m, values) = (&w.model, &mut w.values);
         let redundant = m.may_be_redundant();
-        if redundant || w.certificate.is_some() {
+        if keep {
             w.original.copy_from_slice(values);
         }
         if redundant {

@@ -248,7 +248,7 @@ impl DampedState {
 
 impl Maximal {
     /// The integrator of a mechanism; `q` are tree coordinates at which its loops close, from which its mobility is
-    /// found (see [`Maximal::initial`]).
+    /// found (see [`Maximal::start`]).
     ///
     /// # Errors
     /// When the loops do not close there, or a joint has Coulomb friction.

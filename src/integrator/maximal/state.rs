@@ -47,15 +47,18 @@ impl Maximal {
     /// Unwound angles: the tree's coordinates where they are angles, of the others the branch a gear demands, else the
     /// principal one.
     pub(super) fn winding_at(&self, m: &Mechanism, poses: &[Pose], q: &[f64]) -> Vec<f64> {
-        let tree = m.tree_ids();
+        let mut first = vec![None; m.joints.len()];
+        for e in &m.tree.edges {
+            first[e.joint] = Some(e.first);
+        }
         let angle = |&(joint, i): &(usize, usize)| {
-            tree.iter().position(|id| *id == (joint, i)).map_or_else(
+            first[joint].map_or_else(
                 || {
                     let j = &m.joints[joint];
                     let (a, b) = m.ends(j, poses);
                     j.coordinate(i, &j.relative(a, b), m.branch((joint, i), q))
                 },
-                |k| q[k],
+                |k: usize| q[k + i],
             )
         };
         self.windings.iter().map(angle).collect()

@@ -71,10 +71,11 @@ impl Maximal {
                 return Err(self.failure(StepFailure::NotConverged, w, row, norm));
             }
             stats.iterations += 1;
-            self.assemble(w);
+            let refined = w.model.may_be_redundant() && norm < REFINED;
+            self.assemble_and_keep(w, refined);
             self.factor(w)?;
             stats.fallbacks += usize::from(w.uses_fallback);
-            self.newton_direction(w, norm < REFINED);
+            self.newton_direction(w, refined);
             w.y.copy_from_slice(&w.trial);
             let mut length = 1.0;
             loop {

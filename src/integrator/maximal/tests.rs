@@ -362,6 +362,17 @@ fn the_linear_model_matches_differences_along_the_joints() {
             .expect("regular");
             let mut model = LinearModel::new(&dims);
             s.linear_model(&mut w, &frame, &frame_next, &mut model);
+            // trees have a way of their own
+            let mut pushed = LinearModel::new(&dims);
+            crate::dynamics::model_by_pushes(&s, &mut w, &frame, &frame_next, &mut pushed);
+            assert_close(model.a.as_slice(), pushed.a.as_slice(), 1e-9, "by state");
+            assert_close(model.b.as_slice(), pushed.b.as_slice(), 1e-9, "by control");
+            assert_close(
+                model.p.as_slice(),
+                pushed.p.as_slice(),
+                1e-9,
+                "by parameters",
+            );
             for i in 0..dims.ndx + dims.nu + dims.np {
                 if named(&s, i, dims.ndx + dims.nu).contains("anchor") {
                     // leads off the joints as they were
