@@ -99,7 +99,7 @@ impl Cost {
             Form::Linear => (
                 w * d,
                 w,
-                w / (2.0 * d.abs().max(1e-3 * self.target.abs() + 1e-9)),
+                w / (2.0 * d.abs().max(1e-9)),
             ),
         }
     }

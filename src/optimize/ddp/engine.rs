@@ -242,7 +242,8 @@ impl<'a, D: Observe> Engine<'a, D> {
     pub fn refresh(&mut self) -> Result<(), StepError> {
         self.models += 1;
         let size = self.lagrangian.value(&self.path).abs();
-        let near = self.promise() < NEAR * size;
+        // few decisions, all of them parameters, are soon learnt
+        let near = self.problem.guess.is_empty() || self.promise() < NEAR * size;
         self.model.secant.learning = near && !self.path.has_gaps;
         self.model.build(
             self.dynamics,
