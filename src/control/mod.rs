@@ -96,11 +96,7 @@ impl Cost {
         match self.form {
             Form::Square => (0.5 * w * d * d, w * d, w),
             // the quantity's own slope vanishes at the target with the root
-            Form::Linear => (
-                w * d,
-                w,
-                w / (2.0 * d.abs().max(1e-9)),
-            ),
+            Form::Linear => (w * d, w, w / (2.0 * d.abs().max(1e-9))),
         }
     }
 }

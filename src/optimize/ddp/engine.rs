@@ -20,7 +20,7 @@ const LARGEST: f64 = 1e10;
 const SHORTEST: f64 = 1e-3;
 const SHORTEST_BY_SECANT: f64 = 0.2;
 /// Promised gain, relative to the Lagrangian, from which on curvature is learnt.
-const NEAR: f64 = 1e-1;
+const NEAR: f64 = 1e-2;
 /// Longest step tried.
 const LONGEST: f64 = 2.0;
 /// Part of the predicted gain that a step must bring.
@@ -57,30 +57,8 @@ pub(super) struct Engine<'a, D: Observe> {
     /// First length tried.
     stretch: f64,
     /// Iterations to go without the secant, and how many it was the last time.
-    learnt: Trust,
-    /// Was the plan made with less than the regularization?
-    relaxed: bool,
-}
-
-/// Whether to try a kind of curvature again: ever later, the more often in a row it was of no use.
-#[derive(Clone, Copy, Debug, Default)]
-struct Trust {
-    /// Iterations to go without it, and how many they were the last time.
-    pause: u32,
-    wait: u32,
-}
-
-impl Trust {
-    fn is_due(&mut self) -> bool {
-        let due = self.pause == 0;
-        self.pause = self.pause.saturating_sub(1);
-        due
-    }
-
-    fn failed(&mut self) {
-        self.wait = (2 * self.wait).clamp(1, 16);
-        self.pause = self.wait;
-    }
+    secant_pause: u32,
+    secant_wait: u32,
 }
 
 /// How an attempt to improve ended.
@@ -141,8 +119,8 @@ impl<'a, D: Observe> Engine<'a, D> {
             models: 0,
             first_objective: 0.0,
             stretch: 1.0,
-            learnt: Trust::default(),
-            relaxed: false,
+            secant_pause: 0,
+            secant_wait: 0,
         }
     }
 
@@ -242,9 +220,7 @@ impl<'a, D: Observe> Engine<'a, D> {
     pub fn refresh(&mut self) -> Result<(), StepError> {
         self.models += 1;
         let size = self.lagrangian.value(&self.path).abs();
-        // few decisions, all of them parameters, are soon learnt
-        let near = self.problem.guess.is_empty() || self.promise() < NEAR * size;
-        self.model.secant.learning = near && !self.path.has_gaps;
+        self.model.secant.learning = self.promise() < NEAR * size && !self.path.has_gaps;
         self.model.build(
             self.dynamics,
             self.problem,
@@ -289,20 +265,29 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Policy at the model, with as much regularization as it needs. False where none is enough.
     pub fn plan(&mut self) -> bool {
-        // tried even where Gauss and Newton's curvature is regularized: what lacks there may be what was learnt
-        if self.model.secant.is_known() && self.learnt.is_due() {
-            self.model.secant.used = true;
-            if self.try_plan(0.0) && self.slope < 0.0 && self.bend > 0.0 {
-                return true;
+        let secant = &mut self.model.secant;
+        if secant.is_known() && self.regularization == 0.0 {
+            if self.secant_pause == 0 {
+                secant.used = true;
+                if self.try_plan(0.0) && self.slope < 0.0 && self.bend > 0.0 {
+                    return true;
+                }
+                self.distrust_secant();
+            } else {
+                self.secant_pause -= 1;
             }
-            self.learnt.failed();
         }
         self.plan_gauss_newton()
     }
 
+    /// The curvature learnt was of no use: tries it again only after a while.
+    fn distrust_secant(&mut self) {
+        self.secant_wait = (2 * self.secant_wait).clamp(1, 16);
+        self.secant_pause = self.secant_wait;
+    }
+
     fn plan_gauss_newton(&mut self) -> bool {
         self.model.secant.used = false;
-        self.relaxed = false;
         while !self.try_plan(self.regularization) {
             if self.regularization >= LARGEST {
                 return false;
@@ -312,34 +297,21 @@ impl<'a, D: Observe> Engine<'a, D> {
         true
     }
 
-    /// What is promised without regularization, which hides what can be gained; the plan without it is kept only if it
-    /// promises no more than `enough`.
-    pub fn relax(&mut self, enough: f64) {
-        let (regularization, growth) = (self.regularization, self.growth);
-        if regularization == 0.0 || self.model.secant.used {
-            return;
-        }
-        let mut tried = regularization;
-        while tried > 0.0 {
-            tried = if tried > 1e3 * SMALLEST {
-                1e-3 * tried
+    /// Takes back regularization that a policy no longer needs: what it promises is then no less than can be gained.
+    pub fn relax(&mut self) {
+        while self.regularization > 0.0 {
+            let before = self.regularization;
+            self.regularization = if before > 1e3 * SMALLEST {
+                1e-3 * before
             } else {
                 0.0
             };
-            if !self.try_plan(tried) {
-                break;
-            }
-            if self.promise() > enough {
-                self.relaxed = true;
+            self.growth = 1.0;
+            self.plan();
+            if self.regularization >= 0.5 * before {
                 return;
             }
-            self.regularization = tried;
         }
-        self.growth = 1.0;
-        if self.regularization == regularization {
-            self.growth = growth;
-        }
-        self.plan_gauss_newton();
     }
 
     /// What the model promises to gain by its whole step.
@@ -358,13 +330,12 @@ impl<'a, D: Observe> Engine<'a, D> {
                 }
             }
             let before = self.merit(&self.path);
-            let by_secant = self.model.secant.used;
-            let shortest = if by_secant {
+            let shortest = if self.model.secant.used {
                 SHORTEST_BY_SECANT
             } else {
                 SHORTEST
             };
-            let mut length = if self.path.has_gaps || by_secant {
+            let mut length = if self.path.has_gaps || self.model.secant.used {
                 1.0
             } else {
                 self.stretch
@@ -378,8 +349,8 @@ impl<'a, D: Observe> Engine<'a, D> {
                         self.keep_step();
                     }
                     std::mem::swap(&mut self.path, &mut self.trial);
-                    if by_secant {
-                        self.learnt.wait = 0;
+                    if self.model.secant.used {
+                        self.secant_wait = 0;
                     } else if length >= 0.5 {
                         self.less_regular();
                     } else if length < 0.1 {
@@ -390,11 +361,11 @@ impl<'a, D: Observe> Engine<'a, D> {
                 self.stretch = 1.0;
                 length = if length > 1.0 { 1.0 } else { 0.5 * length };
             }
-            if by_secant {
-                self.learnt.failed();
+            if self.model.secant.used {
+                self.distrust_secant();
             } else if self.regularization >= LARGEST {
                 return Attempt::Stuck;
-            } else if !self.relaxed {
+            } else {
                 self.more_regular();
             }
             if !self.plan_gauss_newton() {

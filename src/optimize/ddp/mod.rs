@@ -130,12 +130,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
         }
     }
 
-    /// What is promised, relative to what there is.
     fn optimality(&self, e: &Engine<D>) -> f64 {
-        e.promise().abs() / self.size(e)
-    }
-
-    fn size(&self, e: &Engine<D>) -> f64 {
         let violation = e.violation().max(self.options.tolerance);
         let constrained = !e.path.evaluation.constraints.is_empty();
         let penalty = if constrained {
@@ -143,10 +138,11 @@ impl<'c, D: Observe> Ddp<'c, D> {
         } else {
             0.0
         };
-        e.path.evaluation.objective.abs()
+        let size = e.path.evaluation.objective.abs()
             + 0.5 * penalty * violation * violation
             + 1e-12 * e.first_objective.abs()
-            + f64::MIN_POSITIVE
+            + f64::MIN_POSITIVE;
+        e.promise().abs() / size
     }
 
     /// Notes the path.
@@ -213,7 +209,6 @@ impl<'c, D: Observe> Ddp<'c, D> {
     fn go_on(&mut self, c: Checkpoint, e: &mut Engine<D>) {
         if c.has_converged(self.options.tolerance, self.options.optimality) {
             self.status = Some((Status::Converged, String::new()));
-            (e.steps, e.models) = (c.step_evaluations, c.gradient_evaluations);
         }
         self.round_tolerance = c.round_tolerance.max(self.options.optimality);
         self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
@@ -235,7 +230,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
     fn finish_rounds(&mut self, e: &mut Engine<D>) -> Result<f64, Error> {
         loop {
             if !e.path.has_gaps && self.optimality(e) <= self.round_tolerance {
-                e.relax(self.round_tolerance * self.size(e));
+                e.relax();
             }
             let optimality = self.optimality(e);
             if e.path.has_gaps || optimality > self.round_tolerance {
@@ -285,7 +280,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
     /// No step makes progress: the round has got as far as it can, or all of it has.
     fn stuck(&mut self, e: &mut Engine<D>) -> Result<(), Error> {
         self.stuck += 1;
-        e.relax(f64::INFINITY);
+        e.relax();
         let (violation, optimality) = (e.violation(), self.optimality(e));
         let constrained = !e.path.evaluation.constraints.is_empty();
         if constrained && !e.path.has_gaps && self.stuck < 8 {
