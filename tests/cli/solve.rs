@@ -353,7 +353,9 @@ fn solve_says_why_it_cannot() {
     let text = changed("five_bar_reach", "equals = 0.25", "equals = 1.0");
     let text = text.replace("horizon = 1.0 ", "horizon = 0.2 ");
     folder.write("far.toml", &text);
-    let run = folder.run(&["solve", "far.toml", "--json"]).ended(1);
+    let run = folder
+        .run(&["solve", "far.toml", "--method", "shooting", "--json"])
+        .ended(1);
     let v = run.json();
     println!("{v:#}");
     assert_eq!(v["status"], "infeasible");

@@ -209,6 +209,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
     fn go_on(&mut self, c: Checkpoint, e: &mut Engine<D>) {
         if c.has_converged(self.options.tolerance, self.options.optimality) {
             self.status = Some((Status::Converged, String::new()));
+            (e.steps, e.models) = (c.step_evaluations, c.gradient_evaluations);
         }
         self.round_tolerance = c.round_tolerance.max(self.options.optimality);
         self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
