@@ -99,6 +99,8 @@ pub(super) struct Augmented<'a, D: Observe> {
     pub at: Param,
     pub value: f64,
     gradient: Option<Param>,
+    /// The last gradient by the free parameters themselves.
+    raw: Vec<f64>,
     pub failed: Option<StepError>,
     /// Stands for the value where the simulation fails: clearly worse than the start, yet not so large that the line
     /// search's interpolation breaks down.
@@ -155,6 +157,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             at: DVector::from_element(n, f64::NAN),
             value: f64::NAN,
             gradient: None,
+            raw: vec![0.0; n - problem.guess.len()],
             first_penalty: penalty,
             failed: None,
             wall: f64::INFINITY,
@@ -325,6 +328,9 @@ impl<'a, D: Observe> Augmented<'a, D> {
         };
         let by_controls = &self.sweep.u[..problem.guess.len()];
         let free = self.free.iter().map(|&i| &by_parameters[i]);
+        for (raw, g) in self.raw.iter_mut().zip(free.clone()) {
+            *raw = *g;
+        }
         let slopes = self.scale.iter().zip(&self.at).map(|(s, v)| s.slope(*v));
         let all = by_controls.iter().chain(free).zip(slopes);
         let mut g = DVector::from_iterator(self.scale.len(), all.map(|(g, s)| g * s));
@@ -436,6 +442,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
             let slope = s.slope(*v);
             h.row_mut(i).scale_mut(slope);
             h.column_mut(i).scale_mut(slope);
+            // where a bound presses the map bends, and nothing else does
+            if let Some(j) = i.checked_sub(self.problem.guess.len()) {
+                h[(i, i)] += (self.raw[j] * s.bend(*v)).max(0.0);
+            }
         }
         Some(h)
     }

@@ -46,6 +46,15 @@ impl Scale {
         }
     }
 
+    /// Its second derivative.
+    pub fn bend(self, v: f64) -> f64 {
+        match self {
+            Self::Free(_) => 0.0,
+            Self::Between(_, s) => -s * v.sin(),
+            Self::Beyond(_, s) => s / v.hypot(1.0).powi(3),
+        }
+    }
+
     /// The scaled decision of a value, a little inside its bounds.
     pub fn inverse(self, value: f64) -> f64 {
         match self {
@@ -80,6 +89,8 @@ mod tests {
             assert!((s.value(v) - value).abs() < 1e-12, "{s:?}");
             let slope = (s.value(v + 1e-6) - s.value(v - 1e-6)) / 2e-6;
             assert!((s.slope(v) - slope).abs() < 1e-8, "{s:?}");
+            let bend = (s.slope(v + 1e-6) - s.slope(v - 1e-6)) / 2e-6;
+            assert!((s.bend(v) - bend).abs() < 1e-8, "{s:?}");
             for v in [-30.0, -1.0, 0.0, 5.0] {
                 assert!(s.value(v) >= bounds.0 && s.value(v) <= bounds.1, "{s:?}");
             }
