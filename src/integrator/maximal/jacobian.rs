@@ -304,6 +304,8 @@ impl Maximal {
                 out.p[(rows.len() + k, i)] = by / h;
             }
         }
+        // read-outs pull what they find in it
+        change.x.fill(0.0);
         (w.observed, w.readout) = (d, change);
     }
 }

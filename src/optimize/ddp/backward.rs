@@ -62,8 +62,8 @@ pub(super) struct Backward {
     product: Vec<f64>,
     vx_gap: Vec<f64>,
     end: Vec<f64>,
-    /// Mean curvature by each control, of the last pass that came through and of this one.
-    scale: Vec<f64>,
+    /// Mean curvature by each coordinate, parameter and control, of the last pass without regularization.
+    pub scale: Vec<f64>,
     mean: Vec<f64>,
 }
 
@@ -91,8 +91,8 @@ impl Backward {
             product: zeros(m * s),
             vx_gap: zeros(s),
             end: zeros(w * w),
-            scale: vec![1.0; m],
-            mean: zeros(m),
+            scale: vec![1.0; w],
+            mean: zeros(w),
         }
     }
 
@@ -106,7 +106,7 @@ impl Backward {
         regularization: f64,
         policy: &mut Policy,
     ) -> bool {
-        let Sizes { steps, m, .. } = model.sizes;
+        let Sizes { steps, n, m, .. } = model.sizes;
         let (s, w) = (model.sizes.s(), model.sizes.w());
         // value at the end: the part by (x, p) of its model; the control's part joins the last step
         self.end.copy_from_slice(&model.h[steps * w * w..]);
@@ -125,13 +125,24 @@ impl Backward {
                 self.join_end(model);
             }
             symmetrize(w, &mut self.qq);
-            if !self.minimize(model, problem, t, k, regularization, policy) {
+            for i in (0..n).chain(s..w) {
+                let own = if i < n {
+                    self.vv[i * s + i]
+                } else {
+                    self.qq[i * w + i]
+                };
+                self.mean[i] += own.abs() / steps as f64;
+                self.qq[i * w + i] += regularization * self.scale[i];
+            }
+            if !self.minimize(model, problem, t, k, policy) {
                 return false;
             }
         }
-        for (scale, mean) in self.scale.iter_mut().zip(&self.mean) {
-            if *mean > 0.0 && mean.is_finite() {
-                *scale = *mean;
+        if regularization == 0.0 {
+            for (scale, mean) in self.scale.iter_mut().zip(&self.mean) {
+                if *mean > 0.0 && mean.is_finite() {
+                    *scale = *mean;
+                }
             }
         }
         self.parameters(model, problem, t, regularization, policy)
@@ -219,10 +230,9 @@ impl Backward {
         problem: &Problem,
         t: &Trajectory,
         k: usize,
-        regularization: f64,
         policy: &mut Policy,
     ) -> bool {
-        let Sizes { m, steps, .. } = model.sizes;
+        let Sizes { m, .. } = model.sizes;
         let (s, w) = (model.sizes.s(), model.sizes.w());
         for j in 0..s {
             self.qus[j * m..(j + 1) * m].copy_from_slice(&self.qq[j * w + s..(j + 1) * w]);
@@ -230,9 +240,6 @@ impl Backward {
         for j in 0..m {
             self.quu[j * m..(j + 1) * m]
                 .copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
-            let own = self.quu[j * m + j];
-            self.mean[j] += own.abs() / steps as f64;
-            self.quu[j * m + j] += regularization * self.scale[j];
         }
         let u = &t.u[k * m..(k + 1) * m];
         for (i, (u, (l, h))) in u.iter().zip(&problem.bounds).enumerate() {
@@ -255,11 +262,7 @@ impl Backward {
             self.qp.solve_free(&mut self.column[..m]);
             to.copy_from_slice(&self.column[..m]);
         }
-        // V = Qss + K'Quu K + K'Qus + Qsu K, v = qs + K'(Quu k + qu) + Qsu k, with Quu not regularized
-        for j in 0..m {
-            self.quu[j * m..(j + 1) * m]
-                .copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
-        }
+        // V = Qss + K'Quu K + K'Qus + Qsu K, v = qs + K'(Quu k + qu) + Qsu k
         self.v.copy_from_slice(&self.q[..s]);
         self.column[..m].copy_from_slice(&self.q[s..]);
         gemv(m, &self.quu, feedforward, &mut self.column);
@@ -309,8 +312,8 @@ impl Backward {
                 self.hpp[i + j * q] = sum;
             }
             let own = self.hpp[j + j * q].abs();
-            let scale = if own > 0.0 { own } else { 1.0 };
-            self.hpp[j + j * q] += regularization * scale;
+            self.scale[n + j] = if own > 0.0 { own } else { 1.0 };
+            self.hpp[j + j * q] += regularization * self.scale[n + j];
         }
         symmetrize(q, &mut self.hpp);
         for (i, &p) in model.free.iter().enumerate() {

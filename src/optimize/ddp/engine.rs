@@ -50,15 +50,45 @@ pub(super) struct Engine<'a, D: Observe> {
     /// `L(a) = L + a d1 + a^2/2 d2` by the model.
     slope: f64,
     bend: f64,
+    /// Second derivative of what unit regularization adds to the model.
+    damping: f64,
     pub steps: u64,
     pub models: u64,
     /// Objective of the guess.
     pub first_objective: f64,
     /// First length tried.
     stretch: f64,
-    /// Iterations to go without the secant, and how many it was the last time.
-    secant_pause: u32,
-    secant_wait: u32,
+    /// Of the curvature learnt.
+    learnt: Trust,
+    /// The same for plans without regularization.
+    bare: Trust,
+    /// Regularization to return to, should the plan without it fail.
+    taken_back: Option<f64>,
+}
+
+/// Whether to try something again: ever later, the more often in a row it was of no use.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trust {
+    /// Iterations to go without it, and how many they were the last time.
+    pause: u32,
+    wait: u32,
+}
+
+impl Trust {
+    fn is_due(&mut self) -> bool {
+        let due = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        due
+    }
+
+    fn failed(&mut self) {
+        self.wait = (2 * self.wait).clamp(1, 16);
+        self.pause = self.wait;
+    }
+
+    fn helped(&mut self) {
+        self.wait = 0;
+    }
 }
 
 /// How an attempt to improve ended.
@@ -115,12 +145,14 @@ impl<'a, D: Observe> Engine<'a, D> {
             gap_weight: 0.0,
             slope: 0.0,
             bend: 0.0,
+            damping: 0.0,
             steps: 0,
             models: 0,
             first_objective: 0.0,
             stretch: 1.0,
-            secant_pause: 0,
-            secant_wait: 0,
+            learnt: Trust::default(),
+            bare: Trust::default(),
+            taken_back: None,
         }
     }
 
@@ -236,6 +268,17 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.lagrangian.value(path) + self.gap_weight * path.gap
     }
 
+    /// More regularization: as much as the bend seen along the last step tells, where one was seen.
+    fn match_bend(&mut self, seen: f64) {
+        let needed = (seen - self.bend) / self.damping;
+        let before = self.regularization;
+        self.more_regular();
+        if needed.is_finite() && needed > before {
+            self.regularization = needed.clamp(2.0 * before, LARGEST);
+            self.growth = 1.0;
+        }
+    }
+
     fn more_regular(&mut self) {
         self.growth = (self.growth * 2.0).max(2.0);
         self.regularization = (self.regularization * self.growth).max(SMALLEST);
@@ -259,31 +302,22 @@ impl<'a, D: Observe> Engine<'a, D> {
         {
             return false;
         }
-        (self.slope, self.bend) = model.along(policy, &mut self.scratch);
+        let scale = &self.backward.scale;
+        (self.slope, self.bend, self.damping) = model.along(policy, scale, &mut self.scratch);
         true
     }
 
     /// Policy at the model, with as much regularization as it needs. False where none is enough.
     pub fn plan(&mut self) -> bool {
-        let secant = &mut self.model.secant;
-        if secant.is_known() && self.regularization == 0.0 {
-            if self.secant_pause == 0 {
-                secant.used = true;
-                if self.try_plan(0.0) && self.slope < 0.0 && self.bend > 0.0 {
-                    return true;
-                }
-                self.distrust_secant();
-            } else {
-                self.secant_pause -= 1;
+        let known = self.model.secant.is_known() && self.regularization == 0.0;
+        if known && self.learnt.is_due() {
+            self.model.secant.used = true;
+            if self.try_plan(0.0) && self.slope < 0.0 && self.bend > 0.0 {
+                return true;
             }
+            self.learnt.failed();
         }
         self.plan_gauss_newton()
-    }
-
-    /// The curvature learnt was of no use: tries it again only after a while.
-    fn distrust_secant(&mut self) {
-        self.secant_wait = (2 * self.secant_wait).clamp(1, 16);
-        self.secant_pause = self.secant_wait;
     }
 
     fn plan_gauss_newton(&mut self) -> bool {
@@ -297,21 +331,27 @@ impl<'a, D: Observe> Engine<'a, D> {
         true
     }
 
-    /// Takes back regularization that a policy no longer needs: what it promises is then no less than can be gained.
-    pub fn relax(&mut self) {
-        while self.regularization > 0.0 {
-            let before = self.regularization;
-            self.regularization = if before > 1e3 * SMALLEST {
-                1e-3 * before
-            } else {
-                0.0
-            };
-            self.growth = 1.0;
-            self.plan();
-            if self.regularization >= 0.5 * before {
-                return;
-            }
+    /// Does the model promise no more than `enough`? Regularization hides what can be gained: the answer is that of a
+    /// plan without it, which is kept if it is, and else tried now and then.
+    pub fn promises_at_most(&mut self, enough: f64) -> bool {
+        if self.promise() > enough {
+            return false;
         }
+        if self.regularization == 0.0 || self.model.secant.used {
+            return true;
+        }
+        let (regularization, growth) = (self.regularization, self.growth);
+        (self.regularization, self.growth) = (0.0, 1.0);
+        if !self.plan_gauss_newton() || self.promise() <= enough {
+            return true;
+        }
+        if self.bare.is_due() {
+            self.taken_back = Some(regularization);
+        } else {
+            (self.regularization, self.growth) = (regularization, growth);
+            self.plan_gauss_newton();
+        }
+        false
     }
 
     /// What the model promises to gain by its whole step.
@@ -340,33 +380,38 @@ impl<'a, D: Observe> Engine<'a, D> {
             } else {
                 self.stretch
             };
+            let mut seen = f64::INFINITY;
             while length >= shortest {
                 if stop.load(Ordering::Relaxed) {
                     return Attempt::Stopped;
                 }
-                if self.accepts(length, before) {
-                    if self.model.secant.learning {
-                        self.keep_step();
-                    }
-                    std::mem::swap(&mut self.path, &mut self.trial);
-                    if self.model.secant.used {
-                        self.secant_wait = 0;
-                    } else if length >= 0.5 {
-                        self.less_regular();
-                    } else if length < 0.1 {
-                        self.more_regular();
-                    }
+                let change = self.change(length, before);
+                if self.is_fair(length, change, before) {
+                    self.take(length, change, before);
                     return Attempt::Moved(length);
                 }
                 self.stretch = 1.0;
-                length = if length > 1.0 { 1.0 } else { 0.5 * length };
+                seen = self.bend_seen(length, change);
+                let best = if seen.is_finite() {
+                    -self.merit_slope() / seen
+                } else {
+                    length
+                };
+                length = if length > 1.0 {
+                    1.0
+                } else {
+                    best.clamp(shrink(length) * length, 0.5 * length)
+                };
             }
             if self.model.secant.used {
-                self.distrust_secant();
+                self.learnt.failed();
+            } else if let Some(before) = self.taken_back.take() {
+                self.bare.failed();
+                self.regularization = before;
             } else if self.regularization >= LARGEST {
                 return Attempt::Stuck;
             } else {
-                self.more_regular();
+                self.match_bend(seen);
             }
             if !self.plan_gauss_newton() {
                 return Attempt::Stuck;
@@ -374,28 +419,58 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
     }
 
-    /// Does the trial of this length gain a fair part of what the model says?
-    fn accepts(&mut self, length: f64, before: f64) -> bool {
-        // a step that cannot be made, as one that is too long, asks for a shorter one
-        if self.roll(length).is_err() {
-            return false;
-        }
+    /// Slope of the merit along the step.
+    fn merit_slope(&self) -> f64 {
+        self.slope - self.gap_weight * self.path.gap
+    }
+
+    /// How much a step of this length changes the merit; infinite where it cannot be made, as when it is too long.
+    fn change(&mut self, length: f64, before: f64) -> f64 {
+        let rolled = self.roll(length);
         let change = self.merit(&self.trial) - before;
-        let predicted = length * self.slope + 0.5 * length * length * self.bend
-            - length * self.gap_weight * self.path.gap;
-        let rounding = 1e-14 * before.abs();
+        match rolled {
+            Ok(()) if change.is_finite() => change,
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// Is that a fair part of what the model says?
+    fn is_fair(&self, length: f64, change: f64, before: f64) -> bool {
+        let predicted = length * self.merit_slope() + 0.5 * length * length * self.bend;
+        change <= FAIR * predicted.min(0.0) + 1e-14 * before.abs()
+    }
+
+    /// Takes the trial for the path.
+    fn take(&mut self, length: f64, change: f64, before: f64) {
+        if self.model.secant.learning {
+            self.keep_step();
+        }
         let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
-        if length >= 1.0 && smooth && change < -1e4 * rounding {
+        if length >= 1.0 && smooth && change < -1e-10 * before.abs() {
             // where the objective bends less than the model, the next step may be longer; kinks only feign it
-            let bend = 2.0 * (change - length * self.slope) / (length * length);
-            let best = if bend > 0.0 {
-                -self.slope / bend
+            let best = -self.slope / self.bend_seen(length, change);
+            self.stretch = if best > 0.0 {
+                best.clamp(1.0, LONGEST)
             } else {
                 LONGEST
             };
-            self.stretch = best.clamp(1.0, LONGEST);
         }
-        change.is_finite() && change <= FAIR * predicted.min(0.0) + rounding
+        std::mem::swap(&mut self.path, &mut self.trial);
+        if self.taken_back.take().is_some() {
+            self.bare.helped();
+        }
+        if self.model.secant.used {
+            self.learnt.helped();
+        } else if length >= 0.5 {
+            self.less_regular();
+        } else if length < 0.1 {
+            self.more_regular();
+        }
+    }
+
+    /// Second derivative of the merit by the length, as a change shows it.
+    fn bend_seen(&self, length: f64, change: f64) -> f64 {
+        2.0 * (change - length * self.merit_slope()) / (length * length)
     }
 
     /// The change of every knot from the path to the trial, for the secant.
@@ -567,4 +642,9 @@ impl<'a, D: Observe> Engine<'a, D> {
             frames: self.model.frames.clone(),
         }
     }
+}
+
+/// Least part of a step to try next: far from where it ends, what was seen says little.
+fn shrink(length: f64) -> f64 {
+    if length > 0.2 { 0.5 } else { 0.1 }
 }

@@ -131,6 +131,11 @@ impl<'c, D: Observe> Ddp<'c, D> {
     }
 
     fn optimality(&self, e: &Engine<D>) -> f64 {
+        e.promise().abs() / self.size(e)
+    }
+
+    /// What a promised gain is compared with.
+    fn size(&self, e: &Engine<D>) -> f64 {
         let violation = e.violation().max(self.options.tolerance);
         let constrained = !e.path.evaluation.constraints.is_empty();
         let penalty = if constrained {
@@ -138,11 +143,10 @@ impl<'c, D: Observe> Ddp<'c, D> {
         } else {
             0.0
         };
-        let size = e.path.evaluation.objective.abs()
+        e.path.evaluation.objective.abs()
             + 0.5 * penalty * violation * violation
             + 1e-12 * e.first_objective.abs()
-            + f64::MIN_POSITIVE;
-        e.promise().abs() / size
+            + f64::MIN_POSITIVE
     }
 
     /// Notes the path.
@@ -230,14 +234,10 @@ impl<'c, D: Observe> Ddp<'c, D> {
     /// Ends rounds as long as the path is their minimum; returns what is still promised.
     fn finish_rounds(&mut self, e: &mut Engine<D>) -> Result<f64, Error> {
         loop {
-            if !e.path.has_gaps && self.optimality(e) <= self.round_tolerance {
-                e.relax();
-            }
+            let enough = self.round_tolerance * self.size(e);
+            let ended = !e.path.has_gaps && e.promises_at_most(enough);
             let optimality = self.optimality(e);
-            if e.path.has_gaps || optimality > self.round_tolerance {
-                return Ok(optimality);
-            }
-            if !self.finish_round(e, optimality)? {
+            if !ended || !self.finish_round(e, optimality)? {
                 return Ok(optimality);
             }
         }
@@ -281,7 +281,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
     /// No step makes progress: the round has got as far as it can, or all of it has.
     fn stuck(&mut self, e: &mut Engine<D>) -> Result<(), Error> {
         self.stuck += 1;
-        e.relax();
+        e.promises_at_most(f64::INFINITY);
         let (violation, optimality) = (e.violation(), self.optimality(e));
         let constrained = !e.path.evaluation.constraints.is_empty();
         if constrained && !e.path.has_gaps && self.stuck < 8 {

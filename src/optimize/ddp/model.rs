@@ -322,10 +322,12 @@ impl Model {
     }
 
     /// First and second derivative of `L` along the model's rollout with the given feedforward and feedback and
-    /// change of parameters: `L(a) = L + a d1 + a^2/2 d2`.
-    pub fn along(&self, policy: &Policy, scratch: &mut Scratch) -> (f64, f64) {
+    /// change of parameters: `L(a) = L + a d1 + a^2/2 d2`; and the sum of the changes' squares, weighted by the scales
+    /// of controls and parameters.
+    pub fn along(&self, policy: &Policy, scale: &[f64], scratch: &mut Scratch) -> (f64, f64, f64) {
         let Sizes { steps, n, m, .. } = self.sizes;
-        let (s, size) = (self.sizes.s(), self.sizes.w());
+        let mut size = 0.0;
+        let (s, width) = (self.sizes.s(), self.sizes.w());
         let Scratch { w, next } = scratch;
         w.fill(0.0);
         w[n..s].copy_from_slice(&policy.dp);
@@ -339,18 +341,19 @@ impl Model {
                 u.copy_from_slice(&policy.feedforward[k * m..(k + 1) * m]);
                 gemv(m, policy.feedback(k), x, u);
             }
-            d1 += dot(&self.l[k * size..(k + 1) * size], w);
-            d2 += quadratic_form(&self.h[k * size * size..(k + 1) * size * size], w);
+            size += scale.iter().zip(&*w).map(|(s, w)| s * w * w).sum::<f64>();
+            d1 += dot(&self.l[k * width..(k + 1) * width], w);
+            d2 += quadratic_form(&self.h[k * width * width..(k + 1) * width * width], w);
             if self.secant.used {
                 d2 += quadratic_form(self.secant.block(k), w);
             }
             if k < steps {
                 next.copy_from_slice(&self.gap[k * n..(k + 1) * n]);
-                gemv(n, &self.f[k * n * size..(k + 1) * n * size], w, next);
+                gemv(n, &self.f[k * n * width..(k + 1) * n * width], w, next);
                 w[..n].copy_from_slice(next);
             }
         }
-        (d1, d2)
+        (d1, d2, size)
     }
 }
 

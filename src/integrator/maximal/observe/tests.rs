@@ -2,9 +2,42 @@
 
 use super::super::tests::{assert_close, derivative, named, situation, system, systems};
 use super::*;
-use crate::dynamics::{Dynamics, Observe};
+use crate::dynamics::{Dynamics, LinearModel, Observe, Solved};
 use crate::mechanism::JointKind;
 use crate::mechanism::samples::{Source, four_bar, tree};
+
+/// Memory in which a linear model was made, as an optimizer does before it observes the next knot.
+fn modelled(s: &Maximal, at: Knot, x: &[f64], u: &[f64], mut y: Vec<f64>) -> Work {
+    let (p, mut w, mut next) = (&s.nominal, s.work(), x.to_vec());
+    s.step(&at, x, u, p, &mut w, &mut next, &mut y)
+        .expect("a step");
+    let after = Knot {
+        k: at.k + 1,
+        t: at.t + at.h,
+        h_prev: at.h,
+        h: at.h,
+    };
+    let from = s.frame(&at, x, p, None, &mut w).expect("a state");
+    let to = s
+        .frame(&after, &next, p, Some(&from), &mut w)
+        .expect("a state");
+    let (u, y, next) = (u, &y[..], &next[..]);
+    s.linearize(
+        &Solved {
+            at,
+            x,
+            u,
+            p,
+            y,
+            next,
+        },
+        &mut w,
+    )
+    .expect("regular");
+    let mut model = LinearModel::new(&s.dims());
+    s.linear_model(&mut w, &from, &to, &mut model);
+    w
+}
 
 /// Values along the joints, and their adjoints against differences in the joint chart; by unknowns, intervals and parameters, too.
 #[test]
@@ -12,7 +45,8 @@ fn observed_quantities_have_their_adjoints() {
     for (s, x) in systems() {
         let dims = s.dims();
         for start in [true, false] {
-            let (at, x, u, _) = situation(&s, &x, start);
+            let (at, x, u, y) = situation(&s, &x, start);
+            let mut w = modelled(&s, at, &x, &u, y);
             let which: Vec<usize> = (0..s.outputs.len()).collect();
             let p = &s.nominal;
             // a force is a function of any unknowns
@@ -25,7 +59,7 @@ fn observed_quantities_have_their_adjoints() {
                     .expect("a state");
                 vec![out.iter().zip(&adjoint).map(|(v, a)| v * a).sum::<f64>()]
             };
-            let (mut w, mut out) = (s.work(), vec![0.0; which.len()]);
+            let mut out = vec![0.0; which.len()];
             let seen = Seen {
                 at,
                 x: &x,
