@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use least_action::control::{Cost, Form, Problem, When};
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::{Dynamics, Frame, Knot, StepFailure};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
@@ -113,4 +113,46 @@ fn tiny_inertias_are_inverted() {
         let (s, _) = start(&pendulum(bob, 1.0), &[0.3], &[0.0]);
         assert_eq!(s.mobility().degrees_of_freedom, 1);
     }
+}
+
+#[test]
+fn frames_of_another_system_are_refused() {
+    let at = Knot {
+        k: 0,
+        t: 0.0,
+        h_prev: 0.0,
+        h: 0.01,
+    };
+    let q = [0.3, 0.3, 1.2];
+    let s = system(&four_bar(), &q);
+    let x = s.start(&q, &[0.0; 3], &[false; 3]).expect("closes");
+    let frame_of = |s: &Maximal, x: &[f64]| {
+        s.frame(&at, x, &[], None, &mut s.work())
+            .expect("a state of its own")
+    };
+    let (tree, tree_x) = start(&box_pendulum(), &[0.3], &[0.0]);
+    let (q, turns) = cranks_at(2, 0.0);
+    let (loops, loops_x) = start(&cranks(2), &q, &turns);
+    let (mut w, mut moved, mut d) = (s.work(), x.clone(), [0.0; 2]);
+    for frame in [
+        Frame::Identity(2),
+        frame_of(&tree, &tree_x),
+        frame_of(&loops, &loops_x),
+    ] {
+        let framed = s.frame(&at, &x, &[], Some(&frame), &mut w);
+        let retracted = s.retract(&at, &x, &[], &frame, &d, &mut w, &mut moved);
+        for e in [framed.map(drop), retracted].map(|r| r.expect_err("another system's")) {
+            assert_eq!(e.failure, StepFailure::Frame, "{e}");
+            assert!(e.message.contains("`Dynamics::frame`"), "{e}");
+        }
+        let mut gone = d;
+        s.difference(&at, &x, &[], &frame, &x, &mut w, &mut gone);
+        assert!(gone.iter().all(|d| d.is_nan()));
+    }
+    let own = frame_of(&s, &x);
+    s.frame(&at, &x, &[], Some(&own), &mut w).expect("its own");
+    s.retract(&at, &x, &[], &own, &d, &mut w, &mut moved)
+        .expect("its own");
+    s.difference(&at, &x, &[], &own, &x, &mut w, &mut d);
+    assert!(d.iter().all(|d| d.abs() < 1e-12));
 }

@@ -93,6 +93,8 @@ pub enum StepFailure {
     Interval,
     /// A parameter has a value without meaning, as a negative mass.
     Parameter,
+    /// A frame is not one of the system's.
+    Frame,
 }
 
 /// A step that could not be made.
@@ -349,7 +351,7 @@ pub trait Dynamics: Sync {
     /// The frame at a state; `previous` is the frame of the knot before, when one walks along a path.
     ///
     /// # Errors
-    /// When the state is not one of the system.
+    /// When the state, or the frame before, is not one of the system.
     fn frame(
         &self,
         at: &Knot,
@@ -370,7 +372,7 @@ pub trait Dynamics: Sync {
     /// Moves a state by `d` of the joint chart (its frame is given) and keeps it a state of the system.
     ///
     /// # Errors
-    /// When that state does not exist, e.g. loops cannot be closed so far away.
+    /// When that state does not exist, e.g. loops cannot be closed so far away, or the frame is not one of the system.
     #[expect(
         clippy::too_many_arguments,
         reason = "a knot, what goes in and what comes out"
@@ -392,7 +394,7 @@ pub trait Dynamics: Sync {
         Ok(())
     }
 
-    /// The change of the joint chart that leads from `x` to `to`, to first order.
+    /// The change of the joint chart that leads from `x` to `to`, to first order; NaN where there is none.
     #[expect(
         clippy::too_many_arguments,
         reason = "a knot, what goes in and what comes out"

@@ -317,6 +317,7 @@ impl Maximal {
             }
             StepFailure::Interval => "an interval is not a positive number; check the time steps".into(),
             StepFailure::Parameter => "a parameter has a value without meaning; give it bounds".into(),
+            StepFailure::Frame => tangent::FOREIGN.into(),
             StepFailure::NotFinite => "the state or a control is not a finite number".into(),
         };
         StepError {
@@ -416,7 +417,7 @@ impl crate::dynamics::Dynamics for Maximal {
         w: &mut Work,
     ) -> Result<Frame, StepError> {
         self.apply(p, w)?;
-        Ok(self.frame_at(at, x, previous, &w.model))
+        self.frame_at(at, x, previous, &w.model)
     }
 
     fn retract(
