@@ -156,3 +156,81 @@ fn frames_of_another_system_are_refused() {
     s.difference(&at, &x, &[], &own, &x, &mut w, &mut d);
     assert!(d.iter().all(|d| d.abs() < 1e-12));
 }
+
+#[test]
+fn hopeless_steps_fail_by_name() {
+    let failure =
+        |builder: &MechanismBuilder, q: &[f64], rates: &[f64], intervals: Vec<f64>, u: f64| {
+            let (s, x0) = start(builder, q, rates);
+            let nu = s.dims().nu;
+            roll(&s, &x0, intervals, |_| vec![u; nu]).expect_err("no solution")
+        };
+    let free = MechanismBuilder::new()
+        .body("other", BodySpec::new(1.0).shape(Shape::Sphere(0.1)).free())
+        .body(
+            "fast",
+            BodySpec::new(1.0).shape(Shape::Box([0.3, 0.2, 0.1])).free(),
+        );
+    let spin = |w: f64| [[0.0; 9].as_slice(), &[0.0, 0.0, w]].concat();
+    // the free body turns at 3 rad/s; the tenth interval is too long for that
+    let mut intervals = vec![0.01; 20];
+    intervals[9] = 0.6;
+    let e = failure(&free, &[0.0; 12], &spin(3.0), intervals, 0.0);
+    println!("{e}");
+    assert_eq!(e.failure, StepFailure::Domain);
+    assert!(e.element.contains("fast"), "{e}");
+    assert!((e.time - 0.09).abs() < 1e-12, "{e}");
+    // too fast from the start
+    for w in [150.0, 1e3, 1e6] {
+        let e = failure(&free, &[0.0; 12], &spin(w), vec![0.01; 5], 0.0);
+        println!("{e}");
+        assert_eq!(e.failure, StepFailure::Domain, "{e}");
+        assert!(e.element.contains("fast"), "{e}");
+    }
+    // and on a joint
+    for w in [200.0, 1e4] {
+        let e = failure(&box_pendulum(), &[0.0], &[w], vec![0.01; 5], 0.0);
+        println!("{e}");
+        assert_eq!(e.failure, StepFailure::Domain, "{e}");
+        assert!(e.element.contains("bob"), "{e}");
+    }
+    let (s, x0) = start(&box_pendulum(), &[0.0], &[10.0]);
+    let e = roll(&s, &x0, vec![0.01, 0.01, 0.5], |_| vec![]).expect_err("too long");
+    println!("{e}");
+    assert_eq!(e.failure, StepFailure::Domain, "{e}");
+    assert!(e.element.contains("bob"), "{e}");
+    for u in [f64::NAN, f64::INFINITY] {
+        let e = failure(&cart_pole(), &[0.0; 2], &[0.0; 2], vec![0.01; 5], u);
+        assert_eq!(e.failure, StepFailure::NotFinite, "{e}");
+    }
+    // a state that is not finite, and intervals that are not
+    let (s, mut x0) = start(&cart_pole(), &[0.0; 2], &[0.0; 2]);
+    let keep = x0.clone();
+    x0[15] = f64::NAN;
+    assert_eq!(
+        roll(&s, &x0, vec![0.01], |_| vec![0.0])
+            .expect_err("NaN")
+            .failure,
+        StepFailure::NotFinite
+    );
+    for h in [f64::NAN, f64::INFINITY] {
+        assert!(roll(&s, &keep, vec![0.01, h], |_| vec![1.0]).is_err());
+    }
+    // an absurd control is refused, too
+    assert!(roll(&s, &keep, vec![0.01; 50], |_| vec![1e9]).is_err());
+}
+
+#[test]
+fn failed_rollout_keeps_the_steps_before() {
+    let (s, x0) = start(&box_pendulum(), &[1.0], &[0.0]);
+    let mut intervals = vec![0.01; 30];
+    intervals[20] = 50.0;
+    let mut t = Trajectory::new(&s, intervals, &x0);
+    let mut stats = Default::default();
+    let e = t.roll(&s, &mut s.work(), &mut stats).expect_err("too long");
+    println!("{e}");
+    assert_eq!(stats.steps, 20);
+    t.truncate(stats.steps);
+    let good = fall(&s, &x0, 0.2, 0.01);
+    assert_eq!(t.x, good.x);
+}
