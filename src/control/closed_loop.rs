@@ -52,15 +52,16 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
         p.split_at(self.inner.np)
     }
 
+    /// What the system sees under controls of its own.
+    fn within<'a>(&self, seen: &Seen<'a>, u: &'a [f64], y: &'a [f64]) -> Seen<'a> {
+        let p = self.split(seen.p).0;
+        Seen { u, p, y, ..*seen }
+    }
+
     /// Computes the system's controls.
     fn act(&self, seen: &Seen, w: &mut ClosedLoopWork<D::Work>) -> Result<(), StepError> {
-        let (p, own) = self.split(seen.p);
-        let before = Seen {
-            u: &w.idle,
-            p,
-            y: &[],
-            ..*seen
-        };
+        let own = self.split(seen.p).1;
+        let before = self.within(seen, &w.idle, &[]);
         self.dynamics
             .observe(&before, self.policy.sees(), &mut w.inner, &mut w.seen)?;
         self.policy.act(&seen.at, &w.seen, seen.u, own, &mut w.u);
@@ -70,19 +71,14 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
     /// Computes them with their derivatives.
     fn differentiate(&self, seen: &Seen, w: &mut ClosedLoopWork<D::Work>) -> Result<(), StepError> {
         self.act(seen, w)?;
-        let (p, own) = self.split(seen.p);
+        let own = self.split(seen.p).1;
         let rows = &mut w.rows;
         for m in [&mut rows.seen, &mut rows.open, &mut rows.own] {
             m.fill(0.0);
         }
         self.policy
             .differentiate(&seen.at, &w.seen, seen.u, own, rows);
-        let before = Seen {
-            u: &w.idle,
-            p,
-            y: &[],
-            ..*seen
-        };
+        let before = self.within(seen, &w.idle, &[]);
         for (i, chain) in w.chain.iter_mut().enumerate() {
             chain.clear();
             // the values seen have served; their place holds the row
@@ -122,6 +118,23 @@ fn at_knot<'a>(at: &Knot, x: &'a [f64], u: &'a [f64], p: &'a [f64]) -> Seen<'a> 
     }
 }
 
+/// Methods that are the system's, which takes its own of the parameters and of the memory.
+macro_rules! of_system {
+    ($($name:ident($($a:ident: $ta:ty),*; p $(, $b:ident: $tb:ty)*; w $(, $c:ident: $tc:ty)?) -> $to:ty;)*) => {$(
+        fn $name(
+            &self,
+            $($a: $ta,)*
+            p: &[f64],
+            $($b: $tb,)*
+            w: &mut Self::Work,
+            $($c: $tc,)?
+        ) -> $to {
+            let p = self.split(p).0;
+            self.dynamics.$name($($a,)* p, $($b,)* &mut w.inner, $($c)?)
+        }
+    )*};
+}
+
 impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
     type Work = ClosedLoopWork<D::Work>;
 
@@ -156,16 +169,11 @@ impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
         out
     }
 
-    fn initial(
-        &self,
-        q: &[f64],
-        rates: &[f64],
-        p: &[f64],
-        w: &mut Self::Work,
-        x: &mut [f64],
-    ) -> Result<(), StepError> {
-        let p = self.split(p).0;
-        self.dynamics.initial(q, rates, p, &mut w.inner, x)
+    of_system! {
+        initial(q: &[f64], rates: &[f64]; p; w, x: &mut [f64]) -> Result<(), StepError>;
+        frame(at: &Knot, x: &[f64]; p, previous: Option<&Frame>; w) -> Result<Frame, StepError>;
+        retract(at: &Knot, x: &[f64]; p, frame: &Frame, d: &[f64]; w, out: &mut [f64]) -> Result<(), StepError>;
+        difference(at: &Knot, x: &[f64]; p, frame: &Frame, to: &[f64]; w, out: &mut [f64]) -> ();
     }
 
     fn initial_by_parameters(
@@ -232,47 +240,6 @@ impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
         (out.h_prev, out.h) = (inner.h_prev, inner.h);
         self.pull_policy(w, out);
     }
-
-    fn frame(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        previous: Option<&Frame>,
-        w: &mut Self::Work,
-    ) -> Result<Frame, StepError> {
-        let p = self.split(p).0;
-        self.dynamics.frame(at, x, p, previous, &mut w.inner)
-    }
-
-    fn retract(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        d: &[f64],
-        w: &mut Self::Work,
-        out: &mut [f64],
-    ) -> Result<(), StepError> {
-        let p = self.split(p).0;
-        self.dynamics.retract(at, x, p, frame, d, &mut w.inner, out)
-    }
-
-    fn difference(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        to: &[f64],
-        w: &mut Self::Work,
-        out: &mut [f64],
-    ) {
-        let p = self.split(p).0;
-        self.dynamics
-            .difference(at, x, p, frame, to, &mut w.inner, out);
-    }
 }
 
 impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
@@ -293,11 +260,7 @@ impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
     ) -> Result<(), StepError> {
         // the derivatives now: an adjoint may be asked for next
         self.differentiate(seen, w)?;
-        let inner = Seen {
-            u: &w.u,
-            p: self.split(seen.p).0,
-            ..*seen
-        };
+        let inner = self.within(seen, &w.u, seen.y);
         self.dynamics.observe(&inner, which, &mut w.inner, out)
     }
 
@@ -310,11 +273,7 @@ impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
         out: &mut Inputs,
         y: &mut [f64],
     ) {
-        let inner = Seen {
-            u: &w.u,
-            p: self.split(seen.p).0,
-            ..*seen
-        };
+        let inner = self.within(seen, &w.u, seen.y);
         w.inputs.clear();
         self.dynamics
             .observe_pull(&inner, which, &mut w.inner, adjoint, &mut w.inputs, y);

@@ -134,6 +134,53 @@ pub fn slopes(errors: &[f64]) -> Vec<f64> {
     errors.windows(2).map(|e| (e[0] / e[1]).log2()).collect()
 }
 
+pub fn assert_second_order(what: &str, errors: &[f64]) {
+    println!(
+        "{what}: errors {}, slopes {:.3?}",
+        list(errors),
+        slopes(errors)
+    );
+    for s in slopes(errors) {
+        assert!(
+            (s - 2.0).abs() < 0.1,
+            "{what}: slopes {:?} of {errors:?}",
+            slopes(errors)
+        );
+    }
+}
+
+/// Knot times of a trajectory.
+pub fn times(t: &Trajectory) -> Vec<f64> {
+    (0..=t.steps()).map(|k| t.knot(k).t).collect()
+}
+
+/// Times at which samples cross zero, by cubics through (value, rate) at both ends of an interval.
+pub fn crossings(t: &[f64], value: &[f64], rate: &[f64]) -> Vec<f64> {
+    let mut out = vec![];
+    for k in 1..t.len() {
+        if (value[k - 1] < 0.0) == (value[k] < 0.0) {
+            continue;
+        }
+        let h = t[k] - t[k - 1];
+        let (a, b, da, db) = (value[k - 1], value[k], h * rate[k - 1], h * rate[k]);
+        let cubic = |s: f64| {
+            let r = 1.0 - s;
+            r * r * ((1.0 + 2.0 * s) * a + s * da) + s * s * ((1.0 + 2.0 * r) * b - r * db)
+        };
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..60 {
+            let mid = 0.5 * (low + high);
+            if (cubic(mid) < 0.0) == (a < 0.0) {
+                low = mid;
+            } else {
+                high = mid;
+            }
+        }
+        out.push(t[k - 1] + h * low);
+    }
+    out
+}
+
 pub fn revolute(child: &str) -> JointSpec {
     JointSpec::new(JointKind::Revolute, child).axis(Y)
 }

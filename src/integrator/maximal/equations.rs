@@ -168,3 +168,68 @@ impl Maximal {
         next[n..].copy_from_slice(&dy[..n]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{
+        assert_close, derivative, difference, displaced, named, situation, systems,
+    };
+    use crate::dynamics::{Equations, Seen};
+    use crate::mechanism::samples::Source;
+
+    /// The unsolved equations, at unknowns that do not solve them: every entry that the structure leaves out is zero, every
+    /// other as differences have it.
+    #[test]
+    fn the_equations_have_their_derivatives() {
+        for (s, x) in systems() {
+            let (d, n) = (s.dims(), s.body_count());
+            let (at, x, u, mut y) = situation(&s, &x, false);
+            let mut r = Source::new(21);
+            y.iter_mut().for_each(|y| *y += 0.05 * r.unit());
+            let seen = |x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
+                let seen = Seen { at, x, u, p, y };
+                let (mut w, mut out, mut next) = (s.work(), vec![0.0; d.ny], x.to_vec());
+                s.residual(&seen, &mut w, &mut out).expect("a state");
+                s.advance(&seen, &mut w, &mut next).expect("a state");
+                (out, next)
+            };
+            let p = &s.nominal;
+            let (_, next) = seen(&x, &u, p, &y);
+            let structure = s.structure();
+            let mut values = vec![0.0; structure.entries().len()];
+            let here = Seen {
+                at,
+                x: &x,
+                u: &u,
+                p,
+                y: &y,
+            };
+            s.derivatives(&here, &structure, &mut s.work(), &mut values)
+                .expect("a state");
+            // far fewer products than columns
+            assert!(structure.groups().len() <= 24 * n + d.nu + d.np + 12);
+            let mut dense = nalgebra::DMatrix::zeros(d.ny + d.nf, d.nf + d.nu + d.np + d.ny);
+            for (value, &place) in values.iter().zip(structure.entries()) {
+                dense[place] = *value;
+            }
+            for i in 0..dense.ncols() {
+                let by = |e: f64| {
+                    let (mut c, mut u, mut p, mut y) =
+                        (vec![0.0; d.nf], u.clone(), p.clone(), y.clone());
+                    match i {
+                        i if i < d.nf => c[i] = e,
+                        i if i < d.nf + d.nu => u[i - d.nf] += e,
+                        i if i < d.nf + d.nu + d.np => p[i - d.nf - d.nu] += e,
+                        i => y[i - d.nf - d.nu - d.np] += e,
+                    }
+                    let (mut all, to) = seen(&displaced(&s, &x, &c), &u, &p, &y);
+                    all.extend(difference(&s, &next, &to));
+                    all
+                };
+                let column: Vec<f64> = dense.column(i).iter().copied().collect();
+                let what = format!("column {i} ({})", named(&s, i, d.nf + d.nu));
+                assert_close(&column, &derivative(1e-4, by), 2e-7, &what);
+            }
+        }
+    }
+}

@@ -19,6 +19,7 @@
 //! frame) of the interval before, and behind them the unwound angle of every joint that has one.
 
 mod assembly;
+mod build;
 mod chart;
 mod elements;
 #[cfg(test)]
@@ -40,14 +41,12 @@ mod tests;
 pub use observe::{About, Output, Reaction};
 pub use state::Velocities;
 
-use crate::block::{Fallback, Node, Role, Symbolic};
+use crate::block::{Fallback, Symbolic};
 use crate::dynamics::{
     Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Seen, Solved,
     StepError, StepFailure, StepStats,
 };
-use crate::mechanism::{
-    Coupling, Field, Freedom, Mechanism, Mobility, ModelError, Relative, Row, Tuned,
-};
+use crate::mechanism::{Coupling, Mechanism, Mobility, Relative, Row};
 use crate::spatial::{Mat3, Pose, Vec3};
 use nalgebra::DMatrix;
 
@@ -191,17 +190,6 @@ pub struct Work {
     jacobian: Option<Box<jacobian::Jacobian>>,
 }
 
-/// Inverse inertia of every body.
-fn inverse_inertia(m: &Mechanism) -> Vec<Mat3> {
-    let inverse = |b: &crate::mechanism::Body| {
-        b.inertia
-            .cholesky()
-            .expect("a built body's inertia is positive definite")
-            .inverse()
-    };
-    m.bodies.iter().map(inverse).collect()
-}
-
 impl Work {
     /// Asks for the residuals of the adjoint solves to be computed from here on, which costs a product each.
     pub fn certify(&mut self) {
@@ -247,154 +235,6 @@ impl DampedState {
 }
 
 impl Maximal {
-    /// The integrator of a mechanism; `q` are tree coordinates at which its loops close, from which its mobility is
-    /// found (see [`Maximal::start`]).
-    ///
-    /// # Errors
-    /// When the loops do not close there, or a joint has Coulomb friction.
-    pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
-        mechanism.refuse_friction()?;
-        let mobility = mechanism.mobility(q)?;
-        let n = mechanism.bodies.len();
-        let mut nodes = vec![
-            Node {
-                size: 6,
-                role: Role::Regular,
-            };
-            n
-        ];
-        let mut edges = vec![];
-        let mut node_of = vec![];
-        for j in &mechanism.joints {
-            if j.rows() == 0 {
-                node_of.push(None);
-                continue;
-            }
-            node_of.push(Some(nodes.len()));
-            edges.push((j.child, nodes.len()));
-            edges.extend(j.parent.map(|p| (p, nodes.len())));
-            nodes.push(Node {
-                size: j.rows(),
-                role: Role::Constraint {
-                    anchored: j.parent.is_none(),
-                },
-            });
-        }
-        let element_nodes = elements::add_nodes(&mechanism, &mut nodes, &mut edges);
-        let mut damped = vec![];
-        let mut damped_by = vec![];
-        for (index, j) in mechanism.joints.iter().enumerate() {
-            let first = damped.len();
-            for (i, _) in
-                j.directions.iter().enumerate().filter(|(i, d)| {
-                    d.damping > 0.0 || mechanism.is_tuned(Field::Damping((index, *i)))
-                })
-            {
-                damped.push(Damped {
-                    element: DampedElement::Joint(index, i),
-                    parent: j.parent,
-                    child: j.child,
-                    shares: if j.implicit { (0.0, 1.0) } else { (0.5, 0.5) },
-                    slots: None,
-                });
-            }
-            damped_by.push(first..damped.len());
-        }
-        for (index, s) in mechanism.springs.iter().enumerate() {
-            let first = damped.len();
-            if s.damping > 0.0 || mechanism.is_tuned(Field::SpringDamping(index)) {
-                damped.push(Damped {
-                    element: DampedElement::Spring(index),
-                    parent: s.parent,
-                    child: s.child,
-                    shares: (0.5, 0.5),
-                    slots: None,
-                });
-            }
-            damped_by.push(first..damped.len());
-        }
-        edges.extend(damped.iter().filter_map(|d| d.parent.map(|p| (p, d.child))));
-        let symbolic = Symbolic::new(&nodes, &edges).map_err(|e| {
-            ModelError::new(
-                ["joints"],
-                e.to_string(),
-                "report this: a built mechanism has a valid graph",
-            )
-        })?;
-        // every slot asked for below is an edge given above
-        let slot = |r, c| {
-            symbolic
-                .slot(r, c)
-                .expect("an edge of the graph has its block")
-        };
-        for d in &mut damped {
-            d.slots = d.parent.map(|p| (slot(p, d.child), slot(d.child, p)));
-        }
-        let mut rows = 0;
-        let mut slots = vec![];
-        for (j, node) in mechanism.joints.iter().zip(&node_of) {
-            slots.push(node.map(|node| {
-                let s = JointSlots {
-                    offset: symbolic.offset(node),
-                    first_row: rows,
-                    diagonal: slot(node, node),
-                    child: (slot(j.child, node), slot(node, j.child)),
-                    parent: j.parent.map(|p| (slot(p, node), slot(node, p))),
-                };
-                rows += j.rows();
-                s
-            }));
-        }
-        let mut written: Vec<_> = (0..n).map(|b| slot(b, b)..slot(b, b) + 36).collect();
-        for (j, s) in mechanism.joints.iter().zip(&slots) {
-            for pair in s.iter().flat_map(|s| [Some(s.child), s.parent]).flatten() {
-                let size = 6 * j.rows();
-                written.extend([pair.0..pair.0 + size, pair.1..pair.1 + size]);
-            }
-        }
-        written.sort_unstable_by_key(|r| r.start);
-        let (mut zeros, mut at) = (vec![], 0);
-        for r in written {
-            if r.start > at {
-                zeros.push(at..r.start);
-            }
-            at = r.end;
-        }
-        zeros.push(at..symbolic.values_len());
-        let (mut windings, mut winding_of) = (vec![], vec![]);
-        for (index, j) in mechanism.joints.iter().enumerate() {
-            let angle = j
-                .directions
-                .iter()
-                .position(|d| d.freedom == Freedom::Angle);
-            winding_of.push(angle.map(|i| {
-                windings.push((index, i));
-                windings.len() - 1
-            }));
-        }
-        let of = |p: &Tuned| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
-        let nominal = mechanism.parameters.iter().map(of).collect();
-        Ok(Self {
-            bodies: (0..n).map(|b| slot(b, b)).collect(),
-            inverse_inertia: inverse_inertia(&mechanism),
-            held: Self::independent(&mechanism, q, mobility.degrees_of_freedom),
-            elements: elements::Layout::new(&mechanism, &symbolic, &element_nodes),
-            mechanism,
-            mobility,
-            options,
-            outputs: vec![],
-            symbolic,
-            slots,
-            zeros,
-            rows,
-            damped,
-            damped_by,
-            nominal,
-            windings,
-            winding_of,
-        })
-    }
-
     /// Declares what can be observed; costs and constraints refer to these by index.
     pub fn with_outputs(mut self, outputs: Vec<Output>) -> Self {
         self.outputs = outputs;
@@ -442,64 +282,6 @@ impl Maximal {
         }
     }
 
-    fn work(&self) -> Work {
-        let n = self.body_count();
-        let (ny, joints) = (self.symbolic.dim(), self.mechanism.joints.len());
-        let rel = Relative {
-            arm: Vec3::zeros(),
-            r: crate::spatial::Quat::identity(),
-        };
-        let m = &self.mechanism;
-        let couplings = joints + m.springs.len() + m.actuators.len();
-        Work {
-            at: Knot {
-                k: 0,
-                t: 0.0,
-                h_prev: 0.0,
-                h: 0.0,
-            },
-            model: self.mechanism.clone(),
-            parameters: self.nominal.clone(),
-            inverse_inertia: self.inverse_inertia.clone(),
-            poses: vec![Pose::identity(); n],
-            next: vec![Pose::identity(); n],
-            scalar: vec![1.0; n],
-            scalar_prev: vec![1.0; n],
-            rows: vec![DampedState::ZERO; self.rows],
-            rows_next: vec![DampedState::ZERO; self.rows],
-            relative: vec![rel; joints],
-            relative_next: vec![rel; joints],
-            force: vec![0.0; 6 * n],
-            base: vec![0.0; 6 * n],
-            damping: vec![DampedState::EMPTY; self.damped.len()],
-            residual: vec![0.0; ny],
-            y: vec![0.0; ny],
-            trial: vec![0.0; ny],
-            delta: vec![0.0; ny],
-            scratch: vec![0.0; ny],
-            epsilon: vec![0.0; self.rows],
-            regularization: 0.0,
-            original: vec![0.0; self.symbolic.values_len()],
-            values: vec![0.0; self.symbolic.values_len()],
-            certificate: None,
-            fallback: None,
-            uses_fallback: false,
-            coupled: false,
-            couplings: vec![Coupling::default(); couplings],
-            adjoint: vec![0.0; ny],
-            zplus: vec![0.0; 6 * n],
-            zminus: vec![0.0; 6 * n],
-            before: vec![0.0; 6 * n],
-            observed: self.dims().inputs(),
-            readout: self.dims().outputs(),
-            winding: vec![0.0; self.windings.len()],
-            control: vec![0.0; m.actuators.len()],
-            control_rows: vec![DampedState::ZERO; m.actuators.len()],
-            elements: self.elements.memory(),
-            jacobian: None,
-        }
-    }
-
     /// Names the body or joint of an unknown's row.
     fn element(&self, row: usize) -> String {
         if row < 6 * self.body_count() {
@@ -535,6 +317,7 @@ impl Maximal {
             }
             StepFailure::Interval => "an interval is not a positive number; check the time steps".into(),
             StepFailure::Parameter => "a parameter has a value without meaning; give it bounds".into(),
+            StepFailure::Frame => tangent::FOREIGN.into(),
             StepFailure::NotFinite => "the state or a control is not a finite number".into(),
         };
         StepError {
@@ -634,7 +417,7 @@ impl crate::dynamics::Dynamics for Maximal {
         w: &mut Work,
     ) -> Result<Frame, StepError> {
         self.apply(p, w)?;
-        Ok(self.frame_at(at, x, previous, &w.model))
+        self.frame_at(at, x, previous, &w.model)
     }
 
     fn retract(

@@ -12,6 +12,9 @@ use crate::spatial::{Pose, Quat, Vec3, increment, increment_jacobian, increment_
 use nalgebra::{DMatrix, DVector};
 use std::sync::Arc;
 
+pub(super) const FOREIGN: &str =
+    "the frame belongs to another system; take it from this one's `Dynamics::frame`";
+
 /// A configuration of the path with its tangents.
 struct Tangent {
     poses: Vec<Pose>,
@@ -38,17 +41,35 @@ impl Maximal {
     ) -> Tangent {
         let tree = m.tree_basis(&poses);
         let dof = self.mobility.degrees_of_freedom;
-        let z = m.closed_basis(
-            &poses,
-            &tree,
-            dof,
-            previous.filter(|p| p.ncols() == dof && p.nrows() == tree.ncols()),
-        );
+        let z = m.closed_basis(&poses, &tree, dof, previous);
         Tangent {
             q: m.tree_coordinates(&poses, near),
             poses,
             tree,
             z,
+        }
+    }
+
+    /// Left inverse and memory of a frame, where that is one of this system with its loops.
+    fn own<'f>(
+        &self,
+        frame: &'f Frame,
+        at: &Knot,
+    ) -> Result<(&'f DMatrix<f64>, &'f DMatrix<f64>), StepError> {
+        let (d, coordinates) = (self.dims(), self.mechanism.tree.coordinates);
+        match frame {
+            Frame::Dense {
+                project, memory, ..
+            } if project.shape() == (d.ndx, d.nf) && memory.shape() == (coordinates, d.ndx) => {
+                Ok((project, memory))
+            }
+            _ => Err(StepError {
+                failure: StepFailure::Frame,
+                element: "frame".into(),
+                time: at.t,
+                residual: f64::NAN,
+                message: FOREIGN.into(),
+            }),
         }
     }
 
@@ -105,15 +126,16 @@ impl Maximal {
         x: &[f64],
         previous: Option<&Frame>,
         m: &Mechanism,
-    ) -> Frame {
+    ) -> Result<Frame, StepError> {
         if !m.has_loops() {
-            return Frame::Chart(Arc::new(self.tree_chart(at, x, m)));
+            return Ok(Frame::Chart(Arc::new(self.tree_chart(at, x, m))));
         }
         let (n, dof) = (6 * self.body_count(), self.mobility.degrees_of_freedom);
         let near = self.tree_coordinates_of(m, x);
         let h = at.h_prev;
         // the first half of a frame's memory is its basis at the knot, the second that of the knot before
-        let memory = previous.map(|p| memory_of(p).columns(0, dof).into_owned());
+        let previous = previous.map(|p| self.own(p, at)).transpose()?;
+        let memory = previous.map(|(_, memory)| memory.columns(0, dof).into_owned());
         let memory = memory.as_ref();
         let mut embed = DMatrix::zeros(2 * n, 2 * dof);
         let mut project = DMatrix::zeros(2 * dof, 2 * n);
@@ -159,11 +181,11 @@ impl Maximal {
         let mut memory = DMatrix::zeros(here.z.nrows(), 2 * dof);
         memory.columns_mut(0, dof).copy_from(&here.z);
         memory.columns_mut(dof, dof).copy_from(&old_z);
-        Frame::Dense {
+        Ok(Frame::Dense {
             embed,
             project,
             memory,
-        }
+        })
     }
 
     /// `Bz`, `Bv` and `Bv^-1`, 6 x 6 per body.
@@ -221,7 +243,7 @@ impl Maximal {
             self.retract_tree(at, x, (a, rate), m, out);
             return Ok(());
         }
-        let memory = memory_of(frame);
+        let (_, memory) = self.own(frame, at)?;
         let here = Tangent {
             z: memory.columns(0, dof).into_owned(),
             ..self.tangent(m, self.poses(x), &near, None)
@@ -277,8 +299,11 @@ impl Maximal {
         to: &[f64],
         out: &mut [f64],
     ) {
-        let Frame::Dense { project, .. } = frame else {
+        if !m.has_loops() {
             return self.tree_difference(at, m, x, to, out);
+        }
+        let Ok((project, _)) = self.own(frame, at) else {
+            return out.fill(f64::NAN);
         };
         let n = self.body_count();
         let h = at.h_prev;
@@ -319,14 +344,6 @@ impl Maximal {
             out[i] = a[i];
             out[dof + i] = (a[i] - b[i]) / h;
         }
-    }
-}
-
-/// What a frame of a mechanism with loops keeps.
-fn memory_of(frame: &Frame) -> &DMatrix<f64> {
-    match frame {
-        Frame::Dense { memory, .. } => memory,
-        _ => unreachable!("mechanisms with loops have dense frames"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The step, its matrix and its derivatives, on random mechanisms of every kind of joint, with and without loops.
 
 use super::*;
-use crate::dynamics::{Dynamics, Equations, LinearModel};
+use crate::dynamics::{Dynamics, LinearModel};
 use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
 use crate::mechanism::{JointKind, MechanismBuilder};
 use crate::spatial::exp;
@@ -151,7 +151,7 @@ pub(super) fn situation(
 }
 
 /// A state moved in the free chart.
-fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
+pub(super) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
     let n = s.body_count();
     let mut poses = s.poses(x);
     let mut motion = s.interval_velocities(x);
@@ -165,7 +165,7 @@ fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
 }
 
 /// The free chart's difference of two states.
-fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
+pub(super) fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
     let n = s.body_count();
     let mut d = vec![0.0; 12 * n];
     for (b, (p, q)) in s.poses(x).iter().zip(s.poses(to)).enumerate() {
@@ -557,61 +557,5 @@ fn the_start_moves_with_the_anchors() {
             assert_close(&column, &derivative(1e-4, by), 1e-7, named(&s, i, 0));
         }
         assert!(tested > 30 || dims.np == 0, "{tested}");
-    }
-}
-
-/// The unsolved equations, at unknowns that do not solve them: every entry that the structure leaves out is zero, every
-/// other as differences have it.
-#[test]
-fn the_equations_have_their_derivatives() {
-    for (s, x) in systems() {
-        let (d, n) = (s.dims(), s.body_count());
-        let (at, x, u, mut y) = situation(&s, &x, false);
-        let mut r = Source::new(21);
-        y.iter_mut().for_each(|y| *y += 0.05 * r.unit());
-        let seen = |x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
-            let seen = Seen { at, x, u, p, y };
-            let (mut w, mut out, mut next) = (s.work(), vec![0.0; d.ny], x.to_vec());
-            s.residual(&seen, &mut w, &mut out).expect("a state");
-            s.advance(&seen, &mut w, &mut next).expect("a state");
-            (out, next)
-        };
-        let p = &s.nominal;
-        let (_, next) = seen(&x, &u, p, &y);
-        let structure = s.structure();
-        let mut values = vec![0.0; structure.entries().len()];
-        let here = Seen {
-            at,
-            x: &x,
-            u: &u,
-            p,
-            y: &y,
-        };
-        s.derivatives(&here, &structure, &mut s.work(), &mut values)
-            .expect("a state");
-        // far fewer products than columns
-        assert!(structure.groups().len() <= 24 * n + d.nu + d.np + 12);
-        let mut dense = nalgebra::DMatrix::zeros(d.ny + d.nf, d.nf + d.nu + d.np + d.ny);
-        for (value, &place) in values.iter().zip(structure.entries()) {
-            dense[place] = *value;
-        }
-        for i in 0..dense.ncols() {
-            let by = |e: f64| {
-                let (mut c, mut u, mut p, mut y) =
-                    (vec![0.0; d.nf], u.clone(), p.clone(), y.clone());
-                match i {
-                    i if i < d.nf => c[i] = e,
-                    i if i < d.nf + d.nu => u[i - d.nf] += e,
-                    i if i < d.nf + d.nu + d.np => p[i - d.nf - d.nu] += e,
-                    i => y[i - d.nf - d.nu - d.np] += e,
-                }
-                let (mut all, to) = seen(&displaced(&s, &x, &c), &u, &p, &y);
-                all.extend(difference(&s, &next, &to));
-                all
-            };
-            let column: Vec<f64> = dense.column(i).iter().copied().collect();
-            let what = format!("column {i} ({})", named(&s, i, d.nf + d.nu));
-            assert_close(&column, &derivative(1e-4, by), 2e-7, &what);
-        }
     }
 }

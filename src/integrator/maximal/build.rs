@@ -1,0 +1,234 @@
+//! The integrator of a mechanism and the memory of its steps: the graph of the matrix, and where every part's blocks
+//! lie in it.
+
+use super::{Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Work, elements};
+use crate::block::{Node, Role, Symbolic};
+use crate::dynamics::Knot;
+use crate::mechanism::{Body, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Tuned};
+use crate::spatial::{Mat3, Pose, Quat, Vec3};
+use std::ops::Range;
+
+/// Inverse inertia of every body.
+fn inverse_inertia(m: &Mechanism) -> Vec<Mat3> {
+    let inverse = |b: &Body| {
+        b.inertia
+            .cholesky()
+            .expect("a built body's inertia is positive definite")
+            .inverse()
+    };
+    m.bodies.iter().map(inverse).collect()
+}
+
+/// What damps or may come to, and the ranges that belong to each joint, then to each spring.
+fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
+    let (mut all, mut ranges) = (vec![], vec![]);
+    for (index, j) in m.joints.iter().enumerate() {
+        let first = all.len();
+        for (i, d) in j.directions.iter().enumerate() {
+            if d.damping > 0.0 || m.is_tuned(Field::Damping((index, i))) {
+                all.push(Damped {
+                    element: DampedElement::Joint(index, i),
+                    parent: j.parent,
+                    child: j.child,
+                    shares: if j.implicit { (0.0, 1.0) } else { (0.5, 0.5) },
+                    slots: None,
+                });
+            }
+        }
+        ranges.push(first..all.len());
+    }
+    for (index, s) in m.springs.iter().enumerate() {
+        let first = all.len();
+        if s.damping > 0.0 || m.is_tuned(Field::SpringDamping(index)) {
+            all.push(Damped {
+                element: DampedElement::Spring(index),
+                parent: s.parent,
+                child: s.child,
+                shares: (0.5, 0.5),
+                slots: None,
+            });
+        }
+        ranges.push(first..all.len());
+    }
+    (all, ranges)
+}
+
+/// The stretches of so many numbers that lie outside all of the ranges.
+fn outside(mut ranges: Vec<Range<usize>>, len: usize) -> Vec<Range<usize>> {
+    ranges.sort_unstable_by_key(|r| r.start);
+    let (mut out, mut at) = (vec![], 0);
+    for r in ranges {
+        if r.start > at {
+            out.push(at..r.start);
+        }
+        at = r.end;
+    }
+    out.push(at..len);
+    out
+}
+
+/// Joint and direction of every angle that is unwound, and the index of each joint's among them.
+fn windings(m: &Mechanism) -> (Vec<(usize, usize)>, Vec<Option<usize>>) {
+    let (mut all, mut of) = (vec![], vec![]);
+    for (index, j) in m.joints.iter().enumerate() {
+        let mut directions = j.directions.iter();
+        let angle = directions.position(|d| d.freedom == Freedom::Angle);
+        of.push(angle.map(|_| all.len()));
+        all.extend(angle.map(|i| (index, i)));
+    }
+    (all, of)
+}
+
+impl Maximal {
+    /// The integrator of a mechanism; `q` are tree coordinates at which its loops close, from which its mobility is
+    /// found (see [`Maximal::start`]).
+    ///
+    /// # Errors
+    /// When the loops do not close there, or a joint has Coulomb friction.
+    pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
+        mechanism.refuse_friction()?;
+        let mobility = mechanism.mobility(q)?;
+        let n = mechanism.bodies.len();
+        let body = Node {
+            size: 6,
+            role: Role::Regular,
+        };
+        let (mut nodes, mut edges) = (vec![body; n], vec![]);
+        let mut node_of = vec![];
+        for j in &mechanism.joints {
+            if j.rows() == 0 {
+                node_of.push(None);
+                continue;
+            }
+            node_of.push(Some(nodes.len()));
+            edges.push((j.child, nodes.len()));
+            edges.extend(j.parent.map(|p| (p, nodes.len())));
+            nodes.push(Node {
+                size: j.rows(),
+                role: Role::Constraint {
+                    anchored: j.parent.is_none(),
+                },
+            });
+        }
+        let element_nodes = elements::add_nodes(&mechanism, &mut nodes, &mut edges);
+        let (mut damped, damped_by) = dampers(&mechanism);
+        edges.extend(damped.iter().filter_map(|d| d.parent.map(|p| (p, d.child))));
+        let symbolic = Symbolic::new(&nodes, &edges).map_err(|e| {
+            ModelError::new(
+                ["joints"],
+                e.to_string(),
+                "report this: a built mechanism has a valid graph",
+            )
+        })?;
+        // every slot asked for below is an edge given above
+        let slot = |r, c| {
+            symbolic
+                .slot(r, c)
+                .expect("an edge of the graph has its block")
+        };
+        for d in &mut damped {
+            d.slots = d.parent.map(|p| (slot(p, d.child), slot(d.child, p)));
+        }
+        let bodies: Vec<_> = (0..n).map(|b| slot(b, b)).collect();
+        let mut written: Vec<_> = bodies.iter().map(|s| *s..s + 36).collect();
+        let (mut slots, mut rows) = (vec![], 0);
+        for (j, node) in mechanism.joints.iter().zip(&node_of) {
+            slots.push(node.map(|node| {
+                let s = JointSlots {
+                    offset: symbolic.offset(node),
+                    first_row: rows,
+                    diagonal: slot(node, node),
+                    child: (slot(j.child, node), slot(node, j.child)),
+                    parent: j.parent.map(|p| (slot(p, node), slot(node, p))),
+                };
+                rows += j.rows();
+                for (a, b) in [s.child].into_iter().chain(s.parent) {
+                    written.extend([a, b].map(|s| s..s + 6 * j.rows()));
+                }
+                s
+            }));
+        }
+        let (windings, winding_of) = windings(&mechanism);
+        let of = |p: &Tuned| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
+        let nominal = mechanism.parameters.iter().map(of).collect();
+        Ok(Self {
+            bodies,
+            zeros: outside(written, symbolic.values_len()),
+            inverse_inertia: inverse_inertia(&mechanism),
+            held: Self::independent(&mechanism, q, mobility.degrees_of_freedom),
+            elements: elements::Layout::new(&mechanism, &symbolic, &element_nodes),
+            mechanism,
+            mobility,
+            options,
+            outputs: vec![],
+            symbolic,
+            slots,
+            rows,
+            damped,
+            damped_by,
+            nominal,
+            windings,
+            winding_of,
+        })
+    }
+
+    /// Memory for one thread.
+    pub(super) fn work(&self) -> Work {
+        let (m, d, n) = (&self.mechanism, self.dims(), self.body_count());
+        let joints = m.joints.len();
+        let couplings = joints + m.springs.len() + m.actuators.len();
+        let matrix = self.symbolic.values_len();
+        let relative = Relative {
+            arm: Vec3::zeros(),
+            r: Quat::identity(),
+        };
+        let at = Knot {
+            k: 0,
+            t: 0.0,
+            h_prev: 0.0,
+            h: 0.0,
+        };
+        Work {
+            at,
+            model: m.clone(),
+            parameters: self.nominal.clone(),
+            inverse_inertia: self.inverse_inertia.clone(),
+            poses: vec![Pose::identity(); n],
+            next: vec![Pose::identity(); n],
+            scalar: vec![1.0; n],
+            scalar_prev: vec![1.0; n],
+            rows: vec![DampedState::ZERO; self.rows],
+            rows_next: vec![DampedState::ZERO; self.rows],
+            relative: vec![relative; joints],
+            relative_next: vec![relative; joints],
+            force: vec![0.0; 6 * n],
+            base: vec![0.0; 6 * n],
+            damping: vec![DampedState::EMPTY; self.damped.len()],
+            residual: vec![0.0; d.ny],
+            y: vec![0.0; d.ny],
+            trial: vec![0.0; d.ny],
+            delta: vec![0.0; d.ny],
+            scratch: vec![0.0; d.ny],
+            epsilon: vec![0.0; self.rows],
+            regularization: 0.0,
+            original: vec![0.0; matrix],
+            values: vec![0.0; matrix],
+            certificate: None,
+            fallback: None,
+            uses_fallback: false,
+            coupled: false,
+            couplings: vec![Coupling::default(); couplings],
+            adjoint: vec![0.0; d.ny],
+            zplus: vec![0.0; 6 * n],
+            zminus: vec![0.0; 6 * n],
+            before: vec![0.0; 6 * n],
+            observed: d.inputs(),
+            readout: d.outputs(),
+            winding: vec![0.0; self.windings.len()],
+            control: vec![0.0; d.nu],
+            control_rows: vec![DampedState::ZERO; d.nu],
+            elements: self.elements.memory(),
+            jacobian: None,
+        }
+    }
+}
