@@ -124,6 +124,8 @@ pub struct Maximal {
     nominal: Vec<f64>,
     /// Coordinates of the tree that stay when loops are closed for other parameters.
     held: Vec<bool>,
+    /// Their rates, of which velocity constraints bind some.
+    held_rates: Vec<bool>,
     inverse_inertia: Vec<Mat3>,
     /// Joint and direction of every unwound angle.
     windings: Vec<(usize, usize)>,
@@ -374,10 +376,12 @@ impl Maximal {
         }
         let of = |p: &Tuned| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
         let nominal = mechanism.parameters.iter().map(of).collect();
+        let (held, held_rates) = Self::independent(&mechanism, q, mobility.degrees_of_freedom);
         Ok(Self {
             bodies: (0..n).map(|b| slot(b, b)).collect(),
             inverse_inertia: inverse_inertia(&mechanism),
-            held: Self::independent(&mechanism, q, mobility.degrees_of_freedom),
+            held,
+            held_rates,
             elements: elements::Layout::new(&mechanism, &symbolic, &element_nodes),
             mechanism,
             mobility,

@@ -75,19 +75,11 @@ impl Maximal {
 
     /// The same, and that obey the velocity constraints.
     fn lawful_rates(m: &Mechanism, poses: &[Pose], rates: &[f64]) -> Vec<f64> {
-        if m.constraints.iter().all(|c| c.is_holonomic()) {
+        if !m.has_laws() {
             return Self::closed_rates(m, poses, rates);
         }
         let basis = m.tree_basis(poses);
-        let loops = m.loop_jacobian(poses, &basis);
-        let laws = m.velocity_jacobian(poses, &basis);
-        let mut jacobian = loops
-            .clone()
-            .resize_vertically(loops.nrows() + laws.nrows(), 0.0);
-        jacobian
-            .rows_mut(loops.nrows(), laws.nrows())
-            .copy_from(&laws);
-        Self::projected(m, &basis, &jacobian, rates)
+        Self::projected(m, &basis, &m.rate_jacobian(poses, &basis), rates)
     }
 
     /// The rates nearest to the given ones, by kinetic energy, at which `jacobian` is zero.
