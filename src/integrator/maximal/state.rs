@@ -3,7 +3,7 @@
 use super::assembly::{compliance, pose, vec3};
 use super::{Maximal, Work};
 use crate::dynamics::{Knot, StepError};
-use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, decompose};
+use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, Rows, Vec6, decompose};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
@@ -173,6 +173,45 @@ impl Maximal {
     pub(super) fn tree_coordinates_of(&self, m: &Mechanism, x: &[f64]) -> Vec<f64> {
         let ids = m.tree_ids();
         ids.iter().map(|&id| self.coordinate_of(m, x, id)).collect()
+    }
+}
+
+/// How well the constraints are met.
+impl Maximal {
+    /// Largest violation of a joint, a gear or a user's holonomic constraint at a state, m or rad.
+    pub fn violation(&self, x: &[f64]) -> f64 {
+        let (m, poses) = (&self.mechanism, self.poses(x));
+        let all = m.constraints.iter().enumerate();
+        all.filter(|(_, c)| c.is_holonomic())
+            .map(|(i, _)| self.gap(i, &poses, x))
+            .fold(m.violation(&poses).0, f64::max)
+    }
+
+    /// How far a gear or a user's constraint is from being met at a state, its largest row: `|g(z)|`, m or rad; of a
+    /// velocity constraint `|1/2 (A(before) + A(z)) v-|`, m/s or rad/s, over the interval from the poses `before`.
+    pub(crate) fn gap(&self, constraint: usize, before: &[Pose], x: &[f64]) -> f64 {
+        let (m, c) = (&self.mechanism, &self.mechanism.constraints[constraint]);
+        let n = c.bodies.len();
+        let (poses, motion) = (self.poses(x), self.interval_velocities(x));
+        let mut own = vec![Pose::identity(); n];
+        let mut g = vec![0.0; c.rows];
+        if c.is_holonomic() {
+            let near = |(j, _): CoordinateId| self.winding(x, j);
+            c.value(&m.joints, c.gather(&poses, &mut own), near, &mut g);
+        } else {
+            let mut rows = vec![Vec6::zeros(); c.rows * n];
+            for poses in [before, &poses] {
+                let at = c.gather(poses, &mut own);
+                c.jacobian(&m.joints, at, Rows::Value, &mut rows);
+                for (g, row) in g.iter_mut().zip(rows.chunks_exact(n)) {
+                    for (row, &b) in row.iter().zip(&c.bodies) {
+                        let (v, w) = motion[b];
+                        *g += 0.5 * row.dot(&Vec6::new(v.x, v.y, v.z, w.x, w.y, w.z));
+                    }
+                }
+            }
+        }
+        g.iter().fold(0.0, |m, g| m.max(g.abs()))
     }
 }
 
