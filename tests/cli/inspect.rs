@@ -309,6 +309,11 @@ fn the_schema_knows_every_field() {
         serde_json::json!(["time_step", "horizon", "mechanism"])
     );
     assert_eq!(schema["additionalProperties"], false);
+    let mut file: Value = toml::from_str(&problem_text("pendulum_swingup")).expect("TOML");
+    file["guess"]["states"] = serde_json::json!([{ "time": 1.0, "joints": { "hinge": 1.5 } }]);
+    known(&file, &schema, &schema, "states").expect("known");
+    file["guess"]["states"][0]["times"] = 1.0.into();
+    assert!(known(&file, &schema, &schema, "states").is_err());
     let mut seen = 0;
     for entry in
         std::fs::read_dir(format!("{}/problems", env!("CARGO_MANIFEST_DIR"))).expect("lists")

@@ -1,6 +1,7 @@
 //! States: how they are stored, made from joint coordinates, and read.
 
 use super::assembly::{compliance, pose, vec3};
+use super::tangent::velocities_between;
 use super::{Maximal, Work};
 use crate::dynamics::{Knot, StepError};
 use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, Rows, Vec6, decompose};
@@ -116,6 +117,13 @@ impl Maximal {
         }
         x.extend_from_slice(winding);
         x
+    }
+
+    /// The state after an interval `h` that leads from the state `x` to the poses at tree coordinates `q`.
+    pub(crate) fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
+        let winding = self.winding_near(&self.mechanism, poses, q, x);
+        let velocities = velocities_between(poses, &self.poses(x), h);
+        self.state(poses, &velocities, &winding)
     }
 
     /// Poses of all bodies.
