@@ -202,7 +202,7 @@ pub struct GuessSpec {
 pub enum StatesSpec {
     /// Path relative to the problem's.
     File(String),
-    /// At ascending times; [initial] holds at 0.
+    /// At ascending times; at 0 the start holds.
     List(Vec<StateSpec>),
 }
 forms!(StatesSpec, "a list of tables { time, joints }, or the path of a trajectory's CSV file", list List, text File);

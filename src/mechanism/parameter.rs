@@ -7,7 +7,7 @@
 //! | `joints.NAME.stiffness`, `rest`, `damping` (`.DIRECTION` where there are several) | as in the file |
 //! | `joints.NAME.parent_anchor.x`, `child_anchor.x` (`y`, `z`) | m; joint coordinates stay, loops close again |
 //! | `springs.NAME.stiffness`, `rest`, `damping`, `parent_anchor.x`, `child_anchor.x` | as in the file |
-//! | `gears.NAME.ratio`, `offset` | as in the file; other than zero; independent coordinates stay, the others follow |
+//! | `gears.NAME.ratio`, `offset` | as in the file, the ratio not zero; independent coordinates stay, the others follow |
 //! | `actuators.NAME.gain` | 1 |
 //! | `gravity.x` (`y`, `z`) | m/s^2 |
 
