@@ -1,15 +1,18 @@
 //! Gradients by parameters of the mechanism and of a policy, through many steps, against central differences.
 
 mod common;
+#[path = "../examples/common/knife_edge.rs"]
+mod knife_edge;
 
 use common::{Source, Y};
 use least_action::control::{ClosedLoop, Cost, Form, Law, Loop, Pd, PolicyRows, Problem, When};
 use least_action::dynamics::{Dynamics, Knot, Observe, Parameter, StepError};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
-    ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape, SpringSpec,
+    ActuatorSpec, BodySpec, GearSpec, JointKind, JointSpec, MechanismBuilder, Shape, SpringSpec,
 };
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
+use std::sync::Arc;
 
 /// A hinged chain of three bars with motors, springs and dampers.
 fn chain() -> MechanismBuilder {
@@ -224,29 +227,147 @@ fn every_parameter_of_a_chain_through_500_steps() {
     Case { system, problem }.check(1e-6);
 }
 
+/// Tree coordinates at which the loops close, from a guess by joint.
+fn closed(m: &MechanismBuilder, guess: &[(&str, f64)]) -> Vec<f64> {
+    let built = m.build().expect("valid");
+    let of = |(joint, _): (usize, usize)| {
+        let found = guess.iter().find(|(n, _)| *n == built.joints[joint].name);
+        found.map_or(0.0, |g| g.1)
+    };
+    let mut q: Vec<f64> = built.tree_ids().into_iter().map(of).collect();
+    let held = vec![false; q.len()];
+    built.close(&mut q, &held).expect("closes");
+    q
+}
+
+/// Some rates that keep the loops closed and obey the velocity constraints.
+fn closed_rates(s: &Maximal, q: &[f64], r: &mut Source) -> Vec<f64> {
+    let start = s
+        .start(q, &r.vector(q.len(), 0.6), &vec![false; q.len()])
+        .expect("closes");
+    let m = s.mechanism();
+    m.tree_rates(&s.poses(&start), &s.interval_velocities(&start))
+}
+
+/// Gears of a joint of the tree with a rack, and of the joint that closes the five-bar with a wheel.
+#[test]
+fn ratios_and_offsets_of_gears() {
+    let mut rail = JointSpec::new(JointKind::Prismatic, "rack").axis([1.0, 0.0, 0.0]);
+    rail.parent_anchor = [0.0, 0.0, -0.5];
+    let m = five_bar()
+        .body("rack", BodySpec::new(0.4).inertia([0.01; 3]))
+        .body("wheel", BodySpec::new(0.3).inertia([0.05; 3]))
+        .joint("rail", rail)
+        .joint("hub", JointSpec::new(JointKind::Revolute, "wheel").axis(Y))
+        .gear("rack", GearSpec::new("rail", "left_foot", 0.3).offset(0.05))
+        .gear("belt", GearSpec::new("hub", "tip", -1.7).offset(0.4))
+        .gear(
+            "back",
+            GearSpec::new("right_foot", "rail", -1.1).offset(0.2),
+        );
+    let paths = [
+        "gears.rack.ratio",
+        "gears.rack.offset",
+        "gears.belt.ratio",
+        "gears.belt.offset",
+        "gears.back.ratio",
+        "gears.back.offset",
+        "joints.tip.child_anchor.z",
+        "bodies.wheel.inertia.yy",
+    ];
+    let m = paths.iter().fold(m, |m, path| m.parameter(path, &[path]));
+    let guess = [("left_foot", -0.3), ("left_knee", 0.9), ("right_foot", 0.3)];
+    let q = closed(&m, &guess);
+    let system = system(&m, &q);
+    assert_eq!(system.mobility().degrees_of_freedom, 1);
+    let units: Vec<String> = system.parameters().into_iter().map(|p| p.unit).collect();
+    assert_eq!(units[..6], ["m/rad", "m", "1", "rad", "rad/m", "rad"]);
+    let mut r = Source::new(8);
+    let nu = system.dims().nu;
+    let problem = Problem {
+        rates: closed_rates(&system, &q, &mut r),
+        costs: costs(system.outputs().len(), &mut r),
+        guess: r.vector(60 * nu, 0.3),
+        ..Problem::new(&system, vec![0.01; 60], q)
+    };
+    Case { system, problem }.check(1e-6);
+}
+
+/// Anchors beside a knife edge, without and with a gear: the start obeys the velocity constraint whatever they are.
+#[test]
+fn anchors_beside_a_velocity_constraint() {
+    let plane = JointSpec::new(JointKind::PlanarAxis, "skate")
+        .axis([0.0, 0.0, 1.0])
+        .anchors([0.1, 0.2, 0.0], [0.15, -0.1, 0.05]);
+    let shoulder = JointSpec::new(JointKind::Revolute, "arm")
+        .parent("skate")
+        .axis([0.0, 0.0, 1.0])
+        .anchors([0.2, 0.05, 0.0], [-0.3, 0.02, 0.0])
+        .spring(2.0, 0.3)
+        .damping(0.2);
+    let m = MechanismBuilder::new()
+        .gravity([1.0, 0.5, -9.81])
+        .body("skate", BodySpec::new(2.0).inertia([0.1; 3]))
+        .body("arm", BodySpec::new(0.7).shape(Shape::Box([0.6, 0.1, 0.1])))
+        .joint("plane", plane)
+        .joint("shoulder", shoulder)
+        .actuator("motor", ActuatorSpec::joint("shoulder"))
+        .velocity_constraint("edge", &["skate"], Arc::new(knife_edge::KnifeEdge));
+    let mut paths = vec![
+        "joints.plane.parent_anchor.x",
+        "joints.plane.child_anchor.x",
+        "joints.plane.child_anchor.y",
+        "joints.shoulder.parent_anchor.x",
+        "joints.shoulder.child_anchor.y",
+        "bodies.skate.mass",
+    ];
+    let declared = |m: &MechanismBuilder, paths: &[&'static str]| {
+        let m = m.clone();
+        paths.iter().fold(m, |m, path| m.parameter(path, &[path]))
+    };
+    let plain = declared(&m, &paths);
+    let belt = GearSpec::new("shoulder", "plane.angle", 0.8).offset(0.1);
+    paths.extend(["gears.belt.ratio", "gears.belt.offset"]);
+    let geared = declared(&m.gear("belt", belt), &paths);
+    for (m, freedoms) in [(plain, 4), (geared, 3)] {
+        let q = closed(&m, &[("plane", 0.4), ("shoulder", 0.42)]);
+        let system = system(&m, &q);
+        assert_eq!(system.mobility().degrees_of_freedom, freedoms);
+        let mut r = Source::new(9);
+        let nu = system.dims().nu;
+        // not lawful: as many as must follow
+        let problem = Problem {
+            rates: r.vector(q.len(), 0.8),
+            costs: costs(system.outputs().len(), &mut r),
+            guess: r.vector(80 * nu, 0.5),
+            ..Problem::new(&system, vec![0.01; 80], q)
+        };
+        for change in [0.0, 0.07] {
+            let p: Vec<f64> = problem.parameters.iter().map(|p| p + change).collect();
+            let x = problem
+                .start(&system, &p, &mut system.work())
+                .expect("closes");
+            let (pose, (v, _)) = (system.poses(&x)[0], system.interval_velocities(&x)[0]);
+            let slip = (pose.r * least_action::spatial::Vec3::y()).dot(&v);
+            assert!(slip.abs() < 1e-12 && v.norm() > 0.1, "{change}: {slip} {v}");
+        }
+        Case { system, problem }.check(1e-6);
+    }
+}
+
 #[test]
 fn every_parameter_of_a_loop() {
     // symmetric: the feet 0.4 apart, knees outwards
     let q = [-0.3, 0.9];
     let guess = [q[0], q[1], 0.3, -0.9];
     let m = tuned(five_bar());
-    let built = m.build().expect("valid");
-    let mut closed = vec![0.0; built.tree_ids().len()];
-    for (value, (joint, _)) in closed.iter_mut().zip(built.tree_ids()) {
-        let names = ["left_foot", "left_knee", "right_foot", "right_knee"];
-        let place = names.iter().position(|n| *n == built.joints[joint].name);
-        *value = place.map_or(0.0, |i| guess[i]);
-    }
-    let held = vec![false; closed.len()];
-    built.close(&mut closed, &held).expect("closes");
+    let names = ["left_foot", "left_knee", "right_foot", "right_knee"];
+    let closed = closed(&m, &names.into_iter().zip(guess).collect::<Vec<_>>());
     let system = system(&m, &closed);
     assert_eq!(system.mobility().degrees_of_freedom, 2);
     // rates that keep the loop closed
     let mut r = Source::new(5);
-    let start = system
-        .start(&closed, &r.vector(closed.len(), 0.6), &held)
-        .expect("closes");
-    let rates = built.tree_rates(&system.poses(&start), &system.interval_velocities(&start));
+    let rates = closed_rates(&system, &closed, &mut r);
     let nu = system.dims().nu;
     let problem = Problem {
         rates,

@@ -3,9 +3,9 @@
 use super::progress::Progress;
 use super::{Failure, model, print_json, report};
 use least_action::control::Problem;
-use least_action::dynamics::{Dynamics, Frame, StepError, StepFailure};
+use least_action::dynamics::{Frame, Observe, StepError, StepFailure};
 use least_action::format::{Model, Overrides};
-use least_action::integrator::Maximal;
+use least_action::integrator::{Maximal, maximal};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use nalgebra::{DMatrix, DVector};
 use rayon::prelude::*;
@@ -26,6 +26,17 @@ pub struct Arguments {
     json: bool,
 }
 
+/// What is differentiated: the model's system, or where the problem asks for rates of controls the one that remembers
+/// them.
+struct Subject<'a, D: Observe> {
+    model: &'a Model,
+    system: &'a D,
+    /// State at the start. A control remembered there is zero: no rate sees it, as no interval lies before it.
+    x0: Vec<f64>,
+    /// The mechanism's memory within the system's.
+    inner: fn(&mut D::Work) -> &mut maximal::Work,
+}
+
 /// The initial state's independent coordinates: names, and the joint chart's change per unit of each.
 struct Independent {
     names: Vec<String>,
@@ -43,7 +54,11 @@ fn independent(system: &Maximal, frame: &Frame) -> Independent {
         .map(|&id| m.coordinate_name(id))
         .collect();
     let dof = system.mobility().degrees_of_freedom;
-    let basis = match frame {
+    let own = match frame {
+        Frame::Bordered(own, _) => own,
+        whole => whole,
+    };
+    let basis = match own {
         Frame::Dense { memory, .. } => memory.columns(0, dof).into_owned(),
         _ => DMatrix::identity(dof, dof),
     };
@@ -80,11 +95,11 @@ struct Gradient {
     residual: f64,
 }
 
-fn objective(
-    system: &Maximal,
+fn objective<D: Observe>(
+    system: &D,
     problem: &Problem,
     t: &mut Trajectory,
-    w: &mut <Maximal as Dynamics>::Work,
+    w: &mut D::Work,
 ) -> Result<f64, StepError> {
     let mut evaluation = problem.evaluation();
     t.roll(system, w, &mut RolloutStats::default())?;
@@ -92,10 +107,14 @@ fn objective(
     Ok(evaluation.objective)
 }
 
-fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradient, StepError> {
-    let (system, problem) = (&model.system, &model.problem);
+fn gradient<D: Observe>(
+    subject: &Subject<D>,
+    frame: &Frame,
+    names: &Independent,
+) -> Result<Gradient, StepError> {
+    let (system, problem) = (subject.system, &subject.model.problem);
     let mut w = system.work();
-    let mut t = Trajectory::new(system, problem.intervals.clone(), &model.x0);
+    let mut t = Trajectory::new(system, problem.intervals.clone(), &subject.x0);
     t.u.copy_from_slice(&problem.guess);
     let mut evaluation = problem.evaluation();
     let mut stats = RolloutStats::default();
@@ -126,7 +145,7 @@ fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradien
     })?;
     let gradient_seconds = start.elapsed().as_secs_f64();
     // once more, not timed, for the residuals of its linear solves
-    w.certify();
+    (subject.inner)(&mut w).certify();
     sweep.run(system, &t, &mut w, |at, _, out, y| {
         out.clone_from(&local[at.k].0);
         y.copy_from_slice(&local[at.k].1);
@@ -145,7 +164,9 @@ fn gradient(model: &Model, frame: &Frame, names: &Independent) -> Result<Gradien
         rollout_seconds,
         cost_seconds,
         gradient_seconds,
-        residual: w.linear_residual().unwrap_or(f64::NAN),
+        residual: (subject.inner)(&mut w)
+            .linear_residual()
+            .unwrap_or(f64::NAN),
     })
 }
 
@@ -203,26 +224,26 @@ impl Counted {
     }
 }
 
-fn check(
-    model: &Model,
+fn check<D: Observe>(
+    subject: &Subject<D>,
     frame: &Frame,
     names: &Independent,
     g: &Gradient,
 ) -> Result<Value, StepError> {
-    let (system, problem) = (&model.system, &model.problem);
-    let start = Trajectory::new(system, problem.intervals.clone(), &model.x0);
+    let (system, problem) = (subject.system, &subject.model.problem);
+    let start = Trajectory::new(system, problem.intervals.clone(), &subject.x0);
     let at = start.knot(0);
-    let dof = names.chart.nrows();
+    let (dof, ndx) = (names.chart.nrows(), system.dims().ndx);
     let moved = |d: &[f64], change: Option<(usize, f64)>| {
         let (mut t, mut w) = (start.clone(), system.work());
         t.u.copy_from_slice(&problem.guess);
         if let Some((i, e)) = change {
             t.u[i] += e;
         } else {
-            let mut x = model.x0.clone();
+            let mut x = subject.x0.clone();
             system.retract(
                 &at,
-                &model.x0,
+                &subject.x0,
                 &problem.parameters,
                 frame,
                 d,
@@ -235,7 +256,7 @@ fn check(
     };
     let state = |offset: usize| {
         move |i: usize, e: f64| {
-            let mut d = vec![0.0; 2 * dof];
+            let mut d = vec![0.0; ndx];
             for k in 0..dof {
                 d[offset + k] = e * names.chart[(k, i)];
             }
@@ -286,27 +307,46 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             a.file.display()
         )));
     }
+    let x0 = model.x0.clone();
+    if model.remembers {
+        let zeros = std::iter::repeat_n(0.0, model.system.mechanism().actuators.len());
+        return differentiate(
+            a,
+            &Subject {
+                model: &model,
+                system: &model.remember(),
+                x0: x0.into_iter().chain(zeros).collect(),
+                inner: |w| w.system(),
+            },
+        );
+    }
+    differentiate(
+        a,
+        &Subject {
+            model: &model,
+            system: &model.system,
+            x0,
+            inner: |w| w,
+        },
+    )
+}
+
+fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), Failure> {
+    let (model, system) = (subject.model, subject.system);
     let failed = |e: StepError| {
         if a.json {
             print_json(&json!({ "failure": report::failure(&e) }));
         }
         Failure::unsolved(e)
     };
-    let at = Trajectory::new(&model.system, model.problem.intervals.clone(), &model.x0).knot(0);
-    let frame = model
-        .system
-        .frame(
-            &at,
-            &model.x0,
-            &model.problem.parameters,
-            None,
-            &mut model.system.work(),
-        )
-        .map_err(failed)?;
+    let at = Trajectory::new(system, model.problem.intervals.clone(), &subject.x0).knot(0);
+    let p = &model.problem.parameters;
+    let frame = system.frame(&at, &subject.x0, p, None, &mut system.work());
+    let frame = frame.map_err(failed)?;
     let names = independent(&model.system, &frame);
-    let g = gradient(&model, &frame, &names).map_err(failed)?;
+    let g = gradient(subject, &frame, &names).map_err(failed)?;
     let check = if a.check {
-        Some(check(&model, &frame, &names, &g).map_err(failed)?)
+        Some(check(subject, &frame, &names, &g).map_err(failed)?)
     } else {
         None
     };
@@ -337,7 +377,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             )
         })
         .collect();
-    let named = model.system.parameters();
+    let named = system.parameters();
     if a.json {
         let pairs = named.iter().zip(&g.parameters);
         let parameters: Map<String, Value> =

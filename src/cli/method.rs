@@ -27,6 +27,8 @@ pub struct Method {
     pub name: &'static str,
     /// For people.
     title: &'static str,
+    /// Does it start from states that need not follow from the controls?
+    takes_states: bool,
     most_iterations: fn(&MethodSpec) -> u64,
     solve: Solve,
 }
@@ -36,6 +38,7 @@ pub const METHODS: [Method; 2] = [
     Method {
         name: ddp::NAME,
         title: "differential dynamic programming",
+        takes_states: true,
         most_iterations: |spec| spec.ddp().max_iterations,
         solve: |m, c, o, s| {
             let (p, options) = (&m.problem, m.options.ddp());
@@ -48,6 +51,7 @@ pub const METHODS: [Method; 2] = [
     Method {
         name: shooting::NAME,
         title: "single shooting",
+        takes_states: false,
         most_iterations: |spec| spec.shooting().max_iterations,
         solve: |m, c, o, s| {
             let (p, options) = (&m.problem, m.options.shooting());
@@ -167,6 +171,13 @@ impl Method {
                 n => format!(" and {n} unknown parameters"),
             }
         );
+        if !(self.takes_states || model.problem.guess_states.is_empty()) {
+            eprintln!(
+                "note: {} simulates from the start and leaves the states of [guess] aside; --method {} takes them",
+                self.title,
+                ddp::NAME
+            );
+        }
         let start = Instant::now();
         let observer = Observer(Progress::new(
             "solving",

@@ -5,11 +5,10 @@ use least_action::format::Model;
 use least_action::rollout::{Balance, Trajectory, balance};
 use serde_json::{Value, json};
 
-/// Largest violation of any joint at any knot, m or rad.
+/// Largest violation of any joint or gear at any knot, m or rad.
 pub fn constraint_violation(model: &Model, t: &Trajectory) -> f64 {
-    let m = model.system.mechanism();
     (0..=t.steps())
-        .map(|k| m.violation(&model.system.poses(t.state(k))).0)
+        .map(|k| model.system.violation(t.state(k)))
         .fold(0.0, f64::max)
 }
 

@@ -126,7 +126,12 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             model.title,
             stats.iterations as f64 / steps.max(1) as f64,
         );
-        println!("joints violated by at most {violation:.1e} m or rad");
+        let who = if model.mechanism.gears.is_empty() {
+            "joints"
+        } else {
+            "joints and gears"
+        };
+        println!("{who} violated by at most {violation:.1e} m or rad");
         println!(
             "energy {:.6} J, at the end {:.6} J; work of actuators {:.6} J, of dampers {:.6} J; error at most {:.1e} J",
             balance.energy(0),

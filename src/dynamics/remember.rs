@@ -39,6 +39,13 @@ pub struct RememberWork<W> {
     places: Vec<usize>,
 }
 
+impl<W> RememberWork<W> {
+    /// The system's own memory.
+    pub fn system(&mut self) -> &mut W {
+        &mut self.system
+    }
+}
+
 impl<'a, D: Observe> Remember<'a, D> {
     /// `controls` are their names and units.
     pub fn new(system: &'a D, controls: Vec<(String, String)>) -> Self {

@@ -12,6 +12,7 @@ mod recorded;
 pub mod recording;
 mod schema;
 mod source;
+mod states;
 #[cfg(test)]
 mod tests;
 mod wanted;
@@ -256,7 +257,7 @@ impl Document {
             .actuators
             .iter()
             .map(|a| a.bounds.unwrap_or((f64::NEG_INFINITY, f64::INFINITY)));
-        let bounds = bounds.collect();
+        let bounds: Vec<(f64, f64)> = bounds.collect();
         let guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
         let built = if overrides.without_friction {
             built.without_friction()
@@ -271,13 +272,29 @@ impl Document {
             .start(&start.q, &start.rates, &start.held)
             .map_err(|e| self.model_error(&e))?;
         start.check(&system, &self.source, &x0)?;
+        let mut guess_states = vec![];
+        if let Some(states) = &spec.guess.states {
+            let (from, horizon) = ((&start.q[..], &x0[..]), own.step * own.steps as f64);
+            guess_states = states::states(&self.source, states, &system, from, (horizon, &grid))?;
+        }
+        if wanted.remembers && !guess_states.is_empty() {
+            // the system that is solved remembers the control of the knot before, at the first none
+            let nu = bounds.len();
+            let before = std::iter::repeat_n(0.0, nu).chain(guess.iter().copied());
+            let before: Vec<f64> = before.collect();
+            let knots = guess_states.chunks_exact(x0.len()).enumerate();
+            guess_states = knots
+                .flat_map(|(k, x)| x.iter().chain(&before[k * nu..(k + 1) * nu]))
+                .copied()
+                .collect();
+        }
         let problem = Problem {
             intervals: vec![grid.step; grid.steps],
             coordinates: start.q,
             rates: start.rates,
             parameters: system.parameters().iter().map(|p| p.value).collect(),
             parameter_bounds,
-            guess_states: vec![],
+            guess_states,
             costs: wanted.costs,
             constraints: wanted.constraints,
             bounds,

@@ -6,13 +6,13 @@ use super::recorded;
 use super::recording::{Channel, Group, Pose, Recording};
 use crate::dynamics::{Dynamics, StepError};
 use crate::integrator::maximal::Maximal;
-use crate::mechanism::Mechanism;
+use crate::mechanism::{Law, Mechanism};
 use crate::optimize::Iteration;
 use crate::rollout::{Balance, Trajectory, balance};
 use crate::spatial::{self, Vec3};
 
 /// Everything there is to show of a trajectory of the model: coordinates and their rates, controls, constraint forces,
-/// energies, poses and line work, of the mechanism with the trajectory's parameters. `status` says how the run ended.
+/// gaps of constraints, energies, poses and line work, of the mechanism with the trajectory's parameters. `status` says how the run ended.
 ///
 /// # Errors
 /// When the velocities at a knot cannot be read, or the parameters have no meaning.
@@ -44,6 +44,7 @@ pub fn record(
     coordinates(&mut channels, system, trajectory, &poses, &energy);
     controls(&mut channels, system, trajectory);
     constraint_forces(&mut channels, system, trajectory, &poses);
+    gaps(&mut channels, system, trajectory, &poses);
     energies(&mut channels, &energy);
     for (name, unit, values) in recorded::quantities(model, trajectory, &mut work)? {
         channels.add(name, &unit, Group::Other, values.into_iter());
@@ -238,6 +239,43 @@ fn constraint_forces(
                 (0..=n).map(|k| (k < n).then(|| moment(k))),
             );
         }
+    }
+}
+
+/// What is open of every joint that constrains something, every gear and every user's constraint.
+fn gaps(channels: &mut Channels, system: &Maximal, t: &Trajectory, poses: &[Vec<spatial::Pose>]) {
+    let m = system.mechanism();
+    for j in m.joints.iter().filter(|j| j.rows() > 0) {
+        let unit = match j.kind.rows() {
+            (_, 0) => "m",
+            (0, _) => "rad",
+            _ => "m or rad",
+        };
+        let gap = |poses: &Vec<spatial::Pose>| {
+            let (a, b) = m.ends(j, poses);
+            Some(j.violation(a, b))
+        };
+        channels.add(
+            format!("{} gap", j.name),
+            unit,
+            Group::Gap,
+            poses.iter().map(gap),
+        );
+    }
+    for (index, c) in m.constraints.iter().enumerate() {
+        let unit = match &c.law {
+            Law::Gear(g) => m.joints[g.follower.0].directions[g.follower.1].unit_name(),
+            Law::Holonomic(_) => "m or rad",
+            Law::Velocity(_) => "m/s or rad/s",
+        };
+        // no interval lies before the first knot: there it is that at the knot itself
+        let gap = |k: usize| Some(system.gap(index, &poses[k.saturating_sub(1)], t.state(k)));
+        channels.add(
+            format!("{} gap", c.name),
+            unit,
+            Group::Gap,
+            (0..poses.len()).map(gap),
+        );
     }
 }
 

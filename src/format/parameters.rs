@@ -77,14 +77,7 @@ fn own_value(m: &Mechanism, fields: &[Field], paths: &[String]) -> Result<f64, S
 
 /// What is expected, if the fields cannot have the value.
 fn meaningless(fields: &[Field], value: f64) -> Option<&'static str> {
-    if !value.is_finite() {
-        return Some("expected a finite number");
-    }
-    fields.iter().find_map(|f| match f.positive() {
-        Some(true) if value <= 0.0 => Some("expected a positive number"),
-        Some(false) if value < 0.0 => Some("expected a number that is not negative"),
-        _ => None,
-    })
+    fields.iter().find_map(|f| f.refuses(value))
 }
 
 /// Smallest and largest value, or the field that is wrong, message and remedy.
@@ -109,12 +102,14 @@ fn range(
                 let help = "expected the smaller number first; inf where there is none";
                 return Err(("bounds", message, help));
             }
-            // -inf says that nothing is wanted beyond what has a meaning
-            if l.is_finite()
-                && let Some(help) = meaningless(fields, l)
-            {
-                let message = format!("parameter `{name}` may fall to {l}");
-                return Err(("bounds", message, help));
+            // inf says that nothing is wanted beyond what has a meaning
+            for (v, way) in [(l, "fall"), (u, "rise")] {
+                if v.is_finite()
+                    && let Some(help) = meaningless(fields, v)
+                {
+                    let message = format!("parameter `{name}` may {way} to {v}");
+                    return Err(("bounds", message, help));
+                }
             }
             (if l.is_finite() { l } else { least }, u)
         }

@@ -180,7 +180,7 @@ pub struct InitialTable {
     pub angular_velocity: Option<[f64; 3]>,
 }
 
-/// Controls from which the method starts, and which are simulated.
+/// Controls from which the method starts, and which are simulated; states it may start from besides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuessSpec {
@@ -190,6 +190,32 @@ pub struct GuessSpec {
     /// Added to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseSpec>,
+    /// States from which `ddp` starts; they need not follow from the controls. Those that do unless told; `shooting` and
+    /// `simulate` know no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub states: Option<StatesSpec>,
+}
+
+/// Joint coordinates at times, between which they are interpolated, or the path of a trajectory's CSV file.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum StatesSpec {
+    /// Path relative to the problem's.
+    File(String),
+    /// At ascending times; at 0 the start holds.
+    List(Vec<StateSpec>),
+}
+forms!(StatesSpec, "a list of tables { time, joints }, or the path of a trajectory's CSV file", list List, text File);
+
+/// Where joints are guessed to be at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StateSpec {
+    /// s, after 0 and not after the horizon
+    pub time: f64,
+    /// Coordinates of joints and free bodies by name, m or rad. Those never given stay where they start, or follow where
+    /// loops close.
+    pub joints: IndexMap<String, Numbers>,
 }
 
 /// Controls by name (constant, or one per time step), or the path of a CSV file with a column for each.

@@ -6,7 +6,7 @@ pub use crate::optimize::Iteration;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-/// What a channel shows; one figure is drawn per group that is present.
+/// What a channel shows; figures are drawn per group that is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
@@ -18,6 +18,9 @@ pub enum Group {
     Control,
     /// Constraint forces and moments of joints (N, N m).
     ConstraintForce,
+    /// How far joints, gears and users' constraints are from being met (m, rad; those on velocities m/s, rad/s, over the
+    /// interval before the knot). In files only, no figure draws it.
+    Gap,
     /// Kinetic, potential and total energy, and work done from outside (J).
     Energy,
     /// Anything else that was asked for.

@@ -6,6 +6,7 @@ mod parameter;
 mod parameters;
 mod quantity;
 mod start;
+mod states;
 
 use super::problem::{MechanismSpec, ProblemSpec};
 use super::*;

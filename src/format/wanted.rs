@@ -168,6 +168,12 @@ pub(super) fn guess(
     Ok(u)
 }
 
+/// A column's name without its unit: `push` of `push [N]`.
+pub(super) fn bare(header: &str) -> String {
+    let name = header.rsplit_once(" [").filter(|(_, u)| u.ends_with(']'));
+    name.map_or(header, |(n, _)| n).trim().to_owned()
+}
+
 /// Columns of the controls from a CSV file as we write it. Errors are messages and remedies.
 fn read_controls(
     path: &Path,
@@ -183,14 +189,6 @@ fn read_controls(
     };
     let mut reader = csv::Reader::from_path(path).map_err(fail)?;
     let header = reader.headers().map_err(fail)?.clone();
-    // `push [N]`, and plain `push`
-    let bare = |h: &'_ str| {
-        h.rsplit_once(" [")
-            .filter(|(_, u)| u.ends_with(']'))
-            .map_or(h, |(n, _)| n)
-            .trim()
-            .to_owned()
-    };
     let names: Vec<String> = header.iter().map(bare).collect();
     let mut places = vec![];
     for (written, a) in super::output::control_names(m).iter().zip(&m.actuators) {

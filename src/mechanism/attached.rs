@@ -235,16 +235,52 @@ impl Mechanism {
         out
     }
 
+    /// Are there velocity constraints?
+    pub(crate) fn has_laws(&self) -> bool {
+        self.constraints.iter().any(|c| !c.is_holonomic())
+    }
+
+    /// Rows of all that binds velocities, by a basis of the bodies' velocities: the loops' first.
+    pub(crate) fn rate_jacobian(&self, poses: &[Pose], basis: &DMatrix<f64>) -> DMatrix<f64> {
+        let loops = self.loop_jacobian(poses, basis);
+        stacked(loops, &self.velocity_jacobian(poses, basis))
+    }
+
+    /// `A dV + dA V` of the velocity constraints, columns as in [`Mechanism::loop_rate_derivative`].
+    pub(crate) fn law_rate_derivative(
+        &self,
+        poses: &[Pose],
+        motion: &[Motion],
+        moved: &DMatrix<f64>,
+        change: &DMatrix<f64>,
+    ) -> DMatrix<f64> {
+        let mut out = self.velocity_jacobian(poses, change);
+        let laws = self.constraints.iter().filter(|c| !c.is_holonomic());
+        self.add_turns(laws, (poses, motion), moved, 0, &mut out);
+        out
+    }
+
     /// Adds `dG V` of the holonomic constraints to `out`, from row `at` on.
     pub(super) fn add_loop_turns(
         &self,
         poses: &[Pose],
         motion: &[Motion],
         moved: &DMatrix<f64>,
+        at: usize,
+        out: &mut DMatrix<f64>,
+    ) {
+        self.add_turns(self.holonomic(), (poses, motion), moved, at, out);
+    }
+
+    fn add_turns<'a>(
+        &self,
+        constraints: impl Iterator<Item = &'a AttachedConstraint>,
+        (poses, motion): (&[Pose], &[Motion]),
+        moved: &DMatrix<f64>,
         mut at: usize,
         out: &mut DMatrix<f64>,
     ) {
-        for c in self.holonomic() {
+        for c in constraints {
             let n = c.bodies.len();
             let mut own = vec![Pose::identity(); n];
             let own = c.gather(poses, &mut own);
@@ -311,6 +347,14 @@ impl Mechanism {
             })
             .sum()
     }
+}
+
+/// One matrix above another.
+pub(crate) fn stacked(above: DMatrix<f64>, below: &DMatrix<f64>) -> DMatrix<f64> {
+    let (n, m) = (above.nrows(), below.nrows());
+    let mut out = above.resize_vertically(n + m, 0.0);
+    out.rows_mut(n, m).copy_from(below);
+    out
 }
 
 impl MechanismBuilder {

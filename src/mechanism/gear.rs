@@ -166,6 +166,30 @@ pub struct Gear {
 }
 
 impl Mechanism {
+    /// Index and name of every gear; they are the first of the constraints.
+    pub(super) fn gear_names(&self) -> impl Iterator<Item = (usize, &str)> {
+        let all = self.constraints.iter().enumerate();
+        all.filter(|(_, c)| matches!(c.law, Law::Gear(_)))
+            .map(|(i, c)| (i, c.name.as_str()))
+    }
+
+    /// A gear by its index.
+    pub(crate) fn gear(&self, index: usize) -> &Gear {
+        match &self.constraints[index].law {
+            Law::Gear(g) => Some(g),
+            _ => None,
+        }
+        .expect("a gear's field is made with its index")
+    }
+
+    pub(super) fn gear_mut(&mut self, index: usize) -> &mut Gear {
+        match &mut self.constraints[index].law {
+            Law::Gear(g) => Some(g),
+            _ => None,
+        }
+        .expect("a gear's field is made with its index")
+    }
+
     /// Refuses a parameter that moves an anchor of a geared slide: the gear has no derivative by it.
     pub(super) fn refuse_geared(
         &self,

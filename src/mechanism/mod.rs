@@ -48,7 +48,7 @@ pub(crate) use mobility::decompose;
 pub use parameter::{Field, Tuned};
 pub use spring::{Actuator, Drive, Spring};
 
-pub(crate) use attached::Rows;
+pub(crate) use attached::{Rows, stacked};
 pub(crate) use coordinate::unwind;
 pub(crate) use joint::Vec6;
 pub(crate) use pull::Pair;

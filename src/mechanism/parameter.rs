@@ -7,6 +7,7 @@
 //! | `joints.NAME.stiffness`, `rest`, `damping` (`.DIRECTION` where there are several) | as in the file |
 //! | `joints.NAME.parent_anchor.x`, `child_anchor.x` (`y`, `z`) | m; joint coordinates stay, loops close again |
 //! | `springs.NAME.stiffness`, `rest`, `damping`, `parent_anchor.x`, `child_anchor.x` | as in the file |
+//! | `gears.NAME.ratio`, `offset` | as in the file, the ratio not zero; independent coordinates stay, the others follow |
 //! | `actuators.NAME.gain` | 1 |
 //! | `gravity.x` (`y`, `z`) | m/s^2 |
 
@@ -43,8 +44,46 @@ pub enum Field {
     SpringParentAnchor(usize, usize),
     /// Spring and component.
     SpringChildAnchor(usize, usize),
+    /// Of a gear, by its index.
+    GearRatio(usize),
+    /// Of a gear, by its index.
+    GearOffset(usize),
     /// Of an actuator.
     Gain(usize),
+}
+
+/// The place of a field: here where description and mechanism keep it alike, in `rest` where they do not. `by` is how it
+/// is borrowed.
+macro_rules! place {
+    ($m:expr, $field:expr, ($($by:tt)+), { $($rest:tt)+ }) => {
+        match $field {
+            Field::Gravity(k) => $($by)+ $m.gravity[k],
+            Field::ParentAnchor(j, k) => $($by)+ $m.joints[j].parent_anchor[k],
+            Field::ChildAnchor(j, k) => $($by)+ $m.joints[j].child_anchor[k],
+            Field::SpringStiffness(s) => $($by)+ $m.springs[s].stiffness,
+            Field::SpringRest(s) => $($by)+ $m.springs[s].rest,
+            Field::SpringDamping(s) => $($by)+ $m.springs[s].damping,
+            Field::SpringParentAnchor(s, k) => $($by)+ $m.springs[s].parent_anchor[k],
+            Field::SpringChildAnchor(s, k) => $($by)+ $m.springs[s].child_anchor[k],
+            Field::Gain(a) => $($by)+ $m.actuators[a].gain,
+            $($rest)+
+        }
+    };
+}
+
+/// The place of any field of a mechanism.
+macro_rules! place_in_mechanism {
+    ($m:expr, $field:expr, ($($by:tt)+), $gear:ident) => {
+        place!($m, $field, ($($by)+), {
+            Field::Mass(b) => $($by)+ $m.bodies[b].mass,
+            Field::Inertia(b, i, k) => $($by)+ $m.bodies[b].inertia[(i, k)],
+            Field::Stiffness((j, i)) => $($by)+ $m.joints[j].directions[i].stiffness,
+            Field::Rest((j, i)) => $($by)+ $m.joints[j].directions[i].rest,
+            Field::Damping((j, i)) => $($by)+ $m.joints[j].directions[i].damping,
+            Field::GearRatio(g) => $($by)+ $m.$gear(g).ratio,
+            Field::GearOffset(g) => $($by)+ $m.$gear(g).offset,
+        })
+    };
 }
 
 /// A named parameter: one number, or several that are always equal.
@@ -120,6 +159,10 @@ impl Mechanism {
                 out.push((child, Field::SpringChildAnchor(i, k)));
             }
         }
+        for (i, name) in self.gear_names() {
+            out.push((format!("gears.{name}.ratio"), Field::GearRatio(i)));
+            out.push((format!("gears.{name}.offset"), Field::GearOffset(i)));
+        }
         for (i, a) in self.actuators.iter().enumerate() {
             out.push((format!("actuators.{}.gain", a.name), Field::Gain(i)));
         }
@@ -147,45 +190,15 @@ impl Mechanism {
 
     /// Value of a field.
     pub fn get(&self, field: Field) -> f64 {
-        match field {
-            Field::Mass(b) => self.bodies[b].mass,
-            Field::Inertia(b, i, k) => self.bodies[b].inertia[(i, k)],
-            Field::Gravity(k) => self.gravity[k],
-            Field::Stiffness((j, i)) => self.joints[j].directions[i].stiffness,
-            Field::Rest((j, i)) => self.joints[j].directions[i].rest,
-            Field::Damping((j, i)) => self.joints[j].directions[i].damping,
-            Field::ParentAnchor(j, k) => self.joints[j].parent_anchor[k],
-            Field::ChildAnchor(j, k) => self.joints[j].child_anchor[k],
-            Field::SpringStiffness(s) => self.springs[s].stiffness,
-            Field::SpringRest(s) => self.springs[s].rest,
-            Field::SpringDamping(s) => self.springs[s].damping,
-            Field::SpringParentAnchor(s, k) => self.springs[s].parent_anchor[k],
-            Field::SpringChildAnchor(s, k) => self.springs[s].child_anchor[k],
-            Field::Gain(a) => self.actuators[a].gain,
-        }
+        *place_in_mechanism!(self, field, (&), gear)
     }
 
     /// Sets a field.
     pub(crate) fn set(&mut self, field: Field, value: f64) {
-        match field {
-            Field::Mass(b) => self.bodies[b].mass = value,
-            Field::Inertia(b, i, k) => {
-                self.bodies[b].inertia[(i, k)] = value;
-                self.bodies[b].inertia[(k, i)] = value;
-            }
-            Field::Gravity(k) => self.gravity[k] = value,
-            Field::Stiffness((j, i)) => self.joints[j].directions[i].stiffness = value,
-            Field::Rest((j, i)) => self.joints[j].directions[i].rest = value,
-            Field::Damping((j, i)) => self.joints[j].directions[i].damping = value,
-            Field::ParentAnchor(j, k) => self.joints[j].parent_anchor[k] = value,
-            Field::ChildAnchor(j, k) => self.joints[j].child_anchor[k] = value,
-            Field::SpringStiffness(s) => self.springs[s].stiffness = value,
-            Field::SpringRest(s) => self.springs[s].rest = value,
-            Field::SpringDamping(s) => self.springs[s].damping = value,
-            Field::SpringParentAnchor(s, k) => self.springs[s].parent_anchor[k] = value,
-            Field::SpringChildAnchor(s, k) => self.springs[s].child_anchor[k] = value,
-            Field::Gain(a) => self.actuators[a].gain = value,
+        if let Field::Inertia(b, i, k) = field {
+            self.bodies[b].inertia[(k, i)] = value;
         }
+        *place_in_mechanism!(self, field, (&mut), gear_mut) = value;
     }
 
     /// Unit of a field.
@@ -205,6 +218,15 @@ impl Mechanism {
             | Field::SpringRest(_)
             | Field::SpringParentAnchor(..)
             | Field::SpringChildAnchor(..) => "m",
+            Field::GearRatio(g) => {
+                let gear = self.gear(g);
+                match (turns(gear.follower), turns(gear.leader)) {
+                    (true, false) => "rad/m",
+                    (false, true) => "m/rad",
+                    _ => "1",
+                }
+            }
+            Field::GearOffset(g) => ["m", "rad"][usize::from(turns(self.gear(g).follower))],
             Field::Gain(_) => "1",
         }
     }
@@ -216,6 +238,19 @@ impl Mechanism {
 }
 
 impl Field {
+    /// What is expected, if the number cannot have the value.
+    pub(crate) fn refuses(self, value: f64) -> Option<&'static str> {
+        match self.positive() {
+            _ if !value.is_finite() => Some("expected a finite number"),
+            Some(true) if value <= 0.0 => Some("expected a positive number"),
+            Some(false) if value < 0.0 => Some("expected a number that is not negative"),
+            None if value == 0.0 && matches!(self, Self::GearRatio(_)) => {
+                Some("expected a number other than zero")
+            }
+            _ => None,
+        }
+    }
+
     /// Must the number stay above zero (`Some(true)`), not fall below it (`Some(false)`)?
     pub(crate) fn positive(self) -> Option<bool> {
         match self {
@@ -234,50 +269,51 @@ impl Field {
 impl MechanismBuilder {
     /// Sets the number behind a field of the mechanism that was built from this description.
     pub fn set(&mut self, m: &Mechanism, field: Field, value: f64) {
-        let at = |v: &mut Option<PerDirection>, (j, i): CoordinateId| {
+        fn entry<'a>(
+            v: &'a mut Option<PerDirection>,
+            m: &Mechanism,
+            (j, i): CoordinateId,
+        ) -> &'a mut f64 {
             let n = m.joints[j].directions.len();
-            let mut each = match v.take() {
+            let each = match v.take() {
                 None => vec![0.0; n],
                 Some(PerDirection::All(a)) => vec![a; n],
                 Some(PerDirection::Each(e)) => e,
             };
-            each[i] = value;
-            *v = Some(PerDirection::Each(each));
+            match v.insert(PerDirection::Each(each)) {
+                PerDirection::Each(each) => &mut each[i],
+                PerDirection::All(a) => a,
+            }
+        }
+        let rows = |b: usize| {
+            let j = m.bodies[b].inertia;
+            [0, 1, 2].map(|i| [j[(i, 0)], j[(i, 1)], j[(i, 2)]])
         };
-        match field {
+        *place!(self, field, (&mut), {
             Field::Mass(b) => {
                 let spec = &mut self.bodies[b];
                 // the inertia stays what it was
-                let j = m.bodies[b].inertia;
-                let row = |i: usize| [j[(i, 0)], j[(i, 1)], j[(i, 2)]];
-                spec.inertia
-                    .get_or_insert(Inertia::Full([row(0), row(1), row(2)]));
-                (spec.mass, spec.density) = (Some(value), None);
+                spec.inertia.get_or_insert(Inertia::Full(rows(b)));
+                spec.density = None;
+                spec.mass.insert(value)
             }
             Field::Inertia(b, i, k) => {
                 let spec = &mut self.bodies[b];
-                let j = m.bodies[b].inertia;
                 let mut rows = match spec.inertia {
                     Some(Inertia::Full(rows)) => rows,
-                    _ => [0, 1, 2].map(|r| [j[(r, 0)], j[(r, 1)], j[(r, 2)]]),
+                    _ => rows(b),
                 };
                 (rows[i][k], rows[k][i]) = (value, value);
                 spec.inertia = Some(Inertia::Full(rows));
                 spec.mass.get_or_insert(m.bodies[b].mass);
                 spec.density = None;
+                return;
             }
-            Field::Gravity(k) => self.gravity[k] = value,
-            Field::Stiffness(id) => at(&mut self.joints[id.0].stiffness, id),
-            Field::Rest(id) => at(&mut self.joints[id.0].rest, id),
-            Field::Damping(id) => at(&mut self.joints[id.0].damping, id),
-            Field::ParentAnchor(j, k) => self.joints[j].parent_anchor[k] = value,
-            Field::ChildAnchor(j, k) => self.joints[j].child_anchor[k] = value,
-            Field::SpringStiffness(s) => self.springs[s].stiffness = value,
-            Field::SpringRest(s) => self.springs[s].rest = value,
-            Field::SpringDamping(s) => self.springs[s].damping = value,
-            Field::SpringParentAnchor(s, k) => self.springs[s].parent_anchor[k] = value,
-            Field::SpringChildAnchor(s, k) => self.springs[s].child_anchor[k] = value,
-            Field::Gain(a) => self.actuators[a].gain = value,
-        }
+            Field::Stiffness(id) => entry(&mut self.joints[id.0].stiffness, m, id),
+            Field::Rest(id) => entry(&mut self.joints[id.0].rest, m, id),
+            Field::Damping(id) => entry(&mut self.joints[id.0].damping, m, id),
+            Field::GearRatio(g) => &mut self.gears[g].ratio,
+            Field::GearOffset(g) => &mut self.gears[g].offset,
+        }) = value;
     }
 }

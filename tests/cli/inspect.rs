@@ -161,6 +161,49 @@ fn gradients_agree_with_differences() {
     assert_eq!(folder.list(), ["five_bar.toml", "wild.toml"]);
 }
 
+/// A problem that weighs and bounds rates of controls is differentiated with the controls remembered; everything else
+/// takes its file as any other.
+#[test]
+fn gradients_by_way_of_control_rates() {
+    let folder = Folder::new("gradient_rates");
+    let rates = "[[costs]]\nquantity = { control_rate = \"push\" }\nweight = 0.01\n\
+         [[costs]]\nquantity = { control_rate = \"push\" }\ntarget = 3.0\nweight = 2.0\nat = { knot = 9 }\n\
+         [parameters.load]\nof = \"bodies.pole.mass\"\n[parameters.reach]\nof = \"joints.hinge.child_anchor.z\"\n";
+    let wavy = "controls = { push = 0.01 }\nnoise = { scale = 0.5, seed = 4 }";
+    let plain = changed("cartpole_swingup", "controls = { push = 0.01 }", wavy);
+    folder.write("rates.toml", &(plain.clone() + rates));
+    folder.write("plain.toml", &plain);
+    let v = folder.json(&["gradient", "rates.toml", "--check", "--json"]);
+    for group in keys(&v["check"]) {
+        let error = number(&v["check"], group);
+        assert!((0.0..=1e-6).contains(&error), "{group} {error}");
+    }
+    assert!(number(&v, "linear_residual") < 1e-7, "{v:#}");
+    let coordinates = &v["gradient"]["initial_state"]["coordinates"];
+    assert_eq!(keys(coordinates), ["rail", "hinge"]);
+    assert_eq!(keys(&v["gradient"]["parameters"]), ["load", "reach"]);
+    // what the rates cost they cost at every knot
+    let without = folder.json(&["gradient", "plain.toml", "--json"]);
+    let by_control = |v: &Value| numbers(&v["gradient"]["controls"]["push"]);
+    assert_eq!(by_control(&v).len(), 100);
+    let pairs = by_control(&v).into_iter().zip(by_control(&without));
+    for (k, (with, without)) in pairs.enumerate() {
+        assert!((with - without).abs() > 1e-9, "{k}: {with} {without}");
+    }
+    assert!(number(&v, "objective") > number(&without, "objective"));
+    let text = folder.run(&["gradient", "rates.toml"]).ended(0);
+    assert!(text.out.contains("by the parameters"), "{}", text.out);
+    // they change neither the mechanism nor how it moves
+    for command in ["describe", "simulate"] {
+        let of = |file: &str| folder.json(&[command, file, "--json"]);
+        let (with, without) = (of("rates.toml"), of("plain.toml"));
+        for key in ["controls", "joints", "degrees_of_freedom", "final", "steps"] {
+            assert_eq!(with.get(key), without.get(key), "{command}: {key}");
+        }
+    }
+    assert_eq!(folder.list(), ["plain.toml", "rates.toml"]);
+}
+
 /// Every key of a file is one that the schema knows, at its place.
 fn known(file: &Value, schema: &Value, root: &Value, at: &str) -> Result<(), String> {
     if let Some(name) = schema["$ref"].as_str() {
@@ -266,6 +309,11 @@ fn the_schema_knows_every_field() {
         serde_json::json!(["time_step", "horizon", "mechanism"])
     );
     assert_eq!(schema["additionalProperties"], false);
+    let mut file: Value = toml::from_str(&problem_text("pendulum_swingup")).expect("TOML");
+    file["guess"]["states"] = serde_json::json!([{ "time": 1.0, "joints": { "hinge": 1.5 } }]);
+    known(&file, &schema, &schema, "states").expect("known");
+    file["guess"]["states"][0]["times"] = 1.0.into();
+    assert!(known(&file, &schema, &schema, "states").is_err());
     let mut seen = 0;
     for entry in
         std::fs::read_dir(format!("{}/problems", env!("CARGO_MANIFEST_DIR"))).expect("lists")

@@ -428,3 +428,61 @@ fn solve_draws_its_guess_from_the_seed() {
     }
     assert!(guesses[0] == guesses[1] && guesses[1] != guesses[2]);
 }
+
+/// `ddp` closes the gaps of states that no control leads to; shooting says that it leaves them aside, and does.
+#[test]
+fn solve_starts_from_guessed_states() {
+    let folder = Folder::new("solve_states");
+    let guess = "controls = { motor = 0.1 }";
+    let states = "\nstates = [{ time = 3.0, joints = { hinge = 3.141592653589793 } }]";
+    let straight = changed("pendulum_swingup", guess, &(guess.to_owned() + states));
+    folder.write("plain.toml", &problem_text("pendulum_swingup"));
+    folder.write("straight.toml", &straight);
+    let solve = |file: &str, more: &[&str]| {
+        let run = folder.run(&[&["solve", file, "--json"], more].concat());
+        (run.json(), run)
+    };
+    let (v, run) = solve("straight.toml", &["--out", "straight"]);
+    assert_eq!(
+        (v["status"].as_str(), run.code),
+        (Some("converged"), Some(0))
+    );
+    assert!(number(&v, "constraint_violation") < 1e-6);
+    assert!((number(&v, "objective") - 0.018242).abs() < 1e-4, "{v:#}");
+    assert!(!run.err.contains("aside"), "{}", run.err);
+    let (plain, _) = solve("plain.toml", &["--out", "plain"]);
+    assert!(v["iterations"] != plain["iterations"], "{v:#}");
+    // from the solution itself it is not far
+    let guess_file = "controls = \"straight/trajectory.csv\"\nstates = \"straight/trajectory.csv\"";
+    folder.write(
+        "again.toml",
+        &changed("pendulum_swingup", guess, guess_file),
+    );
+    let (again, _) = solve("again.toml", &["--out", "again"]);
+    assert_eq!(again["status"], "converged");
+    assert!(
+        number(&again, "iterations") < number(&v, "iterations"),
+        "{again:#}"
+    );
+
+    let shooting = |file: &str, out: &str| {
+        solve(
+            file,
+            &[
+                "--method",
+                "shooting",
+                "--max-iterations",
+                "2",
+                "--out",
+                out,
+            ],
+        )
+        .1
+    };
+    shooting("straight.toml", "a").says(&["single shooting", "aside", "--method ddp"]);
+    assert!(!shooting("plain.toml", "b").err.contains("aside"));
+    assert_eq!(
+        folder.read("a/trajectory.csv"),
+        folder.read("b/trajectory.csv")
+    );
+}

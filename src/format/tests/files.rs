@@ -44,6 +44,51 @@ fn a_hanging_pole_pulls_with_its_weight() {
     assert_eq!(owners, [Some(0), Some(1), None]);
 }
 
+/// A gear's gap is in its recording: none where it holds, what is missing where it does not.
+#[test]
+fn gaps_of_joints_and_gears_are_recorded() {
+    let text = |offset: f64| {
+        format!(
+            "time_step = 0.01\nhorizon = 0.2\n[mechanism.bodies.a]\nmass = 1.0\ninertia = [0.1, 0.1, 0.1]\n\
+             [mechanism.bodies.b]\nmass = 1.0\ninertia = [0.1, 0.1, 0.1]\n\
+             [mechanism.joints.ja]\nkind = \"revolute\"\nchild = \"a\"\naxis = [0, 1, 0]\nchild_anchor = [0, 0, 0.4]\n\
+             [mechanism.joints.jb]\nkind = \"prismatic\"\nchild = \"b\"\naxis = [1, 0, 0]\n\
+             [mechanism.gears.rack]\njoint = \"jb\"\nof = \"ja\"\nratio = 0.3\noffset = {offset}\n\
+             [initial]\nja = 0.7\n"
+        )
+    };
+    let [m, other] = [0.1, 0.35].map(|o| build(&text(o)).expect("good"));
+    let mut t = Trajectory::new(&m.system, m.problem.intervals.clone(), &m.x0);
+    t.roll(
+        &m.system,
+        &mut m.system.work(),
+        &mut RolloutStats::default(),
+    )
+    .expect("rolls");
+    let gaps = |m: &Model, name: &str, unit: &str| {
+        let r = record(m, &t, "simulated", &[]).expect("records");
+        let c = r.channels.iter().find(|c| c.name == name).expect("exists");
+        assert_eq!((c.group, c.unit.as_str()), (recording::Group::Gap, unit));
+        let values: Vec<f64> = c.values.iter().map(|v| v.expect("a value")).collect();
+        assert_eq!(values.len(), 21);
+        values
+    };
+    for (name, unit) in [
+        ("ja gap", "m or rad"),
+        ("jb gap", "m or rad"),
+        ("rack gap", "m"),
+    ] {
+        let largest = gaps(&m, name, unit).into_iter().fold(0.0, f64::max);
+        assert!(largest < 1e-10, "{name}: {largest}");
+    }
+    // of a gear with another offset the difference is open
+    for gap in gaps(&other, "rack gap", "m") {
+        assert!((gap - 0.25).abs() < 1e-10, "{gap}");
+    }
+    assert!(m.system.violation(t.state(20)) < 1e-10);
+    assert!((other.system.violation(t.state(20)) - 0.25).abs() < 1e-10);
+}
+
 /// A cantilever: a fixed joint carries a weight at a distance.
 #[test]
 fn a_fixed_joint_carries_a_moment() {

@@ -55,6 +55,59 @@ fn parameters_start_from_the_mechanism_or_from_their_value() {
     assert!(sample().problem.parameters.is_empty());
 }
 
+/// Ratio and offset of a gear: declared, given their values, and written with those found.
+#[test]
+fn gears_have_parameters() {
+    let gear =
+        "[mechanism.gears.belt]\njoint = \"hinge\"\nof = \"rail\"\nratio = 2.0\noffset = 0.1\n";
+    let text = |of: &str| {
+        let text = with(&format!("{gear}[parameters.p]\nof = \"gears.belt.{of}\n"));
+        text.replace("rail = 0.0", "rail = { guess = 0.0 }")
+    };
+    let m = build(&text("ratio\"\nvalue = -0.5")).expect("good");
+    assert_eq!(m.system.parameters()[0].unit, "rad/m");
+    assert_eq!(m.system.mechanism().gear(0).ratio, -0.5);
+    let start = m.system.tree_coordinates(&m.x0);
+    assert!((start[1] + 0.5 * start[0] - 0.1).abs() < 1e-12, "{start:?}");
+    let other = m.with_parameters(&[3.0]).expect("good");
+    assert_eq!(other.mechanism.gears["belt"].ratio, 3.0);
+    assert_eq!(other.system.mechanism().gear(0).ratio, 3.0);
+    let start = other.system.tree_coordinates(&other.x0);
+    assert!((start[1] - 3.0 * start[0] - 0.1).abs() < 1e-12, "{start:?}");
+    let e = m.with_parameters(&[0.0]).expect_err("no ratio");
+    assert!(e.to_string().contains("parameter `p`"), "{e}");
+    let m = build(&text("offset\"")).expect("good");
+    assert_eq!(
+        (
+            m.problem.parameters[0],
+            m.system.parameters()[0].unit.as_str()
+        ),
+        (0.1, "rad")
+    );
+    for (wrong, words) in [
+        (
+            "ratio\"\nvalue = 0.0",
+            ["parameter `p` is 0", "other than zero"],
+        ),
+        (
+            "ratio\"\nbounds = [0.0, 3.0]",
+            ["may fall to 0", "other than zero"],
+        ),
+        (
+            "ratio\"\nvalue = -1.0\nbounds = [-3.0, 0.0]",
+            ["may rise to 0", "other than zero"],
+        ),
+    ] {
+        let text = text(wrong);
+        let e = build(&text).expect_err("means nothing").to_string();
+        let help = build(&text).expect_err("means nothing").help().to_owned();
+        assert!(
+            e.contains(words[0]) && help.contains(words[1]),
+            "{e}; {help}"
+        );
+    }
+}
+
 #[test]
 fn parameters_that_mean_nothing_are_refused() {
     for (text, at, words) in [

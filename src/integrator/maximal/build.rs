@@ -151,11 +151,13 @@ impl Maximal {
         let (windings, winding_of) = windings(&mechanism);
         let of = |p: &Tuned| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
         let nominal = mechanism.parameters.iter().map(of).collect();
+        let (held, held_rates) = Self::independent(&mechanism, q, mobility.degrees_of_freedom);
         Ok(Self {
             bodies,
             zeros: outside(written, symbolic.values_len()),
             inverse_inertia: inverse_inertia(&mechanism),
-            held: Self::independent(&mechanism, q, mobility.degrees_of_freedom),
+            held,
+            held_rates,
             elements: elements::Layout::new(&mechanism, &symbolic, &element_nodes),
             mechanism,
             mobility,

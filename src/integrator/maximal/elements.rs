@@ -149,6 +149,11 @@ impl Layout {
         constraints.chain(potentials).collect()
     }
 
+    /// First row of a constraint in the unknowns.
+    pub(super) fn offset(&self, constraint: usize) -> usize {
+        self.constraints[constraint].offset
+    }
+
     /// Constraint of a row of the unknowns.
     pub(super) fn constraint_of(&self, row: usize) -> Option<usize> {
         self.constraints.iter().rposition(|s| s.offset <= row)

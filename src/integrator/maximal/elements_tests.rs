@@ -172,6 +172,30 @@ fn a_gear_on_a_chord_stays_closed() {
     assert!(b.largest_error() < 5e-2, "{}", b.largest_error());
 }
 
+/// Gaps of gears and users' constraints: none along a motion; a skate pushed sideways misses by that speed.
+#[test]
+fn gaps_are_what_is_not_met() {
+    for (i, (s, x)) in systems().into_iter().enumerate() {
+        let t = roll(&s, &x, 0.01, 10, &vec![0.1; s.dims().nu]);
+        for (c, constraint) in s.mechanism().constraints.iter().enumerate() {
+            for k in 0..=10 {
+                let before = s.poses(t.state(usize::saturating_sub(k, 1)));
+                let gap = s.gap(c, &before, t.state(k));
+                assert!(gap < 1e-8, "{i}, {}, {k}: {gap}", constraint.name);
+            }
+        }
+    }
+    let (s, mut x) = systems().swap_remove(1);
+    let m = s.mechanism();
+    let skate = m.constraints.iter().position(|c| c.name == "skate");
+    let b = m.body("b1").expect("there");
+    let poses = s.poses(&x);
+    let side = poses[b].r * Vec3::y() * 0.3;
+    (0..3).for_each(|k| x[13 * b + 7 + k] += side[k]);
+    let gap = s.gap(skate.expect("there"), &poses, &x);
+    assert!((gap - 0.3).abs() < 1e-12, "{gap}");
+}
+
 /// Halving the interval quarters the error of the energy, dampers and controls included.
 #[test]
 fn energy_is_balanced_to_second_order() {

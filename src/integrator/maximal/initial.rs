@@ -1,43 +1,50 @@
 //! The state at the start as a function of the parameters, and its derivative.
 //!
-//! Joint coordinates and rates are given for the mechanism as built, loops closed. Where a parameter moves an anchor,
-//! as many independent coordinates of the spanning tree as there are degrees of freedom stay as they are, with their
-//! rates; the others follow so that the loops close again. With `z` the configuration, `V = N r` the velocities, `J`
-//! the loops' rows by the coordinates that follow, and `Z dp`, `W dp` what the parameters do to `z` and `V` at held
-//! coordinates and rates,
+//! Joint coordinates and rates are given for the mechanism as built, loops closed. Where a parameter moves an anchor, or
+//! sets a gear, as many independent coordinates of the spanning tree as there are degrees of freedom stay as they are;
+//! the others follow so that the loops close again. Of their rates as many stay as the velocity constraints leave free.
+//! With `z` the configuration, `V = N r` the velocities, `J` and `K` the rows of the loops and of all that binds
+//! velocities by the coordinates and rates that follow, `B` those rows by `V`, and `Z dp`, `W dp` what the parameters do
+//! to `z` and `V` at held coordinates and rates,
 //!
 //! ```text
 //! J dq = -(G Z + dg/dp) dp,            dz = N dq + Z dp
-//! J dr = -(G dV' + dG V) ,             dV = N dr + dV',    dV' = (dN r) dq + W dp
+//! K dr = -(B dV' + dB V) ,             dV = N dr + dV',    dV' = (dN r) dq + W dp
 //! ```
 
 use super::{Maximal, Work};
 use crate::dynamics::{StepError, StepFailure};
-use crate::mechanism::{Field, Mechanism, ModelError, Motion, decompose};
+use crate::mechanism::{Field, Mechanism, ModelError, Motion, decompose, stacked};
 use crate::spatial::{Pose, Vec3};
 use nalgebra::{DMatrix, DVector};
 
 impl Maximal {
-    /// Coordinates of the spanning tree that stay when the loops close again: one by one the one that the freedoms left
-    /// over move most.
-    pub(super) fn independent(m: &Mechanism, q: &[f64], freedoms: usize) -> Vec<bool> {
-        if !m.has_loops() {
-            return vec![true; q.len()];
+    /// Coordinates of the spanning tree that stay when the loops close again, and the rates that stay when the velocity
+    /// constraints are met again.
+    pub(super) fn independent(m: &Mechanism, q: &[f64], freedoms: usize) -> (Vec<bool>, Vec<bool>) {
+        let (loops, laws) = (m.has_loops(), m.has_laws());
+        if !(loops || laws) {
+            return (vec![true; q.len()], vec![true; q.len()]);
         }
         let poses = m.forward(q);
-        let mut left = m.closed_basis(&poses, &m.tree_basis(&poses), freedoms, None);
-        let mut held = vec![false; q.len()];
-        for _ in 0..freedoms {
-            let size = |i: &usize| left.row(*i).norm();
-            let best = (0..left.nrows()).max_by(|a, b| size(a).total_cmp(&size(b)));
-            let Some((best, row)) = best.and_then(|b| Some((b, left.row(b).try_normalize(1e-12)?)))
-            else {
-                break;
-            };
-            left -= &left * row.transpose() * &row;
-            held[best] = true;
+        let tree = m.tree_basis(&poses);
+        let basis = m.closed_basis(&poses, &tree, freedoms, None);
+        let held = most_moved(basis.clone(), freedoms);
+        if !laws {
+            return (held.clone(), held);
         }
-        held
+        // of the freedoms those that the velocity constraints leave
+        let Some(svd) = decompose(m.velocity_jacobian(&poses, &tree) * &basis) else {
+            return (held.clone(), held);
+        };
+        let floor = 1e-9 * svd.singular_values.max();
+        let (mut left, mut count) = (basis.clone(), freedoms);
+        let rows = svd.v_t.iter().flat_map(|v| v.row_iter());
+        for (row, _) in rows.zip(&svd.singular_values).filter(|(_, s)| **s > floor) {
+            left -= &basis * row.transpose() * row;
+            count -= 1;
+        }
+        (held, most_moved(left, count))
     }
 
     /// The state at coordinates and rates of the tree; see the module.
@@ -59,12 +66,13 @@ impl Maximal {
         let mut q = q.to_vec();
         let poses = m.close_held(&mut q, &self.held).map_err(|e| open(&e))?;
         let mut rates = rates.to_vec();
-        if m.has_loops() {
-            let jacobian = m.loop_jacobian(&poses, &m.tree_basis(&poses));
+        if m.has_loops() || m.has_laws() {
+            let jacobian = m.rate_jacobian(&poses, &m.tree_basis(&poses));
             let error = &jacobian * DVector::from_column_slice(&rates);
-            let follow = self.follow(
+            let follow = follow(
                 jacobian,
                 DMatrix::from_column_slice(error.len(), 1, error.as_slice()),
+                &self.held_rates,
             );
             rates
                 .iter_mut()
@@ -72,22 +80,6 @@ impl Maximal {
                 .for_each(|(r, d)| *r += d);
         }
         Ok(Start { q, rates, poses })
-    }
-
-    /// The tree's tangents that make up for `error`, those of the coordinates held being zero.
-    fn follow(&self, mut jacobian: DMatrix<f64>, error: DMatrix<f64>) -> DMatrix<f64> {
-        let n = jacobian.ncols();
-        for (mut column, held) in jacobian.column_iter_mut().zip(&self.held) {
-            if *held {
-                column.fill(0.0);
-            }
-        }
-        let zero = DMatrix::zeros(n, error.ncols());
-        let Some(svd) = decompose(jacobian) else {
-            return zero;
-        };
-        let floor = 1e-9 * svd.singular_values.max();
-        svd.solve(&-error, floor).unwrap_or(zero)
     }
 
     /// `d state / dp` in the free chart.
@@ -98,8 +90,14 @@ impl Maximal {
         w: &Work,
     ) -> Result<DMatrix<f64>, StepError> {
         let (m, dims) = (&w.model, self.dims());
-        let anchored = |f: &Field| matches!(f, Field::ParentAnchor(..) | Field::ChildAnchor(..));
-        if !m.parameters.iter().flat_map(|p| &p.fields).any(anchored) {
+        let moving = |f: &Field| {
+            use Field::{ChildAnchor, GearOffset, GearRatio, ParentAnchor};
+            matches!(
+                f,
+                ParentAnchor(..) | ChildAnchor(..) | GearRatio(_) | GearOffset(_)
+            )
+        };
+        if !m.parameters.iter().flat_map(|p| &p.fields).any(moving) {
             return Ok(DMatrix::zeros(dims.nf, dims.np));
         }
         let start = self.closed(m, q, rates)?;
@@ -119,16 +117,16 @@ impl Maximal {
                 );
             }
         }
-        if m.has_loops() {
-            let tree = m.tree_basis(&start.poses);
-            let jacobian = m.loop_jacobian(&start.poses, &tree);
-            let mut gap = m.loop_jacobian(&start.poses, &z);
+        if m.has_loops() || m.has_laws() {
+            let poses = &start.poses;
+            let tree = m.tree_basis(poses);
+            let mut gap = m.loop_jacobian(poses, &z);
             let mut tear = DMatrix::zeros(gap.nrows(), dims.np);
             for (i, p) in m.parameters.iter().enumerate() {
                 for field in &p.fields {
                     m.open_loops(
                         *field,
-                        &start.poses,
+                        (&start.q, poses),
                         &motion,
                         (
                             gap.column_mut(i).as_mut_slice(),
@@ -137,17 +135,51 @@ impl Maximal {
                     );
                 }
             }
-            let dq = self.follow(jacobian.clone(), gap);
+            // zero where nothing loops
+            let dq = follow(m.loop_jacobian(poses, &tree), gap, &self.held);
             z += &tree * &dq;
-            v += m.velocity_derivative(&start.poses, &start.rates) * dq;
-            tear += m.loop_rate_derivative(&start.poses, &motion, &z, &v);
-            v += tree * self.follow(jacobian, tear);
+            v += m.velocity_derivative(poses, &start.rates) * dq;
+            tear += m.loop_rate_derivative(poses, &motion, &z, &v);
+            let tear = stacked(tear, &m.law_rate_derivative(poses, &motion, &z, &v));
+            v += &tree * follow(m.rate_jacobian(poses, &tree), tear, &self.held_rates);
         }
         let mut out = DMatrix::zeros(dims.nf, dims.np);
         out.rows_mut(0, n).copy_from(&z);
         out.rows_mut(n, n).copy_from(&v);
         Ok(out)
     }
+}
+
+/// Picks `count` rows of a basis, one by one the one that the freedoms left over move most.
+fn most_moved(mut left: DMatrix<f64>, count: usize) -> Vec<bool> {
+    let mut held = vec![false; left.nrows()];
+    for _ in 0..count {
+        let size = |i: &usize| left.row(*i).norm();
+        let best = (0..left.nrows()).max_by(|a, b| size(a).total_cmp(&size(b)));
+        let Some((best, row)) = best.and_then(|b| Some((b, left.row(b).try_normalize(1e-12)?)))
+        else {
+            break;
+        };
+        left -= &left * row.transpose() * &row;
+        held[best] = true;
+    }
+    held
+}
+
+/// The tree's tangents that make up for `error`, those of the coordinates held being zero.
+fn follow(mut jacobian: DMatrix<f64>, error: DMatrix<f64>, held: &[bool]) -> DMatrix<f64> {
+    let n = jacobian.ncols();
+    for (mut column, held) in jacobian.column_iter_mut().zip(held) {
+        if *held {
+            column.fill(0.0);
+        }
+    }
+    let zero = DMatrix::zeros(n, error.ncols());
+    let Some(svd) = decompose(jacobian) else {
+        return zero;
+    };
+    let floor = 1e-9 * svd.singular_values.max();
+    svd.solve(&-error, floor).unwrap_or(zero)
 }
 
 /// Coordinates, rates and configuration, loops closed.
@@ -225,23 +257,23 @@ impl Mechanism {
         out
     }
 
-    /// Adds what an anchor of a joint that closes a loop does to the loops' values and to their rates.
+    /// Adds what an anchor of a joint that closes a loop, or a gear, does to the loops' values and to their rates.
     fn open_loops(
         &self,
         field: Field,
-        poses: &[Pose],
+        (q, poses): (&[f64], &[Pose]),
         motion: &[Motion],
         (gap, tear): (&mut [f64], &mut [f64]),
     ) {
-        let (joint, k, parents) = match field {
-            Field::ParentAnchor(j, k) => (j, k, true),
-            Field::ChildAnchor(j, k) => (j, k, false),
-            _ => return,
+        let anchor = match field {
+            Field::ParentAnchor(j, k) => Some((j, k, true)),
+            Field::ChildAnchor(j, k) => Some((j, k, false)),
+            _ => None,
         };
         let mut first = 0;
         for &c in &self.tree.chords {
             let j = &self.joints[c];
-            if c == joint {
+            if let Some((_, k, parents)) = anchor.filter(|(joint, ..)| *joint == c) {
                 let (a, b) = self.ends(j, poses);
                 let e = Vec3::from_fn(|i, _| f64::from(u8::from(i == k)));
                 for (i, row) in j.constrained[..j.translation_rows].iter().enumerate() {
@@ -254,6 +286,21 @@ impl Mechanism {
                 }
             }
             first += j.rows();
+        }
+        let constraints = self.constraints.iter().enumerate();
+        for (index, c) in constraints.filter(|(_, c)| c.is_holonomic()) {
+            match field {
+                Field::GearRatio(g) if g == index => {
+                    let leader = self.gear(g).leader;
+                    let (j, i) = (&self.joints[leader.0], leader.1);
+                    let (a, b) = self.ends(j, poses);
+                    gap[first] -= j.coordinate(i, &j.relative(a, b), self.branch(leader, q));
+                    tear[first] -= self.rate(j, i, poses, motion);
+                }
+                Field::GearOffset(g) if g == index => gap[first] -= 1.0,
+                _ => {}
+            }
+            first += c.rows;
         }
     }
 }

@@ -123,6 +123,8 @@ pub struct Maximal {
     nominal: Vec<f64>,
     /// Coordinates of the tree that stay when loops are closed for other parameters.
     held: Vec<bool>,
+    /// Their rates, of which velocity constraints bind some.
+    held_rates: Vec<bool>,
     inverse_inertia: Vec<Mat3>,
     /// Joint and direction of every unwound angle.
     windings: Vec<(usize, usize)>,

@@ -31,12 +31,7 @@ impl Maximal {
         let m = &mut w.model;
         for (tuned, value) in self.mechanism.parameters.iter().zip(p) {
             for field in &tuned.fields {
-                let allowed = match field.positive() {
-                    Some(true) => *value > 0.0,
-                    Some(false) => *value >= 0.0,
-                    None => true,
-                };
-                if !(allowed && value.is_finite()) {
+                if field.refuses(*value).is_some() {
                     return Err(parameter_error(&tuned.name, *value));
                 }
                 m.set(*field, *value);
@@ -142,6 +137,12 @@ impl Maximal {
             Field::SpringDamping(s) => self.by_damping(w, DampedElement::Spring(s), emit),
             Field::SpringParentAnchor(s, k) => self.by_spring_anchor(w, s, k, true, emit),
             Field::SpringChildAnchor(s, k) => self.by_spring_anchor(w, s, k, false, emit),
+            Field::GearRatio(g) => self.by_gear_ratio(w, g, emit),
+            Field::GearOffset(g) => {
+                if h > 0.0 {
+                    emit(self.elements.offset(g), -1.0);
+                }
+            }
             Field::Gain(i) => {
                 let (parent, child) = m.driven(&m.actuators[i]);
                 let ends = (m.pose(&w.poses, parent), &w.poses[child]);
@@ -190,6 +191,27 @@ impl Maximal {
             let moved = d.shares.0 * state.before + d.shares.1 * after;
             put_wrench(emit, (d.parent, d.child), &state.wrench, moved);
         }
+    }
+
+    /// The leader's coordinate enters the gear by `-ratio`: in the wrench of its impulse, in its value at `z+`, or in the
+    /// row of the velocities at a knot.
+    fn by_gear_ratio(&self, w: &Work, g: usize, emit: &mut impl FnMut(usize, f64)) {
+        let m = &w.model;
+        let (at, (j, i)) = (self.elements.offset(g), m.gear(g).leader);
+        let joint = &m.joints[j];
+        let (a, b) = m.ends(joint, &w.poses);
+        let row = joint.direction_row(i, a, b, &joint.relative(a, b));
+        self.put_row(w, j, &row, w.trial[at], emit);
+        let leader = if w.at.h > 0.0 {
+            let (a, b) = m.ends(joint, &w.next);
+            joint.coordinate(i, &joint.relative(a, b), self.winding_in(w, j))
+        } else {
+            let mut rate = 0.0;
+            let mut times = |r: usize, v: f64| rate += v * w.trial[r];
+            put_wrench(&mut times, (joint.parent, joint.child), &row, 1.0);
+            rate
+        };
+        emit(at, -leader);
     }
 
     /// `g = e.(arm - p_a)` and the slides' coordinates likewise; `p_a` is in no wrench.

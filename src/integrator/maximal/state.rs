@@ -1,9 +1,10 @@
 //! States: how they are stored, made from joint coordinates, and read.
 
 use super::assembly::{compliance, pose, vec3};
+use super::tangent::velocities_between;
 use super::{Maximal, Work};
 use crate::dynamics::{Knot, StepError};
-use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, decompose};
+use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, Rows, Vec6, decompose};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
@@ -75,19 +76,11 @@ impl Maximal {
 
     /// The same, and that obey the velocity constraints.
     fn lawful_rates(m: &Mechanism, poses: &[Pose], rates: &[f64]) -> Vec<f64> {
-        if m.constraints.iter().all(|c| c.is_holonomic()) {
+        if !m.has_laws() {
             return Self::closed_rates(m, poses, rates);
         }
         let basis = m.tree_basis(poses);
-        let loops = m.loop_jacobian(poses, &basis);
-        let laws = m.velocity_jacobian(poses, &basis);
-        let mut jacobian = loops
-            .clone()
-            .resize_vertically(loops.nrows() + laws.nrows(), 0.0);
-        jacobian
-            .rows_mut(loops.nrows(), laws.nrows())
-            .copy_from(&laws);
-        Self::projected(m, &basis, &jacobian, rates)
+        Self::projected(m, &basis, &m.rate_jacobian(poses, &basis), rates)
     }
 
     /// The rates nearest to the given ones, by kinetic energy, at which `jacobian` is zero.
@@ -124,6 +117,13 @@ impl Maximal {
         }
         x.extend_from_slice(winding);
         x
+    }
+
+    /// The state after an interval `h` that leads from the state `x` to the poses at tree coordinates `q`.
+    pub(crate) fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
+        let winding = self.winding_near(&self.mechanism, poses, q, x);
+        let velocities = velocities_between(poses, &self.poses(x), h);
+        self.state(poses, &velocities, &winding)
     }
 
     /// Poses of all bodies.
@@ -181,6 +181,45 @@ impl Maximal {
     pub(super) fn tree_coordinates_of(&self, m: &Mechanism, x: &[f64]) -> Vec<f64> {
         let ids = m.tree_ids();
         ids.iter().map(|&id| self.coordinate_of(m, x, id)).collect()
+    }
+}
+
+/// How well the constraints are met.
+impl Maximal {
+    /// Largest violation of a joint, a gear or a user's holonomic constraint at a state, m or rad.
+    pub fn violation(&self, x: &[f64]) -> f64 {
+        let (m, poses) = (&self.mechanism, self.poses(x));
+        let all = m.constraints.iter().enumerate();
+        all.filter(|(_, c)| c.is_holonomic())
+            .map(|(i, _)| self.gap(i, &poses, x))
+            .fold(m.violation(&poses).0, f64::max)
+    }
+
+    /// How far a gear or a user's constraint is from being met at a state, its largest row: `|g(z)|`, m or rad; of a
+    /// velocity constraint `|1/2 (A(before) + A(z)) v-|`, m/s or rad/s, over the interval from the poses `before`.
+    pub(crate) fn gap(&self, constraint: usize, before: &[Pose], x: &[f64]) -> f64 {
+        let (m, c) = (&self.mechanism, &self.mechanism.constraints[constraint]);
+        let n = c.bodies.len();
+        let (poses, motion) = (self.poses(x), self.interval_velocities(x));
+        let mut own = vec![Pose::identity(); n];
+        let mut g = vec![0.0; c.rows];
+        if c.is_holonomic() {
+            let near = |(j, _): CoordinateId| self.winding(x, j);
+            c.value(&m.joints, c.gather(&poses, &mut own), near, &mut g);
+        } else {
+            let mut rows = vec![Vec6::zeros(); c.rows * n];
+            for poses in [before, &poses] {
+                let at = c.gather(poses, &mut own);
+                c.jacobian(&m.joints, at, Rows::Value, &mut rows);
+                for (g, row) in g.iter_mut().zip(rows.chunks_exact(n)) {
+                    for (row, &b) in row.iter().zip(&c.bodies) {
+                        let (v, w) = motion[b];
+                        *g += 0.5 * row.dot(&Vec6::new(v.x, v.y, v.z, w.x, w.y, w.z));
+                    }
+                }
+            }
+        }
+        g.iter().fold(0.0, |m, g| m.max(g.abs()))
     }
 }
 
