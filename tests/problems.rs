@@ -93,13 +93,6 @@ fn both(name: &str) -> Value {
     json!({ "ddp": record(&a), "shooting": record(&b) })
 }
 
-fn one(name: &str) -> Value {
-    let m = load(name);
-    let a = by_ddp(&m, false);
-    verified(&m, &a);
-    json!({ "ddp": record(&a) })
-}
-
 #[test]
 fn cartpole_swingup() {
     insta::assert_json_snapshot!(both("cartpole_swingup"));
@@ -117,22 +110,22 @@ fn five_bar_reach() {
 
 #[test]
 fn acrobot_swingup() {
-    insta::assert_json_snapshot!(one("acrobot_swingup"));
+    insta::assert_json_snapshot!(both("acrobot_swingup"));
 }
 
 #[test]
 fn double_pendulum_swingup() {
-    insta::assert_json_snapshot!(one("double_pendulum_swingup"));
+    insta::assert_json_snapshot!(both("double_pendulum_swingup"));
 }
 
 #[test]
 fn quadrotor_waypoints() {
-    insta::assert_json_snapshot!(one("quadrotor_waypoints"));
+    insta::assert_json_snapshot!(both("quadrotor_waypoints"));
 }
 
 #[test]
 fn spatial_arm_reach() {
-    insta::assert_json_snapshot!(one("spatial_arm_reach"));
+    insta::assert_json_snapshot!(both("spatial_arm_reach"));
 }
 
 #[test]

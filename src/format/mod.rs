@@ -407,14 +407,10 @@ impl Document {
                 ));
             }
         }
-        let counts = [
-            ("memory", spec.memory.map(|n| n as u64)),
-            ("refresh", spec.refresh),
-        ];
-        if let Some((field, _)) = counts.iter().find(|(_, n)| *n == Some(0)) {
+        if spec.memory == Some(0) {
             return Err(self.source.error(
-                &["method", field],
-                format!("{field} is 0"),
+                &["method", "memory"],
+                "memory is 0",
                 "expected at least 1",
             ));
         }

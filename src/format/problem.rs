@@ -379,9 +379,6 @@ pub struct MethodSpec {
     /// Of `shooting`: pairs of steps and gradients that are remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<usize>,
-    /// Of `shooting`: iterations between two computations of the curvature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refresh: Option<u64>,
 }
 
 fn ddp() -> String {
@@ -397,7 +394,6 @@ impl Default for MethodSpec {
             max_iterations: None,
             memory: None,
             penalty: None,
-            refresh: None,
         }
     }
 }
@@ -423,7 +419,6 @@ impl MethodSpec {
             max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
             memory: self.memory.unwrap_or(default.memory),
             penalty: self.penalty.unwrap_or(default.penalty),
-            refresh: self.refresh.unwrap_or(default.refresh),
         }
     }
 }

@@ -11,43 +11,15 @@
 //! all scaled: by half their range where they have one, parameters otherwise by their size.
 
 use super::checkpoint::{Multipliers, Point};
-use super::curvature::gauss_newton;
+use super::curvature::{Curvature, Weights};
 use super::scale::Scale;
 use crate::control::{Evaluation, Problem, Relation};
 use crate::dynamics::{Observe, StepError};
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
-use nalgebra::{Cholesky, DVector, Dyn};
+use nalgebra::DVector;
 
-/// A vector of scaled decisions, or of the coordinates made from them.
+/// A vector of scaled decisions.
 pub(super) type Param = DVector<f64>;
-
-/// Decisions beyond which the curvature, whose factorization grows with their cube, is left out.
-const LARGEST_CURVATURE: usize = 1500;
-
-/// Scaled decisions `reference + L^-T v`, with `L L'` the curvature at the reference.
-pub(super) struct Coordinates {
-    reference: Param,
-    factor: Option<Cholesky<f64, Dyn>>,
-}
-
-impl Coordinates {
-    /// Scaled decisions at `v`.
-    pub fn decisions(&self, v: &Param) -> Param {
-        let mut step = v.clone();
-        if let Some(c) = &self.factor {
-            c.l_dirty().tr_solve_lower_triangular_mut(&mut step);
-        }
-        step + &self.reference
-    }
-
-    /// Gradient by `v` from that by the scaled decisions.
-    pub fn gradient(&self, mut g: Param) -> Param {
-        if let Some(c) = &self.factor {
-            c.l_dirty().solve_lower_triangular_mut(&mut g);
-        }
-        g
-    }
-}
 
 /// Multipliers with their penalties, and the bounds of the scaled decisions.
 struct Lagrangian {
@@ -85,28 +57,34 @@ pub(super) struct Augmented<'a, D: Observe> {
     /// What each scaled decision stands for.
     scale: Vec<Scale>,
     lagrangian: Lagrangian,
-    pub coordinates: Coordinates,
+    curvature: Option<Curvature>,
     work: D::Work,
     trajectory: Trajectory,
     sweep: Sweep,
     pub evaluation: Evaluation,
+    trial: Trial,
     forces: Vec<f64>,
     /// Is each constraint an equality?
     relations: Vec<bool>,
     /// What the constraints' penalty was in the first round.
     pub first_penalty: f64,
-    /// The point last simulated, and its values.
+    /// The point that the trajectory belongs to, and its value; infinite where it cannot be simulated.
     pub at: Param,
     pub value: f64,
     gradient: Option<Param>,
     /// The last gradient by the free parameters themselves.
     raw: Vec<f64>,
     pub failed: Option<StepError>,
-    /// Stands for the value where the simulation fails: clearly worse than the start, yet not so large that the line
-    /// search's interpolation breaks down.
-    wall: f64,
     pub steps: u64,
     pub sweeps: u64,
+}
+
+/// A point beside the present one, not yet accepted.
+struct Trial {
+    at: Param,
+    value: f64,
+    trajectory: Trajectory,
+    evaluation: Evaluation,
 }
 
 impl<'a, D: Observe> Augmented<'a, D> {
@@ -144,9 +122,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
                 bounds,
             },
             scale,
-            coordinates: Coordinates {
-                reference: DVector::zeros(n),
-                factor: None,
+            curvature: None,
+            trial: Trial {
+                at: DVector::from_element(n, f64::NAN),
+                value: f64::INFINITY,
+                trajectory: trajectory.clone(),
+                evaluation: evaluation.clone(),
             },
             work,
             sweep: Sweep::new(dynamics, &trajectory),
@@ -160,7 +141,6 @@ impl<'a, D: Observe> Augmented<'a, D> {
             raw: vec![0.0; n - problem.guess.len()],
             first_penalty: penalty,
             failed: None,
-            wall: f64::INFINITY,
             steps: 0,
             sweeps: 0,
         }
@@ -217,84 +197,115 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.lagrangian.multipliers = multipliers.clone();
         self.roll(v);
         self.forget();
-        self.raise_wall();
     }
 
-    /// Sets controls, parameters and the start that follows from them.
-    fn set_decisions(&mut self, v: &Param) -> Result<(), StepError> {
-        let t = &mut self.trajectory;
-        let mut unscaled = v.iter().zip(&self.scale).map(|(v, s)| s.value(*v));
-        let controls = &mut t.u[..self.problem.guess.len()];
-        controls
-            .iter_mut()
-            .zip(&mut unscaled)
-            .for_each(|(u, v)| *u = v);
-        if self.free.is_empty() {
-            return Ok(());
-        }
-        for (&i, v) in self.free.iter().zip(unscaled) {
-            t.p[i] = v;
+    /// Simulates and evaluates at the scaled decisions `v`.
+    pub fn roll(&mut self, v: &Param) {
+        self.at.copy_from(v);
+        self.failed = self.try_out(&DVector::zeros(v.len()), &[], 0.0).err();
+        self.accept();
+    }
+
+    /// Simulates and evaluates a step of `length` along the change `d` of the scaled decisions, into the trial. Where
+    /// the system leaves its `response` to `d` the feedback of the curvature leads it back; without a response the step
+    /// is `d` itself.
+    pub fn try_out(
+        &mut self,
+        d: &Param,
+        response: &[DVector<f64>],
+        length: f64,
+    ) -> Result<f64, StepError> {
+        let (trial, old, scale) = (&mut self.trial, &self.trajectory, &self.scale);
+        let (m, controls) = (self.dynamics.dims().nu, self.problem.guess.len());
+        trial.value = f64::INFINITY;
+        trial.at.copy_from(&self.at);
+        trial.at.axpy(length, d, 1.0);
+        let t = &mut trial.trajectory;
+        for ((&i, v), s) in self
+            .free
+            .iter()
+            .zip(trial.at.iter().skip(controls))
+            .zip(&scale[controls..])
+        {
+            t.p[i] = s.value(*v);
         }
         let x0 = self.problem.start(self.dynamics, &t.p, &mut self.work)?;
         t.x[..x0.len()].copy_from_slice(&x0);
-        Ok(())
-    }
-
-    /// Simulates and evaluates at the scaled decisions `v`, unless that was the last point.
-    pub fn roll(&mut self, v: &Param) {
-        if self.at == *v {
-            return;
-        }
+        let (curvature, dynamics, at) = (&self.curvature, self.dynamics, &mut trial.at);
+        let mut change = DVector::zeros(dynamics.dims().ndx);
         let mut stats = RolloutStats::default();
-        self.failed = self
-            .set_decisions(v)
-            .and_then(|()| {
-                self.trajectory
-                    .roll(self.dynamics, &mut self.work, &mut stats)
-            })
-            .and_then(|()| {
-                self.problem.evaluate(
-                    self.dynamics,
-                    &self.trajectory,
-                    &mut self.work,
-                    &mut self.evaluation,
-                )
-            })
-            .err();
+        let rolled = t.roll_under(dynamics, &mut self.work, &mut stats, |knot, x, _, w, u| {
+            let k = knot.k;
+            let mut own = at.rows_mut(k * m, m);
+            if let (Some(predicted), Some(c)) = (response.get(k), curvature) {
+                let (frame, gain) = c.feedback(k);
+                let change_of = change.as_mut_slice();
+                dynamics.difference(knot, old.state(k), &old.p, frame, x, w, change_of);
+                change.axpy(-length, predicted, 1.0);
+                own.gemv(1.0, &gain, &change, 1.0);
+            }
+            for ((u, v), s) in u.iter_mut().zip(&own).zip(&scale[k * m..]) {
+                *u = s.value(*v);
+            }
+        });
         self.steps += stats.steps as u64;
-        self.at.copy_from(v);
-        self.forget();
+        rolled?;
+        let trial = &mut self.trial;
+        self.problem.evaluate(
+            self.dynamics,
+            &trial.trajectory,
+            &mut self.work,
+            &mut trial.evaluation,
+        )?;
+        let trial = &self.trial;
+        self.trial.value = self.value_of(&trial.at, &trial.evaluation);
+        Ok(self.trial.value)
     }
 
-    /// The function changed, or the point: computes the value anew.
+    /// Makes the trial the present point.
+    pub fn accept(&mut self) {
+        let trial = &mut self.trial;
+        std::mem::swap(&mut self.at, &mut trial.at);
+        std::mem::swap(&mut self.trajectory, &mut trial.trajectory);
+        std::mem::swap(&mut self.evaluation, &mut trial.evaluation);
+        self.value = trial.value;
+        self.gradient = None;
+    }
+
+    /// The function changed: computes the value anew.
     fn forget(&mut self) {
         self.gradient = None;
-        self.value = self.compute_value();
+        self.value = self.value_of(&self.at, &self.evaluation);
     }
 
-    fn compute_value(&self) -> f64 {
-        if self.failed.is_some() {
-            return self.wall;
-        }
+    fn value_of(&self, at: &Param, evaluation: &Evaluation) -> f64 {
         let m = &self.lagrangian.multipliers;
-        let mut value = self.evaluation.objective;
+        let mut value = evaluation.objective;
         for (i, l) in m.constraints.iter().enumerate() {
-            let force = self.force(i);
+            let force = self.force_of(i, evaluation);
             value += (force * force - l * l) / (2.0 * m.penalty);
         }
-        for (i, v) in self.at.iter().enumerate() {
+        for (i, v) in at.iter().enumerate() {
             let (lower, upper) = self.lagrangian.pressure(i, *v);
             let squares =
                 lower * lower - m.lower[i] * m.lower[i] + upper * upper - m.upper[i] * m.upper[i];
             value += squares / (2.0 * m.bound_penalty);
         }
-        if value.is_finite() { value } else { self.wall }
+        if value.is_finite() {
+            value
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// Multiplier of constraint `i` as its penalty changes it: `l + rho c`, not negative for inequalities.
     fn force(&self, i: usize) -> f64 {
+        self.force_of(i, &self.evaluation)
+    }
+
+    fn force_of(&self, i: usize, evaluation: &Evaluation) -> f64 {
         let m = &self.lagrangian.multipliers;
-        let force = m.constraints[i] + m.penalty * self.evaluation.constraints[i];
+        let force = m.constraints[i] + m.penalty * evaluation.constraints[i];
         if self.relations[i] {
             force
         } else {
@@ -306,10 +317,6 @@ impl<'a, D: Observe> Augmented<'a, D> {
     pub fn gradient(&mut self) -> Result<Param, StepError> {
         if let Some(g) = &self.gradient {
             return Ok(g.clone());
-        }
-        if self.failed.is_some() {
-            // the wall is flat
-            return Ok(DVector::zeros(self.at.len()));
         }
         for i in 0..self.forces.len() {
             self.forces[i] = self.force(i);
@@ -359,7 +366,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// optimality. Independent of units and scaling.
     pub fn promise(&mut self, tolerance: f64) -> Result<f64, StepError> {
         let gradient = self.gradient()?;
-        let promised = 0.5 * self.coordinates.gradient(gradient).norm_squared();
+        let promised = 0.5 * gradient.dot(&self.newton(&gradient));
         let violation = self.violation().max(tolerance);
         let size = self.evaluation.objective.abs() + 0.5 * self.penalty() * violation * violation;
         Ok(promised / size)
@@ -397,103 +404,90 @@ impl<'a, D: Observe> Augmented<'a, D> {
         a.multipliers.penalty *= growth;
         a.multipliers.bound_penalty *= growth;
         self.forget();
-        self.raise_wall();
     }
 
-    /// Sets the scale of the penalties, of the bounds' by the curvature of the objective, and the height of the wall, at
-    /// the point last simulated.
-    pub fn calibrate(&mut self) {
-        if let Some(h) = self.curvature(&[]) {
-            let mut diagonal: Vec<f64> = h.diagonal().iter().copied().collect();
-            diagonal.sort_by(f64::total_cmp);
-            let median = diagonal[diagonal.len() / 2];
-            if median > 0.0 && median.is_finite() {
-                self.lagrangian.multipliers.bound_penalty = 10.0 * median;
-            }
-        }
+    /// Sets the scale of the penalties, of the bounds' by the curvature of the objective, at the point last simulated.
+    pub fn calibrate(&mut self) -> Result<(), StepError> {
         if let Some(scale) = self.problem.penalty_scale(&self.evaluation) {
             self.lagrangian.multipliers.penalty *= scale;
         }
         self.first_penalty = self.lagrangian.multipliers.penalty;
         self.forget();
-        self.raise_wall();
-    }
-
-    /// The wall must stand above the function, which grows with the penalties.
-    fn raise_wall(&mut self) {
-        self.wall = 10.0 * (1.0 + self.value.abs());
-    }
-
-    /// Gauss-Newton curvature by the scaled decisions of the objective and of the constraints with the given weights.
-    fn curvature(&mut self, weights: &[f64]) -> Option<nalgebra::DMatrix<f64>> {
-        let n = self.at.len();
-        if n == 0 || n > LARGEST_CURVATURE || self.failed.is_some() {
-            return None;
+        self.curve()?;
+        let mut diagonal = self.curvature.as_ref().map_or(vec![], Curvature::diagonal);
+        diagonal.sort_by(f64::total_cmp);
+        if let Some(median) = diagonal.get(diagonal.len() / 2).filter(|m| **m > 0.0) {
+            self.lagrangian.multipliers.bound_penalty = 10.0 * median;
         }
-        let mut h = gauss_newton(
+        self.forget();
+        Ok(())
+    }
+
+    /// Computes the Gauss-Newton curvature at the present point, and factors it.
+    pub fn curve(&mut self) -> Result<(), StepError> {
+        let acts = |i: usize| self.relations[i] || self.force(i) > 0.0;
+        let constraints: Vec<f64> = (0..self.forces.len())
+            .map(|i| if acts(i) { self.penalty() } else { 0.0 })
+            .collect();
+        let decisions = self.scale.iter().zip(&self.at);
+        let slopes: Vec<f64> = decisions.clone().map(|(s, v)| s.slope(*v)).collect();
+        let mut own = vec![0.0; self.at.len()];
+        for (i, (s, v)) in decisions.enumerate() {
+            let (lower, upper) = self.lagrangian.pressure(i, *v);
+            if lower > 0.0 || upper > 0.0 {
+                own[i] = self.lagrangian.multipliers.bound_penalty;
+            }
+            // where a bound presses the map bends, and nothing else does
+            if let Some(j) = i.checked_sub(self.problem.guess.len()) {
+                own[i] += (self.raw[j] * s.bend(*v)).max(0.0);
+            }
+        }
+        let weights = Weights {
+            constraints: &constraints,
+            slopes: &slopes,
+            own: &own,
+        };
+        self.curvature = Some(Curvature::new(
             self.dynamics,
             self.problem,
             &self.trajectory,
-            weights,
+            &weights,
             &mut self.work,
-        )
-        .ok()?;
-        for (i, (s, v)) in self.scale.iter().zip(&self.at).enumerate() {
-            let slope = s.slope(*v);
-            h.row_mut(i).scale_mut(slope);
-            h.column_mut(i).scale_mut(slope);
-            // where a bound presses the map bends, and nothing else does
-            if let Some(j) = i.checked_sub(self.problem.guess.len()) {
-                h[(i, i)] += (self.raw[j] * s.bend(*v)).max(0.0);
-            }
+        )?);
+        Ok(())
+    }
+
+    /// Factors the curvature with another damping.
+    pub fn damp(&mut self, damping: f64) {
+        if let Some(c) = &mut self.curvature {
+            c.factor(damping);
         }
-        Some(h)
     }
 
-    /// Penalties of the constraints that act at the point last simulated; zero for inequalities with room.
-    fn weights(&self) -> Vec<f64> {
-        let acts = |i: usize| self.relations[i] || self.force(i) > 0.0;
-        (0..self.forces.len())
-            .map(|i| if acts(i) { self.penalty() } else { 0.0 })
-            .collect()
+    /// `d' H d` with the curvature last computed.
+    pub fn square(&self, d: &Param) -> f64 {
+        self.curvature.as_ref().map_or(0.0, |c| c.square(d))
     }
 
-    /// Takes the point last simulated as the origin of new coordinates, scaled by the curvature there.
-    pub fn recenter(&mut self) {
-        let controls = self.problem.guess.len();
-        let factor = self.curvature(&self.weights()).and_then(|mut h| {
-            // decisions that nothing costs still need a scale, controls and parameters one of their kind
-            let diagonal = h.diagonal();
-            let largest = |of: &[f64]| of.iter().fold(1e-12_f64, |m, d| m.max(*d));
-            let (of_controls, of_parameters) = diagonal.as_slice().split_at(controls);
-            let floors = [1e-6 * largest(of_controls), 1e-6 * largest(of_parameters)];
-            for (i, v) in self.at.iter().enumerate() {
-                let (lower, upper) = self.lagrangian.pressure(i, *v);
-                let active = lower > 0.0 || upper > 0.0;
-                h[(i, i)] += floors[usize::from(i >= controls)]
-                    + if active {
-                        self.lagrangian.multipliers.bound_penalty
-                    } else {
-                        0.0
-                    };
-            }
-            h.cholesky()
-        });
-        self.coordinates = Coordinates {
-            reference: self.at.clone(),
-            factor,
-        };
+    /// `H^-1 g` with the curvature `H` last factored.
+    pub fn newton(&self, g: &Param) -> Param {
+        self.curvature
+            .as_ref()
+            .map_or_else(|| g.clone(), |c| c.solve(g))
+    }
+
+    /// What a change of the decisions does to the states, to first order.
+    pub fn response(&self, d: &Param) -> Vec<DVector<f64>> {
+        self.curvature.as_ref().map_or(vec![], |c| c.response(d))
     }
 
     /// The trajectory of the scaled decisions `v`, as far as it can be simulated.
     pub fn into_trajectory(mut self, v: &Param) -> Trajectory {
-        let mut stats = RolloutStats::default();
-        let rolled = self.set_decisions(v).and_then(|()| {
-            self.trajectory
-                .roll(self.dynamics, &mut self.work, &mut stats)
-        });
-        if rolled.is_err() {
-            self.trajectory.truncate(stats.steps);
+        let before = self.steps;
+        self.roll(v);
+        if self.failed.is_some() {
+            let reached = (self.steps - before) as usize;
+            self.trajectory.truncate(reached);
         }
         self.trajectory
     }

@@ -1,11 +1,20 @@
 //! Single shooting: controls and free parameters are the unknowns, the states follow by simulation, gradients by the
 //! reverse sweep.
 //!
-//! Constraints at any knot and bounds enter by an augmented Lagrangian, each round of which is minimized by argmin's L-BFGS with the line search of More and Thuente. Sensitivities of a swing-up span many orders of
-//! magnitude, on which L-BFGS alone takes thousands of iterations; it therefore works in the coordinates `v` of
-//! `u = u_ref + L^-T v`, where `L L'` is the Gauss-Newton curvature of the augmented Lagrangian, made anew every
-//! [`Options::refresh`] iterations. One argmin iteration is one L-BFGS iteration; between rounds the multipliers move,
-//! and the penalty grows where the violation did not fall to a quarter.
+//! Constraints at any knot and bounds enter by an augmented Lagrangian. Each round of it is minimized by Newton's method
+//! with the Gauss-Newton curvature, which L-BFGS corrects by what the exact gradients showed on the way; between rounds
+//! the multipliers move, and the penalty grows where the violation did not fall to a quarter.
+//!
+//! Sensitivities of a swing-up span many orders of magnitude: along a straight line of controls the states soon leave
+//! their linear prediction, costs and constraints at the end with them, and only tiny steps are accepted. A trial is
+//! therefore simulated with the curvature's own feedback `K_k` about the prediction,
+//!
+//! ```text
+//! u_k = u_ref + a d_k + K_k (dx_k - a s_k)
+//! ```
+//!
+//! with `d` the direction, `s` the response of the states to it, `dx` the change found, `a` the length. To first order
+//! nothing changes, and what is found are controls again, where the next gradient is taken.
 
 pub use super::Solution;
 use super::augmented::{Augmented, Param};
@@ -15,14 +24,9 @@ use crate::control::Problem;
 use crate::dynamics::Observe;
 use argmin::core::observers::{Observe as Observer, ObserverMode};
 use argmin::core::{
-    CostFunction, Error, Executor, Gradient, KV, Problem as Counted, Solver, State,
-    TerminationReason, TerminationStatus,
+    Error, Executor, KV, Problem as Counted, Solver, State, TerminationReason, TerminationStatus,
 };
-use argmin::solver::linesearch::MoreThuenteLineSearch;
-use argmin::solver::quasinewton::LBFGS;
-use nalgebra::DVector;
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Settings.
@@ -32,15 +36,13 @@ pub struct Options {
     pub tolerance: f64,
     /// What the curvature still promises to gain, relative to the objective: `1/2 g' H^-1 g / |J|`.
     pub optimality: f64,
-    /// L-BFGS iterations of all rounds; a solve that goes on may make as many again.
+    /// Iterations of all rounds; a solve that goes on may make as many again.
     pub max_iterations: u64,
     /// Pairs that L-BFGS remembers.
     pub memory: usize,
     /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
     /// guess.
     pub penalty: f64,
-    /// Iterations between two computations of the curvature.
-    pub refresh: u64,
 }
 
 impl Default for Options {
@@ -51,66 +53,55 @@ impl Default for Options {
             max_iterations: 5000,
             memory: 10,
             penalty: 0.1,
-            refresh: 3,
         }
     }
 }
 
 /// The state argmin's executor keeps and observers see.
 pub type ShootingState = IterationState;
-type Lbfgs = LBFGS<MoreThuenteLineSearch<Param, Param, f64>, Param, Param, f64>;
 
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-struct Interrupted;
-
-/// What argmin is given; shared, because L-BFGS drops its problem when a line search fails.
+/// What argmin is given.
 pub struct Handle<'a, D: Observe> {
-    function: Rc<RefCell<Augmented<'a, D>>>,
+    function: Augmented<'a, D>,
     stop: &'a AtomicBool,
 }
 
-impl<D: Observe> Clone for Handle<'_, D> {
-    fn clone(&self) -> Self {
-        Self {
-            function: Rc::clone(&self.function),
-            stop: self.stop,
+/// Pairs of changes of the decisions and of the gradient: what L-BFGS knows of the curvature that Gauss and Newton's
+/// lacks.
+struct Memory {
+    most: usize,
+    pairs: VecDeque<(Param, Param)>,
+}
+
+impl Memory {
+    /// Learns from a step `s` and the change `y` of the gradient, where they tell of the curvature: not where the step
+    /// is `bent`, the function not convex, or both far from the Gauss-Newton curvature `along` the step.
+    fn learn(&mut self, s: Param, y: Param, along: f64, bent: f64) {
+        let ratio = s.dot(&y) / along;
+        if !(bent < 0.01 && (0.01..100.0).contains(&ratio)) {
+            return self.pairs.clear();
+        }
+        self.pairs.push_back((s, y));
+        if self.pairs.len() > self.most {
+            self.pairs.pop_front();
         }
     }
-}
 
-impl<D: Observe> Handle<'_, D> {
-    /// Simulates at the coordinates `v`, unless asked to stop.
-    fn roll(&self, v: &Param) -> Result<(), Error> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Interrupted.into());
+    /// The quasi-Newton direction of descent (Nocedal and Wright, algorithm 7.4); `newton` applies the inverse that it
+    /// starts from.
+    fn direction(&self, g: &Param, newton: impl Fn(&Param) -> Param) -> Param {
+        let mut q = -g;
+        let mut along = Vec::with_capacity(self.pairs.len());
+        for (s, y) in self.pairs.iter().rev() {
+            let a = s.dot(&q) / s.dot(y);
+            q.axpy(-a, y, 1.0);
+            along.push(a);
         }
-        let mut p = self.function.borrow_mut();
-        let decisions = p.coordinates.decisions(v);
-        p.roll(&decisions);
-        Ok(())
-    }
-}
-
-impl<D: Observe> CostFunction for Handle<'_, D> {
-    type Param = Param;
-    type Output = f64;
-
-    fn cost(&self, v: &Param) -> Result<f64, Error> {
-        self.roll(v)?;
-        Ok(self.function.borrow().value)
-    }
-}
-
-impl<D: Observe> Gradient for Handle<'_, D> {
-    type Param = Param;
-    type Gradient = Param;
-
-    fn gradient(&self, v: &Param) -> Result<Param, Error> {
-        self.roll(v)?;
-        let mut p = self.function.borrow_mut();
-        let gradient = p.gradient()?;
-        Ok(p.coordinates.gradient(gradient))
+        let mut d = newton(&q);
+        for ((s, y), a) in self.pairs.iter().zip(along.into_iter().rev()) {
+            d.axpy(a - y.dot(&d) / s.dot(y), s, 1.0);
+        }
+        d
     }
 }
 
@@ -118,12 +109,12 @@ impl<D: Observe> Gradient for Handle<'_, D> {
 pub struct Shooting<'c> {
     options: Options,
     checkpoints: Checkpoints<'c>,
-    inner: Lbfgs,
-    /// Iterations since L-BFGS was restarted.
-    since_restart: u64,
-    /// Restarts in a row without a step.
+    memory: Memory,
+    /// Of the curvature.
+    damping: f64,
+    /// Line searches in a row that gained nothing.
     stuck: u32,
-    /// Gradient tolerance of the round.
+    /// Optimality asked of the round.
     round_tolerance: f64,
     /// Violation at the end of the last round.
     last_violation: f64,
@@ -153,11 +144,12 @@ impl Best {
     }
 }
 
-/// What is left to do after an iteration.
-enum Next {
-    Continue,
-    Restart,
-    Finished,
+/// How a line search ended.
+enum Search {
+    /// With this length, and with a gain beyond rounding or not.
+    Moved(f64, bool),
+    Failed,
+    Interrupted,
 }
 
 /// As the command line and checkpoints call it.
@@ -167,10 +159,13 @@ impl<'c> Shooting<'c> {
     /// With the given settings.
     pub fn new(options: Options, checkpoints: Checkpoints<'c>) -> Self {
         Self {
-            inner: lbfgs(&options),
+            memory: Memory {
+                most: options.memory,
+                pairs: VecDeque::new(),
+            },
             options,
             checkpoints,
-            since_restart: 0,
+            damping: 0.0,
             stuck: 0,
             round_tolerance: options.optimality.max(1e-2),
             last_violation: f64::INFINITY,
@@ -237,7 +232,7 @@ impl<'c> Shooting<'c> {
                 .last_violation
                 .is_finite()
                 .then_some(self.last_violation),
-            regularization: 0.0,
+            regularization: self.damping,
             step_evaluations: p.steps,
             gradient_evaluations: p.sweeps,
             history: self.history.clone(),
@@ -256,6 +251,7 @@ impl<'c> Shooting<'c> {
         });
         self.round_tolerance = c.round_tolerance.max(self.options.optimality);
         self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
+        self.damping = c.regularization;
         self.history = c.history;
         let v = p.decisions_of(&c.point);
         self.iterate = Some(v.clone());
@@ -268,16 +264,11 @@ impl<'c> Shooting<'c> {
     }
 
     /// The end of a round: converged, infeasible, or new multipliers and penalties.
-    fn finish_round<D: Observe>(
-        &mut self,
-        p: &mut Augmented<D>,
-        violation: f64,
-        optimality: f64,
-    ) -> Next {
+    fn finish_round<D: Observe>(&mut self, p: &mut Augmented<D>, violation: f64, optimality: f64) {
         let o = &self.options;
         if violation <= o.tolerance && optimality <= o.optimality && p.gap() <= o.optimality {
             self.status = Some((Status::Converged, String::new()));
-            return Next::Finished;
+            return;
         }
         if p.penalty() > 1e10 * p.first_penalty {
             let reason = format!(
@@ -286,35 +277,35 @@ impl<'c> Shooting<'c> {
                 p.violated(o.tolerance)
             );
             self.status = Some((Status::Infeasible, reason));
-            return Next::Finished;
+            return;
         }
         let slow = violation > 0.25 * self.last_violation && violation > o.tolerance;
         p.update(if slow { 10.0 } else { 1.0 });
+        if slow {
+            self.memory.pairs.clear();
+        }
         self.last_violation = violation;
         self.round_tolerance = (self.round_tolerance * 0.1).max(o.optimality);
-        Next::Restart
     }
 
-    /// Decides after an iteration that reached the point last rolled out.
-    fn decide<D: Observe>(&mut self, p: &mut Augmented<D>, optimality: f64, moved: bool) -> Next {
+    /// Decides after an iteration.
+    fn decide<D: Observe>(&mut self, p: &mut Augmented<D>, optimality: f64, gained: bool) {
         let violation = p.violation();
         if optimality <= self.round_tolerance {
             self.stuck = 0;
             return self.finish_round(p, violation, optimality);
         }
-        if moved {
+        if gained {
             self.stuck = 0;
-            return if self.since_restart >= self.options.refresh {
-                Next::Restart
-            } else {
-                Next::Continue
-            };
+            return;
         }
-        // a failed line search: first with fresh curvature, then as far as this round gets
+        // no gain: first without memory and with damping, then as far as this round gets
         self.stuck += 1;
+        self.memory.pairs.clear();
+        self.damping = (10.0 * self.damping).max(1e-3);
         match self.stuck {
-            1 => Next::Restart,
-            2..8 => self.finish_round(p, violation, optimality),
+            1..8 => (),
+            8..16 => self.finish_round(p, violation, optimality),
             _ => {
                 let infeasible = violation > self.options.tolerance;
                 let reason = if infeasible {
@@ -331,9 +322,54 @@ impl<'c> Shooting<'c> {
                     Status::Diverged
                 };
                 self.status = Some((status, reason));
-                Next::Finished
             }
         }
+    }
+
+    /// Searches along the quasi-Newton direction, and moves.
+    fn search<D: Observe>(&mut self, handle: &mut Handle<D>) -> Result<Search, Error> {
+        let p = &mut handle.function;
+        let gradient = p.gradient()?;
+        if self.damping > 0.0 {
+            p.damp(self.damping);
+        }
+        let mut d = self.memory.direction(&gradient, |q| p.newton(q));
+        if gradient.dot(&d) >= 0.0 {
+            self.memory.pairs.clear();
+            d = -p.newton(&gradient);
+        }
+        let slope = gradient.dot(&d);
+        let response = p.response(&d);
+        let old = p.value;
+        let rounding = 1e-14 * old.abs();
+        let mut length = 1.0;
+        while length > SHORTEST {
+            if handle.stop.load(Ordering::Relaxed) {
+                return Ok(Search::Interrupted);
+            }
+            // what cannot be simulated is too far
+            let value = p.try_out(&d, &response, length).unwrap_or(f64::INFINITY);
+            if value <= old + FAIR * length * slope + rounding {
+                let before = p.at.clone();
+                // where feedback bent the step the two gradients differ by more than the curvature along it
+                p.accept();
+                let s = &p.at - before;
+                let bent = p.square(&(&s - &d * length)) / (length * length * slope.abs());
+                let (y, along) = (p.gradient()? - gradient, p.square(&s));
+                self.memory.learn(s, y, along, bent);
+                if length > 0.3 {
+                    self.damping *= 0.2;
+                    if self.damping < 1e-6 {
+                        self.damping = 0.0;
+                    }
+                } else if length < 0.1 {
+                    self.damping = (4.0 * self.damping).max(1e-3);
+                }
+                return Ok(Search::Moved(length, p.value < old - rounding));
+            }
+            length *= 0.5;
+        }
+        Ok(Search::Failed)
     }
 
     fn interrupted(&mut self) {
@@ -341,26 +377,14 @@ impl<'c> Shooting<'c> {
     }
 }
 
-fn lbfgs(options: &Options) -> Lbfgs {
-    LBFGS::new(MoreThuenteLineSearch::new(), options.memory)
-        .with_tolerance_grad(0.0)
-        .and_then(|l| l.with_tolerance_cost(0.0))
-        .expect("zero is a valid tolerance: rounds end by their own rules")
-}
+/// Part of the slope's promise that a step must keep.
+const FAIR: f64 = 1e-4;
+
+/// Length below which a line search has failed.
+const SHORTEST: f64 = 1e-4;
 
 fn missing() -> Error {
     Error::msg("argmin has taken the problem away")
-}
-
-/// A fresh state of L-BFGS at the origin of the coordinates.
-fn at_origin<D: Observe>(p: &Handle<D>, old: &ShootingState) -> Result<ShootingState, Error> {
-    let v = DVector::zeros(p.function.borrow().at.len());
-    let (cost, gradient) = (p.cost(&v)?, p.gradient(&v)?);
-    let mut state = ShootingState::new().param(v).cost(cost).gradient(gradient);
-    state.iter = old.iter;
-    state.max_iters = old.max_iters;
-    state.counts.clone_from(&old.counts);
-    Ok(state)
 }
 
 impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
@@ -373,45 +397,34 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
         problem: &mut Counted<Handle<'_, D>>,
         state: ShootingState,
     ) -> Result<(ShootingState, Option<KV>), Error> {
-        let handle = problem.problem.clone().ok_or_else(missing)?;
-        let kv;
-        {
-            let p = &mut *handle.function.borrow_mut();
-            let guess = p.guess();
-            let resumed = self.checkpoints.resume.take();
-            let fresh = resumed.is_none();
-            match resumed {
-                None => p.roll(&guess),
-                Some(c) => {
-                    if !self.resume(c, p) {
-                        return Ok((state.param(guess), None));
-                    }
+        let p = &mut problem.problem.as_mut().ok_or_else(missing)?.function;
+        let resumed = self.checkpoints.resume.take();
+        let fresh = resumed.is_none();
+        match resumed {
+            None => p.roll(&p.guess()),
+            Some(c) => {
+                if !self.resume(c, p) {
+                    return Ok((state.param(p.guess()), None));
                 }
             }
-            if let Some(e) = &p.failed {
-                let reason = format!("the guess cannot be simulated: {e}");
-                self.status = Some((Status::Diverged, reason));
-                return Ok((state.param(guess), None));
-            }
-            if fresh {
-                p.calibrate();
-            }
-            p.recenter();
-            let optimality = p.promise(self.options.tolerance)?;
-            kv = if fresh {
-                self.record(p, optimality, 0.0)
-            } else {
-                KV::new()
-            };
         }
-        match at_origin(&handle, &state) {
-            Ok(state) => Ok((state, Some(kv))),
-            Err(e) if e.is::<Interrupted>() => {
-                self.interrupted();
-                Ok((state, Some(kv)))
-            }
-            Err(e) => Err(e),
+        if let Some(e) = &p.failed {
+            let reason = format!("the guess cannot be simulated: {e}");
+            self.status = Some((Status::Diverged, reason));
+            return Ok((state.param(p.guess()), None));
         }
+        if fresh {
+            p.calibrate()?;
+        }
+        p.gradient()?;
+        p.curve()?;
+        let optimality = p.promise(self.options.tolerance)?;
+        let kv = if fresh {
+            self.record(p, optimality, 0.0)
+        } else {
+            KV::new()
+        };
+        Ok((state.param(p.at.clone()).cost(p.value), Some(kv)))
     }
 
     fn next_iter(
@@ -419,54 +432,31 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
         problem: &mut Counted<Handle<'_, D>>,
         state: ShootingState,
     ) -> Result<(ShootingState, Option<KV>), Error> {
-        let before = state.clone();
-        let handle = problem.problem.clone().ok_or_else(missing)?;
-        let stepped = self.inner.next_iter(problem, state);
-        problem.problem.get_or_insert_with(|| handle.clone());
-        self.since_restart += 1;
-        let (state, moved) = match stepped {
-            // L-BFGS reports a failed line search as an end without error
-            Ok((s, _)) if !s.terminated() && s.get_cost() < before.get_cost() => (s, true),
-            Err(e) if e.is::<Interrupted>() => {
+        let handle = problem.problem.as_mut().ok_or_else(missing)?;
+        let (length, gained) = match self.search(handle)? {
+            Search::Interrupted => {
                 self.interrupted();
-                return Ok((before, None));
+                return Ok((state, None));
             }
-            _ => (before.clone(), false),
+            Search::Moved(length, gained) => (length, gained),
+            Search::Failed => (0.0, false),
         };
-        let v = state.get_param().cloned().unwrap_or_default();
-        // the line search's last trial need not be the point it chose
-        if handle.roll(&v).is_err() {
-            self.interrupted();
-            return Ok((before, None));
+        let p = &mut handle.function;
+        p.gradient()?;
+        p.curve()?;
+        let optimality = p.promise(self.options.tolerance)?;
+        let penalty = p.multipliers().clone();
+        self.decide(p, optimality, gained);
+        let kv = self.record(p, optimality, length);
+        if penalty != *p.multipliers() {
+            p.gradient()?;
+            p.curve()?;
         }
-        let (next, kv);
-        {
-            let p = &mut *handle.function.borrow_mut();
-            let optimality = p.promise(self.options.tolerance)?;
-            let length = before.get_param().map_or(0.0, |b| (&v - b).norm());
-            next = self.decide(p, optimality, moved);
-            kv = self.record(p, optimality, length);
-            if matches!(next, Next::Restart) {
-                p.recenter();
-            }
-            if self.checkpoints.are_due() {
-                let now = self.checkpoint(p);
-                self.checkpoints.keep(now);
-            }
+        if self.checkpoints.are_due() {
+            let now = self.checkpoint(p);
+            self.checkpoints.keep(now);
         }
-        if matches!(next, Next::Restart) {
-            self.inner = lbfgs(&self.options);
-            self.since_restart = 0;
-            return match at_origin(&handle, &state) {
-                Ok(state) => Ok((state, Some(kv))),
-                Err(e) if e.is::<Interrupted>() => {
-                    self.interrupted();
-                    Ok((state, Some(kv)))
-                }
-                Err(e) => Err(e),
-            };
-        }
-        Ok((state, Some(kv)))
+        Ok((state.param(p.at.clone()).cost(p.value), Some(kv)))
     }
 
     fn terminate(&mut self, state: &ShootingState) -> TerminationStatus {
@@ -520,24 +510,17 @@ pub fn solve_from<D: Observe>(
             .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
     }
     let handle = Handle {
-        function: Rc::new(RefCell::new(Augmented::new(
-            dynamics,
-            problem,
-            options.penalty,
-        ))),
+        function: Augmented::new(dynamics, problem, options.penalty),
         stop,
     };
-    let result = Executor::new(handle.clone(), Shooting::new(options, checkpoints))
+    let result = Executor::new(handle, Shooting::new(options, checkpoints))
         .configure(|state| state.max_iters(u64::MAX))
         .timer(false)
         .ctrlc(false)
         .add_observer(observer, ObserverMode::Always)
         .run()?;
     let mut solver = result.solver;
-    drop(result.problem);
-    let p = Rc::into_inner(handle.function)
-        .ok_or_else(missing)?
-        .into_inner();
+    let p = result.problem.problem.ok_or_else(missing)?.function;
     let last = solver.checkpoint(&p);
     solver.checkpoints.keep(last);
     let (status, reason) = solver.status.unwrap_or((Status::Diverged, String::new()));

@@ -185,6 +185,30 @@ impl Trajectory {
         stats: &mut RolloutStats,
         mut progress: impl FnMut(usize),
     ) -> Result<(), StepError> {
+        self.roll_under(dynamics, w, stats, |at, _, _, _, _| {
+            // reached by the step before
+            if at.k > 0 {
+                progress(at.k);
+            }
+        })?;
+        if self.steps() > 0 {
+            progress(self.steps());
+        }
+        Ok(())
+    }
+
+    /// [`Trajectory::roll`] with controls that are changed on the way: `control` sees a knot, its state and the
+    /// parameters before the step from there.
+    ///
+    /// # Errors
+    /// As [`Trajectory::roll`].
+    pub fn roll_under<D: Dynamics>(
+        &mut self,
+        dynamics: &D,
+        w: &mut D::Work,
+        stats: &mut RolloutStats,
+        mut control: impl FnMut(&Knot, &[f64], &[f64], &mut D::Work, &mut [f64]),
+    ) -> Result<(), StepError> {
         *stats = RolloutStats::default();
         let mut at = self.knot(0);
         for k in 0..self.steps() {
@@ -197,7 +221,8 @@ impl Trajectory {
                 0 => y.fill(0.0),
                 _ => y.copy_from_slice(&before[(k - 1) * self.ny..]),
             }
-            let u = &self.u[k * self.nu..(k + 1) * self.nu];
+            let u = &mut self.u[k * self.nu..(k + 1) * self.nu];
+            control(&at, old, &self.p, w, u);
             stats.add(&dynamics.step(&at, old, u, &self.p, w, &mut new[..self.nx], y)?);
             at = Knot {
                 k: k + 1,
@@ -205,7 +230,6 @@ impl Trajectory {
                 h_prev: at.h,
                 h: at.h,
             };
-            progress(k + 1);
         }
         Ok(())
     }
