@@ -270,7 +270,7 @@ impl<'c> Shooting<'c> {
             self.status = Some((Status::Converged, String::new()));
             return;
         }
-        if p.penalty() > 1e10 * p.first_penalty {
+        if violation > o.tolerance && p.penalty() > 1e10 * p.first_penalty {
             let reason = format!(
                 "these stay violated although the penalty grew to {:.0e}: {}; are they within reach?",
                 p.penalty(),

@@ -251,7 +251,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
             return Ok(false);
         }
         let penalty = e.lagrangian.penalty;
-        if penalty > 1e12 * self.first_penalty {
+        if violation > o.tolerance && penalty > 1e12 * self.first_penalty {
             let reason = format!(
                 "these stay violated although the penalty grew to {penalty:.0e}: {}; are they within reach?",
                 e.violated(o.tolerance)
