@@ -25,6 +25,9 @@ const NEAR: f64 = 1e-2;
 const LONGEST: f64 = 2.0;
 /// Part of the predicted gain that a step must bring.
 const FAIR: f64 = 0.05;
+/// Gain, relative to the merit, above rounding; and how many steps may do without.
+const GAIN: f64 = 1e-12;
+const IDLE: u32 = 8;
 
 /// The iterate with everything needed to improve it.
 pub(super) struct Engine<'a, D: Observe> {
@@ -62,6 +65,8 @@ pub(super) struct Engine<'a, D: Observe> {
     learnt: Trust,
     /// The same for plans without regularization.
     bare: Trust,
+    /// Steps in a row that gained no more than rounding.
+    pub idle: u32,
     /// Regularization to return to, should the plan without it fail.
     taken_back: Option<f64>,
 }
@@ -152,6 +157,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             stretch: 1.0,
             learnt: Trust::default(),
             bare: Trust::default(),
+            idle: 0,
             taken_back: None,
         }
     }
@@ -361,6 +367,10 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Takes a step, with more regularization until one makes progress.
     pub fn improve(&mut self, stop: &AtomicBool) -> Attempt {
+        if self.idle >= IDLE {
+            self.idle = 0;
+            return Attempt::Stuck;
+        }
         loop {
             if self.path.has_gaps {
                 // the merit must fall along the step: Nocedal and Wright, (18.36)
@@ -456,6 +466,8 @@ impl<'a, D: Observe> Engine<'a, D> {
             };
         }
         std::mem::swap(&mut self.path, &mut self.trial);
+        let gained = change < -GAIN * before.abs();
+        self.idle = if gained { 0 } else { self.idle + 1 };
         if self.taken_back.take().is_some() {
             self.bare.helped();
         }

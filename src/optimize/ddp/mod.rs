@@ -358,7 +358,9 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<'_, D> {
                 return Ok((state, None));
             }
             Attempt::Moved(taken) => {
-                self.stuck = 0;
+                if e.idle == 0 {
+                    self.stuck = 0;
+                }
                 length = taken;
                 e.refresh()?;
                 if !e.plan() {
