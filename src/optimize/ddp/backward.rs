@@ -96,8 +96,8 @@ impl Backward {
         }
     }
 
-    /// Makes the policy; `regularization` is added to the curvature by controls and parameters, relative to its mean
-    /// over the steps. False where the regularized curvature is not positive definite.
+    /// Makes the policy; `regularization` is added to the curvature by states, controls and parameters, relative to its
+    /// mean over the steps. False where the regularized curvature is not positive definite.
     pub fn run(
         &mut self,
         model: &Model,

@@ -10,9 +10,11 @@
 //! - **Rollouts.** `u' = u + a k + K (x' - x, a dp)`, clamped. States given as a guess need not follow from each other:
 //!   the gaps between them shrink by `1 - a` (Giftthaler et al., IROS 2018; Mastalli et al., ICRA 2020) and are weighed
 //!   in the merit by a multiple that makes every step a descent.
-//! - **Globalization.** A step is taken if it gains a twentieth of what the model predicts, halved else; where no length
-//!   does, the curvature by controls is regularized. Where whole steps gain more than predicted, up to twice their
-//!   length is tried.
+//! - **Globalization.** A step is taken if it gains a twentieth of what the model predicts; else a shorter one is tried,
+//!   as short as the bend seen suggests. Where no length does, changes of states and controls are weighed (Levenberg and
+//!   Marquardt), each by its mean curvature, and as much as the bend seen along the failed step tells. With the states
+//!   weighed, feedback keeps unstable paths together however large the weight. Where whole steps gain more than
+//!   predicted, up to twice their length is tried.
 //! - **Constraints** other than bounds of controls and parameters enter by an augmented Lagrangian. Once the violation
 //!   is small, the penalty is raised so far that the remaining steps are Newton's projections on the active constraints
 //!   in the metric of the curvature, with bounds held: violations of 1e-9 and below cost few iterations.
