@@ -280,7 +280,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         let before = self.regularization;
         self.more_regular();
         if needed.is_finite() && needed > before {
-            self.regularization = needed.clamp(2.0 * before, LARGEST);
+            self.regularization = needed.max(2.0 * before).min(LARGEST);
             self.growth = 1.0;
         }
     }
@@ -455,10 +455,11 @@ impl<'a, D: Observe> Engine<'a, D> {
         if self.model.secant.learning {
             self.keep_step();
         }
+        let bend = self.bend_seen(length, change);
         let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
         if length >= 1.0 && smooth && change < -1e-10 * before.abs() {
             // where the objective bends less than the model, the next step may be longer; kinks only feign it
-            let best = -self.slope / self.bend_seen(length, change);
+            let best = -self.slope / bend;
             self.stretch = if best > 0.0 {
                 best.clamp(1.0, LONGEST)
             } else {
@@ -476,7 +477,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         } else if length >= 0.5 {
             self.less_regular();
         } else if length < 0.1 {
-            self.more_regular();
+            self.match_bend(bend);
         }
     }
 
