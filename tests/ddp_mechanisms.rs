@@ -87,15 +87,16 @@ fn pendulum_swings_up() {
     from_random_guesses("pendulum_swingup.toml", 0.03);
 }
 
-/// Several minima, the worst of them found only from few guesses: only convergence is asserted.
+/// Several minima; of seeds 0 to 99 all that converge are below 49.80.
 #[test]
 fn acrobot_swings_up() {
-    from_random_guesses("acrobot_swingup.toml", f64::INFINITY);
+    from_random_guesses("acrobot_swingup.toml", 49.8);
 }
 
+/// One minimum from seeds 0 to 99, at 10.55126.
 #[test]
 fn double_pendulum_swings_up() {
-    from_random_guesses("double_pendulum_swingup.toml", f64::INFINITY);
+    from_random_guesses("double_pendulum_swingup.toml", 10.552);
 }
 
 /// A closed loop, its end point held at two values, to 1e-9; the feedback acts on the loop's one chart.

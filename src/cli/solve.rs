@@ -47,8 +47,9 @@ fn method(text: &str) -> Result<String, String> {
     let use_one = || format!("use `{}` or `all`", names().join("`, `"));
     match text {
         _ if text == "all" || names().contains(&text) => Ok(text.into()),
-        "ddp" | "multiple-shooting" | "direct" | "gauss-newton" | "search" | "ars" | "cmaes"
-        | "mppi" => Err(format!("not available in this version; {}", use_one())),
+        "multiple-shooting" | "direct" | "gauss-newton" | "search" | "ars" | "cmaes" | "mppi" => {
+            Err(format!("not available in this version; {}", use_one()))
+        }
         _ => Err(format!("unknown method; {}", use_one())),
     }
 }

@@ -84,15 +84,18 @@ pub struct Checkpoint {
     pub round_tolerance: f64,
     /// Violation at the end of the round before; `None` in the first.
     pub last_violation: Option<f64>,
-    /// Weight with which the method keeps its steps short, if it has one.
-    #[serde(default)]
-    pub regularization: f64,
     /// Steps simulated so far.
     pub step_evaluations: u64,
     /// Gradients computed so far.
     pub gradient_evaluations: u64,
     /// One entry an iteration, the guess first.
     pub history: Vec<Iteration>,
+    /// What else decides the next steps of `ddp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ddp: Option<super::ddp::Kept>,
+    /// What else decides those of `shooting`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shooting: Option<super::shooting::Kept>,
 }
 
 impl Checkpoint {
@@ -136,6 +139,14 @@ impl Checkpoint {
                 .best
                 .as_ref()
                 .is_some_and(|b| b.violation <= tolerance && b.optimality <= optimality)
+    }
+
+    /// Did the solve end by itself, and not because of a limit or a request?
+    pub fn has_ended(&self) -> bool {
+        !matches!(
+            self.status,
+            None | Some(Status::MaxIterations | Status::Interrupted)
+        )
     }
 
     /// Number of iterations so far.

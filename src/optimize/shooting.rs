@@ -26,6 +26,7 @@ use argmin::core::observers::{Observe as Observer, ObserverMode};
 use argmin::core::{
     Error, Executor, KV, Problem as Counted, Solver, State, TerminationReason, TerminationStatus,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -144,6 +145,17 @@ impl Best {
     }
 }
 
+/// What a checkpoint keeps of this method alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The iterate as it is searched: unscaled and scaled again it may differ by rounding.
+    decisions: Vec<f64>,
+    pairs: Vec<(Vec<f64>, Vec<f64>)>,
+    damping: f64,
+    stuck: u32,
+    first_penalty: f64,
+}
+
 /// How a line search ended.
 enum Search {
     /// With this length, and with a gain beyond rounding or not.
@@ -215,6 +227,7 @@ impl<'c> Shooting<'c> {
 
     /// Where the solve stands.
     fn checkpoint<D: Observe>(&self, p: &Augmented<D>) -> Checkpoint {
+        let of = |v: &Param| v.as_slice().to_vec();
         Checkpoint {
             method: NAME.into(),
             problem: String::new(),
@@ -232,16 +245,27 @@ impl<'c> Shooting<'c> {
                 .last_violation
                 .is_finite()
                 .then_some(self.last_violation),
-            regularization: self.damping,
             step_evaluations: p.steps,
             gradient_evaluations: p.sweeps,
             history: self.history.clone(),
+            ddp: None,
+            shooting: self.iterate.as_ref().map(|v| Kept {
+                decisions: of(v),
+                pairs: self
+                    .memory
+                    .pairs
+                    .iter()
+                    .map(|(s, y)| (of(s), of(y)))
+                    .collect(),
+                damping: self.damping,
+                stuck: self.stuck,
+                first_penalty: p.first_penalty,
+            }),
         }
     }
 
     /// Goes on where a solve stood; `false` if it had converged.
     fn resume<D: Observe>(&mut self, c: Checkpoint, p: &mut Augmented<D>) -> bool {
-        (p.steps, p.sweeps) = (c.step_evaluations, c.gradient_evaluations);
         let converged = c.has_converged(self.options.tolerance, self.options.optimality);
         self.best = c.best.map(|b| Best {
             decisions: p.decisions_of(&b.point),
@@ -251,11 +275,23 @@ impl<'c> Shooting<'c> {
         });
         self.round_tolerance = c.round_tolerance.max(self.options.optimality);
         self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
-        self.damping = c.regularization;
         self.history = c.history;
-        let v = p.decisions_of(&c.point);
+        let mut v = p.decisions_of(&c.point);
+        p.first_penalty = c.multipliers.penalty;
+        let n = v.len();
+        if let Some(kept) = c.shooting.filter(|k| k.decisions.len() == n) {
+            v.copy_from_slice(&kept.decisions);
+            let pairs = kept.pairs.into_iter();
+            self.memory.pairs = pairs
+                .filter(|(s, y)| s.len() == n && y.len() == n)
+                .map(|(s, y)| (s.into(), y.into()))
+                .collect();
+            (self.damping, self.stuck) = (kept.damping, kept.stuck);
+            p.first_penalty = kept.first_penalty;
+        }
         self.iterate = Some(v.clone());
         if converged {
+            (p.steps, p.sweeps) = (c.step_evaluations, c.gradient_evaluations);
             self.status = Some((Status::Converged, String::new()));
             return false;
         }
@@ -399,7 +435,9 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
     ) -> Result<(ShootingState, Option<KV>), Error> {
         let p = &mut problem.problem.as_mut().ok_or_else(missing)?.function;
         let resumed = self.checkpoints.resume.take();
-        let fresh = resumed.is_none();
+        let counts = resumed
+            .as_ref()
+            .map(|c| (c.step_evaluations, c.gradient_evaluations));
         match resumed {
             None => p.roll(&p.guess()),
             Some(c) => {
@@ -413,18 +451,21 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
             self.status = Some((Status::Diverged, reason));
             return Ok((state.param(p.guess()), None));
         }
-        if fresh {
+        if counts.is_none() {
             p.calibrate()?;
         }
         p.gradient()?;
         p.curve()?;
         let optimality = p.promise(self.options.tolerance)?;
-        let kv = if fresh {
-            self.record(p, optimality, 0.0)
-        } else {
-            KV::new()
+        let kv = match counts {
+            None => Some(self.record(p, optimality, 0.0)),
+            Some(counts) => {
+                // to stand where it stood is no progress
+                (p.steps, p.sweeps) = counts;
+                None
+            }
         };
-        Ok((state.param(p.at.clone()).cost(p.value), Some(kv)))
+        Ok((state.param(p.at.clone()).cost(p.value), kv))
     }
 
     fn next_iter(
@@ -448,8 +489,8 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
         let penalty = p.multipliers().clone();
         self.decide(p, optimality, gained);
         let kv = self.record(p, optimality, length);
+        p.gradient()?;
         if penalty != *p.multipliers() {
-            p.gradient()?;
             p.curve()?;
         }
         if self.checkpoints.are_due() {

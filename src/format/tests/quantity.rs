@@ -4,7 +4,7 @@ use super::*;
 use crate::control::{Relation, When};
 use crate::dynamics::{Inputs, Observe};
 use crate::integrator::maximal::{About, Reaction};
-use crate::optimize::ddp;
+use crate::optimize::{ddp, shooting};
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
 use crate::spatial::Vec3;
 
@@ -160,23 +160,36 @@ fn a_quantity_without_axis_has_three_components() {
 struct Silent;
 impl argmin::core::observers::Observe<ddp::DdpState> for Silent {}
 
+/// The README's problem as it stands there, and more.
+fn lift(more: &str) -> Model {
+    let readme = include_str!("../../../README.md");
+    let block = readme
+        .split("```toml")
+        .nth(1)
+        .and_then(|t| t.split("```").next());
+    let text = block.expect("the README has a problem");
+    build(&format!("{text}{more}")).expect("the README's problem is good")
+}
+
+/// The README's problem converges by both methods, to the same.
+#[test]
+fn the_readme_s_problem_is_solved() {
+    let m = lift("");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let by_ddp = ddp::solve(&m.system, &m.problem, m.options.ddp(), Silent, &stop);
+    let options = m.options.shooting();
+    let by_shooting = shooting::solve(&m.system, &m.problem, options, Silent, &stop);
+    let (a, b) = (by_ddp.expect("solved"), by_shooting.expect("solved"));
+    for s in [&a, &b] {
+        assert_eq!(s.status, crate::optimize::Status::Converged, "{}", s.reason);
+        assert!(s.violation <= 1e-6, "{}", s.violation);
+    }
+    assert!((a.objective / b.objective - 1.0).abs() < 1e-4);
+}
+
 /// A problem with control rates is solved like any other, and smoothly.
 #[test]
 fn control_rates_are_weighed() {
-    let lift = |more: &str| {
-        let readme = include_str!("../../../README.md");
-        let block = readme
-            .split("```toml")
-            .nth(1)
-            .and_then(|t| t.split("```").next());
-        let text = block.expect("the README has a problem").to_owned();
-        let end = text
-            .find("[[constraints]]\nquantity = { joint_rate")
-            .expect("it is there");
-        let held = "[[constraints]]\nquantity = { joint_rate = \"shoulder\" }\nequals = 0.0\n";
-        build(&text).expect("the README's problem is good");
-        build(&format!("{}{held}{more}", &text[..end])).expect("good")
-    };
     let rates = "[[costs]]\nquantity = { control_rate = \"motor\" }\nweight = 0.01\n";
     let (plain, smooth) = (lift(""), lift(rates));
     assert!(!plain.remembers && smooth.remembers);

@@ -8,9 +8,10 @@ use super::dense::{dot, gemm, gemv, gemv_transposed, symmetrize, transpose};
 use super::model::{Model, Sizes};
 use crate::control::Problem;
 use crate::rollout::Trajectory;
+use serde::{Deserialize, Serialize};
 
 /// What the backward pass finds: `du = feedforward + feedback (dx, dp)`, and `dp`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Policy {
     /// m a step.
     pub feedforward: Vec<f64>,
@@ -34,6 +35,20 @@ impl Policy {
 
     pub fn feedback(&self, k: usize) -> &[f64] {
         &self.feedback[k * self.block..(k + 1) * self.block]
+    }
+
+    /// All that it consists of.
+    pub fn numbers(&self) -> impl Iterator<Item = &f64> {
+        self.feedforward
+            .iter()
+            .chain(&self.feedback)
+            .chain(&self.dp)
+    }
+
+    /// Are both of the same sizes?
+    pub fn is_like(&self, other: &Self) -> bool {
+        let sizes = |p: &Self| (p.feedforward.len(), p.feedback.len(), p.dp.len(), p.block);
+        sizes(self) == sizes(other)
     }
 }
 

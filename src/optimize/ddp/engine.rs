@@ -1,15 +1,14 @@
 //! One iteration of differential dynamic programming: policy, line search along rollouts, model at the new path.
 
-use super::NAME;
 use super::backward::{Backward, Policy};
+use super::kept::Pace;
 use super::lagrangian::Lagrangian;
 use super::model::{Model, Scratch, Sizes};
 use super::path::Path;
 use super::{Gains, IterationState};
 use crate::control::Problem;
 use crate::dynamics::{Knot, Observe, StepError};
-use crate::optimize::checkpoint::{Checkpoint, Point};
-use crate::rollout::{RolloutStats, Trajectory};
+use crate::rollout::Trajectory;
 use nalgebra::{DMatrix, DVector};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,64 +35,20 @@ pub(super) struct Engine<'a, D: Observe> {
     pub work: D::Work,
     pub knots: Vec<Knot>,
     pub path: Path,
-    trial: Path,
+    pub trial: Path,
     pub model: Model,
-    backward: Backward,
+    pub backward: Backward,
     pub policy: Policy,
     pub lagrangian: Lagrangian,
     scratch: Scratch,
     dx: Vec<f64>,
     shift: Vec<f64>,
     s: Vec<f64>,
-    /// Relative to the curvature by controls.
-    regularization: f64,
-    growth: f64,
-    /// Weight of the gaps in the merit.
-    gap_weight: f64,
-    /// `L(a) = L + a d1 + a^2/2 d2` by the model.
-    slope: f64,
-    bend: f64,
-    /// Second derivative of what unit regularization adds to the model.
-    damping: f64,
+    pub pace: Pace,
     pub steps: u64,
     pub models: u64,
     /// Objective of the guess.
     pub first_objective: f64,
-    /// First length tried.
-    stretch: f64,
-    /// Of the curvature learnt.
-    learnt: Trust,
-    /// The same for plans without regularization.
-    bare: Trust,
-    /// Steps in a row that gained no more than rounding.
-    pub idle: u32,
-    /// Regularization to return to, should the plan without it fail.
-    taken_back: Option<f64>,
-}
-
-/// Whether to try something again: ever later, the more often in a row it was of no use.
-#[derive(Clone, Copy, Debug, Default)]
-struct Trust {
-    /// Iterations to go without it, and how many they were the last time.
-    pause: u32,
-    wait: u32,
-}
-
-impl Trust {
-    fn is_due(&mut self) -> bool {
-        let due = self.pause == 0;
-        self.pause = self.pause.saturating_sub(1);
-        due
-    }
-
-    fn failed(&mut self) {
-        self.wait = (2 * self.wait).clamp(1, 16);
-        self.pause = self.wait;
-    }
-
-    fn helped(&mut self) {
-        self.wait = 0;
-    }
 }
 
 /// How an attempt to improve ended.
@@ -145,113 +100,11 @@ impl<'a, D: Observe> Engine<'a, D> {
             path,
             dynamics,
             problem,
-            regularization: 0.0,
-            growth: 1.0,
-            gap_weight: 0.0,
-            slope: 0.0,
-            bend: 0.0,
-            damping: 0.0,
+            pace: Pace::default(),
             steps: 0,
             models: 0,
             first_objective: 0.0,
-            stretch: 1.0,
-            learnt: Trust::default(),
-            bare: Trust::default(),
-            idle: 0,
-            taken_back: None,
         }
-    }
-
-    /// Simulates the guess, or the point where an earlier solve stood.
-    ///
-    /// # Errors
-    /// In words: what is wrong with it.
-    pub fn start(&mut self, resumed: Option<&Checkpoint>) -> Result<(), String> {
-        let problem = self.problem;
-        let states = resumed.map_or(&problem.guess_states, |c| &c.point.states);
-        if let Some(c) = resumed {
-            self.path.trajectory.u.copy_from_slice(&c.point.controls);
-            self.path.trajectory.p.copy_from_slice(&c.point.parameters);
-            self.lagrangian.restore(&c.multipliers);
-            self.regularization = c.regularization;
-            (self.steps, self.models) = (c.step_evaluations, c.gradient_evaluations);
-        }
-        let (given, nx) = (states.len(), self.dynamics.dims().nx);
-        if given != 0 && given != self.knots.len() * nx {
-            return Err(format!(
-                "guess_states holds {given} numbers; it takes {nx} for each of {} knots, or none",
-                self.knots.len()
-            ));
-        }
-        self.simulate_guess(states)
-            .map_err(|e| format!("the guess cannot be simulated: {e}"))
-    }
-
-    /// The trajectory of a point, if it can be simulated.
-    pub fn simulated(&mut self, point: &Point) -> Option<Trajectory> {
-        let start = self
-            .problem
-            .start(self.dynamics, &point.parameters, &mut self.work);
-        let intervals = self.problem.intervals.clone();
-        let mut t = Trajectory::new(self.dynamics, intervals, &start.ok()?);
-        t.u.copy_from_slice(&point.controls);
-        t.p.copy_from_slice(&point.parameters);
-        let mut stats = RolloutStats::default();
-        let rolled = t.roll(self.dynamics, &mut self.work, &mut stats);
-        rolled.is_ok().then_some(t)
-    }
-
-    /// What a checkpoint holds of it.
-    pub fn checkpoint(&self) -> Checkpoint {
-        let t = &self.path.trajectory;
-        Checkpoint {
-            method: NAME.into(),
-            point: Point {
-                controls: t.u.clone(),
-                parameters: t.p.clone(),
-                states: if self.path.has_gaps {
-                    t.x.clone()
-                } else {
-                    vec![]
-                },
-            },
-            multipliers: self.lagrangian.keep(),
-            regularization: self.regularization,
-            step_evaluations: self.steps,
-            gradient_evaluations: self.models,
-            ..Checkpoint::default()
-        }
-    }
-
-    fn simulate_guess(&mut self, states: &[f64]) -> Result<(), StepError> {
-        let p = &self.path.trajectory.p;
-        let x0 = self.problem.start(self.dynamics, p, &mut self.work)?;
-        self.path.trajectory.x[..x0.len()].copy_from_slice(&x0);
-        if !states.is_empty() {
-            // states that meet the constraints by themselves say nothing of how hard that is
-            self.trial.trajectory.x[..x0.len()].copy_from_slice(&x0);
-            self.trial.trajectory.u.clone_from(&self.path.trajectory.u);
-            self.trial.trajectory.p.clone_from(&self.path.trajectory.p);
-            let trial = &mut self.trial;
-            let simulated = trial
-                .simulate(self.dynamics, &self.knots, &[], &mut self.work)
-                .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
-            match simulated {
-                Ok(()) => self
-                    .lagrangian
-                    .scale_penalty(self.problem, &trial.evaluation),
-                Err(_) => self.trial = self.path.clone(),
-            }
-        }
-        self.path
-            .simulate(self.dynamics, &self.knots, states, &mut self.work)?;
-        self.steps += self.problem.intervals.len() as u64;
-        self.path
-            .evaluate(self.dynamics, self.problem, &mut self.work)?;
-        self.first_objective = self.path.evaluation.objective;
-        self.lagrangian
-            .scale_penalty(self.problem, &self.path.evaluation);
-        self.refresh()
     }
 
     /// Model at the path.
@@ -259,6 +112,11 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.models += 1;
         let size = self.lagrangian.value(&self.path).abs();
         self.model.secant.learning = self.promise() < NEAR * size && !self.path.has_gaps;
+        self.build()
+    }
+
+    /// The same, and learns no other than it did.
+    pub fn build(&mut self) -> Result<(), StepError> {
         self.model.build(
             self.dynamics,
             self.problem,
@@ -271,30 +129,30 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Merit of a path.
     fn merit(&self, path: &Path) -> f64 {
-        self.lagrangian.value(path) + self.gap_weight * path.gap
+        self.lagrangian.value(path) + self.pace.gap_weight * path.gap
     }
 
     /// More regularization: as much as the bend seen along the last step tells, where one was seen.
     fn match_bend(&mut self, seen: f64) {
-        let needed = (seen - self.bend) / self.damping;
-        let before = self.regularization;
+        let needed = (seen - self.pace.bend) / self.pace.damping;
+        let before = self.pace.regularization;
         self.more_regular();
         if needed.is_finite() && needed > before {
-            self.regularization = needed.max(2.0 * before).min(LARGEST);
-            self.growth = 1.0;
+            self.pace.regularization = needed.max(2.0 * before).min(LARGEST);
+            self.pace.growth = 1.0;
         }
     }
 
     fn more_regular(&mut self) {
-        self.growth = (self.growth * 2.0).max(2.0);
-        self.regularization = (self.regularization * self.growth).max(SMALLEST);
+        self.pace.growth = (self.pace.growth * 2.0).max(2.0);
+        self.pace.regularization = (self.pace.regularization * self.pace.growth).max(SMALLEST);
     }
 
     fn less_regular(&mut self) {
-        self.growth = (self.growth / 2.0).min(0.5);
-        self.regularization *= self.growth;
-        if self.regularization < SMALLEST {
-            self.regularization = 0.0;
+        self.pace.growth = (self.pace.growth / 2.0).min(0.5);
+        self.pace.regularization *= self.pace.growth;
+        if self.pace.regularization < SMALLEST {
+            self.pace.regularization = 0.0;
         }
     }
 
@@ -309,27 +167,28 @@ impl<'a, D: Observe> Engine<'a, D> {
             return false;
         }
         let scale = &self.backward.scale;
-        (self.slope, self.bend, self.damping) = model.along(policy, scale, &mut self.scratch);
+        (self.pace.slope, self.pace.bend, self.pace.damping) =
+            model.along(policy, scale, &mut self.scratch);
         true
     }
 
     /// Policy at the model, with as much regularization as it needs. False where none is enough.
     pub fn plan(&mut self) -> bool {
-        let known = self.model.secant.is_known() && self.regularization == 0.0;
-        if known && self.learnt.is_due() {
+        let known = self.model.secant.is_known() && self.pace.regularization == 0.0;
+        if known && self.pace.learnt.is_due() {
             self.model.secant.used = true;
-            if self.try_plan(0.0) && self.slope < 0.0 && self.bend > 0.0 {
+            if self.try_plan(0.0) && self.pace.slope < 0.0 && self.pace.bend > 0.0 {
                 return true;
             }
-            self.learnt.failed();
+            self.pace.learnt.failed();
         }
         self.plan_gauss_newton()
     }
 
     fn plan_gauss_newton(&mut self) -> bool {
         self.model.secant.used = false;
-        while !self.try_plan(self.regularization) {
-            if self.regularization >= LARGEST {
+        while !self.try_plan(self.pace.regularization) {
+            if self.pace.regularization >= LARGEST {
                 return false;
             }
             self.more_regular();
@@ -343,18 +202,18 @@ impl<'a, D: Observe> Engine<'a, D> {
         if self.promise() > enough {
             return false;
         }
-        if self.regularization == 0.0 || self.model.secant.used {
+        if self.pace.regularization == 0.0 || self.model.secant.used {
             return true;
         }
-        let (regularization, growth) = (self.regularization, self.growth);
-        (self.regularization, self.growth) = (0.0, 1.0);
+        let (regularization, growth) = (self.pace.regularization, self.pace.growth);
+        (self.pace.regularization, self.pace.growth) = (0.0, 1.0);
         if !self.plan_gauss_newton() || self.promise() <= enough {
             return true;
         }
-        if self.bare.is_due() {
-            self.taken_back = Some(regularization);
+        if self.pace.bare.is_due() {
+            self.pace.taken_back = Some(regularization);
         } else {
-            (self.regularization, self.growth) = (regularization, growth);
+            (self.pace.regularization, self.pace.growth) = (regularization, growth);
             self.plan_gauss_newton();
         }
         false
@@ -362,21 +221,23 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// What the model promises to gain by its whole step.
     pub fn promise(&self) -> f64 {
-        -(self.slope + 0.5 * self.bend)
+        -(self.pace.slope + 0.5 * self.pace.bend)
     }
 
     /// Takes a step, with more regularization until one makes progress.
     pub fn improve(&mut self, stop: &AtomicBool) -> Attempt {
-        if self.idle >= IDLE {
-            self.idle = 0;
+        if self.pace.idle >= IDLE {
+            self.pace.idle = 0;
             return Attempt::Stuck;
         }
+        let (pace, used) = (self.pace, self.model.secant.used);
         loop {
             if self.path.has_gaps {
                 // the merit must fall along the step: Nocedal and Wright, (18.36)
-                let needed = (self.slope + 0.5 * self.bend.max(0.0)) / (0.5 * self.path.gap);
+                let needed =
+                    (self.pace.slope + 0.5 * self.pace.bend.max(0.0)) / (0.5 * self.path.gap);
                 if needed.is_finite() {
-                    self.gap_weight = self.gap_weight.max(needed);
+                    self.pace.gap_weight = self.pace.gap_weight.max(needed);
                 }
             }
             let before = self.merit(&self.path);
@@ -388,19 +249,19 @@ impl<'a, D: Observe> Engine<'a, D> {
             let mut length = if self.path.has_gaps || self.model.secant.used {
                 1.0
             } else {
-                self.stretch
+                self.pace.stretch
             };
             let mut seen = f64::INFINITY;
             while length >= shortest {
                 if stop.load(Ordering::Relaxed) {
-                    return Attempt::Stopped;
+                    return self.stopped(pace, used);
                 }
                 let change = self.change(length, before);
                 if self.is_fair(length, change, before) {
                     self.take(length, change, before);
                     return Attempt::Moved(length);
                 }
-                self.stretch = 1.0;
+                self.pace.stretch = 1.0;
                 seen = self.bend_seen(length, change);
                 let best = if seen.is_finite() {
                     -self.merit_slope() / seen
@@ -414,11 +275,11 @@ impl<'a, D: Observe> Engine<'a, D> {
                 };
             }
             if self.model.secant.used {
-                self.learnt.failed();
-            } else if let Some(before) = self.taken_back.take() {
-                self.bare.failed();
-                self.regularization = before;
-            } else if self.regularization >= LARGEST {
+                self.pace.learnt.failed();
+            } else if let Some(before) = self.pace.taken_back.take() {
+                self.pace.bare.failed();
+                self.pace.regularization = before;
+            } else if self.pace.regularization >= LARGEST {
                 return Attempt::Stuck;
             } else {
                 self.match_bend(seen);
@@ -429,9 +290,20 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
     }
 
+    /// Back to where the attempt began, so that who goes on makes the same.
+    fn stopped(&mut self, pace: Pace, used: bool) -> Attempt {
+        let now = (self.pace.regularization, self.model.secant.used);
+        self.pace = pace;
+        self.model.secant.used = used;
+        if now != (pace.regularization, used) {
+            self.try_plan(pace.regularization);
+        }
+        Attempt::Stopped
+    }
+
     /// Slope of the merit along the step.
     fn merit_slope(&self) -> f64 {
-        self.slope - self.gap_weight * self.path.gap
+        self.pace.slope - self.pace.gap_weight * self.path.gap
     }
 
     /// How much a step of this length changes the merit; infinite where it cannot be made, as when it is too long.
@@ -446,7 +318,7 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Is that a fair part of what the model says?
     fn is_fair(&self, length: f64, change: f64, before: f64) -> bool {
-        let predicted = length * self.merit_slope() + 0.5 * length * length * self.bend;
+        let predicted = length * self.merit_slope() + 0.5 * length * length * self.pace.bend;
         change <= FAIR * predicted.min(0.0) + 1e-14 * before.abs()
     }
 
@@ -459,8 +331,8 @@ impl<'a, D: Observe> Engine<'a, D> {
         let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
         if length >= 1.0 && smooth && change < -1e-10 * before.abs() {
             // where the objective bends less than the model, the next step may be longer; kinks only feign it
-            let best = -self.slope / bend;
-            self.stretch = if best > 0.0 {
+            let best = -self.pace.slope / bend;
+            self.pace.stretch = if best > 0.0 {
                 best.clamp(1.0, LONGEST)
             } else {
                 LONGEST
@@ -468,12 +340,12 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         std::mem::swap(&mut self.path, &mut self.trial);
         let gained = change < -GAIN * before.abs();
-        self.idle = if gained { 0 } else { self.idle + 1 };
-        if self.taken_back.take().is_some() {
-            self.bare.helped();
+        self.pace.idle = if gained { 0 } else { self.pace.idle + 1 };
+        if self.pace.taken_back.take().is_some() {
+            self.pace.bare.helped();
         }
         if self.model.secant.used {
-            self.learnt.helped();
+            self.pace.learnt.helped();
         } else if length >= 0.5 {
             self.less_regular();
         } else if length < 0.1 {

@@ -13,6 +13,8 @@ use crate::optimize::checkpoint::Multipliers;
 pub(super) struct Lagrangian {
     pub multipliers: Vec<f64>,
     pub penalty: f64,
+    /// In the first round.
+    pub first_penalty: f64,
     equal: Vec<bool>,
     scaled: bool,
 }
@@ -27,6 +29,7 @@ impl Lagrangian {
         Self {
             multipliers: vec![0.0; equal.len()],
             penalty,
+            first_penalty: penalty,
             equal,
             scaled: false,
         }
@@ -43,7 +46,8 @@ impl Lagrangian {
     /// From a checkpoint.
     pub fn restore(&mut self, kept: &Multipliers) {
         self.multipliers.copy_from_slice(&kept.constraints);
-        (self.penalty, self.scaled) = (kept.penalty, true);
+        (self.penalty, self.first_penalty) = (kept.penalty, kept.penalty);
+        self.scaled = true;
     }
 
     pub fn is_equality(&self, i: usize) -> bool {
@@ -62,6 +66,7 @@ impl Lagrangian {
         }
         if let Some(scale) = problem.penalty_scale(guess) {
             self.penalty *= scale;
+            self.first_penalty = self.penalty;
             self.scaled = true;
         }
     }

@@ -23,6 +23,7 @@ mod backward;
 mod box_qp;
 mod dense;
 mod engine;
+mod kept;
 mod lagrangian;
 mod model;
 mod path;
@@ -38,6 +39,7 @@ use argmin::core::{
     Error, Executor, KV, Problem as Counted, Solver, State, TerminationReason, TerminationStatus,
 };
 use engine::{Attempt, Engine};
+pub use kept::Kept;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicBool;
 
@@ -82,13 +84,10 @@ pub struct Handle<'a, D: Observe> {
 pub struct Ddp<'c, D> {
     options: Options,
     checkpoints: Checkpoints<'c>,
-    first_penalty: f64,
     /// Promised gain at which a round ends.
     round_tolerance: f64,
     /// Violation at the end of the last round.
     last_violation: f64,
-    /// Failures in a row to make a step.
-    stuck: u32,
     best: Option<Best>,
     history: Vec<Iteration>,
     status: Option<(Status, String)>,
@@ -122,9 +121,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
             checkpoints,
             round_tolerance: options.optimality.max(1e-2),
             options,
-            first_penalty: options.penalty,
             last_violation: f64::INFINITY,
-            stuck: 0,
             best: None,
             history: vec![],
             status: None,
@@ -215,7 +212,6 @@ impl<'c, D: Observe> Ddp<'c, D> {
     fn go_on(&mut self, c: Checkpoint, e: &mut Engine<D>) {
         if c.has_converged(self.options.tolerance, self.options.optimality) {
             self.status = Some((Status::Converged, String::new()));
-            (e.steps, e.models) = (c.step_evaluations, c.gradient_evaluations);
         }
         self.round_tolerance = c.round_tolerance.max(self.options.optimality);
         self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
@@ -253,7 +249,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
             return Ok(false);
         }
         let penalty = e.lagrangian.penalty;
-        if violation > o.tolerance && penalty > 1e12 * self.first_penalty {
+        if violation > o.tolerance && penalty > 1e12 * e.lagrangian.first_penalty {
             let reason = format!(
                 "these stay violated although the penalty grew to {penalty:.0e}: {}; are they within reach?",
                 e.violated(o.tolerance)
@@ -282,11 +278,11 @@ impl<'c, D: Observe> Ddp<'c, D> {
 
     /// No step makes progress: the round has got as far as it can, or all of it has.
     fn stuck(&mut self, e: &mut Engine<D>) -> Result<(), Error> {
-        self.stuck += 1;
+        e.pace.stuck += 1;
         e.promises_at_most(f64::INFINITY);
         let (violation, optimality) = (e.violation(), self.optimality(e));
         let constrained = !e.path.evaluation.constraints.is_empty();
-        if constrained && !e.path.has_gaps && self.stuck < 8 {
+        if constrained && !e.path.has_gaps && e.pace.stuck < 8 {
             self.finish_round(e, optimality)?;
             return Ok(());
         }
@@ -331,19 +327,24 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<'_, D> {
             self.status = Some((Status::Diverged, reason));
             return Ok((e.report(state), None));
         }
-        self.first_penalty = e.lagrangian.penalty;
+        let fresh = resumed.is_none();
+        // between two iterations all is planned; what had ended may not have by other tolerances
+        let planned = resumed
+            .as_ref()
+            .is_some_and(|c| c.ddp.is_some() && !c.has_ended());
         if let Some(c) = resumed {
             self.go_on(c, e);
-            if self.status.is_some() {
-                return Ok((e.report(state), None));
-            }
+        }
+        if planned || self.status.is_some() {
+            return Ok((e.report(state), None));
         }
         if !e.plan() {
             self.status = Some((Status::Diverged, UNBOUNDED.into()));
         }
         let optimality = self.finish_rounds(e)?;
-        let kv = self.record(e, optimality, 0.0);
-        Ok((e.report(state), Some(kv)))
+        // the guess is in the history already of what goes on
+        let kv = fresh.then(|| self.record(e, optimality, 0.0));
+        Ok((e.report(state), kv))
     }
 
     fn next_iter(
@@ -360,8 +361,8 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<'_, D> {
                 return Ok((state, None));
             }
             Attempt::Moved(taken) => {
-                if e.idle == 0 {
-                    self.stuck = 0;
+                if e.pace.idle == 0 {
+                    e.pace.stuck = 0;
                 }
                 length = taken;
                 e.refresh()?;

@@ -61,6 +61,20 @@ impl Secant {
         &self.blocks[k * self.w * self.w..(k + 1) * self.w * self.w]
     }
 
+    /// All blocks, if anything has been learnt.
+    pub fn known(&self) -> &[f64] {
+        if self.known { &self.blocks } else { &[] }
+    }
+
+    /// Goes on with blocks that were learnt, or none; the next model is the first that is seen, if it is `learning`.
+    pub fn restore(&mut self, blocks: &[f64], learning: bool) {
+        if !blocks.is_empty() {
+            self.blocks.copy_from_slice(blocks);
+        }
+        self.known = !blocks.is_empty();
+        (self.learning, self.seen) = (learning, false);
+    }
+
     /// Has anything been learnt?
     pub fn is_known(&self) -> bool {
         self.known

@@ -1,0 +1,274 @@
+//! How a solve starts, and what of it a checkpoint keeps: all that decides the next steps, so that a solve that was
+//! stopped goes on as if it had not been.
+
+use super::NAME;
+use super::backward::Policy;
+use super::engine::Engine;
+use crate::dynamics::{Observe, StepError};
+use crate::optimize::checkpoint::{Checkpoint, Point};
+use crate::rollout::{RolloutStats, Trajectory};
+use serde::{Deserialize, Serialize};
+
+/// What a checkpoint keeps of this method alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    pace: Pace,
+    first_objective: f64,
+    first_penalty: f64,
+    /// Is curvature learnt; is it part of the policy?
+    learning: bool,
+    used: bool,
+    /// The curvature learnt; nothing where none is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    blocks: Vec<f64>,
+    /// Mean curvatures that regularization refers to.
+    scale: Vec<f64>,
+    policy: Policy,
+    /// Where the steps end, and their unknowns, while there are gaps; they follow from the controls else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ends: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unknowns: Vec<f64>,
+}
+
+impl Kept {
+    /// JSON has no other numbers; what ended with them is not gone on with.
+    fn is_finite(&self) -> bool {
+        let p = &self.pace;
+        let pace = [
+            p.regularization,
+            p.growth,
+            p.gap_weight,
+            p.slope,
+            p.bend,
+            p.damping,
+            p.stretch,
+            p.taken_back.unwrap_or(0.0),
+            self.first_objective,
+            self.first_penalty,
+        ];
+        pace.iter()
+            .chain(&self.blocks)
+            .chain(&self.scale)
+            .chain(self.policy.numbers())
+            .chain(&self.ends)
+            .chain(&self.unknowns)
+            .all(|v| v.is_finite())
+    }
+
+    /// Is it of a problem of the engine's sizes?
+    fn fits<D: Observe>(&self, e: &Engine<D>) -> bool {
+        let (gaps, y) = (&e.path.ends, &e.path.trajectory.y);
+        self.policy.is_like(&e.policy)
+            && self.scale.len() == e.backward.scale.len()
+            && (self.blocks.is_empty() || self.blocks.len() == e.model.h.len())
+            && (!e.path.has_gaps || (self.ends.len(), self.unknowns.len()) == (gaps.len(), y.len()))
+    }
+}
+
+/// How far and how carefully the next step goes, as the ones before taught.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Pace {
+    /// Relative to the curvature by controls.
+    pub regularization: f64,
+    pub growth: f64,
+    /// Weight of the gaps in the merit.
+    pub gap_weight: f64,
+    /// `L(a) = L + a d1 + a^2/2 d2` by the model.
+    pub slope: f64,
+    pub bend: f64,
+    /// Second derivative of what unit regularization adds to the model.
+    pub damping: f64,
+    /// First length tried.
+    pub stretch: f64,
+    /// Of the curvature learnt.
+    pub learnt: Trust,
+    /// The same for plans without regularization.
+    pub bare: Trust,
+    /// Steps in a row that gained no more than rounding.
+    pub idle: u32,
+    /// Failures in a row to make a step.
+    pub stuck: u32,
+    /// Regularization to return to, should the plan without it fail.
+    pub taken_back: Option<f64>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            regularization: 0.0,
+            growth: 1.0,
+            gap_weight: 0.0,
+            slope: 0.0,
+            bend: 0.0,
+            damping: 0.0,
+            stretch: 1.0,
+            learnt: Trust::default(),
+            bare: Trust::default(),
+            idle: 0,
+            stuck: 0,
+            taken_back: None,
+        }
+    }
+}
+
+/// Whether to try something again: ever later, the more often in a row it was of no use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Trust {
+    /// Iterations to go without it, and how many they were the last time.
+    pause: u32,
+    wait: u32,
+}
+
+impl Trust {
+    pub fn is_due(&mut self) -> bool {
+        let due = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        due
+    }
+
+    pub fn failed(&mut self) {
+        self.wait = (2 * self.wait).clamp(1, 16);
+        self.pause = self.wait;
+    }
+
+    pub fn helped(&mut self) {
+        self.wait = 0;
+    }
+}
+
+impl<D: Observe> Engine<'_, D> {
+    /// Simulates the guess, or takes over where an earlier solve stood.
+    ///
+    /// # Errors
+    /// In words: what is wrong with it.
+    pub fn start(&mut self, resumed: Option<&Checkpoint>) -> Result<(), String> {
+        let problem = self.problem;
+        let states = resumed.map_or(&problem.guess_states, |c| &c.point.states);
+        if let Some(c) = resumed {
+            self.path.trajectory.u.copy_from_slice(&c.point.controls);
+            self.path.trajectory.p.copy_from_slice(&c.point.parameters);
+            self.lagrangian.restore(&c.multipliers);
+        }
+        let (given, nx) = (states.len(), self.dynamics.dims().nx);
+        if given != 0 && given != self.knots.len() * nx {
+            return Err(format!(
+                "guess_states holds {given} numbers; it takes {nx} for each of {} knots, or none",
+                self.knots.len()
+            ));
+        }
+        let failed = |e: StepError| format!("the guess cannot be simulated: {e}");
+        self.simulate_guess(states).map_err(failed)?;
+        if let Some(c) = resumed {
+            if let Some(kept) = &c.ddp {
+                if !kept.fits(self) {
+                    return Err("the checkpoint's policy is of another problem".into());
+                }
+                self.restore(kept).map_err(failed)?;
+            }
+            (self.steps, self.models) = (c.step_evaluations, c.gradient_evaluations);
+        }
+        Ok(())
+    }
+
+    /// Makes what decides the next steps as it was.
+    fn restore(&mut self, kept: &Kept) -> Result<(), StepError> {
+        if self.path.has_gaps {
+            self.path.ends.clone_from(&kept.ends);
+            self.path.trajectory.y.clone_from(&kept.unknowns);
+            self.path
+                .evaluate(self.dynamics, self.problem, &mut self.work)?;
+        }
+        self.first_objective = kept.first_objective;
+        self.lagrangian.first_penalty = kept.first_penalty;
+        self.model.secant.restore(&kept.blocks, kept.learning);
+        self.build()?;
+        self.model.secant.used = kept.used;
+        self.pace = kept.pace;
+        self.backward.scale.clone_from(&kept.scale);
+        self.policy.clone_from(&kept.policy);
+        Ok(())
+    }
+
+    /// What a checkpoint holds of it.
+    pub fn checkpoint(&self) -> Checkpoint {
+        let (t, secant) = (&self.path.trajectory, &self.model.secant);
+        let of_gaps = |v: &Vec<f64>| {
+            if self.path.has_gaps {
+                v.clone()
+            } else {
+                vec![]
+            }
+        };
+        let kept = Kept {
+            pace: self.pace,
+            first_objective: self.first_objective,
+            first_penalty: self.lagrangian.first_penalty,
+            learning: secant.learning,
+            used: secant.used,
+            blocks: secant.known().to_vec(),
+            scale: self.backward.scale.clone(),
+            policy: self.policy.clone(),
+            ends: of_gaps(&self.path.ends),
+            unknowns: of_gaps(&t.y),
+        };
+        Checkpoint {
+            method: NAME.into(),
+            point: Point {
+                controls: t.u.clone(),
+                parameters: t.p.clone(),
+                states: of_gaps(&t.x),
+            },
+            multipliers: self.lagrangian.keep(),
+            step_evaluations: self.steps,
+            gradient_evaluations: self.models,
+            ddp: Some(kept).filter(Kept::is_finite),
+            ..Checkpoint::default()
+        }
+    }
+
+    /// The trajectory of a point, if it can be simulated.
+    pub fn simulated(&mut self, point: &Point) -> Option<Trajectory> {
+        let start = self
+            .problem
+            .start(self.dynamics, &point.parameters, &mut self.work);
+        let intervals = self.problem.intervals.clone();
+        let mut t = Trajectory::new(self.dynamics, intervals, &start.ok()?);
+        t.u.copy_from_slice(&point.controls);
+        t.p.copy_from_slice(&point.parameters);
+        let mut stats = RolloutStats::default();
+        let rolled = t.roll(self.dynamics, &mut self.work, &mut stats);
+        rolled.is_ok().then_some(t)
+    }
+
+    fn simulate_guess(&mut self, states: &[f64]) -> Result<(), StepError> {
+        let p = &self.path.trajectory.p;
+        let x0 = self.problem.start(self.dynamics, p, &mut self.work)?;
+        self.path.trajectory.x[..x0.len()].copy_from_slice(&x0);
+        if !states.is_empty() {
+            // states that meet the constraints by themselves say nothing of how hard that is
+            self.trial.trajectory.x[..x0.len()].copy_from_slice(&x0);
+            self.trial.trajectory.u.clone_from(&self.path.trajectory.u);
+            self.trial.trajectory.p.clone_from(&self.path.trajectory.p);
+            let trial = &mut self.trial;
+            let simulated = trial
+                .simulate(self.dynamics, &self.knots, &[], &mut self.work)
+                .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
+            match simulated {
+                Ok(()) => self
+                    .lagrangian
+                    .scale_penalty(self.problem, &trial.evaluation),
+                Err(_) => self.trial = self.path.clone(),
+            }
+        }
+        self.path
+            .simulate(self.dynamics, &self.knots, states, &mut self.work)?;
+        self.steps += self.problem.intervals.len() as u64;
+        self.path
+            .evaluate(self.dynamics, self.problem, &mut self.work)?;
+        self.first_objective = self.path.evaluation.objective;
+        self.lagrangian
+            .scale_penalty(self.problem, &self.path.evaluation);
+        self.refresh()
+    }
+}

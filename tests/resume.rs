@@ -1,0 +1,120 @@
+//! A solve that is stopped, kept in a file and gone on with takes the same steps as one that is not.
+
+use argmin::core::observers::Observe as Observer;
+use least_action::dynamics::Dynamics;
+use least_action::format::{self, Model, Overrides};
+use least_action::optimize::{
+    Checkpoint, Checkpoints, IterationState, Solution, Status, ddp, shooting,
+};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+struct Silent;
+impl Observer<IterationState> for Silent {}
+
+fn load(name: &str) -> Model {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("problems")
+        .join(name)
+        .with_extension("toml");
+    format::load(&path)
+        .and_then(|d| d.build(&Overrides::default()))
+        .expect("a shipped problem")
+}
+
+type Solve = fn(&Model, u64, Checkpoints) -> Solution;
+
+fn by_ddp(m: &Model, most: u64, checkpoints: Checkpoints) -> Solution {
+    let options = ddp::Options {
+        max_iterations: most,
+        ..m.options.ddp()
+    };
+    let stop = AtomicBool::new(false);
+    ddp::solve_from(&m.system, &m.problem, options, checkpoints, Silent, &stop)
+        .expect("no argmin error")
+}
+
+fn by_shooting(m: &Model, most: u64, checkpoints: Checkpoints) -> Solution {
+    let options = shooting::Options {
+        max_iterations: most,
+        ..m.options.shooting()
+    };
+    let stop = AtomicBool::new(false);
+    shooting::solve_from(&m.system, &m.problem, options, checkpoints, Silent, &stop)
+        .expect("no argmin error")
+}
+
+/// One run, and one in pieces of so many iterations with a file between them.
+fn in_pieces(m: &Model, solve: Solve, most: u64, file: &Path) -> [Solution; 2] {
+    let whole = solve(m, 5000, Checkpoints::default());
+    let mut kept: Option<Checkpoint> = None;
+    let mut size = 0;
+    let pieces = loop {
+        let save = |now: Checkpoint| format::write_checkpoint(file, &now).expect("written");
+        let s = solve(m, most, Checkpoints::new(kept, Duration::MAX, save));
+        if s.status != Status::MaxIterations || s.iterations > whole.iterations {
+            break s;
+        }
+        size = size.max(std::fs::metadata(file).expect("a file").len());
+        kept = Some(format::read_checkpoint(file).expect("a checkpoint"));
+    };
+    println!(
+        "{}: {} and {} iterations, {size} bytes",
+        m.title, whole.iterations, pieces.iterations
+    );
+    [whole, pieces]
+}
+
+fn same(name: &str, most: u64) {
+    let m = load(name);
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    for (method, solve) in [(ddp::NAME, by_ddp as Solve), (shooting::NAME, by_shooting)] {
+        let file = place.join(format!("resume_{name}_{method}.json"));
+        let [whole, pieces] = in_pieces(&m, solve, most, &file);
+        assert_eq!(whole.status, Status::Converged, "{}", whole.reason);
+        assert_eq!(pieces.status, Status::Converged, "{}", pieces.reason);
+        assert_eq!(whole.history, pieces.history, "{name} by {method}");
+        assert_eq!(whole.trajectory.u, pieces.trajectory.u);
+        assert_eq!(whole.trajectory.p, pieces.trajectory.p);
+        let counts = |s: &Solution| (s.step_evaluations, s.gradient_evaluations);
+        assert_eq!(counts(&whole), counts(&pieces));
+    }
+}
+
+#[test]
+fn cart_pole() {
+    same("cartpole_swingup", 20);
+}
+
+#[test]
+fn acrobot() {
+    same("acrobot_swingup", 20);
+}
+
+/// In every iteration anew; with frames, a loop, inequalities.
+#[test]
+fn spatial_arm() {
+    same("spatial_arm_reach", 1);
+}
+
+/// Free parameters.
+#[test]
+fn dampers() {
+    same("damper_tuning", 2);
+}
+
+/// States given as a guess, which leave gaps.
+#[test]
+fn cart_pole_from_states() {
+    let mut m = load("cartpole_swingup");
+    let x0 = m
+        .problem
+        .start(&m.system, &m.problem.parameters, &mut m.system.work())
+        .expect("a start");
+    m.problem.guess_states = x0.repeat(m.problem.intervals.len() + 1);
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("resume_states.json");
+    let [whole, pieces] = in_pieces(&m, by_ddp, 1, &file);
+    assert_eq!(whole.status, Status::Converged, "{}", whole.reason);
+    assert_eq!(whole.history, pieces.history);
+}
