@@ -256,6 +256,12 @@ pub trait Dynamics: Sync {
     /// Memory for one thread.
     fn work(&self) -> Self::Work;
 
+    /// Name and unit of the controls, `nu` of them.
+    fn controls(&self) -> Vec<(String, String)> {
+        let named = |i| (format!("u{i}"), "1".into());
+        (0..self.dims().nu).map(named).collect()
+    }
+
     /// Name, unit and value of the parameters, `np` of them.
     fn parameters(&self) -> Vec<Parameter> {
         vec![]

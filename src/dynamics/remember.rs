@@ -122,6 +122,10 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
         }
     }
 
+    fn controls(&self) -> Vec<(String, String)> {
+        self.controls.clone()
+    }
+
     fn parameters(&self) -> Vec<Parameter> {
         self.system.parameters()
     }

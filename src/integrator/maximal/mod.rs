@@ -343,6 +343,13 @@ impl crate::dynamics::Dynamics for Maximal {
         Self::work(self)
     }
 
+    fn controls(&self) -> Vec<(String, String)> {
+        let actuators = self.mechanism.actuators.iter().enumerate();
+        actuators
+            .map(|(i, a)| (a.name.clone(), self.control_unit(i).into()))
+            .collect()
+    }
+
     fn parameters(&self) -> Vec<Parameter> {
         self.named_parameters()
     }
