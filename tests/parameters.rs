@@ -397,8 +397,20 @@ fn gains_of_a_closed_loop() {
         reference: Box::new(move |t| (t + i as f64).sin()),
         rate_reference: Box::new(move |t| (t + i as f64).cos()),
     });
-    let system = ClosedLoop::new(inner, Pd::new(loops.into(), Some(3)));
+    let policy = Pd::new(&inner, loops.into(), true).expect("fits");
+    let system = ClosedLoop::new(inner, policy);
     assert_eq!((system.dims().nu, system.dims().np), (3, 6));
+    let gains = system.parameters().split_off(2);
+    let names = gains.iter().map(|p| (p.name.as_str(), p.unit.as_str()));
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [
+            ("kp of u0", "N m/rad"),
+            ("kd of u0", "N m s/rad"),
+            ("kp of u2", "N m/rad"),
+            ("kd of u2", "N m s/rad"),
+        ]
+    );
     let mut r = Source::new(11);
     let problem = Problem {
         rates: vec![0.5, -1.0, 0.3],

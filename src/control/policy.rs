@@ -1,7 +1,7 @@
 //! Policies: the controls of a system computed from what is seen of it.
 
 use super::{add, dot};
-use crate::dynamics::{Knot, Parameter};
+use crate::dynamics::{Knot, Observe, Parameter};
 use nalgebra::DMatrix;
 
 /// A policy `u = f(s, v, g, t)` for the controls `u` of a system: `s` are the quantities it sees (they must not depend
@@ -31,6 +31,11 @@ pub trait Policy: Sync {
         by: &mut PolicyRows,
     );
 }
+
+/// A policy that does not fit.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub struct PolicyError(String);
 
 /// Derivatives of the system's controls, one row each.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,21 +68,64 @@ pub struct Loop {
     pub rate_reference: Signal,
 }
 
+/// The unit of a quotient: `N m` by `rad/s` is `N m s/rad`.
+fn quotient(of: &str, by: &str) -> String {
+    let (by, over) = by.split_once('/').unwrap_or((by, "1"));
+    let factors = [of, over].into_iter().filter(|f| *f != "1");
+    let above = factors.collect::<Vec<_>>().join(" ");
+    match (above.as_str(), by) {
+        ("", "1") => "1".into(),
+        (_, "1") => above,
+        ("", _) => format!("1/{by}"),
+        _ => format!("{above}/{by}"),
+    }
+}
+
 /// Proportional-derivative control: one [`Loop`] for each control that has one; feed-forward controls may stay open.
 pub struct Pd {
     loops: Vec<Loop>,
     open: usize,
     sees: Vec<usize>,
+    parameters: Vec<Parameter>,
 }
 
 impl Pd {
-    /// With `feed_forward` the open controls are added, as many as the system has; else there are none.
-    pub fn new(loops: Vec<Loop>, feed_forward: Option<usize>) -> Self {
-        Self {
+    /// For a system. With `feed_forward` the open controls are added, as many as the system has; else there are none.
+    /// The gains are parameters named by their controls, as `kp of motor`, in units of the control by those of the
+    /// quantity.
+    ///
+    /// # Errors
+    /// When a loop refers to a control or a quantity that the system does not have.
+    pub fn new(
+        system: &impl Observe,
+        loops: Vec<Loop>,
+        feed_forward: bool,
+    ) -> Result<Self, PolicyError> {
+        let (controls, quantities) = (system.controls(), system.quantities());
+        let none = |what: &str, i: usize, of: usize| {
+            PolicyError(format!("there is no {what} {i}; the system has {of}"))
+        };
+        let mut parameters = vec![];
+        for l in &loops {
+            let control = controls.get(l.control);
+            let (name, of) = control.ok_or(none("control", l.control, controls.len()))?;
+            let gains = [("kp", l.coordinate, l.gains.0), ("kd", l.rate, l.gains.1)];
+            for (kind, quantity, value) in gains {
+                let seen = quantities.get(quantity);
+                let (_, by) = seen.ok_or(none("quantity", quantity, quantities.len()))?;
+                parameters.push(Parameter {
+                    name: format!("{kind} of {name}"),
+                    unit: quotient(of, by),
+                    value,
+                });
+            }
+        }
+        Ok(Self {
+            open: if feed_forward { controls.len() } else { 0 },
             sees: loops.iter().flat_map(|l| [l.coordinate, l.rate]).collect(),
             loops,
-            open: feed_forward.unwrap_or(0),
-        }
+            parameters,
+        })
     }
 
     /// What is left of `q` and its rate.
@@ -96,15 +144,7 @@ impl Policy for Pd {
     }
 
     fn parameters(&self) -> Vec<Parameter> {
-        let gain = |l: &Loop, name: &str, value| Parameter {
-            name: format!("{name} of control {}", l.control),
-            unit: String::new(),
-            value,
-        };
-        self.loops
-            .iter()
-            .flat_map(|l| [gain(l, "kp", l.gains.0), gain(l, "kd", l.gains.1)])
-            .collect()
+        self.parameters.clone()
     }
 
     fn act(&self, at: &Knot, seen: &[f64], open: &[f64], own: &[f64], out: &mut [f64]) {
