@@ -460,6 +460,21 @@ impl crate::dynamics::Dynamics for Maximal {
         self.difference_at(at, x, frame, &w.model, to, out);
     }
 
+    fn difference_by(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Work,
+    ) -> Result<nalgebra::DMatrix<f64>, StepError> {
+        if w.model.has_loops() {
+            return self.loop_difference_by(at, x, frame, to);
+        }
+        crate::dynamics::difference_by_moves(self, at, x, p, frame, to, w)
+    }
+
     fn linear_model(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         if w.model.has_loops() || w.uses_fallback || !self.elements.is_empty() {
             crate::dynamics::model_by_pushes(self, w, from, to, out);
