@@ -5,10 +5,13 @@ mod common;
 use argmin::core::observers::Observe as Observer;
 use common::case::{Case, chain, costs, five_bar, system};
 use common::{Source, ball_chain};
-use least_action::control::{ClosedLoop, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem};
+use least_action::control::{
+    ClosedLoop, Constraint, Cost, Form, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem,
+    Relation, When,
+};
 use least_action::dynamics::{Dynamics, Frame, Knot, Observe, Parameter, Remember};
 use least_action::format::{self, Overrides};
-use least_action::optimize::{IterationState, Status, ddp};
+use least_action::optimize::{IterationState, Status, ddp, shooting};
 use least_action::rollout::{RolloutStats, Trajectory};
 use nalgebra::DMatrix;
 use std::path::Path;
@@ -267,4 +270,60 @@ fn feedback_holds_a_swing_up() {
     let (held, open) = (off(&held), off(&open));
     println!("off at the end: {held:.2e} under feedback, {open:.2e} without");
     assert!(held < 0.1 * open, "{held} {open}");
+}
+
+/// Gains of a chain that is to settle at given angles with little torque, found by both optimizers.
+#[test]
+fn gains_are_decisions_of_both_optimizers() {
+    let q = [0.4, -0.3, 0.2];
+    let goal = [0.8, 0.3, -0.4];
+    let inner = system(&chain(), &q);
+    let loops = (0..3).map(|i| Loop {
+        control: i,
+        coordinate: 3 * i,
+        rate: 3 * i + 2,
+        gains: (5.0, 1.0),
+        reference: Box::new(move |_| goal[i]),
+        rate_reference: Box::new(|_| 0.0),
+    });
+    let policy = Pd::new(&inner, loops.collect(), false).expect("fits");
+    let system = ClosedLoop::new(inner, policy);
+    let mut p = Problem::new(&system, vec![0.02; 100], q.to_vec());
+    p.parameter_bounds = vec![(0.1, 60.0); 6];
+    let cost = |quantity, target, weight, when| Cost {
+        quantity,
+        target,
+        weight,
+        when,
+        form: Form::Square,
+    };
+    for (i, goal) in goal.into_iter().enumerate() {
+        p.costs.push(cost(3 * i, goal, 1.0, When::Running));
+        p.costs.push(cost(3 * i, goal, 5.0, When::End));
+        // the controls that act are quantities, though none is open
+        p.costs.push(cost(9 + i, 0.0, 3e-3, When::Running));
+    }
+    p.constraints.push(Constraint {
+        quantity: 9,
+        relation: Relation::Less,
+        value: 2.0,
+        when: When::Running,
+    });
+    let stop = AtomicBool::new(false);
+    let by_ddp = ddp::solve(&system, &p, ddp::Options::default(), Silent, &stop).expect("solves");
+    let options = shooting::Options::default();
+    let by_shooting = shooting::solve(&system, &p, options, Silent, &stop).expect("solves");
+    for s in [&by_ddp, &by_shooting] {
+        println!(
+            "{} {}: objective {:.9}, {} iterations, gains {:.3?}",
+            s.status.name(),
+            s.reason,
+            s.objective,
+            s.iterations,
+            s.trajectory.p
+        );
+        assert_eq!(s.status, Status::Converged, "{}", s.reason);
+    }
+    let difference = (by_ddp.objective - by_shooting.objective).abs();
+    assert!(difference < 1e-4 * by_ddp.objective, "{difference}");
 }

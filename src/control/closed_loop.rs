@@ -1,6 +1,10 @@
 //! A system under a policy, which is a system again. Its parameters are those of the system followed by those of the
 //! policy (gains); its controls are those that the policy leaves open, such as a feed-forward part. Every optimizer
 //! takes it unchanged.
+//!
+//! The loop owns the system, which stays within reach as [`ClosedLoop::dynamics`]. Bounds of a problem, and so those of
+//! actuators, are on the open controls alone: what a policy asks for is not clamped, as that has no derivative where it
+//! acts. Constrain the system's controls, which are quantities, or let the policy saturate smoothly.
 
 use super::policy::{Planned, Policy, PolicyRows};
 use super::{add, dot};
