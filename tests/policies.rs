@@ -9,11 +9,12 @@ use least_action::control::{
     ClosedLoop, Constraint, Cost, Form, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem,
     Relation, When,
 };
-use least_action::dynamics::{Dynamics, Frame, Knot, Observe, Parameter, Remember};
-use least_action::format::{self, Overrides};
-use least_action::optimize::{IterationState, Status, ddp, shooting};
+use least_action::dynamics::{Dynamics, Frame, Knot, Observe, Parameter, Remember, Seen};
+use least_action::format::{self, Model, Overrides};
+use least_action::integrator::Output;
+use least_action::optimize::{IterationState, Solution, Status, ddp, shooting};
 use least_action::rollout::{RolloutStats, Trajectory};
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -230,16 +231,22 @@ fn what_does_not_fit_is_refused() {
     assert!(LinearFeedback::new(t, vec![], vec![]).is_err());
 }
 
+/// A shipped problem with its solution.
+fn solved(name: &str) -> (Model, Solution) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems");
+    let document = format::load(&folder.join(name).with_extension("toml")).expect("a problem");
+    let model = document.build(&Overrides::default()).expect("valid");
+    let (options, stop) = (model.options.ddp(), AtomicBool::new(false));
+    let s = ddp::solve(&model.system, &model.problem, options, Silent, &stop).expect("solves");
+    assert_eq!(s.status, Status::Converged, "{}", s.reason);
+    (model, s)
+}
+
 /// The swing-up that was found, from a start beside its own: the feedback comes up where the controls alone do not.
 #[test]
 fn feedback_holds_a_swing_up() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems/cartpole_swingup.toml");
-    let document = format::load(&path).expect("a problem");
-    let model = document.build(&Overrides::default()).expect("valid");
+    let (model, s) = solved("cartpole_swingup");
     let (system, problem) = (model.system, model.problem);
-    let stop = AtomicBool::new(false);
-    let s = ddp::solve(&system, &problem, model.options.ddp(), Silent, &stop).expect("solves");
-    assert_eq!(s.status, Status::Converged, "{}", s.reason);
     let steps = s.trajectory.steps();
     let disturbed = Problem {
         coordinates: vec![0.02, 0.02],
@@ -326,4 +333,56 @@ fn gains_are_decisions_of_both_optimizers() {
     }
     let difference = (by_ddp.objective - by_shooting.objective).abs();
     assert!(difference < 1e-4 * by_ddp.objective, "{difference}");
+}
+
+/// What `gains.json` says of its columns is what the gains act on: a small move along the chart shows in the states.
+#[test]
+fn the_file_says_what_the_gains_act_on() {
+    for name in ["cartpole_swingup", "five_bar_reach"] {
+        let (model, s) = solved(name);
+        let file = format::feedback(&model, &s).expect("observed");
+        let (file, t) = (file.expect("gains"), &s.trajectory);
+        let gains = s.gains.as_ref().expect("gains");
+        let ids = model.system.mechanism().tree_ids();
+        let of = |make: fn(usize, usize) -> Output| ids.iter().map(move |&(j, i)| make(j, i));
+        let rates = of(|joint, direction| Output::IntervalRate { joint, direction });
+        let all = of(|joint, direction| Output::Coordinate { joint, direction }).chain(rates);
+        let system = model.system.with_outputs(all.collect());
+        let (d, n, mut w) = (system.dims(), ids.len(), system.work());
+        let which: Vec<usize> = (0..2 * n).collect();
+        let close = |a: DVector<f64>, b: DVector<f64>| assert!((&a - &b).amax() < 1e-8, "{a} {b}");
+        for k in [0, 1, 20] {
+            let (at, knot) = (t.knot(k), &file.knots[k]);
+            let move_by = DVector::from_vec(Source::new(k as u64).vector(d.ndx, 1e-5));
+            let (mut x, mut seen) = (vec![0.0; d.nx], vec![0.0; 2 * n]);
+            let (frame, by) = (gains.frame(k), move_by.as_slice());
+            system
+                .retract(&at, t.state(k), &t.p, frame, by, &mut w, &mut x)
+                .expect("near");
+            let moved = Seen {
+                x: &x,
+                ..t.seen(&at)
+            };
+            system
+                .observe(&moved, &which, &mut w, &mut seen)
+                .expect("observed");
+            let change = DVector::from_vec(seen) - DVector::from_column_slice(&knot.state);
+            let Some(tangent) = &knot.tangent else {
+                close(change, move_by);
+                continue;
+            };
+            let matrix = |rows: &[Vec<f64>]| DMatrix::from_fn(n, d.ndx / 2, |i, j| rows[i][j]);
+            let (q, rate) = (change.rows(0, n), change.rows(n, n));
+            let (a, r) = (
+                move_by.rows(0, d.ndx / 2),
+                move_by.rows(d.ndx / 2, d.ndx / 2),
+            );
+            close(q.into_owned(), matrix(tangent) * a);
+            let before = matrix(knot.tangent_before.as_ref().expect("a basis"));
+            match at.h_prev {
+                0.0 => close(rate.into_owned(), before * r),
+                h => close(q - rate * h, before * (a - r * h)),
+            }
+        }
+    }
 }
