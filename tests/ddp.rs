@@ -246,6 +246,24 @@ fn linear_quadratic_problems_take_one_iteration() {
     }
 }
 
+/// The first gain is the derivative of the dense solution's first control by the start.
+#[test]
+fn gains_are_derivatives_of_the_solution() {
+    for (nx, nu) in [(3, 1), (5, 2)] {
+        let (d, mut p) = linear_problem(nx, nu, 0, 12);
+        let gains = solved(&d, &p, Options::default()).gains.expect("feedback");
+        let (first, _) = dense_solution(&d, &p);
+        for i in 0..nx {
+            // linear in the start: a difference over 1 is exact
+            p.coordinates[i] += 1.0;
+            let (u, _) = dense_solution(&d, &p);
+            p.coordinates[i] -= 1.0;
+            let by_start: Vec<f64> = (0..nu).map(|j| u[j] - first[j]).collect();
+            close(gains.feedback[0].column(i).as_slice(), &by_start, 1e-10);
+        }
+    }
+}
+
 /// States that do not follow from each other are a legal guess, and the gaps close.
 #[test]
 fn an_infeasible_guess_closes_in_one_iteration() {

@@ -190,7 +190,7 @@ impl Method {
                 problem: problem.clone(),
                 ..now
             };
-            if let Err(e) = format::write_checkpoint(&place, &now)
+            if let Err(e) = format::write_json(&place, &now)
                 && !std::mem::replace(&mut told, true)
             {
                 eprintln!("warning: no checkpoint is kept: {e}");
@@ -215,7 +215,7 @@ impl Method {
     }
 }
 
-/// Writes trajectory, history and figures.
+/// Writes trajectory, gains, history and figures.
 fn written(
     model: &Model,
     solution: &Solution,
@@ -232,6 +232,14 @@ fn written(
     let mut files = vec![out.join("trajectory.csv"), out.join("trajectory.json")];
     format::write_csv(&files[0], &recording)?;
     format::write_json(&files[1], &recording)?;
+    let gains = out.join("gains.json");
+    if let Some(feedback) = format::feedback(model, solution).map_err(Failure::unsolved)? {
+        format::write_json(&gains, &feedback)?;
+        files.push(gains);
+    } else {
+        // those of an earlier solve belong to another trajectory
+        let _ = std::fs::remove_file(gains);
+    }
     if !solution.history.is_empty() {
         let table = convergence(&solution.history)?;
         files.push(write(&out.join("convergence.csv"), &table)?);

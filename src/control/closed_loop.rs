@@ -1,12 +1,16 @@
 //! A system under a policy, which is a system again. Its parameters are those of the system followed by those of the
 //! policy (gains); its controls are those that the policy leaves open, such as a feed-forward part. Every optimizer
 //! takes it unchanged.
+//!
+//! The loop owns the system, which stays within reach as [`ClosedLoop::dynamics`]. Bounds of a problem, and so those of
+//! actuators, are on the open controls alone: what a policy asks for is not clamped, as that has no derivative where it
+//! acts. Constrain the system's controls, which are quantities, or let the policy saturate smoothly.
 
-use super::policy::{Policy, PolicyRows};
+use super::policy::{Planned, Policy, PolicyRows};
 use super::{add, dot};
 use crate::dynamics::{
     Certificate, Dims, Dynamics, Frame, Inputs, Knot, Observe, Outputs, Parameter, Seen, Solved,
-    StepError, StepStats,
+    StepError, StepFailure, StepStats,
 };
 use nalgebra::DMatrix;
 
@@ -20,6 +24,7 @@ pub struct ClosedLoop<D, P> {
     inner: Dims,
     open: usize,
     own: usize,
+    compares: usize,
 }
 
 /// Memory of a closed loop.
@@ -27,7 +32,10 @@ pub struct ClosedLoopWork<W> {
     inner: W,
     /// No control: what the policy sees does not depend on it.
     idle: Vec<f64>,
+    /// Quantities, then the change of the joint chart from a plan.
     seen: Vec<f64>,
+    /// Derivative of that change by the state.
+    by_state: Option<DMatrix<f64>>,
     u: Vec<f64>,
     rows: PolicyRows,
     /// Derivatives of each control by the system's state, parameters and interval before.
@@ -36,12 +44,13 @@ pub struct ClosedLoopWork<W> {
 }
 
 impl<D: Observe, P: Policy> ClosedLoop<D, P> {
-    /// Closes the loop.
+    /// Closes the loop around a system, which it takes.
     pub fn new(dynamics: D, policy: P) -> Self {
         Self {
             inner: dynamics.dims(),
             open: policy.open(),
             own: policy.parameters().len(),
+            compares: policy.compares(),
             dynamics,
             policy,
         }
@@ -58,18 +67,53 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
         Seen { u, p, y, ..*seen }
     }
 
+    /// The policy's plan at a knot, if it has one.
+    fn planned(&self, at: &Knot) -> Result<Option<Planned<'_>>, StepError> {
+        let d = &self.inner;
+        let plan = self.policy.planned(at).filter(|_| self.compares > 0);
+        let fits = |p: &Planned| {
+            let sizes = (p.x.len(), p.u.len(), p.p.len(), self.compares);
+            sizes == (d.nx, d.nu, d.np, d.ndx)
+        };
+        if plan.as_ref().is_none_or(fits) {
+            return Ok(plan);
+        }
+        Err(StepError {
+            failure: StepFailure::Frame,
+            element: "policy".into(),
+            time: at.t,
+            residual: f64::NAN,
+            message: "its plan is one of another system; give one of this system".into(),
+        })
+    }
+
     /// Computes the system's controls.
     fn act(&self, seen: &Seen, w: &mut ClosedLoopWork<D::Work>) -> Result<(), StepError> {
         let own = self.split(seen.p).1;
         let before = self.within(seen, &w.idle, &[]);
+        let (quantities, change) = w.seen.split_at_mut(self.policy.sees().len());
+        match self.planned(&seen.at)? {
+            Some(q) => {
+                let (w, to) = (&mut w.inner, seen.x);
+                self.dynamics
+                    .difference(&q.at, q.x, q.p, q.frame, to, w, change);
+            }
+            None => change.fill(0.0),
+        }
+        // last: an adjoint may follow
         self.dynamics
-            .observe(&before, self.policy.sees(), &mut w.inner, &mut w.seen)?;
+            .observe(&before, self.policy.sees(), &mut w.inner, quantities)?;
         self.policy.act(&seen.at, &w.seen, seen.u, own, &mut w.u);
         Ok(())
     }
 
     /// Computes them with their derivatives.
     fn differentiate(&self, seen: &Seen, w: &mut ClosedLoopWork<D::Work>) -> Result<(), StepError> {
+        let dynamics = &self.dynamics;
+        let plan = self.planned(&seen.at)?;
+        let by =
+            plan.map(|q| dynamics.difference_by(&q.at, q.x, q.p, q.frame, seen.x, &mut w.inner));
+        w.by_state = by.transpose()?;
         self.act(seen, w)?;
         let own = self.split(seen.p).1;
         let rows = &mut w.rows;
@@ -79,6 +123,7 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
         self.policy
             .differentiate(&seen.at, &w.seen, seen.u, own, rows);
         let before = self.within(seen, &w.idle, &[]);
+        let which = self.policy.sees();
         for (i, chain) in w.chain.iter_mut().enumerate() {
             chain.clear();
             // the values seen have served; their place holds the row
@@ -86,9 +131,12 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
                 .iter_mut()
                 .zip(rows.seen.row(i).iter())
                 .for_each(|(s, r)| *s = *r);
-            let which = self.policy.sees();
+            let (quantities, change) = w.seen.split_at(which.len());
             self.dynamics
-                .observe_pull(&before, which, &mut w.inner, &w.seen, chain, &mut []);
+                .observe_pull(&before, which, &mut w.inner, quantities, chain, &mut []);
+            for (j, by) in w.by_state.iter().flat_map(DMatrix::column_iter).enumerate() {
+                chain.x[j] += dot(by.iter(), change);
+            }
         }
         Ok(())
     }
@@ -151,16 +199,29 @@ impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
         ClosedLoopWork {
             inner: self.dynamics.work(),
             idle: vec![0.0; d.nu],
-            seen: vec![0.0; self.policy.sees().len()],
+            seen: vec![0.0; self.policy.sees().len() + self.compares],
+            by_state: None,
             u: vec![0.0; d.nu],
             rows: PolicyRows {
-                seen: DMatrix::zeros(d.nu, self.policy.sees().len()),
+                seen: DMatrix::zeros(d.nu, self.policy.sees().len() + self.compares),
                 open: DMatrix::zeros(d.nu, self.open),
                 own: DMatrix::zeros(d.nu, own),
             },
             chain: vec![d.inputs(); d.nu],
             inputs: d.inputs(),
         }
+    }
+
+    fn controls(&self) -> Vec<(String, String)> {
+        let names = |i| (format!("open {i}"), "1".into());
+        match self.open {
+            all if all == self.inner.nu => self.dynamics.controls(),
+            some => (0..some).map(names).collect(),
+        }
+    }
+
+    fn has_identity_frames(&self) -> bool {
+        self.dynamics.has_identity_frames()
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -174,6 +235,7 @@ impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
         frame(at: &Knot, x: &[f64]; p, previous: Option<&Frame>; w) -> Result<Frame, StepError>;
         retract(at: &Knot, x: &[f64]; p, frame: &Frame, d: &[f64]; w, out: &mut [f64]) -> Result<(), StepError>;
         difference(at: &Knot, x: &[f64]; p, frame: &Frame, to: &[f64]; w, out: &mut [f64]) -> ();
+        difference_by(at: &Knot, x: &[f64]; p, frame: &Frame, to: &[f64]; w) -> Result<DMatrix<f64>, StepError>;
     }
 
     fn initial_by_parameters(

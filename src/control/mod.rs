@@ -7,7 +7,7 @@ mod closed_loop;
 mod policy;
 
 pub use closed_loop::{ClosedLoop, ClosedLoopWork};
-pub use policy::{Law, LinearFeedback, Loop, Pd, Policy, PolicyRows, Signal};
+pub use policy::{Law, LinearFeedback, Loop, Pd, Planned, Policy, PolicyError, PolicyRows, Signal};
 
 use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError};
 use crate::rollout::{Sweep, Trajectory};

@@ -1,14 +1,28 @@
 //! Policies: the controls of a system computed from what is seen of it.
 
 use super::{add, dot};
-use crate::dynamics::{Knot, Parameter};
+use crate::dynamics::{Frame, Knot, Observe, Parameter};
+use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
 
-/// A policy `u = f(s, v, g, t)` for the controls `u` of a system: `s` are the quantities it sees (they must not depend
-/// on the control that is about to act), `v` controls that it leaves open, `g` parameters of its own.
+/// A policy `u = f(s, v, g, t)` for the controls `u` of a system: `s` is what it sees (that must not depend on the
+/// control that is about to act), `v` controls that it leaves open, `g` parameters of its own. What is seen are
+/// quantities, and behind them, for who follows a plan, the change of the joint chart from the plan's state to the
+/// present one.
 pub trait Policy: Sync {
     /// The quantities seen, as indices into the system's list.
     fn sees(&self) -> &[usize];
+
+    /// How many numbers of the joint chart are seen behind the quantities: the system's `ndx`, or 0, the default.
+    fn compares(&self) -> usize {
+        0
+    }
+
+    /// The plan at a knot, which [`Policy::compares`] is about; where there is none, no change is seen.
+    fn planned(&self, at: &Knot) -> Option<Planned<'_>> {
+        let _ = at;
+        None
+    }
 
     /// Number of controls left open.
     fn open(&self) -> usize;
@@ -32,10 +46,31 @@ pub trait Policy: Sync {
     );
 }
 
+/// A plan's state, with the knot, parameters and frame that give its joint chart ([`crate::dynamics::Dynamics`]). They
+/// are the plan's own also where the present ones differ.
+#[derive(Clone, Copy, Debug)]
+pub struct Planned<'a> {
+    /// Where.
+    pub at: Knot,
+    /// State.
+    pub x: &'a [f64],
+    /// Controls.
+    pub u: &'a [f64],
+    /// The system's parameters.
+    pub p: &'a [f64],
+    /// Frame of the state.
+    pub frame: &'a Frame,
+}
+
+/// A policy that does not fit.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub struct PolicyError(String);
+
 /// Derivatives of the system's controls, one row each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyRows {
-    /// By the quantities seen.
+    /// By what is seen.
     pub seen: DMatrix<f64>,
     /// By the open controls.
     pub open: DMatrix<f64>,
@@ -63,21 +98,64 @@ pub struct Loop {
     pub rate_reference: Signal,
 }
 
+/// The unit of a quotient: `N m` by `rad/s` is `N m s/rad`.
+fn quotient(of: &str, by: &str) -> String {
+    let (by, over) = by.split_once('/').unwrap_or((by, "1"));
+    let factors = [of, over].into_iter().filter(|f| *f != "1");
+    let above = factors.collect::<Vec<_>>().join(" ");
+    match (above.as_str(), by) {
+        ("", "1") => "1".into(),
+        (_, "1") => above,
+        ("", _) => format!("1/{by}"),
+        _ => format!("{above}/{by}"),
+    }
+}
+
 /// Proportional-derivative control: one [`Loop`] for each control that has one; feed-forward controls may stay open.
 pub struct Pd {
     loops: Vec<Loop>,
     open: usize,
     sees: Vec<usize>,
+    parameters: Vec<Parameter>,
 }
 
 impl Pd {
-    /// With `feed_forward` the open controls are added, as many as the system has; else there are none.
-    pub fn new(loops: Vec<Loop>, feed_forward: Option<usize>) -> Self {
-        Self {
+    /// For a system. With `feed_forward` the open controls are added, as many as the system has; else there are none.
+    /// The gains are parameters named by their controls, as `kp of motor`, in units of the control by those of the
+    /// quantity.
+    ///
+    /// # Errors
+    /// When a loop refers to a control or a quantity that the system does not have.
+    pub fn new(
+        system: &impl Observe,
+        loops: Vec<Loop>,
+        feed_forward: bool,
+    ) -> Result<Self, PolicyError> {
+        let (controls, quantities) = (system.controls(), system.quantities());
+        let none = |what: &str, i: usize, of: usize| {
+            PolicyError(format!("there is no {what} {i}; the system has {of}"))
+        };
+        let mut parameters = vec![];
+        for l in &loops {
+            let control = controls.get(l.control);
+            let (name, of) = control.ok_or(none("control", l.control, controls.len()))?;
+            let gains = [("kp", l.coordinate, l.gains.0), ("kd", l.rate, l.gains.1)];
+            for (kind, quantity, value) in gains {
+                let seen = quantities.get(quantity);
+                let (_, by) = seen.ok_or(none("quantity", quantity, quantities.len()))?;
+                parameters.push(Parameter {
+                    name: format!("{kind} of {name}"),
+                    unit: quotient(of, by),
+                    value,
+                });
+            }
+        }
+        Ok(Self {
+            open: if feed_forward { controls.len() } else { 0 },
             sees: loops.iter().flat_map(|l| [l.coordinate, l.rate]).collect(),
             loops,
-            open: feed_forward.unwrap_or(0),
-        }
+            parameters,
+        })
     }
 
     /// What is left of `q` and its rate.
@@ -96,15 +174,7 @@ impl Policy for Pd {
     }
 
     fn parameters(&self) -> Vec<Parameter> {
-        let gain = |l: &Loop, name: &str, value| Parameter {
-            name: format!("{name} of control {}", l.control),
-            unit: String::new(),
-            value,
-        };
-        self.loops
-            .iter()
-            .flat_map(|l| [gain(l, "kp", l.gains.0), gain(l, "kd", l.gains.1)])
-            .collect()
+        self.parameters.clone()
     }
 
     fn act(&self, at: &Knot, seen: &[f64], open: &[f64], own: &[f64], out: &mut [f64]) {
@@ -128,33 +198,84 @@ impl Policy for Pd {
     }
 }
 
-/// Linear feedback around a plan, `u_k = open + plan_k - K_k (s - s_k)`, as differential dynamic programming gives it.
-/// Behind its end the plan's last entry holds on.
+/// Linear feedback around a plan, `u = u_k + K_k d`, as differential dynamic programming finds it
+/// ([`crate::optimize::Solution::feedback`]): `d`, `ndx` numbers, leads from the plan's state to the present one in the
+/// joint chart at the plan's knot ([`crate::dynamics::Dynamics::difference`]). Behind its end the plan's last step holds
+/// on.
 #[derive(Clone, Debug)]
 pub struct LinearFeedback {
-    /// The quantities `s`.
-    pub sees: Vec<usize>,
-    /// Number of open controls: as many as the system's, or none.
-    pub open: usize,
-    /// The plan's controls, knot by knot.
-    pub controls: Vec<Vec<f64>>,
-    /// The plan's quantities `s_k`.
-    pub quantities: Vec<Vec<f64>>,
-    /// `K_k`, controls x quantities.
-    pub gains: Vec<DMatrix<f64>>,
+    plan: Trajectory,
+    gains: Vec<DMatrix<f64>>,
+    frames: Vec<Frame>,
+    open: usize,
 }
 
 impl LinearFeedback {
-    /// The plan's entry at a knot.
-    fn knot(&self, at: &Knot) -> Option<usize> {
-        let shortest = self.gains.len().min(self.controls.len());
-        Some(at.k.min(shortest.min(self.quantities.len()).checked_sub(1)?))
+    /// `K_k`, nu x ndx, one a step of the plan; a frame for each, or one in all where they are the identity.
+    ///
+    /// # Errors
+    /// When the sizes do not fit, or there is no step.
+    pub fn new(
+        plan: Trajectory,
+        gains: Vec<DMatrix<f64>>,
+        frames: Vec<Frame>,
+    ) -> Result<Self, PolicyError> {
+        let (steps, nu) = (plan.steps(), plan.control(0).len());
+        let columns = gains.first().map_or(0, DMatrix::ncols);
+        let refused = |why: String| Err(PolicyError(why));
+        if steps == 0 || gains.len() != steps {
+            let got = gains.len();
+            return refused(format!(
+                "{got} gains for a plan of {steps} steps; give one a step"
+            ));
+        }
+        if gains.iter().any(|g| g.shape() != (nu, columns)) {
+            return refused(format!(
+                "every gain must have {nu} rows and as many columns"
+            ));
+        }
+        if frames.len() != 1 && frames.len() < steps {
+            let got = frames.len();
+            return refused(format!("{got} frames for {steps} steps; give one for each"));
+        }
+        Ok(Self {
+            plan,
+            gains,
+            frames,
+            open: 0,
+        })
+    }
+
+    /// Leaves controls open, as many as the system has, that are added to what the feedback says.
+    pub fn with_feed_forward(mut self) -> Self {
+        self.open = self.plan.control(0).len();
+        self
+    }
+
+    /// The step of the plan that serves at a knot.
+    fn step(&self, at: &Knot) -> usize {
+        at.k.min(self.gains.len() - 1)
     }
 }
 
 impl Policy for LinearFeedback {
     fn sees(&self) -> &[usize] {
-        &self.sees
+        &[]
+    }
+
+    fn compares(&self) -> usize {
+        self.gains[0].ncols()
+    }
+
+    fn planned(&self, at: &Knot) -> Option<Planned<'_>> {
+        let k = self.step(at);
+        Some(Planned {
+            at: self.plan.knot_at(k),
+            x: self.plan.state(k),
+            u: self.plan.control(k),
+            p: &self.plan.p,
+            frame: &self.frames[k.min(self.frames.len() - 1)],
+        })
     }
 
     fn open(&self) -> usize {
@@ -162,22 +283,18 @@ impl Policy for LinearFeedback {
     }
 
     fn act(&self, at: &Knot, seen: &[f64], open: &[f64], _: &[f64], out: &mut [f64]) {
+        let k = self.step(at);
         out.fill(0.0);
         add(out, 1.0, open.iter());
-        let Some(k) = self.knot(at) else { return };
-        add(out, 1.0, self.controls[k].iter());
-        for (i, out) in out.iter_mut().enumerate() {
-            let gains = self.gains[k].row(i);
-            let errors = seen.iter().zip(&self.quantities[k]).map(|(s, r)| s - r);
-            *out -= gains.iter().zip(errors).map(|(g, e)| g * e).sum::<f64>();
+        add(out, 1.0, self.plan.control(k).iter());
+        for (out, row) in out.iter_mut().zip(self.gains[k].row_iter()) {
+            *out += dot(row.iter(), seen);
         }
     }
 
     fn differentiate(&self, at: &Knot, _: &[f64], _: &[f64], _: &[f64], by: &mut PolicyRows) {
         by.open.fill_with_identity();
-        if let Some(k) = self.knot(at) {
-            by.seen -= &self.gains[k];
-        }
+        by.seen += &self.gains[self.step(at)];
     }
 }
 

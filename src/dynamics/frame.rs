@@ -113,7 +113,7 @@ impl Frame {
 }
 
 /// A matrix with an identity at its lower right.
-fn bordered(a: &DMatrix<f64>, n: usize) -> DMatrix<f64> {
+pub(super) fn bordered(a: &DMatrix<f64>, n: usize) -> DMatrix<f64> {
     let (rows, columns) = a.shape();
     let mut out = DMatrix::zeros(rows + n, columns + n);
     out.view_mut((0, 0), (rows, columns)).copy_from(a);

@@ -256,6 +256,12 @@ pub trait Dynamics: Sync {
     /// Memory for one thread.
     fn work(&self) -> Self::Work;
 
+    /// Name and unit of the controls, `nu` of them.
+    fn controls(&self) -> Vec<(String, String)> {
+        let named = |i| (format!("u{i}"), "1".into());
+        (0..self.dims().nu).map(named).collect()
+    }
+
     /// Name, unit and value of the parameters, `np` of them.
     fn parameters(&self) -> Vec<Parameter> {
         vec![]
@@ -415,6 +421,23 @@ pub trait Dynamics: Sync {
         }
     }
 
+    /// Derivative of [`Dynamics::difference`] by the state that it leads to (free chart), ndx x nf; by default
+    /// [`difference_by_moves`].
+    ///
+    /// # Errors
+    /// As [`Dynamics::frame`] and [`Dynamics::retract`], at that state.
+    fn difference_by(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        difference_by_moves(self, at, x, p, frame, to, w)
+    }
+
     /// The step last linearized in the joint chart, from one frame to the next.
     fn linear_model(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         model_by_pushes(self, w, from, to, out);
@@ -453,6 +476,41 @@ pub fn model_by_pushes<D: Dynamics + ?Sized>(
     out.a.copy_from(&joint.columns(0, dims.ndx));
     out.b.copy_from(&joint.columns(dims.ndx, dims.nu));
     out.p.copy_from(&joint.columns(dims.ndx + dims.nu, dims.np));
+}
+
+/// [`Dynamics::difference_by`] of any dynamics: the frame at the state led to, times what the two joint charts are to
+/// each other, which is taken from central differences. It is for changes that keep the state one of the system.
+///
+/// # Errors
+/// As [`Dynamics::frame`] and [`Dynamics::retract`], at that state.
+pub fn difference_by_moves<D: Dynamics + ?Sized>(
+    dynamics: &D,
+    at: &Knot,
+    x: &[f64],
+    p: &[f64],
+    frame: &Frame,
+    to: &[f64],
+    w: &mut D::Work,
+) -> Result<DMatrix<f64>, StepError> {
+    const STEP: f64 = 1e-4;
+    let d = dynamics.dims();
+    if dynamics.has_identity_frames() {
+        return Ok(DMatrix::identity(d.ndx, d.nf));
+    }
+    let there = dynamics.frame(at, to, p, Some(frame), w)?;
+    let mut between = DMatrix::<f64>::zeros(d.ndx, d.ndx);
+    let (mut e, mut moved, mut out) = (vec![0.0; d.ndx], vec![0.0; d.nx], vec![0.0; d.ndx]);
+    for (i, mut column) in between.column_iter_mut().enumerate() {
+        for step in [STEP, -STEP] {
+            e[i] = step;
+            dynamics.retract(at, to, p, &there, &e, w, &mut moved)?;
+            dynamics.difference(at, x, p, frame, &moved, w, &mut out);
+            let changes = column.iter_mut().zip(&out);
+            changes.for_each(|(c, o)| *c += o / (2.0 * step));
+        }
+        e[i] = 0.0;
+    }
+    Ok(between * there.project())
 }
 
 /// Derivatives of several quantities, one row each: by state (free chart), control, parameters and unknowns.

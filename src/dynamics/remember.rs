@@ -1,5 +1,6 @@
 //! A system whose state remembers the control before, so that the change of a control is something to observe.
 
+use super::frame::bordered;
 use super::{
     Certificate, Dims, Dynamics, Frame, Inputs, Knot, LinearModel, Observe, Outputs, Parameter,
     Seen, Solved, StepError, StepStats,
@@ -120,6 +121,10 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
             values: Vec::with_capacity(self.own),
             places: Vec::with_capacity(self.own),
         }
+    }
+
+    fn controls(&self) -> Vec<(String, String)> {
+        self.controls.clone()
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -263,6 +268,23 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
         let frame = Self::inner(frame);
         self.system
             .difference(at, x, p, frame, to, &mut w.system, own);
+    }
+
+    fn difference_by(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let d = self.system.dims();
+        let (x, to, frame) = (&x[..d.nx], &to[..d.nx], Self::inner(frame));
+        let own = self
+            .system
+            .difference_by(at, x, p, frame, to, &mut w.system)?;
+        Ok(bordered(&own, d.nu))
     }
 
     fn linear_model(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {

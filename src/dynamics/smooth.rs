@@ -259,6 +259,11 @@ impl<S: Smooth> Dynamics for Explicit<S> {
         }
     }
 
+    fn controls(&self) -> Vec<(String, String)> {
+        let names = (0..self.dims.nu).map(|i| self.system.control_name(i));
+        names.collect()
+    }
+
     fn parameters(&self) -> Vec<Parameter> {
         self.system.parameters()
     }

@@ -1,6 +1,7 @@
 //! Files: problems and mechanisms in, recordings of trajectories out.
 
 mod describe_quantity;
+pub mod gains;
 mod initial;
 mod model;
 mod outline;
@@ -18,12 +19,11 @@ mod tests;
 mod wanted;
 mod write;
 
+pub use gains::feedback;
 pub use output::record;
 pub use schema::schema;
 pub use source::FormatError;
-pub use write::{
-    read_checkpoint, read_recording, write_bytes, write_checkpoint, write_csv, write_json,
-};
+pub use write::{read_checkpoint, read_recording, write_bytes, write_csv, write_json};
 
 use crate::control::Problem;
 use crate::dynamics::{Dynamics, Remember};
@@ -100,9 +100,7 @@ impl Model {
     /// The system with the rates of its controls among the quantities, which a problem that [`Model::remembers`] is
     /// solved with; [`crate::rollout::Trajectory::of_system`] then gives the trajectory of the system alone.
     pub fn remember(&self) -> Remember<'_, Maximal> {
-        let actuators = self.system.mechanism().actuators.iter().enumerate();
-        let names = actuators.map(|(i, a)| (a.name.clone(), self.system.control_unit(i).into()));
-        Remember::new(&self.system, names.collect())
+        Remember::new(&self.system, self.system.controls())
     }
 }
 

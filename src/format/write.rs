@@ -3,6 +3,7 @@
 use super::recording::Recording;
 use super::source::FormatError;
 use crate::optimize::Checkpoint;
+use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,22 +53,12 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), FormatError> {
     })
 }
 
-/// Writes a recording as JSON.
+/// Writes a recording, a checkpoint or feedback as JSON.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_json(path: &Path, recording: &Recording) -> Result<(), FormatError> {
-    let bytes = serde_json::to_vec(recording)
-        .map_err(|e| FormatError::of_file(path, format!("cannot write as JSON: {e}"), ""))?;
-    write_bytes(path, &bytes)
-}
-
-/// Writes a checkpoint as JSON.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write_checkpoint(path: &Path, checkpoint: &Checkpoint) -> Result<(), FormatError> {
-    let bytes = serde_json::to_vec(checkpoint)
+pub fn write_json(path: &Path, what: &impl Serialize) -> Result<(), FormatError> {
+    let bytes = serde_json::to_vec(what)
         .map_err(|e| FormatError::of_file(path, format!("cannot write as JSON: {e}"), ""))?;
     write_bytes(path, &bytes)
 }

@@ -9,6 +9,7 @@ pub mod shooting;
 
 pub use checkpoint::{Checkpoint, Checkpoints};
 
+use crate::control::LinearFeedback;
 use crate::dynamics::Frame;
 use crate::rollout::Trajectory;
 use argmin::core::IterState;
@@ -94,6 +95,15 @@ pub struct Solution {
     pub gains: Option<Gains>,
     /// One entry an iteration, the guess first.
     pub history: Vec<Iteration>,
+}
+
+impl Solution {
+    /// The feedback around the trajectory as a policy, for a [`crate::control::ClosedLoop`] of the system that was
+    /// solved; `None` where the method finds none.
+    pub fn feedback(&self) -> Option<LinearFeedback> {
+        let Gains { feedback, frames } = self.gains.clone()?;
+        LinearFeedback::new(self.trajectory.clone(), feedback, frames).ok()
+    }
 }
 
 /// Linear feedback around a trajectory: `u = u_k + K_k d`, with `d` the change of the joint chart that leads from the

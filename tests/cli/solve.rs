@@ -14,10 +14,15 @@ pub(crate) const FIGURES: [&str; 7] = [
 
 /// The files that a solve must leave, whole and readable.
 fn solved_files(folder: &Folder, out: &str, v: &Value, ending: &str) {
-    let mut expected: Vec<String> = ["trajectory.csv", "trajectory.json", "convergence.csv"]
-        .iter()
+    let by_ddp = v["method"] == "ddp";
+    let gains = by_ddp.then_some("gains.json");
+    let mut expected: Vec<String> = ["trajectory.csv", "trajectory.json"]
+        .into_iter()
+        .chain(gains)
+        .chain(["convergence.csv"])
         .map(|f| format!("{out}/{f}"))
         .collect();
+    assert_eq!(folder.path(&format!("{out}/gains.json")).exists(), by_ddp);
     expected.extend(FIGURES.iter().map(|f| format!("{out}/{f}.{ending}")));
     expected.push(format!("{out}/checkpoint.json"));
     assert_eq!(names(&v["files"]), expected);
@@ -52,6 +57,71 @@ fn solved_files(folder: &Folder, out: &str, v: &Value, ending: &str) {
         folder.table(&format!("{out}/trajectory.csv")).1.len(),
         knots
     );
+}
+
+fn names_of(list: &Value) -> Vec<&str> {
+    let list = list.as_array().expect("a list");
+    list.iter()
+        .map(|n| n["name"].as_str().expect("a name"))
+        .collect()
+}
+
+/// The feedback written by a solve, its shapes and numbers checked.
+fn gains(folder: &Folder, out: &str, steps: usize, controls: &[&str], columns: usize) -> Value {
+    let text = folder.text(&format!("{out}/gains.json"));
+    let g: Value = serde_json::from_str(&text).expect("JSON");
+    assert!(
+        g["law"]
+            .as_str()
+            .expect("a law")
+            .contains("u = controls + gains d")
+    );
+    assert_eq!(names_of(&g["controls"]), controls);
+    assert_eq!(names_of(&g["coordinates"]).len(), columns);
+    let knots = g["knots"].as_array().expect("knots");
+    assert_eq!(knots.len(), steps);
+    let mut largest = 0.0_f64;
+    for k in knots {
+        assert!(number(k, "time").is_finite());
+        assert_eq!(numbers(&k["controls"]).len(), controls.len());
+        assert_eq!(numbers(&k["state"]).len(), names_of(&g["states"]).len());
+        let rows = k["gains"].as_array().expect("rows");
+        assert_eq!(rows.len(), controls.len());
+        for row in rows {
+            let row = numbers(row);
+            assert_eq!(row.len(), columns);
+            // what is not finite would be null, and no number
+            largest = row.iter().fold(largest, |m, v| m.max(v.abs()));
+        }
+    }
+    assert!(largest > 0.0 && largest.is_finite());
+    g
+}
+
+/// A tree's feedback is on its joint coordinates by name; where controls are remembered, on them, too. A method without
+/// gains leaves none of an earlier one behind.
+#[test]
+fn gains_say_what_they_act_on() {
+    let folder = Folder::new("gains");
+    let file = problem("pendulum_swingup");
+    let v = folder.json(&["solve", &file, "--out", "p", "--json"]);
+    let steps = folder.table("p/trajectory.csv").1.len() - 1;
+    let g = gains(&folder, "p", steps, &["motor"], 2);
+    assert_eq!(g["coordinates"], g["states"]);
+    assert_eq!(g["coordinates"][0]["unit"], "rad");
+    assert_eq!(g["coordinates"][1]["unit"], "rad/s");
+    assert_eq!(g["controls"][0]["unit"], "N m");
+    solved_files(&folder, "p", &v, "svg");
+    let v = folder.json(&[
+        "solve", &file, "--out", "p", "--json", "--method", "shooting",
+    ]);
+    solved_files(&folder, "p", &v, "svg");
+    let smooth = problem_text("pendulum_swingup")
+        + "\n[[costs]]\nquantity = { control_rate = \"motor\" }\nweight = 1e-4\n";
+    folder.write("smooth.toml", &smooth);
+    folder.json(&["solve", "smooth.toml", "--json"]);
+    let g = gains(&folder, "out/smooth", steps, &["motor"], 3);
+    assert_eq!(names_of(&g["coordinates"])[2], "motor before");
 }
 
 #[test]
@@ -90,6 +160,16 @@ fn solve_reaches_the_target() {
         );
     }
     assert!(of("left [N m]", 50).is_nan());
+    // the feedback, on the two freedoms of the loop
+    let g = gains(&folder, out, 50, &["left", "right"], 4);
+    let tangent = g["knots"][50 - 1]["tangent"].as_array().expect("a basis");
+    assert_eq!(2 * tangent.len(), names_of(&g["states"]).len());
+    for (c, of_left) in numbers(&g["knots"][7]["controls"])
+        .iter()
+        .zip(["left", "right"])
+    {
+        assert_eq!(*c, of(&format!("{of_left} [N m]"), 7));
+    }
 
     // bit for bit, whatever the threads
     for (threads, out) in [("1", "one"), ("2", "two")] {

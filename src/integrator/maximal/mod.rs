@@ -343,6 +343,13 @@ impl crate::dynamics::Dynamics for Maximal {
         Self::work(self)
     }
 
+    fn controls(&self) -> Vec<(String, String)> {
+        let actuators = self.mechanism.actuators.iter().enumerate();
+        actuators
+            .map(|(i, a)| (a.name.clone(), self.control_unit(i).into()))
+            .collect()
+    }
+
     fn parameters(&self) -> Vec<Parameter> {
         self.named_parameters()
     }
@@ -451,6 +458,21 @@ impl crate::dynamics::Dynamics for Maximal {
             return;
         }
         self.difference_at(at, x, frame, &w.model, to, out);
+    }
+
+    fn difference_by(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Work,
+    ) -> Result<nalgebra::DMatrix<f64>, StepError> {
+        if w.model.has_loops() {
+            return self.loop_difference_by(at, x, frame, to);
+        }
+        crate::dynamics::difference_by_moves(self, at, x, p, frame, to, w)
     }
 
     fn linear_model(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {

@@ -8,7 +8,10 @@
 use super::Maximal;
 use crate::dynamics::{Frame, Knot, StepError, StepFailure};
 use crate::mechanism::{Mechanism, ModelError, Motion, decompose};
-use crate::spatial::{Pose, Quat, Vec3, increment, increment_jacobian, increment_scalar, log};
+use crate::spatial::{
+    Mat3, Pose, Quat, Vec3, increment, increment_jacobian, increment_scalar, log,
+    right_log_jacobian,
+};
 use nalgebra::{DMatrix, DVector};
 use std::sync::Arc;
 
@@ -196,11 +199,6 @@ impl Maximal {
             let s = increment_scalar(&w, h);
             let k = increment_jacobian(&w, -h, s);
             let turn = *increment(&w, h, s).to_rotation_matrix().matrix();
-            let pair = |lin: f64, rot: nalgebra::Matrix3<f64>| {
-                let mut b = crate::mechanism::Mat6::identity() * lin;
-                b.fixed_view_mut::<3, 3>(3, 3).copy_from(&rot);
-                b
-            };
             bz.push(pair(1.0, turn));
             bv.push(pair(-h, k));
             // det K = (h s^2)^3 (1 + ...) > 0 inside the domain of the increment
@@ -333,17 +331,51 @@ impl Maximal {
         for b in 0..n {
             back.as_mut_slice()[6 * b..6 * b + 6].copy_from_slice(&moved(&older[b], &old[b]));
         }
-        // project = [.., -L_(k-1) Bv / h]: recover L_(k-1)
-        let (_, _, inverse) = self.back_jacobians(at, x);
-        let left_old = blocks_times(
-            &project.view((dof, 6 * n), (dof, 6 * n)).into_owned(),
-            &inverse,
-        ) * -h;
-        let b = left_old * back;
+        let b = self.left_before(at, x, project) * back;
         for i in 0..dof {
             out[i] = a[i];
             out[dof + i] = (a[i] - b[i]) / h;
         }
+    }
+
+    /// Left inverse of the basis at the knot before, from a frame's: `project = [.., -L_(k-1) Bv / h]`.
+    fn left_before(&self, at: &Knot, x: &[f64], project: &DMatrix<f64>) -> DMatrix<f64> {
+        let (n, dof) = (6 * self.body_count(), self.mobility.degrees_of_freedom);
+        let (_, _, inverse) = self.back_jacobians(at, x);
+        let own = project.view((dof, n), (dof, n)).into_owned();
+        blocks_times(&own, &inverse) * -at.h_prev
+    }
+
+    /// [`crate::dynamics::Dynamics::difference_by`] of loops.
+    pub(super) fn loop_difference_by(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        frame: &Frame,
+        to: &[f64],
+    ) -> Result<DMatrix<f64>, StepError> {
+        let (project, _) = self.own(frame, at)?;
+        let (n, dof) = (6 * self.body_count(), self.mobility.degrees_of_freedom);
+        let h = at.h_prev;
+        let turned = |from: &[Pose], to: &[Pose]| -> Blocks {
+            let of = |(a, b): (&Pose, &Pose)| right_log_jacobian(&log(&(a.q.conjugate() * b.q)));
+            from.iter().zip(to).map(|p| pair(1.0, of(p))).collect()
+        };
+        let here = turned(&self.poses(x), &self.poses(to));
+        let by_z = blocks_times(&project.columns(0, n).into_owned(), &here);
+        let mut out = project.clone();
+        out.columns_mut(0, n).copy_from(&by_z);
+        if h == 0.0 {
+            return Ok(out);
+        }
+        let before = turned(&self.poses_before(at, x), &self.poses_before(at, to));
+        let old = blocks_times(&self.left_before(at, x, project), &before);
+        let (bz, bv, _) = self.back_jacobians(at, to);
+        let rate_by_z = (by_z.rows(0, dof) - blocks_times(&old, &bz)) / h;
+        out.view_mut((dof, 0), (dof, n)).copy_from(&rate_by_z);
+        out.view_mut((dof, n), (dof, n))
+            .copy_from(&(blocks_times(&old, &bv) / -h));
+        Ok(out)
     }
 }
 
@@ -358,6 +390,13 @@ pub(super) fn velocities_between(to: &[Pose], from: &[Pose], h: f64) -> Vec<Moti
 }
 
 type Blocks = Vec<crate::mechanism::Mat6>;
+
+/// Of a body: a multiple of the displacement, a matrix times the rotation.
+fn pair(lin: f64, rot: Mat3) -> crate::mechanism::Mat6 {
+    let mut b = crate::mechanism::Mat6::identity() * lin;
+    b.fixed_view_mut::<3, 3>(3, 3).copy_from(&rot);
+    b
+}
 
 /// Block diagonal times a matrix with six rows per body.
 fn times_blocks(blocks: &Blocks, m: &DMatrix<f64>) -> DMatrix<f64> {

@@ -1,0 +1,148 @@
+//! Feedback gains as they are written.
+
+use super::Model;
+use crate::dynamics::{Dynamics, Frame, Observe, StepError};
+use crate::integrator::maximal::Output;
+use crate::optimize::{Gains, Solution};
+use nalgebra::DMatrix;
+use serde::{Deserialize, Serialize};
+
+/// Name and unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Named {
+    /// As in a recording.
+    pub name: String,
+    /// Unit.
+    pub unit: String,
+}
+
+/// Linear feedback around a trajectory of a mechanism: at knot `k`
+///
+/// ```text
+/// u = controls + gains d        d = (a, (a - b)/h)
+/// ```
+///
+/// with `a` and `b` the changes of the joint coordinates from the trajectory to what is seen, at the knot and at the knot
+/// before, `h` s earlier: the rates are those over the interval before the knot, at the first knot those at the start.
+/// What changes with a joint of several free rotations is a rotation vector in the parent's frame. Where loops close,
+/// `a` and `b` are coordinates of the loops' tangent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Feedback {
+    /// The equation above, for who finds the file alone.
+    pub law: String,
+    /// Rows of the gains.
+    pub controls: Vec<Named>,
+    /// Columns of the gains: the numbers of `d`. A gain has the unit of its row by that of its column.
+    pub coordinates: Vec<Named>,
+    /// What `state` holds.
+    pub states: Vec<Named>,
+    /// One a step.
+    pub knots: Vec<FeedbackKnot>,
+}
+
+/// Feedback at a knot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FeedbackKnot {
+    /// s
+    pub time: f64,
+    /// The trajectory's controls.
+    pub controls: Vec<f64>,
+    /// The trajectory's joint coordinates, then their rates over the interval before.
+    pub state: Vec<f64>,
+    /// Row by row, controls x coordinates; rows of controls at a bound are zero.
+    pub gains: Vec<Vec<f64>>,
+    /// Where loops close: `tangent a` is the change of the joint coordinates at the knot. Row by row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tangent: Option<Vec<Vec<f64>>>,
+    /// Where loops close: `tangent_before b` is their change at the knot before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tangent_before: Option<Vec<Vec<f64>>>,
+}
+
+const LAW: &str = "u = controls + gains d; d = (a, (a - b)/h): changes a of the joint coordinates from the trajectory to what is seen, b at the knot before, h s earlier; at the first knot d = (a, change of the rates)";
+const LOOPS: &str = "; changes of the joint coordinates are tangent a and tangent_before b";
+const MEMORY: &str = "; then the change of the controls before the knot";
+
+fn rows(m: &DMatrix<f64>) -> Vec<Vec<f64>> {
+    m.row_iter().map(|r| r.iter().copied().collect()).collect()
+}
+
+/// The feedback of a solution of the model; `None` where the method found none.
+///
+/// # Errors
+/// When the joint coordinates of the trajectory cannot be observed.
+pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, StepError> {
+    let (Some(gains), t) = (&solution.gains, &solution.trajectory) else {
+        return Ok(None);
+    };
+    let system = model.with_parameters(&t.p)?.system;
+    let m = system.mechanism();
+    let ids = m.tree_ids();
+    let of = |make: fn(usize, usize) -> Output| ids.iter().map(move |&(j, i)| make(j, i));
+    let coordinates = of(|joint, direction| Output::Coordinate { joint, direction });
+    let rates = of(|joint, direction| Output::IntervalRate { joint, direction });
+    let named = |(name, unit): (String, String)| Named { name, unit };
+    let controls: Vec<Named> = system.controls().into_iter().map(named).collect();
+    let outputs: Vec<Output> = coordinates.chain(rates).collect();
+    let states: Vec<Named> = outputs
+        .iter()
+        .map(|o| named(system.output_name(o)))
+        .collect();
+    let (loops, ndx) = (m.has_loops(), system.dims().ndx);
+    let mut columns = states.clone();
+    if loops {
+        // columns of the basis have unit kinetic energy
+        let both = [("coordinate", "m kg^(1/2)"), ("rate", "m kg^(1/2)/s")];
+        let chart = both.iter().flat_map(|c| (1..=ndx / 2).map(move |i| (c, i)));
+        columns = chart
+            .map(|((of, unit), i)| named((format!("{of} {i} along the loops"), (*unit).into())))
+            .collect();
+    }
+    let remembers = width(gains) > ndx;
+    if remembers {
+        columns.extend(controls.iter().map(|c| Named {
+            name: format!("{} before", c.name),
+            unit: c.unit.clone(),
+        }));
+    }
+    let system = system.with_outputs(outputs);
+    let which: Vec<usize> = (0..states.len()).collect();
+    let mut w = system.work();
+    let mut knots = Vec::with_capacity(t.steps());
+    let mut at = t.knot(0);
+    for (k, gain) in gains.feedback.iter().enumerate() {
+        let mut state = vec![0.0; states.len()];
+        system.observe(&t.seen(&at), &which, &mut w, &mut state)?;
+        let tangents = match gains.frame(k) {
+            Frame::Bordered(inner, _) => inner.as_ref(),
+            own => own,
+        };
+        let memory = match tangents {
+            Frame::Dense { memory, .. } if loops => Some(memory),
+            _ => None,
+        };
+        let half = |first| memory.map(|m| rows(&m.columns(first, ndx / 2).into_owned()));
+        knots.push(FeedbackKnot {
+            time: at.t,
+            controls: t.control(k).to_vec(),
+            state,
+            gains: rows(gain),
+            tangent: half(0),
+            tangent_before: half(ndx / 2),
+        });
+        at = t.knot_after(&at);
+    }
+    let law = [LAW, if loops { LOOPS } else { "" }];
+    Ok(Some(Feedback {
+        law: law.concat() + if remembers { MEMORY } else { "" },
+        controls,
+        coordinates: columns,
+        states,
+        knots,
+    }))
+}
+
+/// Numbers of the chart that the gains act on.
+fn width(gains: &Gains) -> usize {
+    gains.feedback.first().map_or(0, DMatrix::ncols)
+}
