@@ -51,7 +51,7 @@ fn in_pieces(m: &Model, solve: Solve, most: u64, file: &Path) -> [Solution; 2] {
     let mut kept: Option<Checkpoint> = None;
     let mut size = 0;
     let pieces = loop {
-        let save = |now: Checkpoint| format::write_checkpoint(file, &now).expect("written");
+        let save = |now: Checkpoint| format::write_json(file, &now).expect("written");
         let s = solve(m, most, Checkpoints::new(kept, Duration::MAX, save));
         if s.status != Status::MaxIterations || s.iterations > whole.iterations {
             break s;

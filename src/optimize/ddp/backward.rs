@@ -111,14 +111,14 @@ impl Backward {
         }
     }
 
-    /// Makes the policy; `regularization` is added to the curvature by states, controls and parameters, relative to its
-    /// mean over the steps. False where the regularized curvature is not positive definite.
+    /// Makes the policy; `regularization` is added to the curvature by states, and by controls and parameters, relative to
+    /// its mean over the steps. False where the regularized curvature is not positive definite.
     pub fn run(
         &mut self,
         model: &Model,
         problem: &Problem,
         t: &Trajectory,
-        regularization: f64,
+        (of_states, regularization): (f64, f64),
         policy: &mut Policy,
     ) -> bool {
         let Sizes { steps, n, m, .. } = model.sizes;
@@ -147,7 +147,8 @@ impl Backward {
                     self.qq[i * w + i]
                 };
                 self.mean[i] += own.abs() / steps as f64;
-                self.qq[i * w + i] += regularization * self.scale[i];
+                let weight = if i < n { of_states } else { regularization };
+                self.qq[i * w + i] += weight * self.scale[i];
             }
             if !self.minimize(model, problem, t, k, policy) {
                 return false;

@@ -137,7 +137,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         let needed = (seen - self.pace.bend) / self.pace.damping;
         let before = self.pace.regularization;
         self.more_regular();
-        if needed.is_finite() && needed > before {
+        if needed.is_finite() && needed > before && !self.path.has_gaps {
             self.pace.regularization = needed.max(2.0 * before).min(LARGEST);
             self.pace.growth = 1.0;
         }
@@ -158,11 +158,17 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Runs the backward pass and predicts what its policy gains.
     fn try_plan(&mut self, regularization: f64) -> bool {
+        // gaps are closed by changes of the states, which are then not held back
+        let of_states = if self.path.has_gaps {
+            0.0
+        } else {
+            regularization
+        };
         let t = &self.path.trajectory;
         let (model, policy) = (&self.model, &mut self.policy);
         if !self
             .backward
-            .run(model, self.problem, t, regularization, policy)
+            .run(model, self.problem, t, (of_states, regularization), policy)
         {
             return false;
         }
