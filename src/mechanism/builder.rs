@@ -2,6 +2,7 @@
 
 pub use super::describe_actuator::{ActuatorSpec, WrenchFrame};
 pub use super::describe_body::{BodySpec, Inertia};
+pub use super::describe_contact::{ContactShape, ContactSpec, HalfSpaceSpec};
 pub use super::describe_joint::{JointSpec, Orientation, PerDirection, SpringSpec};
 use super::element::{Element, ElementSpec, HolonomicConstraint, Potential, VelocityConstraint};
 use super::error::{ModelError, ends, finite, is_world};
@@ -34,6 +35,9 @@ pub struct MechanismBuilder {
     /// Joint coordinates that follow others, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub gears: IndexMap<String, GearSpec>,
+    /// Half-spaces of the world that bodies may touch, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub half_spaces: IndexMap<String, HalfSpaceSpec>,
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
@@ -58,6 +62,7 @@ impl Default for MechanismBuilder {
             joints: IndexMap::new(),
             springs: IndexMap::new(),
             gears: IndexMap::new(),
+            half_spaces: IndexMap::new(),
             actuators: IndexMap::new(),
             parameters: IndexMap::new(),
             elements: IndexMap::new(),
@@ -98,6 +103,12 @@ impl MechanismBuilder {
     /// Makes a joint coordinate follow another.
     pub fn gear(mut self, name: &str, gear: GearSpec) -> Self {
         self.gears.insert(name.into(), gear);
+        self
+    }
+
+    /// Adds a half-space that bodies may touch.
+    pub fn half_space(mut self, name: &str, half_space: HalfSpaceSpec) -> Self {
+        self.half_spaces.insert(name.into(), half_space);
         self
     }
 
@@ -240,7 +251,11 @@ impl MechanismBuilder {
             .iter()
             .map(|(name, a)| a.build(name, &self.bodies, &joints))
             .collect::<Result<_, _>>()?;
+        let (half_spaces, colliders, contacts) = self.touching(&bodies, &joints)?;
         let mut mechanism = Mechanism {
+            half_spaces,
+            colliders,
+            contacts,
             bodies,
             joints,
             springs,

@@ -1,8 +1,10 @@
 //! The description of a body.
 
 use super::body::{Body, Shape};
+use super::describe_contact::ContactSpec;
 use super::error::ModelError;
 use crate::spatial::{Mat3, Vec3};
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 /// Moments about the centre of mass, kg m^2: principal, or the full matrix.
@@ -37,6 +39,9 @@ pub struct BodySpec {
     /// Flies freely: six coordinates of its own, under its name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free: bool,
+    /// What of it may touch, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub contacts: IndexMap<String, ContactSpec>,
 }
 
 impl BodySpec {
@@ -63,6 +68,12 @@ impl BodySpec {
     /// A homogeneous shape.
     pub fn shape(mut self, shape: Shape) -> Self {
         self.shape = Some(shape);
+        self
+    }
+
+    /// Adds something that may touch.
+    pub fn contact(mut self, name: &str, contact: ContactSpec) -> Self {
+        self.contacts.insert(name.into(), contact);
         self
     }
 

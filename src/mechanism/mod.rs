@@ -4,9 +4,11 @@ mod attached;
 mod body;
 mod builder;
 mod check;
+mod contact;
 mod coordinate;
 mod describe_actuator;
 mod describe_body;
+mod describe_contact;
 mod describe_joint;
 mod element;
 #[cfg(test)]
@@ -28,12 +30,13 @@ mod tests;
 pub use attached::{AttachedConstraint, AttachedPotential, Law};
 pub use body::{Body, Shape};
 pub use builder::{
-    ActuatorSpec, BodySpec, Inertia, JointSpec, MechanismBuilder, Orientation, PerDirection,
-    SpringSpec, WrenchFrame,
+    ActuatorSpec, BodySpec, ContactShape, ContactSpec, HalfSpaceSpec, Inertia, JointSpec,
+    MechanismBuilder, Orientation, PerDirection, SpringSpec, WrenchFrame,
 };
 pub use check::{
     DerivativeError, check_constraint, check_potential, check_velocity_constraint, random_poses,
 };
+pub use contact::{Collider, Contact, HalfSpace, Pair as ContactPair, Surface, Touch};
 pub use coordinate::{Direction, Freedom};
 pub use element::{
     Element, ElementSpec, Hessian, HolonomicConstraint, Jacobian, Part, Potential,
@@ -49,6 +52,7 @@ pub use parameter::{Field, Tuned};
 pub use spring::{Actuator, Drive, Spring};
 
 pub(crate) use attached::{Rows, stacked};
+pub(crate) use contact::{TouchSlope, friction_rows, normal_row, wrench_derivative};
 pub(crate) use coordinate::unwind;
 pub(crate) use joint::Vec6;
 pub(crate) use pull::Pair;
@@ -71,6 +75,12 @@ pub struct Mechanism {
     pub springs: Vec<Spring>,
     /// Controls.
     pub actuators: Vec<Actuator>,
+    /// Half-spaces of the world that bodies may touch.
+    pub half_spaces: Vec<HalfSpace>,
+    /// Surfaces of bodies that may touch.
+    pub colliders: Vec<Collider>,
+    /// Where they may touch.
+    pub contacts: Vec<Contact>,
     /// Constraints besides joints: gears first, then users'.
     pub constraints: Vec<AttachedConstraint>,
     /// Users' potentials.

@@ -1,0 +1,205 @@
+//! Contact: colliders on bodies, half-spaces of the world, and the places where they may touch.
+//!
+//! A [`Contact`] is one place with a signed distance `phi` (m), a unit normal `n` from the parent (or the world) to the
+//! child, and one point `c` that serves as the end of both lever arms, so that a force between bodies keeps their angular
+//! momentum. For all pairs here `d phi = n . (velocity of the child at c - velocity of the parent at c) dt`.
+
+mod frame;
+mod half_space;
+
+pub(crate) use frame::{TouchSlope, friction_rows, normal_row, wrench_derivative};
+
+use super::{Field, Mechanism};
+use crate::spatial::{Mat3, Pose, Vec3};
+
+/// What touches: a surface about a place on a body.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Surface {
+    /// A point.
+    Point,
+    /// Radius, m.
+    Sphere(f64),
+    /// Axis along z; `length` is that of the cylindrical part, m.
+    Capsule {
+        /// m
+        radius: f64,
+        /// m
+        length: f64,
+    },
+    /// Axis along z, m.
+    Cylinder {
+        /// m
+        radius: f64,
+        /// m
+        length: f64,
+    },
+    /// Edge lengths along x, y, z, m.
+    Box([f64; 3]),
+}
+
+/// A surface on a body.
+#[derive(Clone, Debug)]
+pub struct Collider {
+    /// Name, unique among colliders.
+    pub name: String,
+    /// Body it belongs to.
+    pub body: usize,
+    /// What touches.
+    pub surface: Surface,
+    /// Place on the body, from the centre of mass, body frame, m.
+    pub position: Vec3,
+    /// Orientation on the body: collider frame -> body frame.
+    pub orientation: Mat3,
+    /// Coulomb friction coefficient.
+    pub friction: f64,
+    /// Ratio of speeds along the normal after and before an impact, 0 to 1.
+    pub restitution: f64,
+}
+
+/// A half-space of the world: solid where `normal . x < offset`.
+#[derive(Clone, Debug)]
+pub struct HalfSpace {
+    /// Name, unique among half-spaces.
+    pub name: String,
+    /// Outward unit normal.
+    pub normal: Vec3,
+    /// Distance of the surface from the origin along the normal, m.
+    pub offset: f64,
+    /// Coulomb friction coefficient; where `None`, that of what touches it.
+    pub friction: Option<f64>,
+}
+
+/// The two sides of a contact and the part of them that touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// A feature of a collider on a half-space: a corner of a box, an end of a capsule.
+    Ground {
+        /// Index of the half-space.
+        half_space: usize,
+        /// Index of the collider.
+        collider: usize,
+        /// Which part of the collider.
+        feature: usize,
+    },
+    /// Two colliders.
+    Between {
+        /// Index of the parent's collider.
+        first: usize,
+        /// Index of the child's collider.
+        second: usize,
+        /// Which parts of the colliders.
+        feature: usize,
+    },
+}
+
+/// A place where bodies may touch.
+#[derive(Clone, Debug)]
+pub struct Contact {
+    /// Name: that of the colliders and, where there are several, the feature.
+    pub name: String,
+    /// Body the normal points away from; `None` is the world.
+    pub parent: Option<usize>,
+    /// Body the normal points to.
+    pub child: usize,
+    /// What touches.
+    pub pair: Pair,
+    /// Mass that scales the contact's impulses, kg: about that seen along the normal, `1/(N M^-1 N')`, averaged over the
+    /// normal's directions and held constant, so that it has no derivatives.
+    pub effective_mass: f64,
+}
+
+/// A contact at one configuration; also a change of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Touch {
+    /// Signed distance, m; negative where the bodies overlap.
+    pub gap: f64,
+    /// Unit normal, from the parent to the child, world frame.
+    pub normal: Vec3,
+    /// Point at which forces act on both, world frame.
+    pub point: Vec3,
+}
+
+impl Mechanism {
+    /// A contact at a configuration of all bodies.
+    pub fn touch(&self, c: &Contact, poses: &[Pose]) -> Touch {
+        match c.pair {
+            Pair::Ground {
+                half_space,
+                collider,
+                feature,
+            } => half_space::touch(
+                &self.half_spaces[half_space],
+                &self.colliders[collider],
+                feature,
+                &poses[c.child],
+            ),
+            Pair::Between { .. } => unimplemented!(),
+        }
+    }
+
+    /// How normal and point change with the displacements of the bodies.
+    pub(crate) fn touch_slope(&self, c: &Contact, poses: &[Pose]) -> TouchSlope {
+        match c.pair {
+            Pair::Ground {
+                half_space,
+                collider,
+                feature,
+            } => half_space::slope(
+                &self.half_spaces[half_space],
+                &self.colliders[collider],
+                feature,
+                &poses[c.child],
+            ),
+            Pair::Between { .. } => unimplemented!(),
+        }
+    }
+
+    /// How the contact changes with a number of the mechanism; `None` where it does not.
+    pub(crate) fn touch_by(&self, c: &Contact, poses: &[Pose], field: Field) -> Option<Touch> {
+        let _ = (c, poses, field);
+        None
+    }
+
+    /// Coulomb friction coefficient of a contact: where both sides have one, their harmonic mean `2ab/(a+b)`.
+    pub fn friction(&self, c: &Contact) -> f64 {
+        let mean = |a: f64, b: f64| {
+            if a + b > 0.0 {
+                2.0 * a * b / (a + b)
+            } else {
+                0.0
+            }
+        };
+        match c.pair {
+            Pair::Ground {
+                half_space,
+                collider,
+                ..
+            } => {
+                let own = self.colliders[collider].friction;
+                let ground = self.half_spaces[half_space].friction;
+                ground.map_or(own, |g| mean(own, g))
+            }
+            Pair::Between { first, second, .. } => mean(
+                self.colliders[first].friction,
+                self.colliders[second].friction,
+            ),
+        }
+    }
+
+    /// Its derivative by a number of the mechanism.
+    pub(crate) fn friction_by(&self, c: &Contact, field: Field) -> f64 {
+        let _ = (c, field);
+        0.0
+    }
+
+    /// Restitution of a contact: the larger of its sides'.
+    pub fn restitution(&self, c: &Contact) -> f64 {
+        match c.pair {
+            Pair::Ground { collider, .. } => self.colliders[collider].restitution,
+            Pair::Between { first, second, .. } => {
+                let of = |c: usize| self.colliders[c].restitution;
+                of(first).max(of(second))
+            }
+        }
+    }
+}
