@@ -76,6 +76,19 @@ pub struct StepStats {
     pub fallbacks: usize,
     /// Largest h |w| of any body; trust in a large step ends near 1.
     pub turn: f64,
+    /// 1 where contacts were solved only as far as rounding allows.
+    pub rounded: usize,
+}
+
+impl StepStats {
+    /// A further attempt at the same step.
+    pub fn and(&self, next: &Self) -> Self {
+        Self {
+            iterations: self.iterations + next.iterations,
+            fallbacks: self.fallbacks + next.fallbacks,
+            ..*next
+        }
+    }
 }
 
 /// Why a step failed.

@@ -52,7 +52,7 @@ pub use parameter::{Field, Tuned};
 pub use spring::{Actuator, Drive, Spring};
 
 pub(crate) use attached::{Rows, stacked};
-pub(crate) use contact::{TouchSlope, friction_rows, normal_row, wrench_derivative};
+pub(crate) use contact::{TouchSlope, friction_rows, normal_row, touch_change, wrench_derivative};
 pub(crate) use coordinate::unwind;
 pub(crate) use joint::Vec6;
 pub(crate) use pull::Pair;

@@ -203,6 +203,7 @@ impl Maximal {
             add_wrench(&mut w.force, parent, child, &w.control_rows[i], u[i]);
         }
         self.prepare_elements(w);
+        self.prepare_contacts(w);
         for (base, f) in w.base.iter_mut().zip(&w.force) {
             *base += half * f;
         }
@@ -300,6 +301,7 @@ impl Maximal {
             }
         }
         scale = scale.max(self.evaluate_elements(w));
+        self.evaluate_contacts(w);
         let mut worst = (0.0, 0);
         for (i, r) in w.residual.iter().enumerate() {
             // a NaN must win
@@ -371,6 +373,7 @@ impl Maximal {
             }
         }
         self.assemble_elements(w);
+        self.assemble_contacts(w);
         let (m, values) = (&w.model, &mut w.values);
         let redundant = m.may_be_redundant();
         if keep {

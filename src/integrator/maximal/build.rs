@@ -1,7 +1,9 @@
 //! The integrator of a mechanism and the memory of its steps: the graph of the matrix, and where every part's blocks
 //! lie in it.
 
-use super::{Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Work, elements};
+use super::{
+    Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Work, contact, elements,
+};
 use crate::block::{Node, Role, Symbolic};
 use crate::dynamics::Knot;
 use crate::mechanism::{Body, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Tuned};
@@ -84,9 +86,8 @@ impl Maximal {
     /// found (see [`Maximal::start`]).
     ///
     /// # Errors
-    /// When the loops do not close there, or a joint has Coulomb friction.
+    /// When the loops do not close there.
     pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
-        mechanism.refuse_friction()?;
         let mobility = mechanism.mobility(q)?;
         let n = mechanism.bodies.len();
         let body = Node {
@@ -113,6 +114,7 @@ impl Maximal {
         let element_nodes = elements::add_nodes(&mechanism, &mut nodes, &mut edges);
         let (mut damped, damped_by) = dampers(&mechanism);
         edges.extend(damped.iter().filter_map(|d| d.parent.map(|p| (p, d.child))));
+        edges.extend(contact::edges(&mechanism));
         let symbolic = Symbolic::new(&nodes, &edges).map_err(|e| {
             ModelError::new(
                 ["joints"],
@@ -152,10 +154,17 @@ impl Maximal {
         let of = |p: &Tuned| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
         let nominal = mechanism.parameters.iter().map(of).collect();
         let (held, held_rates) = Self::independent(&mechanism, q, mobility.degrees_of_freedom);
+        let inverse_inertia = inverse_inertia(&mechanism);
         Ok(Self {
             bodies,
             zeros: outside(written, symbolic.values_len()),
-            inverse_inertia: inverse_inertia(&mechanism),
+            contacts: contact::Layout::new(
+                &mechanism,
+                &symbolic,
+                &options.contact,
+                (&inverse_inertia, &mechanism.forward(q)),
+            ),
+            inverse_inertia,
             held,
             held_rates,
             elements: elements::Layout::new(&mechanism, &symbolic, &element_nodes),
@@ -179,7 +188,7 @@ impl Maximal {
         let (m, d, n) = (&self.mechanism, self.dims(), self.body_count());
         let joints = m.joints.len();
         let couplings = joints + m.springs.len() + m.actuators.len();
-        let matrix = self.symbolic.values_len();
+        let (matrix, dim) = (self.symbolic.values_len(), self.symbolic.dim());
         let relative = Relative {
             arm: Vec3::zeros(),
             r: Quat::identity(),
@@ -206,11 +215,11 @@ impl Maximal {
             force: vec![0.0; 6 * n],
             base: vec![0.0; 6 * n],
             damping: vec![DampedState::EMPTY; self.damped.len()],
-            residual: vec![0.0; d.ny],
-            y: vec![0.0; d.ny],
-            trial: vec![0.0; d.ny],
-            delta: vec![0.0; d.ny],
-            scratch: vec![0.0; d.ny],
+            residual: vec![0.0; dim],
+            y: vec![0.0; dim],
+            trial: vec![0.0; dim],
+            delta: vec![0.0; dim],
+            scratch: vec![0.0; dim],
             epsilon: vec![0.0; self.rows],
             regularization: 0.0,
             original: vec![0.0; matrix],
@@ -220,7 +229,7 @@ impl Maximal {
             uses_fallback: false,
             coupled: false,
             couplings: vec![Coupling::default(); couplings],
-            adjoint: vec![0.0; d.ny],
+            adjoint: vec![0.0; dim],
             zplus: vec![0.0; 6 * n],
             zminus: vec![0.0; 6 * n],
             before: vec![0.0; 6 * n],
@@ -230,6 +239,7 @@ impl Maximal {
             control: vec![0.0; d.nu],
             control_rows: vec![DampedState::ZERO; d.nu],
             elements: self.elements.memory(),
+            contacts: self.contacts.memory(dim),
             jacobian: None,
         }
     }

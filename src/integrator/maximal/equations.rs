@@ -10,7 +10,9 @@ impl Maximal {
     fn unsolved(&self, at: &Seen, w: &mut Work) -> Result<(), StepError> {
         self.apply(at.p, w)?;
         self.prepare(&at.at, at.x, at.u, w)?;
-        w.trial.copy_from_slice(at.y);
+        let (core, contacts) = at.y.split_at(w.trial.len());
+        w.trial.copy_from_slice(core);
+        w.contacts.read(contacts);
         self.evaluate(w);
         Ok(())
     }

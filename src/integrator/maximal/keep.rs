@@ -48,7 +48,9 @@ impl Maximal {
             return Ok(false);
         }
         self.prepare(&at.at, at.x, at.u, w)?;
-        w.trial.copy_from_slice(at.y);
+        let (core, contacts) = at.y.split_at(w.trial.len());
+        w.trial.copy_from_slice(core);
+        w.contacts.read(contacts);
         self.evaluate(w);
         let (values, rest) = kept.split_at(self.symbolic.values_len());
         let (rows, original) = rest.split_at(ROW * self.rows);

@@ -42,8 +42,11 @@ impl Maximal {
     /// Assembles and factors at a solution.
     pub(super) fn linearize_at(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         self.prepare(&at.at, at.x, at.u, w)?;
-        w.trial.copy_from_slice(at.y);
+        let (core, contacts) = at.y.split_at(w.trial.len());
+        w.trial.copy_from_slice(core);
+        w.contacts.read(contacts);
         let (residual, ..) = self.evaluate(w);
+        self.relax_contacts(w);
         self.assemble(w);
         self.factor(w)?;
         if w.model.may_be_redundant() {
@@ -59,6 +62,7 @@ impl Maximal {
             }
         }
         self.turn_elements(w);
+        self.respond_contacts(w);
         w.coupled = false;
         Ok(Certificate {
             residual,
@@ -197,8 +201,10 @@ impl Maximal {
     pub(super) fn push_through(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
         let mut r = std::mem::take(&mut w.adjoint);
         self.change(w, d, &mut r);
-        self.solve(w, &r, &mut out.y, false);
-        out.y.iter_mut().for_each(|y| *y = -*y);
+        let core = &mut out.y[..self.symbolic.dim()];
+        self.solve(w, &r, core, false);
+        core.iter_mut().for_each(|y| *y = -*y);
+        self.push_contact_unknowns(w, &mut out.y);
         self.change_of_next(w, &out.y, &mut out.x, 6 * self.body_count());
         w.adjoint = r;
     }
@@ -211,6 +217,7 @@ impl Maximal {
         let half_change = 0.5 * (d.h_prev + d.h);
         let half = 0.5 * (w.at.h_prev + h);
         self.couple(w);
+        self.couple_contacts(w);
         let m = &w.model;
         r.fill(0.0);
         let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));
@@ -277,6 +284,7 @@ impl Maximal {
             self.push_parameter(w, i, *dp, r);
         }
         self.push_elements(w, &d.x, &zplus, r);
+        self.push_contacts(w, d, &zplus, r);
         (w.zplus, w.zminus) = (zplus, zminus);
     }
 
@@ -288,7 +296,7 @@ impl Maximal {
         let mut rhs = std::mem::take(&mut w.delta);
         let mut mu = std::mem::take(&mut w.adjoint);
         let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));
-        rhs[n..].copy_from_slice(&adjoint.y[n..]);
+        rhs[n..].copy_from_slice(&adjoint.y[n..self.symbolic.dim()]);
         zplus.copy_from_slice(&adjoint.x[..n]);
         for b in 0..self.body_count() {
             let omega = vec3(&w.trial, 6 * b + 3);
@@ -309,6 +317,8 @@ impl Maximal {
                 rhs[3 + i] = y[3 + i] + x[3 + i] + kt[i];
             }
         }
+        self.couple_contacts(w);
+        self.pull_contact_unknowns(w, &adjoint.y, &mut rhs);
         self.solve(w, &rhs, &mut mu, true);
         if let Some(worst) = w.certificate {
             self.symbolic
@@ -381,6 +391,7 @@ impl Maximal {
         }
         let force: f64 = w.force.iter().zip(&mu).map(|(f, m)| f * m).sum();
         (out.h, out.h_prev) = (-0.5 * force, -0.5 * force);
+        self.pull_contacts(w, &mu, &mut zplus, out);
         let has_dampers = !self.damped.is_empty();
         for (b, body) in m.bodies.iter().enumerate() {
             let (omega, old) = (vec3(&w.trial, 6 * b + 3), vec3(&w.before, 6 * b + 3));

@@ -21,6 +21,7 @@
 mod assembly;
 mod build;
 mod chart;
+mod contact;
 mod elements;
 #[cfg(test)]
 mod elements_tests;
@@ -38,6 +39,7 @@ mod tangent;
 #[cfg(test)]
 mod tests;
 
+pub use contact::ContactOptions;
 pub use observe::{About, Output, Reaction};
 pub use state::Velocities;
 
@@ -57,6 +59,8 @@ pub struct Options {
     pub tolerance: f64,
     /// Newton iterations at most.
     pub max_iterations: usize,
+    /// Of contacts, joint limits and joint friction.
+    pub contact: ContactOptions,
 }
 
 impl Default for Options {
@@ -64,6 +68,7 @@ impl Default for Options {
         Self {
             tolerance: 1e-10,
             max_iterations: 50,
+            contact: ContactOptions::default(),
         }
     }
 }
@@ -132,6 +137,8 @@ pub struct Maximal {
     winding_of: Vec<Option<usize>>,
     /// Gears and users' constraints and potentials.
     elements: elements::Layout,
+    /// Contacts, limits and friction of joints.
+    contacts: contact::Layout,
 }
 
 /// Memory of one thread: matrices, factors and everything computed at a knot.
@@ -188,6 +195,7 @@ pub struct Work {
     control: Vec<f64>,
     control_rows: Vec<Row>,
     elements: elements::Memory,
+    contacts: contact::Memory,
     /// Memory of the linear model of trees, once asked for.
     jacobian: Option<Box<jacobian::Jacobian>>,
 }
@@ -280,12 +288,15 @@ impl Maximal {
             ndx: 2 * self.mobility.degrees_of_freedom,
             nu: self.mechanism.actuators.len(),
             np: self.nominal.len(),
-            ny: self.symbolic.dim(),
+            ny: self.symbolic.dim() + self.contacts.unknowns(),
         }
     }
 
     /// Names the body or joint of an unknown's row.
     fn element(&self, row: usize) -> String {
+        if let Some(contact) = row.checked_sub(self.symbolic.dim()) {
+            return self.contact_name(contact);
+        }
         if row < 6 * self.body_count() {
             return format!("body `{}`", self.mechanism.bodies[row / 6].name);
         }
@@ -476,7 +487,11 @@ impl crate::dynamics::Dynamics for Maximal {
     }
 
     fn linear_model(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
-        if w.model.has_loops() || w.uses_fallback || !self.elements.is_empty() {
+        if w.model.has_loops()
+            || w.uses_fallback
+            || !self.elements.is_empty()
+            || !self.contacts.is_empty()
+        {
             crate::dynamics::model_by_pushes(self, w, from, to, out);
         } else {
             self.tree_model(w, from, out);

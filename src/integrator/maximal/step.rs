@@ -27,7 +27,7 @@ impl Maximal {
         if at.h == 0.0 {
             return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
         }
-        let mut result = self.newton_from_guess(w, y);
+        let mut result = self.attempt(w, y);
         if w.model.may_be_redundant() {
             // Between two configurations on either side of a singular one the smallest eigenvalue of the constraints'
             // Schur complement is negative; where it happens to cancel the regularization, take another one
@@ -37,13 +37,23 @@ impl Maximal {
                 }
                 w.epsilon.iter_mut().for_each(|e| *e *= change);
                 w.regularization *= change;
-                result = self.newton_from_guess(w, y);
+                result = self.attempt(w, y);
             }
         }
         let stats = result?;
-        y.copy_from_slice(&w.trial);
+        let (core, contacts) = y.split_at_mut(w.trial.len());
+        core.copy_from_slice(&w.trial);
+        w.contacts.write(contacts);
         self.write_next(w, next);
         Ok(stats)
+    }
+
+    fn attempt(&self, w: &mut Work, y: &[f64]) -> Result<StepStats, StepError> {
+        if self.contacts.is_empty() {
+            self.newton_from_guess(w, y)
+        } else {
+            self.solve_contacts(w, y)
+        }
     }
 
     /// Newton's method from the old velocities and the impulses of the step before.
@@ -102,10 +112,15 @@ impl Maximal {
             }
         }
         stats.residual = norm;
-        stats.turn = (0..self.body_count())
-            .map(|b| w.at.h * vec3(&w.trial, 6 * b + 3).norm())
-            .fold(0.0, f64::max);
+        stats.turn = self.largest_turn(w);
         Ok(stats)
+    }
+
+    /// Largest `h |w|` of any body.
+    pub(super) fn largest_turn(&self, w: &Work) -> f64 {
+        (0..self.body_count())
+            .map(|b| w.at.h * vec3(&w.trial, 6 * b + 3).norm())
+            .fold(0.0, f64::max)
     }
 
     /// `w.delta = K^-1 residual`.
@@ -119,7 +134,7 @@ impl Maximal {
         (w.delta, w.residual) = (delta, residual);
     }
 
-    fn outside_domain(&self, w: &Work) -> Option<usize> {
+    pub(super) fn outside_domain(&self, w: &Work) -> Option<usize> {
         let h2 = w.at.h * w.at.h;
         // a NaN is outside, too
         (0..self.body_count()).find(|b| {
@@ -159,6 +174,9 @@ impl Maximal {
     ) -> Result<(), StepError> {
         let at = Knot { h: 0.0, ..*at };
         self.prepare(&at, x, u, w)?;
+        if !self.contacts.is_empty() && w.at.h_prev > 0.0 {
+            return self.readout_contacts(w);
+        }
         let n = 6 * self.body_count();
         w.trial[..n].copy_from_slice(&w.before);
         w.trial[n..].fill(0.0);

@@ -58,6 +58,22 @@ pub(crate) fn friction_rows(t: &Touch, a: &Pose, b: &Pose) -> [Row; 2] {
     tangents(&t.normal).map(|e| row(&e, &t.point, a, b))
 }
 
+/// Changes of the rows along the normal and the tangents by a change of the contact at the same poses.
+pub(crate) fn touch_change(touch: &Touch, change: &Touch, a: &Pose, b: &Pose) -> [Row; 3] {
+    let [t1, t2] = tangents(&touch.normal);
+    let [d1, d2] = tangents_by_normal(&touch.normal);
+    let dn = change.normal;
+    [(touch.normal, dn), (t1, d1 * dn), (t2, d2 * dn)].map(|(e, de)| {
+        let moved = row(&de, &touch.point, a, b);
+        let couple = change.point.cross(&e);
+        Row {
+            force: moved.force,
+            parent_torque: moved.parent_torque - a.r.tr_mul(&couple),
+            child_torque: moved.child_torque + b.r.tr_mul(&couple),
+        }
+    })
+}
+
 /// The derivative of the wrenches of a force with components `f` (normal, two tangents), added to `out`; `ground` where
 /// the parent is the world.
 pub(crate) fn wrench_derivative(

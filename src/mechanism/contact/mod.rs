@@ -7,7 +7,7 @@
 mod frame;
 mod half_space;
 
-pub(crate) use frame::{TouchSlope, friction_rows, normal_row, wrench_derivative};
+pub(crate) use frame::{TouchSlope, friction_rows, normal_row, touch_change, wrench_derivative};
 
 use super::{Field, Mechanism};
 use crate::spatial::{Mat3, Pose, Vec3};

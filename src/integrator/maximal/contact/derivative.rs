@@ -1,0 +1,435 @@
+//! Derivatives of the step through its contacts.
+//!
+//! A contact's unknowns answer to what flows into it: `ext = (phi(z+)/h, eta)`, the path's parameter `kappa` and the
+//! friction bound `u0`. Their response `A`, five by five, comes from the law linearized at the solution (`consistent`), or
+//! at the same point moved onto the path at a larger `kappa` (`relaxed`): `s - g` and `b - eta` are kept.
+
+use super::super::assembly::{add_wrench, dot};
+use super::super::{Maximal, Work};
+use super::{Element, Local, Slot, Source, UNKNOWNS, along};
+use crate::dynamics::Inputs;
+use crate::mechanism::{
+    Coupling, Field, Joint, Mechanism, Row, Vec6, touch_change, wrench_derivative,
+};
+use crate::spatial::Vec3;
+
+/// What flows into a contact: gap over the interval's length, sliding velocity, `kappa`, `u0`.
+const INFLOWS: usize = 5;
+
+/// A contact's linearization for pushes and pulls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Response {
+    /// Change of `s, g, psi, b` by each inflow.
+    by: [[f64; UNKNOWNS]; INFLOWS],
+    /// Derivative of the wrench by the configuration at the knot.
+    coupling: Coupling,
+    /// `d(N V)/dz` and `d(B V)/dz` by parent and child.
+    turn: [[Vec6; 2]; 3],
+    /// The inflows of the push under way.
+    inflow: [f64; INFLOWS],
+}
+
+fn unknowns(l: &Local) -> [f64; UNKNOWNS] {
+    [l.s, l.g, l.psi, l.b[0], l.b[1]]
+}
+
+/// `V' d(wrench)/dz` by parent and child.
+fn turned(c: &Coupling, v: &[f64], parent: Option<usize>, child: usize) -> [Vec6; 2] {
+    let six = |b: usize| Vec6::from_column_slice(&v[6 * b..6 * b + 6]);
+    let vb = six(child);
+    let mut out = [c.ba.0.tr_mul(&vb), c.bb.0.tr_mul(&vb)];
+    if let Some(p) = parent {
+        let va = six(p);
+        out[0] += c.aa.0.tr_mul(&va);
+        out[1] += c.ab.0.tr_mul(&va);
+    }
+    out
+}
+
+/// `d(wrench)/dz dz` on parent and child.
+fn product(k: &Coupling, d: &[f64], parent: Option<usize>, child: usize) -> [Vec6; 2] {
+    let six = |b: usize| Vec6::from_column_slice(&d[6 * b..6 * b + 6]);
+    let db = six(child);
+    let mut out = [k.ab.0 * db, k.bb.0 * db];
+    if let Some(p) = parent {
+        let da = six(p);
+        out[0] += k.aa.0 * da;
+        out[1] += k.ba.0 * da;
+    }
+    out
+}
+
+fn add_sides(v: &mut [f64], parent: Option<usize>, child: usize, row: &[Vec6; 2], scale: f64) {
+    let mut add = |b: usize, r: &Vec6| {
+        let own = &mut v[6 * b..6 * b + 6];
+        own.iter_mut()
+            .zip(r.iter())
+            .for_each(|(v, r)| *v += scale * r);
+    };
+    add(child, &row[1]);
+    if let Some(p) = parent {
+        add(p, &row[0]);
+    }
+}
+
+impl Element {
+    /// The response of the law as it is linearized.
+    fn respond(&mut self) {
+        let (l, linear) = (&self.local, &self.linear);
+        let of = |gap, product, scalar, vector: [f64; 2]| {
+            let target = self.law.response((l, linear), gap, product, scalar, vector);
+            unknowns(&self.law.recover(linear, &target, 0.0, [0.0; 2]))
+        };
+        let none = of(0.0, 0.0, 0.0, [0.0; 2]);
+        let slide = |eta| {
+            let target = self.law.response((l, linear), 0.0, 0.0, 0.0, [0.0; 2]);
+            unknowns(&self.law.recover(linear, &target, 0.0, eta))
+        };
+        let rubs = |by| if self.law.rubs { by } else { none };
+        self.response.by = [
+            if self.law.gap {
+                of(1.0, 0.0, 0.0, [0.0; 2])
+            } else {
+                none
+            },
+            rubs(slide([1.0, 0.0])),
+            rubs(slide([0.0, 1.0])),
+            of(0.0, 1.0, 1.0, [0.0; 2]),
+            rubs(of(0.0, 0.0, -l.psi, l.eta.map(|e| -e))),
+        ];
+    }
+
+    /// Change of `g, b` by the inflows given.
+    fn impulse(&self, inflow: &[f64; INFLOWS]) -> [f64; 3] {
+        let d = self.outcome(inflow);
+        [d[1], d[3], d[4]]
+    }
+
+    /// Change of all unknowns by the inflows given.
+    fn outcome(&self, inflow: &[f64; INFLOWS]) -> [f64; UNKNOWNS] {
+        let mut d = [0.0; UNKNOWNS];
+        for (by, x) in self.response.by.iter().zip(inflow) {
+            for (d, by) in d.iter_mut().zip(by) {
+                *d += by * x;
+            }
+        }
+        d
+    }
+
+    fn rows(&self) -> [&Row; 3] {
+        [&self.normal, &self.tangents[0], &self.tangents[1]]
+    }
+}
+
+impl Maximal {
+    /// Moves the contacts onto the central path at a larger parameter, where one is asked for.
+    pub(in super::super) fn relax_contacts(&self, w: &mut Work) {
+        let c = &mut w.contacts;
+        if c.smoothing > c.kappa && !c.idle {
+            for e in &mut c.elements {
+                e.local = e.law.recentred(&e.local, c.smoothing);
+            }
+        }
+    }
+
+    /// The responses at the point that was linearized.
+    pub(in super::super) fn respond_contacts(&self, w: &mut Work) {
+        if self.contacts.is_empty() {
+            return;
+        }
+        w.contacts.coupled = false;
+        let idle = w.contacts.idle;
+        for e in &mut w.contacts.elements {
+            if idle {
+                e.response = Response::default();
+            } else {
+                e.respond();
+            }
+        }
+    }
+
+    /// Derivative of an element's wrench for impulses `f` (normal, tangents) by the configuration at the knot.
+    fn contact_coupling(&self, w: &Work, (e, slot): (&Element, &Slot), f: Vec3) -> Coupling {
+        let (m, mut out) = (&w.model, Coupling::default());
+        let (a, b) = (m.pose(&w.poses, slot.parent), &w.poses[slot.child]);
+        match slot.source {
+            Source::Touch(i) => {
+                let slope = m.touch_slope(&m.contacts[i], &w.poses);
+                wrench_derivative(&e.here, &slope, &f, slot.parent.is_none(), (a, b), &mut out);
+            }
+            Source::Rub(j, i) => {
+                let joint = &m.joints[j];
+                let unit = joint.directions[i].unit * f.y;
+                if joint.directions[i].freedom.turns() {
+                    Joint::add_torque_derivative(&unit, a, b, &mut out);
+                } else {
+                    joint.add_force_derivative(&unit, a, b, &w.relative[j], &mut out);
+                }
+            }
+        }
+        out
+    }
+
+    /// Derivatives of the wrenches and of the rates by the configuration at the knot.
+    pub(in super::super) fn couple_contacts(&self, w: &mut Work) {
+        if self.contacts.is_empty() || w.contacts.idle || w.contacts.coupled {
+            return;
+        }
+        w.contacts.coupled = true;
+        let mut elements = std::mem::take(&mut w.contacts.elements);
+        for (e, slot) in elements.iter_mut().zip(&self.contacts.slots) {
+            let l = &e.local;
+            let f = Vec3::new(l.g, l.b[0], l.b[1]) * slot.mass;
+            e.response.coupling = self.contact_coupling(w, (e, slot), f);
+            let normal = e.law.gap && w.at.h == 0.0;
+            for (k, wanted) in [normal, e.law.rubs, e.law.rubs].into_iter().enumerate() {
+                if wanted {
+                    let c = self.contact_coupling(w, (e, slot), Vec3::ith(k, 1.0));
+                    e.response.turn[k] = turned(&c, &w.trial, slot.parent, slot.child);
+                } else {
+                    e.response.turn[k] = Default::default();
+                }
+            }
+        }
+        w.contacts.elements = elements;
+    }
+
+    /// Adds `dr` of the contacts; `zplus` is the change of the next configuration that does not come through the
+    /// velocities. The inflows are kept for [`Maximal::push_contact_unknowns`].
+    pub(in super::super) fn push_contacts(
+        &self,
+        w: &mut Work,
+        d: &Inputs,
+        zplus: &[f64],
+        r: &mut [f64],
+    ) {
+        if self.contacts.is_empty() || w.contacts.idle {
+            return;
+        }
+        let h = w.at.h;
+        let mut elements = std::mem::take(&mut w.contacts.elements);
+        let by_interval = if h > 0.0 { d.h } else { d.h_prev };
+        for (index, (e, slot)) in elements.iter_mut().zip(&self.contacts.slots).enumerate() {
+            let (p, c) = (slot.parent, slot.child);
+            let mut inflow = [0.0; INFLOWS];
+            if e.law.gap {
+                inflow[0] = self.gap_change(w, (e, slot), d, zplus);
+            }
+            if e.law.rubs {
+                for i in 0..2 {
+                    inflow[1 + i] = along(&d.x, p, c, &e.response.turn[1 + i]);
+                }
+            }
+            inflow[3] = w.contacts.path() * by_interval;
+            inflow[4] = self.bound_rate(w, slot) * 0.5 * (d.h + d.h_prev);
+            for (k, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
+                self.by_contact_parameter(w, (e, index), k, |to, value| match to {
+                    Into::Inflow(i) => inflow[i] += value * dp,
+                    Into::Residual(row, i) => r[row + i] += value * dp,
+                });
+            }
+            e.response.inflow = inflow;
+            let on = product(&e.response.coupling, &d.x, p, c);
+            add_sides(r, p, c, &on, -1.0);
+            for (row, change) in e.rows().into_iter().zip(e.impulse(&inflow)) {
+                add_wrench(r, p, c, row, -slot.mass * change);
+            }
+        }
+        w.contacts.elements = elements;
+    }
+
+    /// Change of the contacts' own unknowns, once that of the velocities is known.
+    pub(in super::super) fn push_contact_unknowns(&self, w: &Work, y: &mut [f64]) {
+        let (velocities, own) = y.split_at_mut(self.symbolic.dim());
+        let slots = w.contacts.elements.iter().zip(&self.contacts.slots);
+        for ((e, slot), own) in slots.zip(own.chunks_exact_mut(UNKNOWNS)) {
+            let mut inflow = e.response.inflow;
+            self.through_velocities(e, slot, velocities, &mut inflow);
+            own.copy_from_slice(&e.outcome(&inflow));
+        }
+    }
+
+    fn through_velocities(&self, e: &Element, slot: &Slot, v: &[f64], inflow: &mut [f64; INFLOWS]) {
+        let (p, c) = (slot.parent, slot.child);
+        if e.law.gap {
+            inflow[0] += along(v, p, c, &e.by_velocity);
+        }
+        if e.law.rubs {
+            inflow[1] += dot(v, p, c, &e.tangents[0]);
+            inflow[2] += dot(v, p, c, &e.tangents[1]);
+        }
+    }
+
+    /// Change of the gap's rate that does not come through the new velocities or parameters.
+    fn gap_change(&self, w: &Work, (e, slot): (&Element, &Slot), d: &Inputs, zplus: &[f64]) -> f64 {
+        let (p, c, h) = (slot.parent, slot.child, w.at.h);
+        if h > 0.0 {
+            dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h)
+        } else {
+            let h = w.contacts.interval;
+            dot(&d.x, p, c, &e.normal) / h + along(&d.x, p, c, &e.response.turn[0])
+                - e.here.gap * d.h_prev / (h * h)
+        }
+    }
+
+    /// Change of the friction bound by the mean interval.
+    fn bound_rate(&self, w: &Work, slot: &Slot) -> f64 {
+        match slot.source {
+            Source::Rub(j, i) => w.model.joints[j].directions[i].friction / slot.mass,
+            Source::Touch(_) => 0.0,
+        }
+    }
+
+    /// Adds the contacts' share of the adjoint right-hand side, from the adjoints of their unknowns.
+    pub(in super::super) fn pull_contact_unknowns(&self, w: &mut Work, y: &[f64], rhs: &mut [f64]) {
+        let own = &y[self.symbolic.dim()..];
+        let slots = w.contacts.elements.iter_mut().zip(&self.contacts.slots);
+        for ((e, slot), own) in slots.zip(own.chunks_exact(UNKNOWNS)) {
+            let (p, c) = (slot.parent, slot.child);
+            let of = |by: &[f64; UNKNOWNS]| by.iter().zip(own).map(|(b, y)| b * y).sum::<f64>();
+            e.response.inflow = e.response.by.each_ref().map(of);
+            let inflow = e.response.inflow;
+            if e.law.gap {
+                add_sides(rhs, p, c, &e.by_velocity, inflow[0]);
+            }
+            if e.law.rubs {
+                add_wrench(rhs, p, c, &e.tangents[0], inflow[1]);
+                add_wrench(rhs, p, c, &e.tangents[1], inflow[2]);
+            }
+        }
+    }
+
+    /// Adjoints of the inputs through the contacts: adds to those of the inputs and of the next configuration. `mu` is
+    /// the multiplier of `dr`.
+    pub(in super::super) fn pull_contacts(
+        &self,
+        w: &Work,
+        mu: &[f64],
+        zplus: &mut [f64],
+        out: &mut Inputs,
+    ) {
+        if w.contacts.idle {
+            return;
+        }
+        let h = w.at.h;
+        let slots = w.contacts.elements.iter().zip(&self.contacts.slots);
+        for (index, (e, slot)) in slots.enumerate() {
+            let (p, c) = (slot.parent, slot.child);
+            let on = turned(&e.response.coupling, mu, p, c);
+            add_sides(&mut out.x, p, c, &on, -1.0);
+            let felt = e.rows().map(|row| -slot.mass * dot(mu, p, c, row));
+            let mut inflow = e.response.inflow;
+            for (x, by) in inflow.iter_mut().zip(&e.response.by) {
+                *x += by[1] * felt[0] + by[3] * felt[1] + by[4] * felt[2];
+            }
+            if e.law.gap {
+                if h > 0.0 {
+                    add_wrench(zplus, p, c, &e.next_row, inflow[0] / h);
+                    out.h -= inflow[0] * e.next.gap / (h * h);
+                } else {
+                    let h = w.contacts.interval;
+                    add_wrench(&mut out.x, p, c, &e.normal, inflow[0] / h);
+                    add_sides(&mut out.x, p, c, &e.response.turn[0], inflow[0]);
+                    out.h_prev -= inflow[0] * e.here.gap / (h * h);
+                }
+            }
+            if e.law.rubs {
+                for i in 0..2 {
+                    add_sides(&mut out.x, p, c, &e.response.turn[1 + i], inflow[1 + i]);
+                }
+            }
+            let by_interval = w.contacts.path() * inflow[3];
+            if h > 0.0 {
+                out.h += by_interval;
+            } else {
+                out.h_prev += by_interval;
+            }
+            let bound = 0.5 * self.bound_rate(w, slot) * inflow[4];
+            out.h += bound;
+            out.h_prev += bound;
+            for k in 0..out.p.len() {
+                let mut sum = 0.0;
+                self.by_contact_parameter(w, (e, index), k, |to, value| match to {
+                    Into::Inflow(i) => sum += inflow[i] * value,
+                    Into::Residual(row, i) => sum += mu[row + i] * value,
+                });
+                out.p[k] += sum;
+            }
+        }
+    }
+
+    /// Calls `emit` with what a parameter changes of an element: inflows, and entries of the bodies' rows.
+    fn by_contact_parameter(
+        &self,
+        w: &Work,
+        (e, index): (&Element, usize),
+        parameter: usize,
+        mut emit: impl FnMut(Into, f64),
+    ) {
+        let (m, slot) = (&w.model, &self.contacts.slots[index]);
+        let Source::Touch(i) = slot.source else {
+            return;
+        };
+        let contact = &m.contacts[i];
+        for field in &m.parameters[parameter].fields {
+            let mu = m.friction_by(contact, *field);
+            if mu != 0.0 {
+                emit(Into::Inflow(4), mu * e.local.g);
+            }
+            self.by_touch_parameter(w, (e, slot), m, *field, &mut emit);
+        }
+    }
+
+    fn by_touch_parameter(
+        &self,
+        w: &Work,
+        (e, slot): (&Element, &Slot),
+        m: &Mechanism,
+        field: Field,
+        emit: &mut impl FnMut(Into, f64),
+    ) {
+        let Source::Touch(i) = slot.source else {
+            return;
+        };
+        let contact = &m.contacts[i];
+        let Some(here) = m.touch_by(contact, &w.poses, field) else {
+            return;
+        };
+        let (p, c, h) = (slot.parent, slot.child, w.at.h);
+        let (a, b) = (m.pose(&w.poses, p), &w.poses[c]);
+        // rows of unit forces change with the normal and the point
+        let changes = touch_change(&e.here, &here, a, b);
+        if h > 0.0 {
+            if let Some(next) = m.touch_by(contact, &w.next, field) {
+                emit(Into::Inflow(0), next.gap / h);
+            }
+        } else {
+            let turned = dot(&w.trial, p, c, &changes[0]);
+            emit(Into::Inflow(0), here.gap / w.contacts.interval + turned);
+        }
+        if e.law.rubs {
+            for i in 0..2 {
+                emit(Into::Inflow(1 + i), dot(&w.trial, p, c, &changes[1 + i]));
+            }
+        }
+        let l = &e.local;
+        for (row, size) in changes.iter().zip([l.g, l.b[0], l.b[1]]) {
+            let size = -slot.mass * size;
+            for (i, x) in row.child().iter().enumerate() {
+                emit(Into::Residual(6 * c, i), size * x);
+            }
+            if let Some(p) = p {
+                for (i, x) in row.parent().iter().enumerate() {
+                    emit(Into::Residual(6 * p, i), size * x);
+                }
+            }
+        }
+    }
+}
+
+/// Where a change by a parameter goes.
+enum Into {
+    Inflow(usize),
+    /// Body's first row, and which of its six.
+    Residual(usize, usize),
+}

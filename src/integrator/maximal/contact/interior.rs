@@ -1,0 +1,352 @@
+//! The interior-point method for a step with contacts: Mehrotra's predictor-corrector with one step length, from a cold or
+//! a warm start, and slow path following where that stalls.
+
+use super::super::assembly::{add_wrench, dot, vec3};
+use super::super::{Maximal, Work};
+use super::{Source, along};
+use crate::dynamics::{StepError, StepFailure, StepStats};
+use crate::spatial::Vec3;
+
+/// Largest residual of a row, m/s.
+const TOLERANCE: f64 = 1e-10;
+/// Largest deviation of a product from `kappa`, relative. (A gradient wants the centre, not its neighbourhood.)
+const CENTRED: f64 = 1e-5;
+/// A step length below which the path is left for its centre.
+const SHORT: f64 = 0.1;
+const MAX_ITERATIONS: usize = 60;
+
+/// Where an iterate stands.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    /// Largest residual, m/s, and its row; elements count behind the rows.
+    residual: f64,
+    row: usize,
+    /// Mean product, m^2/s^2.
+    mean: f64,
+    sum: f64,
+    /// Largest deviation of a product from `kappa`.
+    off: f64,
+    done: bool,
+    /// Done only as far as rounding allows.
+    rounded: bool,
+}
+
+impl Maximal {
+    /// Solves the step's equations with contacts; `y` holds the unknowns of the step before.
+    pub(in super::super) fn solve_contacts(
+        &self,
+        w: &mut Work,
+        y: &[f64],
+    ) -> Result<StepStats, StepError> {
+        let before = &y[self.symbolic.dim()..];
+        let warm = self.options.contact.warm && before.iter().any(|v| *v != 0.0);
+        let starts = [true, false].into_iter().skip(usize::from(!warm));
+        self.solve_from(w, y, starts)
+    }
+
+    /// The same for the read-out of velocities at a knot; leaves the matrix there factored.
+    pub(in super::super) fn readout_contacts(&self, w: &mut Work) -> Result<(), StepError> {
+        self.solve_from(w, &[], [false].into_iter())?;
+        self.assemble(w);
+        self.factor(w)
+    }
+
+    /// Tries warm and cold starts in turn, then slow path following: every level solved to its centre.
+    fn solve_from(
+        &self,
+        w: &mut Work,
+        y: &[f64],
+        starts: impl Iterator<Item = bool>,
+    ) -> Result<StepStats, StepError> {
+        let kappa = w.contacts.kappa;
+        let mut stats = StepStats::default();
+        for warm in starts {
+            if warm {
+                self.warm_start(w, y, kappa);
+            } else {
+                self.cold_start(w, 1.0);
+            }
+            match self.follow(w, kappa, 0.995) {
+                Ok(s) => return Ok(stats.and(&s)),
+                Err((_, s)) => stats = stats.and(&s),
+            }
+        }
+        let mut last = None;
+        for (start, factor) in [(1.0, 0.1), (100.0, 0.3), (1e4, 0.5), (1e6, 0.7)] {
+            let mut level: f64 = start;
+            self.cold_start(w, level);
+            loop {
+                level = (level * factor).max(kappa);
+                match self.follow(w, level, 0.9) {
+                    Ok(s) => {
+                        stats = stats.and(&s);
+                        if level <= kappa {
+                            return Ok(stats);
+                        }
+                    }
+                    Err((error, s)) => {
+                        stats = stats.and(&s);
+                        last = Some(error);
+                        break;
+                    }
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
+    }
+
+    /// Velocities from the forces alone; contacts on the central path at `nu`.
+    fn cold_start(&self, w: &mut Work, nu: f64) {
+        let n = self.body_count();
+        w.trial[6 * n..].fill(0.0);
+        let half = 0.5 * (w.at.h_prev + w.at.h);
+        for (b, body) in w.model.bodies.iter().enumerate() {
+            let own = 6 * b..6 * b + 6;
+            let turn = w.inverse_inertia[b] * vec3(&w.force, 6 * b + 3) * half;
+            w.trial[own.clone()].copy_from_slice(&w.before[own]);
+            for i in 0..3 {
+                w.trial[6 * b + i] += half * w.force[6 * b + i] / body.mass;
+                w.trial[6 * b + 3 + i] += turn[i];
+            }
+        }
+        self.keep_in_domain(w);
+        for e in &mut w.contacts.elements {
+            e.local = super::Local::default();
+        }
+        // for the gaps and sliding velocities alone
+        self.evaluate(w);
+        for e in &mut w.contacts.elements {
+            e.local = e.law.start(e.gap, e.local.g, e.local.eta, nu);
+        }
+    }
+
+    /// Starts inside the domain where an interval is longer than the one before.
+    fn keep_in_domain(&self, w: &mut Work) {
+        for b in 0..self.body_count() {
+            let omega = &mut w.trial[6 * b + 3..6 * b + 6];
+            let turn = w.at.h * Vec3::from_column_slice(omega).norm();
+            if turn > 1.2 {
+                omega.iter_mut().for_each(|o| *o *= 1.2 / turn);
+            }
+        }
+    }
+
+    /// Old velocities and impulses, as far up the central path as their residual asks for.
+    fn warm_start(&self, w: &mut Work, y: &[f64], kappa: f64) {
+        let (n, dim) = (6 * self.body_count(), self.symbolic.dim());
+        w.trial[..n].copy_from_slice(&w.before);
+        w.trial[n..].copy_from_slice(&y[n..dim]);
+        w.contacts.read(&y[dim..]);
+        self.keep_in_domain(w);
+        self.evaluate(w);
+        let mut r = self.body_residual(w).0;
+        for e in w.contacts.elements.iter().filter(|e| e.law.gap) {
+            r = r.max(e.gap.min(e.local.g).abs());
+        }
+        let nu = (10.0 * r * r).clamp(kappa, 10.0);
+        for e in &mut w.contacts.elements {
+            e.local = e.law.start(e.gap, e.local.g, e.local.eta, nu);
+        }
+    }
+
+    /// Largest residual of the bodies' rows as a velocity, m/s, and its row.
+    pub(super) fn body_residual(&self, w: &Work) -> (f64, usize) {
+        let mut worst = (0.0_f64, 0);
+        for (b, (body, size)) in w.model.bodies.iter().zip(&self.contacts.sizes).enumerate() {
+            for i in 0..6 {
+                let unit = if i < 3 { 1.0 } else { 1.0 / size };
+                let r = (w.residual[6 * b + i] * unit / body.mass).abs();
+                if r > worst.0 || r.is_nan() {
+                    worst = (r, 6 * b + i);
+                }
+            }
+        }
+        worst
+    }
+
+    fn progress(&self, w: &Work, kappa: f64, floor: f64) -> Progress {
+        let (n, c) = (6 * self.body_count(), &w.contacts);
+        let (mut residual, mut row) = self.body_residual(w);
+        let mut worse = |r: f64, at: usize| {
+            if r > residual || r.is_nan() {
+                (residual, row) = (r, at);
+            }
+        };
+        for (i, r) in w.residual.iter().enumerate().skip(n) {
+            worse(r.abs() / c.interval, i);
+        }
+        let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);
+        for (i, (e, slot)) in c.elements.iter().zip(&self.contacts.slots).enumerate() {
+            let (s, k, o) = e.law.products(&e.local, kappa);
+            sum += s;
+            count += k;
+            off = off.max(o);
+            // what rounding of the gap leaves of the product
+            let size = match slot.source {
+                Source::Touch(_) => e.here.point.amax(),
+                Source::Rub(..) => 0.0,
+            };
+            let rounding = 4.0 * f64::EPSILON * size / c.interval * e.local.g;
+            beyond = beyond.max(o - rounding);
+            if e.law.gap {
+                worse((e.gap - e.local.s).abs(), w.residual.len() + i);
+            }
+        }
+        let centred = off <= CENTRED * kappa;
+        let fits = residual <= TOLERANCE;
+        let rounded = residual <= TOLERANCE.max(floor) && beyond <= CENTRED * kappa;
+        let mean = if count > 0.0 { sum / count } else { 0.0 };
+        Progress {
+            residual,
+            row,
+            mean,
+            sum,
+            off,
+            done: rounded && sum.is_finite(),
+            rounded: !(fits && centred),
+        }
+    }
+
+    /// Leads the iterate to the central path's point `kappa`. A step may go a part of the way to the boundary, never less
+    /// than `slowest`.
+    fn follow(
+        &self,
+        w: &mut Work,
+        kappa: f64,
+        slowest: f64,
+    ) -> Result<StepStats, (StepError, StepStats)> {
+        let mut stats = StepStats::default();
+        let (mut last, mut stalled) = (1.0_f64, 0);
+        loop {
+            let (_, _, floor) = self.evaluate(w);
+            let floor = floor / self.contacts.lightest;
+            let p = self.progress(w, kappa, floor);
+            if p.done {
+                stats.residual = p.residual;
+                stats.rounded = usize::from(p.rounded);
+                stats.turn = self.largest_turn(w);
+                return Ok(stats);
+            }
+            let stuck = stats.iterations == MAX_ITERATIONS || stalled == 4;
+            if stuck || !p.residual.is_finite() || !p.sum.is_finite() {
+                let error = self.failure(StepFailure::NotConverged, w, p.row, p.residual);
+                return Err((error, stats));
+            }
+            stats.iterations += 1;
+            let refined = w.model.may_be_redundant();
+            self.assemble_and_keep(w, refined);
+            if let Err(error) = self.factor(w) {
+                return Err((error, stats));
+            }
+            stats.fallbacks += usize::from(w.uses_fallback);
+            let near = p.mean <= 10.0 * kappa && p.off <= 10.0 * kappa;
+            let (mut target, mut corrected) = (kappa, false);
+            if last < SHORT {
+                target = (0.1 * p.mean).max(kappa);
+            } else if !near {
+                let reach = self.contact_direction(w, 0.0, false, refined).min(1.0);
+                let left = self.sum_along(w, reach);
+                for e in &mut w.contacts.elements {
+                    e.affine = e.direction;
+                }
+                let sigma = (left / p.sum).clamp(0.0, 1.0).powi(3);
+                target = (sigma * p.mean).max(kappa);
+                corrected = true;
+            }
+            let mut reach = self.contact_direction(w, target, corrected, refined);
+            if corrected && reach < SHORT {
+                // the correction can hurt
+                w.contacts.spare.copy_from_slice(&w.delta);
+                for e in &mut w.contacts.elements {
+                    e.spare = e.direction;
+                }
+                let plain = self.contact_direction(w, target.max(0.1 * p.mean), false, refined);
+                if plain > reach {
+                    reach = plain;
+                } else {
+                    w.delta.copy_from_slice(&w.contacts.spare);
+                    for e in &mut w.contacts.elements {
+                        e.direction = e.spare;
+                    }
+                }
+            }
+            let part = if near {
+                slowest.max(0.995)
+            } else {
+                slowest.max(1.0 - p.residual.max(p.mean.sqrt())).min(0.9995)
+            };
+            let mut length = (part * reach).min(1.0);
+            w.y.copy_from_slice(&w.trial);
+            loop {
+                for ((t, y), d) in w.trial.iter_mut().zip(&w.y).zip(&w.delta) {
+                    *t = y - length * d;
+                }
+                let Some(body) = self.outside_domain(w) else {
+                    break;
+                };
+                length *= 0.5;
+                if length < 1e-12 {
+                    let row = 6 * body + 3;
+                    let error = self.failure(StepFailure::Domain, w, row, p.residual);
+                    return Err((error, stats));
+                }
+            }
+            for e in &mut w.contacts.elements {
+                e.local = e.local.moved(&e.direction, length);
+            }
+            last = length;
+            stalled = if length < SHORT { stalled + 1 } else { 0 };
+        }
+    }
+
+    /// The Newton direction towards products `target`, in `w.delta` and the elements; returns how far it may be followed.
+    fn contact_direction(&self, w: &mut Work, target: f64, corrected: bool, refined: bool) -> f64 {
+        let mut rhs = std::mem::take(&mut w.contacts.rhs);
+        rhs.copy_from_slice(&w.residual);
+        let c = &mut w.contacts;
+        for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
+            let gap = e.gap - e.local.s;
+            let affine = corrected.then_some(&e.affine);
+            e.target = e.law.target((&e.local, &e.linear), gap, target, affine);
+            let rows = [&e.normal, &e.tangents[0], &e.tangents[1]];
+            for (row, c) in rows.into_iter().zip(e.target.c) {
+                if c != 0.0 {
+                    add_wrench(&mut rhs, slot.parent, slot.child, row, -slot.mass * c);
+                }
+            }
+        }
+        let mut delta = std::mem::take(&mut w.delta);
+        self.solve_once(w, &rhs, &mut delta, false);
+        if refined {
+            self.refine(w, &rhs, &mut delta, false);
+        }
+        (w.contacts.rhs, w.delta) = (rhs, delta);
+        let mut reach = f64::INFINITY;
+        for (e, slot) in w.contacts.elements.iter_mut().zip(&self.contacts.slots) {
+            let (p, c) = (slot.parent, slot.child);
+            let gap = if e.law.gap {
+                -along(&w.delta, p, c, &e.by_velocity)
+            } else {
+                0.0
+            };
+            let eta = if e.law.rubs {
+                [0, 1].map(|i| -dot(&w.delta, p, c, &e.tangents[i]))
+            } else {
+                [0.0; 2]
+            };
+            e.direction = e.law.recover(&e.linear, &e.target, gap, eta);
+            reach = reach.min(e.law.reach(&e.local, &e.direction));
+        }
+        reach
+    }
+
+    /// Sum of the products a step of the given length along the directions would leave.
+    fn sum_along(&self, w: &Work, length: f64) -> f64 {
+        let mut sum = 0.0;
+        for e in &w.contacts.elements {
+            let l = e.local.moved(&e.direction, length);
+            sum += e.law.products(&l, 0.0).0;
+        }
+        sum
+    }
+}
