@@ -315,7 +315,7 @@ impl Maximal {
     /// The matrix at the unknowns last evaluated: `[D, -G(z)'; G(z+) dz+/dV, eps]`.
     /// With loops, and where residuals are asked for, `w.original` keeps it without `eps`.
     pub(super) fn assemble(&self, w: &mut Work) {
-        let keep = w.model.may_be_redundant() || w.certificate.is_some();
+        let keep = self.refines(w) || w.certificate.is_some();
         self.assemble_and_keep(w, keep);
     }
 
@@ -454,10 +454,17 @@ impl Maximal {
         result.map_err(|_| self.failure(StepFailure::Singular, w, row, f64::NAN))
     }
 
-    /// Solves with the factors, with one refinement sweep on the unregularized matrix where there are loops.
+    /// Are solutions refined? Loops are regularized, and stiff contacts make the factors lose digits.
+    pub(super) fn refines(&self, w: &Work) -> bool {
+        w.model.may_be_redundant() || !self.contacts.is_empty()
+    }
+
+    /// Solves with the factors, with one refinement sweep on the unregularized matrix where there are loops or contacts.
     pub(super) fn solve(&self, w: &mut Work, b: &[f64], out: &mut [f64], transposed: bool) {
         self.solve_once(w, b, out, transposed);
-        self.refine(w, b, out, transposed);
+        if self.refines(w) {
+            self.refine(w, b, out, transposed);
+        }
     }
 
     /// [`Maximal::solve`] without the refinement.
@@ -482,9 +489,9 @@ impl Maximal {
         }
     }
 
-    /// Refines a solution on the unregularized matrix where there are loops.
+    /// Refines a solution on the matrix kept in `w.original`.
     pub(super) fn refine(&self, w: &mut Work, b: &[f64], out: &mut [f64], transposed: bool) {
-        if w.model.may_be_redundant() && !w.uses_fallback {
+        if !w.uses_fallback {
             let (original, scratch) = (&w.original, &mut w.scratch);
             if transposed {
                 self.symbolic

@@ -188,7 +188,7 @@ impl Maximal {
             if second {
                 self.evaluate(w);
             }
-            self.newton_direction(w, true);
+            self.newton_direction(w, self.refines(w));
             for (t, d) in w.trial.iter_mut().zip(&w.delta) {
                 *t -= d;
             }

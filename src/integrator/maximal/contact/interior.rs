@@ -216,7 +216,7 @@ impl Maximal {
         slowest: f64,
     ) -> Result<StepStats, (StepError, StepStats)> {
         let mut stats = StepStats::default();
-        let (mut last, mut stalled) = (1.0_f64, 0);
+        let (mut last, mut stalled, mut ending) = (1.0_f64, 0, 0);
         loop {
             let (_, _, floor) = self.evaluate(w);
             let floor = floor / self.contacts.lightest;
@@ -233,13 +233,15 @@ impl Maximal {
                 return Err((error, stats));
             }
             stats.iterations += 1;
-            let refined = w.model.may_be_redundant();
+            let near = p.mean <= 10.0 * kappa && p.off <= 10.0 * kappa;
+            ending += usize::from(near);
+            // stiff friction makes the factors lose digits, which the end feels
+            let refined = w.model.may_be_redundant() || ending > 1;
             self.assemble_and_keep(w, refined);
             if let Err(error) = self.factor(w) {
                 return Err((error, stats));
             }
             stats.fallbacks += usize::from(w.uses_fallback);
-            let near = p.mean <= 10.0 * kappa && p.off <= 10.0 * kappa;
             let (mut target, mut corrected) = (kappa, false);
             if last < SHORT {
                 target = (0.1 * p.mean).max(kappa);
