@@ -332,7 +332,7 @@ impl Maximal {
         mu.iter_mut().for_each(|v| *v = -*v);
         let m = &w.model;
         // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
-        out.x[..n].fill(0.0);
+        out.x.fill(0.0);
         for (index, j) in m.joints.iter().enumerate() {
             let Some(s) = &self.slots[index] else {
                 continue;
@@ -413,8 +413,8 @@ impl Maximal {
             for i in 0..3 {
                 dz[i] += x[i];
                 dz[3 + i] += phi[i];
-                dv[i] = v[i];
-                dv[3 + i] = dw[i];
+                dv[i] += v[i];
+                dv[3 + i] += dw[i];
             }
             if has_dampers {
                 Self::pull_back(w, b, n, &zminus, out);

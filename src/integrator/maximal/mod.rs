@@ -206,6 +206,11 @@ impl Work {
         self.certificate = Some(0.0);
     }
 
+    /// Central-path parameter of the linearizations from here on, m^2/s^2; zero is that of the step.
+    pub(crate) fn relax(&mut self, kappa: f64) {
+        self.contacts.relax(kappa);
+    }
+
     /// Largest relative residual `|K' mu - rhs| / |rhs|` of the adjoint solves since [`Work::certify`].
     pub fn linear_residual(&self) -> Option<f64> {
         self.certificate

@@ -12,6 +12,7 @@ use crate::mechanism::{
     Coupling, Field, Joint, Mechanism, Row, Vec6, touch_change, wrench_derivative,
 };
 use crate::spatial::Vec3;
+use std::ops::Range;
 
 /// What flows into a contact: gap over the interval's length, sliding velocity, `kappa`, `u0`.
 const INFLOWS: usize = 5;
@@ -132,6 +133,23 @@ impl Maximal {
         }
     }
 
+    /// The contacts of a read-out, for pulls through it.
+    pub(in super::super) fn linearize_readout(&self, w: &mut Work) {
+        if self.contacts.is_empty() || w.contacts.idle {
+            self.respond_contacts(w);
+            return;
+        }
+        if w.contacts.smoothing > w.contacts.kappa {
+            self.relax_contacts(w);
+            self.assemble(w);
+            if self.factor(w).is_err() {
+                // seen by whoever uses the gradient: it is not finite
+                w.values.fill(f64::NAN);
+            }
+        }
+        self.respond_contacts(w);
+    }
+
     /// The responses at the point that was linearized.
     pub(in super::super) fn respond_contacts(&self, w: &mut Work) {
         if self.contacts.is_empty() {
@@ -181,11 +199,16 @@ impl Maximal {
             let l = &e.local;
             let f = Vec3::new(l.g, l.b[0], l.b[1]) * slot.mass;
             e.response.coupling = self.contact_coupling(w, (e, slot), f);
-            let normal = e.law.gap && w.at.h == 0.0;
+            let normal = e.law.gap && (w.at.h == 0.0 || e.bounce != 0.0);
             for (k, wanted) in [normal, e.law.rubs, e.law.rubs].into_iter().enumerate() {
                 if wanted {
                     let c = self.contact_coupling(w, (e, slot), Vec3::ith(k, 1.0));
-                    e.response.turn[k] = turned(&c, &w.trial, slot.parent, slot.child);
+                    let v = if k == 0 && w.at.h > 0.0 {
+                        &w.before
+                    } else {
+                        &w.trial
+                    };
+                    e.response.turn[k] = turned(&c, v, slot.parent, slot.child);
                 } else {
                     e.response.turn[k] = Default::default();
                 }
@@ -264,11 +287,27 @@ impl Maximal {
     fn gap_change(&self, w: &Work, (e, slot): (&Element, &Slot), d: &Inputs, zplus: &[f64]) -> f64 {
         let (p, c, h) = (slot.parent, slot.child, w.at.h);
         if h > 0.0 {
-            dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h)
+            let mut change = dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
+            if let Some(restitution) = self.bounces(w, (e, slot)) {
+                // less the change of gap/h + restitution (-N v-)
+                let approach = -dot(&d.x[d.x.len() / 2..], p, c, &e.normal)
+                    - along(&d.x, p, c, &e.response.turn[0]);
+                change -= dot(&d.x, p, c, &e.normal) / h - e.here.gap * d.h / (h * h)
+                    + restitution * approach;
+            }
+            change
         } else {
             let h = w.contacts.interval;
             dot(&d.x, p, c, &e.normal) / h + along(&d.x, p, c, &e.response.turn[0])
                 - e.here.gap * d.h_prev / (h * h)
+        }
+    }
+
+    /// Restitution of a contact that is bouncing.
+    fn bounces(&self, w: &Work, (e, slot): (&Element, &Slot)) -> Option<f64> {
+        match slot.source {
+            Source::Touch(i) if e.bounce != 0.0 => Some(w.model.restitution(&w.model.contacts[i])),
+            _ => None,
         }
     }
 
@@ -326,6 +365,14 @@ impl Maximal {
                 if h > 0.0 {
                     add_wrench(zplus, p, c, &e.next_row, inflow[0] / h);
                     out.h -= inflow[0] * e.next.gap / (h * h);
+                    if let Some(restitution) = self.bounces(w, (e, slot)) {
+                        let n = out.x.len() / 2;
+                        let (dz, dv) = out.x.split_at_mut(n);
+                        add_wrench(dz, p, c, &e.normal, -inflow[0] / h);
+                        add_wrench(dv, p, c, &e.normal, inflow[0] * restitution);
+                        add_sides(dz, p, c, &e.response.turn[0], inflow[0] * restitution);
+                        out.h += inflow[0] * e.here.gap / (h * h);
+                    }
                 } else {
                     let h = w.contacts.interval;
                     add_wrench(&mut out.x, p, c, &e.normal, inflow[0] / h);
@@ -403,6 +450,10 @@ impl Maximal {
             if let Some(next) = m.touch_by(contact, &w.next, field) {
                 emit(Into::Inflow(0), next.gap / h);
             }
+            if let Some(restitution) = self.bounces(w, (e, slot)) {
+                let approach = -dot(&w.before, p, c, &changes[0]);
+                emit(Into::Inflow(0), -(here.gap / h + restitution * approach));
+            }
         } else {
             let turned = dot(&w.trial, p, c, &changes[0]);
             emit(Into::Inflow(0), here.gap / w.contacts.interval + turned);
@@ -424,6 +475,99 @@ impl Maximal {
                 }
             }
         }
+    }
+}
+
+/// What observers see of a contact.
+impl Maximal {
+    /// Its numbers among the unknowns.
+    pub(in super::super) fn contact_range(&self, contact: usize) -> Range<usize> {
+        let first = self.symbolic.dim() + UNKNOWNS * contact;
+        first..first + UNKNOWNS
+    }
+
+    pub(in super::super) fn contact_unknowns<'a>(&self, y: &'a [f64], contact: usize) -> &'a [f64] {
+        &y[self.contact_range(contact)]
+    }
+
+    /// What turns its scaled impulses into N s.
+    pub(in super::super) fn contact_mass(&self, contact: usize) -> f64 {
+        self.contacts.slots[contact].mass
+    }
+
+    /// Signed distance at the knot, m.
+    pub(in super::super) fn contact_gap(&self, w: &Work, contact: usize) -> f64 {
+        w.contacts.elements[contact].here.gap
+    }
+
+    /// Bodies, and the wrench of a unit normal force at the knot.
+    pub(in super::super) fn contact_normal(
+        &self,
+        w: &Work,
+        contact: usize,
+    ) -> ((Option<usize>, usize), Row) {
+        let slot = &self.contacts.slots[contact];
+        (
+            (slot.parent, slot.child),
+            w.contacts.elements[contact].normal,
+        )
+    }
+
+    /// The same along a tangent.
+    pub(in super::super) fn contact_tangent(
+        &self,
+        w: &Work,
+        contact: usize,
+        tangent: usize,
+    ) -> ((Option<usize>, usize), Row) {
+        let slot = &self.contacts.slots[contact];
+        let row = w.contacts.elements[contact].tangents[tangent];
+        ((slot.parent, slot.child), row)
+    }
+
+    /// Sliding velocity along the tangents at the velocities `w.trial`.
+    pub(in super::super) fn sliding(&self, w: &Work, contact: usize) -> [f64; 2] {
+        let slot = &self.contacts.slots[contact];
+        let e = &w.contacts.elements[contact];
+        [0, 1].map(|i| dot(&w.trial, slot.parent, slot.child, &e.tangents[i]))
+    }
+
+    /// Derivative of the gap by a number of the mechanism.
+    pub(in super::super) fn gap_by(&self, w: &Work, contact: usize, field: Field) -> f64 {
+        let m = &w.model;
+        m.touch_by(&m.contacts[contact], &w.poses, field)
+            .map_or(0.0, |t| t.gap)
+    }
+
+    /// Derivative of the sliding speed at given velocities.
+    pub(in super::super) fn slip_by(&self, w: &Work, contact: usize, field: Field) -> f64 {
+        let (m, slot) = (&w.model, &self.contacts.slots[contact]);
+        let Some(change) = m.touch_by(&m.contacts[contact], &w.poses, field) else {
+            return 0.0;
+        };
+        let (a, b) = (m.pose(&w.poses, slot.parent), &w.poses[slot.child]);
+        let [_, rows @ ..] = touch_change(&w.contacts.elements[contact].here, &change, a, b);
+        let slide = self.sliding(w, contact);
+        let size = slide[0].hypot(slide[1]);
+        if size == 0.0 {
+            return 0.0;
+        }
+        let along = rows.iter().zip(slide);
+        along
+            .map(|(row, s)| s / size * dot(&w.trial, slot.parent, slot.child, row))
+            .sum()
+    }
+
+    /// Derivative of a sliding velocity by the configuration, parent and child.
+    pub(in super::super) fn contact_turn(
+        &self,
+        w: &Work,
+        contact: usize,
+        tangent: usize,
+    ) -> [Vec6; 2] {
+        let (e, slot) = (&w.contacts.elements[contact], &self.contacts.slots[contact]);
+        let c = self.contact_coupling(w, (e, slot), Vec3::ith(1 + tangent, 1.0));
+        turned(&c, &w.trial, slot.parent, slot.child)
     }
 }
 

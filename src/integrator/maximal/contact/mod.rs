@@ -69,7 +69,8 @@ struct Slot {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
     slots: Vec<Slot>,
-    /// `central_path` times the size of gravity.
+    /// Size of gravity, or 9.81 where there is none, m/s^2; `central_path` times it.
+    gravity: f64,
     path: f64,
     /// Radius of gyration of every body, m: turns its angular velocities into velocities.
     sizes: Vec<f64>,
@@ -177,10 +178,14 @@ impl Layout {
             }
         });
         let slots: Vec<_> = touch.chain(rub).collect();
-        let gravity = m.gravity.norm();
+        let gravity = match m.gravity.norm() {
+            0.0 => 9.81,
+            g => g,
+        };
         Self {
             slots,
-            path: options.central_path * if gravity > 0.0 { gravity } else { 9.81 },
+            gravity,
+            path: options.central_path * gravity,
             sizes: m
                 .bodies
                 .iter()
@@ -288,6 +293,22 @@ fn along(v: &[f64], parent: Option<usize>, child: usize, row: &[Vec6; 2]) -> f64
     of(child, &row[1]) + parent.map_or(0.0, |p| of(p, &row[0]))
 }
 
+/// Acceleration along a row that the forces alone give.
+fn free_acceleration(
+    m: &Mechanism,
+    inverse_inertia: &[Mat3],
+    force: &[f64],
+    (parent, child): (Option<usize>, usize),
+    row: &Row,
+) -> f64 {
+    let of = |b: usize, f: &Vec3, t: &Vec3| {
+        f.dot(&vec3(force, 6 * b)) / m.bodies[b].mass
+            + t.dot(&(inverse_inertia[b] * vec3(force, 6 * b + 3)))
+    };
+    of(child, &row.force, &row.child_torque)
+        + parent.map_or(0.0, |p| of(p, &-row.force, &row.parent_torque))
+}
+
 /// Parent and child part of a row.
 fn sides(row: &Row) -> [Vec6; 2] {
     [row.parent(), row.child()]
@@ -329,6 +350,20 @@ impl Maximal {
                     e.normal = normal_row(&e.here, a, b);
                     e.tangents = friction_rows(&e.here, a, b);
                     e.bounce = 0.0;
+                    let restitution = m.restitution(contact);
+                    if restitution > 0.0 && at.h > 0.0 {
+                        let (p, c) = (slot.parent, slot.child);
+                        let approach = -dot(&w.before, p, c, &e.normal);
+                        let pushed = 0.5
+                            * (at.h_prev + at.h)
+                            * free_acceleration(m, &w.inverse_inertia, &w.force, (p, c), &e.normal);
+                        let gap = e.here.gap / at.h;
+                        // below that speed it rests
+                        let slow = 2.0 * self.contacts.gravity * at.h;
+                        if approach > slow && gap - approach + pushed < 0.0 {
+                            e.bounce = gap + restitution * approach;
+                        }
+                    }
                 }
                 Source::Rub(j, i) => {
                     let joint = &m.joints[j];

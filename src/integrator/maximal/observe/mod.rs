@@ -1,6 +1,7 @@
 //! Quantities of a state that costs, constraints, figures and files may see, with their derivatives.
 
 mod body;
+mod contact;
 mod joint;
 mod parameter;
 #[cfg(test)]
@@ -106,6 +107,15 @@ pub enum Output {
         /// In the parent's frame.
         axis: Vec3,
     },
+    /// Signed distance of a contact, by its index, m.
+    Gap(usize),
+    /// Normal force of a contact: the impulse at the knot over half of the two intervals that meet there, N. Like friction
+    /// it has no value at the last knot.
+    NormalForce(usize),
+    /// Size of a contact's friction, N.
+    Friction(usize),
+    /// Speed with which the surfaces of a contact slide, m/s; it says something only where they touch.
+    Slip(usize),
 }
 
 /// The point that an angular momentum refers to.
@@ -151,12 +161,16 @@ impl Output {
                 | Self::AngularMomentum { .. }
                 | Self::KineticEnergy
                 | Self::Energy
+                | Self::Slip(_)
         )
     }
 
     /// Does its value need the unknowns of the step from the knot?
     pub(super) fn needs_unknowns(&self) -> bool {
-        matches!(self, Self::Constraint { .. })
+        matches!(
+            self,
+            Self::Constraint { .. } | Self::NormalForce(_) | Self::Friction(_)
+        )
     }
 }
 
@@ -237,6 +251,10 @@ impl Maximal {
                 let name = &m.joints[joint].name;
                 (format!("{name} constraint {what} {}", along(&axis)), unit)
             }
+            Output::Gap(c) => (format!("gap of {}", m.contacts[c].name), "m"),
+            Output::NormalForce(c) => (format!("normal force of {}", m.contacts[c].name), "N"),
+            Output::Friction(c) => (format!("friction of {}", m.contacts[c].name), "N"),
+            Output::Slip(c) => (format!("slip of {}", m.contacts[c].name), "m/s"),
         };
         (name, unit.into())
     }
@@ -319,6 +337,16 @@ impl Maximal {
                 }
                 self.constraint_force(w, seen, joint, kind, &axis)
             }
+            Output::Gap(c) => self.contact_gap(w, c),
+            Output::NormalForce(c) => {
+                self.contact_interval(seen, c)?;
+                self.contact_normal_force(seen, c)
+            }
+            Output::Friction(c) => {
+                self.contact_interval(seen, c)?;
+                self.contact_friction(seen, c)
+            }
+            Output::Slip(c) => self.slip(w, c),
         })
     }
 
@@ -375,6 +403,7 @@ impl Maximal {
         if readout.y[..n].iter().any(|v| *v != 0.0) {
             // the read-out left its solution and its factors
             self.turn_elements(w);
+            self.linearize_readout(w);
             let mut d = std::mem::take(&mut w.observed);
             self.pull_through(w, &readout, &mut d);
             add(&mut out.x, &d.x);
@@ -430,6 +459,10 @@ impl Maximal {
             Output::Constraint { joint, kind, axis } => {
                 self.pull_constraint_force(w, seen, (joint, kind), &(axis * g), out);
             }
+            Output::Gap(c) => self.pull_gap(w, c, g, out),
+            Output::NormalForce(c) => self.pull_contact_force(seen, (c, false), g, out),
+            Output::Friction(c) => self.pull_contact_force(seen, (c, true), g, out),
+            Output::Slip(c) => self.pull_slip(w, c, g, out),
         }
     }
 }

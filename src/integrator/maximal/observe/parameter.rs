@@ -59,8 +59,12 @@ impl Maximal {
             Output::KineticEnergy => kinetic_energy_by(w, field),
             Output::PotentialEnergy => self.potential_energy_by(w, field),
             Output::Energy => kinetic_energy_by(w, field) + self.potential_energy_by(w, field),
+            Output::Gap(c) => self.gap_by(w, c, field),
+            Output::Slip(c) => self.slip_by(w, c, field),
             // at given unknowns the forces are what they are
             Output::Constraint { .. }
+            | Output::NormalForce(_)
+            | Output::Friction(_)
             | Output::Control(_)
             | Output::Position { .. }
             | Output::Velocity { .. }
