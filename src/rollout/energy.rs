@@ -2,7 +2,7 @@
 
 use super::Trajectory;
 use crate::dynamics::{Knot, StepError};
-use crate::integrator::maximal::{Maximal, Velocities, Work};
+use crate::integrator::maximal::{ContactWork, Maximal, Velocities, Work};
 use crate::mechanism::Mechanism;
 use crate::spatial::{Pose, Vec3};
 
@@ -17,6 +17,10 @@ pub struct Balance {
     pub actuators: Vec<f64>,
     /// Work of the dampers until the knot; never positive.
     pub dampers: Vec<f64>,
+    /// Work of friction until the knot, in contacts and joints; never positive.
+    pub friction: Vec<f64>,
+    /// Work of impacts along normals, of contacts and limits, until the knot.
+    pub impacts: Vec<f64>,
     /// Velocities at the knots.
     pub velocities: Vec<Velocities>,
 }
@@ -29,7 +33,8 @@ impl Balance {
 
     /// Energy minus its start minus the work done, J: what the discretization adds.
     pub fn error(&self, k: usize) -> f64 {
-        self.energy(k) - self.energy(0) - self.actuators[k] - self.dampers[k]
+        let work = self.actuators[k] + self.dampers[k] + self.friction[k] + self.impacts[k];
+        self.energy(k) - self.energy(0) - work
     }
 
     /// The largest [`Balance::error`] in size, J.
@@ -50,6 +55,7 @@ pub fn balance(solver: &Maximal, t: &Trajectory, w: &mut Work) -> Result<Balance
     let (mut actuators, mut dampers) = (0.0, 0.0);
     let mut previous: Option<Vec<Pose>> = None;
     let (mut pending, mut time) = (0.0, 0.0);
+    let mut contacts = ContactWork::default();
     for k in 0..=t.steps() {
         let (at, x) = (
             Knot {
@@ -68,6 +74,12 @@ pub fn balance(solver: &Maximal, t: &Trajectory, w: &mut Work) -> Result<Balance
         if let Some(old) = &previous {
             dampers -= solver.damped_displacements(old, &poses, |d, s| d * s * s / at.h_prev);
         }
+        let y = if k < t.steps() { t.unknowns(k) } else { &[] };
+        let [before, after] = solver.contact_work(w, y);
+        contacts += before;
+        out.friction.push(contacts.friction);
+        out.impacts.push(contacts.impacts);
+        contacts += after;
         out.kinetic.push(m.kinetic_energy(&v));
         let winding = |joint| solver.winding_angle(x, joint);
         out.potential.push(m.stored_energy(&poses, winding));

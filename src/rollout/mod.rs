@@ -43,6 +43,8 @@ pub struct RolloutStats {
     pub fallbacks: usize,
     /// Largest h |w| of any body.
     pub turn: f64,
+    /// Steps whose contacts were solved only as far as rounding allows.
+    pub rounded: usize,
 }
 
 impl RolloutStats {
@@ -53,6 +55,7 @@ impl RolloutStats {
         self.residual = self.residual.max(s.residual);
         self.fallbacks += s.fallbacks;
         self.turn = self.turn.max(s.turn);
+        self.rounded += s.rounded;
     }
 }
 

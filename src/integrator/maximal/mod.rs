@@ -39,7 +39,7 @@ mod tangent;
 #[cfg(test)]
 mod tests;
 
-pub use contact::ContactOptions;
+pub use contact::{ContactOptions, ContactWork};
 pub use observe::{About, Output, Reaction};
 pub use state::Velocities;
 

@@ -14,6 +14,9 @@ mod derivative_tests;
 mod interior;
 #[cfg(test)]
 mod tests;
+mod work;
+
+pub use work::ContactWork;
 
 use super::assembly::{add_wrench, compliance, dot, vec3};
 use super::{DampedState, Maximal, Work};

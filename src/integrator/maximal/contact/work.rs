@@ -1,0 +1,72 @@
+//! Work of contacts, limits and joint friction, and how deep anything sinks.
+
+use super::super::assembly::dot;
+use super::super::{Maximal, Work};
+use super::{Local, Source, UNKNOWNS};
+
+/// Work done at a knot, J.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ContactWork {
+    /// By friction.
+    pub friction: f64,
+    /// Along normals: by impacts.
+    pub impacts: f64,
+}
+
+impl std::ops::AddAssign for ContactWork {
+    fn add_assign(&mut self, other: Self) {
+        self.friction += other.friction;
+        self.impacts += other.impacts;
+    }
+}
+
+impl Maximal {
+    /// Work of the contacts at the knot that was read last, before and after the instant of the read-out: an impulse `J`
+    /// works `J . (v + v')/2` on velocities that it changes from `v` to `v'`. `y` holds the unknowns of the step from the
+    /// knot, empty at the end.
+    pub(crate) fn contact_work(&self, w: &Work, y: &[f64]) -> [ContactWork; 2] {
+        let mut out = [ContactWork::default(); 2];
+        let dim = self.symbolic.dim();
+        for (i, (e, slot)) in w
+            .contacts
+            .elements
+            .iter()
+            .zip(&self.contacts.slots)
+            .enumerate()
+        {
+            let rate = |row, v: &[f64]| dot(v, slot.parent, slot.child, row);
+            let mean = |row, a: &[f64], b: &[f64]| 0.5 * slot.mass * (rate(row, a) + rate(row, b));
+            let read = if w.contacts.idle {
+                Local::default()
+            } else {
+                e.local
+            };
+            let mut add = |half: usize, g: f64, b: [f64; 2], from: &[f64], to: &[f64]| {
+                out[half] += ContactWork {
+                    friction: (0..2).map(|k| b[k] * mean(&e.tangents[k], from, to)).sum(),
+                    impacts: if e.law.gap {
+                        g * mean(&e.normal, from, to)
+                    } else {
+                        0.0
+                    },
+                };
+            };
+            add(0, read.g, read.b, &w.before, &w.trial);
+            if let Some(own) = y.get(dim + UNKNOWNS * i..dim + UNKNOWNS * (i + 1)) {
+                let b = [own[3] - read.b[0], own[4] - read.b[1]];
+                add(1, own[1] - read.g, b, &w.trial, y);
+            }
+        }
+        out
+    }
+
+    /// Deepest overlap of any two surfaces at a state, m; zero where all gaps are open.
+    pub fn penetration(&self, x: &[f64]) -> f64 {
+        let (m, poses) = (&self.mechanism, self.poses(x));
+        let touching = self.contacts.slots.iter().filter_map(|s| match s.source {
+            Source::Touch(i) => Some(m.touch(&m.contacts[i], &poses).gap),
+            Source::Rub(..) => None,
+        });
+        touching.fold(0.0, |deepest, gap| f64::max(deepest, -gap))
+    }
+}
