@@ -500,9 +500,9 @@ fn on_half_space(
     }
 }
 
-fn between(
-    mut first: (usize, &Collider),
-    mut second: (usize, &Collider),
+fn between<'a>(
+    mut first: (usize, &'a Collider),
+    mut second: (usize, &'a Collider),
     bodies: &[Body],
     out: &mut Vec<Contact>,
 ) -> Result<(), ModelError> {

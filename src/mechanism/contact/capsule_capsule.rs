@@ -179,3 +179,85 @@ impl Crossing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::mechanism::contact::samples::{CAPSULE, check, check_with, plain, two};
+    use crate::mechanism::samples::Source;
+    use crate::spatial::{Pose, Quat, Vec3, exp};
+
+    fn at(x: Vec3, turn: Vec3) -> Pose {
+        Pose::new(x, exp(&turn))
+    }
+
+    #[test]
+    fn derivatives_match_differences() {
+        check(&two(1, CAPSULE, CAPSULE), 2);
+        let m = plain(two(1, CAPSULE, CAPSULE));
+        let s = &mut Source::new(5);
+        for tilt in [1.5, 0.3, 0.1, 1e-5] {
+            let a = at(s.vec3() * 0.05, Vec3::zeros());
+            let b = at(
+                Vec3::new(0.19, 0.03, 0.02) + s.vec3() * 0.01,
+                Vec3::new(tilt, 0.0, 0.0),
+            );
+            for c in &m.contacts {
+                check_with(&m, c, &[a, b], tilt.min(1e-1) * 1e-3);
+            }
+        }
+    }
+
+    /// The least of the slots is the distance of the segments, by sampling.
+    #[test]
+    fn the_distance_is_that_of_the_segments_less_the_radii() {
+        let m = plain(two(1, CAPSULE, CAPSULE));
+        let s = &mut Source::new(7);
+        let mut crossings = 0;
+        for _ in 0..200 {
+            let poses = [at(s.vec3() * 0.4, s.vec3()), at(s.vec3() * 0.4, s.vec3() * 3.0)];
+            let gaps: Vec<f64> = m.contacts.iter().map(|c| m.touch(c, &poses).gap).collect();
+            let ends = gaps[..4].iter().fold(f64::INFINITY, |m, g| m.min(*g));
+            crossings += usize::from(gaps[4] < ends);
+            assert!(gaps[4] <= ends + 1e-12);
+            let n = 400;
+            let place = |p: &Pose, i: i32| {
+                p.point(&(Vec3::z() * (0.35 * (f64::from(i) / f64::from(n) * 2.0 - 1.0))))
+            };
+            let mut least = f64::INFINITY;
+            for i in 0..=n {
+                let p = place(&poses[0], i);
+                // the nearest of the other, in closed form
+                let t = poses[1].r.tr_mul(&(p - poses[1].x)).z.clamp(-0.35, 0.35);
+                least = least.min((p - poses[1].point(&(Vec3::z() * t))).norm());
+            }
+            assert!((least - 0.2 - gaps[4]).abs() < 1e-3, "{least} {gaps:?}");
+            assert!(least - 0.2 >= gaps[4] - 1e-12);
+        }
+        assert!(crossings > 20);
+    }
+
+    #[test]
+    fn crossing_and_parallel_axes() {
+        let m = plain(two(1, CAPSULE, CAPSULE));
+        let touch = |k: usize, b: Pose| {
+            let a = Pose::new(Vec3::zeros(), Quat::identity());
+            m.touch(&m.contacts[k], &[a, b])
+        };
+        let quarter = Vec3::x() * std::f64::consts::FRAC_PI_2;
+        let t = touch(4, at(Vec3::new(-0.3, 0.1, 0.2), quarter));
+        assert!((t.gap - 0.1).abs() < 1e-15);
+        assert!((t.normal + Vec3::x()).norm() < 1e-15);
+        assert!((t.point - Vec3::new(-0.15, 0.0, 0.2)).norm() < 1e-15);
+        for k in 0..5 {
+            let t = touch(k, at(Vec3::new(0.3, 0.0, 0.0), Vec3::zeros()));
+            assert!((t.gap - 0.1).abs() < 1e-15);
+            let z = [-0.35, 0.35, -0.35, 0.35, 0.0][k];
+            assert!((t.point - Vec3::new(0.15, 0.0, z)).norm() < 1e-15);
+        }
+        // one through the other
+        for k in 0..5 {
+            let t = touch(k, at(Vec3::zeros(), quarter * f64::from(u8::from(k > 2))));
+            assert!((t.normal.norm() - 1.0).abs() < 1e-15 && t.point.norm() < 1.0);
+        }
+    }
+}

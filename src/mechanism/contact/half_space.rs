@@ -104,7 +104,8 @@ impl Collider {
 
 /// A smoothed rim at a configuration: `rho`, `S` and `k`, and the point from the rim's centre.
 fn rim(n: &Vec3, a: &Vec3, r: f64) -> (Vec3, f64, f64, Vec3) {
-    let rho = n - a * n.dot(a);
+    // n - a (n.a) without its cancellation, which 1/S would magnify
+    let rho = a.cross(&n.cross(a));
     let s = (rho.norm_squared() + SMOOTH * SMOOTH).sqrt();
     let k = r / ((1.0 + SMOOTH * SMOOTH).sqrt() - SMOOTH);
     let arm = rho * (-k / s) + n * (k * SMOOTH * (1.0 - SMOOTH / s));
@@ -164,4 +165,89 @@ pub(super) fn by_size(c: &Collider, feature: usize, axis: usize, b: &Pose) -> Ve
         0
     };
     b.r * c.orientation.column(axis) * side(feature, bit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SMOOTH;
+    use crate::mechanism::contact::samples::{
+        BOX, CAPSULE, CYLINDER, POINT, SPHERE, check, check_with, grounded, plain,
+    };
+    use crate::mechanism::samples::Source;
+    use crate::mechanism::{ContactShape, Mechanism, Shape};
+    use crate::spatial::{Pose, Vec3, exp};
+
+    /// On the plane `z = 0`.
+    fn level(shape: ContactShape) -> Mechanism {
+        let mut m = plain(grounded(1, shape));
+        (m.half_spaces[0].normal, m.half_spaces[0].offset) = (Vec3::z(), 0.0);
+        m
+    }
+
+    fn least(m: &Mechanism, pose: Pose) -> f64 {
+        let gap = |c| m.touch(c, &[pose]).gap;
+        m.contacts.iter().map(gap).fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn derivatives_match_differences() {
+        for shape in [POINT, SPHERE, CAPSULE, BOX, CYLINDER] {
+            check(&grounded(1, shape), 2);
+        }
+    }
+
+    #[test]
+    fn derivatives_of_a_cylinder_about_to_stand_match_differences() {
+        let m = level(CYLINDER);
+        let s = &mut Source::new(3);
+        for tilt in [0.0, 0.3 * SMOOTH, SMOOTH, 10.0 * SMOOTH] {
+            let turn = Vec3::new(tilt, 0.5 * tilt, 0.0);
+            let pose = Pose::new(s.vec3() * 0.1, exp(&(Vec3::z() * 0.4)) * exp(&turn));
+            for c in &m.contacts {
+                check_with(&m, c, &[pose], 1e-2 * SMOOTH);
+            }
+        }
+    }
+
+    #[test]
+    fn the_least_distance_is_that_of_the_shape() {
+        let s = &mut Source::new(4);
+        for _ in 0..100 {
+            let pose = s.pose();
+            let axis = pose.r.tr_mul(&Vec3::z());
+            let z = pose.x.z;
+            let flat = axis.x.hypot(axis.y);
+            let cases = [
+                (POINT, 0.0, 1e-15),
+                (SPHERE, 0.13, 1e-15),
+                (CAPSULE, 0.1 + 0.35 * axis.z.abs(), 1e-15),
+                (BOX, Vec3::new(0.3, 0.175, 0.1).dot(&axis.abs()), 1e-15),
+                (CYLINDER, 0.3 * flat + 0.25 * axis.z.abs(), 0.3 * SMOOTH),
+            ];
+            for (shape, support, tolerance) in cases {
+                let gap = least(&level(shape), pose);
+                let error = gap - (z - support);
+                assert!(error.abs() < tolerance + 1e-15, "{shape:?} {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cylinder_lies_and_stands_exactly() {
+        let m = level(ContactShape::Shape(Shape::Cylinder {
+            radius: 0.3,
+            length: 0.5,
+        }));
+        let lying = Pose::new(Vec3::z() * 0.7, exp(&(Vec3::x() * std::f64::consts::FRAC_PI_2)));
+        assert!((least(&m, lying) - 0.4).abs() < 1e-15);
+        let standing = Pose::new(Vec3::z() * 0.7, exp(&(Vec3::z() * 0.3)));
+        assert!((least(&m, standing) - 0.45).abs() < 1e-15);
+        // where it touches the ground on its side, and four points beneath it
+        for c in &m.contacts[..2] {
+            let p = m.touch(c, &[lying]).point;
+            assert!((p - Vec3::new(0.0, p.y, 0.4)).norm() < 1e-15);
+        }
+        let below = |c: &&crate::mechanism::Contact| m.touch(c, &[standing]).gap < 0.46;
+        assert_eq!(m.contacts.iter().filter(below).count(), 5);
+    }
 }

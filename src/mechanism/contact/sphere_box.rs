@@ -33,3 +33,39 @@ pub(super) fn nearest(edges: &[f64; 3], y: &Vec3) -> Nearest {
         curvature,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::mechanism::contact::samples::{BOX, POINT, SPHERE, check, plain, two};
+    use crate::spatial::{Pose, Quat, Vec3};
+
+    #[test]
+    fn derivatives_match_differences() {
+        check(&two(1, SPHERE, BOX), 2);
+        check(&two(3, BOX, POINT), 4);
+    }
+
+    #[test]
+    fn the_distance_is_that_to_face_edge_and_corner() {
+        let m = plain(two(1, SPHERE, BOX));
+        let at = |x: Vec3| Pose::new(x, Quat::identity());
+        let corner = Vec3::new(0.3, 0.175, 0.1);
+        let touch = |x: Vec3| m.touch(&m.contacts[0], &[at(x), at(Vec3::zeros())]);
+        let face = touch(Vec3::new(0.1, 0.05, 0.5));
+        assert!((face.gap - 0.27).abs() < 1e-15);
+        assert_eq!(face.normal, -Vec3::z());
+        assert!((face.point - Vec3::new(0.1, 0.05, 0.1 + 0.135)).norm() < 1e-15);
+        let edge = touch(Vec3::new(corner.x + 0.3, -corner.y - 0.4, 0.02));
+        assert!((edge.gap - 0.37).abs() < 1e-15);
+        assert!((edge.normal - Vec3::new(-0.6, 0.8, 0.0)).norm() < 1e-15);
+        let d = Vec3::new(0.2, 0.3, 0.6);
+        assert!((touch(corner + d).gap - 0.57).abs() < 1e-15);
+        let inside = touch(Vec3::new(-0.28, 0.01, 0.0));
+        assert!((inside.gap + 0.02 + 0.13).abs() < 1e-15);
+        assert_eq!(inside.normal, Vec3::x());
+        // through a face, the distance goes on
+        let gap = |z: f64| touch(Vec3::new(0.05, 0.05, z)).gap;
+        assert!((gap(0.1 + 1e-9) - gap(0.1 - 1e-9) - 2e-9).abs() < 1e-15);
+        assert!(touch(corner).normal.norm() == 1.0);
+    }
+}

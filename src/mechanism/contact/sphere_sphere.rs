@@ -14,3 +14,29 @@ pub(super) fn nearest(y: &Vec3) -> Nearest {
         curvature,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::mechanism::contact::samples::{POINT, SPHERE, check, plain, two};
+    use crate::spatial::{Pose, Quat, Vec3};
+
+    #[test]
+    fn derivatives_match_differences() {
+        check(&two(1, SPHERE, SPHERE), 2);
+        check(&two(3, POINT, SPHERE), 4);
+    }
+
+    #[test]
+    fn the_distance_is_that_of_the_centres_less_the_radii() {
+        let m = plain(two(1, POINT, SPHERE));
+        let at = |x: Vec3| Pose::new(x, Quat::identity());
+        let touch = |x| m.touch(&m.contacts[0], &[at(Vec3::zeros()), at(x)]);
+        let t = touch(Vec3::new(0.3, 0.0, 0.4));
+        assert!((t.gap - 0.37).abs() < 1e-15);
+        assert!((t.normal - Vec3::new(0.6, 0.0, 0.8)).norm() < 1e-15);
+        // halfway from the point to the sphere's surface
+        assert!((t.point - t.normal * 0.185).norm() < 1e-15);
+        let t = touch(Vec3::zeros());
+        assert_eq!((t.gap, t.normal.norm()), (-0.13, 1.0));
+    }
+}
