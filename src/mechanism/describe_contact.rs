@@ -405,7 +405,10 @@ impl MechanismBuilder {
                 return Err(contact_error(
                     c,
                     "against",
-                    format!("contact `{}` names the group `{group}`, which nothing is in", c.name),
+                    format!(
+                        "contact `{}` names the group `{group}`, which nothing is in",
+                        c.name
+                    ),
                     nearest(group, groups.iter().copied()),
                 ));
             }
@@ -427,7 +430,10 @@ impl MechanismBuilder {
             | Field::ContactPosition(c, _) => c,
             _ => return None,
         };
-        let mut specs = self.bodies.values_mut().flat_map(|b| b.contacts.values_mut());
+        let mut specs = self
+            .bodies
+            .values_mut()
+            .flat_map(|b| b.contacts.values_mut());
         let spec = specs.nth(c)?;
         match field {
             Field::ContactFriction(_) => Some(&mut spec.friction),
@@ -473,8 +479,7 @@ fn contact_error(
 /// Are the bodies tied directly, by a joint that constrains them?
 fn tied(joints: &[Joint], a: usize, b: usize) -> bool {
     joints.iter().any(|j| {
-        j.rows() > 0
-            && ((j.parent, j.child) == (Some(a), b) || (j.parent, j.child) == (Some(b), a))
+        j.rows() > 0 && ((j.parent, j.child) == (Some(a), b) || (j.parent, j.child) == (Some(b), a))
     })
 }
 

@@ -57,7 +57,9 @@ impl Surface {
             Self::Point | Self::Sphere(_) => sphere_sphere::nearest(y),
             Self::Capsule { length, .. } => sphere_capsule::nearest(length, y),
             Self::Box(edges) => sphere_box::nearest(&edges, y),
-            Self::Cylinder { .. } => unreachable!("the description refuses cylinders between bodies"),
+            Self::Cylinder { .. } => {
+                unreachable!("the description refuses cylinders between bodies")
+            }
         }
     }
 }

@@ -51,7 +51,12 @@ fn slot(of: Sides, feature: usize, poses: Poses) -> Slot {
 }
 
 /// The ball of a side, the collider it is on, and the poses of both.
-fn roles<'a>(side: usize, along: f64, of: Sides<'a>, p: Poses<'a>) -> (Ball, &'a Collider, Poses<'a>) {
+fn roles<'a>(
+    side: usize,
+    along: f64,
+    of: Sides<'a>,
+    p: Poses<'a>,
+) -> (Ball, &'a Collider, Poses<'a>) {
     if side == 0 {
         (of.0.ball(along), of.1, p)
     } else {

@@ -214,7 +214,10 @@ mod tests {
         let s = &mut Source::new(7);
         let mut crossings = 0;
         for _ in 0..200 {
-            let poses = [at(s.vec3() * 0.4, s.vec3()), at(s.vec3() * 0.4, s.vec3() * 3.0)];
+            let poses = [
+                at(s.vec3() * 0.4, s.vec3()),
+                at(s.vec3() * 0.4, s.vec3() * 3.0),
+            ];
             let gaps: Vec<f64> = m.contacts.iter().map(|c| m.touch(c, &poses).gap).collect();
             let ends = gaps[..4].iter().fold(f64::INFINITY, |m, g| m.min(*g));
             crossings += usize::from(gaps[4] < ends);

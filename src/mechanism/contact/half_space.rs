@@ -37,7 +37,10 @@ fn side(feature: usize, bit: usize) -> f64 {
 
 /// The place of a cylinder's fixed point on its rim: axis and sign.
 fn quarter(feature: usize) -> (usize, f64) {
-    (feature >> 1 & 1, if feature >> 2 & 1 == 1 { 1.0 } else { -1.0 })
+    (
+        feature >> 1 & 1,
+        if feature >> 2 & 1 == 1 { 1.0 } else { -1.0 },
+    )
 }
 
 /// Features of a cylinder: its rims, then eight fixed points.
@@ -238,7 +241,10 @@ mod tests {
             radius: 0.3,
             length: 0.5,
         }));
-        let lying = Pose::new(Vec3::z() * 0.7, exp(&(Vec3::x() * std::f64::consts::FRAC_PI_2)));
+        let lying = Pose::new(
+            Vec3::z() * 0.7,
+            exp(&(Vec3::x() * std::f64::consts::FRAC_PI_2)),
+        );
         assert!((least(&m, lying) - 0.4).abs() < 1e-15);
         let standing = Pose::new(Vec3::z() * 0.7, exp(&(Vec3::z() * 0.3)));
         assert!((least(&m, standing) - 0.45).abs() < 1e-15);

@@ -15,6 +15,8 @@ mod samples;
 mod sphere_box;
 mod sphere_capsule;
 mod sphere_sphere;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use between::{is_supported, slots};
 

@@ -10,7 +10,9 @@ impl Surface {
         match (field, self) {
             (
                 Field::ContactRadius(_),
-                Self::Sphere(r) | Self::Capsule { radius: r, .. } | Self::Cylinder { radius: r, .. },
+                Self::Sphere(r)
+                | Self::Capsule { radius: r, .. }
+                | Self::Cylinder { radius: r, .. },
             ) => Some(r),
             (
                 Field::ContactLength(_),

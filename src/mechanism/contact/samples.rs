@@ -3,8 +3,8 @@
 use super::*;
 use crate::mechanism::samples::Source;
 use crate::mechanism::{
-    BodySpec, ContactShape, ContactSpec, Coupling, HalfSpaceSpec, MechanismBuilder,
-    Orientation, Row, Shape,
+    BodySpec, ContactShape, ContactSpec, Coupling, HalfSpaceSpec, MechanismBuilder, Orientation,
+    Row, Shape,
 };
 
 pub(super) const POINT: ContactShape = ContactShape::Point;
@@ -203,5 +203,8 @@ pub(super) fn check(m: &Mechanism, seed: u64) {
             check_with(m, c, &poses, 1e-4);
         }
     }
-    assert!(overlap > 0 && apart > 0, "{overlap} overlap, {apart} do not");
+    assert!(
+        overlap > 0 && apart > 0,
+        "{overlap} overlap, {apart} do not"
+    );
 }

@@ -22,8 +22,8 @@ mod tests {
 
     #[test]
     fn derivatives_match_differences() {
-        check(&two(1, SPHERE, SPHERE), 2);
-        check(&two(3, POINT, SPHERE), 4);
+        check(&two(1, SPHERE, SPHERE), 6);
+        check(&two(3, POINT, SPHERE), 7);
     }
 
     #[test]
