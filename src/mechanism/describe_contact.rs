@@ -521,7 +521,7 @@ fn between<'a>(
             b,
             "against",
             format!(
-                "contacts `{}` ({p}) and `{}` ({q}) meet, but {p} on {q} is no pair that bodies can touch by: those are points and spheres on points, spheres, capsules and boxes, and capsules on capsules",
+                "contacts `{}` ({p}) and `{}` ({q}) meet, but {p} on {q} is no pair that bodies can touch by: those are points and spheres on spheres, capsules and boxes, and capsules on capsules",
                 b.name, a.name
             ),
             "put them in groups that do not name each other, or describe one of them by spheres or capsules",

@@ -9,11 +9,11 @@ use crate::spatial::{Pose, Vec3};
 type Sides<'a> = (&'a Collider, &'a Collider);
 type Poses<'a> = (&'a Pose, &'a Pose);
 
-/// Do the surfaces meet, the first as the parent's?
+/// Do the surfaces meet, the first as the parent's? Points on points have nothing to overlap.
 pub(crate) fn is_supported(first: &Surface, second: &Surface) -> bool {
     use Surface::{Box, Capsule, Point, Sphere};
     match first {
-        Point | Sphere(_) => matches!(second, Point | Sphere(_) | Capsule { .. } | Box(_)),
+        Point | Sphere(_) => matches!(second, Sphere(_) | Capsule { .. } | Box(_)),
         Capsule { .. } => matches!(second, Capsule { .. }),
         _ => false,
     }

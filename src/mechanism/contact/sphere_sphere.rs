@@ -1,4 +1,4 @@
-//! Balls and points on a ball or a point of another body: `phi = |c_b - c_a| - r_a - r_b`.
+//! Balls and points on a ball of another body: `phi = |c_b - c_a| - r_a - r_b`.
 
 use super::ball::{Nearest, apart};
 use crate::spatial::Vec3;
