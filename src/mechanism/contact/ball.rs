@@ -27,12 +27,15 @@ pub(super) struct Nearest {
     pub curvature: f64,
 }
 
+/// Distance below which two points have no direction, m.
+pub(super) const COINCIDENT: f64 = 1e-12;
+
 /// The direction from `q` to `y`, and the inverse of their distance; where they coincide, `other` and zero.
 #[inline]
 pub(super) fn apart(y: &Vec3, q: &Vec3, other: Vec3) -> (Vec3, f64) {
     let d = y - q;
     let length = d.norm();
-    if length > 1e-12 {
+    if length > COINCIDENT {
         (d / length, 1.0 / length)
     } else {
         (other, 0.0)
@@ -73,7 +76,11 @@ fn meet(ball: &Ball, on: &Collider, a: &Pose, b: &Pose) -> (Vec3, Nearest) {
 }
 
 /// The ball's body is the parent.
+#[inline]
 pub(super) fn touch(ball: &Ball, on: &Collider, a: &Pose, b: &Pose) -> Touch {
+    if let Surface::Point | Surface::Sphere(_) = on.surface {
+        return sphere_sphere::touch(ball, on, a, b);
+    }
     let (z, near) = meet(ball, on, a, b);
     let q = on.position + on.orientation * near.point;
     let m = on.orientation * near.normal;

@@ -116,7 +116,6 @@ mod tests {
     use super::{tangents, tangents_by_normal};
     use crate::mechanism::contact::samples::difference;
     use crate::mechanism::samples::Source;
-    use crate::spatial::Vec3;
 
     #[test]
     fn the_tangent_frame_is_right_handed_and_its_derivatives_match_differences() {

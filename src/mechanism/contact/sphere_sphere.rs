@@ -1,7 +1,27 @@
 //! Balls and points on a ball of another body: `phi = |c_b - c_a| - r_a - r_b`.
 
-use super::ball::{Nearest, apart};
-use crate::spatial::Vec3;
+use super::ball::{Ball, COINCIDENT, Nearest, apart};
+use super::{Collider, Touch};
+use crate::spatial::{Pose, Vec3};
+
+/// Without a turn to the other's frame and back.
+#[inline]
+pub(super) fn touch(ball: &Ball, on: &Collider, a: &Pose, b: &Pose) -> Touch {
+    let (p, q) = (a.point(&ball.centre), b.point(&on.position));
+    let span = q - p;
+    let distance = span.norm();
+    let normal = if distance > COINCIDENT {
+        span / distance
+    } else {
+        -(b.r * on.orientation.column(0))
+    };
+    let radius = on.surface.radius();
+    Touch {
+        gap: distance - ball.radius - radius,
+        normal,
+        point: (p + q + normal * (ball.radius - radius)) * 0.5,
+    }
+}
 
 /// Of the centre; with centre on centre the normal is along x.
 #[inline]
