@@ -2,21 +2,88 @@
 
 use super::body::{Body, Shape};
 use super::builder::{BodySpec, MechanismBuilder, Orientation};
-use super::contact::{Collider, Contact, HalfSpace, Pair, Surface};
-use super::error::{ModelError, finite};
+use super::contact::{Collider, Contact, HalfSpace, Pair, Surface, is_supported, slots};
+use super::error::{ModelError, finite, nearest};
 use super::joint::Joint;
+use super::{Field, Mechanism};
 use crate::spatial::{Mat3, Vec3, rotation};
 use serde::{Deserialize, Serialize};
 
 /// What of a body touches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "Written", into = "Written")]
+#[schemars(with = "Written")]
 pub enum ContactShape {
     /// A point.
     Point,
     /// As the shapes of bodies.
-    #[serde(untagged)]
     Shape(Shape),
+}
+
+/// The form of a [`ContactShape`] in files: one list of names, so that an unknown one is refused with all that there are.
+#[derive(Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename = "ContactShape", rename_all = "snake_case")]
+enum Written {
+    /// A point.
+    Point,
+    /// Edge lengths along x, y, z, m.
+    Box([f64; 3]),
+    /// Radius, m.
+    Sphere(f64),
+    /// Axis along z.
+    Cylinder {
+        /// m
+        radius: f64,
+        /// m
+        length: f64,
+    },
+    /// Axis along z; `length` is that of the cylindrical part.
+    Capsule {
+        /// m
+        radius: f64,
+        /// m
+        length: f64,
+    },
+}
+
+impl From<Written> for ContactShape {
+    fn from(shape: Written) -> Self {
+        Self::Shape(match shape {
+            Written::Point => return Self::Point,
+            Written::Box(edges) => Shape::Box(edges),
+            Written::Sphere(radius) => Shape::Sphere(radius),
+            Written::Cylinder { radius, length } => Shape::Cylinder { radius, length },
+            Written::Capsule { radius, length } => Shape::Capsule { radius, length },
+        })
+    }
+}
+
+impl From<ContactShape> for Written {
+    fn from(shape: ContactShape) -> Self {
+        match shape {
+            ContactShape::Point => Self::Point,
+            ContactShape::Shape(Shape::Box(edges)) => Self::Box(edges),
+            ContactShape::Shape(Shape::Sphere(radius)) => Self::Sphere(radius),
+            ContactShape::Shape(Shape::Cylinder { radius, length }) => {
+                Self::Cylinder { radius, length }
+            }
+            ContactShape::Shape(Shape::Capsule { radius, length }) => {
+                Self::Capsule { radius, length }
+            }
+        }
+    }
+}
+
+impl From<Surface> for ContactShape {
+    fn from(surface: Surface) -> Self {
+        Self::Shape(match surface {
+            Surface::Point => return Self::Point,
+            Surface::Sphere(radius) => Shape::Sphere(radius),
+            Surface::Box(edges) => Shape::Box(edges),
+            Surface::Capsule { radius, length } => Shape::Capsule { radius, length },
+            Surface::Cylinder { radius, length } => Shape::Cylinder { radius, length },
+        })
+    }
 }
 
 impl ContactShape {
@@ -286,40 +353,195 @@ impl MechanismBuilder {
                 specs.push(c);
             }
         }
+        self.check_groups(&colliders, &specs)?;
         let mut contacts = vec![];
         for (i, (c, spec)) in colliders.iter().zip(&specs).enumerate() {
-            for (g, (ground, plane)) in half_spaces
-                .iter()
-                .zip(self.half_spaces.values())
-                .enumerate()
-            {
-                if !spec.against.contains(&plane.group) {
-                    continue;
+            for (g, plane) in self.half_spaces.values().enumerate() {
+                if spec.against.contains(&plane.group) {
+                    on_half_space((i, c), (g, &half_spaces[g]), bodies, &mut contacts);
                 }
-                let features = c.features();
-                for (feature, (label, arm)) in features.iter().enumerate() {
-                    let label = if features.len() == 1 {
-                        String::new()
-                    } else {
-                        format!(" {label}")
-                    };
-                    contacts.push(Contact {
-                        name: format!("{}{label} on {}", c.name, ground.name),
-                        parent: None,
-                        child: c.body,
-                        pair: Pair::Ground {
-                            half_space: g,
-                            collider: i,
-                            feature,
-                        },
-                        effective_mass: 1.0 / mobility(&bodies[c.body], arm),
-                    });
+            }
+            for (k, (other, of)) in colliders.iter().zip(&specs).enumerate().skip(i + 1) {
+                let meet = spec.against.contains(&of.group) || of.against.contains(&spec.group);
+                if meet && c.body != other.body && !tied(joints, c.body, other.body) {
+                    between((i, c), (k, other), bodies, &mut contacts)?;
                 }
             }
         }
-        let _ = joints;
+        let touches = |i: usize| {
+            contacts.iter().any(|c: &Contact| match c.pair {
+                Pair::Ground { collider, .. } => collider == i,
+                Pair::Between { first, second, .. } => first == i || second == i,
+            })
+        };
+        if let Some(i) = (0..colliders.len()).find(|i| !touches(*i)) {
+            return Err(contact_error(
+                &colliders[i],
+                "against",
+                format!("contact `{}` touches nothing", colliders[i].name),
+                "add a half-space to [half_spaces], name the group of another body's contact in `against`, or leave the contact out (contacts of one body and of bodies tied by a joint do not meet)",
+            ));
+        }
         Ok((half_spaces, colliders, contacts))
     }
+
+    /// Refuses groups that nothing is in.
+    fn check_groups(
+        &self,
+        colliders: &[Collider],
+        specs: &[&ContactSpec],
+    ) -> Result<(), ModelError> {
+        let default = ground();
+        let mut groups = vec![default.as_str()];
+        let planes = self.half_spaces.values().map(|h| h.group.as_str());
+        for group in planes.chain(specs.iter().map(|c| c.group.as_str())) {
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        for (c, spec) in colliders.iter().zip(specs) {
+            let unknown = spec.against.iter().find(|g| !groups.contains(&g.as_str()));
+            if let Some(group) = unknown {
+                return Err(contact_error(
+                    c,
+                    "against",
+                    format!(
+                        "contact `{}` names the group `{group}`, which nothing is in",
+                        c.name
+                    ),
+                    nearest(group, groups.iter().copied()),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The description's place of a number of a collider or a half-space.
+    pub(super) fn touching_mut(&mut self, m: &Mechanism, field: Field) -> Option<&mut f64> {
+        let c = match field {
+            Field::HalfSpaceFriction(h) => {
+                return self.half_spaces[h].friction.as_mut();
+            }
+            Field::HalfSpaceOffset(h) => return Some(&mut self.half_spaces[h].offset),
+            Field::ContactFriction(c)
+            | Field::ContactRadius(c)
+            | Field::ContactLength(c)
+            | Field::ContactEdge(c, _)
+            | Field::ContactPosition(c, _) => c,
+            _ => return None,
+        };
+        let mut specs = self
+            .bodies
+            .values_mut()
+            .flat_map(|b| b.contacts.values_mut());
+        let spec = specs.nth(c)?;
+        match field {
+            Field::ContactFriction(_) => Some(&mut spec.friction),
+            Field::ContactPosition(_, k) => spec.position.get_mut(k),
+            _ => {
+                // the body keeps its own shape
+                let own = ContactShape::from(m.colliders.get(c)?.surface);
+                match (spec.shape.get_or_insert(own), field) {
+                    (ContactShape::Shape(Shape::Box(edges)), Field::ContactEdge(_, k)) => {
+                        edges.get_mut(k)
+                    }
+                    (
+                        ContactShape::Shape(
+                            Shape::Sphere(radius)
+                            | Shape::Capsule { radius, .. }
+                            | Shape::Cylinder { radius, .. },
+                        ),
+                        Field::ContactRadius(_),
+                    ) => Some(radius),
+                    (
+                        ContactShape::Shape(
+                            Shape::Capsule { length, .. } | Shape::Cylinder { length, .. },
+                        ),
+                        Field::ContactLength(_),
+                    ) => Some(length),
+                    _ => None,
+                }
+            }
+        }
+    }
+}
+
+fn contact_error(
+    c: &Collider,
+    field: &str,
+    message: impl Into<String>,
+    help: impl Into<String>,
+) -> ModelError {
+    let (body, name) = c.name.split_once('.').unwrap_or(("", &c.name));
+    ModelError::new(["bodies", body, "contacts", name, field], message, help)
+}
+
+/// Are the bodies tied directly, by a joint that constrains them?
+fn tied(joints: &[Joint], a: usize, b: usize) -> bool {
+    joints.iter().any(|j| {
+        j.rows() > 0 && ((j.parent, j.child) == (Some(a), b) || (j.parent, j.child) == (Some(b), a))
+    })
+}
+
+fn on_half_space(
+    (i, c): (usize, &Collider),
+    (g, ground): (usize, &HalfSpace),
+    bodies: &[Body],
+    out: &mut Vec<Contact>,
+) {
+    for (feature, (label, arm)) in c.features().iter().enumerate() {
+        let space = if label.is_empty() { "" } else { " " };
+        out.push(Contact {
+            name: format!("{}{space}{label} on {}", c.name, ground.name),
+            parent: None,
+            child: c.body,
+            pair: Pair::Ground {
+                half_space: g,
+                collider: i,
+                feature,
+            },
+            effective_mass: 1.0 / mobility(&bodies[c.body], arm),
+        });
+    }
+}
+
+fn between<'a>(
+    mut first: (usize, &'a Collider),
+    mut second: (usize, &'a Collider),
+    bodies: &[Body],
+    out: &mut Vec<Contact>,
+) -> Result<(), ModelError> {
+    if !is_supported(&first.1.surface, &second.1.surface) {
+        (first, second) = (second, first);
+    }
+    let ((i, a), (k, b)) = (first, second);
+    if !is_supported(&a.surface, &b.surface) {
+        let (p, q) = (b.surface.kind(), a.surface.kind());
+        return Err(contact_error(
+            b,
+            "against",
+            format!(
+                "contacts `{}` ({p}) and `{}` ({q}) meet, but {p} on {q} is no pair that bodies can touch by: those are points and spheres on spheres, capsules and boxes, and capsules on capsules",
+                b.name, a.name
+            ),
+            "put them in groups that do not name each other, or describe one of them by spheres or capsules",
+        ));
+    }
+    for (feature, (labels, arms)) in slots((a, b)).iter().enumerate() {
+        out.push(Contact {
+            name: format!("{}{} with {}{}", a.name, labels[0], b.name, labels[1]),
+            parent: Some(a.body),
+            child: b.body,
+            pair: Pair::Between {
+                first: i,
+                second: k,
+                feature,
+            },
+            effective_mass: 1.0
+                / (mobility(&bodies[a.body], &arms[0]) + mobility(&bodies[b.body], &arms[1])),
+        });
+    }
+    Ok(())
 }
 
 /// `N M^-1 N'` of a unit force at a place on a body, averaged over the force's directions, 1/kg.

@@ -9,6 +9,10 @@
 //! | `springs.NAME.stiffness`, `rest`, `damping`, `parent_anchor.x`, `child_anchor.x` | as in the file |
 //! | `gears.NAME.ratio`, `offset` | as in the file, the ratio not zero; independent coordinates stay, the others follow |
 //! | `actuators.NAME.gain` | 1 |
+//! | `contacts.BODY.NAME.friction` | 1 |
+//! | `contacts.BODY.NAME.radius`, `length`, `edges.x`, `position.x` (`y`, `z`) | m; what the contact's shape has; the body's inertia stays |
+//! | `half_spaces.NAME.friction` | 1; only where it has one |
+//! | `half_spaces.NAME.offset` | m |
 //! | `gravity.x` (`y`, `z`) | m/s^2 |
 
 use super::builder::{Inertia, MechanismBuilder, PerDirection};
@@ -50,6 +54,20 @@ pub enum Field {
     GearOffset(usize),
     /// Of an actuator.
     Gain(usize),
+    /// Of a collider, by its index.
+    ContactFriction(usize),
+    /// Of a collider.
+    ContactRadius(usize),
+    /// Of a collider.
+    ContactLength(usize),
+    /// Collider and axis.
+    ContactEdge(usize, usize),
+    /// Collider and component.
+    ContactPosition(usize, usize),
+    /// Of a half-space that has one.
+    HalfSpaceFriction(usize),
+    /// Of a half-space.
+    HalfSpaceOffset(usize),
 }
 
 /// The place of a field: here where description and mechanism keep it alike, in `rest` where they do not. `by` is how it
@@ -71,9 +89,9 @@ macro_rules! place {
     };
 }
 
-/// The place of any field of a mechanism.
+/// The place of any field of a mechanism; `optional` for those that not all have.
 macro_rules! place_in_mechanism {
-    ($m:expr, $field:expr, ($($by:tt)+), $gear:ident) => {
+    ($m:expr, $field:expr, ($($by:tt)+), $gear:ident, $optional:expr) => {
         place!($m, $field, ($($by)+), {
             Field::Mass(b) => $($by)+ $m.bodies[b].mass,
             Field::Inertia(b, i, k) => $($by)+ $m.bodies[b].inertia[(i, k)],
@@ -82,6 +100,13 @@ macro_rules! place_in_mechanism {
             Field::Damping((j, i)) => $($by)+ $m.joints[j].directions[i].damping,
             Field::GearRatio(g) => $($by)+ $m.$gear(g).ratio,
             Field::GearOffset(g) => $($by)+ $m.$gear(g).offset,
+            Field::ContactFriction(c) => $($by)+ $m.colliders[c].friction,
+            Field::ContactPosition(c, k) => $($by)+ $m.colliders[c].position[k],
+            Field::HalfSpaceOffset(h) => $($by)+ $m.half_spaces[h].offset,
+            Field::ContactRadius(_)
+            | Field::ContactLength(_)
+            | Field::ContactEdge(..)
+            | Field::HalfSpaceFriction(_) => $optional,
         })
     };
 }
@@ -166,6 +191,33 @@ impl Mechanism {
         for (i, a) in self.actuators.iter().enumerate() {
             out.push((format!("actuators.{}.gain", a.name), Field::Gain(i)));
         }
+        for (i, c) in self.colliders.iter().enumerate() {
+            // BODY.NAME
+            let name = format!("contacts.{}", c.name);
+            out.push((format!("{name}.friction"), Field::ContactFriction(i)));
+            let mut surface = c.surface;
+            let mut of_shape = |field: &str, of: Field| {
+                if surface.number(of).is_some() {
+                    out.push((format!("{name}.{field}"), of));
+                }
+            };
+            of_shape("radius", Field::ContactRadius(i));
+            of_shape("length", Field::ContactLength(i));
+            for (k, c) in COMPONENTS.iter().enumerate() {
+                of_shape(&format!("edges.{c}"), Field::ContactEdge(i, k));
+            }
+            for (k, c) in COMPONENTS.iter().enumerate() {
+                let path = format!("{name}.position.{c}");
+                out.push((path, Field::ContactPosition(i, k)));
+            }
+        }
+        for (i, h) in self.half_spaces.iter().enumerate() {
+            let name = format!("half_spaces.{}", h.name);
+            if h.friction.is_some() {
+                out.push((format!("{name}.friction"), Field::HalfSpaceFriction(i)));
+            }
+            out.push((format!("{name}.offset"), Field::HalfSpaceOffset(i)));
+        }
         for (k, c) in COMPONENTS.iter().enumerate() {
             out.push((format!("gravity.{c}"), Field::Gravity(k)));
         }
@@ -190,7 +242,15 @@ impl Mechanism {
 
     /// Value of a field.
     pub fn get(&self, field: Field) -> f64 {
-        *place_in_mechanism!(self, field, (&), gear)
+        let optional = || match field {
+            Field::HalfSpaceFriction(h) => self.half_spaces[h].friction,
+            Field::ContactRadius(c) | Field::ContactLength(c) | Field::ContactEdge(c, _) => {
+                let mut surface = self.colliders[c].surface;
+                surface.number(field).copied()
+            }
+            _ => None,
+        };
+        *place_in_mechanism!(self, field, (&), gear, return optional().unwrap_or(0.0))
     }
 
     /// Sets a field.
@@ -198,7 +258,23 @@ impl Mechanism {
         if let Field::Inertia(b, i, k) = field {
             self.bodies[b].inertia[(k, i)] = value;
         }
-        *place_in_mechanism!(self, field, (&mut), gear_mut) = value;
+        let place = place_in_mechanism!(
+            self,
+            field,
+            (&mut),
+            gear_mut,
+            match field {
+                Field::HalfSpaceFriction(h) => self.half_spaces[h].friction.insert(value),
+                Field::ContactRadius(c) | Field::ContactLength(c) | Field::ContactEdge(c, _) => {
+                    match self.colliders[c].surface.number(field) {
+                        Some(place) => place,
+                        None => return,
+                    }
+                }
+                _ => return,
+            }
+        );
+        *place = value;
     }
 
     /// Unit of a field.
@@ -217,7 +293,12 @@ impl Mechanism {
             | Field::ChildAnchor(..)
             | Field::SpringRest(_)
             | Field::SpringParentAnchor(..)
-            | Field::SpringChildAnchor(..) => "m",
+            | Field::SpringChildAnchor(..)
+            | Field::ContactRadius(_)
+            | Field::ContactLength(_)
+            | Field::ContactEdge(..)
+            | Field::ContactPosition(..)
+            | Field::HalfSpaceOffset(_) => "m",
             Field::GearRatio(g) => {
                 let gear = self.gear(g);
                 match (turns(gear.follower), turns(gear.leader)) {
@@ -227,7 +308,7 @@ impl Mechanism {
                 }
             }
             Field::GearOffset(g) => ["m", "rad"][usize::from(turns(self.gear(g).follower))],
-            Field::Gain(_) => "1",
+            Field::Gain(_) | Field::ContactFriction(_) | Field::HalfSpaceFriction(_) => "1",
         }
     }
 
@@ -254,13 +335,18 @@ impl Field {
     /// Must the number stay above zero (`Some(true)`), not fall below it (`Some(false)`)?
     pub(crate) fn positive(self) -> Option<bool> {
         match self {
-            Self::Mass(_) => Some(true),
+            Self::Mass(_)
+            | Self::ContactRadius(_)
+            | Self::ContactLength(_)
+            | Self::ContactEdge(..) => Some(true),
             Self::Inertia(_, i, k) if i == k => Some(true),
             Self::Stiffness(_)
             | Self::Damping(_)
             | Self::SpringStiffness(_)
             | Self::SpringDamping(_)
-            | Self::SpringRest(_) => Some(false),
+            | Self::SpringRest(_)
+            | Self::ContactFriction(_)
+            | Self::HalfSpaceFriction(_) => Some(false),
             _ => None,
         }
     }
@@ -314,6 +400,16 @@ impl MechanismBuilder {
             Field::Damping(id) => entry(&mut self.joints[id.0].damping, m, id),
             Field::GearRatio(g) => &mut self.gears[g].ratio,
             Field::GearOffset(g) => &mut self.gears[g].offset,
+            Field::ContactFriction(_)
+            | Field::ContactRadius(_)
+            | Field::ContactLength(_)
+            | Field::ContactEdge(..)
+            | Field::ContactPosition(..)
+            | Field::HalfSpaceFriction(_)
+            | Field::HalfSpaceOffset(_) => match self.touching_mut(m, field) {
+                Some(place) => place,
+                None => return,
+            },
         }) = value;
     }
 }

@@ -149,6 +149,13 @@ impl Maximal {
                 let row = m.actuators[i].unit_row(&m.joints, ends);
                 put_wrench(emit, (parent, child), &row, -half * w.control[i]);
             }
+            Field::ContactFriction(_)
+            | Field::ContactRadius(_)
+            | Field::ContactLength(_)
+            | Field::ContactEdge(..)
+            | Field::ContactPosition(..)
+            | Field::HalfSpaceFriction(_)
+            | Field::HalfSpaceOffset(_) => {}
         }
     }
 

@@ -126,3 +126,31 @@ pub(crate) fn wrench_derivative(
         add(1, 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{tangents, tangents_by_normal};
+    use crate::mechanism::contact::samples::difference;
+    use crate::mechanism::samples::Source;
+
+    #[test]
+    fn the_tangent_frame_is_right_handed_and_its_derivatives_match_differences() {
+        let s = &mut Source::new(1);
+        for _ in 0..50 {
+            let n = s.vec3().normalize();
+            let [t1, t2] = tangents(&n);
+            assert!((t1.cross(&t2) - n).norm() < 1e-15);
+            assert!(t1.dot(&n).abs() < 1e-15 && (t1.norm() - 1.0).abs() < 1e-15);
+            // along a change that keeps the normal's length
+            let d = n.cross(&s.vec3());
+            let by = difference(1e-4, |e| {
+                let [a, b] = tangents(&(n + d * e).normalize());
+                [a.x, a.y, a.z, b.x, b.y, b.z]
+            });
+            let own = tangents_by_normal(&n).map(|m| m * d);
+            for k in 0..6 {
+                assert!((own[k / 3][k % 3] - by[k]).abs() < 1e-9);
+            }
+        }
+    }
+}

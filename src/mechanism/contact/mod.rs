@@ -4,12 +4,25 @@
 //! child, and one point `c` that serves as the end of both lever arms, so that a force between bodies keeps their angular
 //! momentum. For all pairs here `d phi = n . (velocity of the child at c - velocity of the parent at c) dt`.
 
+mod ball;
+mod between;
+mod capsule_capsule;
 mod frame;
 mod half_space;
+mod number;
+#[cfg(test)]
+mod samples;
+mod sphere_box;
+mod sphere_capsule;
+mod sphere_sphere;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use between::{is_supported, slots};
 
 pub(crate) use frame::{TouchSlope, friction_rows, normal_row, touch_change, wrench_derivative};
 
-use super::{Field, Mechanism};
+use super::Mechanism;
 use crate::spatial::{Mat3, Pose, Vec3};
 
 /// What touches: a surface about a place on a body.
@@ -35,6 +48,19 @@ pub enum Surface {
     },
     /// Edge lengths along x, y, z, m.
     Box([f64; 3]),
+}
+
+impl Surface {
+    /// What it is called.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Point => "point",
+            Self::Sphere(_) => "sphere",
+            Self::Capsule { .. } => "capsule",
+            Self::Cylinder { .. } => "cylinder",
+            Self::Box(_) => "box",
+        }
+    }
 }
 
 /// A surface on a body.
@@ -120,7 +146,18 @@ pub struct Touch {
 }
 
 impl Mechanism {
+    /// The colliders of a contact between bodies and the poses of their bodies.
+    fn sides<'a>(
+        &'a self,
+        (first, second): (usize, usize),
+        poses: &'a [Pose],
+    ) -> ((&'a Collider, &'a Collider), (&'a Pose, &'a Pose)) {
+        let (a, b) = (&self.colliders[first], &self.colliders[second]);
+        ((a, b), (&poses[a.body], &poses[b.body]))
+    }
+
     /// A contact at a configuration of all bodies.
+    #[inline]
     pub fn touch(&self, c: &Contact, poses: &[Pose]) -> Touch {
         match c.pair {
             Pair::Ground {
@@ -133,7 +170,14 @@ impl Mechanism {
                 feature,
                 &poses[c.child],
             ),
-            Pair::Between { .. } => unimplemented!(),
+            Pair::Between {
+                first,
+                second,
+                feature,
+            } => {
+                let (of, poses) = self.sides((first, second), poses);
+                between::touch(of, feature, poses)
+            }
         }
     }
 
@@ -150,56 +194,45 @@ impl Mechanism {
                 feature,
                 &poses[c.child],
             ),
-            Pair::Between { .. } => unimplemented!(),
+            Pair::Between {
+                first,
+                second,
+                feature,
+            } => {
+                let (of, poses) = self.sides((first, second), poses);
+                between::slope(of, feature, poses)
+            }
         }
-    }
-
-    /// How the contact changes with a number of the mechanism; `None` where it does not.
-    pub(crate) fn touch_by(&self, c: &Contact, poses: &[Pose], field: Field) -> Option<Touch> {
-        let _ = (c, poses, field);
-        None
     }
 
     /// Coulomb friction coefficient of a contact: where both sides have one, their harmonic mean `2ab/(a+b)`.
     pub fn friction(&self, c: &Contact) -> f64 {
-        let mean = |a: f64, b: f64| {
-            if a + b > 0.0 {
-                2.0 * a * b / (a + b)
-            } else {
-                0.0
-            }
-        };
+        match self.frictions(c) {
+            (a, Some(b)) if a + b > 0.0 => 2.0 * a * b / (a + b),
+            (_, Some(_)) => 0.0,
+            (a, None) => a,
+        }
+    }
+
+    /// Those of the collider (the first) and of the other side.
+    fn frictions(&self, c: &Contact) -> (f64, Option<f64>) {
+        let of = |c: usize| self.colliders[c].friction;
         match c.pair {
             Pair::Ground {
                 half_space,
                 collider,
                 ..
-            } => {
-                let own = self.colliders[collider].friction;
-                let ground = self.half_spaces[half_space].friction;
-                ground.map_or(own, |g| mean(own, g))
-            }
-            Pair::Between { first, second, .. } => mean(
-                self.colliders[first].friction,
-                self.colliders[second].friction,
-            ),
+            } => (of(collider), self.half_spaces[half_space].friction),
+            Pair::Between { first, second, .. } => (of(first), Some(of(second))),
         }
-    }
-
-    /// Its derivative by a number of the mechanism.
-    pub(crate) fn friction_by(&self, c: &Contact, field: Field) -> f64 {
-        let _ = (c, field);
-        0.0
     }
 
     /// Restitution of a contact: the larger of its sides'.
     pub fn restitution(&self, c: &Contact) -> f64 {
+        let of = |c: usize| self.colliders[c].restitution;
         match c.pair {
-            Pair::Ground { collider, .. } => self.colliders[collider].restitution,
-            Pair::Between { first, second, .. } => {
-                let of = |c: usize| self.colliders[c].restitution;
-                of(first).max(of(second))
-            }
+            Pair::Ground { collider, .. } => of(collider),
+            Pair::Between { first, second, .. } => of(first).max(of(second)),
         }
     }
 }

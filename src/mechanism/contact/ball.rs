@@ -1,0 +1,136 @@
+//! A ball of one body on a point, segment or box of another: what all pairs of colliders come down to.
+//!
+//! With the ball's centre at `z` in the other body's frame, `q(z)` the nearest point of the other's core, `m(z)` the
+//! outward normal there, radii `r1` of the ball and `r2` about the core: `phi = m.(z - q) - r1 - r2`; the common point is
+//! the middle of the gap, `(z + q + m (r2 - r1))/2`; the normal from the ball to the other body is `-m`.
+
+use super::frame::TouchSlope;
+use super::{Collider, Surface, Touch, sphere_box, sphere_capsule, sphere_sphere};
+use crate::spatial::{Mat3, Pose, Vec3, times_skew};
+
+/// A ball on a body: its centre from the centre of mass, body frame, and its radius, m.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ball {
+    pub centre: Vec3,
+    pub radius: f64,
+}
+
+/// The point of a core nearest to a ball's centre, collider frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Nearest {
+    pub point: Vec3,
+    /// Outward unit normal.
+    pub normal: Vec3,
+    /// Axes along which the point follows the centre.
+    pub follows: [bool; 3],
+    /// `1/|z - q|` where the normal turns as the centre moves; zero where it does not.
+    pub curvature: f64,
+}
+
+/// Distance below which two points have no direction, m.
+pub(super) const COINCIDENT: f64 = 1e-12;
+
+/// The direction from `q` to `y`, and the inverse of their distance; where they coincide, `other` and zero.
+#[inline]
+pub(super) fn apart(y: &Vec3, q: &Vec3, other: Vec3) -> (Vec3, f64) {
+    let d = y - q;
+    let length = d.norm();
+    if length > COINCIDENT {
+        (d / length, 1.0 / length)
+    } else {
+        (other, 0.0)
+    }
+}
+
+impl Surface {
+    /// Radius about the core, m.
+    #[inline]
+    pub(super) fn radius(&self) -> f64 {
+        match *self {
+            Self::Point | Self::Box(_) => 0.0,
+            Self::Sphere(radius) | Self::Capsule { radius, .. } | Self::Cylinder { radius, .. } => {
+                radius
+            }
+        }
+    }
+
+    #[inline]
+    fn nearest(&self, y: &Vec3) -> Nearest {
+        match *self {
+            Self::Point | Self::Sphere(_) => sphere_sphere::nearest(y),
+            Self::Capsule { length, .. } => sphere_capsule::nearest(length, y),
+            Self::Box(edges) => sphere_box::nearest(&edges, y),
+            Self::Cylinder { .. } => {
+                unreachable!("the description refuses cylinders between bodies")
+            }
+        }
+    }
+}
+
+/// Where the ball's centre is in the other body's frame, and what is nearest to it in the collider's.
+#[inline]
+fn meet(ball: &Ball, on: &Collider, a: &Pose, b: &Pose) -> (Vec3, Nearest) {
+    let z = b.r.tr_mul(&(a.point(&ball.centre) - b.x));
+    let y = on.orientation.tr_mul(&(z - on.position));
+    (z, on.surface.nearest(&y))
+}
+
+/// The ball's body is the parent.
+#[inline]
+pub(super) fn touch(ball: &Ball, on: &Collider, a: &Pose, b: &Pose) -> Touch {
+    if let Surface::Point | Surface::Sphere(_) = on.surface {
+        return sphere_sphere::touch(ball, on, a, b);
+    }
+    let (z, near) = meet(ball, on, a, b);
+    let q = on.position + on.orientation * near.point;
+    let m = on.orientation * near.normal;
+    let radius = on.surface.radius();
+    Touch {
+        gap: m.dot(&(z - q)) - ball.radius - radius,
+        normal: -(b.r * m),
+        point: b.point(&((z + q + m * (radius - ball.radius)) * 0.5)),
+    }
+}
+
+/// The ball's body is the parent.
+pub(super) fn slope(ball: &Ball, on: &Collider, a: &Pose, b: &Pose) -> TouchSlope {
+    let (z, near) = meet(ball, on, a, b);
+    let turn = &on.orientation;
+    let (q, m) = (on.position + turn * near.point, turn * near.normal);
+    let spread = on.surface.radius() - ball.radius;
+    // dz = R_b'(ds - dx_b) + [z] dphi_b; dq = F dz, dm = (1 - m m')(1 - F) dz / |z - q|
+    let follows = Vec3::from_fn(|i, _| f64::from(u8::from(near.follows[i])));
+    let q_by = turn * Mat3::from_diagonal(&follows) * turn.transpose();
+    let one = Mat3::identity();
+    let m_by = (one - m * m.transpose()) * (one - q_by) * near.curvature;
+    let c_by = (one + q_by + m_by * spread) * 0.5;
+    let c = (z + q + m * spread) * 0.5;
+    let (normal, point) = (b.r * m_by, b.r * c_by);
+    let (by_dx, point_by_dx) = (normal * b.r.transpose(), point * b.r.transpose());
+    let arm = times_skew(&a.r, &ball.centre);
+    TouchSlope {
+        normal: [
+            (-by_dx, by_dx * arm),
+            (by_dx, times_skew(&b.r, &m) - times_skew(&normal, &z)),
+        ],
+        point: [
+            (point_by_dx, -(point_by_dx * arm)),
+            (
+                one - point_by_dx,
+                times_skew(&point, &z) - times_skew(&b.r, &c),
+            ),
+        ],
+    }
+}
+
+/// How the nearest point of the core moves, world frame, when the collider's size along `axis` grows.
+pub(super) fn by_size(
+    ball: &Ball,
+    on: &Collider,
+    axis: usize,
+    (a, b): (&Pose, &Pose),
+) -> Option<Vec3> {
+    let (_, near) = meet(ball, on, a, b);
+    let side = 0.5_f64.copysign(near.point[axis]);
+    (!near.follows[axis]).then(|| b.r * on.orientation.column(axis) * side)
+}

@@ -1,0 +1,121 @@
+//! How contacts change with the numbers of colliders and half-spaces.
+
+use super::{Contact, Pair, Surface, Touch, between, half_space};
+use crate::mechanism::{Field, Mechanism};
+use crate::spatial::{Pose, Vec3};
+
+impl Surface {
+    /// A number of it: `None` where it has no such.
+    pub(in crate::mechanism) fn number(&mut self, field: Field) -> Option<&mut f64> {
+        match (field, self) {
+            (
+                Field::ContactRadius(_),
+                Self::Sphere(r)
+                | Self::Capsule { radius: r, .. }
+                | Self::Cylinder { radius: r, .. },
+            ) => Some(r),
+            (
+                Field::ContactLength(_),
+                Self::Capsule { length, .. } | Self::Cylinder { length, .. },
+            ) => Some(length),
+            (Field::ContactEdge(_, k), Self::Box(edges)) => edges.get_mut(k),
+            _ => None,
+        }
+    }
+}
+
+/// The collider a field belongs to, and the size along which axis it is, if it is one.
+fn collider(field: Field) -> Option<(usize, Option<usize>)> {
+    match field {
+        Field::ContactRadius(c) | Field::ContactPosition(c, _) => Some((c, None)),
+        Field::ContactLength(c) => Some((c, Some(2))),
+        Field::ContactEdge(c, k) => Some((c, Some(k))),
+        _ => None,
+    }
+}
+
+impl Mechanism {
+    /// How the contact changes with a number of the mechanism; `None` where it does not.
+    pub(crate) fn touch_by(&self, c: &Contact, poses: &[Pose], field: Field) -> Option<Touch> {
+        match c.pair {
+            Pair::Ground {
+                half_space,
+                collider: own,
+                feature,
+            } => {
+                let (ground, b) = (&self.half_spaces[half_space], &poses[c.child]);
+                let still = |gap: f64, point: Vec3| Touch {
+                    gap,
+                    normal: Vec3::zeros(),
+                    point,
+                };
+                if field == Field::HalfSpaceOffset(half_space) {
+                    return Some(still(-1.0, Vec3::zeros()));
+                }
+                let (_, axis) = collider(field).filter(|(of, _)| *of == own)?;
+                let by = match (field, axis) {
+                    (_, Some(axis)) => half_space::by_size(&self.colliders[own], feature, axis, b),
+                    (Field::ContactPosition(_, k), _) => b.r.column(k).into(),
+                    _ => half_space::by_radius(ground, &self.colliders[own], feature, b),
+                };
+                Some(still(ground.normal.dot(&by), by))
+            }
+            Pair::Between {
+                first,
+                second,
+                feature,
+            } => {
+                let (changed, axis) = collider(field)?;
+                let side = [first, second].iter().position(|s| *s == changed)?;
+                let (of, ends) = self.sides((first, second), poses);
+                let sign = [-1.0, 1.0][side];
+                if let Field::ContactRadius(_) = field {
+                    let normal = between::touch(of, feature, ends).normal;
+                    return Some(Touch {
+                        gap: -1.0,
+                        normal: Vec3::zeros(),
+                        point: normal * (-0.5 * sign),
+                    });
+                }
+                // the feature moves along with its body
+                let by = match (field, axis) {
+                    (_, Some(axis)) => between::by_size(of, feature, side, axis, ends)?,
+                    (Field::ContactPosition(_, k), _) => [ends.0, ends.1][side].r.column(k).into(),
+                    _ => return None,
+                };
+                let slope = between::slope(of, feature, ends);
+                Some(Touch {
+                    gap: sign * between::touch(of, feature, ends).normal.dot(&by),
+                    normal: slope.normal[side].0 * by,
+                    point: slope.point[side].0 * by,
+                })
+            }
+        }
+    }
+
+    /// The derivative of a contact's friction coefficient by a number of the mechanism.
+    pub(crate) fn friction_by(&self, c: &Contact, field: Field) -> f64 {
+        let (own, other) = match c.pair {
+            Pair::Ground {
+                half_space,
+                collider,
+                ..
+            } => (collider, Field::HalfSpaceFriction(half_space)),
+            Pair::Between { first, second, .. } => (first, Field::ContactFriction(second)),
+        };
+        // 2ab/(a+b) by a
+        let by = |a: f64, b: f64| {
+            if a + b > 0.0 {
+                2.0 * (b / (a + b)).powi(2)
+            } else {
+                0.0
+            }
+        };
+        let (a, b) = self.frictions(c);
+        match b {
+            _ if field == Field::ContactFriction(own) => b.map_or(1.0, |b| by(a, b)),
+            Some(b) if field == other => by(b, a),
+            _ => 0.0,
+        }
+    }
+}
