@@ -84,9 +84,8 @@ impl Maximal {
     /// found (see [`Maximal::start`]).
     ///
     /// # Errors
-    /// When the loops do not close there, or a joint has Coulomb friction.
+    /// When the loops do not close there.
     pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
-        mechanism.refuse_friction()?;
         let mobility = mechanism.mobility(q)?;
         let n = mechanism.bodies.len();
         let body = Node {
