@@ -1,6 +1,7 @@
 //! Good and broken files.
 
 mod broken;
+mod contact;
 mod files;
 mod parameter;
 mod parameters;
