@@ -236,9 +236,13 @@ impl Start {
     /// Coordinates must be within the limits of their joints.
     pub fn within(&self, system: &Maximal, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
         let m = system.mechanism();
+        let tree = m.tree_ids();
         for (j, i) in m.coordinates() {
             let (joint, d) = (&m.joints[j], &m.joints[j].directions[i]);
-            let at = system.coordinate(x0, j, i);
+            let at = match tree.iter().position(|id| *id == (j, i)) {
+                Some(k) => self.q[k],
+                None => system.coordinate(x0, j, i),
+            };
             let (beyond, which, limit) = if at < d.lower {
                 (d.lower - at, "below its lower", d.lower)
             } else {

@@ -42,8 +42,17 @@ macro_rules! forms {
                         }
                     )?
                     $(
-                        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, a: A) -> Result<$type, A::Error> {
-                            Deserialize::deserialize(serde::de::value::SeqAccessDeserializer::new(a)).map($type::$list)
+                        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut a: A) -> Result<$type, A::Error> {
+                            let d = serde::de::value::SeqAccessDeserializer::new(&mut a);
+                            let list = Deserialize::deserialize(d).map($type::$list)?;
+                            let mut more = 0;
+                            while a.next_element::<serde::de::IgnoredAny>()?.is_some() {
+                                more += 1;
+                            }
+                            match more {
+                                0 => Ok(list),
+                                _ => Err(serde::de::Error::custom(format!("a list that is {more} too long, expected {}", $expecting))),
+                            }
                         }
                     )?
                     $(

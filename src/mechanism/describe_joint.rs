@@ -44,9 +44,13 @@ impl<'de> Deserialize<'de> for Limits {
                 f.write_str("a list [smallest, largest], or a table of these by free direction")
             }
 
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, a: A) -> Result<Limits, A::Error> {
-                let d = serde::de::value::SeqAccessDeserializer::new(a);
-                Range::deserialize(d).map(Limits::Only)
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut a: A) -> Result<Limits, A::Error> {
+                let d = serde::de::value::SeqAccessDeserializer::new(&mut a);
+                let range = Range::deserialize(d)?;
+                match a.next_element::<serde::de::IgnoredAny>()? {
+                    None => Ok(Limits::Only(range)),
+                    Some(_) => Err(serde::de::Error::invalid_length(3, &self)),
+                }
             }
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, a: A) -> Result<Limits, A::Error> {

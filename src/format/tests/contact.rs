@@ -334,3 +334,14 @@ fn contact_quantities_find_their_contacts() {
         &["a contact force has no value at the end"],
     );
 }
+
+#[test]
+fn lists_that_are_too_long_are_refused() {
+    let axis = "[[costs]]\nquantity = { position = { body = \"block\", axis = [1, 0, 0, 5] } }\nweight = 1.0\n";
+    let text = format!("{SLIDER}{axis}");
+    refused(
+        &text,
+        Some(line_of(&text, "quantity")),
+        &["1 too long", "a list of three numbers"],
+    );
+}
