@@ -103,7 +103,12 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
                 } else {
                     String::new()
                 };
-                format!("{} = {value:.4} {}{within}", d.name, d.unit_name())
+                let rubs = if d.friction > 0.0 {
+                    format!(" with friction {} {}", d.friction, d.force_unit())
+                } else {
+                    String::new()
+                };
+                format!("{} = {value:.4} {}{within}{rubs}", d.name, d.unit_name())
             })
             .collect();
         println!(
@@ -126,12 +131,6 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "  {name:<20} {} = {} {} + {}",
             g.joint, g.ratio, g.of, g.offset
         );
-    }
-    if friction(m).next().is_some() {
-        println!("joints with friction");
-    }
-    for joint in friction(m) {
-        println!("  {joint}");
     }
     contacts(m);
     if !m.actuators.is_empty() {

@@ -108,8 +108,7 @@ fn describe_lists_contacts_and_limits() {
     assert_eq!(v["joints"][1]["limits"][0], Value::Null);
     let text = folder.run(&["describe", &problem("hopper_jump")]).ended(0);
     for part in [
-        "d = 0.5000 m in [0.25, 1]",
-        "joints with friction",
+        "d = 0.5000 m in [0.25, 1] with friction 0.1 N",
         "normal 0.0000 0.0000 1.0000",
         "friction 0.5",
     ] {
