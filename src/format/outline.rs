@@ -97,7 +97,7 @@ fn rectangle(h: &HalfSpace, on: &[(&Collider, usize)], poses: &[Vec<Pose>]) -> O
     let sides = [along, n.cross(&along)];
     let mut extent = [(f64::INFINITY, f64::NEG_INFINITY); 2];
     for (collider, body) in on {
-        let reach = 1.5 * size(collider);
+        let reach = size(collider);
         for p in poses.iter().filter_map(|p| p.get(*body)) {
             let at = p.point(&collider.position);
             for (side, (low, high)) in sides.iter().zip(&mut extent) {

@@ -345,3 +345,46 @@ fn lists_that_are_too_long_are_refused() {
         &["1 too long", "a list of three numbers"],
     );
 }
+
+/// The same names in Rust make the same mechanism.
+#[test]
+fn limits_and_contacts_in_rust_are_those_of_the_file() {
+    use crate::mechanism::{
+        ActuatorSpec, BodySpec, ContactShape, ContactSpec, HalfSpaceSpec, JointKind, JointSpec,
+        Shape,
+    };
+    let tip = ContactSpec::new(0.0)
+        .shape(ContactShape::Shape(Shape::Sphere(0.05)))
+        .at([0.3, 0.0, 0.0])
+        .restitution(0.25);
+    let block = BodySpec::new(1.0)
+        .shape(Shape::Box([0.2; 3]))
+        .contact("corners", ContactSpec::new(0.5))
+        .contact("tip", tip);
+    let floor = HalfSpaceSpec {
+        normal: [0.0, 0.0, 2.0],
+        offset: -0.5,
+        friction: Some(0.5),
+        ..HalfSpaceSpec::default()
+    };
+    let rail = JointSpec::new(JointKind::Prismatic, "block")
+        .axis([1.0, 0.0, 0.0])
+        .friction(0.1)
+        .limits(f64::NEG_INFINITY, 2.0);
+    let arm = JointSpec::new(JointKind::Cylindrical, "wheel")
+        .parent("block")
+        .axis([0.0, 1.0, 0.0])
+        .limits_of("d", -0.5, 0.5)
+        .limits_of("angle", 0.1, 7.0);
+    let push = ActuatorSpec::joint("rail")
+        .gain(2.0)
+        .effort_limits(-4.0, f64::INFINITY);
+    let built = MechanismBuilder::new()
+        .body("block", block)
+        .body("wheel", BodySpec::new(1.0).shape(Shape::Sphere(0.1)))
+        .half_space("floor", floor)
+        .joint("rail", rail)
+        .joint("arm", arm)
+        .actuator("push", push);
+    assert_eq!(parse(SLIDER).expect("good").mechanism(), &built);
+}
