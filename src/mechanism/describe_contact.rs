@@ -9,7 +9,7 @@ use crate::spatial::{Mat3, Vec3, rotation};
 use serde::{Deserialize, Serialize};
 
 /// What of a body touches.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContactShape {
     /// A point.
@@ -17,36 +17,6 @@ pub enum ContactShape {
     /// As the shapes of bodies.
     #[serde(untagged)]
     Shape(Shape),
-}
-
-// unlike serde's untagged enums this names what was expected
-impl<'de> Deserialize<'de> for ContactShape {
-    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Forms;
-        impl<'de> serde::de::Visitor<'de> for Forms {
-            type Value = ContactShape;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("\"point\" or a table with a shape")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, v: &str) -> Result<ContactShape, E> {
-                match v {
-                    "point" => Ok(ContactShape::Point),
-                    _ => Err(E::unknown_variant(v, &["point"])),
-                }
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                a: A,
-            ) -> Result<ContactShape, A::Error> {
-                let d = serde::de::value::MapAccessDeserializer::new(a);
-                Shape::deserialize(d).map(ContactShape::Shape)
-            }
-        }
-        d.deserialize_any(Forms)
-    }
 }
 
 impl ContactShape {

@@ -149,24 +149,6 @@ fn wrong_contacts_are_named() {
         &["mechanism.half_spaces.floor.normal"],
     );
     wrong(
-        "shape = { sphere = 0.05 }",
-        "shape = { spher = 0.05 }",
-        &["unknown name `spher`", "did you mean `sphere`"],
-    );
-    wrong(
-        "shape = { sphere = 0.05 }",
-        "shape = \"pont\"",
-        &["unknown name `pont`", "did you mean `point`"],
-    );
-    wrong(
-        "shape = { sphere = 0.05 }",
-        "shape = 0.05",
-        &[
-            "mechanism.bodies.block.contacts.tip.shape",
-            "\"point\" or a table",
-        ],
-    );
-    wrong(
         "offset = -0.5",
         "ofset = -0.5",
         &["unknown field `ofset`", "did you mean `offset`"],
