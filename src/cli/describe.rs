@@ -3,7 +3,7 @@
 use super::{Failure, model, print_json};
 use least_action::dynamics::Dynamics;
 use least_action::format::{Model, Overrides};
-use least_action::mechanism::{Field, MechanismBuilder, PerDirection};
+use least_action::mechanism::{Contact, Direction, Field, Mechanism, Range};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -20,11 +20,7 @@ pub struct Arguments {
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let overrides = Overrides {
-        without_friction: true,
-        ..Overrides::default()
-    };
-    let model = model(&a.file, &overrides)?;
+    let model = model(&a.file, &Overrides::default())?;
     let system = &model.system;
     let m = system.mechanism();
     let mobility = system.mobility();
@@ -34,7 +30,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .iter()
             .map(|j| {
                 let names: Vec<_> = j.directions.iter().map(|d| d.name).collect();
-                json!({ "name": j.name, "kind": j.kind.name(), "coordinates": names })
+                let limits: Vec<_> = j.directions.iter().map(limits).collect();
+                json!({ "name": j.name, "kind": j.kind.name(), "coordinates": names, "limits": limits })
             })
             .collect();
         let bounds = |i: usize| {
@@ -57,8 +54,13 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "loops": mobility.loops,
             "redundant_rows": mobility.redundant_rows,
             "gears": model.mechanism.gears,
-            "friction": friction(&model.mechanism).collect::<Vec<_>>(),
-            "contacts": [],
+            "friction": friction(m).collect::<Vec<_>>(),
+            "half_spaces": m.half_spaces.iter().map(|h| json!({
+                "name": h.name, "normal": h.normal.as_slice(), "offset": h.offset, "friction": h.friction,
+            })).collect::<Vec<_>>(),
+            "contacts": m.contacts.iter().map(|c| json!({
+                "name": c.name, "bodies": touching(m, c), "friction": m.friction(c), "restitution": m.restitution(c),
+            })).collect::<Vec<_>>(),
             "controls": m.actuators.iter().map(|c| &c.name).collect::<Vec<_>>(),
             "parameters": parameters,
             "mass": m.mass(),
@@ -96,7 +98,17 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .enumerate()
             .map(|(i, d)| {
                 let value = system.coordinate(&model.x0, index, i);
-                format!("{} = {value:.4} {}", d.name, d.unit_name())
+                let within = if d.is_limited() {
+                    format!(" in [{}, {}]", d.lower, d.upper)
+                } else {
+                    String::new()
+                };
+                let rubs = if d.friction > 0.0 {
+                    format!(" with friction {} {}", d.friction, d.force_unit())
+                } else {
+                    String::new()
+                };
+                format!("{} = {value:.4} {}{within}{rubs}", d.name, d.unit_name())
             })
             .collect();
         println!(
@@ -120,9 +132,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             g.joint, g.ratio, g.of, g.offset
         );
     }
-    for joint in friction(&model.mechanism) {
-        println!("friction of joint `{joint}`: described, but not integrated by this version");
-    }
+    contacts(m);
     if !m.actuators.is_empty() {
         println!("controls");
     }
@@ -130,7 +140,11 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         let bounds = c
             .bounds
             .map_or("unbounded".into(), |(l, u)| format!("{l} to {u}"));
-        println!("  {:<20} {bounds} {}", c.name, system.control_unit(i));
+        let cut = match c.effort_limits {
+            Range::OPEN => String::new(),
+            r => format!(", effort cut at {} and {}", r.lower, r.upper),
+        };
+        println!("  {:<20} {bounds} {}{cut}", c.name, system.control_unit(i));
     }
     parameters(&model, a.fields);
     println!(
@@ -181,14 +195,46 @@ fn parameters(model: &Model, all: bool) {
 }
 
 /// Joints with Coulomb friction.
-fn friction(m: &MechanismBuilder) -> impl Iterator<Item = &str> {
-    let rubs = |v: &Option<PerDirection>| match v {
-        None => false,
-        Some(PerDirection::All(f)) => *f > 0.0,
-        Some(PerDirection::Each(f)) => f.iter().any(|f| *f > 0.0),
-    };
+fn friction(m: &Mechanism) -> impl Iterator<Item = &str> {
     let joints = m.joints.iter();
-    joints
-        .filter(move |(_, j)| rubs(&j.friction))
-        .map(|(name, _)| name.as_str())
+    let rubs = joints.filter(|j| j.directions.iter().any(|d| d.friction > 0.0));
+    rubs.map(|j| j.name.as_str())
+}
+
+/// Smallest and largest coordinate, open sides left out; nothing where there are none.
+fn limits(d: &Direction) -> Option<[Option<f64>; 2]> {
+    let finite = |v: f64| v.is_finite().then_some(v);
+    d.is_limited().then_some([finite(d.lower), finite(d.upper)])
+}
+
+/// Names of the bodies of a contact.
+fn touching<'a>(m: &'a Mechanism, c: &Contact) -> Vec<&'a str> {
+    let bodies = c.parent.into_iter().chain([c.child]);
+    bodies.map(|b| m.bodies[b].name.as_str()).collect()
+}
+
+/// Half-spaces, and what touches.
+fn contacts(m: &Mechanism) {
+    if !m.half_spaces.is_empty() {
+        println!("half-spaces");
+    }
+    for h in &m.half_spaces {
+        let n = &h.normal;
+        println!(
+            "  {:<20} normal {:.4} {:.4} {:.4}, offset {} m",
+            h.name, n.x, n.y, n.z, h.offset
+        );
+    }
+    if !m.contacts.is_empty() {
+        println!("contacts");
+    }
+    for c in &m.contacts {
+        println!(
+            "  {:<32} {}; friction {}, restitution {}",
+            c.name,
+            touching(m, c).join(" and "),
+            m.friction(c),
+            m.restitution(c)
+        );
+    }
 }

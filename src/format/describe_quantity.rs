@@ -47,6 +47,14 @@ pub enum Quantity {
     ConstraintForce(ReactionSpec),
     /// Torque of a joint's constraint on its child about an axis of its parent, N m.
     ConstraintTorque(ReactionSpec),
+    /// Signed distance of a contact, m.
+    ContactGap(String),
+    /// Normal force of a contact, N.
+    ContactForce(String),
+    /// Size of the friction force of a contact, N.
+    ContactFriction(String),
+    /// Size of the velocity with which a contact slides, m/s.
+    ContactSlip(String),
 }
 
 /// A point of a body, seen along an axis of the world.

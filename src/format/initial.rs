@@ -10,6 +10,8 @@ use nalgebra::{DMatrix, DVector};
 
 /// Largest difference between a coordinate or rate given and the one that keeps the loops closed, m or rad (per s).
 const TOLERANCE: f64 = 1e-6;
+/// Rounding of a coordinate that starts at its limit, m or rad.
+const ROUNDING: f64 = 1e-9;
 
 /// Coordinates and rates of the spanning tree.
 #[derive(Clone, Debug)]
@@ -33,9 +35,14 @@ impl Start {
         source: &Source,
         initial: &IndexMap<String, InitialSpec>,
     ) -> Result<Self, FormatError> {
-        let n = m.tree_ids().len();
+        let ids = m.tree_ids();
+        let n = ids.len();
+        let nearest_zero = ids.iter().map(|(j, i)| {
+            let d = &m.joints[*j].directions[*i];
+            0.0_f64.max(d.lower).min(d.upper)
+        });
         let mut start = Self {
-            q: vec![0.0; n],
+            q: nearest_zero.collect(),
             rates: vec![0.0; n],
             held: vec![false; n],
             moved: vec![false; n],
@@ -224,6 +231,39 @@ impl Start {
             format!("the rates given tear the loops open at {left:.3e} m/s or rad/s"),
             "give fewer rates; the others follow from them",
         ))
+    }
+
+    /// Coordinates must be within the limits of their joints.
+    pub fn within(&self, system: &Maximal, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
+        let m = system.mechanism();
+        let tree = m.tree_ids();
+        for (j, i) in m.coordinates() {
+            let (joint, d) = (&m.joints[j], &m.joints[j].directions[i]);
+            let at = match tree.iter().position(|id| *id == (j, i)) {
+                Some(k) => self.q[k],
+                None => system.coordinate(x0, j, i),
+            };
+            let (beyond, which, limit) = if at < d.lower {
+                (d.lower - at, "below its lower", d.lower)
+            } else {
+                (at - d.upper, "above its upper", d.upper)
+            };
+            if beyond > ROUNDING {
+                let unit = d.unit_name();
+                return Err(source.error(
+                    &["initial", &joint.name, "coordinate"],
+                    format!(
+                        "`{}` starts at {at} {unit}, {which} limit {limit} {unit}",
+                        m.coordinate_name((j, i))
+                    ),
+                    format!(
+                        "expected {} to {} {unit}; start there, or change the limits of joint `{}`",
+                        d.lower, d.upper, joint.name
+                    ),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Coordinates given to joints that close loops must be those found.

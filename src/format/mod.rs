@@ -1,5 +1,6 @@
 //! Files: problems and mechanisms in, recordings of trajectories out.
 
+mod contact;
 mod describe_quantity;
 pub mod gains;
 mod initial;
@@ -27,7 +28,7 @@ pub use write::{read_checkpoint, read_recording, write_bytes, write_csv, write_j
 
 use crate::control::Problem;
 use crate::dynamics::{Dynamics, Remember};
-use crate::integrator::maximal::{self, Maximal};
+use crate::integrator::Maximal;
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
 use quantity::Quantities;
@@ -66,8 +67,6 @@ pub struct Overrides {
     pub time_step: Option<f64>,
     /// Of the guess's noise.
     pub seed: Option<u64>,
-    /// Build what the integrator would refuse for its Coulomb friction, without it: to describe, not to simulate.
-    pub without_friction: bool,
 }
 
 /// Everything a command needs to run.
@@ -237,6 +236,7 @@ impl Document {
             costs: vec![],
             constraints: vec![],
             record: vec![],
+            contact: problem::ContactMethodSpec::default(),
             method: MethodSpec::default(),
             draw: None,
         };
@@ -244,6 +244,7 @@ impl Document {
         let (built, builder, parameter_bounds) = self.parameters(spec)?;
         self.integrator(&spec.integrator)?;
         self.method(&spec.method)?;
+        spec.contact.check(&self.source)?;
         let own = Grid::new(&self.source, spec, &Overrides::default())?;
         let grid = Grid::new(&self.source, spec, overrides)?;
         let draw = self.draw(&built, spec)?;
@@ -257,12 +258,8 @@ impl Document {
             .map(|a| a.bounds.unwrap_or((f64::NEG_INFINITY, f64::INFINITY)));
         let bounds: Vec<(f64, f64)> = bounds.collect();
         let guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
-        let built = if overrides.without_friction {
-            built.without_friction()
-        } else {
-            built
-        };
-        let system = Maximal::new(built, &start.q, maximal::Options::default())
+        let options = contact::integrator_options(spec);
+        let system = Maximal::new(built, &start.q, options)
             .map_err(|e| self.model_error(&e))?
             .with_outputs(wanted.outputs);
         quantity::unique(&self.source, spec, &system)?;
@@ -270,6 +267,7 @@ impl Document {
             .start(&start.q, &start.rates, &start.held)
             .map_err(|e| self.model_error(&e))?;
         start.check(&system, &self.source, &x0)?;
+        start.within(&system, &self.source, &x0)?;
         let mut guess_states = vec![];
         if let Some(states) = &spec.guess.states {
             let (from, horizon) = ((&start.q[..], &x0[..]), own.step * own.steps as f64);
@@ -396,6 +394,7 @@ impl Document {
             ("tolerance", spec.tolerance),
             ("optimality", spec.optimality),
             ("penalty", spec.penalty),
+            ("smoothing", spec.smoothing),
         ] {
             if let Some(v) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
                 return Err(self.source.error(

@@ -1,8 +1,8 @@
 //! Line work for a mechanism whose file gives none.
 
 use super::recording::{Dot, Line};
-use crate::mechanism::{JointKind, Mechanism, Shape};
-use crate::spatial::Vec3;
+use crate::mechanism::{Collider, ContactPair, HalfSpace, JointKind, Mechanism, Shape, Surface};
+use crate::spatial::{Pose, Vec3};
 
 /// Corners of a circle's polygon.
 const CORNERS: usize = 32;
@@ -60,6 +60,69 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
         }
     }
     lines
+}
+
+/// Of each half-space the part of its surface below what may touch it, as a rectangle.
+pub(super) fn ground(m: &Mechanism, poses: &[Vec<Pose>]) -> Vec<Line> {
+    let mut lines = vec![];
+    for (index, h) in m.half_spaces.iter().enumerate() {
+        let on = m.contacts.iter().filter_map(|c| match c.pair {
+            ContactPair::Ground {
+                half_space,
+                collider,
+                ..
+            } if half_space == index => Some((&m.colliders[collider], c.child)),
+            _ => None,
+        });
+        let on: Vec<_> = on.collect();
+        if let Some(points) = rectangle(h, &on, poses) {
+            lines.push(Line {
+                body: None,
+                points: points.map(Into::into).to_vec(),
+            });
+        }
+    }
+    lines
+}
+
+/// Around everywhere that the colliders come to.
+fn rectangle(h: &HalfSpace, on: &[(&Collider, usize)], poses: &[Vec<Pose>]) -> Option<[Vec3; 5]> {
+    let n = &h.normal;
+    let axis = if n.x.abs() < 0.8 {
+        Vec3::x()
+    } else {
+        Vec3::y()
+    };
+    let along = (axis - n * n.dot(&axis)).normalize();
+    let sides = [along, n.cross(&along)];
+    let mut extent = [(f64::INFINITY, f64::NEG_INFINITY); 2];
+    for (collider, body) in on {
+        let reach = size(collider);
+        for p in poses.iter().filter_map(|p| p.get(*body)) {
+            let at = p.point(&collider.position);
+            for (side, (low, high)) in sides.iter().zip(&mut extent) {
+                let c = side.dot(&at);
+                (*low, *high) = (low.min(c - reach), high.max(c + reach));
+            }
+        }
+    }
+    let corner = |a: f64, b: f64| n * h.offset + sides[0] * a + sides[1] * b;
+    let [(a, b), (c, d)] = extent;
+    (a <= b).then(|| {
+        let start = corner(a, c);
+        [start, corner(b, c), corner(b, d), corner(a, d), start]
+    })
+}
+
+/// Largest distance from a collider's centre, m.
+fn size(c: &Collider) -> f64 {
+    match c.surface {
+        Surface::Point => 0.0,
+        Surface::Sphere(r) => r,
+        Surface::Capsule { radius, length } => radius + 0.5 * length,
+        Surface::Cylinder { radius, length } => radius.hypot(0.5 * length),
+        Surface::Box(edges) => 0.5 * Vec3::from(edges).norm(),
+    }
 }
 
 /// The joints' anchors. On the world only those that stay where they are; bodies without any line or joint show

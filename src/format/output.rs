@@ -55,10 +55,11 @@ pub fn record(
             (l.min(c), h.max(c))
         })
     };
-    let lines = model
-        .draw
-        .clone()
-        .unwrap_or_else(|| outline::lines(m, travel));
+    let lines = model.draw.clone().unwrap_or_else(|| {
+        let mut lines = outline::lines(m, travel);
+        lines.extend(outline::ground(m, &poses));
+        lines
+    });
     let pose = |p: &spatial::Pose| Pose {
         position: p.x.into(),
         orientation: [p.q.w, p.q.i, p.q.j, p.q.k],

@@ -1,12 +1,14 @@
 //! The description of a problem as it stands in a TOML file. Values are checked when the model is built.
 
+pub use super::contact::{ConeSpec, ContactMethodSpec};
 pub use super::describe_quantity::{
     About, DirectionSpec, FrameSpec, MomentumSpec, OrientationSpec, PointSpec, Quantity,
     ReactionSpec, SpinSpec,
 };
 use crate::control::{Form, When};
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, GearSpec, JointSpec, MechanismBuilder, Orientation, SpringSpec,
+    ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, Orientation,
+    SpringSpec,
 };
 use crate::optimize::{ddp, shooting};
 use indexmap::IndexMap;
@@ -40,8 +42,17 @@ macro_rules! forms {
                         }
                     )?
                     $(
-                        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, a: A) -> Result<$type, A::Error> {
-                            Deserialize::deserialize(serde::de::value::SeqAccessDeserializer::new(a)).map($type::$list)
+                        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut a: A) -> Result<$type, A::Error> {
+                            let d = serde::de::value::SeqAccessDeserializer::new(&mut a);
+                            let list = Deserialize::deserialize(d).map($type::$list)?;
+                            let mut more = 0;
+                            while a.next_element::<serde::de::IgnoredAny>()?.is_some() {
+                                more += 1;
+                            }
+                            match more {
+                                0 => Ok(list),
+                                _ => Err(serde::de::Error::custom(format!("a list that is {more} too long, expected {}", $expecting))),
+                            }
                         }
                     )?
                     $(
@@ -75,9 +86,12 @@ pub struct ProblemSpec {
     /// How the mechanism moves: `maximal`.
     #[serde(default = "maximal")]
     pub integrator: String,
+    /// How its steps solve for contacts, joint limits and friction.
+    #[serde(default)]
+    pub contact: ContactMethodSpec,
     /// What moves.
     pub mechanism: MechanismSpec,
-    /// Where it starts, by joint or free body; those left out start at zero.
+    /// Where it starts, by joint or free body; those left out start at zero, or at the limit nearest to it.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub initial: IndexMap<String, InitialSpec>,
     /// Numbers of the mechanism to differentiate by and to find, by name.
@@ -379,6 +393,10 @@ pub struct MethodSpec {
     /// Of `shooting`: pairs of steps and gradients that are remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<usize>,
+    /// Of derivatives through contacts, joint limits and friction, m/s: the `kappa` of the point of the central path they
+    /// are taken at; that of the step unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smoothing: Option<f64>,
 }
 
 fn ddp() -> String {
@@ -394,6 +412,7 @@ impl Default for MethodSpec {
             max_iterations: None,
             memory: None,
             penalty: None,
+            smoothing: None,
         }
     }
 }
@@ -455,6 +474,9 @@ pub struct MechanismFile {
     /// Joint coordinates that follow others, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub gears: IndexMap<String, GearSpec>,
+    /// Half-spaces of the world that bodies may touch, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub half_spaces: IndexMap<String, HalfSpaceSpec>,
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
@@ -473,6 +495,7 @@ impl MechanismFile {
             joints: self.joints.clone(),
             springs: self.springs.clone(),
             gears: self.gears.clone(),
+            half_spaces: self.half_spaces.clone(),
             actuators: self.actuators.clone(),
             ..MechanismBuilder::default()
         }

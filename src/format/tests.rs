@@ -1,6 +1,7 @@
 //! Good and broken files.
 
 mod broken;
+mod contact;
 mod files;
 mod parameter;
 mod parameters;
@@ -186,7 +187,6 @@ fn overrides_change_the_grid() {
         duration: Some(1.0),
         time_step: Some(0.01),
         seed: None,
-        ..Overrides::default()
     });
     assert_eq!(fine.intervals.len(), 100);
     assert_eq!(fine.intervals[0], 0.01);
@@ -222,7 +222,6 @@ fn controls_given_per_step_are_held_on_a_finer_grid() {
         time_step: Some(0.025),
         duration: Some(0.2),
         seed: None,
-        ..Overrides::default()
     };
     let m = parse(&text).expect("good").build(&fine).expect("good");
     assert_eq!(m.problem.guess, [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0]);

@@ -39,6 +39,10 @@ pub struct Direction {
     pub damping: f64,
     /// Coulomb friction, N or N m.
     pub friction: f64,
+    /// Smallest coordinate, m or rad; minus infinity where the side is open.
+    pub lower: f64,
+    /// Largest coordinate, m or rad; infinity where the side is open.
+    pub upper: f64,
 }
 
 impl Direction {
@@ -53,6 +57,8 @@ impl Direction {
             rest: 0.0,
             damping: 0.0,
             friction: 0.0,
+            lower: f64::NEG_INFINITY,
+            upper: f64::INFINITY,
         };
         let turn = if turns.len() == 1 {
             Freedom::Angle
@@ -68,6 +74,11 @@ impl Direction {
             .zip(TURNS[turns.len()])
             .map(|(u, n)| make(turn, u, n));
         slides.chain(turns).collect()
+    }
+
+    /// Does its coordinate have a limit?
+    pub fn is_limited(&self) -> bool {
+        self.lower.is_finite() || self.upper.is_finite()
     }
 
     /// `m` or `rad`.

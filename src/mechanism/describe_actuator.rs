@@ -3,6 +3,7 @@
 use super::describe_body::BodySpec;
 use super::error::{ModelError, finite, nearest, unknown_body};
 use super::joint::Joint;
+use super::range::Range;
 use super::spring::{Actuator, Drive};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -48,9 +49,13 @@ pub struct ActuatorSpec {
     /// What a unit of the control exerts, N or N m; a factor of the wrench.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub gain: f64,
-    /// Smallest and largest control.
+    /// Smallest and largest control; what optimizers keep to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 2]>,
+    /// Smallest and largest effort, N or N m (of a wrench: multiple of it); `inf` where a side is open. What is exerted is
+    /// `gain` times the control, cut at these limits within the step, whatever is commanded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort_limits: Option<Range>,
 }
 
 impl Default for ActuatorSpec {
@@ -65,6 +70,7 @@ impl Default for ActuatorSpec {
             torque: [0.0; 3],
             gain: 1.0,
             bounds: None,
+            effort_limits: None,
         }
     }
 }
@@ -116,6 +122,12 @@ impl ActuatorSpec {
     /// Smallest and largest control.
     pub fn bounds(mut self, lower: f64, upper: f64) -> Self {
         self.bounds = Some([lower, upper]);
+        self
+    }
+
+    /// Smallest and largest effort; infinite where a side is open.
+    pub fn effort_limits(mut self, lower: f64, upper: f64) -> Self {
+        self.effort_limits = Some(Range::new(lower, upper));
         self
     }
 
@@ -231,11 +243,23 @@ impl ActuatorSpec {
                 "expected a finite number".into(),
             ));
         }
+        if let Some(r) = self.effort_limits.filter(|r| !r.is_valid()) {
+            return Err(err(
+                "effort_limits",
+                format!(
+                    "effort_limits of actuator `{name}` are [{}, {}]",
+                    r.lower, r.upper
+                ),
+                "expected [smallest, largest], the first below the second; -inf or inf where a side is open"
+                    .into(),
+            ));
+        }
         Ok(Actuator {
             name: name.to_owned(),
             drive,
             gain: self.gain,
             bounds,
+            effort_limits: self.effort_limits.unwrap_or(Range::OPEN),
         })
     }
 }

@@ -1,8 +1,10 @@
 //! The description of a joint, and of a spring between points.
 
+use super::Freedom;
 use super::describe_body::BodySpec;
-use super::error::{ModelError, ends, finite, is_world};
+use super::error::{ModelError, ends, finite, is_world, nearest};
 use super::joint::{Joint, JointKind};
+use super::range::Range;
 use crate::spatial::{Quat, Vec3};
 use indexmap::IndexMap;
 use nalgebra::Quaternion;
@@ -19,6 +21,45 @@ pub enum PerDirection {
     All(f64),
     /// One for each.
     Each(Vec<f64>),
+}
+
+/// `[smallest, largest]` for the joint's only free direction, or a table of these by the directions' names.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum Limits {
+    /// Of the only free direction.
+    Only(Range),
+    /// By the name of the direction, as `{ d = [0.0, 1.0] }`; those left out have none.
+    Named(IndexMap<String, Range>),
+}
+
+// unlike serde's untagged enums this keeps the place of an error within the value
+impl<'de> Deserialize<'de> for Limits {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Forms;
+        impl<'de> serde::de::Visitor<'de> for Forms {
+            type Value = Limits;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list [smallest, largest], or a table of these by free direction")
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut a: A) -> Result<Limits, A::Error> {
+                let d = serde::de::value::SeqAccessDeserializer::new(&mut a);
+                let range = Range::deserialize(d)?;
+                match a.next_element::<serde::de::IgnoredAny>()? {
+                    None => Ok(Limits::Only(range)),
+                    Some(_) => Err(serde::de::Error::invalid_length(3, &self)),
+                }
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, a: A) -> Result<Limits, A::Error> {
+                let d = serde::de::value::MapAccessDeserializer::new(a);
+                IndexMap::deserialize(d).map(Limits::Named)
+            }
+        }
+        d.deserialize_any(Forms)
+    }
 }
 
 /// An orientation.
@@ -78,10 +119,13 @@ pub struct JointSpec {
     /// N s/m or N m s/rad
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<PerDirection>,
-    /// Coulomb friction: the largest force or torque with which a direction resists, N or N m. It can be described; the
-    /// integrator of this version refuses it.
+    /// Coulomb friction: the largest force or torque with which a direction resists, N or N m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub friction: Option<PerDirection>,
+    /// Hard stops: smallest and largest coordinate, m or rad; `inf` where a side is open. Angles count whole turns. The
+    /// components of two or three rotations have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
     /// All of the damper's impulse over an interval acts at its start, where the step solves for it: first order, for
     /// very stiff dampers. The default gives half of it to each end and is second order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -107,6 +151,7 @@ impl JointSpec {
             rest: None,
             damping: None,
             friction: None,
+            limits: None,
             implicit: false,
         }
     }
@@ -152,6 +197,96 @@ impl JointSpec {
     pub fn friction(mut self, friction: f64) -> Self {
         self.friction = Some(PerDirection::All(friction));
         self
+    }
+
+    /// Hard stops of the only free direction, m or rad; infinite where a side is open.
+    pub fn limits(mut self, lower: f64, upper: f64) -> Self {
+        self.limits = Some(Limits::Only(Range::new(lower, upper)));
+        self
+    }
+
+    /// Hard stops of a free direction by its name.
+    pub fn limits_of(mut self, direction: &str, lower: f64, upper: f64) -> Self {
+        let mut named = match self.limits.take() {
+            Some(Limits::Named(named)) => named,
+            _ => IndexMap::new(),
+        };
+        named.insert(direction.into(), Range::new(lower, upper));
+        self.limits = Some(Limits::Named(named));
+        self
+    }
+
+    /// Puts the limits on the joint's directions.
+    fn set_limits(&self, joint: &mut Joint) -> Result<(), ModelError> {
+        let (name, n) = (joint.name.clone(), joint.directions.len());
+        let err = |at: &[&str], message: String, help: String| {
+            let path = ["joints", &name, "limits"].into_iter();
+            ModelError::new(path.chain(at.iter().copied()), message, help)
+        };
+        let names: Vec<&str> = joint.directions.iter().map(|d| d.name).collect();
+        let given: Vec<(usize, Range, Vec<&str>)> = match &self.limits {
+            None => return Ok(()),
+            Some(_) if n == 0 => {
+                let kind = self.kind.name();
+                return Err(err(
+                    &[],
+                    format!("joint `{name}` of kind `{kind}` has no free direction"),
+                    "remove limits, or choose another kind".into(),
+                ));
+            }
+            Some(Limits::Only(r)) if n == 1 => vec![(0, *r, vec![])],
+            Some(Limits::Only(_)) => {
+                return Err(err(
+                    &[],
+                    format!(
+                        "joint `{name}` has {n} free directions, its limits do not say which they are of"
+                    ),
+                    format!(
+                        "give limits = {{ {} = [smallest, largest] }}; its free directions: {}",
+                        names[0],
+                        names.join(", ")
+                    ),
+                ));
+            }
+            Some(Limits::Named(named)) => named
+                .iter()
+                .map(|(direction, r)| {
+                    let i = names.iter().position(|d| d == direction).ok_or_else(|| {
+                        err(
+                            &[direction],
+                            format!("joint `{name}` has no free direction `{direction}`"),
+                            nearest(direction, names.iter().copied()),
+                        )
+                    })?;
+                    Ok((i, *r, vec![direction.as_str()]))
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        for (i, range, at) in given {
+            let d = &mut joint.directions[i];
+            if d.freedom == Freedom::Turn {
+                return Err(err(
+                    &at,
+                    format!(
+                        "direction `{}` of joint `{name}` is a component of a rotation vector, which jumps at half a turn: a limit has no meaning there",
+                        d.name
+                    ),
+                    "limit angles of joints with one rotation; a chain of them turns about several axes"
+                        .into(),
+                ));
+            }
+            if !range.is_valid() {
+                let [lower, upper]: [f64; 2] = range.into();
+                return Err(err(
+                    &at,
+                    format!("limits of joint `{name}` are [{lower}, {upper}]"),
+                    "expected [smallest, largest], the first below the second; -inf or inf where a side is open"
+                        .into(),
+                ));
+            }
+            (d.lower, d.upper) = (range.lower, range.upper);
+        }
+        Ok(())
     }
 
     pub(super) fn build(
@@ -258,6 +393,7 @@ impl JointSpec {
             (d.stiffness, d.rest, d.damping) = (stiffness[i], rest[i], damping[i]);
             d.friction = friction[i];
         }
+        self.set_limits(&mut joint)?;
         Ok(joint)
     }
 }

@@ -21,6 +21,7 @@ mod kinematics;
 mod mobility;
 mod parameter;
 mod pull;
+mod range;
 #[cfg(test)]
 pub(crate) mod samples;
 mod spring;
@@ -30,7 +31,7 @@ mod tests;
 pub use attached::{AttachedConstraint, AttachedPotential, Law};
 pub use body::{Body, Shape};
 pub use builder::{
-    ActuatorSpec, BodySpec, ContactShape, ContactSpec, HalfSpaceSpec, Inertia, JointSpec,
+    ActuatorSpec, BodySpec, ContactShape, ContactSpec, HalfSpaceSpec, Inertia, JointSpec, Limits,
     MechanismBuilder, Orientation, PerDirection, SpringSpec, WrenchFrame,
 };
 pub use check::{
@@ -49,6 +50,7 @@ pub use kinematics::Motion;
 pub use mobility::Mobility;
 pub(crate) use mobility::decompose;
 pub use parameter::{Field, Tuned};
+pub use range::Range;
 pub use spring::{Actuator, Drive, Spring};
 
 pub(crate) use attached::{Rows, stacked};
@@ -144,27 +146,6 @@ impl Mechanism {
     /// Does the mechanism have closed loops? Gears and users' holonomic constraints close loops, too.
     pub fn has_loops(&self) -> bool {
         !self.tree.chords.is_empty() || self.holonomic().next().is_some()
-    }
-
-    /// Coulomb friction cannot be integrated yet.
-    pub(crate) fn refuse_friction(&self) -> Result<(), ModelError> {
-        let rubs = |j: &&Joint| j.directions.iter().any(|d| d.friction > 0.0);
-        let Some(joint) = self.joints.iter().find(rubs) else {
-            return Ok(());
-        };
-        let name = &joint.name;
-        Err(ModelError::new(
-            ["joints", name, "friction"],
-            format!("joint `{name}` has Coulomb friction, which this version cannot integrate"),
-            "set friction = 0, or use damping",
-        ))
-    }
-
-    /// Takes Coulomb friction away, to describe what moves.
-    pub(crate) fn without_friction(mut self) -> Self {
-        let directions = self.joints.iter_mut().flat_map(|j| &mut j.directions);
-        directions.for_each(|d| d.friction = 0.0);
-        self
     }
 
     /// kg

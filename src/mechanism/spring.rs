@@ -1,6 +1,7 @@
 //! Springs and dampers between points of two bodies, and actuators.
 
 use super::joint::{Coupling, Joint, Row};
+use super::range::Range;
 use crate::spatial::{Mat3, Pose, Vec3, skew};
 
 /// A spring and damper along the line between a point of the parent and a point of the child.
@@ -180,6 +181,8 @@ pub struct Actuator {
     pub gain: f64,
     /// Smallest and largest control.
     pub bounds: Option<(f64, f64)>,
+    /// Smallest and largest effort, the gain times the control: beyond it is cut.
+    pub effort_limits: Range,
 }
 
 impl Actuator {

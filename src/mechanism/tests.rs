@@ -237,6 +237,7 @@ fn springs_and_actuators_have_their_derivative() {
                     direction,
                 },
                 bounds: None,
+                effort_limits: Range::OPEN,
             };
             let joints = [j.clone()];
             let mut c = Coupling::default();

@@ -72,6 +72,51 @@ fn describe_counts_right() {
 }
 
 #[test]
+fn describe_lists_contacts_and_limits() {
+    let folder = Folder::new("describe_contacts");
+    for (name, bodies, dof, contacts, first) in [
+        ("box_drop", 1, 6, 8, "box.corners --- on floor"),
+        ("sphere_chain", 10, 33, 10, "ball1.skin on floor"),
+        ("tumbling_boxes", 3, 18, 48, "small.corners --- on floor"),
+        ("block_push", 1, 6, 8, "block.corners --- on floor"),
+        ("hopper_jump", 3, 5, 2, "body.skin on floor"),
+        ("acrobot_stops", 2, 2, 0, ""),
+    ] {
+        let v = folder.json(&["describe", &problem(name), "--json"]);
+        assert_eq!(names(&v["bodies"]).len(), bodies, "{name}");
+        assert_eq!(v["degrees_of_freedom"], dof, "{name}");
+        assert_eq!(v["loops"], 0, "{name}");
+        let list = v["contacts"].as_array().expect("a list");
+        assert_eq!(list.len(), contacts, "{name}");
+        if contacts > 0 {
+            assert_eq!(list[0]["name"], first, "{name}");
+            assert!(number(&list[0], "friction") > 0.0, "{name}");
+            assert_eq!(list[0]["bodies"].as_array().map(Vec::len), Some(1));
+        }
+        let text = folder.run(&["describe", &problem(name)]).ended(0);
+        for c in list {
+            let c = c["name"].as_str().expect("a name");
+            assert!(text.out.contains(c), "{c}: {}", text.out);
+        }
+    }
+    let v = folder.json(&["describe", &problem("hopper_jump"), "--json"]);
+    assert_eq!(names(&v["friction"]), ["slide"]);
+    assert_eq!(v["half_spaces"][0]["name"], "floor");
+    let slide = &v["joints"][2];
+    assert_eq!(slide["name"], "slide");
+    assert_eq!(numbers(&slide["limits"][0]), [0.25, 1.0]);
+    assert_eq!(v["joints"][1]["limits"][0], Value::Null);
+    let text = folder.run(&["describe", &problem("hopper_jump")]).ended(0);
+    for part in [
+        "d = 0.5000 m in [0.25, 1] with friction 0.1 N",
+        "normal 0.0000 0.0000 1.0000",
+        "friction 0.5",
+    ] {
+        assert!(text.out.contains(part), "{part}: {}", text.out);
+    }
+}
+
+#[test]
 fn gradients_agree_with_differences() {
     let folder = Folder::new("gradient");
     // at rest the five-bar's guess costs nothing

@@ -227,20 +227,3 @@ fn gears_are_read_and_wrong_ones_named() {
     let text = error("axis = [0, 0, 1]", "axis = [0, 0, 1]\nfriction = -1");
     assert!(text.contains("friction of joint `a` is -1"), "{text}");
 }
-
-#[test]
-fn friction_is_described_and_refused() {
-    let text = GEARED.replace("axis = [0, 0, 1]", "axis = [0, 0, 1]\nfriction = 0.2");
-    let error = build(&text).expect_err("refused");
-    assert!(
-        format!("{error:#}").contains("joint `a` has Coulomb friction"),
-        "{error:?}"
-    );
-    let overrides = Overrides {
-        without_friction: true,
-        ..Overrides::default()
-    };
-    let m = parse(&text).and_then(|d| d.build(&overrides));
-    let m = m.expect("described");
-    assert!(m.mechanism.joints["a"].friction.is_some());
-}

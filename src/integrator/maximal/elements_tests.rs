@@ -342,11 +342,6 @@ fn what_cannot_be_met_or_integrated_is_named() {
             .starts_with("constraint `rod` cannot be met: "),
         "{error}"
     );
-    let mut rubs = two();
-    rubs.joints["jb"].friction = Some(crate::mechanism::PerDirection::All(0.2));
-    let m = rubs.build().expect("described");
-    let error = Maximal::new(m, &[0.0; 2], Options::default()).expect_err("no friction yet");
-    assert_eq!(error.path, ["joints", "jb", "friction"]);
     // a step that fails at a gear says so
     let m = two()
         .gear("g", GearSpec::new("jb", "ja", 2.0))

@@ -1,0 +1,94 @@
+//! How a step solves for contacts, joint limits and friction.
+
+use super::problem::ProblemSpec;
+use super::source::{FormatError, Source};
+use crate::integrator::maximal;
+use serde::{Deserialize, Serialize};
+
+/// The set in which friction forces lie.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ConeSpec {
+    /// The circular cone: the same in every heading.
+    #[default]
+    SecondOrder,
+    /// A pyramid in it.
+    Linearized,
+}
+
+/// How a step solves for contacts, joint limits and friction.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContactMethodSpec {
+    /// `second_order` or `linearized`.
+    #[serde(default)]
+    pub cone: ConeSpec,
+    /// Edges of the pyramid of a `linearized` cone, even and at least 4; 8 unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directions: Option<usize>,
+    /// Where the central path ends, m/s: its parameter is then this times g times the time step.
+    #[serde(default = "kappa")]
+    pub kappa: f64,
+    /// Start from the impulses of the step before.
+    #[serde(default = "yes")]
+    pub warm_start: bool,
+}
+
+fn kappa() -> f64 {
+    1e-9
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Default for ContactMethodSpec {
+    fn default() -> Self {
+        Self {
+            cone: ConeSpec::default(),
+            directions: None,
+            kappa: kappa(),
+            warm_start: yes(),
+        }
+    }
+}
+
+impl ContactMethodSpec {
+    /// Edges of a linearized cone unless told.
+    pub const DIRECTIONS: usize = 8;
+
+    /// Refuses numbers without a meaning.
+    pub(super) fn check(&self, source: &Source) -> Result<(), FormatError> {
+        if !(self.kappa > 0.0 && self.kappa.is_finite()) {
+            return Err(source.error(
+                &["contact", "kappa"],
+                format!("kappa is {}", self.kappa),
+                "expected a positive number, m/s",
+            ));
+        }
+        let Some(n) = self.directions else {
+            return Ok(());
+        };
+        let (message, help) = if n < 4 || n % 2 == 1 {
+            (
+                format!("directions is {n}"),
+                "expected an even number of at least 4",
+            )
+        } else if self.cone == ConeSpec::SecondOrder {
+            (
+                "a second-order cone has no directions".into(),
+                "remove it, or say cone = \"linearized\"",
+            )
+        } else {
+            return Ok(());
+        };
+        Err(source.error(&["contact", "directions"], message, help))
+    }
+}
+
+/// Settings of the integrator that a problem asks for.
+pub(super) fn integrator_options(_spec: &ProblemSpec) -> maximal::Options {
+    maximal::Options::default()
+}
