@@ -405,6 +405,16 @@ impl Document {
                 ));
             }
         }
+        if let Some(s) = spec.smoothing.filter(|s| !s.is_valid()) {
+            return Err(self.source.error(
+                &["method", "smoothing"],
+                format!(
+                    "levels from {} to {} by the factor {}",
+                    s.start, s.end, s.factor
+                ),
+                "expected positive numbers, the factor below 1; e.g. smoothing = { start = 1e-2, end = 1e-5, factor = 0.1 }",
+            ));
+        }
         if spec.memory == Some(0) {
             return Err(self.source.error(
                 &["method", "memory"],

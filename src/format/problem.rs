@@ -379,6 +379,10 @@ pub struct MethodSpec {
     /// Of `shooting`: pairs of steps and gradients that are remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<usize>,
+    /// Of `ddp`: derivatives through contact are relaxed at first, from one parameter of the central path to the next,
+    /// before they are those of hard contact. They are so from the beginning where this is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smoothing: Option<ddp::Smoothing>,
 }
 
 fn ddp() -> String {
@@ -394,6 +398,7 @@ impl Default for MethodSpec {
             max_iterations: None,
             memory: None,
             penalty: None,
+            smoothing: None,
         }
     }
 }
@@ -407,6 +412,7 @@ impl MethodSpec {
             optimality: self.optimality.unwrap_or(default.optimality),
             max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
             penalty: self.penalty.unwrap_or(default.penalty),
+            smoothing: self.smoothing.or(default.smoothing),
         }
     }
 

@@ -63,6 +63,7 @@ impl Maximal {
         Ok(Certificate {
             residual,
             fallbacks: usize::from(w.uses_fallback),
+            ..Certificate::default()
         })
     }
 
