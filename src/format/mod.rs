@@ -412,7 +412,7 @@ impl Document {
                     "levels from {} to {} by the factor {}",
                     s.start, s.end, s.factor
                 ),
-                "expected positive numbers, the factor below 1; e.g. smoothing = { start = 1e-2, end = 1e-5, factor = 0.1 }",
+                "expected positive numbers, the factor below 1; e.g. smoothing = { start = 1e-1, end = 1e-5, factor = 0.1 }",
             ));
         }
         if spec.memory == Some(0) {

@@ -86,13 +86,17 @@ impl Masses {
         self.mass.len()
     }
 
-    /// The next state, and the derivative of the velocities by the free velocities and by what the contact sees.
-    fn solve(&self, h: f64, x: &[f64], u: &[f64], kappa: f64, next: &mut [f64]) -> f64 {
+    /// The next state; returns the derivative of `b` by what the contact sees.
+    pub fn solve(&self, h: f64, x: &[f64], u: &[f64], kappa: f64, next: &mut [f64]) -> f64 {
         let n = self.n();
         let (q, v) = x.split_at(n);
         let (to, free) = next.split_at_mut(n);
         for i in 0..n {
-            let force: f64 = u.iter().enumerate().map(|(j, u)| self.drive[(i, j)] * u).sum();
+            let force: f64 = u
+                .iter()
+                .enumerate()
+                .map(|(j, u)| self.drive[(i, j)] * u)
+                .sum();
             free[i] = v[i] + h * (force / self.mass[i] - self.gravity);
         }
         let along = |v: &[f64]| self.row.iter().zip(v).map(|(n, v)| n * v).sum::<f64>();
@@ -193,7 +197,10 @@ impl Dynamics for Masses {
         let all = d.x.iter().chain(&d.u);
         out.x.fill(0.0);
         for (column, d) in w.jacobian.column_iter().zip(all) {
-            out.x.iter_mut().zip(column.iter()).for_each(|(o, c)| *o += c * d);
+            out.x
+                .iter_mut()
+                .zip(column.iter())
+                .for_each(|(o, c)| *o += c * d);
         }
     }
 

@@ -279,7 +279,8 @@ impl<'c, D: Observe> Ddp<'c, D> {
         }
         let growth = if violation <= o.tolerance {
             1.0
-        } else if violation <= PROJECTED && self.round_tolerance <= o.optimality && !e.is_relaxed() {
+        } else if violation <= PROJECTED && self.round_tolerance <= o.optimality && !e.is_relaxed()
+        {
             PROJECTION
         } else if violation > 0.25 * self.last_violation {
             10.0

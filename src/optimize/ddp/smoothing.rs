@@ -39,7 +39,7 @@ pub struct Smoothing {
 impl Default for Smoothing {
     fn default() -> Self {
         Self {
-            start: 1e-2,
+            start: 1e-1,
             end: 1e-5,
             factor: 0.1,
         }
@@ -75,7 +75,7 @@ const MOST_PENALTY: f64 = 1e6;
 const POOR: f64 = 0.1;
 const PATIENCE: u32 = 4;
 /// Policies that a level may try in vain for one step.
-const TRIES: u32 = 8;
+const TRIES: u32 = 4;
 
 impl<D: Observe> Ddp<'_, D> {
     /// Promised gain that a round may end at.
@@ -93,8 +93,7 @@ impl<D: Observe> Ddp<'_, D> {
         let solved = violation <= self.options.tolerance.max(LOOSE) && optimality <= self.finest(e);
         e.is_relaxed()
             && (solved
-                || violation > self.options.tolerance
-                    && l.penalty > MOST_PENALTY * l.first_penalty)
+                || violation > self.options.tolerance && l.penalty > MOST_PENALTY * l.first_penalty)
     }
 
     /// Goes on with the derivatives of the next level.
