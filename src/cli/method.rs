@@ -315,6 +315,12 @@ impl Solved {
             s.step_evaluations,
             s.gradient_evaluations
         );
+        if s.smoothing > 0.0 {
+            println!(
+                "promised by derivatives through contact that are relaxed to {:.0e} m^2/s^2",
+                s.smoothing
+            );
+        }
         self.print_parameters(model, "");
         println!("trajectory and figures in {}:", self.out.display());
         for f in &self.files {

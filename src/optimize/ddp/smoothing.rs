@@ -13,6 +13,9 @@
 //! - its model promises little more, or
 //! - several steps in a row gain hardly anything of what it promised, or
 //! - no step that it proposes makes progress.
+//!
+//! What a solve finds depends on where it starts. A level about the square of the velocity that contact gives or takes
+//! within a step shows what contact could do; one far below shows nothing, and the solve stays where it is.
 
 use super::engine::Engine;
 use super::kept::Pace;
