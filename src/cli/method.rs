@@ -82,8 +82,13 @@ impl Observe<IterationState> for Observer {
                 .unwrap_or(f64::NAN)
         };
         self.0.at(state.iter + 1, || {
+            // the level, where derivatives through contact are relaxed
+            let smoothing = match value("smoothing") {
+                level if level > 0.0 => format!("  smoothing {level:.0e}"),
+                _ => String::new(),
+            };
             format!(
-                "objective {:.6}  violation {:.1e}  promised gain {:.1e}  step {:.1e}  penalty {:.0e}",
+                "objective {:.6}  violation {:.1e}  promised gain {:.1e}  step {:.1e}  penalty {:.0e}{smoothing}",
                 value("objective"),
                 value("violation"),
                 value("optimality"),
@@ -282,6 +287,7 @@ impl Solved {
             "objective": s.objective,
             "constraint_violation": s.violation,
             "optimality": s.optimality,
+            "smoothing": s.smoothing,
             "iterations": s.iterations,
             "step_evaluations": s.step_evaluations,
             "gradient_evaluations": s.gradient_evaluations,
@@ -309,6 +315,12 @@ impl Solved {
             s.step_evaluations,
             s.gradient_evaluations
         );
+        if s.smoothing > 0.0 {
+            println!(
+                "promised by derivatives through contact that are relaxed to {:.0e} m^2/s^2",
+                s.smoothing
+            );
+        }
         self.print_parameters(model, "");
         println!("trajectory and figures in {}:", self.out.display());
         for f in &self.files {

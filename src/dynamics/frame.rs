@@ -1,5 +1,6 @@
 //! The joint chart at a state and its connection with the free one.
 
+use super::{Dynamics, Knot, LinearModel, StepError};
 use nalgebra::DMatrix;
 use std::sync::Arc;
 
@@ -110,6 +111,75 @@ impl Frame {
             Self::Bordered(inner, n) => bordered(&inner.project(), *n),
         }
     }
+}
+
+/// [`Dynamics::linear_model`] of any dynamics: one push for every input.
+pub fn model_by_pushes<D: Dynamics + ?Sized>(
+    dynamics: &D,
+    w: &mut D::Work,
+    from: &Frame,
+    to: &Frame,
+    out: &mut LinearModel,
+) {
+    let dims = dynamics.dims();
+    let (mut d, mut change) = (dims.inputs(), dims.outputs());
+    let columns = dims.ndx + dims.nu + dims.np;
+    let embed = from.embed();
+    let mut full = DMatrix::zeros(dims.nf, columns);
+    for i in 0..columns {
+        d.clear();
+        if i < dims.ndx {
+            d.x.copy_from_slice(embed.column(i).as_slice());
+        } else if i < dims.ndx + dims.nu {
+            d.u[i - dims.ndx] = 1.0;
+        } else {
+            d.p[i - dims.ndx - dims.nu] = 1.0;
+        }
+        dynamics.push(w, &d, &mut change);
+        full.column_mut(i).as_mut_slice().copy_from_slice(&change.x);
+    }
+    let joint = match to {
+        Frame::Identity(_) => full,
+        _ => to.project() * full,
+    };
+    out.a.copy_from(&joint.columns(0, dims.ndx));
+    out.b.copy_from(&joint.columns(dims.ndx, dims.nu));
+    out.p.copy_from(&joint.columns(dims.ndx + dims.nu, dims.np));
+}
+
+/// [`Dynamics::difference_by`] of any dynamics: the frame at the state led to, times what the two joint charts are to
+/// each other, which is taken from central differences. It is for changes that keep the state one of the system.
+///
+/// # Errors
+/// As [`Dynamics::frame`] and [`Dynamics::retract`], at that state.
+pub fn difference_by_moves<D: Dynamics + ?Sized>(
+    dynamics: &D,
+    at: &Knot,
+    x: &[f64],
+    p: &[f64],
+    frame: &Frame,
+    to: &[f64],
+    w: &mut D::Work,
+) -> Result<DMatrix<f64>, StepError> {
+    const STEP: f64 = 1e-4;
+    let d = dynamics.dims();
+    if dynamics.has_identity_frames() {
+        return Ok(DMatrix::identity(d.ndx, d.nf));
+    }
+    let there = dynamics.frame(at, to, p, Some(frame), w)?;
+    let mut between = DMatrix::<f64>::zeros(d.ndx, d.ndx);
+    let (mut e, mut moved, mut out) = (vec![0.0; d.ndx], vec![0.0; d.nx], vec![0.0; d.ndx]);
+    for (i, mut column) in between.column_iter_mut().enumerate() {
+        for step in [STEP, -STEP] {
+            e[i] = step;
+            dynamics.retract(at, to, p, &there, &e, w, &mut moved)?;
+            dynamics.difference(at, x, p, frame, &moved, w, &mut out);
+            let changes = column.iter_mut().zip(&out);
+            changes.for_each(|(c, o)| *c += o / (2.0 * step));
+        }
+        e[i] = 0.0;
+    }
+    Ok(between * there.project())
 }
 
 /// A matrix with an identity at its lower right.

@@ -18,7 +18,7 @@ mod smooth;
 
 pub use dual::{Dual, Real};
 pub use equations::{Equations, Structure};
-pub use frame::{Chart, Frame};
+pub use frame::{Chart, Frame, difference_by_moves, model_by_pushes};
 pub use remember::{Remember, RememberWork};
 pub use smooth::{Explicit, Smooth, SmoothWork};
 
@@ -133,6 +133,10 @@ pub struct Certificate {
     pub residual: f64,
     /// 1 where a general sparse factorization had to stand in for the block one.
     pub fallbacks: usize,
+    /// Parameter of the central path that the derivatives are those of, m^2/s^2; 0 where the system has no contact.
+    pub kappa: f64,
+    /// Smallest pivot of the factorization relative to its row, where that is known.
+    pub smallest_pivot: Option<f64>,
 }
 
 /// A change of a step's inputs, or adjoints of them. States in the free chart.
@@ -341,6 +345,14 @@ pub trait Dynamics: Sync {
     /// When the matrix is singular.
     fn linearize(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError>;
 
+    /// Linearizations from here on are those of contact on the central path at `kappa`, m^2/s^2 (0, as at first: at the
+    /// parameter of the step itself, which makes them exact). Steps stay as they are. A larger one tells of contacts that
+    /// are not made and friction that is not overcome; [`Certificate::kappa`] says which was used. By default there is
+    /// no contact.
+    fn smoothing(&self, w: &mut Self::Work, kappa: f64) {
+        let _ = (w, kappa);
+    }
+
     /// How many numbers hold what is dear in a linearization; 0, the default, when it cannot be kept.
     fn kept(&self) -> usize {
         0
@@ -352,7 +364,8 @@ pub trait Dynamics: Sync {
         false
     }
 
-    /// Brings back the linearization of a step in place of [`Dynamics::linearize`]; false when that has to be called.
+    /// Brings back the linearization of a step in place of [`Dynamics::linearize`]; false when that has to be called, as
+    /// for one kept at another [`Dynamics::smoothing`].
     ///
     /// # Errors
     /// As [`Dynamics::linearize`].
@@ -455,75 +468,6 @@ pub trait Dynamics: Sync {
     fn linear_model(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         model_by_pushes(self, w, from, to, out);
     }
-}
-
-/// [`Dynamics::linear_model`] of any dynamics: one push for every input.
-pub fn model_by_pushes<D: Dynamics + ?Sized>(
-    dynamics: &D,
-    w: &mut D::Work,
-    from: &Frame,
-    to: &Frame,
-    out: &mut LinearModel,
-) {
-    let dims = dynamics.dims();
-    let (mut d, mut change) = (dims.inputs(), dims.outputs());
-    let columns = dims.ndx + dims.nu + dims.np;
-    let embed = from.embed();
-    let mut full = DMatrix::zeros(dims.nf, columns);
-    for i in 0..columns {
-        d.clear();
-        if i < dims.ndx {
-            d.x.copy_from_slice(embed.column(i).as_slice());
-        } else if i < dims.ndx + dims.nu {
-            d.u[i - dims.ndx] = 1.0;
-        } else {
-            d.p[i - dims.ndx - dims.nu] = 1.0;
-        }
-        dynamics.push(w, &d, &mut change);
-        full.column_mut(i).as_mut_slice().copy_from_slice(&change.x);
-    }
-    let joint = match to {
-        Frame::Identity(_) => full,
-        _ => to.project() * full,
-    };
-    out.a.copy_from(&joint.columns(0, dims.ndx));
-    out.b.copy_from(&joint.columns(dims.ndx, dims.nu));
-    out.p.copy_from(&joint.columns(dims.ndx + dims.nu, dims.np));
-}
-
-/// [`Dynamics::difference_by`] of any dynamics: the frame at the state led to, times what the two joint charts are to
-/// each other, which is taken from central differences. It is for changes that keep the state one of the system.
-///
-/// # Errors
-/// As [`Dynamics::frame`] and [`Dynamics::retract`], at that state.
-pub fn difference_by_moves<D: Dynamics + ?Sized>(
-    dynamics: &D,
-    at: &Knot,
-    x: &[f64],
-    p: &[f64],
-    frame: &Frame,
-    to: &[f64],
-    w: &mut D::Work,
-) -> Result<DMatrix<f64>, StepError> {
-    const STEP: f64 = 1e-4;
-    let d = dynamics.dims();
-    if dynamics.has_identity_frames() {
-        return Ok(DMatrix::identity(d.ndx, d.nf));
-    }
-    let there = dynamics.frame(at, to, p, Some(frame), w)?;
-    let mut between = DMatrix::<f64>::zeros(d.ndx, d.ndx);
-    let (mut e, mut moved, mut out) = (vec![0.0; d.ndx], vec![0.0; d.nx], vec![0.0; d.ndx]);
-    for (i, mut column) in between.column_iter_mut().enumerate() {
-        for step in [STEP, -STEP] {
-            e[i] = step;
-            dynamics.retract(at, to, p, &there, &e, w, &mut moved)?;
-            dynamics.difference(at, x, p, frame, &moved, w, &mut out);
-            let changes = column.iter_mut().zip(&out);
-            changes.for_each(|(c, o)| *c += o / (2.0 * step));
-        }
-        e[i] = 0.0;
-    }
-    Ok(between * there.project())
 }
 
 /// Derivatives of several quantities, one row each: by state (free chart), control, parameters and unknowns.

@@ -183,6 +183,10 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
         self.system.linearize(&own, &mut w.system)
     }
 
+    fn smoothing(&self, w: &mut Self::Work, kappa: f64) {
+        self.system.smoothing(&mut w.system, kappa);
+    }
+
     fn push(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
         let n = self.system.dims().nf;
         let own = &mut w.inputs;

@@ -89,6 +89,20 @@ impl ContactMethodSpec {
 }
 
 /// Settings of the integrator that a problem asks for.
-pub(super) fn integrator_options(_spec: &ProblemSpec) -> maximal::Options {
-    maximal::Options::default()
+pub(super) fn integrator_options(spec: &ProblemSpec) -> maximal::Options {
+    let c = &spec.contact;
+    let cone = match c.cone {
+        ConeSpec::SecondOrder => maximal::Cone::SecondOrder,
+        ConeSpec::Linearized => {
+            maximal::Cone::Linearized(c.directions.unwrap_or(ContactMethodSpec::DIRECTIONS))
+        }
+    };
+    maximal::Options {
+        contact: maximal::ContactOptions {
+            cone,
+            central_path: c.kappa,
+            warm: c.warm_start,
+        },
+        ..maximal::Options::default()
+    }
 }

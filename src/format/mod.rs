@@ -394,7 +394,6 @@ impl Document {
             ("tolerance", spec.tolerance),
             ("optimality", spec.optimality),
             ("penalty", spec.penalty),
-            ("smoothing", spec.smoothing),
         ] {
             if let Some(v) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
                 return Err(self.source.error(
@@ -403,6 +402,16 @@ impl Document {
                     "expected a positive number",
                 ));
             }
+        }
+        if let Some(s) = spec.smoothing.filter(|s| !s.is_valid()) {
+            return Err(self.source.error(
+                &["method", "smoothing"],
+                format!(
+                    "levels from {} to {} by the factor {}",
+                    s.start, s.end, s.factor
+                ),
+                "expected positive numbers, the factor below 1; e.g. smoothing = { start = 1e-1, end = 1e-5, factor = 0.1 }",
+            ));
         }
         if spec.memory == Some(0) {
             return Err(self.source.error(

@@ -393,10 +393,10 @@ pub struct MethodSpec {
     /// Of `shooting`: pairs of steps and gradients that are remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<usize>,
-    /// Of derivatives through contacts, joint limits and friction, m/s: the `kappa` of the point of the central path they
-    /// are taken at; that of the step unless told.
+    /// Of `ddp`: derivatives through contact are relaxed at first, from one parameter of the central path to the next,
+    /// before they are those of hard contact. They are so from the beginning where this is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub smoothing: Option<f64>,
+    pub smoothing: Option<ddp::Smoothing>,
 }
 
 fn ddp() -> String {
@@ -426,6 +426,7 @@ impl MethodSpec {
             optimality: self.optimality.unwrap_or(default.optimality),
             max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
             penalty: self.penalty.unwrap_or(default.penalty),
+            smoothing: self.smoothing.or(default.smoothing),
         }
     }
 

@@ -14,15 +14,6 @@ enum Named {
     ControlRate(usize),
 }
 
-/// What is seen of a contact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ContactQuantity {
-    Gap,
-    Force,
-    Friction,
-    Slip,
-}
-
 /// Turns names into outputs, each of them once.
 pub(super) struct Quantities<'a> {
     source: &'a Source,
@@ -345,20 +336,20 @@ impl<'a> Quantities<'a> {
                 self.reaction(place, "constraint_torque", r, Reaction::Torque, end)
             }
             Quantity::ContactGap(name) => {
-                self.contact(place, "contact_gap", name, ContactQuantity::Gap, end)
+                self.contact(place, "contact_gap", name, Output::Gap, end)
             }
             Quantity::ContactForce(name) => {
-                self.contact(place, "contact_force", name, ContactQuantity::Force, end)
+                self.contact(place, "contact_force", name, Output::NormalForce, end)
             }
             Quantity::ContactFriction(name) => self.contact(
                 place,
                 "contact_friction",
                 name,
-                ContactQuantity::Friction,
+                Output::Friction,
                 end,
             ),
             Quantity::ContactSlip(name) => {
-                self.contact(place, "contact_slip", name, ContactQuantity::Slip, end)
+                self.contact(place, "contact_slip", name, Output::Slip, end)
             }
         }
     }
@@ -368,7 +359,7 @@ impl<'a> Quantities<'a> {
         place: Place,
         field: &str,
         name: &str,
-        kind: ContactQuantity,
+        output: fn(usize) -> Output,
         end: bool,
     ) -> Result<Vec<Named>, FormatError> {
         let names = || self.mechanism.contacts.iter().map(|c| c.name.as_str());
@@ -377,25 +368,13 @@ impl<'a> Quantities<'a> {
             let message = format!("unknown contact `{name}`");
             self.err(place, &at, message, nearest(name, names()))
         })?;
-        if end && matches!(kind, ContactQuantity::Force | ContactQuantity::Friction) {
+        let output = output(contact);
+        if end && output.needs_unknowns() {
             let message = "a contact force has no value at the end".into();
             let help = "it is the impulse of the interval behind its knot; look at a knot before";
             return Err(self.err(place, &at, message, help));
         }
-        self.contact_output(place, &at, contact, kind)
-    }
-
-    /// The output of a contact, by its index among [`Mechanism::contacts`].
-    fn contact_output(
-        &self,
-        place: Place,
-        at: &str,
-        contact: usize,
-        _kind: ContactQuantity,
-    ) -> Result<Vec<Named>, FormatError> {
-        let name = &self.mechanism.contacts[contact].name;
-        let message = format!("contact `{name}` is not observed yet");
-        Err(self.err(place, at, message, "leave it out"))
+        Ok(vec![Named::Output(output)])
     }
 
     fn reaction(

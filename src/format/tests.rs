@@ -13,6 +13,7 @@ use super::problem::{MechanismSpec, ProblemSpec};
 use super::*;
 use crate::dynamics::Dynamics;
 use crate::integrator::Output;
+use crate::optimize::ddp::Smoothing;
 use std::path::PathBuf;
 
 /// The sample of the interface's description, solvable by this version.
@@ -138,6 +139,14 @@ fn the_sample_loads() {
     assert_eq!(m.problem.guess, [0.01; 100]);
     assert_eq!(m.problem.bounds, [(-3.0, 3.0)]);
     assert_eq!(m.options.ddp().tolerance, 1e-6);
+    assert_eq!(m.options.ddp().smoothing, None);
+    let relaxed = build(&changed("tolerance = 1e-6", "smoothing = { start = 1.0 }"));
+    let levels = Smoothing {
+        start: 1.0,
+        ..Smoothing::default()
+    };
+    let options = relaxed.expect("it may be relaxed").options;
+    assert_eq!(options.ddp().smoothing, Some(levels));
     // the hinge's coordinate serves a cost and a constraint
     let rate = Output::Rate {
         joint: 1,

@@ -30,6 +30,9 @@ pub struct Incumbent {
     /// As in [`Iteration::optimality`].
     #[serde(deserialize_with = "super::number")]
     pub optimality: f64,
+    /// As in [`Iteration::smoothing`].
+    #[serde(default)]
+    pub smoothing: f64,
 }
 
 /// Multipliers of an augmented Lagrangian and its penalties.

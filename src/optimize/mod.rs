@@ -68,6 +68,9 @@ pub struct Iteration {
     /// Penalty weight of the augmented Lagrangian.
     #[serde(deserialize_with = "number")]
     pub regularization: f64,
+    /// Central path's parameter that derivatives through contact were taken at, m^2/s^2; 0: that of the steps.
+    #[serde(default)]
+    pub smoothing: f64,
 }
 
 /// What a solve found.
@@ -85,6 +88,9 @@ pub struct Solution {
     pub violation: f64,
     /// Relative gain that the method's model still promises.
     pub optimality: f64,
+    /// Central path's parameter of the derivatives that this and the gains were computed with, m^2/s^2; 0: that of the
+    /// steps.
+    pub smoothing: f64,
     /// Iterations.
     pub iterations: u64,
     /// Steps simulated.

@@ -197,6 +197,7 @@ impl<'c> Shooting<'c> {
             optimality,
             step_length,
             regularization: p.penalty(),
+            smoothing: 0.0,
         };
         self.iterate = Some(p.at.clone());
         let candidate = Best {
@@ -238,6 +239,7 @@ impl<'c> Shooting<'c> {
                 objective: b.objective,
                 violation: b.violation,
                 optimality: b.optimality,
+                smoothing: 0.0,
             }),
             multipliers: p.multipliers().clone(),
             round_tolerance: self.round_tolerance,
@@ -581,6 +583,7 @@ pub fn solve_from<D: Observe>(
         objective: best.objective,
         violation: best.violation,
         optimality: best.optimality,
+        smoothing: 0.0,
         iterations: solver.history.len().saturating_sub(1) as u64,
         step_evaluations,
         gradient_evaluations,

@@ -44,7 +44,8 @@ fn solved_files(folder: &Folder, out: &str, v: &Value, ending: &str) {
             "violation",
             "optimality",
             "step_length",
-            "regularization"
+            "regularization",
+            "smoothing"
         ]
     );
     let iterations = v["iterations"].as_u64().expect("a count");

@@ -53,6 +53,11 @@ fn names_that_are_not_known_come_with_a_suggestion() {
         &["unknown method `shoting`", "did you mean `shooting`"],
     );
     breaks(
+        "tolerance = 1e-6",
+        "smoothing = { begin = 1.0 }",
+        &["begin", "start"],
+    );
+    breaks(
         "integrator = \"maximal\"",
         "integrator = \"verlet\"",
         &["not available in this version"],
@@ -98,6 +103,11 @@ fn wrong_values_are_found() {
         "child = \"pole\"",
         "child = 'cart'",
         &["ties body `cart` to itself"],
+    );
+    breaks(
+        "tolerance = 1e-6",
+        "smoothing = { factor = 1.0 }",
+        &["by the factor 1", "below 1"],
     );
     breaks(
         "bounds = [-3.0, 3.0]",

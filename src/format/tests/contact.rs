@@ -48,7 +48,7 @@ effort_limits = [-4.0, inf]
 rail = 2.0
 arm = [0.0, 6.5]
 [method]
-smoothing = 1e-3
+smoothing = { start = 1e-1 }
 "#;
 
 /// The slider with a line changed is refused at that line.
@@ -70,7 +70,7 @@ fn contacts_limits_and_their_settings_are_read() {
         warm_start: false,
     };
     assert_eq!(spec.contact, set);
-    assert_eq!(spec.method.smoothing, Some(1e-3));
+    assert!(spec.method.smoothing.is_some());
     let m = d.build(&Overrides::default()).expect("good");
     let built = m.system.mechanism();
     // the corners, and one of the ball
@@ -275,9 +275,9 @@ fn wrong_settings_are_named() {
         &["`linear`", "did you mean `linearized`"],
     );
     wrong(
-        "smoothing = 1e-3",
-        "smoothing = -1.0",
-        &["smoothing is -1", "positive"],
+        "smoothing = { start = 1e-1 }",
+        "smoothing = { start = -1.0 }",
+        &["smoothing", "positive"],
     );
     let text = SLIDER.replace("cone = \"linearized\"\n", "");
     refused(

@@ -67,6 +67,7 @@ impl Maximal {
         Ok(Certificate {
             residual,
             fallbacks: usize::from(w.uses_fallback),
+            ..Certificate::default()
         })
     }
 

@@ -39,7 +39,7 @@ mod tangent;
 #[cfg(test)]
 mod tests;
 
-pub use contact::{ContactOptions, ContactWork};
+pub use contact::{Cone, ContactOptions, ContactWork};
 pub use observe::{About, Output, Reaction};
 pub use state::Velocities;
 
@@ -204,11 +204,6 @@ impl Work {
     /// Asks for the residuals of the adjoint solves to be computed from here on, which costs a product each.
     pub fn certify(&mut self) {
         self.certificate = Some(0.0);
-    }
-
-    /// Central-path parameter of the linearizations from here on, m^2/s^2; zero is that of the step.
-    pub(crate) fn relax(&mut self, kappa: f64) {
-        self.contacts.relax(kappa);
     }
 
     /// Largest relative residual `|K' mu - rhs| / |rhs|` of the adjoint solves since [`Work::certify`].
@@ -410,6 +405,10 @@ impl crate::dynamics::Dynamics for Maximal {
     fn linearize(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         self.apply(at.p, w)?;
         self.linearize_at(at, w)
+    }
+
+    fn smoothing(&self, w: &mut Work, kappa: f64) {
+        w.contacts.relax(kappa);
     }
 
     fn kept(&self) -> usize {

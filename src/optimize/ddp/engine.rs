@@ -5,7 +5,7 @@ use super::kept::Pace;
 use super::lagrangian::Lagrangian;
 use super::model::{Model, Scratch, Sizes};
 use super::path::Path;
-use super::{Gains, IterationState};
+use super::{Gains, IterationState, Options};
 use crate::control::Problem;
 use crate::dynamics::{Knot, Observe, StepError};
 use crate::rollout::Trajectory;
@@ -49,6 +49,8 @@ pub(super) struct Engine<'a, D: Observe> {
     pub models: u64,
     /// Objective of the guess.
     pub first_objective: f64,
+    /// Central path's parameter of the derivatives, m^2/s^2; 0: the steps' own.
+    pub level: f64,
 }
 
 /// How an attempt to improve ended.
@@ -63,7 +65,7 @@ pub(super) enum Attempt {
 }
 
 impl<'a, D: Observe> Engine<'a, D> {
-    pub fn new(dynamics: &'a D, problem: &'a Problem, penalty: f64) -> Self {
+    pub fn new(dynamics: &'a D, problem: &'a Problem, options: &Options) -> Self {
         let mut work = dynamics.work();
         let dims = dynamics.dims();
         // a start that does not exist shows when it is simulated
@@ -86,7 +88,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         let model = Model::new(dynamics, problem, &path);
         Self {
-            lagrangian: Lagrangian::new(problem, &path.evaluation, penalty),
+            lagrangian: Lagrangian::new(problem, &path.evaluation, options.penalty),
             trial: path.clone(),
             backward: Backward::new(&model.sizes),
             policy: Policy::new(&model.sizes),
@@ -104,6 +106,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             steps: 0,
             models: 0,
             first_objective: 0.0,
+            level: options.smoothing.map_or(0.0, |s| s.start),
         }
     }
 
@@ -117,6 +120,7 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// The same, and learns no other than it did.
     pub fn build(&mut self) -> Result<(), StepError> {
+        self.dynamics.smoothing(&mut self.work, self.level);
         self.model.build(
             self.dynamics,
             self.problem,
@@ -124,7 +128,12 @@ impl<'a, D: Observe> Engine<'a, D> {
             &self.knots,
             &mut self.path,
             &mut self.work,
-        )
+        )?;
+        if self.model.kappa == 0.0 {
+            // nothing to relax
+            self.level = 0.0;
+        }
+        Ok(())
     }
 
     /// Merit of a path.
@@ -237,7 +246,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             return Attempt::Stuck;
         }
         let (pace, used) = (self.pace, self.model.secant.used);
-        loop {
+        for tries in 1.. {
             if self.path.has_gaps {
                 // the merit must fall along the step: Nocedal and Wright, (18.36)
                 let needed =
@@ -290,10 +299,15 @@ impl<'a, D: Observe> Engine<'a, D> {
             } else {
                 self.match_bend(seen);
             }
+            if self.has_tried(tries) {
+                self.pace = pace;
+                return Attempt::Stuck;
+            }
             if !self.plan_gauss_newton() {
                 return Attempt::Stuck;
             }
         }
+        Attempt::Stuck
     }
 
     /// Back to where the attempt began, so that who goes on makes the same.
@@ -344,6 +358,7 @@ impl<'a, D: Observe> Engine<'a, D> {
                 LONGEST
             };
         }
+        self.compare_gain(-change);
         std::mem::swap(&mut self.path, &mut self.trial);
         let gained = change < -GAIN * before.abs();
         self.pace.idle = if gained { 0 } else { self.pace.idle + 1 };
@@ -511,9 +526,10 @@ impl<'a, D: Observe> Engine<'a, D> {
             .cost(self.merit(&self.path))
     }
 
-    /// Makes model and policy at a trajectory without gaps.
-    pub fn return_to(&mut self, t: &Trajectory) -> Result<(), StepError> {
-        if *t != self.path.trajectory {
+    /// Makes model and policy at a trajectory without gaps, with the derivatives of a level.
+    pub fn return_to(&mut self, t: &Trajectory, level: f64) -> Result<(), StepError> {
+        if *t != self.path.trajectory || level != self.level {
+            self.level = level;
             self.path.trajectory.clone_from(t);
             (self.path.has_gaps, self.path.gap) = (false, 0.0);
             self.path

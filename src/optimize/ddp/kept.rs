@@ -15,6 +15,9 @@ pub struct Kept {
     pace: Pace,
     first_objective: f64,
     first_penalty: f64,
+    /// Of the derivatives.
+    #[serde(default)]
+    level: f64,
     /// Is curvature learnt; is it part of the policy?
     learning: bool,
     used: bool,
@@ -46,6 +49,7 @@ impl Kept {
             p.taken_back.unwrap_or(0.0),
             self.first_objective,
             self.first_penalty,
+            self.level,
         ];
         pace.iter()
             .chain(&self.blocks)
@@ -89,6 +93,9 @@ pub(super) struct Pace {
     pub idle: u32,
     /// Failures in a row to make a step.
     pub stuck: u32,
+    /// Relaxed steps in a row that gained hardly anything of what was promised.
+    #[serde(default)]
+    pub poor: u32,
     /// Regularization to return to, should the plan without it fail.
     pub taken_back: Option<f64>,
 }
@@ -107,6 +114,7 @@ impl Default for Pace {
             bare: Trust::default(),
             idle: 0,
             stuck: 0,
+            poor: 0,
             taken_back: None,
         }
     }
@@ -180,6 +188,7 @@ impl<D: Observe> Engine<'_, D> {
                 .evaluate(self.dynamics, self.problem, &mut self.work)?;
         }
         self.first_objective = kept.first_objective;
+        self.level = kept.level;
         self.lagrangian.first_penalty = kept.first_penalty;
         self.model.secant.restore(&kept.blocks, kept.learning);
         self.build()?;
@@ -204,6 +213,7 @@ impl<D: Observe> Engine<'_, D> {
             pace: self.pace,
             first_objective: self.first_objective,
             first_penalty: self.lagrangian.first_penalty,
+            level: self.level,
             learning: secant.learning,
             used: secant.used,
             blocks: secant.known().to_vec(),

@@ -18,6 +18,8 @@
 //! - **Constraints** other than bounds of controls and parameters enter by an augmented Lagrangian. Once the violation
 //!   is small, the penalty is raised so far that the remaining steps are Newton's projections on the active constraints
 //!   in the metric of the curvature, with bounds held: violations of 1e-9 and below cost few iterations.
+//! - **Contact.** Derivatives may be relaxed at first and become those of hard contact (see [`Smoothing`]); objective
+//!   and violation always are those of steps with hard contact.
 
 mod backward;
 mod box_qp;
@@ -28,6 +30,7 @@ mod lagrangian;
 mod model;
 mod path;
 mod secant;
+mod smoothing;
 
 use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
 use super::{Gains, Iteration, IterationState, Solution, Status};
@@ -40,6 +43,7 @@ use argmin::core::{
 };
 use engine::{Attempt, Engine};
 pub use kept::Kept;
+pub use smoothing::Smoothing;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicBool;
 
@@ -58,6 +62,9 @@ pub struct Options {
     /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
     /// guess.
     pub penalty: f64,
+    /// Derivatives through contact are relaxed at first; those of the step itself from the beginning where this is
+    /// `None`. Systems without contact are solved the same either way.
+    pub smoothing: Option<Smoothing>,
 }
 
 impl Default for Options {
@@ -67,6 +74,7 @@ impl Default for Options {
             optimality: 1e-8,
             max_iterations: 1000,
             penalty: 0.1,
+            smoothing: None,
         }
     }
 }
@@ -103,6 +111,10 @@ struct Best {
 
 impl Best {
     fn is_worse_than(&self, other: &Iteration, tolerance: f64) -> bool {
+        let value = |i: &Iteration| (i.objective, i.violation);
+        if other.smoothing < self.row.smoothing && value(other) == value(&self.row) {
+            return true;
+        }
         match (
             other.violation <= tolerance,
             self.row.violation <= tolerance,
@@ -157,6 +169,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
             optimality,
             step_length,
             regularization: e.lagrangian.penalty,
+            smoothing: e.level,
         };
         let converged = matches!(self.status, Some((Status::Converged, _)));
         let worse = |b: &Best| b.is_worse_than(&row, self.options.tolerance);
@@ -178,6 +191,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
             "optimality" => row.optimality;
             "step_length" => row.step_length;
             "regularization" => row.regularization;
+            "smoothing" => row.smoothing;
         );
         self.history.push(row);
         kv
@@ -194,6 +208,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
             objective: b.row.objective,
             violation: b.row.violation,
             optimality: b.row.optimality,
+            smoothing: b.row.smoothing,
         });
         Checkpoint {
             status: self.status.as_ref().map(|(s, _)| *s),
@@ -222,6 +237,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
                     objective: b.objective,
                     violation: b.violation,
                     optimality: b.optimality,
+                    smoothing: b.smoothing,
                     ..Iteration::default()
                 },
             })
@@ -244,7 +260,11 @@ impl<'c, D: Observe> Ddp<'c, D> {
     /// Converged, infeasible, or a new round with new multipliers and penalty: then true.
     fn finish_round(&mut self, e: &mut Engine<D>, optimality: f64) -> Result<bool, Error> {
         let (violation, o) = (e.violation(), &self.options);
-        if violation <= o.tolerance && optimality <= o.optimality {
+        if self.level_is_done(e, violation, optimality) {
+            self.lower(e)?;
+            return Ok(self.status.is_none());
+        }
+        if !e.is_relaxed() && violation <= o.tolerance && optimality <= o.optimality {
             self.status = Some((Status::Converged, String::new()));
             return Ok(false);
         }
@@ -259,7 +279,8 @@ impl<'c, D: Observe> Ddp<'c, D> {
         }
         let growth = if violation <= o.tolerance {
             1.0
-        } else if violation <= PROJECTED && self.round_tolerance <= o.optimality {
+        } else if violation <= PROJECTED && self.round_tolerance <= o.optimality && !e.is_relaxed()
+        {
             PROJECTION
         } else if violation > 0.25 * self.last_violation {
             10.0
@@ -267,7 +288,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
             1.0
         };
         self.last_violation = violation;
-        self.round_tolerance = (self.round_tolerance * 0.1).max(o.optimality);
+        self.round_tolerance = (self.round_tolerance * 0.1).max(self.finest(e));
         if !e.path.evaluation.constraints.is_empty() {
             e.lagrangian.update(&e.path, growth);
             e.refresh()?;
@@ -278,6 +299,9 @@ impl<'c, D: Observe> Ddp<'c, D> {
 
     /// No step makes progress: the round has got as far as it can, or all of it has.
     fn stuck(&mut self, e: &mut Engine<D>) -> Result<(), Error> {
+        if e.is_relaxed() {
+            return self.lower(e);
+        }
         e.pace.stuck += 1;
         e.promises_at_most(f64::INFINITY);
         let (violation, optimality) = (e.violation(), self.optimality(e));
@@ -368,6 +392,8 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<'_, D> {
                 e.refresh()?;
                 if !e.plan() {
                     self.status = Some((Status::Diverged, UNBOUNDED.into()));
+                } else if e.is_poor() {
+                    self.lower(e)?;
                 }
             }
             Attempt::Stuck => self.stuck(e)?,
@@ -436,7 +462,7 @@ pub fn solve_from<D: Observe>(
             .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
     }
     let handle = Handle {
-        engine: Engine::new(dynamics, problem, options.penalty),
+        engine: Engine::new(dynamics, problem, &options),
         stop,
     };
     let result = Executor::new(handle, Ddp::new(options, checkpoints))
@@ -453,7 +479,7 @@ pub fn solve_from<D: Observe>(
     let (step_evaluations, gradient_evaluations) = (engine.steps, engine.models);
     let row = match &solver.best {
         Some(best) => {
-            engine.return_to(&best.trajectory)?;
+            engine.return_to(&best.trajectory, best.row.smoothing)?;
             best.row.clone()
         }
         None => Iteration {
@@ -470,6 +496,7 @@ pub fn solve_from<D: Observe>(
         objective: row.objective,
         violation: row.violation,
         optimality: row.optimality,
+        smoothing: row.smoothing,
         trajectory: engine.path.trajectory,
         iterations: solver.history.len().saturating_sub(1) as u64,
         step_evaluations,

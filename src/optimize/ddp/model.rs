@@ -63,6 +63,8 @@ pub(super) struct Model {
     pub frames: Vec<Frame>,
     /// Indices of the free parameters.
     pub free: Vec<usize>,
+    /// Largest parameter of the central path that its derivatives used, m^2/s^2.
+    pub kappa: f64,
     linear: LinearModel,
     /// By number of rows.
     rows: Vec<Option<Rows>>,
@@ -102,6 +104,7 @@ impl Model {
             secant: Secant::new(&sizes, path.evaluation.values.len()),
             frames: vec![],
             free,
+            kappa: 0.0,
             linear: LinearModel::new(&dims),
             weights: Vec::with_capacity(rows.len()),
             rows,
@@ -130,6 +133,7 @@ impl Model {
         let Sizes { steps, n, .. } = self.sizes;
         self.l.fill(0.0);
         self.h.fill(0.0);
+        self.kappa = 0.0;
         self.secant.begin(&mut self.f);
         if !self.identity {
             self.frames.clear();
@@ -157,7 +161,8 @@ impl Model {
                 self.frames.push(next);
             }
             self.observe(dynamics, path, at, w)?;
-            dynamics.linearize(&path.solved(at), w)?;
+            let certificate = dynamics.linearize(&path.solved(at), w)?;
+            self.kappa = self.kappa.max(certificate.kappa);
             self.see_unknowns(dynamics, path, k, w);
             self.accumulate(problem, lagrangian, path, at);
             let (from, to) = match self.identity {

@@ -75,6 +75,13 @@ impl Secant {
         (self.learning, self.seen) = (learning, false);
     }
 
+    /// What was learnt is of other derivatives.
+    pub fn forget(&mut self) {
+        self.blocks.fill(0.0);
+        self.step.fill(0.0);
+        (self.known, self.seen, self.used) = (false, false, false);
+    }
+
     /// Has anything been learnt?
     pub fn is_known(&self) -> bool {
         self.known

@@ -29,9 +29,21 @@ use derivative::Response;
 /// Numbers of a contact among the unknowns: `s, g, psi, b`.
 const UNKNOWNS: usize = 5;
 
+/// The set of friction impulses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cone {
+    /// The circular cone: the same in every heading.
+    #[default]
+    SecondOrder,
+    /// The papers' pyramid in it, of so many directions (even, 4 to 16) in the contact's own tangent plane.
+    Linearized(usize),
+}
+
 /// Settings of contacts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContactOptions {
+    /// Where friction impulses lie.
+    pub cone: Cone,
     /// The central path's parameter is `kappa = central_path g h`, m/s: a body rests `kappa/g` above the ground.
     pub central_path: f64,
     /// Start from the impulses of the step before, which are then part of the state.
@@ -41,6 +53,7 @@ pub struct ContactOptions {
 impl Default for ContactOptions {
     fn default() -> Self {
         Self {
+            cone: Cone::SecondOrder,
             central_path: 1e-9,
             warm: true,
         }

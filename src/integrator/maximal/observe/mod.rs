@@ -166,7 +166,7 @@ impl Output {
     }
 
     /// Does its value need the unknowns of the step from the knot?
-    pub(super) fn needs_unknowns(&self) -> bool {
+    pub(crate) fn needs_unknowns(&self) -> bool {
         matches!(
             self,
             Self::Constraint { .. } | Self::NormalForce(_) | Self::Friction(_)

@@ -1,0 +1,148 @@
+//! Derivatives through contact, relaxed at first.
+//!
+//! A contact that is not made, or friction that is not overcome, has no derivative to speak of: a box that sticks does
+//! not tell that one should push harder. On a larger parameter `kappa` of the central path (see
+//! [`crate::dynamics::Dynamics::smoothing`]) it does. A solve then goes through levels
+//!
+//! ```text
+//! kappa = start, factor start, factor^2 start, ... >= end, 0
+//! ```
+//!
+//! each from where the one before ended; 0 is the step's own parameter. What is made smaller is the objective of steps
+//! with hard contact at every level: a model of relaxed derivatives only proposes, a rollout decides. A level ends where
+//! - its model promises little more, or
+//! - several steps in a row gain hardly anything of what it promised, or
+//! - no step that it proposes makes progress.
+//!
+//! What a solve finds depends on where it starts. A level about the square of the velocity that contact gives or takes
+//! within a step shows what contact could do; one far below shows nothing, and the solve stays where it is.
+
+use super::engine::Engine;
+use super::kept::Pace;
+use super::{Ddp, UNBOUNDED};
+use crate::dynamics::Observe;
+use crate::optimize::Status;
+use argmin::core::Error;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters of the central path that derivatives through contact are taken at, one after the other, before the
+/// step's own.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Smoothing {
+    /// The first, m^2/s^2.
+    pub start: f64,
+    /// None is below it, m^2/s^2.
+    pub end: f64,
+    /// Each is so much of the one before, below 1.
+    pub factor: f64,
+}
+
+impl Default for Smoothing {
+    fn default() -> Self {
+        Self {
+            start: 1e-1,
+            end: 1e-5,
+            factor: 0.1,
+        }
+    }
+}
+
+impl Smoothing {
+    /// Do the levels fall?
+    pub fn is_valid(&self) -> bool {
+        let positive = [self.start, self.end, self.factor];
+        positive.iter().all(|v| *v > 0.0 && v.is_finite()) && self.factor < 1.0
+    }
+
+    /// The level after this one.
+    fn below(&self, level: f64) -> f64 {
+        let next = level * self.factor;
+        // rounding must not cost the last level
+        if next >= self.end * (1.0 - 1e-9) {
+            next
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Promised gain at which a level ends.
+const ENOUGH: f64 = 1e-3;
+/// Violation that a level leaves to the next, in the constraints' units.
+const LOOSE: f64 = 1e-2;
+/// Growth of the penalty within the levels.
+const MOST_PENALTY: f64 = 1e6;
+/// Part of the promised gain below which a step is poor, and how many of them a level may make in a row.
+const POOR: f64 = 0.1;
+const PATIENCE: u32 = 4;
+/// Policies that a level may try in vain for one step.
+const TRIES: u32 = 4;
+
+impl<D: Observe> Ddp<'_, D> {
+    /// Promised gain that a round may end at.
+    pub(super) fn finest(&self, e: &Engine<D>) -> f64 {
+        if e.is_relaxed() {
+            self.options.optimality.max(ENOUGH)
+        } else {
+            self.options.optimality
+        }
+    }
+
+    /// Is there nothing more to be had from the present level?
+    pub(super) fn level_is_done(&self, e: &Engine<D>, violation: f64, optimality: f64) -> bool {
+        let l = &e.lagrangian;
+        let solved = violation <= self.options.tolerance.max(LOOSE) && optimality <= self.finest(e);
+        e.is_relaxed()
+            && (solved
+                || violation > self.options.tolerance && l.penalty > MOST_PENALTY * l.first_penalty)
+    }
+
+    /// Goes on with the derivatives of the next level.
+    pub(super) fn lower(&mut self, e: &mut Engine<D>) -> Result<(), Error> {
+        let next = self.options.smoothing.map_or(0.0, |s| s.below(e.level));
+        self.round_tolerance = self.options.optimality.max(1e-2);
+        self.last_violation = f64::INFINITY;
+        if !e.relax(next)? {
+            self.status = Some((Status::Diverged, UNBOUNDED.into()));
+        }
+        Ok(())
+    }
+}
+
+impl<D: Observe> Engine<'_, D> {
+    /// Are derivatives others than those of the steps?
+    pub fn is_relaxed(&self) -> bool {
+        self.level > 0.0
+    }
+
+    /// Makes model and policy with the derivatives of a level; false where there is no policy.
+    fn relax(&mut self, level: f64) -> Result<bool, Error> {
+        self.level = level;
+        self.pace = Pace {
+            regularization: self.pace.regularization,
+            gap_weight: self.pace.gap_weight,
+            ..Pace::default()
+        };
+        self.model.secant.forget();
+        self.refresh()?;
+        Ok(self.plan())
+    }
+
+    /// Notes what a step gained of what was promised.
+    pub(super) fn compare_gain(&mut self, gain: f64) {
+        let poor = self.is_relaxed() && gain < POOR * self.promise();
+        self.pace.poor = if poor { self.pace.poor + 1 } else { 0 };
+    }
+
+    /// Does the present level lead nowhere?
+    pub(super) fn is_poor(&self) -> bool {
+        self.pace.poor >= PATIENCE
+    }
+
+    /// Have so many policies failed that another level is to be tried?
+    pub(super) fn has_tried(&self, tries: u32) -> bool {
+        self.is_relaxed() && tries >= TRIES
+    }
+}
