@@ -341,13 +341,9 @@ impl<'a> Quantities<'a> {
             Quantity::ContactForce(name) => {
                 self.contact(place, "contact_force", name, Output::NormalForce, end)
             }
-            Quantity::ContactFriction(name) => self.contact(
-                place,
-                "contact_friction",
-                name,
-                Output::Friction,
-                end,
-            ),
+            Quantity::ContactFriction(name) => {
+                self.contact(place, "contact_friction", name, Output::Friction, end)
+            }
             Quantity::ContactSlip(name) => {
                 self.contact(place, "contact_slip", name, Output::Slip, end)
             }

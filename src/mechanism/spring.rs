@@ -185,7 +185,53 @@ pub struct Actuator {
     pub effort_limits: Range,
 }
 
+/// Width of the rounded corners where an effort is cut, relative to the range.
+const CORNER: f64 = 1e-6;
+
+/// `x` kept above zero on the central path `s (s - x) = kappa`, and the derivative.
+fn positive(x: f64, kappa: f64) -> (f64, f64) {
+    let root = (x * x + 4.0 * kappa).sqrt();
+    let s = if x > 0.0 {
+        0.5 * (x + root)
+    } else {
+        2.0 * kappa / (root - x)
+    };
+    (s, s / root)
+}
+
 impl Actuator {
+    /// The control whose effort, the gain times it, stays within the limits, and its derivative by the control. Above a
+    /// limit `l` the effort `e = gain u` becomes `l + s` with `s (s - (e - l)) = kappa`, a cut with corners rounded over
+    /// `sqrt(kappa)`, a millionth of the range.
+    pub(crate) fn exerted(&self, u: f64) -> (f64, f64) {
+        self.cut(u, CORNER * CORNER)
+    }
+
+    /// The derivative where the corners are rounded over `sqrt(kappa)` of the range, if that is more.
+    pub(crate) fn relaxed_slope(&self, u: f64, kappa: f64) -> f64 {
+        self.cut(u, kappa.max(CORNER * CORNER)).1
+    }
+
+    fn cut(&self, u: f64, relative: f64) -> (f64, f64) {
+        let r = &self.effort_limits;
+        if *r == Range::OPEN || self.gain == 0.0 {
+            return (u, 1.0);
+        }
+        let open = |v: f64| if v.is_finite() { v } else { 0.0 };
+        let size = (open(r.upper) - open(r.lower)).abs().max(1e-12);
+        let kappa = relative * size * size;
+        let (mut e, mut slope) = (self.gain * u, 1.0);
+        if r.lower.is_finite() {
+            let (s, by) = positive(e - r.lower, kappa);
+            (e, slope) = (r.lower + s, slope * by);
+        }
+        if r.upper.is_finite() {
+            let (s, by) = positive(r.upper - e, kappa);
+            (e, slope) = (r.upper - s, slope * by);
+        }
+        (e / self.gain, slope)
+    }
+
     /// The wrench of a unit of control.
     pub(crate) fn row(&self, joints: &[Joint], poses: (&Pose, &Pose)) -> Row {
         self.unit_row(joints, poses) * self.gain

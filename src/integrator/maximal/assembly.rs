@@ -153,7 +153,14 @@ impl Maximal {
         if !x.iter().chain(u).all(|v| v.is_finite()) {
             return Err(self.failure(StepFailure::NotFinite, w, 0, f64::NAN));
         }
-        w.control.copy_from_slice(u);
+        let relaxed = w.contacts.relaxed();
+        for (i, (c, u)) in w.model.actuators.iter().zip(u).enumerate() {
+            (w.control[i], w.control_slope[i]) = c.exerted(*u);
+            if relaxed > 0.0 {
+                w.control_slope[i] = c.relaxed_slope(*u, relaxed);
+            }
+        }
+        w.commanded.copy_from_slice(u);
         w.winding.copy_from_slice(&x[13 * n..]);
         let half = 0.5 * (at.h_prev + at.h);
         for (b, body) in m.bodies.iter().enumerate() {
@@ -200,7 +207,13 @@ impl Maximal {
         for (i, c) in m.actuators.iter().enumerate() {
             let (parent, child) = m.driven(c);
             w.control_rows[i] = c.row(&m.joints, (m.pose(&w.poses, parent), &w.poses[child]));
-            add_wrench(&mut w.force, parent, child, &w.control_rows[i], u[i]);
+            add_wrench(
+                &mut w.force,
+                parent,
+                child,
+                &w.control_rows[i],
+                w.control[i],
+            );
         }
         self.prepare_elements(w);
         self.prepare_contacts(w);

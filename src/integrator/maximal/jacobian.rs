@@ -233,6 +233,7 @@ impl Maximal {
         let half = 0.5 * (hp + h);
         for (i, row) in w.control_rows.iter().enumerate() {
             let (a, b) = w.model.driven(&w.model.actuators[i]);
+            let half = half * w.control_slope[i];
             let by = row_times(row, a, b, mu);
             for (lane, by) in by.iter().enumerate().take(count) {
                 out.b[(first + lane, i)] = half * by;

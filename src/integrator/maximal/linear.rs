@@ -67,6 +67,7 @@ impl Maximal {
         Ok(Certificate {
             residual,
             fallbacks: usize::from(w.uses_fallback),
+            kappa: self.path_of_derivatives(w),
             ..Certificate::default()
         })
     }
@@ -261,7 +262,7 @@ impl Maximal {
         }
         for (i, (row, du)) in w.control_rows.iter().zip(&d.u).enumerate() {
             let (a, b) = m.driven(&m.actuators[i]);
-            add_wrench(r, a, b, row, -half * du);
+            add_wrench(r, a, b, row, -half * w.control_slope[i] * du);
         }
         for (e, s) in self.damped.iter().zip(&w.damping) {
             let (a, b) = (e.parent, e.child);
@@ -385,7 +386,7 @@ impl Maximal {
         }
         for (i, (row, du)) in w.control_rows.iter().zip(&mut out.u).enumerate() {
             let (a, b) = m.driven(&m.actuators[i]);
-            *du = -half * dot(&mu, a, b, row);
+            *du = -half * w.control_slope[i] * dot(&mu, a, b, row);
         }
         for (i, dp) in out.p.iter_mut().enumerate() {
             *dp = self.pull_parameter(w, i, &mu);

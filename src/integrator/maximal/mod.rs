@@ -192,7 +192,10 @@ pub struct Work {
     observed: Inputs,
     readout: Outputs,
     winding: Vec<f64>,
+    /// Controls as they come, as actuators can exert them, and the derivative of these by those.
+    commanded: Vec<f64>,
     control: Vec<f64>,
+    control_slope: Vec<f64>,
     control_rows: Vec<Row>,
     elements: elements::Memory,
     contacts: contact::Memory,

@@ -147,7 +147,12 @@ impl Maximal {
                 let (parent, child) = m.driven(&m.actuators[i]);
                 let ends = (m.pose(&w.poses, parent), &w.poses[child]);
                 let row = m.actuators[i].unit_row(&m.joints, ends);
-                put_wrench(emit, (parent, child), &row, -half * w.control[i]);
+                put_wrench(
+                    emit,
+                    (parent, child),
+                    &row,
+                    -half * w.control_slope[i] * w.commanded[i],
+                );
             }
             Field::ContactFriction(_)
             | Field::ContactRadius(_)

@@ -277,7 +277,7 @@ impl Maximal {
                 let (v, w) = &velocities[p];
                 row.parent_torque.dot(w) - row.force.dot(v)
             });
-            u * (row.force.dot(v) + row.child_torque.dot(w) + on_parent)
+            c.exerted(*u).0 * (row.force.dot(v) + row.child_torque.dot(w) + on_parent)
         });
         power.sum()
     }

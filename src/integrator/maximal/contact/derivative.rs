@@ -5,13 +5,14 @@
 //! at the same point moved onto the path at a larger `kappa` (`relaxed`): `s - g` and `b - eta` are kept.
 
 use super::super::assembly::{add_wrench, dot};
-use super::super::{Maximal, Work};
+use super::super::{DampedState, Maximal, Work};
 use super::{Element, Local, Slot, Source, UNKNOWNS, along};
 use crate::dynamics::Inputs;
 use crate::mechanism::{
-    Coupling, Field, Joint, Mechanism, Row, Vec6, touch_change, wrench_derivative,
+    Actuator, Coupling, Field, Joint, Mechanism, Range as Limits, Row, Vec6, touch_change,
+    wrench_derivative,
 };
-use crate::spatial::Vec3;
+use crate::spatial::{Pose, Vec3};
 use std::ops::Range;
 
 /// What flows into a contact: gap over the interval's length, sliding velocity, `kappa`, `u0`.
@@ -150,6 +151,17 @@ impl Maximal {
         self.respond_contacts(w);
     }
 
+    /// Central-path parameter that derivatives are taken at, m^2/s^2; zero where nothing is on a path.
+    pub(in super::super) fn path_of_derivatives(&self, w: &Work) -> f64 {
+        let cut = |a: &Actuator| a.effort_limits != Limits::OPEN;
+        if self.contacts.is_empty() && !self.mechanism.actuators.iter().any(cut) {
+            return 0.0;
+        }
+        w.contacts
+            .smoothing
+            .max(self.contacts.path * w.contacts.interval)
+    }
+
     /// The responses at the point that was linearized.
     pub(in super::super) fn respond_contacts(&self, w: &mut Work) {
         if self.contacts.is_empty() {
@@ -175,9 +187,14 @@ impl Maximal {
                 let slope = m.touch_slope(&m.contacts[i], &w.poses);
                 wrench_derivative(&e.here, &slope, &f, slot.parent.is_none(), (a, b), &mut out);
             }
-            Source::Rub(j, i) => {
+            Source::Rub(j, i) | Source::Limit(j, i, _) => {
                 let joint = &m.joints[j];
-                let unit = joint.directions[i].unit * f.y;
+                let size = match slot.source {
+                    Source::Limit(_, _, true) => -f.x,
+                    Source::Limit(..) => f.x,
+                    _ => f.y,
+                };
+                let unit = joint.directions[i].unit * size;
                 if joint.directions[i].freedom.turns() {
                     Joint::add_torque_derivative(&unit, a, b, &mut out);
                 } else {
@@ -315,7 +332,7 @@ impl Maximal {
     fn bound_rate(&self, w: &Work, slot: &Slot) -> f64 {
         match slot.source {
             Source::Rub(j, i) => w.model.joints[j].directions[i].friction / slot.mass,
-            Source::Touch(_) => 0.0,
+            _ => 0.0,
         }
     }
 
@@ -414,8 +431,14 @@ impl Maximal {
         mut emit: impl FnMut(Into, f64),
     ) {
         let (m, slot) = (&w.model, &self.contacts.slots[index]);
-        let Source::Touch(i) = slot.source else {
-            return;
+        let i = match slot.source {
+            Source::Touch(i) => i,
+            Source::Rub(j, i) | Source::Limit(j, i, _) => {
+                for field in &m.parameters[parameter].fields {
+                    self.by_anchor(w, (e, slot), (j, i), *field, &mut emit);
+                }
+                return;
+            }
         };
         let contact = &m.contacts[i];
         for field in &m.parameters[parameter].fields {
@@ -425,6 +448,64 @@ impl Maximal {
             }
             self.by_touch_parameter(w, (e, slot), m, *field, &mut emit);
         }
+    }
+
+    /// Anchors move the lever arms of a slide's friction and limits, and its coordinate.
+    fn by_anchor(
+        &self,
+        w: &Work,
+        (e, slot): (&Element, &Slot),
+        (j, i): (usize, usize),
+        field: Field,
+        emit: &mut impl FnMut(Into, f64),
+    ) {
+        let joint = &w.model.joints[j];
+        let (d, h) = (&joint.directions[i], w.at.h);
+        if d.freedom.turns() {
+            return;
+        }
+        let upper = slot.source == Source::Limit(j, i, true);
+        let sign = if upper { -1.0 } else { 1.0 };
+        let moved = |poses: &[Pose]| {
+            let (a, b) = w.model.ends(joint, poses);
+            match field {
+                Field::ParentAnchor(of, k) if of == j => Some(-d.unit[k]),
+                Field::ChildAnchor(of, k) if of == j => Some(
+                    d.unit
+                        .dot(&joint.arm_by_child_anchor(&Vec3::ith(k, 1.0), a, b)),
+                ),
+                _ => None,
+            }
+        };
+        let (Some(here), Some(next)) = (moved(&w.poses), moved(&w.next)) else {
+            return;
+        };
+        let (a, b) = w.model.ends(joint, &w.poses);
+        let row = if let Field::ChildAnchor(_, k) = field {
+            let unit = Vec3::ith(k, 1.0);
+            Row {
+                force: Vec3::zeros(),
+                parent_torque: d.unit.cross(&joint.arm_by_child_anchor(&unit, a, b)),
+                child_torque: unit.cross(&b.r.tr_mul(&(a.r * d.unit))),
+            }
+        } else {
+            DampedState::ZERO
+        } * sign;
+        let rate = dot(&w.trial, slot.parent, slot.child, &row);
+        let l = &e.local;
+        let impulse = if e.law.gap {
+            let by = if h > 0.0 {
+                sign * next / h
+            } else {
+                sign * here / w.contacts.interval + rate
+            };
+            emit(Into::Inflow(0), by);
+            l.g
+        } else {
+            emit(Into::Inflow(1), rate);
+            l.b[0]
+        };
+        emit_row(&row, -slot.mass * impulse, slot, emit);
     }
 
     fn by_touch_parameter(
@@ -465,15 +546,7 @@ impl Maximal {
         }
         let l = &e.local;
         for (row, size) in changes.iter().zip([l.g, l.b[0], l.b[1]]) {
-            let size = -slot.mass * size;
-            for (i, x) in row.child().iter().enumerate() {
-                emit(Into::Residual(6 * c, i), size * x);
-            }
-            if let Some(p) = p {
-                for (i, x) in row.parent().iter().enumerate() {
-                    emit(Into::Residual(6 * p, i), size * x);
-                }
-            }
+            emit_row(row, -slot.mass * size, slot, emit);
         }
     }
 }
@@ -568,6 +641,18 @@ impl Maximal {
         let (e, slot) = (&w.contacts.elements[contact], &self.contacts.slots[contact]);
         let c = self.contact_coupling(w, (e, slot), Vec3::ith(1 + tangent, 1.0));
         turned(&c, &w.trial, slot.parent, slot.child)
+    }
+}
+
+/// A wrench among the bodies' rows.
+fn emit_row(row: &Row, size: f64, slot: &Slot, emit: &mut impl FnMut(Into, f64)) {
+    for (i, x) in row.child().iter().enumerate() {
+        emit(Into::Residual(6 * slot.child, i), size * x);
+    }
+    if let Some(p) = slot.parent {
+        for (i, x) in row.parent().iter().enumerate() {
+            emit(Into::Residual(6 * p, i), size * x);
+        }
     }
 }
 

@@ -184,6 +184,7 @@ impl Maximal {
             // what rounding of the gap leaves of the product
             let size = match slot.source {
                 Source::Touch(_) => e.here.point.amax(),
+                Source::Limit(..) => e.here.gap.abs() + 1.0,
                 Source::Rub(..) => 0.0,
             };
             let rounding = 4.0 * f64::EPSILON * size / c.interval * e.local.g;

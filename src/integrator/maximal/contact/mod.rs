@@ -21,7 +21,7 @@ pub use work::ContactWork;
 use super::assembly::{add_wrench, compliance, dot, vec3};
 use super::{DampedState, Maximal, Work};
 use crate::block::Symbolic;
-use crate::mechanism::{Mechanism, Row, Touch, Vec6, friction_rows, normal_row};
+use crate::mechanism::{Joint, Mechanism, Relative, Row, Touch, Vec6, friction_rows, normal_row};
 use crate::spatial::{Mat3, Pose, Vec3, increment_jacobian_transposed};
 use cone::{Law, Linear, Local, Target};
 use derivative::Response;
@@ -67,6 +67,8 @@ enum Source {
     Touch(usize),
     /// Coulomb friction of a joint's direction.
     Rub(usize, usize),
+    /// A limit of a joint's coordinate: the upper one, or the lower.
+    Limit(usize, usize, bool),
 }
 
 /// An element in the matrix of the step.
@@ -150,15 +152,30 @@ const NOWHERE: Touch = Touch {
 
 /// Edges of the graph that contacts between bodies ask for.
 pub(super) fn edges(m: &Mechanism) -> impl Iterator<Item = (usize, usize)> + '_ {
-    let rub = rubbing(m).map(|(j, _)| (m.joints[j].parent, m.joints[j].child));
+    let ends = |j: usize| (m.joints[j].parent, m.joints[j].child);
+    let rub = rubbing(m).map(move |(j, _)| ends(j));
+    let limit = limited(m).map(move |(j, ..)| ends(j));
     let touch = m.contacts.iter().map(|c| (c.parent, c.child));
-    touch.chain(rub).filter_map(|(p, c)| p.map(|p| (p, c)))
+    touch
+        .chain(rub)
+        .chain(limit)
+        .filter_map(|(p, c)| p.map(|p| (p, c)))
 }
 
 /// Joint directions with Coulomb friction.
 fn rubbing(m: &Mechanism) -> impl Iterator<Item = (usize, usize)> + '_ {
     m.coordinates()
         .filter(|&(j, i)| m.joints[j].directions[i].friction > 0.0)
+}
+
+/// Limits of joints: joint, direction, whether the upper one.
+fn limited(m: &Mechanism) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
+    m.coordinates().flat_map(|(j, i)| {
+        let d = &m.joints[j].directions[i];
+        let sides = [(d.lower, false), (d.upper, true)];
+        let closed = sides.into_iter().filter(|(bound, _)| bound.is_finite());
+        closed.map(move |(_, upper)| (j, i, upper))
+    })
 }
 
 impl Layout {
@@ -181,19 +198,21 @@ impl Layout {
             pair: pair(c.parent, c.child),
             mass: c.effective_mass,
         });
-        let rub = rubbing(m).map(|(j, i)| {
+        let of_joint = |source, j: usize, i| {
             let joint = &m.joints[j];
             let (a, b) = m.ends(joint, poses);
             let row = joint.direction_row(i, a, b, &joint.relative(a, b));
             Slot {
-                source: Source::Rub(j, i),
+                source,
                 parent: joint.parent,
                 child: joint.child,
                 pair: pair(joint.parent, joint.child),
                 mass: 1.0 / compliance(m, inverse_inertia, (joint.parent, joint.child), &row),
             }
-        });
-        let slots: Vec<_> = touch.chain(rub).collect();
+        };
+        let rub = rubbing(m).map(|(j, i)| of_joint(Source::Rub(j, i), j, i));
+        let limit = limited(m).map(|(j, i, up)| of_joint(Source::Limit(j, i, up), j, i));
+        let slots: Vec<_> = touch.chain(rub).chain(limit).collect();
         let gravity = match m.gravity.norm() {
             0.0 => 9.81,
             g => g,
@@ -282,6 +301,11 @@ impl Memory {
         self.smoothing = kappa;
     }
 
+    /// What effort limits are rounded by, beside their range, squared.
+    pub(super) fn relaxed(&self) -> f64 {
+        self.smoothing
+    }
+
     /// Derivative of the path's parameter in use by the interval.
     fn path(&self) -> f64 {
         if self.smoothing > self.kappa {
@@ -307,6 +331,22 @@ fn along(v: &[f64], parent: Option<usize>, child: usize, row: &[Vec6; 2]) -> f64
         r.iter().zip(v).map(|(r, v)| r * v).sum::<f64>()
     };
     of(child, &row[1]) + parent.map_or(0.0, |p| of(p, &row[0]))
+}
+
+/// How far a coordinate is from its limit.
+fn limit_gap(joint: &Joint, i: usize, upper: bool, rel: &Relative, near: f64) -> f64 {
+    let (d, value) = (&joint.directions[i], joint.coordinate(i, rel, near));
+    if upper {
+        d.upper - value
+    } else {
+        value - d.lower
+    }
+}
+
+/// Its derivative.
+fn limit_row(joint: &Joint, i: usize, upper: bool, (a, b): (&Pose, &Pose), rel: &Relative) -> Row {
+    let row = joint.direction_row(i, a, b, rel);
+    if upper { -row } else { row }
 }
 
 /// Acceleration along a row that the forces alone give.
@@ -337,6 +377,10 @@ impl Maximal {
         match self.contacts.slots[element].source {
             Source::Touch(i) => format!("contact `{}`", m.contacts[i].name),
             Source::Rub(j, i) => format!("friction of joint `{}`", m.coordinate_name((j, i))),
+            Source::Limit(j, i, upper) => {
+                let side = if upper { "upper" } else { "lower" };
+                format!("{side} limit of joint `{}`", m.coordinate_name((j, i)))
+            }
         }
     }
 
@@ -395,6 +439,18 @@ impl Maximal {
                         DampedState::ZERO,
                     ];
                 }
+                Source::Limit(j, i, upper) => {
+                    let joint = &m.joints[j];
+                    e.law = Law {
+                        gap: true,
+                        rubs: false,
+                        mu: 0.0,
+                        bound: 0.0,
+                    };
+                    let near = self.winding_of[j].map_or(0.0, |i| w.winding[i]);
+                    e.here.gap = limit_gap(joint, i, upper, &w.relative[j], near);
+                    e.normal = limit_row(joint, i, upper, (a, b), &w.relative[j]);
+                }
             }
         }
     }
@@ -407,9 +463,19 @@ impl Maximal {
         let (m, c, h, y) = (&w.model, &mut w.contacts, w.at.h, &w.trial);
         for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
             let (parent, child) = (slot.parent, slot.child);
-            if let (Source::Touch(i), true) = (slot.source, e.law.gap) {
+            if e.law.gap {
                 if h > 0.0 {
-                    e.next = m.touch(&m.contacts[i], &w.next);
+                    match slot.source {
+                        Source::Touch(i) => e.next = m.touch(&m.contacts[i], &w.next),
+                        Source::Limit(j, i, upper) => {
+                            let joint = &m.joints[j];
+                            let (a, b) = m.ends(joint, &w.next);
+                            let near = self.winding_of[j].map_or(0.0, |i| w.winding[i]);
+                            let rel = joint.relative(a, b);
+                            e.next.gap = limit_gap(joint, i, upper, &rel, near);
+                        }
+                        Source::Rub(..) => {}
+                    }
                     e.gap = e.next.gap / h - e.bounce;
                 } else {
                     e.gap = e.here.gap / c.interval + dot(y, parent, child, &e.normal);
@@ -443,7 +509,13 @@ impl Maximal {
             if e.law.gap {
                 e.by_velocity = if h > 0.0 {
                     let (a, b) = (m.pose(&w.next, slot.parent), &w.next[slot.child]);
-                    let row = normal_row(&e.next, a, b);
+                    let row = match slot.source {
+                        Source::Limit(j, i, upper) => {
+                            let joint = &m.joints[j];
+                            limit_row(joint, i, upper, (a, b), &joint.relative(a, b))
+                        }
+                        _ => normal_row(&e.next, a, b),
+                    };
                     e.next_row = row;
                     let turn = |body: usize, t: &Vec3| {
                         let omega = vec3(y, 6 * body + 3);

@@ -65,7 +65,7 @@ impl Maximal {
         let (m, poses) = (&self.mechanism, self.poses(x));
         let touching = self.contacts.slots.iter().filter_map(|s| match s.source {
             Source::Touch(i) => Some(m.touch(&m.contacts[i], &poses).gap),
-            Source::Rub(..) => None,
+            Source::Rub(..) | Source::Limit(..) => None,
         });
         touching.fold(0.0, |deepest, gap| f64::max(deepest, -gap))
     }
