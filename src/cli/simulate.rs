@@ -91,6 +91,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     let (last, steps) = (t.steps(), stats.steps);
     let duration = t.intervals.iter().fold(0.0, |sum, h| sum + h);
+    let penetration = (0..=last).map(|k| system.penetration(t.state(k)));
+    let penetration = penetration.fold(0.0, f64::max);
     let violation = report::constraint_violation(&model, &t);
     if a.json {
         let mut value = json!({
@@ -103,14 +105,15 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "newton_iterations_mean": stats.iterations as f64 / steps.max(1) as f64,
             "newton_iterations_max": stats.most_iterations,
             "max_constraint_violation": violation,
-            "max_penetration": 0.0,
+            "max_penetration": penetration,
+            "steps_solved_to_rounding": stats.rounded,
             "energy_initial": balance.energy(0),
             "energy_final": balance.energy(last),
             "work": {
                 "actuators": balance.actuators[last],
                 "dampers": balance.dampers[last],
-                "friction": 0.0,
-                "impacts": 0.0,
+                "friction": balance.friction[last],
+                "impacts": balance.impacts[last],
             },
             "energy_error_max": balance.largest_error(),
             "final": report::final_state(&model, &t, &balance),
@@ -132,8 +135,15 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "joints and gears"
         };
         println!("{who} violated by at most {violation:.1e} m or rad");
+        if !system.mechanism().contacts.is_empty() {
+            println!("nothing overlaps by more than {penetration:.1e} m");
+        }
+        let contacts = match (balance.friction[last], balance.impacts[last]) {
+            (0.0, 0.0) => String::new(),
+            (f, i) => format!(", of friction {f:.6} J, of impacts {i:.6} J"),
+        };
         println!(
-            "energy {:.6} J, at the end {:.6} J; work of actuators {:.6} J, of dampers {:.6} J; error at most {:.1e} J",
+            "energy {:.6} J, at the end {:.6} J; work of actuators {:.6} J, of dampers {:.6} J{contacts}; error at most {:.1e} J",
             balance.energy(0),
             balance.energy(last),
             balance.actuators[last],

@@ -54,7 +54,7 @@ pub use range::Range;
 pub use spring::{Actuator, Drive, Spring};
 
 pub(crate) use attached::{Rows, stacked};
-pub(crate) use contact::{TouchSlope, friction_rows, normal_row, touch_change, wrench_derivative};
+pub(crate) use contact::{friction_rows, normal_row, touch_change, wrench_derivative};
 pub(crate) use coordinate::unwind;
 pub(crate) use joint::Vec6;
 pub(crate) use pull::Pair;

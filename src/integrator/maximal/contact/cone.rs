@@ -249,10 +249,9 @@ impl Law {
         }
         if self.rubs {
             out.psi = (scalar - dot(&l.eta, &vector) * linear.psi) * linear.den;
-            for i in 0..2 {
-                out.c[1 + i] =
-                    (vector[i] - l.b[i] * out.psi) * linear.psi + linear.drag[i] * out.c[0];
-            }
+            let along =
+                |i: usize| (vector[i] - l.b[i] * out.psi) * linear.psi + linear.drag[i] * out.c[0];
+            (out.c[1], out.c[2]) = (along(0), along(1));
         }
         out
     }
@@ -312,8 +311,8 @@ impl Law {
             sum += p;
             count += 1.0;
             off = off.max((p - kappa).abs());
-            for i in 0..2 {
-                off = off.max((u0 * l.eta[i] + l.psi * l.b[i]).abs());
+            for (eta, b) in l.eta.iter().zip(&l.b) {
+                off = off.max((u0 * eta + l.psi * b).abs());
             }
         }
         (sum, count, off)

@@ -5,15 +5,12 @@
 //! at the same point moved onto the path at a larger `kappa` (`relaxed`): `s - g` and `b - eta` are kept.
 
 use super::super::assembly::{add_wrench, dot};
-use super::super::{DampedState, Maximal, Work};
+use super::super::{Maximal, Work};
+use super::parameter::Goes;
 use super::{Element, Local, Slot, Source, UNKNOWNS, along};
 use crate::dynamics::Inputs;
-use crate::mechanism::{
-    Actuator, Coupling, Field, Joint, Mechanism, Range as Limits, Row, Vec6, touch_change,
-    wrench_derivative,
-};
-use crate::spatial::{Pose, Vec3};
-use std::ops::Range;
+use crate::mechanism::{Actuator, Coupling, Joint, Range as Limits, Row, Vec6, wrench_derivative};
+use crate::spatial::Vec3;
 
 /// What flows into a contact: gap over the interval's length, sliding velocity, `kappa`, `u0`.
 const INFLOWS: usize = 5;
@@ -36,7 +33,7 @@ fn unknowns(l: &Local) -> [f64; UNKNOWNS] {
 }
 
 /// `V' d(wrench)/dz` by parent and child.
-fn turned(c: &Coupling, v: &[f64], parent: Option<usize>, child: usize) -> [Vec6; 2] {
+pub(super) fn turned(c: &Coupling, v: &[f64], parent: Option<usize>, child: usize) -> [Vec6; 2] {
     let six = |b: usize| Vec6::from_column_slice(&v[6 * b..6 * b + 6]);
     let vb = six(child);
     let mut out = [c.ba.0.tr_mul(&vb), c.bb.0.tr_mul(&vb)];
@@ -179,7 +176,12 @@ impl Maximal {
     }
 
     /// Derivative of an element's wrench for impulses `f` (normal, tangents) by the configuration at the knot.
-    fn contact_coupling(&self, w: &Work, (e, slot): (&Element, &Slot), f: Vec3) -> Coupling {
+    pub(super) fn contact_coupling(
+        &self,
+        w: &Work,
+        (e, slot): (&Element, &Slot),
+        f: Vec3,
+    ) -> Coupling {
         let (m, mut out) = (&w.model, Coupling::default());
         let (a, b) = (m.pose(&w.poses, slot.parent), &w.poses[slot.child]);
         match slot.source {
@@ -264,8 +266,8 @@ impl Maximal {
             inflow[4] = self.bound_rate(w, slot) * 0.5 * (d.h + d.h_prev);
             for (k, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
                 self.by_contact_parameter(w, (e, index), k, |to, value| match to {
-                    Into::Inflow(i) => inflow[i] += value * dp,
-                    Into::Residual(row, i) => r[row + i] += value * dp,
+                    Goes::Inflow(i) => inflow[i] += value * dp,
+                    Goes::Residual(row, i) => r[row + i] += value * dp,
                 });
             }
             e.response.inflow = inflow;
@@ -321,7 +323,7 @@ impl Maximal {
     }
 
     /// Restitution of a contact that is bouncing.
-    fn bounces(&self, w: &Work, (e, slot): (&Element, &Slot)) -> Option<f64> {
+    pub(super) fn bounces(&self, w: &Work, (e, slot): (&Element, &Slot)) -> Option<f64> {
         match slot.source {
             Source::Touch(i) if e.bounce != 0.0 => Some(w.model.restitution(&w.model.contacts[i])),
             _ => None,
@@ -414,251 +416,11 @@ impl Maximal {
             for k in 0..out.p.len() {
                 let mut sum = 0.0;
                 self.by_contact_parameter(w, (e, index), k, |to, value| match to {
-                    Into::Inflow(i) => sum += inflow[i] * value,
-                    Into::Residual(row, i) => sum += mu[row + i] * value,
+                    Goes::Inflow(i) => sum += inflow[i] * value,
+                    Goes::Residual(row, i) => sum += mu[row + i] * value,
                 });
                 out.p[k] += sum;
             }
         }
     }
-
-    /// Calls `emit` with what a parameter changes of an element: inflows, and entries of the bodies' rows.
-    fn by_contact_parameter(
-        &self,
-        w: &Work,
-        (e, index): (&Element, usize),
-        parameter: usize,
-        mut emit: impl FnMut(Into, f64),
-    ) {
-        let (m, slot) = (&w.model, &self.contacts.slots[index]);
-        let i = match slot.source {
-            Source::Touch(i) => i,
-            Source::Rub(j, i) | Source::Limit(j, i, _) => {
-                for field in &m.parameters[parameter].fields {
-                    self.by_anchor(w, (e, slot), (j, i), *field, &mut emit);
-                }
-                return;
-            }
-        };
-        let contact = &m.contacts[i];
-        for field in &m.parameters[parameter].fields {
-            let mu = m.friction_by(contact, *field);
-            if mu != 0.0 {
-                emit(Into::Inflow(4), mu * e.local.g);
-            }
-            self.by_touch_parameter(w, (e, slot), m, *field, &mut emit);
-        }
-    }
-
-    /// Anchors move the lever arms of a slide's friction and limits, and its coordinate.
-    fn by_anchor(
-        &self,
-        w: &Work,
-        (e, slot): (&Element, &Slot),
-        (j, i): (usize, usize),
-        field: Field,
-        emit: &mut impl FnMut(Into, f64),
-    ) {
-        let joint = &w.model.joints[j];
-        let (d, h) = (&joint.directions[i], w.at.h);
-        if d.freedom.turns() {
-            return;
-        }
-        let upper = slot.source == Source::Limit(j, i, true);
-        let sign = if upper { -1.0 } else { 1.0 };
-        let moved = |poses: &[Pose]| {
-            let (a, b) = w.model.ends(joint, poses);
-            match field {
-                Field::ParentAnchor(of, k) if of == j => Some(-d.unit[k]),
-                Field::ChildAnchor(of, k) if of == j => Some(
-                    d.unit
-                        .dot(&joint.arm_by_child_anchor(&Vec3::ith(k, 1.0), a, b)),
-                ),
-                _ => None,
-            }
-        };
-        let (Some(here), Some(next)) = (moved(&w.poses), moved(&w.next)) else {
-            return;
-        };
-        let (a, b) = w.model.ends(joint, &w.poses);
-        let row = if let Field::ChildAnchor(_, k) = field {
-            let unit = Vec3::ith(k, 1.0);
-            Row {
-                force: Vec3::zeros(),
-                parent_torque: d.unit.cross(&joint.arm_by_child_anchor(&unit, a, b)),
-                child_torque: unit.cross(&b.r.tr_mul(&(a.r * d.unit))),
-            }
-        } else {
-            DampedState::ZERO
-        } * sign;
-        let rate = dot(&w.trial, slot.parent, slot.child, &row);
-        let l = &e.local;
-        let impulse = if e.law.gap {
-            let by = if h > 0.0 {
-                sign * next / h
-            } else {
-                sign * here / w.contacts.interval + rate
-            };
-            emit(Into::Inflow(0), by);
-            l.g
-        } else {
-            emit(Into::Inflow(1), rate);
-            l.b[0]
-        };
-        emit_row(&row, -slot.mass * impulse, slot, emit);
-    }
-
-    fn by_touch_parameter(
-        &self,
-        w: &Work,
-        (e, slot): (&Element, &Slot),
-        m: &Mechanism,
-        field: Field,
-        emit: &mut impl FnMut(Into, f64),
-    ) {
-        let Source::Touch(i) = slot.source else {
-            return;
-        };
-        let contact = &m.contacts[i];
-        let Some(here) = m.touch_by(contact, &w.poses, field) else {
-            return;
-        };
-        let (p, c, h) = (slot.parent, slot.child, w.at.h);
-        let (a, b) = (m.pose(&w.poses, p), &w.poses[c]);
-        // rows of unit forces change with the normal and the point
-        let changes = touch_change(&e.here, &here, a, b);
-        if h > 0.0 {
-            if let Some(next) = m.touch_by(contact, &w.next, field) {
-                emit(Into::Inflow(0), next.gap / h);
-            }
-            if let Some(restitution) = self.bounces(w, (e, slot)) {
-                let approach = -dot(&w.before, p, c, &changes[0]);
-                emit(Into::Inflow(0), -(here.gap / h + restitution * approach));
-            }
-        } else {
-            let turned = dot(&w.trial, p, c, &changes[0]);
-            emit(Into::Inflow(0), here.gap / w.contacts.interval + turned);
-        }
-        if e.law.rubs {
-            for i in 0..2 {
-                emit(Into::Inflow(1 + i), dot(&w.trial, p, c, &changes[1 + i]));
-            }
-        }
-        let l = &e.local;
-        for (row, size) in changes.iter().zip([l.g, l.b[0], l.b[1]]) {
-            emit_row(row, -slot.mass * size, slot, emit);
-        }
-    }
-}
-
-/// What observers see of a contact.
-impl Maximal {
-    /// Its numbers among the unknowns.
-    pub(in super::super) fn contact_range(&self, contact: usize) -> Range<usize> {
-        let first = self.symbolic.dim() + UNKNOWNS * contact;
-        first..first + UNKNOWNS
-    }
-
-    pub(in super::super) fn contact_unknowns<'a>(&self, y: &'a [f64], contact: usize) -> &'a [f64] {
-        &y[self.contact_range(contact)]
-    }
-
-    /// What turns its scaled impulses into N s.
-    pub(in super::super) fn contact_mass(&self, contact: usize) -> f64 {
-        self.contacts.slots[contact].mass
-    }
-
-    /// Signed distance at the knot, m.
-    pub(in super::super) fn contact_gap(&self, w: &Work, contact: usize) -> f64 {
-        w.contacts.elements[contact].here.gap
-    }
-
-    /// Bodies, and the wrench of a unit normal force at the knot.
-    pub(in super::super) fn contact_normal(
-        &self,
-        w: &Work,
-        contact: usize,
-    ) -> ((Option<usize>, usize), Row) {
-        let slot = &self.contacts.slots[contact];
-        (
-            (slot.parent, slot.child),
-            w.contacts.elements[contact].normal,
-        )
-    }
-
-    /// The same along a tangent.
-    pub(in super::super) fn contact_tangent(
-        &self,
-        w: &Work,
-        contact: usize,
-        tangent: usize,
-    ) -> ((Option<usize>, usize), Row) {
-        let slot = &self.contacts.slots[contact];
-        let row = w.contacts.elements[contact].tangents[tangent];
-        ((slot.parent, slot.child), row)
-    }
-
-    /// Sliding velocity along the tangents at the velocities `w.trial`.
-    pub(in super::super) fn sliding(&self, w: &Work, contact: usize) -> [f64; 2] {
-        let slot = &self.contacts.slots[contact];
-        let e = &w.contacts.elements[contact];
-        [0, 1].map(|i| dot(&w.trial, slot.parent, slot.child, &e.tangents[i]))
-    }
-
-    /// Derivative of the gap by a number of the mechanism.
-    pub(in super::super) fn gap_by(&self, w: &Work, contact: usize, field: Field) -> f64 {
-        let m = &w.model;
-        m.touch_by(&m.contacts[contact], &w.poses, field)
-            .map_or(0.0, |t| t.gap)
-    }
-
-    /// Derivative of the sliding speed at given velocities.
-    pub(in super::super) fn slip_by(&self, w: &Work, contact: usize, field: Field) -> f64 {
-        let (m, slot) = (&w.model, &self.contacts.slots[contact]);
-        let Some(change) = m.touch_by(&m.contacts[contact], &w.poses, field) else {
-            return 0.0;
-        };
-        let (a, b) = (m.pose(&w.poses, slot.parent), &w.poses[slot.child]);
-        let [_, rows @ ..] = touch_change(&w.contacts.elements[contact].here, &change, a, b);
-        let slide = self.sliding(w, contact);
-        let size = slide[0].hypot(slide[1]);
-        if size == 0.0 {
-            return 0.0;
-        }
-        let along = rows.iter().zip(slide);
-        along
-            .map(|(row, s)| s / size * dot(&w.trial, slot.parent, slot.child, row))
-            .sum()
-    }
-
-    /// Derivative of a sliding velocity by the configuration, parent and child.
-    pub(in super::super) fn contact_turn(
-        &self,
-        w: &Work,
-        contact: usize,
-        tangent: usize,
-    ) -> [Vec6; 2] {
-        let (e, slot) = (&w.contacts.elements[contact], &self.contacts.slots[contact]);
-        let c = self.contact_coupling(w, (e, slot), Vec3::ith(1 + tangent, 1.0));
-        turned(&c, &w.trial, slot.parent, slot.child)
-    }
-}
-
-/// A wrench among the bodies' rows.
-fn emit_row(row: &Row, size: f64, slot: &Slot, emit: &mut impl FnMut(Into, f64)) {
-    for (i, x) in row.child().iter().enumerate() {
-        emit(Into::Residual(6 * slot.child, i), size * x);
-    }
-    if let Some(p) = slot.parent {
-        for (i, x) in row.parent().iter().enumerate() {
-            emit(Into::Residual(6 * p, i), size * x);
-        }
-    }
-}
-
-/// Where a change by a parameter goes.
-enum Into {
-    Inflow(usize),
-    /// Body's first row, and which of its six.
-    Residual(usize, usize),
 }

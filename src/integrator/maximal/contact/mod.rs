@@ -12,6 +12,8 @@ mod derivative;
 #[cfg(test)]
 mod derivative_tests;
 mod interior;
+mod parameter;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -546,11 +548,10 @@ impl Maximal {
             };
             let mut add = |block: usize, on: &[Vec6; 3], by: usize| {
                 let by = [e.by_velocity[by], tangents[0][by], tangents[1][by]];
-                for k in 0..6 {
-                    let column = &mut w.values[block + 6 * k..block + 6 * k + 6];
-                    for i in 0..6 {
-                        column[i] +=
-                            on[0][i] * by[0][k] + on[1][i] * by[1][k] + on[2][i] * by[2][k];
+                let block = w.values[block..block + 36].as_chunks_mut::<6>().0;
+                for (k, column) in block.iter_mut().enumerate() {
+                    for (i, v) in column.iter_mut().enumerate() {
+                        *v += on[0][i] * by[0][k] + on[1][i] * by[1][k] + on[2][i] * by[2][k];
                     }
                 }
             };

@@ -1,0 +1,156 @@
+//! How contacts, limits and joint friction depend on the mechanism's numbers.
+
+use super::super::assembly::dot;
+use super::super::{DampedState, Maximal, Work};
+use super::{Element, Slot, Source};
+use crate::mechanism::{Field, Mechanism, Row, touch_change};
+use crate::spatial::{Pose, Vec3};
+
+impl Maximal {
+    /// Calls `emit` with what a parameter changes of an element: inflows, and entries of the bodies' rows.
+    pub(super) fn by_contact_parameter(
+        &self,
+        w: &Work,
+        (e, index): (&Element, usize),
+        parameter: usize,
+        mut emit: impl FnMut(Goes, f64),
+    ) {
+        let (m, slot) = (&w.model, &self.contacts.slots[index]);
+        let i = match slot.source {
+            Source::Touch(i) => i,
+            Source::Rub(j, i) | Source::Limit(j, i, _) => {
+                for field in &m.parameters[parameter].fields {
+                    self.by_anchor(w, (e, slot), (j, i), *field, &mut emit);
+                }
+                return;
+            }
+        };
+        let contact = &m.contacts[i];
+        for field in &m.parameters[parameter].fields {
+            let mu = m.friction_by(contact, *field);
+            if mu != 0.0 {
+                emit(Goes::Inflow(4), mu * e.local.g);
+            }
+            self.by_touch_parameter(w, (e, slot), m, *field, &mut emit);
+        }
+    }
+
+    /// Anchors move the lever arms of a slide's friction and limits, and its coordinate.
+    fn by_anchor(
+        &self,
+        w: &Work,
+        (e, slot): (&Element, &Slot),
+        (j, i): (usize, usize),
+        field: Field,
+        emit: &mut impl FnMut(Goes, f64),
+    ) {
+        let joint = &w.model.joints[j];
+        let (d, h) = (&joint.directions[i], w.at.h);
+        if d.freedom.turns() {
+            return;
+        }
+        let upper = slot.source == Source::Limit(j, i, true);
+        let sign = if upper { -1.0 } else { 1.0 };
+        let moved = |poses: &[Pose]| {
+            let (a, b) = w.model.ends(joint, poses);
+            match field {
+                Field::ParentAnchor(of, k) if of == j => Some(-d.unit[k]),
+                Field::ChildAnchor(of, k) if of == j => Some(
+                    d.unit
+                        .dot(&joint.arm_by_child_anchor(&Vec3::ith(k, 1.0), a, b)),
+                ),
+                _ => None,
+            }
+        };
+        let (Some(here), Some(next)) = (moved(&w.poses), moved(&w.next)) else {
+            return;
+        };
+        let (a, b) = w.model.ends(joint, &w.poses);
+        let row = if let Field::ChildAnchor(_, k) = field {
+            let unit = Vec3::ith(k, 1.0);
+            Row {
+                force: Vec3::zeros(),
+                parent_torque: d.unit.cross(&joint.arm_by_child_anchor(&unit, a, b)),
+                child_torque: unit.cross(&b.r.tr_mul(&(a.r * d.unit))),
+            }
+        } else {
+            DampedState::ZERO
+        } * sign;
+        let rate = dot(&w.trial, slot.parent, slot.child, &row);
+        let l = &e.local;
+        let impulse = if e.law.gap {
+            let by = if h > 0.0 {
+                sign * next / h
+            } else {
+                sign * here / w.contacts.interval + rate
+            };
+            emit(Goes::Inflow(0), by);
+            l.g
+        } else {
+            emit(Goes::Inflow(1), rate);
+            l.b[0]
+        };
+        emit_row(&row, -slot.mass * impulse, slot, emit);
+    }
+
+    fn by_touch_parameter(
+        &self,
+        w: &Work,
+        (e, slot): (&Element, &Slot),
+        m: &Mechanism,
+        field: Field,
+        emit: &mut impl FnMut(Goes, f64),
+    ) {
+        let Source::Touch(i) = slot.source else {
+            return;
+        };
+        let contact = &m.contacts[i];
+        let Some(here) = m.touch_by(contact, &w.poses, field) else {
+            return;
+        };
+        let (p, c, h) = (slot.parent, slot.child, w.at.h);
+        let (a, b) = (m.pose(&w.poses, p), &w.poses[c]);
+        // rows of unit forces change with the normal and the point
+        let changes = touch_change(&e.here, &here, a, b);
+        if h > 0.0 {
+            if let Some(next) = m.touch_by(contact, &w.next, field) {
+                emit(Goes::Inflow(0), next.gap / h);
+            }
+            if let Some(restitution) = self.bounces(w, (e, slot)) {
+                let approach = -dot(&w.before, p, c, &changes[0]);
+                emit(Goes::Inflow(0), -(here.gap / h + restitution * approach));
+            }
+        } else {
+            let turned = dot(&w.trial, p, c, &changes[0]);
+            emit(Goes::Inflow(0), here.gap / w.contacts.interval + turned);
+        }
+        if e.law.rubs {
+            for i in 0..2 {
+                emit(Goes::Inflow(1 + i), dot(&w.trial, p, c, &changes[1 + i]));
+            }
+        }
+        let l = &e.local;
+        for (row, size) in changes.iter().zip([l.g, l.b[0], l.b[1]]) {
+            emit_row(row, -slot.mass * size, slot, emit);
+        }
+    }
+}
+
+/// A wrench among the bodies' rows.
+fn emit_row(row: &Row, size: f64, slot: &Slot, emit: &mut impl FnMut(Goes, f64)) {
+    for (i, x) in row.child().iter().enumerate() {
+        emit(Goes::Residual(6 * slot.child, i), size * x);
+    }
+    if let Some(p) = slot.parent {
+        for (i, x) in row.parent().iter().enumerate() {
+            emit(Goes::Residual(6 * p, i), size * x);
+        }
+    }
+}
+
+/// Where a change by a parameter goes.
+pub(super) enum Goes {
+    Inflow(usize),
+    /// Body's first row, and which of its six.
+    Residual(usize, usize),
+}
