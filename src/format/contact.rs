@@ -102,6 +102,7 @@ pub(super) fn integrator_options(spec: &ProblemSpec) -> maximal::Options {
             cone,
             central_path: c.kappa,
             warm: c.warm_start,
+            ..maximal::ContactOptions::default()
         },
         ..maximal::Options::default()
     }

@@ -12,7 +12,7 @@ impl Maximal {
         self.prepare(&at.at, at.x, at.u, w)?;
         let (core, contacts) = at.y.split_at(w.trial.len());
         w.trial.copy_from_slice(core);
-        w.contacts.read(contacts);
+        w.contacts.read(contacts, &self.contacts);
         self.evaluate(w);
         Ok(())
     }

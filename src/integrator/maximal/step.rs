@@ -43,7 +43,7 @@ impl Maximal {
         let stats = result?;
         let (core, contacts) = y.split_at_mut(w.trial.len());
         core.copy_from_slice(&w.trial);
-        w.contacts.write(contacts);
+        w.contacts.write(contacts, &self.contacts);
         self.write_next(w, next);
         Ok(stats)
     }

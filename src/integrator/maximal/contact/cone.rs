@@ -64,10 +64,10 @@ pub(super) struct Linear {
     /// `-d b / d eta`.
     pub slide: [[f64; 2]; 2],
     /// `-d psi / d g`, `-d psi / d eta`, and the reciprocals of `den` and `psi`.
-    by_normal: f64,
-    by_slide: [f64; 2],
-    den: f64,
-    psi: f64,
+    pub by_normal: f64,
+    pub by_slide: [f64; 2],
+    pub den: f64,
+    pub psi: f64,
 }
 
 /// Right-hand side of a linearized law.
@@ -77,7 +77,8 @@ pub(super) struct Target {
     pub gap: f64,
     /// Change of normal and friction impulse at velocities held.
     pub c: [f64; 3],
-    psi: f64,
+    /// The same of the multiplier.
+    pub psi: f64,
 }
 
 fn dot(a: &[f64; 2], b: &[f64; 2]) -> f64 {

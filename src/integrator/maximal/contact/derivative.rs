@@ -6,8 +6,11 @@
 
 use super::super::assembly::{add_wrench, dot};
 use super::super::{Maximal, Work};
+use super::assembly::along;
+use super::cone::Target;
+use super::element::Sides;
 use super::parameter::Goes;
-use super::{Element, Local, Slot, Source, UNKNOWNS, along};
+use super::{Element, Local, Slot, Source, UNKNOWNS};
 use crate::dynamics::Inputs;
 use crate::mechanism::{Actuator, Coupling, Joint, Range as Limits, Row, Vec6, wrench_derivative};
 use crate::spatial::Vec3;
@@ -73,28 +76,22 @@ fn add_sides(v: &mut [f64], parent: Option<usize>, child: usize, row: &[Vec6; 2]
 
 impl Element {
     /// The response of the law as it is linearized.
-    fn respond(&mut self) {
-        let (l, linear) = (&self.local, &self.linear);
-        let of = |gap, product, scalar, vector: [f64; 2]| {
-            let target = self.law.response((l, linear), gap, product, scalar, vector);
-            unknowns(&self.law.recover(linear, &target, 0.0, [0.0; 2]))
+    fn respond(&mut self, mut sides: Sides) {
+        let mut of = |gap, products, bound| {
+            let sides = sides.as_mut().map(|(p, f)| (*p, &mut **f));
+            unknowns(&self.answer(sides, gap, products, bound))
         };
-        let none = of(0.0, 0.0, 0.0, [0.0; 2]);
-        let slide = |eta| {
-            let target = self.law.response((l, linear), 0.0, 0.0, 0.0, [0.0; 2]);
-            unknowns(&self.law.recover(linear, &target, 0.0, eta))
-        };
-        let rubs = |by| if self.law.rubs { by } else { none };
+        let (gap, path, bound) = (of(1.0, 0.0, 0.0), of(0.0, 1.0, 0.0), of(0.0, 0.0, 1.0));
+        let none = Target::default();
+        let slide = |eta| unknowns(&self.law.recover(&self.linear, &none, 0.0, eta));
+        let nothing = [0.0; UNKNOWNS];
+        let rubs = |by| if self.law.rubs { by } else { nothing };
         self.response.by = [
-            if self.law.gap {
-                of(1.0, 0.0, 0.0, [0.0; 2])
-            } else {
-                none
-            },
+            if self.law.gap { gap } else { nothing },
             rubs(slide([1.0, 0.0])),
             rubs(slide([0.0, 1.0])),
-            of(0.0, 1.0, 1.0, [0.0; 2]),
-            rubs(of(0.0, 0.0, -l.psi, l.eta.map(|e| -e))),
+            path,
+            rubs(bound),
         ];
     }
 
@@ -125,8 +122,9 @@ impl Maximal {
     pub(in super::super) fn relax_contacts(&self, w: &mut Work) {
         let c = &mut w.contacts;
         if c.smoothing > c.kappa && !c.idle {
-            for e in &mut c.elements {
-                e.local = e.law.recentred(&e.local, c.smoothing);
+            let kappa = c.smoothing;
+            for (e, sides, _) in c.each(&self.contacts) {
+                e.recentre(sides, kappa);
             }
         }
     }
@@ -166,11 +164,11 @@ impl Maximal {
         }
         w.contacts.coupled = false;
         let idle = w.contacts.idle;
-        for e in &mut w.contacts.elements {
+        for (e, sides, _) in w.contacts.each(&self.contacts) {
             if idle {
                 e.response = Response::default();
             } else {
-                e.respond();
+                e.respond(sides);
             }
         }
     }
@@ -289,6 +287,8 @@ impl Maximal {
             self.through_velocities(e, slot, velocities, &mut inflow);
             own.copy_from_slice(&e.outcome(&inflow));
         }
+        // the facets of a pyramid add to b; alone they have no derivatives
+        own[UNKNOWNS * self.contacts.slots.len()..].fill(0.0);
     }
 
     fn through_velocities(&self, e: &Element, slot: &Slot, v: &[f64], inflow: &mut [f64; INFLOWS]) {

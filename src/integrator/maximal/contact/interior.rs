@@ -3,14 +3,13 @@
 
 use super::super::assembly::{add_wrench, dot, vec3};
 use super::super::{Maximal, Work};
-use super::{Source, along};
+use super::Source;
+use super::assembly::along;
 use crate::dynamics::{StepError, StepFailure, StepStats};
 use crate::spatial::Vec3;
 
 /// Largest residual of a row, m/s.
 const TOLERANCE: f64 = 1e-10;
-/// Largest deviation of a product from `kappa`, relative. (A gradient wants the centre, not its neighbourhood.)
-const CENTRED: f64 = 1e-5;
 /// A step length below which the path is left for its centre.
 const SHORT: f64 = 0.1;
 const MAX_ITERATIONS: usize = 60;
@@ -115,8 +114,8 @@ impl Maximal {
         }
         // for the gaps and sliding velocities alone
         self.evaluate(w);
-        for e in &mut w.contacts.elements {
-            e.local = e.law.start(e.gap, e.local.g, e.local.eta, nu);
+        for (e, sides, _) in w.contacts.each(&self.contacts) {
+            e.start(sides, nu);
         }
     }
 
@@ -136,7 +135,7 @@ impl Maximal {
         let (n, dim) = (6 * self.body_count(), self.symbolic.dim());
         w.trial[..n].copy_from_slice(&w.before);
         w.trial[n..].copy_from_slice(&y[n..dim]);
-        w.contacts.read(&y[dim..]);
+        w.contacts.read(&y[dim..], &self.contacts);
         self.keep_in_domain(w);
         self.evaluate(w);
         let mut r = self.body_residual(w).0;
@@ -144,8 +143,8 @@ impl Maximal {
             r = r.max(e.gap.min(e.local.g).abs());
         }
         let nu = (10.0 * r * r).clamp(kappa, 10.0);
-        for e in &mut w.contacts.elements {
-            e.local = e.law.start(e.gap, e.local.g, e.local.eta, nu);
+        for (e, sides, _) in w.contacts.each(&self.contacts) {
+            e.start(sides, nu);
         }
     }
 
@@ -175,9 +174,10 @@ impl Maximal {
         for (i, r) in w.residual.iter().enumerate().skip(n) {
             worse(r.abs() / c.interval, i);
         }
+        let centre = self.options.contact.centred * kappa;
         let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);
         for (i, (e, slot)) in c.elements.iter().zip(&self.contacts.slots).enumerate() {
-            let (s, k, o) = e.law.products(&e.local, kappa);
+            let (s, k, o) = e.products(c.sides(i, &self.contacts), 0.0, kappa);
             sum += s;
             count += k;
             off = off.max(o);
@@ -193,9 +193,9 @@ impl Maximal {
                 worse((e.gap - e.local.s).abs(), w.residual.len() + i);
             }
         }
-        let centred = off <= CENTRED * kappa;
+        let centred = off <= centre;
         let fits = residual <= TOLERANCE;
-        let rounded = residual <= TOLERANCE.max(floor) && beyond <= CENTRED * kappa;
+        let rounded = residual <= TOLERANCE.max(floor) && beyond <= centre;
         let mean = if count > 0.0 { sum / count } else { 0.0 };
         Progress {
             residual,
@@ -249,8 +249,11 @@ impl Maximal {
             } else if !near {
                 let reach = self.contact_direction(w, 0.0, false, refined).min(1.0);
                 let left = self.sum_along(w, reach);
-                for e in &mut w.contacts.elements {
+                for (e, sides, _) in w.contacts.each(&self.contacts) {
                     e.affine = e.direction;
+                    if let Some((_, f)) = sides {
+                        f.affine = f.direction;
+                    }
                 }
                 let sigma = (left / p.sum).clamp(0.0, 1.0).powi(3);
                 target = (sigma * p.mean).max(kappa);
@@ -260,16 +263,22 @@ impl Maximal {
             if corrected && reach < SHORT {
                 // the correction can hurt
                 w.contacts.spare.copy_from_slice(&w.delta);
-                for e in &mut w.contacts.elements {
+                for (e, sides, _) in w.contacts.each(&self.contacts) {
                     e.spare = e.direction;
+                    if let Some((_, f)) = sides {
+                        f.spare = f.direction;
+                    }
                 }
                 let plain = self.contact_direction(w, target.max(0.1 * p.mean), false, refined);
                 if plain > reach {
                     reach = plain;
                 } else {
                     w.delta.copy_from_slice(&w.contacts.spare);
-                    for e in &mut w.contacts.elements {
+                    for (e, sides, _) in w.contacts.each(&self.contacts) {
                         e.direction = e.spare;
+                        if let Some((_, f)) = sides {
+                            f.direction = f.spare;
+                        }
                     }
                 }
             }
@@ -294,8 +303,8 @@ impl Maximal {
                     return Err((error, stats));
                 }
             }
-            for e in &mut w.contacts.elements {
-                e.local = e.local.moved(&e.direction, length);
+            for (e, sides, _) in w.contacts.each(&self.contacts) {
+                e.advance(sides, length);
             }
             last = length;
             stalled = if length < SHORT { stalled + 1 } else { 0 };
@@ -307,10 +316,8 @@ impl Maximal {
         let mut rhs = std::mem::take(&mut w.contacts.rhs);
         rhs.copy_from_slice(&w.residual);
         let c = &mut w.contacts;
-        for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
-            let gap = e.gap - e.local.s;
-            let affine = corrected.then_some(&e.affine);
-            e.target = e.law.target((&e.local, &e.linear), gap, target, affine);
+        for (e, sides, slot) in c.each(&self.contacts) {
+            e.aim(sides, target, corrected);
             let rows = [&e.normal, &e.tangents[0], &e.tangents[1]];
             for (row, c) in rows.into_iter().zip(e.target.c) {
                 if c != 0.0 {
@@ -325,7 +332,7 @@ impl Maximal {
         }
         (w.contacts.rhs, w.delta) = (rhs, delta);
         let mut reach = f64::INFINITY;
-        for (e, slot) in w.contacts.elements.iter_mut().zip(&self.contacts.slots) {
+        for (e, sides, slot) in w.contacts.each(&self.contacts) {
             let (p, c) = (slot.parent, slot.child);
             let gap = if e.law.gap {
                 -along(&w.delta, p, c, &e.by_velocity)
@@ -337,19 +344,16 @@ impl Maximal {
             } else {
                 [0.0; 2]
             };
-            e.direction = e.law.recover(&e.linear, &e.target, gap, eta);
-            reach = reach.min(e.law.reach(&e.local, &e.direction));
+            reach = reach.min(e.recover(sides, gap, eta));
         }
         reach
     }
 
     /// Sum of the products a step of the given length along the directions would leave.
     fn sum_along(&self, w: &Work, length: f64) -> f64 {
-        let mut sum = 0.0;
-        for e in &w.contacts.elements {
-            let l = e.local.moved(&e.direction, length);
-            sum += e.law.products(&l, 0.0).0;
-        }
-        sum
+        let c = &w.contacts;
+        let each = c.elements.iter().enumerate();
+        each.map(|(i, e)| e.products(c.sides(i, &self.contacts), length, 0.0).0)
+            .sum()
     }
 }

@@ -1,0 +1,236 @@
+//! Contacts in the step's equations and matrix: everything known at the knot, the residual, the blocks.
+
+use super::super::assembly::{add_wrench, dot, vec3};
+use super::super::{DampedState, Maximal, Work};
+use super::Source;
+use super::cone::Law;
+use crate::mechanism::{Joint, Mechanism, Relative, Row, Vec6, friction_rows, normal_row};
+use crate::spatial::{Mat3, Pose, Vec3, increment_jacobian_transposed};
+
+/// Product of a row, given for parent and child, with six numbers of each body.
+pub(super) fn along(v: &[f64], parent: Option<usize>, child: usize, row: &[Vec6; 2]) -> f64 {
+    let of = |b: usize, r: &Vec6| {
+        let v = &v[6 * b..6 * b + 6];
+        r.iter().zip(v).map(|(r, v)| r * v).sum::<f64>()
+    };
+    of(child, &row[1]) + parent.map_or(0.0, |p| of(p, &row[0]))
+}
+
+/// How far a coordinate is from its limit.
+fn limit_gap(joint: &Joint, i: usize, upper: bool, rel: &Relative, near: f64) -> f64 {
+    let (d, value) = (&joint.directions[i], joint.coordinate(i, rel, near));
+    if upper {
+        d.upper - value
+    } else {
+        value - d.lower
+    }
+}
+
+/// Its derivative.
+fn limit_row(joint: &Joint, i: usize, upper: bool, (a, b): (&Pose, &Pose), rel: &Relative) -> Row {
+    let row = joint.direction_row(i, a, b, rel);
+    if upper { -row } else { row }
+}
+
+/// Acceleration along a row that the forces alone give.
+fn free_acceleration(
+    m: &Mechanism,
+    inverse_inertia: &[Mat3],
+    force: &[f64],
+    (parent, child): (Option<usize>, usize),
+    row: &Row,
+) -> f64 {
+    let of = |b: usize, f: &Vec3, t: &Vec3| {
+        f.dot(&vec3(force, 6 * b)) / m.bodies[b].mass
+            + t.dot(&(inverse_inertia[b] * vec3(force, 6 * b + 3)))
+    };
+    of(child, &row.force, &row.child_torque)
+        + parent.map_or(0.0, |p| of(p, &-row.force, &row.parent_torque))
+}
+
+/// Parent and child part of a row.
+fn both(row: &Row) -> [Vec6; 2] {
+    [row.parent(), row.child()]
+}
+
+impl Maximal {
+    /// Wrenches at the knot, the laws, and what a bounce adds.
+    pub(in super::super) fn prepare_contacts(&self, w: &mut Work) {
+        if self.contacts.is_empty() {
+            return;
+        }
+        let (m, c, at) = (&w.model, &mut w.contacts, w.at);
+        c.interval = if at.h > 0.0 { at.h } else { at.h_prev };
+        c.kappa = self.contacts.path * c.interval;
+        c.idle = c.interval == 0.0;
+        for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
+            let b = &w.poses[slot.child];
+            let a = m.pose(&w.poses, slot.parent);
+            match slot.source {
+                Source::Touch(i) => {
+                    let contact = &m.contacts[i];
+                    let mu = m.friction(contact);
+                    e.law = Law {
+                        gap: true,
+                        rubs: mu > 0.0,
+                        mu,
+                        bound: 0.0,
+                    };
+                    e.here = m.touch(contact, &w.poses);
+                    e.normal = normal_row(&e.here, a, b);
+                    e.tangents = friction_rows(&e.here, a, b);
+                    e.bounce = 0.0;
+                    let restitution = m.restitution(contact);
+                    if restitution > 0.0 && at.h > 0.0 {
+                        let (p, c) = (slot.parent, slot.child);
+                        let approach = -dot(&w.before, p, c, &e.normal);
+                        let pushed = 0.5
+                            * (at.h_prev + at.h)
+                            * free_acceleration(m, &w.inverse_inertia, &w.force, (p, c), &e.normal);
+                        let gap = e.here.gap / at.h;
+                        // below that speed it rests
+                        let slow = 2.0 * self.contacts.gravity * at.h;
+                        if approach > slow && gap - approach + pushed < 0.0 {
+                            e.bounce = gap + restitution * approach;
+                        }
+                    }
+                }
+                Source::Rub(j, i) => {
+                    let joint = &m.joints[j];
+                    let half = 0.5 * (at.h_prev + at.h);
+                    e.law = Law {
+                        gap: false,
+                        rubs: true,
+                        mu: 0.0,
+                        bound: joint.directions[i].friction * half / slot.mass,
+                    };
+                    e.tangents = [
+                        joint.direction_row(i, a, b, &w.relative[j]),
+                        DampedState::ZERO,
+                    ];
+                }
+                Source::Limit(j, i, upper) => {
+                    let joint = &m.joints[j];
+                    e.law = Law {
+                        gap: true,
+                        rubs: false,
+                        mu: 0.0,
+                        bound: 0.0,
+                    };
+                    let near = self.winding_of[j].map_or(0.0, |i| w.winding[i]);
+                    e.here.gap = limit_gap(joint, i, upper, &w.relative[j], near);
+                    e.normal = limit_row(joint, i, upper, (a, b), &w.relative[j]);
+                }
+            }
+        }
+    }
+
+    /// Gaps and sliding velocities at the trial unknowns; the impulses' wrenches leave the residual.
+    pub(in super::super) fn evaluate_contacts(&self, w: &mut Work) {
+        if self.contacts.is_empty() || w.contacts.idle {
+            return;
+        }
+        let (m, c, h, y) = (&w.model, &mut w.contacts, w.at.h, &w.trial);
+        for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
+            let (parent, child) = (slot.parent, slot.child);
+            if e.law.gap {
+                if h > 0.0 {
+                    match slot.source {
+                        Source::Touch(i) => e.next = m.touch(&m.contacts[i], &w.next),
+                        Source::Limit(j, i, upper) => {
+                            let joint = &m.joints[j];
+                            let (a, b) = m.ends(joint, &w.next);
+                            let near = self.winding_of[j].map_or(0.0, |i| w.winding[i]);
+                            let rel = joint.relative(a, b);
+                            e.next.gap = limit_gap(joint, i, upper, &rel, near);
+                        }
+                        Source::Rub(..) => {}
+                    }
+                    e.gap = e.next.gap / h - e.bounce;
+                } else {
+                    e.gap = e.here.gap / c.interval + dot(y, parent, child, &e.normal);
+                }
+                add_wrench(
+                    &mut w.residual,
+                    parent,
+                    child,
+                    &e.normal,
+                    -slot.mass * e.local.g,
+                );
+            }
+            if e.law.rubs {
+                for (i, row) in e.tangents.iter().enumerate() {
+                    e.local.eta[i] = dot(y, parent, child, row);
+                    let size = -slot.mass * e.local.b[i];
+                    add_wrench(&mut w.residual, parent, child, row, size);
+                }
+            }
+        }
+    }
+
+    /// The blocks of the bodies gain `m_c [N; B]' S [N+; B]`.
+    pub(in super::super) fn assemble_contacts(&self, w: &mut Work) {
+        if self.contacts.is_empty() || w.contacts.idle {
+            return;
+        }
+        let (m, c, h, y) = (&w.model, &mut w.contacts, w.at.h, &w.trial);
+        for (e, sides, slot) in c.each(&self.contacts) {
+            let ground = slot.parent.is_none();
+            if e.law.gap {
+                e.by_velocity = if h > 0.0 {
+                    let (a, b) = (m.pose(&w.next, slot.parent), &w.next[slot.child]);
+                    let row = match slot.source {
+                        Source::Limit(j, i, upper) => {
+                            let joint = &m.joints[j];
+                            limit_row(joint, i, upper, (a, b), &joint.relative(a, b))
+                        }
+                        _ => normal_row(&e.next, a, b),
+                    };
+                    e.next_row = row;
+                    let turn = |body: usize, t: &Vec3| {
+                        let omega = vec3(y, 6 * body + 3);
+                        increment_jacobian_transposed(&omega, h, w.scalar[body], t) / h
+                    };
+                    let six = |f: Vec3, t: Vec3| Vec6::new(f.x, f.y, f.z, t.x, t.y, t.z);
+                    [
+                        slot.parent.map_or_else(Vec6::zeros, |p| {
+                            six(-row.force, turn(p, &row.parent_torque))
+                        }),
+                        six(row.force, turn(slot.child, &row.child_torque)),
+                    ]
+                } else {
+                    both(&e.normal)
+                };
+            }
+            e.linearize(sides);
+            let (l, normal) = (&e.linear, both(&e.normal));
+            let tangents = e.tangents.each_ref().map(both);
+            let gather = |side: usize| {
+                let along = [tangents[0][side], tangents[1][side]];
+                let of = |s: [f64; 2]| along[0] * s[0] + along[1] * s[1];
+                [
+                    (normal[side] + of(l.drag)) * (slot.mass * l.normal),
+                    of([l.slide[0][0], l.slide[1][0]]) * slot.mass,
+                    of([l.slide[0][1], l.slide[1][1]]) * slot.mass,
+                ]
+            };
+            let mut add = |block: usize, on: &[Vec6; 3], by: usize| {
+                let by = [e.by_velocity[by], tangents[0][by], tangents[1][by]];
+                let block = w.values[block..block + 36].as_chunks_mut::<6>().0;
+                for (k, column) in block.iter_mut().enumerate() {
+                    for (i, v) in column.iter_mut().enumerate() {
+                        *v += on[0][i] * by[0][k] + on[1][i] * by[1][k] + on[2][i] * by[2][k];
+                    }
+                }
+            };
+            let on_child = gather(1);
+            add(self.bodies[slot.child], &on_child, 1);
+            if let (false, Some(p), Some((pc, cp))) = (ground, slot.parent, slot.pair) {
+                let on_parent = gather(0);
+                add(self.bodies[p], &on_parent, 0);
+                add(pc, &on_parent, 1);
+                add(cp, &on_child, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! One element and its law, whichever cone it has.
+
+use super::Element;
+use super::cone::Local;
+use super::pyramid::{Facets, Pyramid, Residuals};
+
+/// The facets of an element, where its cone has any.
+pub(super) type Sides<'a> = Option<(&'a Pyramid, &'a mut Facets)>;
+
+impl Element {
+    /// Onto the central path at `nu`, for the gap and the sliding velocity last evaluated and the normal impulse of
+    /// before.
+    pub fn start(&mut self, sides: Sides, nu: f64) {
+        self.local = self.law.start(self.gap, self.local.g, self.local.eta, nu);
+        if let Some((pyramid, f)) = sides {
+            pyramid.start(&self.law, &mut self.local, f, nu);
+        }
+    }
+
+    /// Onto the central path at a larger parameter.
+    pub fn recentre(&mut self, sides: Sides, kappa: f64) {
+        self.local = match sides {
+            Some((pyramid, f)) => pyramid.recentred(&self.law, &self.local, f, kappa),
+            None => self.law.recentred(&self.local, kappa),
+        };
+    }
+
+    pub fn linearize(&mut self, sides: Sides) {
+        self.linear = match sides {
+            Some((pyramid, f)) => pyramid.linearize(&self.law, &self.local, f),
+            None => self.law.linearize(&self.local),
+        };
+    }
+
+    /// The right-hand side that leads to products `target`.
+    pub fn aim(&mut self, sides: Sides, target: f64, corrected: bool) {
+        let gap = self.gap - self.local.s;
+        let affine = corrected.then_some(&self.affine);
+        let at = (&self.local, &self.linear);
+        self.target = match sides {
+            Some((pyramid, f)) => {
+                let r = pyramid.residuals(&self.local, f, target, affine);
+                pyramid.response(at, f, gap, &r)
+            }
+            None => self.law.target(at, gap, target, affine),
+        };
+    }
+
+    /// The direction, given what comes through the velocities; returns how far it may be followed.
+    pub fn recover(&mut self, sides: Sides, gap: f64, eta: [f64; 2]) -> f64 {
+        self.direction = self.law.recover(&self.linear, &self.target, gap, eta);
+        match sides {
+            Some((pyramid, f)) => {
+                pyramid.recover(&self.law, &self.direction, f);
+                pyramid.reach(&self.local, &self.direction, f)
+            }
+            None => self.law.reach(&self.local, &self.direction),
+        }
+    }
+
+    pub fn advance(&mut self, sides: Sides, length: f64) {
+        self.local = self.local.moved(&self.direction, length);
+        if let Some((_, f)) = sides {
+            f.at = f.at.moved(&f.direction, length);
+        }
+    }
+
+    /// Sum, number and largest deviation from `kappa` of the products a step along the direction would leave.
+    pub fn products(
+        &self,
+        sides: Option<(&Pyramid, &Facets)>,
+        length: f64,
+        kappa: f64,
+    ) -> (f64, f64, f64) {
+        let moved = |l: &Local| {
+            if length == 0.0 {
+                *l
+            } else {
+                l.moved(&self.direction, length)
+            }
+        };
+        match sides {
+            Some((pyramid, f)) => {
+                let at = f.at.moved(&f.direction, length);
+                pyramid.products(&moved(&self.local), &at, kappa)
+            }
+            None => self.law.products(&moved(&self.local), kappa),
+        }
+    }
+
+    /// Change of all unknowns by residuals of the gap, of all products, and by a change of the friction bound.
+    pub fn answer(&self, sides: Sides, gap: f64, products: f64, bound: f64) -> Local {
+        let (l, at) = (&self.local, (&self.local, &self.linear));
+        let target = match sides {
+            Some((pyramid, f)) => {
+                let r = Residuals {
+                    product: products,
+                    facets: [products; super::pyramid::MOST],
+                    top: products - l.psi * bound,
+                };
+                pyramid.response(at, f, gap, &r)
+            }
+            None => {
+                let vector = l.eta.map(|e| -e * bound);
+                self.law
+                    .response(at, gap, products, products - l.psi * bound, vector)
+            }
+        };
+        self.law.recover(&self.linear, &target, 0.0, [0.0; 2])
+    }
+}
