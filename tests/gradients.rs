@@ -184,10 +184,10 @@ impl Case {
         };
         sweep.run(&self.system, t, &mut w, local).expect("regular");
         assert!(
-            sweep.residual < 1e-11,
+            sweep.certificate.residual < 1e-11,
             "{}: {:e}",
             self.name,
-            sweep.residual
+            sweep.certificate.residual
         );
         let start = self
             .frame

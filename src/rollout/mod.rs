@@ -6,7 +6,9 @@ mod energy;
 
 pub use energy::{Balance, balance, momentum};
 
-use crate::dynamics::{Dynamics, Inputs, Knot, Outputs, Seen, Solved, StepError, StepStats};
+use crate::dynamics::{
+    Certificate, Dynamics, Inputs, Knot, Outputs, Seen, Solved, StepError, StepStats,
+};
 use cache::Cache;
 use rayon::prelude::*;
 
@@ -249,8 +251,8 @@ pub struct Sweep {
     pub x0: Vec<f64>,
     /// By every interval.
     pub intervals: Vec<f64>,
-    /// Largest residual of the linearized steps' equations.
-    pub residual: f64,
+    /// The worst of the linearized steps.
+    pub certificate: Certificate,
     adjoint: Outputs,
     inputs: Inputs,
     local: Inputs,
@@ -266,7 +268,7 @@ impl Sweep {
             p: vec![0.0; d.np],
             x0: vec![0.0; d.nf],
             intervals: vec![0.0; trajectory.steps()],
-            residual: 0.0,
+            certificate: Certificate::default(),
             adjoint: d.outputs(),
             inputs: d.inputs(),
             local: d.inputs(),
@@ -295,7 +297,7 @@ impl Sweep {
         mut local: impl FnMut(&Knot, &mut D::Work, &mut Inputs, &mut [f64]) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
         let (n, nu) = (trajectory.steps(), trajectory.nu);
-        self.residual = 0.0;
+        self.certificate = Certificate::default();
         self.intervals.fill(0.0);
         self.p.fill(0.0);
         let mut t: f64 = trajectory.intervals.iter().sum();
@@ -312,7 +314,7 @@ impl Sweep {
                 // adjoint of x_(k+1) through the step
                 let solved = trajectory.solved(&at);
                 let certificate = self.cache.linearize(dynamics, &solved, w)?;
-                self.residual = self.residual.max(certificate.residual);
+                self.certificate = self.certificate.and(&certificate);
                 dynamics.pull(w, &self.adjoint, &mut self.inputs);
             } else {
                 self.inputs.clear();
