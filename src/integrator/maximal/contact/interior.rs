@@ -70,6 +70,7 @@ impl Maximal {
                 Ok(s) => return Ok(stats.and(&s)),
                 Err((_, s)) => stats = stats.and(&s),
             }
+            stats.restarts += 1;
         }
         let mut last = None;
         for (start, factor) in [(1.0, 0.1), (100.0, 0.3), (1e4, 0.5), (1e6, 0.7)] {
@@ -86,6 +87,7 @@ impl Maximal {
                     }
                     Err((error, s)) => {
                         stats = stats.and(&s);
+                        stats.restarts += 1;
                         last = Some(error);
                         break;
                     }
