@@ -167,7 +167,9 @@ impl Drop {
         let h = s.scale(0.001, 0.05);
         let friction = s.between(0.0, 1.5);
         let mass = s.scale(0.01, 100.0);
-        let size = s.scale(0.05, 1.0);
+        // links that whirl turn too far in a long step
+        let least = if kind == Kind::Box { 0.05 } else { f64::max(0.05, 15.0 * h) };
+        let size = s.scale(least, f64::max(1.0, 1.5 * least));
         let tilt = exp(&(0.3 * Vec3::new(s.between(-1.0, 1.0), s.between(-1.0, 1.0), 0.0)));
         let normal = tilt * Vec3::z();
         let ground = HalfSpaceSpec {

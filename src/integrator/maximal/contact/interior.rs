@@ -3,8 +3,9 @@
 
 use super::super::assembly::{add_wrench, dot, vec3};
 use super::super::{Maximal, Work};
-use super::{Source, along};
+use super::{Source, Target, along};
 use crate::dynamics::{StepError, StepFailure, StepStats};
+use crate::mechanism::{Row, Vec6};
 use crate::spatial::Vec3;
 
 /// Largest residual of a row, m/s.
@@ -29,6 +30,15 @@ struct Progress {
     done: bool,
     /// Done only as far as rounding allows.
     rounded: bool,
+    /// The contacts are where rounding allows them to be; only rows of bodies and joints are left.
+    settled: bool,
+}
+
+/// Sum of the sizes of the terms of a row times the velocities.
+fn along_absolute(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> f64 {
+    let [a, b] = super::sides(row).map(|r| r.abs());
+    let v = |body: usize| Vec6::from_column_slice(&v[6 * body..6 * body + 6]).abs();
+    b.dot(&v(child)) + parent.map_or(0.0, |p| a.dot(&v(p)))
 }
 
 impl Maximal {
@@ -178,6 +188,7 @@ impl Maximal {
             worse(r.abs() / c.interval, i);
         }
         let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);
+        let mut apart = 0.0_f64;
         for (i, (e, slot)) in c.elements.iter().zip(&self.contacts.slots).enumerate() {
             let (s, k, o) = e.law.products(&e.local, kappa);
             sum += s;
@@ -188,10 +199,19 @@ impl Maximal {
                 Source::Touch(_) => e.here.point.amax(),
                 Source::Rub(..) => 0.0,
             };
-            let rounding = 4.0 * f64::EPSILON * size / c.interval * e.local.g;
+            let mut rounding = size / c.interval * e.local.g;
+            if e.law.rubs {
+                // and rounding of the sliding velocity
+                let speed = |row| along_absolute(&w.trial, slot.parent, slot.child, row);
+                let speed = speed(&e.tangents[0]).max(speed(&e.tangents[1]));
+                rounding = rounding.max(e.law.bound_at(&e.local) * speed);
+            }
+            let rounding = 4.0 * f64::EPSILON * rounding;
             beyond = beyond.max(o - rounding);
             if e.law.gap {
-                worse((e.gap - e.local.s).abs(), w.residual.len() + i);
+                let r = (e.gap - e.local.s).abs();
+                apart = apart.max(r);
+                worse(r, w.residual.len() + i);
             }
         }
         let centred = off <= CENTRED * kappa;
@@ -206,6 +226,7 @@ impl Maximal {
             off,
             done: rounded && sum.is_finite(),
             rounded: !(fits && centred),
+            settled: apart <= TOLERANCE && beyond <= CENTRED * kappa,
         }
     }
 
@@ -245,7 +266,10 @@ impl Maximal {
             }
             stats.fallbacks += usize::from(w.uses_fallback);
             let (mut target, mut corrected) = (kappa, false);
-            if last < SHORT {
+            if p.settled {
+                // rounding, which the law's stiffness turns into large changes of the impulses, is not chased
+                target = f64::NAN;
+            } else if last < SHORT {
                 target = (0.1 * p.mean).max(kappa);
             } else if !near {
                 let reach = self.contact_direction(w, 0.0, false, refined).min(1.0);
@@ -303,7 +327,8 @@ impl Maximal {
         }
     }
 
-    /// The Newton direction towards products `target`, in `w.delta` and the elements; returns how far it may be followed.
+    /// The Newton direction towards products `target` (NaN: those there are), in `w.delta` and the elements; returns how
+    /// far it may be followed.
     fn contact_direction(&self, w: &mut Work, target: f64, corrected: bool, refined: bool) -> f64 {
         let mut rhs = std::mem::take(&mut w.contacts.rhs);
         rhs.copy_from_slice(&w.residual);
@@ -311,7 +336,11 @@ impl Maximal {
         for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
             let gap = e.gap - e.local.s;
             let affine = corrected.then_some(&e.affine);
-            e.target = e.law.target((&e.local, &e.linear), gap, target, affine);
+            e.target = if target.is_nan() {
+                Target::default()
+            } else {
+                e.law.target((&e.local, &e.linear), gap, target, affine)
+            };
             let rows = [&e.normal, &e.tangents[0], &e.tangents[1]];
             for (row, c) in rows.into_iter().zip(e.target.c) {
                 if c != 0.0 {
