@@ -18,7 +18,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let some = |o: &&Outcome| o.kind == kind && o.warm == warm;
             let start = if warm { "warm" } else { "cold" };
             let kind = format!("{kind:?}").to_lowercase();
-            println!("{kind:6}  {start}    {}", Summary::of(all.iter().filter(some)));
+            println!(
+                "{kind:6}  {start}    {}",
+                Summary::of(all.iter().filter(some))
+            );
         }
     }
     println!("all             {}", Summary::of(all.iter()));

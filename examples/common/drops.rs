@@ -91,7 +91,13 @@ pub fn lowest(m: &Mechanism, x: &[f64]) -> f64 {
     gaps.fold(f64::INFINITY, f64::min)
 }
 
-fn chain(s: &mut Source, mut m: MechanismBuilder, size: f64, mass: f64, mu: f64) -> MechanismBuilder {
+fn chain(
+    s: &mut Source,
+    mut m: MechanismBuilder,
+    size: f64,
+    mass: f64,
+    mu: f64,
+) -> MechanismBuilder {
     let (n, radius) = (2 + s.0.random_range(0..8), 0.25 * size);
     for i in 0..n {
         let shape = if s.between(0.0, 1.0) < 0.5 {
@@ -168,7 +174,11 @@ impl Drop {
         let friction = s.between(0.0, 1.5);
         let mass = s.scale(0.01, 100.0);
         // links that whirl turn too far in a long step
-        let least = if kind == Kind::Box { 0.05 } else { f64::max(0.05, 15.0 * h) };
+        let least = if kind == Kind::Box {
+            0.05
+        } else {
+            f64::max(0.05, 20.0 * h)
+        };
         let size = s.scale(least, f64::max(1.0, 1.5 * least));
         let tilt = exp(&(0.3 * Vec3::new(s.between(-1.0, 1.0), s.between(-1.0, 1.0), 0.0)));
         let normal = tilt * Vec3::z();
@@ -190,9 +200,16 @@ impl Drop {
         };
         let mechanism = builder.build().expect("a mechanism");
         let free = mechanism.joint(root).expect("a free body");
-        let (turn, spin) = (s.vector(3.0), s.vector(f64::min(10.0, 0.4 / h)));
-        let (way, height) = (s.vector(3.0), size * s.between(0.0, 1.0));
-        let joints = f64::min(3.0, 0.05 / h);
+        // the far end of a long chain is fast
+        let count = mechanism.bodies.len() as f64;
+        let fastest = if count > 1.0 {
+            f64::min(10.0, 3.0 / (size * count))
+        } else {
+            10.0
+        };
+        let (turn, spin) = (s.vector(3.0), s.vector(f64::min(fastest, 0.4 / h)));
+        let (way, height) = (s.vector(3.0), f64::min(size, 0.5) * s.between(0.0, 1.0));
+        let joints = f64::min(1.0, 0.05 / h);
         let (mut q, mut rates) = (vec![], vec![]);
         for (joint, i) in mechanism.tree_ids() {
             let (angle, rate) = match i {
@@ -256,7 +273,11 @@ impl Drop {
             }
             std::mem::swap(&mut x, &mut next);
             let lowest = lowest(s.mechanism(), &x);
-            out.lowest = if lowest.is_nan() { lowest } else { out.lowest.min(lowest) };
+            out.lowest = if lowest.is_nan() {
+                lowest
+            } else {
+                out.lowest.min(lowest)
+            };
         }
         out.end = x;
         out
@@ -301,7 +322,11 @@ impl Summary {
             let failed = o.failure.as_ref();
             s.unsolved += usize::from(failed.is_some());
             s.domain += usize::from(failed.is_some_and(|e| e.failure == StepFailure::Domain));
-            s.lowest = if o.lowest.is_nan() { o.lowest } else { s.lowest.min(o.lowest) };
+            s.lowest = if o.lowest.is_nan() {
+                o.lowest
+            } else {
+                s.lowest.min(o.lowest)
+            };
             for t in &o.stats {
                 s.rounded += t.rounded;
                 s.restarted += usize::from(t.restarts > 0);

@@ -14,9 +14,7 @@ mod spheres;
 
 use least_action::dynamics::{Dynamics, Knot, StepStats};
 use least_action::integrator::{Maximal, Options};
-use least_action::mechanism::{
-    BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape,
-};
+use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 use least_action::spatial::Vec3;
 
 /// A free body of a shape above ground with a normal.

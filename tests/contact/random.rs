@@ -10,7 +10,11 @@ fn hold(outcomes: &[Outcome], allowed: f64) {
         assert!(o.end.iter().all(|x| x.is_finite()), "drop {seed}");
         if let Some(e) = &o.failure {
             println!("drop {seed}: {e}");
-            let named = [StepFailure::Domain, StepFailure::NotConverged];
+            let named = [
+                StepFailure::Domain,
+                StepFailure::NotConverged,
+                StepFailure::Singular,
+            ];
             assert!(named.contains(&e.failure) && !e.element.is_empty(), "{e}");
         }
     }

@@ -47,7 +47,10 @@ fn a_block_sticks_within_the_cone_of_friction() {
             let rho = angle.tan() / mu;
             let law = 1e-9 / (mu * angle.cos()) * rho / (1.0 - rho * rho);
             creep = creep.max(v.norm());
-            assert!(v.norm() < 1e-6 && w.norm() < 1e-6, "{mu} {heading}: {v} {w}");
+            assert!(
+                v.norm() < 1e-6 && w.norm() < 1e-6,
+                "{mu} {heading}: {v} {w}"
+            );
             let error = (v.dot(&down) / law - 1.0).abs();
             assert!(error < 0.02, "{mu} {heading} {h}: {error}");
         }

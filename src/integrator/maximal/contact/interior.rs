@@ -15,6 +15,11 @@ const CENTRED: f64 = 1e-5;
 /// A step length below which the path is left for its centre.
 const SHORT: f64 = 0.1;
 const MAX_ITERATIONS: usize = 60;
+/// Iterations near the end that the block factors are given.
+const PIVOTED: usize = 6;
+/// Iterations after which steps are halved until the residual, m/s, is small: Newton's method may cycle.
+const PATIENCE: usize = 20;
+const CALM: f64 = 1e-3;
 
 /// Where an iterate stands.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +75,7 @@ impl Maximal {
     ) -> Result<StepStats, StepError> {
         let kappa = w.contacts.kappa;
         let mut stats = StepStats::default();
+        let mut failed = None;
         for warm in starts {
             if warm {
                 self.warm_start(w, y, kappa);
@@ -78,11 +84,13 @@ impl Maximal {
             }
             match self.follow(w, kappa, 0.995) {
                 Ok(s) => return Ok(stats.and(&s)),
-                Err((_, s)) => stats = stats.and(&s),
+                Err((error, s)) => {
+                    stats = stats.and(&s);
+                    failed = Some(error);
+                }
             }
             stats.restarts += 1;
         }
-        let mut last = None;
         for (start, factor) in [(1.0, 0.1), (100.0, 0.3), (1e4, 0.5), (1e6, 0.7)] {
             let mut level: f64 = start;
             self.cold_start(w, level);
@@ -98,13 +106,16 @@ impl Maximal {
                     Err((error, s)) => {
                         stats = stats.and(&s);
                         stats.restarts += 1;
-                        last = Some(error);
+                        // that of the cold start says most
+                        if failed.is_none() {
+                            failed = Some(error);
+                        }
                         break;
                     }
                 }
             }
         }
-        Err(last.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
+        Err(failed.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
     }
 
     /// Velocities from the forces alone; contacts on the central path at `nu`.
@@ -240,6 +251,7 @@ impl Maximal {
     ) -> Result<StepStats, (StepError, StepStats)> {
         let mut stats = StepStats::default();
         let (mut last, mut stalled, mut ending) = (1.0_f64, 0, 0);
+        let mut bounded = None;
         loop {
             let (_, _, floor) = self.evaluate(w);
             let floor = floor / self.contacts.lightest;
@@ -252,8 +264,11 @@ impl Maximal {
             }
             let stuck = stats.iterations == MAX_ITERATIONS || stalled == 4;
             if stuck || !p.residual.is_finite() || !p.sum.is_finite() {
-                let error = self.failure(StepFailure::NotConverged, w, p.row, p.residual);
-                return Err((error, stats));
+                let (why, row) = match bounded {
+                    Some(body) => (StepFailure::Domain, 6 * body + 3),
+                    None => (StepFailure::NotConverged, p.row),
+                };
+                return Err((self.failure(why, w, row, p.residual), stats));
             }
             stats.iterations += 1;
             let near = p.mean <= 10.0 * kappa && p.off <= 10.0 * kappa;
@@ -261,7 +276,13 @@ impl Maximal {
             // stiff friction makes the factors lose digits, which the end feels
             let refined = w.model.may_be_redundant() || ending > 1;
             self.assemble_and_keep(w, refined);
-            if let Err(error) = self.factor(w) {
+            let factored = if ending > PIVOTED {
+                // pivots hold what the blocks have lost
+                self.factor_general(w, p.row.min(self.symbolic.dim() - 1))
+            } else {
+                self.factor(w)
+            };
+            if let Err(error) = factored {
                 return Err((error, stats));
             }
             stats.fallbacks += usize::from(w.uses_fallback);
@@ -304,6 +325,9 @@ impl Maximal {
                 slowest.max(1.0 - p.residual.max(p.mean.sqrt())).min(0.9995)
             };
             let mut length = (part * reach).min(1.0);
+            if stats.iterations > PATIENCE && p.residual > CALM {
+                length *= 0.5;
+            }
             w.y.copy_from_slice(&w.trial);
             loop {
                 for ((t, y), d) in w.trial.iter_mut().zip(&w.y).zip(&w.delta) {
@@ -313,6 +337,7 @@ impl Maximal {
                     break;
                 };
                 length *= 0.5;
+                bounded = Some(body);
                 if length < 1e-12 {
                     let row = 6 * body + 3;
                     let error = self.failure(StepFailure::Domain, w, row, p.residual);
