@@ -329,6 +329,7 @@ impl Maximal {
                 length *= 0.5;
             }
             w.y.copy_from_slice(&w.trial);
+            bounded = None;
             loop {
                 for ((t, y), d) in w.trial.iter_mut().zip(&w.y).zip(&w.delta) {
                     *t = y - length * d;
