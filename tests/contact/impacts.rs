@@ -27,7 +27,7 @@ fn chains_of_spheres_are_solved_in_as_many_iterations_as_one() {
                 let at = |share: f64| iterations[(share * 499.0) as usize];
                 let figures = [at(0.5), at(0.99), at(1.0)];
                 println!("warm {warm} {friction} {tilt} {n}: {figures:?} {lowest:.1e}");
-                let bounds = if warm { [1, 12, 40] } else { [7, 14, 20] };
+                let bounds = if warm { [4, 16, 40] } else { [7, 14, 20] };
                 assert!(
                     figures.iter().zip(bounds).all(|(f, b)| *f <= b),
                     "warm {warm}, friction {friction}, tilt {tilt}, {n} spheres: {figures:?}"
