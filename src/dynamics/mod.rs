@@ -78,6 +78,9 @@ pub struct StepStats {
     pub turn: f64,
     /// 1 where contacts were solved only as far as rounding allows.
     pub rounded: usize,
+    /// Starts of the contacts' iteration beyond the first: one where a warm start was given up for a cold one, more where
+    /// the central path had to be followed slowly.
+    pub restarts: usize,
 }
 
 impl StepStats {
@@ -86,6 +89,7 @@ impl StepStats {
         Self {
             iterations: self.iterations + next.iterations,
             fallbacks: self.fallbacks + next.fallbacks,
+            restarts: self.restarts + next.restarts,
             ..*next
         }
     }

@@ -451,10 +451,14 @@ impl Maximal {
         let Err(bad) = self.symbolic.factor(&mut w.values) else {
             return Ok(());
         };
-        w.uses_fallback = true;
-        let row = self.symbolic.offset(bad.node);
         // the factors overwrote the matrix: assemble it again
         self.assemble(w);
+        self.factor_general(w, self.symbolic.offset(bad.node))
+    }
+
+    /// Factors the matrix as assembled with pivots; `row` is where the blame goes.
+    pub(super) fn factor_general(&self, w: &mut Work, row: usize) -> Result<(), StepError> {
+        w.uses_fallback = true;
         let fallback = match w.fallback.take() {
             Some(f) => Ok(f),
             None => Fallback::new(&self.symbolic).map(Box::new),

@@ -49,7 +49,7 @@ fn free_acceleration(
 }
 
 /// Parent and child part of a row.
-fn both(row: &Row) -> [Vec6; 2] {
+pub(super) fn both(row: &Row) -> [Vec6; 2] {
     [row.parent(), row.child()]
 }
 

@@ -115,7 +115,7 @@ fn reach(u0: f64, u: &[f64; 2], d0: f64, d: &[f64; 2]) -> f64 {
 impl Law {
     /// The bound of the friction impulse.
     #[inline(always)]
-    fn u0(&self, l: &Local) -> f64 {
+    pub fn bound_at(&self, l: &Local) -> f64 {
         if self.gap { self.mu * l.g } else { self.bound }
     }
 
@@ -138,7 +138,7 @@ impl Law {
             }
         }
         if self.rubs {
-            let u0 = self.u0(&l);
+            let u0 = self.bound_at(&l);
             let a = nu / u0;
             l.psi = 0.5 * (a + (a * a + 4.0 * dot(&eta, &eta)).sqrt());
             l.b = eta.map(|e| -u0 * e / l.psi);
@@ -150,7 +150,7 @@ impl Law {
     pub fn recentred(&self, l: &Local, kappa: f64) -> Local {
         let mut out = self.start(l.s, l.g, l.eta, kappa);
         if self.rubs {
-            let u0 = self.u0(&out);
+            let u0 = self.bound_at(&out);
             let a = [l.b[0] - l.eta[0], l.b[1] - l.eta[1]];
             let size = a[0].hypot(a[1]);
             // u0 psi (1 - |a|^2/(u0 + psi)^2) = kappa, rising in psi where u0 + psi > |a|
@@ -186,7 +186,7 @@ impl Law {
             out.normal = l.g / l.s;
         }
         if self.rubs {
-            let (u0, psi) = (self.u0(l), 1.0 / l.psi);
+            let (u0, psi) = (self.bound_at(l), 1.0 / l.psi);
             let den = 1.0 / (u0 - dot(&l.b, &l.eta) * psi);
             let mu = if self.gap { self.mu } else { 0.0 };
             out.by_normal = (l.psi - dot(&l.eta, &l.eta) * psi) * mu * den;
@@ -221,7 +221,7 @@ impl Law {
             r0 -= du0 * a.psi + dot(&a.b, &a.eta);
             along = [0, 1].map(|i| -(du0 * a.eta[i] + a.psi * a.b[i]));
         }
-        let u0 = self.u0(l);
+        let u0 = self.bound_at(l);
         self.response(
             (l, linear),
             gap,
@@ -292,7 +292,7 @@ impl Law {
         if self.rubs {
             let du0 = if self.gap { self.mu * d.g } else { 0.0 };
             a = a
-                .min(reach(self.u0(l), &l.b, du0, &d.b))
+                .min(reach(self.bound_at(l), &l.b, du0, &d.b))
                 .min(reach(l.psi, &l.eta, d.psi, &d.eta));
         }
         a
@@ -307,7 +307,7 @@ impl Law {
             (sum, count, off) = (p, 1.0, (p - kappa).abs());
         }
         if self.rubs {
-            let u0 = self.u0(l);
+            let u0 = self.bound_at(l);
             let p = u0 * l.psi + dot(&l.b, &l.eta);
             sum += p;
             count += 1.0;

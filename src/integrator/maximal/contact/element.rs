@@ -46,6 +46,14 @@ impl Element {
         };
     }
 
+    /// No residual of the law is chased.
+    pub fn hold(&mut self, sides: Sides) {
+        self.target = super::Target::default();
+        if let Some((_, f)) = sides {
+            f.hold();
+        }
+    }
+
     /// The direction, given what comes through the velocities; returns how far it may be followed.
     pub fn recover(&mut self, sides: Sides, gap: f64, eta: [f64; 2]) -> f64 {
         self.direction = self.law.recover(&self.linear, &self.target, gap, eta);

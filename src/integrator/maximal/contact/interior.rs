@@ -6,6 +6,7 @@ use super::super::{Maximal, Work};
 use super::Source;
 use super::assembly::along;
 use crate::dynamics::{StepError, StepFailure, StepStats};
+use crate::mechanism::{Row, Vec6};
 use crate::spatial::Vec3;
 
 /// Largest residual of a row, m/s.
@@ -13,6 +14,11 @@ const TOLERANCE: f64 = 1e-10;
 /// A step length below which the path is left for its centre.
 const SHORT: f64 = 0.1;
 const MAX_ITERATIONS: usize = 60;
+/// Iterations near the end that the block factors are given.
+const PIVOTED: usize = 6;
+/// Iterations after which steps are halved until the residual, m/s, is small: Newton's method may cycle.
+const PATIENCE: usize = 20;
+const CALM: f64 = 1e-3;
 
 /// Where an iterate stands.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +34,15 @@ struct Progress {
     done: bool,
     /// Done only as far as rounding allows.
     rounded: bool,
+    /// The contacts are where rounding allows them to be; only rows of bodies and joints are left.
+    settled: bool,
+}
+
+/// Sum of the sizes of the terms of a row times the velocities.
+fn along_absolute(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> f64 {
+    let [a, b] = super::assembly::both(row).map(|r| r.abs());
+    let v = |body: usize| Vec6::from_column_slice(&v[6 * body..6 * body + 6]).abs();
+    b.dot(&v(child)) + parent.map_or(0.0, |p| a.dot(&v(p)))
 }
 
 impl Maximal {
@@ -59,6 +74,7 @@ impl Maximal {
     ) -> Result<StepStats, StepError> {
         let kappa = w.contacts.kappa;
         let mut stats = StepStats::default();
+        let mut failed = None;
         for warm in starts {
             if warm {
                 self.warm_start(w, y, kappa);
@@ -67,10 +83,13 @@ impl Maximal {
             }
             match self.follow(w, kappa, 0.995) {
                 Ok(s) => return Ok(stats.and(&s)),
-                Err((_, s)) => stats = stats.and(&s),
+                Err((error, s)) => {
+                    stats = stats.and(&s);
+                    failed = Some(error);
+                }
             }
+            stats.restarts += 1;
         }
-        let mut last = None;
         for (start, factor) in [(1.0, 0.1), (100.0, 0.3), (1e4, 0.5), (1e6, 0.7)] {
             let mut level: f64 = start;
             self.cold_start(w, level);
@@ -85,13 +104,17 @@ impl Maximal {
                     }
                     Err((error, s)) => {
                         stats = stats.and(&s);
-                        last = Some(error);
+                        stats.restarts += 1;
+                        // that of the cold start says most
+                        if failed.is_none() {
+                            failed = Some(error);
+                        }
                         break;
                     }
                 }
             }
         }
-        Err(last.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
+        Err(failed.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
     }
 
     /// Velocities from the forces alone; contacts on the central path at `nu`.
@@ -176,6 +199,7 @@ impl Maximal {
         }
         let centre = self.options.contact.centred * kappa;
         let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);
+        let mut apart = 0.0_f64;
         for (i, (e, slot)) in c.elements.iter().zip(&self.contacts.slots).enumerate() {
             let (s, k, o) = e.products(c.sides(i, &self.contacts), 0.0, kappa);
             sum += s;
@@ -187,10 +211,19 @@ impl Maximal {
                 Source::Limit(..) => e.here.gap.abs() + 1.0,
                 Source::Rub(..) => 0.0,
             };
-            let rounding = 4.0 * f64::EPSILON * size / c.interval * e.local.g;
+            let mut rounding = size / c.interval * e.local.g;
+            if e.law.rubs {
+                // and rounding of the sliding velocity
+                let speed = |row| along_absolute(&w.trial, slot.parent, slot.child, row);
+                let speed = speed(&e.tangents[0]).max(speed(&e.tangents[1]));
+                rounding = rounding.max(e.law.bound_at(&e.local) * speed);
+            }
+            let rounding = 4.0 * f64::EPSILON * rounding;
             beyond = beyond.max(o - rounding);
             if e.law.gap {
-                worse((e.gap - e.local.s).abs(), w.residual.len() + i);
+                let r = (e.gap - e.local.s).abs();
+                apart = apart.max(r);
+                worse(r, w.residual.len() + i);
             }
         }
         let centred = off <= centre;
@@ -205,6 +238,7 @@ impl Maximal {
             off,
             done: rounded && sum.is_finite(),
             rounded: !(fits && centred),
+            settled: apart <= TOLERANCE && beyond <= centre,
         }
     }
 
@@ -218,6 +252,7 @@ impl Maximal {
     ) -> Result<StepStats, (StepError, StepStats)> {
         let mut stats = StepStats::default();
         let (mut last, mut stalled, mut ending) = (1.0_f64, 0, 0);
+        let mut bounded = None;
         loop {
             let (_, _, floor) = self.evaluate(w);
             let floor = floor / self.contacts.lightest;
@@ -230,8 +265,11 @@ impl Maximal {
             }
             let stuck = stats.iterations == MAX_ITERATIONS || stalled == 4;
             if stuck || !p.residual.is_finite() || !p.sum.is_finite() {
-                let error = self.failure(StepFailure::NotConverged, w, p.row, p.residual);
-                return Err((error, stats));
+                let (why, row) = match bounded {
+                    Some(body) => (StepFailure::Domain, 6 * body + 3),
+                    None => (StepFailure::NotConverged, p.row),
+                };
+                return Err((self.failure(why, w, row, p.residual), stats));
             }
             stats.iterations += 1;
             let near = p.mean <= 10.0 * kappa && p.off <= 10.0 * kappa;
@@ -239,15 +277,26 @@ impl Maximal {
             // stiff friction makes the factors lose digits, which the end feels
             let refined = w.model.may_be_redundant() || ending > 1;
             self.assemble_and_keep(w, refined);
-            if let Err(error) = self.factor(w) {
+            let factored = if ending > PIVOTED {
+                // pivots hold what the blocks have lost
+                self.factor_general(w, p.row.min(self.symbolic.dim() - 1))
+            } else {
+                self.factor(w)
+            };
+            if let Err(error) = factored {
                 return Err((error, stats));
             }
             stats.fallbacks += usize::from(w.uses_fallback);
-            let (mut target, mut corrected) = (kappa, false);
-            if last < SHORT {
-                target = (0.1 * p.mean).max(kappa);
+            let (mut target, mut corrected) = (Some(kappa), false);
+            if p.settled {
+                // rounding, which the law's stiffness turns into large changes of the impulses, is not chased
+                target = None;
+            } else if last < SHORT {
+                target = Some((0.1 * p.mean).max(kappa));
             } else if !near {
-                let reach = self.contact_direction(w, 0.0, false, refined).min(1.0);
+                let reach = self
+                    .contact_direction(w, Some(0.0), false, refined)
+                    .min(1.0);
                 let left = self.sum_along(w, reach);
                 for (e, sides, _) in w.contacts.each(&self.contacts) {
                     e.affine = e.direction;
@@ -256,7 +305,7 @@ impl Maximal {
                     }
                 }
                 let sigma = (left / p.sum).clamp(0.0, 1.0).powi(3);
-                target = (sigma * p.mean).max(kappa);
+                target = Some((sigma * p.mean).max(kappa));
                 corrected = true;
             }
             let mut reach = self.contact_direction(w, target, corrected, refined);
@@ -269,7 +318,8 @@ impl Maximal {
                         f.spare = f.direction;
                     }
                 }
-                let plain = self.contact_direction(w, target.max(0.1 * p.mean), false, refined);
+                let plain = target.map(|t| t.max(0.1 * p.mean));
+                let plain = self.contact_direction(w, plain, false, refined);
                 if plain > reach {
                     reach = plain;
                 } else {
@@ -288,7 +338,11 @@ impl Maximal {
                 slowest.max(1.0 - p.residual.max(p.mean.sqrt())).min(0.9995)
             };
             let mut length = (part * reach).min(1.0);
+            if stats.iterations > PATIENCE && p.residual > CALM {
+                length *= 0.5;
+            }
             w.y.copy_from_slice(&w.trial);
+            bounded = None;
             loop {
                 for ((t, y), d) in w.trial.iter_mut().zip(&w.y).zip(&w.delta) {
                     *t = y - length * d;
@@ -297,6 +351,7 @@ impl Maximal {
                     break;
                 };
                 length *= 0.5;
+                bounded = Some(body);
                 if length < 1e-12 {
                     let row = 6 * body + 3;
                     let error = self.failure(StepFailure::Domain, w, row, p.residual);
@@ -311,13 +366,23 @@ impl Maximal {
         }
     }
 
-    /// The Newton direction towards products `target`, in `w.delta` and the elements; returns how far it may be followed.
-    fn contact_direction(&self, w: &mut Work, target: f64, corrected: bool, refined: bool) -> f64 {
+    /// The Newton direction towards products `target` (`None`: those there are), in `w.delta` and the elements; returns how
+    /// far it may be followed.
+    fn contact_direction(
+        &self,
+        w: &mut Work,
+        target: Option<f64>,
+        corrected: bool,
+        refined: bool,
+    ) -> f64 {
         let mut rhs = std::mem::take(&mut w.contacts.rhs);
         rhs.copy_from_slice(&w.residual);
         let c = &mut w.contacts;
         for (e, sides, slot) in c.each(&self.contacts) {
-            e.aim(sides, target, corrected);
+            match target {
+                Some(target) => e.aim(sides, target, corrected),
+                None => e.hold(sides),
+            }
             let rows = [&e.normal, &e.tangents[0], &e.tangents[1]];
             for (row, c) in rows.into_iter().zip(e.target.c) {
                 if c != 0.0 {

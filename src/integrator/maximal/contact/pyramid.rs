@@ -58,6 +58,11 @@ impl Facets {
         spare: Point::ZERO,
         rhs: [0.0; MOST],
     };
+
+    /// No residual is chased.
+    pub fn hold(&mut self) {
+        self.rhs = [0.0; MOST];
+    }
 }
 
 /// Residuals of a contact: of `s g`, of each `b_i eta_i`, of `t psi`.
