@@ -113,6 +113,7 @@ fn chain(
         } else {
             let joint = JointSpec::new(JointKind::Spherical, &format!("link{i}"))
                 .parent(&format!("link{}", i - 1))
+                .damping(mass * size * size)
                 .anchors([0.5 * size, 0.0, 0.0], [-0.5 * size, 0.0, 0.0]);
             m = m.joint(&format!("ball{i}"), joint);
         }
@@ -144,6 +145,7 @@ fn walker(mut m: MechanismBuilder, size: f64, mass: f64, mu: f64) -> MechanismBu
             JointSpec::new(JointKind::Revolute, of)
                 .parent(on)
                 .axis([0.0, 1.0, 0.0])
+                .damping(0.3 * mass * size * size)
                 .anchors(at, [0.0, 0.0, half])
         };
         m = m

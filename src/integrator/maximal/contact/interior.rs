@@ -11,6 +11,8 @@ use crate::spatial::Vec3;
 
 /// Largest residual of a row, m/s.
 const TOLERANCE: f64 = 1e-10;
+/// Largest deviation of a product from `kappa`, relative, of what is solved to rounding.
+const USABLE: f64 = 1e-3;
 /// A step length below which the path is left for its centre.
 const SHORT: f64 = 0.1;
 const MAX_ITERATIONS: usize = 60;
@@ -34,6 +36,8 @@ struct Progress {
     done: bool,
     /// Done only as far as rounding allows.
     rounded: bool,
+    /// Good enough where no more can be had.
+    usable: bool,
     /// The contacts are where rounding allows them to be; only rows of bodies and joints are left.
     settled: bool,
 }
@@ -114,7 +118,45 @@ impl Maximal {
                 }
             }
         }
+        if self.roughen(w, kappa, &mut stats) {
+            return Ok(stats);
+        }
         Err(failed.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
+    }
+
+    /// Follows the solution from little friction to all of it: with much, the central path may turn back before its end.
+    /// Where it succeeds the iterate is the solution.
+    fn roughen(&self, w: &mut Work, kappa: f64, stats: &mut StepStats) -> bool {
+        stats.restarts += 1;
+        for level in [1e-4, 1e-2, 1e-6] {
+            let whole: Vec<_> = w.contacts.elements.iter().map(|e| e.law).collect();
+            for (stage, share) in [0.05, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0].into_iter().enumerate() {
+                for (e, law) in w.contacts.elements.iter_mut().zip(&whole) {
+                    (e.law.mu, e.law.bound) = (law.mu * share, law.bound * share);
+                }
+                if stage == 0 {
+                    self.cold_start(w, 1.0);
+                } else {
+                    self.evaluate(w);
+                    for (e, sides, _) in w.contacts.each(&self.contacts) {
+                        e.start(sides, level);
+                    }
+                }
+                let followed = self.follow(w, kappa, 0.9);
+                let (Ok(s) | Err((_, s))) = &followed;
+                *stats = stats.and(s);
+                if followed.is_err() {
+                    break;
+                }
+                if share == 1.0 {
+                    return true;
+                }
+            }
+            for (e, law) in w.contacts.elements.iter_mut().zip(&whole) {
+                e.law = *law;
+            }
+        }
+        false
     }
 
     /// Velocities from the forces alone; contacts on the central path at `nu`.
@@ -238,6 +280,7 @@ impl Maximal {
             off,
             done: rounded && sum.is_finite(),
             rounded: !(fits && centred),
+            usable: residual <= TOLERANCE.max(floor) && beyond <= USABLE * kappa,
             settled: apart <= TOLERANCE && beyond <= centre,
         }
     }
@@ -264,6 +307,13 @@ impl Maximal {
                 return Ok(stats);
             }
             let stuck = stats.iterations == MAX_ITERATIONS || stalled == 4;
+            if stuck && p.usable {
+                // as near as rounding lets it come
+                stats.residual = p.residual;
+                stats.rounded = 1;
+                stats.turn = self.largest_turn(w);
+                return Ok(stats);
+            }
             if stuck || !p.residual.is_finite() || !p.sum.is_finite() {
                 let (why, row) = match bounded {
                     Some(body) => (StepFailure::Domain, 6 * body + 3),
