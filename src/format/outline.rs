@@ -1,6 +1,6 @@
 //! Line work for a mechanism whose file gives none.
 
-use super::recording::{Dot, Line};
+use super::recording::{Dot, Ground, Line};
 use crate::mechanism::{Collider, ContactPair, HalfSpace, JointKind, Mechanism, Shape, Surface};
 use crate::spatial::{Pose, Vec3};
 
@@ -63,8 +63,8 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
 }
 
 /// Of each half-space the part of its surface below what may touch it, as a rectangle.
-pub(super) fn ground(m: &Mechanism, poses: &[Vec<Pose>]) -> Vec<Line> {
-    let mut lines = vec![];
+pub(super) fn ground(m: &Mechanism, poses: &[Vec<Pose>]) -> Vec<Ground> {
+    let mut ground = vec![];
     for (index, h) in m.half_spaces.iter().enumerate() {
         let on = m.contacts.iter().filter_map(|c| match c.pair {
             ContactPair::Ground {
@@ -75,18 +75,18 @@ pub(super) fn ground(m: &Mechanism, poses: &[Vec<Pose>]) -> Vec<Line> {
             _ => None,
         });
         let on: Vec<_> = on.collect();
-        if let Some(points) = rectangle(h, &on, poses) {
-            lines.push(Line {
-                body: None,
-                points: points.map(Into::into).to_vec(),
+        if let Some(corners) = rectangle(h, &on, poses) {
+            ground.push(Ground {
+                normal: h.normal.into(),
+                corners: corners.map(Into::into),
             });
         }
     }
-    lines
+    ground
 }
 
 /// Around everywhere that the colliders come to.
-fn rectangle(h: &HalfSpace, on: &[(&Collider, usize)], poses: &[Vec<Pose>]) -> Option<[Vec3; 5]> {
+fn rectangle(h: &HalfSpace, on: &[(&Collider, usize)], poses: &[Vec<Pose>]) -> Option<[Vec3; 4]> {
     let n = &h.normal;
     let axis = if n.x.abs() < 0.8 {
         Vec3::x()
@@ -108,10 +108,7 @@ fn rectangle(h: &HalfSpace, on: &[(&Collider, usize)], poses: &[Vec<Pose>]) -> O
     }
     let corner = |a: f64, b: f64| n * h.offset + sides[0] * a + sides[1] * b;
     let [(a, b), (c, d)] = extent;
-    (a <= b).then(|| {
-        let start = corner(a, c);
-        [start, corner(b, c), corner(b, d), corner(a, d), start]
-    })
+    (a <= b).then(|| [corner(a, c), corner(b, c), corner(b, d), corner(a, d)])
 }
 
 /// Largest distance from a collider's centre, m.

@@ -14,6 +14,8 @@ pub(super) fn empty(title: &str) -> Recording {
         poses: Vec::new(),
         lines: Vec::new(),
         dots: Vec::new(),
+        ground: Vec::new(),
+        contacts: Vec::new(),
         convergence: Vec::new(),
         parameters: indexmap::IndexMap::new(),
         mechanism: serde_json::Value::Null,
