@@ -1,7 +1,7 @@
 //! Panels of what contacts do, summed per pair of bodies: stick and slip, forces, gap and slip.
 
 use super::axis::{drawable, number};
-use super::panel::{BOUND, Curve, Ink, Panel, Row, decimate};
+use super::panel::{BAR, BOUND, Curve, Ink, Panel, Row, decimate};
 use super::sheet::{MUTED, PALETTE, Point, WHITE};
 use crate::format::recording::{Channel, Contact, Group, Recording};
 
@@ -13,8 +13,7 @@ pub(super) const LEAST: f64 = 1e-4;
 const MOST: usize = PALETTE.len();
 /// Forces that peak at so many times their median are drawn on a logarithmic axis.
 const PEAKS: f64 = 10.0;
-/// Bars of stick and slip are this thick, px; stretches closer than a share of the time are one.
-const BAR: f64 = 9.0;
+/// Stretches of stick and slip closer than this share of the time are one.
 const CLOSE: f64 = 1e-3;
 
 /// A contact and its channels.
@@ -126,10 +125,12 @@ impl<'a> Contacts<'a> {
         if pairs.len() > MOST {
             let mut ranked: Vec<f64> = pairs.iter().map(|p| p.0).collect();
             ranked.sort_by(|a, b| b.total_cmp(a));
+            // those that differ little come as in the mechanism
+            let least = ranked[MOST - 2].min(0.5 * ranked[0]);
             let (mut kept, mut rest) = (vec![], vec![]);
             for p in pairs {
                 let room = kept.len() < MOST - 1;
-                if room && p.0 >= ranked[MOST - 2] {
+                if room && p.0 >= least {
                     kept.push(p);
                 } else {
                     rest.push(p);
@@ -165,6 +166,7 @@ impl<'a> Contacts<'a> {
         Panel {
             label: label.to_owned(),
             curves: self.pairs.iter().enumerate().map(curve).collect(),
+            zero: true,
             ..Panel::default()
         }
     }
@@ -191,12 +193,14 @@ impl<'a> Contacts<'a> {
         };
         let mut panels = vec![Panel {
             log,
+            zero: !log,
             ..self.panel("normal force [N]", |p, k| scaled(normal(p, k)))
         }];
         let rough = |p: &Pair| p.of.iter().any(|c| c.contact.friction > 0.0);
         if self.pairs.iter().any(rough) {
             let mut panel = Panel {
                 log,
+                zero: !log,
                 ..self.panel("friction [N]", |p, k| scaled(friction(p, k)))
             };
             let thin = |color| Ink {
@@ -230,7 +234,9 @@ impl<'a> Contacts<'a> {
         };
         let mut curves = vec![];
         for (i, pair) in self.pairs.iter().enumerate() {
-            let state = |k| pair.fastest(k, self.least).map(|v| v > SLOW);
+            // there is no force at the last knot
+            let end = self.time.len().saturating_sub(2);
+            let state = |k: usize| pair.fastest(k.min(end), self.least).map(|v| v > SLOW);
             for slides in [false, true] {
                 curves.push(Curve {
                     name: String::new(),

@@ -193,8 +193,8 @@ impl Forces {
             if length < 1.0 {
                 continue;
             }
-            sheet.line(from, to, color, 1.5);
-            let head = 6.0_f64.min(0.5 * length) / length;
+            sheet.line(from, to, color, 2.0);
+            let head = 8.0_f64.min(0.5 * length) / length;
             let (dx, dy) = ((to.0 - from.0) * head, (to.1 - from.1) * head);
             let barb = |side: f64| (to.0 - dx - side * 0.45 * dy, to.1 - dy + side * 0.45 * dx);
             sheet.area(vec![to, barb(1.0), barb(-1.0)], color);

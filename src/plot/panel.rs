@@ -53,9 +53,24 @@ impl Ink {
     }
 
     pub(super) fn draw(self, sheet: &mut Sheet, points: Vec<Point>) {
+        if self.width >= BAR {
+            return self.bars(sheet, &points);
+        }
         match self.dash {
             None => sheet.path(points, self.color, self.width),
             Some(dash) => sheet.dashed(points, self.color, self.width, dash),
+        }
+    }
+}
+
+impl Ink {
+    /// Level stretches, with straight ends and wide enough to be seen.
+    fn bars(self, sheet: &mut Sheet, points: &[Point]) {
+        for pair in points.windows(2) {
+            let ([a, b], half) = ([pair[0], pair[1]], 0.5 * self.width);
+            let x = b.0.max(a.0 + 1.5);
+            let corners = [(a.0, -half), (x, -half), (x, half), (a.0, half)];
+            sheet.area(corners.map(|(x, d)| (x, a.1 + d)).to_vec(), self.color);
         }
     }
 }
@@ -70,6 +85,8 @@ pub(super) struct Panel {
     pub angle: bool,
     /// A range that crosses zero is widened to lie symmetric about it.
     pub symmetric: bool,
+    /// Zero is in the range.
+    pub zero: bool,
     /// Names of rows, from the top at heights -1, -2, ...; instead of numbers.
     pub rows: Vec<String>,
     /// Ends the legend, below the curves that have names.
@@ -97,7 +114,11 @@ impl Panel {
             .flat_map(|c| c.bounds)
             .flatten()
             .filter(near);
-        let (lo, hi) = extent(bounds.chain([data.0, data.1]))?;
+        let zero = self.zero.then_some(0.0);
+        let (lo, hi) = extent(bounds.chain([data.0, data.1]).chain(zero))?;
+        if self.zero && (lo, hi) == (0.0, 0.0) {
+            return Some((-0.06, 1.0));
+        }
         if self.log {
             // Whole decades, and a little more so that no curve lies on the axis.
             return Some((lo.floor() - 0.3, hi.ceil().max(lo.floor() + 1.0) + 0.3));
@@ -147,6 +168,8 @@ const HEAD: f64 = 26.0;
 const FOOT: f64 = 52.0;
 const SWATCH: f64 = 26.0;
 const ROW: f64 = 20.0;
+/// Lines as thick as that are bars.
+pub(super) const BAR: f64 = 9.0;
 /// Names of rows are cut to this.
 const ROW_NAME: f64 = 120.0;
 /// Dashes of bounds.
