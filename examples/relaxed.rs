@@ -16,7 +16,7 @@ use std::error::Error;
 /// Interval, s.
 const H: f64 = 0.01;
 /// Of the step's own central path: an end close enough.
-const HARD: f64 = 1e-13;
+const HARD: f64 = 1e-11;
 
 /// What the body does, its shape, gravity along x, height above the ground, velocity along x, spin about y, and steps
 /// until it is looked at.

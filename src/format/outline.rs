@@ -62,7 +62,7 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
     lines
 }
 
-/// Of each half-space the part of its surface below what may touch it, as a rectangle.
+/// Of each half-space the part of its surface below what may touch it: a rectangle, but for what lies in others.
 pub(super) fn ground(m: &Mechanism, poses: &[Vec<Pose>]) -> Vec<Ground> {
     let mut ground = vec![];
     for (index, h) in m.half_spaces.iter().enumerate() {
@@ -75,14 +75,36 @@ pub(super) fn ground(m: &Mechanism, poses: &[Vec<Pose>]) -> Vec<Ground> {
             _ => None,
         });
         let on: Vec<_> = on.collect();
-        if let Some(corners) = rectangle(h, &on, poses) {
+        let Some(corners) = rectangle(h, &on, poses) else {
+            continue;
+        };
+        let others = m.half_spaces.iter().enumerate().filter(|o| o.0 != index);
+        let corners = others.fold(corners.to_vec(), |left, (_, o)| outside(o, &left));
+        if corners.len() > 2 {
             ground.push(Ground {
                 normal: h.normal.into(),
-                corners: corners.map(Into::into),
+                corners: corners.into_iter().map(Into::into).collect(),
             });
         }
     }
     ground
+}
+
+/// The part of a convex polygon that is not in a half-space.
+fn outside(h: &HalfSpace, corners: &[Vec3]) -> Vec<Vec3> {
+    let height = |p: &Vec3| h.normal.dot(p) - h.offset;
+    let mut left = vec![];
+    for (i, a) in corners.iter().enumerate() {
+        let b = &corners[(i + 1) % corners.len()];
+        let (from, to) = (height(a), height(b));
+        if from >= 0.0 {
+            left.push(*a);
+        }
+        if (from < 0.0) != (to < 0.0) {
+            left.push(a + (b - a) * (from / (from - to)));
+        }
+    }
+    left
 }
 
 /// Around everywhere that the colliders come to.

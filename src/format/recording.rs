@@ -107,8 +107,8 @@ pub struct Force {
 pub struct Ground {
     /// Away from what is solid, unit length.
     pub normal: [f64; 3],
-    /// Of a rectangle, in order, in the world, m.
-    pub corners: [[f64; 3]; 4],
+    /// Of a convex polygon, in order, in the world, m.
+    pub corners: Vec<[f64; 3]>,
 }
 
 /// Everything a figure or a file of a run is made from.

@@ -167,6 +167,9 @@ pub(super) fn odd() -> Vec<Recording> {
         c.forces[5].knot = usize::MAX;
         r.ground[0].corners[0] = [bad; 3];
     }
+    let mut empty = r.ground[0].clone();
+    empty.corners.clear();
+    r.ground.push(empty);
     (r.channels[1].values[50], r.channels[3].values[60]) = (Some(f64::MAX), Some(f64::NAN));
     r.channels.truncate(18);
     all.push(r);

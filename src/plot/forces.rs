@@ -18,7 +18,7 @@ const HATCH: (f64, f64) = (10.0, 8.0);
 
 /// A part of a half-space's surface.
 pub(super) struct Surface {
-    /// Four, or two of one that is seen edge-on.
+    /// At least three, or two of one that is seen edge-on.
     pub corners: Vec<Point>,
     /// Into what is solid, where it is seen edge-on.
     down: Option<Point>,
@@ -33,7 +33,7 @@ impl Surface {
         let corners: Option<Vec<Point>> = (ground.corners.iter())
             .map(|c| Some(view.project(&world(*c)?)))
             .collect();
-        let mut corners = corners?;
+        let mut corners = corners.filter(|c| c.len() > 2)?;
         let (x, y) = view.project(&world(ground.normal)?);
         let down = (x.hypot(y) > 1.0 - 1e-9).then_some((-x, -y));
         if down.is_some() {

@@ -218,7 +218,9 @@ pub(super) fn sliding_box() -> Recording {
         .collect();
     r.ground = vec![Ground {
         normal: [0.0, 0.0, 1.0],
-        corners: [[-0.3, -0.3], [0.9, -0.3], [0.9, 0.3], [-0.3, 0.3]].map(|[x, y]| [x, y, 0.0]),
+        corners: [[-0.3, -0.3], [0.9, -0.3], [0.9, 0.3], [-0.3, 0.3]]
+            .map(|[x, y]| [x, y, 0.0])
+            .to_vec(),
     }];
     for i in 0..8 {
         let low = i < 4;
