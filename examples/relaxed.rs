@@ -18,47 +18,18 @@ const H: f64 = 0.01;
 /// Of the step's own central path: an end close enough.
 const HARD: f64 = 1e-11;
 
-/// What the body does, its shape, gravity along x, height above the ground, velocity along x, spin about y, and steps
-/// until it is looked at.
-type Case = (&'static str, Shape, f64, f64, f64, f64, usize);
+/// What the body does, its shape, what is special, and steps until it is looked at. Special are gravity along x, height
+/// above the ground, velocity along x and spin about y, in SI units.
+type Case = (&'static str, Shape, [f64; 4], usize);
+
+const BOX: Shape = Shape::Box([0.5; 3]);
+const BALL: Shape = Shape::Sphere(0.25);
 
 const CASES: [Case; 4] = [
-    (
-        "box that sticks",
-        Shape::Box([0.5; 3]),
-        1.0,
-        0.0,
-        0.0,
-        0.0,
-        20,
-    ),
-    (
-        "box that slides",
-        Shape::Box([0.5; 3]),
-        0.0,
-        0.0,
-        1.0,
-        0.0,
-        20,
-    ),
-    (
-        "ball that rolls",
-        Shape::Sphere(0.25),
-        0.0,
-        0.0,
-        1.0,
-        4.0,
-        20,
-    ),
-    (
-        "ball 1 mm above",
-        Shape::Sphere(0.25),
-        0.0,
-        1e-3,
-        1.0,
-        0.0,
-        0,
-    ),
+    ("box that sticks", BOX, [1.0, 0.0, 0.0, 0.0], 20),
+    ("box that slides", BOX, [0.0, 0.0, 1.0, 0.0], 20),
+    ("ball that rolls", BALL, [0.0, 0.0, 1.0, 4.0], 20),
+    ("ball 1 mm above", BALL, [0.0, 1e-3, 1.0, 0.0], 0),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -92,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Relative errors of the Jacobian by the state.
 fn errors(case: &Case, kappas: &[f64]) -> Result<Vec<f64>, Box<dyn Error>> {
-    let (_, shape, push, height, speed, spin, steps) = *case;
+    let (_, shape, [push, height, speed, spin], steps) = *case;
     let body = BodySpec::new(1.0)
         .shape(shape)
         .contact("skin", ContactSpec::new(0.5))
@@ -180,7 +151,7 @@ fn draw(path: &str, curves: &[(&str, Vec<(f64, f64)>)]) -> Result<(), Box<dyn Er
         )
         .x_label_area_size(54)
         .y_label_area_size(80)
-        .build_cartesian_2d((1e-10..1e-1).log_scale(), (1e-10..10.0).log_scale())?;
+        .build_cartesian_2d((1e-10..1e-1).log_scale(), (1e-9..100.0).log_scale())?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
@@ -192,7 +163,7 @@ fn draw(path: &str, curves: &[(&str, Vec<(f64, f64)>)]) -> Result<(), Box<dyn Er
         .x_label_formatter(&|v| format!("{v:.0e}"))
         .y_label_formatter(&|v| format!("{v:.0e}"))
         .draw()?;
-    let line = [1e-9, 1e-3].map(|k| (k, 0.3 * k));
+    let line = [1e-7, 1e-2].map(|k| (k, 0.02 * k));
     let gray = RGBColor(0x66, 0x66, 0x66);
     chart.draw_series(DashedLineSeries::new(line, 6, 5, gray.stroke_width(1)))?;
     for ((_, points), color) in curves.iter().zip(colors) {
