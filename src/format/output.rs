@@ -13,7 +13,7 @@ use crate::rollout::{Balance, Trajectory, balance};
 use crate::spatial::{self, Vec3};
 
 /// Everything there is to show of a trajectory of the model: coordinates and their rates, controls, constraint forces,
-/// gaps of constraints, energies, poses and line work, of the mechanism with the trajectory's parameters. `status` says how the run ended.
+/// gaps of constraints, what contacts do, energies, poses and line work, of the mechanism with the trajectory's parameters. `status` says how the run ended.
 ///
 /// # Errors
 /// When the velocities at a knot cannot be read, or the parameters have no meaning.
