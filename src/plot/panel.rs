@@ -148,7 +148,7 @@ impl Panel {
     /// Height of its own: that of rows, and of the legend beside them.
     fn height(&self) -> Option<f64> {
         let rows = self.rows.len().max(self.notes.len());
-        (!self.rows.is_empty()).then(|| (ROW + 2.0) * rows as f64)
+        (!self.rows.is_empty()).then_some((ROW + 2.0) * rows as f64)
     }
 }
 
