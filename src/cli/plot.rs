@@ -12,8 +12,8 @@ pub struct Arguments {
     /// .svg or .png; with several figures their names are appended [default: beside the trajectory, .svg]
     #[arg(long, value_name = "FIGURE")]
     out: Option<PathBuf>,
-    /// Figures, separated by commas: coordinates, rates, controls, constraint_forces, energy, convergence, motion, or
-    /// all; an overview if not given
+    /// Figures, separated by commas: coordinates, rates, controls, constraint_forces, contacts, energy, convergence,
+    /// motion, or all; an overview if not given
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     what: Vec<String>,
 }

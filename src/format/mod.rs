@@ -17,6 +17,7 @@ mod source;
 mod states;
 #[cfg(test)]
 mod tests;
+mod touches;
 mod wanted;
 mod write;
 

@@ -1,6 +1,6 @@
 //! Line work for a mechanism whose file gives none.
 
-use super::recording::{Dot, Line};
+use super::recording::{Dot, Ground, Line};
 use crate::mechanism::{Collider, ContactPair, HalfSpace, JointKind, Mechanism, Shape, Surface};
 use crate::spatial::{Pose, Vec3};
 
@@ -62,9 +62,9 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
     lines
 }
 
-/// Of each half-space the part of its surface below what may touch it, as a rectangle.
-pub(super) fn ground(m: &Mechanism, poses: &[Vec<Pose>]) -> Vec<Line> {
-    let mut lines = vec![];
+/// Of each half-space the part of its surface below what may touch it: a rectangle, but for what lies in others.
+pub(super) fn ground(m: &Mechanism, poses: &[Vec<Pose>]) -> Vec<Ground> {
+    let mut ground = vec![];
     for (index, h) in m.half_spaces.iter().enumerate() {
         let on = m.contacts.iter().filter_map(|c| match c.pair {
             ContactPair::Ground {
@@ -75,18 +75,40 @@ pub(super) fn ground(m: &Mechanism, poses: &[Vec<Pose>]) -> Vec<Line> {
             _ => None,
         });
         let on: Vec<_> = on.collect();
-        if let Some(points) = rectangle(h, &on, poses) {
-            lines.push(Line {
-                body: None,
-                points: points.map(Into::into).to_vec(),
+        let Some(corners) = rectangle(h, &on, poses) else {
+            continue;
+        };
+        let others = m.half_spaces.iter().enumerate().filter(|o| o.0 != index);
+        let corners = others.fold(corners.to_vec(), |left, (_, o)| outside(o, &left));
+        if corners.len() > 2 {
+            ground.push(Ground {
+                normal: h.normal.into(),
+                corners: corners.into_iter().map(Into::into).collect(),
             });
         }
     }
-    lines
+    ground
+}
+
+/// The part of a convex polygon that is not in a half-space.
+fn outside(h: &HalfSpace, corners: &[Vec3]) -> Vec<Vec3> {
+    let height = |p: &Vec3| h.normal.dot(p) - h.offset;
+    let mut left = vec![];
+    for (i, a) in corners.iter().enumerate() {
+        let b = &corners[(i + 1) % corners.len()];
+        let (from, to) = (height(a), height(b));
+        if from >= 0.0 {
+            left.push(*a);
+        }
+        if (from < 0.0) != (to < 0.0) {
+            left.push(a + (b - a) * (from / (from - to)));
+        }
+    }
+    left
 }
 
 /// Around everywhere that the colliders come to.
-fn rectangle(h: &HalfSpace, on: &[(&Collider, usize)], poses: &[Vec<Pose>]) -> Option<[Vec3; 5]> {
+fn rectangle(h: &HalfSpace, on: &[(&Collider, usize)], poses: &[Vec<Pose>]) -> Option<[Vec3; 4]> {
     let n = &h.normal;
     let axis = if n.x.abs() < 0.8 {
         Vec3::x()
@@ -108,10 +130,7 @@ fn rectangle(h: &HalfSpace, on: &[(&Collider, usize)], poses: &[Vec<Pose>]) -> O
     }
     let corner = |a: f64, b: f64| n * h.offset + sides[0] * a + sides[1] * b;
     let [(a, b), (c, d)] = extent;
-    (a <= b).then(|| {
-        let start = corner(a, c);
-        [start, corner(b, c), corner(b, d), corner(a, d), start]
-    })
+    (a <= b).then(|| [corner(a, c), corner(b, c), corner(b, d), corner(a, d)])
 }
 
 /// Largest distance from a collider's centre, m.

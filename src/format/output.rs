@@ -4,6 +4,7 @@ use super::Model;
 use super::outline;
 use super::recorded;
 use super::recording::{Channel, Group, Pose, Recording};
+use super::touches;
 use crate::dynamics::{Dynamics, StepError};
 use crate::integrator::maximal::Maximal;
 use crate::mechanism::{Law, Mechanism};
@@ -12,7 +13,7 @@ use crate::rollout::{Balance, Trajectory, balance};
 use crate::spatial::{self, Vec3};
 
 /// Everything there is to show of a trajectory of the model: coordinates and their rates, controls, constraint forces,
-/// gaps of constraints, energies, poses and line work, of the mechanism with the trajectory's parameters. `status` says how the run ended.
+/// gaps of constraints, what contacts do, energies, poses and line work, of the mechanism with the trajectory's parameters. `status` says how the run ended.
 ///
 /// # Errors
 /// When the velocities at a knot cannot be read, or the parameters have no meaning.
@@ -45,8 +46,14 @@ pub fn record(
     controls(&mut channels, system, trajectory);
     constraint_forces(&mut channels, system, trajectory, &poses);
     gaps(&mut channels, system, trajectory, &poses);
+    let contacts = touches::contacts(&mut channels, system, trajectory, &mut work)?;
     energies(&mut channels, &energy);
     for (name, unit, values) in recorded::quantities(model, trajectory, &mut work)? {
+        // those of contacts are there already
+        let known = |c: &Channel| c.group == Group::Contact && (&c.name, &c.unit) == (&name, &unit);
+        if channels.list.iter().any(known) {
+            continue;
+        }
         channels.add(name, &unit, Group::Other, values.into_iter());
     }
     let travel = |joint: usize| {
@@ -55,11 +62,7 @@ pub fn record(
             (l.min(c), h.max(c))
         })
     };
-    let lines = model.draw.clone().unwrap_or_else(|| {
-        let mut lines = outline::lines(m, travel);
-        lines.extend(outline::ground(m, &poses));
-        lines
-    });
+    let lines = (model.draw.clone()).unwrap_or_else(|| outline::lines(m, travel));
     let pose = |p: &spatial::Pose| Pose {
         position: p.x.into(),
         orientation: [p.q.w, p.q.i, p.q.j, p.q.k],
@@ -74,6 +77,8 @@ pub fn record(
         poses: poses.iter().map(|p| p.iter().map(pose).collect()).collect(),
         dots: outline::dots(m, &lines),
         lines,
+        ground: outline::ground(m, &poses),
+        contacts,
         convergence: history.to_vec(),
         parameters: system
             .parameters()
@@ -86,12 +91,12 @@ pub fn record(
 
 /// Channels by unique names.
 #[derive(Default)]
-struct Channels {
+pub(super) struct Channels {
     list: Vec<Channel>,
 }
 
 impl Channels {
-    fn add(
+    pub(super) fn add(
         &mut self,
         name: String,
         unit: &str,

@@ -21,6 +21,9 @@ pub enum Group {
     /// How far joints, gears and users' constraints are from being met (m, rad; those on velocities m/s, rad/s, over the
     /// interval before the knot). In files only, no figure draws it.
     Gap,
+    /// Gap (m), normal force (N), friction (N) and slip (m/s) of every contact, in this order, contact by contact as in
+    /// [`Recording::contacts`]. Forces have no value at the last knot; slip says something only where there is force.
+    Contact,
     /// Kinetic, potential and total energy, and work done from outside (J).
     Energy,
     /// Anything else that was asked for.
@@ -73,6 +76,41 @@ pub struct Dot {
     pub point: [f64; 3],
 }
 
+/// Two surfaces that may touch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contact {
+    /// As in the names of its channels.
+    pub name: String,
+    /// Index into `bodies`; `None` is the world.
+    pub parent: Option<usize>,
+    /// Index into `bodies`.
+    pub child: usize,
+    /// Coefficient of friction.
+    pub friction: f64,
+    /// Where and how it carries force, knot by knot.
+    pub forces: Vec<Force>,
+}
+
+/// The force of a contact at a knot.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Force {
+    /// Index into `time`.
+    pub knot: usize,
+    /// In the world, m.
+    pub point: [f64; 3],
+    /// On the child, in the world, N.
+    pub force: [f64; 3],
+}
+
+/// The part of a half-space's surface below what may touch it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ground {
+    /// Away from what is solid, unit length.
+    pub normal: [f64; 3],
+    /// Of a convex polygon, in order, in the world, m.
+    pub corners: Vec<[f64; 3]>,
+}
+
 /// Everything a figure or a file of a run is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
@@ -94,6 +132,12 @@ pub struct Recording {
     pub lines: Vec<Line>,
     /// Anchors of its joints.
     pub dots: Vec<Dot>,
+    /// Surfaces of half-spaces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ground: Vec<Ground>,
+    /// What may touch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contacts: Vec<Contact>,
     /// The optimizer's history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub convergence: Vec<Iteration>,

@@ -178,6 +178,16 @@ fn fault(r: &Recording) -> Option<String> {
         .iter()
         .map(|l| l.body)
         .chain(r.dots.iter().map(|d| d.body));
-    let beyond = places.flatten().find(|b| *b >= bodies);
-    beyond.map(|b| format!("a line or dot belongs to body {b}, there are {bodies}"))
+    if let Some(b) = places.flatten().find(|b| *b >= bodies) {
+        return Some(format!(
+            "a line or dot belongs to body {b}, there are {bodies}"
+        ));
+    }
+    let children = r.contacts.iter().flat_map(|c| [Some(c.child), c.parent]);
+    if let Some(b) = children.flatten().find(|b| *b >= bodies) {
+        return Some(format!("a contact is of body {b}, there are {bodies}"));
+    }
+    let forces = r.contacts.iter().flat_map(|c| &c.forces);
+    let beyond = forces.map(|f| f.knot).find(|k| *k >= knots);
+    beyond.map(|k| format!("a contact has a force at knot {k}, there are {knots} knots"))
 }

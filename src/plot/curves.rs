@@ -2,6 +2,7 @@
 
 use super::Figure;
 use super::axis::drawable;
+use super::contacts;
 use super::panel::{Curve, Ink, Panel, Stack, decimate};
 use crate::format::recording::{Channel, Group, Iteration, Recording};
 
@@ -10,6 +11,7 @@ pub(super) fn stack(recording: &Recording, figure: Figure) -> Option<Stack> {
     match figure {
         Figure::Motion => None,
         Figure::Convergence => convergence(&recording.convergence),
+        Figure::Contacts => Stack::new(contacts::panels(recording), "time [s]", false),
         _ => Stack::new(panels(recording, figure), "time [s]", false),
     }
 }
@@ -25,7 +27,7 @@ pub(super) fn panels(recording: &Recording, figure: Figure) -> Vec<Panel> {
         Figure::Controls => c.group == Group::Control,
         Figure::ConstraintForces => c.group == Group::ConstraintForce,
         Figure::Energy => c.group == Group::Energy || is_error(c),
-        Figure::Convergence | Figure::Motion => false,
+        Figure::Contacts | Figure::Convergence | Figure::Motion => false,
     };
     let mut panels: Vec<(bool, String, Panel)> = Vec::new();
     for (index, channel) in recording.channels.iter().filter(chosen).enumerate() {
@@ -51,6 +53,7 @@ pub(super) fn panels(recording: &Recording, figure: Figure) -> Vec<Panel> {
                     log: false,
                     angle,
                     symmetric: error,
+                    ..Panel::default()
                 };
                 panels.push((error, unit.to_owned(), panel));
             }
@@ -135,8 +138,7 @@ fn convergence(history: &[Iteration]) -> Option<Stack> {
         label: label.to_owned(),
         curves,
         log,
-        angle: false,
-        symmetric: false,
+        ..Panel::default()
     };
     let objective = column(|i| i.objective);
     let (least, most) = super::axis::extent(objective.iter().map(|p| p.1)).unwrap_or((0.0, 0.0));

@@ -1,6 +1,6 @@
 //! Recordings that a careless plot would trip over.
 
-use super::samples::{cart_pole, channel, empty, five_bar, top};
+use super::samples::{cart_pole, channel, empty, five_bar, sliding_box, top};
 use crate::format::recording::{Dot, Group, Iteration, Line, Pose, Recording};
 
 /// The cart-pole at its first knot only.
@@ -38,6 +38,7 @@ pub(super) fn all() -> Vec<(&'static str, Recording)> {
         ("cart_pole", cart_pole()),
         ("five_bar", five_bar()),
         ("top", top()),
+        ("sliding_box", sliding_box()),
         ("single", single_knot()),
         ("constant", constant()),
     ]
@@ -155,6 +156,22 @@ pub(super) fn odd() -> Vec<Recording> {
         body: Some(usize::MAX),
         point: [0.0; 3],
     });
+    all.push(r);
+
+    let mut r = sliding_box();
+    r.title = "contacts that are not finite, of no body, and at no knot".to_owned();
+    for (c, bad) in r.contacts.iter_mut().zip([f64::NAN, f64::INFINITY, 1e300]) {
+        (c.friction, c.child, c.parent) = (bad, 7, Some(9));
+        c.forces[3].force = [bad; 3];
+        c.forces[4].point = [bad; 3];
+        c.forces[5].knot = usize::MAX;
+        r.ground[0].corners[0] = [bad; 3];
+    }
+    let mut empty = r.ground[0].clone();
+    empty.corners.clear();
+    r.ground.push(empty);
+    (r.channels[1].values[50], r.channels[3].values[60]) = (Some(f64::MAX), Some(f64::NAN));
+    r.channels.truncate(18);
     all.push(r);
 
     let mut r = cart_pole();

@@ -5,7 +5,9 @@
 //! with the embedded font, so that figures look alike everywhere.
 
 mod axis;
+mod contacts;
 mod curves;
+mod forces;
 mod motion;
 mod paint;
 mod panel;
@@ -57,6 +59,8 @@ pub enum Figure {
     Controls,
     /// Constraint forces and moments over time.
     ConstraintForces,
+    /// Stick and slip, forces, gap and slip of contacts over time.
+    Contacts,
     /// Energies and work over time, and the energy error.
     Energy,
     /// Objective, violation and optimality per iteration.
@@ -67,11 +71,12 @@ pub enum Figure {
 
 impl Figure {
     /// Every figure, in the order they are offered.
-    pub const ALL: [Figure; 7] = [
+    pub const ALL: [Figure; 8] = [
         Figure::Coordinates,
         Figure::Rates,
         Figure::Controls,
         Figure::ConstraintForces,
+        Figure::Contacts,
         Figure::Energy,
         Figure::Convergence,
         Figure::Motion,
@@ -84,6 +89,7 @@ impl Figure {
             Figure::Rates => "rates",
             Figure::Controls => "controls",
             Figure::ConstraintForces => "constraint_forces",
+            Figure::Contacts => "contacts",
             Figure::Energy => "energy",
             Figure::Convergence => "convergence",
             Figure::Motion => "motion",
@@ -97,6 +103,7 @@ impl Figure {
             Figure::Rates => "Joint rates",
             Figure::Controls => "Controls",
             Figure::ConstraintForces => "Constraint forces",
+            Figure::Contacts => "Contacts",
             Figure::Energy => "Energy",
             Figure::Convergence => "Convergence",
             Figure::Motion => "Motion",
@@ -124,8 +131,8 @@ impl FromStr for Figure {
 pub enum PlotError {
     /// No figure has this name.
     #[error(
-        "there is no figure `{0}`; known are coordinates, rates, controls, constraint_forces, energy, \
-         convergence and motion"
+        "there is no figure `{0}`; known are coordinates, rates, controls, constraint_forces, contacts, \
+         energy, convergence and motion"
     )]
     UnknownFigure(String),
     /// The embedded font was not accepted.
@@ -152,7 +159,7 @@ pub fn render(
         .transpose()
 }
 
-/// Draws coordinates, rates, controls, motion and energy as one figure; `None` when there are none.
+/// Draws coordinates, rates, controls, what contacts do, motion and energy as one figure; `None` when there are none.
 pub fn render_overview(
     recording: &Recording,
     format: Format,
@@ -180,12 +187,12 @@ fn layout(recording: &Recording, figure: Figure) -> Option<Sheet> {
         _ => 190.0,
     };
     let area = inside(stack.height(panel));
+    let title = match figure {
+        Figure::Contacts => format!("{}: {}", figure.title(), contacts::caption(recording)),
+        _ => figure.title().to_owned(),
+    };
     let mut sheet = Sheet::new(WIDTH, area.y1 + MARGIN);
-    draw_heading(
-        &mut sheet,
-        recording,
-        &(figure.title().to_owned() + &hidden(Some(&stack))),
-    );
+    draw_heading(&mut sheet, recording, &(title + &hidden(Some(&stack))));
     stack.draw(&mut sheet, area);
     Some(sheet)
 }
@@ -195,6 +202,7 @@ fn layout_overview(recording: &Recording) -> Option<Sheet> {
     let panels = over_time
         .into_iter()
         .flat_map(|f| curves::panels(recording, f))
+        .chain(contacts::overview(recording))
         .collect();
     let left = panel::Stack::new(panels, "time [s]", false);
     let motion = motion::Motion::new(recording);

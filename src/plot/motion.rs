@@ -1,6 +1,7 @@
 //! A stroboscopic picture of the mechanism.
 
 use super::axis::{Axis, Frame, LABEL, SMALL, drawable, extent, linear_ticks, number};
+use super::forces::{Forces, Surface};
 use super::panel::{Ink, Row, legend, shorten};
 use super::project::{View, World, clip, place};
 use super::scene::{geometry, instants, tip};
@@ -31,9 +32,13 @@ pub(super) struct Motion {
     trace: Vec<Point>,
     ground_lines: Vec<[Point; 2]>,
     ground_dots: Vec<Point>,
+    ground: Vec<Surface>,
+    forces: Forces,
     x: (f64, f64),
     y: (f64, f64),
     legend: Vec<Row>,
+    /// Ends the legend.
+    notes: Vec<Row>,
     caption: String,
     /// Colour per body.
     colors: Vec<Rgb>,
@@ -109,6 +114,9 @@ impl Motion {
             })
             .take(5000)
             .collect();
+        let ground: Vec<Surface> = (recording.ground.iter())
+            .filter_map(|g| Surface::new(g, &view))
+            .collect();
 
         let shown = || {
             let lines = instants
@@ -119,9 +127,11 @@ impl Motion {
                 .chain(&trace)
         };
         shown().next()?;
-        let every = || shown().chain(&ground_dots);
+        let surfaces = || ground.iter().flat_map(|g| &g.corners);
+        let every = || shown().chain(&ground_dots).chain(surfaces());
         let (x, y) = (extent(every().map(|p| p.0))?, extent(every().map(|p| p.1))?);
         let size = (x.1 - x.0).max(y.1 - y.0);
+        let forces = Forces::new(recording, &chosen, &view, size);
         // Rails may be much longer than the motion: they are cut a little beyond it.
         let reach = if size > 0.0 { 0.2 * size } else { 0.5 };
         let wide = |r: (f64, f64)| (r.0 - reach, r.1 + reach);
@@ -129,7 +139,10 @@ impl Motion {
             .iter()
             .filter_map(|[a, b]| clip(*a, *b, wide(x), wide(y)))
             .collect();
-        let ends = || ground_lines.iter().flatten().chain(every());
+        let ends = || {
+            let fixed = ground_lines.iter().flatten();
+            fixed.chain(every()).chain(forces.points())
+        };
         let (x, y) = (extent(ends().map(|p| p.0))?, extent(ends().map(|p| p.1))?);
 
         let mut drawn: Vec<usize> = lines
@@ -151,6 +164,10 @@ impl Motion {
                 rows.push((Some(ink), name.clone()));
             }
         }
+        let notes = Surface::legend(&ground)
+            .into_iter()
+            .chain(forces.legend())
+            .collect();
         let caption = caption(recording, &chosen);
         Some(Motion {
             view,
@@ -158,9 +175,12 @@ impl Motion {
             trace,
             ground_lines,
             ground_dots,
+            ground,
+            forces,
             x,
             y,
             legend: rows,
+            notes,
             caption,
             colors,
         })
@@ -181,6 +201,7 @@ impl Motion {
         let widest = self
             .legend
             .iter()
+            .chain(&self.notes)
             .take(200)
             .map(|r| text_width(&r.1, SMALL))
             .fold(60.0, f64::max);
@@ -233,9 +254,15 @@ impl Motion {
     pub(super) fn draw(&self, sheet: &mut Sheet, area: Rect) {
         let frame = self.frame(area);
         let rect = frame.rect();
+        for surface in &self.ground {
+            surface.fill(sheet, &frame);
+        }
         match self.view.plane {
             Some(_) => frame.draw(sheet),
             None => self.draw_triad(sheet, &frame),
+        }
+        for surface in &self.ground {
+            surface.edge(sheet, &frame);
         }
         for line in &self.ground_lines {
             sheet.line(frame.at(line[0]), frame.at(line[1]), GUIDE, 2.0);
@@ -256,11 +283,14 @@ impl Motion {
                 i == last,
             );
         }
+        self.forces.draw(sheet, &frame, last);
         for dot in &self.ground_dots {
             ground_mark(sheet, frame.at(*dot));
         }
         let mut rows = self.legend.clone();
-        shorten(&mut rows, ((rect.height() + FOOT) / 20.0) as usize);
+        let fits = ((rect.height() + FOOT) / 20.0) as usize;
+        shorten(&mut rows, fits.saturating_sub(self.notes.len()));
+        rows.extend(self.notes.iter().cloned());
         legend(
             sheet,
             Rect::new(rect.x1 + 20.0, rect.y0, area.x1, rect.y1),

@@ -172,7 +172,7 @@ fn stroke(
     Ok(())
 }
 
-/// Discs and texts, which both backends draw well.
+/// Areas, discs and texts, which both backends draw well.
 fn draw<B: DrawingBackend>(
     backend: &mut B,
     shape: &Shape,
@@ -180,6 +180,10 @@ fn draw<B: DrawingBackend>(
     rule: &FontRule,
 ) -> Result<(), PlotError> {
     match shape {
+        Shape::Area { points, color } => {
+            let points: Vec<_> = points.iter().map(|p| scaled(*p, scale)).collect();
+            backend.fill_polygon(points, &style(*color, 1.0))
+        }
         Shape::Disc {
             center,
             radius,

@@ -29,16 +29,17 @@ impl Curve {
                     .iter()
                     .for_each(|p| sheet.disc(*p, radius, self.ink.color));
             }
-            self.ink.draw(sheet, points, 2.0);
+            self.ink.draw(sheet, points);
         }
     }
 }
 
-/// Colour and dashes of a curve, by its place in the group.
+/// Colour, dashes and width of a curve, by its place in the group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ink {
     pub color: Rgb,
     pub dash: Option<(f64, f64)>,
+    pub width: f64,
 }
 
 impl Ink {
@@ -47,19 +48,35 @@ impl Ink {
         Ink {
             color: PALETTE[index % PALETTE.len()],
             dash,
+            width: 2.0,
         }
     }
 
-    pub(super) fn draw(self, sheet: &mut Sheet, points: Vec<Point>, width: f64) {
+    pub(super) fn draw(self, sheet: &mut Sheet, points: Vec<Point>) {
+        if self.width >= BAR {
+            return self.bars(sheet, &points);
+        }
         match self.dash {
-            None => sheet.path(points, self.color, width),
-            Some(dash) => sheet.dashed(points, self.color, width, dash),
+            None => sheet.path(points, self.color, self.width),
+            Some(dash) => sheet.dashed(points, self.color, self.width, dash),
+        }
+    }
+}
+
+impl Ink {
+    /// Level stretches, with straight ends and wide enough to be seen.
+    fn bars(self, sheet: &mut Sheet, points: &[Point]) {
+        for pair in points.windows(2) {
+            let ([a, b], half) = ([pair[0], pair[1]], 0.5 * self.width);
+            let x = b.0.max(a.0 + 1.5);
+            let corners = [(a.0, -half), (x, -half), (x, half), (a.0, half)];
+            sheet.area(corners.map(|(x, d)| (x, a.1 + d)).to_vec(), self.color);
         }
     }
 }
 
 /// Curves on one vertical axis.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Panel {
     pub label: String,
     pub curves: Vec<Curve>,
@@ -68,11 +85,20 @@ pub(super) struct Panel {
     pub angle: bool,
     /// A range that crosses zero is widened to lie symmetric about it.
     pub symmetric: bool,
+    /// Zero is in the range.
+    pub zero: bool,
+    /// Names of rows, from the top at heights -1, -2, ...; instead of numbers.
+    pub rows: Vec<String>,
+    /// Ends the legend, below the curves that have names.
+    pub notes: Vec<Row>,
 }
 
 impl Panel {
     /// What the vertical axis spans. Bounds count unless they would squash the curves.
     pub(super) fn range(&self) -> Option<(f64, f64)> {
+        if !self.rows.is_empty() {
+            return Some((-0.5 - self.rows.len() as f64, -0.5));
+        }
         let data = extent(
             self.curves
                 .iter()
@@ -88,7 +114,11 @@ impl Panel {
             .flat_map(|c| c.bounds)
             .flatten()
             .filter(near);
-        let (lo, hi) = extent(bounds.chain([data.0, data.1]))?;
+        let zero = self.zero.then_some(0.0);
+        let (lo, hi) = extent(bounds.chain([data.0, data.1]).chain(zero))?;
+        if self.zero && (lo, hi) == (0.0, 0.0) {
+            return Some((-0.06, 1.0));
+        }
         if self.log {
             // Whole decades, and a little more so that no curve lies on the axis.
             return Some((lo.floor() - 0.3, hi.ceil().max(lo.floor() + 1.0) + 0.3));
@@ -102,10 +132,23 @@ impl Panel {
     }
 
     fn ticks(&self, range: (f64, f64), height: f64) -> Ticks {
+        if !self.rows.is_empty() {
+            let name = |(i, n): (usize, &String)| (-1.0 - i as f64, fit(n, SMALL, ROW_NAME));
+            return Ticks {
+                marks: self.rows.iter().enumerate().map(name).collect(),
+                note: None,
+            };
+        }
         match self.log {
             true => decade_ticks(range, height / 32.0),
             false => linear_ticks(range, (height / 26.0).clamp(2.0, 8.0), false),
         }
+    }
+
+    /// Height of its own: that of rows, and of the legend beside them.
+    fn height(&self) -> Option<f64> {
+        let rows = self.rows.len().max(self.notes.len());
+        (!self.rows.is_empty()).then_some((ROW + 2.0) * rows as f64)
     }
 }
 
@@ -125,8 +168,12 @@ const HEAD: f64 = 26.0;
 const FOOT: f64 = 52.0;
 const SWATCH: f64 = 26.0;
 const ROW: f64 = 20.0;
+/// Lines as thick as that are bars.
+pub(super) const BAR: f64 = 9.0;
+/// Names of rows are cut to this.
+const ROW_NAME: f64 = 120.0;
 /// Dashes of bounds.
-const BOUND: (f64, f64) = (6.0, 5.0);
+pub(super) const BOUND: (f64, f64) = (6.0, 5.0);
 /// A figure of more panels than this would not be read.
 const MOST_PANELS: usize = 8;
 
@@ -146,13 +193,24 @@ impl Stack {
 
     /// Total height for panels of `panel` pixels each.
     pub(super) fn height(&self, panel: f64) -> f64 {
-        self.panels.len() as f64 * (panel + HEAD) + FOOT
+        let panels = self
+            .panels
+            .iter()
+            .map(|p| p.height().unwrap_or(panel) + HEAD);
+        panels.sum::<f64>() + FOOT
     }
 
     /// The frames of all panels in `area`; legends get what their names need, up to a quarter.
     pub(super) fn frames(&self, area: Rect) -> Vec<Frame> {
-        let count = self.panels.len() as f64;
-        let height = ((area.height() - FOOT) / count - HEAD).max(20.0);
+        let own: Vec<f64> = self.panels.iter().filter_map(Panel::height).collect();
+        let shared = self.panels.len() - own.len();
+        let room = area.height() - self.height(0.0);
+        let share = (room / shared.max(1) as f64).max(20.0);
+        let heights: Vec<f64> = self
+            .panels
+            .iter()
+            .map(|p| p.height().unwrap_or(share))
+            .collect();
         let ranges: Vec<_> = self
             .panels
             .iter()
@@ -162,7 +220,8 @@ impl Stack {
             .panels
             .iter()
             .zip(&ranges)
-            .map(|(p, r)| p.ticks(*r, height))
+            .zip(&heights)
+            .map(|((p, r), height)| p.ticks(*r, *height))
             .collect();
         let labels = ticks.iter().map(Axis::label_width).fold(0.0, f64::max);
         let left = area.x0 + LABEL + 16.0 + labels + 9.0;
@@ -175,7 +234,8 @@ impl Stack {
         let x_range = roomy(extent(xs.map(|p| p.0)).unwrap_or((0.0, 1.0)), 0.0);
         let x_ticks = linear_ticks(x_range, (right - left) / 90.0, self.whole_x);
         let frame = |(i, (range, ticks)): (usize, (&(f64, f64), Ticks))| {
-            let top = area.y0 + HEAD + i as f64 * (height + HEAD);
+            let above = heights[..i].iter().map(|h| h + HEAD).sum::<f64>();
+            let (top, height) = (area.y0 + HEAD + above, heights[i]);
             let x = Axis {
                 range: x_range,
                 pixels: (left, right),
@@ -200,9 +260,12 @@ impl Stack {
     }
 
     fn legend_width(&self, area: Rect) -> f64 {
-        let names = self.panels.iter().flat_map(|p| p.curves.iter()).take(200);
+        let curves = self.panels.iter().flat_map(|p| p.curves.iter());
+        let notes = self.panels.iter().flat_map(|p| p.notes.iter());
+        let names = curves.map(|c| &c.name).chain(notes.map(|n| &n.1));
         let widest = names
-            .map(|c| text_width(&c.name, SMALL))
+            .take(200)
+            .map(|name| text_width(name, SMALL))
             .fold(text_width("bounds off scale", SMALL), f64::max);
         (widest + SWATCH + 8.0).min(area.width() / 4.0)
     }
@@ -233,13 +296,17 @@ impl Stack {
                 }
                 curve.draw(sheet, &frame);
             }
-            let rows = panel.curves.iter().map(|c| (Some(c.ink), c.name.clone()));
+            let named = panel.curves.iter().filter(|c| !c.name.is_empty());
+            let rows = named.map(|c| (Some(c.ink), c.name.clone()));
             let mut rows: Vec<Row> = rows.collect();
-            shorten(&mut rows, (rect.height() / ROW) as usize);
+            let fits = (rect.height() / ROW) as usize;
+            shorten(&mut rows, fits.saturating_sub(panel.notes.len()));
+            rows.extend(panel.notes.iter().cloned());
             if bounds.iter().any(|b| on_scale(*b)) {
                 let ink = Ink {
                     color: MUTED,
                     dash: Some(BOUND),
+                    width: 2.0,
                 };
                 rows.push((Some(ink), "bounds".to_owned()));
             } else if !bounds.is_empty() {
@@ -279,7 +346,7 @@ pub(super) fn legend(sheet: &mut Sheet, room: Rect, rows: &[Row]) {
     for (ink, name) in rows {
         y += ROW;
         if let Some(ink) = ink {
-            ink.draw(sheet, vec![(room.x0, y), (room.x0 + SWATCH - 6.0, y)], 2.0);
+            ink.draw(sheet, vec![(room.x0, y), (room.x0 + SWATCH - 6.0, y)]);
         }
         let color = if ink.is_some() { INK } else { MUTED };
         let name = fit(name, SMALL, room.x1 - room.x0 - SWATCH);

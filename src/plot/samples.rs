@@ -1,6 +1,8 @@
 //! Recordings to draw: closed-form motions that look like runs.
 
-use crate::format::recording::{Channel, Dot, Group, Iteration, Line, Pose, Recording};
+use crate::format::recording::{
+    Channel, Contact, Dot, Force, Ground, Group, Iteration, Line, Pose, Recording,
+};
 use std::f64::consts::PI;
 
 pub(super) fn empty(title: &str) -> Recording {
@@ -14,6 +16,8 @@ pub(super) fn empty(title: &str) -> Recording {
         poses: Vec::new(),
         lines: Vec::new(),
         dots: Vec::new(),
+        ground: Vec::new(),
+        contacts: Vec::new(),
         convergence: Vec::new(),
         parameters: indexmap::IndexMap::new(),
         mechanism: serde_json::Value::Null,
@@ -178,6 +182,97 @@ pub(super) fn cart_pole() -> Recording {
             ..Iteration::default()
         })
         .collect();
+    r
+}
+
+/// A box of 0.4 m falls on the ground, slides, and sticks; of its eight corners four touch.
+pub(super) fn sliding_box() -> Recording {
+    let knots = 121;
+    let mut r = empty("Sliding box");
+    r.time = (0..knots).map(|k| 0.01 * k as f64).collect();
+    let touches = |t: f64| t > 0.3;
+    let speed = |t: f64| (if touches(t) { 0.9 - t } else { 0.6 }).max(0.0);
+    let height = |t: f64| {
+        if touches(t) {
+            0.2
+        } else {
+            0.2 + 4.9 * (0.09 - t * t)
+        }
+    };
+    let mut x = 0.0;
+    for k in 0..knots {
+        let t = r.time[k];
+        r.poses.push(vec![Pose {
+            position: [x, 0.0, height(t)],
+            orientation: about_y(0.0),
+        }]);
+        x += 0.01 * speed(t);
+    }
+    r.bodies = vec!["box".to_owned()];
+    let corner = |i: usize| [0, 1, 2].map(|a| if i >> a & 1 == 0 { -0.2 } else { 0.2 });
+    r.lines = (0..4)
+        .map(|i| Line {
+            body: Some(0),
+            points: vec![corner(i), corner(i + 4)],
+        })
+        .collect();
+    r.ground = vec![Ground {
+        normal: [0.0, 0.0, 1.0],
+        corners: [[-0.3, -0.3], [0.9, -0.3], [0.9, 0.3], [-0.3, 0.3]]
+            .map(|[x, y]| [x, y, 0.0])
+            .to_vec(),
+    }];
+    for i in 0..8 {
+        let low = i < 4;
+        let at = |f: &dyn Fn(f64) -> f64| -> Vec<f64> { r.time.iter().map(|t| f(*t)).collect() };
+        let normal = |t: f64| match t {
+            _ if !(low && touches(t)) => 0.0,
+            t if t < 0.32 => 75.0,
+            _ => 2.5,
+        };
+        let friction = |t: f64| if speed(t) > 0.0 { 0.3 * normal(t) } else { 0.0 };
+        let gap = |t: f64| height(t) - 0.2 + if low { 0.0 } else { 0.4 };
+        let mut four = vec![
+            channel(&format!("gap of box {i}"), "m", Group::Contact, at(&gap)),
+            channel(
+                &format!("normal force of box {i}"),
+                "N",
+                Group::Contact,
+                at(&normal),
+            ),
+            channel(
+                &format!("friction of box {i}"),
+                "N",
+                Group::Contact,
+                at(&friction),
+            ),
+            channel(
+                &format!("slip of box {i}"),
+                "m/s",
+                Group::Contact,
+                at(&speed),
+            ),
+        ];
+        four[1].values[knots - 1] = None;
+        four[2].values[knots - 1] = None;
+        let force = |k: usize| {
+            let (t, p) = (r.time[k], r.poses[k][0].position);
+            let c = corner(i);
+            (normal(t) > 0.0).then(|| Force {
+                knot: k,
+                point: [p[0] + c[0], p[1] + c[1], p[2] + c[2]],
+                force: [-friction(t), 0.0, normal(t)],
+            })
+        };
+        r.contacts.push(Contact {
+            name: format!("box {i}"),
+            parent: None,
+            child: 0,
+            friction: 0.3,
+            forces: (0..knots - 1).filter_map(force).collect(),
+        });
+        r.channels.append(&mut four);
+    }
     r
 }
 

@@ -55,6 +55,8 @@ pub(super) enum Shape {
         color: Rgb,
         width: f64,
     },
+    /// A filled convex polygon.
+    Area { points: Vec<Point>, color: Rgb },
     Disc {
         center: Point,
         radius: f64,
@@ -167,6 +169,10 @@ impl Sheet {
         if drawing && dash.len() > 1 {
             self.path(dash, color, width);
         }
+    }
+
+    pub(super) fn area(&mut self, points: Vec<Point>, color: Rgb) {
+        self.shapes.push(Shape::Area { points, color });
     }
 
     pub(super) fn disc(&mut self, center: Point, radius: f64, color: Rgb) {

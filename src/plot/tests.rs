@@ -40,7 +40,7 @@ fn names_parse_back() {
     let names: Vec<_> = Figure::ALL.iter().map(|f| f.name()).collect();
     assert_eq!(
         names.join(" "),
-        "coordinates rates controls constraint_forces energy convergence motion"
+        "coordinates rates controls constraint_forces contacts energy convergence motion"
     );
     let error = "forces".parse::<Figure>().unwrap_err().to_string();
     assert!(
@@ -52,18 +52,23 @@ fn names_parse_back() {
 #[test]
 fn samples_have_the_figures_they_hold_data_for() {
     let made = |r: &Recording| Figure::ALL.map(|f| svg(r, f).is_some());
-    assert_eq!(made(&samples::cart_pole()), [true; 7]);
-    assert_eq!(made(&degenerate::single_knot()), [true; 7]);
-    assert_eq!(made(&degenerate::constant()), [true; 7]);
+    let without = [true, true, true, true, false, true, true, true];
+    assert_eq!(made(&samples::cart_pole()), without);
+    assert_eq!(made(&degenerate::single_knot()), without);
+    assert_eq!(made(&degenerate::constant()), without);
     assert_eq!(
         made(&samples::five_bar()),
-        [true, true, true, true, true, false, true]
+        [true, true, true, true, false, true, false, true]
     );
     assert_eq!(
         made(&samples::top()),
-        [true, false, false, false, true, false, true]
+        [true, false, false, false, false, true, false, true]
     );
-    assert_eq!(made(&samples::empty("nothing")), [false; 7]);
+    assert_eq!(
+        made(&samples::sliding_box()),
+        [false, false, false, false, true, false, false, true]
+    );
+    assert_eq!(made(&samples::empty("nothing")), [false; 8]);
     assert!(
         render_overview(&samples::empty("nothing"), Format::Svg)
             .unwrap()
@@ -357,6 +362,104 @@ fn png_has_two_pixels_per_nominal_one_and_shows_the_ink() {
     {
         assert!(render_overview(r, Format::Png).is_ok(), "{}", r.title);
     }
+}
+
+#[test]
+fn contacts_are_summed_and_stick_and_slip_told_apart() {
+    let r = samples::sliding_box();
+    let panels = contacts::panels(&r);
+    let labels: Vec<_> = panels.iter().map(|p| p.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "contact",
+            "normal force [N]",
+            "friction [N]",
+            "gap [m]",
+            "slip [m/s]"
+        ]
+    );
+    // it touches from 0.31 s on and sticks from 0.9 s on
+    let bar = |i: usize| -> Vec<f64> {
+        let ends = panels[0].curves[i].points.iter().flatten();
+        ends.map(|p| (p.0 * 1e3).round() / 1e3).collect()
+    };
+    assert_eq!((bar(0), bar(1)), (vec![0.895, 1.2], vec![0.305, 0.895]));
+    // impacts make the axis logarithmic: four corners carry 10 N in the end, and nothing before they touch
+    let normal = &panels[1].curves[0].points;
+    assert!(panels[1].log && panels[1].curves.len() == 1);
+    assert_eq!((normal[10], normal[120]), (None, None));
+    assert!((normal[119].unwrap().1 - 1.0).abs() < 1e-12);
+    let [friction, bound] = [0, 1].map(|i| &panels[2].curves[i].points);
+    assert_eq!(friction[50], bound[50]);
+    assert!(friction[110].is_none() && (bound[110].unwrap().1 - 3_f64.log10()).abs() < 1e-12);
+    let (gap, slip) = (&panels[3].curves[0].points, &panels[4].curves[0].points);
+    assert!((gap[0].unwrap().1 - 0.441).abs() < 1e-9 && slip[10].is_none());
+    assert!((slip[40].unwrap().1 - 0.5).abs() < 1e-12);
+    let text = svg(&r, Figure::Contacts).unwrap();
+    let expected = [
+        "4 of 8 touch",
+        "least gap",
+        "sticks or rolls",
+        "μ × normal force",
+        "10²",
+    ];
+    assert!(expected.iter().all(|e| text.contains(e)));
+}
+
+#[test]
+fn many_contacts_are_few_curves() {
+    let one = samples::sliding_box();
+    let mut r = one.clone();
+    r.bodies = (0..12).map(|b| format!("box {b}")).collect();
+    let pose = |p: &Vec<_>| vec![p[0]; 12];
+    r.poses = one.poses.iter().map(pose).collect();
+    for body in 1..12 {
+        let mut contacts = one.contacts.clone();
+        contacts.iter_mut().for_each(|c| c.child = body);
+        r.contacts.extend(contacts);
+        r.channels.extend(one.channels.iter().cloned());
+    }
+    let panels = contacts::panels(&r);
+    assert_eq!(panels[0].rows.len(), 7);
+    assert_eq!(
+        [&panels[0].rows[0], &panels[0].rows[6]],
+        ["box 0", "6 others"]
+    );
+    let last = |i: usize| panels[1].curves[i].points[110].unwrap().1;
+    assert!((last(6) - last(0) - 6_f64.log10()).abs() < 1e-12);
+    // nothing is lost where nothing touches
+    for c in r.channels.iter_mut().filter(|c| c.unit == "N") {
+        c.values.fill(Some(0.0));
+    }
+    let panels = contacts::panels(&r);
+    assert!(panels.len() == 1 && panels[0].label == "gap [m]");
+    assert!(
+        svg(&r, Figure::Contacts)
+            .unwrap()
+            .contains("none of 96 touches")
+    );
+}
+
+#[test]
+fn ground_and_forces_are_in_the_picture() {
+    let mut r = samples::sliding_box();
+    let text = svg(&r, Figure::Motion).unwrap();
+    let expected = ["ground", "contact force", "N per m", "polygon"];
+    assert!(expected.iter().all(|e| text.contains(e)));
+    // without depth it is seen edge-on: hatched, not filled
+    for line in &mut r.lines {
+        line.points.iter_mut().for_each(|p| p[1] = 0.0);
+    }
+    r.contacts.clear();
+    let text = svg(&r, Figure::Motion).unwrap();
+    assert!(text.contains("ground") && !text.contains("contact force"));
+    assert!(text.contains("x [m]") && !text.contains("polygon"));
+    let (whole, bare) = (text.matches("<polyline").count(), {
+        r.ground.clear();
+        svg(&r, Figure::Motion).unwrap()
+    });
+    assert!(whole > bare.matches("<polyline").count() + 20 && !bare.contains("ground"));
 }
 
 /// Writes all figures of the samples into the folder named by `PLOT_SAMPLES`, to be looked at.

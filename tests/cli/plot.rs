@@ -108,3 +108,68 @@ fn plot_draws_what_is_named() {
             .all(|n| !n.ends_with(".svg") || n == "run.svg" || n.starts_with("some"))
     );
 }
+
+#[test]
+fn contacts_are_recorded_and_drawn() {
+    let folder = Folder::new("contacts");
+    let run = |out: &str| {
+        let file = problem("box_drop");
+        let all = ["simulate", &file, "--duration", "0.4", "--out", out];
+        folder.run(&all).ended(0);
+    };
+    run("run.csv");
+    let (columns, rows) = folder.table("run.csv");
+    let column = |name: &str| {
+        let found = columns.iter().position(|c| c == name);
+        let i = found.unwrap_or_else(|| panic!("no column `{name}` in {columns:?}"));
+        rows.iter().map(move |r| r[i])
+    };
+    let of = "of box.corners --- on floor";
+    let gaps: Vec<f64> = column(&format!("gap {of} [m]")).collect();
+    assert!((gaps[0] - 0.4).abs() < 1e-12);
+    // a quarter of the weight, and no force at the last knot
+    let forces: Vec<f64> = column(&format!("normal force {of} [N]")).collect();
+    let (last, before) = (forces[forces.len() - 1], forces[forces.len() - 2]);
+    assert!(last.is_nan() && (before - 9.81 / 4.0).abs() < 1e-6);
+    for name in [format!("friction {of} [N]"), format!("slip {of} [m/s]")] {
+        assert_eq!(column(&name).len(), gaps.len());
+    }
+    assert_eq!(
+        columns.iter().filter(|c| c.starts_with("gap of")).count(),
+        8
+    );
+
+    run("run.json");
+    let drawn = ["plot", "run.json", "--what", "contacts", "--out", "c.svg"];
+    folder.run(&drawn).ended(0);
+    let svg = folder.text("c.svg");
+    for text in [
+        "4 of 8 touch",
+        "normal force [N]",
+        "gap [m]",
+        "slip [m/s]",
+        "sticks or rolls",
+    ] {
+        assert!(svg.contains(text), "no `{text}`");
+    }
+    let mut odd: Value = serde_json::from_str(&folder.text("run.json")).expect("JSON");
+    odd["contacts"][0]["forces"][0]["knot"] = 1000.into();
+    folder.write("odd.json", &odd.to_string());
+    folder
+        .run(&["plot", "odd.json"])
+        .refused(&["odd.json", "force at knot 1000"]);
+    // there is nothing of the kind without contacts
+    let pendulum = problem("double_pendulum");
+    let all = [
+        "simulate",
+        &pendulum,
+        "--duration",
+        "0.1",
+        "--out",
+        "p.json",
+    ];
+    folder.run(&all).ended(0);
+    folder
+        .run(&["plot", "p.json", "--what", "contacts"])
+        .refused(&["p.json", "contacts"]);
+}

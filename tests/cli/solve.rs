@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Those of a mechanism without contacts.
 pub(crate) const FIGURES: [&str; 7] = [
     "coordinates",
     "rates",

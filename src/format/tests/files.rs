@@ -227,3 +227,42 @@ fn gears_are_read_and_wrong_ones_named() {
     let text = error("axis = [0, 0, 1]", "axis = [0, 0, 1]\nfriction = -1");
     assert!(text.contains("friction of joint `a` is -1"), "{text}");
 }
+
+#[test]
+fn ground_is_drawn_where_it_is_not_in_other_ground() {
+    let text = r#"time_step = 0.01
+horizon = 0.1
+[mechanism.half_spaces.floor]
+[mechanism.half_spaces.slope]
+normal = [0.6, 0.0, 0.8]
+[mechanism.bodies.box]
+mass = 1.0
+shape = { box = [0.2, 0.2, 0.2] }
+free = true
+contacts.corners = { friction = 0.5 }
+[initial]
+box = { position = [0.0, 0.0, 0.3] }
+"#;
+    let m = build(text).expect("good");
+    let r = recorded(&m);
+    assert_eq!(r.contacts.len(), 16);
+    assert_eq!(
+        r.channels
+            .iter()
+            .filter(|c| c.group == recording::Group::Contact)
+            .count(),
+        64
+    );
+    let heights = |g: &recording::Ground, n: [f64; 3]| -> Vec<f64> {
+        let along = |c: &[f64; 3]| (0..3).map(|i| n[i] * c[i]).sum();
+        g.corners.iter().map(along).collect()
+    };
+    let normals = [[0.0, 0.0, 1.0], [0.6, 0.0, 0.8]];
+    assert_eq!(r.ground.len(), 2);
+    for (i, g) in r.ground.iter().enumerate() {
+        assert!(g.corners.len() == 4 && (g.normal[2] - normals[i][2]).abs() < 1e-12);
+        assert!(heights(g, normals[i]).iter().all(|h| h.abs() < 1e-12));
+        let above = heights(g, normals[1 - i]);
+        assert!(above.iter().all(|h| *h > -1e-12) && above.iter().any(|h| *h > 0.05));
+    }
+}

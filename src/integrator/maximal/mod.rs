@@ -40,6 +40,7 @@ mod tangent;
 mod tests;
 
 pub use contact::{Cone, ContactOptions, ContactWork};
+pub(crate) use observe::Contacting;
 pub use observe::{About, Output, Reaction};
 pub use state::Velocities;
 

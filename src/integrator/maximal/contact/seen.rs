@@ -4,7 +4,7 @@ use super::super::assembly::dot;
 use super::super::{Maximal, Work};
 use super::UNKNOWNS;
 use super::derivative::turned;
-use crate::mechanism::{Field, Row, Vec6, touch_change};
+use crate::mechanism::{Field, Row, Touch, Vec6, touch_change};
 use crate::spatial::Vec3;
 use std::ops::Range;
 
@@ -27,6 +27,11 @@ impl Maximal {
     /// Signed distance at the knot, m.
     pub(in super::super) fn contact_gap(&self, w: &Work, contact: usize) -> f64 {
         w.contacts.elements[contact].here.gap
+    }
+
+    /// Gap, normal and point at the knot.
+    pub(in super::super) fn contact_touch(&self, w: &Work, contact: usize) -> Touch {
+        w.contacts.elements[contact].here
     }
 
     /// Bodies, and the wrench of a unit normal force at the knot.

@@ -3,8 +3,47 @@
 use super::super::{Maximal, Work};
 use super::{Pulled, add};
 use crate::dynamics::{Seen, StepError, StepFailure};
+use crate::mechanism::Touch;
+use crate::spatial::Vec3;
+
+/// A contact at a knot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contacting {
+    /// Gap, normal and point.
+    pub touch: Touch,
+    /// Normal force and size of friction, N, and both together on the child in the world; none at the last knot.
+    pub force: Option<(f64, f64, Vec3)>,
+    /// m/s
+    pub slip: f64,
+}
 
 impl Maximal {
+    /// All contacts at a knot, in the order of the mechanism's; as [`super::Output`] tells of each.
+    pub(crate) fn contacting(
+        &self,
+        seen: &Seen,
+        w: &mut Work,
+    ) -> Result<Vec<Contacting>, StepError> {
+        self.apply(seen.p, w)?;
+        self.readout(&seen.at, seen.x, seen.u, w)?;
+        let acts = !seen.y.is_empty() && seen.at.h != 0.0;
+        let one = |c: usize| {
+            let force = acts.then(|| {
+                let [n, a, b] = self.contact_forces(seen, c);
+                let along = |tangent| self.contact_tangent(w, c, tangent).1.force;
+                let normal = self.contact_normal(w, c).1.force;
+                let total = normal * n + along(0) * a + along(1) * b;
+                (n, a.hypot(b), total)
+            });
+            Contacting {
+                touch: self.contact_touch(w, c),
+                force,
+                slip: self.slip(w, c),
+            }
+        };
+        Ok((0..self.mechanism.contacts.len()).map(one).collect())
+    }
+
     /// Half of the intervals that meet at the knot.
     fn share(seen: &Seen) -> f64 {
         0.5 * (seen.at.h_prev + seen.at.h)

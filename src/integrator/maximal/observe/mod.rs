@@ -8,6 +8,8 @@ mod parameter;
 mod tests;
 mod whole;
 
+pub(crate) use contact::Contacting;
+
 use super::assembly::dot;
 use super::{Maximal, Work};
 use crate::dynamics::{Inputs, Knot, Seen, StepError, StepFailure};

@@ -1,0 +1,63 @@
+//! What happens at contacts, for a recording.
+
+use super::output::Channels;
+use super::recording::{Contact, Force, Group};
+use crate::dynamics::StepError;
+use crate::integrator::maximal::{Contacting, Maximal, Output, Work};
+use crate::rollout::Trajectory;
+
+/// Forces below this share of the largest are not of surfaces that touch.
+const LEAST: f64 = 1e-6;
+
+/// Adds four channels per contact, and tells where forces act.
+///
+/// # Errors
+/// When the velocities at a knot cannot be read.
+pub(super) fn contacts(
+    channels: &mut Channels,
+    system: &Maximal,
+    t: &Trajectory,
+    w: &mut Work,
+) -> Result<Vec<Contact>, StepError> {
+    let m = system.mechanism();
+    if m.contacts.is_empty() {
+        return Ok(vec![]);
+    }
+    let mut knots: Vec<Vec<Contacting>> = Vec::with_capacity(t.steps() + 1);
+    let mut at = t.knot(0);
+    for _ in 0..=t.steps() {
+        knots.push(system.contacting(&t.seen(&at), w)?);
+        at = t.knot_after(&at);
+    }
+    let normal = |c: &Contacting| c.force.map(|f| f.0);
+    let largest = knots.iter().flatten().filter_map(normal);
+    let least = LEAST * largest.fold(0.0, f64::max);
+    let mut contacts = vec![];
+    for (i, c) in m.contacts.iter().enumerate() {
+        let mut add = |output: Output, value: &dyn Fn(&Contacting) -> Option<f64>| {
+            let (name, unit) = system.output_name(&output);
+            let values = knots.iter().map(|k| value(&k[i]));
+            channels.add(name, &unit, Group::Contact, values);
+        };
+        add(Output::Gap(i), &|c| Some(c.touch.gap));
+        add(Output::NormalForce(i), &normal);
+        add(Output::Friction(i), &|c| c.force.map(|f| f.1));
+        add(Output::Slip(i), &|c| Some(c.slip));
+        let force = |(knot, of): (usize, &Vec<Contacting>)| {
+            let (size, _, force) = of[i].force?;
+            (size > least).then(|| Force {
+                knot,
+                point: of[i].touch.point.into(),
+                force: force.into(),
+            })
+        };
+        contacts.push(Contact {
+            name: c.name.clone(),
+            parent: c.parent,
+            child: c.child,
+            friction: m.friction(c),
+            forces: knots.iter().enumerate().filter_map(force).collect(),
+        });
+    }
+    Ok(contacts)
+}
