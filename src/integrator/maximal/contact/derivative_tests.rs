@@ -445,7 +445,7 @@ fn scenes() -> Vec<Scene> {
     ]
 }
 
-fn check(cone: Cone, kappa: f64, centred: f64) {
+fn check(cone: Cone, kappa: f64, centred: f64, wanted: impl Fn(&str) -> bool) {
     let contact = ContactOptions {
         cone,
         central_path: kappa / (9.81 * 0.01),
@@ -459,6 +459,9 @@ fn check(cone: Cone, kappa: f64, centred: f64) {
     };
     let mut bad = vec![];
     for (name, b, q, rates, u, steps) in scenes() {
+        if !wanted(name) {
+            continue;
+        }
         let mut r = Run::new(&tuned(b), &q, &rates, 0.01, options);
         r.u = u;
         for _ in 0..steps {
@@ -479,14 +482,17 @@ fn check(cone: Cone, kappa: f64, centred: f64) {
 
 #[test]
 fn derivatives_match_differences() {
-    check(Cone::SecondOrder, 1e-6, 1e-10);
-    check(Cone::SecondOrder, 1e-7, 1e-8);
+    check(Cone::SecondOrder, 1e-6, 1e-10, |_| true);
+    // a gap at a stop is then a few times 1e-8 m, which no difference resolves
+    check(Cone::SecondOrder, 1e-7, 1e-8, |name| {
+        !name.contains("stops")
+    });
 }
 
 #[test]
 fn derivatives_with_pyramids_match_differences() {
-    check(Cone::Linearized(4), 1e-6, 1e-10);
-    check(Cone::Linearized(8), 1e-6, 1e-10);
+    check(Cone::Linearized(4), 1e-6, 1e-10, |_| true);
+    check(Cone::Linearized(8), 1e-6, 1e-10, |_| true);
 }
 
 /// Relaxed derivatives tend to the consistent ones as fast as the path's parameter falls.
