@@ -133,6 +133,101 @@ fn damper_tuning() {
     insta::assert_json_snapshot!(both("damper_tuning"));
 }
 
+/// Through contact by `ddp`: positions of a body's centre at every knot.
+fn positions(m: &Model, s: &Solution, body: &str) -> Vec<[f64; 3]> {
+    let bodies = &m.system.mechanism().bodies;
+    let b = bodies.iter().position(|b| b.name == body).expect("a body");
+    let t = &s.trajectory;
+    let of = |k| {
+        let x = &t.state(k)[13 * b..];
+        [x[0], x[1], x[2]]
+    };
+    (0..=t.steps()).map(of).collect()
+}
+
+/// Where it slides until the end, where it stops as friction just does not stop it before, the push is linear-quadratic
+/// with two equalities: so is the least objective.
+#[test]
+fn block_push() {
+    let m = load("block_push");
+    let s = by_ddp(&m, false);
+    verified(&m, &s);
+    let x = positions(&m, &s, "block");
+    assert!(x.is_sorted_by(|a, b| a[0] <= b[0]), "never back");
+    for x in &x {
+        assert!((-1e-9..1e-6).contains(&(x[2] - 0.1)), "on the floor: {x:?}");
+    }
+    let least = least_push();
+    assert!(s.objective >= least * (1.0 - 1e-6), "{least}");
+    assert!(s.objective <= least * (1.0 + 2e-4), "{least}");
+    insta::assert_json_snapshot!(record(&s));
+}
+
+/// Objective, error of the place and of the velocity at the end, of pushes under which it slides.
+fn slide(u: &[f64]) -> [f64; 3] {
+    let (h, friction) = (0.1, 0.1 * 9.81);
+    let (mut x, mut v, mut objective) = (0.0, 0.0, 0.0);
+    let mut last = 0.0;
+    for (k, u) in u.iter().enumerate() {
+        let at_knot = if k == 0 {
+            0.0
+        } else {
+            v + 0.5 * h * (u - friction)
+        };
+        objective += 0.5 * h * ((x - 1.0_f64).powi(2) + at_knot * at_knot + 0.01 * u * u);
+        v += if k == 0 { 0.5 * h } else { h } * (u - friction);
+        x += h * v;
+        last = *u;
+    }
+    [objective, x - 1.0, v + 0.5 * h * (last - friction)]
+}
+
+fn least_push() -> f64 {
+    let n = 10;
+    let at = |i: usize, j: usize| {
+        let one = |k, i| f64::from(u8::from(k == i));
+        slide(&(0..n).map(|k| one(k, i) + one(k, j)).collect::<Vec<_>>())
+    };
+    let zero = at(n, n);
+    let mut a = nalgebra::DMatrix::<f64>::zeros(n + 2, n + 2);
+    let mut b = nalgebra::DVector::<f64>::zeros(n + 2);
+    for i in 0..n {
+        let own = at(i, n);
+        for j in 0..n {
+            a[(i, j)] = at(i, j)[0] - own[0] - at(j, n)[0] + zero[0];
+        }
+        b[i] = zero[0] + 0.5 * a[(i, i)] - own[0];
+        for c in 0..2 {
+            a[(n + c, i)] = own[1 + c] - zero[1 + c];
+            a[(i, n + c)] = a[(n + c, i)];
+        }
+    }
+    (b[n], b[n + 1]) = (-zero[1], -zero[2]);
+    let u = a.lu().solve(&b).expect("regular");
+    let [objective, place, velocity] = slide(&u.as_slice()[..n]);
+    assert!(place.abs() < 1e-9 && velocity.abs() < 1e-9);
+    objective
+}
+
+/// Its foot leaves the floor, lands 0.5 m on, and stands.
+#[test]
+fn hopper_jump() {
+    let m = load("hopper_jump");
+    let s = by_ddp(&m, false);
+    verified(&m, &s);
+    let (foot, body) = (positions(&m, &s, "foot"), positions(&m, &s, "body"));
+    for (f, b) in foot.iter().zip(&body) {
+        assert!(f[2] > 0.05 - 1e-9 && b[2] > 0.1 - 1e-9, "above the floor");
+        let length = ((f[0] - b[0]).powi(2) + (f[2] - b[2]).powi(2)).sqrt();
+        assert!((0.25 - 1e-9..1.0 + 1e-9).contains(&length), "{length}");
+    }
+    let highest = foot.iter().fold(0.0, |m: f64, f| m.max(f[2] - 0.05));
+    assert!(highest > 0.03, "{highest}");
+    let last = foot.last().expect("knots");
+    assert!((last[2] - 0.05).abs() < 2e-6 && (last[0] - 0.5).abs() < 2e-6);
+    insta::assert_json_snapshot!(record(&s));
+}
+
 /// An end point beyond the bars' reach is said to be infeasible.
 #[test]
 fn what_cannot_be_reached_is_infeasible() {

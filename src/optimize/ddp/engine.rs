@@ -358,7 +358,7 @@ impl<'a, D: Observe> Engine<'a, D> {
                 LONGEST
             };
         }
-        self.compare_gain(-change);
+        self.compare_gain(-change, before);
         std::mem::swap(&mut self.path, &mut self.trial);
         let gained = change < -GAIN * before.abs();
         self.pace.idle = if gained { 0 } else { self.pace.idle + 1 };
@@ -372,6 +372,15 @@ impl<'a, D: Observe> Engine<'a, D> {
         } else if length < 0.1 {
             self.match_bend(bend);
         }
+    }
+
+    /// Returns to the path before the last step, for shorter ones.
+    pub fn take_back(&mut self) -> Result<(), StepError> {
+        std::mem::swap(&mut self.path, &mut self.trial);
+        self.pace.idle += 1;
+        self.match_bend(f64::INFINITY);
+        self.model.secant.forget();
+        self.build()
     }
 
     /// Second derivative of the merit by the length, as a change shows it.

@@ -297,6 +297,33 @@ impl<'c, D: Observe> Ddp<'c, D> {
         Ok(true)
     }
 
+    /// Takes a step, of the length returned, or goes on to where one can be made; nothing if asked to stop.
+    fn advance(&mut self, e: &mut Engine<D>, stop: &AtomicBool) -> Result<Option<f64>, Error> {
+        match e.improve(stop) {
+            Attempt::Stopped => {
+                self.status = Some((Status::Interrupted, "stopped from outside".into()));
+                return Ok(None);
+            }
+            Attempt::Moved(taken) => {
+                if e.pace.idle == 0 {
+                    e.pace.stuck = 0;
+                }
+                if e.refresh().is_err() {
+                    // where there are no derivatives there is no way on
+                    e.take_back()?;
+                }
+                if !e.plan() {
+                    self.status = Some((Status::Diverged, UNBOUNDED.into()));
+                } else if e.is_poor() {
+                    self.hasten(e)?;
+                }
+                return Ok(Some(taken));
+            }
+            Attempt::Stuck => self.stuck(e)?,
+        }
+        Ok(Some(0.0))
+    }
+
     /// No step makes progress: the round has got as far as it can, or all of it has.
     fn stuck(&mut self, e: &mut Engine<D>) -> Result<(), Error> {
         if e.is_relaxed() {
@@ -378,30 +405,20 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<'_, D> {
     ) -> Result<(IterationState, Option<KV>), Error> {
         let handle = problem.problem.as_mut().ok_or_else(missing)?;
         let e = &mut handle.engine;
-        let mut length = 0.0;
-        match e.improve(handle.stop) {
-            Attempt::Stopped => {
-                self.status = Some((Status::Interrupted, "stopped from outside".into()));
-                return Ok((state, None));
+        let advanced = self.advance(e, handle.stop).and_then(|length| {
+            let optimality = match (length, &self.status) {
+                (Some(_), None) => self.finish_rounds(e)?,
+                _ => self.optimality(e),
+            };
+            Ok((length, optimality))
+        });
+        let (length, optimality) = match advanced {
+            Ok((Some(length), optimality)) => (length, optimality),
+            Ok((None, _)) => return Ok((state, None)),
+            Err(f) => {
+                self.status = Some((Status::Diverged, f.to_string()));
+                (0.0, self.optimality(e))
             }
-            Attempt::Moved(taken) => {
-                if e.pace.idle == 0 {
-                    e.pace.stuck = 0;
-                }
-                length = taken;
-                e.refresh()?;
-                if !e.plan() {
-                    self.status = Some((Status::Diverged, UNBOUNDED.into()));
-                } else if e.is_poor() {
-                    self.lower(e)?;
-                }
-            }
-            Attempt::Stuck => self.stuck(e)?,
-        }
-        let optimality = if self.status.is_none() {
-            self.finish_rounds(e)?
-        } else {
-            self.optimality(e)
         };
         let kv = self.record(e, optimality, length);
         if self.checkpoints.are_due() {

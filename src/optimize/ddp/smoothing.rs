@@ -14,6 +14,10 @@
 //! - several steps in a row gain hardly anything of what it promised, or
 //! - no step that it proposes makes progress.
 //!
+//! Steps along kinks crawl, as where a foot begins to slide. Where several in a row gain hardly anything, the penalty of
+//! the constraints grows while much is violated; the level ends if not. With the steps' own derivatives, where all is
+//! kept and the objective rests, the solve has converged.
+//!
 //! What a solve finds depends on where it starts. A level about the square of the velocity that contact gives or takes
 //! within a step shows what contact could do; one far below shows nothing, and the solve stays where it is.
 
@@ -74,9 +78,15 @@ const ENOUGH: f64 = 1e-3;
 const LOOSE: f64 = 1e-2;
 /// Growth of the penalty within the levels.
 const MOST_PENALTY: f64 = 1e6;
-/// Part of the promised gain below which a step is poor, and how many of them a level may make in a row.
+/// Part of the promised gain below which a relaxed step is poor, part of the merit below which any through contact is,
+/// and how many of them a level may make in a row.
 const POOR: f64 = 0.1;
+const LITTLE: f64 = 1e-4;
 const PATIENCE: u32 = 4;
+/// The same for the steps' own derivatives.
+const LAST_PATIENCE: u32 = 12;
+/// Relative change of the objective over so many steps that rest.
+const STILL: f64 = 1e-5;
 /// Policies that a level may try in vain for one step.
 const TRIES: u32 = 4;
 
@@ -97,6 +107,52 @@ impl<D: Observe> Ddp<'_, D> {
         e.is_relaxed()
             && (solved
                 || violation > self.options.tolerance && l.penalty > MOST_PENALTY * l.first_penalty)
+    }
+
+    /// Steps along kinks crawl: goes on with a heavier penalty while much is violated, else with the next level.
+    pub(super) fn hasten(&mut self, e: &mut Engine<D>) -> Result<(), Error> {
+        e.pace.poor = 0;
+        let (violation, l) = (e.violation(), &mut e.lagrangian);
+        if e.path.has_gaps || violation <= self.options.tolerance {
+            if e.is_relaxed() {
+                return self.lower(e);
+            }
+            self.rest_on_kink(e);
+            return Ok(());
+        }
+        if violation > LOOSE && l.penalty <= MOST_PENALTY * l.first_penalty {
+            // multipliers would be those of no minimum
+            l.penalty *= 10.0;
+            self.round_tolerance = self.options.optimality.max(1e-2);
+            e.model.secant.forget();
+            e.refresh()?;
+            if !e.plan() {
+                self.status = Some((Status::Diverged, UNBOUNDED.into()));
+            }
+        } else if e.is_relaxed() {
+            self.lower(e)?;
+        } else {
+            let before = self.round_tolerance;
+            self.finish_round(e, f64::INFINITY)?;
+            self.round_tolerance = before;
+        }
+        Ok(())
+    }
+
+    /// On a kink, as between sticking and sliding, derivatives promise what no step gains: where the last ones kept all
+    /// constraints and did not change the objective, the solve has converged.
+    fn rest_on_kink(&mut self, e: &Engine<D>) {
+        let now = e.path.evaluation.objective;
+        let last = self.history.iter().rev().take(LAST_PATIENCE as usize);
+        let rests = last.clone().count() == LAST_PATIENCE as usize
+            && last.clone().all(|i| {
+                i.smoothing == 0.0
+                    && i.violation <= self.options.tolerance
+                    && (i.objective - now).abs() <= STILL * now.abs()
+            });
+        if rests && !e.path.has_gaps {
+            self.status = Some((Status::Converged, String::new()));
+        }
     }
 
     /// Goes on with the derivatives of the next level.
@@ -130,15 +186,22 @@ impl<D: Observe> Engine<'_, D> {
         Ok(self.plan())
     }
 
-    /// Notes what a step gained of what was promised.
-    pub(super) fn compare_gain(&mut self, gain: f64) {
+    /// Notes what a step gained of what was promised, and of the merit.
+    pub(super) fn compare_gain(&mut self, gain: f64, merit: f64) {
         let poor = self.is_relaxed() && gain < POOR * self.promise();
-        self.pace.poor = if poor { self.pace.poor + 1 } else { 0 };
+        let little = self.model.kappa > 0.0 && gain < LITTLE * merit.abs();
+        let count = self.pace.poor + 1;
+        self.pace.poor = if poor || little { count } else { 0 };
     }
 
     /// Does the present level lead nowhere?
     pub(super) fn is_poor(&self) -> bool {
-        self.pace.poor >= PATIENCE
+        let patience = if self.is_relaxed() {
+            PATIENCE
+        } else {
+            LAST_PATIENCE
+        };
+        self.pace.poor >= patience
     }
 
     /// Have so many policies failed that another level is to be tried?
