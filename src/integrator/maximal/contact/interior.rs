@@ -62,9 +62,19 @@ impl Maximal {
         self.solve_from(w, y, starts)
     }
 
-    /// The same for the read-out of velocities at a knot; leaves the matrix there factored.
+    /// The same for the read-out of velocities at a knot; leaves the matrix there factored. What does not come to the end
+    /// of the central path is read a little before it: a figure is not worth a trajectory.
     pub(in super::super) fn readout_contacts(&self, w: &mut Work) -> Result<(), StepError> {
-        self.solve_from(w, &[], [false].into_iter())?;
+        let kappa = w.contacts.kappa;
+        let mut read = Ok(());
+        for short in [1.0, 1e2, 1e4] {
+            w.contacts.kappa = short * kappa;
+            read = self.solve_from(w, &[], [false].into_iter()).map(|_| ());
+            if read.is_ok() {
+                break;
+            }
+        }
+        read?;
         self.assemble(w);
         self.factor(w)
     }
