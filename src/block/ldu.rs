@@ -308,6 +308,28 @@ impl Symbolic {
     }
 }
 
+impl Symbolic {
+    /// The smallest ratio of a pivot block's last pivots to what its rows held before elimination took from them, at most
+    /// 1: digits that cancellation has left. `factored` is what [`Symbolic::factor`] made.
+    pub fn smallest_pivot(&self, factored: &[f64]) -> f64 {
+        let (blocks, peaks) = factored.split_at(self.blocks);
+        let growth = |size: usize, diagonal: &[f64], peaks: &[f64]| -> f64 {
+            (0..size)
+                .map(|i| peaks[i] * diagonal[i * (size + 1)].abs())
+                .sum()
+        };
+        let worst = self.pivots.iter().map(|p| {
+            let (size, packed) = (p.rows.size, p.rows.packed);
+            growth(
+                size,
+                &blocks[p.values.start..],
+                &peaks[packed..packed + size],
+            )
+        });
+        1.0 / worst.fold(1.0, f64::max)
+    }
+}
+
 impl Rows {
     /// In the user's vectors.
     #[inline(always)]

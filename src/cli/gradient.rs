@@ -3,7 +3,7 @@
 use super::progress::Progress;
 use super::{Failure, model, print_json, report};
 use least_action::control::Problem;
-use least_action::dynamics::{Frame, Observe, StepError, StepFailure};
+use least_action::dynamics::{Certificate, Frame, Observe, StepError, StepFailure};
 use least_action::format::{Model, Overrides};
 use least_action::integrator::{Maximal, maximal};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -93,6 +93,7 @@ struct Gradient {
     cost_seconds: f64,
     gradient_seconds: f64,
     residual: f64,
+    certificate: Certificate,
 }
 
 fn objective<D: Observe>(
@@ -151,6 +152,7 @@ fn gradient<D: Observe>(
         y.copy_from_slice(&local[at.k].1);
         Ok(())
     })?;
+    let certificate = sweep.certificate;
     let parameters = problem.by_parameters(system, &t.p, &sweep, &mut w)?;
     let mut joint = DVector::zeros(system.dims().ndx);
     frame.embed_transposed(&mut sweep.x0, joint.as_mut_slice());
@@ -164,10 +166,33 @@ fn gradient<D: Observe>(
         rollout_seconds,
         cost_seconds,
         gradient_seconds,
+        certificate,
         residual: (subject.inner)(&mut w)
             .linear_residual()
             .unwrap_or(f64::NAN),
     })
+}
+
+impl Gradient {
+    /// Why it is not to be trusted, if so.
+    fn refusal(&self) -> Option<String> {
+        if self.residual > 1e-6 {
+            return Some(format!(
+                "the linear solves leave {:.1e} of their right-hand sides; take a larger kappa in [contact], or a smaller time step",
+                self.residual
+            ));
+        }
+        self.certificate.refusal()
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        match self.refusal() {
+            Some(reason) => Err(Failure::unsolved(format!(
+                "the gradient is not to be trusted: {reason}"
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Largest error of a group over its largest entry (or 1e-8 of the objective), the best of three difference steps.
@@ -394,12 +419,19 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
             "gradient_seconds": g.gradient_seconds,
             "smoothing": Value::Null,
             "linear_residual": g.residual,
+            "certificate": {
+                "step_residual": g.certificate.residual,
+                "kappa": g.certificate.kappa,
+                "smallest_pivot": g.certificate.smallest_pivot,
+                "off_centre": g.certificate.off_centre,
+                "refused": g.refusal(),
+            },
         });
         if let Some(check) = check {
             value["check"] = check;
         }
         print_json(&value);
-        return Ok(());
+        return g.verdict();
     }
     println!("objective {:.9}", g.objective);
     println!(
@@ -441,5 +473,5 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
             println!("  {group:<24} {:.1e}", error.as_f64().unwrap_or(f64::NAN));
         }
     }
-    Ok(())
+    g.verdict()
 }

@@ -6,6 +6,7 @@ mod common;
 #[allow(dead_code, reason = "the example uses more")]
 mod drops;
 mod impacts;
+mod pairs;
 mod random;
 mod rest;
 mod slide;

@@ -46,6 +46,7 @@ impl Maximal {
         w.trial.copy_from_slice(core);
         w.contacts.read(contacts, &self.contacts);
         let (residual, ..) = self.evaluate(w);
+        let off_centre = self.off_centre(w);
         self.relax_contacts(w);
         self.assemble(w);
         self.factor(w)?;
@@ -68,7 +69,9 @@ impl Maximal {
             residual,
             fallbacks: usize::from(w.uses_fallback),
             kappa: self.path_of_derivatives(w),
-            ..Certificate::default()
+            smallest_pivot: (w.certificate.is_some() && !w.uses_fallback)
+                .then(|| self.symbolic.smallest_pivot(&w.values)),
+            off_centre,
         })
     }
 

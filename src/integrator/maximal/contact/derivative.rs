@@ -118,6 +118,17 @@ impl Element {
 }
 
 impl Maximal {
+    /// Largest deviation of a product from the step's parameter, relative; of no account where derivatives are relaxed.
+    pub(in super::super) fn off_centre(&self, w: &Work) -> f64 {
+        let c = &w.contacts;
+        if c.idle || c.smoothing > c.kappa {
+            return 0.0;
+        }
+        let each = c.elements.iter().enumerate();
+        let off = each.map(|(i, e)| e.products(c.sides(i, &self.contacts), 0.0, c.kappa).2);
+        off.fold(0.0, f64::max) / c.kappa.max(f64::MIN_POSITIVE)
+    }
+
     /// Moves the contacts onto the central path at a larger parameter, where one is asked for.
     pub(in super::super) fn relax_contacts(&self, w: &mut Work) {
         let c = &mut w.contacts;
