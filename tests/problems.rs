@@ -228,6 +228,20 @@ fn hopper_jump() {
     insta::assert_json_snapshot!(record(&s));
 }
 
+/// It swings up against its stops, which hold.
+#[test]
+fn acrobot_stops() {
+    let m = load("acrobot_stops");
+    let s = by_ddp(&m, false);
+    verified(&m, &s);
+    let elbow = m.system.mechanism().joint("elbow").expect("its joint");
+    let angles = (0..=s.trajectory.steps())
+        .map(|k| m.system.coordinate(s.trajectory.state(k), elbow, 0).abs());
+    let widest = angles.fold(0.0, f64::max);
+    let stop = std::f64::consts::FRAC_PI_2;
+    assert!(widest < stop && widest > stop - 0.01, "{widest}");
+}
+
 /// An end point beyond the bars' reach is said to be infeasible.
 #[test]
 fn what_cannot_be_reached_is_infeasible() {

@@ -112,6 +112,8 @@ pub enum StepFailure {
     Parameter,
     /// A frame is not one of the system's.
     Frame,
+    /// The system does not offer what was asked for.
+    Unsupported,
 }
 
 /// A step that could not be made.

@@ -2,12 +2,15 @@
 
 use super::assembly::vec3;
 use super::{Maximal, Work};
-use crate::dynamics::{Equations, Seen, StepError, Structure};
+use crate::dynamics::{Equations, Seen, StepError, StepFailure, Structure};
 use crate::spatial::increment_jacobian;
 
 impl Maximal {
     /// Everything at the knot and at the unknowns given, the matrix assembled but not factored.
     fn unsolved(&self, at: &Seen, w: &mut Work) -> Result<(), StepError> {
+        if !self.contacts.is_empty() {
+            return Err(self.failure(StepFailure::Unsupported, w, self.symbolic.dim(), f64::NAN));
+        }
         self.apply(at.p, w)?;
         self.prepare(&at.at, at.x, at.u, w)?;
         let (core, contacts) = at.y.split_at(w.trial.len());

@@ -9,9 +9,9 @@ use crate::spatial::Vec3;
 const ROW: usize = 9;
 
 impl Maximal {
-    /// Numbers to keep. Elements besides joints have more to a linearization: nothing is kept then.
+    /// Numbers to keep. Elements besides joints, and contacts, have more to a linearization: nothing is kept then.
     pub(super) fn kept_len(&self) -> usize {
-        if !self.elements.is_empty() {
+        if !self.elements.is_empty() || !self.contacts.is_empty() {
             return 0;
         }
         let matrices = if self.mechanism.may_be_redundant() {

@@ -335,6 +335,9 @@ impl Maximal {
             StepFailure::Interval => "an interval is not a positive number; check the time steps".into(),
             StepFailure::Parameter => "a parameter has a value without meaning; give it bounds".into(),
             StepFailure::Frame => tangent::FOREIGN.into(),
+            StepFailure::Unsupported => {
+                "contacts, limits and friction have no unsolved equations; use a method that takes solved steps".into()
+            }
             StepFailure::NotFinite => "the state or a control is not a finite number".into(),
         };
         StepError {
