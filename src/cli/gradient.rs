@@ -176,7 +176,19 @@ fn gradient<D: Observe>(
 impl Gradient {
     /// Why it is not to be trusted, if so.
     fn refusal(&self) -> Option<String> {
-        if self.residual > 1e-6 {
+        let parts = [
+            &self.controls[..],
+            self.coordinates.as_slice(),
+            self.rates.as_slice(),
+            &self.parameters,
+        ];
+        if parts.iter().any(|p| p.iter().any(|g| !g.is_finite())) {
+            return Some(
+                "it is not finite; a read-out or a factorization failed, take a smaller time step"
+                    .into(),
+            );
+        }
+        if self.residual.is_nan() || self.residual > 1e-6 {
             return Some(format!(
                 "the linear solves leave {:.1e} of their right-hand sides; take a larger kappa in [contact], or a smaller time step",
                 self.residual

@@ -25,7 +25,7 @@ pub struct ContactMethodSpec {
     /// `second_order` or `linearized`.
     #[serde(default)]
     pub cone: ConeSpec,
-    /// Edges of the pyramid of a `linearized` cone, even and at least 4; 8 unless told.
+    /// Edges of the pyramid of a `linearized` cone, even, 4 to 16; 8 unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directions: Option<usize>,
     /// Where the central path ends, m/s: its parameter is then this times g times the time step.
@@ -71,10 +71,10 @@ impl ContactMethodSpec {
         let Some(n) = self.directions else {
             return Ok(());
         };
-        let (message, help) = if n < 4 || n % 2 == 1 {
+        let (message, help) = if !(4..=16).contains(&n) || n % 2 == 1 {
             (
                 format!("directions is {n}"),
-                "expected an even number of at least 4",
+                "expected an even number from 4 to 16",
             )
         } else if self.cone == ConeSpec::SecondOrder {
             (

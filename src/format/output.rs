@@ -290,7 +290,7 @@ fn energies(channels: &mut Channels, b: &Balance) {
         ("kinetic", &|k| b.kinetic[k]),
         ("potential", &|k| b.potential[k]),
         ("total", &|k| b.energy(k)),
-        ("work", &|k| b.actuators[k] + b.dampers[k]),
+        ("work", &|k| b.work(k)),
         ("energy error", &|k| b.error(k)),
     ];
     for (name, value) in curves {

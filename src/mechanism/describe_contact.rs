@@ -3,7 +3,7 @@
 use super::body::{Body, Shape};
 use super::builder::{BodySpec, MechanismBuilder, Orientation};
 use super::contact::{Collider, Contact, HalfSpace, Pair, Surface, is_supported, slots};
-use super::error::{ModelError, finite, nearest};
+use super::error::{ModelError, nearest};
 use super::joint::Joint;
 use super::{Field, Mechanism};
 use crate::spatial::{Mat3, Vec3, rotation};
@@ -235,7 +235,16 @@ impl ContactSpec {
                 "expected a number from 0 to 1",
             ));
         }
-        finite("contacts", name, "position", &self.position)?;
+        if !self.position.iter().all(|x| x.is_finite()) {
+            return Err(err(
+                "position",
+                format!(
+                    "position of contact `{name}` of body `{of}` is {:?}",
+                    self.position
+                ),
+                "give three finite numbers",
+            ));
+        }
         let orientation = match &self.orientation {
             Some(o) => rotation(&o.quat().ok_or_else(|| {
                 err(

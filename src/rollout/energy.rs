@@ -31,10 +31,14 @@ impl Balance {
         self.kinetic[k] + self.potential[k]
     }
 
+    /// Work of everything until knot `k`, J.
+    pub fn work(&self, k: usize) -> f64 {
+        self.actuators[k] + self.dampers[k] + self.friction[k] + self.impacts[k]
+    }
+
     /// Energy minus its start minus the work done, J: what the discretization adds.
     pub fn error(&self, k: usize) -> f64 {
-        let work = self.actuators[k] + self.dampers[k] + self.friction[k] + self.impacts[k];
-        self.energy(k) - self.energy(0) - work
+        self.energy(k) - self.energy(0) - self.work(k)
     }
 
     /// The largest [`Balance::error`] in size, J.

@@ -1,12 +1,12 @@
 //! Contact and friction against closed forms, and what the solver of a step must reach.
 
+mod chains;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../../examples/common/drops.rs"]
 #[allow(dead_code, reason = "the example uses more")]
 mod drops;
 mod impacts;
-mod pairs;
 mod random;
 mod rest;
 mod slide;

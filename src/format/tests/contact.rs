@@ -255,7 +255,7 @@ fn wrong_settings_are_named() {
     wrong(
         "directions = 6",
         "directions = 5",
-        &["directions is 5", "even number of at least 4"],
+        &["directions is 5", "even number from 4 to 16"],
     );
     wrong("directions = 6", "directions = 2", &["directions is 2"]);
     wrong(

@@ -2,7 +2,7 @@
 //! lie in it.
 
 use super::{
-    Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Work, contact, elements,
+    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Work, contact, elements,
 };
 use crate::block::{Node, Role, Symbolic};
 use crate::dynamics::Knot;
@@ -88,6 +88,15 @@ impl Maximal {
     /// # Errors
     /// When the loops do not close there.
     pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
+        if let Cone::Linearized(n) = options.contact.cone
+            && (!(4..=16).contains(&n) || n % 2 == 1)
+        {
+            return Err(ModelError::new(
+                ["contact", "directions"],
+                format!("a linearized friction cone of {n} directions"),
+                "expected an even number from 4 to 16",
+            ));
+        }
         let mobility = mechanism.mobility(q)?;
         let n = mechanism.bodies.len();
         let body = Node {

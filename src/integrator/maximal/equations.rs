@@ -13,9 +13,7 @@ impl Maximal {
         }
         self.apply(at.p, w)?;
         self.prepare(&at.at, at.x, at.u, w)?;
-        let (core, contacts) = at.y.split_at(w.trial.len());
-        w.trial.copy_from_slice(core);
-        w.contacts.read(contacts, &self.contacts);
+        w.trial.copy_from_slice(at.y);
         self.evaluate(w);
         Ok(())
     }

@@ -328,11 +328,24 @@ impl Maximal {
         if let Some(worst) = w.certificate {
             self.symbolic
                 .multiply_transposed(&w.original, &mu, &mut w.scratch);
-            let largest =
-                |v: &mut dyn Iterator<Item = f64>| v.fold(0.0, |m: f64, v| m.max(v.abs()));
+            let largest = |v: &mut dyn Iterator<Item = f64>| {
+                // a NaN must win
+                v.fold(0.0, |m: f64, v| {
+                    if v.is_nan() {
+                        f64::INFINITY
+                    } else {
+                        m.max(v.abs())
+                    }
+                })
+            };
             let left = largest(&mut w.scratch.iter().zip(&rhs).map(|(k, r)| k - r));
             let size = largest(&mut rhs.iter().copied());
-            w.certificate = Some(worst.max(if size > 0.0 { left / size } else { 0.0 }));
+            let relative = if size > 0.0 { left / size } else { 0.0 };
+            w.certificate = Some(worst.max(if relative.is_nan() {
+                f64::INFINITY
+            } else {
+                relative
+            }));
         }
         mu.iter_mut().for_each(|v| *v = -*v);
         let m = &w.model;

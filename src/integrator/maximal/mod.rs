@@ -327,7 +327,12 @@ impl Maximal {
                 )
             }
             StepFailure::NotConverged => {
-                "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state".into()
+                if self.contacts.is_empty() {
+                    "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state"
+                } else {
+                    "the interior-point method for contacts did not reach the tolerance; take a smaller time step, a larger kappa or less friction, or check the initial state for overlaps"
+                }
+                .into()
             }
             StepFailure::Singular => {
                 "the step's matrix is singular; check for massless or over-constrained parts".into()

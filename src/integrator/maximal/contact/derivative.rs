@@ -165,7 +165,8 @@ impl Maximal {
         }
         w.contacts
             .smoothing
-            .max(self.contacts.path * w.contacts.interval)
+            .max(w.contacts.kappa)
+            .max(f64::MIN_POSITIVE)
     }
 
     /// The responses at the point that was linearized.

@@ -134,9 +134,6 @@ fn step_error(r: &mut Run) -> f64 {
             let (to, _) = r.stepped(&r.changed(inputs));
             difference(&r.system, &next, &to)
         });
-        if error > 1e-6 && std::env::var("SHOW").is_ok() {
-            eprintln!("    input {i}: {error:.1e}");
-        }
         worst = worst.max(error);
     }
     worst
@@ -200,9 +197,6 @@ fn observed_error(r: &mut Run) -> f64 {
             let error = r.error(k, &[exact], |inputs| {
                 look(&[i], &r.changed(inputs), &mut s.work())
             });
-            if error > 1e-6 && std::env::var("SHOW").is_ok() {
-                eprintln!("    {:?} by {k}: {error:.1e}", s.outputs()[i]);
-            }
             worst = worst.max(error);
         }
     }

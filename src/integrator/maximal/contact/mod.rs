@@ -144,8 +144,7 @@ pub(super) struct Memory {
     facets: Vec<Facets>,
     /// The central path's parameter, m^2/s^2.
     kappa: f64,
-    /// Derivative of the forward parameter by the interval; the larger one that linearizations use, if any.
-    path: f64,
+    /// The larger parameter that linearizations use, if any.
     smoothing: f64,
     /// Length by which gaps are divided, s.
     interval: f64,
@@ -298,7 +297,6 @@ impl Layout {
                 }
             ],
             kappa: 0.0,
-            path: self.path,
             smoothing: 0.0,
             interval: 1.0,
             idle: false,
@@ -384,7 +382,7 @@ impl Memory {
         if self.smoothing > self.kappa {
             0.0
         } else {
-            self.path
+            self.kappa / self.interval
         }
     }
 }

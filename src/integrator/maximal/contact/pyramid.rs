@@ -80,7 +80,7 @@ pub(super) struct Pyramid(Vec<[f64; 2]>);
 impl Pyramid {
     /// So many directions, evenly spread, the first along the first tangent.
     pub fn new(directions: usize) -> Self {
-        let n = directions.clamp(4, MOST);
+        let n = directions.min(MOST);
         let turn = |i: usize| std::f64::consts::TAU * i as f64 / n as f64;
         Self((0..n).map(|i| [turn(i).cos(), turn(i).sin()]).collect())
     }
