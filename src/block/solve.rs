@@ -184,6 +184,11 @@ impl Symbolic {
         x.iter_mut().zip(scratch).for_each(|(x, d)| *x += *d);
     }
 
+    /// y <- y - A x, of an unfactored A.
+    pub fn subtract_product(&self, original: &[f64], x: &[f64], y: &mut [f64]) {
+        self.subtract::<false>(original, x, y);
+    }
+
     /// One sweep of iterative refinement of A'x = b; see [`Symbolic::refine`].
     pub fn refine_transposed(
         &self,

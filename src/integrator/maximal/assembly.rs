@@ -386,6 +386,9 @@ impl Maximal {
             }
         }
         self.assemble_elements(w);
+        if keep && !self.contacts.is_empty() {
+            w.contacts.bare.copy_from_slice(&w.values);
+        }
         self.assemble_contacts(w);
         let (m, values) = (&w.model, &mut w.values);
         let redundant = m.may_be_redundant();

@@ -250,7 +250,7 @@ impl Maximal {
             control_slope: vec![1.0; d.nu],
             control_rows: vec![DampedState::ZERO; d.nu],
             elements: self.elements.memory(),
-            contacts: self.contacts.memory(dim),
+            contacts: self.contacts.memory(&self.symbolic),
             jacobian: None,
         }
     }

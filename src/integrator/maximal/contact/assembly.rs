@@ -63,6 +63,7 @@ impl Maximal {
         c.interval = if at.h > 0.0 { at.h } else { at.h_prev };
         c.kappa = self.contacts.path * c.interval;
         c.idle = c.interval == 0.0;
+        let noise = 4.0 * f64::EPSILON / c.interval;
         for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
             let b = &w.poses[slot.child];
             let a = m.pose(&w.poses, slot.parent);
@@ -79,6 +80,7 @@ impl Maximal {
                     e.here = m.touch(contact, &w.poses);
                     e.normal = normal_row(&e.here, a, b);
                     e.tangents = friction_rows(&e.here, a, b);
+                    e.noise = noise * e.here.point.amax();
                     e.bounce = 0.0;
                     let restitution = m.restitution(contact);
                     if restitution > 0.0 && at.h > 0.0 {
@@ -119,6 +121,7 @@ impl Maximal {
                     };
                     let near = self.winding_of[j].map_or(0.0, |i| w.winding[i]);
                     e.here.gap = limit_gap(joint, i, upper, &w.relative[j], near);
+                    e.noise = noise * (e.here.gap.abs() + 1.0);
                     e.normal = limit_row(joint, i, upper, (a, b), &w.relative[j]);
                 }
             }

@@ -1,7 +1,7 @@
 //! One element and its law, whichever cone it has.
 
 use super::Element;
-use super::cone::Local;
+use super::cone::{Local, Target};
 use super::pyramid::{Facets, Pyramid, Residuals};
 
 /// The facets of an element, where its cone has any.
@@ -34,7 +34,11 @@ impl Element {
 
     /// The right-hand side that leads to products `target`.
     pub fn aim(&mut self, sides: Sides, target: f64, corrected: bool) {
-        let gap = self.gap - self.local.s;
+        let mut gap = self.gap - self.local.s;
+        if gap.abs() <= self.noise {
+            // where a body touches in more points than hold it, rounding of the gaps would change the impulses much
+            gap = 0.0;
+        }
         let affine = corrected.then_some(&self.affine);
         let at = (&self.local, &self.linear);
         self.target = match sides {
@@ -48,7 +52,7 @@ impl Element {
 
     /// No residual of the law is chased.
     pub fn hold(&mut self, sides: Sides) {
-        self.target = super::Target::default();
+        self.target = Target::default();
         if let Some((_, f)) = sides {
             f.hold();
         }
@@ -96,10 +100,19 @@ impl Element {
         }
     }
 
-    /// Change of all unknowns by residuals of the gap, of all products, and by a change of the friction bound.
-    pub fn answer(&self, sides: Sides, gap: f64, products: f64, bound: f64) -> Local {
+    /// How far `scale` times the direction may be followed.
+    pub fn reach(&self, sides: Sides, scale: f64) -> f64 {
+        let d = Local::default().moved(&self.direction, scale);
+        match sides {
+            Some((pyramid, f)) => pyramid.reach(&self.local, &d, &f.scaled(scale)),
+            None => self.law.reach(&self.local, &d),
+        }
+    }
+
+    /// The right-hand side of residuals of the gap, of all products, and of a change of the friction bound.
+    pub fn answering(&self, sides: Sides, gap: f64, products: f64, bound: f64) -> Target {
         let (l, at) = (&self.local, (&self.local, &self.linear));
-        let target = match sides {
+        match sides {
             Some((pyramid, f)) => {
                 let r = Residuals {
                     product: products,
@@ -113,7 +126,12 @@ impl Element {
                 self.law
                     .response(at, gap, products, products - l.psi * bound, vector)
             }
-        };
+        }
+    }
+
+    /// Change of all unknowns by the same.
+    pub fn answer(&self, sides: Sides, gap: f64, products: f64, bound: f64) -> Local {
+        let target = self.answering(sides, gap, products, bound);
         self.law.recover(&self.linear, &target, 0.0, [0.0; 2])
     }
 }

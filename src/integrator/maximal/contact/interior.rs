@@ -3,8 +3,8 @@
 
 use super::super::assembly::{add_wrench, dot, vec3};
 use super::super::{Maximal, Work};
-use super::Source;
 use super::assembly::along;
+use super::{Element, Slot};
 use crate::dynamics::{StepError, StepFailure, StepStats};
 use crate::mechanism::{Row, Vec6};
 use crate::spatial::Vec3;
@@ -21,6 +21,23 @@ const PIVOTED: usize = 6;
 /// Iterations after which steps are halved until the residual, m/s, is small: Newton's method may cycle.
 const PATIENCE: usize = 20;
 const CALM: f64 = 1e-3;
+/// Sweeps of refinement.
+const SWEEPS: usize = 3;
+
+pub(super) fn trace() -> bool {
+    static T: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *T.get_or_init(|| std::env::var("TRACE").is_ok())
+}
+
+/// Takes the wrenches of changed impulses from the rows.
+fn push(rhs: &mut [f64], e: &Element, slot: &Slot, change: [f64; 3]) {
+    let rows = [&e.normal, &e.tangents[0], &e.tangents[1]];
+    for (row, c) in rows.into_iter().zip(change) {
+        if c != 0.0 {
+            add_wrench(rhs, slot.parent, slot.child, row, -slot.mass * c);
+        }
+    }
+}
 
 /// Where an iterate stands.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +104,7 @@ impl Maximal {
         starts: impl Iterator<Item = bool>,
     ) -> Result<StepStats, StepError> {
         let kappa = w.contacts.kappa;
+        if trace() { eprintln!("solve k={} kappa={kappa:.1e}", w.at.k); }
         let mut stats = StepStats::default();
         let mut failed = None;
         for warm in starts {
@@ -104,32 +122,10 @@ impl Maximal {
             }
             stats.restarts += 1;
         }
-        for (start, factor) in [(1.0, 0.1), (100.0, 0.3), (1e4, 0.5), (1e6, 0.7)] {
-            let mut level: f64 = start;
-            self.cold_start(w, level);
-            loop {
-                level = (level * factor).max(kappa);
-                match self.follow(w, level, 0.9) {
-                    Ok(s) => {
-                        stats = stats.and(&s);
-                        if level <= kappa {
-                            return Ok(stats);
-                        }
-                    }
-                    Err((error, s)) => {
-                        stats = stats.and(&s);
-                        stats.restarts += 1;
-                        // that of the cold start says most
-                        if failed.is_none() {
-                            failed = Some(error);
-                        }
-                        break;
-                    }
-                }
-            }
-        }
-        if self.roughen(w, kappa, &mut stats) {
-            return Ok(stats);
+        stats.restarts += 1;
+        match self.go_around(w, kappa, &mut stats) {
+            Ok(()) => return Ok(stats),
+            Err(error) => failed = failed.or(Some(error)),
         }
         Err(failed.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
     }
@@ -170,7 +166,7 @@ impl Maximal {
     }
 
     /// Velocities from the forces alone; contacts on the central path at `nu`.
-    fn cold_start(&self, w: &mut Work, nu: f64) {
+    pub(super) fn cold_start(&self, w: &mut Work, nu: f64) {
         let n = self.body_count();
         w.trial[6 * n..].fill(0.0);
         let half = 0.5 * (w.at.h_prev + w.at.h);
@@ -258,19 +254,13 @@ impl Maximal {
             count += k;
             off = off.max(o);
             // what rounding of the gap leaves of the product
-            let size = match slot.source {
-                Source::Touch(_) => e.here.point.amax(),
-                Source::Limit(..) => e.here.gap.abs() + 1.0,
-                Source::Rub(..) => 0.0,
-            };
-            let mut rounding = size / c.interval * e.local.g;
+            let mut rounding = e.noise * e.local.g;
             if e.law.rubs {
                 // and rounding of the sliding velocity
                 let speed = |row| along_absolute(&w.trial, slot.parent, slot.child, row);
                 let speed = speed(&e.tangents[0]).max(speed(&e.tangents[1]));
-                rounding = rounding.max(e.law.bound_at(&e.local) * speed);
+                rounding = rounding.max(4.0 * f64::EPSILON * e.law.bound_at(&e.local) * speed);
             }
-            let rounding = 4.0 * f64::EPSILON * rounding;
             beyond = beyond.max(o - rounding);
             if e.law.gap {
                 let r = (e.gap - e.local.s).abs();
@@ -297,19 +287,24 @@ impl Maximal {
 
     /// Leads the iterate to the central path's point `kappa`. A step may go a part of the way to the boundary, never less
     /// than `slowest`.
-    fn follow(
+    pub(super) fn follow(
         &self,
         w: &mut Work,
         kappa: f64,
         slowest: f64,
     ) -> Result<StepStats, (StepError, StepStats)> {
         let mut stats = StepStats::default();
+        if trace() { eprintln!("  follow {kappa:.1e} slowest {slowest}"); }
         let (mut last, mut stalled, mut ending) = (1.0_f64, 0, 0);
         let mut bounded = None;
         loop {
             let (_, _, floor) = self.evaluate(w);
             let floor = floor / self.contacts.lightest;
             let p = self.progress(w, kappa, floor);
+            if trace() {
+                let turn = self.largest_turn(w);
+                eprintln!("   it {:2} res {:.1e} row {} mean {:.1e} off {:.1e} floor {floor:.0e} last {last:.3} settled {} usable {} turn {turn:.2}", stats.iterations, p.residual, p.row, p.mean / kappa, p.off / kappa, p.settled, p.usable);
+            }
             if p.done {
                 stats.residual = p.residual;
                 stats.rounded = usize::from(p.rounded);
@@ -335,7 +330,7 @@ impl Maximal {
             let near = p.mean <= 10.0 * kappa && p.off <= 10.0 * kappa;
             ending += usize::from(near);
             // stiff friction makes the factors lose digits, which the end feels
-            let refined = w.model.may_be_redundant() || ending > 1;
+            let refined = w.model.may_be_redundant() || ending > 1 || last < 0.5 || std::env::var("REF").is_ok();
             self.assemble_and_keep(w, refined);
             let factored = if ending > PIVOTED {
                 // pivots hold what the blocks have lost
@@ -392,6 +387,16 @@ impl Maximal {
                     }
                 }
             }
+            if trace() && std::env::var("DEEP").is_ok() {
+                let dv = w.delta.iter().fold(0.0f64, |m, d| m.max(d.abs()));
+                eprintln!("      near {near} refined {refined} ending {ending} |d| {dv:.2e} reach {reach:.2e} fallback {}", w.uses_fallback);
+                for (i, e) in w.contacts.elements.iter().enumerate() {
+                    let (l, d) = (&e.local, &e.direction);
+                    if l.g > 1e-6 {
+                        eprintln!("      {i} s {:.2e} g {:.2e} psi {:.2e} b {:.2e} {:.2e} eta {:.2e} {:.2e} margin {:.1e} | d s {:.1e} g {:.1e} psi {:.1e} b {:.1e} {:.1e} eta {:.1e} {:.1e} reach {:.1e} gapres {:.1e}", l.s, l.g, l.psi, l.b[0], l.b[1], l.eta[0], l.eta[1], 1.0 - l.b[0].hypot(l.b[1]) / e.law.bound_at(l), d.s, d.g, d.psi, d.b[0], d.b[1], d.eta[0], d.eta[1], e.law.reach(l, d), e.gap - l.s);
+                    }
+                }
+            }
             let part = if near {
                 slowest.max(0.995)
             } else {
@@ -435,37 +440,70 @@ impl Maximal {
         corrected: bool,
         refined: bool,
     ) -> f64 {
-        let mut rhs = std::mem::take(&mut w.contacts.rhs);
-        rhs.copy_from_slice(&w.residual);
-        let c = &mut w.contacts;
-        for (e, sides, slot) in c.each(&self.contacts) {
+        for (e, sides, _) in w.contacts.each(&self.contacts) {
             match target {
                 Some(target) => e.aim(sides, target, corrected),
                 None => e.hold(sides),
             }
-            let rows = [&e.normal, &e.tangents[0], &e.tangents[1]];
-            for (row, c) in rows.into_iter().zip(e.target.c) {
-                if c != 0.0 {
-                    add_wrench(&mut rhs, slot.parent, slot.child, row, -slot.mass * c);
+        }
+        self.direct(w, true, refined)
+    }
+
+    /// The direction of the elements' targets and, if asked for, of the rows' residuals. Refined on the equations before
+    /// contacts were eliminated into them: stiff contacts take the digits of what is beside them.
+    pub(super) fn direct(&self, w: &mut Work, residual: bool, refined: bool) -> f64 {
+        let mut rhs = std::mem::take(&mut w.contacts.rhs);
+        let mut delta = std::mem::take(&mut w.delta);
+        let start = |rhs: &mut [f64], w: &Work| {
+            if residual {
+                rhs.copy_from_slice(&w.residual);
+            } else {
+                rhs.fill(0.0);
+            }
+        };
+        start(&mut rhs, w);
+        for (e, slot) in w.contacts.elements.iter().zip(&self.contacts.slots) {
+            push(&mut rhs, e, slot, e.target.c);
+        }
+        self.solve_once(w, &rhs, &mut delta, false);
+        let mut reach = self.recover(w, &delta);
+        if refined {
+            let mut last = f64::INFINITY;
+            for _ in 0..SWEEPS {
+                start(&mut rhs, w);
+                self.symbolic.subtract_product(&w.contacts.bare, &delta, &mut rhs);
+                for (e, slot) in w.contacts.elements.iter().zip(&self.contacts.slots) {
+                    let d = &e.direction;
+                    push(&mut rhs, e, slot, [d.g, d.b[0], d.b[1]]);
                 }
+                let left = rhs.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
+                if !(left < 0.5 * last) {
+                    break;
+                }
+                last = left;
+                let mut more = std::mem::take(&mut w.scratch);
+                self.solve_once(w, &rhs, &mut more, false);
+                delta.iter_mut().zip(&more).for_each(|(d, m)| *d += m);
+                w.scratch = more;
+                reach = self.recover(w, &delta);
             }
         }
-        let mut delta = std::mem::take(&mut w.delta);
-        self.solve_once(w, &rhs, &mut delta, false);
-        if refined {
-            self.refine(w, &rhs, &mut delta, false);
-        }
         (w.contacts.rhs, w.delta) = (rhs, delta);
+        reach
+    }
+
+    /// The elements' directions that go with a change of the velocities; returns how far they may be followed.
+    fn recover(&self, w: &mut Work, delta: &[f64]) -> f64 {
         let mut reach = f64::INFINITY;
         for (e, sides, slot) in w.contacts.each(&self.contacts) {
             let (p, c) = (slot.parent, slot.child);
             let gap = if e.law.gap {
-                -along(&w.delta, p, c, &e.by_velocity)
+                -along(delta, p, c, &e.by_velocity)
             } else {
                 0.0
             };
             let eta = if e.law.rubs {
-                [0, 1].map(|i| -dot(&w.delta, p, c, &e.tangents[i]))
+                [0, 1].map(|i| -dot(delta, p, c, &e.tangents[i]))
             } else {
                 [0.0; 2]
             };

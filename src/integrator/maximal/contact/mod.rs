@@ -15,6 +15,7 @@ mod derivative_tests;
 mod element;
 mod interior;
 mod parameter;
+mod path;
 mod pyramid;
 mod seen;
 #[cfg(test)]
@@ -120,6 +121,8 @@ struct Element {
     /// `phi/h` at the unknowns last evaluated, and the contact there.
     gap: f64,
     next: Touch,
+    /// What rounding may leave of it, m/s.
+    noise: f64,
     /// `N+` by the velocities of parent and child.
     by_velocity: [Vec6; 2],
     /// Added to the gap's rate for a bounce, m/s.
@@ -134,6 +137,8 @@ struct Element {
     /// The affine direction, and one that may be returned to.
     affine: Local,
     spare: Local,
+    /// Of the central path, by its length: of `ln s`, `ln g`, `ln psi`, `b/u0`.
+    tangent: [f64; 5],
 }
 
 /// What is computed for the elements.
@@ -155,6 +160,8 @@ pub(super) struct Memory {
     /// Copy of a Newton direction, and a right-hand side.
     spare: Vec<f64>,
     rhs: Vec<f64>,
+    /// The step's matrix without contacts.
+    pub(super) bare: Vec<f64>,
 }
 
 const NOWHERE: Touch = Touch {
@@ -262,7 +269,8 @@ impl Layout {
         (UNKNOWNS + facets) * self.slots.len()
     }
 
-    pub(super) fn memory(&self, dim: usize) -> Memory {
+    pub(super) fn memory(&self, symbolic: &Symbolic) -> Memory {
+        let dim = if self.is_empty() { 0 } else { symbolic.dim() };
         let element = Element {
             law: Law {
                 gap: false,
@@ -275,6 +283,7 @@ impl Layout {
             here: NOWHERE,
             gap: 0.0,
             next: NOWHERE,
+            noise: 0.0,
             by_velocity: [Vec6::zeros(); 2],
             bounce: 0.0,
             local: Local::default(),
@@ -285,6 +294,7 @@ impl Layout {
             response: Response::default(),
             affine: Local::default(),
             spare: Local::default(),
+            tangent: [0.0; 5],
         };
         Memory {
             elements: vec![element; self.slots.len()],
@@ -301,8 +311,16 @@ impl Layout {
             interval: 1.0,
             idle: false,
             coupled: false,
-            spare: vec![0.0; if self.slots.is_empty() { 0 } else { dim }],
-            rhs: vec![0.0; if self.slots.is_empty() { 0 } else { dim }],
+            spare: vec![0.0; dim],
+            rhs: vec![0.0; dim],
+            bare: vec![
+                0.0;
+                if self.is_empty() {
+                    0
+                } else {
+                    symbolic.values_len()
+                }
+            ],
         }
     }
 }

@@ -59,6 +59,14 @@ impl Facets {
         rhs: [0.0; MOST],
     };
 
+    /// With a scaled direction.
+    pub fn scaled(&self, scale: f64) -> Self {
+        Self {
+            direction: Point::ZERO.moved(&self.direction, scale),
+            ..*self
+        }
+    }
+
     /// No residual is chased.
     pub fn hold(&mut self) {
         self.rhs = [0.0; MOST];
