@@ -248,6 +248,11 @@ impl Symbolic {
         self.edges.iter().filter(|e| e.fill).count()
     }
 
+    /// The blocks of the matrix itself, without fill: row, column, slot.
+    pub fn blocks(&self) -> Vec<(usize, usize, usize)> {
+        self.original_blocks().collect()
+    }
+
     /// The edges of the matrix itself: node pairs with their slots, (row, col) and (col, row) both; diagonal included.
     pub(super) fn original_blocks(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         self.pivots.iter().flat_map(move |p| {

@@ -462,15 +462,19 @@ impl Maximal {
     /// Factors the matrix as assembled with pivots; `row` is where the blame goes.
     pub(super) fn factor_general(&self, w: &mut Work, row: usize) -> Result<(), StepError> {
         w.uses_fallback = true;
-        let fallback = match w.fallback.take() {
-            Some(f) => Ok(f),
-            None => Fallback::new(&self.symbolic).map(Box::new),
+        let result = if self.contacts.is_empty() {
+            let fallback = match w.fallback.take() {
+                Some(f) => Ok(f),
+                None => Fallback::new(&self.symbolic).map(Box::new),
+            };
+            fallback.and_then(|mut f| {
+                let done = f.factor(&self.symbolic, &w.values);
+                w.fallback = Some(f);
+                done
+            })
+        } else {
+            self.factor_extended(w)
         };
-        let result = fallback.and_then(|mut f| {
-            let done = f.factor(&self.symbolic, &w.values);
-            w.fallback = Some(f);
-            done
-        });
         result.map_err(|_| self.failure(StepFailure::Singular, w, row, f64::NAN))
     }
 
@@ -490,11 +494,11 @@ impl Maximal {
     /// [`Maximal::solve`] without the refinement.
     pub(super) fn solve_once(&self, w: &Work, b: &[f64], out: &mut [f64], transposed: bool) {
         out.copy_from_slice(b);
-        if let (Some(f), true) = (&w.fallback, w.uses_fallback) {
-            let solved = if transposed {
-                f.solve_transposed(out)
-            } else {
-                f.solve(out)
+        if w.uses_fallback {
+            let solved = match &w.fallback {
+                Some(f) if transposed => f.solve_transposed(out),
+                Some(f) => f.solve(out),
+                None => self.solve_extended(w, out, transposed),
             };
             if solved.is_err() {
                 // seen by whoever uses the solution: a residual or a gradient that is not finite

@@ -13,6 +13,7 @@ mod derivative;
 #[cfg(test)]
 mod derivative_tests;
 mod element;
+mod extended;
 mod interior;
 mod parameter;
 mod path;
@@ -32,6 +33,7 @@ use crate::spatial::{Mat3, Pose, Vec3};
 use cone::{Law, Linear, Local, Target};
 use derivative::Response;
 use element::Sides;
+use extended::Extended;
 use pyramid::{Facets, Pyramid};
 
 /// Numbers of a contact among the unknowns: `s, g, psi, b`.
@@ -162,6 +164,8 @@ pub(super) struct Memory {
     rhs: Vec<f64>,
     /// The step's matrix without contacts.
     pub(super) bare: Vec<f64>,
+    /// Where the blocks fail.
+    extended: Option<Box<Extended>>,
 }
 
 const NOWHERE: Touch = Touch {
@@ -321,6 +325,7 @@ impl Layout {
                     symbolic.values_len()
                 }
             ],
+            extended: None,
         }
     }
 }
