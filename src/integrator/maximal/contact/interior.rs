@@ -403,7 +403,7 @@ impl Maximal {
                 slowest.max(1.0 - p.residual.max(p.mean.sqrt())).min(0.9995)
             };
             let mut length = (part * reach).min(1.0);
-            if stats.iterations > PATIENCE && p.residual > CALM {
+            if (PATIENCE..2 * PATIENCE).contains(&stats.iterations) {
                 length *= 0.5;
             }
             w.y.copy_from_slice(&w.trial);
