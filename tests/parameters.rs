@@ -8,9 +8,11 @@ use common::case::{Case, chain, costs, five_bar, system};
 use common::{Source, Y};
 use least_action::control::Problem;
 use least_action::dynamics::Dynamics;
-use least_action::integrator::Maximal;
+use least_action::integrator::maximal::ContactOptions;
+use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
-    ActuatorSpec, BodySpec, GearSpec, JointKind, JointSpec, MechanismBuilder, Shape,
+    ActuatorSpec, BodySpec, ContactShape, ContactSpec, GearSpec, HalfSpaceSpec, JointKind,
+    JointSpec, MechanismBuilder, Shape,
 };
 use std::sync::Arc;
 
@@ -193,4 +195,187 @@ fn every_parameter_of_a_loop() {
         ..Problem::new(&system, vec![0.01; 60], closed)
     };
     Case { system, problem }.check(1e-6);
+}
+
+/// A slider with friction that is driven, its effort cut at times, against a stop; a hinge that hangs on it.
+fn machine() -> MechanismBuilder {
+    let slide = JointSpec::new(JointKind::Prismatic, "cart").axis([1.0, 0.0, 0.0]);
+    let hinge = JointSpec::new(JointKind::Revolute, "bar")
+        .parent("cart")
+        .axis(Y)
+        .anchors([0.0; 3], [0.0, 0.0, 0.25]);
+    let bar = BodySpec::new(0.5).shape(Shape::Box([0.05, 0.05, 0.5]));
+    MechanismBuilder::new()
+        .body("cart", BodySpec::new(1.0).inertia([0.1; 3]))
+        .body("bar", bar)
+        .joint("slide", slide.friction(0.7).limits(-0.3, 0.1))
+        .joint("hinge", hinge.friction(0.05).limits(-1.0, 0.6))
+        .actuator(
+            "push",
+            ActuatorSpec::joint("slide").effort_limits(-6.0, 4.0),
+        )
+}
+
+/// A ball thrown onto a floor.
+fn ball(friction: f64, restitution: f64) -> MechanismBuilder {
+    let contact = ContactSpec::new(friction).restitution(restitution);
+    let ball = BodySpec::new(1.0).shape(Shape::Sphere(0.2));
+    MechanismBuilder::new()
+        .body("ball", ball.free().contact("skin", contact))
+        .half_space("floor", HalfSpaceSpec::default())
+}
+
+/// Through contact at a parameter of the central path at which differences are smooth.
+fn hard(m: MechanismBuilder, paths: &[&str], q: &[f64], kappa: f64) -> Maximal {
+    let m = paths.iter().fold(m, |m, path| m.parameter(path, &[path]));
+    let contact = ContactOptions {
+        central_path: kappa,
+        centred: 1e-8,
+        ..ContactOptions::default()
+    };
+    let options = Options {
+        tolerance: 1e-12,
+        contact,
+        ..Options::default()
+    };
+    let s = Maximal::new(m.build().expect("valid"), q, options).expect("a system");
+    let mut outputs = vec![Output::KineticEnergy];
+    for (joint, direction) in s.mechanism().coordinates() {
+        outputs.push(Output::Coordinate { joint, direction });
+        outputs.push(Output::Rate { joint, direction });
+    }
+    s.with_outputs(outputs)
+}
+
+/// A problem of so many steps with costs on everything.
+fn throw(s: &Maximal, q: &[f64], rates: &[f64], steps: usize, u: impl Fn(usize) -> f64) -> Problem {
+    let guess = (0..steps * s.dims().nu).map(u).collect();
+    Problem {
+        rates: rates.to_vec(),
+        costs: costs(s.outputs().len(), &mut Source::new(4)),
+        guess,
+        ..Problem::new(s, vec![0.01; steps], q.to_vec())
+    }
+}
+
+#[test]
+fn friction_limits_and_efforts_of_joints() {
+    let paths = [
+        "joints.slide.friction",
+        "joints.slide.limits.lower",
+        "joints.slide.limits.upper",
+        "joints.hinge.friction",
+        "joints.hinge.limits.upper",
+        "actuators.push.effort_limits.lower",
+        "actuators.push.effort_limits.upper",
+        "actuators.push.gain",
+    ];
+    let q = [-0.1, 0.4];
+    let system = hard(machine(), &paths, &q, 1e-1);
+    let units: Vec<String> = system.parameters().into_iter().map(|p| p.unit).collect();
+    assert_eq!(units, ["N", "m", "m", "N m", "rad", "N", "N", "1"]);
+    // to the upper stop, some time against it, and to the lower one
+    let u = |k: usize| match k {
+        0..20 => 3.0,
+        20..50 => 5.0,
+        _ => -7.0,
+    };
+    let problem = throw(&system, &q, &[0.3, 1.0], 90, u);
+    // gaps at a stop are fractions of a millimetre
+    Case { system, problem }.check_by(1e-6, [1e-4, 1e-5]);
+}
+
+#[test]
+fn restitution_of_a_bouncing_ball() {
+    let paths = [
+        "contacts.ball.skin.restitution",
+        "contacts.ball.skin.friction",
+    ];
+    let q = [0.0, 0.0, 0.5, 0.0, 0.0, 0.0];
+    let system = hard(ball(0.3, 0.6), &paths, &q, 1e-6);
+    // the steps in which it bounces stay the same
+    let problem = throw(&system, &q, &[1.0, 0.2, -1.0, 0.0, 0.3, 0.0], 60, |_| 0.0);
+    Case { system, problem }.check(1e-6);
+}
+
+/// Friction at its bound 0 is not stationary.
+#[test]
+fn friction_that_is_zero() {
+    let q = [0.0, 0.0, 0.2, 0.0, 0.0, 0.0];
+    let system = hard(ball(0.0, 0.0), &["contacts.ball.skin.friction"], &q, 1e-9);
+    let problem = throw(&system, &q, &[1.0, 0.5, 0.0, 0.0, 0.0, 0.0], 30, |_| 0.0);
+    let case = Case { system, problem };
+    let exact = case.gradient(&[0.0], &[]).0[0];
+    let f = |e: f64| case.value(&[e], &[]);
+    // without the value at zero, next to which the central path rounds
+    let e = 1e-4;
+    let difference = (8.0 * f(2.0 * e) - 5.0 * f(e) - 3.0 * f(3.0 * e)) / (2.0 * e);
+    let error = (exact - difference).abs() / difference.abs();
+    println!("{exact} {error:.1e}");
+    assert!(error < 1e-5, "{exact} {difference}");
+}
+
+/// What a mechanism does not have becomes a parameter with a value that has a meaning, and not without.
+#[test]
+fn numbers_that_were_not_there() {
+    let m = machine().body("leg", BodySpec::new(1.0).inertia([0.1; 3]));
+    let leg = JointSpec::new(JointKind::Cylindrical, "leg").axis(Y);
+    let motor = ActuatorSpec::joint("hinge");
+    let m = m.joint("hip", leg).actuator("turn", motor);
+    let contact = ContactSpec::new(0.3).shape(ContactShape::Point);
+    let skin = BodySpec::new(1.0).inertia([0.1; 3]).free();
+    let m = m
+        .body("ball", skin.contact("skin", contact))
+        .half_space("floor", HalfSpaceSpec::default());
+    let built = m.build().expect("valid");
+    let listed = built.fields();
+    for (path, value) in [
+        ("joints.hip.friction.angle", 0.1),
+        ("joints.hip.limits.lower.angle", -0.5),
+        ("joints.hip.limits.upper.d", 0.5),
+        ("actuators.turn.effort_limits.upper", 3.0),
+        ("contacts.ball.skin.restitution", 0.5),
+    ] {
+        assert!(!listed.iter().any(|(p, _)| p == path), "{path}");
+        let field = built.field("p", path).expect("known");
+        let tuned = m.clone().parameter("p", &[path]);
+        let e = tuned.build().expect_err("means nothing").to_string();
+        assert!(e.contains("parameter `p`") && e.contains(path), "{e}");
+        let mut other = m.clone();
+        other.set(&built, field, value);
+        let other = other.parameter("p", &[path]).build().expect("valid");
+        assert_eq!(other.get(field), value, "{path}");
+        assert!(other.fields().iter().any(|(p, _)| p == path), "{path}");
+    }
+    // a range whose sides are the wrong way around
+    let s = hard(machine(), &["joints.slide.limits.upper"], &[0.0; 2], 1e-3);
+    let e = s
+        .initial(
+            &[0.0; 2],
+            &[0.0; 2],
+            &[-0.5],
+            &mut s.work(),
+            &mut vec![0.0; s.dims().nx],
+        )
+        .expect_err("no range")
+        .to_string();
+    assert!(
+        e.contains("limits.upper") && e.contains("[-0.3, -0.5]"),
+        "{e}"
+    );
+}
+
+/// Overlaps are those of the surfaces that the parameters make.
+#[test]
+fn overlaps_of_a_ball_that_grows() {
+    let q = [0.0, 0.0, 0.25, 0.0, 0.0, 0.0];
+    let s = hard(ball(0.0, 0.0), &["contacts.ball.skin.radius"], &q, 1e-9);
+    let (mut w, mut x) = (s.work(), vec![0.0; s.dims().nx]);
+    s.initial(&q, &[0.0; 6], &[0.2], &mut w, &mut x)
+        .expect("starts");
+    let mut deep = |radius: f64| s.penetration_with(&[radius], &x, &mut w);
+    assert!((deep(0.3).expect("a ball") - 0.05).abs() < 1e-15);
+    assert_eq!(deep(0.2).expect("a ball"), 0.0);
+    assert!(deep(-1.0).is_err());
+    assert_eq!(s.penetration(&x), 0.0);
 }

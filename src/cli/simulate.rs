@@ -91,8 +91,11 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     let (last, steps) = (t.steps(), stats.steps);
     let duration = t.intervals.iter().fold(0.0, |sum, h| sum + h);
-    let penetration = (0..=last).map(|k| system.penetration(t.state(k)));
-    let penetration = penetration.fold(0.0, f64::max);
+    let mut penetration = 0.0_f64;
+    for k in 0..=last {
+        let deepest = system.penetration_with(&t.p, t.state(k), &mut w);
+        penetration = penetration.max(deepest.map_err(Failure::unsolved)?);
+    }
     let violation = report::constraint_violation(&model, &t);
     if a.json {
         let mut value = json!({

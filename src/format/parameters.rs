@@ -48,7 +48,11 @@ pub(super) fn declare(
         };
         if let Some(what) = meaningless(&fields, value) {
             let message = format!("parameter `{name}` is {value}");
-            return Err(err("value", message, what));
+            if spec.value.is_some() {
+                return Err(err("value", message, what));
+            }
+            let help = format!("{what}: give it a start, value = ..");
+            return Err(err("of", message, &help));
         }
         bounds.push(range(name, spec, &fields, value).map_err(|(field, m, h)| err(field, m, h))?);
         for field in &fields {
@@ -94,8 +98,12 @@ fn range(
     } else {
         f64::NEG_INFINITY
     };
+    let most = fields
+        .iter()
+        .map(|f| f.largest())
+        .fold(f64::INFINITY, f64::min);
     let (lower, upper) = match spec.bounds {
-        None => (least, f64::INFINITY),
+        None => (least, most),
         Some([l, u]) => {
             if l.is_nan() || u.is_nan() || l > u {
                 let message = format!("bounds of parameter `{name}` are {l} and {u}");
@@ -111,7 +119,7 @@ fn range(
                     return Err(("bounds", message, help));
                 }
             }
-            (if l.is_finite() { l } else { least }, u)
+            (if l.is_finite() { l } else { least }, u.min(most))
         }
     };
     if !(lower..=upper).contains(&value) {

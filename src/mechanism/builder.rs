@@ -281,6 +281,13 @@ impl MechanismBuilder {
             };
             let value = mechanism.get(*first);
             for (field, path) in fields.iter().zip(paths) {
+                if let Some(expected) = field.refuses(value) {
+                    return Err(ModelError::new(
+                        ["parameters", name],
+                        format!("parameter `{name}` sets `{path}`, which starts at {value}"),
+                        format!("{expected}: give it one in the mechanism's description"),
+                    ));
+                }
                 mechanism.refuse_geared(name, path, *field)?;
                 if mechanism.is_tuned(*field) {
                     return Err(ModelError::new(
@@ -295,6 +302,18 @@ impl MechanismBuilder {
                 name: name.clone(),
                 fields,
             });
+        }
+        for (tuned, field) in mechanism.tuned_fields() {
+            if let Some([lower, upper]) = mechanism.disordered(field) {
+                return Err(ModelError::new(
+                    ["parameters", &tuned.name],
+                    format!(
+                        "parameter `{}` makes the range [{lower}, {upper}]",
+                        tuned.name
+                    ),
+                    "expected [smallest, largest], the first below the second",
+                ));
+            }
         }
         Ok(mechanism)
     }

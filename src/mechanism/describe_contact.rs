@@ -362,7 +362,7 @@ impl MechanismBuilder {
                 specs.push(c);
             }
         }
-        self.check_groups(&colliders, &specs)?;
+        self.check_groups(&colliders, &specs, bodies)?;
         let mut contacts = vec![];
         for (i, (c, spec)) in colliders.iter().zip(&specs).enumerate() {
             for (g, plane) in self.half_spaces.values().enumerate() {
@@ -386,7 +386,7 @@ impl MechanismBuilder {
         if let Some(i) = (0..colliders.len()).find(|i| !touches(*i)) {
             return Err(contact_error(
                 &colliders[i],
-                "against",
+                bodies,
                 format!("contact `{}` touches nothing", colliders[i].name),
                 "add a half-space to [half_spaces], name the group of another body's contact in `against`, or leave the contact out (contacts of one body and of bodies tied by a joint do not meet)",
             ));
@@ -399,6 +399,7 @@ impl MechanismBuilder {
         &self,
         colliders: &[Collider],
         specs: &[&ContactSpec],
+        bodies: &[Body],
     ) -> Result<(), ModelError> {
         let default = ground();
         let mut groups = vec![default.as_str()];
@@ -413,7 +414,7 @@ impl MechanismBuilder {
             if let Some(group) = unknown {
                 return Err(contact_error(
                     c,
-                    "against",
+                    bodies,
                     format!(
                         "contact `{}` names the group `{group}`, which nothing is in",
                         c.name
@@ -433,6 +434,7 @@ impl MechanismBuilder {
             }
             Field::HalfSpaceOffset(h) => return Some(&mut self.half_spaces[h].offset),
             Field::ContactFriction(c)
+            | Field::ContactRestitution(c)
             | Field::ContactRadius(c)
             | Field::ContactLength(c)
             | Field::ContactEdge(c, _)
@@ -446,6 +448,7 @@ impl MechanismBuilder {
         let spec = specs.nth(c)?;
         match field {
             Field::ContactFriction(_) => Some(&mut spec.friction),
+            Field::ContactRestitution(_) => Some(&mut spec.restitution),
             Field::ContactPosition(_, k) => spec.position.get_mut(k),
             _ => {
                 // the body keeps its own shape
@@ -475,14 +478,18 @@ impl MechanismBuilder {
     }
 }
 
+/// About what a contact is `against`.
 fn contact_error(
     c: &Collider,
-    field: &str,
+    bodies: &[Body],
     message: impl Into<String>,
     help: impl Into<String>,
 ) -> ModelError {
-    let (body, name) = c.name.split_once('.').unwrap_or(("", &c.name));
-    ModelError::new(["bodies", body, "contacts", name, field], message, help)
+    // BODY.NAME, and either may have dots
+    let body = bodies[c.body].name.as_str();
+    let own = c.name.strip_prefix(body);
+    let name = own.and_then(|n| n.strip_prefix('.')).unwrap_or(&c.name);
+    ModelError::new(["bodies", body, "contacts", name, "against"], message, help)
 }
 
 /// Are the bodies tied directly, by a joint that constrains them?
@@ -528,7 +535,7 @@ fn between<'a>(
         let (p, q) = (b.surface.kind(), a.surface.kind());
         return Err(contact_error(
             b,
-            "against",
+            bodies,
             format!(
                 "contacts `{}` ({p}) and `{}` ({q}) meet, but {p} on {q} is no pair that bodies can touch by: those are points and spheres on spheres, capsules and boxes, and capsules on capsules",
                 b.name, a.name

@@ -1,10 +1,10 @@
 //! The description of a joint, and of a spring between points.
 
-use super::Freedom;
 use super::describe_body::BodySpec;
 use super::error::{ModelError, ends, finite, is_world, nearest};
 use super::joint::{Joint, JointKind};
 use super::range::Range;
+use super::{CoordinateId, Freedom, Mechanism};
 use crate::spatial::{Quat, Vec3};
 use indexmap::IndexMap;
 use nalgebra::Quaternion;
@@ -214,6 +214,23 @@ impl JointSpec {
         named.insert(direction.into(), Range::new(lower, upper));
         self.limits = Some(Limits::Named(named));
         self
+    }
+
+    /// The description's place of the limits of a direction of the joint `m` has.
+    pub(super) fn limits_mut(&mut self, m: &Mechanism, (j, i): CoordinateId) -> &mut Range {
+        let directions = &m.joints[j].directions;
+        if directions.len() == 1 && !matches!(self.limits, Some(Limits::Named(_))) {
+            self.limits.get_or_insert(Limits::Only(Range::OPEN));
+        }
+        match self
+            .limits
+            .get_or_insert_with(|| Limits::Named(IndexMap::new()))
+        {
+            Limits::Only(range) => range,
+            Limits::Named(named) => named
+                .entry(directions[i].name.to_owned())
+                .or_insert(Range::OPEN),
+        }
     }
 
     /// Puts the limits on the joint's directions.

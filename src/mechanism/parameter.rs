@@ -5,19 +5,34 @@
 //! | `bodies.NAME.mass` | kg; the inertia stays |
 //! | `bodies.NAME.inertia.xx` (`yy`, `zz`, `xy`, `xz`, `yz`) | kg m^2 |
 //! | `joints.NAME.stiffness`, `rest`, `damping` (`.DIRECTION` where there are several) | as in the file |
+//! | `joints.NAME.friction` (likewise) | N, of rotations N m; above zero |
+//! | `joints.NAME.limits.lower`, `limits.upper` (likewise) | m, rad; finite, the lower below the upper |
 //! | `joints.NAME.parent_anchor.x`, `child_anchor.x` (`y`, `z`) | m; joint coordinates stay, loops close again |
 //! | `springs.NAME.stiffness`, `rest`, `damping`, `parent_anchor.x`, `child_anchor.x` | as in the file |
 //! | `gears.NAME.ratio`, `offset` | as in the file, the ratio not zero; independent coordinates stay, the others follow |
 //! | `actuators.NAME.gain` | 1 |
+//! | `actuators.NAME.effort_limits.lower`, `effort_limits.upper` | as in the file; finite, the lower below the upper |
 //! | `contacts.BODY.NAME.friction` | 1 |
+//! | `contacts.BODY.NAME.restitution` | 1; above zero, at most 1 |
 //! | `contacts.BODY.NAME.radius`, `length`, `edges.x`, `position.x` (`y`, `z`) | m; what the contact's shape has; the body's inertia stays |
 //! | `half_spaces.NAME.friction` | 1; only where it has one |
 //! | `half_spaces.NAME.offset` | m |
 //! | `gravity.x` (`y`, `z`) | m/s^2 |
+//!
+//! What a direction or a contact does not have (joint friction 0, an open limit, restitution 0) is no part of the step,
+//! and the step is no continuous function of it there: give such a parameter a start that has a meaning. Friction of
+//! contacts may start at, and fall to, 0: the derivative there is Coulomb's one-sided one. A contact whose two sides
+//! both have friction has their harmonic mean, which is 0, derivative and all, as long as the other side's is 0.
+//!
+//! Scalings of the step stay those of the mechanism as built when masses, geometry or gravity change: the effective masses
+//! of contacts, limits and joint friction, bodies' sizes in the measure of residuals, and g in `kappa = kappa0 g h` and
+//! in the approach speed `2 g h` above which a contact bounces. The first two change no solution, only the unknowns' units;
+//! gaps at rest are `kappa / g` with the nominal g in `kappa`.
 
 use super::builder::{Inertia, MechanismBuilder, PerDirection};
 use super::error::{ModelError, nearest};
-use super::{CoordinateId, Mechanism};
+use super::range::Range;
+use super::{CoordinateId, Drive, Freedom, Mechanism};
 
 /// A number of a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +49,12 @@ pub enum Field {
     Rest(CoordinateId),
     /// Of a joint's direction.
     Damping(CoordinateId),
+    /// Coulomb friction of a joint's direction.
+    JointFriction(CoordinateId),
+    /// Of a joint's direction.
+    LowerLimit(CoordinateId),
+    /// Of a joint's direction.
+    UpperLimit(CoordinateId),
     /// Joint and component.
     ParentAnchor(usize, usize),
     /// Joint and component.
@@ -54,8 +75,14 @@ pub enum Field {
     GearOffset(usize),
     /// Of an actuator.
     Gain(usize),
+    /// Of an actuator.
+    LowerEffort(usize),
+    /// Of an actuator.
+    UpperEffort(usize),
     /// Of a collider, by its index.
     ContactFriction(usize),
+    /// Of a collider.
+    ContactRestitution(usize),
     /// Of a collider.
     ContactRadius(usize),
     /// Of a collider.
@@ -98,9 +125,15 @@ macro_rules! place_in_mechanism {
             Field::Stiffness((j, i)) => $($by)+ $m.joints[j].directions[i].stiffness,
             Field::Rest((j, i)) => $($by)+ $m.joints[j].directions[i].rest,
             Field::Damping((j, i)) => $($by)+ $m.joints[j].directions[i].damping,
+            Field::JointFriction((j, i)) => $($by)+ $m.joints[j].directions[i].friction,
+            Field::LowerLimit((j, i)) => $($by)+ $m.joints[j].directions[i].lower,
+            Field::UpperLimit((j, i)) => $($by)+ $m.joints[j].directions[i].upper,
+            Field::LowerEffort(a) => $($by)+ $m.actuators[a].effort_limits.lower,
+            Field::UpperEffort(a) => $($by)+ $m.actuators[a].effort_limits.upper,
             Field::GearRatio(g) => $($by)+ $m.$gear(g).ratio,
             Field::GearOffset(g) => $($by)+ $m.$gear(g).offset,
             Field::ContactFriction(c) => $($by)+ $m.colliders[c].friction,
+            Field::ContactRestitution(c) => $($by)+ $m.colliders[c].restitution,
             Field::ContactPosition(c, k) => $($by)+ $m.colliders[c].position[k],
             Field::HalfSpaceOffset(h) => $($by)+ $m.half_spaces[h].offset,
             Field::ContactRadius(_)
@@ -131,8 +164,15 @@ const MOMENTS: [(&str, usize, usize); 6] = [
 ];
 
 impl Mechanism {
-    /// Every number that can be a parameter, with its path.
+    /// Every number that can be a parameter at the value it has, with its path.
     pub fn fields(&self) -> Vec<(String, Field)> {
+        let mut out = self.all_fields();
+        out.retain(|(_, f)| f.refuses(self.get(*f)).is_none());
+        out
+    }
+
+    /// With those that can be parameters once they have another value.
+    fn all_fields(&self) -> Vec<(String, Field)> {
         let mut out = vec![];
         for (b, body) in self.bodies.iter().enumerate() {
             let name = &body.name;
@@ -153,11 +193,18 @@ impl Mechanism {
                     _ => format!(".{}", d.name),
                 };
                 let id = (j, i);
-                for (field, of) in [
+                let limits = [
+                    ("limits.lower", Field::LowerLimit(id)),
+                    ("limits.upper", Field::UpperLimit(id)),
+                ];
+                let numbers = [
                     ("stiffness", Field::Stiffness(id)),
                     ("rest", Field::Rest(id)),
                     ("damping", Field::Damping(id)),
-                ] {
+                    ("friction", Field::JointFriction(id)),
+                ];
+                let limits = limits.into_iter().filter(|_| d.freedom != Freedom::Turn);
+                for (field, of) in numbers.into_iter().chain(limits) {
                     out.push((format!("joints.{name}.{field}{ending}"), of));
                 }
             }
@@ -189,12 +236,20 @@ impl Mechanism {
             out.push((format!("gears.{name}.offset"), Field::GearOffset(i)));
         }
         for (i, a) in self.actuators.iter().enumerate() {
-            out.push((format!("actuators.{}.gain", a.name), Field::Gain(i)));
+            for (field, of) in [
+                ("gain", Field::Gain(i)),
+                ("effort_limits.lower", Field::LowerEffort(i)),
+                ("effort_limits.upper", Field::UpperEffort(i)),
+            ] {
+                out.push((format!("actuators.{}.{field}", a.name), of));
+            }
         }
         for (i, c) in self.colliders.iter().enumerate() {
             // BODY.NAME
             let name = format!("contacts.{}", c.name);
             out.push((format!("{name}.friction"), Field::ContactFriction(i)));
+            let restitution = Field::ContactRestitution(i);
+            out.push((format!("{name}.restitution"), restitution));
             let mut surface = c.surface;
             let mut of_shape = |field: &str, of: Field| {
                 if surface.number(of).is_some() {
@@ -229,10 +284,11 @@ impl Mechanism {
     /// # Errors
     /// When there is none, with the nearest path that exists.
     pub fn field(&self, parameter: &str, path: &str) -> Result<Field, ModelError> {
-        let fields = self.fields();
+        let mut fields = self.all_fields();
         if let Some((_, f)) = fields.iter().find(|(p, _)| p == path) {
             return Ok(*f);
         }
+        fields.retain(|(_, f)| f.refuses(self.get(*f)).is_none());
         Err(ModelError::new(
             ["parameters", parameter, "of"],
             format!("`{path}` is no number of the mechanism"),
@@ -287,6 +343,14 @@ impl Mechanism {
             Field::Stiffness(id) => ["N/m", "N m/rad"][usize::from(turns(id))],
             Field::Rest(id) => ["m", "rad"][usize::from(turns(id))],
             Field::Damping(id) => ["N s/m", "N m s/rad"][usize::from(turns(id))],
+            Field::JointFriction(id) => ["N", "N m"][usize::from(turns(id))],
+            Field::LowerLimit(id) | Field::UpperLimit(id) => ["m", "rad"][usize::from(turns(id))],
+            Field::LowerEffort(a) | Field::UpperEffort(a) => match self.actuators[a].drive {
+                Drive::Joint { joint, direction } => {
+                    self.joints[joint].directions[direction].force_unit()
+                }
+                Drive::Wrench { .. } => "1",
+            },
             Field::SpringStiffness(_) => "N/m",
             Field::SpringDamping(_) => "N s/m",
             Field::ParentAnchor(..)
@@ -308,8 +372,32 @@ impl Mechanism {
                 }
             }
             Field::GearOffset(g) => ["m", "rad"][usize::from(turns(self.gear(g).follower))],
-            Field::Gain(_) | Field::ContactFriction(_) | Field::HalfSpaceFriction(_) => "1",
+            Field::Gain(_)
+            | Field::ContactFriction(_)
+            | Field::ContactRestitution(_)
+            | Field::HalfSpaceFriction(_) => "1",
         }
+    }
+
+    /// Smallest and largest value of the range a field bounds, where these are not in their order.
+    pub(crate) fn disordered(&self, field: Field) -> Option<[f64; 2]> {
+        let [lower, upper] = match field {
+            Field::LowerLimit((j, i)) | Field::UpperLimit((j, i)) => {
+                let d = &self.joints[j].directions[i];
+                [d.lower, d.upper]
+            }
+            Field::LowerEffort(a) | Field::UpperEffort(a) => self.actuators[a].effort_limits.into(),
+            _ => return None,
+        };
+        (lower >= upper).then_some([lower, upper])
+    }
+
+    /// Every field that a parameter sets, with the parameter.
+    pub(crate) fn tuned_fields(&self) -> impl Iterator<Item = (&Tuned, Field)> {
+        let each = |p| std::iter::repeat(p);
+        self.parameters
+            .iter()
+            .flat_map(move |p| each(p).zip(p.fields.iter().copied()))
     }
 
     /// Is `tuned` by some parameter?
@@ -324,6 +412,7 @@ impl Field {
         match self.positive() {
             _ if !value.is_finite() => Some("expected a finite number"),
             Some(true) if value <= 0.0 => Some("expected a positive number"),
+            _ if value > self.largest() => Some("expected a number of at most 1"),
             Some(false) if value < 0.0 => Some("expected a number that is not negative"),
             None if value == 0.0 && matches!(self, Self::GearRatio(_)) => {
                 Some("expected a number other than zero")
@@ -332,9 +421,19 @@ impl Field {
         }
     }
 
+    /// The largest value with a meaning.
+    pub(crate) fn largest(self) -> f64 {
+        match self {
+            Self::ContactRestitution(_) => 1.0,
+            _ => f64::INFINITY,
+        }
+    }
+
     /// Must the number stay above zero (`Some(true)`), not fall below it (`Some(false)`)?
     pub(crate) fn positive(self) -> Option<bool> {
         match self {
+            // with none there is no element, or the law of impacts is another one: the step jumps
+            Self::JointFriction(_) | Self::ContactRestitution(_) => Some(true),
             Self::Mass(_)
             | Self::ContactRadius(_)
             | Self::ContactLength(_)
@@ -398,9 +497,19 @@ impl MechanismBuilder {
             Field::Stiffness(id) => entry(&mut self.joints[id.0].stiffness, m, id),
             Field::Rest(id) => entry(&mut self.joints[id.0].rest, m, id),
             Field::Damping(id) => entry(&mut self.joints[id.0].damping, m, id),
+            Field::JointFriction(id) => entry(&mut self.joints[id.0].friction, m, id),
+            Field::LowerLimit(id) => &mut self.joints[id.0].limits_mut(m, id).lower,
+            Field::UpperLimit(id) => &mut self.joints[id.0].limits_mut(m, id).upper,
+            Field::LowerEffort(a) => {
+                &mut self.actuators[a].effort_limits.get_or_insert(Range::OPEN).lower
+            },
+            Field::UpperEffort(a) => {
+                &mut self.actuators[a].effort_limits.get_or_insert(Range::OPEN).upper
+            },
             Field::GearRatio(g) => &mut self.gears[g].ratio,
             Field::GearOffset(g) => &mut self.gears[g].offset,
             Field::ContactFriction(_)
+            | Field::ContactRestitution(_)
             | Field::ContactRadius(_)
             | Field::ContactLength(_)
             | Field::ContactEdge(..)

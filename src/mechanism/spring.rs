@@ -217,9 +217,7 @@ impl Actuator {
         if *r == Range::OPEN || self.gain == 0.0 {
             return (u, 1.0);
         }
-        let open = |v: f64| if v.is_finite() { v } else { 0.0 };
-        let size = (open(r.upper) - open(r.lower)).abs().max(1e-12);
-        let kappa = relative * size * size;
+        let kappa = relative * self.effort_range().powi(2);
         let (mut e, mut slope) = (self.gain * u, 1.0);
         if r.lower.is_finite() {
             let (s, by) = positive(e - r.lower, kappa);
@@ -230,6 +228,43 @@ impl Actuator {
             (e, slope) = (r.upper - s, slope * by);
         }
         (e / self.gain, slope)
+    }
+
+    /// Size of the range of efforts, an open side taken as 0.
+    fn effort_range(&self) -> f64 {
+        let open = |v: f64| if v.is_finite() { v } else { 0.0 };
+        let r = &self.effort_limits;
+        (open(r.upper) - open(r.lower)).abs().max(1e-12)
+    }
+
+    /// Derivative of the effort exerted at control `u` by the upper or the lower limit, the corners rounded as in
+    /// [`Actuator::relaxed_slope`] and in proportion to the range.
+    pub(crate) fn effort_by_limit(&self, u: f64, upper: bool, kappa: f64) -> f64 {
+        let (r, size) = (&self.effort_limits, self.effort_range());
+        if self.gain == 0.0 {
+            return 0.0;
+        }
+        let relative = kappa.max(CORNER * CORNER);
+        let kappa = relative * size * size;
+        // d kappa/d limit: the range grows with the upper limit, shrinks with the lower one, an open side being 0
+        let open = |v: f64| if v.is_finite() { v } else { 0.0 };
+        let grows = (open(r.upper) - open(r.lower)).signum() * if upper { 1.0 } else { -1.0 };
+        let by_kappa = 2.0 * relative * size * grows;
+        // of s by kappa
+        let widen = |x: f64| 1.0 / (x * x + 4.0 * kappa).sqrt();
+        let (mut e, mut by) = (self.gain * u, 0.0);
+        if r.lower.is_finite() {
+            let x = e - r.lower;
+            let (s, slope) = positive(x, kappa);
+            by = widen(x) * by_kappa + if upper { 0.0 } else { 1.0 - slope };
+            e = r.lower + s;
+        }
+        if r.upper.is_finite() {
+            let x = r.upper - e;
+            let (_, slope) = positive(x, kappa);
+            by = slope * by - widen(x) * by_kappa + if upper { 1.0 - slope } else { 0.0 };
+        }
+        by
     }
 
     /// The wrench of a unit of control.

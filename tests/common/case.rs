@@ -145,6 +145,11 @@ impl<D: Observe> Case<D> {
 
     /// Compares every parameter and some controls with fourth-order differences, relative to the largest of the group.
     pub fn check(&self, tolerance: f64) {
+        self.check_by(tolerance, [1e-3, 1e-4]);
+    }
+
+    /// The same by differences of such steps, the better of two.
+    pub fn check_by(&self, tolerance: f64, steps: [f64; 2]) {
         let (p, u) = (&self.problem.parameters, &self.problem.guess);
         let (by_p, by_u) = self.gradient(p, u);
         let names = self.system.parameters();
@@ -163,14 +168,14 @@ impl<D: Observe> Case<D> {
                 let difference = slope(&f, e);
                 (exact - difference).abs() / difference.abs().max(1e-3 * self.value(p, u))
             };
-            let error = error(1e-3).min(error(1e-4));
+            let error = error(steps[0]).min(error(steps[1]));
             println!("{:<40} {exact:+.9e} {error:.1e}", names[i].name);
             assert!(error < tolerance, "{}: {exact} {error:e}", names[i].name);
             worst = worst.max(error);
         }
         let largest = by_u.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         for i in (0..by_u.len()).step_by(37) {
-            let difference = slope(&|e| self.value(p, &at(u, i, e)), 1e-3);
+            let difference = slope(&|e| self.value(p, &at(u, i, e)), steps[0]);
             let error = (by_u[i] - difference).abs() / largest;
             assert!(error < tolerance, "control {i}: {} {error:e}", by_u[i]);
         }

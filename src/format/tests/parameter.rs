@@ -126,6 +126,22 @@ fn parameters_that_mean_nothing_are_refused() {
         ),
         ("of = []", "of", ["sets nothing", "joints.hinge.damping"]),
         (
+            "of = \"joints.hinge.friction\"",
+            "of",
+            [
+                "parameter `a` is 0",
+                "expected a positive number: give it a start, value = ..",
+            ],
+        ),
+        (
+            "of = \"joints.hinge.limits.lower\"",
+            "of",
+            [
+                "parameter `a` is -inf",
+                "expected a finite number: give it a start, value = ..",
+            ],
+        ),
+        (
             "of = 3.0",
             "of",
             ["a name or a list of names", "parameters.a.of"],

@@ -37,6 +37,18 @@ impl Maximal {
                 m.set(*field, *value);
             }
         }
+        if let Some((tuned, [lower, upper])) = self
+            .mechanism
+            .tuned_fields()
+            .find_map(|(tuned, field)| Some((tuned, m.disordered(field)?)))
+        {
+            return Err(StepError {
+                message: format!(
+                    "it makes the range [{lower}, {upper}], whose smallest value is not below the largest; give the parameter bounds"
+                ),
+                ..parameter_error(&tuned.name, f64::NAN)
+            });
+        }
         for (body, inverse) in m.bodies.iter().zip(&mut w.inverse_inertia) {
             let Some(c) = body.inertia.cholesky() else {
                 return Err(StepError {
@@ -154,7 +166,13 @@ impl Maximal {
                     -half * w.control_slope[i] * w.commanded[i],
                 );
             }
-            Field::ContactFriction(_)
+            Field::LowerEffort(i) => self.by_effort_limit(w, i, false, emit),
+            Field::UpperEffort(i) => self.by_effort_limit(w, i, true, emit),
+            Field::JointFriction(_)
+            | Field::LowerLimit(_)
+            | Field::UpperLimit(_)
+            | Field::ContactFriction(_)
+            | Field::ContactRestitution(_)
             | Field::ContactRadius(_)
             | Field::ContactLength(_)
             | Field::ContactEdge(..)
@@ -162,6 +180,16 @@ impl Maximal {
             | Field::HalfSpaceFriction(_)
             | Field::HalfSpaceOffset(_) => {}
         }
+    }
+
+    /// The effort exerted, along the wrench of a unit of it.
+    fn by_effort_limit(&self, w: &Work, i: usize, upper: bool, emit: &mut impl FnMut(usize, f64)) {
+        let (m, half) = (&w.model, 0.5 * (w.at.h_prev + w.at.h));
+        let (parent, child) = m.driven(&m.actuators[i]);
+        let ends = (m.pose(&w.poses, parent), &w.poses[child]);
+        let row = m.actuators[i].unit_row(&m.joints, ends);
+        let by = m.actuators[i].effort_by_limit(w.commanded[i], upper, w.contacts.relaxed());
+        put_wrench(emit, (parent, child), &row, -half * by);
     }
 
     pub(super) fn winding_in(&self, w: &Work, joint: usize) -> f64 {

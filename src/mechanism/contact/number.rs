@@ -3,6 +3,7 @@
 use super::{Contact, Pair, Surface, Touch, between, half_space};
 use crate::mechanism::{Field, Mechanism};
 use crate::spatial::{Pose, Vec3};
+use std::cmp::Ordering;
 
 impl Surface {
     /// A number of it: `None` where it has no such.
@@ -93,8 +94,9 @@ impl Mechanism {
         }
     }
 
-    /// The derivative of a contact's friction coefficient by a number of the mechanism.
-    pub(crate) fn friction_by(&self, c: &Contact, field: Field) -> f64 {
+    /// The derivative of a contact's friction coefficient by numbers of the mechanism that change alike; where both sides
+    /// have friction zero, the one-sided one.
+    pub(crate) fn friction_by(&self, c: &Contact, fields: &[Field]) -> f64 {
         let (own, other) = match c.pair {
             Pair::Ground {
                 half_space,
@@ -103,19 +105,34 @@ impl Mechanism {
             } => (collider, Field::HalfSpaceFriction(half_space)),
             Pair::Between { first, second, .. } => (first, Field::ContactFriction(second)),
         };
-        // 2ab/(a+b) by a
-        let by = |a: f64, b: f64| {
-            if a + b > 0.0 {
-                2.0 * (b / (a + b)).powi(2)
-            } else {
-                0.0
+        let change = |of: Field| f64::from(u8::from(fields.contains(&of)));
+        let (da, db) = (change(Field::ContactFriction(own)), change(other));
+        match self.frictions(c) {
+            (_, None) => da,
+            (a, Some(b)) if a + b > 0.0 => {
+                2.0 * ((b / (a + b)).powi(2) * da + (a / (a + b)).powi(2) * db)
             }
+            // of degree one: 2ab/(a+b) along the change itself
+            _ => da * db,
+        }
+    }
+
+    /// The derivative of a contact's restitution; where its sides have the same, that by larger numbers.
+    pub(crate) fn restitution_by(&self, c: &Contact, fields: &[Field]) -> f64 {
+        let of = |c: usize| {
+            let change = fields.contains(&Field::ContactRestitution(c));
+            (self.colliders[c].restitution, f64::from(u8::from(change)))
         };
-        let (a, b) = self.frictions(c);
-        match b {
-            _ if field == Field::ContactFriction(own) => b.map_or(1.0, |b| by(a, b)),
-            Some(b) if field == other => by(b, a),
-            _ => 0.0,
+        match c.pair {
+            Pair::Ground { collider, .. } => of(collider).1,
+            Pair::Between { first, second, .. } => {
+                let ((a, da), (b, db)) = (of(first), of(second));
+                match a.total_cmp(&b) {
+                    Ordering::Greater => da,
+                    Ordering::Less => db,
+                    Ordering::Equal => da.max(db),
+                }
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::mechanism::samples::Source;
 use crate::mechanism::{
-    BodySpec, ContactShape, ContactSpec, Coupling, HalfSpaceSpec, MechanismBuilder, Orientation,
-    Row, Shape,
+    BodySpec, ContactShape, ContactSpec, Coupling, Field, HalfSpaceSpec, MechanismBuilder,
+    Orientation, Row, Shape,
 };
 
 pub(super) const POINT: ContactShape = ContactShape::Point;
@@ -176,7 +176,11 @@ pub(super) fn check_with(m: &Mechanism, c: &Contact, poses: &[Pose], e: f64) {
         let own = m.touch_by(c, poses, field).map_or([0.0; 7], |t| seven(&t));
         close(&own, &by, &what);
         let by = difference(e, |e| [at(e).friction(c)]);
-        close(&[m.friction_by(c, field)], &by, &what);
+        close(&[m.friction_by(c, &[field])], &by, &what);
+        if let Field::ContactRestitution(_) = field {
+            let by = difference(e, |e| [at(e).restitution(c)]);
+            close(&[m.restitution_by(c, &[field])], &by, &what);
+        }
     }
 }
 

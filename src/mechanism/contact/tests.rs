@@ -25,6 +25,30 @@ fn refused(m: MechanismBuilder) -> ModelError {
 }
 
 #[test]
+fn names_with_dots_are_told_whole() {
+    let contact = ContactSpec::new(0.5).group("feet", &["feet"]);
+    let m = MechanismBuilder::new()
+        .body("leg.left", ball().contact("toe.tip", contact.clone()))
+        .body("leg", BodySpec::new(1.0).inertia([1.0; 3]).free());
+    let path = |m: MechanismBuilder| refused(m).path;
+    let expected = ["bodies", "leg.left", "contacts", "toe.tip", "against"];
+    // nothing to touch, an unknown group, a pair that is not supported
+    assert_eq!(path(m.clone()), expected);
+    let unknown = contact.clone().group("feet", &["fet"]);
+    assert_eq!(
+        path(MechanismBuilder::new().body("leg.left", ball().contact("toe.tip", unknown))),
+        expected
+    );
+    let boxed = |c: ContactSpec| ball().contact("toe.tip", c.shape(BOX));
+    let pair = MechanismBuilder::new()
+        .body("leg.left", boxed(contact.clone()))
+        .body("leg", boxed(contact));
+    let found = path(pair);
+    assert!(found[1] == "leg.left" || found[1] == "leg", "{found:?}");
+    assert_eq!(found[2..], expected[2..]);
+}
+
+#[test]
 fn shapes_are_read_and_unknown_ones_are_refused_with_their_names() {
     let read = |shape: &str| toml::from_str::<ContactSpec>(&format!("shape = {shape}"));
     for (text, shape) in [

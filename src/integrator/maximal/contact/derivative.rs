@@ -31,6 +31,13 @@ pub(super) struct Response {
     inflow: [f64; INFLOWS],
 }
 
+impl Response {
+    /// Friction answers to its bound as given.
+    pub(super) fn raise(&mut self, b: [f64; 2]) {
+        self.by[4] = [0.0, 0.0, 0.0, b[0], b[1]];
+    }
+}
+
 fn unknowns(l: &Local) -> [f64; UNKNOWNS] {
     [l.s, l.g, l.psi, l.b[0], l.b[1]]
 }
@@ -183,6 +190,7 @@ impl Maximal {
                 e.respond(sides);
             }
         }
+        self.respond_onsets(w);
     }
 
     /// Derivative of an element's wrench for impulses `f` (normal, tangents) by the configuration at the knot.

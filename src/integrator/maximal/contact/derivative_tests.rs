@@ -1,6 +1,8 @@
 //! Derivatives of steps with contacts against differences: flying, sticking, sliding, rolling; every pair of surfaces, both
 //! cones, joint limits and friction, cut efforts; by states, controls, parameters and intervals.
 
+mod onset;
+
 use super::super::tests::{derivative, difference, displaced};
 use super::super::{Maximal, Options, Output, Work};
 use super::tests::Run;
@@ -203,14 +205,20 @@ fn observed_error(r: &mut Run) -> f64 {
     worst
 }
 
-/// With every number of its contacts and its masses a parameter.
+/// With every number of its contacts, limits, friction and efforts, and its masses a parameter.
 fn tuned(mut b: MechanismBuilder) -> MechanismBuilder {
     let built = b.build().expect("valid");
     for (path, field) in built.fields() {
-        let own = ["contacts.", "half_spaces.", "mass", "gain"]
-            .iter()
-            .any(|p| path.contains(p))
-            || path.contains("anchor.x");
+        let own = [
+            "contacts.",
+            "half_spaces.",
+            "mass",
+            "gain",
+            "friction",
+            "limits.",
+            "anchor.x",
+        ];
+        let own = own.iter().any(|p| path.contains(p));
         if own && (field.positive().is_none() || built.get(field) > 0.0) {
             b = b.parameter(&path, &[&path]);
         }

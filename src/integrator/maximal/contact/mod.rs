@@ -54,7 +54,8 @@ pub enum Cone {
 pub struct ContactOptions {
     /// Where friction impulses lie.
     pub cone: Cone,
-    /// The central path's parameter is `kappa = central_path g h`, m/s: a body rests `kappa/g` above the ground.
+    /// The central path's parameter is `kappa = central_path g h`, m/s: a body rests `kappa/g` above the ground. `g` is
+    /// that of the mechanism as built, also where gravity is a parameter: the path does not move with it.
     pub central_path: f64,
     /// Largest deviation of a product from `kappa`, relative; a gradient wants the centre, not its neighbourhood.
     pub centred: f64,
@@ -96,7 +97,8 @@ struct Slot {
     mass: f64,
 }
 
-/// The elements of a mechanism.
+/// The elements of a mechanism, with scalings of that as it was built: they stay where masses, sizes or gravity are
+/// parameters, so that no derivative of theirs is missing from a gradient.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
     slots: Vec<Slot>,

@@ -2,8 +2,10 @@
 
 use super::super::assembly::dot;
 use super::super::{DampedState, Maximal, Work};
+use super::cone::Law;
+use super::pyramid::Facets;
 use super::{Element, Slot, Source};
-use crate::mechanism::{Field, Mechanism, Row, touch_change};
+use crate::mechanism::{Field, Mechanism, Row, Tuned, touch_change};
 use crate::spatial::{Pose, Vec3};
 
 impl Maximal {
@@ -20,18 +22,91 @@ impl Maximal {
             Source::Touch(i) => i,
             Source::Rub(j, i) | Source::Limit(j, i, _) => {
                 for field in &m.parameters[parameter].fields {
+                    self.by_joint_number(w, slot, *field, &mut emit);
                     self.by_anchor(w, (e, slot), (j, i), *field, &mut emit);
                 }
                 return;
             }
         };
         let contact = &m.contacts[i];
-        for field in &m.parameters[parameter].fields {
-            let mu = m.friction_by(contact, *field);
-            if mu != 0.0 {
-                emit(Goes::Inflow(4), mu * e.local.g);
-            }
+        let fields = &m.parameters[parameter].fields;
+        let mu = m.friction_by(contact, fields);
+        if mu != 0.0 {
+            emit(Goes::Inflow(4), mu * e.local.g);
+        }
+        if self.bounces(w, (e, slot)).is_some() {
+            // the gap's rate is less by restitution (-N v-)
+            let approach = -dot(&w.before, slot.parent, slot.child, &e.normal);
+            let restitution = m.restitution_by(contact, fields);
+            emit(Goes::Inflow(0), -restitution * approach);
+        }
+        for field in fields {
             self.by_touch_parameter(w, (e, slot), m, *field, &mut emit);
+        }
+    }
+
+    /// A limit moves its gap; friction bounds its impulse, over half of both intervals.
+    fn by_joint_number(
+        &self,
+        w: &Work,
+        slot: &Slot,
+        field: Field,
+        emit: &mut impl FnMut(Goes, f64),
+    ) {
+        match (slot.source, field) {
+            (Source::Rub(j, i), Field::JointFriction(of)) if of == (j, i) => {
+                let half = 0.5 * (w.at.h_prev + w.at.h);
+                emit(Goes::Inflow(4), half / slot.mass);
+            }
+            (Source::Limit(j, i, true), Field::UpperLimit(of)) if of == (j, i) => {
+                emit(Goes::Inflow(0), 1.0 / w.contacts.interval);
+            }
+            (Source::Limit(j, i, false), Field::LowerLimit(of)) if of == (j, i) => {
+                emit(Goes::Inflow(0), -1.0 / w.contacts.interval);
+            }
+            _ => {}
+        }
+    }
+
+    /// Response of a contact's friction to its bound where the coefficient is zero and a parameter raises it. On the
+    /// central path the impulse is `-mu g eta/psi` only once `mu g` is well above `kappa/|eta|`, and its derivative at
+    /// zero vanishes; what is of use is Coulomb's one-sided derivative, `-g eta/|eta|`, with `|eta|` rounded as the path
+    /// rounds it at a coefficient of one: nothing where the contact rests.
+    fn onset(&self, w: &Work, (e, slot): (&Element, &Slot)) -> Option<[f64; 2]> {
+        let Source::Touch(i) = slot.source else {
+            return None;
+        };
+        let (m, l) = (&w.model, &e.local);
+        let raised = |p: &Tuned| m.friction_by(&m.contacts[i], &p.fields) != 0.0;
+        if e.law.rubs || !m.parameters.iter().any(raised) {
+            return None;
+        }
+        let unit = Law {
+            rubs: true,
+            mu: 1.0,
+            ..e.law
+        };
+        let kappa = w.contacts.kappa.max(w.contacts.smoothing);
+        let eta = [0, 1].map(|i| dot(&w.trial, slot.parent, slot.child, &e.tangents[i]));
+        let (mut at, mut facets) = (unit.start(l.s, l.g, eta, kappa), Facets::ZERO);
+        let mut bound = at.g;
+        if let Some(pyramid) = &self.contacts.pyramid {
+            pyramid.start(&unit, &mut at, &mut facets, kappa);
+            // all impulses add up to the bound; the largest is the reciprocal of a difference that lost its digits
+            bound = facets.at.b.iter().sum::<f64>() + kappa / at.psi;
+        }
+        Some(at.b.map(|b| b / bound))
+    }
+
+    /// What friction of zero answers to a parameter that raises it.
+    pub(super) fn respond_onsets(&self, w: &mut Work) {
+        if w.contacts.idle || w.model.parameters.is_empty() {
+            return;
+        }
+        for (i, slot) in self.contacts.slots.iter().enumerate() {
+            if let Some(b) = self.onset(w, (&w.contacts.elements[i], slot)) {
+                w.contacts.elements[i].response.raise(b);
+            }
         }
     }
 

@@ -3,6 +3,8 @@
 use super::super::assembly::dot;
 use super::super::{Maximal, Work};
 use super::{Local, Source, UNKNOWNS};
+use crate::dynamics::StepError;
+use crate::mechanism::Mechanism;
 
 /// Work done at a knot, J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,9 +62,23 @@ impl Maximal {
         out
     }
 
-    /// Deepest overlap of any two surfaces at a state, m; zero where all gaps are open.
+    /// Deepest overlap of any two surfaces at a state, m; zero where all gaps are open. Surfaces are where the mechanism
+    /// as built has them; see [`Maximal::penetration_with`].
     pub fn penetration(&self, x: &[f64]) -> f64 {
-        let (m, poses) = (&self.mechanism, self.poses(x));
+        self.deepest(&self.mechanism, x)
+    }
+
+    /// The same for the parameters `p`, which may move surfaces and change their sizes.
+    ///
+    /// # Errors
+    /// When the parameters have no meaning.
+    pub fn penetration_with(&self, p: &[f64], x: &[f64], w: &mut Work) -> Result<f64, StepError> {
+        self.apply(p, w)?;
+        Ok(self.deepest(&w.model, x))
+    }
+
+    fn deepest(&self, m: &Mechanism, x: &[f64]) -> f64 {
+        let poses = self.poses(x);
         let touching = self.contacts.slots.iter().filter_map(|s| match s.source {
             Source::Touch(i) => Some(m.touch(&m.contacts[i], &poses).gap),
             Source::Rub(..) | Source::Limit(..) => None,
