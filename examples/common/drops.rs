@@ -4,8 +4,7 @@ use least_action::dynamics::{Dynamics, Knot, StepError, StepFailure, StepStats};
 use least_action::integrator::maximal::Cone;
 use least_action::integrator::{Maximal, Options};
 use least_action::mechanism::{
-    BodySpec, ContactShape, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Mechanism,
-    MechanismBuilder, Shape,
+    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Mechanism, MechanismBuilder, Shape,
 };
 use least_action::spatial::{Pose, Quat, Vec3, exp};
 use rand::{RngExt, SeedableRng};
@@ -140,7 +139,7 @@ fn walker(mut m: MechanismBuilder, size: f64, mass: f64, mu: f64) -> MechanismBu
         let (thigh, shank) = (format!("thigh{i}"), format!("shank{i}"));
         let foot = touch
             .clone()
-            .shape(ContactShape::Shape(Shape::Sphere(0.05 * size)))
+            .shape(Shape::Sphere(0.05 * size))
             .at([0.0, 0.0, -half]);
         let hinge = |of: &str, on: &str, at| {
             JointSpec::new(JointKind::Revolute, of)
