@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example cartpole`
 
-use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
+use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
@@ -54,28 +54,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ]);
 
     let target = [0.0, PI, 0.0, 0.0];
-    let mut costs = vec![Cost {
-        quantity: 4,
-        target: 0.0,
-        weight: 0.1,
-        when: When::Running,
-        form: Form::Square,
-    }];
+    let mut costs = vec![Cost::square(4, 0.0, 0.1, When::Running)];
     for (quantity, target) in target.into_iter().enumerate() {
-        costs.push(Cost {
-            quantity,
-            target,
-            weight: 0.01,
-            when: When::Running,
-            form: Form::Square,
-        });
-        costs.push(Cost {
-            quantity,
-            target,
-            weight: 100.0,
-            when: When::End,
-            form: Form::Square,
-        });
+        costs.push(Cost::square(quantity, target, 0.01, When::Running));
+        costs.push(Cost::square(quantity, target, 100.0, When::End));
     }
     let problem = Problem {
         costs,

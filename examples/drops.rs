@@ -6,12 +6,13 @@
 mod drops;
 
 use drops::{Drop, Kind, Outcome, Summary, outcomes};
+use least_action::integrator::maximal::Cone;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut numbers = std::env::args().skip(1).map(|a| a.parse());
     let count: u64 = numbers.next().unwrap_or(Ok(1000))?;
     let first: u64 = numbers.next().unwrap_or(Ok(0))?;
-    let all = outcomes(first..first + count);
+    let all = outcomes(first..first + count, Cone::SecondOrder);
     println!("                {}", Summary::HEAD);
     for kind in [Kind::Box, Kind::Chain, Kind::Walker] {
         for warm in [false, true] {
@@ -27,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("all             {}", Summary::of(all.iter()));
     for (seed, o) in (first..).zip(&all) {
         if let Some(e) = &o.failure {
-            let d = Drop::new(seed);
+            let d = Drop::new(seed, Cone::SecondOrder);
             println!(
                 "seed {seed}: {:?} of {:.3} m, {:.3} kg, friction {:.2}, h {:.4} s, {}: step {}, {:?} at {}, residual {:.1e}",
                 d.kind,

@@ -4,7 +4,7 @@
 //! `cargo run --release --example policy`
 
 use least_action::control::{
-    ClosedLoop, Constraint, Cost, Form, Law, Loop, Pd, PolicyRows, Problem, Relation, When,
+    ClosedLoop, Constraint, Cost, Law, Loop, Pd, PolicyRows, Problem, Relation, When,
 };
 use least_action::dynamics::{Dynamics, Knot, Observe, Parameter, StepError};
 use least_action::integrator::{Maximal, Options, Output};
@@ -58,13 +58,7 @@ fn swing_up(system: &Maximal) -> Problem {
     let mut p = Problem::new(system, vec![0.03; STEPS], vec![0.0]);
     p.bounds = vec![(-3.0, 3.0)];
     p.guess.fill(0.1);
-    p.costs.push(Cost {
-        quantity: TORQUE,
-        target: 0.0,
-        weight: 1e-2,
-        when: When::Running,
-        form: Form::Square,
-    });
+    p.costs.push(Cost::square(TORQUE, 0.0, 1e-2, When::Running));
     for (quantity, value) in [(ANGLE, PI), (RATE, 0.0)] {
         p.constraints.push(Constraint {
             quantity,

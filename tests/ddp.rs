@@ -5,7 +5,7 @@
 mod planar;
 
 use argmin::core::observers::Observe as Observer;
-use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
+use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{Dynamics, Explicit, Observe, Parameter, Real, Smooth};
 use least_action::optimize::ddp::{self, Options};
 use least_action::optimize::{IterationState, Solution, Status};
@@ -40,16 +40,6 @@ fn solved<D: Observe>(d: &D, p: &Problem, options: Options) -> Solution {
     let bounds = t.u.iter().zip(p.bounds.iter().cycle());
     assert!(bounds.clone().all(|(u, (l, h))| (*l..=*h).contains(u)));
     s
-}
-
-fn cost(quantity: usize, target: f64, weight: f64, when: When) -> Cost {
-    Cost {
-        quantity,
-        target,
-        weight,
-        when,
-        form: Form::Square,
-    }
 }
 
 /// `x+ = A x + B u + P p`, `x_0 = q + S p`, outputs `C (x, u, p)`.
@@ -134,18 +124,22 @@ fn linear_problem(nx: usize, nu: usize, np: usize, steps: usize) -> (Explicit<Li
     let mut p = Problem::new(&d, vec![0.5; steps], start);
     p.rates.clear();
     for i in 0..nx {
-        p.costs.push(cost(i, 0.1, 0.4, When::Running));
-        p.costs.push(cost(i, -0.2, 3.0, When::End));
+        p.costs.push(Cost::square(i, 0.1, 0.4, When::Running));
+        p.costs.push(Cost::square(i, -0.2, 3.0, When::End));
     }
     for i in 0..nu {
-        p.costs
-            .push(cost(d.control_quantity(i), 0.05, 0.3, When::Running));
+        p.costs.push(Cost::square(
+            d.control_quantity(i),
+            0.05,
+            0.3,
+            When::Running,
+        ));
     }
     for i in 0..3 {
         let output = d.output_quantity(i);
-        p.costs.push(cost(output, 0.5, 0.7, When::Running));
-        p.costs.push(cost(output, -0.5, 0.9, When::End));
-        p.costs.push(cost(output, 0.3, 0.2, When::Knot(2)));
+        p.costs.push(Cost::square(output, 0.5, 0.7, When::Running));
+        p.costs.push(Cost::square(output, -0.5, 0.9, When::End));
+        p.costs.push(Cost::square(output, 0.3, 0.2, When::Knot(2)));
     }
     p.parameter_bounds = vec![(f64::NEG_INFINITY, f64::INFINITY); np];
     for (i, u) in p.guess.iter_mut().enumerate() {
@@ -352,8 +346,8 @@ impl Smooth for Oscillator {
 fn parameters_alone_are_optimized() {
     let d = Explicit::new(Oscillator);
     let mut p = Problem::new(&d, vec![0.02; 250], vec![1.0]);
-    p.costs.push(cost(0, 0.0, 1.0, When::Running));
-    p.costs.push(cost(1, 0.0, 0.3, When::Running));
+    p.costs.push(Cost::square(0, 0.0, 1.0, When::Running));
+    p.costs.push(Cost::square(1, 0.0, 0.3, When::Running));
     p.parameter_bounds = vec![(0.5, 50.0), (0.05, 1.5)];
     let s = solved(&d, &p, Options::default());
     assert_eq!(s.trajectory.p[1], 1.5);

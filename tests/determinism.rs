@@ -7,7 +7,7 @@ mod disc;
 mod knife_edge;
 
 use common::*;
-use least_action::control::{Cost, Form, Problem, When};
+use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Dynamics, LinearModel, Observe, Remember};
 use least_action::integrator::{About, Maximal, Output, Reaction};
 use least_action::mechanism::GearSpec;
@@ -331,13 +331,8 @@ fn all_outputs(s: &Maximal) -> Vec<Output> {
 
 /// Allocations while costs on every quantity are evaluated at every knot, and swept with their adjoints.
 fn counted<D: Observe>(s: &D, t: &mut Trajectory) -> usize {
-    let costs = (0..s.quantities().len()).map(|quantity| Cost {
-        quantity,
-        target: 0.1,
-        weight: 1.0,
-        when: When::Running,
-        form: Form::Square,
-    });
+    let costs =
+        (0..s.quantities().len()).map(|quantity| Cost::square(quantity, 0.1, 1.0, When::Running));
     let problem = Problem {
         costs: costs.collect(),
         ..Problem::new(s, t.intervals.clone(), vec![])

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use least_action::control::{Cost, Form, Problem, When};
+use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Dynamics, Frame, Knot, StepFailure};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
@@ -66,13 +66,7 @@ fn mechanisms_that_cannot_move_are_solved() {
         assert_eq!(s.mobility().degrees_of_freedom, 0);
         assert_eq!(s.mobility().redundant_rows, redundant);
         assert_eq!(s.dims().ndx, 0);
-        let cost = |quantity, target| Cost {
-            quantity,
-            target,
-            weight: 1.0,
-            when: When::Running,
-            form: Form::Square,
-        };
+        let cost = |quantity, target| Cost::square(quantity, target, 1.0, When::Running);
         let problem = Problem {
             costs: vec![cost(0, 1.0), cost(1, 0.0)],
             ..Problem::new(&s, vec![0.05; 10], q.to_vec())

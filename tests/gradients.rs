@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
+use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{Dynamics, Frame, Knot, Observe};
 use least_action::integrator::{About, Maximal, Output, Reaction};
 use least_action::mechanism::MechanismBuilder;
@@ -86,13 +86,7 @@ impl Case {
             // forces have no value at the end
             let valued = |q: &usize| when == When::Running || !system.needs_unknowns(*q);
             for quantity in (0..quantities).filter(valued) {
-                costs.push(Cost {
-                    quantity,
-                    target: 0.3 * r.unit(),
-                    weight: 1.0 + r.unit(),
-                    when,
-                    form: Form::Square,
-                });
+                costs.push(Cost::square(quantity, 0.3 * r.unit(), 1.0 + r.unit(), when));
             }
         }
         let constraints: Vec<Constraint> = (0..quantities)

@@ -6,8 +6,8 @@ use argmin::core::observers::Observe as Observer;
 use common::case::{Case, chain, costs, five_bar, system};
 use common::{Source, ball_chain};
 use least_action::control::{
-    ClosedLoop, Constraint, Cost, Form, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem,
-    Relation, When,
+    ClosedLoop, Constraint, Cost, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem, Relation,
+    When,
 };
 use least_action::dynamics::{Dynamics, Frame, Knot, Observe, Parameter, Remember, Seen};
 use least_action::format::{self, Model, Overrides};
@@ -297,18 +297,11 @@ fn gains_are_decisions_of_both_optimizers() {
     let system = ClosedLoop::new(inner, policy);
     let mut p = Problem::new(&system, vec![0.02; 100], q.to_vec());
     p.parameter_bounds = vec![(0.1, 60.0); 6];
-    let cost = |quantity, target, weight, when| Cost {
-        quantity,
-        target,
-        weight,
-        when,
-        form: Form::Square,
-    };
     for (i, goal) in goal.into_iter().enumerate() {
-        p.costs.push(cost(3 * i, goal, 1.0, When::Running));
-        p.costs.push(cost(3 * i, goal, 5.0, When::End));
+        p.costs.push(Cost::square(3 * i, goal, 1.0, When::Running));
+        p.costs.push(Cost::square(3 * i, goal, 5.0, When::End));
         // the controls that act are quantities, though none is open
-        p.costs.push(cost(9 + i, 0.0, 3e-3, When::Running));
+        p.costs.push(Cost::square(9 + i, 0.0, 3e-3, When::Running));
     }
     p.constraints.push(Constraint {
         quantity: 9,

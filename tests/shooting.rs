@@ -2,7 +2,7 @@
 //! checkpoints.
 
 use argmin::core::observers::Observe as Observer;
-use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
+use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
     Certificate, Dims, Dynamics, Inputs, Knot, Observe, Outputs, Parameter, Seen, Solved,
     StepError, StepStats,
@@ -175,16 +175,6 @@ impl Observe for Drift {
 struct Silent;
 impl Observer<ShootingState> for Silent {}
 
-fn cost(quantity: usize, target: f64, weight: f64, when: When) -> Cost {
-    Cost {
-        quantity,
-        target,
-        weight,
-        when,
-        form: Form::Square,
-    }
-}
-
 fn constraint(quantity: usize, relation: Relation, value: f64, when: When) -> Constraint {
     Constraint {
         quantity,
@@ -218,7 +208,7 @@ fn near(a: f64, b: f64, tolerance: f64) {
 fn a_parameter_without_controls() {
     let drift = Drift { nu: 0 };
     let mut p = problem(&drift, 1.0);
-    p.costs = vec![cost(X, 0.5, 1.0, When::End)];
+    p.costs = vec![Cost::square(X, 0.5, 1.0, When::End)];
     p.parameters[DECAY] = 0.1;
     p.parameter_bounds[DECAY] = (0.0, f64::INFINITY);
     let s = solve(&drift, &p);
@@ -230,7 +220,7 @@ fn a_parameter_without_controls() {
     assert_eq!((s.trajectory.p[WIND], s.trajectory.p[OFFSET]), (0.0, 0.0));
     assert!(s.trajectory.u.is_empty());
     // a constraint does the same, more exactly
-    p.costs = vec![cost(W, 0.0, 1.0, When::End)];
+    p.costs = vec![Cost::square(W, 0.0, 1.0, When::End)];
     p.constraints = vec![constraint(X, Relation::Equal, 0.5, When::End)];
     let s = solve(&drift, &p);
     near(
@@ -240,7 +230,7 @@ fn a_parameter_without_controls() {
     );
     // and a bound ends it
     p.constraints.clear();
-    p.costs = vec![cost(X, 0.5, 1.0, When::End)];
+    p.costs = vec![Cost::square(X, 0.5, 1.0, When::End)];
     p.parameter_bounds[DECAY] = (0.0, 0.4);
     let s = solve(&drift, &p);
     near(s.trajectory.p[DECAY], 0.4, 1e-6);
@@ -253,9 +243,9 @@ fn a_parameter_of_the_start_beside_controls() {
     let drift = Drift { nu: 1 };
     let mut p = problem(&drift, 1.0);
     p.costs = vec![
-        cost(X, 3.0, 1.0, When::Knot(0)),
-        cost(U, 0.0, 1.0, When::Running),
-        cost(X, 5.0, 1.0, When::End),
+        Cost::square(X, 3.0, 1.0, When::Knot(0)),
+        Cost::square(U, 0.0, 1.0, When::Running),
+        Cost::square(X, 5.0, 1.0, When::End),
     ];
     p.parameter_bounds[OFFSET] = (-10.0, 10.0);
     let s = solve(&drift, &p);
@@ -276,7 +266,7 @@ fn without_free_parameters_nothing_is_decided_but_controls() {
     let mut p = problem(&drift, 0.0);
     p.parameters[WIND] = 0.5;
     p.parameter_bounds[WIND] = (0.5, 0.5);
-    p.costs = vec![cost(U, 0.0, 1.0, When::Running)];
+    p.costs = vec![Cost::square(U, 0.0, 1.0, When::Running)];
     p.constraints = vec![constraint(X, Relation::Equal, 2.0, When::End)];
     let s = solve(&drift, &p);
     assert_eq!(s.trajectory.p, [0.5, 0.0, 0.0]);
@@ -288,7 +278,7 @@ fn without_free_parameters_nothing_is_decided_but_controls() {
 fn inequalities_at_any_knot() {
     let drift = Drift { nu: 1 };
     let mut p = problem(&drift, 0.0);
-    p.costs = vec![cost(U, 0.0, 1.0, When::Running)];
+    p.costs = vec![Cost::square(U, 0.0, 1.0, When::Running)];
     // with room: nothing moves
     p.constraints = vec![
         constraint(X, Relation::Greater, -1.0, When::End),
@@ -313,7 +303,7 @@ fn inequalities_at_any_knot() {
         constraint(W, Relation::Greater, 0.25, When::Running),
         constraint(X, Relation::Greater, 2.0, When::End),
     ];
-    p.costs.push(cost(W, 0.0, 100.0, When::End));
+    p.costs.push(Cost::square(W, 0.0, 100.0, When::End));
     p.parameter_bounds[WIND] = (-5.0, 5.0);
     let s = solve(&drift, &p);
     near(s.trajectory.p[WIND], 0.25, 1e-6);
@@ -325,7 +315,7 @@ fn inequalities_at_any_knot() {
 fn a_multiplier_with_room_is_no_solution() {
     let drift = Drift { nu: 1 };
     let mut p = problem(&drift, 0.0);
-    p.costs = vec![cost(U, 0.0, 1.0, When::Running)];
+    p.costs = vec![Cost::square(U, 0.0, 1.0, When::Running)];
     p.constraints = vec![constraint(X, Relation::Greater, 2.0, When::End)];
     let kept = kept(&drift, &p, Options::default());
     let mut checkpoint = kept.last().expect("one at the end").clone();
@@ -348,11 +338,11 @@ fn curvature_is_exact_for_linear_systems() {
     let drift = Drift { nu: 1 };
     let mut p = problem(&drift, 0.7);
     p.costs = vec![
-        cost(X, 1.0, 0.3, When::Running),
-        cost(Y, 0.2, 0.5, When::Knot(4)),
-        cost(W, 0.0, 0.1, When::Running),
-        cost(U, 0.0, 0.2, When::Running),
-        cost(X, -1.0, 2.0, When::End),
+        Cost::square(X, 1.0, 0.3, When::Running),
+        Cost::square(Y, 0.2, 0.5, When::Knot(4)),
+        Cost::square(W, 0.0, 0.1, When::Running),
+        Cost::square(U, 0.0, 0.2, When::Running),
+        Cost::square(X, -1.0, 2.0, When::End),
     ];
     p.constraints = vec![
         constraint(X, Relation::Equal, 1.0, When::Range(3, 7)),
@@ -430,9 +420,9 @@ fn kept(drift: &Drift, p: &Problem, options: Options) -> Vec<Checkpoint> {
 fn demanding(drift: &Drift) -> Problem {
     let mut p = problem(drift, 0.3);
     p.costs = vec![
-        cost(U, 0.0, 1.0, When::Running),
-        cost(X, 1.0, 2.0, When::Running),
-        cost(Y, 1.0, 0.5, When::Running),
+        Cost::square(U, 0.0, 1.0, When::Running),
+        Cost::square(X, 1.0, 2.0, When::Running),
+        Cost::square(Y, 1.0, 0.5, When::Running),
     ];
     p.constraints = vec![
         constraint(X, Relation::Equal, 2.0, When::End),

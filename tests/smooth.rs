@@ -1,6 +1,6 @@
 //! Users' dynamics: derivatives of step, start and quantities against central differences.
 
-use least_action::control::{ClosedLoop, Constraint, Cost, Form, Problem, Relation, When};
+use least_action::control::{ClosedLoop, Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
     Dual, Dynamics, Explicit, Inputs, Knot, LinearModel, Observe, Outputs, Parameter, Real, Rows,
     Seen, Smooth, Solved,
@@ -267,13 +267,8 @@ fn a_three_line_pendulum_is_solved_by_every_optimizer() {
     let mut p = Problem::new(&d, vec![0.05; 60], vec![0.0]);
     p.bounds = vec![(-6.0, 6.0)];
     p.guess.fill(0.1);
-    p.costs.push(Cost {
-        quantity: d.control_quantity(0),
-        target: 0.0,
-        weight: 0.1,
-        when: When::Running,
-        form: Form::Square,
-    });
+    p.costs
+        .push(Cost::square(d.control_quantity(0), 0.0, 0.1, When::Running));
     for (quantity, value) in [PI, 0.0].into_iter().enumerate() {
         p.constraints.push(Constraint {
             quantity,

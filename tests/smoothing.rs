@@ -4,7 +4,7 @@
 mod touch;
 
 use argmin::core::observers::Observe as Observer;
-use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
+use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
     Dynamics, Explicit, LinearModel, Observe, Real, Remember, Smooth, Solved,
 };
@@ -28,16 +28,6 @@ fn solve<D: Observe>(d: &D, p: &Problem, smoothing: Option<Smoothing>) -> Soluti
     ddp::solve(d, p, options, Silent, &AtomicBool::new(false)).expect("no argmin error")
 }
 
-fn cost(quantity: usize, target: f64, weight: f64, when: When) -> Cost {
-    Cost {
-        quantity,
-        target,
-        weight,
-        when,
-        form: Form::Square,
-    }
-}
-
 /// 1 kg on the floor, friction 0.1, to be pushed 1 m and left at rest.
 fn block() -> (Masses, Problem) {
     let d = Masses {
@@ -50,11 +40,11 @@ fn block() -> (Masses, Problem) {
     let mut p = Problem::new(&d, vec![0.1; 10], vec![0.0]);
     p.rates = vec![0.0];
     p.costs = vec![
-        cost(0, 1.0, 1.0, When::Running),
-        cost(1, 0.0, 1.0, When::Running),
-        cost(2, 0.0, 0.01, When::Running),
-        cost(0, 1.0, 1.0, When::End),
-        cost(1, 0.0, 1.0, When::End),
+        Cost::square(0, 1.0, 1.0, When::Running),
+        Cost::square(1, 0.0, 1.0, When::Running),
+        Cost::square(2, 0.0, 0.01, When::Running),
+        Cost::square(0, 1.0, 1.0, When::End),
+        Cost::square(1, 0.0, 1.0, When::End),
     ];
     (d, p)
 }
@@ -71,8 +61,8 @@ fn pusher() -> (Masses, Problem) {
     let mut p = Problem::new(&d, vec![0.05; 20], vec![-0.2, 0.0]);
     p.rates = vec![0.0, 0.0];
     p.costs = vec![
-        cost(4, 0.0, 0.01, When::Running),
-        cost(1, 1.0, 10.0, When::End),
+        Cost::square(4, 0.0, 0.01, When::Running),
+        Cost::square(1, 1.0, 10.0, When::End),
     ];
     (d, p)
 }
@@ -90,9 +80,9 @@ fn hopper() -> (Masses, Problem) {
     let mut p = Problem::new(&d, vec![0.02; 25], vec![0.5, 0.0]);
     p.rates = vec![0.0, 0.0];
     p.costs = vec![
-        cost(4, 0.0, 1e-4, When::Running),
-        cost(0, 0.8, 10.0, When::End),
-        cost(1, 0.3, 10.0, When::End),
+        Cost::square(4, 0.0, 1e-4, When::Running),
+        Cost::square(0, 0.8, 10.0, When::End),
+        Cost::square(1, 0.3, 10.0, When::End),
     ];
     (d, p)
 }
@@ -278,7 +268,7 @@ fn a_system_that_remembers_is_pushed() {
     let (d, mut p) = block();
     let remembers = Remember::new(&d, d.controls());
     // the change of the push
-    p.costs.push(cost(3, 0.0, 1e-5, When::Running));
+    p.costs.push(Cost::square(3, 0.0, 1e-5, When::Running));
     let s = solve(&remembers, &p, Some(Smoothing::default()));
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
     assert!(s.objective < 0.65, "{}", s.objective);
@@ -307,7 +297,7 @@ fn nothing_changes_without_contact() {
     let d = Explicit::new(Pendulum);
     let mut p = Problem::new(&d, vec![0.1; 40], vec![0.0]);
     p.rates = vec![0.0];
-    p.costs = vec![cost(2, 0.0, 0.1, When::Running)];
+    p.costs = vec![Cost::square(2, 0.0, 0.1, When::Running)];
     p.constraints = vec![Constraint {
         quantity: 0,
         relation: Relation::Equal,

@@ -1,10 +1,10 @@
 //! Random mechanisms dropped on tilted ground: boxes, ball-jointed chains of spheres and boxes, four-legged walkers.
 
 use least_action::dynamics::{Dynamics, Knot, StepError, StepFailure, StepStats};
+use least_action::integrator::maximal::Cone;
 use least_action::integrator::{Maximal, Options};
 use least_action::mechanism::{
-    BodySpec, ContactShape, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Mechanism,
-    MechanismBuilder, Shape,
+    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Mechanism, MechanismBuilder, Shape,
 };
 use least_action::spatial::{Pose, Quat, Vec3, exp};
 use rand::{RngExt, SeedableRng};
@@ -139,7 +139,7 @@ fn walker(mut m: MechanismBuilder, size: f64, mass: f64, mu: f64) -> MechanismBu
         let (thigh, shank) = (format!("thigh{i}"), format!("shank{i}"));
         let foot = touch
             .clone()
-            .shape(ContactShape::Shape(Shape::Sphere(0.05 * size)))
+            .shape(Shape::Sphere(0.05 * size))
             .at([0.0, 0.0, -half]);
         let hinge = |of: &str, on: &str, at| {
             JointSpec::new(JointKind::Revolute, of)
@@ -168,7 +168,7 @@ fn walker(mut m: MechanismBuilder, size: f64, mass: f64, mu: f64) -> MechanismBu
 
 impl Drop {
     /// The drop of a seed.
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, cone: Cone) -> Self {
         let s = &mut Source(Xoshiro256PlusPlus::seed_from_u64(seed));
         let kind = [Kind::Box, Kind::Box, Kind::Chain, Kind::Walker][s.0.random_range(0..4)];
         let warm = s.between(0.0, 1.0) < 0.5;
@@ -223,7 +223,7 @@ impl Drop {
             rates.push(rate);
         }
         let mut options = Options::default();
-        options.contact.warm = warm;
+        (options.contact.cone, options.contact.warm) = (cone, warm);
         let system = Maximal::new(mechanism, &q, options).expect("a system");
         let mut x = system
             .start(&q, &rates, &vec![true; q.len()])
@@ -287,8 +287,9 @@ impl Drop {
 }
 
 /// The drops of these seeds.
-pub fn outcomes(seeds: std::ops::Range<u64>) -> Vec<Outcome> {
-    seeds.into_par_iter().map(|s| Drop::new(s).run()).collect()
+pub fn outcomes(seeds: std::ops::Range<u64>, cone: Cone) -> Vec<Outcome> {
+    let run = |s| Drop::new(s, cone).run();
+    seeds.into_par_iter().map(run).collect()
 }
 
 /// What many drops amount to.

@@ -1,6 +1,6 @@
 //! Planar swing-up systems in joint coordinates, as a user would write them: semi-implicit Euler, angles from upright.
 
-use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
+use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{Explicit, Real, Smooth};
 use std::f64::consts::PI;
 
@@ -154,13 +154,7 @@ pub fn upright<S: Smooth>(
     let mut p = Problem::new(dynamics, vec![h; steps], q.to_vec());
     p.rates = rates.to_vec();
     let mut cost = |quantity, weight, when| {
-        p.costs.push(Cost {
-            quantity,
-            target: 0.0,
-            weight,
-            when,
-            form: Form::Square,
-        });
+        p.costs.push(Cost::square(quantity, 0.0, weight, when));
     };
     for (i, weight) in along.iter().enumerate() {
         cost(i, *weight, When::Running);

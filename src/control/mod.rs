@@ -83,6 +83,17 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// `weight/2 (quantity - target)^2`
+    pub fn square(quantity: usize, target: f64, weight: f64, when: When) -> Self {
+        Self {
+            quantity,
+            target,
+            weight,
+            when,
+            form: Form::Square,
+        }
+    }
+
     /// Value, slope and Gauss-Newton curvature by the quantity, at a knot with the interval `h` behind it. A linear cost
     /// is the square of a root, whose Gauss-Newton curvature is `weight / (2 distance)`.
     pub fn at(&self, quantity: f64, h: f64) -> (f64, f64, f64) {

@@ -1,5 +1,6 @@
 //! Rigid bodies and the inertia of simple shapes.
 
+use super::contact::Surface;
 use crate::spatial::{Mat3, Vec3};
 use serde::{Deserialize, Serialize};
 
@@ -45,14 +46,7 @@ pub enum Shape {
 impl Shape {
     /// Are all lengths positive and finite?
     pub fn is_valid(&self) -> bool {
-        let ok = |l: &f64| *l > 0.0 && l.is_finite();
-        match self {
-            Self::Box(edges) => edges.iter().all(ok),
-            Self::Sphere(r) => ok(r),
-            Self::Cylinder { radius, length } | Self::Capsule { radius, length } => {
-                ok(radius) && ok(length)
-            }
-        }
+        Surface::from(*self).is_valid()
     }
 
     /// m^3

@@ -2,7 +2,7 @@
 
 pub use super::describe_actuator::{ActuatorSpec, WrenchFrame};
 pub use super::describe_body::{BodySpec, Inertia};
-pub use super::describe_contact::{ContactShape, ContactSpec, HalfSpaceSpec};
+pub use super::describe_contact::{ContactSpec, HalfSpaceSpec};
 pub use super::describe_joint::{JointSpec, Limits, Orientation, PerDirection, SpringSpec};
 use super::element::{Element, ElementSpec, HolonomicConstraint, Potential, VelocityConstraint};
 use super::error::{ModelError, ends, finite, is_world};

@@ -9,95 +9,6 @@ use super::{Field, Mechanism};
 use crate::spatial::{Mat3, Vec3, rotation};
 use serde::{Deserialize, Serialize};
 
-/// What of a body touches.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(from = "Written", into = "Written")]
-#[schemars(with = "Written")]
-pub enum ContactShape {
-    /// A point.
-    Point,
-    /// As the shapes of bodies.
-    Shape(Shape),
-}
-
-/// The form of a [`ContactShape`] in files: one list of names, so that an unknown one is refused with all that there are.
-#[derive(Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename = "ContactShape", rename_all = "snake_case")]
-enum Written {
-    /// A point.
-    Point,
-    /// Edge lengths along x, y, z, m.
-    Box([f64; 3]),
-    /// Radius, m.
-    Sphere(f64),
-    /// Axis along z.
-    Cylinder {
-        /// m
-        radius: f64,
-        /// m
-        length: f64,
-    },
-    /// Axis along z; `length` is that of the cylindrical part.
-    Capsule {
-        /// m
-        radius: f64,
-        /// m
-        length: f64,
-    },
-}
-
-impl From<Written> for ContactShape {
-    fn from(shape: Written) -> Self {
-        Self::Shape(match shape {
-            Written::Point => return Self::Point,
-            Written::Box(edges) => Shape::Box(edges),
-            Written::Sphere(radius) => Shape::Sphere(radius),
-            Written::Cylinder { radius, length } => Shape::Cylinder { radius, length },
-            Written::Capsule { radius, length } => Shape::Capsule { radius, length },
-        })
-    }
-}
-
-impl From<ContactShape> for Written {
-    fn from(shape: ContactShape) -> Self {
-        match shape {
-            ContactShape::Point => Self::Point,
-            ContactShape::Shape(Shape::Box(edges)) => Self::Box(edges),
-            ContactShape::Shape(Shape::Sphere(radius)) => Self::Sphere(radius),
-            ContactShape::Shape(Shape::Cylinder { radius, length }) => {
-                Self::Cylinder { radius, length }
-            }
-            ContactShape::Shape(Shape::Capsule { radius, length }) => {
-                Self::Capsule { radius, length }
-            }
-        }
-    }
-}
-
-impl From<Surface> for ContactShape {
-    fn from(surface: Surface) -> Self {
-        Self::Shape(match surface {
-            Surface::Point => return Self::Point,
-            Surface::Sphere(radius) => Shape::Sphere(radius),
-            Surface::Box(edges) => Shape::Box(edges),
-            Surface::Capsule { radius, length } => Shape::Capsule { radius, length },
-            Surface::Cylinder { radius, length } => Shape::Cylinder { radius, length },
-        })
-    }
-}
-
-impl ContactShape {
-    fn surface(self) -> Surface {
-        match self {
-            Self::Point => Surface::Point,
-            Self::Shape(Shape::Sphere(r)) => Surface::Sphere(r),
-            Self::Shape(Shape::Box(edges)) => Surface::Box(edges),
-            Self::Shape(Shape::Capsule { radius, length }) => Surface::Capsule { radius, length },
-            Self::Shape(Shape::Cylinder { radius, length }) => Surface::Cylinder { radius, length },
-        }
-    }
-}
-
 fn ground() -> String {
     "ground".into()
 }
@@ -112,7 +23,7 @@ fn meets_ground() -> Vec<String> {
 pub struct ContactSpec {
     /// What touches; the body's own shape unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shape: Option<ContactShape>,
+    pub shape: Option<Surface>,
     /// Its place, from the body's centre of mass, body frame, m.
     #[serde(default)]
     pub position: [f64; 3],
@@ -163,8 +74,8 @@ impl ContactSpec {
     }
 
     /// What touches, in place of the body's own shape.
-    pub fn shape(mut self, shape: ContactShape) -> Self {
-        self.shape = Some(shape);
+    pub fn shape(mut self, shape: impl Into<Surface>) -> Self {
+        self.shape = Some(shape.into());
         self
     }
 
@@ -197,7 +108,7 @@ impl ContactSpec {
         let err = |field: &str, message: String, help: &str| {
             ModelError::new(["bodies", of, "contacts", name, field], message, help)
         };
-        let Some(shape) = self.shape.or(own.map(ContactShape::Shape)) else {
+        let Some(surface) = self.shape.or(own.map(Surface::from)) else {
             return Err(err(
                 "shape",
                 format!(
@@ -206,9 +117,7 @@ impl ContactSpec {
                 "give shape = \"point\", { sphere = R }, { box = [A, B, C] }, { capsule = { radius, length } } or { cylinder = .. }",
             ));
         };
-        if let ContactShape::Shape(s) = shape
-            && !s.is_valid()
-        {
+        if !surface.is_valid() {
             return Err(err(
                 "shape",
                 format!("contact `{name}` of body `{of}` has a length that is not positive"),
@@ -258,7 +167,7 @@ impl ContactSpec {
         Ok(Collider {
             name: format!("{of}.{name}"),
             body,
-            surface: shape.surface(),
+            surface,
             position: self.position.into(),
             orientation,
             friction: self.friction,
@@ -452,27 +361,8 @@ impl MechanismBuilder {
             Field::ContactPosition(_, k) => spec.position.get_mut(k),
             _ => {
                 // the body keeps its own shape
-                let own = ContactShape::from(m.colliders.get(c)?.surface);
-                match (spec.shape.get_or_insert(own), field) {
-                    (ContactShape::Shape(Shape::Box(edges)), Field::ContactEdge(_, k)) => {
-                        edges.get_mut(k)
-                    }
-                    (
-                        ContactShape::Shape(
-                            Shape::Sphere(radius)
-                            | Shape::Capsule { radius, .. }
-                            | Shape::Cylinder { radius, .. },
-                        ),
-                        Field::ContactRadius(_),
-                    ) => Some(radius),
-                    (
-                        ContactShape::Shape(
-                            Shape::Capsule { length, .. } | Shape::Cylinder { length, .. },
-                        ),
-                        Field::ContactLength(_),
-                    ) => Some(length),
-                    _ => None,
-                }
+                let own = m.colliders.get(c)?.surface;
+                spec.shape.get_or_insert(own).number(field)
             }
         }
     }

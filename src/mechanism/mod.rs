@@ -31,7 +31,7 @@ mod tests;
 pub use attached::{AttachedConstraint, AttachedPotential, Law};
 pub use body::{Body, Shape};
 pub use builder::{
-    ActuatorSpec, BodySpec, ContactShape, ContactSpec, HalfSpaceSpec, Inertia, JointSpec, Limits,
+    ActuatorSpec, BodySpec, ContactSpec, HalfSpaceSpec, Inertia, JointSpec, Limits,
     MechanismBuilder, Orientation, PerDirection, SpringSpec, WrenchFrame,
 };
 pub use check::{

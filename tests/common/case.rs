@@ -1,7 +1,7 @@
 //! Gradients by parameters and controls, against differences.
 
 use super::{Source, Y};
-use least_action::control::{Cost, Form, Problem, When};
+use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Observe, StepError};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
@@ -188,13 +188,12 @@ pub fn costs(quantities: usize, r: &mut Source) -> Vec<Cost> {
     let mut out = vec![];
     for quantity in 0..quantities {
         for when in [When::Running, When::End, When::Knot(7)] {
-            out.push(Cost {
+            out.push(Cost::square(
                 quantity,
-                target: 0.3 * r.unit(),
-                weight: 1.0 + 0.5 * r.unit(),
+                0.3 * r.unit(),
+                1.0 + 0.5 * r.unit(),
                 when,
-                form: Form::Square,
-            });
+            ));
         }
     }
     out

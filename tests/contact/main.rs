@@ -7,6 +7,7 @@ mod common;
 #[allow(dead_code, reason = "the example uses more")]
 mod drops;
 mod impacts;
+mod pyramid;
 mod random;
 mod rest;
 mod slide;
@@ -14,6 +15,7 @@ mod slide;
 mod spheres;
 
 use least_action::dynamics::{Dynamics, Knot, StepStats};
+use least_action::integrator::maximal::Cone;
 use least_action::integrator::{Maximal, Options};
 use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 use least_action::spatial::Vec3;
@@ -33,6 +35,13 @@ pub fn on_ground(shape: Shape, mass: f64, mu: f64, normal: Vec3) -> MechanismBui
         .half_space("ground", ground)
 }
 
+/// A cone of friction, started from the step before or not.
+pub fn options(cone: Cone, warm: bool) -> Options {
+    let mut options = Options::default();
+    (options.contact.cone, options.contact.warm) = (cone, warm);
+    options
+}
+
 /// Steps of equal length.
 pub struct Sim {
     pub system: Maximal,
@@ -40,7 +49,7 @@ pub struct Sim {
     pub y: Vec<f64>,
     pub h: f64,
     pub stats: StepStats,
-    w: <Maximal as Dynamics>::Work,
+    pub w: <Maximal as Dynamics>::Work,
     k: usize,
 }
 
@@ -57,9 +66,7 @@ impl Sim {
         }
     }
 
-    pub fn new(b: &MechanismBuilder, q: &[f64], rates: &[f64], h: f64, warm: bool) -> Self {
-        let mut options = Options::default();
-        options.contact.warm = warm;
+    pub fn new(b: &MechanismBuilder, q: &[f64], rates: &[f64], h: f64, options: Options) -> Self {
         let m = b.build().expect("valid");
         let system = Maximal::new(m, q, options).expect("closes");
         let x = system
@@ -68,13 +75,18 @@ impl Sim {
         Self::of(system, x, h)
     }
 
-    pub fn step(&mut self) {
-        let at = Knot {
+    /// Where the next step starts.
+    pub fn knot(&self) -> Knot {
+        Knot {
             k: self.k,
             t: self.k as f64 * self.h,
             h_prev: if self.k == 0 { 0.0 } else { self.h },
             h: self.h,
-        };
+        }
+    }
+
+    pub fn step(&mut self) {
+        let at = self.knot();
         let mut next = self.x.clone();
         self.stats = self
             .system
@@ -99,11 +111,12 @@ impl Sim {
         drops::lowest(self.system.mechanism(), &self.x)
     }
 
-    /// Sum of the normal impulses of the last step, N s.
-    pub fn impulse(&self) -> f64 {
+    /// Normal impulses of the last step, N s.
+    pub fn impulses(&self) -> impl Iterator<Item = f64> {
         let own = &self.y[self.system.symbolic().dim()..];
-        let contacts = &self.system.mechanism().contacts;
-        let impulse = |(c, y): (&least_action::mechanism::Contact, &[f64])| c.effective_mass * y[1];
-        contacts.iter().zip(own.chunks_exact(5)).map(impulse).sum()
+        let contacts = self.system.mechanism().contacts.iter();
+        contacts
+            .zip(own.chunks_exact(5))
+            .map(|(c, y)| c.effective_mass * y[1])
     }
 }

@@ -2,14 +2,21 @@
 
 use super::drops::{Kind, Outcome, Summary, outcomes};
 use least_action::dynamics::StepFailure;
+use least_action::integrator::maximal::Cone;
 
 /// Share of the drops that may fail. Chains and walkers are not where they should be: 0.002 is wanted.
 const BOX: f64 = 0.003;
 const CHAIN: f64 = 0.05;
 const WALKER: f64 = 0.1;
 
-/// Every failure has a name, nothing penetrates, and of the drops of each kind a share at most is not solved throughout.
-fn hold(outcomes: &[Outcome], allowed: [(Kind, f64); 3]) {
+/// Every failure has a name, nothing penetrates, and a share at most of the drops of each kind is not solved
+/// throughout.
+fn hold(outcomes: &[Outcome], boxes: f64) {
+    let allowed = [
+        (Kind::Box, boxes),
+        (Kind::Chain, CHAIN),
+        (Kind::Walker, WALKER),
+    ];
     let s = Summary::of(outcomes.iter());
     println!("        {}\nall     {s}", Summary::HEAD);
     for (seed, o) in outcomes.iter().enumerate() {
@@ -35,24 +42,14 @@ fn hold(outcomes: &[Outcome], allowed: [(Kind, f64); 3]) {
 
 #[test]
 fn random_drops_are_solved() {
-    let allowed = [
-        (Kind::Box, 0.0),
-        (Kind::Chain, CHAIN),
-        (Kind::Walker, WALKER),
-    ];
-    hold(&outcomes(0..300), allowed);
+    hold(&outcomes(0..300, Cone::SecondOrder), 0.0);
 }
 
 /// `cargo test --release --test contact -- --ignored --nocapture`, some minutes.
 #[test]
 #[ignore = "long"]
 fn ten_thousand_random_drops_are_solved() {
-    let allowed = [
-        (Kind::Box, BOX),
-        (Kind::Chain, CHAIN),
-        (Kind::Walker, WALKER),
-    ];
-    hold(&outcomes(0..10_000), allowed);
+    hold(&outcomes(0..10_000, Cone::SecondOrder), BOX);
 }
 
 #[test]
@@ -62,10 +59,17 @@ fn drops_are_the_same_on_any_number_of_threads() {
             .num_threads(threads)
             .build()
             .expect("threads");
-        let all = pool.install(|| outcomes(0..16));
+        let all = pool.install(|| outcomes(0..16, Cone::SecondOrder));
         let bits = |o: &Outcome| o.end.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         all.iter().map(bits).collect::<Vec<_>>()
     };
     let alone = run(1);
     assert!(alone == run(2) && alone == run(5));
+}
+
+#[test]
+fn random_drops_with_linearized_cones_are_solved() {
+    for directions in [4, 8] {
+        hold(&outcomes(0..150, Cone::Linearized(directions)), 0.0);
+    }
 }

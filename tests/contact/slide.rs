@@ -4,16 +4,16 @@ use super::*;
 use common::G;
 use least_action::spatial::exp;
 
-const HALF: f64 = 0.05;
-const PLATE: Shape = Shape::Box([0.5, 0.5, 2.0 * HALF]);
+pub const HALF: f64 = 0.05;
+pub const PLATE: Shape = Shape::Box([0.5, 0.5, 2.0 * HALF]);
 
 /// A rotation that tilts the vertical by `angle` towards a heading, both rad.
-fn tilt(angle: f64, heading: f64) -> Vec3 {
+pub fn tilt(angle: f64, heading: f64) -> Vec3 {
     angle * Vec3::new(-heading.sin(), heading.cos(), 0.0)
 }
 
 /// Coordinates of a body lying on the ground, its centre at `height`, and the way down.
-fn lying(turn: Vec3, height: f64) -> (Vec3, [f64; 6], Vec3) {
+pub fn lying(turn: Vec3, height: f64) -> (Vec3, [f64; 6], Vec3) {
     let normal = exp(&turn) * Vec3::z();
     let x = height * normal;
     let down = -Vec3::z() + normal * normal.z;
@@ -21,7 +21,7 @@ fn lying(turn: Vec3, height: f64) -> (Vec3, [f64; 6], Vec3) {
     (normal, q, down.try_normalize(1e-9).unwrap_or(Vec3::x()))
 }
 
-fn rates(v: Vec3) -> [f64; 6] {
+pub fn rates(v: Vec3) -> [f64; 6] {
     [v.x, v.y, v.z, 0.0, 0.0, 0.0]
 }
 
@@ -39,7 +39,13 @@ fn a_block_sticks_within_the_cone_of_friction() {
         ] {
             let angle = f64::atan(mu) - 0.1_f64.to_radians();
             let (normal, q, down) = lying(tilt(angle, heading), HALF);
-            let mut s = Sim::new(&on_ground(PLATE, 1.0, mu, normal), &q, &[0.0; 6], h, warm);
+            let mut s = Sim::new(
+                &on_ground(PLATE, 1.0, mu, normal),
+                &q,
+                &[0.0; 6],
+                h,
+                options(Cone::SecondOrder, warm),
+            );
             assert!(s.lowest().abs() < 1e-15, "{}", s.lowest());
             s.run(1.0);
             let [_, v, w] = s.body();
@@ -70,7 +76,13 @@ fn a_block_slides_beyond_the_cone_of_friction() {
         ] {
             let angle = f64::atan(mu) + margin.to_radians();
             let (normal, q, down) = lying(tilt(angle, heading), HALF);
-            let mut s = Sim::new(&on_ground(PLATE, 1.0, mu, normal), &q, &[0.0; 6], h, true);
+            let mut s = Sim::new(
+                &on_ground(PLATE, 1.0, mu, normal),
+                &q,
+                &[0.0; 6],
+                h,
+                Options::default(),
+            );
             s.run(1.0);
             // the last interval's velocity is that of its middle
             let exact = G * (angle.sin() - mu * angle.cos()) * (1.0 - 0.5 * h);
@@ -93,7 +105,13 @@ fn the_stopping_distance_is_the_same_in_every_heading() {
             let way = Vec3::new(heading.cos(), heading.sin(), 0.0);
             let (normal, q, _) = lying(Vec3::zeros(), HALF);
             let plate = on_ground(PLATE, 1.0, mu, normal);
-            let mut s = Sim::new(&plate, &q, &rates(v0 * way), 0.01, i % 2 == 0);
+            let mut s = Sim::new(
+                &plate,
+                &q,
+                &rates(v0 * way),
+                0.01,
+                options(Cone::SecondOrder, i % 2 == 0),
+            );
             s.run(0.6);
             let [x, v, w] = s.body();
             assert!(v.norm() < 1e-9 && w.norm() < 1e-9, "{v} {w}");
@@ -122,7 +140,7 @@ fn a_sliding_sphere_rolls_at_five_sevenths() {
             &[0.0, 0.0, radius, 0.0, 0.0, 0.0],
             &rates(v0 * way),
             h,
-            true,
+            Options::default(),
         );
         let mut slid = 0.0;
         for k in 0..600 {
@@ -147,7 +165,7 @@ fn a_sphere_rolls_down_a_tilted_plane() {
     let (angle, radius, h) = (0.2, 0.25, 0.001);
     let (normal, q, down) = lying(tilt(angle, 0.9), radius);
     let b = on_ground(Shape::Sphere(radius), 2.0, 0.5, normal);
-    let mut s = Sim::new(&b, &q, &[0.0; 6], h, true);
+    let mut s = Sim::new(&b, &q, &[0.0; 6], h, Options::default());
     s.run(1.0);
     let exact = 5.0 / 7.0 * G * f64::sin(angle) * (1.0 - 0.5 * h);
     let error = (s.body()[1].dot(&down) / exact - 1.0).abs();

@@ -332,11 +332,10 @@ fn lists_that_are_too_long_are_refused() {
 #[test]
 fn limits_and_contacts_in_rust_are_those_of_the_file() {
     use crate::mechanism::{
-        ActuatorSpec, BodySpec, ContactShape, ContactSpec, HalfSpaceSpec, JointKind, JointSpec,
-        Shape,
+        ActuatorSpec, BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Shape,
     };
     let tip = ContactSpec::new(0.0)
-        .shape(ContactShape::Shape(Shape::Sphere(0.05)))
+        .shape(Shape::Sphere(0.05))
         .at([0.3, 0.0, 0.0])
         .restitution(0.25);
     let block = BodySpec::new(1.0)

@@ -177,11 +177,11 @@ mod tests {
         BOX, CAPSULE, CYLINDER, POINT, SPHERE, check, check_with, grounded, plain,
     };
     use crate::mechanism::samples::Source;
-    use crate::mechanism::{ContactShape, Mechanism, Shape};
+    use crate::mechanism::{Mechanism, Surface};
     use crate::spatial::{Pose, Vec3, exp};
 
     /// On the plane `z = 0`.
-    fn level(shape: ContactShape) -> Mechanism {
+    fn level(shape: Surface) -> Mechanism {
         let mut m = plain(grounded(1, shape));
         (m.half_spaces[0].normal, m.half_spaces[0].offset) = (Vec3::z(), 0.0);
         m
@@ -237,10 +237,10 @@ mod tests {
 
     #[test]
     fn a_cylinder_lies_and_stands_exactly() {
-        let m = level(ContactShape::Shape(Shape::Cylinder {
+        let m = level(Surface::Cylinder {
             radius: 0.3,
             length: 0.5,
-        }));
+        });
         let lying = Pose::new(
             Vec3::z() * 0.7,
             exp(&(Vec3::x() * std::f64::consts::FRAC_PI_2)),

@@ -22,24 +22,26 @@ pub(crate) use between::{is_supported, slots};
 
 pub(crate) use frame::{TouchSlope, friction_rows, normal_row, touch_change, wrench_derivative};
 
-use super::Mechanism;
+use super::{Mechanism, Shape};
 use crate::spatial::{Mat3, Pose, Vec3};
+use serde::{Deserialize, Serialize};
 
-/// What touches: a surface about a place on a body.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What of a body touches, about a place on it: a point, or as the shapes of bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Surface {
     /// A point.
     Point,
     /// Radius, m.
     Sphere(f64),
-    /// Axis along z; `length` is that of the cylindrical part, m.
+    /// Axis along z; `length` is that of the cylindrical part.
     Capsule {
         /// m
         radius: f64,
         /// m
         length: f64,
     },
-    /// Axis along z, m.
+    /// Axis along z.
     Cylinder {
         /// m
         radius: f64,
@@ -50,7 +52,31 @@ pub enum Surface {
     Box([f64; 3]),
 }
 
+impl From<Shape> for Surface {
+    fn from(shape: Shape) -> Self {
+        match shape {
+            Shape::Sphere(radius) => Self::Sphere(radius),
+            Shape::Capsule { radius, length } => Self::Capsule { radius, length },
+            Shape::Cylinder { radius, length } => Self::Cylinder { radius, length },
+            Shape::Box(edges) => Self::Box(edges),
+        }
+    }
+}
+
 impl Surface {
+    /// Are all lengths positive and finite?
+    pub(super) fn is_valid(&self) -> bool {
+        let ok = |l: &f64| *l > 0.0 && l.is_finite();
+        match self {
+            Self::Point => true,
+            Self::Sphere(radius) => ok(radius),
+            Self::Capsule { radius, length } | Self::Cylinder { radius, length } => {
+                ok(radius) && ok(length)
+            }
+            Self::Box(edges) => edges.iter().all(ok),
+        }
+    }
+
     /// What it is called.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

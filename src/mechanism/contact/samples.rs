@@ -3,24 +3,23 @@
 use super::*;
 use crate::mechanism::samples::Source;
 use crate::mechanism::{
-    BodySpec, ContactShape, ContactSpec, Coupling, Field, HalfSpaceSpec, MechanismBuilder,
-    Orientation, Row, Shape,
+    BodySpec, ContactSpec, Coupling, Field, HalfSpaceSpec, MechanismBuilder, Orientation, Row,
 };
 
-pub(super) const POINT: ContactShape = ContactShape::Point;
-pub(super) const SPHERE: ContactShape = ContactShape::Shape(Shape::Sphere(0.13));
-pub(super) const BOX: ContactShape = ContactShape::Shape(Shape::Box([0.6, 0.35, 0.2]));
-pub(super) const CAPSULE: ContactShape = ContactShape::Shape(Shape::Capsule {
+pub(super) const POINT: Surface = Surface::Point;
+pub(super) const SPHERE: Surface = Surface::Sphere(0.13);
+pub(super) const BOX: Surface = Surface::Box([0.6, 0.35, 0.2]);
+pub(super) const CAPSULE: Surface = Surface::Capsule {
     radius: 0.1,
     length: 0.7,
-});
-pub(super) const CYLINDER: ContactShape = ContactShape::Shape(Shape::Cylinder {
+};
+pub(super) const CYLINDER: Surface = Surface::Cylinder {
     radius: 0.3,
     length: 0.5,
-});
+};
 
 /// A free body with one contact, turned and off the centre of mass.
-pub(super) fn body(s: &mut Source, shape: ContactShape, friction: f64) -> BodySpec {
+pub(super) fn body(s: &mut Source, shape: Surface, friction: f64) -> BodySpec {
     let mut contact = ContactSpec::new(friction)
         .shape(shape)
         .at((s.vec3() * 0.3).into())
@@ -33,7 +32,7 @@ pub(super) fn body(s: &mut Source, shape: ContactShape, friction: f64) -> BodySp
 }
 
 /// Two free bodies that may touch.
-pub(super) fn two(seed: u64, a: ContactShape, b: ContactShape) -> Mechanism {
+pub(super) fn two(seed: u64, a: Surface, b: Surface) -> Mechanism {
     let s = &mut Source::new(seed);
     MechanismBuilder::new()
         .body("a", body(s, a, 0.4))
@@ -43,7 +42,7 @@ pub(super) fn two(seed: u64, a: ContactShape, b: ContactShape) -> Mechanism {
 }
 
 /// A free body over an inclined half-space.
-pub(super) fn grounded(seed: u64, shape: ContactShape) -> Mechanism {
+pub(super) fn grounded(seed: u64, shape: Surface) -> Mechanism {
     let s = &mut Source::new(seed);
     let ground = HalfSpaceSpec {
         normal: [0.3, -0.2, 1.1],

@@ -3,8 +3,8 @@
 use super::samples::{BOX, CAPSULE, CYLINDER, POINT, SPHERE, body};
 use crate::mechanism::samples::Source;
 use crate::mechanism::{
-    BodySpec, ContactShape, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder,
-    ModelError, Shape,
+    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder, ModelError,
+    Shape, Surface,
 };
 
 fn ball() -> BodySpec {
@@ -219,10 +219,7 @@ fn numbers_set_in_the_description_are_those_of_the_mechanism() {
     let spec = |shape: Shape| {
         let mut b = BodySpec::new(1.0).shape(shape).free();
         b = b.contact("own", touching("x", &["ground"]));
-        b.contact(
-            "point",
-            touching("x", &["ground"]).shape(ContactShape::Point),
-        )
+        b.contact("point", touching("x", &["ground"]).shape(Surface::Point))
     };
     let plane = HalfSpaceSpec {
         friction: Some(0.3),

@@ -6,8 +6,10 @@
 //! b_i eta_i = kappa, eta_i = d_i . eta + psi;    t psi = kappa, t = mu g - sum b_i
 //! ```
 //!
-//! `eta_i` and `t` are carried along: computed anew they would lose their digits. A pyramid brakes harder across its faces'
-//! headings than the circular cone does, and pulls sideways.
+//! `eta_i` and `t` are carried along: computed anew they would lose their digits.
+//!
+//! Friction is `-mu g d_i` with the `d_i` nearest the sliding velocity. Between two directions it pulls sideways, until the
+//! sliding heads midway between them, where it brakes by `mu g cos(pi/n)`: less than the circular cone.
 
 use super::cone::{Law, Linear, Local, Target};
 
