@@ -396,6 +396,14 @@ pub trait Dynamics: Sync {
         let _ = (w, kappa);
     }
 
+    /// Steps, what is seen of them and their linearizations are from here on those of contact on the central path at
+    /// `kappa`, m^2/s^2, or at the parameter of the system where that is larger (0, as at first: always): smooth over
+    /// velocities of about `sqrt(kappa)`. False where that cannot be had, as by default.
+    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
+        let _ = (w, kappa);
+        false
+    }
+
     /// How many numbers hold what is dear in a linearization; 0, the default, when it cannot be kept.
     fn kept(&self) -> usize {
         0
