@@ -62,7 +62,7 @@ pub struct Options {
     /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
     /// guess.
     pub penalty: f64,
-    /// Derivatives through contact are relaxed at first; those of the step itself from the beginning where this is
+    /// Derivatives through contact are relaxed at first, or the steps themselves; those of the step itself from the beginning where this is
     /// `None`. Systems without contact are solved the same either way.
     pub smoothing: Option<Smoothing>,
 }

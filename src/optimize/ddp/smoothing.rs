@@ -47,9 +47,9 @@ pub struct Smoothing {
     pub end: f64,
     /// Each is so much of the one before, below 1.
     pub factor: f64,
-    /// The steps are taken there, too, not their derivatives alone: objective and violation are those of softened contact
-    /// until the last level. Then `end` is best near the step's own parameter. Systems that cannot soften their steps
-    /// relax derivatives alone.
+    /// The steps are softened, too, not their derivatives alone relaxed: objective and violation are those of softened
+    /// contact until the last level. `end` is then best near the steps' own parameter. Systems that cannot soften their
+    /// steps (see [`crate::dynamics::Dynamics::soften`]) relax derivatives alone.
     pub forward: bool,
 }
 
@@ -207,10 +207,14 @@ impl<D: Observe> Engine<'_, D> {
     }
 
     /// The path on steps of another level: under feedback it stays near.
+    ///
+    /// # Errors
+    /// The step that failed; the path is as it was.
     pub fn follow_level(&mut self, level: f64) -> Result<(), StepError> {
+        let before = self.level;
         self.set_level(level);
         if self.forward {
-            self.roll(0.0)?;
+            self.roll(0.0).inspect_err(|_| self.set_level(before))?;
             std::mem::swap(&mut self.path, &mut self.trial);
         }
         Ok(())
