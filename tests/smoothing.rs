@@ -448,7 +448,7 @@ fn softened_steps_have_their_derivatives() {
         let mut ends = vec![];
         for kappa in [0.0, 1e-3] {
             assert!(d.soften(&mut w, kappa));
-            let mut step = |u: f64, w: &mut _| {
+            let step = |u: f64, w: &mut _| {
                 let (mut next, mut y) = (vec![0.0; dims.nx], vec![0.0; dims.ny]);
                 d.step(&from, &x, &[u], p, w, &mut next, &mut y)
                     .expect("a step");
