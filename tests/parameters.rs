@@ -11,7 +11,7 @@ use least_action::dynamics::Dynamics;
 use least_action::integrator::maximal::ContactOptions;
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
-    ActuatorSpec, BodySpec, ContactShape, ContactSpec, GearSpec, HalfSpaceSpec, JointKind,
+    ActuatorSpec, BodySpec, ContactSpec, GearSpec, HalfSpaceSpec, JointKind, Surface,
     JointSpec, MechanismBuilder, Shape,
 };
 use std::sync::Arc;
@@ -322,7 +322,7 @@ fn numbers_that_were_not_there() {
     let leg = JointSpec::new(JointKind::Cylindrical, "leg").axis(Y);
     let motor = ActuatorSpec::joint("hinge");
     let m = m.joint("hip", leg).actuator("turn", motor);
-    let contact = ContactSpec::new(0.3).shape(ContactShape::Point);
+    let contact = ContactSpec::new(0.3).shape(Surface::Point);
     let skin = BodySpec::new(1.0).inertia([0.1; 3]).free();
     let m = m
         .body("ball", skin.contact("skin", contact))

@@ -8,6 +8,7 @@ use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
     Dynamics, Explicit, LinearModel, Observe, Real, Remember, Smooth, Solved,
 };
+use least_action::format::{self, Overrides};
 use least_action::optimize::ddp::{self, Options, Smoothing};
 use least_action::optimize::{Checkpoint, Checkpoints, IterationState, Solution, Status};
 use least_action::rollout::{RolloutStats, Trajectory};
@@ -101,8 +102,7 @@ fn objective(d: &Masses, p: &Problem, u: &[f64]) -> f64 {
 }
 
 /// Solves with relaxed derivatives at first, and holds the solution against hard contact.
-fn annealed(d: &Masses, p: &Problem) -> Solution {
-    let smoothing = Smoothing::default();
+fn annealed(d: &Masses, p: &Problem, smoothing: Smoothing) -> Solution {
     let s = solve(d, p, Some(smoothing));
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
     assert!((objective(d, p, &s.trajectory.u) - s.objective).abs() <= 1e-12 * s.objective);
@@ -199,7 +199,7 @@ fn a_block_is_pushed() {
     let (d, p) = block();
     let stays = solve(&d, &p, None);
     assert!(stays.objective > 0.999, "{}", stays.objective);
-    let s = annealed(&d, &p);
+    let s = annealed(&d, &p, Smoothing::default());
     let slides = Masses {
         gravity: 0.1 * 9.81,
         touch: Touch::Contact(1e9),
@@ -232,7 +232,7 @@ fn a_block_is_pushed() {
 fn a_contact_is_made() {
     let (d, p) = pusher();
     assert!(solve(&d, &p, None).objective > 4.999);
-    let s = annealed(&d, &p);
+    let s = annealed(&d, &p, Smoothing::default());
     let searched = searched(&d, &p);
     assert!(
         s.objective <= 1.001 * searched,
@@ -255,7 +255,7 @@ fn a_foot_is_lifted() {
         });
     }
     let pulls = solve(&d, &p, None);
-    let s = annealed(&d, &p);
+    let s = annealed(&d, &p, Smoothing::default());
     assert!(s.violation <= 1e-6);
     assert!(s.objective < 0.2 * pulls.objective, "{}", pulls.objective);
     // with more than the weight of both
@@ -318,7 +318,8 @@ fn nothing_changes_without_contact() {
 /// A solve in pieces of one iteration, each from a file's text, takes the same steps.
 #[test]
 fn a_level_is_gone_on_with() {
-    for (d, mut p) in [block(), pusher(), hopper()] {
+    let each = [block(), pusher(), hopper()].into_iter();
+    for ((d, mut p), forward) in each.flat_map(|s| [(s.clone(), false), (s, true)]) {
         let end = p.costs.pop().expect("a cost at the end");
         p.constraints.push(Constraint {
             quantity: end.quantity,
@@ -328,6 +329,7 @@ fn a_level_is_gone_on_with() {
         });
         let smoothing = Some(Smoothing {
             factor: 0.3,
+            forward,
             ..Smoothing::default()
         });
         let whole = solve(&d, &p, smoothing);
@@ -355,5 +357,125 @@ fn a_level_is_gone_on_with() {
         assert_eq!(whole.history, pieces.history);
         assert_eq!(whole.trajectory, pieces.trajectory);
         assert_eq!(whole.smoothing, pieces.smoothing);
+    }
+}
+
+/// Steps may be softened on the way; what is found is that of hard contact.
+#[test]
+fn softened_steps_become_hard() {
+    let soft = Smoothing {
+        end: 1e-9,
+        forward: true,
+        ..Smoothing::default()
+    };
+    for (d, p) in [block(), pusher(), hopper()] {
+        let (relaxed, s) = (
+            annealed(&d, &p, Smoothing::default()),
+            annealed(&d, &p, soft),
+        );
+        assert!(s.objective < 1.01 * relaxed.objective);
+    }
+}
+
+/// Stopped on the way, it tells what its controls are worth on hard contact.
+#[test]
+fn a_stopped_solve_is_told_on_hard_contact() {
+    let (d, p) = hopper();
+    let options = Options {
+        smoothing: Some(Smoothing {
+            forward: true,
+            ..Smoothing::default()
+        }),
+        max_iterations: 2,
+        ..Options::default()
+    };
+    let s = ddp::solve(&d, &p, options, Silent, &AtomicBool::new(false)).expect("no argmin error");
+    assert_eq!(s.status, Status::MaxIterations);
+    assert!(s.history.iter().all(|i| i.smoothing == 0.1));
+    assert_eq!(s.smoothing, 0.0);
+    assert!((objective(&d, &p, &s.trajectory.u) - s.objective).abs() <= 1e-12 * s.objective);
+}
+
+/// Levels that are not above the steps' own parameter relax nothing.
+#[test]
+fn levels_end_where_steps_are() {
+    for forward in [false, true] {
+        let (d, p) = pusher();
+        let levels = |start| {
+            Some(Smoothing {
+                start,
+                end: 1e-3 * HARD,
+                factor: 0.1,
+                forward,
+            })
+        };
+        let s = solve(&d, &p, levels(1e-3));
+        let mut seen: Vec<f64> = s.history.iter().map(|i| i.smoothing).collect();
+        seen.dedup();
+        assert!(seen.iter().all(|&level| level == 0.0 || level >= HARD));
+        assert_eq!(seen.last(), Some(&0.0));
+        let (below, plain) = (solve(&d, &p, levels(0.1 * HARD)), solve(&d, &p, None));
+        assert_eq!(below.history, plain.history);
+        assert_eq!(below.trajectory, plain.trajectory);
+    }
+}
+
+/// Derivatives of a softened step are exact, at a stop and beside it.
+#[test]
+fn softened_steps_have_their_derivatives() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("problems/acrobot_stops.toml");
+    let m = format::load(&path)
+        .and_then(|d| d.build(&Overrides::default()))
+        .expect("a shipped problem");
+    let (d, dims) = (&m.system, m.system.dims());
+    let mut w = d.work();
+    for (elbow, torque) in [(1.57, 10.0), (1.5, 10.0), (1.0, 1.0)] {
+        let (mut x, p) = (vec![0.0; dims.nx], &m.problem.parameters);
+        d.initial(&[0.3, elbow], &[0.5, 1.0], p, &mut w, &mut x)
+            .expect("a start");
+        let t = Trajectory::new(d, vec![0.05], &x);
+        let (from, to) = (t.knot(0), t.knot(1));
+        let mut ends = vec![];
+        for kappa in [0.0, 1e-3] {
+            assert!(d.soften(&mut w, kappa));
+            let step = |u: f64, w: &mut _| {
+                let (mut next, mut y) = (vec![0.0; dims.nx], vec![0.0; dims.ny]);
+                d.step(&from, &x, &[u], p, w, &mut next, &mut y)
+                    .expect("a step");
+                (next, y)
+            };
+            let (next, y) = step(torque, &mut w);
+            let frame = |at, x: &[f64], w: &mut _| d.frame(at, x, p, None, w).expect("a frame");
+            let (a, b) = (frame(&from, &x, &mut w), frame(&to, &next, &mut w));
+            let solved = Solved {
+                at: from,
+                x: &x,
+                u: &[torque],
+                p,
+                y: &y,
+                next: &next,
+            };
+            let certificate = d.linearize(&solved, &mut w).expect("linearized");
+            assert!(certificate.kappa == kappa || kappa == 0.0 && certificate.kappa < 1e-9);
+            let mut model = LinearModel::new(&dims);
+            d.linear_model(&mut w, &a, &b, &mut model);
+            let e = 1e-3;
+            let mut moved = |u: f64| {
+                let (to_next, _) = step(u, &mut w);
+                let mut change = vec![0.0; dims.ndx];
+                d.difference(&to, &next, p, &b, &to_next, &mut w, &mut change);
+                change
+            };
+            let (up, down) = (moved(torque + e), moved(torque - e));
+            if kappa > 0.0 {
+                for ((up, down), by) in up.iter().zip(&down).zip(model.b.iter()) {
+                    let seen = (up - down) / (2.0 * e);
+                    assert!((seen - by).abs() < 1e-6 * (1.0 + by.abs()), "{seen} {by}");
+                }
+            }
+            ends.push(next);
+        }
+        assert_ne!(ends[0], ends[1]);
+        d.soften(&mut w, 0.0);
     }
 }

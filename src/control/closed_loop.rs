@@ -281,6 +281,10 @@ impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
         self.dynamics.smoothing(&mut w.inner, kappa);
     }
 
+    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
+        self.dynamics.soften(&mut w.inner, kappa)
+    }
+
     fn push(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
         let (rows, inner, np) = (&w.rows, &mut w.inputs, self.inner.np);
         inner.x.copy_from_slice(&d.x);

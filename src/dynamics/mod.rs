@@ -10,12 +10,14 @@
 //! There are three faces, and a method asks for no more than it needs: [`Dynamics`], a step solved; [`Equations`], a step
 //! unsolved; [`Observe`], what costs, constraints, figures and files may see.
 
+mod certificate;
 mod dual;
 mod equations;
 mod frame;
 mod remember;
 mod smooth;
 
+pub use certificate::Certificate;
 pub use dual::{Dual, Real};
 pub use equations::{Equations, Structure};
 pub use frame::{Chart, Frame, difference_by_moves, model_by_pushes};
@@ -130,56 +132,6 @@ pub struct StepError {
     pub residual: f64,
     /// What was expected, and the remedy.
     pub message: String,
-}
-
-/// How good a linearization is.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Certificate {
-    /// Largest residual of the step's equations at the point that was linearized, N s, N m s, m or half rad.
-    pub residual: f64,
-    /// 1 where a general sparse factorization had to stand in for the block one.
-    pub fallbacks: usize,
-    /// Parameter of the central path that the derivatives are those of, m^2/s^2; 0 where the system has no contact.
-    pub kappa: f64,
-    /// Smallest pivot of the factorization relative to its row, where that was asked for.
-    pub smallest_pivot: Option<f64>,
-    /// Largest deviation of a contact's products from `kappa`, relative, at the step's own `kappa`.
-    pub off_centre: f64,
-}
-
-impl Certificate {
-    /// The worse of two, in every part.
-    pub fn and(&self, other: &Self) -> Self {
-        let pivots = [self.smallest_pivot, other.smallest_pivot];
-        Self {
-            residual: self.residual.max(other.residual),
-            fallbacks: self.fallbacks.max(other.fallbacks),
-            kappa: self.kappa.max(other.kappa),
-            smallest_pivot: pivots.into_iter().flatten().reduce(f64::min),
-            off_centre: self.off_centre.max(other.off_centre),
-        }
-    }
-
-    /// Why the derivatives are not to be trusted, if so.
-    pub fn refusal(&self) -> Option<String> {
-        let (residual, off) = (self.residual, self.off_centre);
-        if !residual.is_finite() || residual > 1e-6 {
-            return Some(format!(
-                "a step is not solved: residual {residual:.1e}; take a smaller time step"
-            ));
-        }
-        if off > 1e-2 {
-            return Some(format!(
-                "contacts are solved only to rounding, {off:.1e} off their central path, and derivatives are those of rounding; take a larger kappa in [contact], or smoothing"
-            ));
-        }
-        match self.smallest_pivot {
-            Some(p) if p < 1e-14 => Some(format!(
-                "the step's matrix is singular to working precision: pivot {p:.1e}; take apart what is over-constrained"
-            )),
-            _ => None,
-        }
-    }
 }
 
 /// A change of a step's inputs, or adjoints of them. States in the free chart.
@@ -394,6 +346,14 @@ pub trait Dynamics: Sync {
     /// no contact.
     fn smoothing(&self, w: &mut Self::Work, kappa: f64) {
         let _ = (w, kappa);
+    }
+
+    /// Steps, what is seen of them and linearizations are from here on those of contact on the central path at `kappa`,
+    /// m^2/s^2 (0, as at first: at the system's own parameter, the least there is): smooth over velocities of about
+    /// `sqrt(kappa)`. False where that cannot be had, as by default.
+    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
+        let _ = (w, kappa);
+        false
     }
 
     /// How many numbers hold what is dear in a linearization; 0, the default, when it cannot be kept.

@@ -187,6 +187,10 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
         self.system.smoothing(&mut w.system, kappa);
     }
 
+    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
+        self.system.soften(&mut w.system, kappa)
+    }
+
     fn push(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
         let n = self.system.dims().nf;
         let own = &mut w.inputs;

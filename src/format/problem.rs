@@ -393,8 +393,9 @@ pub struct MethodSpec {
     /// Of `shooting`: pairs of steps and gradients that are remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<usize>,
-    /// Of `ddp`: derivatives through contact are relaxed at first, from one parameter of the central path to the next,
-    /// before they are those of hard contact. They are so from the beginning where this is left out.
+    /// Of `ddp`: derivatives through contact are relaxed at first, and with `forward` the steps, too, from one parameter of
+    /// the central path to the next, before they are those of hard contact. They are so from the beginning where this is
+    /// left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothing: Option<ddp::Smoothing>,
 }

@@ -76,7 +76,9 @@ pub struct Masses {
 }
 
 pub struct Work {
+    /// Of derivatives, and of steps.
     kappa: f64,
+    softness: f64,
     /// 2n x (2n + nu)
     jacobian: DMatrix<f64>,
 }
@@ -138,6 +140,7 @@ impl Dynamics for Masses {
         let d = self.dims();
         Work {
             kappa: 0.0,
+            softness: 0.0,
             jacobian: DMatrix::zeros(d.nx, d.nx + d.nu),
         }
     }
@@ -148,11 +151,11 @@ impl Dynamics for Masses {
         x: &[f64],
         u: &[f64],
         _: &[f64],
-        _: &mut Work,
+        w: &mut Work,
         next: &mut [f64],
         _: &mut [f64],
     ) -> Result<StepStats, StepError> {
-        self.solve(at.h, x, u, HARD, next);
+        self.solve(at.h, x, u, w.softness.max(HARD), next);
         Ok(StepStats::default())
     }
 
@@ -160,9 +163,14 @@ impl Dynamics for Masses {
         w.kappa = kappa;
     }
 
+    fn soften(&self, w: &mut Work, kappa: f64) -> bool {
+        w.softness = kappa;
+        true
+    }
+
     fn linearize(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         let (n, h) = (self.n(), at.at.h);
-        let kappa = if w.kappa > 0.0 { w.kappa } else { HARD };
+        let kappa = w.kappa.max(w.softness).max(HARD);
         let mut next = vec![0.0; 2 * n];
         let slope = self.solve(h, at.x, at.u, kappa, &mut next);
         let by_position = match self.touch {

@@ -423,6 +423,11 @@ impl crate::dynamics::Dynamics for Maximal {
         w.contacts.relax(kappa);
     }
 
+    fn soften(&self, w: &mut Work, kappa: f64) -> bool {
+        w.contacts.soften(kappa);
+        true
+    }
+
     fn kept(&self) -> usize {
         self.kept_len()
     }

@@ -51,6 +51,8 @@ pub(super) struct Engine<'a, D: Observe> {
     pub first_objective: f64,
     /// Central path's parameter of the derivatives, m^2/s^2; 0: the steps' own.
     pub level: f64,
+    /// Steps are softened to the level, too.
+    pub forward: bool,
 }
 
 /// How an attempt to improve ended.
@@ -67,6 +69,8 @@ pub(super) enum Attempt {
 impl<'a, D: Observe> Engine<'a, D> {
     pub fn new(dynamics: &'a D, problem: &'a Problem, options: &Options) -> Self {
         let mut work = dynamics.work();
+        let forward =
+            options.smoothing.is_some_and(|s| s.forward) && dynamics.soften(&mut work, 0.0);
         let dims = dynamics.dims();
         // a start that does not exist shows when it is simulated
         let x0 = problem
@@ -107,6 +111,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             models: 0,
             first_objective: 0.0,
             level: options.smoothing.map_or(0.0, |s| s.start),
+            forward,
         }
     }
 
@@ -120,7 +125,6 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// The same, and learns no other than it did.
     pub fn build(&mut self) -> Result<(), StepError> {
-        self.dynamics.smoothing(&mut self.work, self.level);
         self.model.build(
             self.dynamics,
             self.problem,
@@ -131,7 +135,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         )?;
         if self.model.kappa == 0.0 {
             // nothing to relax
-            self.level = 0.0;
+            self.set_level(0.0);
         }
         Ok(())
     }
@@ -419,7 +423,7 @@ impl<'a, D: Observe> Engine<'a, D> {
     }
 
     /// Rolls the policy out from the path into the trial: `u + a k + K (x' - x, a dp)`, gaps shrunk by `1 - a`.
-    fn roll(&mut self, length: f64) -> Result<(), StepError> {
+    pub(super) fn roll(&mut self, length: f64) -> Result<(), StepError> {
         let sizes = self.model.sizes;
         let (n, m, steps) = (sizes.n, sizes.m, sizes.steps);
         let nx = self.dynamics.dims().nx;
@@ -538,7 +542,7 @@ impl<'a, D: Observe> Engine<'a, D> {
     /// Makes model and policy at a trajectory without gaps, with the derivatives of a level.
     pub fn return_to(&mut self, t: &Trajectory, level: f64) -> Result<(), StepError> {
         if *t != self.path.trajectory || level != self.level {
-            self.level = level;
+            self.set_level(level);
             self.path.trajectory.clone_from(t);
             (self.path.has_gaps, self.path.gap) = (false, 0.0);
             self.path

@@ -165,6 +165,8 @@ impl<D: Observe> Engine<'_, D> {
                 self.knots.len()
             ));
         }
+        let kept = resumed.and_then(|c| c.ddp.as_ref());
+        self.set_level(kept.map_or(self.level, |k| k.level));
         let failed = |e: StepError| format!("the guess cannot be simulated: {e}");
         self.simulate_guess(states).map_err(failed)?;
         if let Some(c) = resumed {
@@ -188,7 +190,6 @@ impl<D: Observe> Engine<'_, D> {
                 .evaluate(self.dynamics, self.problem, &mut self.work)?;
         }
         self.first_objective = kept.first_objective;
-        self.level = kept.level;
         self.lagrangian.first_penalty = kept.first_penalty;
         self.model.secant.restore(&kept.blocks, kept.learning);
         self.build()?;
@@ -237,8 +238,16 @@ impl<D: Observe> Engine<'_, D> {
         }
     }
 
-    /// The trajectory of a point, if it can be simulated.
-    pub fn simulated(&mut self, point: &Point) -> Option<Trajectory> {
+    /// The trajectory of a point on steps of a level, if it can be simulated.
+    pub fn simulated(&mut self, point: &Point, level: f64) -> Option<Trajectory> {
+        let now = self.level;
+        self.set_level(level);
+        let simulated = self.simulated_here(point);
+        self.set_level(now);
+        simulated
+    }
+
+    fn simulated_here(&mut self, point: &Point) -> Option<Trajectory> {
         let start = self
             .problem
             .start(self.dynamics, &point.parameters, &mut self.work);
@@ -279,6 +288,11 @@ impl<D: Observe> Engine<'_, D> {
         self.first_objective = self.path.evaluation.objective;
         self.lagrangian
             .scale_penalty(self.problem, &self.path.evaluation);
-        self.refresh()
+        self.refresh()?;
+        if self.is_below_path() {
+            self.set_level(0.0);
+            return self.simulate_guess(states);
+        }
+        Ok(())
     }
 }

@@ -18,8 +18,8 @@
 //! - **Constraints** other than bounds of controls and parameters enter by an augmented Lagrangian. Once the violation
 //!   is small, the penalty is raised so far that the remaining steps are Newton's projections on the active constraints
 //!   in the metric of the curvature, with bounds held: violations of 1e-9 and below cost few iterations.
-//! - **Contact.** Derivatives may be relaxed at first and become those of hard contact (see [`Smoothing`]); objective
-//!   and violation always are those of steps with hard contact.
+//! - **Contact.** Derivatives may be relaxed at first and become those of hard contact, and the steps with them (see
+//!   [`Smoothing`]); objective and violation of a solution always are those of steps with hard contact.
 
 mod backward;
 mod box_qp;
@@ -62,7 +62,7 @@ pub struct Options {
     /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
     /// guess.
     pub penalty: f64,
-    /// Derivatives through contact are relaxed at first; those of the step itself from the beginning where this is
+    /// Derivatives through contact are relaxed at first, or the steps themselves; those of the step itself from the beginning where this is
     /// `None`. Systems without contact are solved the same either way.
     pub smoothing: Option<Smoothing>,
 }
@@ -107,12 +107,14 @@ pub struct Ddp<'c, D> {
 struct Best {
     trajectory: Trajectory,
     row: Iteration,
+    /// Of softened steps: worse than any on a lower level.
+    soft: bool,
 }
 
 impl Best {
     fn is_worse_than(&self, other: &Iteration, tolerance: f64) -> bool {
         let value = |i: &Iteration| (i.objective, i.violation);
-        if other.smoothing < self.row.smoothing && value(other) == value(&self.row) {
+        if other.smoothing < self.row.smoothing && (self.soft || value(other) == value(&self.row)) {
             return true;
         }
         match (
@@ -178,10 +180,12 @@ impl<'c, D: Observe> Ddp<'c, D> {
             if let Some(b) = &mut self.best {
                 b.trajectory.clone_from(&e.path.trajectory);
                 b.row.clone_from(&row);
+                b.soft = e.is_soft();
             } else {
                 self.best = Some(Best {
                     trajectory: e.path.trajectory.clone(),
                     row: row.clone(),
+                    soft: e.is_soft(),
                 });
             }
         }
@@ -232,7 +236,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
         self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
         self.best = c.best.and_then(|b| {
             Some(Best {
-                trajectory: e.simulated(&b.point)?,
+                trajectory: e.simulated(&b.point, b.smoothing)?,
                 row: Iteration {
                     objective: b.objective,
                     violation: b.violation,
@@ -240,9 +244,30 @@ impl<'c, D: Observe> Ddp<'c, D> {
                     smoothing: b.smoothing,
                     ..Iteration::default()
                 },
+                soft: e.forward && b.smoothing > 0.0,
             })
         });
         self.history = c.history;
+    }
+
+    /// What a path of softened steps is worth on hard ones: only these are a result.
+    fn on_hard(&self, e: &mut Engine<D>, soft: Iteration) -> Iteration {
+        let made = e.follow_level(0.0).and_then(|()| e.refresh());
+        if made.is_err() || !e.plan() {
+            return Iteration {
+                objective: f64::INFINITY,
+                violation: f64::INFINITY,
+                optimality: f64::INFINITY,
+                ..soft
+            };
+        }
+        Iteration {
+            objective: e.path.evaluation.objective,
+            violation: e.violation(),
+            optimality: self.optimality(e),
+            smoothing: 0.0,
+            ..soft
+        }
     }
 
     /// Ends rounds as long as the path is their minimum; returns what is still promised.
@@ -492,12 +517,20 @@ pub fn solve_from<D: Observe>(
     let mut engine = result.problem.problem.ok_or_else(missing)?.engine;
     let last = solver.checkpoint(&engine);
     solver.checkpoints.keep(last);
-    let (status, reason) = solver.status.unwrap_or((Status::Diverged, String::new()));
+    let (status, reason) = solver
+        .status
+        .take()
+        .unwrap_or((Status::Diverged, String::new()));
     let (step_evaluations, gradient_evaluations) = (engine.steps, engine.models);
     let row = match &solver.best {
         Some(best) => {
             engine.return_to(&best.trajectory, best.row.smoothing)?;
-            best.row.clone()
+            let row = best.row.clone();
+            if best.soft {
+                solver.on_hard(&mut engine, row)
+            } else {
+                row
+            }
         }
         None => Iteration {
             objective: f64::INFINITY,

@@ -8,8 +8,9 @@
 //! kappa = start, factor start, factor^2 start, ... >= end, 0
 //! ```
 //!
-//! each from where the one before ended; 0 is the step's own parameter. What is made smaller is the objective of steps
-//! with hard contact at every level: a model of relaxed derivatives only proposes, a rollout decides. A level ends where
+//! each from where the one before ended; 0 is the step's own parameter, and levels that are not above it are left out. What
+//! is made smaller is the objective of steps with hard contact at every level: a model of relaxed derivatives only
+//! proposes, a rollout decides. A level ends where
 //! - its model promises little more, or
 //! - several steps in a row gain hardly anything of what it promised, or
 //! - no step that it proposes makes progress.
@@ -18,13 +19,18 @@
 //! the constraints grows while much is violated; the level ends if not. With the steps' own derivatives, where all is
 //! kept and the objective rests, the solve has converged.
 //!
+//! Where the minimum lies on many kinks, as where a limb hits its stops again and again, steps on hard contact crawl from
+//! the start. With [`Smoothing::forward`] the steps themselves are on the level's central path, and their derivatives are
+//! exact: each level is a smooth problem, whose minimum tends to one of hard contact as in an interior-point method. The
+//! last level is that of hard contact all the same, and only what it finds is a result.
+//!
 //! What a solve finds depends on where it starts. A level about the square of the velocity that contact gives or takes
 //! within a step shows what contact could do; one far below shows nothing, and the solve stays where it is.
 
 use super::engine::Engine;
 use super::kept::Pace;
 use super::{Ddp, UNBOUNDED};
-use crate::dynamics::Observe;
+use crate::dynamics::{Observe, StepError};
 use crate::optimize::Status;
 use argmin::core::Error;
 use schemars::JsonSchema;
@@ -41,6 +47,10 @@ pub struct Smoothing {
     pub end: f64,
     /// Each is so much of the one before, below 1.
     pub factor: f64,
+    /// The steps are softened, too, not their derivatives alone relaxed: objective and violation are those of softened
+    /// contact until the last level. `end` is then best near the steps' own parameter. Systems that cannot soften their
+    /// steps (see [`crate::dynamics::Dynamics::soften`]) relax derivatives alone.
+    pub forward: bool,
 }
 
 impl Default for Smoothing {
@@ -49,6 +59,7 @@ impl Default for Smoothing {
             start: 1e-1,
             end: 1e-5,
             factor: 0.1,
+            forward: false,
         }
     }
 }
@@ -168,14 +179,50 @@ impl<D: Observe> Ddp<'_, D> {
 }
 
 impl<D: Observe> Engine<'_, D> {
-    /// Are derivatives others than those of the steps?
+    /// Is contact others than that of hard steps, in derivatives at least?
     pub fn is_relaxed(&self) -> bool {
         self.level > 0.0
     }
 
-    /// Makes model and policy with the derivatives of a level; false where there is no policy.
-    fn relax(&mut self, level: f64) -> Result<bool, Error> {
+    /// Are the steps themselves softened?
+    pub fn is_soft(&self) -> bool {
+        self.forward && self.is_relaxed()
+    }
+
+    /// Steps and derivatives to come are those of a level.
+    pub fn set_level(&mut self, level: f64) {
         self.level = level;
+        let (steps, derivatives) = if self.forward {
+            (level, 0.0)
+        } else {
+            (0.0, level)
+        };
+        self.dynamics.soften(&mut self.work, steps);
+        self.dynamics.smoothing(&mut self.work, derivatives);
+    }
+
+    /// Is the level not above the steps' own parameter, as the model at it has shown?
+    pub fn is_below_path(&self) -> bool {
+        self.is_relaxed() && self.model.kappa > self.level
+    }
+
+    /// The path on steps of another level: under feedback it stays near.
+    ///
+    /// # Errors
+    /// The step that failed; the path is as it was.
+    pub fn follow_level(&mut self, level: f64) -> Result<(), StepError> {
+        let before = self.level;
+        self.set_level(level);
+        if self.forward {
+            self.roll(0.0).inspect_err(|_| self.set_level(before))?;
+            std::mem::swap(&mut self.path, &mut self.trial);
+        }
+        Ok(())
+    }
+
+    /// Makes model and policy of a level; false where there is no policy.
+    fn relax(&mut self, level: f64) -> Result<bool, Error> {
+        self.follow_level(level)?;
         self.pace = Pace {
             regularization: self.pace.regularization,
             gap_weight: self.pace.gap_weight,
@@ -183,12 +230,15 @@ impl<D: Observe> Engine<'_, D> {
         };
         self.model.secant.forget();
         self.refresh()?;
+        if self.is_below_path() {
+            return self.relax(0.0);
+        }
         Ok(self.plan())
     }
 
     /// Notes what a step gained of what was promised, and of the merit.
     pub(super) fn compare_gain(&mut self, gain: f64, merit: f64) {
-        let poor = self.is_relaxed() && gain < POOR * self.promise();
+        let poor = self.is_relaxed() && !self.forward && gain < POOR * self.promise();
         let little = self.model.kappa > 0.0 && gain < LITTLE * merit.abs();
         let count = self.pace.poor + 1;
         self.pace.poor = if poor || little { count } else { 0 };

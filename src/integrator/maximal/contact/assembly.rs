@@ -61,7 +61,7 @@ impl Maximal {
         }
         let (m, c, at) = (&w.model, &mut w.contacts, w.at);
         c.interval = if at.h > 0.0 { at.h } else { at.h_prev };
-        c.kappa = self.contacts.path * c.interval;
+        c.kappa = (self.contacts.path * c.interval).max(c.softness);
         c.idle = c.interval == 0.0;
         let noise = 4.0 * f64::EPSILON / c.interval;
         for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {

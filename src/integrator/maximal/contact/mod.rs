@@ -153,6 +153,8 @@ pub(super) struct Memory {
     facets: Vec<Facets>,
     /// The central path's parameter, m^2/s^2.
     kappa: f64,
+    /// Least parameter of a step.
+    softness: f64,
     /// The larger parameter that linearizations use, if any.
     smoothing: f64,
     /// Length by which gaps are divided, s.
@@ -313,6 +315,7 @@ impl Layout {
                 }
             ],
             kappa: 0.0,
+            softness: 0.0,
             smoothing: 0.0,
             interval: 1.0,
             idle: false,
@@ -397,6 +400,11 @@ impl Memory {
         self.smoothing = kappa;
     }
 
+    /// Least central-path parameter of the steps to come, m^2/s^2.
+    pub(super) fn soften(&mut self, kappa: f64) {
+        self.softness = kappa;
+    }
+
     /// What effort limits are rounded by, beside their range, squared.
     pub(super) fn relaxed(&self) -> f64 {
         self.smoothing
@@ -404,7 +412,8 @@ impl Memory {
 
     /// Derivative of the path's parameter in use by the interval.
     fn path(&self) -> f64 {
-        if self.smoothing > self.kappa {
+        if self.smoothing > self.kappa || self.softness >= self.kappa {
+            // it does not depend on the interval
             0.0
         } else {
             self.kappa / self.interval
