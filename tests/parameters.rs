@@ -11,8 +11,8 @@ use least_action::dynamics::Dynamics;
 use least_action::integrator::maximal::ContactOptions;
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
-    ActuatorSpec, BodySpec, ContactSpec, GearSpec, HalfSpaceSpec, JointKind, Surface,
-    JointSpec, MechanismBuilder, Shape,
+    ActuatorSpec, BodySpec, ContactSpec, GearSpec, HalfSpaceSpec, JointKind, JointSpec,
+    MechanismBuilder, Shape, Surface,
 };
 use std::sync::Arc;
 

@@ -110,7 +110,7 @@ impl Element {
     }
 
     /// The right-hand side of residuals of the gap, of all products, and of a change of the friction bound.
-    pub fn answering(&self, sides: Sides, gap: f64, products: f64, bound: f64) -> Target {
+    pub fn target_of(&self, sides: Sides, gap: f64, products: f64, bound: f64) -> Target {
         let (l, at) = (&self.local, (&self.local, &self.linear));
         match sides {
             Some((pyramid, f)) => {
@@ -131,7 +131,7 @@ impl Element {
 
     /// Change of all unknowns by the same.
     pub fn answer(&self, sides: Sides, gap: f64, products: f64, bound: f64) -> Local {
-        let target = self.answering(sides, gap, products, bound);
+        let target = self.target_of(sides, gap, products, bound);
         self.law.recover(&self.linear, &target, 0.0, [0.0; 2])
     }
 }

@@ -53,10 +53,16 @@ impl Maximal {
             .map(|&(r, c, _)| (r, c))
             .collect();
         for slot in &self.contacts.slots {
-            edges.extend([Some(slot.child), slot.parent].into_iter().flatten().map(|b| (b, nodes.len())));
+            edges.extend(
+                [Some(slot.child), slot.parent]
+                    .into_iter()
+                    .flatten()
+                    .map(|b| (b, nodes.len())),
+            );
             nodes.push(Node::regular(3));
         }
-        let symbolic = Symbolic::new(&nodes, &edges).map_err(|e| FallbackError::Other(e.to_string()))?;
+        let symbolic =
+            Symbolic::new(&nodes, &edges).map_err(|e| FallbackError::Other(e.to_string()))?;
         let at = |r, c| symbolic.slot(r, c).expect("an edge has its block");
         let copied = blocks
             .iter()
@@ -91,24 +97,37 @@ impl Maximal {
         };
         x.values.fill(0.0);
         for c in &x.copied {
-            let from = if c.bodies { &w.contacts.bare } else { &w.values };
+            let from = if c.bodies {
+                &w.contacts.bare
+            } else {
+                &w.values
+            };
             x.values[c.to..c.to + c.len].copy_from_slice(&from[c.from..c.from + c.len]);
         }
-        for ((e, slot), at) in w.contacts.elements.iter().zip(&self.contacts.slots).zip(&x.places) {
+        for ((e, slot), at) in w
+            .contacts
+            .elements
+            .iter()
+            .zip(&self.contacts.slots)
+            .zip(&x.places)
+        {
             let l = &e.linear;
             let rows = [both(&e.normal), both(&e.tangents[0]), both(&e.tangents[1])];
             let soft = |stiffness: f64| 1.0 / stiffness.abs().max(1.0);
             let slide = |i: usize| l.slide[i][0].abs().max(l.slide[i][1].abs());
             let scale = [soft(l.normal), soft(slide(0)), soft(slide(1))];
             for (side, place) in at.sides.iter().enumerate() {
-                let Some((column, row)) = *place else { continue };
+                let Some((column, row)) = *place else {
+                    continue;
+                };
                 for k in 0..6 {
                     for (i, wrench) in rows.iter().enumerate() {
                         x.values[column + 6 * i + k] = slot.mass * wrench[side][k];
                     }
                     x.values[row + 3 * k] = -scale[0] * l.normal * e.by_velocity[side][k];
                     for i in 0..2 {
-                        let by = l.slide[i][0] * rows[1][side][k] + l.slide[i][1] * rows[2][side][k];
+                        let by =
+                            l.slide[i][0] * rows[1][side][k] + l.slide[i][1] * rows[2][side][k];
                         x.values[row + 3 * k + 1 + i] = -scale[1 + i] * by;
                     }
                 }
@@ -126,8 +145,15 @@ impl Maximal {
     }
 
     /// Solves with these factors.
-    pub(in super::super) fn solve_extended(&self, w: &Work, out: &mut [f64], transposed: bool) -> Result<(), FallbackError> {
-        let Some(x) = &w.contacts.extended else { return Err(FallbackError::NotFactored) };
+    pub(in super::super) fn solve_extended(
+        &self,
+        w: &Work,
+        out: &mut [f64],
+        transposed: bool,
+    ) -> Result<(), FallbackError> {
+        let Some(x) = &w.contacts.extended else {
+            return Err(FallbackError::NotFactored);
+        };
         let mut all = vec![0.0; x.symbolic.dim()];
         all[..out.len()].copy_from_slice(out);
         if transposed {

@@ -1,5 +1,5 @@
 //! The interior-point method for a step with contacts: Mehrotra's predictor-corrector with one step length, from a cold or
-//! a warm start, and slow path following where that stalls.
+//! a warm start; where that stalls, [`super::path`] goes on.
 
 use super::super::assembly::{add_wrench, dot, vec3};
 use super::super::{Maximal, Work};
@@ -18,16 +18,10 @@ const SHORT: f64 = 0.1;
 const MAX_ITERATIONS: usize = 60;
 /// Iterations near the end that the block factors are given.
 const PIVOTED: usize = 6;
-/// Iterations after which steps are halved until the residual, m/s, is small: Newton's method may cycle.
+/// Iterations after which as many steps are halved: Newton's method may cycle.
 const PATIENCE: usize = 20;
-const CALM: f64 = 1e-3;
 /// Sweeps of refinement.
 const SWEEPS: usize = 3;
-
-pub(super) fn trace() -> bool {
-    static T: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *T.get_or_init(|| std::env::var("TRACE").is_ok())
-}
 
 /// Takes the wrenches of changed impulses from the rows.
 fn push(rhs: &mut [f64], e: &Element, slot: &Slot, change: [f64; 3]) {
@@ -79,24 +73,14 @@ impl Maximal {
         self.solve_from(w, y, starts)
     }
 
-    /// The same for the read-out of velocities at a knot; leaves the matrix there factored. What does not come to the end
-    /// of the central path is read a little before it: a figure is not worth a trajectory.
+    /// The same for the read-out of velocities at a knot; leaves the matrix there factored.
     pub(in super::super) fn readout_contacts(&self, w: &mut Work) -> Result<(), StepError> {
-        let kappa = w.contacts.kappa;
-        let mut read = Ok(());
-        for short in [1.0, 1e2, 1e4] {
-            w.contacts.kappa = short * kappa;
-            read = self.solve_from(w, &[], [false].into_iter()).map(|_| ());
-            if read.is_ok() {
-                break;
-            }
-        }
-        read?;
+        self.solve_from(w, &[], [false].into_iter())?;
         self.assemble(w);
         self.factor(w)
     }
 
-    /// Tries warm and cold starts in turn, then slow path following: every level solved to its centre.
+    /// Tries warm and cold starts in turn, then curves around what stopped them.
     fn solve_from(
         &self,
         w: &mut Work,
@@ -104,7 +88,6 @@ impl Maximal {
         starts: impl Iterator<Item = bool>,
     ) -> Result<StepStats, StepError> {
         let kappa = w.contacts.kappa;
-        if trace() { eprintln!("solve k={} kappa={kappa:.1e}", w.at.k); }
         let mut stats = StepStats::default();
         let mut failed = None;
         for warm in starts {
@@ -128,41 +111,6 @@ impl Maximal {
             Err(error) => failed = failed.or(Some(error)),
         }
         Err(failed.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
-    }
-
-    /// Follows the solution from little friction to all of it: with much, the central path may turn back before its end.
-    /// Where it succeeds the iterate is the solution.
-    fn roughen(&self, w: &mut Work, kappa: f64, stats: &mut StepStats) -> bool {
-        stats.restarts += 1;
-        for level in [1e-4, 1e-2, 1e-6] {
-            let whole: Vec<_> = w.contacts.elements.iter().map(|e| e.law).collect();
-            for (stage, share) in [0.05, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0].into_iter().enumerate() {
-                for (e, law) in w.contacts.elements.iter_mut().zip(&whole) {
-                    (e.law.mu, e.law.bound) = (law.mu * share, law.bound * share);
-                }
-                if stage == 0 {
-                    self.cold_start(w, 1.0);
-                } else {
-                    self.evaluate(w);
-                    for (e, sides, _) in w.contacts.each(&self.contacts) {
-                        e.start(sides, level);
-                    }
-                }
-                let followed = self.follow(w, kappa, 0.9);
-                let (Ok(s) | Err((_, s))) = &followed;
-                *stats = stats.and(s);
-                if followed.is_err() {
-                    break;
-                }
-                if share == 1.0 {
-                    return true;
-                }
-            }
-            for (e, law) in w.contacts.elements.iter_mut().zip(&whole) {
-                e.law = *law;
-            }
-        }
-        false
     }
 
     /// Velocities from the forces alone; contacts on the central path at `nu`.
@@ -213,7 +161,7 @@ impl Maximal {
         for e in w.contacts.elements.iter().filter(|e| e.law.gap) {
             r = r.max(e.gap.min(e.local.g).abs());
         }
-        let nu = (10.0 * r * r).clamp(kappa, 10.0);
+        let nu = (10.0 * r * r).min(10.0).max(kappa);
         for (e, sides, _) in w.contacts.each(&self.contacts) {
             e.start(sides, nu);
         }
@@ -294,17 +242,12 @@ impl Maximal {
         slowest: f64,
     ) -> Result<StepStats, (StepError, StepStats)> {
         let mut stats = StepStats::default();
-        if trace() { eprintln!("  follow {kappa:.1e} slowest {slowest}"); }
         let (mut last, mut stalled, mut ending) = (1.0_f64, 0, 0);
         let mut bounded = None;
         loop {
             let (_, _, floor) = self.evaluate(w);
             let floor = floor / self.contacts.lightest;
             let p = self.progress(w, kappa, floor);
-            if trace() {
-                let turn = self.largest_turn(w);
-                eprintln!("   it {:2} res {:.1e} row {} mean {:.1e} off {:.1e} floor {floor:.0e} last {last:.3} settled {} usable {} turn {turn:.2}", stats.iterations, p.residual, p.row, p.mean / kappa, p.off / kappa, p.settled, p.usable);
-            }
             if p.done {
                 stats.residual = p.residual;
                 stats.rounded = usize::from(p.rounded);
@@ -330,7 +273,9 @@ impl Maximal {
             let near = p.mean <= 10.0 * kappa && p.off <= 10.0 * kappa;
             ending += usize::from(near);
             // stiff friction makes the factors lose digits, which the end feels
-            let refined = w.model.may_be_redundant() || ending > 1 || last < 0.5 || std::env::var("REF").is_ok();
+            let refined = w.model.may_be_redundant()
+                || ending > 1
+                || last < 0.5;
             self.assemble_and_keep(w, refined);
             let factored = if ending > PIVOTED {
                 // pivots hold what the blocks have lost
@@ -384,16 +329,6 @@ impl Maximal {
                         if let Some((_, f)) = sides {
                             f.direction = f.spare;
                         }
-                    }
-                }
-            }
-            if trace() && std::env::var("DEEP").is_ok() {
-                let dv = w.delta.iter().fold(0.0f64, |m, d| m.max(d.abs()));
-                eprintln!("      near {near} refined {refined} ending {ending} |d| {dv:.2e} reach {reach:.2e} fallback {}", w.uses_fallback);
-                for (i, e) in w.contacts.elements.iter().enumerate() {
-                    let (l, d) = (&e.local, &e.direction);
-                    if l.g > 1e-6 {
-                        eprintln!("      {i} s {:.2e} g {:.2e} psi {:.2e} b {:.2e} {:.2e} eta {:.2e} {:.2e} margin {:.1e} | d s {:.1e} g {:.1e} psi {:.1e} b {:.1e} {:.1e} eta {:.1e} {:.1e} reach {:.1e} gapres {:.1e}", l.s, l.g, l.psi, l.b[0], l.b[1], l.eta[0], l.eta[1], 1.0 - l.b[0].hypot(l.b[1]) / e.law.bound_at(l), d.s, d.g, d.psi, d.b[0], d.b[1], d.eta[0], d.eta[1], e.law.reach(l, d), e.gap - l.s);
                     }
                 }
             }
@@ -471,7 +406,8 @@ impl Maximal {
             let mut last = f64::INFINITY;
             for _ in 0..SWEEPS {
                 start(&mut rhs, w);
-                self.symbolic.subtract_product(&w.contacts.bare, &delta, &mut rhs);
+                self.symbolic
+                    .subtract_product(&w.contacts.bare, &delta, &mut rhs);
                 for (e, slot) in w.contacts.elements.iter().zip(&self.contacts.slots) {
                     let d = &e.direction;
                     push(&mut rhs, e, slot, [d.g, d.b[0], d.b[1]]);

@@ -117,6 +117,8 @@ pub(super) struct Layout {
 #[derive(Clone, Copy, Debug)]
 struct Element {
     law: Law,
+    /// With all friction, while there is less.
+    whole: Law,
     /// Wrenches of unit impulses: along the normal, along the two tangents.
     normal: Row,
     tangents: [Row; 2],
@@ -279,13 +281,15 @@ impl Layout {
 
     pub(super) fn memory(&self, symbolic: &Symbolic) -> Memory {
         let dim = if self.is_empty() { 0 } else { symbolic.dim() };
+        let law = Law {
+            gap: false,
+            rubs: false,
+            mu: 0.0,
+            bound: 0.0,
+        };
         let element = Element {
-            law: Law {
-                gap: false,
-                rubs: false,
-                mu: 0.0,
-                bound: 0.0,
-            },
+            law,
+            whole: law,
             normal: DampedState::ZERO,
             tangents: [DampedState::ZERO; 2],
             here: NOWHERE,

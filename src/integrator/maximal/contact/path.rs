@@ -1,31 +1,33 @@
-//! Following the central path around its turns.
+//! Following solutions around their turns.
 //!
-//! With much friction the path `H(y, kappa) = 0` need not fall monotonically: it may turn back in `kappa`, and Newton's
-//! method towards a smaller `kappa` then finds nothing. As a curve in `(y, kappa)` it goes on, though, from the one
-//! solution at a large `kappa` (Sard's theorem: for almost all data it has no branches). It is followed by its length, with
-//! the tangent as predictor and Newton's method on the hyperplane across it as corrector (Keller 1977, pseudo-arclength
-//! continuation); both take the factors of the step's matrix, bordered by one row and column.
+//! With much friction the central path `H(y, kappa) = 0` need not fall monotonically: it may turn back in `kappa`, and
+//! Newton's method towards a smaller `kappa` finds nothing there. As a curve in `(y, kappa)` it goes on (Sard's theorem:
+//! for almost all data it has no branches), and is followed by its length, with the tangent as predictor and Newton's
+//! method across it as corrector (Keller 1977, pseudo-arclength continuation). Both take the factors of the step's matrix,
+//! bordered by one row and column. Where the curve leaves the step's domain, friction grows from little to all of it along
+//! another curve, whose beginning is nearly that of a convex problem.
 //!
-//! Length is measured in logarithms of `s`, `g`, `psi` and `kappa`, and in `b/u0`: no unit, and no scale, matters.
+//! Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and the logarithm of the parameter: no unit and no scale matters.
 
 use super::super::{Maximal, Work};
-use super::cone::Law;
-use super::interior::trace;
 use super::{Element, Memory};
 use crate::dynamics::{StepError, StepFailure, StepStats};
 
-/// Where the curve begins, and where it is left, m^2/s^2.
-const STARTS: [f64; 4] = [1.0, 1e2, 1e4, 1e6];
-const HIGHEST: f64 = 1e9;
-/// Share of friction that a curve begins with.
+/// Where the central path is entered, m^2/s^2: higher where no solution is found.
+const STARTS: [f64; 3] = [1.0, 1e2, 1e4];
+/// Levels on which friction grows, m^2/s^2, and the share of it that it begins with.
+const LEVELS: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5];
 const LITTLE: f64 = 0.01;
-/// Points on the curve, corrections of one, and the shortest and longest piece between two.
+/// Where a curve is left that leads away from its goal, by the value it began with.
+const AWAY: f64 = 1e6;
+/// Points on a curve, corrections of one, and the shortest and longest piece between two.
 const MOST_POINTS: usize = 400;
 const MOST_CORRECTIONS: usize = 6;
 const SHORTEST: f64 = 1e-6;
 const LONGEST: f64 = 4.0;
-/// Part of the way to the boundary of the cones that a prediction may go.
+/// Part of the way to the boundary of the cones that a prediction, and a correction, may go.
 const PREDICTED: f64 = 0.7;
+const CORRECTED: f64 = 0.9;
 /// Last change of a point on the curve, and the least part of a correction worth going on.
 const NEAR: f64 = 1e-3;
 const LEAST: f64 = 0.05;
@@ -51,6 +53,26 @@ struct Point {
 }
 
 impl Point {
+    /// The central path from `value` down.
+    fn down(value: f64) -> Self {
+        Self {
+            parameter: Parameter::Path,
+            value,
+            sense: -1.0,
+            length: 1.0,
+        }
+    }
+
+    /// Friction from little up.
+    fn rough(kappa: f64) -> Self {
+        Self {
+            parameter: Parameter::Friction(kappa),
+            value: LITTLE,
+            sense: 1.0,
+            length: 0.1,
+        }
+    }
+
     fn kappa(&self) -> f64 {
         match self.parameter {
             Parameter::Path => self.value,
@@ -60,7 +82,7 @@ impl Point {
 }
 
 impl Element {
-    /// A change in the coordinates that lengths are measured in.
+    /// The direction in the coordinates that lengths are measured in.
     fn relative(&self) -> [f64; 5] {
         let (l, d, law) = (&self.local, &self.direction, &self.law);
         let mut out = [0.0; 5];
@@ -76,6 +98,12 @@ impl Element {
         }
         out
     }
+
+    /// Takes a share of all friction.
+    fn rub(&mut self, share: f64) {
+        self.law.mu = self.whole.mu * share;
+        self.law.bound = self.whole.bound * share;
+    }
 }
 
 impl Memory {
@@ -90,11 +118,17 @@ impl Memory {
         }
         sums
     }
+
+    /// Makes the parameter hold.
+    fn put(&mut self, at: &Point) {
+        if let Parameter::Friction(_) = at.parameter {
+            self.elements.iter_mut().for_each(|e| e.rub(at.value));
+        }
+    }
 }
 
 impl Maximal {
-    /// Leads the iterate to `kappa`: along the central path through the solution at a large parameter, one way or the
-    /// other, then from little friction to all of it.
+    /// Leads the iterate to `kappa` along curves.
     pub(super) fn go_around(
         &self,
         w: &mut Work,
@@ -102,45 +136,37 @@ impl Maximal {
         stats: &mut StepStats,
     ) -> Result<(), StepError> {
         let mut failed = None;
-        let mut keep = |r: Result<bool, StepError>| r.unwrap_or_else(|e| {
-            failed.get_or_insert(e);
-            false
-        });
         for value in STARTS {
-            for sense in [-1.0, 1.0] {
-                let at = Point { parameter: Parameter::Path, value, sense, length: 1.0 };
-                self.cold_start(w, value);
-                if keep(self.go_from(w, at, kappa, stats)) {
-                    return Ok(());
-                }
+            self.cold_start(w, value);
+            match self.go_from(w, Point::down(value), kappa, stats) {
+                Ok(true) => return Ok(()),
+                // it would be the same curve from higher up
+                Ok(false) => break,
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        let whole: Vec<_> = w.contacts.elements.iter().map(|e| e.law).collect();
-        for level in [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6] {
-            let at = Point { parameter: Parameter::Friction(level), value: LITTLE, sense: 1.0, length: 0.1 };
-            self.rub(w, &whole, LITTLE);
+        for e in &mut w.contacts.elements {
+            e.whole = e.law;
+        }
+        for level in LEVELS {
+            w.contacts.put(&Point::rough(level));
             self.cold_start(w, 1.0);
-            let mut done = keep(self.go_from(w, at, 1.0, stats));
-            self.rub(w, &whole, 1.0);
-            if done && level > kappa {
-                let at = Point { parameter: Parameter::Path, value: level, sense: -1.0, length: 1.0 };
-                done = keep(self.go_from(w, at, kappa, stats));
+            let mut done = self.go_from(w, Point::rough(level), 1.0, stats);
+            w.contacts.elements.iter_mut().for_each(|e| e.rub(1.0));
+            if let Ok(true) = done {
+                done = self.go_from(w, Point::down(level), kappa, stats);
             }
-            if done {
-                return Ok(());
+            match done {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
         Err(failed.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
     }
 
-    /// Takes a share of the friction of `whole`.
-    fn rub(&self, w: &mut Work, whole: &[Law], share: f64) {
-        for (e, law) in w.contacts.elements.iter_mut().zip(whole) {
-            (e.law.mu, e.law.bound) = (law.mu * share, law.bound * share);
-        }
-    }
-
-    /// From a solution, which the iterate is near, to where the parameter is `goal`; no, where the curve leads elsewhere.
+    /// Along the curve through the solution that the iterate is near to, until its parameter is `goal`: the iterate is
+    /// the solution there, unless the curve leads elsewhere.
     fn go_from(
         &self,
         w: &mut Work,
@@ -149,15 +175,15 @@ impl Maximal {
         stats: &mut StepStats,
     ) -> Result<bool, StepError> {
         self.settle(w, at.kappa(), stats)?;
-        let whole: Vec<_> = w.contacts.elements.iter().map(|e| e.law).collect();
         let start = at.value;
         for e in &mut w.contacts.elements {
             e.tangent = [0.0; 5];
         }
         for _ in 0..MOST_POINTS {
             stats.iterations += 1;
-            if let Err(e) = self.curve_tangent(w, &mut at) { if trace() { eprintln!("     T {e:?}"); } return Err(e); }
-            if at.value > HIGHEST || at.parameter != Parameter::Path && at.value < 0.5 * start {
+            self.find_tangent(w, &mut at)?;
+            let left = (goal / at.value).ln();
+            if left.abs() > (goal / start).ln().abs() + AWAY.ln() {
                 break;
             }
             // kept, should the next not be found
@@ -168,46 +194,42 @@ impl Maximal {
                     f.affine = f.at;
                 }
             }
-            let left = (goal / at.value).ln() / at.sense;
-            let left = if left > 0.0 { left } else { f64::INFINITY };
             let reach = self.reach(w, at.sense);
-            let step = at.length.min(PREDICTED * reach).min(left);
+            let mut step = at.length.min(PREDICTED * reach);
+            let arrives = left * at.sense > 0.0 && step * at.sense.abs() >= left.abs();
+            if arrives {
+                step = left / at.sense;
+            }
             self.advance_by(w, step * at.sense);
-            let mut next = at;
-            next.value *= (step * at.sense).exp();
-            if step == left {
-                next.value = goal;
-                self.put(w, &next, &whole, start);
-                if self.settle(w, next.kappa(), stats).is_ok() {
-                    return Ok(true);
-                }
-            } else if let Some(n) = self.correct(w, &mut next, &whole, start) {
+            let mut next = Point {
+                value: at.value * (step * at.sense).exp(),
+                ..at
+            };
+            let corrected = if arrives {
+                Some(0)
+            } else {
+                self.correct(w, &mut next)
+            };
+            if let Some(n) = corrected {
                 stats.iterations += n;
-                if trace() {
-                    eprintln!("   point {at:?} step {step:.1e} reach {reach:.1e} n {n}");
-                }
-                if (goal / at.value).ln() * (goal / next.value).ln() < 0.0 {
-                    // passed
+                if arrives || left * (goal / next.value).ln() < 0.0 {
                     next.value = goal;
-                    self.put(w, &next, &whole, start);
+                    w.contacts.put(&next);
                     if self.settle(w, next.kappa(), stats).is_ok() {
                         return Ok(true);
                     }
                 } else {
-                let growth = if n <= 3 { 2.0 } else { 1.0 };
-                next.length = (growth * step).min(LONGEST);
-                at = next;
-                continue;
+                    let growth = if n <= 3 { 2.0 } else { 1.0 };
+                    next.length = (growth * step).min(LONGEST);
+                    at = next;
+                    continue;
                 }
-            }
-            if trace() {
-                eprintln!("   point {at:?} step {step:.1e} reach {reach:.1e} FAIL");
             }
             at.length = 0.5 * step;
             if at.length < SHORTEST {
                 break;
             }
-            self.put(w, &at, &whole, start);
+            w.contacts.put(&at);
             w.trial.copy_from_slice(&w.y);
             for (e, sides, _) in w.contacts.each(&self.contacts) {
                 e.local = e.affine;
@@ -229,15 +251,8 @@ impl Maximal {
         done
     }
 
-    /// Makes the parameter hold.
-    fn put(&self, w: &mut Work, at: &Point, whole: &[Law], start: f64) {
-        if let Parameter::Friction(_) = at.parameter {
-            self.rub(w, whole, at.value / start);
-        }
-    }
-
     /// The tangent at a point, as the direction by the logarithm of the parameter, and by length as what is kept.
-    fn curve_tangent(&self, w: &mut Work, at: &mut Point) -> Result<(), StepError> {
+    fn find_tangent(&self, w: &mut Work, at: &mut Point) -> Result<(), StepError> {
         self.evaluate(w);
         self.assemble_and_keep(w, true);
         self.factor(w)?;
@@ -257,18 +272,16 @@ impl Maximal {
                 Parameter::Path => (at.value, 0.0),
                 Parameter::Friction(_) => (0.0, e.law.bound_at(&e.local)),
             };
-            e.target = e.answering(sides, 0.0, products, bound);
+            e.target = e.target_of(sides, 0.0, products, bound);
         }
         self.direct(w, false, true);
     }
 
     /// How far the direction may be followed, `scale` times.
     fn reach(&self, w: &mut Work, scale: f64) -> f64 {
-        let mut reach = f64::INFINITY;
-        for (e, sides, _) in w.contacts.each(&self.contacts) {
-            reach = reach.min(e.reach(sides, scale));
-        }
-        reach
+        let each = w.contacts.each(&self.contacts);
+        each.map(|(e, sides, _)| e.reach(sides, scale))
+            .fold(f64::INFINITY, f64::min)
     }
 
     /// Moves along the direction.
@@ -282,15 +295,15 @@ impl Maximal {
     }
 
     /// Newton's method across the tangent; how many iterations it took.
-    fn correct(&self, w: &mut Work, at: &mut Point, whole: &[Law], start: f64) -> Option<usize> {
+    fn correct(&self, w: &mut Work, at: &mut Point) -> Option<usize> {
         for n in 1..=MOST_CORRECTIONS {
             if self.outside_domain(w).is_some() {
                 return None;
             }
-            self.put(w, at, whole, start);
+            w.contacts.put(at);
             self.evaluate(w);
             self.assemble_and_keep(w, true);
-            if let Err(e) = self.factor(w) { if trace() { eprintln!("     {e:?}"); } return None; }
+            self.factor(w).ok()?;
             self.rise(w, at);
             let (rise, _) = w.contacts.measure();
             w.contacts.spare.copy_from_slice(&w.delta);
@@ -305,6 +318,7 @@ impl Maximal {
             }
             self.direct(w, true, true);
             let (along, _) = w.contacts.measure();
+            // nothing along the tangent in all
             let change = -along / (rise + at.sense);
             for (d, t) in w.delta.iter_mut().zip(&w.contacts.spare) {
                 *d += change * t;
@@ -317,17 +331,14 @@ impl Maximal {
             }
             let (_, square) = w.contacts.measure();
             let size = square.sqrt().max(change.abs());
-            let length = (0.9 * self.reach(w, 1.0)).min(1.0).min(1.0 / change.abs());
-            if trace() {
-                eprintln!("      size {size:.1e} length {length:.2} change {change:.1e} value {:.1e}", at.value);
-            }
-            // a NaN ends it, too
-            if !(size.is_finite() && length > LEAST) {
+            let part = (CORRECTED * self.reach(w, 1.0)).min(1.0);
+            let part = part.min(1.0 / change.abs());
+            if !size.is_finite() || part < LEAST {
                 return None;
             }
-            self.advance_by(w, length);
-            at.value *= (length * change).exp();
-            if length == 1.0 && size < NEAR {
+            self.advance_by(w, part);
+            at.value *= (part * change).exp();
+            if part == 1.0 && size < NEAR {
                 return Some(n);
             }
         }
