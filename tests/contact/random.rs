@@ -4,19 +4,8 @@ use super::drops::{Kind, Outcome, Summary, outcomes};
 use least_action::dynamics::StepFailure;
 use least_action::integrator::maximal::Cone;
 
-/// Share of the drops that may fail. Chains and walkers are not where they should be: 0.002 is wanted.
-const BOX: f64 = 0.003;
-const CHAIN: f64 = 0.05;
-const WALKER: f64 = 0.1;
-
-/// Every failure has a name, nothing penetrates, and a share at most of the drops of each kind is not solved
-/// throughout.
-fn hold(outcomes: &[Outcome], boxes: f64) {
-    let allowed = [
-        (Kind::Box, boxes),
-        (Kind::Chain, CHAIN),
-        (Kind::Walker, WALKER),
-    ];
+/// Every failure has a name, nothing penetrates, and few drops are not solved throughout.
+fn hold(outcomes: &[Outcome], unsolved: usize) {
     let s = Summary::of(outcomes.iter());
     println!("        {}\nall     {s}", Summary::HEAD);
     for (seed, o) in outcomes.iter().enumerate() {
@@ -32,24 +21,24 @@ fn hold(outcomes: &[Outcome], boxes: f64) {
     }
     assert!(s.lowest > -1e-9, "{:e}", s.lowest);
     assert!(s.quantile(0.5) <= 9 && s.quantile(0.99) <= 20, "{s}");
-    for (kind, share) in allowed {
+    for kind in [Kind::Box, Kind::Chain, Kind::Walker] {
         let s = Summary::of(outcomes.iter().filter(|o| o.kind == kind));
         println!("{:6}  {s}", format!("{kind:?}"));
-        let unsolved = s.unsolved as f64 / s.drops as f64;
-        assert!(unsolved <= share, "{kind:?}: {} of {}", s.unsolved, s.drops);
     }
+    assert!(s.unsolved <= unsolved, "{} of {}", s.unsolved, s.drops);
 }
 
 #[test]
 fn random_drops_are_solved() {
-    hold(&outcomes(0..300, Cone::SecondOrder), 0.0);
+    hold(&outcomes(0..300, Cone::SecondOrder), 0);
 }
 
 /// `cargo test --release --test contact -- --ignored --nocapture`, some minutes.
 #[test]
 #[ignore = "long"]
 fn ten_thousand_random_drops_are_solved() {
-    hold(&outcomes(0..10_000, Cone::SecondOrder), BOX);
+    // 99.8 %
+    hold(&outcomes(0..10_000, Cone::SecondOrder), 20);
 }
 
 #[test]
@@ -70,6 +59,6 @@ fn drops_are_the_same_on_any_number_of_threads() {
 #[test]
 fn random_drops_with_linearized_cones_are_solved() {
     for directions in [4, 8] {
-        hold(&outcomes(0..150, Cone::Linearized(directions)), 0.0);
+        hold(&outcomes(0..300, Cone::Linearized(directions)), 0);
     }
 }

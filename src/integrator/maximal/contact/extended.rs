@@ -132,11 +132,11 @@ impl Maximal {
                     }
                 }
             }
-            for i in 0..3 {
-                x.values[at.own + 4 * i] = scale[i];
-            }
-            for i in 0..2 {
-                x.values[at.own + 1 + i] = -scale[1 + i] * l.drag[i];
+            for (i, scale) in scale.into_iter().enumerate() {
+                x.values[at.own + 4 * i] = scale;
+                if i > 0 {
+                    x.values[at.own + i] = -scale * l.drag[i - 1];
+                }
             }
         }
         let done = x.fallback.factor(&x.symbolic, &x.values);

@@ -273,9 +273,7 @@ impl Maximal {
             let near = p.mean <= 10.0 * kappa && p.off <= 10.0 * kappa;
             ending += usize::from(near);
             // stiff friction makes the factors lose digits, which the end feels
-            let refined = w.model.may_be_redundant()
-                || ending > 1
-                || last < 0.5;
+            let refined = w.model.may_be_redundant() || ending > 1 || last < 0.5;
             self.assemble_and_keep(w, refined);
             let factored = if ending > PIVOTED {
                 // pivots hold what the blocks have lost
@@ -413,7 +411,7 @@ impl Maximal {
                     push(&mut rhs, e, slot, [d.g, d.b[0], d.b[1]]);
                 }
                 let left = rhs.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
-                if !(left < 0.5 * last) {
+                if left.is_nan() || left >= 0.5 * last {
                     break;
                 }
                 last = left;
