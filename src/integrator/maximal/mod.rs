@@ -56,9 +56,10 @@ use nalgebra::DMatrix;
 /// Settings of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Largest residual that is accepted: N s, N m s, m, half rad.
+    /// Largest residual that is accepted: N s, N m s, m, half rad. With contacts, limits or friction of joints every row
+    /// is measured as a velocity: m/s.
     pub tolerance: f64,
-    /// Newton iterations at most.
+    /// Newton iterations at most; with contacts from each start.
     pub max_iterations: usize,
     /// Of contacts, joint limits and joint friction.
     pub contact: ContactOptions,

@@ -9,17 +9,15 @@ use crate::dynamics::{StepError, StepFailure, StepStats};
 use crate::mechanism::{Row, Vec6};
 use crate::spatial::Vec3;
 
-/// Largest residual of a row, m/s.
-const TOLERANCE: f64 = 1e-10;
 /// Largest deviation of a product from `kappa`, relative, of what is solved to rounding.
 const USABLE: f64 = 1e-3;
 /// A step length below which the path is left for its centre.
 const SHORT: f64 = 0.1;
-const MAX_ITERATIONS: usize = 60;
 /// Iterations near the end that the block factors are given.
 const PIVOTED: usize = 6;
-/// Iterations after which as many steps are halved: Newton's method may cycle.
-const PATIENCE: usize = 20;
+/// Iterations after which some steps are halved, since Newton's method may cycle, and how many.
+const PATIENCE: usize = 25;
+const HALVED: usize = 15;
 /// Sweeps of refinement.
 const SWEEPS: usize = 3;
 
@@ -217,8 +215,9 @@ impl Maximal {
             }
         }
         let centred = off <= centre;
-        let fits = residual <= TOLERANCE;
-        let rounded = residual <= TOLERANCE.max(floor) && beyond <= centre;
+        let tolerance = self.options.tolerance;
+        let fits = residual <= tolerance;
+        let rounded = residual <= tolerance.max(floor) && beyond <= centre;
         let mean = if count > 0.0 { sum / count } else { 0.0 };
         Progress {
             residual,
@@ -228,8 +227,8 @@ impl Maximal {
             off,
             done: rounded && sum.is_finite(),
             rounded: !(fits && centred),
-            usable: residual <= TOLERANCE.max(floor) && beyond <= USABLE * kappa,
-            settled: apart <= TOLERANCE && beyond <= centre,
+            usable: residual <= tolerance.max(floor) && beyond <= USABLE * kappa,
+            settled: apart <= tolerance && beyond <= centre,
         }
     }
 
@@ -254,7 +253,7 @@ impl Maximal {
                 stats.turn = self.largest_turn(w);
                 return Ok(stats);
             }
-            let stuck = stats.iterations == MAX_ITERATIONS || stalled == 4;
+            let stuck = stats.iterations >= self.options.max_iterations || stalled == 4;
             if stuck && p.usable {
                 // as near as rounding lets it come
                 stats.residual = p.residual;
@@ -336,7 +335,7 @@ impl Maximal {
                 slowest.max(1.0 - p.residual.max(p.mean.sqrt())).min(0.9995)
             };
             let mut length = (part * reach).min(1.0);
-            if (PATIENCE..2 * PATIENCE).contains(&stats.iterations) {
+            if (PATIENCE..PATIENCE + HALVED).contains(&stats.iterations) {
                 length *= 0.5;
             }
             w.y.copy_from_slice(&w.trial);
