@@ -141,16 +141,22 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         if !system.mechanism().contacts.is_empty() {
             println!("nothing overlaps by more than {penetration:.1e} m");
         }
+        // as printed; no minus in front of nothing
+        let rounded = |v: f64| (v * 1e6).round() / 1e6 + 0.0;
         let contacts = match (balance.friction[last], balance.impacts[last]) {
             (0.0, 0.0) => String::new(),
-            (f, i) => format!(", of friction {f:.6} J, of impacts {i:.6} J"),
+            (f, i) => format!(
+                ", of friction {:.6} J, of impacts {:.6} J",
+                rounded(f),
+                rounded(i)
+            ),
         };
         println!(
             "energy {:.6} J, at the end {:.6} J; work of actuators {:.6} J, of dampers {:.6} J{contacts}; error at most {:.1e} J",
-            balance.energy(0),
-            balance.energy(last),
-            balance.actuators[last],
-            balance.dampers[last],
+            rounded(balance.energy(0)),
+            rounded(balance.energy(last)),
+            rounded(balance.actuators[last]),
+            rounded(balance.dampers[last]),
             balance.largest_error(),
         );
         for f in &files {

@@ -61,11 +61,11 @@ impl ContactMethodSpec {
 
     /// Refuses numbers without a meaning.
     pub(super) fn check(&self, source: &Source) -> Result<(), FormatError> {
-        if !(self.kappa > 0.0 && self.kappa.is_finite()) {
+        if !(self.kappa > 0.0 && self.kappa <= 1.0) {
             return Err(source.error(
                 &["contact", "kappa"],
                 format!("kappa is {}", self.kappa),
-                "expected a positive number, m/s",
+                "expected a positive number up to 1 m/s: contacts rest kappa times the time step above each other",
             ));
         }
         let Some(n) = self.directions else {

@@ -266,6 +266,18 @@ impl Start {
         Ok(())
     }
 
+    /// Surfaces must be outside of each other.
+    pub fn apart(system: &Maximal, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
+        match system.overlap(x0) {
+            Some((name, depth)) if depth > ROUNDING => Err(source.error(
+                &["initial"],
+                format!("the surfaces of contact `{name}` overlap by {depth:.3e} m at the start"),
+                "move the bodies apart in [initial], or put them in groups that do not name each other",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Coordinates given to joints that close loops must be those found.
     pub fn check(&self, system: &Maximal, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
         let m = system.mechanism();

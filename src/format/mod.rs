@@ -269,6 +269,10 @@ impl Document {
             .map_err(|e| self.model_error(&e))?;
         start.check(&system, &self.source, &x0)?;
         start.within(&system, &self.source, &x0)?;
+        if self.problem().is_some() {
+            // a mechanism alone starts nowhere
+            initial::Start::apart(&system, &self.source, &x0)?;
+        }
         let mut guess_states = vec![];
         if let Some(states) = &spec.guess.states {
             let (from, horizon) = ((&start.q[..], &x0[..]), own.step * own.steps as f64);

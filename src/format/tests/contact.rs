@@ -251,6 +251,22 @@ fn what_starts_beyond_a_limit_is_refused() {
 }
 
 #[test]
+fn what_starts_in_something_else_is_refused() {
+    let text = |z: f64| {
+        format!(
+            "time_step = 0.01\nhorizon = 0.1\n[mechanism.half_spaces.floor]\n\
+             [mechanism.bodies.ball]\nmass = 1.0\nshape = {{ sphere = 0.1 }}\nfree = true\n\
+             contacts.skin = {{ friction = 0.5 }}\n[initial.ball]\nposition = [0, 0, {z}]\n"
+        )
+    };
+    build(&text(0.1)).expect("at rest on the floor");
+    let message = format!("{:?}", build(&text(0.07)).expect_err("in the floor"));
+    for part in ["`ball.skin on floor`", "overlap by 3.000e-2 m", "groups"] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
 fn wrong_settings_are_named() {
     wrong(
         "directions = 6",
@@ -264,6 +280,7 @@ fn wrong_settings_are_named() {
         &["contact.directions", "whole number"],
     );
     wrong("kappa = 1e-8", "kappa = 0.0", &["kappa is 0", "positive"]);
+    wrong("kappa = 1e-8", "kappa = 1e10", &["up to 1 m/s"]);
     wrong(
         "kappa = 1e-8",
         "kapa = 1e-8",

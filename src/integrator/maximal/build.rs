@@ -97,6 +97,14 @@ impl Maximal {
                 "expected an even number from 4 to 16",
             ));
         }
+        let path = [options.contact.central_path, options.contact.centred];
+        if !path.iter().all(|v| *v > 0.0 && v.is_finite()) {
+            return Err(ModelError::new(
+                ["contact", "kappa"],
+                format!("a central path of {path:?}"),
+                "expected positive numbers",
+            ));
+        }
         let mobility = mechanism.mobility(q)?;
         let n = mechanism.bodies.len();
         let body = Node {

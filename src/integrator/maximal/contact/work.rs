@@ -77,12 +77,18 @@ impl Maximal {
         Ok(self.deepest(&w.model, x))
     }
 
+    /// The contact that overlaps most at a state, and by how much, m.
+    pub fn overlap(&self, x: &[f64]) -> Option<(&str, f64)> {
+        let poses = self.poses(x);
+        let each = self.mechanism.contacts.iter();
+        let each = each.map(|c| (c.name.as_str(), -self.mechanism.touch(c, &poses).gap));
+        each.filter(|(_, depth)| *depth > 0.0)
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
     fn deepest(&self, m: &Mechanism, x: &[f64]) -> f64 {
         let poses = self.poses(x);
-        let touching = self.contacts.slots.iter().filter_map(|s| match s.source {
-            Source::Touch(i) => Some(m.touch(&m.contacts[i], &poses).gap),
-            Source::Rub(..) | Source::Limit(..) => None,
-        });
-        touching.fold(0.0, |deepest, gap| f64::max(deepest, -gap))
+        let each = m.contacts.iter().map(|c| m.touch(c, &poses).gap);
+        each.fold(0.0, |deepest, gap| f64::max(deepest, -gap))
     }
 }

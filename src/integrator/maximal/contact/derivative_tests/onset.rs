@@ -80,7 +80,7 @@ fn friction_of_zero_has_its_derivative_from_above() {
                 let off = out.x.iter().enumerate().map(|(i, x)| (x - slope(i)).abs());
                 off.fold(0.0, f64::max)
             };
-let off = off(3e-4).min(off(1e-4));
+            let off = off(3e-4).min(off(1e-4));
             let size = out.x.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
             eprintln!("{cone:?} {name}: {size:.1e}, off {off:.1e}");
             assert!(off < tolerance, "{cone:?} {name}: {off:e} of {size:e}");
