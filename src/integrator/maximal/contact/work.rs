@@ -2,7 +2,7 @@
 
 use super::super::assembly::dot;
 use super::super::{Maximal, Work};
-use super::{Local, Source, UNKNOWNS};
+use super::{Local, UNKNOWNS};
 use crate::dynamics::StepError;
 use crate::mechanism::Mechanism;
 
