@@ -5,55 +5,11 @@
 //! the middle of the gap, `(z + q + m (r2 - r1))/2`; the normal from the ball to the other body is `-m`.
 
 use super::frame::TouchSlope;
+use super::nearest::{Ball, Nearest};
 use super::{Collider, Surface, Touch, sphere_box, sphere_capsule, sphere_sphere};
 use crate::spatial::{Mat3, Pose, Vec3, times_skew};
 
-/// A ball on a body: its centre from the centre of mass, body frame, and its radius, m.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ball {
-    pub centre: Vec3,
-    pub radius: f64,
-}
-
-/// The point of a core nearest to a ball's centre, collider frame.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Nearest {
-    pub point: Vec3,
-    /// Outward unit normal.
-    pub normal: Vec3,
-    /// Axes along which the point follows the centre.
-    pub follows: [bool; 3],
-    /// `1/|z - q|` where the normal turns as the centre moves; zero where it does not.
-    pub curvature: f64,
-}
-
-/// Distance below which two points have no direction, m.
-pub(super) const COINCIDENT: f64 = 1e-12;
-
-/// The direction from `q` to `y`, and the inverse of their distance; where they coincide, `other` and zero.
-#[inline]
-pub(super) fn apart(y: &Vec3, q: &Vec3, other: Vec3) -> (Vec3, f64) {
-    let d = y - q;
-    let length = d.norm();
-    if length > COINCIDENT {
-        (d / length, 1.0 / length)
-    } else {
-        (other, 0.0)
-    }
-}
-
 impl Surface {
-    /// Radius about the core, m.
-    #[inline]
-    pub(super) fn radius(&self) -> f64 {
-        match *self {
-            Self::Point | Self::Box(_) => 0.0,
-            Self::Sphere(radius) | Self::Capsule { radius, .. } | Self::Cylinder { radius, .. } => {
-                radius
-            }
-        }
-    }
-
     #[inline]
     fn nearest(&self, y: &Vec3) -> Nearest {
         match *self {

@@ -1,8 +1,9 @@
 //! Two colliders of two bodies: which features meet, and the one path from any of them to a touch.
 
-use super::ball::{self, Ball};
+use super::ball;
 use super::capsule_capsule::{self, SLOTS, Slot};
 use super::frame::TouchSlope;
+use super::nearest::Ball;
 use super::{Collider, Surface, Touch};
 use crate::spatial::{Pose, Vec3};
 

@@ -7,8 +7,9 @@
 //! along the axes at the slightest turn, and adds no more than `PARALLEL^2 l^2 / (8 (r_a + r_b))` to what the ends keep
 //! apart; there the slot is the ball in the middle of the first capsule on the second, which nothing makes jump.
 
-use super::ball::{self, Ball};
+use super::ball;
 use super::frame::TouchSlope;
+use super::nearest::Ball;
 use super::{Collider, Touch};
 use crate::spatial::{Mat3, Pose, Vec3, skew, times_skew};
 

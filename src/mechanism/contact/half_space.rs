@@ -14,8 +14,8 @@
 //! is the true distance of a cylinder that lies, and that of the rim's centre where it stands; there the fixed points
 //! carry it. The points are the support points of a body within the cylinder, no deeper than `e r`.
 
-use super::ball::Ball;
 use super::frame::TouchSlope;
+use super::nearest::Ball;
 use super::{Collider, HalfSpace, Surface, Touch};
 use crate::spatial::{Mat3, Pose, Vec3, times_skew};
 

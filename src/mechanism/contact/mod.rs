@@ -9,6 +9,7 @@ mod between;
 mod capsule_capsule;
 mod frame;
 mod half_space;
+mod nearest;
 mod number;
 #[cfg(test)]
 mod samples;

@@ -2,7 +2,7 @@
 //!
 //! Outside it is once continuously differentiable; inside, where the nearest face changes, it has a kink.
 
-use super::ball::{Nearest, apart};
+use super::nearest::{Nearest, apart};
 use crate::spatial::Vec3;
 
 /// Of the box; from inside, of the nearest face.

@@ -1,6 +1,6 @@
 //! Balls and points on a capsule of another body: the distance to its segment, less both radii.
 
-use super::ball::{Nearest, apart};
+use super::nearest::{Nearest, apart};
 use crate::spatial::Vec3;
 
 /// Of the segment of a capsule; with the centre on it the normal is along x.

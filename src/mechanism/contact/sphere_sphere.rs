@@ -1,6 +1,6 @@
 //! Balls and points on a ball of another body: `phi = |c_b - c_a| - r_a - r_b`.
 
-use super::ball::{Ball, COINCIDENT, Nearest, apart};
+use super::nearest::{Ball, COINCIDENT, Nearest, apart};
 use super::{Collider, Touch};
 use crate::spatial::{Pose, Vec3};
 
