@@ -43,6 +43,7 @@ impl Element {
         let at = (&self.local, &self.linear);
         self.target = match sides {
             Some((pyramid, f)) => {
+                f.bound = 0.0;
                 let r = pyramid.residuals(&self.local, f, target, affine);
                 pyramid.response(at, f, gap, &r)
             }
@@ -119,6 +120,7 @@ impl Element {
                     facets: [products; super::pyramid::MOST],
                     top: products - l.psi * bound,
                 };
+                f.bound = bound;
                 pyramid.response(at, f, gap, &r)
             }
             None => {

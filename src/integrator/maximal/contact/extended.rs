@@ -11,6 +11,7 @@
 
 use super::super::{Maximal, Work};
 use super::assembly::both;
+use super::cone::Linear;
 use crate::block::{Fallback, FallbackError, Node, Symbolic};
 
 /// A block of the step's matrix and its place in the larger one.
@@ -111,7 +112,12 @@ impl Maximal {
             .zip(&self.contacts.slots)
             .zip(&x.places)
         {
-            let l = &e.linear;
+            let l = if w.contacts.idle {
+                // nothing was assembled
+                &Linear::default()
+            } else {
+                &e.linear
+            };
             let rows = [both(&e.normal), both(&e.tangents[0]), both(&e.tangents[1])];
             let soft = |stiffness: f64| 1.0 / stiffness.abs().max(1.0);
             let slide = |i: usize| l.slide[i][0].abs().max(l.slide[i][1].abs());

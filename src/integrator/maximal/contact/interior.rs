@@ -188,8 +188,10 @@ impl Maximal {
                 (residual, row) = (r, at);
             }
         };
+        // of a read-out they are velocities
+        let length = if w.at.h > 0.0 { w.at.h } else { 1.0 };
         for (i, r) in w.residual.iter().enumerate().skip(n) {
-            worse(r.abs() / c.interval, i);
+            worse(r.abs() / length, i);
         }
         let centre = self.options.contact.centred * kappa;
         let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);

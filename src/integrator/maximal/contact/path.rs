@@ -10,6 +10,7 @@
 //! Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and the logarithm of the parameter: no unit and no scale matters.
 
 use super::super::{Maximal, Work};
+use super::element::Sides;
 use super::{Element, Memory};
 use crate::dynamics::{StepError, StepFailure, StepStats};
 
@@ -99,10 +100,11 @@ impl Element {
         out
     }
 
-    /// Takes a share of all friction.
-    fn rub(&mut self, share: f64) {
+    /// Takes a share of all friction; false where a pyramid does not hold the friction impulse then.
+    fn rub(&mut self, sides: Sides, share: f64) -> bool {
         self.law.mu = self.whole.mu * share;
         self.law.bound = self.whole.bound * share;
+        sides.is_none_or(|(pyramid, f)| pyramid.close(&self.law, &self.local, f))
     }
 }
 
@@ -118,16 +120,22 @@ impl Memory {
         }
         sums
     }
-
-    /// Makes the parameter hold.
-    fn put(&mut self, at: &Point) {
-        if let Parameter::Friction(_) = at.parameter {
-            self.elements.iter_mut().for_each(|e| e.rub(at.value));
-        }
-    }
 }
 
 impl Maximal {
+    /// Makes the parameter hold; false where the iterate is not inside the cones then.
+    fn put(&self, w: &mut Work, at: &Point) -> bool {
+        match at.parameter {
+            Parameter::Path => true,
+            Parameter::Friction(_) => self.rub(w, at.value),
+        }
+    }
+
+    fn rub(&self, w: &mut Work, share: f64) -> bool {
+        let each = w.contacts.each(&self.contacts);
+        each.fold(true, |inside, (e, sides, _)| e.rub(sides, share) && inside)
+    }
+
     /// Leads the iterate to `kappa` along curves.
     pub(super) fn go_around(
         &self,
@@ -149,10 +157,10 @@ impl Maximal {
             e.whole = e.law;
         }
         for level in LEVELS {
-            w.contacts.put(&Point::rough(level));
+            self.put(w, &Point::rough(level));
             self.cold_start(w, 1.0);
             let mut done = self.go_from(w, Point::rough(level), 1.0, stats);
-            w.contacts.elements.iter_mut().for_each(|e| e.rub(1.0));
+            self.rub(w, 1.0);
             if let Ok(true) = done {
                 done = self.go_from(w, Point::down(level), kappa, stats);
             }
@@ -214,8 +222,8 @@ impl Maximal {
                 stats.iterations += n;
                 if arrives || left * (goal / next.value).ln() < 0.0 {
                     next.value = goal;
-                    w.contacts.put(&next);
-                    if self.settle(w, next.kappa(), stats).is_ok() {
+                    let inside = self.put(w, &next);
+                    if inside && self.settle(w, next.kappa(), stats).is_ok() {
                         return Ok(true);
                     }
                 } else {
@@ -229,7 +237,6 @@ impl Maximal {
             if at.length < SHORTEST {
                 break;
             }
-            w.contacts.put(&at);
             w.trial.copy_from_slice(&w.y);
             for (e, sides, _) in w.contacts.each(&self.contacts) {
                 e.local = e.affine;
@@ -237,6 +244,7 @@ impl Maximal {
                     f.at = f.affine;
                 }
             }
+            self.put(w, &at);
         }
         Ok(false)
     }
@@ -297,10 +305,9 @@ impl Maximal {
     /// Newton's method across the tangent; how many iterations it took.
     fn correct(&self, w: &mut Work, at: &mut Point) -> Option<usize> {
         for n in 1..=MOST_CORRECTIONS {
-            if self.outside_domain(w).is_some() {
+            if !self.put(w, at) || self.outside_domain(w).is_some() {
                 return None;
             }
-            w.contacts.put(at);
             self.evaluate(w);
             self.assemble_and_keep(w, true);
             self.factor(w).ok()?;

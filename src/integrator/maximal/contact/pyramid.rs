@@ -50,6 +50,8 @@ pub(super) struct Facets {
     pub spare: Point,
     /// Right-hand sides of `b_i eta_i`.
     rhs: [f64; MOST],
+    /// Change of the bound beside that by the normal impulse.
+    pub bound: f64,
 }
 
 impl Facets {
@@ -59,6 +61,7 @@ impl Facets {
         affine: Point::ZERO,
         spare: Point::ZERO,
         rhs: [0.0; MOST],
+        bound: 0.0,
     };
 
     /// With a scaled direction.
@@ -72,6 +75,7 @@ impl Facets {
     /// No residual is chased.
     pub fn hold(&mut self) {
         self.rhs = [0.0; MOST];
+        self.bound = 0.0;
     }
 }
 
@@ -98,6 +102,12 @@ impl Pyramid {
     /// Numbers that a contact's facets add to its unknowns.
     pub fn unknowns(&self) -> usize {
         2 * self.0.len() + 1
+    }
+
+    /// Takes `t` from the other unknowns, which a change of friction asks for; positive inside the pyramid.
+    pub fn close(&self, law: &Law, l: &Local, f: &mut Facets) -> bool {
+        f.at.t = law.mu * l.g - f.at.b[..self.0.len()].iter().sum::<f64>();
+        f.at.t > 0.0
     }
 
     pub fn read(&self, y: &[f64], f: &mut Facets) {
@@ -240,7 +250,7 @@ impl Pyramid {
             f.direction.b[i] = (f.rhs[i] - f.at.b[i] * eta) / f.at.eta[i];
             sum += f.direction.b[i];
         }
-        f.direction.t = law.mu * d.g - sum;
+        f.direction.t = law.mu * d.g + f.bound - sum;
     }
 
     /// Largest step along the direction that keeps everything positive.
