@@ -115,6 +115,15 @@ fn rim(n: &Vec3, a: &Vec3, r: f64) -> (Vec3, f64, f64, Vec3) {
     (rho, s, k, arm)
 }
 
+/// The point of the body whose distance counts, where that is one fixed on it: its arm, body frame.
+#[inline]
+pub(super) fn arm(c: &Collider, feature: usize) -> Option<Vec3> {
+    match part(c, feature) {
+        Part::Ball(ball) => Some(ball.centre),
+        Part::Rim(..) => None,
+    }
+}
+
 #[inline]
 pub(super) fn touch(ground: &HalfSpace, c: &Collider, feature: usize, b: &Pose) -> Touch {
     let n = ground.normal;

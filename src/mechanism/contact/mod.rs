@@ -208,6 +208,17 @@ impl Mechanism {
         }
     }
 
+    /// The arm of a point fixed on the child whose distance from a half-space is the gap, body frame.
+    #[inline]
+    pub(crate) fn arm(&self, c: &Contact) -> Option<Vec3> {
+        match c.pair {
+            Pair::Ground {
+                collider, feature, ..
+            } => half_space::arm(&self.colliders[collider], feature),
+            Pair::Between { .. } => None,
+        }
+    }
+
     /// How normal and point change with the displacements of the bodies.
     pub(crate) fn touch_slope(&self, c: &Contact, poses: &[Pose]) -> TouchSlope {
         match c.pair {

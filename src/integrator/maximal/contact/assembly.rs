@@ -32,6 +32,13 @@ fn limit_row(joint: &Joint, i: usize, upper: bool, (a, b): (&Pose, &Pose), rel: 
     if upper { -row } else { row }
 }
 
+/// `(R(h w) - 1) c/h`: how a point of a body moves with the rotation over an interval, body frame at its start.
+fn turned(c: &Vec3, omega: &Vec3, h: f64, scalar: f64) -> Vec3 {
+    let half = omega * 0.5;
+    let across = half.cross(c);
+    (across * scalar + half.cross(&across) * h) * 2.0
+}
+
 /// Acceleration along a row that the forces alone give.
 fn free_acceleration(
     m: &Mechanism,
@@ -63,7 +70,7 @@ impl Maximal {
         c.interval = if at.h > 0.0 { at.h } else { at.h_prev };
         c.kappa = (self.contacts.path * c.interval).max(c.softness);
         c.idle = c.interval == 0.0;
-        let noise = 4.0 * f64::EPSILON / c.interval;
+        let floor = 4.0 * f64::EPSILON / c.interval;
         for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
             let b = &w.poses[slot.child];
             let a = m.pose(&w.poses, slot.parent);
@@ -80,7 +87,9 @@ impl Maximal {
                     e.here = m.touch(contact, &w.poses);
                     e.normal = normal_row(&e.here, a, b);
                     e.tangents = friction_rows(&e.here, a, b);
-                    e.noise = noise * e.here.point.amax();
+                    e.floor = floor * e.here.point.amax();
+                    e.noise = e.floor;
+                    e.arm = m.arm(contact);
                     e.bounce = 0.0;
                     let restitution = m.restitution(contact);
                     if restitution > 0.0 && at.h > 0.0 {
@@ -121,7 +130,8 @@ impl Maximal {
                     };
                     let near = self.winding_of[j].map_or(0.0, |i| w.winding[i]);
                     e.here.gap = limit_gap(joint, i, upper, &w.relative[j], near);
-                    e.noise = noise * (e.here.gap.abs() + 1.0);
+                    e.floor = floor * (e.here.gap.abs() + 1.0);
+                    e.noise = e.floor;
                     e.normal = limit_row(joint, i, upper, (a, b), &w.relative[j]);
                 }
             }
@@ -150,6 +160,15 @@ impl Maximal {
                         Source::Rub(..) => {}
                     }
                     e.gap = e.next.gap / h - e.bounce;
+                    if let Some(arm) = &e.arm {
+                        // by the increment, whose rounding is that of a velocity: where more corners hold a body than
+                        // are needed, rounding of gaps becomes impulses by `g/s`
+                        let (v, omega) = (vec3(y, 6 * child), vec3(y, 6 * child + 3));
+                        let moved = v + w.poses[child].r * turned(arm, &omega, h, w.scalar[child]);
+                        e.gap = e.here.gap / h + e.here.normal.dot(&moved) - e.bounce;
+                        let size = v.amax() + omega.amax() * arm.amax() + (e.here.gap / h).abs();
+                        e.noise = 16.0 * f64::EPSILON * size;
+                    }
                 } else {
                     e.gap = e.here.gap / c.interval + dot(y, parent, child, &e.normal);
                 }

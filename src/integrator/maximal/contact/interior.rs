@@ -18,6 +18,12 @@ const PIVOTED: usize = 6;
 /// Iterations after which some steps are halved, since Newton's method may cycle, and how many.
 const PATIENCE: usize = 25;
 const HALVED: usize = 15;
+/// Least part of what gaps are off that products are led to.
+const BEHIND: f64 = 0.01;
+/// Stiffness `g/s` from which directions are refined.
+const STIFF: f64 = 1e9;
+/// How many times `kappa` a step may be solved at where rounding keeps it from the end of the path.
+const SHORT_OF_IT: [f64; 3] = [10.0, 1e2, 1e4];
 /// Sweeps of refinement.
 const SWEEPS: usize = 3;
 
@@ -47,6 +53,10 @@ struct Progress {
     rounded: bool,
     /// Good enough where no more can be had.
     usable: bool,
+    /// Largest product of a normal impulse with what its gap is off, m^2/s^2.
+    ahead: f64,
+    /// Largest `g/s`.
+    stiffest: f64,
     /// The contacts are where rounding allows them to be; only rows of bodies and joints are left.
     settled: bool,
 }
@@ -78,7 +88,7 @@ impl Maximal {
         self.factor(w)
     }
 
-    /// Tries warm and cold starts in turn, then curves around what stopped them.
+    /// Solves at the end of the central path; where rounding keeps the step from it, a little before.
     fn solve_from(
         &self,
         w: &mut Work,
@@ -87,7 +97,32 @@ impl Maximal {
     ) -> Result<StepStats, StepError> {
         let kappa = w.contacts.kappa;
         let mut stats = StepStats::default();
-        let mut failed = None;
+        let solved = self.solve_at(w, y, starts, kappa, &mut stats);
+        let Err(error) = solved else {
+            return Ok(stats);
+        };
+        for short in SHORT_OF_IT {
+            let start = [false].into_iter();
+            if self
+                .solve_at(w, y, start, short * kappa, &mut stats)
+                .is_ok()
+            {
+                stats.rounded = 1;
+                return Ok(stats);
+            }
+        }
+        Err(error)
+    }
+
+    /// Tries warm and cold starts in turn, then curves around what stopped them.
+    fn solve_at(
+        &self,
+        w: &mut Work,
+        y: &[f64],
+        starts: impl Iterator<Item = bool>,
+        kappa: f64,
+        stats: &mut StepStats,
+    ) -> Result<(), StepError> {
         for warm in starts {
             if warm {
                 self.warm_start(w, y, kappa);
@@ -95,20 +130,16 @@ impl Maximal {
                 self.cold_start(w, 1.0);
             }
             match self.follow(w, kappa, 0.995) {
-                Ok(s) => return Ok(stats.and(&s)),
-                Err((error, s)) => {
-                    stats = stats.and(&s);
-                    failed = Some(error);
+                Ok(s) => {
+                    *stats = stats.and(&s);
+                    return Ok(());
                 }
+                Err((_, s)) => *stats = stats.and(&s),
             }
             stats.restarts += 1;
         }
         stats.restarts += 1;
-        match self.go_around(w, kappa, &mut stats) {
-            Ok(()) => return Ok(stats),
-            Err(error) => failed = failed.or(Some(error)),
-        }
-        Err(failed.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
+        self.go_around(w, kappa, stats)
     }
 
     /// Velocities from the forces alone; contacts on the central path at `nu`.
@@ -195,14 +226,14 @@ impl Maximal {
         }
         let centre = self.options.contact.centred * kappa;
         let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);
-        let mut apart = 0.0_f64;
+        let (mut apart, mut ahead, mut stiffest) = (0.0_f64, 0.0_f64, 0.0_f64);
         for (i, (e, slot)) in c.elements.iter().zip(&self.contacts.slots).enumerate() {
             let (s, k, o) = e.products(c.sides(i, &self.contacts), 0.0, kappa);
             sum += s;
             count += k;
             off = off.max(o);
             // what rounding of the gap leaves of the product
-            let mut rounding = e.noise * e.local.g;
+            let mut rounding = e.floor * e.local.g;
             if e.law.rubs {
                 // and rounding of the sliding velocity
                 let speed = |row| along_absolute(&w.trial, slot.parent, slot.child, row);
@@ -213,6 +244,10 @@ impl Maximal {
             if e.law.gap {
                 let r = (e.gap - e.local.s).abs();
                 apart = apart.max(r);
+                stiffest = stiffest.max(e.local.g / e.local.s);
+                if r > e.noise {
+                    ahead = ahead.max(r * e.local.g);
+                }
                 worse(r, w.residual.len() + i);
             }
         }
@@ -230,6 +265,8 @@ impl Maximal {
             done: rounded && sum.is_finite(),
             rounded: !(fits && centred),
             usable: residual <= tolerance.max(floor) && beyond <= USABLE * kappa,
+            ahead,
+            stiffest,
             settled: apart <= tolerance && beyond <= centre,
         }
     }
@@ -274,7 +311,7 @@ impl Maximal {
             let near = p.mean <= 10.0 * kappa && p.off <= 10.0 * kappa;
             ending += usize::from(near);
             // stiff friction makes the factors lose digits, which the end feels
-            let refined = w.model.may_be_redundant() || ending > 1 || last < 0.5;
+            let refined = w.model.may_be_redundant() || p.stiffest > STIFF;
             self.assemble_and_keep(w, refined);
             let factored = if ending > PIVOTED {
                 // pivots hold what the blocks have lost
@@ -307,6 +344,9 @@ impl Maximal {
                 target = Some((sigma * p.mean).max(kappa));
                 corrected = true;
             }
+            // products must not run ahead of the gaps: where more contacts hold a body than are needed, what gaps are off
+            // becomes impulses by `g/s`
+            let target = target.map(|t| t.max(BEHIND * p.ahead));
             let mut reach = self.contact_direction(w, target, corrected, refined);
             if corrected && reach < SHORT {
                 // the correction can hurt

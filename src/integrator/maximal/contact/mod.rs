@@ -127,8 +127,11 @@ struct Element {
     /// `phi/h` at the unknowns last evaluated, and the contact there.
     gap: f64,
     next: Touch,
-    /// What rounding may leave of it, m/s.
+    /// What rounding of positions may leave of it, m/s, and what rounding of its increment does.
+    floor: f64,
     noise: f64,
+    /// A half-space's distance is that of this point of the child, body frame.
+    arm: Option<Vec3>,
     /// `N+` by the velocities of parent and child.
     by_velocity: [Vec6; 2],
     /// Added to the gap's rate for a bounce, m/s.
@@ -295,7 +298,9 @@ impl Layout {
             here: NOWHERE,
             gap: 0.0,
             next: NOWHERE,
+            floor: 0.0,
             noise: 0.0,
+            arm: None,
             by_velocity: [Vec6::zeros(); 2],
             bounce: 0.0,
             local: Local::default(),
