@@ -38,7 +38,7 @@ impl Certificate {
         }
         if off > 1e-2 {
             return Some(format!(
-                "contacts are solved only to rounding, {off:.1e} off their central path, and derivatives are those of rounding; take a larger kappa in [contact], or smoothing"
+                "contacts are solved only to rounding, {off:.1e} off their central path, and derivatives are those of rounding; take a larger kappa in [contact]"
             ));
         }
         match self.smallest_pivot {

@@ -78,10 +78,11 @@ pub struct StepStats {
     pub fallbacks: usize,
     /// Largest h |w| of any body; trust in a large step ends near 1.
     pub turn: f64,
-    /// 1 where contacts were solved only as far as rounding allows.
+    /// 1 where contacts were solved only as far as rounding allows: to its floor, or at a parameter of the central path
+    /// up to 1e4 times larger.
     pub rounded: usize,
     /// Starts of the contacts' iteration beyond the first: one where a warm start was given up for a cold one, more where
-    /// the central path had to be followed slowly.
+    /// the central path had to be followed around its turns.
     pub restarts: usize,
 }
 

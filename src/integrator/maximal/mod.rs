@@ -59,7 +59,7 @@ pub struct Options {
     /// Largest residual that is accepted: N s, N m s, m, half rad. With contacts, limits or friction of joints every row
     /// is measured as a velocity: m/s.
     pub tolerance: f64,
-    /// Newton iterations at most; with contacts from each start.
+    /// Newton iterations at most; with contacts from each start, before turns of the central path are followed.
     pub max_iterations: usize,
     /// Of contacts, joint limits and joint friction.
     pub contact: ContactOptions,

@@ -171,7 +171,10 @@ impl<D: Observe> Ddp<'_, D> {
         let next = self.options.smoothing.map_or(0.0, |s| s.below(e.level));
         self.round_tolerance = self.options.optimality.max(1e-2);
         self.last_violation = f64::INFINITY;
-        if !e.relax(next)? {
+        if let Err(error) = e.follow_level(next) {
+            // the best on hard steps stays
+            self.status = Some((Status::Diverged, error.to_string()));
+        } else if !e.relax()? {
             self.status = Some((Status::Diverged, UNBOUNDED.into()));
         }
         Ok(())
@@ -220,9 +223,8 @@ impl<D: Observe> Engine<'_, D> {
         Ok(())
     }
 
-    /// Makes model and policy of a level; false where there is no policy.
-    fn relax(&mut self, level: f64) -> Result<bool, Error> {
-        self.follow_level(level)?;
+    /// Makes model and policy of the level; false where there is no policy.
+    fn relax(&mut self) -> Result<bool, Error> {
         self.pace = Pace {
             regularization: self.pace.regularization,
             gap_weight: self.pace.gap_weight,
@@ -231,7 +233,8 @@ impl<D: Observe> Engine<'_, D> {
         self.model.secant.forget();
         self.refresh()?;
         if self.is_below_path() {
-            return self.relax(0.0);
+            self.follow_level(0.0)?;
+            return self.relax();
         }
         Ok(self.plan())
     }

@@ -54,8 +54,9 @@ pub enum Cone {
 pub struct ContactOptions {
     /// Where friction impulses lie.
     pub cone: Cone,
-    /// The central path's parameter is `kappa = central_path g h`, m/s: a body rests `kappa/g` above the ground. `g` is
-    /// that of the mechanism as built, also where gravity is a parameter: the path does not move with it.
+    /// Where the central path ends, m/s: its parameter is `kappa = central_path g h`, m^2/s^2. A ball or a cube at rest
+    /// on its corners is `central_path h` above the ground, another box `4 m_c/m` times that. `g` is that of the
+    /// mechanism as built, also where gravity is a parameter: the path does not move with it.
     pub central_path: f64,
     /// Largest deviation of a product from `kappa`, relative; a gradient wants the centre, not its neighbourhood.
     pub centred: f64,
