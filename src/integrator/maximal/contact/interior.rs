@@ -123,6 +123,7 @@ impl Maximal {
         kappa: f64,
         stats: &mut StepStats,
     ) -> Result<(), StepError> {
+        let mut failed = None;
         for warm in starts {
             if warm {
                 self.warm_start(w, y, kappa);
@@ -134,12 +135,17 @@ impl Maximal {
                     *stats = stats.and(&s);
                     return Ok(());
                 }
-                Err((_, s)) => *stats = stats.and(&s),
+                Err((error, s)) => {
+                    *stats = stats.and(&s);
+                    failed = Some(error);
+                }
             }
             stats.restarts += 1;
         }
         stats.restarts += 1;
-        self.go_around(w, kappa, stats)
+        // the last start says most of why
+        let around = self.go_around(w, kappa, stats);
+        around.map_err(|error| failed.unwrap_or(error))
     }
 
     /// Velocities from the forces alone; contacts on the central path at `nu`.
