@@ -245,6 +245,15 @@ impl Drop {
         }
     }
 
+    /// The same, faster downwards, m/s.
+    pub fn thrown(mut self, speed: f64) -> Self {
+        let bodies = self.system.mechanism().bodies.len();
+        for b in self.x.chunks_exact_mut(13).take(bodies) {
+            b[9] -= speed;
+        }
+        self
+    }
+
     /// Falls for 1.5 s, or 600 steps.
     pub fn run(&self) -> Outcome {
         let (s, h) = (&self.system, self.h);
