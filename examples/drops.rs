@@ -1,6 +1,6 @@
 //! Random boxes, chains and walkers dropped on tilted ground: how the steps are solved.
 //!
-//! `cargo run --release --example drops -- [DROPS [FIRST SEED]]`
+//! `cargo run --release --example drops -- [DROPS [FIRST SEED [SPEED]]]`: thrown downwards by so many m/s
 
 #[path = "common/drops.rs"]
 mod drops;
@@ -9,10 +9,10 @@ use drops::{Drop, Kind, Outcome, Summary, outcomes};
 use least_action::integrator::maximal::Cone;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut numbers = std::env::args().skip(1).map(|a| a.parse());
-    let count: u64 = numbers.next().unwrap_or(Ok(1000))?;
-    let first: u64 = numbers.next().unwrap_or(Ok(0))?;
-    let all = outcomes(first..first + count, Cone::SecondOrder);
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default: u64| arguments.next().map_or(Ok(default), |a| a.parse());
+    let (count, first, speed) = (number(1000)?, number(0)?, number(0)?);
+    let all = outcomes(first..first + count, Cone::SecondOrder, speed as f64);
     println!("                {}", Summary::HEAD);
     for kind in [Kind::Box, Kind::Chain, Kind::Walker] {
         for warm in [false, true] {

@@ -1,4 +1,5 @@
-//! Random mechanisms dropped on tilted ground: boxes, ball-jointed chains of spheres and boxes, four-legged walkers.
+//! Random mechanisms dropped on tilted ground from up to half a metre: boxes, ball-jointed chains of spheres and boxes,
+//! four-legged walkers. Joints are damped: without, links whip faster than the longer time steps resolve.
 
 use least_action::dynamics::{Dynamics, Knot, StepError, StepFailure, StepStats};
 use least_action::integrator::maximal::Cone;
@@ -246,7 +247,7 @@ impl Drop {
     }
 
     /// The same, faster downwards, m/s.
-    pub fn thrown(mut self, speed: f64) -> Self {
+    fn thrown(mut self, speed: f64) -> Self {
         let bodies = self.system.mechanism().bodies.len();
         for b in self.x.chunks_exact_mut(13).take(bodies) {
             b[9] -= speed;
@@ -295,9 +296,9 @@ impl Drop {
     }
 }
 
-/// The drops of these seeds.
-pub fn outcomes(seeds: std::ops::Range<u64>, cone: Cone) -> Vec<Outcome> {
-    let run = |s| Drop::new(s, cone).run();
+/// The drops of these seeds, faster downwards by `speed`, m/s.
+pub fn outcomes(seeds: std::ops::Range<u64>, cone: Cone, speed: f64) -> Vec<Outcome> {
+    let run = |s| Drop::new(s, cone).thrown(speed).run();
     seeds.into_par_iter().map(run).collect()
 }
 
