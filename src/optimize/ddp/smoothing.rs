@@ -98,6 +98,9 @@ const PATIENCE: u32 = 4;
 const LAST_PATIENCE: u32 = 12;
 /// Relative change of the objective over so many steps that rest.
 const STILL: f64 = 1e-5;
+/// Why a solve ends that rests where contact changes.
+const ON_KINK: &str =
+    "it rests where contact changes: steps no longer gain what derivatives promise";
 /// Policies that a level may try in vain for one step.
 const TRIES: u32 = 4;
 
@@ -162,7 +165,7 @@ impl<D: Observe> Ddp<'_, D> {
                     && (i.objective - now).abs() <= STILL * now.abs()
             });
         if rests && !e.path.has_gaps {
-            self.status = Some((Status::Converged, String::new()));
+            self.status = Some((Status::Converged, ON_KINK.into()));
         }
     }
 

@@ -66,7 +66,15 @@ impl Run {
     /// Size of the free response of the velocities to an input.
     fn free(&self, i: usize) -> f64 {
         let d = self.system.dims();
-        if i < d.nf / 2 { 1.0 / self.h } else { 1.0 }
+        let bodies = self.system.mechanism().bodies.iter();
+        let lightest = bodies.map(|b| b.mass.min(b.inertia.trace() / 3.0));
+        let lightest = lightest.fold(f64::INFINITY, f64::min);
+        match i {
+            _ if i < d.nf / 2 => 1.0 / self.h,
+            // of controls and of what parameters change: as the lightest body alone answers
+            _ if (d.nf..d.nf + d.nu + d.np).contains(&i) => (self.h / lightest).min(1.0),
+            _ => 1.0,
+        }
     }
 
     /// The error of a derivative relative to the free response, for the best of several difference steps: the laws are
