@@ -16,6 +16,7 @@ mod equations;
 mod frame;
 mod remember;
 mod smooth;
+mod stop;
 
 pub use certificate::Certificate;
 pub use dual::{Dual, Real};
@@ -23,6 +24,7 @@ pub use equations::{Equations, Structure};
 pub use frame::{Chart, Frame, difference_by_moves, model_by_pushes};
 pub use remember::{Remember, RememberWork};
 pub use smooth::{Explicit, Smooth, SmoothWork};
+pub use stop::{clear_stop, request_stop, stop_requested};
 
 use nalgebra::DMatrix;
 
@@ -117,6 +119,10 @@ pub enum StepFailure {
     Frame,
     /// The system does not offer what was asked for.
     Unsupported,
+    /// The iterations that a step may take were used up.
+    Budget,
+    /// A stop was requested.
+    Stopped,
 }
 
 /// A step that could not be made.

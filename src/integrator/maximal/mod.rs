@@ -344,6 +344,10 @@ impl Maximal {
             StepFailure::Unsupported => {
                 "contacts, limits and friction have no unsolved equations; use a method that takes solved steps".into()
             }
+            StepFailure::Budget => {
+                "the iterations that a step may take were used up; raise the budget, or take a smaller time step".into()
+            }
+            StepFailure::Stopped => "a stop was requested".into(),
             StepFailure::NotFinite => "the state or a control is not a finite number".into(),
         };
         StepError {
