@@ -658,6 +658,7 @@ force = [1.0, 0.0, 0.0]
 controls = { push = 1.0 }
 [[costs]]
 quantity = { control = "push" }
+weight = 1.0
 "#;
     let folder = Folder::new("solve_rigid");
     folder.write("rigid.toml", text);
