@@ -2,7 +2,7 @@
 
 use super::super::tests::{assert_close, derivative, named, situation, system, systems};
 use super::*;
-use crate::dynamics::{Dynamics, LinearModel, Observe, Solved};
+use crate::dynamics::{Dynamics, Knot, LinearModel, Observe, Solved};
 use crate::mechanism::JointKind;
 use crate::mechanism::samples::{Source, four_bar, tree};
 
