@@ -5,7 +5,7 @@ mod common;
 mod segments;
 
 use common::*;
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::integrator::Maximal;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 use least_action::rollout::{balance, momentum};

@@ -9,7 +9,7 @@ use least_action::control::{
     ClosedLoop, Constraint, Cost, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem, Relation,
     When,
 };
-use least_action::dynamics::{Dynamics, Frame, Knot, Observe, Parameter, Remember, Seen};
+use least_action::dynamics::{Charts, Frame, Knot, Observe, Parameter, Remember, Seen, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Output;
 use least_action::optimize::{IterationState, Solution, Status, ddp, shooting};

@@ -4,7 +4,7 @@ use super::progress::Progress;
 use super::{Failure, number, shown, write};
 use argmin::core::observers::Observe;
 use argmin::core::{Error, KV};
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::format::problem::MethodSpec;
 use least_action::format::{self, Model};
 use least_action::optimize::{

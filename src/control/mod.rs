@@ -165,7 +165,7 @@ impl Constraint {
 pub struct Problem {
     /// Lengths of the intervals, s.
     pub intervals: Vec<f64>,
-    /// Coordinates at the start; see [`Dynamics::initial`].
+    /// Coordinates at the start; see [`crate::dynamics::Step::initial`].
     pub coordinates: Vec<f64>,
     /// Their rates.
     pub rates: Vec<f64>,
@@ -264,7 +264,7 @@ impl Problem {
     /// The state at the start with the parameters `p`.
     ///
     /// # Errors
-    /// As [`Dynamics::initial`].
+    /// As [`crate::dynamics::Step::initial`].
     pub fn start<D: Dynamics>(
         &self,
         dynamics: &D,
@@ -279,7 +279,7 @@ impl Problem {
     /// Derivative of the swept function by every parameter, the start that follows from them included.
     ///
     /// # Errors
-    /// As [`Dynamics::initial_by_parameters`].
+    /// As [`crate::dynamics::Step::initial_by_parameters`].
     pub fn by_parameters<D: Dynamics>(
         &self,
         dynamics: &D,
@@ -415,12 +415,12 @@ impl Problem {
         let adjoint = &mut e.adjoint[..stage.which.len()];
         adjoint.fill(0.0);
         let seen = t.seen(at);
-        dynamics.observe(&seen, &stage.which, w, values)?;
+        let mut observed = dynamics.observe(&seen, &stage.which, w, values)?;
         for &(i, place) in &stage.costs {
-            let c = &self.costs[i];
-            adjoint[place] += c.at(values[place], at.h).1;
+            let (c, value) = (&self.costs[i], observed.values()[place]);
+            adjoint[place] += c.at(value, at.h).1;
             if c.when.is_along() {
-                out.h += c.density(values[place]).0;
+                out.h += c.density(value).0;
             }
         }
         if !multipliers.is_empty() {
@@ -429,7 +429,7 @@ impl Problem {
                 adjoint[place] += self.constraints[i].sign() * m;
             }
         }
-        dynamics.observe_pull(&seen, &stage.which, w, adjoint, out, y);
+        observed.pull(adjoint, out, y);
         Ok(())
     }
 

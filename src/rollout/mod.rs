@@ -313,9 +313,9 @@ impl Sweep {
             if k < n {
                 // adjoint of x_(k+1) through the step
                 let solved = trajectory.solved(&at);
-                let certificate = self.cache.linearize(dynamics, &solved, w)?;
-                self.certificate = self.certificate.and(&certificate);
-                dynamics.pull(w, &self.adjoint, &mut self.inputs);
+                let mut linear = self.cache.linearize(dynamics, &solved, w)?;
+                self.certificate = self.certificate.and(&linear.certificate());
+                linear.pull(&self.adjoint, &mut self.inputs);
             } else {
                 self.inputs.clear();
             }
@@ -344,10 +344,10 @@ impl Sweep {
         Ok(())
     }
 
-    /// Adds to the parameters' gradient what comes through the first state, made by [`Dynamics::initial`].
+    /// Adds to the parameters' gradient what comes through the first state, made by [`crate::dynamics::Step::initial`].
     ///
     /// # Errors
-    /// As [`Dynamics::initial`].
+    /// As [`crate::dynamics::Step::initial`].
     pub fn through_start<D: Dynamics>(
         &mut self,
         dynamics: &D,

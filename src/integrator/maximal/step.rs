@@ -13,7 +13,7 @@ const DOMAIN: f64 = 2.0;
 const REFINED: f64 = 1e-5;
 
 impl Maximal {
-    /// Solves the step; see [`crate::dynamics::Dynamics::step`].
+    /// Solves the step; see [`crate::dynamics::Step::step`].
     pub(super) fn solve_step(
         &self,
         at: &Knot,
