@@ -1,11 +1,14 @@
 //! What motions keep: momentum, energy, and what a spinning body has of both.
 
-mod common;
-#[path = "../examples/common/segments.rs"]
-mod segments;
+use crate::segments;
 
+<<<<<<< HEAD:tests/conservation.rs
 use common::*;
 use least_action::dynamics::Step;
+=======
+use crate::common::*;
+use least_action::dynamics::{Charts, Differentiable, Step};
+>>>>>>> main:tests/suite/conservation.rs
 use least_action::integrator::Maximal;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 use least_action::rollout::{balance, momentum};
