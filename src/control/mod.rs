@@ -3,9 +3,11 @@
 //! The objective is the sum of `weight/2 (quantity - target)^2` (or `weight (quantity - target)`), multiplied by the knot's interval for costs along the
 //! way, taken once for those at the end or at one knot.
 
+mod check;
 mod closed_loop;
 mod policy;
 
+pub use check::{ProblemError, ProblemPart};
 pub use closed_loop::{ClosedLoop, ClosedLoopWork};
 pub use policy::{Law, LinearFeedback, Loop, Pd, Planned, Policy, PolicyError, PolicyRows, Signal};
 
@@ -433,11 +435,19 @@ impl Problem {
         Ok(())
     }
 
+    /// Controls, knot after knot, each with its bounds.
+    pub fn with_bounds<'a>(
+        &'a self,
+        u: &'a [f64],
+    ) -> impl Iterator<Item = (&'a f64, &'a (f64, f64))> {
+        let knots = u.chunks(self.bounds.len().max(1));
+        knots.flat_map(|u| u.iter().zip(&self.bounds))
+    }
+
     /// Largest violation of a constraint, or of a bound of controls or parameters.
     pub fn violation(&self, evaluation: &Evaluation, u: &[f64], p: &[f64]) -> f64 {
         let outside = |m: f64, (v, (l, h)): (&f64, &(f64, f64))| m.max(l - v).max(v - h);
-        let controls = u.iter().zip(self.bounds.iter().cycle());
-        let bounds = controls.fold(0.0, outside);
+        let bounds = self.with_bounds(u).fold(0.0, outside);
         let bounds = p.iter().zip(&self.parameter_bounds).fold(bounds, outside);
         let layout = &evaluation.layout;
         (0..layout.knots()).fold(bounds, |m, k| {
@@ -505,10 +515,7 @@ impl Problem {
             }
         }
         let outside = |m: f64, (v, (l, h)): (&f64, &(f64, f64))| m.max(l - v).max(v - h);
-        let controls =
-            t.u.iter()
-                .zip(self.bounds.iter().cycle())
-                .fold(0.0, outside);
+        let controls = self.with_bounds(&t.u).fold(0.0, outside);
         if controls > tolerance {
             list.push(format!("the bounds of the controls by {controls:.3e}"));
         }

@@ -524,7 +524,7 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
 /// Solves a problem; `observer` sees every iteration, `stop` ends the solve with the best iterate.
 ///
 /// # Errors
-/// Only what argmin itself reports; how the solve ended is in [`Solution::status`].
+/// When the problem does not fit the system ([`Problem::check`]), and what argmin itself reports; how the solve ended is in [`Solution::status`].
 pub fn solve<D: Observe>(
     dynamics: &D,
     problem: &Problem,
@@ -539,7 +539,7 @@ pub fn solve<D: Observe>(
 /// [`solve`] that is kept on the way, or goes on where an earlier one stood.
 ///
 /// # Errors
-/// When a checkpoint to go on from does not fit the problem, and what argmin itself reports.
+/// As [`solve`], and when a checkpoint to go on from does not fit the problem.
 pub fn solve_from<D: Observe>(
     dynamics: &D,
     problem: &Problem,
@@ -548,6 +548,7 @@ pub fn solve_from<D: Observe>(
     observer: impl Observer<ShootingState> + 'static,
     stop: &AtomicBool,
 ) -> Result<Solution, Error> {
+    problem.check(dynamics)?;
     if let Some(c) = &checkpoints.resume {
         c.fits(NAME, problem)
             .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;

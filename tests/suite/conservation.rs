@@ -2,13 +2,8 @@
 
 use crate::segments;
 
-<<<<<<< HEAD:tests/conservation.rs
-use common::*;
-use least_action::dynamics::Step;
-=======
 use crate::common::*;
-use least_action::dynamics::{Charts, Differentiable, Step};
->>>>>>> main:tests/suite/conservation.rs
+use least_action::dynamics::Step;
 use least_action::integrator::Maximal;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 use least_action::rollout::{balance, momentum};

@@ -1,14 +1,7 @@
 //! Motions against closed forms and independent references.
 
-<<<<<<< HEAD:tests/physics.rs
-mod common;
-
-use common::*;
-use least_action::dynamics::Step;
-=======
 use crate::common::*;
-use least_action::dynamics::{Charts, Differentiable, Step};
->>>>>>> main:tests/suite/physics.rs
+use least_action::dynamics::Step;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Shape};
 use least_action::rollout::{RolloutStats, Trajectory, balance};
 use least_action::spatial::Vec3;

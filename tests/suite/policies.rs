@@ -1,5 +1,7 @@
 //! Systems under policies: derivatives against central differences, feedback that was found at work, gains as decisions.
 
+mod wrapped;
+
 use crate::common::case::{Case, chain, costs, five_bar, system};
 use crate::common::{Source, ball_chain};
 use argmin::core::observers::Observe as Observer;
