@@ -32,6 +32,7 @@ mod observe;
 mod remember;
 mod shared;
 mod smooth;
+mod stage;
 mod step;
 mod stop;
 mod without;
@@ -45,6 +46,7 @@ pub use frame::{Chart, Frame, difference_by_moves, model_by_pushes};
 pub use observe::{Observe, Observed, Rows, Seen};
 pub use remember::{Remember, RememberWork};
 pub use smooth::{Explicit, Smooth, SmoothWork};
+pub(crate) use stage::{Place, Stage};
 pub use step::{Step, start_of_coordinates};
 pub use stop::{clear_stop, request_stop, stop_requested};
 
@@ -136,7 +138,7 @@ pub enum StepFailure {
     Singular,
     /// The state or control was not finite.
     NotFinite,
-    /// An interval was not positive.
+    /// An interval was zero or not finite; or negative, which contacts, limits and friction do not allow.
     Interval,
     /// A parameter has a value without meaning, as a negative mass.
     Parameter,

@@ -408,7 +408,9 @@ impl Document {
                 ));
             }
         }
-        if let Some(s) = spec.smoothing.filter(|s| !s.is_valid()) {
+        if let Some(problem::SmoothingSpec::Levels(s)) = spec.smoothing
+            && !s.is_valid()
+        {
             return Err(self.source.error(
                 &["method", "smoothing"],
                 format!(

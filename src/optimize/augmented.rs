@@ -59,7 +59,7 @@ pub(super) struct Augmented<'a, D: Observe> {
     lagrangian: Lagrangian,
     curvature: Option<Curvature>,
     work: D::Work,
-    trajectory: Trajectory,
+    pub trajectory: Trajectory,
     sweep: Sweep,
     pub evaluation: Evaluation,
     trial: Trial,
@@ -481,14 +481,13 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.curvature.as_ref().map_or(vec![], |c| c.response(d))
     }
 
-    /// The trajectory of the scaled decisions `v`, as far as it can be simulated.
-    pub fn into_trajectory(mut self, v: &Param) -> Trajectory {
+    /// Ends at the scaled decisions `v`, with their trajectory as far as it can be simulated.
+    pub fn settle(&mut self, v: &Param) {
         let before = self.steps;
         self.roll(v);
         if self.failed.is_some() {
             let reached = (self.steps - before) as usize;
             self.trajectory.truncate(reached);
         }
-        self.trajectory
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::tests::{assert_close, derivative, named, situation, system, systems};
 use super::*;
-use crate::dynamics::{Charts, Differentiable, LinearModel, Observe, Solved, Step};
+use crate::dynamics::{Charts, Differentiable, Knot, LinearModel, Observe, Solved, Step};
 use crate::mechanism::JointKind;
 use crate::mechanism::samples::{Source, four_bar, tree};
 
