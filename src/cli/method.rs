@@ -4,7 +4,7 @@ use super::progress::Progress;
 use super::{Failure, number, shown, write};
 use argmin::core::observers::Observe as Observer;
 use argmin::core::{Error, KV};
-use least_action::dynamics::{Dynamics, Observe};
+use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model};
 use least_action::optimize::{
     Bound, Checkpoint, Checkpoints, Iteration, Method, Options, Solution, Solve, SolveState,

@@ -11,7 +11,7 @@ mod states;
 
 use super::problem::{MechanismSpec, ProblemSpec};
 use super::*;
-use crate::dynamics::Dynamics;
+use crate::dynamics::Step;
 use crate::integrator::Output;
 use crate::optimize::ddp::Smoothing;
 use std::path::PathBuf;

@@ -103,8 +103,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
             let w = 0.5 * (u - l);
             if w.is_finite() { w } else { else_by }
         };
-        let each = problem.bounds.iter().map(|b| (*b, half(b, 1.0)));
-        let ranges: Vec<_> = each.cycle().take(problem.guess.len()).collect();
+        let each = problem.with_bounds(&problem.guess);
+        let ranges: Vec<_> = each.map(|(_, b)| (*b, half(b, 1.0))).collect();
         let mut scale: Vec<Scale> = ranges.iter().map(|(_, s)| Scale::Free(*s)).collect();
         scale.extend(
             free.iter()

@@ -93,7 +93,7 @@ pub struct Solve<'a, D> {
 /// Solves a problem by the method and the settings that are taken unless told.
 ///
 /// # Errors
-/// None but argmin's own; how the solve ended is in [`Solution::status`].
+/// As [`Solve::run`]; how the solve ended is in [`Solution::status`].
 pub fn solve<D: Observe>(dynamics: &D, problem: &Problem) -> Result<Solution, Error> {
     Solve::new(dynamics, problem).run()
 }
@@ -159,9 +159,11 @@ impl<'a, D: Observe> Solve<'a, D> {
     /// Solves.
     ///
     /// # Errors
-    /// When a checkpoint to go on from does not fit the problem, and what an observer reports. How the solve ended is in
+    /// When the problem does not fit the system ([`Problem::check`]), or a checkpoint to go on from the problem, and what
+    /// an observer reports. How the solve ended is in
     /// [`Solution::status`].
     pub fn run(self) -> Result<Solution, Error> {
+        self.problem.check(self.dynamics)?;
         if let Some(c) = &self.checkpoints.resume {
             c.fits(self.options.method(), self.problem)
                 .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;

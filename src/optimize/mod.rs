@@ -183,7 +183,7 @@ impl Bound {
 const AT_BOUND: f64 = 1e-6;
 
 /// Linear feedback around a trajectory: `u = u_k + K_k d`, with `d` the change of the joint chart that leads from the
-/// trajectory's state to the present one ([`crate::dynamics::Dynamics::difference`]).
+/// trajectory's state to the present one ([`crate::dynamics::Charts::difference`]).
 #[derive(Clone, Debug)]
 pub struct Gains {
     /// `K_k`, nu x ndx, one a step; rows of controls at a bound are zero.

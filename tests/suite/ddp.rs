@@ -4,7 +4,7 @@
 use crate::planar;
 
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
-use least_action::dynamics::{Dynamics, Explicit, Observe, Parameter, Real, Smooth};
+use least_action::dynamics::{Explicit, Observe, Parameter, Real, Smooth, Step};
 use least_action::optimize::ddp::Options;
 use least_action::optimize::{Solution, Solve, Status};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};

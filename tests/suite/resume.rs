@@ -1,6 +1,6 @@
 //! A solve that is stopped, kept in a file and gone on with takes the same steps as one that is not.
 
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::format::{self, Model, Overrides};
 use least_action::optimize::{Checkpoint, Checkpoints, Solution, Solve, Status, ddp, shooting};
 use std::path::{Path, PathBuf};

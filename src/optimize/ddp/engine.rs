@@ -84,7 +84,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         for k in 0..problem.intervals.len() {
             knots.push(path.trajectory.knot_after(&knots[k]));
         }
-        let controls = problem.guess.iter().zip(problem.bounds.iter().cycle());
+        let controls = problem.with_bounds(&problem.guess);
         for (u, (g, (l, h))) in path.trajectory.u.iter_mut().zip(controls) {
             *u = g.max(*l).min(*h);
         }

@@ -15,7 +15,9 @@ use super::lagrangian::Lagrangian;
 use super::path::Path;
 use super::secant::Secant;
 use crate::control::Problem;
-use crate::dynamics::{Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs, Rows, StepError};
+use crate::dynamics::{
+    Dims, Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, Rows, StepError,
+};
 use nalgebra::DMatrix;
 
 /// Sizes of a stage's matrices.
@@ -161,15 +163,15 @@ impl Model {
                 self.frames.push(next);
             }
             self.observe(dynamics, path, at, w)?;
-            let certificate = dynamics.linearize(&path.solved(at), w)?;
-            self.kappa = self.kappa.max(certificate.kappa);
-            self.see_unknowns(dynamics, path, k, w);
+            let mut linear = dynamics.linearize(&path.solved(at), w)?;
+            self.kappa = self.kappa.max(linear.certificate().kappa);
+            self.see_unknowns(dynamics, path, k, &mut linear);
             self.accumulate(problem, lagrangian, path, at);
             let (from, to) = match self.identity {
                 true => (&self.frames[0], &self.frames[0]),
                 false => (&self.frames[k], &self.frames[k + 1]),
             };
-            dynamics.linear_model(w, from, to, &mut self.linear);
+            linear.linear_model(from, to, &mut self.linear);
             if path.has_gaps {
                 let (t, own) = (&path.trajectory, &mut self.gap[k * n..(k + 1) * n]);
                 let after = &knots[k + 1];
@@ -206,13 +208,18 @@ impl Model {
         }
         let seen = path.trajectory.seen(at);
         let values = &mut e.values[e.layout.values(at.k)];
-        dynamics.observe(&seen, &stage.which, w, values)?;
-        dynamics.observe_rows(&seen, &stage.which, w, rows);
+        dynamics.observe(&seen, &stage.which, w, values)?.rows(rows);
         Ok(())
     }
 
     /// What is seen of the unknowns depends on state, control and parameters through the step just linearized.
-    fn see_unknowns<D: Observe>(&mut self, dynamics: &D, path: &Path, k: usize, w: &mut D::Work) {
+    fn see_unknowns<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        path: &Path,
+        k: usize,
+        linear: &mut Linearization<D>,
+    ) {
         let which = &path.evaluation.layout.stage(k).which;
         let Some(rows) = &mut self.rows[which.len()] else {
             return;
@@ -225,7 +232,7 @@ impl Model {
             for (a, y) in self.adjoint.y.iter_mut().zip(rows.y.row(i).iter()) {
                 *a = *y;
             }
-            dynamics.pull(w, &self.adjoint, &mut self.inputs);
+            linear.pull(&self.adjoint, &mut self.inputs);
             let add = |m: &mut DMatrix<f64>, d: &[f64]| {
                 m.row_mut(i).iter_mut().zip(d).for_each(|(m, d)| *m += d);
             };
@@ -249,8 +256,8 @@ impl Model {
         let (s, width) = (n + q, self.sizes.w());
         self.observe(dynamics, path, at, w)?;
         if at.k < steps {
-            dynamics.linearize(&path.solved(at), w)?;
-            self.see_unknowns(dynamics, path, at.k, w);
+            let mut linear = dynamics.linearize(&path.solved(at), w)?;
+            self.see_unknowns(dynamics, path, at.k, &mut linear);
         }
         let count = path.evaluation.layout.stage(at.k).which.len();
         self.row_by_stage(count, place, at.k);

@@ -2,7 +2,7 @@
 //!
 //! A contact that is not made, or friction that is not overcome, has no derivative to speak of: a box that sticks does
 //! not tell that one should push harder. On a larger parameter `kappa` of the central path (see
-//! [`crate::dynamics::Dynamics::smoothing`]) it does. A solve then goes through levels
+//! [`crate::dynamics::Differentiable::smoothing`]) it does. A solve then goes through levels
 //!
 //! ```text
 //! kappa = start, factor start, factor^2 start, ... >= end, 0
@@ -49,7 +49,7 @@ pub struct Smoothing {
     pub factor: f64,
     /// The steps are softened, too, not their derivatives alone relaxed: objective and violation are those of softened
     /// contact until the last level. `end` is then best near the steps' own parameter. Systems that cannot soften their
-    /// steps (see [`crate::dynamics::Dynamics::soften`]) relax derivatives alone.
+    /// steps (see [`crate::dynamics::Step::soften`]) relax derivatives alone.
     pub forward: bool,
 }
 
