@@ -1,7 +1,7 @@
 //! The methods of this version, and one solve by one of them.
 
 use super::progress::Progress;
-use super::{Failure, number, shown, write};
+use super::{Failure, number, shown, unit, write};
 use argmin::core::observers::Observe;
 use argmin::core::{Error, KV};
 use least_action::dynamics::Dynamics;
@@ -307,14 +307,18 @@ impl Solved {
             s.iterations,
             self.seconds
         );
-        println!(
-            "objective {}, violation {:.1e}, promised gain {:.1e}; {} steps and {} gradients computed",
-            number(s.objective),
-            s.violation,
-            s.optimality,
-            s.step_evaluations,
-            s.gradient_evaluations
-        );
+        if s.objective.is_finite() {
+            println!(
+                "objective {}, violation {:.1e}, promised gain {:.1e}; {} steps and {} gradients computed",
+                number(s.objective),
+                s.violation,
+                s.optimality,
+                s.step_evaluations,
+                s.gradient_evaluations
+            );
+        } else {
+            println!("no objective: the guess was not simulated to the end");
+        }
         if s.smoothing > 0.0 {
             println!(
                 "promised by derivatives through contact that are relaxed to {:.0e} m^2/s^2",
@@ -334,7 +338,7 @@ impl Solved {
             println!("parameters{of}");
         }
         for (p, value) in parameters.iter().zip(&self.solution.trajectory.p) {
-            println!("  {:<24} {:>14} {}", p.name, number(*value), p.unit);
+            println!("  {:<24} {:>14}{}", p.name, number(*value), unit(&p.unit));
         }
     }
 }
@@ -352,7 +356,11 @@ pub fn print_table(model: &Model, all: &[Solved]) {
             "{:<18} {:<15} {:>14} {:>10.1e} {:>10} {:>12} {:>9.2}",
             solved.method,
             s.status.name(),
-            number(s.objective),
+            if s.objective.is_finite() {
+                number(s.objective)
+            } else {
+                "none".into()
+            },
             s.violation,
             s.iterations,
             s.step_evaluations,
