@@ -16,6 +16,7 @@ use super::gradient::{Functions, control_name};
 use super::progress::Progress;
 use least_action::dynamics::{Observe, StepError, StepFailure};
 use least_action::format::{self, recording::Recording};
+use least_action::mechanism::Joint;
 use least_action::rollout::Trajectory;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
@@ -27,6 +28,11 @@ const STEPS: [f64; 3] = [1e-4, 1e-5, 1e-6];
 const MARGIN: f64 = 30.0;
 /// Rounding of a function's value, at least: that of some tens of operations of its size.
 const ROUNDING: f64 = 64.0 * f64::EPSILON;
+/// What linear solves and the end of the central path leave of a derivative, as a share of the function's largest: some 1e-9
+/// to 1e-8 on the problems that come with this; a wrong factor of 1e-6 is still seen.
+const EXACT: f64 = 1e-7;
+/// Derivatives of what sticks or rests, which only crawls along the central path (1e-8 m/s): smaller ones count as zero.
+const CRAWL: f64 = 1e-7;
 /// Derivatives from both sides whose difference changes by less than this factor from step to step meet in a kink: of a
 /// smooth function it falls by 10, of rounding it rises by 10.
 const PERSISTS: f64 = 2.0;
@@ -360,10 +366,18 @@ fn verdict<D: Observe>(
     own.sort_unstable_by(f64::total_cmp);
     // a decision's own estimate may be small by chance, but hardly that of half of the group
     let typical = own.get(own.len() / 2).copied().unwrap_or(0.0);
+    let by = &functions.gradients[f];
+    let all = by.controls.iter().chain(by.coordinates.iter());
+    let all = all.chain(by.rates.iter()).chain(&by.parameters);
+    let steepest = all.fold(0.0_f64, |m, g| m.max(g.abs()));
+    let m = functions.subject.model.system.mechanism();
+    let limited = |j: &Joint| (j.directions.iter()).any(|d| d.is_limited() || d.friction > 0.0);
+    let crawls = !m.contacts.is_empty() || m.joints.iter().any(limited);
+    let allowed = EXACT * steepest + if crawls { CRAWL } else { 0.0 };
     let judged = |i: usize| {
         let (step, error) = found[i].best();
         let rounding = ROUNDING * value.abs() / STEPS[step];
-        let estimate = MARGIN * error.max(typical) + rounding;
+        let estimate = MARGIN * error.max(typical) + rounding + allowed;
         ((exact[i] - found[i].central[step]).abs(), estimate)
     };
     let excess = |i: &usize| {
@@ -389,6 +403,9 @@ fn verdict<D: Observe>(
     let Some(worst) = worst else { return Ok(out) };
     (out.error, out.estimate) = judged(worst);
     out.component = Some(group.components[worst].clone());
+    if out.largest > 0.0 && out.largest < out.estimate {
+        out.verdict = "too small to tell";
+    }
     for i in (0..exact.len()).filter(|i| excess(i) > 0.0) {
         let (error, estimate) = judged(i);
         let kink = if found[i].reaches(exact[i], estimate) {

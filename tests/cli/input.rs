@@ -258,7 +258,7 @@ fn messages_say_what_was_expected_and_the_remedy() {
         Some("one = 1.0"),
         &[
             "gear `belt` does not hold at `one` = 1",
-            "nearest found: 0.6;",
+            "nearest found: 0.88",
             "guess = ..",
         ],
     );
