@@ -149,14 +149,17 @@ impl Check {
     }
 }
 
-/// A group of decisions: how many there are, their names, their exact derivatives per function, and what moving one does.
+/// The start with a decision moved by so much, to be simulated.
+type Move<'a, W> = dyn Fn(usize, f64, &mut W) -> Result<Trajectory, StepError> + Sync + 'a;
+
+/// A group of decisions: their names, their exact derivatives per function, and what moving one does.
 struct Group<'a, D: Observe> {
     name: &'static str,
     label: &'static str,
     components: Vec<String>,
     /// By function, then decision.
     exact: Vec<Vec<f64>>,
-    moved: Box<dyn Fn(usize, f64, &mut D::Work) -> Result<Trajectory, StepError> + Sync + 'a>,
+    moved: Box<Move<'a, D::Work>>,
 }
 
 /// Progress that several threads make.

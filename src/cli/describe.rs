@@ -2,7 +2,7 @@
 
 use super::{Failure, print_json, unit};
 use least_action::control::Form;
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::format::problem::ProblemSpec;
 use least_action::format::{self, Model, Overrides};
 use least_action::mechanism::{Contact, Direction, Field, Mechanism, Range};

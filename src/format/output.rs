@@ -3,9 +3,9 @@
 use super::Model;
 use super::outline;
 use super::recorded;
-use super::recording::{Channel, Group, Pose, Recording};
+use super::recording::{Channel, Group, Interval, Pose, Recording};
 use super::touches;
-use crate::dynamics::{Dynamics, StepError};
+use crate::dynamics::{Step, StepError};
 use crate::integrator::maximal::Maximal;
 use crate::mechanism::{Law, Mechanism};
 use crate::optimize::Iteration;
@@ -76,6 +76,10 @@ pub fn record(
         bodies: m.bodies.iter().map(|b| b.name.clone()).collect(),
         poses: poses.iter().map(|p| p.iter().map(pose).collect()).collect(),
         dots: outline::dots(m, &lines),
+        links: match model.draw {
+            None => outline::links(m),
+            Some(_) => vec![],
+        },
         lines,
         ground: outline::ground(m, &poses),
         contacts,
@@ -117,6 +121,7 @@ impl Channels {
             unit: unit.into(),
             group,
             values: values.map(|v| v.filter(|v| v.is_finite())).collect(),
+            interval: None,
             lower: None,
             upper: None,
         });
@@ -193,6 +198,7 @@ fn controls(channels: &mut Channels, system: &Maximal, t: &Trajectory) {
             Group::Control,
             values,
         );
+        channel.interval = Some(Interval::After);
         channel.lower = a.bounds.map(|b| b.0).filter(|b| b.is_finite());
         channel.upper = a.bounds.map(|b| b.1).filter(|b| b.is_finite());
     }
@@ -230,20 +236,16 @@ fn constraint_forces(
         let n = t.steps();
         let group = Group::ConstraintForce;
         if translations > 0 {
-            channels.add(
-                format!("{} force", j.name),
-                "N",
-                group,
-                (0..=n).map(|k| (k < n).then(|| force(k))),
-            );
+            let values = (0..=n).map(|k| (k < n).then(|| force(k)));
+            channels
+                .add(format!("{} force", j.name), "N", group, values)
+                .interval = Some(Interval::After);
         }
         if rotations > 0 {
-            channels.add(
-                format!("{} moment", j.name),
-                "N m",
-                group,
-                (0..=n).map(|k| (k < n).then(|| moment(k))),
-            );
+            let values = (0..=n).map(|k| (k < n).then(|| moment(k)));
+            channels
+                .add(format!("{} moment", j.name), "N m", group, values)
+                .interval = Some(Interval::After);
         }
     }
 }

@@ -22,6 +22,7 @@ mod mobility;
 mod parameter;
 mod pull;
 mod range;
+mod rank;
 #[cfg(test)]
 pub(crate) mod samples;
 mod spring;
@@ -48,9 +49,9 @@ pub use gear::{Gear, GearSpec};
 pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
 pub use kinematics::Motion;
 pub use mobility::Mobility;
-pub(crate) use mobility::decompose;
 pub use parameter::{Field, Tuned};
 pub use range::Range;
+pub(crate) use rank::{RANK, decompose, least_squares};
 pub use spring::{Actuator, Drive, Spring};
 
 pub(crate) use attached::{Rows, stacked};

@@ -14,7 +14,9 @@
 
 use super::{Maximal, Work};
 use crate::dynamics::{StepError, StepFailure};
-use crate::mechanism::{Field, Mechanism, ModelError, Motion, decompose, stacked};
+use crate::mechanism::{
+    Field, Mechanism, ModelError, Motion, RANK, decompose, least_squares, stacked,
+};
 use crate::spatial::{Pose, Vec3};
 use nalgebra::{DMatrix, DVector};
 
@@ -37,7 +39,7 @@ impl Maximal {
         let Some(svd) = decompose(m.velocity_jacobian(&poses, &tree) * &basis) else {
             return (held.clone(), held);
         };
-        let floor = 1e-9 * svd.singular_values.max();
+        let floor = RANK * svd.singular_values.max();
         let (mut left, mut count) = (basis.clone(), freedoms);
         let rows = svd.v_t.iter().flat_map(|v| v.row_iter());
         for (row, _) in rows.zip(&svd.singular_values).filter(|(_, s)| **s > floor) {
@@ -55,11 +57,22 @@ impl Maximal {
         w: &Work,
         x: &mut [f64],
     ) -> Result<(), StepError> {
+        self.check_start(q, rates)?;
         let start = self.closed(&w.model, q, rates)?;
         let winding = self.winding_at(&w.model, &start.poses, &start.q);
         let motion = w.model.velocities(&start.poses, &start.rates);
         x.copy_from_slice(&self.state(&start.poses, &motion, &winding));
         Ok(())
+    }
+
+    fn check_start(&self, q: &[f64], rates: &[f64]) -> Result<(), StepError> {
+        let n = self.mechanism.tree_ids().len();
+        if (q.len(), rates.len()) == (n, n) {
+            return Ok(());
+        }
+        let (q, rates) = (q.len(), rates.len());
+        let message = format!("{q} coordinates and {rates} rates; give {n} of each");
+        Err(StepError::of_size("the start", message))
     }
 
     fn closed(&self, m: &Mechanism, q: &[f64], rates: &[f64]) -> Result<Start, StepError> {
@@ -89,6 +102,7 @@ impl Maximal {
         rates: &[f64],
         w: &Work,
     ) -> Result<DMatrix<f64>, StepError> {
+        self.check_start(q, rates)?;
         let (m, dims) = (&w.model, self.dims());
         let moving = |f: &Field| {
             use Field::{ChildAnchor, GearOffset, GearRatio, ParentAnchor};
@@ -175,11 +189,7 @@ fn follow(mut jacobian: DMatrix<f64>, error: DMatrix<f64>, held: &[bool]) -> DMa
         }
     }
     let zero = DMatrix::zeros(n, error.ncols());
-    let Some(svd) = decompose(jacobian) else {
-        return zero;
-    };
-    let floor = 1e-9 * svd.singular_values.max();
-    svd.solve(&-error, floor).unwrap_or(zero)
+    least_squares(jacobian, &-error).unwrap_or(zero)
 }
 
 /// Coordinates, rates and configuration, loops closed.

@@ -43,13 +43,13 @@ impl Maximal {
     /// Displacement over the interval before the knot, by its length; at the start the rate of the state's velocities.
     pub(super) fn interval_rate(&self, w: &Work, joint: usize, direction: usize) -> f64 {
         let j = &w.model.joints[joint];
-        if w.at.h_prev == 0.0 {
+        let Some(h) = w.at.before() else {
             let (a, b) = w.model.ends(j, &w.poses);
             let row = j.direction_row(direction, a, b, &w.relative[joint]);
             return dot(&w.before, j.parent, j.child, &row);
-        }
+        };
         let (.., old) = Self::ends_before(j, w);
-        j.displacement(direction, &old, &w.relative[joint]) / w.at.h_prev
+        j.displacement(direction, &old, &w.relative[joint]) / h
     }
 
     /// Its adjoints; `zminus` is scratch of six numbers a body.
@@ -61,15 +61,15 @@ impl Maximal {
         zminus: &mut [f64],
         out: &mut Inputs,
     ) {
-        let (n, j, h) = (6 * self.body_count(), &w.model.joints[joint], w.at.h_prev);
+        let (n, j) = (6 * self.body_count(), &w.model.joints[joint]);
         let (a, b) = w.model.ends(j, &w.poses);
         let rel = &w.relative[joint];
-        if h == 0.0 {
+        let Some(h) = w.at.before() else {
             let row = j.direction_row(direction, a, b, rel);
             add_wrench(&mut out.x[n..], j.parent, j.child, &row, g);
             turn_direction(j, direction, g, (a, b, rel), &w.before, &mut out.x);
             return;
-        }
+        };
         let (a0, b0, old) = Self::ends_before(j, w);
         let end = j.displacement_end_row(direction, &old, rel, a, b);
         let start: Row = j.displacement_start_row(direction, &old, rel, &a0, &b0);

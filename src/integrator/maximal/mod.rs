@@ -11,8 +11,9 @@
 //! ```
 //!
 //! Forces, torques and `G` are taken at the knot `z`, constraints at its successor `z+`. Dampers give half of an
-//! interval's impulse at each of its ends. With `h = 0` the same equations, and `G(z) v+ = 0` in place of `g(z+) = 0`,
-//! are the second-order read-out of the velocities at a knot. Gears and users' constraints and potentials: see
+//! interval's impulse at each of its ends. The same equations with `h = 0`, and `G(z) v+ = 0` in place of `g(z+) = 0`,
+//! are the second-order read-out of the velocities at a knot. Intervals may be negative, as the backward steps of a
+//! composition are; the step over `-h` takes back that over `h`, where no contact, limit or friction acts. Gears and users' constraints and potentials: see
 //! [`crate::mechanism::HolonomicConstraint`] and its siblings.
 //!
 //! A state stores, per body, position (3), orientation (4, scalar first), velocity (3) and angular velocity (3, body
@@ -46,7 +47,7 @@ pub use state::Velocities;
 
 use crate::block::{Fallback, Symbolic};
 use crate::dynamics::{
-    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Seen, Solved,
+    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Place, Seen, Solved,
     StepError, StepFailure, StepStats,
 };
 use crate::mechanism::{Coupling, Mechanism, Mobility, Relative, Row};
@@ -145,7 +146,7 @@ pub struct Maximal {
 
 /// Memory of one thread: matrices, factors and everything computed at a knot.
 pub struct Work {
-    at: Knot,
+    at: Place,
     /// The mechanism with the parameters of the last call.
     model: Mechanism,
     parameters: Vec<f64>,
@@ -320,7 +321,7 @@ impl Maximal {
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {
         let message = match failure {
             StepFailure::Domain => {
-                let h = w.at.h.max(w.at.h_prev);
+                let h = w.at.h().abs().max(w.at.h_prev.abs());
                 format!(
                     "the body turns faster than its discrete momentum allows: sqrt(2)/h = {:.3} rad/s over an interval, a spin of 1/h = {:.3} rad/s; take a smaller time step",
                     std::f64::consts::SQRT_2 / h,
@@ -338,9 +339,13 @@ impl Maximal {
             StepFailure::Singular => {
                 "the step's matrix is singular; check for massless or over-constrained parts".into()
             }
-            StepFailure::Interval => "an interval is not a positive number; check the time steps".into(),
+            StepFailure::Interval if w.at.h().min(w.at.h_prev) < 0.0 => {
+                "contacts, limits and friction cannot be stepped backwards: give positive intervals".into()
+            }
+            StepFailure::Interval => "an interval is zero or not finite; check the time steps".into(),
             StepFailure::Parameter => "a parameter has a value without meaning; give it bounds".into(),
             StepFailure::Frame => tangent::FOREIGN.into(),
+            StepFailure::Size => "a list has another length than the system's".into(),
             StepFailure::Unsupported => {
                 "contacts, limits and friction have no unsolved equations; use a method that takes solved steps".into()
             }
@@ -360,7 +365,7 @@ impl Maximal {
     }
 }
 
-impl crate::dynamics::Dynamics for Maximal {
+impl crate::dynamics::Step for Maximal {
     type Work = Work;
 
     fn dims(&self) -> Dims {
@@ -419,7 +424,14 @@ impl crate::dynamics::Dynamics for Maximal {
         self.solve_step(at, x, u, w, next, y)
     }
 
-    fn linearize(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+    fn soften(&self, w: &mut Work, kappa: f64) -> bool {
+        w.contacts.soften(kappa);
+        true
+    }
+}
+
+impl crate::dynamics::Differentiable for Maximal {
+    fn linearize_in(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         self.apply(at.p, w)?;
         self.linearize_at(at, w)
     }
@@ -428,32 +440,29 @@ impl crate::dynamics::Dynamics for Maximal {
         w.contacts.relax(kappa);
     }
 
-    fn soften(&self, w: &mut Work, kappa: f64) -> bool {
-        w.contacts.soften(kappa);
-        true
-    }
-
     fn kept(&self) -> usize {
         self.kept_len()
     }
 
-    fn keep(&self, w: &Work, kept: &mut [f64]) -> bool {
+    fn keep_in(&self, w: &Work, kept: &mut [f64]) -> bool {
         self.keep_linearized(w, kept)
     }
 
-    fn restore(&self, at: &Solved, kept: &[f64], w: &mut Work) -> Result<bool, StepError> {
+    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut Work) -> Result<bool, StepError> {
         self.apply(at.p, w)?;
         self.restore_linearized(at, kept, w)
     }
 
-    fn push(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
+    fn push_in(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
         self.push_through(w, d, out);
     }
 
-    fn pull(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
+    fn pull_in(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
         self.pull_through(w, adjoint, out);
     }
+}
 
+impl crate::dynamics::Charts for Maximal {
     fn frame(
         &self,
         at: &Knot,
@@ -464,6 +473,10 @@ impl crate::dynamics::Dynamics for Maximal {
     ) -> Result<Frame, StepError> {
         self.apply(p, w)?;
         self.frame_at(at, x, previous, &w.model)
+    }
+
+    fn has_identity_frames(&self) -> bool {
+        false
     }
 
     fn retract(
@@ -512,7 +525,7 @@ impl crate::dynamics::Dynamics for Maximal {
         crate::dynamics::difference_by_moves(self, at, x, p, frame, to, w)
     }
 
-    fn linear_model(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
+    fn linear_model_in(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         if w.model.has_loops()
             || w.uses_fallback
             || !self.elements.is_empty()
@@ -535,7 +548,7 @@ impl crate::dynamics::Observe for Maximal {
         output.is_some_and(Output::needs_unknowns)
     }
 
-    fn observe(
+    fn observe_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -546,7 +559,7 @@ impl crate::dynamics::Observe for Maximal {
         self.observe_at(seen, which, w, out)
     }
 
-    fn observe_pull(
+    fn observe_pull_in(
         &self,
         seen: &Seen,
         which: &[usize],

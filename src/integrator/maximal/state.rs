@@ -4,7 +4,7 @@ use super::assembly::{compliance, pose, vec3};
 use super::tangent::velocities_between;
 use super::{Maximal, Work};
 use crate::dynamics::{Knot, StepError};
-use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, Rows, Vec6, decompose};
+use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, Rows, Vec6, least_squares};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
@@ -96,13 +96,9 @@ impl Maximal {
             return rates.to_vec();
         };
         let weighted = mass.solve(&jacobian.transpose());
-        let Some(schur) = decompose(jacobian * &weighted) else {
-            return rates.to_vec();
-        };
-        let floor = 1e-9 * schur.singular_values.max();
-        match schur.solve(&(jacobian * &r), floor) {
-            Ok(nu) => (&r - weighted * nu).as_slice().to_vec(),
-            Err(_) => rates.to_vec(),
+        match least_squares(jacobian * &weighted, &(jacobian * &r)) {
+            Some(nu) => (&r - weighted * nu).as_slice().to_vec(),
+            None => rates.to_vec(),
         }
     }
 

@@ -26,7 +26,7 @@ impl Maximal {
     ) -> Result<Vec<Contacting>, StepError> {
         self.apply(seen.p, w)?;
         self.readout(&seen.at, seen.x, seen.u, w)?;
-        let acts = !seen.y.is_empty() && seen.at.h != 0.0;
+        let acts = !seen.y.is_empty() && seen.at.after().is_some();
         let one = |c: usize| {
             let force = acts.then(|| {
                 let [n, a, b] = self.contact_forces(seen, c);
@@ -51,7 +51,7 @@ impl Maximal {
 
     /// Forces of a contact have no value at the last knot.
     pub(super) fn contact_interval(&self, seen: &Seen, contact: usize) -> Result<(), StepError> {
-        if !seen.y.is_empty() && seen.at.h != 0.0 {
+        if !seen.y.is_empty() && seen.at.after().is_some() {
             return Ok(());
         }
         Err(StepError {

@@ -12,7 +12,7 @@ pub(crate) use contact::Contacting;
 
 use super::assembly::dot;
 use super::{Maximal, Work};
-use crate::dynamics::{Inputs, Knot, Seen, StepError, StepFailure};
+use crate::dynamics::{Inputs, Seen, StepError, StepFailure};
 use crate::spatial::{Quat, Vec3};
 
 /// Something to observe at a knot. Velocities, rates, momenta and energies are those at the knot, second order. Axes
@@ -292,7 +292,7 @@ impl Maximal {
         if which.iter().any(|&i| self.outputs[i].moves()) {
             self.readout(at, x, u, w)?;
         } else {
-            self.prepare(&Knot { h: 0.0, ..*at }, x, u, w)?;
+            self.prepare(at.readout(), x, u, w)?;
         }
         for (&i, out) in which.iter().zip(out) {
             *out = self.value(&self.outputs[i], seen, w)?;
@@ -334,7 +334,7 @@ impl Maximal {
             Output::PotentialEnergy => self.potential_energy(w),
             Output::Energy => whole::kinetic_energy(w) + self.potential_energy(w),
             Output::Constraint { joint, kind, axis } => {
-                if seen.y.is_empty() || seen.at.h == 0.0 {
+                if seen.y.is_empty() || seen.at.after().is_none() {
                     return Err(self.no_interval(seen, joint));
                 }
                 self.constraint_force(w, seen, joint, kind, &axis)

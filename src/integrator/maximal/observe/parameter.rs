@@ -157,7 +157,7 @@ fn interval_rate_by(w: &Work, joint: usize, direction: usize, field: Field) -> f
     let j = &w.model.joints[joint];
     let d = &j.directions[direction].unit;
     let (a, b) = w.model.ends(j, &w.poses);
-    if w.at.h_prev == 0.0 {
+    if w.at.before().is_none() {
         let spin = |b: usize| vec3(&w.before, 6 * b + 3);
         return j.rate_by_child_anchor(d, &e, (a, b), spin);
     }
