@@ -1,90 +1,108 @@
-//! The augmented Lagrangian of a problem as a function of its controls and free parameters, simulated and
-//! differentiated by a sweep.
+//! The augmented Lagrangian of a problem as a function of its controls and free parameters, simulated.
+//!
+//! To the terms of the constraints (see [`Lagrangian`]) come those of the bounds,
 //!
 //! ```text
-//! L = J + sum_i ( l_i c_i + rho/2 c_i^2 ) + sum_j ( max(0, l_j + rho c_j)^2 - l_j^2 ) / (2 rho)
-//!       + sum_j ( max(0, m_j + b g_j)^2 - m_j^2 ) / (2 b)
+//! + sum_i ( max(0, m_i + b g_i)^2 - m_i^2 ) / (2 b)
 //! ```
 //!
-//! with `c_i` the equalities, `c_j` the inequalities and `g` the bounds of the decisions (Nocedal and Wright, Numerical
-//! Optimization, 2006, chapter 17). The decisions are the controls, knot by knot, and behind them the free parameters,
-//! all scaled: by half their range where they have one, parameters otherwise by their size.
+//! with `g` how far each decision is beyond its bound. The decisions are the controls, knot by knot, and behind them the
+//! free parameters, all scaled: by half their range where they have one, parameters otherwise by their size. Gradient and
+//! Gauss-Newton curvature are those of the linear-quadratic model along the path; `H` by all controls is full and, where
+//! the system is unstable, hopelessly conditioned: Riccati's recursion solves with it knot by knot, and yields the
+//! feedback that keeps the system near a linear prediction.
 
 use super::checkpoint::{Multipliers, Point};
-use super::curvature::{Curvature, Weights};
+use super::lq::{
+    Decisions, Lagrangian, Model, Path, Policy, Regularization, Riccati, ScaledParameters, Scratch,
+    Worker, dense, workers,
+};
 use super::scale::Scale;
-use crate::control::{Evaluation, Problem, Relation};
-use crate::dynamics::{Observe, StepError};
-use crate::rollout::{RolloutStats, Sweep, Trajectory};
+use crate::control::Problem;
+use crate::dynamics::{Knot, Observe, StepError};
+use crate::rollout::{RolloutStats, Trajectory};
 use nalgebra::DVector;
 
 /// A vector of scaled decisions.
 pub(super) type Param = DVector<f64>;
 
-/// Multipliers with their penalties, and the bounds of the scaled decisions.
-struct Lagrangian {
-    multipliers: Multipliers,
+/// Relative to the curvature of a control: what is added first to one that nothing costs, and by how much more it grows.
+const FLOOR: f64 = 1e-12;
+const MORE: f64 = 100.0;
+
+/// Multipliers of the bounds of the scaled decisions.
+struct Pressures {
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+    penalty: f64,
     bounds: Vec<(f64, f64)>,
 }
 
-impl Lagrangian {
+impl Pressures {
     /// `m + b g` of both bounds of the scaled decision `i`; a bound acts where it is positive.
-    fn pressure(&self, i: usize, v: f64) -> (f64, f64) {
+    fn of(&self, i: usize, v: f64) -> (f64, f64) {
         let (l, u) = self.bounds[i];
-        let m = &self.multipliers;
-        let b = m.bound_penalty;
+        let b = self.penalty;
         (
-            (m.lower[i] + b * (l - v)).max(0.0),
-            (m.upper[i] + b * (v - u)).max(0.0),
+            (self.lower[i] + b * (l - v)).max(0.0),
+            (self.upper[i] + b * (v - u)).max(0.0),
         )
+    }
+
+    /// Their terms of the function.
+    fn value(&self, at: &Param) -> f64 {
+        let of = |(i, v): (usize, &f64)| {
+            let (lower, upper) = self.of(i, *v);
+            lower * lower - self.lower[i] * self.lower[i] + upper * upper
+                - self.upper[i] * self.upper[i]
+        };
+        at.iter().enumerate().map(of).sum::<f64>() / (2.0 * self.penalty)
+    }
+
+    fn update(&mut self, at: &Param, growth: f64) {
+        for (i, v) in at.iter().enumerate() {
+            (self.lower[i], self.upper[i]) = self.of(i, *v);
+        }
+        self.penalty *= growth;
     }
 }
 
-/// Is each constraint at each of its knots an equality?
-fn relations(problem: &Problem, evaluation: &Evaluation) -> Vec<bool> {
-    let layout = &evaluation.layout;
-    (0..layout.knots())
-        .flat_map(|k| &layout.stage(k).constraints)
-        .map(|(i, _)| problem.constraints[*i].relation == Relation::Equal)
-        .collect()
+/// A point with its path.
+struct Reached {
+    at: Param,
+    value: f64,
+    path: Path,
 }
 
 pub(super) struct Augmented<'a, D: Observe> {
     dynamics: &'a D,
     problem: &'a Problem,
-    /// The parameters that are decisions.
-    free: Vec<usize>,
     /// What each scaled decision stands for.
     scale: Vec<Scale>,
-    lagrangian: Lagrangian,
-    curvature: Option<Curvature>,
+    knots: Vec<Knot>,
+    pub lagrangian: Lagrangian,
+    pressures: Pressures,
+    pub model: Model,
+    riccati: Riccati,
+    policy: Policy,
+    /// Relative to the curvature of each decision.
+    damping: f64,
+    /// Slopes of the last solve, and derivatives of the parameters by what stands for them.
+    slopes: Vec<f64>,
+    by_scale: Vec<f64>,
+    by_bounds: Vec<f64>,
+    scratch: Scratch,
     work: D::Work,
-    pub trajectory: Trajectory,
-    sweep: Sweep,
-    pub evaluation: Evaluation,
-    trial: Trial,
-    forces: Vec<f64>,
-    /// Is each constraint an equality?
-    relations: Vec<bool>,
-    /// What the constraints' penalty was in the first round.
-    pub first_penalty: f64,
-    /// The point that the trajectory belongs to, and its value; infinite where it cannot be simulated.
-    pub at: Param,
-    pub value: f64,
+    workers: Vec<Worker<D::Work>>,
+    /// The present point; its value is infinite where it cannot be simulated.
+    now: Reached,
+    /// Beside it, not yet accepted.
+    trial: Reached,
+    /// At the present point; the model is then of it, too.
     gradient: Option<Param>,
-    /// The last gradient by the free parameters themselves.
-    raw: Vec<f64>,
     pub failed: Option<StepError>,
     pub steps: u64,
     pub sweeps: u64,
-}
-
-/// A point beside the present one, not yet accepted.
-struct Trial {
-    at: Param,
-    value: f64,
-    trajectory: Trajectory,
-    evaluation: Evaluation,
 }
 
 impl<'a, D: Observe> Augmented<'a, D> {
@@ -94,56 +112,78 @@ impl<'a, D: Observe> Augmented<'a, D> {
         let x0 = problem
             .start(dynamics, &problem.parameters, &mut work)
             .unwrap_or_else(|_| vec![f64::NAN; dynamics.dims().nx]);
-        let mut trajectory = Trajectory::new(dynamics, problem.intervals.clone(), &x0);
-        trajectory.p.copy_from_slice(&problem.parameters);
-        let evaluation = problem.evaluation();
-        let count = evaluation.constraints.len();
-        let free = problem.free_parameters();
-        let half = |&(l, u): &(f64, f64), else_by: f64| {
+        let path = Path::new(dynamics, problem, &x0);
+        let mut knots = vec![path.trajectory.knot(0)];
+        for k in 0..problem.intervals.len() {
+            knots.push(path.trajectory.knot_after(&knots[k]));
+        }
+        let model = Model::new(dynamics, problem, &path);
+        let half = |&(l, u): &(f64, f64)| {
             let w = 0.5 * (u - l);
-            if w.is_finite() { w } else { else_by }
+            if w.is_finite() { w } else { 1.0 }
         };
         let each = problem.with_bounds(&problem.guess);
-        let ranges: Vec<_> = each.map(|(_, b)| (*b, half(b, 1.0))).collect();
+        let ranges: Vec<_> = each.map(|(_, b)| (*b, half(b))).collect();
         let mut scale: Vec<Scale> = ranges.iter().map(|(_, s)| Scale::Free(*s)).collect();
-        scale.extend(
-            free.iter()
-                .map(|&i| Scale::of_parameter(problem.parameter_bounds[i], problem.parameters[i])),
-        );
+        let parameter =
+            |&i: &usize| Scale::of_parameter(problem.parameter_bounds[i], problem.parameters[i]);
+        scale.extend(model.free.iter().map(parameter));
         let n = scale.len();
         let mut bounds: Vec<_> = ranges.iter().map(|((l, u), s)| (l / s, u / s)).collect();
         bounds.resize(n, (f64::NEG_INFINITY, f64::INFINITY));
+        let now = Reached {
+            at: DVector::from_element(n, f64::NAN),
+            value: f64::INFINITY,
+            path: path.clone(),
+        };
         Self {
             dynamics,
             problem,
-            free,
-            lagrangian: Lagrangian {
-                multipliers: Multipliers::new(count, n, penalty),
+            knots,
+            lagrangian: Lagrangian::new(problem, &path.evaluation, penalty),
+            pressures: Pressures {
+                lower: vec![0.0; n],
+                upper: vec![0.0; n],
+                penalty: 1.0,
                 bounds,
             },
-            scale,
-            curvature: None,
-            trial: Trial {
-                at: DVector::from_element(n, f64::NAN),
-                value: f64::INFINITY,
-                trajectory: trajectory.clone(),
-                evaluation: evaluation.clone(),
-            },
+            riccati: Riccati::new(&model.sizes),
+            policy: Policy::new(&model.sizes),
+            damping: 0.0,
+            slopes: vec![0.0; model.l.len()],
+            by_scale: vec![0.0; model.sizes.q],
+            by_bounds: vec![0.0; model.sizes.q],
+            scratch: Scratch::new(&model.sizes),
+            model,
             work,
-            sweep: Sweep::new(dynamics, &trajectory),
-            trajectory,
-            relations: relations(problem, &evaluation),
-            evaluation,
-            forces: vec![0.0; count],
-            at: DVector::from_element(n, f64::NAN),
-            value: f64::NAN,
+            workers: workers(dynamics, problem),
+            trial: Reached {
+                at: now.at.clone(),
+                value: f64::INFINITY,
+                path,
+            },
+            now,
+            scale,
             gradient: None,
-            raw: vec![0.0; n - problem.guess.len()],
-            first_penalty: penalty,
             failed: None,
             steps: 0,
             sweeps: 0,
         }
+    }
+
+    /// The present point.
+    pub fn at(&self) -> &Param {
+        &self.now.at
+    }
+
+    /// The function there.
+    pub fn value(&self) -> f64 {
+        self.now.value
+    }
+
+    /// The path there.
+    pub fn path(&self) -> &Path {
+        &self.now.path
     }
 
     /// The problem's guess as scaled decisions.
@@ -153,31 +193,33 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     /// Controls and parameters as scaled decisions.
     fn scaled(&self, controls: &[f64], parameters: &[f64]) -> Param {
-        let free = self.free.iter().map(|&i| &parameters[i]);
+        let free = self.model.free.iter().map(|&i| &parameters[i]);
         let all = controls.iter().chain(free).zip(&self.scale);
         DVector::from_iterator(self.scale.len(), all.map(|(v, s)| s.inverse(*v)))
     }
 
     /// Weight of the constraints.
     pub fn penalty(&self) -> f64 {
-        self.lagrangian.multipliers.penalty
+        self.lagrangian.penalty
     }
 
     /// Multipliers and penalties.
-    pub fn multipliers(&self) -> &Multipliers {
-        &self.lagrangian.multipliers
+    pub fn multipliers(&self) -> Multipliers {
+        Multipliers {
+            lower: self.pressures.lower.clone(),
+            upper: self.pressures.upper.clone(),
+            bound_penalty: self.pressures.penalty,
+            ..self.lagrangian.keep()
+        }
     }
 
     /// A point to keep: the scaled decisions `v`, unscaled.
     pub fn point(&self, v: &Param) -> Point {
-        let mut unscaled: Vec<f64> = v
-            .iter()
-            .zip(&self.scale)
-            .map(|(v, s)| s.value(*v))
-            .collect();
+        let values = v.iter().zip(&self.scale).map(|(v, s)| s.value(*v));
+        let mut unscaled: Vec<f64> = values.collect();
         let free = unscaled.split_off(self.problem.guess.len());
         let mut parameters = self.problem.parameters.clone();
-        for (&i, v) in self.free.iter().zip(free) {
+        for (&i, v) in self.model.free.iter().zip(free) {
             parameters[i] = v;
         }
         Point {
@@ -193,15 +235,20 @@ impl<'a, D: Observe> Augmented<'a, D> {
     }
 
     /// Goes on with multipliers and penalties that were kept, from the scaled decisions `v`.
-    pub fn restore(&mut self, multipliers: &Multipliers, v: &Param) {
-        self.lagrangian.multipliers = multipliers.clone();
+    pub fn restore(&mut self, kept: &Multipliers, v: &Param) {
+        self.lagrangian.restore(kept);
+        let p = &mut self.pressures;
+        if kept.lower.len() == p.lower.len() && kept.upper.len() == p.upper.len() {
+            p.lower.copy_from_slice(&kept.lower);
+            p.upper.copy_from_slice(&kept.upper);
+        }
+        p.penalty = kept.bound_penalty;
         self.roll(v);
-        self.forget();
     }
 
     /// Simulates and evaluates at the scaled decisions `v`.
     pub fn roll(&mut self, v: &Param) {
-        self.at.copy_from(v);
+        self.now.at.copy_from(v);
         self.failed = self.try_out(&DVector::zeros(v.len()), &[], 0.0).err();
         self.accept();
     }
@@ -209,19 +256,19 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Simulates and evaluates a step of `length` along the change `d` of the scaled decisions, into the trial. Where
     /// the system leaves its `response` to `d` the feedback of the curvature leads it back; without a response the step
     /// is `d` itself.
-    pub fn try_out(
-        &mut self,
-        d: &Param,
-        response: &[DVector<f64>],
-        length: f64,
-    ) -> Result<f64, StepError> {
-        let (trial, old, scale) = (&mut self.trial, &self.trajectory, &self.scale);
-        let (m, controls) = (self.dynamics.dims().nu, self.problem.guess.len());
+    pub fn try_out(&mut self, d: &Param, response: &[f64], length: f64) -> Result<f64, StepError> {
+        let (trial, old, scale) = (&mut self.trial, &self.now.path.trajectory, &self.scale);
+        let (n, m, controls) = (
+            self.model.sizes.n,
+            self.model.sizes.m,
+            self.problem.guess.len(),
+        );
         trial.value = f64::INFINITY;
-        trial.at.copy_from(&self.at);
+        trial.at.copy_from(&self.now.at);
         trial.at.axpy(length, d, 1.0);
-        let t = &mut trial.trajectory;
+        let t = &mut trial.path.trajectory;
         for ((&i, v), s) in self
+            .model
             .free
             .iter()
             .zip(trial.at.iter().skip(controls))
@@ -231,66 +278,50 @@ impl<'a, D: Observe> Augmented<'a, D> {
         }
         let x0 = self.problem.start(self.dynamics, &t.p, &mut self.work)?;
         t.x[..x0.len()].copy_from_slice(&x0);
-        let (curvature, dynamics, at) = (&self.curvature, self.dynamics, &mut trial.at);
-        let mut change = DVector::zeros(dynamics.dims().ndx);
+        let (model, policy, dynamics) = (&self.model, &self.policy, self.dynamics);
+        let at = trial.at.as_mut_slice();
+        let (mut change, mut answer) = (vec![0.0; n], vec![0.0; m]);
         let mut stats = RolloutStats::default();
         let rolled = t.roll_under(dynamics, &mut self.work, &mut stats, |knot, x, _, w, u| {
             let k = knot.k;
-            let mut own = at.rows_mut(k * m, m);
-            if let (Some(predicted), Some(c)) = (response.get(k), curvature) {
-                let (frame, gain) = c.feedback(k);
-                let change_of = change.as_mut_slice();
-                dynamics.difference(knot, old.state(k), &old.p, frame, x, w, change_of);
-                change.axpy(-length, predicted, 1.0);
-                own.gemv(1.0, &gain, &change, 1.0);
+            let own = &mut at[k * m..(k + 1) * m];
+            if let Some(predicted) = response.get(k * n..(k + 1) * n).filter(|p| !p.is_empty()) {
+                let frame = model.frame(k);
+                dynamics.difference(knot, old.state(k), &old.p, frame, x, w, &mut change);
+                let both = change.iter_mut().zip(predicted);
+                both.for_each(|(c, p)| *c -= length * p);
+                answer.fill(0.0);
+                dense::gemv(m, &policy.feedback(k)[..m * n], &change, &mut answer);
+                for ((v, a), s) in own.iter_mut().zip(&answer).zip(&scale[k * m..]) {
+                    *v += a / s.slope(*v);
+                }
             }
-            for ((u, v), s) in u.iter_mut().zip(&own).zip(&scale[k * m..]) {
+            for ((u, v), s) in u.iter_mut().zip(own).zip(&scale[k * m..]) {
                 *u = s.value(*v);
             }
         });
         self.steps += stats.steps as u64;
         rolled?;
-        let trial = &mut self.trial;
-        self.problem.evaluate(
-            self.dynamics,
-            &trial.trajectory,
-            &mut self.work,
-            &mut trial.evaluation,
-        )?;
-        let trial = &self.trial;
-        self.trial.value = self.value_of(&trial.at, &trial.evaluation);
+        let path = &mut self.trial.path;
+        path.evaluate(self.dynamics, self.problem, &mut self.work)?;
+        self.trial.value = self.value_of(&self.trial);
         Ok(self.trial.value)
     }
 
     /// Makes the trial the present point.
     pub fn accept(&mut self) {
-        let trial = &mut self.trial;
-        std::mem::swap(&mut self.at, &mut trial.at);
-        std::mem::swap(&mut self.trajectory, &mut trial.trajectory);
-        std::mem::swap(&mut self.evaluation, &mut trial.evaluation);
-        self.value = trial.value;
+        std::mem::swap(&mut self.now, &mut self.trial);
         self.gradient = None;
     }
 
     /// The function changed: computes the value anew.
     fn forget(&mut self) {
         self.gradient = None;
-        self.value = self.value_of(&self.at, &self.evaluation);
+        self.now.value = self.value_of(&self.now);
     }
 
-    fn value_of(&self, at: &Param, evaluation: &Evaluation) -> f64 {
-        let m = &self.lagrangian.multipliers;
-        let mut value = evaluation.objective;
-        for (i, l) in m.constraints.iter().enumerate() {
-            let force = self.force_of(i, evaluation);
-            value += (force * force - l * l) / (2.0 * m.penalty);
-        }
-        for (i, v) in at.iter().enumerate() {
-            let (lower, upper) = self.lagrangian.pressure(i, *v);
-            let squares =
-                lower * lower - m.lower[i] * m.lower[i] + upper * upper - m.upper[i] * m.upper[i];
-            value += squares / (2.0 * m.bound_penalty);
-        }
+    fn value_of(&self, r: &Reached) -> f64 {
+        let value = self.lagrangian.value(&r.path) + self.pressures.value(&r.at);
         if value.is_finite() {
             value
         } else {
@@ -298,68 +329,78 @@ impl<'a, D: Observe> Augmented<'a, D> {
         }
     }
 
-    /// Multiplier of constraint `i` as its penalty changes it: `l + rho c`, not negative for inequalities.
-    fn force(&self, i: usize) -> f64 {
-        self.force_of(i, &self.evaluation)
-    }
-
-    fn force_of(&self, i: usize, evaluation: &Evaluation) -> f64 {
-        let m = &self.lagrangian.multipliers;
-        let force = m.constraints[i] + m.penalty * evaluation.constraints[i];
-        if self.relations[i] {
-            force
-        } else {
-            force.max(0.0)
-        }
-    }
-
-    /// Gradient by the scaled decisions at the point last simulated.
+    /// The gradient at the present point, with the model there; the last answer while the point stays.
+    ///
+    /// # Errors
+    /// When a step cannot be linearized.
     pub fn gradient(&mut self) -> Result<Param, StepError> {
         if let Some(g) = &self.gradient {
             return Ok(g.clone());
         }
-        for i in 0..self.forces.len() {
-            self.forces[i] = self.force(i);
-        }
         self.sweeps += 1;
-        let (problem, dynamics, trajectory) = (self.problem, self.dynamics, &self.trajectory);
-        let (forces, evaluation) = (&self.forces, &mut self.evaluation);
-        self.sweep
-            .run(dynamics, trajectory, &mut self.work, |at, w, out, y| {
-                problem.pull(dynamics, trajectory, forces, evaluation, at, w, out, y)
-            })?;
-        let by_parameters = if self.free.is_empty() {
-            vec![]
-        } else {
-            problem.by_parameters(dynamics, &trajectory.p, &self.sweep, &mut self.work)?
-        };
-        let by_controls = &self.sweep.u[..problem.guess.len()];
-        let free = self.free.iter().map(|&i| &by_parameters[i]);
-        for (raw, g) in self.raw.iter_mut().zip(free.clone()) {
-            *raw = *g;
-        }
-        let slopes = self.scale.iter().zip(&self.at).map(|(s, v)| s.slope(*v));
-        let all = by_controls.iter().chain(free).zip(slopes);
-        let mut g = DVector::from_iterator(self.scale.len(), all.map(|(g, s)| g * s));
-        for (i, v) in self.at.iter().enumerate() {
-            let (lower, upper) = self.lagrangian.pressure(i, *v);
-            g[i] += upper - lower;
+        self.model.build(
+            self.dynamics,
+            self.problem,
+            &self.lagrangian,
+            &self.knots,
+            &mut self.now.path,
+            &mut self.workers,
+        )?;
+        let controls = self.problem.guess.len();
+        let mut g = DVector::zeros(self.scale.len());
+        let (of_controls, of_parameters) = g.as_mut_slice().split_at_mut(controls);
+        self.model.gradient(of_controls, of_parameters);
+        let (s, m, width) = (
+            self.model.sizes.s(),
+            self.model.sizes.m,
+            self.model.sizes.w(),
+        );
+        for (i, (v, s_i)) in self.now.at.iter().zip(&self.scale).enumerate() {
+            let slope = s_i.slope(*v);
+            let (lower, upper) = self.pressures.of(i, *v);
+            let acts = lower > 0.0 || upper > 0.0;
+            let own = if acts { self.pressures.penalty } else { 0.0 };
+            if i < controls {
+                let (k, j) = (i / m, s + i % m);
+                self.model.h[k * width * width + j * width + j] += own / (slope * slope);
+            } else {
+                // where a bound presses the map bends, and nothing else does
+                let j = i - controls;
+                self.by_scale[j] = slope;
+                self.by_bounds[j] = own + (g[i] * s_i.bend(*v)).max(0.0);
+            }
+            g[i] = slope * g[i] + upper - lower;
         }
         self.gradient = Some(g.clone());
+        self.damp(0.0);
+        // scales what damping there is to come, and tells the curvature of each control
+        self.newton(&DVector::zeros(self.scale.len()));
         Ok(g)
     }
 
-    /// Largest violation at the point last simulated, in the units of constraints, controls and parameters.
+    /// Largest violation at the present point, in the units of constraints, controls and parameters.
     pub fn violation(&self) -> f64 {
-        self.problem
-            .violation(&self.evaluation, &self.trajectory.u, &self.trajectory.p)
+        let (e, t) = (&self.now.path.evaluation, &self.now.path.trajectory);
+        self.problem.violation(e, &t.u, &t.p)
     }
 
-    /// Names what is violated by more than `tolerance` at the point last simulated, and by how much.
+    /// Names what is violated by more than `tolerance` at the present point, and by how much.
     pub fn violated(&self, tolerance: f64) -> String {
-        self.problem
-            .violated(self.dynamics, &self.evaluation, &self.trajectory, tolerance)
-            .join(", ")
+        let (e, t) = (&self.now.path.evaluation, &self.now.path.trajectory);
+        let list = self.problem.violated(self.dynamics, e, t, tolerance);
+        list.join(", ")
+    }
+
+    /// Names the violated constraints that no decision changes to first order.
+    pub fn without_gradient(&mut self, tolerance: f64) -> Vec<String> {
+        self.model.without_gradient(
+            self.dynamics,
+            self.problem,
+            &self.knots,
+            &self.now.path,
+            tolerance,
+            &mut self.workers[0],
+        )
     }
 
     /// What the curvature still promises to gain, `1/2 g' H^-1 g`, relative to the size of the function: the measure of
@@ -368,19 +409,22 @@ impl<'a, D: Observe> Augmented<'a, D> {
         let gradient = self.gradient()?;
         let promised = 0.5 * gradient.dot(&self.newton(&gradient));
         let violation = self.violation().max(tolerance);
-        let size = self.evaluation.objective.abs() + 0.5 * self.penalty() * violation * violation;
-        Ok(promised / size)
+        let objective = self.now.path.evaluation.objective;
+        Ok(promised / (objective.abs() + 0.5 * self.penalty() * violation * violation))
     }
 
     /// What inequalities and bounds with a multiplier still hold back although there is room, relative to the size of
     /// the objective: zero where multiplier and room exclude each other, as at an optimum.
     pub fn gap(&self) -> f64 {
-        let constraints = self.evaluation.constraints.iter().enumerate();
-        let inequalities = constraints.filter(|(i, _)| !self.relations[*i]);
-        let mut held = inequalities.fold(0.0, |sum, (i, c)| sum + self.force(i) * (-c).max(0.0));
-        for (i, v) in self.at.iter().enumerate() {
-            let (l, u) = self.lagrangian.bounds[i];
-            for (pressure, room) in <[_; 2]>::from(self.lagrangian.pressure(i, *v))
+        let e = &self.now.path.evaluation;
+        let constraints = e.constraints.iter().enumerate();
+        let inequalities = constraints.filter(|(i, _)| !self.lagrangian.is_equality(*i));
+        let mut held = inequalities.fold(0.0, |sum, (i, c)| {
+            sum + self.lagrangian.force(i, *c) * (-c).max(0.0)
+        });
+        for (i, v) in self.now.at.iter().enumerate() {
+            let (l, u) = self.pressures.bounds[i];
+            for (pressure, room) in <[_; 2]>::from(self.pressures.of(i, *v))
                 .into_iter()
                 .zip([v - l, u - v])
                 .filter(|(pressure, _)| *pressure > 0.0)
@@ -388,104 +432,136 @@ impl<'a, D: Observe> Augmented<'a, D> {
                 held += pressure * room.max(0.0);
             }
         }
-        held / self.evaluation.objective.abs().max(f64::MIN_POSITIVE)
+        held / e.objective.abs().max(f64::MIN_POSITIVE)
     }
 
     /// First-order update of the multipliers, then penalties times `growth`.
     pub fn update(&mut self, growth: f64) {
-        for i in 0..self.forces.len() {
-            self.lagrangian.multipliers.constraints[i] = self.force(i);
-        }
-        let a = &mut self.lagrangian;
-        for (i, v) in self.at.iter().enumerate() {
-            let (lower, upper) = a.pressure(i, *v);
-            (a.multipliers.lower[i], a.multipliers.upper[i]) = (lower, upper);
-        }
-        a.multipliers.penalty *= growth;
-        a.multipliers.bound_penalty *= growth;
+        self.lagrangian.update(&self.now.path, growth);
+        self.pressures.update(&self.now.at, growth);
         self.forget();
     }
 
-    /// Sets the scale of the penalties, of the bounds' by the curvature of the objective, at the point last simulated.
+    /// Sets the scale of the penalties, of the bounds' by the curvature of the objective, at the present point.
     pub fn calibrate(&mut self) -> Result<(), StepError> {
-        if let Some(scale) = self.problem.penalty_scale(&self.evaluation) {
-            self.lagrangian.multipliers.penalty *= scale;
-        }
-        self.first_penalty = self.lagrangian.multipliers.penalty;
+        self.lagrangian
+            .scale_penalty(self.problem, &self.now.path.evaluation);
         self.forget();
-        self.curve()?;
-        let mut diagonal = self.curvature.as_ref().map_or(vec![], Curvature::diagonal);
+        self.gradient()?;
+        let own = self.riccati.diagonal.iter().zip(&self.scale);
+        let mut diagonal: Vec<f64> = own.map(|(d, s)| d * s.slope(0.0).powi(2)).collect();
         diagonal.sort_by(f64::total_cmp);
         if let Some(median) = diagonal.get(diagonal.len() / 2).filter(|m| **m > 0.0) {
-            self.lagrangian.multipliers.bound_penalty = 10.0 * median;
+            self.pressures.penalty = 10.0 * median;
         }
         self.forget();
         Ok(())
     }
 
-    /// Computes the Gauss-Newton curvature at the present point, and factors it.
-    pub fn curve(&mut self) -> Result<(), StepError> {
-        let acts = |i: usize| self.relations[i] || self.force(i) > 0.0;
-        let constraints: Vec<f64> = (0..self.forces.len())
-            .map(|i| if acts(i) { self.penalty() } else { 0.0 })
-            .collect();
-        let decisions = self.scale.iter().zip(&self.at);
-        let slopes: Vec<f64> = decisions.clone().map(|(s, v)| s.slope(*v)).collect();
-        let mut own = vec![0.0; self.at.len()];
-        for (i, (s, v)) in decisions.enumerate() {
-            let (lower, upper) = self.lagrangian.pressure(i, *v);
-            if lower > 0.0 || upper > 0.0 {
-                own[i] = self.lagrangian.multipliers.bound_penalty;
-            }
-            // where a bound presses the map bends, and nothing else does
-            if let Some(j) = i.checked_sub(self.problem.guess.len()) {
-                own[i] += (self.raw[j] * s.bend(*v)).max(0.0);
-            }
-        }
-        let weights = Weights {
-            constraints: &constraints,
-            slopes: &slopes,
-            own: &own,
-        };
-        self.curvature = Some(Curvature::new(
-            self.dynamics,
-            self.problem,
-            &self.trajectory,
-            &weights,
-            &mut self.work,
-        )?);
-        Ok(())
-    }
-
-    /// Factors the curvature with another damping.
+    /// What follows is with the curvature of each decision made larger by the factor `1 + damping`.
     pub fn damp(&mut self, damping: f64) {
-        if let Some(c) = &mut self.curvature {
-            c.factor(damping);
+        self.damping = damping;
+    }
+
+    /// `d' H d`.
+    pub fn square(&mut self, d: &Param) -> f64 {
+        let (m, controls) = (self.model.sizes.m, self.problem.guess.len());
+        let (of_controls, of_parameters) = d.as_slice().split_at(controls);
+        let slopes = of_parameters.iter().zip(&self.by_scale);
+        let dp: Vec<f64> = slopes.map(|(d, slope)| d * slope).collect();
+        let curved = of_parameters.iter().zip(&self.by_bounds);
+        let mut sum: f64 = curved.map(|(d, c)| c * d * d).sum();
+        let (model, scale) = (&self.model, &self.scale);
+        let control = |k: usize, _: &[f64], u: &mut [f64]| {
+            let own = of_controls[k * m..(k + 1) * m].iter();
+            for ((u, d), s) in u.iter_mut().zip(own).zip(&scale[k * m..]) {
+                *u = d * s.slope(0.0);
+            }
+        };
+        model.walk(&dp, &mut self.scratch, control, |k, w| {
+            sum += model.square(k, w);
+        });
+        sum
+    }
+
+    /// `H^-1 g`, damped. Where that curvature is not positive definite, with as much more as makes it so.
+    pub fn newton(&mut self, g: &Param) -> Param {
+        let (s, m, width) = (
+            self.model.sizes.s(),
+            self.model.sizes.m,
+            self.model.sizes.w(),
+        );
+        let controls = self.problem.guess.len();
+        let (of_controls, of_parameters) = g.as_slice().split_at(controls);
+        self.slopes.fill(0.0);
+        for (i, (g, scale)) in of_controls.iter().zip(&self.scale).enumerate() {
+            self.slopes[(i / m) * width + s + i % m] = -g / scale.slope(0.0);
         }
+        let parameters: Vec<f64> = of_parameters.iter().map(|g| -g).collect();
+        let decisions = Decisions::Scaled(ScaledParameters {
+            slopes: &self.by_scale,
+            curvature: &self.by_bounds,
+            gradient: &parameters,
+        });
+        let mut by = Regularization {
+            own: self.damping,
+            ..Regularization::default()
+        };
+        self.policy.clear();
+        while !self
+            .riccati
+            .run(&self.model, &self.slopes, &decisions, by, &mut self.policy)
+        {
+            by.decisions = (MORE * by.decisions).max(FLOOR);
+            if !by.decisions.is_finite() {
+                // not even numbers
+                return g.clone();
+            }
+            self.policy.clear();
+        }
+        let mut out = DVector::zeros(g.len());
+        let (model, policy, scale) = (&self.model, &self.policy, &self.scale);
+        let own = out.as_mut_slice();
+        own[controls..].copy_from_slice(&policy.scaled);
+        let control = |k: usize, x: &[f64], u: &mut [f64]| {
+            u.copy_from_slice(&policy.feedforward[k * m..(k + 1) * m]);
+            dense::gemv(m, policy.feedback(k), x, u);
+            for (i, u) in u.iter().enumerate() {
+                own[k * m + i] = u / scale[k * m + i].slope(0.0);
+            }
+        };
+        model.walk(&policy.dp, &mut self.scratch, control, |_, _| ());
+        out
     }
 
-    /// `d' H d` with the curvature last computed.
-    pub fn square(&self, d: &Param) -> f64 {
-        self.curvature.as_ref().map_or(0.0, |c| c.square(d))
-    }
-
-    /// `H^-1 g` with the curvature `H` last factored.
-    pub fn newton(&self, g: &Param) -> Param {
-        self.curvature
-            .as_ref()
-            .map_or_else(|| g.clone(), |c| c.solve(g))
-    }
-
-    /// What a change of the decisions does to the states, to first order.
-    pub fn response(&self, d: &Param) -> Vec<DVector<f64>> {
-        self.curvature.as_ref().map_or(vec![], |c| c.response(d))
+    /// What a change of the decisions does to the states, to first order, n a step.
+    pub fn response(&mut self, d: &Param) -> Vec<f64> {
+        let (n, m, controls) = (
+            self.model.sizes.n,
+            self.model.sizes.m,
+            self.problem.guess.len(),
+        );
+        let slopes = d.iter().skip(controls).zip(&self.by_scale);
+        let dp: Vec<f64> = slopes.map(|(d, slope)| d * slope).collect();
+        let mut out = Vec::with_capacity(self.knots.len() * n);
+        let (model, scale) = (&self.model, &self.scale);
+        let control = |k: usize, _: &[f64], u: &mut [f64]| {
+            let own = d.as_slice()[k * m..(k + 1) * m].iter();
+            for ((u, d), s) in u.iter_mut().zip(own).zip(&scale[k * m..]) {
+                *u = d * s.slope(0.0);
+            }
+        };
+        model.walk(&dp, &mut self.scratch, control, |_, w| {
+            out.extend_from_slice(&w[..n]);
+        });
+        out
     }
 
     /// The guess, as far as it can be simulated.
     pub fn reached(&mut self) -> Trajectory {
         let before = self.steps;
         self.roll(&self.guess());
-        let mut reached = self.trajectory.clone();
+        let mut reached = self.now.path.trajectory.clone();
         if self.failed.is_some() {
             reached.truncate((self.steps - before) as usize);
         }
@@ -514,5 +590,103 @@ impl<'a, D: Observe> Augmented<'a, D> {
             .evaluate(self.dynamics, t, &mut self.work, &mut e)?;
         let list = self.problem.violated(self.dynamics, &e, t, tolerance);
         Ok(list.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::{Constraint, Cost, Relation, When};
+    use crate::dynamics::{Explicit, Parameter, Real, Smooth};
+
+    /// A cart in a wind, with a fraction of its velocity lost at every step.
+    struct Cart;
+
+    impl Smooth for Cart {
+        fn states(&self) -> usize {
+            2
+        }
+
+        fn controls(&self) -> usize {
+            2
+        }
+
+        fn parameters(&self) -> Vec<Parameter> {
+            let named = [("wind", 0.2), ("offset", -0.1)];
+            let parameter = |(name, value): (&str, f64)| Parameter {
+                name: name.into(),
+                unit: "1".into(),
+                value,
+            };
+            named.map(parameter).to_vec()
+        }
+
+        fn initial<T: Real>(&self, q: &[f64], rates: &[f64], p: &[T], x: &mut [T]) {
+            x[0] = p[1] + q[0];
+            x[1] = T::from(rates[0]);
+        }
+
+        fn step<T: Real>(&self, _: f64, h: T, x: &[T], u: &[T], p: &[T], next: &mut [T]) {
+            next[0] = x[0] + h * x[1];
+            next[1] = x[1] * 0.9 + h * (u[0] - u[1] * 0.3 + p[0]);
+        }
+
+        fn outputs(&self) -> Vec<(String, String)> {
+            vec![("sum".into(), "1".into())]
+        }
+
+        fn observe<T: Real>(&self, _: f64, x: &[T], u: &[T], p: &[T], out: &mut [T]) {
+            out[0] = x[0] + p[0] + u[1];
+        }
+    }
+
+    /// Where everything is linear the value is its expansion, gradients differ by the curvature, and Riccati's recursion
+    /// undoes it: parameters, the start, and the end's dependence on the last control included.
+    #[test]
+    fn gradient_and_curvature_are_those_of_the_value() {
+        let d = Explicit::new(Cart);
+        let mut p = Problem::new(&d, vec![0.1, 0.2, 0.1, 0.3], vec![0.7]);
+        p.bounds = vec![(-4.0, 2.0), (f64::NEG_INFINITY, f64::INFINITY)];
+        p.parameter_bounds = vec![(f64::NEG_INFINITY, f64::INFINITY); 2];
+        p.costs = vec![
+            Cost::square(0, 1.0, 0.3, When::Running),
+            Cost::square(2, 0.0, 0.2, When::Running),
+            Cost::square(3, 0.1, 0.4, When::Running),
+            Cost::square(4, 0.5, 2.0, When::End),
+            Cost::square(4, 0.0, 0.7, When::Knot(1)),
+        ];
+        p.constraints = vec![Constraint {
+            quantity: 1,
+            relation: Relation::Equal,
+            value: 0.4,
+            when: When::End,
+        }];
+        let mut f = Augmented::new(&d, &p, 3.0);
+        let v = f.guess();
+        f.roll(&v);
+        let (value, g) = (f.value(), f.gradient().expect("linearized"));
+        let before = f.path().trajectory.clone();
+        for i in 0..v.len() {
+            let mut e = DVector::zeros(v.len());
+            e[i] = 1.0;
+            f.roll(&(&v + &e));
+            let (moved, column) = (f.value(), f.gradient().expect("linearized") - &g);
+            let after = f.path().trajectory.clone();
+            f.roll(&v);
+            f.gradient().expect("linearized");
+            assert!(
+                (moved - value - g[i] - 0.5 * column[i]).abs() < 1e-12,
+                "{i}"
+            );
+            assert!((f.square(&e) - column[i]).abs() < 1e-12, "{i}");
+            assert!((f.newton(&column) - &e).amax() < 1e-9, "{i}");
+            let response = f.response(&e);
+            for k in 0..=before.steps() {
+                for j in 0..2 {
+                    let change = after.state(k)[j] - before.state(k)[j];
+                    assert!((change - response[2 * k + j]).abs() < 1e-12, "{i} {k}");
+                }
+            }
+        }
     }
 }

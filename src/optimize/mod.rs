@@ -3,10 +3,11 @@
 
 mod augmented;
 pub mod checkpoint;
-pub mod curvature;
 pub mod ddp;
 mod driver;
+mod lq;
 mod method;
+mod reach;
 mod scale;
 pub mod shooting;
 mod state;

@@ -19,6 +19,7 @@
 use super::augmented::{Augmented, Param};
 use super::checkpoint::{Checkpoint, Point};
 use super::driver::{Algorithm, Found};
+use super::reach::Unmet;
 use super::{Iteration, Method, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::{Observe, stop_requested};
@@ -78,7 +79,7 @@ impl Memory {
 
     /// The quasi-Newton direction of descent (Nocedal and Wright, algorithm 7.4); `newton` applies the inverse that it
     /// starts from.
-    fn direction(&self, g: &Param, newton: impl Fn(&Param) -> Param) -> Param {
+    fn direction(&self, g: &Param, newton: impl FnOnce(&Param) -> Param) -> Param {
         let mut q = -g;
         let mut along = Vec::with_capacity(self.pairs.len());
         for (s, y) in self.pairs.iter().rev() {
@@ -165,15 +166,15 @@ impl LineSearches {
         step_length: f64,
     ) {
         let row = Iteration {
-            objective: p.evaluation.objective,
+            objective: p.path().evaluation.objective,
             violation: p.violation(),
             optimality,
             step_length,
             regularization: p.penalty(),
             ..Iteration::default()
         };
-        self.iterate = Some(p.at.clone());
-        state.record(&p.trajectory, row, true, false);
+        self.iterate = Some(p.at().clone());
+        state.record(&p.path().trajectory, row, true, false);
     }
 
     /// Goes on where a solve stood.
@@ -181,8 +182,8 @@ impl LineSearches {
         self.round_tolerance = c.round_tolerance.max(self.options.optimality);
         self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
         let mut v = p.decisions_of(&c.point);
-        p.first_penalty = c.multipliers.penalty;
         let n = v.len();
+        let mut first_penalty = c.multipliers.penalty;
         if let Some(kept) = c.own::<Kept>().filter(|k| k.decisions.len() == n) {
             v.copy_from_slice(&kept.decisions);
             let pairs = kept.pairs.into_iter();
@@ -191,10 +192,11 @@ impl LineSearches {
                 .map(|(s, y)| (s.into(), y.into()))
                 .collect();
             (self.damping, self.stuck) = (kept.damping, kept.stuck);
-            p.first_penalty = kept.first_penalty;
+            first_penalty = kept.first_penalty;
         }
         self.iterate = Some(v.clone());
         p.restore(&c.multipliers, &v);
+        p.lagrangian.first_penalty = first_penalty;
     }
 
     /// The end of a round: converged, infeasible, or new multipliers and penalties.
@@ -209,13 +211,9 @@ impl LineSearches {
         if violation <= o.tolerance && optimality <= o.optimality && p.gap() <= o.optimality {
             return state.end(Status::Converged, "");
         }
-        if violation > o.tolerance && p.penalty() > 1e10 * p.first_penalty {
-            let reason = format!(
-                "these stay violated although the penalty grew to {:.0e}: {}; are they within reach?",
-                p.penalty(),
-                p.violated(o.tolerance)
-            );
-            return state.end(Status::Infeasible, reason);
+        if violation > o.tolerance && p.penalty() > MOST_PENALTY * p.lagrangian.first_penalty {
+            let (status, reason) = out_of_reach(p, o.tolerance, state);
+            return state.end(status, reason);
         }
         let slow = violation > 0.25 * self.last_violation && violation > o.tolerance;
         p.update(if slow { 10.0 } else { 1.0 });
@@ -283,7 +281,7 @@ impl LineSearches {
         }
         let slope = gradient.dot(&d);
         let response = p.response(&d);
-        let old = p.value;
+        let old = p.value();
         let rounding = 1e-14 * old.abs();
         let mut length = 1.0;
         while length > SHORTEST {
@@ -293,13 +291,13 @@ impl LineSearches {
             // what cannot be simulated is too far
             let value = p.try_out(&d, &response, length).unwrap_or(f64::INFINITY);
             if value <= old + FAIR * length * slope + rounding {
-                let before = p.at.clone();
+                let before = p.at().clone();
                 // where feedback bent the step the two gradients differ by more than the curvature along it
                 p.accept();
-                let s = &p.at - before;
+                let s = p.at() - before;
                 let bent = p.square(&(&s - &d * length)) / (length * length * slope.abs());
-                let (y, along) = (p.gradient()? - gradient, p.square(&s));
-                self.memory.learn(s, y, along, bent);
+                let along = p.square(&s);
+                self.memory.learn(s, p.gradient()? - gradient, along, bent);
                 if length > 0.3 {
                     self.damping *= 0.2;
                     if self.damping < 1e-6 {
@@ -308,7 +306,7 @@ impl LineSearches {
                 } else if length < 0.1 {
                     self.damping = (4.0 * self.damping).max(1e-3);
                 }
-                return Ok(Search::Moved(length, p.value < old - rounding));
+                return Ok(Search::Moved(length, p.value() < old - rounding));
             }
             length *= 0.5;
         }
@@ -316,11 +314,33 @@ impl LineSearches {
     }
 }
 
+/// Growth of the penalty at which constraints that stay violated are given up.
+const MOST_PENALTY: f64 = 1e10;
+
 /// Part of the slope's promise that a step must keep.
 const FAIR: f64 = 1e-4;
 
 /// Length below which a line search has failed.
 const SHORTEST: f64 = 1e-4;
+
+/// The verdict on constraints that stay violated.
+fn out_of_reach<D: Observe>(
+    p: &mut Augmented<D>,
+    tolerance: f64,
+    state: &SolveState,
+) -> (Status, String) {
+    let unmet = Unmet {
+        violated: p.violated(tolerance),
+        flat: p.without_gradient(tolerance),
+        penalty: p.penalty(),
+        decides: !p.at().is_empty(),
+        touches: p.model.kappa > 0.0,
+        before: state.history.first().map_or(0.0, |i| i.violation),
+        now: p.violation(),
+        remedy: "take the method ddp, which smooths it",
+    };
+    unmet.verdict()
+}
 
 impl<D: Observe> Algorithm for Shooting<'_, D> {
     fn method(&self) -> Method {
@@ -347,7 +367,6 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
             p.calibrate()?;
         }
         p.gradient()?;
-        p.curve()?;
         match &from {
             None => {
                 let optimality = p.promise(search.options.tolerance)?;
@@ -370,15 +389,10 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
             Search::Failed => (0.0, false),
         };
         p.gradient()?;
-        p.curve()?;
         let optimality = p.promise(search.options.tolerance)?;
-        let penalty = p.multipliers().clone();
         search.decide(p, state, optimality, gained);
         search.record(p, state, optimality, length);
         p.gradient()?;
-        if penalty != *p.multipliers() {
-            p.curve()?;
-        }
         Ok(())
     }
 
@@ -397,7 +411,7 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
         let last = search.last_violation;
         Checkpoint {
             point: p.point(search.iterate.as_ref().unwrap_or(&p.guess())),
-            multipliers: p.multipliers().clone(),
+            multipliers: p.multipliers(),
             round_tolerance: search.round_tolerance,
             last_violation: last.is_finite().then_some(last),
             own: Checkpoint::owned(search.iterate.as_ref().map(|v| Kept {
@@ -405,7 +419,7 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
                 pairs: pairs.map(|(s, y)| (of(s), of(y))).collect(),
                 damping: search.damping,
                 stuck: search.stuck,
-                first_penalty: p.first_penalty,
+                first_penalty: p.lagrangian.first_penalty,
             })),
             ..Checkpoint::default()
         }

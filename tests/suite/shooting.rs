@@ -6,12 +6,10 @@ use least_action::dynamics::{
     Certificate, Charts, Differentiable, Dims, Inputs, Knot, Observe, Outputs, Parameter, Seen,
     Solved, Step, StepError, StepStats,
 };
-use least_action::optimize::curvature::{Curvature, Weights};
 use least_action::optimize::shooting::Options;
 use least_action::optimize::{Checkpoint, Checkpoints, Method, Solution, Solve, Status};
-use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use least_action::without;
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -338,81 +336,6 @@ fn a_multiplier_with_room_is_no_solution() {
         .expect("no argmin error");
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
     near(s.objective, 2.0, 1e-5);
-}
-
-/// The curvature is the second derivative where everything is linear, parameters and unknowns of the step included.
-#[test]
-fn curvature_is_exact_for_linear_systems() {
-    let drift = Drift { nu: 1 };
-    let mut p = problem(&drift, 0.7);
-    p.costs = vec![
-        Cost::square(X, 1.0, 0.3, When::Running),
-        Cost::square(Y, 0.2, 0.5, When::Knot(4)),
-        Cost::square(W, 0.0, 0.1, When::Running),
-        Cost::square(U, 0.0, 0.2, When::Running),
-        Cost::square(X, -1.0, 2.0, When::End),
-    ];
-    p.constraints = vec![
-        constraint(X, Relation::Equal, 1.0, When::Range(3, 7)),
-        constraint(Y, Relation::Less, 1.0, When::Knot(2)),
-    ];
-    // with the decay fixed the system is linear in wind, offset and controls
-    p.parameters[DECAY] = 0.8;
-    p.parameter_bounds = vec![(-1.0, 1.0), (0.8, 0.8), (-1.0, 1.0)];
-    let evaluation = p.evaluation();
-    let weights: Vec<f64> = (0..evaluation.constraints.len())
-        .map(|i| 0.1 * i as f64)
-        .collect();
-    // J plus half the weighted squares of the constraints
-    let gradient = |d: &DVector<f64>| {
-        let mut w = drift.work();
-        let mut parameters = p.parameters.clone();
-        (parameters[WIND], parameters[OFFSET]) = (d[10], d[11]);
-        let x0 = p.start(&drift, &parameters, &mut w).expect("starts");
-        let mut t = Trajectory::new(&drift, p.intervals.clone(), &x0);
-        t.u.copy_from_slice(&d.as_slice()[..10]);
-        t.p = parameters;
-        t.roll(&drift, &mut w, &mut RolloutStats::default())
-            .expect("rolls");
-        let mut e = p.evaluation();
-        p.evaluate(&drift, &t, &mut w, &mut e).expect("evaluates");
-        let multipliers: Vec<f64> = e
-            .constraints
-            .iter()
-            .zip(&weights)
-            .map(|(c, w)| c * w)
-            .collect();
-        let mut sweep = Sweep::new(&drift, &t);
-        sweep
-            .run(&drift, &t, &mut w, |at, w, out, y| {
-                p.pull(&drift, &t, &multipliers, &mut e, at, w, out, y)
-            })
-            .expect("sweeps");
-        let by = p
-            .by_parameters(&drift, &t.p, &sweep, &mut w)
-            .expect("starts");
-        let all = sweep.u.iter().copied().chain([by[WIND], by[OFFSET]]);
-        (DVector::from_iterator(12, all), t)
-    };
-    let zero = DVector::zeros(12);
-    let (g0, t) = gradient(&zero);
-    let weights = Weights {
-        constraints: &weights,
-        slopes: &[1.0; 12],
-        own: &[0.0; 12],
-    };
-    let h = Curvature::new(&drift, &p, &t, &weights, &mut drift.work()).expect("linearized");
-    for i in 0..12 {
-        let mut d = zero.clone();
-        d[i] = 1.0;
-        let (g, moved) = gradient(&d);
-        let product = g - &g0;
-        assert!((product[i] - h.square(&d)).abs() < 1e-12, "decision {i}");
-        assert!((h.solve(&product) - &d).amax() < 1e-8, "decision {i}");
-        for (k, response) in h.response(&d).iter().enumerate() {
-            near(moved.state(k)[0] - t.state(k)[0], response[0], 1e-12);
-        }
-    }
 }
 
 /// Every checkpoint of a solve.

@@ -1,13 +1,13 @@
 //! One iteration of differential dynamic programming: policy, line search along rollouts, model at the new path.
 
-use super::backward::{Backward, Policy};
 use super::kept::Pace;
-use super::lagrangian::Lagrangian;
-use super::model::{Model, Scratch, Sizes};
-use super::path::Path;
 use super::{Gains, Options};
 use crate::control::Problem;
 use crate::dynamics::{Knot, Observe, StepError, stop_requested};
+use crate::optimize::lq::{
+    Decisions, Lagrangian, Model, Path, Policy, Regularization, Riccati, Scratch, Sizes, Worker,
+    dense, workers,
+};
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
 
@@ -36,7 +36,9 @@ pub(super) struct Engine<'a, D: Observe> {
     pub path: Path,
     pub trial: Path,
     pub model: Model,
-    pub backward: Backward,
+    pub riccati: Riccati,
+    /// One a thread, for the model.
+    pub workers: Vec<Worker<D::Work>>,
     pub policy: Policy,
     pub lagrangian: Lagrangian,
     scratch: Scratch,
@@ -53,10 +55,6 @@ pub(super) struct Engine<'a, D: Observe> {
     /// Steps are softened to the level, too.
     pub forward: bool,
 }
-
-/// A constraint has no gradient if, to first order, all decisions over their whole ranges change it by less than this
-/// part of its violation. Contact that is open by a centimetre and more gives 1e-5 and less.
-const NO_GRADIENT: f64 = 1e-3;
 
 /// How an attempt to improve ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,7 +95,8 @@ impl<'a, D: Observe> Engine<'a, D> {
         Self {
             lagrangian: Lagrangian::new(problem, &path.evaluation, options.penalty),
             trial: path.clone(),
-            backward: Backward::new(&model.sizes),
+            riccati: Riccati::new(&model.sizes),
+            workers: workers(dynamics, problem),
             policy: Policy::new(&model.sizes),
             scratch: Scratch::new(&model.sizes),
             dx: vec![0.0; dims.ndx],
@@ -134,7 +133,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             &self.lagrangian,
             &self.knots,
             &mut self.path,
-            &mut self.work,
+            &mut self.workers,
         )?;
         if self.model.kappa == 0.0 {
             // nothing to relax
@@ -180,15 +179,17 @@ impl<'a, D: Observe> Engine<'a, D> {
         } else {
             regularization
         };
-        let t = &self.path.trajectory;
+        let by = Regularization {
+            states: of_states,
+            decisions: regularization,
+            own: 0.0,
+        };
+        let within = Decisions::Within(self.problem, &self.path.trajectory);
         let (model, policy) = (&self.model, &mut self.policy);
-        if !self
-            .backward
-            .run(model, self.problem, t, (of_states, regularization), policy)
-        {
+        if !self.riccati.run(model, &model.l, &within, by, policy) {
             return false;
         }
-        let scale = &self.backward.scale;
+        let scale = &self.riccati.scale;
         (self.pace.slope, self.pace.bend, self.pace.damping) =
             model.along(policy, scale, &mut self.scratch);
         true
@@ -465,7 +466,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             for ((u, o), f) in u.iter_mut().zip(old.control(k)).zip(feedforward) {
                 *u = o + length * f;
             }
-            super::dense::gemv(m, self.policy.feedback(k), &self.s, u);
+            dense::gemv(m, self.policy.feedback(k), &self.s, u);
             for (u, (l, h)) in u.iter_mut().zip(&self.problem.bounds) {
                 *u = u.max(*l).min(*h);
             }
@@ -534,31 +535,14 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Names the violated constraints that no decision changes to first order.
     pub fn without_gradient(&mut self, tolerance: f64) -> Vec<String> {
-        let layout = self.path.evaluation.layout.clone();
-        let names = self.dynamics.quantities();
-        let mut flat = vec![];
-        for at in self.knots.clone() {
-            let first = layout.constraints(at.k).start;
-            for (j, &(i, place)) in layout.stage(at.k).constraints.iter().enumerate() {
-                let c = &self.problem.constraints[i];
-                let violation = c.violation(self.path.evaluation.constraints[first + j]);
-                let name = names.get(c.quantity).map_or("", |n| &n.0);
-                if violation <= tolerance || flat.iter().any(|n| n == name) {
-                    continue;
-                }
-                let change = self.model.reach(
-                    self.dynamics,
-                    self.problem,
-                    &mut self.path,
-                    (&at, place),
-                    &mut self.work,
-                );
-                if change.is_ok_and(|c| c < NO_GRADIENT * violation) {
-                    flat.push(name.to_owned());
-                }
-            }
-        }
-        flat
+        self.model.without_gradient(
+            self.dynamics,
+            self.problem,
+            &self.knots,
+            &self.path,
+            tolerance,
+            &mut self.workers[0],
+        )
     }
 
     /// Makes model and policy at a trajectory without gaps, with the derivatives of a level.

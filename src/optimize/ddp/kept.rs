@@ -1,10 +1,10 @@
 //! How a solve starts, and what of it a checkpoint keeps: all that decides the next steps, so that a solve that was
 //! stopped goes on as if it had not been.
 
-use super::backward::Policy;
 use super::engine::Engine;
 use crate::dynamics::{Observe, StepError};
 use crate::optimize::checkpoint::{Checkpoint, Point};
+use crate::optimize::lq::Policy;
 use crate::rollout::{RolloutStats, Trajectory};
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ impl Kept {
     fn fits<D: Observe>(&self, e: &Engine<D>) -> bool {
         let (gaps, y) = (&e.path.ends, &e.path.trajectory.y);
         self.policy.is_like(&e.policy)
-            && self.scale.len() == e.backward.scale.len()
+            && self.scale.len() == e.riccati.scale.len()
             && (self.blocks.is_empty() || self.blocks.len() == e.model.h.len())
             && (!e.path.has_gaps || (self.ends.len(), self.unknowns.len()) == (gaps.len(), y.len()))
     }
@@ -197,7 +197,7 @@ impl<D: Observe> Engine<'_, D> {
         self.build()?;
         self.model.secant.used = kept.used;
         self.pace = kept.pace;
-        self.backward.scale.clone_from(&kept.scale);
+        self.riccati.scale.clone_from(&kept.scale);
         self.policy.clone_from(&kept.policy);
         Ok(())
     }
@@ -220,7 +220,7 @@ impl<D: Observe> Engine<'_, D> {
             learning: secant.learning,
             used: secant.used,
             blocks: secant.known().to_vec(),
-            scale: self.backward.scale.clone(),
+            scale: self.riccati.scale.clone(),
             policy: self.policy.clone(),
             ends: of_gaps(&self.path.ends),
             unknowns: of_gaps(&t.y),

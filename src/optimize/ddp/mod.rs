@@ -3,7 +3,7 @@
 //!
 //! - **Model.** With `w = (dx, dp, du)` in the joint chart, `dx+ = F w + gap`; costs `weight/2 (q - target)^2` give the
 //!   curvature `weight C'C` (Gauss and Newton), `C` the row of the quantity. What that lacks is learnt by symmetric
-//!   rank-one updates of one block a knot and used where it helps (see `secant.rs`).
+//!   rank-one updates of one block a knot and used where it helps (see `lq/secant.rs`).
 //! - **Backward pass.** Riccati's recursion over `(dx, dp)`; the parameters are solved for at the start, within their
 //!   bounds. Bounds of the controls hold exactly, by a projected Newton method at every knot (Tassa, Mansard, Todorov,
 //!   ICRA 2014); feedback of a control at its bound is zero.
@@ -21,19 +21,13 @@
 //! - **Contact.** Derivatives may be relaxed at first and become those of hard contact, and the steps with them (see
 //!   [`Smoothing`]); objective and violation of a solution always are those of steps with hard contact.
 
-mod backward;
-mod box_qp;
-mod dense;
 mod engine;
 mod kept;
-mod lagrangian;
-mod model;
-mod path;
-mod secant;
 mod smoothing;
 
 use super::checkpoint::{Checkpoint, Point};
 use super::driver::{Algorithm, Found};
+use super::reach::{STATIONARY, Unmet};
 use super::{Gains, Iteration, Method, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
@@ -216,34 +210,26 @@ impl Rounds {
         Ok(true)
     }
 
-    /// The verdict on constraints that stay violated: out of reach only where their gradients, or the way to where these
-    /// vanish, show it.
+    /// The verdict on constraints that stay violated.
     fn out_of_reach<D: Observe>(&self, e: &mut Engine<D>, state: &SolveState) -> (Status, String) {
-        let tolerance = self.options.tolerance;
-        let (penalty, violated) = (e.lagrangian.penalty, e.violated(tolerance));
-        let flat = e.without_gradient(tolerance);
-        let first = state.history.first().map_or(0.0, |i| i.violation);
-        let nothing_to_decide = e.model.sizes.m + e.model.sizes.q == 0;
-        let fell = e.model.kappa == 0.0 && e.violation() < (1.0 - STATIONARY) * first;
-        if flat.is_empty() || nothing_to_decide || fell {
-            let reason = format!(
-                "these stay violated although the penalty grew to {penalty:.0e}: {violated}; are they within reach?"
-            );
-            return (Status::Infeasible, reason);
-        }
-        let remedy = match (e.model.kappa > 0.0, self.options.smoothing) {
-            (false, _) => "start from a guess at which it does".to_owned(),
-            (true, None) => "contact that is not made and friction that is not overcome have no derivative: set smoothing in [method], as { start = 1e-1 }, or start from a guess that makes contact".into(),
-            (true, Some(s)) => format!(
-                "contact that is not made and friction that is not overcome have no derivative: raise smoothing in [method], as {{ start = {:e} }}, or start from a guess that makes contact",
+        let remedy = match self.options.smoothing {
+            None => "set smoothing in [method], as { start = 1e-1 }".to_owned(),
+            Some(s) => format!(
+                "raise smoothing in [method], as {{ start = {:e} }}",
                 10.0 * s.start
             ),
         };
-        let reason = format!(
-            "violated: {violated}; no control or parameter changes {} to first order; {remedy}",
-            flat.join(", ")
-        );
-        (Status::Diverged, reason)
+        let unmet = Unmet {
+            violated: e.violated(self.options.tolerance),
+            flat: e.without_gradient(self.options.tolerance),
+            penalty: e.lagrangian.penalty,
+            decides: e.model.sizes.m + e.model.sizes.q > 0,
+            touches: e.model.kappa > 0.0,
+            before: state.history.first().map_or(0.0, |i| i.violation),
+            now: e.violation(),
+            remedy: &remedy,
+        };
+        unmet.verdict()
     }
 
     /// Takes a step, of the length returned, or goes on to where one can be made; nothing if asked to stop.
@@ -316,10 +302,6 @@ impl Rounds {
         Ok(())
     }
 }
-
-/// Part of the merit below which what the model promises is nothing: the point is a stationary one, and a violation that
-/// fell by less did not fall.
-const STATIONARY: f64 = 1e-3;
 
 /// Violation from which on the penalty grows by [`PROJECTION`] a round, if the round is otherwise optimal.
 const PROJECTED: f64 = 1e-2;

@@ -224,8 +224,11 @@ impl<D: Observe> Engine<'_, D> {
         } else {
             (0.0, level)
         };
-        self.dynamics.soften(&mut self.work, steps);
-        self.dynamics.smoothing(&mut self.work, derivatives);
+        let workers = self.workers.iter_mut().map(|w| &mut w.work);
+        for w in workers.chain([&mut self.work]) {
+            self.dynamics.soften(w, steps);
+            self.dynamics.smoothing(w, derivatives);
+        }
     }
 
     /// Is the level not above the steps' own parameter, as the model at it has shown?

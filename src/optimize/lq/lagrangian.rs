@@ -10,7 +10,7 @@ use crate::optimize::checkpoint::Multipliers;
 
 /// Multiplier and penalty of every constraint at every of its knots.
 #[derive(Clone, Debug)]
-pub(super) struct Lagrangian {
+pub struct Lagrangian {
     pub multipliers: Vec<f64>,
     pub penalty: f64,
     /// In the first round.

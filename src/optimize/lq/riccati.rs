@@ -12,13 +12,16 @@ use serde::{Deserialize, Serialize};
 
 /// What the backward pass finds: `du = feedforward + feedback (dx, dp)`, and `dp`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Policy {
+pub struct Policy {
     /// m a step.
     pub feedforward: Vec<f64>,
     /// m x s a step.
     feedback: Vec<f64>,
     /// Change of the free parameters.
     pub dp: Vec<f64>,
+    /// The same of what stands for them, where something does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaled: Vec<f64>,
     block: usize,
 }
 
@@ -29,8 +32,15 @@ impl Policy {
             feedforward: vec![0.0; sizes.steps * sizes.m],
             feedback: vec![0.0; sizes.steps * block],
             dp: vec![0.0; sizes.q],
+            scaled: vec![0.0; sizes.q],
             block,
         }
+    }
+
+    /// Zeros, from which what a pass finds is the same bits whatever was found before.
+    pub fn clear(&mut self) {
+        self.feedforward.fill(0.0);
+        self.dp.fill(0.0);
     }
 
     pub fn feedback(&self, k: usize) -> &[f64] {
@@ -52,9 +62,38 @@ impl Policy {
     }
 }
 
+/// What the pass chooses.
+pub enum Decisions<'a> {
+    /// Controls and parameters within the problem's bounds, from those of a trajectory.
+    Within(&'a Problem, &'a Trajectory),
+    /// Controls and parameters without bounds, parameters by what stands for them.
+    Scaled(ScaledParameters<'a>),
+}
+
+/// Free parameters as functions of other numbers.
+pub struct ScaledParameters<'a> {
+    /// Derivative of each parameter by its number.
+    pub slopes: &'a [f64],
+    /// Curvature by each number itself.
+    pub curvature: &'a [f64],
+    /// Slope by each number itself, beside that through the parameter.
+    pub gradient: &'a [f64],
+}
+
+/// What is added to the curvature.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Regularization {
+    /// By states, relative to the mean over the steps.
+    pub states: f64,
+    /// By controls and parameters, relative to the mean over the steps.
+    pub decisions: f64,
+    /// By controls and parameters, relative to their own.
+    pub own: f64,
+}
+
 /// Memory of the pass.
 #[derive(Debug)]
-pub(super) struct Backward {
+pub struct Riccati {
     /// Value: s x s, s.
     vv: Vec<f64>,
     v: Vec<f64>,
@@ -77,12 +116,14 @@ pub(super) struct Backward {
     product: Vec<f64>,
     vx_gap: Vec<f64>,
     end: Vec<f64>,
+    /// Curvature by each control of each step, of the last pass.
+    pub diagonal: Vec<f64>,
     /// Mean curvature by each coordinate, parameter and control, of the last pass without regularization.
     pub scale: Vec<f64>,
     mean: Vec<f64>,
 }
 
-impl Backward {
+impl Riccati {
     pub fn new(sizes: &Sizes) -> Self {
         let Sizes { n, q, m, .. } = *sizes;
         let (s, w) = (sizes.s(), sizes.w());
@@ -106,19 +147,19 @@ impl Backward {
             product: zeros(m * s),
             vx_gap: zeros(s),
             end: zeros(w * w),
+            diagonal: zeros(sizes.steps * m),
             scale: vec![1.0; w],
             mean: zeros(w),
         }
     }
 
-    /// Makes the policy; `regularization` is added to the curvature by states, and by controls and parameters, relative to
-    /// its mean over the steps. False where the regularized curvature is not positive definite.
+    /// Makes the policy for the slopes `l`, w a knot. False where the regularized curvature is not positive definite.
     pub fn run(
         &mut self,
         model: &Model,
-        problem: &Problem,
-        t: &Trajectory,
-        (of_states, regularization): (f64, f64),
+        l: &[f64],
+        decisions: &Decisions,
+        by: Regularization,
         policy: &mut Policy,
     ) -> bool {
         let Sizes { steps, n, m, .. } = model.sizes;
@@ -132,12 +173,12 @@ impl Backward {
         for j in 0..s {
             self.vv[j * s..(j + 1) * s].copy_from_slice(&end[j * w..j * w + s]);
         }
-        self.v.copy_from_slice(&model.l[steps * w..steps * w + s]);
+        self.v.copy_from_slice(&l[steps * w..steps * w + s]);
         self.mean.fill(0.0);
         for k in (0..steps).rev() {
-            self.expand(model, k);
+            self.expand(model, l, k);
             if k + 1 == steps && m > 0 {
-                self.join_end(model);
+                self.join_end(model, l);
             }
             symmetrize(w, &mut self.qq);
             for i in (0..n).chain(s..w) {
@@ -147,25 +188,30 @@ impl Backward {
                     self.qq[i * w + i]
                 };
                 self.mean[i] += own.abs() / steps as f64;
-                let weight = if i < n { of_states } else { regularization };
+                let weight = if i < n { by.states } else { by.decisions };
                 self.qq[i * w + i] += weight * self.scale[i];
             }
-            if !self.minimize(model, problem, t, k, policy) {
+            for i in 0..m {
+                let own = &mut self.qq[(s + i) * w + s + i];
+                self.diagonal[k * m + i] = *own;
+                *own += by.own * own.abs();
+            }
+            if !self.minimize(model, decisions, k, policy) {
                 return false;
             }
         }
-        if regularization == 0.0 {
+        if by == Regularization::default() {
             for (scale, mean) in self.scale.iter_mut().zip(&self.mean) {
                 if *mean > 0.0 && mean.is_finite() {
                     *scale = *mean;
                 }
             }
         }
-        self.parameters(model, problem, t, regularization, policy)
+        self.parameters(model, decisions, by, policy)
     }
 
     /// Q of step `k`: its own model, and the value of the next knot through the step.
-    fn expand(&mut self, model: &Model, k: usize) {
+    fn expand(&mut self, model: &Model, l: &[f64], k: usize) {
         let Sizes { n, q, .. } = model.sizes;
         let (s, w) = (model.sizes.s(), model.sizes.w());
         let f = &model.f[k * n * w..(k + 1) * n * w];
@@ -174,7 +220,7 @@ impl Backward {
         if model.secant.used {
             add(model.secant.block(k), &mut self.qq);
         }
-        self.q.copy_from_slice(&model.l[k * w..(k + 1) * w]);
+        self.q.copy_from_slice(&l[k * w..(k + 1) * w]);
         // v at the end of the gap
         self.vx_gap.copy_from_slice(&self.v);
         gemv(
@@ -218,10 +264,10 @@ impl Backward {
     }
 
     /// The end's dependence on the last control: `(F; 0 I 0; 0 0 I)' H (..)` less what the value already holds.
-    fn join_end(&mut self, model: &Model) {
+    fn join_end(&mut self, model: &Model, l: &[f64]) {
         let Sizes { steps, n, m, .. } = model.sizes;
         let (s, w) = (model.sizes.s(), model.sizes.w());
-        let (l, h) = (&model.l[steps * w..], &self.end);
+        let (l, h) = (&l[steps * w..], &self.end);
         let k = steps - 1;
         let f = &model.f[k * n * w..(k + 1) * n * w];
         let gap = &model.gap[k * n..(k + 1) * n];
@@ -243,8 +289,7 @@ impl Backward {
     fn minimize(
         &mut self,
         model: &Model,
-        problem: &Problem,
-        t: &Trajectory,
+        decisions: &Decisions,
         k: usize,
         policy: &mut Policy,
     ) -> bool {
@@ -257,9 +302,12 @@ impl Backward {
             self.quu[j * m..(j + 1) * m]
                 .copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
         }
-        let u = &t.u[k * m..(k + 1) * m];
-        for (i, (u, (l, h))) in u.iter().zip(&problem.bounds).enumerate() {
-            (self.lower[i], self.upper[i]) = (l - u, h - u);
+        self.free();
+        if let Decisions::Within(problem, t) = decisions {
+            let u = &t.u[k * m..(k + 1) * m];
+            for (i, (u, (l, h))) in u.iter().zip(&problem.bounds).enumerate() {
+                (self.lower[i], self.upper[i]) = (l - u, h - u);
+            }
         }
         let feedforward = &mut policy.feedforward[k * m..(k + 1) * m];
         let bounds = (&self.lower[..m], &self.upper[..m]);
@@ -302,9 +350,8 @@ impl Backward {
     fn parameters(
         &mut self,
         model: &Model,
-        problem: &Problem,
-        t: &Trajectory,
-        regularization: f64,
+        decisions: &Decisions,
+        by: Regularization,
         policy: &mut Policy,
     ) -> bool {
         let Sizes { n, q, .. } = model.sizes;
@@ -327,18 +374,44 @@ impl Backward {
                 }
                 self.hpp[i + j * q] = sum;
             }
+            if let Decisions::Scaled(d) = decisions {
+                for i in 0..q {
+                    self.hpp[i + j * q] *= d.slopes[i] * d.slopes[j];
+                }
+                self.hpp[j + j * q] += d.curvature[j];
+                self.gp[j] = self.gp[j] * d.slopes[j] + d.gradient[j];
+            }
             let own = self.hpp[j + j * q].abs();
             self.scale[n + j] = if own > 0.0 { own } else { 1.0 };
-            self.hpp[j + j * q] += regularization * self.scale[n + j];
+            self.hpp[j + j * q] += by.decisions * self.scale[n + j] + by.own * own;
         }
         symmetrize(q, &mut self.hpp);
-        for (i, &p) in model.free.iter().enumerate() {
-            let (l, h) = problem.parameter_bounds[p];
-            (self.lower[i], self.upper[i]) = (l - t.p[p], h - t.p[p]);
+        self.free();
+        if let Decisions::Within(problem, t) = decisions {
+            for (i, &p) in model.free.iter().enumerate() {
+                let (l, h) = problem.parameter_bounds[p];
+                (self.lower[i], self.upper[i]) = (l - t.p[p], h - t.p[p]);
+            }
         }
         let bounds = (&self.lower[..q], &self.upper[..q]);
-        self.parameter_qp
+        if !self
+            .parameter_qp
             .solve(&self.hpp, &self.gp, bounds, &mut policy.dp)
+        {
+            return false;
+        }
+        if let Decisions::Scaled(d) = decisions {
+            policy.scaled.copy_from_slice(&policy.dp);
+            let both = policy.dp.iter_mut().zip(d.slopes);
+            both.for_each(|(p, slope)| *p *= slope);
+        }
+        true
+    }
+
+    /// No bounds.
+    fn free(&mut self) {
+        self.lower.fill(f64::NEG_INFINITY);
+        self.upper.fill(f64::INFINITY);
     }
 }
 

@@ -6,7 +6,7 @@ use nalgebra::{DMatrixView, DMatrixViewMut};
 const LARGE: usize = 4096;
 
 /// `c += a b` with `a` m x k, `b` k x n.
-pub(super) fn gemm((m, k, n): (usize, usize, usize), a: &[f64], b: &[f64], c: &mut [f64]) {
+pub fn gemm((m, k, n): (usize, usize, usize), a: &[f64], b: &[f64], c: &mut [f64]) {
     if m == 0 || k == 0 || n == 0 {
         return;
     }
@@ -52,12 +52,12 @@ fn by_rows<const M: usize>(k: usize, n: usize, a: &[f64], b: &[f64], c: &mut [f6
 }
 
 /// `y += a x` with `a` m x n.
-pub(super) fn gemv(m: usize, a: &[f64], x: &[f64], y: &mut [f64]) {
+pub fn gemv(m: usize, a: &[f64], x: &[f64], y: &mut [f64]) {
     gemm((m, x.len(), 1), a, x, y);
 }
 
 /// `y += a' x` with `a` m x n.
-pub(super) fn gemv_transposed(m: usize, a: &[f64], x: &[f64], y: &mut [f64]) {
+pub fn gemv_transposed(m: usize, a: &[f64], x: &[f64], y: &mut [f64]) {
     match m {
         0 => {}
         1 => by_columns::<1>(a, x, y),
@@ -87,7 +87,7 @@ fn by_columns<const M: usize>(a: &[f64], x: &[f64], y: &mut [f64]) {
 }
 
 /// `a'`, of `a` m x n.
-pub(super) fn transpose(m: usize, n: usize, a: &[f64], out: &mut [f64]) {
+pub fn transpose(m: usize, n: usize, a: &[f64], out: &mut [f64]) {
     for (j, a) in a.chunks_exact(m.max(1)).enumerate().take(n) {
         for (i, a) in a.iter().enumerate() {
             out[i * n + j] = *a;
@@ -95,12 +95,12 @@ pub(super) fn transpose(m: usize, n: usize, a: &[f64], out: &mut [f64]) {
     }
 }
 
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// `x' a x` with `a` n x n.
-pub(super) fn quadratic_form(a: &[f64], x: &[f64]) -> f64 {
+pub fn quadratic_form(a: &[f64], x: &[f64]) -> f64 {
     let n = x.len();
     if n == 0 {
         return 0.0;
@@ -110,7 +110,7 @@ pub(super) fn quadratic_form(a: &[f64], x: &[f64]) -> f64 {
 }
 
 /// Replaces `a`, n x n, by the mean of itself and its transpose: rounding would build up over many stages.
-pub(super) fn symmetrize(n: usize, a: &mut [f64]) {
+pub fn symmetrize(n: usize, a: &mut [f64]) {
     for j in 0..n {
         for i in 0..j {
             let mean = 0.5 * (a[i + j * n] + a[j + i * n]);
@@ -121,7 +121,7 @@ pub(super) fn symmetrize(n: usize, a: &mut [f64]) {
 }
 
 /// Cholesky's factor in the lower triangle of `a`, n x n; false where it is not clearly positive definite.
-pub(super) fn cholesky(n: usize, a: &mut [f64]) -> bool {
+pub fn cholesky(n: usize, a: &mut [f64]) -> bool {
     for j in 0..n {
         let before = a[j + j * n];
         let mut pivot = before;
@@ -146,7 +146,7 @@ pub(super) fn cholesky(n: usize, a: &mut [f64]) -> bool {
 }
 
 /// Solves `l l' x = b` in place.
-pub(super) fn cholesky_solve(n: usize, l: &[f64], b: &mut [f64]) {
+pub fn cholesky_solve(n: usize, l: &[f64], b: &mut [f64]) {
     for i in 0..n {
         let mut v = b[i];
         for k in 0..i {

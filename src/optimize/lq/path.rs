@@ -6,7 +6,7 @@ use crate::rollout::{RolloutStats, Trajectory};
 
 /// A trajectory with gaps: the step from state `k` ends at `ends[k]`, which need not be state `k + 1`.
 #[derive(Clone, Debug)]
-pub(super) struct Path {
+pub struct Path {
     pub trajectory: Trajectory,
     /// Where the steps end, `nx` each; only kept while there are gaps.
     pub ends: Vec<f64>,

@@ -5,7 +5,7 @@ use super::dense::{cholesky, cholesky_solve, dot, quadratic_form};
 
 /// Memory of the solver.
 #[derive(Clone, Debug)]
-pub(super) struct BoxQp {
+pub struct BoxQp {
     /// Indices of the variables not held by a bound at the solution.
     pub free: Vec<usize>,
     /// Cholesky's factor of their part of `H`.
@@ -18,7 +18,7 @@ pub(super) struct BoxQp {
 }
 
 /// Bounds of `x`.
-pub(super) type Bounds<'a> = (&'a [f64], &'a [f64]);
+pub type Bounds<'a> = (&'a [f64], &'a [f64]);
 
 impl BoxQp {
     pub fn new(n: usize) -> Self {

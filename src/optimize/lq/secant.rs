@@ -17,7 +17,7 @@ use super::model::Sizes;
 
 /// Blocks of curvature, w x w a knot, the last included.
 #[derive(Clone, Debug)]
-pub(super) struct Secant {
+pub struct Secant {
     /// Is it part of the model now?
     pub used: bool,
     /// Is it worth the effort? Far from a solution it is not.
@@ -95,15 +95,9 @@ impl Secant {
         }
     }
 
-    /// A quantity's row at knot `k`, its place among all values, and the slope of its cost.
-    pub fn see(&mut self, k: usize, place: usize, slope: f64, row: &[f64]) {
-        let w = self.w;
-        let old = &mut self.rows[place * w..(place + 1) * w];
-        let y = &mut self.y[k * w..(k + 1) * w];
-        for ((y, old), row) in y.iter_mut().zip(old).zip(row) {
-            *y += slope * (row - *old);
-            *old = *row;
-        }
+    /// What [`see`] writes to: w a knot, and w a value.
+    pub fn memory(&mut self) -> (&mut [f64], &mut [f64]) {
+        (&mut self.y, &mut self.rows)
     }
 
     /// Learns from the new model.
@@ -166,3 +160,11 @@ impl Secant {
 
 /// Updates that would divide by less are left out (Nocedal and Wright, 6.26).
 const SKIP: f64 = 1e-3;
+
+/// Adds what a quantity's row changed by, times the slope of its cost, to the difference of gradients of its knot.
+pub fn see(y: &mut [f64], old: &mut [f64], slope: f64, row: &[f64]) {
+    for ((y, old), row) in y.iter_mut().zip(old).zip(row) {
+        *y += slope * (row - *old);
+        *old = *row;
+    }
+}

@@ -1,0 +1,289 @@
+//! The model of one knot: every knot by itself, so that threads can share them.
+
+use super::lagrangian::Lagrangian;
+use super::model::Sizes;
+use super::secant;
+use crate::control::{Layout, Problem};
+use crate::dynamics::{
+    Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, Rows, Solved, StepError,
+};
+use crate::rollout::Trajectory;
+use nalgebra::DMatrix;
+
+/// What one thread needs to model a knot.
+pub struct Worker<W> {
+    pub work: W,
+    pub local: Local,
+}
+
+/// What it needs beside the system's own memory.
+pub struct Local {
+    linear: LinearModel,
+    /// By number of rows.
+    rows: Vec<Option<Rows>>,
+    /// By `w`.
+    pub row: Vec<f64>,
+    adjoint: Outputs,
+    inputs: Inputs,
+    /// Weight and gradient of each quantity of a stage.
+    weights: Vec<(f64, f64)>,
+}
+
+/// Steps times unknowns of a step from which on knots are shared among threads: waking these takes some tens of
+/// microseconds, which so many unknowns take to linearize.
+const WORTH_THREADS: usize = 1000;
+
+/// As many workers as are worth their while; what they make does not depend on their number.
+pub fn workers<D: Observe>(dynamics: &D, problem: &Problem) -> Vec<Worker<D::Work>> {
+    let dims = dynamics.dims();
+    let steps = problem.intervals.len();
+    let count = if steps * dims.ny < WORTH_THREADS {
+        1
+    } else {
+        rayon::current_num_threads().min(steps)
+    };
+    let layout = problem.layout();
+    let mut rows: Vec<Option<Rows>> = vec![];
+    for k in 0..layout.knots() {
+        let count = layout.stage(k).which.len();
+        rows.resize(rows.len().max(count + 1), None);
+        rows[count].get_or_insert_with(|| Rows::new(&dims, count));
+    }
+    let width = dims.ndx + problem.free_parameters().len() + dims.nu;
+    let one = |_| Worker {
+        work: dynamics.work(),
+        local: Local {
+            linear: LinearModel::new(&dims),
+            weights: Vec::with_capacity(rows.len()),
+            rows: rows.clone(),
+            row: vec![0.0; width],
+            adjoint: dims.outputs(),
+            inputs: dims.inputs(),
+        },
+    };
+    (0..count).map(one).collect()
+}
+
+/// What the knots are modelled along.
+pub struct Along<'a, D> {
+    pub dynamics: &'a D,
+    pub problem: &'a Problem,
+    pub lagrangian: &'a Lagrangian,
+    pub knots: &'a [Knot],
+    pub layout: &'a Layout,
+    pub trajectory: &'a Trajectory,
+    /// Where steps end, while there are gaps.
+    pub ends: Option<&'a [f64]>,
+    pub sizes: Sizes,
+    pub frames: &'a [Frame],
+    pub identity: bool,
+    pub free: &'a [usize],
+    pub learning: bool,
+}
+
+/// What a knot is modelled into.
+pub struct Slot<'a> {
+    pub k: usize,
+    pub f: &'a mut [f64],
+    pub gap: &'a mut [f64],
+    pub l: &'a mut [f64],
+    pub h: &'a mut [f64],
+    pub values: &'a mut [f64],
+    /// Of the secant: differences of gradients, and the rows before.
+    pub y: &'a mut [f64],
+    pub rows: &'a mut [f64],
+    pub kappa: f64,
+}
+
+impl<D: Observe> Along<'_, D> {
+    /// Models a knot.
+    pub fn model(&self, slot: &mut Slot, w: &mut Worker<D::Work>) -> Result<(), StepError> {
+        let (k, t) = (slot.k, self.trajectory);
+        let at = &self.knots[k];
+        let which = &self.layout.stage(k).which;
+        let Worker { work, local } = w;
+        local.observe(self.dynamics, t, at, which, work, slot.values)?;
+        if k == self.sizes.steps {
+            self.accumulate(slot, local);
+            return Ok(());
+        }
+        let nx = t.state(0).len();
+        let end = match self.ends {
+            Some(ends) => &ends[k * nx..(k + 1) * nx],
+            None => t.state(k + 1),
+        };
+        let solved = Solved {
+            next: end,
+            ..t.solved(at)
+        };
+        let mut linear = self.dynamics.linearize(&solved, work)?;
+        slot.kappa = linear.certificate().kappa;
+        local.see_unknowns(self.dynamics, which, &mut linear);
+        self.accumulate(slot, local);
+        let (from, to) = (self.frame(k), self.frame(k + 1));
+        linear.linear_model(from, to, &mut local.linear);
+        if self.ends.is_some() {
+            let after = &self.knots[k + 1];
+            let state = t.state(k + 1);
+            self.dynamics
+                .difference(after, state, &t.p, to, end, work, slot.gap);
+        }
+        self.store(slot.f, &local.linear);
+        Ok(())
+    }
+
+    fn frame(&self, k: usize) -> &Frame {
+        &self.frames[if self.identity { 0 } else { k }]
+    }
+
+    /// Adds costs and constraints of a knot to `l` and `h`.
+    fn accumulate(&self, slot: &mut Slot, w: &mut Local) {
+        let (k, values) = (slot.k, &*slot.values);
+        let stage = self.layout.stage(k);
+        let count = stage.which.len();
+        w.weights.clear();
+        w.weights.resize(count, (0.0, 0.0));
+        for &(i, place) in &stage.costs {
+            let (_, slope, curvature) = self.problem.costs[i].at(values[place], self.knots[k].h);
+            w.weights[place].0 += curvature;
+            w.weights[place].1 += slope;
+        }
+        let first = self.layout.constraints(k).start;
+        for (j, &(i, place)) in stage.constraints.iter().enumerate() {
+            let c = &self.problem.constraints[i];
+            let force = self.lagrangian.force(first + j, c.value_at(values[place]));
+            if force > 0.0 || self.lagrangian.is_equality(first + j) {
+                w.weights[place].0 += self.lagrangian.penalty;
+                w.weights[place].1 += c.sign() * force;
+            }
+        }
+        let size = self.sizes.w();
+        for i in 0..count {
+            let (weight, slope) = w.weights[i];
+            w.row_by_stage(count, i, self.frame(k), self.identity, self.free);
+            if self.learning {
+                let old = &mut slot.rows[i * size..(i + 1) * size];
+                secant::see(slot.y, old, slope, &w.row);
+            }
+            if weight == 0.0 && slope == 0.0 {
+                continue;
+            }
+            for (j, r) in w.row.iter().enumerate().filter(|(_, r)| **r != 0.0) {
+                slot.l[j] += slope * r;
+            }
+            if let Some(j) = single(&w.row) {
+                slot.h[j * size + j] += weight * w.row[j] * w.row[j];
+                continue;
+            }
+            for (column, r) in slot.h.chunks_exact_mut(size.max(1)).zip(&w.row) {
+                let scale = weight * r;
+                for (h, r) in column.iter_mut().zip(&w.row) {
+                    *h += scale * r;
+                }
+            }
+        }
+    }
+
+    /// Keeps the linear model of a step.
+    fn store(&self, f: &mut [f64], linear: &LinearModel) {
+        let Sizes { n, q, .. } = self.sizes;
+        let (a, rest) = f.split_at_mut(n * n);
+        let (p, b) = rest.split_at_mut(n * q);
+        a.copy_from_slice(linear.a.as_slice());
+        b.copy_from_slice(linear.b.as_slice());
+        for (j, &i) in self.free.iter().enumerate() {
+            p[j * n..(j + 1) * n].copy_from_slice(linear.p.column(i).as_slice());
+        }
+    }
+}
+
+impl Local {
+    /// Values and rows of the quantities at a knot, at state, control and parameters held apart.
+    pub fn observe<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        t: &Trajectory,
+        at: &Knot,
+        which: &[usize],
+        work: &mut D::Work,
+        values: &mut [f64],
+    ) -> Result<(), StepError> {
+        let Some(rows) = self.rows[which.len()]
+            .as_mut()
+            .filter(|_| !which.is_empty())
+        else {
+            return Ok(());
+        };
+        let seen = t.seen(at);
+        dynamics.observe(&seen, which, work, values)?.rows(rows);
+        Ok(())
+    }
+
+    /// What is seen of the unknowns depends on state, control and parameters through the step just linearized.
+    pub fn see_unknowns<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        which: &[usize],
+        linear: &mut Linearization<D>,
+    ) {
+        let Some(rows) = &mut self.rows[which.len()] else {
+            return;
+        };
+        for (i, &q) in which.iter().enumerate() {
+            if !dynamics.needs_unknowns(q) {
+                continue;
+            }
+            self.adjoint.x.fill(0.0);
+            for (a, y) in self.adjoint.y.iter_mut().zip(rows.y.row(i).iter()) {
+                *a = *y;
+            }
+            linear.pull(&self.adjoint, &mut self.inputs);
+            let add = |m: &mut DMatrix<f64>, d: &[f64]| {
+                m.row_mut(i).iter_mut().zip(d).for_each(|(m, d)| *m += d);
+            };
+            add(&mut rows.x, &self.inputs.x);
+            add(&mut rows.u, &self.inputs.u);
+            add(&mut rows.p, &self.inputs.p);
+        }
+    }
+
+    /// Row `i` of the stage with `count` rows, by `w`.
+    pub fn row_by_stage(
+        &mut self,
+        count: usize,
+        i: usize,
+        frame: &Frame,
+        identity: bool,
+        free: &[usize],
+    ) {
+        let Some(rows) = &self.rows[count] else {
+            return;
+        };
+        // row i of a matrix with `count` rows
+        let of = |m: &'_ DMatrix<f64>, j: usize| m.as_slice()[j * count + i];
+        let (n, q) = (self.linear.a.nrows(), free.len());
+        if identity {
+            for (j, r) in self.row[..n].iter_mut().enumerate() {
+                *r = of(&rows.x, j);
+            }
+        } else {
+            let by_free = &mut self.inputs.x;
+            for (j, f) in by_free.iter_mut().enumerate() {
+                *f = of(&rows.x, j);
+            }
+            frame.embed_transposed(by_free, &mut self.row[..n]);
+        }
+        for (r, &p) in self.row[n..].iter_mut().zip(free) {
+            *r = of(&rows.p, p);
+        }
+        for (j, r) in self.row[n + q..].iter_mut().enumerate() {
+            *r = of(&rows.u, j);
+        }
+    }
+}
+
+/// The only place that is not zero, as for quantities that are a state or a control.
+fn single(row: &[f64]) -> Option<usize> {
+    let first = row.iter().position(|r| *r != 0.0)?;
+    row[first + 1..].iter().all(|r| *r == 0.0).then_some(first)
+}

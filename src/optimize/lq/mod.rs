@@ -1,0 +1,21 @@
+//! The core of the second-order methods, once: an iterate with its value ([`Path`]), the augmented Lagrangian of its
+//! constraints, the linear-quadratic model along it, and Riccati's recursion.
+
+mod box_qp;
+pub mod dense;
+mod knot;
+mod lagrangian;
+mod model;
+mod path;
+mod riccati;
+mod secant;
+
+pub use knot::{Worker, workers};
+pub use lagrangian::Lagrangian;
+pub use model::{Model, Scratch, Sizes};
+pub use path::Path;
+pub use riccati::{Decisions, Policy, Regularization, Riccati, ScaledParameters};
+
+/// A constraint has no gradient if, to first order, all decisions over their whole ranges change it by less than this
+/// part of its violation. Contact that is open by a centimetre and more gives 1e-5 and less.
+pub const NO_GRADIENT: f64 = 1e-3;

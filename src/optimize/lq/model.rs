@@ -1,0 +1,416 @@
+//! The linear-quadratic model of a problem along a path.
+//!
+//! With the changes `w = (dx, dp, du)` of a knot in the joint chart and of the free parameters,
+//!
+//! ```text
+//! dx_(k+1) = F_k w_k + gap_k,    L = sum_k l_k' w_k + 1/2 w_k' H_k w_k + the same at the end,    dx_0 = S dp
+//! ```
+//!
+//! `H` is Gauss and Newton's: of the quantities' squares, not of their curvature. Quantities at the end see the control
+//! of the last step, so that `w_N = (dx_N, dp, du_(N-1))`.
+
+use super::dense::{dot, gemv, gemv_transposed, quadratic_form};
+use super::knot::{Along, Slot, Worker};
+use super::lagrangian::Lagrangian;
+use super::path::Path;
+use super::riccati::Policy;
+use super::secant::Secant;
+use crate::control::{Evaluation, Problem};
+use crate::dynamics::{Dims, Frame, Knot, Observe, StepError};
+use rayon::prelude::*;
+
+/// Sizes of a stage's matrices.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Steps.
+    pub steps: usize,
+    /// State, joint chart.
+    pub n: usize,
+    /// Free parameters.
+    pub q: usize,
+    /// Controls.
+    pub m: usize,
+}
+
+impl Sizes {
+    /// State and parameters.
+    pub fn s(&self) -> usize {
+        self.n + self.q
+    }
+
+    /// State, parameters, and controls.
+    pub fn w(&self) -> usize {
+        self.n + self.q + self.m
+    }
+}
+
+/// The model.
+#[derive(Debug)]
+pub struct Model {
+    pub sizes: Sizes,
+    /// n x w a step.
+    pub f: Vec<f64>,
+    /// n a step.
+    pub gap: Vec<f64>,
+    /// w a knot, the last included.
+    pub l: Vec<f64>,
+    /// w x w a knot, the last included.
+    pub h: Vec<f64>,
+    /// n x q.
+    pub start: Vec<f64>,
+    /// What `h` lacks.
+    pub secant: Secant,
+    /// One a knot; one in all where they are the identity.
+    pub frames: Vec<Frame>,
+    /// Indices of the free parameters.
+    pub free: Vec<usize>,
+    /// Largest parameter of the central path that its derivatives used, m^2/s^2.
+    pub kappa: f64,
+    identity: bool,
+}
+
+/// Cuts a slice into pieces of these lengths.
+fn pieces(
+    all: &mut [f64],
+    lengths: impl Iterator<Item = usize>,
+) -> impl Iterator<Item = &mut [f64]> {
+    let mut rest = all;
+    lengths.map(move |n| {
+        let (own, after) = std::mem::take(&mut rest).split_at_mut(n);
+        rest = after;
+        own
+    })
+}
+
+impl Model {
+    pub fn new<D: Observe>(dynamics: &D, problem: &Problem, path: &Path) -> Self {
+        let dims: Dims = dynamics.dims();
+        let free = problem.free_parameters();
+        let sizes = Sizes {
+            steps: problem.intervals.len(),
+            n: dims.ndx,
+            q: free.len(),
+            m: dims.nu,
+        };
+        let (w, knots) = (sizes.w(), sizes.steps + 1);
+        Self {
+            sizes,
+            f: vec![0.0; sizes.steps * sizes.n * w],
+            gap: vec![0.0; sizes.steps * sizes.n],
+            l: vec![0.0; knots * w],
+            h: vec![0.0; knots * w * w],
+            start: vec![0.0; sizes.n * sizes.q],
+            secant: Secant::new(&sizes, path.evaluation.values.len()),
+            frames: vec![],
+            free,
+            kappa: 0.0,
+            identity: dynamics.has_identity_frames(),
+        }
+    }
+
+    /// The frame at knot `k`.
+    pub fn frame(&self, k: usize) -> &Frame {
+        &self.frames[if self.identity { 0 } else { k }]
+    }
+
+    /// Makes the model at a path: frames one after the other, then every knot by itself.
+    pub fn build<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        problem: &Problem,
+        lagrangian: &Lagrangian,
+        knots: &[Knot],
+        path: &mut Path,
+        workers: &mut [Worker<D::Work>],
+    ) -> Result<(), StepError> {
+        let Sizes { steps, n, .. } = self.sizes;
+        let width = self.sizes.w();
+        self.l.fill(0.0);
+        self.h.fill(0.0);
+        self.secant.begin(&mut self.f);
+        self.find_frames(dynamics, problem, knots, path, &mut workers[0].work)?;
+        let learning = self.secant.learning;
+        let (y, rows) = self.secant.memory();
+        let Evaluation { layout, values, .. } = &mut path.evaluation;
+        let stepped = |size: usize| (0..=steps).map(move |k| if k < steps { size } else { 0 });
+        let every = |size: usize| (0..=steps).map(move |_| size);
+        let counts = (0..=steps).map(|k| layout.values(k).len());
+        let mut all = pieces(&mut self.f, stepped(n * width))
+            .zip(pieces(&mut self.gap, stepped(n)))
+            .zip(pieces(&mut self.l, every(width)))
+            .zip(pieces(&mut self.h, every(width * width)))
+            .zip(pieces(values, counts.clone()))
+            .zip(pieces(y, every(width)))
+            .zip(pieces(rows, counts.map(|c| c * width)))
+            .enumerate()
+            .map(|(k, ((((((f, gap), l), h), values), y), rows))| Slot {
+                k,
+                f,
+                gap,
+                l,
+                h,
+                values,
+                y,
+                rows,
+                kappa: 0.0,
+            })
+            .collect::<Vec<_>>();
+        let along = Along {
+            dynamics,
+            problem,
+            lagrangian,
+            knots,
+            layout,
+            trajectory: &path.trajectory,
+            ends: path.has_gaps.then_some(&path.ends[..]),
+            sizes: self.sizes,
+            frames: &self.frames,
+            identity: self.identity,
+            free: &self.free,
+            learning,
+        };
+        let share = all.len().div_ceil(workers.len());
+        let made = |(w, slots): (&mut Worker<D::Work>, &mut [Slot])| {
+            slots.iter_mut().try_for_each(|s| along.model(s, w))
+        };
+        if workers.len() == 1 {
+            made((&mut workers[0], &mut all))?;
+        } else {
+            let shares = workers.par_iter_mut().zip(all.par_chunks_mut(share));
+            // of several failures the first along the path
+            let ends: Vec<Result<(), StepError>> = shares.map(made).collect();
+            ends.into_iter().collect::<Result<(), StepError>>()?;
+        }
+        self.kappa = all.iter().fold(0.0, |m, s| m.max(s.kappa));
+        drop(all);
+        path.gap = 0.0;
+        if path.has_gaps {
+            for own in self.gap.chunks_exact(n.max(1)) {
+                path.gap += own.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+            }
+        } else {
+            self.gap.fill(0.0);
+        }
+        self.secant.update(&self.sizes, &self.f, &self.l);
+        Ok(())
+    }
+
+    /// Frames along the path, and what the parameters do to the start.
+    fn find_frames<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        problem: &Problem,
+        knots: &[Knot],
+        path: &Path,
+        w: &mut D::Work,
+    ) -> Result<(), StepError> {
+        let (n, t) = (self.sizes.n, &path.trajectory);
+        let count = if self.identity { 1 } else { knots.len() };
+        if !(self.identity && self.frames.len() == 1) {
+            self.frames.clear();
+            for at in &knots[..count] {
+                let frame = dynamics.frame(at, t.state(at.k), &t.p, self.frames.last(), w)?;
+                self.frames.push(frame);
+            }
+        }
+        if !self.free.is_empty() {
+            let by =
+                dynamics.initial_by_parameters(&problem.coordinates, &problem.rates, &t.p, w)?;
+            let by = self.frame(0).project() * by;
+            for (j, &p) in self.free.iter().enumerate() {
+                self.start[j * n..(j + 1) * n].copy_from_slice(by.column(p).as_slice());
+            }
+        }
+        Ok(())
+    }
+
+    /// How far all decisions together change the quantity at `place` of a knot to first order, each over its range, or by
+    /// its size where it has none.
+    fn reach<D: Observe>(
+        &self,
+        dynamics: &D,
+        problem: &Problem,
+        path: &Path,
+        (at, place): (&Knot, usize),
+        worker: &mut Worker<D::Work>,
+    ) -> Result<f64, StepError> {
+        let Sizes { steps, n, q, m } = self.sizes;
+        let (s, width) = (n + q, self.sizes.w());
+        let t = &path.trajectory;
+        let which = &path.evaluation.layout.stage(at.k).which;
+        let mut values = vec![0.0; which.len()];
+        let Worker { work, local } = worker;
+        local.observe(dynamics, t, at, which, work, &mut values)?;
+        if at.k < steps {
+            let mut linear = dynamics.linearize(&path.solved(at), work)?;
+            local.see_unknowns(dynamics, which, &mut linear);
+        }
+        let frame = self.frame(at.k);
+        local.row_by_stage(which.len(), place, frame, self.identity, &self.free);
+        let range = |v: f64, (l, u): (f64, f64)| {
+            let range = u - l;
+            if range.is_finite() {
+                range
+            } else {
+                v.abs().max(1.0)
+            }
+        };
+        let of_controls = |by: &[f64], k: usize| {
+            let all = by.iter().zip(t.control(k)).zip(&problem.bounds);
+            all.map(|((g, u), b)| g.abs() * range(*u, *b)).sum::<f64>()
+        };
+        let mut sum = of_controls(&local.row[s..], at.k);
+        let mut adjoint = local.row[..n].to_vec();
+        let mut by_parameters = local.row[n..s].to_vec();
+        for k in (0..at.k).rev() {
+            let mut by = vec![0.0; width];
+            let f = &self.f[k * n * width..(k + 1) * n * width];
+            gemv_transposed(n, f, &adjoint, &mut by);
+            adjoint.copy_from_slice(&by[..n]);
+            by_parameters
+                .iter_mut()
+                .zip(&by[n..s])
+                .for_each(|(p, b)| *p += b);
+            sum += of_controls(&by[s..s + m], k);
+        }
+        gemv_transposed(n, &self.start, &adjoint, &mut by_parameters);
+        for (g, &p) in by_parameters.iter().zip(&self.free) {
+            sum += g.abs() * range(t.p[p], problem.parameter_bounds[p]);
+        }
+        Ok(sum)
+    }
+
+    /// Names the constraints violated by more than `tolerance` that no decision changes to first order.
+    pub fn without_gradient<D: Observe>(
+        &self,
+        dynamics: &D,
+        problem: &Problem,
+        knots: &[Knot],
+        path: &Path,
+        tolerance: f64,
+        worker: &mut Worker<D::Work>,
+    ) -> Vec<String> {
+        let (layout, names) = (&path.evaluation.layout, dynamics.quantities());
+        let mut flat = vec![];
+        for at in knots {
+            let first = layout.constraints(at.k).start;
+            for (j, &(i, place)) in layout.stage(at.k).constraints.iter().enumerate() {
+                let c = &problem.constraints[i];
+                let violation = c.violation(path.evaluation.constraints[first + j]);
+                let name = names.get(c.quantity).map_or("", |n| &n.0);
+                if violation <= tolerance || flat.iter().any(|n| n == name) {
+                    continue;
+                }
+                let change = self.reach(dynamics, problem, path, (at, place), worker);
+                if change.is_ok_and(|c| c < super::NO_GRADIENT * violation) {
+                    flat.push(name.to_owned());
+                }
+            }
+        }
+        flat
+    }
+
+    /// Derivatives of `L` by the controls, knot by knot, and by the free parameters.
+    pub fn gradient(&self, controls: &mut [f64], parameters: &mut [f64]) {
+        let Sizes { steps, n, m, .. } = self.sizes;
+        let (s, width) = (self.sizes.s(), self.sizes.w());
+        controls.fill(0.0);
+        let end = &self.l[steps * width..];
+        let mut adjoint = end[..n].to_vec();
+        parameters.copy_from_slice(&end[n..s]);
+        if steps > 0 {
+            controls[(steps - 1) * m..].copy_from_slice(&end[s..]);
+        }
+        let mut by = vec![0.0; width];
+        for k in (0..steps).rev() {
+            by.copy_from_slice(&self.l[k * width..(k + 1) * width]);
+            let f = &self.f[k * n * width..(k + 1) * n * width];
+            gemv_transposed(n, f, &adjoint, &mut by);
+            adjoint.copy_from_slice(&by[..n]);
+            parameters
+                .iter_mut()
+                .zip(&by[n..s])
+                .for_each(|(p, b)| *p += b);
+            let own = controls[k * m..(k + 1) * m].iter_mut();
+            own.zip(&by[s..]).for_each(|(u, b)| *u += b);
+        }
+        gemv_transposed(n, &self.start, &adjoint, parameters);
+    }
+
+    /// Walks along the model from a change of the parameters, with controls by the state and the parameters.
+    pub fn walk(
+        &self,
+        dp: &[f64],
+        scratch: &mut Scratch,
+        mut control: impl FnMut(usize, &[f64], &mut [f64]),
+        mut visit: impl FnMut(usize, &[f64]),
+    ) {
+        let Sizes { steps, n, .. } = self.sizes;
+        let (s, width) = (self.sizes.s(), self.sizes.w());
+        let Scratch { w, next } = scratch;
+        w.fill(0.0);
+        w[n..s].copy_from_slice(dp);
+        next.fill(0.0);
+        gemv(n, &self.start, dp, next);
+        w[..n].copy_from_slice(next);
+        for k in 0..=steps {
+            if k < steps {
+                let (x, u) = w.split_at_mut(s);
+                control(k, x, u);
+            }
+            visit(k, w);
+            if k < steps {
+                next.copy_from_slice(&self.gap[k * n..(k + 1) * n]);
+                gemv(n, &self.f[k * n * width..(k + 1) * n * width], w, next);
+                w[..n].copy_from_slice(next);
+            }
+        }
+    }
+
+    /// `w' H w` of a knot.
+    pub fn square(&self, k: usize, w: &[f64]) -> f64 {
+        let size = w.len() * w.len();
+        quadratic_form(&self.h[k * size..(k + 1) * size], w)
+    }
+
+    /// First and second derivative of `L` along the model's rollout with the given feedforward and feedback and
+    /// change of parameters: `L(a) = L + a d1 + a^2/2 d2`; and the sum of the changes' squares, weighted by the scales
+    /// of controls and parameters.
+    pub fn along(&self, policy: &Policy, scale: &[f64], scratch: &mut Scratch) -> (f64, f64, f64) {
+        let (m, width) = (self.sizes.m, self.sizes.w());
+        let (mut d1, mut d2, mut size) = (0.0, 0.0, 0.0);
+        self.walk(
+            &policy.dp,
+            scratch,
+            |k, x, u| {
+                u.copy_from_slice(&policy.feedforward[k * m..(k + 1) * m]);
+                gemv(m, policy.feedback(k), x, u);
+            },
+            |k, w| {
+                size += scale.iter().zip(w).map(|(s, w)| s * w * w).sum::<f64>();
+                d1 += dot(&self.l[k * width..(k + 1) * width], w);
+                d2 += self.square(k, w);
+                if self.secant.used {
+                    d2 += quadratic_form(self.secant.block(k), w);
+                }
+            },
+        );
+        (d1, d2, size)
+    }
+}
+
+/// Memory of [`Model::along`].
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    pub w: Vec<f64>,
+    pub next: Vec<f64>,
+}
+
+impl Scratch {
+    pub fn new(sizes: &Sizes) -> Self {
+        Self {
+            w: vec![0.0; sizes.w()],
+            next: vec![0.0; sizes.n],
+        }
+    }
+}
