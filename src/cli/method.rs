@@ -4,7 +4,7 @@ use super::progress::Progress;
 use super::{Failure, number, shown, unit, write};
 use argmin::core::observers::Observe as Observer;
 use argmin::core::{Error, KV};
-use least_action::dynamics::{Observe, Step};
+use least_action::dynamics::{Observe, Step, unstopped};
 use least_action::format::{self, Model};
 use least_action::optimize::{
     Bound, Checkpoint, Checkpoints, Iteration, Method, Options, Solution, Solve, SolveState,
@@ -156,7 +156,7 @@ pub fn run(
     let checkpoints = Checkpoints::new(resume, BETWEEN_CHECKPOINTS, save);
     let solution = solved(model, options, checkpoints, shown).map_err(Failure::unsolved)?;
     let seconds = start.elapsed().as_secs_f64();
-    let mut files = written(model, &solution, out, kind)?;
+    let mut files = unstopped(|| written(model, &solution, out, kind))?;
     files.extend(place.exists().then_some(place));
     let names = model.system.parameters().into_iter().map(|p| p.name);
     let values = solution.trajectory.p.iter().map(|v| json!(v));

@@ -8,6 +8,7 @@ use least_action::optimize::{Checkpoint, Method};
 use least_action::plot::Format;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -117,10 +118,12 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     let tasks = tasks(a, name, &model)?;
     // the solve ends with its best iterate; a second Ctrl-C ends the program at once
-    let _ = ctrlc::set_handler(|| {
-        if request_stop() {
+    let asked = AtomicBool::new(false);
+    let _ = ctrlc::set_handler(move || {
+        if asked.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
         }
+        request_stop();
     });
     let kind = if a.png { Format::Png } else { Format::Svg };
     let mut done: Vec<Solved> = vec![];

@@ -48,7 +48,7 @@ pub use remember::{Remember, RememberWork};
 pub use smooth::{Explicit, Smooth, SmoothWork};
 pub(crate) use stage::{Place, Stage};
 pub use step::{Step, start_of_coordinates};
-pub use stop::{clear_stop, request_stop, stop_requested};
+pub use stop::{clear_stop, request_stop, stop_requested, unstopped};
 
 /// A discrete-time system that can be stepped and differentiated, and has charts. Who has the three roles has this one.
 pub trait Dynamics: Charts {}

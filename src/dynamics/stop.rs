@@ -17,6 +17,16 @@ pub fn stop_requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
+/// Does what a request that was made before does not stop, as ending with what there is.
+pub fn unstopped<T>(work: impl FnOnce() -> T) -> T {
+    let asked = REQUESTED.swap(false, Ordering::SeqCst);
+    let done = work();
+    if asked {
+        REQUESTED.store(true, Ordering::SeqCst);
+    }
+    done
+}
+
 /// Takes the request back.
 pub fn clear_stop() {
     REQUESTED.store(false, Ordering::SeqCst);

@@ -15,7 +15,7 @@ use super::ddp::Ddp;
 use super::shooting::Shooting;
 use super::{Gains, Iteration, Method, Options, Solution, SolveState, Status};
 use crate::control::Problem;
-use crate::dynamics::{Observe, stop_requested};
+use crate::dynamics::{Observe, stop_requested, unstopped};
 use crate::rollout::Trajectory;
 use argmin::core::checkpointing::{Checkpoint as Keep, CheckpointingFrequency};
 use argmin::core::observers::{Observe as Observer, ObserverMode, Observers};
@@ -215,7 +215,7 @@ fn solution<A: Algorithm>(
     }
     driven.keep(&state);
     let (step_evaluations, gradient_evaluations) = driven.algorithm.counts();
-    let found = driven.algorithm.finish(&state)?;
+    let found = unstopped(|| driven.algorithm.finish(&state))?;
     let timed_out = state.get_termination_reason() == Some(&TerminationReason::Timeout);
     let (status, reason) = state.ended.unwrap_or((Status::Interrupted, String::new()));
     let reason = match status {

@@ -7,6 +7,7 @@ pub mod ddp;
 mod driver;
 mod lq;
 mod method;
+mod pressures;
 mod reach;
 mod scale;
 pub mod shooting;
