@@ -1,6 +1,7 @@
 //! Chains of spheres dropped on the ground: experiment 8b of paper 000, contacts at the surfaces.
 
 use super::*;
+use crate::spheres;
 
 /// Iterations of every step, ascending, and the lowest gap of 500 steps of 0.01 s.
 fn dropped(n: usize, friction: f64, tilt: f64, options: Options) -> (Vec<usize>, f64) {

@@ -1,6 +1,6 @@
 //! Random boxes, chains and walkers dropped on tilted ground.
 
-use super::drops::{Kind, Outcome, Summary, outcomes};
+use crate::drops::{Kind, Outcome, Summary, outcomes};
 use least_action::dynamics::StepFailure;
 use least_action::integrator::maximal::Cone;
 

@@ -1,7 +1,7 @@
 //! Sticking, sliding and rolling, on level and tilted ground.
 
 use super::*;
-use common::G;
+use crate::common::G;
 use least_action::spatial::exp;
 
 pub const HALF: f64 = 0.05;

@@ -1,12 +1,9 @@
 //! The same bits whatever the number of threads, and no allocation while stepping or sweeping.
 
-mod common;
-#[path = "../examples/common/disc.rs"]
-mod disc;
-#[path = "../examples/common/knife_edge.rs"]
-mod knife_edge;
+use crate::disc;
+use crate::knife_edge;
 
-use common::*;
+use crate::common::*;
 use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Dynamics, LinearModel, Observe, Remember};
 use least_action::integrator::{About, Maximal, Output, Reaction};

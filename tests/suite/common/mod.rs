@@ -1,7 +1,7 @@
 //! Mechanisms and helpers shared by the integration tests. Everything here uses the public interface only.
-#![allow(dead_code, reason = "every test binary uses its own part")]
 
 pub mod case;
+pub mod touch;
 
 use least_action::dynamics::{Dynamics, StepError};
 use least_action::integrator::{Maximal, Options};

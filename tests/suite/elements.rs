@@ -1,12 +1,9 @@
 //! Users' elements and gears through the public interface, against closed forms.
 
-mod common;
-#[path = "../examples/common/disc.rs"]
-mod disc;
-#[path = "../examples/common/knife_edge.rs"]
-mod knife_edge;
+use crate::disc;
+use crate::knife_edge;
 
-use common::*;
+use crate::common::*;
 use least_action::mechanism::{
     BodySpec, Hessian, HolonomicConstraint, Jacobian, JointKind, JointSpec, MechanismBuilder, Part,
     check_constraint, check_velocity_constraint, random_poses,

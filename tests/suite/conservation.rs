@@ -1,10 +1,8 @@
 //! What motions keep: momentum, energy, and what a spinning body has of both.
 
-mod common;
-#[path = "../examples/common/segments.rs"]
-mod segments;
+use crate::segments;
 
-use common::*;
+use crate::common::*;
 use least_action::dynamics::Dynamics;
 use least_action::integrator::Maximal;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};

@@ -1,18 +1,12 @@
 //! Contact and friction against closed forms, and what the solver of a step must reach.
 
+use crate::drops;
 mod chains;
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../../examples/common/drops.rs"]
-#[allow(dead_code, reason = "the example uses more")]
-mod drops;
 mod impacts;
 mod pyramid;
 mod random;
 mod rest;
 mod slide;
-#[path = "../../examples/common/spheres.rs"]
-mod spheres;
 
 use least_action::dynamics::{Dynamics, Knot, StepStats};
 use least_action::integrator::maximal::Cone;

@@ -3,7 +3,7 @@
 
 use super::slide::{HALF, PLATE, lying, rates, tilt};
 use super::*;
-use common::G;
+use crate::common::G;
 use std::f64::consts::{PI, TAU};
 
 /// Where a block ends that starts at `v0` an angle up to `pi/n` from a direction: place along the direction and across it.

@@ -1,8 +1,6 @@
 //! Gradients of functions of whole rollouts: against differences, and forward against reverse.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{Dynamics, Frame, Knot, Observe};
 use least_action::integrator::{About, Maximal, Output, Reaction};

@@ -1,8 +1,6 @@
 //! Optimal control through contact: derivatives relaxed at first find what those of hard contact do not.
 
-#[path = "common/touch.rs"]
-mod touch;
-
+use crate::common::touch::{HARD, Masses, Touch};
 use argmin::core::observers::Observe as Observer;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
@@ -16,7 +14,6 @@ use nalgebra::{DMatrix, DVector};
 use rand::{RngExt, SeedableRng};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use touch::{HARD, Masses, Touch};
 
 struct Silent;
 impl Observer<IterationState> for Silent {}

@@ -1,10 +1,8 @@
 //! Systems under policies: derivatives against central differences, feedback that was found at work, gains as decisions.
 
-mod common;
-
+use crate::common::case::{Case, chain, costs, five_bar, system};
+use crate::common::{Source, ball_chain};
 use argmin::core::observers::Observe as Observer;
-use common::case::{Case, chain, costs, five_bar, system};
-use common::{Source, ball_chain};
 use least_action::control::{
     ClosedLoop, Constraint, Cost, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem, Relation,
     When,

@@ -1,8 +1,6 @@
 //! Motions against closed forms and independent references.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use least_action::dynamics::Dynamics;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Shape};
 use least_action::rollout::{RolloutStats, Trajectory, balance};

@@ -1,7 +1,7 @@
 //! Impacts: momentum between bodies is kept, whatever friction does; restitution.
 
 use super::*;
-use common::G;
+use crate::common::G;
 use least_action::rollout::momentum;
 
 /// Two free bodies without gravity, the second flying at the first with spin; by how much linear and angular momentum

@@ -1,11 +1,9 @@
 //! Gradients by parameters of the mechanism, through many steps, against central differences.
 
-mod common;
-#[path = "../examples/common/knife_edge.rs"]
-mod knife_edge;
+use crate::knife_edge;
 
-use common::case::{Case, chain, costs, five_bar, system};
-use common::{Source, Y};
+use crate::common::case::{Case, chain, costs, five_bar, system};
+use crate::common::{Source, Y};
 use least_action::control::Problem;
 use least_action::dynamics::Dynamics;
 use least_action::integrator::maximal::ContactOptions;

@@ -1,8 +1,7 @@
 //! Differential dynamic programming on users' dynamics: linear-quadratic problems against dense solutions, bounds,
 //! parameters, constraints, infeasible guesses, published swing-ups.
 
-#[path = "../examples/common/planar.rs"]
-mod planar;
+use crate::planar;
 
 use argmin::core::observers::Observe as Observer;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};

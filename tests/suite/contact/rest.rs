@@ -1,7 +1,7 @@
 //! Bodies that come to rest.
 
 use super::*;
-use common::G;
+use crate::common::G;
 
 /// Drops boxes flat from a height and holds their rest against `kappa/g`; returns the largest relative errors of the
 /// gap and of the impulses, and the largest speed.

@@ -1,8 +1,6 @@
 //! Inputs at the edge of what is legal: nothing panics, nothing hangs.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Dynamics, Frame, Knot, StepFailure};
 use least_action::integrator::{Maximal, Options, Output};
