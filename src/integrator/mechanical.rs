@@ -202,12 +202,7 @@ pub trait Mechanical: Dynamics + Sized {
     ///
     /// # Errors
     /// When the parameters have no meaning.
-    fn penetration_with(
-        &self,
-        p: &[f64],
-        x: &[f64],
-        w: &mut Self::Work,
-    ) -> Result<f64, StepError> {
+    fn penetration_with(&self, p: &[f64], x: &[f64], w: &mut Self::Work) -> Result<f64, StepError> {
         let poses = self.poses(x);
         Ok(deepest(self.tuned(p, w)?, &poses).map_or(0.0, |(_, depth)| depth))
     }

@@ -8,6 +8,6 @@ mod system;
 
 pub use choice::{Choice, ChoiceError};
 pub use maximal::{Cone, ContactOptions, Maximal, Options};
-pub use mechanical::{ContactWork, MatrixSize, Mechanical, Tally};
 pub(crate) use mechanical::motions;
+pub use mechanical::{ContactWork, MatrixSize, Mechanical, Tally};
 pub use system::{System, SystemWork};

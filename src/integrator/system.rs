@@ -7,9 +7,7 @@ use crate::dynamics::{
     Certificate, Dims, Dynamics, Equations, Frame, Inputs, Knot, LinearModel, Outputs, Parameter,
     Seen, Solved, StepError, StepStats, Structure,
 };
-use crate::mechanism::{
-    Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
-};
+use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
@@ -293,15 +291,15 @@ impl Mechanical for System {
     }
 
     fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
-        of!(self, s => Mechanical::state_after(s, x, poses, q, h))
+        of!(self, s => s.state_after(x, poses, q, h))
     }
 
     fn poses(&self, x: &[f64]) -> Vec<Pose> {
-        of!(self, s => Mechanical::poses(s, x))
+        of!(self, s => s.poses(x))
     }
 
     fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
-        of!(self, s => Mechanical::interval_velocities(s, x))
+        of!(self, s => s.interval_velocities(x))
     }
 
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
@@ -335,12 +333,7 @@ impl Mechanical for System {
         with!(self, w, (s, w) => s.contact_work(seen, w))
     }
 
-    fn work_at(
-        &self,
-        seen: &Seen,
-        w: &mut SystemWork,
-        tally: &mut Tally,
-    ) -> Result<(), StepError> {
+    fn work_at(&self, seen: &Seen, w: &mut SystemWork, tally: &mut Tally) -> Result<(), StepError> {
         with!(self, w, (s, w) => s.work_at(seen, w, tally))
     }
 
@@ -358,11 +351,11 @@ impl Mechanical for System {
     }
 
     fn certify(&self, w: &mut SystemWork) {
-        with!(self, w, (s, w) => Mechanical::certify(s, w));
+        with!(self, w, (s, w) => s.certify(w));
     }
 
     fn linear_residual(&self, w: &SystemWork) -> Option<f64> {
-        with!(self, w, (s, w) => Mechanical::linear_residual(s, w))
+        with!(self, w, (s, w) => s.linear_residual(w))
     }
 
     fn matrix(&self) -> MatrixSize {

@@ -229,11 +229,11 @@ struct TreeChart {
 
 impl Maximal {
     pub(super) fn tree_chart(&self, at: &Knot, x: &[f64], m: &Mechanism) -> impl Chart + 'static {
-        let poses = self.poses(x);
+        let poses = self.poses_of(x);
         let mut here = Screws::new(m);
         let h = at.h_prev;
         let rates = if h == 0.0 {
-            let rates = m.tree_rates(&poses, &self.interval_velocities(x));
+            let rates = m.tree_rates(&poses, &self.velocities_of(x));
             Rates::Start {
                 follow: m.velocity_derivative(&poses, &rates),
             }
@@ -370,10 +370,10 @@ impl Maximal {
             m.move_coordinates(&mut q, d);
             (m.forward(&q), q)
         };
-        let here = self.poses(x);
+        let here = self.poses_of(x);
         let (poses, q) = moved(&here, a);
         let velocities = if at.h_prev == 0.0 {
-            let mut rates = m.tree_rates(&here, &self.interval_velocities(x));
+            let mut rates = m.tree_rates(&here, &self.velocities_of(x));
             rates.iter_mut().zip(rate).for_each(|(r, c)| *r += c);
             m.velocities(&poses, &rates)
         } else {
@@ -413,10 +413,10 @@ impl Maximal {
                 }
             }
         };
-        let (here, there) = (self.poses(x), self.poses(to));
+        let (here, there) = (self.poses_of(x), self.poses_of(to));
         along(&here, &there, a);
         if at.h_prev == 0.0 {
-            let of = |poses: &[Pose], x: &[f64]| m.tree_rates(poses, &self.interval_velocities(x));
+            let of = |poses: &[Pose], x: &[f64]| m.tree_rates(poses, &self.velocities_of(x));
             let (from, to) = (of(&here, x), of(&there, to));
             for ((r, from), to) in rate.iter_mut().zip(from).zip(to) {
                 *r = to - from;

@@ -32,12 +32,12 @@ mod jacobian;
 mod keep;
 mod linear;
 mod mechanical;
+#[cfg(test)]
+mod observe_tests;
 mod parameter;
 mod state;
 mod step;
 mod tangent;
-#[cfg(test)]
-mod observe_tests;
 #[cfg(test)]
 mod tests;
 
@@ -201,18 +201,6 @@ pub struct Work {
     contacts: contact::Memory,
     /// Memory of the linear model of trees, once asked for.
     jacobian: Option<Box<jacobian::Jacobian>>,
-}
-
-impl Work {
-    /// Asks for the residuals of the adjoint solves to be computed from here on, which costs a product each.
-    pub fn certify(&mut self) {
-        self.certificate = Some(0.0);
-    }
-
-    /// Largest relative residual `|K' mu - rhs| / |rhs|` of the adjoint solves since [`Work::certify`].
-    pub fn linear_residual(&self) -> Option<f64> {
-        self.certificate
-    }
 }
 
 /// A damper at a knot.
