@@ -16,6 +16,7 @@ mod equations;
 mod frame;
 mod remember;
 mod smooth;
+mod stage;
 mod stop;
 
 pub use certificate::Certificate;
@@ -24,6 +25,7 @@ pub use equations::{Equations, Structure};
 pub use frame::{Chart, Frame, difference_by_moves, model_by_pushes};
 pub use remember::{Remember, RememberWork};
 pub use smooth::{Explicit, Smooth, SmoothWork};
+pub(crate) use stage::{Place, Stage};
 pub use stop::{clear_stop, request_stop, stop_requested};
 
 use nalgebra::DMatrix;
@@ -111,7 +113,7 @@ pub enum StepFailure {
     Singular,
     /// The state or control was not finite.
     NotFinite,
-    /// An interval was not positive.
+    /// An interval was zero or not finite; or negative, which contacts, limits and friction do not allow.
     Interval,
     /// A parameter has a value without meaning, as a negative mass.
     Parameter,

@@ -34,10 +34,17 @@ pub struct ContactMethodSpec {
     /// Start from the impulses of the step before.
     #[serde(default = "yes")]
     pub warm_start: bool,
+    /// Iterations of one step at most, over all its starts; it fails where it would need more.
+    #[serde(default = "max_iterations")]
+    pub max_iterations: usize,
 }
 
 fn kappa() -> f64 {
     1e-9
+}
+
+fn max_iterations() -> usize {
+    ContactOptions::MAX_ITERATIONS
 }
 
 fn yes() -> bool {
@@ -51,6 +58,7 @@ impl Default for ContactMethodSpec {
             directions: None,
             kappa: kappa(),
             warm_start: yes(),
+            max_iterations: max_iterations(),
         }
     }
 }
@@ -66,6 +74,13 @@ impl ContactMethodSpec {
                 &["contact", "kappa"],
                 format!("kappa is {}", self.kappa),
                 "expected a positive number up to 1 m/s: contacts rest kappa times the time step above each other",
+            ));
+        }
+        if self.max_iterations == 0 {
+            return Err(source.error(
+                &["contact", "max_iterations"],
+                "max_iterations is 0",
+                "expected how many iterations one step may take, e.g. 10000",
             ));
         }
         let Some(n) = self.directions else {
@@ -102,6 +117,7 @@ pub(super) fn integrator_options(spec: &ProblemSpec) -> Options {
             cone,
             central_path: c.kappa,
             warm: c.warm_start,
+            max_iterations: c.max_iterations,
             ..ContactOptions::default()
         },
         ..Options::default()

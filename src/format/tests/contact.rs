@@ -12,6 +12,7 @@ cone = "linearized"
 directions = 6
 kappa = 1e-8
 warm_start = false
+max_iterations = 500
 [mechanism.half_spaces.floor]
 normal = [0, 0, 2]
 offset = -0.5
@@ -68,6 +69,7 @@ fn contacts_limits_and_their_settings_are_read() {
         directions: Some(6),
         kappa: 1e-8,
         warm_start: false,
+        max_iterations: 500,
     };
     assert_eq!(spec.contact, set);
     assert!(spec.method.smoothing.is_some());

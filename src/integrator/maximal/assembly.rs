@@ -3,7 +3,7 @@
 
 use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::block::Fallback;
-use crate::dynamics::{Knot, StepError, StepFailure};
+use crate::dynamics::{Place, Stage, StepError, StepFailure};
 use crate::mechanism::{Mechanism, Row};
 pub(super) use crate::mechanism::{add_wrench, compliance, dot, vec3};
 use crate::spatial::{
@@ -80,14 +80,14 @@ impl Maximal {
     /// Reads the state and computes everything that does not depend on the unknowns.
     pub(super) fn prepare(
         &self,
-        at: &Knot,
+        at: Place,
         x: &[f64],
         u: &[f64],
         w: &mut Work,
     ) -> Result<(), StepError> {
         let (m, n) = (&w.model, self.body_count());
-        w.at = *at;
-        if !(at.h >= 0.0 && at.h_prev >= 0.0 && (at.h + at.h_prev).is_finite()) {
+        w.at = at;
+        if !self.can_take(&at) {
             return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
         }
         if !x.iter().chain(u).all(|v| v.is_finite()) {
@@ -102,7 +102,7 @@ impl Maximal {
         }
         w.commanded.copy_from_slice(u);
         w.winding.copy_from_slice(&x[13 * n..]);
-        let half = 0.5 * (at.h_prev + at.h);
+        let half = at.half();
         for (b, body) in m.bodies.iter().enumerate() {
             let s = &x[13 * b..13 * b + 13];
             w.poses[b] = pose(s);
@@ -166,7 +166,17 @@ impl Maximal {
         Ok(())
     }
 
-    /// Dampers' part of the interval before the knot.
+    /// Contacts push only one way in time.
+    fn can_take(&self, at: &Place) -> bool {
+        let steps = match at.stage {
+            Stage::Step(h) => h.is_finite() && h != 0.0,
+            Stage::Readout => true,
+        };
+        let forward = at.h_prev >= 0.0 && at.h() >= 0.0;
+        steps && at.h_prev.is_finite() && (forward || self.contacts.is_empty())
+    }
+
+    /// Dampers' part of the interval before the knot; nothing of the one after it in a read-out.
     fn prepare_dampers(&self, w: &mut Work) {
         if self.damped.is_empty() {
             return;
@@ -181,17 +191,22 @@ impl Maximal {
             state.wrench = d.wrench(&w.model, &w.poses);
             (state.before, state.before_start, state.before_end) =
                 d.displacement(&w.model, &w.next, &w.poses);
+            (state.after, state.after_start, state.after_end) =
+                (0.0, DampedState::ZERO, DampedState::ZERO);
             let impulse = -d.damping(&w.model) * d.shares.0 * state.before;
             add_wrench(&mut w.base, d.parent, d.child, &state.wrench, impulse);
         }
     }
 
-    /// The regularization of redundant rows: `1e-9 h` (`1e-9` for the read-out) times each row's own `G M^-1 G'`. One
-    /// number for all rows of a joint would be far too large for some: thin links have small inertias about one axis.
+    /// The regularization of redundant rows: `1e-9 h` (`1e-9` for the read-out) times each row's own `G M^-1 G'`, of the
+    /// sign of `h` as the Schur complement `h G M^-1 G'` is. One number for all rows of a joint would be far too large for some: thin links have small inertias about one axis.
     fn prepare_epsilon(&self, w: &mut Work) {
         let m = &w.model;
         w.regularization = 1e-9;
-        let scale = 1e-9 * if w.at.h == 0.0 { 1.0 } else { w.at.h };
+        let scale = match w.at.stage {
+            Stage::Step(h) => 1e-9 * h,
+            Stage::Readout => 1e-9,
+        };
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let Some(s) = s else { continue };
             let own = s.first_row..s.first_row + j.rows();
@@ -203,7 +218,7 @@ impl Maximal {
 
     /// Residual at the unknowns `w.trial`. Returns the largest entry, its row, and the floor rounding sets to it.
     pub(super) fn evaluate(&self, w: &mut Work) -> (f64, usize, f64) {
-        let (m, h) = (&w.model, w.at.h);
+        let (m, h, steps) = (&w.model, w.at.h(), w.at.steps());
         let y = &w.trial;
         let mut scale = 0.0_f64;
         for (b, body) in m.bodies.iter().enumerate() {
@@ -232,7 +247,7 @@ impl Maximal {
                 scale = scale.max(lambda.abs());
             }
             let g = &mut joints[..j.rows()];
-            if h > 0.0 {
+            if steps {
                 let (a, b) = m.ends(j, &w.next);
                 let rel = j.relative(a, b);
                 j.constraint(&rel, g);
@@ -244,7 +259,7 @@ impl Maximal {
                 }
             }
         }
-        if h > 0.0 {
+        if steps {
             for (d, state) in self.damped.iter().zip(&mut w.damping) {
                 (state.after, state.after_start, state.after_end) =
                     d.displacement(m, &w.poses, &w.next);
@@ -273,7 +288,7 @@ impl Maximal {
 
     /// [`Maximal::assemble`], with the matrix kept in `w.original` only if it will be needed.
     pub(super) fn assemble_and_keep(&self, w: &mut Work, keep: bool) {
-        let (m, h) = (&w.model, w.at.h);
+        let (m, h, steps) = (&w.model, w.at.h(), w.at.steps());
         let values = &mut w.values;
         for zero in &self.zeros {
             values[zero.clone()].fill(0.0);
@@ -293,14 +308,14 @@ impl Maximal {
                 continue;
             };
             let n = j.rows();
-            let (a, b) = m.ends(j, if h > 0.0 { &w.next } else { &w.poses });
+            let (a, b) = m.ends(j, if steps { &w.next } else { &w.poses });
             for i in 0..n {
                 let row = &w.rows[s.first_row + i];
                 write_column(values, s.child.0 + 6 * i, &-row.force, &-row.child_torque);
                 if let Some((slot, _)) = s.parent {
                     write_column(values, slot + 6 * i, &row.force, &-row.parent_torque);
                 }
-                if h > 0.0 {
+                if steps {
                     let row = j.row(i, a, b, &w.relative_next[index]);
                     w.rows_next[s.first_row + i] = row;
                     let at = (s.child.1 + i, n);
@@ -318,7 +333,7 @@ impl Maximal {
                 }
             }
         }
-        if h > 0.0 {
+        if steps {
             for (d, state) in self.damped.iter().zip(&w.damping) {
                 let scale = d.damping(m) * d.shares.1;
                 self.assemble_damper(d, (state, scale), &w.trial, &w.scalar, h, values);

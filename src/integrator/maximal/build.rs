@@ -6,7 +6,7 @@ use super::{
     elements,
 };
 use crate::block::{Node, Role, Symbolic};
-use crate::dynamics::Knot;
+use crate::dynamics::{Place, Stage};
 use crate::mechanism::{Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Tuned};
 use crate::spatial::{Pose, Quat, Vec3};
 use std::ops::Range;
@@ -200,11 +200,10 @@ impl Maximal {
             arm: Vec3::zeros(),
             r: Quat::identity(),
         };
-        let at = Knot {
-            k: 0,
+        let at = Place {
             t: 0.0,
             h_prev: 0.0,
-            h: 0.0,
+            stage: Stage::Readout,
         };
         Work {
             at,

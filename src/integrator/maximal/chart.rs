@@ -231,13 +231,7 @@ impl Maximal {
     pub(super) fn tree_chart(&self, at: &Knot, x: &[f64], m: &Mechanism) -> impl Chart + 'static {
         let poses = self.poses_of(x);
         let mut here = Screws::new(m);
-        let h = at.h_prev;
-        let rates = if h == 0.0 {
-            let rates = m.tree_rates(&poses, &self.velocities_of(x));
-            Rates::Start {
-                follow: m.velocity_derivative(&poses, &rates),
-            }
-        } else {
+        let rates = if let Some(h) = at.before() {
             let old = self.poses_before(at, x);
             let mut before = here.clone();
             before.set(m, &old);
@@ -251,6 +245,11 @@ impl Maximal {
                 before,
                 rows: rate_rows(m, &old).collect(),
                 back: back.collect(),
+            }
+        } else {
+            let rates = m.tree_rates(&poses, &self.velocities_of(x));
+            Rates::Start {
+                follow: m.velocity_derivative(&poses, &rates),
             }
         };
         here.set(m, &poses);
@@ -372,14 +371,14 @@ impl Maximal {
         };
         let here = self.poses_of(x);
         let (poses, q) = moved(&here, a);
-        let velocities = if at.h_prev == 0.0 {
+        let velocities = if let Some(h) = at.before() {
+            let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - h * r).collect();
+            let (old, _) = moved(&self.poses_before(at, x), &b);
+            velocities_between(&poses, &old, h)
+        } else {
             let mut rates = m.tree_rates(&here, &self.velocities_of(x));
             rates.iter_mut().zip(rate).for_each(|(r, c)| *r += c);
             m.velocities(&poses, &rates)
-        } else {
-            let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - at.h_prev * r).collect();
-            let (old, _) = moved(&self.poses_before(at, x), &b);
-            velocities_between(&poses, &old, at.h_prev)
         };
         let winding = self.winding_near(m, &poses, &q, x);
         out.copy_from_slice(&self.state(&poses, &velocities, &winding));
@@ -415,16 +414,16 @@ impl Maximal {
         };
         let (here, there) = (self.poses_of(x), self.poses_of(to));
         along(&here, &there, a);
-        if at.h_prev == 0.0 {
+        if let Some(h) = at.before() {
+            along(&self.poses_before(at, x), &self.poses_before(at, to), rate);
+            for (r, a) in rate.iter_mut().zip(a) {
+                *r = (*a - *r) / h;
+            }
+        } else {
             let of = |poses: &[Pose], x: &[f64]| m.tree_rates(poses, &self.velocities_of(x));
             let (from, to) = (of(&here, x), of(&there, to));
             for ((r, from), to) in rate.iter_mut().zip(from).zip(to) {
                 *r = to - from;
-            }
-        } else {
-            along(&self.poses_before(at, x), &self.poses_before(at, to), rate);
-            for (r, a) in rate.iter_mut().zip(a) {
-                *r = (*a - *r) / at.h_prev;
             }
         }
     }

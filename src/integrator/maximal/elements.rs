@@ -6,7 +6,7 @@
 
 use super::{Maximal, Work};
 use crate::block::{Node, Role, Symbolic};
-use crate::dynamics::Inputs;
+use crate::dynamics::{Inputs, Stage};
 use crate::mechanism::{AttachedConstraint, CoordinateId, Mat6, Mechanism, Rows, Vec6};
 use crate::spatial::{Mat3, Pose, increment_jacobian_transposed};
 
@@ -234,7 +234,7 @@ impl Maximal {
         if self.elements.is_empty() {
             return scale;
         }
-        let (m, e, h, y) = (&w.model, &mut w.elements, w.at.h, &w.trial);
+        let (m, e, steps, y) = (&w.model, &mut w.elements, w.at.steps(), &w.trial);
         for (c, s) in self.elements.slots(m) {
             let (n, own) = (c.bodies.len(), s.vectors(c));
             for (row, lambda) in e.rows[own.clone()].chunks_exact(n).zip(&y[s.offset..]) {
@@ -242,7 +242,7 @@ impl Maximal {
                 scale = scale.max(lambda.abs());
             }
             let out = &mut w.residual[s.offset..s.offset + c.rows];
-            if h > 0.0 && c.is_holonomic() {
+            if steps && c.is_holonomic() {
                 let poses = c.gather(&w.next, &mut e.poses);
                 let near = |(j, _): CoordinateId| self.winding_of[j].map_or(0.0, |i| w.winding[i]);
                 c.value(&m.joints, poses, near, out);
@@ -254,7 +254,7 @@ impl Maximal {
                 *out = times(&c.bodies, row, y);
                 scale = scale.max(out.abs());
             }
-            if h > 0.0 {
+            if steps {
                 let poses = c.gather(&w.next, &mut e.poses);
                 let next = &mut e.rows_next[own];
                 c.jacobian(&m.joints, poses, Rows::Value, next);
@@ -272,10 +272,11 @@ impl Maximal {
         if self.elements.is_empty() {
             return;
         }
-        let (m, e, h, y) = (&w.model, &mut w.elements, w.at.h, &w.trial);
+        let (m, e, y) = (&w.model, &mut w.elements, &w.trial);
+        let (h, steps) = (w.at.h(), w.at.steps());
         for (c, s) in self.elements.slots(m) {
             let (n, own) = (c.bodies.len(), s.vectors(c));
-            if h > 0.0 {
+            if steps {
                 let poses = c.gather(&w.next, &mut e.poses);
                 let next = &mut e.rows_next[own.clone()];
                 if c.is_holonomic() {
@@ -301,7 +302,7 @@ impl Maximal {
                         let t = increment_jacobian_transposed(&omega, h, w.scalar[b], &phi);
                         Vec6::new(h * x[0], h * x[1], h * x[2], t.x, t.y, t.z)
                     };
-                    let by_velocity = if h == 0.0 {
+                    let by_velocity = if !steps {
                         *here
                     } else if c.is_holonomic() {
                         carried(&e.rows_next[at])
@@ -325,10 +326,9 @@ impl Maximal {
         let inverse: &[Mat3] = &w.inverse_inertia;
         for (c, s) in self.elements.slots(&w.model) {
             let n = c.bodies.len();
-            let h = if c.is_holonomic() && w.at.h > 0.0 {
-                w.at.h
-            } else {
-                1.0
+            let h = match w.at.stage {
+                Stage::Step(h) if c.is_holonomic() => h,
+                _ => 1.0,
             };
             for (i, row) in w.elements.rows[s.vectors(c)].chunks_exact(n).enumerate() {
                 let compliance: f64 = c
@@ -356,7 +356,7 @@ impl Maximal {
             let poses = c.gather(&w.poses, &mut e.poses);
             let lambda = &y[s.offset..s.offset + c.rows];
             c.hessian(&m.joints, poses, lambda, &mut e.hessian[s.blocks(c)]);
-            if w.at.h == 0.0 || !c.is_holonomic() {
+            if !w.at.steps() || !c.is_holonomic() {
                 c.turn(
                     (&m.joints, poses),
                     |b| six(y, b),
@@ -395,8 +395,8 @@ impl Maximal {
         if self.elements.is_empty() {
             return;
         }
-        let (m, e, h) = (&w.model, &w.elements, w.at.h);
-        for (bodies, first, factor) in self.turning(m, 0.5 * (w.at.h_prev + h)) {
+        let (m, e, steps) = (&w.model, &w.elements, w.at.steps());
+        for (bodies, first, factor) in self.turning(m, w.at.half()) {
             let n = bodies.len();
             for (i, on) in bodies.iter().enumerate() {
                 let row = &e.hessian[first + i * n..first + (i + 1) * n];
@@ -409,7 +409,7 @@ impl Maximal {
             for i in 0..c.rows {
                 let own = s.first + i * n..s.first + (i + 1) * n;
                 let by = |rows: &[Vec6], v: &[f64]| times(&c.bodies, &rows[own.clone()], v);
-                r[s.offset + i] = if h == 0.0 {
+                r[s.offset + i] = if !steps {
                     by(&e.turn, dx)
                 } else if c.is_holonomic() {
                     by(&e.rows_next, zplus)
@@ -426,8 +426,8 @@ impl Maximal {
         if self.elements.is_empty() {
             return;
         }
-        let (m, e, h) = (&w.model, &w.elements, w.at.h);
-        for (bodies, first, factor) in self.turning(m, 0.5 * (w.at.h_prev + h)) {
+        let (m, e, steps) = (&w.model, &w.elements, w.at.steps());
+        for (bodies, first, factor) in self.turning(m, w.at.half()) {
             let n = bodies.len();
             for (k, by) in bodies.iter().enumerate() {
                 let on = bodies.iter().enumerate();
@@ -442,7 +442,7 @@ impl Maximal {
             for i in 0..c.rows {
                 let own = s.first + i * n..s.first + (i + 1) * n;
                 let mu = mu[s.offset + i];
-                if h == 0.0 {
+                if !steps {
                     add_row(&c.bodies, &e.turn[own], mu, &mut out.x);
                 } else if c.is_holonomic() {
                     add_row(&c.bodies, &e.rows_next[own], mu, zplus);

@@ -12,7 +12,7 @@ impl Maximal {
             return Err(self.failure(StepFailure::Unsupported, w, self.symbolic.dim(), f64::NAN));
         }
         self.apply(at.p, w)?;
-        self.prepare(&at.at, at.x, at.u, w)?;
+        self.prepare(at.at.step(), at.x, at.u, w)?;
         w.trial.copy_from_slice(at.y);
         self.evaluate(w);
         Ok(())
@@ -159,7 +159,7 @@ impl Maximal {
 
     /// Change of the next state by that of its configuration left by [`Maximal::change`] and by the unknowns'.
     pub(super) fn change_of_next(&self, w: &Work, dy: &[f64], next: &mut [f64], n: usize) {
-        let h = w.at.h;
+        let h = w.at.h();
         for b in 0..self.body_count() {
             let omega = vec3(&w.trial, 6 * b + 3);
             let (dv, dw) = (vec3(dy, 6 * b), vec3(dy, 6 * b + 3));

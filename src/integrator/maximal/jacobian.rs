@@ -137,7 +137,7 @@ impl Maximal {
 
     /// What all rows share: tangents, and the blocks of `dr/dz`, `dr/dz-`.
     fn gather(&self, w: &Work, s: &mut Jacobian) {
-        let (m, h, hp) = (&w.model, w.at.h, w.at.h_prev);
+        let (m, h, before) = (&w.model, w.at.h(), w.at.before());
         s.here.set(m, &w.poses);
         s.rows.clear();
         s.rows.extend(rate_rows(m, &w.next));
@@ -149,17 +149,17 @@ impl Maximal {
                 .try_inverse()
                 .unwrap_or_else(Mat3::zeros);
             let by_end = momentum_jacobian(&omega, inertia, h, j) * end * carried;
-            let by_old = momentum_jacobian(&old, inertia, -hp, w.scalar_prev[b]);
+            let by_old = momentum_jacobian(&old, inertia, -w.at.h_prev, w.scalar_prev[b]);
             let pair = |lin: f64, rot: &Mat3| {
                 let mut block = Mat6::identity() * lin;
                 block.fixed_view_mut::<3, 3>(3, 3).copy_from(rot);
                 block
             };
-            if hp == 0.0 {
+            let Some(hp) = before else {
                 s.own[b] = pair(body.mass / h, &by_end);
                 s.old[b] = pair(body.mass, &by_old);
                 continue;
-            }
+            };
             let back = Back::new(&old, hp, w.scalar_prev[b]);
             let by_before = by_old * back.inverse;
             s.own[b] = pair(
@@ -171,7 +171,7 @@ impl Maximal {
             let pose = &w.poses[b];
             s.poses[b] = Pose::new(pose.x - vec3(&w.before, 6 * b) * hp, pose.q * turn);
         }
-        if hp > 0.0 {
+        if before.is_some() {
             s.before.set(m, &s.poses);
         } else {
             s.poses.copy_from_slice(&w.poses);
@@ -185,18 +185,22 @@ impl Maximal {
         for (d, state) in self.damped.iter().zip(&w.damping) {
             let size = -d.damping(m);
             // an interval of no length damps nothing
-            let before = if hp > 0.0 { size * d.shares.0 } else { 0.0 };
+            let old = if before.is_some() {
+                size * d.shares.0
+            } else {
+                0.0
+            };
             let after = size * d.shares.1;
             let ends = (d.parent, d.child);
             let mut c = Coupling::default();
-            c.add_outer(before, &state.wrench, &state.before_end);
+            c.add_outer(old, &state.wrench, &state.before_end);
             c.add_outer(after, &state.wrench, &state.after_start);
             add_coupling(&mut s.own, &mut s.by_here, here, ends, &c);
-            if hp > 0.0 {
-                let old = |b: usize| &s.poses[b].r;
+            if before.is_some() {
+                let there = |b: usize| &s.poses[b].r;
                 let mut c = Coupling::default();
-                c.add_outer(before, &state.wrench, &state.before_start);
-                add_coupling(&mut s.old, &mut s.by_old, old, ends, &c);
+                c.add_outer(old, &state.wrench, &state.before_start);
+                add_coupling(&mut s.old, &mut s.by_old, there, ends, &c);
             }
         }
         for b in 0..m.bodies.len() {
@@ -214,7 +218,7 @@ impl Maximal {
         first: usize,
         out: &mut LinearModel,
     ) -> usize {
-        let (h, hp, n) = (w.at.h, w.at.h_prev, 6 * self.body_count());
+        let (h, n) = (w.at.h(), 6 * self.body_count());
         let dof = s.rows.len();
         let count = W.min(dof - first);
         let mu = &mut s.mu.as_chunks_mut::<W>().0[..self.symbolic.dim()];
@@ -230,7 +234,7 @@ impl Maximal {
         self.symbolic.solve_transposed_lanes(&w.values, mu);
         s.by_here.multiply(mu, wrench);
         s.by_old.multiply(mu, old);
-        let half = 0.5 * (hp + h);
+        let half = w.at.half();
         for (i, row) in w.control_rows.iter().enumerate() {
             let (a, b) = w.model.driven(&w.model.actuators[i]);
             let half = half * w.control_slope[i];
@@ -240,7 +244,7 @@ impl Maximal {
                 out.b[(dof + first + lane, i)] = half * by / h;
             }
         }
-        if hp > 0.0 {
+        if let Some(hp) = w.at.before() {
             // the upper and the lower half of a column
             let a = out.a.as_mut_slice();
             let halves = |i: usize| {
@@ -294,7 +298,7 @@ impl Maximal {
             std::mem::take(&mut w.sight.inputs),
             std::mem::take(&mut w.sight.readout),
         );
-        let h = w.at.h;
+        let h = w.at.h();
         for i in 0..self.nominal.len() {
             d.clear();
             d.p[i] = 1.0;

@@ -47,7 +47,7 @@ impl Maximal {
         if w.certificate.is_some() && !w.model.may_be_redundant() {
             return Ok(false);
         }
-        self.prepare(&at.at, at.x, at.u, w)?;
+        self.prepare(at.at.step(), at.x, at.u, w)?;
         let (core, contacts) = at.y.split_at(w.trial.len());
         w.trial.copy_from_slice(core);
         w.contacts.read(contacts, &self.contacts);

@@ -6,7 +6,7 @@
 
 use super::assembly::{add_wrench, dot, vec3};
 use super::{DampedElement, Maximal, Work};
-use crate::dynamics::{Certificate, Inputs, Outputs, Solved, StepError};
+use crate::dynamics::{Certificate, Inputs, Outputs, Solved, Stage, StepError};
 use crate::mechanism::{Coupling, Joint, Mechanism, Pair, Vec6};
 use crate::spatial::{
     Vec3, increment_jacobian, momentum_jacobian, momentum_jacobian_transposed, momentum_rate,
@@ -41,7 +41,7 @@ fn add_pair(out: &mut [f64], j: &Joint, pair: &Pair, scale: f64) {
 impl Maximal {
     /// Assembles and factors at a solution.
     pub(super) fn linearize_at(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
-        self.prepare(&at.at, at.x, at.u, w)?;
+        self.prepare(at.at.step(), at.x, at.u, w)?;
         let (core, contacts) = at.y.split_at(w.trial.len());
         w.trial.copy_from_slice(core);
         w.contacts.read(contacts, &self.contacts);
@@ -80,10 +80,15 @@ impl Maximal {
     fn correction(&self, w: &mut Work) -> f64 {
         let (mut b, mut x) = (std::mem::take(&mut w.delta), std::mem::take(&mut w.adjoint));
         let n = 6 * self.body_count();
+        // rows of joints are smaller by the interval
+        let rows = match w.at.stage {
+            Stage::Step(h) => h,
+            Stage::Readout => 1.0,
+        };
         for (i, b) in b.iter_mut().enumerate() {
-            // the golden ratio's multiples spread evenly; rows of joints are smaller by the interval
+            // the golden ratio's multiples spread evenly
             let spread = (0.618_033_988_749_895 * (i + 1) as f64).fract() - 0.5;
-            *b = spread * if i < n || w.at.h == 0.0 { 1.0 } else { w.at.h };
+            *b = spread * if i < n { 1.0 } else { rows };
         }
         self.solve(w, &b, &mut x, false);
         let largest = |v: &[f64]| v[..n].iter().fold(0.0_f64, |m, v| m.max(v.abs()));
@@ -108,8 +113,7 @@ impl Maximal {
 
     /// The part of [`Maximal::coupling`] that is not a constraint's: `None` for joints without springs and dampers.
     fn applied(&self, w: &Work, element: usize) -> Option<Coupling> {
-        let (m, h) = (&w.model, w.at.h);
-        let half = 0.5 * (w.at.h_prev + h);
+        let (m, half) = (&w.model, w.at.half());
         if m.joints
             .get(element)
             .is_some_and(|j| !j.has_springs() && self.damped_by[element].is_empty())
@@ -120,12 +124,7 @@ impl Maximal {
         // dampers: the direction of their impulse turns, its size held
         let impulse = |d: usize| {
             let (d, state) = (&self.damped[d], &w.damping[d]);
-            let after = if h > 0.0 {
-                d.shares.1 * state.after
-            } else {
-                0.0
-            };
-            -d.damping(m) * (d.shares.0 * state.before + after)
+            -d.damping(m) * (d.shares.0 * state.before + d.shares.1 * state.after)
         };
         let (joints, springs) = (m.joints.len(), m.springs.len());
         if element < joints {
@@ -217,10 +216,9 @@ impl Maximal {
     /// Change `dr` of the residual by a change of the inputs, unknowns held. Leaves in `w.zplus` the change of the next
     /// configuration that does not come through the unknowns.
     pub(super) fn change(&self, w: &mut Work, d: &Inputs, r: &mut [f64]) {
-        let h = w.at.h;
+        let (h, half) = (w.at.h(), w.at.half());
         let n = 6 * self.body_count();
         let half_change = 0.5 * (d.h_prev + d.h);
-        let half = 0.5 * (w.at.h_prev + h);
         self.couple(w);
         self.couple_contacts(w);
         let m = &w.model;
@@ -271,7 +269,7 @@ impl Maximal {
             let (a, b) = (e.parent, e.child);
             let mut change =
                 e.shares.0 * (dot(&zminus, a, b, &s.before_start) + dot(&d.x, a, b, &s.before_end));
-            if h > 0.0 {
+            if w.at.steps() {
                 change += e.shares.1
                     * (dot(&d.x, a, b, &s.after_start) + dot(&zplus, a, b, &s.after_end));
             }
@@ -295,9 +293,8 @@ impl Maximal {
 
     /// Adjoints of the inputs from those of the outputs.
     pub(super) fn pull_through(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
-        let h = w.at.h;
+        let (h, half) = (w.at.h(), w.at.half());
         let n = 6 * self.body_count();
-        let half = 0.5 * (w.at.h_prev + h);
         let mut rhs = std::mem::take(&mut w.delta);
         let mut mu = std::mem::take(&mut w.adjoint);
         let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));
@@ -363,7 +360,7 @@ impl Maximal {
                 j.pull_wrench(lambda, &pair, ends, &w.relative[index])
             };
             add_pair(&mut out.x, j, &pull(&w.trial[own.clone()], &mu), -1.0);
-            if h > 0.0 {
+            if w.at.steps() {
                 let rows = &w.rows_next[s.first_row..];
                 for (row, mu) in rows.iter().zip(&mu[own]) {
                     add_wrench(&mut zplus, j.parent, j.child, row, *mu);
@@ -382,7 +379,7 @@ impl Maximal {
             let size = e.damping(m) * dot(&mu, a, b, &s.wrench);
             add_wrench(&mut zminus, a, b, &s.before_start, e.shares.0 * size);
             add_wrench(&mut out.x, a, b, &s.before_end, e.shares.0 * size);
-            if h > 0.0 {
+            if w.at.steps() {
                 add_wrench(&mut out.x, a, b, &s.after_start, e.shares.1 * size);
                 add_wrench(&mut zplus, a, b, &s.after_end, e.shares.1 * size);
             }

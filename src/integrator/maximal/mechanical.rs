@@ -2,7 +2,7 @@
 
 use super::contact::Reacts;
 use super::{Maximal, Work};
-use crate::dynamics::{Frame, Inputs, Knot, Outputs, Seen, StepError};
+use crate::dynamics::{Frame, Inputs, Outputs, Seen, StepError};
 use crate::integrator::mechanical::{ContactWork, MatrixSize, Mechanical};
 use crate::mechanism::{
     Adjoint, Exerts, Known, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
@@ -102,18 +102,18 @@ impl Mechanical for Maximal {
         if needs.velocities {
             self.readout(at, x, u, w)?;
         } else {
-            self.prepare(&Knot { h: 0.0, ..*at }, x, u, w)?;
+            self.prepare(at.readout(), x, u, w)?;
         }
         let mut sight = std::mem::replace(&mut w.sight, Sight::empty());
         for (joint, angle) in sight.windings.iter_mut().enumerate() {
             *angle = self.winding_in(w, joint);
         }
-        if needs.past && at.h_prev != 0.0 {
+        if needs.past && at.before().is_some() {
             for (b, pose) in sight.past.iter_mut().enumerate() {
                 *pose = Self::pose_before(w, b);
             }
         }
-        sight.acts = needs.reactions && !seen.y.is_empty() && at.h != 0.0;
+        sight.acts = needs.reactions && !seen.y.is_empty() && at.after().is_some();
         if sight.acts {
             sight.reactions.fill(0.0);
             let reactions = &mut sight.reactions;
@@ -129,10 +129,9 @@ impl Mechanical for Maximal {
             mechanism: &w.model,
             poses: &w.poses,
             velocities: &w.trial[..n],
-            past: if seen.at.h_prev == 0.0 {
-                Past::Start(&w.before)
-            } else {
-                Past::Poses(&w.sight.past)
+            past: match seen.at.before() {
+                None => Past::Start(&w.before),
+                Some(_) => Past::Poses(&w.sight.past),
             },
             windings: &w.sight.windings,
             controls: seen.u,
@@ -163,7 +162,7 @@ impl Mechanical for Maximal {
         add(&mut out.u, &adjoint.controls);
         out.h_prev += adjoint.h_prev;
         out.h += adjoint.h;
-        if seen.at.h_prev == 0.0 {
+        if seen.at.before().is_none() {
             add(&mut out.x[n..], &adjoint.past);
         } else {
             for (b, six) in adjoint.past.chunks_exact(6).enumerate() {

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! Forces, torques and `G` are taken at the knot `z`, constraints at its successor `z+`. Dampers give half of an
-//! interval's impulse at each of its ends. With `h = 0` the same equations, and `G(z) v+ = 0` in place of `g(z+) = 0`,
-//! are the second-order read-out of the velocities at a knot. Gears and users' constraints and potentials: see
+//! interval's impulse at each of its ends. The same equations with `h = 0`, and `G(z) v+ = 0` in place of `g(z+) = 0`,
+//! are the second-order read-out of the velocities at a knot. Intervals may be negative, as the backward steps of a
+//! composition are; the step over `-h` takes back that over `h`, where no contact, limit or friction acts. Gears and users' constraints and potentials: see
 //! [`crate::mechanism::HolonomicConstraint`] and its siblings.
 //!
 //! A state stores, per body, position (3), orientation (4, scalar first), velocity (3) and angular velocity (3, body
@@ -45,8 +46,8 @@ pub use contact::{Cone, ContactOptions};
 
 use crate::block::{Fallback, Symbolic};
 use crate::dynamics::{
-    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Solved, StepError,
-    StepFailure, StepStats,
+    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Place, Solved,
+    StepError, StepFailure, StepStats,
 };
 use crate::mechanism::{Coupling, Mechanism, Mobility, Quantity, Relative, Row};
 use crate::spatial::{Mat3, Pose, Vec3};
@@ -145,7 +146,7 @@ pub struct Maximal {
 
 /// Memory of one thread: matrices, factors and everything computed at a knot.
 pub struct Work {
-    at: Knot,
+    at: Place,
     /// The mechanism with the parameters of the last call.
     model: Mechanism,
     parameters: Vec<f64>,
@@ -285,7 +286,7 @@ impl Maximal {
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {
         let message = match failure {
             StepFailure::Domain => {
-                let h = w.at.h.max(w.at.h_prev);
+                let h = w.at.h().abs().max(w.at.h_prev.abs());
                 format!(
                     "the body turns faster than its discrete momentum allows: sqrt(2)/h = {:.3} rad/s over an interval, a spin of 1/h = {:.3} rad/s; take a smaller time step",
                     std::f64::consts::SQRT_2 / h,
@@ -303,7 +304,10 @@ impl Maximal {
             StepFailure::Singular => {
                 "the step's matrix is singular; check for massless or over-constrained parts".into()
             }
-            StepFailure::Interval => "an interval is not a positive number; check the time steps".into(),
+            StepFailure::Interval if w.at.h().min(w.at.h_prev) < 0.0 => {
+                "contacts, limits and friction cannot be stepped backwards: give positive intervals".into()
+            }
+            StepFailure::Interval => "an interval is zero or not finite; check the time steps".into(),
             StepFailure::Parameter => "a parameter has a value without meaning; give it bounds".into(),
             StepFailure::Frame => tangent::FOREIGN.into(),
             StepFailure::Unsupported => {

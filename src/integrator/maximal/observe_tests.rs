@@ -2,7 +2,7 @@
 
 use super::tests::{assert_close, derivative, named, situation, system, systems};
 use super::*;
-use crate::dynamics::{Dynamics, LinearModel, Observe, Seen, Solved};
+use crate::dynamics::{Dynamics, Knot, LinearModel, Observe, Seen, Solved};
 use crate::integrator::Mechanical;
 use crate::mechanism::JointKind;
 use crate::mechanism::samples::{Source, four_bar, tree};

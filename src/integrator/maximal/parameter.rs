@@ -100,8 +100,7 @@ impl Maximal {
     }
 
     fn by_field(&self, w: &Work, field: Field, emit: &mut impl FnMut(usize, f64)) {
-        let (m, h, h_prev) = (&w.model, w.at.h, w.at.h_prev);
-        let half = 0.5 * (h_prev + h);
+        let (m, h, h_prev, half) = (&w.model, w.at.h(), w.at.h_prev, w.at.half());
         match field {
             Field::Mass(b) => {
                 let change = vec3(&w.trial, 6 * b) - vec3(&w.before, 6 * b);
@@ -151,7 +150,7 @@ impl Maximal {
             Field::SpringChildAnchor(s, k) => self.by_spring_anchor(w, s, k, false, emit),
             Field::GearRatio(g) => self.by_gear_ratio(w, g, emit),
             Field::GearOffset(g) => {
-                if h > 0.0 {
+                if w.at.steps() {
                     emit(self.elements.offset(g), -1.0);
                 }
             }
@@ -184,7 +183,7 @@ impl Maximal {
 
     /// The effort exerted, along the wrench of a unit of it.
     fn by_effort_limit(&self, w: &Work, i: usize, upper: bool, emit: &mut impl FnMut(usize, f64)) {
-        let (m, half) = (&w.model, 0.5 * (w.at.h_prev + w.at.h));
+        let (m, half) = (&w.model, w.at.half());
         let (parent, child) = m.driven(&m.actuators[i]);
         let ends = (m.pose(&w.poses, parent), &w.poses[child]);
         let row = m.actuators[i].unit_row(&m.joints, ends);
@@ -227,8 +226,7 @@ impl Maximal {
 
     fn by_damping(&self, w: &Work, element: DampedElement, emit: &mut impl FnMut(usize, f64)) {
         for (d, state) in self.dampers_of(w, element) {
-            let after = if w.at.h > 0.0 { state.after } else { 0.0 };
-            let moved = d.shares.0 * state.before + d.shares.1 * after;
+            let moved = d.shares.0 * state.before + d.shares.1 * state.after;
             put_wrench(emit, (d.parent, d.child), &state.wrench, moved);
         }
     }
@@ -242,7 +240,7 @@ impl Maximal {
         let (a, b) = m.ends(joint, &w.poses);
         let row = joint.direction_row(i, a, b, &joint.relative(a, b));
         self.put_row(w, j, &row, w.trial[at], emit);
-        let leader = if w.at.h > 0.0 {
+        let leader = if w.at.steps() {
             let (a, b) = m.ends(joint, &w.next);
             joint.coordinate(i, &joint.relative(a, b), self.winding_in(w, j))
         } else {
@@ -257,8 +255,8 @@ impl Maximal {
     /// `g = e.(arm - p_a)` and the slides' coordinates likewise; `p_a` is in no wrench.
     fn by_parent_anchor(&self, w: &Work, j: usize, k: usize, emit: &mut impl FnMut(usize, f64)) {
         let joint = &w.model.joints[j];
-        let half = 0.5 * (w.at.h_prev + w.at.h);
-        if let (Some(s), true) = (&self.slots[j], w.at.h > 0.0) {
+        let half = w.at.half();
+        if let (Some(s), true) = (&self.slots[j], w.at.steps()) {
             for (i, e) in joint.constrained[..joint.translation_rows]
                 .iter()
                 .enumerate()
@@ -277,11 +275,11 @@ impl Maximal {
     /// The child's anchor moves by `e`: the arm by `R_a'R_b e`, in constraints, torques, and slides' coordinates.
     fn by_child_anchor(&self, w: &Work, j: usize, k: usize, emit: &mut impl FnMut(usize, f64)) {
         let (m, joint) = (&w.model, &w.model.joints[j]);
-        let (h, half) = (w.at.h, 0.5 * (w.at.h_prev + w.at.h));
+        let (steps, half) = (w.at.steps(), w.at.half());
         let (a, b) = m.ends(joint, &w.poses);
         let e = unit(k);
         let arm = joint.arm_by_child_anchor(&e, a, b);
-        let after = if h > 0.0 {
+        let after = if steps {
             let (a, b) = m.ends(joint, &w.next);
             joint.arm_by_child_anchor(&e, a, b)
         } else {
@@ -296,7 +294,7 @@ impl Maximal {
                 force += row * w.trial[at];
                 emit(
                     at,
-                    if h > 0.0 {
+                    if steps {
                         row.dot(&after)
                     } else {
                         joint.rate_by_child_anchor(row, &e, (a, b), |body| {
@@ -329,7 +327,7 @@ impl Maximal {
                     damper.shares.0 * state.before,
                     damper.shares.0 * d.unit.dot(&(arm - before)),
                 );
-                if h > 0.0 {
+                if steps {
                     moved += damper.shares.1 * state.after;
                     change += damper.shares.1 * d.unit.dot(&(after - arm));
                 }
@@ -371,7 +369,7 @@ impl Maximal {
         parent: bool,
         emit: &mut impl FnMut(usize, f64),
     ) {
-        let half = 0.5 * (w.at.h_prev + w.at.h);
+        let half = w.at.half();
         let e = unit(k);
         let mut tension = 0.0;
         for (d, state) in self.dampers_of(w, DampedElement::Spring(s)) {
@@ -385,7 +383,7 @@ impl Maximal {
             let here = spring.length_by_anchor(&e, parent, a, b);
             let mut moved = d.shares.0 * state.before;
             let mut change = d.shares.0 * (here - spring.length_by_anchor(&e, parent, &a0, &b0));
-            if w.at.h > 0.0 {
+            if w.at.steps() {
                 let (a1, b1) = (w.model.pose(&w.next, spring.parent), &w.next[spring.child]);
                 moved += d.shares.1 * state.after;
                 change += d.shares.1 * (spring.length_by_anchor(&e, parent, a1, b1) - here);

@@ -12,6 +12,11 @@ const DOMAIN: f64 = 2.0;
 /// error is small beside Newton's own.
 const REFINED: f64 = 1e-5;
 
+/// Is another attempt at the step to be made? Not where the first used up what a step may take.
+pub(super) fn may_retry(error: &StepError) -> bool {
+    !matches!(error.failure, StepFailure::Budget | StepFailure::Stopped)
+}
+
 impl Maximal {
     /// Solves the step; see [`crate::dynamics::Dynamics::step`].
     pub(super) fn solve_step(
@@ -23,16 +28,13 @@ impl Maximal {
         next: &mut [f64],
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
-        self.prepare(at, x, u, w)?;
-        if at.h == 0.0 {
-            return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
-        }
+        self.prepare(at.step(), x, u, w)?;
         let mut result = self.attempt(w, y);
         if w.model.may_be_redundant() {
             // Between two configurations on either side of a singular one the smallest eigenvalue of the constraints'
             // Schur complement is negative; where it happens to cancel the regularization, take another one
             for change in [1e3, 1e-6] {
-                if result.is_ok() {
+                if !result.as_ref().is_err_and(may_retry) {
                     break;
                 }
                 w.epsilon.iter_mut().for_each(|e| *e *= change);
@@ -63,7 +65,7 @@ impl Maximal {
         w.trial[n..].copy_from_slice(&y[n..]);
         for b in 0..self.body_count() {
             let omega = &mut w.trial[6 * b + 3..6 * b + 6];
-            let turn = w.at.h * Vec3::from_column_slice(omega).norm();
+            let turn = w.at.h().abs() * Vec3::from_column_slice(omega).norm();
             if turn > 1.2 {
                 // a longer interval than the one before: start inside the domain
                 omega.iter_mut().for_each(|o| *o *= 1.2 / turn);
@@ -116,10 +118,10 @@ impl Maximal {
         Ok(stats)
     }
 
-    /// Largest `h |w|` of any body.
+    /// Largest `|h w|` of any body.
     pub(super) fn largest_turn(&self, w: &Work) -> f64 {
         (0..self.body_count())
-            .map(|b| w.at.h * vec3(&w.trial, 6 * b + 3).norm())
+            .map(|b| w.at.h().abs() * vec3(&w.trial, 6 * b + 3).norm())
             .fold(0.0, f64::max)
     }
 
@@ -135,7 +137,7 @@ impl Maximal {
     }
 
     pub(super) fn outside_domain(&self, w: &Work) -> Option<usize> {
-        let h2 = w.at.h * w.at.h;
+        let h2 = w.at.h().powi(2);
         // a NaN is outside, too
         (0..self.body_count()).find(|b| {
             let turn = h2 * vec3(&w.trial, 6 * b + 3).norm_squared();
@@ -162,7 +164,7 @@ impl Maximal {
         }
     }
 
-    /// Velocities at the knot, second order: the step's equations with `h = 0`. They are left in `w.trial`, six per
+    /// Velocities at the knot, second order: the step's equations without the interval after it. They are left in `w.trial`, six per
     /// body; `w.trial` also holds the impulses that project them onto the joints, and the factors are those of the
     /// read-out's matrix.
     pub(super) fn readout(
@@ -172,9 +174,8 @@ impl Maximal {
         u: &[f64],
         w: &mut Work,
     ) -> Result<(), StepError> {
-        let at = Knot { h: 0.0, ..*at };
-        self.prepare(&at, x, u, w)?;
-        if !self.contacts.is_empty() && w.at.h_prev > 0.0 {
+        self.prepare(at.readout(), x, u, w)?;
+        if !self.contacts.is_empty() && w.at.before().is_some() {
             return self.readout_contacts(w);
         }
         let n = 6 * self.body_count();

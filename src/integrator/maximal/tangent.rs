@@ -7,7 +7,7 @@
 
 use super::Maximal;
 use crate::dynamics::{Frame, Knot, StepError, StepFailure};
-use crate::mechanism::{Mechanism, ModelError, Motion, decompose};
+use crate::mechanism::{Mechanism, ModelError, Motion, least_squares};
 use crate::spatial::{
     Mat3, Pose, Quat, Vec3, increment, increment_jacobian, increment_scalar, log,
     right_log_jacobian,
@@ -125,11 +125,7 @@ impl Maximal {
                 .clone()
                 .cholesky()
                 .map_or_else(|| jacobian.transpose(), |c| c.solve(&jacobian.transpose()));
-            let nu = decompose(&jacobian * &weighted).and_then(|schur| {
-                let floor = 1e-9 * schur.singular_values.max();
-                schur.solve(&-drift, floor).ok()
-            });
-            if let Some(nu) = nu {
+            if let Some(nu) = least_squares(&jacobian * &weighted, &-drift) {
                 change += &t.tree * (weighted * nu);
             }
         }
@@ -148,7 +144,6 @@ impl Maximal {
         }
         let (n, dof) = (6 * self.body_count(), self.mobility.degrees_of_freedom);
         let near = self.tree_coordinates_of(m, x);
-        let h = at.h_prev;
         // the first half of a frame's memory is its basis at the knot, the second that of the knot before
         let previous = previous.map(|p| self.own(p, at)).transpose()?;
         let memory = previous.map(|(_, memory)| memory.columns(0, dof).into_owned());
@@ -156,21 +151,7 @@ impl Maximal {
         let mut embed = DMatrix::zeros(2 * n, 2 * dof);
         let mut project = DMatrix::zeros(2 * dof, 2 * n);
         let (here, old_z);
-        if h == 0.0 {
-            here = self.tangent(m, self.poses_of(x), &near, memory);
-            let basis = here.basis();
-            let left = Self::projector(m, &basis);
-            let follow = self.start_velocity_derivative(m, x, &here);
-            embed.view_mut((0, 0), (n, dof)).copy_from(&basis);
-            embed.view_mut((n, 0), (n, dof)).copy_from(&follow);
-            embed.view_mut((n, dof), (n, dof)).copy_from(&basis);
-            project.view_mut((0, 0), (dof, n)).copy_from(&left);
-            project
-                .view_mut((dof, 0), (dof, n))
-                .copy_from(&-(&left * follow * &left));
-            project.view_mut((dof, n), (dof, n)).copy_from(&left);
-            old_z = here.z.clone();
-        } else {
+        if let Some(h) = at.before() {
             let before = self.tangent(m, self.poses_before(at, x), &near, memory);
             here = self.tangent(m, self.poses_of(x), &near, Some(&before.z));
             let (basis, old) = (here.basis(), before.basis());
@@ -193,6 +174,20 @@ impl Maximal {
                 .view_mut((dof, n), (dof, n))
                 .copy_from(&(old_by_v * (-1.0 / h)));
             old_z = before.z;
+        } else {
+            here = self.tangent(m, self.poses_of(x), &near, memory);
+            let basis = here.basis();
+            let left = Self::projector(m, &basis);
+            let follow = self.start_velocity_derivative(m, x, &here);
+            embed.view_mut((0, 0), (n, dof)).copy_from(&basis);
+            embed.view_mut((n, 0), (n, dof)).copy_from(&follow);
+            embed.view_mut((n, dof), (n, dof)).copy_from(&basis);
+            project.view_mut((0, 0), (dof, n)).copy_from(&left);
+            project
+                .view_mut((dof, 0), (dof, n))
+                .copy_from(&-(&left * follow * &left));
+            project.view_mut((dof, n), (dof, n)).copy_from(&left);
+            old_z = here.z.clone();
         }
         let mut memory = DMatrix::zeros(here.z.nrows(), 2 * dof);
         memory.columns_mut(0, dof).copy_from(&here.z);
@@ -260,16 +255,7 @@ impl Maximal {
             ..self.tangent(m, self.poses_of(x), &near, None)
         };
         let (poses, q) = Self::moved(m, &here, a).map_err(failed)?;
-        let velocities: Vec<Motion> = if at.h_prev == 0.0 {
-            let mut rates = m.tree_rates(&here.poses, &self.velocities_of(x));
-            let change = &here.z * DVector::from_column_slice(rate);
-            rates
-                .iter_mut()
-                .zip(change.iter())
-                .for_each(|(r, c)| *r += c);
-            m.velocities(&poses, &Self::closed_rates(m, &poses, &rates))
-        } else {
-            let h = at.h_prev;
+        let velocities: Vec<Motion> = if let Some(h) = at.before() {
             let before = self.tangent(m, self.poses_before(at, x), &near, None);
             let before = Tangent {
                 z: memory.columns(dof, dof).into_owned(),
@@ -278,6 +264,14 @@ impl Maximal {
             let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - h * r).collect();
             let (old, _) = Self::moved(m, &before, &b).map_err(failed)?;
             velocities_between(&poses, &old, h)
+        } else {
+            let mut rates = m.tree_rates(&here.poses, &self.velocities_of(x));
+            let change = &here.z * DVector::from_column_slice(rate);
+            rates
+                .iter_mut()
+                .zip(change.iter())
+                .for_each(|(r, c)| *r += c);
+            m.velocities(&poses, &Self::closed_rates(m, &poses, &rates))
         };
         let state = self.state(&poses, &velocities, &self.winding_near(m, &poses, &q, x));
         out.copy_from_slice(&state);
@@ -317,7 +311,6 @@ impl Maximal {
             return out.fill(f64::NAN);
         };
         let n = self.body_count();
-        let h = at.h_prev;
         // displacements of both configurations, or of the velocities at the start, through the frame's projection
         let mut d = DVector::zeros(12 * n);
         let (here, there) = (self.poses_of(x), self.poses_of(to));
@@ -332,11 +325,11 @@ impl Maximal {
             }
         }
         let dof = self.mobility.degrees_of_freedom;
-        if h == 0.0 {
+        let Some(h) = at.before() else {
             // parts of dv that only follow the configuration drop out by the projection
             out.copy_from_slice((project * d).as_slice());
             return;
-        }
+        };
         let left = project.view((0, 0), (dof, 6 * n));
         let a = left * d.rows(0, 6 * n);
         let (old, older) = (self.poses_before(at, to), self.poses_before(at, x));
@@ -369,7 +362,6 @@ impl Maximal {
     ) -> Result<DMatrix<f64>, StepError> {
         let (project, _) = self.own(frame, at)?;
         let (n, dof) = (6 * self.body_count(), self.mobility.degrees_of_freedom);
-        let h = at.h_prev;
         let turned = |from: &[Pose], to: &[Pose]| -> Blocks {
             let of = |(a, b): (&Pose, &Pose)| right_log_jacobian(&log(&(a.q.conjugate() * b.q)));
             from.iter().zip(to).map(|p| pair(1.0, of(p))).collect()
@@ -378,9 +370,9 @@ impl Maximal {
         let by_z = blocks_times(&project.columns(0, n).into_owned(), &here);
         let mut out = project.clone();
         out.columns_mut(0, n).copy_from(&by_z);
-        if h == 0.0 {
+        let Some(h) = at.before() else {
             return Ok(out);
-        }
+        };
         let before = turned(&self.poses_before(at, x), &self.poses_before(at, to));
         let old = blocks_times(&self.left_before(at, x, project), &before);
         let (bz, bv, _) = self.back_jacobians(at, to);

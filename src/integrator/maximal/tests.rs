@@ -151,6 +151,27 @@ pub(super) fn situation(
     )
 }
 
+/// The start, a state in motion, and steps backwards: from that state, and forwards again from where they lead.
+fn situations(s: &Maximal, x: &[f64]) -> [(Knot, Vec<f64>, Vec<f64>, Vec<f64>); 4] {
+    let (at, x1, u, y) = moving(s, x);
+    let back = Knot { h: -0.7 * H, ..at };
+    let (mut x2, mut y2) = (x1.clone(), y.clone());
+    s.step(&back, &x1, &u, &s.nominal, &mut s.work(), &mut x2, &mut y2)
+        .expect("solved");
+    let again = Knot {
+        k: at.k + 1,
+        t: at.t - 0.7 * H,
+        h_prev: -0.7 * H,
+        h: 0.9 * H,
+    };
+    [
+        situation(s, x, true),
+        (at, x1.clone(), u.clone(), y.clone()),
+        (back, x1, u.clone(), y),
+        (again, x2, u, y2),
+    ]
+}
+
 /// A state moved in the free chart.
 pub(super) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
     let n = s.body_count();
@@ -207,10 +228,10 @@ fn the_matrix_is_the_derivative_of_the_residual() {
                 // any unknowns will do, zeros would hide terms
                 y.fill(0.1);
             }
-            for h in [at.h, 0.0] {
+            let back = Knot { h: -0.7 * H, ..at };
+            for place in [at.step(), at.readout(), back.step()] {
                 let mut w = s.work();
-                s.prepare(&Knot { h, ..at }, &x, &u, &mut w)
-                    .expect("in the domain");
+                s.prepare(place, &x, &u, &mut w).expect("in the domain");
                 w.trial.copy_from_slice(&y);
                 s.evaluate(&mut w);
                 s.assemble(&mut w);
@@ -228,8 +249,7 @@ fn the_matrix_is_the_derivative_of_the_residual() {
                     let w = std::cell::RefCell::new(s.work());
                     let d = derivative(1e-3, |e| {
                         let w = &mut w.borrow_mut();
-                        s.prepare(&Knot { h, ..at }, &x, &u, w)
-                            .expect("in the domain");
+                        s.prepare(place, &x, &u, w).expect("in the domain");
                         w.trial.copy_from_slice(&y);
                         w.trial[i] += e;
                         s.evaluate(w);
@@ -256,8 +276,7 @@ fn push_matches_differences_of_the_step_on_trees() {
         .into_iter()
         .filter(|(s, _)| !s.mechanism.has_loops())
     {
-        for start in [true, false] {
-            let (at, x, u, _) = situation(&s, &x, start);
+        for (at, x, u, _) in situations(&s, &x) {
             let dims = s.dims();
             let solve = |at: &Knot, x: &[f64], u: &[f64], p: &[f64]| {
                 let (mut next, mut y) = (x.to_vec(), vec![0.0; dims.ny]);
@@ -303,8 +322,6 @@ fn push_matches_differences_of_the_step_on_trees() {
                     i if i < controls => d.u[i - dims.nf] = 1.0,
                     i if i < parameters => d.p[i - controls] = 1.0,
                     i if i == parameters => d.h = 1.0,
-                    // an interval of negative length has no meaning, nor its difference at the start
-                    _ if start => continue,
                     _ => d.h_prev = 1.0,
                 }
                 s.push(&mut w, &d, &mut out);
@@ -314,7 +331,7 @@ fn push_matches_differences_of_the_step_on_trees() {
                     &all,
                     &derivative(1e-4, by),
                     2e-7,
-                    &format!("input {i} ({}), start {start}", named(&s, i, controls)),
+                    &format!("input {i} ({}), {at:?}", named(&s, i, controls)),
                 );
             }
         }
@@ -325,8 +342,7 @@ fn push_matches_differences_of_the_step_on_trees() {
 #[test]
 fn the_linear_model_matches_differences_along_the_joints() {
     for (s, x) in systems() {
-        for start in [true, false] {
-            let (at, x, u, y0) = situation(&s, &x, start);
+        for (at, x, u, y0) in situations(&s, &x) {
             let dims = s.dims();
             let p = &s.nominal;
             let solve = |x: &[f64], u: &[f64], p: &[f64]| {
@@ -408,8 +424,81 @@ fn the_linear_model_matches_differences_along_the_joints() {
                     &column,
                     &derivative(1e-4, by),
                     1e-6,
-                    &format!("{i}, start {start}"),
+                    &format!("{i}, {at:?}"),
                 );
+            }
+        }
+    }
+}
+
+/// Knots in the other order, by negative intervals: the map is symmetric, dampers included.
+#[test]
+fn steps_backwards_return_to_the_start() {
+    for (s, x) in systems() {
+        let u = Source::new(1).vector(s.dims().nu, 0.5);
+        let forth = [H, 0.8 * H, 1.1 * H, H];
+        let back = forth.iter().rev().map(|h| -h);
+        let (mut w, mut next, mut here) = (s.work(), x.clone(), x.clone());
+        let mut y = vec![0.0; s.dims().ny];
+        let (mut h_prev, mut t) = (0.0, 0.0);
+        let mut knots = vec![];
+        for (k, h) in forth.into_iter().chain(back).enumerate() {
+            knots.push(here.clone());
+            let at = Knot { k, t, h_prev, h };
+            s.step(&at, &here, &u, &s.nominal, &mut w, &mut next, &mut y)
+                .expect("solved");
+            here.copy_from_slice(&next);
+            (h_prev, t) = (h, t + h);
+        }
+        knots.push(here);
+        for k in 0..4 {
+            for (a, b) in s.poses(&knots[k]).iter().zip(s.poses(&knots[8 - k])) {
+                let turn = crate::spatial::log(&(a.q.conjugate() * b.q));
+                let off = (a.x - b.x).amax().max(turn.amax());
+                assert!(off < 1e-10, "knot {k}: {off}");
+            }
+            let moved = difference(&s, &knots[0], &knots[4]);
+            assert!(moved.iter().any(|d| d.abs() > 1e-3));
+        }
+    }
+}
+
+/// Contacts push only one way in time, and no step has no length.
+#[test]
+fn intervals_without_a_meaning_are_refused() {
+    use crate::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, Shape};
+    let ball = BodySpec::new(1.0).shape(Shape::Sphere(0.1)).free();
+    let free = MechanismBuilder::new().body("ball", ball.clone());
+    let floor = MechanismBuilder::new()
+        .half_space("ground", HalfSpaceSpec::default())
+        .body("ball", ball.contact("ball", ContactSpec::new(0.5)));
+    for (builder, backwards) in [(free, true), (floor, false)] {
+        let m = builder.build().expect("valid");
+        let q = [0.0, 0.0, 0.5, 0.0, 0.0, 0.0];
+        let s = Maximal::new(m, &q, Options::default()).expect("a system");
+        let x = s.start(&q, &[0.1; 6], &[true; 6]).expect("a state");
+        let step = |h_prev: f64, h: f64| {
+            let at = Knot {
+                k: 1,
+                t: 0.0,
+                h_prev,
+                h,
+            };
+            let (mut next, mut y) = (x.clone(), vec![0.0; s.dims().ny]);
+            s.step(&at, &x, &[], &[], &mut s.work(), &mut next, &mut y)
+        };
+        for (h_prev, h) in [(0.01, 0.0), (f64::NAN, 0.01), (0.01, f64::INFINITY)] {
+            let e = step(h_prev, h).expect_err("no interval");
+            assert_eq!(e.failure, StepFailure::Interval);
+            assert!(e.message.contains("zero or not finite"), "{e}");
+        }
+        for (h_prev, h) in [(0.01, -0.01), (-0.01, 0.01)] {
+            match step(h_prev, h) {
+                Ok(_) => assert!(backwards),
+                Err(e) => {
+                    assert!(!backwards && e.failure == StepFailure::Interval, "{e}");
+                    assert!(e.message.contains("cannot be stepped backwards"), "{e}");
+                }
             }
         }
     }
@@ -419,8 +508,7 @@ fn the_linear_model_matches_differences_along_the_joints() {
 fn pull_is_the_transpose_of_push() {
     for (s, x) in systems() {
         let dims = s.dims();
-        for start in [true, false] {
-            let (at, x, u, y0) = situation(&s, &x, start);
+        for (at, x, u, y0) in situations(&s, &x) {
             let (mut next, mut y, mut w) = (x.clone(), y0, s.work());
             s.step(&at, &x, &u, &s.nominal, &mut w, &mut next, &mut y)
                 .expect("solved");

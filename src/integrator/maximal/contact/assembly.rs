@@ -4,6 +4,7 @@ use super::super::assembly::{add_wrench, dot, vec3};
 use super::super::{DampedState, Maximal, Work};
 use super::Source;
 use super::cone::Law;
+use crate::dynamics::Stage;
 use crate::mechanism::{Joint, Mechanism, Relative, Row, Vec6, friction_rows, normal_row};
 use crate::spatial::{Mat3, Pose, Vec3, increment_jacobian_transposed};
 
@@ -67,9 +68,13 @@ impl Maximal {
             return;
         }
         let (m, c, at) = (&w.model, &mut w.contacts, w.at);
-        c.interval = if at.h > 0.0 { at.h } else { at.h_prev };
+        c.interval = match at.stage {
+            Stage::Step(h) => h,
+            Stage::Readout => at.h_prev,
+        };
         c.kappa = (self.contacts.path * c.interval).max(c.softness);
         c.idle = c.interval == 0.0;
+        c.spent = 0;
         let floor = 4.0 * f64::EPSILON / c.interval;
         for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
             let b = &w.poses[slot.child];
@@ -92,15 +97,14 @@ impl Maximal {
                     e.arm = m.arm(contact);
                     e.bounce = 0.0;
                     let restitution = m.restitution(contact);
-                    if restitution > 0.0 && at.h > 0.0 {
+                    if let (true, Stage::Step(h)) = (restitution > 0.0, at.stage) {
                         let (p, c) = (slot.parent, slot.child);
                         let approach = -dot(&w.before, p, c, &e.normal);
-                        let pushed = 0.5
-                            * (at.h_prev + at.h)
+                        let pushed = at.half()
                             * free_acceleration(m, &w.inverse_inertia, &w.force, (p, c), &e.normal);
-                        let gap = e.here.gap / at.h;
+                        let gap = e.here.gap / h;
                         // below that speed it rests
-                        let slow = 2.0 * self.contacts.gravity * at.h;
+                        let slow = 2.0 * self.contacts.gravity * h;
                         if approach > slow && gap - approach + pushed < 0.0 {
                             e.bounce = gap + restitution * approach;
                         }
@@ -108,12 +112,11 @@ impl Maximal {
                 }
                 Source::Rub(j, i) => {
                     let joint = &m.joints[j];
-                    let half = 0.5 * (at.h_prev + at.h);
                     e.law = Law {
                         gap: false,
                         rubs: true,
                         mu: 0.0,
-                        bound: joint.directions[i].friction * half / slot.mass,
+                        bound: joint.directions[i].friction * at.half() / slot.mass,
                     };
                     e.tangents = [
                         joint.direction_row(i, a, b, &w.relative[j]),
@@ -143,11 +146,11 @@ impl Maximal {
         if self.contacts.is_empty() || w.contacts.idle {
             return;
         }
-        let (m, c, h, y) = (&w.model, &mut w.contacts, w.at.h, &w.trial);
+        let (m, c, stage, y) = (&w.model, &mut w.contacts, w.at.stage, &w.trial);
         for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
             let (parent, child) = (slot.parent, slot.child);
             if e.law.gap {
-                if h > 0.0 {
+                if let Stage::Step(h) = stage {
                     match slot.source {
                         Source::Touch(i) => e.next = m.touch(&m.contacts[i], &w.next),
                         Source::Limit(j, i, upper) => {
@@ -195,11 +198,11 @@ impl Maximal {
         if self.contacts.is_empty() || w.contacts.idle {
             return;
         }
-        let (m, c, h, y) = (&w.model, &mut w.contacts, w.at.h, &w.trial);
+        let (m, c, stage, y) = (&w.model, &mut w.contacts, w.at.stage, &w.trial);
         for (e, sides, slot) in c.each(&self.contacts) {
             let ground = slot.parent.is_none();
             if e.law.gap {
-                e.by_velocity = if h > 0.0 {
+                e.by_velocity = if let Stage::Step(h) = stage {
                     let (a, b) = (m.pose(&w.next, slot.parent), &w.next[slot.child]);
                     let row = match slot.source {
                         Source::Limit(j, i, upper) => {

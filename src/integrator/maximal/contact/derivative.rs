@@ -11,7 +11,7 @@ use super::cone::Target;
 use super::element::Sides;
 use super::parameter::Goes;
 use super::{Element, Local, Slot, Source, UNKNOWNS};
-use crate::dynamics::Inputs;
+use crate::dynamics::{Inputs, Stage};
 use crate::mechanism::{Actuator, Coupling, Joint, Range as Limits, Row, Vec6, wrench_derivative};
 use crate::spatial::Vec3;
 
@@ -223,11 +223,11 @@ impl Maximal {
             let l = &e.local;
             let f = Vec3::new(l.g, l.b[0], l.b[1]) * slot.mass;
             e.response.coupling = self.contact_coupling(w, (e, slot), f);
-            let normal = e.law.gap && (w.at.h == 0.0 || e.bounce != 0.0);
+            let normal = e.law.gap && (!w.at.steps() || e.bounce != 0.0);
             for (k, wanted) in [normal, e.law.rubs, e.law.rubs].into_iter().enumerate() {
                 if wanted {
                     let c = self.contact_coupling(w, (e, slot), Vec3::ith(k, 1.0));
-                    let v = if k == 0 && w.at.h > 0.0 {
+                    let v = if k == 0 && w.at.steps() {
                         &w.before
                     } else {
                         &w.trial
@@ -253,9 +253,11 @@ impl Maximal {
         if self.contacts.is_empty() || w.contacts.idle {
             return;
         }
-        let h = w.at.h;
         let mut elements = std::mem::take(&mut w.contacts.elements);
-        let by_interval = if h > 0.0 { d.h } else { d.h_prev };
+        let by_interval = match w.at.stage {
+            Stage::Step(_) => d.h,
+            Stage::Readout => d.h_prev,
+        };
         for (index, (e, slot)) in elements.iter_mut().zip(&self.contacts.slots).enumerate() {
             let (p, c) = (slot.parent, slot.child);
             let mut inflow = [0.0; INFLOWS];
@@ -311,8 +313,8 @@ impl Maximal {
 
     /// Change of the gap's rate that does not come through the new velocities or parameters.
     fn gap_change(&self, w: &Work, (e, slot): (&Element, &Slot), d: &Inputs, zplus: &[f64]) -> f64 {
-        let (p, c, h) = (slot.parent, slot.child, w.at.h);
-        if h > 0.0 {
+        let (p, c) = (slot.parent, slot.child);
+        if let Stage::Step(h) = w.at.stage {
             let mut change = dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
             if let Some(restitution) = self.bounces(w, (e, slot)) {
                 // less the change of gap/h + restitution (-N v-)
@@ -376,7 +378,6 @@ impl Maximal {
         if w.contacts.idle {
             return;
         }
-        let h = w.at.h;
         let slots = w.contacts.elements.iter().zip(&self.contacts.slots);
         for (index, (e, slot)) in slots.enumerate() {
             let (p, c) = (slot.parent, slot.child);
@@ -388,7 +389,7 @@ impl Maximal {
                 *x += by[1] * felt[0] + by[3] * felt[1] + by[4] * felt[2];
             }
             if e.law.gap {
-                if h > 0.0 {
+                if let Stage::Step(h) = w.at.stage {
                     add_wrench(zplus, p, c, &e.next_row, inflow[0] / h);
                     out.h -= inflow[0] * e.next.gap / (h * h);
                     if let Some(restitution) = self.bounces(w, (e, slot)) {
@@ -412,10 +413,9 @@ impl Maximal {
                 }
             }
             let by_interval = w.contacts.path() * inflow[3];
-            if h > 0.0 {
-                out.h += by_interval;
-            } else {
-                out.h_prev += by_interval;
+            match w.at.stage {
+                Stage::Step(_) => out.h += by_interval,
+                Stage::Readout => out.h_prev += by_interval,
             }
             let bound = 0.5 * self.bound_rate(w, slot) * inflow[4];
             out.h += bound;

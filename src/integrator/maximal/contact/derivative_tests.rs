@@ -464,6 +464,7 @@ fn check(cone: Cone, kappa: f64, centred: f64, wanted: impl Fn(&str) -> bool) {
         warm: false,
         // differences of what is solved to 1e-5 kappa are too coarse
         centred,
+        ..ContactOptions::default()
     };
     let options = Options {
         contact,

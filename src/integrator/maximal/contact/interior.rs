@@ -2,10 +2,11 @@
 //! a warm start; where that stalls, [`super::path`] goes on.
 
 use super::super::assembly::{add_wrench, dot, vec3};
+use super::super::step::may_retry;
 use super::super::{Maximal, Work};
 use super::assembly::along;
 use super::{Element, Slot};
-use crate::dynamics::{StepError, StepFailure, StepStats};
+use crate::dynamics::{Stage, StepError, StepFailure, StepStats, stop_requested};
 use crate::mechanism::{Row, Vec6};
 use crate::spatial::Vec3;
 
@@ -97,21 +98,40 @@ impl Maximal {
     ) -> Result<StepStats, StepError> {
         let kappa = w.contacts.kappa;
         let mut stats = StepStats::default();
-        let solved = self.solve_at(w, y, starts, kappa, &mut stats);
-        let Err(error) = solved else {
-            return Ok(stats);
-        };
+        let mut solved = self.solve_at(w, y, starts, kappa, &mut stats);
         for short in SHORT_OF_IT {
-            let start = [false].into_iter();
-            if self
-                .solve_at(w, y, start, short * kappa, &mut stats)
-                .is_ok()
-            {
-                stats.rounded = 1;
-                return Ok(stats);
+            let Err(error) = solved else {
+                break;
+            };
+            if !may_retry(&error) {
+                return Err(error);
             }
+            let start = [false].into_iter();
+            solved = match self.solve_at(w, y, start, short * kappa, &mut stats) {
+                Ok(()) => {
+                    stats.rounded = 1;
+                    Ok(())
+                }
+                Err(last) if !may_retry(&last) => Err(last),
+                Err(_) => Err(error),
+            };
         }
-        Err(error)
+        stats.iterations = w.contacts.spent;
+        solved.map(|()| stats)
+    }
+
+    /// Counts an iteration of the step; fails where it may take no more.
+    pub(super) fn spend(&self, w: &mut Work, row: usize, residual: f64) -> Result<(), StepError> {
+        let spent = w.contacts.spent;
+        if spent >= self.options.contact.max_iterations {
+            return Err(self.failure(StepFailure::Budget, w, row, residual));
+        }
+        // ordinary steps run to their end: after a stop one still looks at what was computed
+        if spent >= self.options.max_iterations && stop_requested() {
+            return Err(self.failure(StepFailure::Stopped, w, row, residual));
+        }
+        w.contacts.spent += 1;
+        Ok(())
     }
 
     /// Tries warm and cold starts in turn, then curves around what stopped them.
@@ -137,6 +157,9 @@ impl Maximal {
                 }
                 Err((error, s)) => {
                     *stats = stats.and(&s);
+                    if !may_retry(&error) {
+                        return Err(error);
+                    }
                     failed = Some(error);
                 }
             }
@@ -145,14 +168,17 @@ impl Maximal {
         stats.restarts += 1;
         // the last start says most of why
         let around = self.go_around(w, kappa, stats);
-        around.map_err(|error| failed.unwrap_or(error))
+        around.map_err(|error| match failed {
+            Some(first) if may_retry(&error) => first,
+            _ => error,
+        })
     }
 
     /// Velocities from the forces alone; contacts on the central path at `nu`.
     pub(super) fn cold_start(&self, w: &mut Work, nu: f64) {
         let n = self.body_count();
         w.trial[6 * n..].fill(0.0);
-        let half = 0.5 * (w.at.h_prev + w.at.h);
+        let half = w.at.half();
         for (b, body) in w.model.bodies.iter().enumerate() {
             let own = 6 * b..6 * b + 6;
             let turn = w.inverse_inertia[b] * vec3(&w.force, 6 * b + 3) * half;
@@ -177,7 +203,7 @@ impl Maximal {
     fn keep_in_domain(&self, w: &mut Work) {
         for b in 0..self.body_count() {
             let omega = &mut w.trial[6 * b + 3..6 * b + 6];
-            let turn = w.at.h * Vec3::from_column_slice(omega).norm();
+            let turn = w.at.h().abs() * Vec3::from_column_slice(omega).norm();
             if turn > 1.2 {
                 omega.iter_mut().for_each(|o| *o *= 1.2 / turn);
             }
@@ -226,7 +252,10 @@ impl Maximal {
             }
         };
         // of a read-out they are velocities
-        let length = if w.at.h > 0.0 { w.at.h } else { 1.0 };
+        let length = match w.at.stage {
+            Stage::Step(h) => h,
+            Stage::Readout => 1.0,
+        };
         for (i, r) in w.residual.iter().enumerate().skip(n) {
             worse(r.abs() / length, i);
         }
@@ -286,7 +315,7 @@ impl Maximal {
         slowest: f64,
     ) -> Result<StepStats, (StepError, StepStats)> {
         let mut stats = StepStats::default();
-        let (mut last, mut stalled, mut ending) = (1.0_f64, 0, 0);
+        let (mut iterations, mut last, mut stalled, mut ending) = (0, 1.0_f64, 0, 0);
         let mut bounded = None;
         loop {
             let (_, _, floor) = self.evaluate(w);
@@ -298,7 +327,7 @@ impl Maximal {
                 stats.turn = self.largest_turn(w);
                 return Ok(stats);
             }
-            let stuck = stats.iterations >= self.options.max_iterations || stalled == 4;
+            let stuck = iterations >= self.options.max_iterations || stalled == 4;
             if stuck && p.usable {
                 // as near as rounding lets it come
                 stats.residual = p.residual;
@@ -313,7 +342,10 @@ impl Maximal {
                 };
                 return Err((self.failure(why, w, row, p.residual), stats));
             }
-            stats.iterations += 1;
+            if let Err(error) = self.spend(w, p.row, p.residual) {
+                return Err((error, stats));
+            }
+            iterations += 1;
             let near = p.mean <= 10.0 * kappa && p.off <= 10.0 * kappa;
             ending += usize::from(near);
             // stiff friction makes the factors lose digits, which the end feels
@@ -383,7 +415,7 @@ impl Maximal {
                 slowest.max(1.0 - p.residual.max(p.mean.sqrt())).min(0.9995)
             };
             let mut length = (part * reach).min(1.0);
-            if (PATIENCE..PATIENCE + HALVED).contains(&stats.iterations) {
+            if (PATIENCE..PATIENCE + HALVED).contains(&iterations) {
                 length *= 0.5;
             }
             w.y.copy_from_slice(&w.trial);

@@ -62,6 +62,14 @@ pub struct ContactOptions {
     pub centred: f64,
     /// Start from the impulses of the step before, which are then part of the state.
     pub warm: bool,
+    /// Iterations of one step at most, over all its starts and the curves that are followed; each assembles and factors
+    /// the step's matrix once. A step that has none left fails as [`crate::dynamics::StepFailure::Budget`].
+    pub max_iterations: usize,
+}
+
+impl ContactOptions {
+    /// Iterations of one step unless told.
+    pub const MAX_ITERATIONS: usize = 10_000;
 }
 
 impl Default for ContactOptions {
@@ -71,6 +79,7 @@ impl Default for ContactOptions {
             central_path: 1e-9,
             centred: 1e-5,
             warm: true,
+            max_iterations: Self::MAX_ITERATIONS,
         }
     }
 }
@@ -165,6 +174,8 @@ pub(super) struct Memory {
     smoothing: f64,
     /// Length by which gaps are divided, s.
     interval: f64,
+    /// Iterations of the step so far.
+    spent: usize,
     /// Nothing touches at the start, where there is no interval before.
     idle: bool,
     /// The derivatives by the configuration are those of the last linearization.
@@ -328,6 +339,7 @@ impl Layout {
             softness: 0.0,
             smoothing: 0.0,
             interval: 1.0,
+            spent: 0,
             idle: false,
             coupled: false,
             spare: vec![0.0; dim],

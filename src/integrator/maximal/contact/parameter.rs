@@ -5,6 +5,7 @@ use super::super::{DampedState, Maximal, Work};
 use super::cone::Law;
 use super::pyramid::Facets;
 use super::{Element, Slot, Source};
+use crate::dynamics::Stage;
 use crate::mechanism::{Field, Mechanism, Row, Tuned, touch_change};
 use crate::spatial::{Pose, Vec3};
 
@@ -55,7 +56,7 @@ impl Maximal {
     ) {
         match (slot.source, field) {
             (Source::Rub(j, i), Field::JointFriction(of)) if of == (j, i) => {
-                let half = 0.5 * (w.at.h_prev + w.at.h);
+                let half = w.at.half();
                 emit(Goes::Inflow(4), half / slot.mass);
             }
             (Source::Limit(j, i, true), Field::UpperLimit(of)) if of == (j, i) => {
@@ -120,7 +121,7 @@ impl Maximal {
         emit: &mut impl FnMut(Goes, f64),
     ) {
         let joint = &w.model.joints[j];
-        let (d, h) = (&joint.directions[i], w.at.h);
+        let d = &joint.directions[i];
         if d.freedom.turns() {
             return;
         }
@@ -154,10 +155,9 @@ impl Maximal {
         let rate = dot(&w.trial, slot.parent, slot.child, &row);
         let l = &e.local;
         let impulse = if e.law.gap {
-            let by = if h > 0.0 {
-                sign * next / h
-            } else {
-                sign * here / w.contacts.interval + rate
+            let by = match w.at.stage {
+                Stage::Step(h) => sign * next / h,
+                Stage::Readout => sign * here / w.contacts.interval + rate,
             };
             emit(Goes::Inflow(0), by);
             l.g
@@ -183,21 +183,24 @@ impl Maximal {
         let Some(here) = m.touch_by(contact, &w.poses, field) else {
             return;
         };
-        let (p, c, h) = (slot.parent, slot.child, w.at.h);
+        let (p, c) = (slot.parent, slot.child);
         let (a, b) = (m.pose(&w.poses, p), &w.poses[c]);
         // rows of unit forces change with the normal and the point
         let changes = touch_change(&e.here, &here, a, b);
-        if h > 0.0 {
-            if let Some(next) = m.touch_by(contact, &w.next, field) {
-                emit(Goes::Inflow(0), next.gap / h);
+        match w.at.stage {
+            Stage::Step(h) => {
+                if let Some(next) = m.touch_by(contact, &w.next, field) {
+                    emit(Goes::Inflow(0), next.gap / h);
+                }
+                if let Some(restitution) = self.bounces(w, (e, slot)) {
+                    let approach = -dot(&w.before, p, c, &changes[0]);
+                    emit(Goes::Inflow(0), -(here.gap / h + restitution * approach));
+                }
             }
-            if let Some(restitution) = self.bounces(w, (e, slot)) {
-                let approach = -dot(&w.before, p, c, &changes[0]);
-                emit(Goes::Inflow(0), -(here.gap / h + restitution * approach));
+            Stage::Readout => {
+                let turned = dot(&w.trial, p, c, &changes[0]);
+                emit(Goes::Inflow(0), here.gap / w.contacts.interval + turned);
             }
-        } else {
-            let turned = dot(&w.trial, p, c, &changes[0]);
-            emit(Goes::Inflow(0), here.gap / w.contacts.interval + turned);
         }
         if e.law.rubs {
             for i in 0..2 {

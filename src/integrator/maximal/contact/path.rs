@@ -9,6 +9,7 @@
 //!
 //! Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and the logarithm of the parameter: no unit and no scale matters.
 
+use super::super::step::may_retry;
 use super::super::{Maximal, Work};
 use super::element::Sides;
 use super::{Element, Memory};
@@ -150,7 +151,8 @@ impl Maximal {
                 Ok(true) => return Ok(()),
                 // it would be the same curve from higher up
                 Ok(false) => break,
-                Err(error) => failed = failed.or(Some(error)),
+                Err(error) if may_retry(&error) => failed = failed.or(Some(error)),
+                Err(error) => return Err(error),
             }
         }
         for e in &mut w.contacts.elements {
@@ -167,7 +169,8 @@ impl Maximal {
             match done {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) => failed = failed.or(Some(error)),
+                Err(error) if may_retry(&error) => failed = failed.or(Some(error)),
+                Err(error) => return Err(error),
             }
         }
         Err(failed.unwrap_or_else(|| self.failure(StepFailure::NotConverged, w, 0, f64::NAN)))
@@ -188,7 +191,6 @@ impl Maximal {
             e.tangent = [0.0; 5];
         }
         for _ in 0..MOST_POINTS {
-            stats.iterations += 1;
             self.find_tangent(w, &mut at)?;
             let left = (goal / at.value).ln();
             if left.abs() > (goal / start).ln().abs() + AWAY.ln() {
@@ -216,10 +218,9 @@ impl Maximal {
             let corrected = if arrives {
                 Some(0)
             } else {
-                self.correct(w, &mut next)
+                self.correct(w, &mut next)?
             };
             if let Some(n) = corrected {
-                stats.iterations += n;
                 if arrives || left * (goal / next.value).ln() < 0.0 {
                     next.value = goal;
                     let inside = self.put(w, &next);
@@ -261,7 +262,8 @@ impl Maximal {
 
     /// The tangent at a point, as the direction by the logarithm of the parameter, and by length as what is kept.
     fn find_tangent(&self, w: &mut Work, at: &mut Point) -> Result<(), StepError> {
-        self.evaluate(w);
+        let (residual, row, _) = self.evaluate(w);
+        self.spend(w, row, residual)?;
         self.assemble_and_keep(w, true);
         self.factor(w)?;
         self.rise(w, at);
@@ -302,15 +304,18 @@ impl Maximal {
         }
     }
 
-    /// Newton's method across the tangent; how many iterations it took.
-    fn correct(&self, w: &mut Work, at: &mut Point) -> Option<usize> {
+    /// Newton's method across the tangent; how many iterations it took, if it found the curve.
+    fn correct(&self, w: &mut Work, at: &mut Point) -> Result<Option<usize>, StepError> {
         for n in 1..=MOST_CORRECTIONS {
             if !self.put(w, at) || self.outside_domain(w).is_some() {
-                return None;
+                return Ok(None);
             }
-            self.evaluate(w);
+            let (residual, row, _) = self.evaluate(w);
+            self.spend(w, row, residual)?;
             self.assemble_and_keep(w, true);
-            self.factor(w).ok()?;
+            if self.factor(w).is_err() {
+                return Ok(None);
+            }
             self.rise(w, at);
             let (rise, _) = w.contacts.measure();
             w.contacts.spare.copy_from_slice(&w.delta);
@@ -341,14 +346,14 @@ impl Maximal {
             let part = (CORRECTED * self.reach(w, 1.0)).min(1.0);
             let part = part.min(1.0 / change.abs());
             if !size.is_finite() || part < LEAST {
-                return None;
+                return Ok(None);
             }
             self.advance_by(w, part);
             at.value *= (part * change).exp();
             if part == 1.0 && size < NEAR {
-                return Some(n);
+                return Ok(Some(n));
             }
         }
-        None
+        Ok(None)
     }
 }

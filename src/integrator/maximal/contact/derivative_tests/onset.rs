@@ -16,6 +16,7 @@ fn friction_of_zero_has_its_derivative_from_above() {
             central_path,
             warm: false,
             centred: 1e-8,
+            ..ContactOptions::default()
         };
         Options {
             tolerance: 1e-13,
