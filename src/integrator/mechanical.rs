@@ -56,6 +56,11 @@ pub trait Mechanical: Dynamics + Sized {
     /// Velocities of the interval before the knot.
     fn interval_velocities(&self, x: &[f64]) -> Vec<Motion>;
 
+    /// Share of a step's interval that the state's velocities are those of, at its end.
+    fn last_share(&self) -> f64 {
+        1.0
+    }
+
     /// Unwound angle of a joint that has one, else 0.
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64;
 

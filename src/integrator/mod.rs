@@ -2,11 +2,13 @@
 //! [`Mechanical`].
 
 mod choice;
+pub mod composed;
 pub mod maximal;
 mod mechanical;
 mod system;
 
 pub use choice::{Choice, ChoiceError};
+pub use composed::{Composed, Order};
 pub use maximal::{Cone, ContactOptions, Maximal, Options};
 pub(crate) use mechanical::motions;
 pub use mechanical::{ContactWork, MatrixSize, Mechanical, Tally};

@@ -1,5 +1,6 @@
 //! Every integrator behind one type, for what is chosen while the program runs.
 
+use super::composed::{Composed, ComposedWork};
 use super::maximal::{self, Maximal};
 use super::mechanical::{ContactWork, MatrixSize, Mechanical, Tally};
 use super::{Options, choice::Choice};
@@ -39,7 +40,6 @@ macro_rules! integrators {
             ($own:expr, $memory:expr, ($s:ident, $w:ident) => $do:expr) => {
                 match ($own, $memory) {
                     $((System::$name($s), SystemWork::$name($w)) => $do,)*
-                    #[allow(unreachable_patterns, reason = "reached with more than one integrator")]
                     _ => panic!("a system is used with the memory of another; make it by its own `work`"),
                 }
             };
@@ -69,6 +69,7 @@ macro_rules! integrators {
 
 integrators! {
     Maximal(Maximal, maximal::Work),
+    Composed(Composed<Maximal>, ComposedWork<maximal::Work>),
 }
 
 impl System {
@@ -82,14 +83,18 @@ impl System {
         q: &[f64],
         options: Options,
     ) -> Result<Self, ModelError> {
-        let _ = choice;
-        Ok(Self::Maximal(Maximal::new(mechanism, q, options)?))
+        let inner = Maximal::new(mechanism, q, options)?;
+        Ok(match choice.composition() {
+            None => Self::Maximal(inner),
+            Some(order) => Self::Composed(Composed::new(inner, order)?),
+        })
     }
 
     /// The integrator.
     pub fn choice(&self) -> Choice {
         match self {
             Self::Maximal(_) => Choice::default(),
+            Self::Composed(s) => Choice::composed(s.order()),
         }
     }
 }
@@ -300,6 +305,10 @@ impl Mechanical for System {
 
     fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
         of!(self, s => s.interval_velocities(x))
+    }
+
+    fn last_share(&self) -> f64 {
+        of!(self, s => s.last_share())
     }
 
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {

@@ -40,7 +40,7 @@ mod state;
 mod step;
 mod tangent;
 #[cfg(test)]
-mod tests;
+pub(in crate::integrator) mod tests;
 
 pub use contact::{Cone, ContactOptions};
 

@@ -10,7 +10,7 @@ use crate::spatial::exp;
 const H: f64 = 0.02;
 
 /// Trees that together hold every kind of joint, and two loops.
-pub(super) fn systems() -> Vec<(Maximal, Vec<f64>)> {
+pub(in crate::integrator) fn systems() -> Vec<(Maximal, Vec<f64>)> {
     let mut out = vec![];
     for seed in 0..8 {
         let mut kinds = vec![JointKind::ALL[2 * seed], JointKind::ALL[2 * seed + 1]];
@@ -129,7 +129,7 @@ fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
 }
 
 /// The start, with a control, or a state in motion.
-pub(super) fn situation(
+pub(in crate::integrator) fn situation(
     s: &Maximal,
     x: &[f64],
     start: bool,
@@ -173,7 +173,7 @@ fn situations(s: &Maximal, x: &[f64]) -> [(Knot, Vec<f64>, Vec<f64>, Vec<f64>); 
 }
 
 /// A state moved in the free chart.
-pub(super) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
+pub(in crate::integrator) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
     let n = s.body_count();
     let mut poses = s.poses(x);
     let mut motion = s.interval_velocities(x);
@@ -187,7 +187,7 @@ pub(super) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
 }
 
 /// The free chart's difference of two states.
-pub(super) fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
+pub(in crate::integrator) fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
     let n = s.body_count();
     let mut d = vec![0.0; 12 * n];
     for (b, (p, q)) in s.poses(x).iter().zip(s.poses(to)).enumerate() {
@@ -202,14 +202,14 @@ pub(super) fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
 }
 
 /// Fourth-order difference of a vector function of a number.
-pub(super) fn derivative(e: f64, f: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
+pub(in crate::integrator) fn derivative(e: f64, f: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
     let (p, m, pp, mm) = (f(e), f(-e), f(2.0 * e), f(-2.0 * e));
     (0..p.len())
         .map(|i| (8.0 * (p[i] - m[i]) - (pp[i] - mm[i])) / (12.0 * e))
         .collect()
 }
 
-pub(super) fn assert_close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
+pub(in crate::integrator) fn assert_close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
     let scale = b.iter().fold(1.0_f64, |m, v| m.max(v.abs()));
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
         assert!(
