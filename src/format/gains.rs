@@ -1,7 +1,7 @@
 //! Feedback gains as they are written.
 
 use super::Model;
-use crate::dynamics::{Dynamics, Observe, StepError};
+use crate::dynamics::{Observe, Step, StepError};
 use crate::integrator::Mechanical;
 use crate::mechanism::Quantity;
 use crate::optimize::{Gains, Solution};

@@ -2,7 +2,7 @@
 
 use super::{Composed, ComposedWork};
 use crate::dynamics::{
-    Certificate, Dynamics, Equations, Inputs, Outputs, Seen, Solved, StepError, Structure,
+    Certificate, Equations, Inputs, Outputs, Seen, Solved, StepError, Structure,
 };
 use crate::integrator::mechanical::Mechanical;
 use nalgebra::DMatrix;
@@ -45,7 +45,7 @@ impl<S: Mechanical + Equations> Composed<S> {
         for (i, stage) in w.stages.iter_mut().enumerate() {
             let own = self
                 .inner
-                .linearize(&self.solved(at, &w.between, i), stage)?;
+                .linearize_in(&self.solved(at, &w.between, i), stage)?;
             worst = Some(worst.map_or(own, |w| w.and(&own)));
         }
         Ok(worst.unwrap_or_default())
@@ -62,7 +62,7 @@ impl<S: Mechanical + Equations> Composed<S> {
         for (i, stage) in w.stages.iter_mut().enumerate() {
             let own = &kept[n * i..n * (i + 1)];
             let solved = self.solved(at, &w.between, i);
-            if !self.inner.restore(&solved, own, stage)? {
+            if !self.inner.restore_in(&solved, own, stage)? {
                 return Ok(false);
             }
         }
@@ -94,7 +94,7 @@ impl<S: Mechanical + Equations> Composed<S> {
             let (share, own) = self.before(i);
             inputs.h_prev = share * if own { d.h } else { d.h_prev };
             inputs.h = self.shares[i] * d.h;
-            self.inner.push(stage, inputs, outputs);
+            self.inner.push_in(stage, inputs, outputs);
             out.y[n * i..n * (i + 1)].copy_from_slice(&outputs.y);
             inputs.x.copy_from_slice(&outputs.x);
         }
@@ -118,7 +118,7 @@ impl<S: Mechanical + Equations> Composed<S> {
         let n = self.inner_dims.ny;
         for (i, stage) in stages.iter_mut().enumerate().rev() {
             outputs.y.copy_from_slice(&adjoint.y[n * i..n * (i + 1)]);
-            self.inner.pull(stage, outputs, inputs);
+            self.inner.pull_in(stage, outputs, inputs);
             out.u.iter_mut().zip(&inputs.u).for_each(|(o, d)| *o += d);
             out.p.iter_mut().zip(&inputs.p).for_each(|(o, d)| *o += d);
             let (share, own) = self.before(i);

@@ -2,7 +2,7 @@
 
 use super::{Composed, ComposedWork};
 use crate::dynamics::{Equations, Frame, Inputs, Seen, StepError};
-use crate::integrator::mechanical::{ContactWork, MatrixSize, Mechanical, Tally};
+use crate::integrator::mechanical::{ContactWork, MatrixSize, Mechanical, Tally, observable};
 use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
@@ -130,3 +130,5 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
         self.inner.matrix()
     }
 }
+
+observable!(Composed<S>, S: Mechanical + Equations);

@@ -20,8 +20,8 @@ mod tests;
 
 use super::mechanical::Mechanical;
 use crate::dynamics::{
-    Certificate, Dims, Dynamics, Equations, Frame, Inputs, Knot, Outputs, Parameter, Seen, Solved,
-    StepError, StepFailure, StepStats,
+    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
+    Outputs, Parameter, Seen, Solved, Step, StepError, StepFailure, StepStats, model_by_pushes,
 };
 use crate::mechanism::{Law, Mechanism, ModelError, Needs};
 use nalgebra::DMatrix;
@@ -37,10 +37,10 @@ pub enum Order {
 
 /// The first half of Kahan and Li's shares.
 const KAHAN_LI: [f64; 4] = [
-    0.392_161_444_007_314_139_28,
-    0.332_599_136_789_359_438_60,
-    -0.706_246_172_557_639_359_81,
-    0.082_213_596_293_550_800_23,
+    0.392_161_444_007_314_1,
+    0.332_599_136_789_359_43,
+    -0.706_246_172_557_639_4,
+    0.082_213_596_293_550_8,
 ];
 
 impl Order {
@@ -94,10 +94,9 @@ pub struct ComposedWork<W> {
     stages: Vec<W>,
     /// States between the stages.
     between: Vec<Vec<f64>>,
+    /// A change or an adjoint on its way through the stages.
     inputs: Inputs,
     outputs: Outputs,
-    /// A change or an adjoint on its way through the stages.
-    carried: Vec<f64>,
 }
 
 impl<S: Mechanical + Equations> Composed<S> {
@@ -106,9 +105,9 @@ impl<S: Mechanical + Equations> Composed<S> {
     /// # Errors
     /// When the mechanism has what cannot be stepped backwards.
     pub fn new(inner: S, order: Order) -> Result<Self, ModelError> {
-        if let Some((path, what)) = one_way(inner.mechanism()) {
+        if let Some(((table, name), what)) = one_way(inner.mechanism()) {
             return Err(ModelError::new(
-                path,
+                [table, name.as_str()],
                 format!(
                     "{what} cannot be stepped backwards, as order {} needs",
                     order.number()
@@ -229,8 +228,8 @@ impl<S: Mechanical + Equations> Composed<S> {
 }
 
 /// What of a mechanism cannot be stepped backwards, and where it stands.
-fn one_way(m: &Mechanism) -> Option<(Vec<String>, String)> {
-    let at = |table: &str, name: &str| vec![table.to_owned(), name.to_owned()];
+fn one_way(m: &Mechanism) -> Option<((&'static str, String), String)> {
+    let at = |table: &'static str, name: &str| (table, name.to_owned());
     if let Some(c) = m.contacts.first() {
         let body = &m.bodies[c.child].name;
         return Some((at("bodies", body), format!("contact `{}`", c.name)));
@@ -259,7 +258,7 @@ fn one_way(m: &Mechanism) -> Option<(Vec<String>, String)> {
     Some((at("constraints", &law.name), what))
 }
 
-impl<S: Mechanical + Equations> Dynamics for Composed<S> {
+impl<S: Mechanical + Equations> Step for Composed<S> {
     type Work = ComposedWork<S::Work>;
 
     fn dims(&self) -> Dims {
@@ -274,7 +273,6 @@ impl<S: Mechanical + Equations> Dynamics for Composed<S> {
             between: vec![vec![0.0; d.nx]; n - 1],
             inputs: d.inputs(),
             outputs: d.outputs(),
-            carried: vec![0.0; d.nf],
         }
     }
 
@@ -344,7 +342,17 @@ impl<S: Mechanical + Equations> Dynamics for Composed<S> {
         Ok(stats)
     }
 
-    fn linearize(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
+        let mut all = true;
+        for w in w.stages.iter_mut().chain([&mut w.own]) {
+            all &= self.inner.soften(w, kappa);
+        }
+        all
+    }
+}
+
+impl<S: Mechanical + Equations> Differentiable for Composed<S> {
+    fn linearize_in(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
         self.linearize_stages(at, w)
     }
 
@@ -354,36 +362,33 @@ impl<S: Mechanical + Equations> Dynamics for Composed<S> {
         }
     }
 
-    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
-        let each = w.stages.iter_mut().chain([&mut w.own]);
-        each.fold(true, |all, w| self.inner.soften(w, kappa) && all)
-    }
-
     fn kept(&self) -> usize {
         self.shares.len() * self.inner.kept()
     }
 
-    fn keep(&self, w: &Self::Work, kept: &mut [f64]) -> bool {
+    fn keep_in(&self, w: &Self::Work, kept: &mut [f64]) -> bool {
         let n = self.inner.kept();
         let each = w.stages.iter().enumerate();
         n > 0
             && each.fold(true, |all, (i, w)| {
-                self.inner.keep(w, &mut kept[n * i..n * (i + 1)]) && all
+                self.inner.keep_in(w, &mut kept[n * i..n * (i + 1)]) && all
             })
     }
 
-    fn restore(&self, at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError> {
+    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError> {
         self.restore_stages(at, kept, w)
     }
 
-    fn push(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
+    fn push_in(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
         self.push_stages(w, d, out);
     }
 
-    fn pull(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
+    fn pull_in(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
         self.pull_stages(w, adjoint, out);
     }
+}
 
+impl<S: Mechanical + Equations> Charts for Composed<S> {
     fn frame(
         &self,
         at: &Knot,
@@ -438,5 +443,9 @@ impl<S: Mechanical + Equations> Dynamics for Composed<S> {
     ) -> Result<DMatrix<f64>, StepError> {
         self.inner
             .difference_by(&self.knot(at), x, p, frame, to, &mut w.own)
+    }
+
+    fn linear_model_in(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
+        model_by_pushes(self, w, from, to, out);
     }
 }

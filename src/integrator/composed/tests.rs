@@ -132,7 +132,7 @@ fn push_matches_differences_of_the_step() {
                     y: &y,
                     next: &next,
                 };
-                s.linearize(&solved, &mut w).expect("regular");
+                s.linearize_in(&solved, &mut w).expect("regular");
                 // along a direction of everything at once, then each interval alone
                 let mut r = Source::new(4);
                 let mut all = d.inputs();
@@ -146,7 +146,7 @@ fn push_matches_differences_of_the_step() {
                 };
                 for change in [all, by(0.0, 1.0), by(f64::from(u8::from(!start)), 0.0)] {
                     let mut out = d.outputs();
-                    s.push(&mut w, &change, &mut out);
+                    s.push_in(&mut w, &change, &mut out);
                     let numeric = derivative(1e-5, |e| {
                         let scaled = |v: &[f64]| v.iter().map(|v| e * v).collect::<Vec<_>>();
                         let plus = |v: &[f64], d: &[f64]| {
@@ -186,7 +186,7 @@ fn pull_is_the_transpose_of_push_and_linearizations_can_be_kept() {
             y: &y,
             next: &next,
         };
-        let certificate = s.linearize(&solved, &mut w).expect("regular");
+        let certificate = s.linearize_in(&solved, &mut w).expect("regular");
         assert!(certificate.residual < 1e-9, "{}", certificate.residual);
         let mut r = Source::new(5);
         let change = Inputs {
@@ -203,8 +203,8 @@ fn pull_is_the_transpose_of_push_and_linearizations_can_be_kept() {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let products = |w: &mut ComposedWork<_>| {
             let (mut out, mut back) = (d.outputs(), d.inputs());
-            s.push(w, &change, &mut out);
-            s.pull(w, &adjoint, &mut back);
+            s.push_in(w, &change, &mut out);
+            s.pull_in(w, &adjoint, &mut back);
             let forward = dot(&out.x, &adjoint.x) + dot(&out.y, &adjoint.y);
             let own = dot(&back.x, &change.x) + dot(&back.u, &change.u) + dot(&back.p, &change.p);
             (forward, own + 0.3 * back.h_prev - 0.4 * back.h)
@@ -212,9 +212,9 @@ fn pull_is_the_transpose_of_push_and_linearizations_can_be_kept() {
         let (forward, reverse) = products(&mut w);
         assert!((forward - reverse).abs() < 1e-8 * forward.abs().max(1.0));
         let mut kept = vec![0.0; s.kept()];
-        if s.keep(&w, &mut kept) {
+        if s.keep_in(&w, &mut kept) {
             let mut other = s.work();
-            assert!(s.restore(&solved, &kept, &mut other).expect("a state"));
+            assert!(s.restore_in(&solved, &kept, &mut other).expect("a state"));
             assert_eq!(products(&mut other), (forward, reverse));
         }
     }
@@ -280,7 +280,7 @@ fn quantities_have_their_adjoints_by_controls_unknowns_and_intervals() {
         let value = |at: Knot, u: &[f64], y: &[f64]| {
             let mut out = vec![0.0; which.len()];
             let (x, p) = (&x[..], &p[..]);
-            s.observe(&Seen { at, x, u, p, y }, &which, &mut s.work(), &mut out)
+            s.observe_in(&Seen { at, x, u, p, y }, &which, &mut s.work(), &mut out)
                 .expect("a state");
             vec![out.iter().zip(&weights).map(|(v, w)| v * w).sum::<f64>()]
         };
@@ -292,9 +292,10 @@ fn quantities_have_their_adjoints_by_controls_unknowns_and_intervals() {
             p: &p,
             y: &y,
         };
-        s.observe(&seen, &which, &mut w, &mut out).expect("a state");
+        s.observe_in(&seen, &which, &mut w, &mut out)
+            .expect("a state");
         let (mut back, mut back_y) = (d.inputs(), vec![0.0; d.ny]);
-        s.observe_pull(&seen, &which, &mut w, &weights, &mut back, &mut back_y);
+        s.observe_pull_in(&seen, &which, &mut w, &weights, &mut back, &mut back_y);
         let mut r = Source::new(9);
         let (du, dy) = (r.vector(d.nu, 1.0), r.vector(d.ny, 1.0));
         for (h_prev, h) in [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)] {

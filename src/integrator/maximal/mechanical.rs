@@ -3,7 +3,7 @@
 use super::contact::Reacts;
 use super::{Maximal, Work};
 use crate::dynamics::{Frame, Inputs, Outputs, Seen, StepError};
-use crate::integrator::mechanical::{ContactWork, MatrixSize, Mechanical};
+use crate::integrator::mechanical::{ContactWork, MatrixSize, Mechanical, observable};
 use crate::mechanism::{
     Adjoint, Exerts, Known, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
 };
@@ -215,6 +215,8 @@ impl Mechanical for Maximal {
         }
     }
 }
+
+observable!(Maximal);
 
 impl Sight {
     /// Without memory, to stand in for one in use.
