@@ -226,6 +226,30 @@ fn overrides_change_the_grid() {
 }
 
 #[test]
+fn an_integrator_is_a_name_or_a_table_and_the_command_line_comes_first() {
+    let choice = |line: &str, o: &Overrides| {
+        let text = changed("integrator = \"maximal\"", line);
+        let model = parse(&text).expect("good").build(o);
+        model.map(|m| m.system.choice()).map_err(|e| e.to_string())
+    };
+    let own = Overrides::default();
+    let order = |line: &str| choice(line, &own).map(|c| c.order());
+    assert_eq!(order("integrator = \"auto\""), Ok(2));
+    assert_eq!(order("integrator = { name = \"maximal\" }"), Ok(2));
+    assert_eq!(order("integrator = { name = \"maximal\", order = 4 }"), Ok(4));
+    let six = Overrides {
+        order: Some(6),
+        ..Overrides::default()
+    };
+    let four = "integrator = { name = \"maximal\", order = 4 }";
+    assert_eq!(choice(four, &six).map(|c| c.order()), Ok(6));
+    let e = order("integrator = { name = \"maximal\", order = 3 }").expect_err("there is none");
+    assert!(e.contains("of order 3"), "{e}");
+    let e = order("integrator = \"maximl\"").expect_err("there is none");
+    assert!(e.contains("unknown integrator `maximl`"), "{e}");
+}
+
+#[test]
 fn controls_given_per_step_are_held_on_a_finer_grid() {
     let text = changed("horizon = 5.0", "horizon = 0.15").replacen(
         "push = 0.01",
