@@ -189,7 +189,14 @@ fn a_higher_order_keeps_the_energy_better() {
     let folder = Folder::new("simulate_order");
     let file = problem("double_pendulum");
     let error = |order: &str| {
-        let run = ["simulate", &file, "--integrator", "maximal", "--order", order];
+        let run = [
+            "simulate",
+            &file,
+            "--integrator",
+            "maximal",
+            "--order",
+            order,
+        ];
         let v = folder.json(&[&run[..], &["--json"]].concat());
         assert_eq!(v["status"], "done");
         assert_eq!(v["integrator"], "maximal");
