@@ -2,7 +2,7 @@
 
 use super::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
-    Observe, Outputs, Parameter, Rows, Seen, Solved, Step, StepError, StepStats, Structure,
+    Observe, Outputs, Parameter, Rows, Seen, Solved, Step, StepError, StepStats, Stored, Structure,
 };
 use nalgebra::DMatrix;
 use std::sync::Arc;
@@ -63,6 +63,10 @@ macro_rules! shared {
             fn observe_in(seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut [f64]) -> Result<(), StepError>;
             fn observe_pull_in(seen: &Seen, which: &[usize], w: &mut Self::Work, adjoint: &[f64], out: &mut Inputs, y: &mut [f64]) -> ();
             fn observe_rows_in(seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut Rows) -> ();
+        }
+        hand_on! { Stored for $pointer $(where $bound)?:
+            fn stored_push(x: &[f64], free: &[f64], stored: &mut [f64]) -> ();
+            fn stored_pull(x: &[f64], free: &[f64], stored: &mut [f64]) -> ();
         }
     )*};
 }
