@@ -47,6 +47,7 @@ pub use equations::{Equations, Structure};
 pub use frame::{Chart, Frame, difference_by_moves, model_by_pushes};
 pub use observe::{Observe, Observed, Rows, Seen};
 pub use remember::{Remember, RememberWork};
+pub(crate) use shared::hand_on;
 pub use smooth::{Explicit, Smooth, SmoothWork};
 pub(crate) use stage::{Place, Stage};
 pub use step::{Step, start_of_coordinates};

@@ -7,10 +7,10 @@ use super::{
 use nalgebra::DMatrix;
 use std::sync::Arc;
 
-/// A role of what a pointer points to is one of the pointer's.
+/// A role of what a pointer to `D` points to is one of the pointer's.
 macro_rules! hand_on {
     ($role:ident for $pointer:ty $(where $bound:ident)?: $(type $work:ident;)? $(fn $name:ident($($a:ident: $of:ty),*) -> $to:ty;)*) => {
-        impl<D: $role $(+ $bound)?> $role for $pointer {
+        impl<D: $role + ?Sized $(+ $bound)?> $role for $pointer {
             $(type $work = D::$work;)?
 
             $(fn $name(&self, $($a: $of),*) -> $to {
@@ -19,6 +19,8 @@ macro_rules! hand_on {
         }
     };
 }
+
+pub(crate) use hand_on;
 
 /// All roles of what pointers point to.
 macro_rules! shared {
