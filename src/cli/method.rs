@@ -1,7 +1,7 @@
 //! The methods of this version, and one solve by one of them.
 
 use super::progress::Progress;
-use super::{Failure, number, shown, write};
+use super::{Failure, number, shown, unit, write};
 use argmin::core::observers::Observe;
 use argmin::core::{Error, KV};
 use least_action::dynamics::Step;
@@ -313,14 +313,18 @@ impl Solved {
             s.iterations,
             self.seconds
         );
-        println!(
-            "objective {}, violation {:.1e}, promised gain {:.1e}; {} steps and {} gradients computed",
-            number(s.objective),
-            s.violation,
-            s.optimality,
-            s.step_evaluations,
-            s.gradient_evaluations
-        );
+        if s.objective.is_finite() {
+            println!(
+                "objective {}, violation {:.1e}, promised gain {:.1e}; {} steps and {} gradients computed",
+                number(s.objective),
+                s.violation,
+                s.optimality,
+                s.step_evaluations,
+                s.gradient_evaluations
+            );
+        } else {
+            println!("no objective: the guess was not simulated to the end");
+        }
         if self.is_solved() && !s.reason.is_empty() {
             println!("{}", s.reason);
         }
@@ -347,7 +351,12 @@ impl Solved {
                 Some(bound) => format!("  at its {bound} bound"),
                 None => String::new(),
             };
-            println!("  {:<24} {:>14} {}{bound}", p.name, number(*value), p.unit);
+            println!(
+                "  {:<24} {:>14}{}{bound}",
+                p.name,
+                number(*value),
+                unit(&p.unit)
+            );
         }
     }
 }
@@ -365,7 +374,11 @@ pub fn print_table(model: &Model, all: &[Solved]) {
             "{:<18} {:<15} {:>14} {:>10.1e} {:>10} {:>12} {:>9.2}",
             solved.method,
             s.status.name(),
-            number(s.objective),
+            if s.objective.is_finite() {
+                number(s.objective)
+            } else {
+                "none".into()
+            },
             s.violation,
             s.iterations,
             s.step_evaluations,

@@ -15,6 +15,7 @@ pub mod recording;
 mod schema;
 mod source;
 mod states;
+mod table;
 #[cfg(test)]
 mod tests;
 mod touches;
@@ -449,6 +450,18 @@ impl Document {
                     s.start, s.end, s.factor
                 ),
                 "expected positive numbers, the factor below 1; e.g. smoothing = { start = 1e-1, end = 1e-5, factor = 0.1 }",
+            ));
+        }
+        if let Some(problem::SmoothingSpec::Levels(s)) = spec.smoothing
+            && s.start < s.end
+        {
+            return Err(self.source.error(
+                &["method", "smoothing"],
+                format!(
+                    "smoothing starts at {} below its end {}: there is no level in between",
+                    s.start, s.end
+                ),
+                "levels fall from start to end (1e-5 unless told): give a start that is not below it, or an end that is not above",
             ));
         }
         if spec.memory == Some(0) {

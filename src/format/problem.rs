@@ -238,7 +238,9 @@ pub struct StateSpec {
     pub joints: IndexMap<String, Numbers>,
 }
 
-/// Controls by name (constant, or one per time step), or the path of a CSV file with a column for each.
+/// Controls by name (constant, or one per time step), or the path of a trajectory's CSV file with a column for each, read
+/// by its times: held from each row to the next and from the last on, their mean where a time step spans several. Rows
+/// of a file without a column `time` are the time steps.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum ControlsSpec {
