@@ -107,7 +107,9 @@ fn the_gradient_is_that_of_every_way_in() {
         "parameters at a start of its own",
     );
     let by_stored = objective.by_stored_start(&g);
-    assert_eq!((by_stored.len(), g.by_start.len()), (39, 36));
+    // three bodies and three unwound angles, which follow from the poses
+    assert_eq!((by_stored.len(), g.by_start.len()), (42, 36));
+    assert_eq!(by_stored[39..], [0.0; 3]);
     for body in 0..3 {
         let d = r.vector(13, 0.3);
         let along = |e: f64| {
@@ -133,7 +135,7 @@ fn the_gradient_is_that_of_every_way_in() {
     }
     // the two products are each other's transposes, and the first is a difference
     let (free, adjoint) = (r.vector(36, 1.0), r.vector(36, 1.0));
-    let (mut stored, mut back) = (vec![0.0; 39], vec![0.0; 39]);
+    let (mut stored, mut back) = (vec![0.0; 42], vec![0.0; 42]);
     s.stored_push(&g.start, &free, &mut stored);
     s.stored_pull(&g.start, &adjoint, &mut back);
     assert!((dot(&back, &stored) - dot(&adjoint, &free)).abs() < 1e-12);
