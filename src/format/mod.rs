@@ -119,6 +119,37 @@ pub fn load(path: &Path) -> Result<Document, FormatError> {
     Document::new(Source::read(path)?)
 }
 
+/// Reads a problem or a mechanism from text, as [`load`] does from a file. `path` is the file that it stands for: its
+/// name is the model's, its folder is where files that it refers to are looked for, and messages tell it. It need not
+/// exist.
+///
+/// # Errors
+/// When the text, or the mechanism file it refers to, has a wrong form.
+///
+/// ```
+/// use least_action::format::{Overrides, parse};
+///
+/// let text = r#"
+///     [bodies.rod]
+///     mass = 1.0
+///     shape = { box = [0.05, 0.05, 1.0] }
+///
+///     [joints.pivot]
+///     kind = "revolute"
+///     child = "rod"
+///     axis = [0.0, 1.0, 0.0]
+///     child_anchor = [0.0, 0.0, 0.5]
+/// "#;
+/// let model = parse(text, "pendulum.toml")?.build(&Overrides::default())?;
+/// assert_eq!(model.name, "pendulum");
+/// let wrong = parse("[bodies.rod]\nmas = 1.0", "rod.toml").unwrap_err();
+/// assert!(format!("{wrong:#}").starts_with("rod.toml:2:1: "), "{wrong:#}");
+/// # Ok::<(), least_action::format::FormatError>(())
+/// ```
+pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Document, FormatError> {
+    Document::new(Source::parse(path.as_ref(), text)?)
+}
+
 impl Document {
     fn new(source: Source) -> Result<Self, FormatError> {
         if source.keys().any(|k| k == "mechanism") {
