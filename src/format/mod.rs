@@ -30,10 +30,10 @@ pub use write::{read_checkpoint, read_recording, write_bytes, write_csv, write_j
 
 use crate::control::Problem;
 use crate::dynamics::{Remember, Step};
-use crate::integrator::Maximal;
+use crate::integrator::{Choice, Mechanical, System};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::Method;
-use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
+use problem::{DrawSpec, IntegratorSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
 use quantity::Quantities;
 use recording::Line;
 use source::{Source, nearest};
@@ -62,7 +62,7 @@ enum Content {
 }
 
 /// What the command line says instead of the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Horizon, s.
     pub duration: Option<f64>,
@@ -70,6 +70,10 @@ pub struct Overrides {
     pub time_step: Option<f64>,
     /// Of the guess's noise.
     pub seed: Option<u64>,
+    /// Name of the integrator.
+    pub integrator: Option<String>,
+    /// Its order.
+    pub order: Option<usize>,
 }
 
 /// Everything a command needs to run.
@@ -80,7 +84,7 @@ pub struct Model {
     /// For figures.
     pub title: String,
     /// The mechanism and how it moves, with the outputs that costs and constraints refer to.
-    pub system: Maximal,
+    pub system: System,
     /// What is wanted of it; without costs and constraints for a mechanism alone.
     pub problem: Problem,
     /// Costs or constraints refer to rates of controls, which are quantities of [`Model::remember`], not of the system
@@ -101,7 +105,7 @@ pub struct Model {
 impl Model {
     /// The system with the rates of its controls among the quantities, which a problem that [`Model::remembers`] is
     /// solved with; [`crate::rollout::Trajectory::of_system`] then gives the trajectory of the system alone.
-    pub fn remember(&self) -> Remember<&Maximal> {
+    pub fn remember(&self) -> Remember<&System> {
         Remember::new(&self.system, self.system.controls())
     }
 }
@@ -113,6 +117,37 @@ impl Model {
 /// When the file, or the mechanism file it refers to, cannot be read or has a wrong form.
 pub fn load(path: &Path) -> Result<Document, FormatError> {
     Document::new(Source::read(path)?)
+}
+
+/// Reads a problem or a mechanism from text, as [`load`] does from a file. `path` is the file that it stands for: its
+/// name is the model's, its folder is where files that it refers to are looked for, and messages tell it. It need not
+/// exist.
+///
+/// # Errors
+/// When the text, or the mechanism file it refers to, has a wrong form.
+///
+/// ```
+/// use least_action::format::{Overrides, parse};
+///
+/// let text = r#"
+///     [bodies.rod]
+///     mass = 1.0
+///     shape = { box = [0.05, 0.05, 1.0] }
+///
+///     [joints.pivot]
+///     kind = "revolute"
+///     child = "rod"
+///     axis = [0.0, 1.0, 0.0]
+///     child_anchor = [0.0, 0.0, 0.5]
+/// "#;
+/// let model = parse(text, "pendulum.toml")?.build(&Overrides::default())?;
+/// assert_eq!(model.name, "pendulum");
+/// let wrong = parse("[bodies.rod]\nmas = 1.0", "rod.toml").unwrap_err();
+/// assert!(format!("{wrong:#}").starts_with("rod.toml:2:1: "), "{wrong:#}");
+/// # Ok::<(), least_action::format::FormatError>(())
+/// ```
+pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Document, FormatError> {
+    Document::new(Source::parse(path.as_ref(), text)?)
 }
 
 impl Document {
@@ -231,7 +266,7 @@ impl Document {
             title: None,
             time_step: TIME_STEP,
             horizon: HORIZON,
-            integrator: "maximal".into(),
+            integrator: IntegratorSpec::default(),
             mechanism: MechanismSpec::Inline(Box::default()),
             initial: indexmap::IndexMap::new(),
             parameters: indexmap::IndexMap::new(),
@@ -245,7 +280,7 @@ impl Document {
         };
         let spec = self.problem().unwrap_or(&none);
         let (built, builder, parameter_bounds) = self.parameters(spec)?;
-        self.integrator(&spec.integrator)?;
+        let integrator = self.integrator(&spec.integrator, overrides)?;
         self.method(&spec.method)?;
         spec.contact.check(&self.source)?;
         let own = Grid::new(&self.source, spec, &Overrides::default())?;
@@ -262,7 +297,7 @@ impl Document {
         let bounds: Vec<(f64, f64)> = bounds.collect();
         let guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
         let options = contact::integrator_options(spec);
-        let system = Maximal::new(built, &start.q, options)
+        let system = System::new(integrator, built, &start.q, options)
             .map_err(|e| self.model_error(&e))?
             .with_outputs(wanted.outputs);
         quantity::unique(&self.source, spec, &system)?;
@@ -339,18 +374,21 @@ impl Document {
         Ok((tuned, builder, bounds))
     }
 
-    fn integrator(&self, name: &str) -> Result<(), FormatError> {
-        let known = ["maximal", "minimal", "natural", "verlet"];
-        if name == "maximal" {
-            return Ok(());
-        }
-        Err(if known.contains(&name) {
-            let message = format!("integrator `{name}` is not available in this version");
-            self.source.error(&["integrator"], message, "use `maximal`")
-        } else {
-            let message = format!("unknown integrator `{name}`");
-            self.source
-                .error(&["integrator"], message, nearest(name, known.into_iter()))
+    /// The integrator that the command line or the file names.
+    fn integrator(
+        &self,
+        spec: &IntegratorSpec,
+        overrides: &Overrides,
+    ) -> Result<Choice, FormatError> {
+        let name = overrides.integrator.as_deref().unwrap_or(spec.name());
+        let order = overrides.order.or(spec.order());
+        Choice::new(name, order).map_err(|e| {
+            let path: &[&str] = match (spec, e.of_order) {
+                (IntegratorSpec::Name(_), _) => &["integrator"],
+                (_, true) => &["integrator", "order"],
+                (_, false) => &["integrator", "name"],
+            };
+            self.source.error(path, e.message, e.help)
         })
     }
 
