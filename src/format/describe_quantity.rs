@@ -1,7 +1,7 @@
 //! The description of what can be observed, in costs and constraints.
 
 use super::problem::AxisSpec;
-pub use crate::integrator::maximal::About;
+pub use crate::mechanism::About;
 use crate::mechanism::Orientation;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,8 @@
 use super::output::Channels;
 use super::recording::{Contact, Force, Group};
 use crate::dynamics::StepError;
-use crate::integrator::maximal::{Contacting, Maximal, Output, Work};
+use crate::integrator::{Mechanical, System, SystemWork};
+use crate::mechanism::{Contacting, Quantity};
 use crate::rollout::Trajectory;
 
 /// Forces below this share of the largest are not of surfaces that touch.
@@ -15,9 +16,9 @@ const LEAST: f64 = 1e-6;
 /// When the velocities at a knot cannot be read.
 pub(super) fn contacts(
     channels: &mut Channels,
-    system: &Maximal,
+    system: &System,
     t: &Trajectory,
-    w: &mut Work,
+    w: &mut SystemWork,
 ) -> Result<Vec<Contact>, StepError> {
     let m = system.mechanism();
     if m.contacts.is_empty() {
@@ -34,15 +35,15 @@ pub(super) fn contacts(
     let least = LEAST * largest.fold(0.0, f64::max);
     let mut contacts = vec![];
     for (i, c) in m.contacts.iter().enumerate() {
-        let mut add = |output: Output, value: &dyn Fn(&Contacting) -> Option<f64>| {
-            let (name, unit) = system.output_name(&output);
+        let mut add = |output: Quantity, value: &dyn Fn(&Contacting) -> Option<f64>| {
+            let (name, unit) = output.name(m);
             let values = knots.iter().map(|k| value(&k[i]));
             channels.add(name, &unit, Group::Contact, values);
         };
-        add(Output::Gap(i), &|c| Some(c.touch.gap));
-        add(Output::NormalForce(i), &normal);
-        add(Output::Friction(i), &|c| c.force.map(|f| f.1));
-        add(Output::Slip(i), &|c| Some(c.slip));
+        add(Quantity::Gap(i), &|c| Some(c.touch.gap));
+        add(Quantity::NormalForce(i), &normal);
+        add(Quantity::Friction(i), &|c| c.force.map(|f| f.1));
+        add(Quantity::Slip(i), &|c| Some(c.slip));
         let force = |(knot, of): (usize, &Vec<Contacting>)| {
             let (size, _, force) = of[i].force?;
             (size > least).then(|| Force {

@@ -1,7 +1,8 @@
-//! Energies of a mechanism at a configuration.
+//! Energies of a mechanism, the power of its controls, what its dampers take, and how fast its springs swing.
 
-use super::{Mechanism, Motion};
-use crate::spatial::Pose;
+use super::wrench::{compliance, dot};
+use super::{Body, Mechanism, Motion, Row};
+use crate::spatial::{Mat3, Pose};
 
 impl Mechanism {
     /// Potential energy of gravity (zero at the world's origin), springs and users' potentials, J. `winding` tells the
@@ -31,5 +32,67 @@ impl Mechanism {
             .map(|(b, (v, w))| b.mass * v.norm_squared() + w.dot(&(b.inertia * w)))
             .sum();
         0.5 * twice
+    }
+
+    /// Power of the controls `u`, W; six numbers of velocity a body.
+    pub(crate) fn control_power(&self, poses: &[Pose], velocities: &[f64], u: &[f64]) -> f64 {
+        let power = self.actuators.iter().zip(u).map(|(c, u)| {
+            let (parent, child) = self.driven(c);
+            let row = c.row(&self.joints, (self.pose(poses, parent), &poses[child]));
+            c.exerted(*u).0 * dot(velocities, parent, child, &row)
+        });
+        power.sum()
+    }
+
+    /// `sum d s^2` over all dampers, `s` their displacement from one configuration to another: over an interval `h`, `h`
+    /// times the energy they take.
+    pub(crate) fn damping(&self, from: &[Pose], to: &[Pose]) -> f64 {
+        let joints = self.joints.iter().filter(|j| j.has_dampers());
+        let joints = joints.flat_map(|j| {
+            let ends = [from, to].map(|poses| self.ends(j, poses));
+            let [old, new] = ends.map(|(a, b)| j.relative(a, b));
+            let own = j.directions.iter().enumerate();
+            own.map(move |(i, d)| d.damping * j.displacement(i, &old, &new).powi(2))
+        });
+        let lines = self.springs.iter().map(|s| {
+            let [old, new] =
+                [from, to].map(|poses| s.length(self.pose(poses, s.parent), &poses[s.child]));
+            s.damping * (new - old).powi(2)
+        });
+        joints.chain(lines).sum()
+    }
+
+    /// The spring with the highest frequency at a configuration, by name, and that frequency if only its two bodies moved,
+    /// rad/s.
+    pub fn fastest_spring(&self, poses: &[Pose]) -> Option<(String, f64)> {
+        let inverse = self.inverse_inertia();
+        let joints = self.joints.iter().flat_map(|j| {
+            let (a, b) = self.ends(j, poses);
+            let (rel, inverse) = (j.relative(a, b), &inverse);
+            let own = j.directions.iter().enumerate();
+            own.filter(|(_, d)| d.stiffness > 0.0).map(move |(i, d)| {
+                let row: Row = j.direction_row(i, a, b, &rel);
+                let gives = compliance(self, inverse, (j.parent, j.child), &row);
+                (format!("joint `{}`", j.name), d.stiffness * gives)
+            })
+        });
+        let lines = self.springs.iter().filter(|s| s.stiffness > 0.0).map(|s| {
+            let row = s.length_row(self.pose(poses, s.parent), &poses[s.child]);
+            let gives = compliance(self, &inverse, (s.parent, s.child), &row);
+            (format!("spring `{}`", s.name), s.stiffness * gives)
+        });
+        let fastest = joints.chain(lines).max_by(|a, b| a.1.total_cmp(&b.1));
+        fastest.map(|(name, square)| (name, square.sqrt()))
+    }
+
+    /// Inverse inertia of every body.
+    pub(crate) fn inverse_inertia(&self) -> Vec<Mat3> {
+        let inverse = |b: &Body| {
+            b.inertia
+                .cholesky()
+                .expect("a built body's inertia is positive definite")
+                .inverse()
+        };
+        self.bodies.iter().map(inverse).collect()
     }
 }

@@ -21,12 +21,14 @@ mod kinematics;
 mod mobility;
 mod parameter;
 mod pull;
+mod quantity;
 mod range;
 #[cfg(test)]
 pub(crate) mod samples;
 mod spring;
 #[cfg(test)]
 mod tests;
+mod wrench;
 
 pub use attached::{AttachedConstraint, AttachedPotential, Law};
 pub use body::{Body, Shape};
@@ -50,6 +52,9 @@ pub use kinematics::Motion;
 pub use mobility::Mobility;
 pub(crate) use mobility::decompose;
 pub use parameter::{Field, Tuned};
+pub use quantity::{
+    About, Adjoint, Contacting, Exerts, Known, Needs, Past, Quantity, Reaction, contacting,
+};
 pub use range::Range;
 pub use spring::{Actuator, Drive, Spring};
 
@@ -58,6 +63,7 @@ pub(crate) use contact::{friction_rows, normal_row, touch_change, wrench_derivat
 pub(crate) use coordinate::unwind;
 pub(crate) use joint::Vec6;
 pub(crate) use pull::Pair;
+pub(crate) use wrench::{add_wrench, compliance, dot, vec3};
 
 use crate::spatial::{Pose, Vec3};
 use kinematics::Tree;
@@ -131,6 +137,15 @@ impl Mechanism {
         match actuator.drive {
             Drive::Joint { joint, .. } => (self.joints[joint].parent, self.joints[joint].child),
             Drive::Wrench { body, .. } => (None, body),
+        }
+    }
+
+    /// Unit of a control.
+    pub fn control_unit(&self, i: usize) -> &'static str {
+        match self.actuators[i].drive {
+            Drive::Joint { joint, direction } => self.joints[joint].directions[direction].force_unit(),
+            // the control scales a wrench
+            Drive::Wrench { .. } => "1",
         }
     }
 

@@ -76,6 +76,19 @@ impl Maximal {
         }
     }
 
+    /// Changes of the tree's coordinates by those of the chart, at the knot and at the knot before; none without loops.
+    pub(super) fn tangents_of(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
+        let dof = self.mobility.degrees_of_freedom;
+        match frame {
+            Frame::Dense { memory, .. } if self.mechanism.has_loops() => {
+                Some([0, dof].map(|first| memory.columns(first, dof).into_owned()))
+            }
+            // of a part of the state
+            Frame::Bordered(own, _) => self.tangents_of(own),
+            _ => None,
+        }
+    }
+
     /// Left inverse `(N'MN)^-1 N'M` of a basis.
     fn projector(m: &Mechanism, basis: &DMatrix<f64>) -> DMatrix<f64> {
         let weighted = m.mass_times_columns(basis);

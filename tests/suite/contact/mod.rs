@@ -1,0 +1,116 @@
+//! Contact and friction against closed forms, and what the solver of a step must reach.
+
+use crate::drops;
+mod chains;
+mod impacts;
+mod pyramid;
+mod random;
+mod rest;
+mod slide;
+
+use least_action::dynamics::{Dynamics, Knot, StepStats};
+use least_action::integrator::maximal::Cone;
+use least_action::integrator::{Maximal, Options};
+use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
+use least_action::spatial::Vec3;
+
+/// A free body of a shape above ground with a normal.
+pub fn on_ground(shape: Shape, mass: f64, mu: f64, normal: Vec3) -> MechanismBuilder {
+    let body = BodySpec::new(mass)
+        .shape(shape)
+        .free()
+        .contact("all", ContactSpec::new(mu));
+    let ground = HalfSpaceSpec {
+        normal: normal.into(),
+        ..HalfSpaceSpec::default()
+    };
+    MechanismBuilder::new()
+        .body("body", body)
+        .half_space("ground", ground)
+}
+
+/// A cone of friction, started from the step before or not.
+pub fn options(cone: Cone, warm: bool) -> Options {
+    let mut options = Options::default();
+    (options.contact.cone, options.contact.warm) = (cone, warm);
+    options
+}
+
+/// Steps of equal length.
+pub struct Sim {
+    pub system: Maximal,
+    pub x: Vec<f64>,
+    pub y: Vec<f64>,
+    pub h: f64,
+    pub stats: StepStats,
+    pub w: <Maximal as Dynamics>::Work,
+    k: usize,
+}
+
+impl Sim {
+    pub fn of(system: Maximal, x: Vec<f64>, h: f64) -> Self {
+        Self {
+            w: system.work(),
+            y: vec![0.0; system.dims().ny],
+            system,
+            x,
+            h,
+            stats: StepStats::default(),
+            k: 0,
+        }
+    }
+
+    pub fn new(b: &MechanismBuilder, q: &[f64], rates: &[f64], h: f64, options: Options) -> Self {
+        let m = b.build().expect("valid");
+        let system = Maximal::new(m, q, options).expect("closes");
+        let x = system
+            .start(q, rates, &vec![true; q.len()])
+            .expect("a start");
+        Self::of(system, x, h)
+    }
+
+    /// Where the next step starts.
+    pub fn knot(&self) -> Knot {
+        Knot {
+            k: self.k,
+            t: self.k as f64 * self.h,
+            h_prev: if self.k == 0 { 0.0 } else { self.h },
+            h: self.h,
+        }
+    }
+
+    pub fn step(&mut self) {
+        let at = self.knot();
+        let mut next = self.x.clone();
+        self.stats = self
+            .system
+            .step(&at, &self.x, &[], &[], &mut self.w, &mut next, &mut self.y)
+            .unwrap_or_else(|e| panic!("step {}: {e}", self.k));
+        self.x = next;
+        self.k += 1;
+    }
+
+    pub fn run(&mut self, seconds: f64) {
+        for _ in 0..(seconds / self.h).round() as usize {
+            self.step();
+        }
+    }
+
+    /// Centre, velocity and angular velocity (of the interval before) of the first body.
+    pub fn body(&self) -> [Vec3; 3] {
+        [0, 7, 10].map(|i| Vec3::from_column_slice(&self.x[i..i + 3]))
+    }
+
+    pub fn lowest(&self) -> f64 {
+        drops::lowest(self.system.mechanism(), &self.x)
+    }
+
+    /// Normal impulses of the last step, N s.
+    pub fn impulses(&self) -> impl Iterator<Item = f64> {
+        let own = &self.y[self.system.symbolic().dim()..];
+        let contacts = self.system.mechanism().contacts.iter();
+        contacts
+            .zip(own.chunks_exact(5))
+            .map(|(c, y)| c.effective_mass * y[1])
+    }
+}

@@ -1,0 +1,369 @@
+//! The same bits whatever the number of threads, and no allocation while stepping or sweeping.
+
+use crate::disc;
+use crate::knife_edge;
+
+use crate::common::*;
+use least_action::control::{Cost, Problem, When};
+use least_action::dynamics::{Dynamics, LinearModel, Observe, Remember};
+use least_action::integrator::{About, Maximal, Output, Reaction};
+use least_action::mechanism::GearSpec;
+use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
+use least_action::spatial::{Quat, Vec3};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// Counts the allocations of each thread.
+struct Counter;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    // a thread that ends has no counter any more
+    let _ = ALLOCATIONS.try_with(|c| c.set(c.get() + 1));
+}
+
+// SAFETY: passes everything to the system's allocator.
+unsafe impl GlobalAlloc for Counter {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(p, layout) }
+    }
+
+    unsafe fn realloc(&self, p: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        unsafe { System.realloc(p, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTER: Counter = Counter;
+
+/// How often `f` allocated on this thread.
+fn allocations(f: impl FnOnce()) -> usize {
+    let before = ALLOCATIONS.with(Cell::get);
+    f();
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+/// A chain of five, a four-bar linkage and a damped tree, with a start.
+fn systems() -> Vec<(&'static str, Maximal, Vec<f64>, Vec<f64>)> {
+    use least_action::mechanism::{BodySpec, MechanismBuilder, Shape};
+    let mut chain = MechanismBuilder::new();
+    for i in 0..5 {
+        let parent = if i == 0 {
+            "world".to_owned()
+        } else {
+            format!("l{}", i - 1)
+        };
+        let anchor = if i == 0 { [0.0; 3] } else { [0.0, 0.0, -0.5] };
+        chain = chain
+            .body(
+                &format!("l{i}"),
+                BodySpec::new(1.0).shape(Shape::Cylinder {
+                    radius: 0.05,
+                    length: 1.0,
+                }),
+            )
+            .joint(
+                &format!("j{i}"),
+                revolute(&format!("l{i}"))
+                    .parent(&parent)
+                    .anchors(anchor, [0.0, 0.0, 0.5]),
+            );
+    }
+    let bar = four_bar().actuator("motor", least_action::mechanism::ActuatorSpec::joint("a"));
+    let tree = damped_tree();
+    let n = tree.build().expect("valid").tree_ids().len();
+    // gears, a rolling disc: elements besides joints
+    let disc = disc::Disc { radius: 0.3 };
+    let wheel = |b: &str, x: f64| revolute(b).anchors([x, 0.0, 0.0], [0.0; 3]);
+    let body = || BodySpec::new(1.0).inertia([0.1, 0.1, 0.2]);
+    let elements = MechanismBuilder::new()
+        .body("a", body())
+        .body("b", body())
+        .body("disc", body().free())
+        .joint("ja", wheel("a", 0.0))
+        .joint("jb", wheel("b", 1.0))
+        .gear("gear", GearSpec::new("jb", "ja", -2.0))
+        .constraint("touch", &["disc"], Arc::new(disc))
+        .velocity_constraint("roll", &["disc"], Arc::new(disc::NoSlip(disc)))
+        .body("skate", body().free())
+        .velocity_constraint("edge", &["skate"], Arc::new(knife_edge::KnifeEdge));
+    let mut rolls = vec![0.1, 0.2, 0.0, 0.0, 0.29, 0.1, 1.3, 0.0];
+    rolls.extend([0.3; 6]);
+    // fast enough not to fall
+    let mut rates = vec![0.5, 0.5, 0.0, 0.0, 0.0, 9.0, 0.0, 2.5];
+    rates.extend([0.5; 6]);
+    [
+        ("elements", elements, rolls, rates),
+        ("chain", chain, vec![0.8, 0.0, 0.1, 0.0, -0.2], vec![0.0; 5]),
+        ("four-bar", bar, vec![0.3, 0.3, 1.2], vec![1.0, 0.0, 0.0]),
+        ("damped tree", tree, vec![0.2; n], vec![0.3; n]),
+    ]
+    .into_iter()
+    .map(|(name, builder, q, rates)| (name, system(&builder, &q), q, rates))
+    .collect()
+}
+
+fn trajectory(s: &Maximal, q: &[f64], rates: &[f64], steps: usize, r: &mut Source) -> Trajectory {
+    let moved =
+        |v: &[f64], r: &mut Source| v.iter().map(|v| v + 0.05 * r.unit()).collect::<Vec<f64>>();
+    let (q, rates) = (moved(q, r), moved(rates, r));
+    let x0 = s.start(&q, &rates, &vec![false; q.len()]).expect("closes");
+    let mut t = Trajectory::new(s, vec![0.01; steps], &x0);
+    let n = t.u.len();
+    t.u = r.vector(n, 1.0);
+    t
+}
+
+fn bits(t: &Trajectory) -> Vec<u64> {
+    t.x.iter().chain(&t.y).map(|v| v.to_bits()).collect()
+}
+
+#[test]
+fn batches_do_not_depend_on_the_threads() {
+    for (name, s, q, rates) in systems() {
+        let mut r = Source::new(3);
+        let start: Vec<Trajectory> = (0..16)
+            .map(|_| trajectory(&s, &q, &rates, 150, &mut r))
+            .collect();
+        // one after the other, each with memory of its own
+        let alone: Vec<Vec<u64>> = start
+            .iter()
+            .map(|t| {
+                let mut t = t.clone();
+                t.roll(&s, &mut s.work(), &mut RolloutStats::default())
+                    .expect("solved");
+                bits(&t)
+            })
+            .collect();
+        assert_ne!(alone[0], alone[1]);
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .expect("threads");
+            let mut t = start.clone();
+            let results = pool.install(|| batch(&s, &mut t));
+            assert!(
+                results
+                    .iter()
+                    .all(|r| r.as_ref().is_ok_and(|s| s.steps == 150))
+            );
+            for (i, (t, alone)) in t.iter().zip(&alone).enumerate() {
+                assert!(
+                    bits(t) == *alone,
+                    "{name}: trajectory {i} on {threads} threads"
+                );
+            }
+        }
+    }
+}
+
+/// Adjoints that only write: the last poses and every tenth velocity.
+fn sweep(s: &Maximal, t: &Trajectory, w: &mut <Maximal as Dynamics>::Work, sweep: &mut Sweep) {
+    let last = t.steps();
+    sweep
+        .run(s, t, w, |at, _, out, _| {
+            let k = at.k;
+            if k == last {
+                out.x
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(i, x)| *x = 1.0 / (1.0 + i as f64));
+            } else if k % 10 == 0 {
+                *out.x.last_mut().expect("a velocity") = 0.3;
+                out.u.iter_mut().for_each(|u| *u = 0.1);
+            }
+            Ok(())
+        })
+        .expect("regular");
+}
+
+#[test]
+fn sweeps_repeat_to_the_bit() {
+    for (name, s, q, rates) in systems() {
+        let mut t = trajectory(&s, &q, &rates, 120, &mut Source::new(6));
+        t.roll(&s, &mut s.work(), &mut RolloutStats::default())
+            .expect("solved");
+        let bits = |g: &Sweep| {
+            g.u.iter()
+                .chain(&g.x0)
+                .chain(&g.intervals)
+                .map(|v| v.to_bits())
+                .collect::<Vec<u64>>()
+        };
+        let mut first = Sweep::new(&s, &t);
+        let mut w = s.work();
+        sweep(&s, &t, &mut w, &mut first);
+        assert!(first.x0.iter().any(|g| g.abs() > 1e-3));
+        // the same memory again, and fresh memory
+        let reference = bits(&first);
+        sweep(&s, &t, &mut w, &mut first);
+        assert!(bits(&first) == reference, "{name}");
+        let mut fresh = Sweep::new(&s, &t);
+        sweep(&s, &t, &mut s.work(), &mut fresh);
+        assert!(bits(&fresh) == reference, "{name}");
+        // factors kept for all steps, for some and for none
+        for bytes in [1 << 30, 1 << 17, 0] {
+            let mut kept = Sweep::new(&s, &t).with_cache(&s, bytes);
+            for _ in 0..2 {
+                sweep(&s, &t, &mut w, &mut kept);
+                assert!(bits(&kept) == reference, "{name}, {bytes} bytes");
+            }
+            // another trajectory finds none of them
+            let mut other = t.clone();
+            other.u.iter_mut().for_each(|u| *u += 0.1);
+            other.p.iter_mut().for_each(|p| *p *= 1.1);
+            other
+                .roll(&s, &mut w, &mut RolloutStats::default())
+                .expect("solved");
+            sweep(&s, &other, &mut w, &mut kept);
+            sweep(&s, &other, &mut w, &mut first);
+            assert!(bits(&kept) == bits(&first), "{name}, {bytes} bytes");
+        }
+    }
+}
+
+#[test]
+fn stepping_and_sweeping_allocate_nothing() {
+    // the counter counts
+    assert!(allocations(|| drop(std::hint::black_box(vec![1.0; 10]))) > 0);
+    for (name, s, q, rates) in systems() {
+        let mut t = trajectory(&s, &q, &rates, 100, &mut Source::new(2));
+        let (mut w, mut stats) = (s.work(), RolloutStats::default());
+        let mut gradient = Sweep::new(&s, &t);
+        for round in 0..2 {
+            let rolled = allocations(|| t.roll(&s, &mut w, &mut stats).expect("solved"));
+            let swept = allocations(|| sweep(&s, &t, &mut w, &mut gradient));
+            println!("{name}, round {round}: {rolled} and {swept} allocations");
+            assert!(
+                round == 0 || (rolled, swept) == (0, 0),
+                "{name}: {rolled}, {swept}"
+            );
+        }
+    }
+}
+
+/// Linear models of trees, the memory once made.
+#[test]
+fn linear_models_of_trees_allocate_nothing() {
+    for (name, s, q, rates) in systems() {
+        if s.mechanism().has_loops() {
+            continue;
+        }
+        let mut t = trajectory(&s, &q, &rates, 4, &mut Source::new(2));
+        let mut w = s.work();
+        t.roll(&s, &mut w, &mut RolloutStats::default())
+            .expect("solved");
+        let mut model = LinearModel::new(&s.dims());
+        for k in [0, 2] {
+            let (at, after) = (t.knot(k), t.knot(k + 1));
+            let from = s
+                .frame(&at, t.state(k), &t.p, None, &mut w)
+                .expect("a state");
+            let to = s
+                .frame(&after, t.state(k + 1), &t.p, Some(&from), &mut w)
+                .expect("a state");
+            for round in 0..2 {
+                let counted = allocations(|| {
+                    s.linearize(&t.solved(&at), &mut w).expect("regular");
+                    s.linear_model(&mut w, &from, &to, &mut model);
+                });
+                assert!(round == 0 || counted == 0, "{name}: {counted}");
+            }
+        }
+    }
+}
+
+/// Everything there is to observe of a mechanism.
+fn all_outputs(s: &Maximal) -> Vec<Output> {
+    let (axis, point) = (Vec3::new(0.6, 0.0, 0.8), Vec3::new(0.1, -0.3, 0.2));
+    let mut outputs = vec![
+        Output::CenterOfMass(axis),
+        Output::CenterOfMassVelocity(axis),
+        Output::LinearMomentum(axis),
+        Output::KineticEnergy,
+        Output::PotentialEnergy,
+        Output::Energy,
+    ];
+    for about in [About::Origin, About::CenterOfMass] {
+        outputs.push(Output::AngularMomentum { axis, about });
+    }
+    let m = s.mechanism();
+    for (joint, direction) in m.coordinates() {
+        outputs.push(Output::Coordinate { joint, direction });
+        outputs.push(Output::Rate { joint, direction });
+        outputs.push(Output::IntervalRate { joint, direction });
+    }
+    for body in 0..m.bodies.len() {
+        let (target, in_body) = (Quat::identity(), false);
+        outputs.extend([
+            Output::Position { body, point, axis },
+            Output::Velocity { body, point, axis },
+            Output::Orientation { body, target, axis },
+            Output::AngularVelocity {
+                body,
+                axis,
+                in_body,
+            },
+        ]);
+    }
+    for joint in 0..m.joints.len() {
+        for kind in [Reaction::Force, Reaction::Torque] {
+            outputs.push(Output::Constraint { joint, kind, axis });
+        }
+    }
+    outputs.extend((0..m.actuators.len()).map(Output::Control));
+    outputs
+}
+
+/// Allocations while costs on every quantity are evaluated at every knot, and swept with their adjoints.
+fn counted<D: Observe>(s: &D, t: &mut Trajectory) -> usize {
+    let costs =
+        (0..s.quantities().len()).map(|quantity| Cost::square(quantity, 0.1, 1.0, When::Running));
+    let problem = Problem {
+        costs: costs.collect(),
+        ..Problem::new(s, t.intervals.clone(), vec![])
+    };
+    let (mut w, mut evaluation) = (s.work(), problem.evaluation());
+    let mut gradient = Sweep::new(s, t);
+    t.roll(s, &mut w, &mut RolloutStats::default())
+        .expect("solved");
+    allocations(|| {
+        problem
+            .evaluate(s, t, &mut w, &mut evaluation)
+            .expect("observed");
+        gradient
+            .run(s, t, &mut w, |at, w, out, y| {
+                problem.pull(s, t, &[], &mut evaluation, at, w, out, y)
+            })
+            .expect("regular");
+    })
+}
+
+#[test]
+fn observing_allocates_nothing() {
+    for (name, s, q, rates) in systems() {
+        let outputs = all_outputs(&s);
+        let s = s.with_outputs(outputs);
+        let mut t = trajectory(&s, &q, &rates, 50, &mut Source::new(2));
+        assert_eq!(counted(&s, &mut t), 0, "{name}");
+        let names = s.mechanism().actuators.iter();
+        let names = names.map(|a| (a.name.clone(), "N".into())).collect();
+        let remember = Remember::new(&s, names);
+        let x0 = [t.state(0), &vec![0.0; s.dims().nu][..]].concat();
+        let mut with = Trajectory::new(&remember, t.intervals.clone(), &x0);
+        with.u.copy_from_slice(&t.u);
+        assert_eq!(counted(&remember, &mut with), 0, "{name} that remembers");
+        assert_eq!(with.of_system(&s), t);
+    }
+}

@@ -1,0 +1,34 @@
+//! The library from outside: physics, derivatives, optimizers, failures. One program, since linking each file of tests
+//! on its own takes longer than running it.
+
+mod common;
+mod conservation;
+mod contact;
+mod ddp;
+mod ddp_mechanisms;
+mod determinism;
+#[path = "../../examples/common/disc.rs"]
+mod disc;
+#[path = "../../examples/common/drops.rs"]
+#[allow(dead_code, reason = "the example uses more")]
+mod drops;
+mod elements;
+mod extremes;
+mod gradients;
+#[path = "../../examples/common/knife_edge.rs"]
+mod knife_edge;
+mod parameters;
+mod physics;
+#[path = "../../examples/common/planar.rs"]
+mod planar;
+mod policies;
+mod problems;
+mod resume;
+#[path = "../../examples/common/segments.rs"]
+mod segments;
+mod shooting;
+mod smooth;
+mod smoothing;
+#[path = "../../examples/common/spheres.rs"]
+mod spheres;
+mod statistics;

@@ -1,0 +1,268 @@
+//! Every problem of `problems/` that has something to find, solved by both methods, with their statistics held.
+
+use crate::statistics::hold;
+use argmin::core::observers::Observe as Observer;
+use least_action::control::Relation;
+use least_action::dynamics::{Dynamics, Observe};
+use least_action::format::{self, Model, Overrides};
+use least_action::optimize::{IterationState, Solution, Status, ddp, shooting};
+use least_action::rollout::{RolloutStats, Trajectory};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+struct Silent;
+impl Observer<IterationState> for Silent {}
+
+fn load(name: &str) -> Model {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("problems")
+        .join(name)
+        .with_extension("toml");
+    format::load(&path)
+        .and_then(|d| d.build(&Overrides::default()))
+        .expect("a shipped problem")
+}
+
+fn by_ddp(m: &Model, stop: bool) -> Solution {
+    let stop = AtomicBool::new(stop);
+    let options = m.options.ddp();
+    ddp::solve(&m.system, &m.problem, options, Silent, &stop).expect("no argmin error")
+}
+
+fn by_shooting(m: &Model, stop: bool) -> Solution {
+    let stop = AtomicBool::new(stop);
+    let options = m.options.shooting();
+    shooting::solve(&m.system, &m.problem, options, Silent, &stop).expect("no argmin error")
+}
+
+/// Verifies a solution by a simulation of its own: constraints, bounds, objective.
+fn verified(m: &Model, solution: &Solution) {
+    assert_eq!(solution.status, Status::Converged, "{}", solution.reason);
+    let (system, problem) = (&m.system, &m.problem);
+    let mut w = system.work();
+    let p = &solution.trajectory.p;
+    let x0 = problem.start(system, p, &mut w).expect("a start");
+    let mut t = Trajectory::new(system, problem.intervals.clone(), &x0);
+    t.u.copy_from_slice(&solution.trajectory.u);
+    t.p.copy_from_slice(p);
+    t.roll(system, &mut w, &mut RolloutStats::default())
+        .expect("simulated");
+    for c in &problem.constraints {
+        for k in (0..=t.steps()).filter(|k| c.when.holds(*k, t.steps())) {
+            let mut value = [0.0];
+            system
+                .observe(&t.seen(&t.knot(k)), &[c.quantity], &mut w, &mut value)
+                .expect("observed");
+            let met = match c.relation {
+                Relation::Equal => (value[0] - c.value).abs() <= 1e-6,
+                Relation::Less => value[0] <= c.value + 1e-6,
+                Relation::Greater => value[0] >= c.value - 1e-6,
+            };
+            assert!(met, "{c:?} at knot {k}: {value:?}");
+        }
+    }
+    let bounds = t.u.iter().zip(problem.bounds.iter().cycle());
+    let bounds = bounds.chain(t.p.iter().zip(&problem.parameter_bounds));
+    for (v, (low, high)) in bounds {
+        assert!((low - 1e-6..=high + 1e-6).contains(v), "{v}");
+    }
+    let mut evaluation = problem.evaluation();
+    problem
+        .evaluate(system, &t, &mut w, &mut evaluation)
+        .expect("evaluated");
+    assert!((evaluation.objective / solution.objective - 1.0).abs() < 1e-9);
+}
+
+/// Solves by both methods.
+fn both(name: &str) {
+    let m = load(name);
+    let (a, b) = (by_ddp(&m, false), by_shooting(&m, false));
+    verified(&m, &a);
+    verified(&m, &b);
+    hold(&format!("{name} by ddp"), &a, m.options.ddp().optimality);
+    hold(
+        &format!("{name} by shooting"),
+        &b,
+        m.options.shooting().optimality,
+    );
+}
+
+#[test]
+fn cartpole_swingup() {
+    both("cartpole_swingup");
+}
+
+#[test]
+fn pendulum_swingup() {
+    both("pendulum_swingup");
+}
+
+#[test]
+fn five_bar_reach() {
+    both("five_bar_reach");
+}
+
+#[test]
+fn acrobot_swingup() {
+    both("acrobot_swingup");
+}
+
+#[test]
+fn double_pendulum_swingup() {
+    both("double_pendulum_swingup");
+}
+
+#[test]
+fn quadrotor_waypoints() {
+    both("quadrotor_waypoints");
+}
+
+#[test]
+fn spatial_arm_reach() {
+    both("spatial_arm_reach");
+}
+
+#[test]
+fn damper_tuning() {
+    both("damper_tuning");
+}
+
+/// Through contact by `ddp`: positions of a body's centre at every knot.
+fn positions(m: &Model, s: &Solution, body: &str) -> Vec<[f64; 3]> {
+    let bodies = &m.system.mechanism().bodies;
+    let b = bodies.iter().position(|b| b.name == body).expect("a body");
+    let t = &s.trajectory;
+    let of = |k| {
+        let x = &t.state(k)[13 * b..];
+        [x[0], x[1], x[2]]
+    };
+    (0..=t.steps()).map(of).collect()
+}
+
+/// Where it slides until the end, where it stops as friction just does not stop it before, the push is linear-quadratic
+/// with two equalities: so is the least objective.
+#[test]
+fn block_push() {
+    let m = load("block_push");
+    let s = by_ddp(&m, false);
+    verified(&m, &s);
+    let x = positions(&m, &s, "block");
+    assert!(x.is_sorted_by(|a, b| a[0] <= b[0]), "never back");
+    for x in &x {
+        assert!((-1e-9..1e-6).contains(&(x[2] - 0.1)), "on the floor: {x:?}");
+    }
+    let least = least_push();
+    assert!(s.objective >= least * (1.0 - 1e-6), "{least}");
+    assert!(s.objective <= least * (1.0 + 2e-4), "{least}");
+    hold("block_push by ddp", &s, m.options.ddp().optimality);
+}
+
+/// Objective, error of the place and of the velocity at the end, of pushes under which it slides.
+fn slide(u: &[f64]) -> [f64; 3] {
+    let (h, friction) = (0.1, 0.1 * 9.81);
+    let (mut x, mut v, mut objective) = (0.0, 0.0, 0.0);
+    let mut last = 0.0;
+    for (k, u) in u.iter().enumerate() {
+        let at_knot = if k == 0 {
+            0.0
+        } else {
+            v + 0.5 * h * (u - friction)
+        };
+        objective += 0.5 * h * ((x - 1.0_f64).powi(2) + at_knot * at_knot + 0.01 * u * u);
+        v += if k == 0 { 0.5 * h } else { h } * (u - friction);
+        x += h * v;
+        last = *u;
+    }
+    [objective, x - 1.0, v + 0.5 * h * (last - friction)]
+}
+
+fn least_push() -> f64 {
+    let n = 10;
+    let at = |i: usize, j: usize| {
+        let one = |k, i| f64::from(u8::from(k == i));
+        slide(&(0..n).map(|k| one(k, i) + one(k, j)).collect::<Vec<_>>())
+    };
+    let zero = at(n, n);
+    let mut a = nalgebra::DMatrix::<f64>::zeros(n + 2, n + 2);
+    let mut b = nalgebra::DVector::<f64>::zeros(n + 2);
+    for i in 0..n {
+        let own = at(i, n);
+        for j in 0..n {
+            a[(i, j)] = at(i, j)[0] - own[0] - at(j, n)[0] + zero[0];
+        }
+        b[i] = zero[0] + 0.5 * a[(i, i)] - own[0];
+        for c in 0..2 {
+            a[(n + c, i)] = own[1 + c] - zero[1 + c];
+            a[(i, n + c)] = a[(n + c, i)];
+        }
+    }
+    (b[n], b[n + 1]) = (-zero[1], -zero[2]);
+    let u = a.lu().solve(&b).expect("regular");
+    let [objective, place, velocity] = slide(&u.as_slice()[..n]);
+    assert!(place.abs() < 1e-9 && velocity.abs() < 1e-9);
+    objective
+}
+
+/// Its foot leaves the floor, lands 0.5 m on, and stands.
+#[test]
+fn hopper_jump() {
+    let m = load("hopper_jump");
+    let s = by_ddp(&m, false);
+    verified(&m, &s);
+    let (foot, body) = (positions(&m, &s, "foot"), positions(&m, &s, "body"));
+    for (f, b) in foot.iter().zip(&body) {
+        assert!(f[2] > 0.05 - 1e-9 && b[2] > 0.1 - 1e-9, "above the floor");
+        let length = ((f[0] - b[0]).powi(2) + (f[2] - b[2]).powi(2)).sqrt();
+        assert!((0.25 - 1e-9..1.0 + 1e-9).contains(&length), "{length}");
+    }
+    let highest = foot.iter().fold(0.0, |m: f64, f| m.max(f[2] - 0.05));
+    assert!(highest > 0.03, "{highest}");
+    let last = foot.last().expect("knots");
+    assert!((last[2] - 0.05).abs() < 2e-6 && (last[0] - 0.5).abs() < 2e-6);
+    hold("hopper_jump by ddp", &s, m.options.ddp().optimality);
+}
+
+/// It swings up against its stops, which hold: hard ones, at the default end of the central path.
+#[test]
+fn acrobot_stops() {
+    let m = load("acrobot_stops");
+    let s = by_ddp(&m, false);
+    verified(&m, &s);
+    assert!(s.violation <= 1e-6 && s.smoothing == 0.0);
+    assert!(s.objective < 4.9, "{}", s.objective);
+    let elbow = m.system.mechanism().joint("elbow").expect("its joint");
+    let angles = (0..=s.trajectory.steps())
+        .map(|k| m.system.coordinate(s.trajectory.state(k), elbow, 0).abs());
+    let widest = angles.fold(0.0, f64::max);
+    let stop = std::f64::consts::FRAC_PI_2;
+    assert!(
+        widest < stop + 1e-9 && widest > stop - 1e-9,
+        "{:e}",
+        widest - stop
+    );
+    // the first level was that of softened steps
+    assert!(s.history[0].smoothing > 0.0);
+}
+
+/// An end point beyond the bars' reach is said to be infeasible.
+#[test]
+fn what_cannot_be_reached_is_infeasible() {
+    let mut m = load("five_bar_reach");
+    m.problem.constraints[1].value = 1.0;
+    m.problem.constraints.truncate(2);
+    for s in [by_ddp(&m, false), by_shooting(&m, false)] {
+        assert_eq!(s.status, Status::Infeasible, "{}", s.reason);
+        assert!(s.reason.contains("position of left_arm"), "{}", s.reason);
+        assert!(s.violation > 0.3);
+    }
+}
+
+/// Asked to stop, a solve keeps its best iterate.
+#[test]
+fn a_stopped_solve_is_interrupted() {
+    let m = load("cartpole_swingup");
+    for s in [by_ddp(&m, true), by_shooting(&m, true)] {
+        assert_eq!(s.status, Status::Interrupted);
+        assert_eq!(s.trajectory.steps(), m.problem.intervals.len());
+    }
+}
