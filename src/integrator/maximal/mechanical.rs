@@ -127,10 +127,10 @@ impl Mechanical for Maximal {
         let n = 6 * self.body_count();
         Known {
             mechanism: &w.model,
-            poses: &w.poses,
-            velocities: &w.trial[..n],
+            poses: &w.knot.poses,
+            velocities: &w.newton.trial[..n],
             past: if seen.at.before().is_none() {
-                Past::Start(&w.before)
+                Past::Start(&w.knot.before)
             } else {
                 Past::Poses(&w.sight.past)
             },

@@ -37,12 +37,14 @@ mod parameter;
 mod state;
 mod step;
 mod tangent;
+mod work;
 #[cfg(test)]
 mod observe_tests;
 #[cfg(test)]
 mod tests;
 
 pub use contact::{Cone, ContactOptions};
+pub use work::Work;
 
 use crate::block::{Fallback, Symbolic};
 use crate::dynamics::{
@@ -52,6 +54,7 @@ use crate::dynamics::{
 use crate::mechanism::{Coupling, Mechanism, Mobility, Quantity, Relative, Row};
 use crate::spatial::{Mat3, Pose, Vec3};
 use mechanical::Sight;
+use work::DampedState;
 use nalgebra::DMatrix;
 
 /// Settings of the step.
@@ -144,110 +147,6 @@ pub struct Maximal {
     contacts: contact::Layout,
 }
 
-/// Memory of one thread: matrices, factors and everything computed at a knot.
-pub struct Work {
-    at: Place,
-    /// The mechanism with the parameters of the last call.
-    model: Mechanism,
-    parameters: Vec<f64>,
-    inverse_inertia: Vec<Mat3>,
-    /// Configurations at the knot and at its successor.
-    poses: Vec<Pose>,
-    next: Vec<Pose>,
-    /// Scalar parts of the rotation increments of the intervals after and before.
-    scalar: Vec<f64>,
-    scalar_prev: Vec<f64>,
-    /// Rows of all joints at the knot, and at its successor as last assembled.
-    rows: Vec<Row>,
-    rows_next: Vec<Row>,
-    relative: Vec<Relative>,
-    relative_next: Vec<Relative>,
-    /// Forces and torques at the knot, six per body.
-    force: Vec<f64>,
-    /// Old momenta plus the impulses that do not depend on the unknowns.
-    base: Vec<f64>,
-    damping: Vec<DampedState>,
-    residual: Vec<f64>,
-    /// Unknowns, a trial of them, and the Newton step.
-    y: Vec<f64>,
-    trial: Vec<f64>,
-    delta: Vec<f64>,
-    scratch: Vec<f64>,
-    /// Regularization of the redundant rows, and its size relative to `h` and the rows' compliance.
-    epsilon: Vec<f64>,
-    regularization: f64,
-    /// The matrix as assembled (kept for refinement) and its factors.
-    original: Vec<f64>,
-    values: Vec<f64>,
-    /// Largest relative residual of the adjoint solves since it was asked for.
-    certificate: Option<f64>,
-    fallback: Option<Box<Fallback>>,
-    uses_fallback: bool,
-    /// Derivative blocks at the solution, once a push has asked for them.
-    coupled: bool,
-    couplings: Vec<Coupling>,
-    adjoint: Vec<f64>,
-    zplus: Vec<f64>,
-    zminus: Vec<f64>,
-    /// Velocities and angular velocities before the knot, six per body.
-    before: Vec<f64>,
-    sight: Sight,
-    winding: Vec<f64>,
-    /// Controls as they come, as actuators can exert them, and the derivative of these by those.
-    commanded: Vec<f64>,
-    control: Vec<f64>,
-    control_slope: Vec<f64>,
-    control_rows: Vec<Row>,
-    elements: elements::Memory,
-    contacts: contact::Memory,
-    /// Memory of the linear model of trees, once asked for.
-    jacobian: Option<Box<jacobian::Jacobian>>,
-}
-
-impl Work {
-    /// Asks for the residuals of the adjoint solves to be computed from here on, which costs a product each.
-    pub fn certify(&mut self) {
-        self.certificate = Some(0.0);
-    }
-
-    /// Largest relative residual `|K' mu - rhs| / |rhs|` of the adjoint solves since [`Work::certify`].
-    pub fn linear_residual(&self) -> Option<f64> {
-        self.certificate
-    }
-}
-
-/// A damper at a knot.
-#[derive(Clone, Copy, Debug)]
-struct DampedState {
-    /// Its unit impulse.
-    wrench: Row,
-    /// Displacement over the interval before.
-    before: f64,
-    /// Displacement over the interval after, and its derivative by the configuration at its end.
-    after: f64,
-    after_end: Row,
-    after_start: Row,
-    before_end: Row,
-    before_start: Row,
-}
-
-impl DampedState {
-    const ZERO: Row = Row {
-        force: Vec3::new(0.0, 0.0, 0.0),
-        parent_torque: Vec3::new(0.0, 0.0, 0.0),
-        child_torque: Vec3::new(0.0, 0.0, 0.0),
-    };
-    const EMPTY: Self = Self {
-        wrench: Self::ZERO,
-        before: 0.0,
-        after: 0.0,
-        after_end: Self::ZERO,
-        after_start: Self::ZERO,
-        before_end: Self::ZERO,
-        before_start: Self::ZERO,
-    };
-}
-
 impl Maximal {
     /// Settings.
     pub fn options(&self) -> Options {
@@ -298,7 +197,7 @@ impl Maximal {
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {
         let message = match failure {
             StepFailure::Domain => {
-                let h = w.at.h().abs().max(w.at.h_prev.abs());
+                let h = w.knot.at.h().abs().max(w.knot.at.h_prev.abs());
                 format!(
                     "the body turns faster than its discrete momentum allows: sqrt(2)/h = {:.3} rad/s over an interval, a spin of 1/h = {:.3} rad/s; take a smaller time step",
                     std::f64::consts::SQRT_2 / h,
@@ -316,7 +215,7 @@ impl Maximal {
             StepFailure::Singular => {
                 "the step's matrix is singular; check for massless or over-constrained parts".into()
             }
-            StepFailure::Interval if w.at.h().min(w.at.h_prev) < 0.0 => {
+            StepFailure::Interval if w.knot.at.h().min(w.knot.at.h_prev) < 0.0 => {
                 "contacts, limits and friction cannot be stepped backwards: give positive intervals".into()
             }
             StepFailure::Interval => "an interval is zero or not finite; check the time steps".into(),
@@ -334,7 +233,7 @@ impl Maximal {
         StepError {
             failure,
             element: self.element(row),
-            time: w.at.t,
+            time: w.knot.at.t,
             residual,
             message,
         }
@@ -495,7 +394,7 @@ impl crate::dynamics::Dynamics for Maximal {
 
     fn linear_model(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         if w.model.has_loops()
-            || w.uses_fallback
+            || w.matrix.uses_fallback
             || !self.elements.is_empty()
             || !self.contacts.is_empty()
         {

@@ -231,13 +231,13 @@ fn the_matrix_is_the_derivative_of_the_residual() {
             for place in [at.step(), at.readout(), back.step()] {
                 let mut w = s.work();
                 s.prepare(place, &x, &u, &mut w).expect("in the domain");
-                w.trial.copy_from_slice(&y);
+                w.newton.trial.copy_from_slice(&y);
                 s.evaluate(&mut w);
                 s.assemble(&mut w);
                 let matrix = if s.mechanism.may_be_redundant() {
-                    w.original.clone()
+                    w.matrix.original.clone()
                 } else {
-                    w.values.clone()
+                    w.matrix.values.clone()
                 };
                 let ny = y.len();
                 for i in 0..ny {
@@ -249,10 +249,10 @@ fn the_matrix_is_the_derivative_of_the_residual() {
                     let d = derivative(1e-3, |e| {
                         let w = &mut w.borrow_mut();
                         s.prepare(place, &x, &u, w).expect("in the domain");
-                        w.trial.copy_from_slice(&y);
-                        w.trial[i] += e;
+                        w.newton.trial.copy_from_slice(&y);
+                        w.newton.trial[i] += e;
                         s.evaluate(w);
-                        w.residual.clone()
+                        w.newton.residual.clone()
                     });
                     assert_close(&column, &d, 1e-9, "matrix");
                 }
@@ -606,7 +606,7 @@ fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
         let mut w = s.work();
         s.knot_velocities(&at, &x, &u, &mut w).expect("a state");
         s.evaluate(&mut w);
-        let largest = w.residual.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
+        let largest = w.newton.residual.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
         assert!(largest < 1e-12, "{largest}");
     }
 }

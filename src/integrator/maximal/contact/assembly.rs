@@ -67,7 +67,7 @@ impl Maximal {
         if self.contacts.is_empty() {
             return;
         }
-        let (m, c, at) = (&w.model, &mut w.contacts, w.at);
+        let (m, c, at) = (&w.model, &mut w.contacts, w.knot.at);
         c.interval = match at.stage {
             Stage::Step(h) => h,
             Stage::Readout => at.h_prev,
@@ -77,8 +77,8 @@ impl Maximal {
         c.spent = 0;
         let floor = 4.0 * f64::EPSILON / c.interval;
         for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
-            let b = &w.poses[slot.child];
-            let a = m.pose(&w.poses, slot.parent);
+            let b = &w.knot.poses[slot.child];
+            let a = m.pose(&w.knot.poses, slot.parent);
             match slot.source {
                 Source::Touch(i) => {
                     let contact = &m.contacts[i];
@@ -89,7 +89,7 @@ impl Maximal {
                         mu,
                         bound: 0.0,
                     };
-                    e.here = m.touch(contact, &w.poses);
+                    e.here = m.touch(contact, &w.knot.poses);
                     e.normal = normal_row(&e.here, a, b);
                     e.tangents = friction_rows(&e.here, a, b);
                     e.floor = floor * e.here.point.amax();
@@ -99,9 +99,9 @@ impl Maximal {
                     let restitution = m.restitution(contact);
                     if let (true, Stage::Step(h)) = (restitution > 0.0, at.stage) {
                         let (p, c) = (slot.parent, slot.child);
-                        let approach = -dot(&w.before, p, c, &e.normal);
+                        let approach = -dot(&w.knot.before, p, c, &e.normal);
                         let pushed = at.half()
-                            * free_acceleration(m, &w.inverse_inertia, &w.force, (p, c), &e.normal);
+                            * free_acceleration(m, &w.inverse_inertia, &w.knot.force, (p, c), &e.normal);
                         let gap = e.here.gap / h;
                         // below that speed it rests
                         let slow = 2.0 * self.contacts.gravity * h;
@@ -119,7 +119,7 @@ impl Maximal {
                         bound: joint.directions[i].friction * at.half() / slot.mass,
                     };
                     e.tangents = [
-                        joint.direction_row(i, a, b, &w.relative[j]),
+                        joint.direction_row(i, a, b, &w.knot.relative[j]),
                         DampedState::ZERO,
                     ];
                 }
@@ -131,11 +131,11 @@ impl Maximal {
                         mu: 0.0,
                         bound: 0.0,
                     };
-                    let near = self.winding_of[j].map_or(0.0, |i| w.winding[i]);
-                    e.here.gap = limit_gap(joint, i, upper, &w.relative[j], near);
+                    let near = self.winding_of[j].map_or(0.0, |i| w.knot.winding[i]);
+                    e.here.gap = limit_gap(joint, i, upper, &w.knot.relative[j], near);
                     e.floor = floor * (e.here.gap.abs() + 1.0);
                     e.noise = e.floor;
-                    e.normal = limit_row(joint, i, upper, (a, b), &w.relative[j]);
+                    e.normal = limit_row(joint, i, upper, (a, b), &w.knot.relative[j]);
                 }
             }
         }
@@ -146,17 +146,17 @@ impl Maximal {
         if self.contacts.is_empty() || w.contacts.idle {
             return;
         }
-        let (m, c, stage, y) = (&w.model, &mut w.contacts, w.at.stage, &w.trial);
+        let (m, c, stage, y) = (&w.model, &mut w.contacts, w.knot.at.stage, &w.newton.trial);
         for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
             let (parent, child) = (slot.parent, slot.child);
             if e.law.gap {
                 if let Stage::Step(h) = stage {
                     match slot.source {
-                        Source::Touch(i) => e.next = m.touch(&m.contacts[i], &w.next),
+                        Source::Touch(i) => e.next = m.touch(&m.contacts[i], &w.end.poses),
                         Source::Limit(j, i, upper) => {
                             let joint = &m.joints[j];
-                            let (a, b) = m.ends(joint, &w.next);
-                            let near = self.winding_of[j].map_or(0.0, |i| w.winding[i]);
+                            let (a, b) = m.ends(joint, &w.end.poses);
+                            let near = self.winding_of[j].map_or(0.0, |i| w.knot.winding[i]);
                             let rel = joint.relative(a, b);
                             e.next.gap = limit_gap(joint, i, upper, &rel, near);
                         }
@@ -167,7 +167,7 @@ impl Maximal {
                         // by the increment, whose rounding is that of a velocity: where more corners hold a body than
                         // are needed, rounding of gaps becomes impulses by `g/s`
                         let (v, omega) = (vec3(y, 6 * child), vec3(y, 6 * child + 3));
-                        let moved = v + w.poses[child].r * turned(arm, &omega, h, w.scalar[child]);
+                        let moved = v + w.knot.poses[child].r * turned(arm, &omega, h, w.end.scalar[child]);
                         e.gap = e.here.gap / h + e.here.normal.dot(&moved) - e.bounce;
                         let size = v.amax() + omega.amax() * arm.amax() + (e.here.gap / h).abs();
                         e.noise = 16.0 * f64::EPSILON * size;
@@ -176,7 +176,7 @@ impl Maximal {
                     e.gap = e.here.gap / c.interval + dot(y, parent, child, &e.normal);
                 }
                 add_wrench(
-                    &mut w.residual,
+                    &mut w.newton.residual,
                     parent,
                     child,
                     &e.normal,
@@ -187,7 +187,7 @@ impl Maximal {
                 for (i, row) in e.tangents.iter().enumerate() {
                     e.local.eta[i] = dot(y, parent, child, row);
                     let size = -slot.mass * e.local.b[i];
-                    add_wrench(&mut w.residual, parent, child, row, size);
+                    add_wrench(&mut w.newton.residual, parent, child, row, size);
                 }
             }
         }
@@ -198,12 +198,12 @@ impl Maximal {
         if self.contacts.is_empty() || w.contacts.idle {
             return;
         }
-        let (m, c, stage, y) = (&w.model, &mut w.contacts, w.at.stage, &w.trial);
+        let (m, c, stage, y) = (&w.model, &mut w.contacts, w.knot.at.stage, &w.newton.trial);
         for (e, sides, slot) in c.each(&self.contacts) {
             let ground = slot.parent.is_none();
             if e.law.gap {
                 e.by_velocity = if let Stage::Step(h) = stage {
-                    let (a, b) = (m.pose(&w.next, slot.parent), &w.next[slot.child]);
+                    let (a, b) = (m.pose(&w.end.poses, slot.parent), &w.end.poses[slot.child]);
                     let row = match slot.source {
                         Source::Limit(j, i, upper) => {
                             let joint = &m.joints[j];
@@ -214,7 +214,7 @@ impl Maximal {
                     e.next_row = row;
                     let turn = |body: usize, t: &Vec3| {
                         let omega = vec3(y, 6 * body + 3);
-                        increment_jacobian_transposed(&omega, h, w.scalar[body], t) / h
+                        increment_jacobian_transposed(&omega, h, w.end.scalar[body], t) / h
                     };
                     let six = |f: Vec3, t: Vec3| Vec6::new(f.x, f.y, f.z, t.x, t.y, t.z);
                     [
@@ -241,7 +241,7 @@ impl Maximal {
             };
             let mut add = |block: usize, on: &[Vec6; 3], by: usize| {
                 let by = [e.by_velocity[by], tangents[0][by], tangents[1][by]];
-                let block = w.values[block..block + 36].as_chunks_mut::<6>().0;
+                let block = w.matrix.values[block..block + 36].as_chunks_mut::<6>().0;
                 for (k, column) in block.iter_mut().enumerate() {
                     for (i, v) in column.iter_mut().enumerate() {
                         *v += on[0][i] * by[0][k] + on[1][i] * by[1][k] + on[2][i] * by[2][k];

@@ -145,7 +145,7 @@ impl Maximal {
             self.assemble(w);
             if self.factor(w).is_err() {
                 // seen by whoever uses the gradient: it is not finite
-                w.values.fill(f64::NAN);
+                w.matrix.values.fill(f64::NAN);
             }
         }
         self.respond_contacts(w);
@@ -188,10 +188,10 @@ impl Maximal {
         f: Vec3,
     ) -> Coupling {
         let (m, mut out) = (&w.model, Coupling::default());
-        let (a, b) = (m.pose(&w.poses, slot.parent), &w.poses[slot.child]);
+        let (a, b) = (m.pose(&w.knot.poses, slot.parent), &w.knot.poses[slot.child]);
         match slot.source {
             Source::Touch(i) => {
-                let slope = m.touch_slope(&m.contacts[i], &w.poses);
+                let slope = m.touch_slope(&m.contacts[i], &w.knot.poses);
                 wrench_derivative(&e.here, &slope, &f, slot.parent.is_none(), (a, b), &mut out);
             }
             Source::Rub(j, i) | Source::Limit(j, i, _) => {
@@ -205,7 +205,7 @@ impl Maximal {
                 if joint.directions[i].freedom.turns() {
                     Joint::add_torque_derivative(&unit, a, b, &mut out);
                 } else {
-                    joint.add_force_derivative(&unit, a, b, &w.relative[j], &mut out);
+                    joint.add_force_derivative(&unit, a, b, &w.knot.relative[j], &mut out);
                 }
             }
         }
@@ -223,14 +223,14 @@ impl Maximal {
             let l = &e.local;
             let f = Vec3::new(l.g, l.b[0], l.b[1]) * slot.mass;
             e.response.coupling = self.contact_coupling(w, (e, slot), f);
-            let normal = e.law.gap && (!w.at.steps() || e.bounce != 0.0);
+            let normal = e.law.gap && (!w.knot.at.steps() || e.bounce != 0.0);
             for (k, wanted) in [normal, e.law.rubs, e.law.rubs].into_iter().enumerate() {
                 if wanted {
                     let c = self.contact_coupling(w, (e, slot), Vec3::ith(k, 1.0));
-                    let v = if k == 0 && w.at.steps() {
-                        &w.before
+                    let v = if k == 0 && w.knot.at.steps() {
+                        &w.knot.before
                     } else {
-                        &w.trial
+                        &w.newton.trial
                     };
                     e.response.turn[k] = c.transposed_times(v, slot.parent, slot.child);
                 } else {
@@ -254,7 +254,7 @@ impl Maximal {
             return;
         }
         let mut elements = std::mem::take(&mut w.contacts.elements);
-        let by_interval = match w.at.stage {
+        let by_interval = match w.knot.at.stage {
             Stage::Step(_) => d.h,
             Stage::Readout => d.h_prev,
         };
@@ -314,7 +314,7 @@ impl Maximal {
     /// Change of the gap's rate that does not come through the new velocities or parameters.
     fn gap_change(&self, w: &Work, (e, slot): (&Element, &Slot), d: &Inputs, zplus: &[f64]) -> f64 {
         let (p, c) = (slot.parent, slot.child);
-        if let Stage::Step(h) = w.at.stage {
+        if let Stage::Step(h) = w.knot.at.stage {
             let mut change = dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
             if let Some(restitution) = self.bounces(w, (e, slot)) {
                 // less the change of gap/h + restitution (-N v-)
@@ -389,7 +389,7 @@ impl Maximal {
                 *x += by[1] * felt[0] + by[3] * felt[1] + by[4] * felt[2];
             }
             if e.law.gap {
-                if let Stage::Step(h) = w.at.stage {
+                if let Stage::Step(h) = w.knot.at.stage {
                     add_wrench(zplus, p, c, &e.next_row, inflow[0] / h);
                     out.h -= inflow[0] * e.next.gap / (h * h);
                     if let Some(restitution) = self.bounces(w, (e, slot)) {
@@ -413,7 +413,7 @@ impl Maximal {
                 }
             }
             let by_interval = w.contacts.path() * inflow[3];
-            match w.at.stage {
+            match w.knot.at.stage {
                 Stage::Step(_) => out.h += by_interval,
                 Stage::Readout => out.h_prev += by_interval,
             }

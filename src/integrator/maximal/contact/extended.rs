@@ -101,7 +101,7 @@ impl Maximal {
             let from = if c.bodies {
                 &w.contacts.bare
             } else {
-                &w.values
+                &w.matrix.values
             };
             x.values[c.to..c.to + c.len].copy_from_slice(&from[c.from..c.from + c.len]);
         }

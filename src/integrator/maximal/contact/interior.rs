@@ -177,15 +177,15 @@ impl Maximal {
     /// Velocities from the forces alone; contacts on the central path at `nu`.
     pub(super) fn cold_start(&self, w: &mut Work, nu: f64) {
         let n = self.body_count();
-        w.trial[6 * n..].fill(0.0);
-        let half = w.at.half();
+        w.newton.trial[6 * n..].fill(0.0);
+        let half = w.knot.at.half();
         for (b, body) in w.model.bodies.iter().enumerate() {
             let own = 6 * b..6 * b + 6;
-            let turn = w.inverse_inertia[b] * vec3(&w.force, 6 * b + 3) * half;
-            w.trial[own.clone()].copy_from_slice(&w.before[own]);
+            let turn = w.inverse_inertia[b] * vec3(&w.knot.force, 6 * b + 3) * half;
+            w.newton.trial[own.clone()].copy_from_slice(&w.knot.before[own]);
             for i in 0..3 {
-                w.trial[6 * b + i] += half * w.force[6 * b + i] / body.mass;
-                w.trial[6 * b + 3 + i] += turn[i];
+                w.newton.trial[6 * b + i] += half * w.knot.force[6 * b + i] / body.mass;
+                w.newton.trial[6 * b + 3 + i] += turn[i];
             }
         }
         self.keep_in_domain(w);
@@ -202,8 +202,8 @@ impl Maximal {
     /// Starts inside the domain where an interval is longer than the one before.
     fn keep_in_domain(&self, w: &mut Work) {
         for b in 0..self.body_count() {
-            let omega = &mut w.trial[6 * b + 3..6 * b + 6];
-            let turn = w.at.h().abs() * Vec3::from_column_slice(omega).norm();
+            let omega = &mut w.newton.trial[6 * b + 3..6 * b + 6];
+            let turn = w.knot.at.h().abs() * Vec3::from_column_slice(omega).norm();
             if turn > 1.2 {
                 omega.iter_mut().for_each(|o| *o *= 1.2 / turn);
             }
@@ -213,8 +213,8 @@ impl Maximal {
     /// Old velocities and impulses, as far up the central path as their residual asks for.
     fn warm_start(&self, w: &mut Work, y: &[f64], kappa: f64) {
         let (n, dim) = (6 * self.body_count(), self.symbolic.dim());
-        w.trial[..n].copy_from_slice(&w.before);
-        w.trial[n..].copy_from_slice(&y[n..dim]);
+        w.newton.trial[..n].copy_from_slice(&w.knot.before);
+        w.newton.trial[n..].copy_from_slice(&y[n..dim]);
         w.contacts.read(&y[dim..], &self.contacts);
         self.keep_in_domain(w);
         self.evaluate(w);
@@ -234,7 +234,7 @@ impl Maximal {
         for (b, (body, size)) in w.model.bodies.iter().zip(&self.contacts.sizes).enumerate() {
             for i in 0..6 {
                 let unit = if i < 3 { 1.0 } else { 1.0 / size };
-                let r = (w.residual[6 * b + i] * unit / body.mass).abs();
+                let r = (w.newton.residual[6 * b + i] * unit / body.mass).abs();
                 if r > worst.0 || r.is_nan() {
                     worst = (r, 6 * b + i);
                 }
@@ -252,11 +252,11 @@ impl Maximal {
             }
         };
         // of a read-out they are velocities
-        let length = match w.at.stage {
+        let length = match w.knot.at.stage {
             Stage::Step(h) => h,
             Stage::Readout => 1.0,
         };
-        for (i, r) in w.residual.iter().enumerate().skip(n) {
+        for (i, r) in w.newton.residual.iter().enumerate().skip(n) {
             worse(r.abs() / length, i);
         }
         let centre = self.options.contact.centred * kappa;
@@ -271,7 +271,7 @@ impl Maximal {
             let mut rounding = e.floor * e.local.g;
             if e.law.rubs {
                 // and rounding of the sliding velocity
-                let speed = |row| along_absolute(&w.trial, slot.parent, slot.child, row);
+                let speed = |row| along_absolute(&w.newton.trial, slot.parent, slot.child, row);
                 let speed = speed(&e.tangents[0]).max(speed(&e.tangents[1]));
                 rounding = rounding.max(4.0 * f64::EPSILON * e.law.bound_at(&e.local) * speed);
             }
@@ -283,7 +283,7 @@ impl Maximal {
                 if r > e.noise {
                     ahead = ahead.max(r * e.local.g);
                 }
-                worse(r, w.residual.len() + i);
+                worse(r, w.newton.residual.len() + i);
             }
         }
         let centred = off <= centre;
@@ -360,7 +360,7 @@ impl Maximal {
             if let Err(error) = factored {
                 return Err((error, stats));
             }
-            stats.fallbacks += usize::from(w.uses_fallback);
+            stats.fallbacks += usize::from(w.matrix.uses_fallback);
             let (mut target, mut corrected) = (Some(kappa), false);
             if p.settled {
                 // rounding, which the law's stiffness turns into large changes of the impulses, is not chased
@@ -388,7 +388,7 @@ impl Maximal {
             let mut reach = self.contact_direction(w, target, corrected, refined);
             if corrected && reach < SHORT {
                 // the correction can hurt
-                w.contacts.spare.copy_from_slice(&w.delta);
+                w.contacts.spare.copy_from_slice(&w.newton.delta);
                 for (e, sides, _) in w.contacts.each(&self.contacts) {
                     e.spare = e.direction;
                     if let Some((_, f)) = sides {
@@ -400,7 +400,7 @@ impl Maximal {
                 if plain > reach {
                     reach = plain;
                 } else {
-                    w.delta.copy_from_slice(&w.contacts.spare);
+                    w.newton.delta.copy_from_slice(&w.contacts.spare);
                     for (e, sides, _) in w.contacts.each(&self.contacts) {
                         e.direction = e.spare;
                         if let Some((_, f)) = sides {
@@ -418,10 +418,10 @@ impl Maximal {
             if (PATIENCE..PATIENCE + HALVED).contains(&iterations) {
                 length *= 0.5;
             }
-            w.y.copy_from_slice(&w.trial);
+            w.newton.y.copy_from_slice(&w.newton.trial);
             bounded = None;
             loop {
-                for ((t, y), d) in w.trial.iter_mut().zip(&w.y).zip(&w.delta) {
+                for ((t, y), d) in w.newton.trial.iter_mut().zip(&w.newton.y).zip(&w.newton.delta) {
                     *t = y - length * d;
                 }
                 let Some(body) = self.outside_domain(w) else {
@@ -443,7 +443,7 @@ impl Maximal {
         }
     }
 
-    /// The Newton direction towards products `target` (`None`: those there are), in `w.delta` and the elements; returns how
+    /// The Newton direction towards products `target` (`None`: those there are), in `w.newton.delta` and the elements; returns how
     /// far it may be followed.
     fn contact_direction(
         &self,
@@ -465,10 +465,10 @@ impl Maximal {
     /// contacts were eliminated into them: stiff contacts take the digits of what is beside them.
     pub(super) fn direct(&self, w: &mut Work, residual: bool, refined: bool) -> f64 {
         let mut rhs = std::mem::take(&mut w.contacts.rhs);
-        let mut delta = std::mem::take(&mut w.delta);
+        let mut delta = std::mem::take(&mut w.newton.delta);
         let start = |rhs: &mut [f64], w: &Work| {
             if residual {
-                rhs.copy_from_slice(&w.residual);
+                rhs.copy_from_slice(&w.newton.residual);
             } else {
                 rhs.fill(0.0);
             }
@@ -494,14 +494,14 @@ impl Maximal {
                     break;
                 }
                 last = left;
-                let mut more = std::mem::take(&mut w.scratch);
+                let mut more = std::mem::take(&mut w.newton.scratch);
                 self.solve_once(w, &rhs, &mut more, false);
                 delta.iter_mut().zip(&more).for_each(|(d, m)| *d += m);
-                w.scratch = more;
+                w.newton.scratch = more;
                 reach = self.recover(w, &delta);
             }
         }
-        (w.contacts.rhs, w.delta) = (rhs, delta);
+        (w.contacts.rhs, w.newton.delta) = (rhs, delta);
         reach
     }
 

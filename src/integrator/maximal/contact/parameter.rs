@@ -37,7 +37,7 @@ impl Maximal {
         }
         if self.bounces(w, (e, slot)).is_some() {
             // the gap's rate is less by restitution (-N v-)
-            let approach = -dot(&w.before, slot.parent, slot.child, &e.normal);
+            let approach = -dot(&w.knot.before, slot.parent, slot.child, &e.normal);
             let restitution = m.restitution_by(contact, fields);
             emit(Goes::Inflow(0), -restitution * approach);
         }
@@ -56,7 +56,7 @@ impl Maximal {
     ) {
         match (slot.source, field) {
             (Source::Rub(j, i), Field::JointFriction(of)) if of == (j, i) => {
-                let half = w.at.half();
+                let half = w.knot.at.half();
                 emit(Goes::Inflow(4), half / slot.mass);
             }
             (Source::Limit(j, i, true), Field::UpperLimit(of)) if of == (j, i) => {
@@ -88,7 +88,7 @@ impl Maximal {
             ..e.law
         };
         let kappa = w.contacts.kappa.max(w.contacts.smoothing);
-        let eta = [0, 1].map(|i| dot(&w.trial, slot.parent, slot.child, &e.tangents[i]));
+        let eta = [0, 1].map(|i| dot(&w.newton.trial, slot.parent, slot.child, &e.tangents[i]));
         let (mut at, mut facets) = (unit.start(l.s, l.g, eta, kappa), Facets::ZERO);
         let mut bound = at.g;
         if let Some(pyramid) = &self.contacts.pyramid {
@@ -138,10 +138,10 @@ impl Maximal {
                 _ => None,
             }
         };
-        let (Some(here), Some(next)) = (moved(&w.poses), moved(&w.next)) else {
+        let (Some(here), Some(next)) = (moved(&w.knot.poses), moved(&w.end.poses)) else {
             return;
         };
-        let (a, b) = w.model.ends(joint, &w.poses);
+        let (a, b) = w.model.ends(joint, &w.knot.poses);
         let row = if let Field::ChildAnchor(_, k) = field {
             let unit = Vec3::ith(k, 1.0);
             Row {
@@ -152,10 +152,10 @@ impl Maximal {
         } else {
             DampedState::ZERO
         } * sign;
-        let rate = dot(&w.trial, slot.parent, slot.child, &row);
+        let rate = dot(&w.newton.trial, slot.parent, slot.child, &row);
         let l = &e.local;
         let impulse = if e.law.gap {
-            let by = match w.at.stage {
+            let by = match w.knot.at.stage {
                 Stage::Step(h) => sign * next / h,
                 Stage::Readout => sign * here / w.contacts.interval + rate,
             };
@@ -180,31 +180,31 @@ impl Maximal {
             return;
         };
         let contact = &m.contacts[i];
-        let Some(here) = m.touch_by(contact, &w.poses, field) else {
+        let Some(here) = m.touch_by(contact, &w.knot.poses, field) else {
             return;
         };
         let (p, c) = (slot.parent, slot.child);
-        let (a, b) = (m.pose(&w.poses, p), &w.poses[c]);
+        let (a, b) = (m.pose(&w.knot.poses, p), &w.knot.poses[c]);
         // rows of unit forces change with the normal and the point
         let changes = touch_change(&e.here, &here, a, b);
-        match w.at.stage {
+        match w.knot.at.stage {
             Stage::Step(h) => {
-                if let Some(next) = m.touch_by(contact, &w.next, field) {
+                if let Some(next) = m.touch_by(contact, &w.end.poses, field) {
                     emit(Goes::Inflow(0), next.gap / h);
                 }
                 if let Some(restitution) = self.bounces(w, (e, slot)) {
-                    let approach = -dot(&w.before, p, c, &changes[0]);
+                    let approach = -dot(&w.knot.before, p, c, &changes[0]);
                     emit(Goes::Inflow(0), -(here.gap / h + restitution * approach));
                 }
             }
             Stage::Readout => {
-                let turned = dot(&w.trial, p, c, &changes[0]);
+                let turned = dot(&w.newton.trial, p, c, &changes[0]);
                 emit(Goes::Inflow(0), here.gap / w.contacts.interval + turned);
             }
         }
         if e.law.rubs {
             for i in 0..2 {
-                emit(Goes::Inflow(1 + i), dot(&w.trial, p, c, &changes[1 + i]));
+                emit(Goes::Inflow(1 + i), dot(&w.newton.trial, p, c, &changes[1 + i]));
             }
         }
         let l = &e.local;

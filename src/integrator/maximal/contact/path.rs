@@ -197,7 +197,7 @@ impl Maximal {
                 break;
             }
             // kept, should the next not be found
-            w.y.copy_from_slice(&w.trial);
+            w.newton.y.copy_from_slice(&w.newton.trial);
             for (e, sides, _) in w.contacts.each(&self.contacts) {
                 e.affine = e.local;
                 if let Some((_, f)) = sides {
@@ -238,7 +238,7 @@ impl Maximal {
             if at.length < SHORTEST {
                 break;
             }
-            w.trial.copy_from_slice(&w.y);
+            w.newton.trial.copy_from_slice(&w.newton.y);
             for (e, sides, _) in w.contacts.each(&self.contacts) {
                 e.local = e.affine;
                 if let Some((_, f)) = sides {
@@ -296,7 +296,7 @@ impl Maximal {
 
     /// Moves along the direction.
     fn advance_by(&self, w: &mut Work, length: f64) {
-        for (t, d) in w.trial.iter_mut().zip(&w.delta) {
+        for (t, d) in w.newton.trial.iter_mut().zip(&w.newton.delta) {
             *t -= length * d;
         }
         for (e, sides, _) in w.contacts.each(&self.contacts) {
@@ -318,7 +318,7 @@ impl Maximal {
             }
             self.rise(w, at);
             let (rise, _) = w.contacts.measure();
-            w.contacts.spare.copy_from_slice(&w.delta);
+            w.contacts.spare.copy_from_slice(&w.newton.delta);
             for (e, sides, _) in w.contacts.each(&self.contacts) {
                 e.spare = e.direction;
                 if let Some((_, f)) = sides {
@@ -332,7 +332,7 @@ impl Maximal {
             let (along, _) = w.contacts.measure();
             // nothing along the tangent in all
             let change = -along / (rise + at.sense);
-            for (d, t) in w.delta.iter_mut().zip(&w.contacts.spare) {
+            for (d, t) in w.newton.delta.iter_mut().zip(&w.contacts.spare) {
                 *d += change * t;
             }
             for (e, sides, _) in w.contacts.each(&self.contacts) {

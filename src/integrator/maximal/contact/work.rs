@@ -36,10 +36,10 @@ impl Maximal {
                     },
                 };
             };
-            add(0, read.g, read.b, &w.before, &w.trial);
+            add(0, read.g, read.b, &w.knot.before, &w.newton.trial);
             if let Some(own) = y.get(dim + UNKNOWNS * i..dim + UNKNOWNS * (i + 1)) {
                 let b = [own[3] - read.b[0], own[4] - read.b[1]];
-                add(1, own[1] - read.g, b, &w.trial, y);
+                add(1, own[1] - read.g, b, &w.newton.trial, y);
             }
         }
         out
