@@ -85,10 +85,7 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
     let named = |(name, unit): (String, String)| Named { name, unit };
     let controls: Vec<Named> = system.controls().into_iter().map(named).collect();
     let outputs: Vec<Quantity> = coordinates.chain(rates).collect();
-    let states: Vec<Named> = outputs
-        .iter()
-        .map(|o| named(o.name(m)))
-        .collect();
+    let states: Vec<Named> = outputs.iter().map(|o| named(o.name(m))).collect();
     let (loops, ndx) = (m.has_loops(), system.dims().ndx);
     let mut columns = states.clone();
     if loops {

@@ -242,10 +242,11 @@ impl<'a> Quantities<'a> {
 
     fn named(&self, place: Place, q: &Quantity, end: bool) -> Result<Vec<Named>, FormatError> {
         let one = |o: mechanism::Quantity| Ok(vec![Named::Output(o)]);
-        let each = |field: &str, axis: &Option<AxisSpec>, make: &dyn Fn(Vec3) -> mechanism::Quantity| {
-            let axes = self.axes(place, field, axis)?;
-            Ok(axes.into_iter().map(|a| Named::Output(make(a))).collect())
-        };
+        let each =
+            |field: &str, axis: &Option<AxisSpec>, make: &dyn Fn(Vec3) -> mechanism::Quantity| {
+                let axes = self.axes(place, field, axis)?;
+                Ok(axes.into_iter().map(|a| Named::Output(make(a))).collect())
+            };
         match q {
             Quantity::Joint(name) => {
                 let (joint, direction) = self.coordinate(place, "joint", name)?;
@@ -259,9 +260,9 @@ impl<'a> Quantities<'a> {
                 let (joint, direction) = self.coordinate(place, "interval_rate", name)?;
                 one(mechanism::Quantity::IntervalRate { joint, direction })
             }
-            Quantity::Control(name) => {
-                one(mechanism::Quantity::Control(self.control(place, "control", name, end)?))
-            }
+            Quantity::Control(name) => one(mechanism::Quantity::Control(
+                self.control(place, "control", name, end)?,
+            )),
             Quantity::ControlRate(name) => {
                 let i = self.control(place, "control_rate", name, end)?;
                 Ok(vec![Named::ControlRate(i)])
@@ -294,10 +295,8 @@ impl<'a> Quantities<'a> {
                         self.err(place, "quantity.orientation.target", message, help)
                     })?,
                 };
-                each("orientation", &o.axis, &|axis| mechanism::Quantity::Orientation {
-                    body,
-                    target,
-                    axis,
+                each("orientation", &o.axis, &|axis| {
+                    mechanism::Quantity::Orientation { body, target, axis }
                 })
             }
             Quantity::AngularVelocity(s) => {
@@ -311,15 +310,21 @@ impl<'a> Quantities<'a> {
                     }
                 })
             }
-            Quantity::CenterOfMass(d) => each("center_of_mass", &d.axis, &mechanism::Quantity::CenterOfMass),
+            Quantity::CenterOfMass(d) => each(
+                "center_of_mass",
+                &d.axis,
+                &mechanism::Quantity::CenterOfMass,
+            ),
             Quantity::CenterOfMassVelocity(d) => each(
                 "center_of_mass_velocity",
                 &d.axis,
                 &mechanism::Quantity::CenterOfMassVelocity,
             ),
-            Quantity::LinearMomentum(d) => {
-                each("linear_momentum", &d.axis, &mechanism::Quantity::LinearMomentum)
-            }
+            Quantity::LinearMomentum(d) => each(
+                "linear_momentum",
+                &d.axis,
+                &mechanism::Quantity::LinearMomentum,
+            ),
             Quantity::AngularMomentum(d) => each("angular_momentum", &d.axis, &|axis| {
                 mechanism::Quantity::AngularMomentum {
                     axis,
@@ -338,12 +343,20 @@ impl<'a> Quantities<'a> {
             Quantity::ContactGap(name) => {
                 self.contact(place, "contact_gap", name, mechanism::Quantity::Gap, end)
             }
-            Quantity::ContactForce(name) => {
-                self.contact(place, "contact_force", name, mechanism::Quantity::NormalForce, end)
-            }
-            Quantity::ContactFriction(name) => {
-                self.contact(place, "contact_friction", name, mechanism::Quantity::Friction, end)
-            }
+            Quantity::ContactForce(name) => self.contact(
+                place,
+                "contact_force",
+                name,
+                mechanism::Quantity::NormalForce,
+                end,
+            ),
+            Quantity::ContactFriction(name) => self.contact(
+                place,
+                "contact_friction",
+                name,
+                mechanism::Quantity::Friction,
+                end,
+            ),
             Quantity::ContactSlip(name) => {
                 self.contact(place, "contact_slip", name, mechanism::Quantity::Slip, end)
             }

@@ -7,9 +7,7 @@ use crate::dynamics::{
     Certificate, Dims, Dynamics, Equations, Frame, Inputs, Knot, LinearModel, Outputs, Parameter,
     Seen, Solved, StepError, StepStats, Structure,
 };
-use crate::mechanism::{
-    Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
-};
+use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
@@ -335,12 +333,7 @@ impl Mechanical for System {
         with!(self, w, (s, w) => s.contact_work(seen, w))
     }
 
-    fn work_at(
-        &self,
-        seen: &Seen,
-        w: &mut SystemWork,
-        tally: &mut Tally,
-    ) -> Result<(), StepError> {
+    fn work_at(&self, seen: &Seen, w: &mut SystemWork, tally: &mut Tally) -> Result<(), StepError> {
         with!(self, w, (s, w) => s.work_at(seen, w, tally))
     }
 

@@ -227,7 +227,13 @@ impl Joint {
 
     /// The springs' wrenches: of their forces, then of their torques.
     #[inline]
-    pub(crate) fn spring_wrench(&self, rel: &Relative, winding: f64, a: &Pose, b: &Pose) -> [Row; 2] {
+    pub(crate) fn spring_wrench(
+        &self,
+        rel: &Relative,
+        winding: f64,
+        a: &Pose,
+        b: &Pose,
+    ) -> [Row; 2] {
         let (force, torque) = self.spring_force(rel, winding);
         [
             self.translation_row(&force, a, b, rel),

@@ -143,7 +143,9 @@ impl Mechanism {
     /// Unit of a control.
     pub fn control_unit(&self, i: usize) -> &'static str {
         match self.actuators[i].drive {
-            Drive::Joint { joint, direction } => self.joints[joint].directions[direction].force_unit(),
+            Drive::Joint { joint, direction } => {
+                self.joints[joint].directions[direction].force_unit()
+            }
             // the control scales a wrench
             Drive::Wrench { .. } => "1",
         }

@@ -3,6 +3,7 @@
 
 use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::block::Fallback;
+use crate::contact::Failed;
 use crate::dynamics::{Place, Stage, StepError, StepFailure};
 use crate::mechanism::{Mechanism, Row};
 pub(super) use crate::mechanism::{add_wrench, compliance, dot, vec3};
@@ -145,7 +146,10 @@ impl Maximal {
         }
         for (i, c) in m.actuators.iter().enumerate() {
             let (parent, child) = m.driven(c);
-            w.knot.control_rows[i] = c.row(&m.joints, (m.pose(&w.knot.poses, parent), &w.knot.poses[child]));
+            w.knot.control_rows[i] = c.row(
+                &m.joints,
+                (m.pose(&w.knot.poses, parent), &w.knot.poses[child]),
+            );
             add_wrench(
                 &mut w.knot.force,
                 parent,
@@ -191,8 +195,7 @@ impl Maximal {
             state.wrench = d.wrench(&w.model, &w.knot.poses);
             (state.before, state.before_start, state.before_end) =
                 d.displacement(&w.model, &w.end.poses, &w.knot.poses);
-            (state.after, state.after_start, state.after_end) =
-                (0.0, DampedState::ZERO, DampedState::ZERO);
+            (state.after, state.after_start, state.after_end) = (0.0, Row::ZERO, Row::ZERO);
             let impulse = -d.damping(&w.model) * d.shares.0 * state.before;
             add_wrench(&mut w.knot.base, d.parent, d.child, &state.wrench, impulse);
         }
@@ -210,7 +213,10 @@ impl Maximal {
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let Some(s) = s else { continue };
             let own = s.first_row..s.first_row + j.rows();
-            for (row, epsilon) in w.knot.rows[own.clone()].iter().zip(&mut w.matrix.epsilon[own]) {
+            for (row, epsilon) in w.knot.rows[own.clone()]
+                .iter()
+                .zip(&mut w.matrix.epsilon[own])
+            {
                 *epsilon = scale * compliance(m, &w.inverse_inertia, (j.parent, j.child), row);
             }
         }
@@ -264,7 +270,13 @@ impl Maximal {
                 (state.after, state.after_start, state.after_end) =
                     d.displacement(m, &w.knot.poses, &w.end.poses);
                 let impulse = d.damping(m) * d.shares.1 * state.after;
-                add_wrench(&mut w.newton.residual, d.parent, d.child, &state.wrench, impulse);
+                add_wrench(
+                    &mut w.newton.residual,
+                    d.parent,
+                    d.child,
+                    &state.wrench,
+                    impulse,
+                );
             }
         }
         scale = scale.max(self.evaluate_elements(w));
@@ -319,10 +331,22 @@ impl Maximal {
                     let row = j.row(i, a, b, &w.end.relative[index]);
                     w.end.rows[s.first_row + i] = row;
                     let at = (s.child.1 + i, n);
-                    let t = self.turn(w.newton.trial.as_slice(), &w.end.scalar, h, j.child, &row.child_torque);
+                    let t = self.turn(
+                        w.newton.trial.as_slice(),
+                        &w.end.scalar,
+                        h,
+                        j.child,
+                        &row.child_torque,
+                    );
                     write_row(values, at, &(row.force * h), &t);
                     if let (Some((_, slot)), Some(p)) = (s.parent, j.parent) {
-                        let t = self.turn(w.newton.trial.as_slice(), &w.end.scalar, h, p, &row.parent_torque);
+                        let t = self.turn(
+                            w.newton.trial.as_slice(),
+                            &w.end.scalar,
+                            h,
+                            p,
+                            &row.parent_torque,
+                        );
                         write_row(values, (slot + i, n), &(row.force * -h), &t);
                     }
                 } else {
@@ -340,10 +364,7 @@ impl Maximal {
             }
         }
         self.assemble_elements(w);
-        if keep && !self.contacts.is_empty() {
-            w.contacts.bare.copy_from_slice(&w.matrix.values);
-        }
-        self.assemble_contacts(w);
+        self.assemble_contacts(w, keep);
         let (m, values) = (&w.model, &mut w.matrix.values);
         let redundant = m.may_be_redundant();
         if keep {
@@ -354,7 +375,10 @@ impl Maximal {
                 let (Some(s), n) = (s, j.rows()) else {
                     continue;
                 };
-                for (i, epsilon) in w.matrix.epsilon[s.first_row..s.first_row + n].iter().enumerate() {
+                for (i, epsilon) in w.matrix.epsilon[s.first_row..s.first_row + n]
+                    .iter()
+                    .enumerate()
+                {
                     values[s.diagonal + i * (n + 1)] += epsilon;
                 }
             }
@@ -404,17 +428,22 @@ impl Maximal {
 
     /// Factors the assembled matrix; where a pivot block is bad, by the general sparse factorization.
     pub(super) fn factor(&self, w: &mut Work) -> Result<(), StepError> {
+        self.try_factor(w).map_err(|f| self.failed(f, w))
+    }
+
+    /// The same for who tries again: a failure that is not written out.
+    pub(super) fn try_factor(&self, w: &mut Work) -> Result<(), Failed> {
         w.matrix.uses_fallback = false;
         let Err(bad) = self.symbolic.factor(&mut w.matrix.values) else {
             return Ok(());
         };
         // the factors overwrote the matrix: assemble it again
         self.assemble(w);
-        self.factor_general(w, self.symbolic.offset(bad.node))
+        self.factor_with_pivots(w, self.symbolic.offset(bad.node))
     }
 
     /// Factors the matrix as assembled with pivots; `row` is where the blame goes.
-    pub(super) fn factor_general(&self, w: &mut Work, row: usize) -> Result<(), StepError> {
+    pub(super) fn factor_with_pivots(&self, w: &mut Work, row: usize) -> Result<(), Failed> {
         w.matrix.uses_fallback = true;
         let result = if self.contacts.is_empty() {
             let fallback = match w.matrix.fallback.take() {
@@ -427,9 +456,14 @@ impl Maximal {
                 done
             })
         } else {
-            self.factor_extended(w)
+            let (memory, values) = (&mut w.contacts, &w.matrix.values);
+            self.contacts.factor(memory, &self.symbolic, values)
         };
-        result.map_err(|_| self.failure(StepFailure::Singular, w, row, f64::NAN))
+        result.map_err(|_| Failed {
+            failure: StepFailure::Singular,
+            row,
+            residual: f64::NAN,
+        })
     }
 
     /// Are solutions refined? Loops are regularized, and stiff contacts make the factors lose digits.
@@ -452,7 +486,7 @@ impl Maximal {
             let solved = match &w.matrix.fallback {
                 Some(f) if transposed => f.solve_transposed(out),
                 Some(f) => f.solve(out),
-                None => self.solve_extended(w, out, transposed),
+                None => w.contacts.solve(out, transposed),
             };
             if solved.is_err() {
                 // seen by whoever uses the solution: a residual or a gradient that is not finite
@@ -475,7 +509,8 @@ impl Maximal {
                 self.symbolic
                     .refine_transposed(original, &w.matrix.values, b, out, scratch);
             } else {
-                self.symbolic.refine(original, &w.matrix.values, b, out, scratch);
+                self.symbolic
+                    .refine(original, &w.matrix.values, b, out, scratch);
             }
         }
     }

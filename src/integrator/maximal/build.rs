@@ -3,10 +3,10 @@
 
 use super::work::{Adjoints, AtEnd, AtKnot, Matrix, Newton};
 use super::{
-    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Sight, Work, contact,
-    elements,
+    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Sight, Work, elements,
 };
 use crate::block::{Node, Role, Symbolic};
+use crate::contact;
 use crate::dynamics::{Place, Stage};
 use crate::mechanism::{Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Tuned};
 use crate::spatial::{Pose, Quat, Vec3};
@@ -217,20 +217,20 @@ impl Maximal {
                 scalar: vec![1.0; n],
                 winding: vec![0.0; self.windings.len()],
                 relative: vec![relative; joints],
-                rows: vec![DampedState::ZERO; self.rows],
+                rows: vec![Row::ZERO; self.rows],
                 force: vec![0.0; 6 * n],
                 base: vec![0.0; 6 * n],
                 damping: vec![DampedState::EMPTY; self.damped.len()],
                 commanded: vec![0.0; d.nu],
                 control: vec![0.0; d.nu],
                 control_slope: vec![1.0; d.nu],
-                control_rows: vec![DampedState::ZERO; d.nu],
+                control_rows: vec![Row::ZERO; d.nu],
             },
             end: AtEnd {
                 poses: vec![Pose::identity(); n],
                 scalar: vec![1.0; n],
                 relative: vec![relative; joints],
-                rows: vec![DampedState::ZERO; self.rows],
+                rows: vec![Row::ZERO; self.rows],
             },
             newton: Newton {
                 y: vec![0.0; dim],

@@ -234,7 +234,12 @@ impl Maximal {
         if self.elements.is_empty() {
             return scale;
         }
-        let (m, e, steps, y) = (&w.model, &mut w.elements, w.knot.at.steps(), &w.newton.trial);
+        let (m, e, steps, y) = (
+            &w.model,
+            &mut w.elements,
+            w.knot.at.steps(),
+            &w.newton.trial,
+        );
         for (c, s) in self.elements.slots(m) {
             let (n, own) = (c.bodies.len(), s.vectors(c));
             for (row, lambda) in e.rows[own.clone()].chunks_exact(n).zip(&y[s.offset..]) {
@@ -244,7 +249,8 @@ impl Maximal {
             let out = &mut w.newton.residual[s.offset..s.offset + c.rows];
             if steps && c.is_holonomic() {
                 let poses = c.gather(&w.end.poses, &mut e.poses);
-                let near = |(j, _): CoordinateId| self.winding_of[j].map_or(0.0, |i| w.knot.winding[i]);
+                let near =
+                    |(j, _): CoordinateId| self.winding_of[j].map_or(0.0, |i| w.knot.winding[i]);
                 c.value(&m.joints, poses, near, out);
                 scale = scale.max(c.size(near));
                 scale = poses.iter().fold(scale, |s, p| s.max(p.x.amax()));

@@ -164,7 +164,8 @@ impl Maximal {
             let omega = vec3(&w.newton.trial, 6 * b + 3);
             let (dv, dw) = (vec3(dy, 6 * b), vec3(dy, 6 * b + 3));
             let x = vec3(&w.adjoint.zplus, 6 * b) + dv * h;
-            let phi = vec3(&w.adjoint.zplus, 6 * b + 3) + increment_jacobian(&omega, h, w.end.scalar[b]) * dw;
+            let phi = vec3(&w.adjoint.zplus, 6 * b + 3)
+                + increment_jacobian(&omega, h, w.end.scalar[b]) * dw;
             next[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
             next[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
         }

@@ -10,7 +10,10 @@ impl Maximal {
     pub(super) fn pose_before(w: &Work, b: usize) -> Pose {
         let (v, omega) = (vec3(&w.knot.before, 6 * b), vec3(&w.knot.before, 6 * b + 3));
         let back = increment(&omega, -w.knot.at.h_prev, w.knot.scalar[b]);
-        Pose::new(w.knot.poses[b].x - v * w.knot.at.h_prev, w.knot.poses[b].q * back)
+        Pose::new(
+            w.knot.poses[b].x - v * w.knot.at.h_prev,
+            w.knot.poses[b].q * back,
+        )
     }
 
     /// Adds the adjoints of a displacement of the body one knot back to those of its state and of the interval.

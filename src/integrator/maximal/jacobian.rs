@@ -142,7 +142,10 @@ impl Maximal {
         s.rows.clear();
         s.rows.extend(rate_rows(m, &w.end.poses));
         for (b, body) in m.bodies.iter().enumerate() {
-            let (omega, old) = (vec3(&w.newton.trial, 6 * b + 3), vec3(&w.knot.before, 6 * b + 3));
+            let (omega, old) = (
+                vec3(&w.newton.trial, 6 * b + 3),
+                vec3(&w.knot.before, 6 * b + 3),
+            );
             let (j, inertia) = (w.end.scalar[b], &body.inertia);
             let carried = w.end.poses[b].r.tr_mul(&w.knot.poses[b].r);
             let end = increment_jacobian(&omega, h, j)

@@ -46,8 +46,8 @@ impl Maximal {
         w.newton.trial.copy_from_slice(core);
         w.contacts.read(contacts, &self.contacts);
         let (residual, ..) = self.evaluate(w);
-        let off_centre = self.off_centre(w);
-        self.relax_contacts(w);
+        let off_centre = self.contacts.off_centre(&w.contacts);
+        self.contacts.relax(&mut w.contacts);
         self.assemble(w);
         self.factor(w)?;
         if w.model.may_be_redundant() {
@@ -78,7 +78,10 @@ impl Maximal {
     /// Relative size of the refinement's correction on a right-hand side without structure: how far the regularized
     /// factors are from the matrix.
     fn correction(&self, w: &mut Work) -> f64 {
-        let (mut b, mut x) = (std::mem::take(&mut w.newton.delta), std::mem::take(&mut w.adjoint.mu));
+        let (mut b, mut x) = (
+            std::mem::take(&mut w.newton.delta),
+            std::mem::take(&mut w.adjoint.mu),
+        );
         let n = 6 * self.body_count();
         // rows of joints are smaller by the interval
         let rows = match w.knot.at.stage {
@@ -208,7 +211,7 @@ impl Maximal {
         let core = &mut out.y[..self.symbolic.dim()];
         self.solve(w, &r, core, false);
         core.iter_mut().for_each(|y| *y = -*y);
-        self.push_contact_unknowns(w, &mut out.y);
+        self.contacts.push_unknowns(&w.contacts, &mut out.y);
         self.change_of_next(w, &out.y, &mut out.x, 6 * self.body_count());
         w.adjoint.mu = r;
     }
@@ -223,13 +226,19 @@ impl Maximal {
         self.couple_contacts(w);
         let m = &w.model;
         r.fill(0.0);
-        let (mut zplus, mut zminus) = (std::mem::take(&mut w.adjoint.zplus), std::mem::take(&mut w.adjoint.zminus));
+        let (mut zplus, mut zminus) = (
+            std::mem::take(&mut w.adjoint.zplus),
+            std::mem::take(&mut w.adjoint.zminus),
+        );
         if !self.damped.is_empty() {
             self.push_back(w, d, &mut zminus);
         }
         // the part of dz+ that does not come through the velocities, and the momenta
         for (b, body) in m.bodies.iter().enumerate() {
-            let (omega, old) = (vec3(&w.newton.trial, 6 * b + 3), vec3(&w.knot.before, 6 * b + 3));
+            let (omega, old) = (
+                vec3(&w.newton.trial, 6 * b + 3),
+                vec3(&w.knot.before, 6 * b + 3),
+            );
             let s = w.end.scalar[b];
             let x = vec3(&d.x, 6 * b) + vec3(&w.newton.trial, 6 * b) * d.h;
             let phi = self.carried(w, b, &vec3(&d.x, 6 * b + 3)) + omega * (d.h / s);
@@ -297,7 +306,10 @@ impl Maximal {
         let n = 6 * self.body_count();
         let mut rhs = std::mem::take(&mut w.newton.delta);
         let mut mu = std::mem::take(&mut w.adjoint.mu);
-        let (mut zplus, mut zminus) = (std::mem::take(&mut w.adjoint.zplus), std::mem::take(&mut w.adjoint.zminus));
+        let (mut zplus, mut zminus) = (
+            std::mem::take(&mut w.adjoint.zplus),
+            std::mem::take(&mut w.adjoint.zminus),
+        );
         rhs[n..].copy_from_slice(&adjoint.y[n..self.symbolic.dim()]);
         zplus.copy_from_slice(&adjoint.x[..n]);
         for b in 0..self.body_count() {
@@ -320,7 +332,8 @@ impl Maximal {
             }
         }
         self.couple_contacts(w);
-        self.pull_contact_unknowns(w, &adjoint.y, &mut rhs);
+        self.contacts
+            .pull_unknowns(&mut w.contacts, &adjoint.y, &mut rhs);
         self.solve(w, &rhs, &mut mu, true);
         if let Some(worst) = w.adjoint.certificate {
             self.symbolic
@@ -359,7 +372,12 @@ impl Maximal {
                 let pair = [j.parent.map_or_else(Default::default, of), of(j.child)];
                 j.pull_wrench(lambda, &pair, ends, &w.knot.relative[index])
             };
-            add_pair(&mut out.x, j, &pull(&w.newton.trial[own.clone()], &mu), -1.0);
+            add_pair(
+                &mut out.x,
+                j,
+                &pull(&w.newton.trial[own.clone()], &mu),
+                -1.0,
+            );
             if w.knot.at.steps() {
                 let rows = &w.end.rows[s.first_row..];
                 for (row, mu) in rows.iter().zip(&mu[own]) {
@@ -406,10 +424,14 @@ impl Maximal {
         }
         let force: f64 = w.knot.force.iter().zip(&mu).map(|(f, m)| f * m).sum();
         (out.h, out.h_prev) = (-0.5 * force, -0.5 * force);
-        self.pull_contacts(w, &mu, &mut zplus, out);
+        self.contacts
+            .pull(&self.view(w), &w.contacts, &mu, &mut zplus, out);
         let has_dampers = !self.damped.is_empty();
         for (b, body) in m.bodies.iter().enumerate() {
-            let (omega, old) = (vec3(&w.newton.trial, 6 * b + 3), vec3(&w.knot.before, 6 * b + 3));
+            let (omega, old) = (
+                vec3(&w.newton.trial, 6 * b + 3),
+                vec3(&w.knot.before, 6 * b + 3),
+            );
             let (s, sp, hp) = (w.end.scalar[b], w.knot.scalar[b], w.knot.at.h_prev);
             let (ml, ma) = (vec3(&mu, 6 * b), vec3(&mu, 6 * b + 3));
             let (zx, zphi) = (vec3(&zplus, 6 * b), vec3(&zplus, 6 * b + 3));
@@ -435,6 +457,11 @@ impl Maximal {
                 Self::pull_back(w, b, n, &zminus, out);
             }
         }
-        (w.newton.delta, w.adjoint.mu, w.adjoint.zplus, w.adjoint.zminus) = (rhs, mu, zplus, zminus);
+        (
+            w.newton.delta,
+            w.adjoint.mu,
+            w.adjoint.zplus,
+            w.adjoint.zminus,
+        ) = (rhs, mu, zplus, zminus);
     }
 }

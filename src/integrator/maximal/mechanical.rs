@@ -1,9 +1,9 @@
 //! The mechanical face: what is known of a knot, and its adjoints.
 
-use super::contact::Reacts;
 use super::{Maximal, Work};
+use crate::contact::{ContactWork, Reacts};
 use crate::dynamics::{Frame, Inputs, Outputs, Seen, StepError};
-use crate::integrator::mechanical::{ContactWork, MatrixSize, Mechanical};
+use crate::integrator::mechanical::{MatrixSize, Mechanical};
 use crate::mechanism::{
     Adjoint, Exerts, Known, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
 };
@@ -38,7 +38,7 @@ impl Maximal {
             place += j.rows();
         }
         let limits = m.reactions(Exerts::Contact(m.contacts.len())).start;
-        self.contact_reactions(|unknown, of, scale| {
+        self.contacts.reactions(m, |unknown, of, scale| {
             let place = match of {
                 Reacts::Contact(c, component) => place + 3 * c + component,
                 Reacts::Limit(coordinate) => limits + coordinate,
@@ -194,7 +194,7 @@ impl Mechanical for Maximal {
     }
 
     fn contact_work(&self, seen: &Seen, w: &Work) -> [ContactWork; 2] {
-        self.work_of_contacts(w, seen.y)
+        self.contacts.work(&self.view(w), &w.contacts, seen.y)
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

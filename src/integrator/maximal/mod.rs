@@ -13,7 +13,8 @@
 //! Forces, torques and `G` are taken at the knot `z`, constraints at its successor `z+`. Dampers give half of an
 //! interval's impulse at each of its ends. The same equations with `h = 0`, and `G(z) v+ = 0` in place of `g(z+) = 0`,
 //! are the second-order read-out of the velocities at a knot. Intervals may be negative, as the backward steps of a
-//! composition are; the step over `-h` takes back that over `h`, where no contact, limit or friction acts. Gears and users' constraints and potentials: see
+//! composition are; the step over `-h` takes back that over `h`, where no contact, limit or friction acts.
+//! Gears and users' constraints and potentials: see
 //! [`crate::mechanism::HolonomicConstraint`] and its siblings.
 //!
 //! A state stores, per body, position (3), orientation (4, scalar first), velocity (3) and angular velocity (3, body
@@ -23,6 +24,8 @@ mod assembly;
 mod build;
 mod chart;
 mod contact;
+#[cfg(test)]
+mod contact_tests;
 mod elements;
 #[cfg(test)]
 mod elements_tests;
@@ -33,20 +36,20 @@ mod jacobian;
 mod keep;
 mod linear;
 mod mechanical;
+#[cfg(test)]
+mod observe_tests;
 mod parameter;
 mod state;
 mod step;
 mod tangent;
-mod work;
-#[cfg(test)]
-mod observe_tests;
 #[cfg(test)]
 mod tests;
+mod work;
 
-pub use contact::{Cone, ContactOptions};
 pub use work::Work;
 
-use crate::block::{Fallback, Symbolic};
+use crate::block::Symbolic;
+use crate::contact::{Cone, ContactOptions, Failed};
 use crate::dynamics::{
     Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Place, Solved,
     StepError, StepFailure, StepStats,
@@ -54,8 +57,8 @@ use crate::dynamics::{
 use crate::mechanism::{Coupling, Mechanism, Mobility, Quantity, Relative, Row};
 use crate::spatial::{Mat3, Pose, Vec3};
 use mechanical::Sight;
-use work::DampedState;
 use nalgebra::DMatrix;
+use work::DampedState;
 
 /// Settings of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -144,7 +147,7 @@ pub struct Maximal {
     /// Gears and users' constraints and potentials.
     elements: elements::Layout,
     /// Contacts, limits and friction of joints.
-    contacts: contact::Layout,
+    contacts: crate::contact::Layout,
 }
 
 impl Maximal {
@@ -177,7 +180,7 @@ impl Maximal {
     /// Names the body or joint of an unknown's row.
     fn element(&self, row: usize) -> String {
         if let Some(contact) = row.checked_sub(self.symbolic.dim()) {
-            return self.contact_name(contact);
+            return self.contacts.name(&self.mechanism, contact);
         }
         if row < 6 * self.body_count() {
             return format!("body `{}`", self.mechanism.bodies[row / 6].name);
@@ -192,6 +195,10 @@ impl Maximal {
             .rposition(|s| s.is_some_and(|s| s.offset <= row))
             .unwrap_or(0);
         format!("joint `{}`", self.mechanism.joints[joint].name)
+    }
+
+    fn failed(&self, f: Failed, w: &Work) -> StepError {
+        self.failure(f.failure, w, f.row, f.residual)
     }
 
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {

@@ -132,7 +132,10 @@ fn a_parameter_of_several_numbers_adds_them_up() {
     let n = mechanism.tree_ids().len();
     let (s, x) = system(mechanism, vec![0.3; n], vec![0.2; n]);
     let axis = Vec3::z();
-    let s = s.with_outputs(vec![Quantity::PotentialEnergy, Quantity::CenterOfMass(axis)]);
+    let s = s.with_outputs(vec![
+        Quantity::PotentialEnergy,
+        Quantity::CenterOfMass(axis),
+    ]);
     let (at, x, u, _) = situation(&s, &x, false);
     let observe = |p: &[f64], pull: bool| {
         let (mut w, mut out, mut d) = (s.work(), vec![0.0; 2], s.dims().inputs());

@@ -109,7 +109,10 @@ impl Maximal {
             Field::Inertia(b, i, k) => {
                 let mut unit = Mat3::zeros();
                 (unit[(i, k)], unit[(k, i)]) = (1.0, 1.0);
-                let (omega, old) = (vec3(&w.newton.trial, 6 * b + 3), vec3(&w.knot.before, 6 * b + 3));
+                let (omega, old) = (
+                    vec3(&w.newton.trial, 6 * b + 3),
+                    vec3(&w.knot.before, 6 * b + 3),
+                );
                 let change = momentum(&omega, &unit, h, w.end.scalar[b])
                     - momentum(&old, &unit, -h_prev, w.knot.scalar[b]);
                 put(emit, 6 * b + 3, &change);
@@ -384,7 +387,10 @@ impl Maximal {
             let mut moved = d.shares.0 * state.before;
             let mut change = d.shares.0 * (here - spring.length_by_anchor(&e, parent, &a0, &b0));
             if w.knot.at.steps() {
-                let (a1, b1) = (w.model.pose(&w.end.poses, spring.parent), &w.end.poses[spring.child]);
+                let (a1, b1) = (
+                    w.model.pose(&w.end.poses, spring.parent),
+                    &w.end.poses[spring.child],
+                );
                 moved += d.shares.1 * state.after;
                 change += d.shares.1 * (spring.length_by_anchor(&e, parent, a1, b1) - here);
             }
@@ -399,7 +405,13 @@ impl Maximal {
 
 fn spring_ends(w: &Work, s: usize) -> (&Spring, (&Pose, &Pose)) {
     let s = &w.model.springs[s];
-    (s, (w.model.pose(&w.knot.poses, s.parent), &w.knot.poses[s.child]))
+    (
+        s,
+        (
+            w.model.pose(&w.knot.poses, s.parent),
+            &w.knot.poses[s.child],
+        ),
+    )
 }
 
 fn unit(k: usize) -> Vec3 {

@@ -1,8 +1,8 @@
 //! States: how they are stored, made from joint coordinates, and read.
 
+use super::Maximal;
 use super::assembly::{pose, vec3};
 use super::tangent::velocities_between;
-use super::Maximal;
 use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, decompose};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;

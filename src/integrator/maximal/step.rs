@@ -2,20 +2,13 @@
 
 use super::assembly::vec3;
 use super::{Maximal, Work};
+use crate::contact::may_retry;
 use crate::dynamics::{Knot, StepError, StepFailure, StepStats};
-use crate::spatial::Vec3;
-
-/// `(h |w|)^2` beyond which an iterate is not allowed: at 2 the momentum about a principal axis is largest.
-const DOMAIN: f64 = 2.0;
+use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
 /// error is small beside Newton's own.
 const REFINED: f64 = 1e-5;
-
-/// Is another attempt at the step to be made? Not where the first used up what a step may take.
-pub(super) fn may_retry(error: &StepError) -> bool {
-    !matches!(error.failure, StepFailure::Budget | StepFailure::Stopped)
-}
 
 impl Maximal {
     /// Solves the step; see [`crate::dynamics::Dynamics::step`].
@@ -34,7 +27,7 @@ impl Maximal {
             // Between two configurations on either side of a singular one the smallest eigenvalue of the constraints'
             // Schur complement is negative; where it happens to cancel the regularization, take another one
             for change in [1e3, 1e-6] {
-                if !result.as_ref().is_err_and(may_retry) {
+                if !result.as_ref().is_err_and(|e| may_retry(e.failure)) {
                     break;
                 }
                 w.matrix.epsilon.iter_mut().for_each(|e| *e *= change);
@@ -66,9 +59,9 @@ impl Maximal {
         for b in 0..self.body_count() {
             let omega = &mut w.newton.trial[6 * b + 3..6 * b + 6];
             let turn = w.knot.at.h().abs() * Vec3::from_column_slice(omega).norm();
-            if turn > 1.2 {
+            if turn > START_TURN {
                 // a longer interval than the one before: start inside the domain
-                omega.iter_mut().for_each(|o| *o *= 1.2 / turn);
+                omega.iter_mut().for_each(|o| *o *= START_TURN / turn);
             }
         }
         self.newton(w)
@@ -91,7 +84,13 @@ impl Maximal {
             w.newton.y.copy_from_slice(&w.newton.trial);
             let mut length = 1.0;
             loop {
-                for ((t, y), d) in w.newton.trial.iter_mut().zip(&w.newton.y).zip(&w.newton.delta) {
+                for ((t, y), d) in w
+                    .newton
+                    .trial
+                    .iter_mut()
+                    .zip(&w.newton.y)
+                    .zip(&w.newton.delta)
+                {
                     *t = y - length * d;
                 }
                 if let Some(body) = self.outside_domain(w) {
@@ -141,7 +140,7 @@ impl Maximal {
         // a NaN is outside, too
         (0..self.body_count()).find(|b| {
             let turn = h2 * vec3(&w.newton.trial, 6 * b + 3).norm_squared();
-            turn >= DOMAIN || turn.is_nan()
+            turn >= TURN_DOMAIN || turn.is_nan()
         })
     }
 

@@ -606,7 +606,11 @@ fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
         let mut w = s.work();
         s.knot_velocities(&at, &x, &u, &mut w).expect("a state");
         s.evaluate(&mut w);
-        let largest = w.newton.residual.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
+        let largest = w
+            .newton
+            .residual
+            .iter()
+            .fold(0.0_f64, |m, r| m.max(r.abs()));
         assert!(largest < 1e-12, "{largest}");
     }
 }

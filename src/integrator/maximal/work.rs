@@ -1,11 +1,12 @@
 //! The memory of a step, by what its parts are of.
 
 use super::mechanical::Sight;
-use super::{contact, elements, jacobian};
+use super::{elements, jacobian};
 use crate::block::Fallback;
+use crate::contact;
 use crate::dynamics::Place;
 use crate::mechanism::{Coupling, Mechanism, Relative, Row};
-use crate::spatial::{Mat3, Pose, Vec3};
+use crate::spatial::{Mat3, Pose};
 
 /// Memory of one thread: matrices, factors and everything computed at a knot.
 pub struct Work {
@@ -127,19 +128,13 @@ pub(super) struct DampedState {
 }
 
 impl DampedState {
-    pub(super) const ZERO: Row = Row {
-        force: Vec3::new(0.0, 0.0, 0.0),
-        parent_torque: Vec3::new(0.0, 0.0, 0.0),
-        child_torque: Vec3::new(0.0, 0.0, 0.0),
-    };
     pub(super) const EMPTY: Self = Self {
-        wrench: Self::ZERO,
+        wrench: Row::ZERO,
         before: 0.0,
         after: 0.0,
-        after_end: Self::ZERO,
-        after_start: Self::ZERO,
-        before_end: Self::ZERO,
-        before_start: Self::ZERO,
+        after_end: Row::ZERO,
+        after_start: Row::ZERO,
+        before_end: Row::ZERO,
+        before_start: Row::ZERO,
     };
 }
-

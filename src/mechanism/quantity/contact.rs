@@ -116,7 +116,13 @@ pub(super) fn pull_slip(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
     }
     let (c, touch, a, b) = at(k, contact);
     for (row, along) in rows.iter().zip(slide) {
-        add_wrench(&mut out.velocities, c.parent, c.child, row, g * along / size);
+        add_wrench(
+            &mut out.velocities,
+            c.parent,
+            c.child,
+            row,
+            g * along / size,
+        );
     }
     // how the rows turn with the configuration
     let f = Vec3::new(0.0, slide[0], slide[1]) * (g / size);

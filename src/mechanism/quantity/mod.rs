@@ -549,7 +549,9 @@ impl Quantity {
             }
             Self::KineticEnergy => whole::kinetic_energy_by(k, field),
             Self::PotentialEnergy => whole::potential_energy_by(k, field),
-            Self::Energy => whole::kinetic_energy_by(k, field) + whole::potential_energy_by(k, field),
+            Self::Energy => {
+                whole::kinetic_energy_by(k, field) + whole::potential_energy_by(k, field)
+            }
             Self::Gap(c) => contact::gap_by(k, c, field),
             Self::Slip(c) => contact::slip_by(k, c, field),
             // at given reactions the forces are what they are

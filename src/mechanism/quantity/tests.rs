@@ -79,11 +79,8 @@ fn mechanisms() -> Vec<Mechanism> {
         let mut kinds = vec![JointKind::ALL[2 * seed], JointKind::ALL[2 * seed + 1]];
         kinds.extend((0..2).map(|_| JointKind::ALL[s.below(16)]));
         let rubber = Rubber(Line(s.vec3(), s.vec3()), 2.0, 0.3);
-        let m = tree(seed as u64, &kinds).element(
-            "rubber",
-            &["b0", "b3"],
-            Element::potential(rubber),
-        );
+        let m =
+            tree(seed as u64, &kinds).element("rubber", &["b0", "b3"], Element::potential(rubber));
         out.push(m.build().expect("valid"));
     }
     let mut s = Source::new(20);
@@ -170,26 +167,34 @@ fn adjoints_match_differences() {
                 let (name, _) = quantity.name(m);
                 let mut adjoint = Adjoint::new(m);
                 here.with(m, m, |k| quantity.pull(k, 0.7, &mut adjoint));
-                let mut compare = |what: &str, exact: &[f64], change: &dyn Fn(&mut Situation, usize, f64)| {
-                    for (i, exact) in exact.iter().enumerate() {
-                        let numeric = derivative(1e-3, |e| {
-                            let mut s = here.clone();
-                            change(&mut s, i, e);
-                            0.7 * s.with(m, m, |k| quantity.value(k))
-                        });
-                        let error = (exact - numeric).abs() / numeric.abs().max(1.0);
-                        assert!(error < 1e-7, "{name} by {what} {i}, start {start}: {exact} {numeric}");
-                    }
-                };
+                let mut compare =
+                    |what: &str, exact: &[f64], change: &dyn Fn(&mut Situation, usize, f64)| {
+                        for (i, exact) in exact.iter().enumerate() {
+                            let numeric = derivative(1e-3, |e| {
+                                let mut s = here.clone();
+                                change(&mut s, i, e);
+                                0.7 * s.with(m, m, |k| quantity.value(k))
+                            });
+                            let error = (exact - numeric).abs() / numeric.abs().max(1.0);
+                            assert!(
+                                error < 1e-7,
+                                "{name} by {what} {i}, start {start}: {exact} {numeric}"
+                            );
+                        }
+                    };
                 let along = |q: &[f64], adjoint: &[f64]| {
                     let basis = m.tree_basis(&m.forward(q));
                     let d = basis.tr_mul(&DVector::from_column_slice(adjoint));
                     d.as_slice().to_vec()
                 };
                 compare("q", &along(&here.q, &adjoint.poses), &|s, i, e| s.q[i] += e);
-                compare("velocity", &adjoint.velocities, &|s, i, e| s.velocities[i] += e);
+                compare("velocity", &adjoint.velocities, &|s, i, e| {
+                    s.velocities[i] += e
+                });
                 compare("control", &adjoint.controls, &|s, i, e| s.controls[i] += e);
-                compare("reaction", &adjoint.reactions, &|s, i, e| s.reactions[i] += e);
+                compare("reaction", &adjoint.reactions, &|s, i, e| {
+                    s.reactions[i] += e
+                });
                 compare("h", &[adjoint.h * here.h], &|s, _, e| s.h *= 1.0 + e);
                 if start {
                     compare("start", &adjoint.past, &|s, i, e| s.initial[i] += e);

@@ -107,10 +107,7 @@ pub(super) fn pull_angular_momentum(k: &Known, axis: &Vec3, about: About, out: &
             (body.inertia * local).as_slice(),
         );
         add(&mut out.poses[6 * b..], shift.as_slice());
-        add(
-            &mut out.poses[6 * b + 3..],
-            spin.cross(&local).as_slice(),
-        );
+        add(&mut out.poses[6 * b + 3..], spin.cross(&local).as_slice());
     }
 }
 

@@ -5,8 +5,8 @@ mod onset;
 
 use super::super::tests::{derivative, difference, displaced};
 use super::super::{Maximal, Options, Output, Work};
-use super::tests::Run;
-use super::{Cone, ContactOptions};
+use super::Run;
+use crate::contact::{Cone, ContactOptions};
 use crate::dynamics::{Dynamics, Inputs, Knot, Observe, Seen, Solved};
 use crate::mechanism::samples::Source;
 use crate::mechanism::{
@@ -118,7 +118,7 @@ fn step_error(r: &mut Run) -> f64 {
     let mut source = Source::new(3);
     adjoint.x = source.vector(d.nf, 1.0);
     adjoint.y[..d.nf / 2].copy_from_slice(&source.vector(d.nf / 2, 1.0));
-    for i in 0..r.system.contacts.slots.len() {
+    for i in 0..r.system.contacts.len() {
         for k in [1, 3, 4] {
             adjoint.y[r.system.contact_range(i)][k] = source.unit();
         }

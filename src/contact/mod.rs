@@ -1,17 +1,22 @@
-//! Contacts, joint limits and joint friction in the step: what each stage of the step adds for them.
+//! Contacts, joint limits and joint friction: their law, and the interior-point method for any step they are part of.
 //!
 //! Their impulses act at the knot, along `N(z)'` and `B(z)'`; gaps are taken at the successor. With the scaled unknowns
-//! of [`cone`], the bodies' rows lose `m_c (N' g + B' b)`, and Newton's matrix gains
+//! of the law, the bodies' rows lose `m_c (N' g + B' b)`, and Newton's matrix gains
 //! `m_c [N; B]' S [N+; B]` with `N+ = (d phi(z+)/dV)/h`: the unknowns of a contact are eliminated into the blocks of its
-//! bodies. At a knot (`h = 0`) the gap over the interval before stands in: `s = phi(z)/h- + N v`.
+//! bodies. In the read-out of velocities at a knot the gap over the interval before stands in: `s = phi(z)/h- + N v`.
 //!
-//! Mechanisms without them pay for one comparison a stage.
+//! With `g` the normal impulse, `b` that of friction and `eta` the sliding velocity, all over the contact's effective mass:
+//!
+//! ```text
+//! s g = kappa,    mu g psi + b . eta = kappa,    mu g eta + psi b = 0
+//! ```
+//!
+//! An integrator adds rows and blocks of contacts to its own and gives in return what a solver of the step asks for: to
+//! evaluate, to assemble, to factor, to solve. Mechanisms without contacts pay for one comparison each.
 
 mod assembly;
 mod cone;
 mod derivative;
-#[cfg(test)]
-mod derivative_tests;
 mod element;
 mod extended;
 mod interior;
@@ -19,16 +24,16 @@ mod parameter;
 mod path;
 mod pyramid;
 mod reacts;
-#[cfg(test)]
-mod tests;
+mod step;
 mod work;
 
-pub(super) use reacts::Reacts;
+pub(crate) use interior::Solver;
+pub(crate) use reacts::Reacts;
+pub(crate) use step::{Failed, Step, View, may_retry};
+pub use work::ContactWork;
 
-use super::assembly::compliance;
-use super::{DampedState, Maximal};
 use crate::block::Symbolic;
-use crate::mechanism::{Mechanism, Row, Touch, Vec6};
+use crate::mechanism::{Mechanism, Row, Touch, Vec6, compliance};
 use crate::spatial::{Mat3, Pose, Vec3};
 use cone::{Law, Linear, Local, Target};
 use derivative::Response;
@@ -88,9 +93,9 @@ impl Default for ContactOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// A contact, by its index.
-    Touch(usize),
+    Contact(usize),
     /// Coulomb friction of a joint's direction.
-    Rub(usize, usize),
+    Friction(usize, usize),
     /// A limit of a joint's coordinate: the upper one, or the lower.
     Limit(usize, usize, bool),
 }
@@ -101,6 +106,8 @@ struct Slot {
     source: Source,
     parent: Option<usize>,
     child: usize,
+    /// The diagonal blocks of parent (0 where there is none) and child.
+    own: [usize; 2],
     /// Blocks parent-child and child-parent.
     pair: Option<(usize, usize)>,
     /// Scales its impulses: kg, for rotations kg m^2.
@@ -110,8 +117,11 @@ struct Slot {
 /// The elements of a mechanism, with scalings of that as it was built: they stay where masses, sizes or gravity are
 /// parameters, so that no derivative of theirs is missing from a gradient.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     slots: Vec<Slot>,
+    /// Rows of the step, behind which the unknowns of contacts follow.
+    rows: usize,
+    options: ContactOptions,
     /// Size of gravity, or 9.81 where there is none, m/s^2; `central_path` times it.
     gravity: f64,
     path: f64,
@@ -153,16 +163,17 @@ struct Element {
     /// Derivative of the gap at the successor.
     next_row: Row,
     response: Response,
-    /// The affine direction, and one that may be returned to.
+    /// The affine direction, a direction and a point that may be returned to.
     affine: Local,
     spare: Local,
+    point: Local,
     /// Of the central path, by its length: of `ln s`, `ln g`, `ln psi`, `b/u0`.
     tangent: [f64; 5],
 }
 
 /// What is computed for the elements.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     elements: Vec<Element>,
     /// One for each element, where the cone is linearized.
     facets: Vec<Facets>,
@@ -180,11 +191,16 @@ pub(super) struct Memory {
     idle: bool,
     /// The derivatives by the configuration are those of the last linearization.
     coupled: bool,
-    /// Copy of a Newton direction, and a right-hand side.
+    /// The last iterate of the step's unknowns, a point on a curve, the Newton direction (to be subtracted), a copy of one, a right-hand side
+    /// and a correction.
+    last: Vec<f64>,
+    point: Vec<f64>,
+    delta: Vec<f64>,
     spare: Vec<f64>,
     rhs: Vec<f64>,
+    more: Vec<f64>,
     /// The step's matrix without contacts.
-    pub(super) bare: Vec<f64>,
+    bare: Vec<f64>,
     /// Where the blocks fail.
     extended: Option<Box<Extended>>,
 }
@@ -196,19 +212,19 @@ const NOWHERE: Touch = Touch {
 };
 
 /// Edges of the graph that contacts between bodies ask for.
-pub(super) fn edges(m: &Mechanism) -> impl Iterator<Item = (usize, usize)> + '_ {
+pub(crate) fn edges(m: &Mechanism) -> impl Iterator<Item = (usize, usize)> + '_ {
     let ends = |j: usize| (m.joints[j].parent, m.joints[j].child);
-    let rub = rubbing(m).map(move |(j, _)| ends(j));
+    let friction = with_friction(m).map(move |(j, _)| ends(j));
     let limit = limited(m).map(move |(j, ..)| ends(j));
     let touch = m.contacts.iter().map(|c| (c.parent, c.child));
     touch
-        .chain(rub)
+        .chain(friction)
         .chain(limit)
         .filter_map(|(p, c)| p.map(|p| (p, c)))
 }
 
 /// Joint directions with Coulomb friction.
-fn rubbing(m: &Mechanism) -> impl Iterator<Item = (usize, usize)> + '_ {
+fn with_friction(m: &Mechanism) -> impl Iterator<Item = (usize, usize)> + '_ {
     m.coordinates()
         .filter(|&(j, i)| m.joints[j].directions[i].friction > 0.0)
 }
@@ -224,7 +240,7 @@ fn limited(m: &Mechanism) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
 }
 
 impl Layout {
-    pub(super) fn new(
+    pub(crate) fn new(
         m: &Mechanism,
         symbolic: &Symbolic,
         options: &ContactOptions,
@@ -236,10 +252,12 @@ impl Layout {
                 .expect("an edge of the graph has its block")
         };
         let pair = |p: Option<usize>, c| p.map(|p| (slot(p, c), slot(c, p)));
+        let own = |p: Option<usize>, c| [p.map_or(0, |p| slot(p, p)), slot(c, c)];
         let touch = m.contacts.iter().enumerate().map(|(i, c)| Slot {
-            source: Source::Touch(i),
+            source: Source::Contact(i),
             parent: c.parent,
             child: c.child,
+            own: own(c.parent, c.child),
             pair: pair(c.parent, c.child),
             mass: c.effective_mass,
         });
@@ -251,19 +269,22 @@ impl Layout {
                 source,
                 parent: joint.parent,
                 child: joint.child,
+                own: own(joint.parent, joint.child),
                 pair: pair(joint.parent, joint.child),
                 mass: 1.0 / compliance(m, inverse_inertia, (joint.parent, joint.child), &row),
             }
         };
-        let rub = rubbing(m).map(|(j, i)| of_joint(Source::Rub(j, i), j, i));
+        let friction = with_friction(m).map(|(j, i)| of_joint(Source::Friction(j, i), j, i));
         let limit = limited(m).map(|(j, i, up)| of_joint(Source::Limit(j, i, up), j, i));
-        let slots: Vec<_> = touch.chain(rub).chain(limit).collect();
+        let slots: Vec<_> = touch.chain(friction).chain(limit).collect();
         let gravity = match m.gravity.norm() {
             0.0 => 9.81,
             g => g,
         };
         Self {
             slots,
+            rows: symbolic.dim(),
+            options: *options,
             gravity,
             path: options.central_path * gravity,
             sizes: m
@@ -284,17 +305,23 @@ impl Layout {
     }
 
     /// Are there none?
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Numbers among the unknowns.
-    pub(super) fn unknowns(&self) -> usize {
+    pub(crate) fn unknowns(&self) -> usize {
         let facets = self.pyramid.as_ref().map_or(0, Pyramid::unknowns);
         (UNKNOWNS + facets) * self.slots.len()
     }
 
-    pub(super) fn memory(&self, symbolic: &Symbolic) -> Memory {
+    pub(crate) fn memory(&self, symbolic: &Symbolic) -> Memory {
         let dim = if self.is_empty() { 0 } else { symbolic.dim() };
         let law = Law {
             gap: false,
@@ -305,8 +332,8 @@ impl Layout {
         let element = Element {
             law,
             whole: law,
-            normal: DampedState::ZERO,
-            tangents: [DampedState::ZERO; 2],
+            normal: Row::ZERO,
+            tangents: [Row::ZERO; 2],
             here: NOWHERE,
             gap: 0.0,
             next: NOWHERE,
@@ -319,10 +346,11 @@ impl Layout {
             linear: Linear::default(),
             target: Target::default(),
             direction: Local::default(),
-            next_row: DampedState::ZERO,
+            next_row: Row::ZERO,
             response: Response::default(),
             affine: Local::default(),
             spare: Local::default(),
+            point: Local::default(),
             tangent: [0.0; 5],
         };
         Memory {
@@ -342,8 +370,12 @@ impl Layout {
             spent: 0,
             idle: false,
             coupled: false,
+            last: vec![0.0; dim],
+            point: vec![0.0; dim],
+            delta: vec![0.0; dim],
             spare: vec![0.0; dim],
             rhs: vec![0.0; dim],
+            more: vec![0.0; dim],
             bare: vec![
                 0.0;
                 if self.is_empty() {
@@ -381,7 +413,7 @@ impl Memory {
     }
 
     /// Takes the unknowns of a step.
-    pub(super) fn read(&mut self, y: &[f64], layout: &Layout) {
+    pub(crate) fn read(&mut self, y: &[f64], layout: &Layout) {
         let (own, facets) = y.split_at(UNKNOWNS * layout.slots.len());
         for (e, y) in self.elements.iter_mut().zip(own.chunks_exact(UNKNOWNS)) {
             e.local = Local {
@@ -402,7 +434,7 @@ impl Memory {
     }
 
     /// Writes them.
-    pub(super) fn write(&self, y: &mut [f64], layout: &Layout) {
+    pub(crate) fn write(&self, y: &mut [f64], layout: &Layout) {
         let (own, facets) = y.split_at_mut(UNKNOWNS * layout.slots.len());
         for (e, y) in self.elements.iter().zip(own.chunks_exact_mut(UNKNOWNS)) {
             let l = &e.local;
@@ -418,17 +450,22 @@ impl Memory {
     }
 
     /// Central-path parameter of the linearizations to come, m^2/s^2; zero is the step's own.
-    pub(super) fn relax(&mut self, kappa: f64) {
+    pub(crate) fn relax(&mut self, kappa: f64) {
         self.smoothing = kappa;
     }
 
     /// Least central-path parameter of the steps to come, m^2/s^2.
-    pub(super) fn soften(&mut self, kappa: f64) {
+    pub(crate) fn soften(&mut self, kappa: f64) {
         self.softness = kappa;
     }
 
+    /// Parameter that derivatives are taken at.
+    pub(crate) fn path_of_derivatives(&self) -> f64 {
+        self.smoothing.max(self.kappa).max(f64::MIN_POSITIVE)
+    }
+
     /// What effort limits are rounded by, beside their range, squared.
-    pub(super) fn relaxed(&self) -> f64 {
+    pub(crate) fn relaxed(&self) -> f64 {
         self.smoothing
     }
 
@@ -443,13 +480,25 @@ impl Memory {
     }
 }
 
-impl Maximal {
+impl Memory {
+    /// Keeps the step's matrix as it is before contacts are added.
+    pub(crate) fn keep(&mut self, values: &[f64]) {
+        self.bare.copy_from_slice(values);
+    }
+
+    /// Iterations of the step so far.
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> usize {
+        self.spent
+    }
+}
+
+impl Layout {
     /// Name of an element.
-    pub(super) fn contact_name(&self, element: usize) -> String {
-        let m = &self.mechanism;
-        match self.contacts.slots[element].source {
-            Source::Touch(i) => format!("contact `{}`", m.contacts[i].name),
-            Source::Rub(j, i) => format!("friction of joint `{}`", m.coordinate_name((j, i))),
+    pub(crate) fn name(&self, m: &Mechanism, element: usize) -> String {
+        match self.slots[element].source {
+            Source::Contact(i) => format!("contact `{}`", m.contacts[i].name),
+            Source::Friction(j, i) => format!("friction of joint `{}`", m.coordinate_name((j, i))),
             Source::Limit(j, i, upper) => {
                 let side = if upper { "upper" } else { "lower" };
                 format!("{side} limit of joint `{}`", m.coordinate_name((j, i)))

@@ -48,6 +48,8 @@ pub(super) struct Facets {
     pub direction: Point,
     pub affine: Point,
     pub spare: Point,
+    /// What may be returned to on a curve.
+    pub point: Point,
     /// Right-hand sides of `b_i eta_i`.
     rhs: [f64; MOST],
     /// Change of the bound beside that by the normal impulse.
@@ -60,6 +62,7 @@ impl Facets {
         direction: Point::ZERO,
         affine: Point::ZERO,
         spare: Point::ZERO,
+        point: Point::ZERO,
         rhs: [0.0; MOST],
         bound: 0.0,
     };
