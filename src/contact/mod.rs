@@ -42,7 +42,7 @@ use extended::Extended;
 use pyramid::{Facets, Pyramid};
 
 /// Numbers of a contact among the unknowns: `s, g, psi, b`.
-const UNKNOWNS: usize = 5;
+pub(crate) const UNKNOWNS: usize = 5;
 
 /// The set of friction impulses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

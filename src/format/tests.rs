@@ -12,7 +12,7 @@ mod states;
 use super::problem::{MechanismSpec, ProblemSpec};
 use super::*;
 use crate::dynamics::Dynamics;
-use crate::integrator::Output;
+use crate::mechanism;
 use crate::optimize::ddp::Smoothing;
 use std::path::PathBuf;
 
@@ -148,15 +148,18 @@ fn the_sample_loads() {
     let options = relaxed.expect("it may be relaxed").options;
     assert_eq!(options.ddp().smoothing, Some(levels));
     // the hinge's coordinate serves a cost and a constraint
-    let rate = Output::Rate {
+    let rate = mechanism::Quantity::Rate {
         joint: 1,
         direction: 0,
     };
-    let angle = Output::Coordinate {
+    let angle = mechanism::Quantity::Coordinate {
         joint: 1,
         direction: 0,
     };
-    assert_eq!(m.system.outputs(), [angle, Output::Control(0), rate]);
+    assert_eq!(
+        m.system.outputs(),
+        [angle, mechanism::Quantity::Control(0), rate]
+    );
     let quantities = |list: &[usize]| list.to_vec();
     assert_eq!(
         quantities(
@@ -195,7 +198,7 @@ fn overrides_change_the_grid() {
     let fine = build(Overrides {
         duration: Some(1.0),
         time_step: Some(0.01),
-        seed: None,
+        ..Overrides::default()
     });
     assert_eq!(fine.intervals.len(), 100);
     assert_eq!(fine.intervals[0], 0.01);
@@ -230,7 +233,7 @@ fn controls_given_per_step_are_held_on_a_finer_grid() {
     let fine = Overrides {
         time_step: Some(0.025),
         duration: Some(0.2),
-        seed: None,
+        ..Overrides::default()
     };
     let m = parse(&text).expect("good").build(&fine).expect("good");
     assert_eq!(m.problem.guess, [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0]);

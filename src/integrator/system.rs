@@ -291,15 +291,15 @@ impl Mechanical for System {
     }
 
     fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
-        of!(self, s => Mechanical::state_after(s, x, poses, q, h))
+        of!(self, s => s.state_after(x, poses, q, h))
     }
 
     fn poses(&self, x: &[f64]) -> Vec<Pose> {
-        of!(self, s => Mechanical::poses(s, x))
+        of!(self, s => s.poses(x))
     }
 
     fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
-        of!(self, s => Mechanical::interval_velocities(s, x))
+        of!(self, s => s.interval_velocities(x))
     }
 
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
@@ -351,11 +351,11 @@ impl Mechanical for System {
     }
 
     fn certify(&self, w: &mut SystemWork) {
-        with!(self, w, (s, w) => Mechanical::certify(s, w));
+        with!(self, w, (s, w) => s.certify(w));
     }
 
     fn linear_residual(&self, w: &SystemWork) -> Option<f64> {
-        with!(self, w, (s, w) => Mechanical::linear_residual(s, w))
+        with!(self, w, (s, w) => s.linear_residual(w))
     }
 
     fn matrix(&self) -> MatrixSize {

@@ -81,15 +81,15 @@ impl Mechanical for Maximal {
     }
 
     fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
-        Self::state_after(self, x, poses, q, h)
+        self.state_behind(x, poses, q, h)
     }
 
     fn poses(&self, x: &[f64]) -> Vec<Pose> {
-        Self::poses(self, x)
+        self.poses_of(x)
     }
 
     fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
-        Self::interval_velocities(self, x)
+        self.velocities_of(x)
     }
 
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
@@ -202,11 +202,11 @@ impl Mechanical for Maximal {
     }
 
     fn certify(&self, w: &mut Work) {
-        w.certify();
+        w.certificate = Some(0.0);
     }
 
     fn linear_residual(&self, w: &Work) -> Option<f64> {
-        w.linear_residual()
+        w.certificate
     }
 
     fn matrix(&self) -> MatrixSize {

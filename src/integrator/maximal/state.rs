@@ -106,14 +106,14 @@ impl Maximal {
     }
 
     /// The state after an interval `h` that leads from the state `x` to the poses at tree coordinates `q`.
-    pub(super) fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
+    pub(super) fn state_behind(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
         let winding = self.winding_near(&self.mechanism, poses, q, x);
-        let velocities = velocities_between(poses, &self.poses(x), h);
+        let velocities = velocities_between(poses, &self.poses_of(x), h);
         self.state(poses, &velocities, &winding)
     }
 
     /// Poses of all bodies.
-    pub(super) fn poses(&self, x: &[f64]) -> Vec<Pose> {
+    pub(super) fn poses_of(&self, x: &[f64]) -> Vec<Pose> {
         x[..13 * self.body_count()]
             .chunks_exact(13)
             .map(pose)
@@ -121,7 +121,7 @@ impl Maximal {
     }
 
     /// Velocities of the interval before the knot.
-    pub(super) fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
+    pub(super) fn velocities_of(&self, x: &[f64]) -> Vec<Motion> {
         x[..13 * self.body_count()]
             .chunks_exact(13)
             .map(|s| (vec3(s, 7), vec3(s, 10)))

@@ -1,9 +1,10 @@
 //! The step, its matrix and its derivatives, on random mechanisms of every kind of joint, with and without loops.
 
 use super::*;
-use crate::dynamics::{Dynamics, LinearModel};
+use crate::dynamics::{Dynamics, LinearModel, Seen};
+use crate::integrator::Mechanical;
 use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
-use crate::mechanism::{JointKind, MechanismBuilder};
+use crate::mechanism::{About, JointKind, MechanismBuilder, Reaction};
 use crate::spatial::exp;
 
 const H: f64 = 0.02;
@@ -57,44 +58,44 @@ pub(super) fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Max
     (maximal, x)
 }
 
-fn all_outputs(s: &Maximal) -> Vec<Output> {
+fn all_outputs(s: &Maximal) -> Vec<Quantity> {
     let mut out = vec![];
     for (joint, direction) in s.mechanism().coordinates() {
-        out.push(Output::Coordinate { joint, direction });
-        out.push(Output::Rate { joint, direction });
-        out.push(Output::IntervalRate { joint, direction });
+        out.push(Quantity::Coordinate { joint, direction });
+        out.push(Quantity::Rate { joint, direction });
+        out.push(Quantity::IntervalRate { joint, direction });
     }
     let (point, axis) = (Vec3::new(0.1, -0.3, 0.2), Vec3::new(0.6, 0.0, 0.8));
     for body in 0..s.body_count() {
-        out.push(Output::Position { body, point, axis });
-        out.push(Output::Velocity { body, point, axis });
+        out.push(Quantity::Position { body, point, axis });
+        out.push(Quantity::Velocity { body, point, axis });
     }
-    out.extend((0..s.mechanism().actuators.len()).map(Output::Control));
+    out.extend((0..s.mechanism().actuators.len()).map(Quantity::Control));
     let target = exp(&Vec3::new(0.3, -0.2, 0.5));
     for body in 0..s.body_count() {
-        out.push(Output::Orientation { body, target, axis });
+        out.push(Quantity::Orientation { body, target, axis });
         for in_body in [false, true] {
-            out.push(Output::AngularVelocity {
+            out.push(Quantity::AngularVelocity {
                 body,
                 axis,
                 in_body,
             });
         }
     }
-    out.push(Output::CenterOfMass(axis));
-    out.push(Output::CenterOfMassVelocity(axis));
-    out.push(Output::LinearMomentum(axis));
+    out.push(Quantity::CenterOfMass(axis));
+    out.push(Quantity::CenterOfMassVelocity(axis));
+    out.push(Quantity::LinearMomentum(axis));
     for about in [About::Origin, About::CenterOfMass] {
-        out.push(Output::AngularMomentum { axis, about });
+        out.push(Quantity::AngularMomentum { axis, about });
     }
     out.extend([
-        Output::KineticEnergy,
-        Output::PotentialEnergy,
-        Output::Energy,
+        Quantity::KineticEnergy,
+        Quantity::PotentialEnergy,
+        Quantity::Energy,
     ]);
     for joint in 0..s.mechanism().joints.len() {
         for kind in [Reaction::Force, Reaction::Torque] {
-            out.push(Output::Constraint { joint, kind, axis });
+            out.push(Quantity::Constraint { joint, kind, axis });
         }
     }
     out
@@ -596,15 +597,23 @@ fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
         };
         let u = vec![0.7; s.dims().nu];
         let given = s.interval_velocities(&x);
+        let seen = |at, x, u| Seen {
+            at,
+            x,
+            u,
+            p: &s.nominal,
+            y: &[],
+        };
         let read = s
-            .knot_velocities(&at, &x, &u, &mut s.work())
+            .knot_velocities(&seen(at, &x, &u), &mut s.work())
             .expect("a state");
         for ((v, w), (rv, rw)) in given.iter().zip(&read) {
             assert!((v - rv).amax().max((w - rw).amax()) < 1e-10);
         }
         let (at, x, u, _) = moving(&s, &x);
         let mut w = s.work();
-        s.knot_velocities(&at, &x, &u, &mut w).expect("a state");
+        s.knot_velocities(&seen(at, &x, &u), &mut w)
+            .expect("a state");
         s.evaluate(&mut w);
         let largest = w
             .newton

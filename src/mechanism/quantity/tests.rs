@@ -4,11 +4,12 @@
 use super::*;
 use crate::mechanism::samples::{Source, tree};
 use crate::mechanism::{
-    BodySpec, ContactSpec, Element, Freedom, HalfSpaceSpec, JointKind, MechanismBuilder, Surface,
+    BodySpec, ContactSpec, Freedom, HalfSpaceSpec, JointKind, MechanismBuilder, Surface,
     element_samples::{Line, Rubber},
 };
 use crate::spatial::exp;
 use nalgebra::DVector;
+use std::sync::Arc;
 
 /// What is known, as numbers that may change.
 #[derive(Clone)]
@@ -79,8 +80,7 @@ fn mechanisms() -> Vec<Mechanism> {
         let mut kinds = vec![JointKind::ALL[2 * seed], JointKind::ALL[2 * seed + 1]];
         kinds.extend((0..2).map(|_| JointKind::ALL[s.below(16)]));
         let rubber = Rubber(Line(s.vec3(), s.vec3()), 2.0, 0.3);
-        let m =
-            tree(seed as u64, &kinds).element("rubber", &["b0", "b3"], Element::potential(rubber));
+        let m = tree(seed as u64, &kinds).potential("rubber", &["b0", "b3"], Arc::new(rubber));
         out.push(m.build().expect("valid"));
     }
     let mut s = Source::new(20);
@@ -167,7 +167,7 @@ fn adjoints_match_differences() {
                 let (name, _) = quantity.name(m);
                 let mut adjoint = Adjoint::new(m);
                 here.with(m, m, |k| quantity.pull(k, 0.7, &mut adjoint));
-                let mut compare =
+                let compare =
                     |what: &str, exact: &[f64], change: &dyn Fn(&mut Situation, usize, f64)| {
                         for (i, exact) in exact.iter().enumerate() {
                             let numeric = derivative(1e-3, |e| {
