@@ -12,6 +12,9 @@ pub type Mat3 = Matrix3<f64>;
 /// A unit quaternion, body to world.
 pub type Quat = UnitQuaternion<f64>;
 
+/// Below it half an angle is its own sine, to rounding, rad.
+const SMALL: f64 = 1e-8;
+
 /// `[a]x`, with `[a]x b = a x b`.
 #[inline(always)]
 pub fn skew(a: &Vec3) -> Mat3 {
@@ -39,8 +42,8 @@ pub fn log(q: &Quat) -> Vec3 {
         (q.w, q.imag())
     };
     let n = v.norm();
-    if n < 1e-9 {
-        // atan(n/w)/n to second order; w is 1 to 1e-18 here
+    if n < SMALL {
+        // atan(n/w)/n to second order; w is 1 to 1e-16 here
         v * 2.0
     } else {
         v * (2.0 * n.atan2(w) / n)
@@ -50,7 +53,7 @@ pub fn log(q: &Quat) -> Vec3 {
 /// The rotation by the vector `r`.
 pub fn exp(r: &Vec3) -> Quat {
     let half = 0.5 * r.norm();
-    let sinc = if half < 1e-8 {
+    let sinc = if half < SMALL {
         0.5
     } else {
         0.5 * half.sin() / half

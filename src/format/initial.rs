@@ -3,7 +3,7 @@
 use super::problem::{InitialSpec, InitialTable, Numbers};
 use super::source::{FormatError, Source, nearest};
 use crate::integrator::{Mechanical, System};
-use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, ModelError, decompose, unwind};
+use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, ModelError, least_squares, unwind};
 use crate::spatial::{Quat, Vec3, log};
 use indexmap::IndexMap;
 use nalgebra::{DMatrix, DVector};
@@ -210,11 +210,7 @@ impl Start {
             }
         }
         let open = loops * DVector::from_column_slice(&self.rates);
-        let closing = decompose(free).and_then(|svd| {
-            let floor = 1e-9 * svd.singular_values.max();
-            svd.solve(&-open, floor).ok()
-        });
-        if let Some(d) = closing {
+        if let Some(d) = least_squares(free, &-open) {
             for (r, d) in self.rates.iter_mut().zip(d.iter()) {
                 *r += d;
             }

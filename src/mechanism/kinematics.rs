@@ -6,9 +6,17 @@
 
 use super::coordinate::Freedom;
 use super::joint::{Joint, Relative, Row, Vec6};
-use super::{Mechanism, ModelError, decompose};
+use super::rank::least_squares;
+use super::{Mechanism, ModelError};
 use crate::spatial::{Pose, Quat, Vec3, exp, left_log_jacobian, log};
 use nalgebra::{DMatrix, DVector};
+
+/// Loops are closed below this, m or rad, and further as long as Newton's method gains, by this factor an iteration.
+const CLOSED: f64 = 1e-11;
+const FALLS: f64 = 0.1;
+/// Iterations at most: from afar they go half a radian or metre at a time, which keeps the branch that was guessed.
+const CLOSINGS: usize = 100;
+const STRIDE: f64 = 0.5;
 
 /// A joint of the spanning tree.
 #[derive(Clone, Copy, Debug)]
@@ -463,17 +471,17 @@ impl Mechanism {
 
     fn close_with(&self, q: &mut [f64], held: &[bool]) -> Option<Vec<Pose>> {
         let mut last = f64::INFINITY;
-        for iteration in 0..100 {
+        for iteration in 0..CLOSINGS {
             let poses = self.forward(q);
             let g = self.loop_residual(&poses, q);
             let size = g.amax();
             // go on to the rounding floor: stop once below tolerance and no longer falling
-            if size < 1e-11 && (size == 0.0 || size > 0.1 * last || iteration > 90) {
+            if size < CLOSED && (size == 0.0 || size > FALLS * last || iteration + 10 > CLOSINGS) {
                 return Some(poses);
             }
             if q.is_empty() {
                 // nothing can give way
-                return (size < 1e-11).then_some(poses);
+                return (size < CLOSED).then_some(poses);
             }
             last = size;
             let mut jacobian = self.loop_jacobian(&poses, &self.tree_basis(&poses));
@@ -482,16 +490,13 @@ impl Mechanism {
                     column.fill(0.0);
                 }
             }
-            let svd = decompose(jacobian)?;
-            let floor = 1e-9 * svd.singular_values.max();
-            let mut d = svd.solve(&-g, floor).ok()?;
-            // half a radian or metre at a time keeps the branch that was guessed
+            let mut d = least_squares(jacobian, &-g)?;
             let largest = d.amax();
             if !largest.is_finite() {
                 return None;
             }
-            if largest > 0.5 {
-                d *= 0.5 / largest;
+            if largest > STRIDE {
+                d *= STRIDE / largest;
             }
             self.move_coordinates(q, d.as_slice());
         }

@@ -1,8 +1,16 @@
 //! Degrees of freedom, redundant rows, and the tangent space of a mechanism whose loops stay closed.
 
+use super::rank::decompose;
 use super::{Mechanism, ModelError};
 use crate::spatial::Pose;
-use nalgebra::{DMatrix, DVector, Dyn, SVD};
+use nalgebra::{DMatrix, DVector};
+
+/// Singular values below this part of the largest count as zero where freedoms are counted: larger than
+/// [`super::RANK`], since the position is one in general and not one that was asked for.
+const MOBILITY: f64 = 1e-8;
+/// To reach a position in general: how far along the first free motion, m or rad, and how unevenly along the others.
+const MIX: f64 = 0.1;
+const UNEVEN: f64 = 0.37;
 
 /// How a mechanism can move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +42,7 @@ impl Mechanism {
                 let jacobian = self.loop_jacobian(&poses, &self.tree_basis(&poses));
                 let (null, found) = null_space(&jacobian, None);
                 rank = rank.max(found);
-                let mix = DVector::from_fn(null.ncols(), |i, _| 0.1 / (1.0 + 0.37 * i as f64));
+                let mix = DVector::from_fn(null.ncols(), |i, _| MIX / (1.0 + UNEVEN * i as f64));
                 self.move_coordinates(&mut q, (null * mix).as_slice());
             }
         }
@@ -128,13 +136,6 @@ impl Mechanism {
     }
 }
 
-/// Singular values and vectors; `None` for an empty matrix, and for one that is not finite, on which the iteration would
-/// never end.
-pub(crate) fn decompose(a: DMatrix<f64>) -> Option<SVD<f64, Dyn, Dyn>> {
-    let sound = !a.is_empty() && a.iter().all(|a| a.is_finite());
-    sound.then(|| a.svd(true, true))
-}
-
 /// Null space of `a` by singular values, and the rank found; `dimension` overrides the rank found.
 fn null_space(a: &DMatrix<f64>, dimension: Option<usize>) -> (DMatrix<f64>, usize) {
     let n = a.ncols();
@@ -143,7 +144,7 @@ fn null_space(a: &DMatrix<f64>, dimension: Option<usize>) -> (DMatrix<f64>, usiz
     let Some(svd) = decompose(square) else {
         return (DMatrix::identity(n, dimension.unwrap_or(n)), 0);
     };
-    let floor = 1e-8 * svd.singular_values.max();
+    let floor = MOBILITY * svd.singular_values.max();
     let rank = svd.singular_values.iter().filter(|s| **s > floor).count();
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| svd.singular_values[i].total_cmp(&svd.singular_values[j]));

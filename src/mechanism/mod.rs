@@ -23,6 +23,7 @@ mod parameter;
 mod pull;
 mod quantity;
 mod range;
+mod rank;
 #[cfg(test)]
 pub(crate) mod samples;
 mod spring;
@@ -50,12 +51,12 @@ pub use gear::{Gear, GearSpec};
 pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
 pub use kinematics::Motion;
 pub use mobility::Mobility;
-pub(crate) use mobility::decompose;
 pub use parameter::{Field, Tuned};
 pub use quantity::{
     About, Adjoint, Contacting, Exerts, Known, Needs, Past, Quantity, Reaction, contacting,
 };
 pub use range::Range;
+pub(crate) use rank::{RANK, decompose, least_squares};
 pub use spring::{Actuator, Drive, Spring};
 
 pub(crate) use attached::{Rows, stacked};

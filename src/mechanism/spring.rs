@@ -4,6 +4,9 @@ use super::joint::{Coupling, Joint, Row};
 use super::range::Range;
 use crate::spatial::{Mat3, Pose, Vec3, skew};
 
+/// A shorter line between two points has no direction, m.
+const SHORTEST: f64 = 1e-12;
+
 /// A spring and damper along the line between a point of the parent and a point of the child.
 #[derive(Clone, Debug)]
 pub struct Spring {
@@ -47,7 +50,7 @@ impl Spring {
     /// Derivative of the length, which is also the wrench of a unit force that pushes the points apart.
     pub fn length_row(&self, a: &Pose, b: &Pose) -> Row {
         // where the points meet the line has no direction, and a unit force along it none either
-        let n = self.line(a, b).try_normalize(1e-12).unwrap_or_default();
+        let n = self.line(a, b).try_normalize(SHORTEST).unwrap_or_default();
         self.wrench(&n, a, b)
     }
 
@@ -55,7 +58,7 @@ impl Spring {
     fn force(&self, a: &Pose, b: &Pose) -> Vec3 {
         let d = self.line(a, b);
         let l = d.norm();
-        let slack = if l > 1e-12 { self.rest / l } else { 0.0 };
+        let slack = if l > SHORTEST { self.rest / l } else { 0.0 };
         d * (-self.stiffness * (1.0 - slack))
     }
 
@@ -100,7 +103,7 @@ impl Spring {
 
     /// The same of the length.
     pub(crate) fn length_by_anchor(&self, e: &Vec3, parent: bool, a: &Pose, b: &Pose) -> f64 {
-        let n = self.line(a, b).try_normalize(1e-12).unwrap_or_default();
+        let n = self.line(a, b).try_normalize(SHORTEST).unwrap_or_default();
         n.dot(&self.line_by_anchor(e, parent, a, b))
     }
 
@@ -129,10 +132,10 @@ impl Spring {
     fn force_by_line(&self, scale: f64, tension: f64, a: &Pose, b: &Pose) -> (Vec3, Mat3) {
         let d = self.line(a, b);
         let l = d.norm();
-        let n = d.try_normalize(1e-12).unwrap_or_default();
+        let n = d.try_normalize(SHORTEST).unwrap_or_default();
         let f = self.force(a, b) * scale + n * tension;
         let nn = n * n.transpose();
-        let inverse = if l > 1e-12 { 1.0 / l } else { 0.0 };
+        let inverse = if l > SHORTEST { 1.0 / l } else { 0.0 };
         let slack = self.rest * inverse;
         let k = (Mat3::identity() * (1.0 - slack) + nn * slack) * (-self.stiffness * scale)
             + (Mat3::identity() - nn) * (tension * inverse);

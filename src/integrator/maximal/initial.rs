@@ -14,7 +14,9 @@
 
 use super::{Maximal, Work};
 use crate::dynamics::{StepError, StepFailure};
-use crate::mechanism::{Field, Mechanism, ModelError, Motion, decompose, stacked};
+use crate::mechanism::{
+    Field, Mechanism, ModelError, Motion, RANK, decompose, least_squares, stacked,
+};
 use crate::spatial::{Pose, Vec3};
 use nalgebra::{DMatrix, DVector};
 
@@ -37,7 +39,7 @@ impl Maximal {
         let Some(svd) = decompose(m.velocity_jacobian(&poses, &tree) * &basis) else {
             return (held.clone(), held);
         };
-        let floor = 1e-9 * svd.singular_values.max();
+        let floor = RANK * svd.singular_values.max();
         let (mut left, mut count) = (basis.clone(), freedoms);
         let rows = svd.v_t.iter().flat_map(|v| v.row_iter());
         for (row, _) in rows.zip(&svd.singular_values).filter(|(_, s)| **s > floor) {
@@ -175,11 +177,7 @@ fn follow(mut jacobian: DMatrix<f64>, error: DMatrix<f64>, held: &[bool]) -> DMa
         }
     }
     let zero = DMatrix::zeros(n, error.ncols());
-    let Some(svd) = decompose(jacobian) else {
-        return zero;
-    };
-    let floor = 1e-9 * svd.singular_values.max();
-    svd.solve(&-error, floor).unwrap_or(zero)
+    least_squares(jacobian, &-error).unwrap_or(zero)
 }
 
 /// Coordinates, rates and configuration, loops closed.

@@ -3,7 +3,7 @@
 use super::Maximal;
 use super::assembly::{pose, vec3};
 use super::tangent::velocities_between;
-use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, decompose};
+use crate::mechanism::{CoordinateId, Mechanism, ModelError, Motion, least_squares};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
@@ -82,13 +82,9 @@ impl Maximal {
             return rates.to_vec();
         };
         let weighted = mass.solve(&jacobian.transpose());
-        let Some(schur) = decompose(jacobian * &weighted) else {
-            return rates.to_vec();
-        };
-        let floor = 1e-9 * schur.singular_values.max();
-        match schur.solve(&(jacobian * &r), floor) {
-            Ok(nu) => (&r - weighted * nu).as_slice().to_vec(),
-            Err(_) => rates.to_vec(),
+        match least_squares(jacobian * &weighted, &(jacobian * &r)) {
+            Some(nu) => (&r - weighted * nu).as_slice().to_vec(),
+            None => rates.to_vec(),
         }
     }
 

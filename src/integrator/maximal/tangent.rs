@@ -7,7 +7,7 @@
 
 use super::Maximal;
 use crate::dynamics::{Frame, Knot, StepError, StepFailure};
-use crate::mechanism::{Mechanism, ModelError, Motion, decompose};
+use crate::mechanism::{Mechanism, ModelError, Motion, least_squares};
 use crate::spatial::{
     Mat3, Pose, Quat, Vec3, increment, increment_jacobian, increment_scalar, log,
     right_log_jacobian,
@@ -125,11 +125,7 @@ impl Maximal {
                 .clone()
                 .cholesky()
                 .map_or_else(|| jacobian.transpose(), |c| c.solve(&jacobian.transpose()));
-            let nu = decompose(&jacobian * &weighted).and_then(|schur| {
-                let floor = 1e-9 * schur.singular_values.max();
-                schur.solve(&-drift, floor).ok()
-            });
-            if let Some(nu) = nu {
+            if let Some(nu) = least_squares(&jacobian * &weighted, &-drift) {
                 change += &t.tree * (weighted * nu);
             }
         }
