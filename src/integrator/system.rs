@@ -1,8 +1,9 @@
 //! Every integrator behind one type, for what is chosen while the program runs.
 
 use super::maximal::{self, Maximal};
-use super::mechanical::{ContactWork, MatrixSize, Mechanical, Tally};
+use super::mechanical::{MatrixSize, Mechanical, Tally};
 use super::{Options, choice::Choice};
+use crate::contact::ContactWork;
 use crate::dynamics::{
     Certificate, Dims, Dynamics, Equations, Frame, Inputs, Knot, LinearModel, Outputs, Parameter,
     Seen, Solved, StepError, StepStats, Structure,

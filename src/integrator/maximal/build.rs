@@ -8,7 +8,9 @@ use super::{
 use crate::block::{Node, Role, Symbolic};
 use crate::contact;
 use crate::dynamics::{Place, Stage};
-use crate::mechanism::{Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Tuned};
+use crate::mechanism::{
+    Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Row, Tuned,
+};
 use crate::spatial::{Pose, Quat, Vec3};
 use std::ops::Range;
 

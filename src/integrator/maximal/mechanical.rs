@@ -202,11 +202,11 @@ impl Mechanical for Maximal {
     }
 
     fn certify(&self, w: &mut Work) {
-        w.certificate = Some(0.0);
+        w.adjoint.certificate = Some(0.0);
     }
 
     fn linear_residual(&self, w: &Work) -> Option<f64> {
-        w.certificate
+        w.adjoint.certificate
     }
 
     fn matrix(&self) -> MatrixSize {

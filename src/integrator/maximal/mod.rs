@@ -51,11 +51,11 @@ pub use work::Work;
 use crate::block::Symbolic;
 use crate::contact::{Cone, ContactOptions, Failed};
 use crate::dynamics::{
-    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Place, Solved,
-    StepError, StepFailure, StepStats,
+    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Solved, StepError,
+    StepFailure, StepStats,
 };
-use crate::mechanism::{Coupling, Mechanism, Mobility, Quantity, Relative, Row};
-use crate::spatial::{Mat3, Pose, Vec3};
+use crate::mechanism::{Mechanism, Mobility, Quantity};
+use crate::spatial::Mat3;
 use mechanical::Sight;
 use nalgebra::DMatrix;
 use work::DampedState;

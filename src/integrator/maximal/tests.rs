@@ -5,7 +5,7 @@ use crate::dynamics::{Dynamics, LinearModel, Seen};
 use crate::integrator::Mechanical;
 use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
 use crate::mechanism::{About, JointKind, MechanismBuilder, Reaction};
-use crate::spatial::exp;
+use crate::spatial::{Pose, Vec3, exp};
 
 const H: f64 = 0.02;
 
@@ -101,8 +101,11 @@ fn all_outputs(s: &Maximal) -> Vec<Quantity> {
     out
 }
 
+/// A knot, with state, control and the unknowns of the step before.
+pub(super) type Situation = (Knot, Vec<f64>, Vec<f64>, Vec<f64>);
+
 /// A state in motion: some steps after the start, with uneven intervals.
-fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
+fn moving(s: &Maximal, x: &[f64]) -> Situation {
     let d = s.dims();
     let (mut w, mut x) = (s.work(), x.to_vec());
     let (mut next, mut y) = (x.clone(), vec![0.0; d.ny]);
@@ -129,11 +132,7 @@ fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
 }
 
 /// The start, with a control, or a state in motion.
-pub(super) fn situation(
-    s: &Maximal,
-    x: &[f64],
-    start: bool,
-) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
+pub(super) fn situation(s: &Maximal, x: &[f64], start: bool) -> Situation {
     if !start {
         return moving(s, x);
     }
@@ -152,7 +151,7 @@ pub(super) fn situation(
 }
 
 /// The start, a state in motion, and steps backwards: from that state, and forwards again from where they lead.
-fn situations(s: &Maximal, x: &[f64]) -> [(Knot, Vec<f64>, Vec<f64>, Vec<f64>); 4] {
+fn situations(s: &Maximal, x: &[f64]) -> [Situation; 4] {
     let (at, x1, u, y) = moving(s, x);
     let back = Knot { h: -0.7 * H, ..at };
     let (mut x2, mut y2) = (x1.clone(), y.clone());
