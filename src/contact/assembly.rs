@@ -84,7 +84,7 @@ impl Layout {
                     let mu = m.friction(contact);
                     e.law = Law {
                         gap: true,
-                        rubs: mu > 0.0,
+                        frictional: mu > 0.0,
                         mu,
                         bound: 0.0,
                     };
@@ -113,7 +113,7 @@ impl Layout {
                     let joint = &m.joints[j];
                     e.law = Law {
                         gap: false,
-                        rubs: true,
+                        frictional: true,
                         mu: 0.0,
                         bound: joint.directions[i].friction * at.half() / slot.mass,
                     };
@@ -123,7 +123,7 @@ impl Layout {
                     let joint = &m.joints[j];
                     e.law = Law {
                         gap: true,
-                        rubs: false,
+                        frictional: false,
                         mu: 0.0,
                         bound: 0.0,
                     };
@@ -173,7 +173,7 @@ impl Layout {
                 }
                 add_wrench(residual, parent, child, &e.normal, -slot.mass * e.local.g);
             }
-            if e.law.rubs {
+            if e.law.frictional {
                 for (i, row) in e.tangents.iter().enumerate() {
                     e.local.eta[i] = dot(y, parent, child, row);
                     let size = -slot.mass * e.local.b[i];

@@ -77,13 +77,13 @@ impl Element {
         let none = Target::default();
         let slide = |eta| unknowns(&self.law.recover(&self.linear, &none, 0.0, eta));
         let nothing = [0.0; UNKNOWNS];
-        let rubs = |by| if self.law.rubs { by } else { nothing };
+        let frictional = |by| if self.law.frictional { by } else { nothing };
         self.response.by = [
             if self.law.gap { gap } else { nothing },
-            rubs(slide([1.0, 0.0])),
-            rubs(slide([0.0, 1.0])),
+            frictional(slide([1.0, 0.0])),
+            frictional(slide([0.0, 1.0])),
             path,
-            rubs(bound),
+            frictional(bound),
         ];
     }
 
@@ -191,7 +191,10 @@ impl Layout {
             let f = Vec3::new(l.g, l.b[0], l.b[1]) * slot.mass;
             e.response.coupling = self.coupling(w, (e, slot), f);
             let normal = e.law.gap && (!w.at.steps() || e.bounce != 0.0);
-            for (k, wanted) in [normal, e.law.rubs, e.law.rubs].into_iter().enumerate() {
+            for (k, wanted) in [normal, e.law.frictional, e.law.frictional]
+                .into_iter()
+                .enumerate()
+            {
                 if wanted {
                     let c = self.coupling(w, (e, slot), Vec3::ith(k, 1.0));
                     let v = if k == 0 && w.at.steps() {
@@ -232,7 +235,7 @@ impl Layout {
             if e.law.gap {
                 inflow[0] = self.gap_change(w, memory.interval, (e, slot), d, zplus);
             }
-            if e.law.rubs {
+            if e.law.frictional {
                 for i in 0..2 {
                     inflow[1 + i] = along(&d.x, p, c, &e.response.turn[1 + i]);
                 }
@@ -273,7 +276,7 @@ impl Layout {
         if e.law.gap {
             inflow[0] += along(v, p, c, &e.by_velocity);
         }
-        if e.law.rubs {
+        if e.law.frictional {
             inflow[1] += dot(v, p, c, &e.tangents[0]);
             inflow[2] += dot(v, p, c, &e.tangents[1]);
         }
@@ -336,7 +339,7 @@ impl Layout {
             if e.law.gap {
                 add_sides(rhs, p, c, &e.by_velocity, inflow[0]);
             }
-            if e.law.rubs {
+            if e.law.frictional {
                 add_wrench(rhs, p, c, &e.tangents[0], inflow[1]);
                 add_wrench(rhs, p, c, &e.tangents[1], inflow[2]);
             }
@@ -385,7 +388,7 @@ impl Layout {
                     out.h_prev -= inflow[0] * e.here.gap / (h * h);
                 }
             }
-            if e.law.rubs {
+            if e.law.frictional {
                 for i in 0..2 {
                     add_sides(&mut out.x, p, c, &e.response.turn[1 + i], inflow[1 + i]);
                 }

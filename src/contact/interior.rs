@@ -1,14 +1,13 @@
 //! The interior-point method for a step with contacts: Mehrotra's predictor-corrector with one step length, from a cold or
 //! a warm start; where that stalls, [`super::path`] goes on.
 
-use super::assembly::{along, both};
+use super::assembly::along;
+use super::progress::Progress;
 use super::{Element, Failed, Layout, Slot, Step};
-use crate::dynamics::{Stage, StepFailure, StepStats, stop_requested};
-use crate::mechanism::{Row, Vec6, add_wrench, dot, vec3};
+use crate::dynamics::{StepFailure, StepStats, stop_requested};
+use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 
-/// Largest deviation of a product from `kappa`, relative, of what is solved to rounding.
-const USABLE: f64 = 1e-3;
 /// A step length below which the path is left for its centre, and how many of these in a row end a start.
 const SHORT: f64 = 0.1;
 const STALLED: usize = 4;
@@ -44,30 +43,6 @@ fn push(rhs: &mut [f64], e: &Element, slot: &Slot, change: [f64; 3]) {
     }
 }
 
-/// Where an iterate stands.
-#[derive(Clone, Copy, Debug)]
-struct Progress {
-    /// Largest residual, m/s, and its row; elements count behind the rows.
-    residual: f64,
-    row: usize,
-    /// Mean product, m^2/s^2.
-    mean: f64,
-    sum: f64,
-    /// Largest deviation of a product from `kappa`.
-    off: f64,
-    done: bool,
-    /// Done only as far as rounding allows.
-    rounded: bool,
-    /// Good enough where no more can be had.
-    usable: bool,
-    /// Largest product of a normal impulse with what its gap is off, m^2/s^2.
-    ahead: f64,
-    /// Largest `g/s`.
-    stiffest: f64,
-    /// The contacts are where rounding allows them to be; only rows of bodies and joints are left.
-    settled: bool,
-}
-
 /// An iteration towards one point of the path.
 struct Flow {
     kappa: f64,
@@ -96,19 +71,12 @@ enum Aim {
     Corrected(f64),
 }
 
-/// Sum of the sizes of the terms of a row times the velocities.
-fn along_absolute(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> f64 {
-    let [a, b] = both(row).map(|r| r.abs());
-    let v = |body: usize| Vec6::from_column_slice(&v[6 * body..6 * body + 6]).abs();
-    b.dot(&v(child)) + parent.map_or(0.0, |p| a.dot(&v(p)))
-}
-
 /// Solves a step with contacts. The solution is left in the step's unknowns and in its contacts.
 pub(crate) struct Solver<'a, S> {
     pub(super) layout: &'a Layout,
     pub(super) step: &'a mut S,
     /// Largest residual, m/s, and iterations of one start at most.
-    tolerance: f64,
+    pub(super) tolerance: f64,
     most: usize,
     pub(super) stats: StepStats,
 }
@@ -264,87 +232,6 @@ impl<'a, S: Step> Solver<'a, S> {
         }
         self.step.trial().copy_from_slice(&start);
         self.step.contacts_mut().last = start;
-    }
-
-    /// Largest residual of the bodies' rows as a velocity, m/s, and its row.
-    fn body_residual(&self) -> (f64, usize) {
-        let (view, residual) = (self.step.view(), self.step.residual());
-        let mut worst = (0.0_f64, 0);
-        let bodies = view.model.bodies.iter().zip(&self.layout.sizes);
-        for (b, (body, size)) in bodies.enumerate() {
-            for i in 0..6 {
-                let unit = if i < 3 { 1.0 } else { 1.0 / size };
-                let r = (residual[6 * b + i] * unit / body.mass).abs();
-                if r > worst.0 || r.is_nan() {
-                    worst = (r, 6 * b + i);
-                }
-            }
-        }
-        worst
-    }
-
-    fn progress(&self, kappa: f64, floor: f64) -> Progress {
-        let (c, view, rows) = (self.step.contacts(), self.step.view(), self.step.residual());
-        let n = 6 * view.poses.len();
-        let (mut residual, mut row) = self.body_residual();
-        let mut worse = |r: f64, at: usize| {
-            if r > residual || r.is_nan() {
-                (residual, row) = (r, at);
-            }
-        };
-        // of a read-out they are velocities
-        let length = match view.at.stage {
-            Stage::Step(h) => h,
-            Stage::Readout => 1.0,
-        };
-        for (i, r) in rows.iter().enumerate().skip(n) {
-            worse(r.abs() / length, i);
-        }
-        let centre = self.layout.options.centred * kappa;
-        let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);
-        let (mut apart, mut ahead, mut stiffest) = (0.0_f64, 0.0_f64, 0.0_f64);
-        for (i, (e, slot)) in c.elements.iter().zip(&self.layout.slots).enumerate() {
-            let (s, k, o) = e.products(c.sides(i, self.layout), 0.0, kappa);
-            sum += s;
-            count += k;
-            off = off.max(o);
-            // what rounding of the gap leaves of the product
-            let mut rounding = e.floor * e.local.g;
-            if e.law.rubs {
-                // and rounding of the sliding velocity
-                let speed = |row| along_absolute(view.trial, slot.parent, slot.child, row);
-                let speed = speed(&e.tangents[0]).max(speed(&e.tangents[1]));
-                rounding = rounding.max(4.0 * f64::EPSILON * e.law.bound_at(&e.local) * speed);
-            }
-            beyond = beyond.max(o - rounding);
-            if e.law.gap {
-                let r = (e.gap - e.local.s).abs();
-                apart = apart.max(r);
-                stiffest = stiffest.max(e.local.g / e.local.s);
-                if r > e.noise {
-                    ahead = ahead.max(r * e.local.g);
-                }
-                worse(r, rows.len() + i);
-            }
-        }
-        let centred = off <= centre;
-        let tolerance = self.tolerance;
-        let fits = residual <= tolerance;
-        let rounded = residual <= tolerance.max(floor) && beyond <= centre;
-        let mean = if count > 0.0 { sum / count } else { 0.0 };
-        Progress {
-            residual,
-            row,
-            mean,
-            sum,
-            off,
-            done: rounded && sum.is_finite(),
-            rounded: !(fits && centred),
-            usable: residual <= tolerance.max(floor) && beyond <= USABLE * kappa,
-            ahead,
-            stiffest,
-            settled: apart <= tolerance && beyond <= centre,
-        }
     }
 
     /// Leads the iterate to the central path's point `kappa`. A step may go a part of the way to the boundary, never less
@@ -613,7 +500,7 @@ impl<'a, S: Step> Solver<'a, S> {
             } else {
                 0.0
             };
-            let eta = if e.law.rubs {
+            let eta = if e.law.frictional {
                 [0, 1].map(|i| -dot(delta, p, c, &e.tangents[i]))
             } else {
                 [0.0; 2]

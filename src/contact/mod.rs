@@ -22,6 +22,7 @@ mod extended;
 mod interior;
 mod parameter;
 mod path;
+mod progress;
 mod pyramid;
 mod reacts;
 mod step;
@@ -325,7 +326,7 @@ impl Layout {
         let dim = if self.is_empty() { 0 } else { symbolic.dim() };
         let law = Law {
             gap: false,
-            rubs: false,
+            frictional: false,
             mu: 0.0,
             bound: 0.0,
         };
@@ -399,8 +400,8 @@ impl Memory {
         let elements = self.elements.iter_mut().zip(&layout.slots);
         elements.map(move |(e, slot)| {
             let own = facets.next();
-            let rubs = e.law.gap && e.law.rubs;
-            let sides = layout.pyramid.as_ref().zip(own).filter(|_| rubs);
+            let frictional = e.law.gap && e.law.frictional;
+            let sides = layout.pyramid.as_ref().zip(own).filter(|_| frictional);
             (e, sides, slot)
         })
     }
@@ -409,7 +410,7 @@ impl Memory {
     fn sides<'a>(&'a self, i: usize, layout: &'a Layout) -> Option<(&'a Pyramid, &'a Facets)> {
         let law = &self.elements[i].law;
         let sides = layout.pyramid.as_ref().zip(self.facets.get(i));
-        sides.filter(|_| law.gap && law.rubs)
+        sides.filter(|_| law.gap && law.frictional)
     }
 
     /// Takes the unknowns of a step.

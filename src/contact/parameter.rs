@@ -77,11 +77,11 @@ impl Layout {
         };
         let (m, l) = (w.model, &e.local);
         let raised = |p: &Tuned| m.friction_by(&m.contacts[i], &p.fields) != 0.0;
-        if e.law.rubs || !m.parameters.iter().any(raised) {
+        if e.law.frictional || !m.parameters.iter().any(raised) {
             return None;
         }
         let unit = Law {
-            rubs: true,
+            frictional: true,
             mu: 1.0,
             ..e.law
         };
@@ -200,7 +200,7 @@ impl Layout {
                 emit(Goes::Inflow(0), here.gap / memory.interval + turned);
             }
         }
-        if e.law.rubs {
+        if e.law.frictional {
             for i in 0..2 {
                 emit(Goes::Inflow(1 + i), dot(w.trial, p, c, &changes[1 + i]));
             }

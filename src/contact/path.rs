@@ -98,7 +98,7 @@ impl Element {
         if law.gap {
             (out[0], out[1]) = (d.s / l.s, d.g / l.g);
         }
-        if law.rubs {
+        if law.frictional {
             let u0 = law.bound_at(l);
             out[2] = d.psi / l.psi;
             for i in 0..2 {

@@ -290,7 +290,7 @@ impl Pyramid {
     /// The point of the central path at `kappa` with the same `s - g`, and each facet's `b_i - eta_i`, `t - psi`.
     pub fn recentred(&self, law: &Law, l: &Local, f: &mut Facets, kappa: f64) -> Local {
         let frictionless = Law {
-            rubs: false,
+            frictional: false,
             ..*law
         };
         let mut out = frictionless.start(l.s, l.g, l.eta, kappa);

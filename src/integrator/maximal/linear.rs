@@ -7,34 +7,18 @@
 use super::assembly::{add_wrench, dot, vec3};
 use super::{DampedElement, Maximal, Work};
 use crate::dynamics::{Certificate, Inputs, Outputs, Solved, Stage, StepError};
-use crate::mechanism::{Coupling, Joint, Mechanism, Pair, Vec6};
-use crate::spatial::{
-    Vec3, increment_jacobian, momentum_jacobian, momentum_jacobian_transposed, momentum_rate,
-};
+use crate::mechanism::{Coupling, Joint, Mechanism, Vec6};
+use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
 
 /// Six numbers of a body as a vector.
-fn six(v: &[f64], body: usize) -> Vec6 {
+pub(super) fn six(v: &[f64], body: usize) -> Vec6 {
     Vec6::from_column_slice(&v[6 * body..6 * body + 6])
 }
 
-fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
+/// Adds six numbers to those of a body.
+pub(super) fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
     for (v, d) in v[6 * body..6 * body + 6].iter_mut().zip(d.iter()) {
         *v += d;
-    }
-}
-
-/// Adds a gradient by the displacements of a joint's bodies.
-#[inline(always)]
-fn add_pair(out: &mut [f64], j: &Joint, pair: &Pair, scale: f64) {
-    let mut add = |body: usize, (x, phi): &(Vec3, Vec3)| {
-        for i in 0..3 {
-            out[6 * body + i] += scale * x[i];
-            out[6 * body + 3 + i] += scale * phi[i];
-        }
-    };
-    add(j.child, &pair[1]);
-    if let Some(p) = j.parent {
-        add(p, &pair[0]);
     }
 }
 
@@ -115,7 +99,7 @@ impl Maximal {
     }
 
     /// The part of [`Maximal::coupling`] that is not a constraint's: `None` for joints without springs and dampers.
-    fn applied(&self, w: &Work, element: usize) -> Option<Coupling> {
+    pub(super) fn applied(&self, w: &Work, element: usize) -> Option<Coupling> {
         let (m, half) = (&w.model, w.knot.at.half());
         if m.joints
             .get(element)
@@ -298,170 +282,5 @@ impl Maximal {
         self.push_elements(w, &d.x, &zplus, r);
         self.push_contacts(w, d, &zplus, r);
         (w.adjoint.zplus, w.adjoint.zminus) = (zplus, zminus);
-    }
-
-    /// Adjoints of the inputs from those of the outputs.
-    pub(super) fn pull_through(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
-        let (h, half) = (w.knot.at.h(), w.knot.at.half());
-        let n = 6 * self.body_count();
-        let mut rhs = std::mem::take(&mut w.newton.delta);
-        let mut mu = std::mem::take(&mut w.adjoint.mu);
-        let (mut zplus, mut zminus) = (
-            std::mem::take(&mut w.adjoint.zplus),
-            std::mem::take(&mut w.adjoint.zminus),
-        );
-        rhs[n..].copy_from_slice(&adjoint.y[n..self.symbolic.dim()]);
-        zplus.copy_from_slice(&adjoint.x[..n]);
-        for b in 0..self.body_count() {
-            let omega = vec3(&w.newton.trial, 6 * b + 3);
-            let kt = crate::spatial::increment_jacobian_transposed(
-                &omega,
-                h,
-                w.end.scalar[b],
-                &vec3(&zplus, 6 * b + 3),
-            );
-            let own = 6 * b..6 * b + 6;
-            let (x, y) = (
-                &adjoint.x[n + 6 * b..n + 6 * b + 6],
-                &adjoint.y[own.clone()],
-            );
-            let (z, rhs) = (&zplus[own.clone()], &mut rhs[own]);
-            for i in 0..3 {
-                rhs[i] = y[i] + x[i] + h * z[i];
-                rhs[3 + i] = y[3 + i] + x[3 + i] + kt[i];
-            }
-        }
-        self.couple_contacts(w);
-        self.contacts
-            .pull_unknowns(&mut w.contacts, &adjoint.y, &mut rhs);
-        self.solve(w, &rhs, &mut mu, true);
-        if let Some(worst) = w.adjoint.certificate {
-            self.symbolic
-                .multiply_transposed(&w.matrix.original, &mu, &mut w.newton.scratch);
-            let largest = |v: &mut dyn Iterator<Item = f64>| {
-                // a NaN must win
-                v.fold(0.0, |m: f64, v| {
-                    if v.is_nan() {
-                        f64::INFINITY
-                    } else {
-                        m.max(v.abs())
-                    }
-                })
-            };
-            let left = largest(&mut w.newton.scratch.iter().zip(&rhs).map(|(k, r)| k - r));
-            let size = largest(&mut rhs.iter().copied());
-            let relative = if size > 0.0 { left / size } else { 0.0 };
-            w.adjoint.certificate = Some(worst.max(if relative.is_nan() {
-                f64::INFINITY
-            } else {
-                relative
-            }));
-        }
-        mu.iter_mut().for_each(|v| *v = -*v);
-        let m = &w.model;
-        // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
-        out.x.fill(0.0);
-        for (index, j) in m.joints.iter().enumerate() {
-            let Some(s) = &self.slots[index] else {
-                continue;
-            };
-            let own = s.offset..s.offset + j.rows();
-            let ends = m.ends(j, &w.knot.poses);
-            let pull = |lambda: &[f64], v: &[f64]| {
-                let of = |b: usize| (vec3(v, 6 * b), vec3(v, 6 * b + 3));
-                let pair = [j.parent.map_or_else(Default::default, of), of(j.child)];
-                j.pull_wrench(lambda, &pair, ends, &w.knot.relative[index])
-            };
-            add_pair(
-                &mut out.x,
-                j,
-                &pull(&w.newton.trial[own.clone()], &mu),
-                -1.0,
-            );
-            if w.knot.at.steps() {
-                let rows = &w.end.rows[s.first_row..];
-                for (row, mu) in rows.iter().zip(&mu[own]) {
-                    add_wrench(&mut zplus, j.parent, j.child, row, *mu);
-                }
-            } else {
-                // how the velocity constraints turn with the configuration
-                add_pair(&mut out.x, j, &pull(&mu[own], &w.newton.trial), 1.0);
-            }
-        }
-        self.pull_elements(w, &mu, &mut zplus, out);
-        if !self.damped.is_empty() {
-            zminus.fill(0.0);
-        }
-        for (e, s) in self.damped.iter().zip(&w.knot.damping) {
-            let (a, b) = (e.parent, e.child);
-            let size = e.damping(m) * dot(&mu, a, b, &s.wrench);
-            add_wrench(&mut zminus, a, b, &s.before_start, e.shares.0 * size);
-            add_wrench(&mut out.x, a, b, &s.before_end, e.shares.0 * size);
-            if w.knot.at.steps() {
-                add_wrench(&mut out.x, a, b, &s.after_start, e.shares.1 * size);
-                add_wrench(&mut zplus, a, b, &s.after_end, e.shares.1 * size);
-            }
-        }
-        for (element, (a, b)) in Self::coupled(m).enumerate() {
-            let Some(c) = self.applied(w, element) else {
-                continue;
-            };
-            let mb = six(&mu, b);
-            let mut to_b = c.bb.0.tr_mul(&mb);
-            if let Some(a) = a {
-                let ma = six(&mu, a);
-                to_b += c.ab.0.tr_mul(&ma);
-                add_six(&mut out.x, a, &-(c.ba.0.tr_mul(&mb) + c.aa.0.tr_mul(&ma)));
-            }
-            add_six(&mut out.x, b, &-to_b);
-        }
-        for (i, (row, du)) in w.knot.control_rows.iter().zip(&mut out.u).enumerate() {
-            let (a, b) = m.driven(&m.actuators[i]);
-            *du = -half * w.knot.control_slope[i] * dot(&mu, a, b, row);
-        }
-        for (i, dp) in out.p.iter_mut().enumerate() {
-            *dp = self.pull_parameter(w, i, &mu);
-        }
-        let force: f64 = w.knot.force.iter().zip(&mu).map(|(f, m)| f * m).sum();
-        (out.h, out.h_prev) = (-0.5 * force, -0.5 * force);
-        self.contacts
-            .pull(&self.view(w), &w.contacts, &mu, &mut zplus, out);
-        let has_dampers = !self.damped.is_empty();
-        for (b, body) in m.bodies.iter().enumerate() {
-            let (omega, old) = (
-                vec3(&w.newton.trial, 6 * b + 3),
-                vec3(&w.knot.before, 6 * b + 3),
-            );
-            let (s, sp, hp) = (w.end.scalar[b], w.knot.scalar[b], w.knot.at.h_prev);
-            let (ml, ma) = (vec3(&mu, 6 * b), vec3(&mu, 6 * b + 3));
-            let (zx, zphi) = (vec3(&zplus, 6 * b), vec3(&zplus, 6 * b + 3));
-            let j = &body.inertia;
-            out.h += zx.dot(&vec3(&w.newton.trial, 6 * b))
-                + zphi.dot(&omega) / s
-                + ma.dot(&momentum_rate(&omega, j, h, s));
-            out.h_prev += ma.dot(&momentum_rate(&old, j, -hp, sp));
-            let x = zx;
-            // the transpose of `carried`
-            let phi = w.knot.poses[b].r.tr_mul(&(w.end.poses[b].r * zphi));
-            let v = ml * -body.mass;
-            let dw = -momentum_jacobian_transposed(&old, j, -hp, sp, &ma);
-            let (dz, dv) = out.x.split_at_mut(n);
-            let (dz, dv) = (&mut dz[6 * b..6 * b + 6], &mut dv[6 * b..6 * b + 6]);
-            for i in 0..3 {
-                dz[i] += x[i];
-                dz[3 + i] += phi[i];
-                dv[i] += v[i];
-                dv[3 + i] += dw[i];
-            }
-            if has_dampers {
-                Self::pull_back(w, b, n, &zminus, out);
-            }
-        }
-        (
-            w.newton.delta,
-            w.adjoint.mu,
-            w.adjoint.zplus,
-            w.adjoint.zminus,
-        ) = (rhs, mu, zplus, zminus);
     }
 }

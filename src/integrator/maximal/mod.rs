@@ -39,6 +39,7 @@ mod mechanical;
 #[cfg(test)]
 mod observe_tests;
 mod parameter;
+mod pull;
 mod state;
 mod step;
 mod tangent;
