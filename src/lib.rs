@@ -24,10 +24,10 @@
 //! # A pendulum in a few lines
 //!
 //! ```
-//! use least_action::integrator::{Maximal, Options};
+//! use least_action::integrator::{Choice, Mechanical, Options, System};
 //! use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Shape};
 //! use least_action::rollout::{RolloutStats, Trajectory};
-//! use least_action::dynamics::Dynamics;
+//! use least_action::dynamics::Step;
 //!
 //! let mechanism = MechanismBuilder::new()
 //!     .body("rod", BodySpec::new(1.0).shape(Shape::Box([0.05, 0.05, 1.0])))
@@ -39,7 +39,7 @@
 //!     )
 //!     .build()?;
 //! let start = [1.0]; // rad
-//! let system = Maximal::new(mechanism, &start, Options::default())?;
+//! let system = System::new(Choice::default(), mechanism, &start, Options::default())?;
 //! let x0 = system.start(&start, &[0.0], &[true])?;
 //! let mut trajectory = Trajectory::new(&system, vec![0.01; 100], &x0);
 //! let mut stats = RolloutStats::default();
@@ -64,3 +64,6 @@ pub mod optimize;
 pub mod plot;
 pub mod rollout;
 pub mod spatial;
+
+/// The matrices that cross the faces.
+pub use nalgebra;

@@ -3,7 +3,7 @@
 
 use super::assembly::along;
 use super::progress::Progress;
-use super::{Element, Failed, Layout, Slot, Step};
+use super::{Element, Failed, Layout, NewtonSystem, Slot};
 use crate::dynamics::{StepFailure, StepStats, stop_requested};
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
@@ -81,7 +81,7 @@ pub(crate) struct Solver<'a, S> {
     pub(super) stats: StepStats,
 }
 
-impl<'a, S: Step> Solver<'a, S> {
+impl<'a, S: NewtonSystem> Solver<'a, S> {
     pub(crate) fn new(layout: &'a Layout, step: &'a mut S, tolerance: f64, most: usize) -> Self {
         Self {
             layout,

@@ -20,17 +20,17 @@ mod derivative;
 mod element;
 mod extended;
 mod interior;
+mod newton;
 mod parameter;
 mod path;
 mod progress;
 mod pyramid;
 mod reacts;
-mod step;
 mod work;
 
 pub(crate) use interior::Solver;
+pub(crate) use newton::{Failed, NewtonSystem, View, may_retry};
 pub(crate) use reacts::Reacts;
-pub(crate) use step::{Failed, Step, View, may_retry};
 pub use work::ContactWork;
 
 use crate::block::Symbolic;

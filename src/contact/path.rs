@@ -10,7 +10,7 @@
 //! Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and the logarithm of the parameter: no unit and no scale matters.
 
 use super::element::Sides;
-use super::{Element, Failed, Memory, Solver, Step};
+use super::{Element, Failed, Memory, NewtonSystem, Solver};
 use crate::dynamics::StepFailure;
 
 /// Where the central path is entered, m^2/s^2: higher where no solution is found.
@@ -140,7 +140,7 @@ enum Next {
     Nothing,
 }
 
-impl<S: Step> Solver<'_, S> {
+impl<S: NewtonSystem> Solver<'_, S> {
     /// Leads the iterate to `kappa` along curves.
     pub(super) fn go_around(&mut self, kappa: f64) -> Result<(), Failed> {
         let mut failed = None;

@@ -1,7 +1,7 @@
 //! How far an iterate is from the solution, and how much of that is rounding.
 
 use super::assembly::both;
-use super::{Solver, Step};
+use super::{NewtonSystem, Solver};
 use crate::dynamics::Stage;
 use crate::mechanism::{Row, Vec6};
 
@@ -39,7 +39,7 @@ fn along_absolute(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> 
     b.dot(&v(child)) + parent.map_or(0.0, |p| a.dot(&v(p)))
 }
 
-impl<S: Step> Solver<'_, S> {
+impl<S: NewtonSystem> Solver<'_, S> {
     /// Largest residual of the bodies' rows as a velocity, m/s, and its row.
     pub(super) fn body_residual(&self) -> (f64, usize) {
         let (view, residual) = (self.step.view(), self.step.residual());

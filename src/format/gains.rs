@@ -1,7 +1,7 @@
 //! Feedback gains as they are written.
 
 use super::Model;
-use crate::dynamics::{Dynamics, Observe, StepError};
+use crate::dynamics::{Observe, Step, StepError};
 use crate::integrator::Mechanical;
 use crate::mechanism::Quantity;
 use crate::optimize::{Gains, Solution};
@@ -126,8 +126,12 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
         at = t.knot_after(&at);
     }
     let law = [LAW, if loops { LOOPS } else { "" }];
+    let sub_interval = match system.last_share() {
+        1.0 => String::new(),
+        share => format!("; h is the last {share} of the time step"),
+    };
     Ok(Some(Feedback {
-        law: law.concat() + if remembers { MEMORY } else { "" },
+        law: law.concat() + if remembers { MEMORY } else { "" } + &sub_interval,
         controls,
         coordinates: columns,
         states,

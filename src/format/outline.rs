@@ -1,6 +1,6 @@
 //! Line work for a mechanism whose file gives none.
 
-use super::recording::{Dot, Ground, Line};
+use super::recording::{Dot, Ground, Line, Link};
 use crate::mechanism::{Collider, ContactPair, HalfSpace, JointKind, Mechanism, Shape, Surface};
 use crate::spatial::{Pose, Vec3};
 
@@ -10,8 +10,7 @@ const CORNERS: usize = 32;
 /// Anchors closer than this are one, m.
 const SAME: f64 = 1e-9;
 
-/// A polyline per body through its joints' anchors, shapes where there are not two of them, and the world's rails;
-/// `travel` tells the smallest and largest coordinate of a joint along the motion.
+/// The shape of every body, lines between its joints' anchors, and the world's rails; `travel` tells the smallest and largest coordinate of a joint along the motion.
 pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<Line> {
     let mut lines = vec![];
     for (b, body) in m.bodies.iter().enumerate() {
@@ -33,16 +32,15 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
                 points: points.into_iter().map(Into::into).collect(),
             });
         };
-        if let [a, c] = anchors[..] {
-            add(vec![a, c]);
-            continue;
+        match anchors[..] {
+            [a, c] => add(vec![a, c]),
+            // a single joint on the shape needs no line to show where it belongs
+            [a] if body.shape.as_ref().is_some_and(|s| reaches(s, &a)) => {}
+            _ => (anchors.iter())
+                .filter(|a| a.norm() > SAME)
+                .for_each(|a| add(vec![*a, Vec3::zeros()])),
         }
-        for a in anchors.iter().filter(|a| a.norm() > SAME) {
-            add(vec![*a, Vec3::zeros()]);
-        }
-        if anchors.len() < 2
-            && let Some(shape) = &body.shape
-        {
+        if let Some(shape) = &body.shape {
             outline(shape).into_iter().for_each(add);
         }
     }
@@ -60,6 +58,34 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
         }
     }
     lines
+}
+
+/// Is a point of the body's frame in the shape, or on it?
+fn reaches(shape: &Shape, p: &Vec3) -> bool {
+    let across = p.x.hypot(p.y) - SAME;
+    match *shape {
+        Shape::Box(edges) => (0..3).all(|i| p[i].abs() <= 0.5 * edges[i] + SAME),
+        Shape::Sphere(r) => p.norm() <= r + SAME,
+        Shape::Cylinder { radius, length } => across <= radius && p.z.abs() <= 0.5 * length + SAME,
+        Shape::Capsule { radius, length } => {
+            across.hypot((p.z.abs() - 0.5 * length).max(0.0)) <= radius
+        }
+    }
+}
+
+/// What slides from one body to another, from anchor to anchor: no line of either reaches that far.
+pub(super) fn links(m: &Mechanism) -> Vec<Link> {
+    let slides = m.joints.iter().filter(|j| j.kind == JointKind::Prismatic);
+    slides
+        .filter_map(|j| {
+            Some(Link {
+                parent: j.parent?,
+                parent_point: j.parent_anchor.into(),
+                child: j.child,
+                child_point: j.child_anchor.into(),
+            })
+        })
+        .collect()
 }
 
 /// Of each half-space the part of its surface below what may touch it: a rectangle, but for what lies in others.

@@ -3,9 +3,9 @@
 use super::Model;
 use super::outline;
 use super::recorded;
-use super::recording::{Channel, Group, Pose, Recording};
+use super::recording::{Channel, Group, Interval, Pose, Recording};
 use super::touches;
-use crate::dynamics::{Dynamics, StepError};
+use crate::dynamics::{Step, StepError};
 use crate::integrator::{Mechanical, System, SystemWork};
 use crate::mechanism::{Law, Mechanism, Needs, Reaction};
 use crate::optimize::Iteration;
@@ -76,6 +76,10 @@ pub fn record(
         bodies: m.bodies.iter().map(|b| b.name.clone()).collect(),
         poses: poses.iter().map(|p| p.iter().map(pose).collect()).collect(),
         dots: outline::dots(m, &lines),
+        links: match model.draw {
+            None => outline::links(m),
+            Some(_) => vec![],
+        },
         lines,
         ground: outline::ground(m, &poses),
         contacts,
@@ -117,6 +121,7 @@ impl Channels {
             unit: unit.into(),
             group,
             values: values.map(|v| v.filter(|v| v.is_finite())).collect(),
+            interval: None,
             lower: None,
             upper: None,
         });
@@ -193,6 +198,7 @@ fn controls(channels: &mut Channels, system: &System, t: &Trajectory) {
             Group::Control,
             values,
         );
+        channel.interval = Some(Interval::After);
         channel.lower = a.bounds.map(|b| b.0).filter(|b| b.is_finite());
         channel.upper = a.bounds.map(|b| b.1).filter(|b| b.is_finite());
     }
@@ -237,7 +243,9 @@ fn constraint_forces(
         ] {
             if rows > 0 {
                 let name = format!("{} {what}", j.name);
-                channels.add(name, unit, Group::ConstraintForce, values.into_iter());
+                channels
+                    .add(name, unit, Group::ConstraintForce, values.into_iter())
+                    .interval = Some(Interval::After);
             }
         }
     }

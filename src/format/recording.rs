@@ -22,12 +22,24 @@ pub enum Group {
     /// interval before the knot). In files only, no figure draws it.
     Gap,
     /// Gap (m), normal force (N), friction (N) and slip (m/s) of every contact, in this order, contact by contact as in
-    /// [`Recording::contacts`]. Forces have no value at the last knot; slip says something only where there is force.
+    /// [`Recording::contacts`]. Forces are those of the interval before the knot ([`Interval::Before`]): the impulse of
+    /// a step, over half of the two intervals that meet where the step starts, closes the gap where it ends. So there is
+    /// force only where the gap is closed, and none at the first knot. Slip says something only where there is force.
     Contact,
     /// Kinetic, potential and total energy, and work done from outside (J).
     Energy,
     /// Anything else that was asked for.
     Other,
+}
+
+/// The interval that a value at a knot belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interval {
+    /// That of the step which ends at the knot.
+    Before,
+    /// That of the step which starts at the knot.
+    After,
 }
 
 /// One curve: a value per knot. `NaN` is written as `null` (a gap).
@@ -41,6 +53,9 @@ pub struct Channel {
     pub group: Group,
     /// One value per knot; the last knot of a control has none.
     pub values: Vec<Option<f64>>,
+    /// The interval whose step gives the value; none where it is what the knot alone shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
     /// Smallest value allowed, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower: Option<f64>,
@@ -76,6 +91,19 @@ pub struct Dot {
     pub point: [f64; 3],
 }
 
+/// A straight line from a point of one body to one of another: what a sliding joint joins.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Index of the joint's parent.
+    pub parent: usize,
+    /// In its frame, m.
+    pub parent_point: [f64; 3],
+    /// Index of the joint's child.
+    pub child: usize,
+    /// In its frame, m.
+    pub child_point: [f64; 3],
+}
+
 /// Two surfaces that may touch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contact {
@@ -91,12 +119,12 @@ pub struct Contact {
     pub forces: Vec<Force>,
 }
 
-/// The force of a contact at a knot.
+/// The force of a contact over the interval before a knot.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Force {
-    /// Index into `time`.
+    /// Index into `time`: where the interval ends and the gap is closed.
     pub knot: usize,
-    /// In the world, m.
+    /// Where the surfaces touch at the knot, in the world, m.
     pub point: [f64; 3],
     /// On the child, in the world, N.
     pub force: [f64; 3],
@@ -132,6 +160,9 @@ pub struct Recording {
     pub lines: Vec<Line>,
     /// Anchors of its joints.
     pub dots: Vec<Dot>,
+    /// What sliding joints between bodies join.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
     /// Surfaces of half-spaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ground: Vec<Ground>,

@@ -11,7 +11,7 @@ mod states;
 
 use super::problem::{MechanismSpec, ProblemSpec};
 use super::*;
-use crate::dynamics::Dynamics;
+use crate::dynamics::Step;
 use crate::mechanism;
 use crate::optimize::ddp::Smoothing;
 use std::path::PathBuf;
@@ -139,7 +139,9 @@ fn the_sample_loads() {
     assert_eq!(m.problem.guess, [0.01; 100]);
     assert_eq!(m.problem.bounds, [(-3.0, 3.0)]);
     assert_eq!(m.options.ddp().tolerance, 1e-6);
-    assert_eq!(m.options.ddp().smoothing, None);
+    assert_eq!(m.options.ddp().smoothing, Some(Smoothing::default()));
+    let hard = build(&changed("tolerance = 1e-6", "smoothing = false")).expect("built");
+    assert_eq!(hard.options.ddp().smoothing, None);
     let relaxed = build(&changed("tolerance = 1e-6", "smoothing = { start = 1.0 }"));
     let levels = Smoothing {
         start: 1.0,
@@ -221,6 +223,33 @@ fn overrides_change_the_grid() {
         })
         .expect_err("0.12 / 0.05");
     assert!(wrong.to_string().contains("command line"), "{wrong}");
+}
+
+#[test]
+fn an_integrator_is_a_name_or_a_table_and_the_command_line_comes_first() {
+    let choice = |line: &str, o: &Overrides| {
+        let text = changed("integrator = \"maximal\"", line);
+        let model = parse(&text).expect("good").build(o);
+        model.map(|m| m.system.choice()).map_err(|e| e.to_string())
+    };
+    let own = Overrides::default();
+    let order = |line: &str| choice(line, &own).map(|c| c.order());
+    assert_eq!(order("integrator = \"auto\""), Ok(2));
+    assert_eq!(order("integrator = { name = \"maximal\" }"), Ok(2));
+    assert_eq!(
+        order("integrator = { name = \"maximal\", order = 4 }"),
+        Ok(4)
+    );
+    let six = Overrides {
+        order: Some(6),
+        ..Overrides::default()
+    };
+    let four = "integrator = { name = \"maximal\", order = 4 }";
+    assert_eq!(choice(four, &six).map(|c| c.order()), Ok(6));
+    let e = order("integrator = { name = \"maximal\", order = 3 }").expect_err("there is none");
+    assert!(e.contains("of order 3"), "{e}");
+    let e = order("integrator = \"maximl\"").expect_err("there is none");
+    assert!(e.contains("unknown integrator `maximl`"), "{e}");
 }
 
 #[test]

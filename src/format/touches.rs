@@ -1,7 +1,7 @@
 //! What happens at contacts, for a recording.
 
 use super::output::Channels;
-use super::recording::{Contact, Force, Group};
+use super::recording::{Contact, Force, Group, Interval};
 use crate::dynamics::StepError;
 use crate::integrator::{Mechanical, System, SystemWork};
 use crate::mechanism::{Contacting, Quantity};
@@ -10,7 +10,7 @@ use crate::rollout::Trajectory;
 /// Forces below this share of the largest are not of surfaces that touch.
 const LEAST: f64 = 1e-6;
 
-/// Adds four channels per contact, and tells where forces act.
+/// Adds four channels per contact, and tells where forces act: each at the knot where its step ends, and closes the gap.
 ///
 /// # Errors
 /// When the velocities at a knot cannot be read.
@@ -35,20 +35,23 @@ pub(super) fn contacts(
     let least = LEAST * largest.fold(0.0, f64::max);
     let mut contacts = vec![];
     for (i, c) in m.contacts.iter().enumerate() {
-        let mut add = |output: Quantity, value: &dyn Fn(&Contacting) -> Option<f64>| {
+        // of the step that ends at the knot
+        let before = |k: usize| k.checked_sub(1).and_then(|k| knots[k][i].force);
+        let mut add = |output: Quantity, value: &dyn Fn(usize) -> Option<f64>| {
             let (name, unit) = output.name(m);
-            let values = knots.iter().map(|k| value(&k[i]));
-            channels.add(name, &unit, Group::Contact, values);
+            let values = (0..knots.len()).map(value);
+            let channel = channels.add(name, &unit, Group::Contact, values);
+            channel.interval = output.needs().reactions.then_some(Interval::Before);
         };
-        add(Quantity::Gap(i), &|c| Some(c.touch.gap));
-        add(Quantity::NormalForce(i), &normal);
-        add(Quantity::Friction(i), &|c| c.force.map(|f| f.1));
-        add(Quantity::Slip(i), &|c| Some(c.slip));
-        let force = |(knot, of): (usize, &Vec<Contacting>)| {
-            let (size, _, force) = of[i].force?;
+        add(Quantity::Gap(i), &|k| Some(knots[k][i].touch.gap));
+        add(Quantity::NormalForce(i), &|k| before(k).map(|f| f.0));
+        add(Quantity::Friction(i), &|k| before(k).map(|f| f.1));
+        add(Quantity::Slip(i), &|k| Some(knots[k][i].slip));
+        let force = |knot: usize| {
+            let (size, _, force) = before(knot)?;
             (size > least).then(|| Force {
                 knot,
-                point: of[i].touch.point.into(),
+                point: knots[knot][i].touch.point.into(),
                 force: force.into(),
             })
         };
@@ -57,7 +60,7 @@ pub(super) fn contacts(
             parent: c.parent,
             child: c.child,
             friction: m.friction(c),
-            forces: knots.iter().enumerate().filter_map(force).collect(),
+            forces: (0..knots.len()).filter_map(force).collect(),
         });
     }
     Ok(contacts)

@@ -183,6 +183,10 @@ fn fault(r: &Recording) -> Option<String> {
             "a line or dot belongs to body {b}, there are {bodies}"
         ));
     }
+    let links = r.links.iter().flat_map(|l| [l.parent, l.child]);
+    if let Some(b) = links.into_iter().find(|b| *b >= bodies) {
+        return Some(format!("a link is of body {b}, there are {bodies}"));
+    }
     let children = r.contacts.iter().flat_map(|c| [Some(c.child), c.parent]);
     if let Some(b) = children.flatten().find(|b| *b >= bodies) {
         return Some(format!("a contact is of body {b}, there are {bodies}"));

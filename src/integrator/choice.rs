@@ -1,22 +1,16 @@
 //! Which integrator, by name.
 
+use super::composed::Order;
 use std::fmt;
 
 /// Names that files and the command line may say; not all are available yet.
 const NAMES: [&str; 5] = ["auto", "maximal", "minimal", "natural", "verlet"];
 
-/// An integrator, by name and order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An integrator, by name and order: by default in maximal coordinates, second order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Order of the error in the time step.
-    order: usize,
-}
-
-impl Default for Choice {
-    /// Maximal coordinates, second order.
-    fn default() -> Self {
-        Self { order: 2 }
-    }
+    /// Of a higher order than the integrator's own.
+    composition: Option<Order>,
 }
 
 /// An integrator that there is not.
@@ -66,12 +60,26 @@ impl Choice {
         }
         match order {
             None | Some(2) => Ok(Self::default()),
+            Some(4) => Ok(Self::composed(Order::Four)),
+            Some(6) => Ok(Self::composed(Order::Six)),
             Some(other) => wrong(
                 true,
                 format!("there is no integrator `{name}` of order {other}"),
-                "expected order 2",
+                "expected order 2, 4 or 6",
             ),
         }
+    }
+
+    /// The integrator's steps composed to a higher order.
+    pub fn composed(order: Order) -> Self {
+        Self {
+            composition: Some(order),
+        }
+    }
+
+    /// The higher order, if it is one.
+    pub fn composition(&self) -> Option<Order> {
+        self.composition
     }
 
     /// Name of the integrator.
@@ -81,13 +89,13 @@ impl Choice {
 
     /// Order of the error in the time step.
     pub fn order(&self) -> usize {
-        self.order
+        self.composition.map_or(2, Order::number)
     }
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.order {
+        match self.order() {
             2 => f.write_str(self.name()),
             order => write!(f, "{} of order {order}", self.name()),
         }

@@ -4,7 +4,7 @@
 //! these back to its own state; quantities, the energy balance, recordings and figures are made from that.
 
 use crate::contact::ContactWork;
-use crate::dynamics::{Dynamics, Frame, Inputs, Observe, Seen, StepError, StepFailure};
+use crate::dynamics::{Dynamics, Frame, Inputs, Seen, StepError, StepFailure};
 use crate::mechanism::{
     Adjoint, Contacting, CoordinateId, Known, Mechanism, Mobility, ModelError, Motion, Needs,
     Quantity, Rows, Vec6, contacting, vec3,
@@ -56,6 +56,11 @@ pub trait Mechanical: Dynamics + Sized {
 
     /// Velocities of the interval before the knot.
     fn interval_velocities(&self, x: &[f64]) -> Vec<Motion>;
+
+    /// Share of a step's interval that the state's velocities are those of, at its end.
+    fn last_share(&self) -> f64 {
+        1.0
+    }
 
     /// Unwound angle of a joint that has one, else 0.
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64;
@@ -329,64 +334,103 @@ fn no_interval(m: &Mechanism, seen: &Seen, quantity: &Quantity) -> StepError {
     }
 }
 
-impl<S: Mechanical> Observe for S {
-    fn quantities(&self) -> Vec<(String, String)> {
-        let m = self.mechanism();
-        self.outputs().iter().map(|o| o.name(m)).collect()
-    }
-
-    fn needs_unknowns(&self, quantity: usize) -> bool {
-        let output = self.outputs().get(quantity);
-        output.is_some_and(|o| o.needs().reactions)
-    }
-
-    fn observe(
-        &self,
-        seen: &Seen,
-        which: &[usize],
-        w: &mut Self::Work,
-        out: &mut [f64],
-    ) -> Result<(), StepError> {
-        let outputs = self.outputs();
-        if let Some(i) = which.iter().find(|i| **i >= outputs.len()) {
-            return Err(no_output(outputs.len(), seen, *i));
-        }
-        let needs = which.iter().map(|i| outputs[*i].needs());
-        self.know(seen, needs.fold(Needs::default(), Needs::and), w)?;
-        let known = self.known(seen, w);
-        for (&i, out) in which.iter().zip(out) {
-            if outputs[i].needs().reactions && known.reactions.is_empty() {
-                return Err(no_interval(known.mechanism, seen, &outputs[i]));
-            }
-            *out = outputs[i].value(&known);
-        }
-        Ok(())
-    }
-
-    fn observe_pull(
-        &self,
-        seen: &Seen,
-        which: &[usize],
-        w: &mut Self::Work,
-        adjoint: &[f64],
-        out: &mut Inputs,
-        y: &mut [f64],
-    ) {
-        let mut pulled = std::mem::take(self.adjoint(w));
-        pulled.clear();
-        let (outputs, known) = (self.outputs(), self.known(seen, w));
-        let asked = || which.iter().zip(adjoint).filter(|(_, g)| **g != 0.0);
-        for (&i, &g) in asked() {
-            outputs[i].pull(&known, g, &mut pulled);
-        }
-        for (p, tuned) in out.p.iter_mut().zip(&known.mechanism.parameters) {
-            for field in &tuned.fields {
-                for (&i, &g) in asked() {
-                    *p += g * outputs[i].by_field(&known, *field);
-                }
-            }
-        }
-        self.pull_known(seen, w, &pulled, out, y);
-        *self.adjoint(w) = pulled;
-    }
+/// [`Observe::quantities`](crate::dynamics::Observe::quantities) of any mechanical system.
+pub(super) fn quantities<S: Mechanical>(system: &S) -> Vec<(String, String)> {
+    let m = system.mechanism();
+    system.outputs().iter().map(|o| o.name(m)).collect()
 }
+
+/// [`Observe::needs_unknowns`](crate::dynamics::Observe::needs_unknowns) of any mechanical system.
+pub(super) fn needs_unknowns<S: Mechanical>(system: &S, quantity: usize) -> bool {
+    let output = system.outputs().get(quantity);
+    output.is_some_and(|o| o.needs().reactions)
+}
+
+/// [`Observe::observe_in`](crate::dynamics::Observe::observe_in) of any mechanical system.
+pub(super) fn observe<S: Mechanical>(
+    system: &S,
+    seen: &Seen,
+    which: &[usize],
+    w: &mut S::Work,
+    out: &mut [f64],
+) -> Result<(), StepError> {
+    let outputs = system.outputs();
+    if let Some(i) = which.iter().find(|i| **i >= outputs.len()) {
+        return Err(no_output(outputs.len(), seen, *i));
+    }
+    let needs = which.iter().map(|i| outputs[*i].needs());
+    system.know(seen, needs.fold(Needs::default(), Needs::and), w)?;
+    let known = system.known(seen, w);
+    for (&i, out) in which.iter().zip(out) {
+        if outputs[i].needs().reactions && known.reactions.is_empty() {
+            return Err(no_interval(known.mechanism, seen, &outputs[i]));
+        }
+        *out = outputs[i].value(&known);
+    }
+    Ok(())
+}
+
+/// [`Observe::observe_pull_in`](crate::dynamics::Observe::observe_pull_in) of any mechanical system.
+pub(super) fn pull<S: Mechanical>(
+    system: &S,
+    seen: &Seen,
+    (which, adjoint): (&[usize], &[f64]),
+    w: &mut S::Work,
+    out: &mut Inputs,
+    y: &mut [f64],
+) {
+    let mut pulled = std::mem::take(system.adjoint(w));
+    pulled.clear();
+    let (outputs, known) = (system.outputs(), system.known(seen, w));
+    let asked = || which.iter().zip(adjoint).filter(|(_, g)| **g != 0.0);
+    for (&i, &g) in asked() {
+        outputs[i].pull(&known, g, &mut pulled);
+    }
+    for (p, tuned) in out.p.iter_mut().zip(&known.mechanism.parameters) {
+        for field in &tuned.fields {
+            for (&i, &g) in asked() {
+                *p += g * outputs[i].by_field(&known, *field);
+            }
+        }
+    }
+    system.pull_known(seen, w, &pulled, out, y);
+    *system.adjoint(w) = pulled;
+}
+
+/// What can be observed of a mechanical system; for all alike.
+macro_rules! observable {
+    ($system:ty $(, $inner:ident: $bound:ident + $other:ident)?) => {
+        impl $(<$inner: $bound + $other>)? crate::dynamics::Observe for $system {
+            fn quantities(&self) -> Vec<(String, String)> {
+                $crate::integrator::mechanical::quantities(self)
+            }
+
+            fn needs_unknowns(&self, quantity: usize) -> bool {
+                $crate::integrator::mechanical::needs_unknowns(self, quantity)
+            }
+
+            fn observe_in(
+                &self,
+                seen: &$crate::dynamics::Seen,
+                which: &[usize],
+                w: &mut Self::Work,
+                out: &mut [f64],
+            ) -> Result<(), $crate::dynamics::StepError> {
+                $crate::integrator::mechanical::observe(self, seen, which, w, out)
+            }
+
+            fn observe_pull_in(
+                &self,
+                seen: &$crate::dynamics::Seen,
+                which: &[usize],
+                w: &mut Self::Work,
+                adjoint: &[f64],
+                out: &mut $crate::dynamics::Inputs,
+                y: &mut [f64],
+            ) {
+                $crate::integrator::mechanical::pull(self, seen, (which, adjoint), w, out, y);
+            }
+        }
+    };
+}
+pub(super) use observable;

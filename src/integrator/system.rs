@@ -1,12 +1,13 @@
 //! Every integrator behind one type, for what is chosen while the program runs.
 
+use super::composed::{Composed, ComposedWork};
 use super::maximal::{self, Maximal};
-use super::mechanical::{MatrixSize, Mechanical, Tally};
+use super::mechanical::{MatrixSize, Mechanical, Tally, observable};
 use super::{Options, choice::Choice};
 use crate::contact::ContactWork;
 use crate::dynamics::{
-    Certificate, Dims, Dynamics, Equations, Frame, Inputs, Knot, LinearModel, Outputs, Parameter,
-    Seen, Solved, StepError, StepStats, Structure,
+    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
+    Outputs, Parameter, Seen, Solved, Step, StepError, StepStats, Structure,
 };
 use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
 use crate::spatial::Pose;
@@ -40,7 +41,6 @@ macro_rules! integrators {
             ($own:expr, $memory:expr, ($s:ident, $w:ident) => $do:expr) => {
                 match ($own, $memory) {
                     $((System::$name($s), SystemWork::$name($w)) => $do,)*
-                    #[allow(unreachable_patterns, reason = "reached with more than one integrator")]
                     _ => panic!("a system is used with the memory of another; make it by its own `work`"),
                 }
             };
@@ -70,6 +70,7 @@ macro_rules! integrators {
 
 integrators! {
     Maximal(Maximal, maximal::Work),
+    Composed(Composed<Maximal>, ComposedWork<maximal::Work>),
 }
 
 impl System {
@@ -83,23 +84,27 @@ impl System {
         q: &[f64],
         options: Options,
     ) -> Result<Self, ModelError> {
-        let _ = choice;
-        Ok(Self::Maximal(Maximal::new(mechanism, q, options)?))
+        let inner = Maximal::new(mechanism, q, options)?;
+        Ok(match choice.composition() {
+            None => Self::Maximal(inner),
+            Some(order) => Self::Composed(Composed::new(inner, order)?),
+        })
     }
 
     /// The integrator.
     pub fn choice(&self) -> Choice {
         match self {
             Self::Maximal(_) => Choice::default(),
+            Self::Composed(s) => Choice::composed(s.order()),
         }
     }
 }
 
-impl Dynamics for System {
+impl Step for System {
     type Work = SystemWork;
 
     fn dims(&self) -> Dims {
-        of!(self, s => Dynamics::dims(s))
+        of!(self, s => Step::dims(s))
     }
 
     fn work(&self) -> SystemWork {
@@ -148,38 +153,42 @@ impl Dynamics for System {
         with!(self, w, (s, w) => s.step(at, x, u, p, w, next, y))
     }
 
-    fn linearize(&self, at: &Solved, w: &mut SystemWork) -> Result<Certificate, StepError> {
-        with!(self, w, (s, w) => s.linearize(at, w))
+    fn soften(&self, w: &mut SystemWork, kappa: f64) -> bool {
+        with!(self, w, (s, w) => s.soften(w, kappa))
+    }
+}
+
+impl Differentiable for System {
+    fn linearize_in(&self, at: &Solved, w: &mut SystemWork) -> Result<Certificate, StepError> {
+        with!(self, w, (s, w) => s.linearize_in(at, w))
     }
 
     fn smoothing(&self, w: &mut SystemWork, kappa: f64) {
         with!(self, w, (s, w) => s.smoothing(w, kappa));
     }
 
-    fn soften(&self, w: &mut SystemWork, kappa: f64) -> bool {
-        with!(self, w, (s, w) => s.soften(w, kappa))
-    }
-
     fn kept(&self) -> usize {
         of!(self, s => s.kept())
     }
 
-    fn keep(&self, w: &SystemWork, kept: &mut [f64]) -> bool {
-        with!(self, w, (s, w) => s.keep(w, kept))
+    fn keep_in(&self, w: &SystemWork, kept: &mut [f64]) -> bool {
+        with!(self, w, (s, w) => s.keep_in(w, kept))
     }
 
-    fn restore(&self, at: &Solved, kept: &[f64], w: &mut SystemWork) -> Result<bool, StepError> {
-        with!(self, w, (s, w) => s.restore(at, kept, w))
+    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut SystemWork) -> Result<bool, StepError> {
+        with!(self, w, (s, w) => s.restore_in(at, kept, w))
     }
 
-    fn push(&self, w: &mut SystemWork, d: &Inputs, out: &mut Outputs) {
-        with!(self, w, (s, w) => s.push(w, d, out));
+    fn push_in(&self, w: &mut SystemWork, d: &Inputs, out: &mut Outputs) {
+        with!(self, w, (s, w) => s.push_in(w, d, out));
     }
 
-    fn pull(&self, w: &mut SystemWork, adjoint: &Outputs, out: &mut Inputs) {
-        with!(self, w, (s, w) => s.pull(w, adjoint, out));
+    fn pull_in(&self, w: &mut SystemWork, adjoint: &Outputs, out: &mut Inputs) {
+        with!(self, w, (s, w) => s.pull_in(w, adjoint, out));
     }
+}
 
+impl Charts for System {
     fn frame(
         &self,
         at: &Knot,
@@ -233,8 +242,8 @@ impl Dynamics for System {
         with!(self, w, (s, w) => s.difference_by(at, x, p, frame, to, w))
     }
 
-    fn linear_model(&self, w: &mut SystemWork, from: &Frame, to: &Frame, out: &mut LinearModel) {
-        with!(self, w, (s, w) => s.linear_model(w, from, to, out));
+    fn linear_model_in(&self, w: &mut SystemWork, from: &Frame, to: &Frame, out: &mut LinearModel) {
+        with!(self, w, (s, w) => s.linear_model_in(w, from, to, out));
     }
 }
 
@@ -303,6 +312,10 @@ impl Mechanical for System {
         of!(self, s => s.interval_velocities(x))
     }
 
+    fn last_share(&self) -> f64 {
+        of!(self, s => s.last_share())
+    }
+
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
         of!(self, s => s.winding_angle(x, joint))
     }
@@ -363,3 +376,5 @@ impl Mechanical for System {
         of!(self, s => s.matrix())
     }
 }
+
+observable!(System);

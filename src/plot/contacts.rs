@@ -2,7 +2,7 @@
 
 use super::axis::{drawable, number};
 use super::panel::{BAR, BOUND, Curve, Ink, Panel, Row, decimate};
-use super::sheet::{MUTED, PALETTE, Point, WHITE};
+use super::sheet::{MUTED, Point, WHITE};
 use crate::format::recording::{Channel, Contact, Group, Recording};
 
 /// Surfaces that slide slower stick, m/s.
@@ -10,7 +10,7 @@ const SLOW: f64 = 1e-3;
 /// Forces below this share of the largest are not of surfaces that touch.
 pub(super) const LEAST: f64 = 1e-4;
 /// Curves of a panel: pairs of bodies, the last one is all others.
-const MOST: usize = PALETTE.len();
+const MOST: usize = 7;
 /// Forces that peak at so many times their median are drawn on a logarithmic axis.
 const PEAKS: f64 = 10.0;
 /// Stretches of stick and slip closer than this share of the time are one.
@@ -51,7 +51,7 @@ impl Pair<'_> {
     }
 
     fn sum(&self, knot: usize, f: impl Fn(&One) -> Option<f64>) -> Option<f64> {
-        // none at the last knot
+        // none at the first knot
         self.of.first()?.value(1, knot)?;
         Some(self.over(f).sum())
     }
@@ -234,9 +234,7 @@ impl<'a> Contacts<'a> {
         };
         let mut curves = vec![];
         for (i, pair) in self.pairs.iter().enumerate() {
-            // there is no force at the last knot
-            let end = self.time.len().saturating_sub(2);
-            let state = |k: usize| pair.fastest(k.min(end), self.least).map(|v| v > SLOW);
+            let state = |k: usize| pair.fastest(k, self.least).map(|v| v > SLOW);
             for slides in [false, true] {
                 curves.push(Curve {
                     name: String::new(),
@@ -261,18 +259,13 @@ impl<'a> Contacts<'a> {
         }
     }
 
-    /// Stretches of time in which something holds, from middle to middle of intervals.
+    /// Stretches of time in which something holds: the intervals before its knots.
     fn bars(&self, height: f64, holds: impl Fn(usize) -> bool) -> Vec<Option<Point>> {
-        let n = self.time.len();
-        let middle = |a: usize, b: usize| drawable(0.5 * (self.time[a] + self.time[b]));
         let mut stretches: Vec<(f64, f64)> = vec![];
         let ends = self.time.first().zip(self.time.last());
         let close = ends.map_or(0.0, |(a, b)| CLOSE * (b - a));
-        for k in (0..n).filter(|k| holds(*k)) {
-            let (from, to) = (
-                middle(k.saturating_sub(1), k),
-                middle(k, (k + 1).min(n - 1)),
-            );
+        for k in (1..self.time.len()).filter(|k| holds(*k)) {
+            let [from, to] = [k - 1, k].map(|k| drawable(self.time[k]));
             let (Some(from), Some(to)) = (from, to) else {
                 continue;
             };
@@ -310,6 +303,9 @@ pub(super) fn overview(recording: &Recording) -> Vec<Panel> {
     panels.retain(forces);
     panels
 }
+
+/// Below the panels.
+pub(super) const NOTE: &str = "Forces at a knot are those of the interval before it, whose impulses close the gap at the knot.";
 
 /// What is summed, and how many touch.
 pub(super) fn caption(recording: &Recording) -> String {

@@ -11,7 +11,13 @@ pub(super) fn stack(recording: &Recording, figure: Figure) -> Option<Stack> {
     match figure {
         Figure::Motion => None,
         Figure::Convergence => convergence(&recording.convergence),
-        Figure::Contacts => Stack::new(contacts::panels(recording), "time [s]", false),
+        Figure::Contacts => {
+            let mut stack = Stack::new(contacts::panels(recording), "time [s]", false)?;
+            if stack.panels.len() > 1 {
+                stack.notes.push(contacts::NOTE.to_owned());
+            }
+            Some(stack)
+        }
         _ => Stack::new(panels(recording, figure), "time [s]", false),
     }
 }

@@ -107,11 +107,8 @@ pub(super) struct Forces {
 }
 
 impl Forces {
-    /// Of a picture of `size` metres. The last knot has no forces; those of the knot before stand in.
+    /// Of a picture of `size` metres.
     pub(super) fn new(recording: &Recording, chosen: &[usize], view: &View, size: f64) -> Forces {
-        let last = recording.time.len().saturating_sub(1);
-        let knots = chosen.iter().map(|k| (*k).min(last.saturating_sub(1)));
-        let knots: Vec<usize> = knots.collect();
         let norm = |f: &[f64; 3]| World::from(*f).norm();
         let all = || recording.contacts.iter().flat_map(|c| &c.forces);
         let sizes = all().filter_map(|f| drawable(norm(&f.force)));
@@ -123,7 +120,7 @@ impl Forces {
                 continue;
             }
             let (from, force) = (view.project(&f.point.into()), view.project(&f.force.into()));
-            for (instant, _) in knots.iter().enumerate().filter(|k| *k.1 == f.knot) {
+            for (instant, _) in chosen.iter().enumerate().filter(|k| *k.1 == f.knot) {
                 found.push((instant, from, force));
             }
         }

@@ -191,9 +191,10 @@ fn layout(recording: &Recording, figure: Figure) -> Option<Sheet> {
         Figure::Contacts => format!("{}: {}", figure.title(), contacts::caption(recording)),
         _ => figure.title().to_owned(),
     };
-    let mut sheet = Sheet::new(WIDTH, area.y1 + MARGIN);
+    let mut sheet = Sheet::new(WIDTH, area.y1 + notes_height(&stack.notes) + MARGIN);
     draw_heading(&mut sheet, recording, &(title + &hidden(Some(&stack))));
     stack.draw(&mut sheet, area);
+    draw_notes(&mut sheet, &stack.notes);
     Some(sheet)
 }
 
@@ -228,7 +229,11 @@ fn layout_overview(recording: &Recording) -> Option<Sheet> {
         s.height(if s.panels.len() > 4 { 140.0 } else { 180.0 })
     });
     let height = left_height.max(motion_height(560.0) + energy_height);
-    let mut sheet = Sheet::new(width, HEADING + height + MARGIN);
+    let notes: Vec<String> = (left.iter().chain(&energy))
+        .flat_map(|s| s.notes.clone())
+        .collect();
+    let foot = notes_height(&notes);
+    let mut sheet = Sheet::new(width, HEADING + height + foot + MARGIN);
     let caption = match &motion {
         Some(motion) => format!("Overview; motion at {}", motion.caption()),
         None => "Overview".to_owned(),
@@ -250,7 +255,25 @@ fn layout_overview(recording: &Recording) -> Option<Sheet> {
     if let Some(energy) = energy {
         energy.draw(&mut sheet, Rect::new(x, split, x + COLUMN, bottom));
     }
+    draw_notes(&mut sheet, &notes);
     Some(sheet)
+}
+
+const NOTE_ROW: f64 = 20.0;
+
+fn notes_height(notes: &[String]) -> f64 {
+    NOTE_ROW * notes.len() as f64
+}
+
+/// Lines below everything else.
+fn draw_notes(sheet: &mut Sheet, notes: &[String]) {
+    let (width, height) = sheet.size;
+    let top = height - MARGIN - notes_height(notes);
+    for (i, note) in notes.iter().enumerate() {
+        let at = (MARGIN, top + NOTE_ROW * (i as f64 + 0.75));
+        let note = fit(note, 13.0, width - 2.0 * MARGIN);
+        sheet.text(at, note, 13.0, Anchor::Start, MUTED);
+    }
 }
 
 /// Says so when panels are left out.

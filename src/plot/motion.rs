@@ -17,12 +17,21 @@ const PAD: f64 = 26.0;
 const LEFT: f64 = 92.0;
 const FOOT: f64 = 56.0;
 
+/// The path of a point.
+const TRACE: Ink = Ink {
+    color: Rgb(0x94, 0x94, 0x94),
+    dash: None,
+    width: 1.0,
+};
+
 /// The mechanism at one instant, in metres on the page, y up.
 struct Pose2 {
     /// Body and its line.
     lines: Vec<(usize, Vec<Point>)>,
     /// Body and its dot.
     dots: Vec<(usize, Point)>,
+    /// Parent of a sliding joint, and the line to its child.
+    links: Vec<(usize, [Point; 2])>,
 }
 
 /// Everything the picture shows, projected.
@@ -82,11 +91,18 @@ impl Motion {
                     .iter()
                     .filter_map(|(b, p)| Some((*b, flat(*k, *b, p)?)))
                     .collect(),
+                links: (recording.links.iter())
+                    .filter_map(|l| {
+                        let from = flat(*k, l.parent, &l.parent_point)?;
+                        Some((l.parent, [from, flat(*k, l.child, &l.child_point)?]))
+                    })
+                    .collect(),
             })
             .collect();
-        let trace = match tip(&lines, &dots, |b, p| {
+        let traced = tip(&lines, &dots, |b, p| {
             track(b, p).windows(2).map(|w| (w[1] - w[0]).norm()).sum()
-        }) {
+        });
+        let trace = match traced {
             Some((body, point)) => {
                 let stride = knots.div_ceil(TRACED).max(1);
                 let mut traced: Vec<usize> = (0..knots).step_by(stride).collect();
@@ -124,6 +140,11 @@ impl Motion {
                 .flat_map(|i| i.lines.iter().flat_map(|l| l.1.iter()));
             lines
                 .chain(instants.iter().flat_map(|i| i.dots.iter().map(|d| &d.1)))
+                .chain(
+                    instants
+                        .iter()
+                        .flat_map(|i| i.links.iter().flat_map(|l| &l.1)),
+                )
                 .chain(&trace)
         };
         shown().next()?;
@@ -149,6 +170,7 @@ impl Motion {
             .iter()
             .map(|l| l.0)
             .chain(dots.iter().map(|d| d.0))
+            .chain(recording.links.iter().map(|l| l.parent))
             .collect();
         drawn.sort_unstable();
         drawn.dedup();
@@ -164,8 +186,9 @@ impl Motion {
                 rows.push((Some(ink), name.clone()));
             }
         }
-        let notes = Surface::legend(&ground)
-            .into_iter()
+        let path = traced.map_or(vec![], |(body, point)| trace_legend(recording, body, point));
+        let notes = (path.into_iter())
+            .chain(Surface::legend(&ground))
             .chain(forces.legend())
             .collect();
         let caption = caption(recording, &chosen);
@@ -269,8 +292,8 @@ impl Motion {
         }
         sheet.path(
             self.trace.iter().map(|p| frame.at(*p)).collect(),
-            MUTED.mix(WHITE, 0.7),
-            1.0,
+            TRACE.color,
+            TRACE.width,
         );
         let last = self.instants.len().saturating_sub(1);
         for (i, instant) in self.instants.iter().enumerate() {
@@ -308,13 +331,17 @@ impl Motion {
         last: bool,
     ) {
         let tone = |color: Rgb| match last {
-            true => color.mix(INK, 0.72),
+            true => color,
             false => color.mix(WHITE, 0.16 + 0.5 * share.powf(1.2)),
         };
         let color = |body: usize| self.colors.get(body).copied().unwrap_or(INK);
         for (body, points) in &instant.lines {
             let points = points.iter().map(|p| frame.at(*p)).collect();
             sheet.path(points, tone(color(*body)), if last { 3.5 } else { 2.0 });
+        }
+        for (body, ends) in &instant.links {
+            let [from, to] = ends.map(|p| frame.at(p));
+            sheet.line(from, to, tone(color(*body)), if last { 3.5 } else { 2.0 });
         }
         for (body, dot) in &instant.dots {
             // Joints are neutral, unless bodies have nothing else to show their colour with.
@@ -359,6 +386,16 @@ impl Motion {
             );
         }
     }
+}
+
+/// Which point the path is of.
+fn trace_legend(recording: &Recording, body: usize, point: [f64; 3]) -> Vec<Row> {
+    let name = recording.bodies.get(body).map_or("", String::as_str);
+    let place = match point {
+        [0.0, 0.0, 0.0] => "its centre of mass".to_owned(),
+        p => format!("its point {} m", p.map(|v| number(v, 3)).join(", ")),
+    };
+    vec![(Some(TRACE), format!("path of {name}")), (None, place)]
 }
 
 fn caption(recording: &Recording, chosen: &[usize]) -> String {

@@ -161,6 +161,8 @@ pub(super) struct Stack {
     pub whole_x: bool,
     /// Panels beyond [`MOST_PANELS`], left out.
     pub hidden: usize,
+    /// Lines to be read below the panels.
+    pub notes: Vec<String>,
 }
 
 /// Room above each panel (for a multiplier), and below the last (for the horizontal axis).
@@ -188,6 +190,7 @@ impl Stack {
             x_label: x_label.to_owned(),
             whole_x,
             hidden,
+            notes: vec![],
         })
     }
 

@@ -16,6 +16,7 @@ pub(super) fn empty(title: &str) -> Recording {
         poses: Vec::new(),
         lines: Vec::new(),
         dots: Vec::new(),
+        links: Vec::new(),
         ground: Vec::new(),
         contacts: Vec::new(),
         convergence: Vec::new(),
@@ -34,6 +35,7 @@ pub(super) fn channel(name: &str, unit: &str, group: Group, values: Vec<f64>) ->
         unit: unit.to_owned(),
         group,
         values,
+        interval: None,
         lower: None,
         upper: None,
     }
@@ -253,8 +255,8 @@ pub(super) fn sliding_box() -> Recording {
                 at(&speed),
             ),
         ];
-        four[1].values[knots - 1] = None;
-        four[2].values[knots - 1] = None;
+        four[1].values[0] = None;
+        four[2].values[0] = None;
         let force = |k: usize| {
             let (t, p) = (r.time[k], r.poses[k][0].position);
             let c = corner(i);
@@ -269,7 +271,7 @@ pub(super) fn sliding_box() -> Recording {
             parent: None,
             child: 0,
             friction: 0.3,
-            forces: (0..knots - 1).filter_map(force).collect(),
+            forces: (1..knots).filter_map(force).collect(),
         });
         r.channels.append(&mut four);
     }

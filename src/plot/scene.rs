@@ -44,8 +44,8 @@ pub(super) fn geometry(recording: &Recording) -> (Vec<BodyLine>, Vec<BodyDot>) {
     (lines, dots)
 }
 
-/// The point of the last body that travels farthest, if it moves: a joint or the end of a line, or any
-/// point of closed outlines.
+/// The point of the last body that travels farthest, if it moves: its centre of mass, a joint, or the other end of a line
+/// from one of these; or else any point of its outlines.
 pub(super) fn tip(
     lines: &[BodyLine],
     dots: &[BodyDot],
@@ -57,25 +57,24 @@ pub(super) fn tip(
         .chain(dots.iter().map(|d| d.0))
         .max()?;
     let of_last = || lines.iter().filter(|l| l.0 == last);
-    let open = of_last()
-        .filter_map(|l| Some([*l.1.first()?, *l.1.last()?]))
-        .filter(|[a, b]| !same(*a, *b));
-    let dots = dots.iter().filter(|d| d.0 == last).map(|d| d.1);
-    let mut points: Vec<[f64; 3]> = open.flatten().chain(dots).collect();
-    if points.is_empty() {
-        points = of_last().flat_map(|l| l.1.iter().copied()).collect();
+    let mut points: Vec<[f64; 3]> = dots.iter().filter(|d| d.0 == last).map(|d| d.1).collect();
+    points.push([0.0; 3]);
+    let known = points.len();
+    for [a, b] in of_last().filter_map(|l| Some([*l.1.first()?, *l.1.last()?])) {
+        let ends = [(a, b), (b, a)].into_iter();
+        points.extend(
+            ends.filter(|e| points[..known].contains(&e.0))
+                .map(|e| e.1)
+                .collect::<Vec<_>>(),
+        );
     }
-    let lengths = points.into_iter().map(|p| (travel(last, p), (last, p)));
-    let moving = lengths.filter(|(length, _)| *length > 0.0);
-    moving
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, point)| point)
-}
-
-/// Whether an outline that starts at one and ends at the other is closed, up to rounding.
-fn same(a: [f64; 3], b: [f64; 3]) -> bool {
-    let size = a.iter().chain(&b).fold(0.0_f64, |m, v| m.max(v.abs()));
-    (0..3).all(|i| (a[i] - b[i]).abs() <= 1e-9 * size)
+    let farthest = |points: Vec<[f64; 3]>| {
+        let lengths = points.into_iter().map(|p| (travel(last, p), (last, p)));
+        let moving = lengths.filter(|(length, _)| *length > 0.0);
+        let longest = moving.max_by(|a, b| a.0.total_cmp(&b.0));
+        longest.map(|(_, point)| point)
+    };
+    farthest(points).or_else(|| farthest(of_last().flat_map(|l| l.1.iter().copied()).collect()))
 }
 
 /// Knots nearest to evenly spaced times, first and last among them.

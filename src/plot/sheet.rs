@@ -13,8 +13,9 @@ pub(super) const GUIDE: Rgb = Rgb(0xa0, 0xa0, 0xa0);
 pub(super) const GRID: Rgb = Rgb(0xe6, 0xe6, 0xe6);
 pub(super) const WHITE: Rgb = Rgb(0xff, 0xff, 0xff);
 
-/// Okabe and Ito's colour-blind-safe palette, without the yellow that vanishes on white.
-pub(super) const PALETTE: [Rgb; 7] = [
+/// Okabe and Ito's colour-blind-safe palette, without the yellow that vanishes on white, then the darker ones of Tol's
+/// muted palette, so that ten bodies have ten colours.
+pub(super) const PALETTE: [Rgb; 11] = [
     Rgb(0x00, 0x72, 0xb2),
     Rgb(0xd5, 0x5e, 0x00),
     Rgb(0x00, 0x9e, 0x73),
@@ -22,6 +23,10 @@ pub(super) const PALETTE: [Rgb; 7] = [
     Rgb(0xe6, 0x9f, 0x00),
     Rgb(0x56, 0xb4, 0xe9),
     Rgb(0x4d, 0x4d, 0x4d),
+    Rgb(0x88, 0x22, 0x55),
+    Rgb(0x99, 0x99, 0x33),
+    Rgb(0x33, 0x22, 0x88),
+    Rgb(0xb0, 0x68, 0x40),
 ];
 
 impl Rgb {

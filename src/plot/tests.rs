@@ -384,12 +384,12 @@ fn contacts_are_summed_and_stick_and_slip_told_apart() {
         let ends = panels[0].curves[i].points.iter().flatten();
         ends.map(|p| (p.0 * 1e3).round() / 1e3).collect()
     };
-    assert_eq!((bar(0), bar(1)), (vec![0.895, 1.2], vec![0.305, 0.895]));
+    assert_eq!((bar(0), bar(1)), (vec![0.89, 1.2], vec![0.3, 0.89]));
     // impacts make the axis logarithmic: four corners carry 10 N in the end, and nothing before they touch
     let normal = &panels[1].curves[0].points;
     assert!(panels[1].log && panels[1].curves.len() == 1);
-    assert_eq!((normal[10], normal[120]), (None, None));
-    assert!((normal[119].unwrap().1 - 1.0).abs() < 1e-12);
+    assert_eq!((normal[0], normal[10]), (None, None));
+    assert!((normal[120].unwrap().1 - 1.0).abs() < 1e-12);
     let [friction, bound] = [0, 1].map(|i| &panels[2].curves[i].points);
     assert_eq!(friction[50], bound[50]);
     assert!(friction[110].is_none() && (bound[110].unwrap().1 - 3_f64.log10()).abs() < 1e-12);

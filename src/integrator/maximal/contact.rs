@@ -3,7 +3,7 @@
 use super::work::{AtEnd, AtKnot};
 use super::{Maximal, Work};
 use crate::block::Symbolic;
-use crate::contact::{Failed, Memory, Solver, Step, View};
+use crate::contact::{Failed, Memory, NewtonSystem, Solver, View};
 use crate::dynamics::{Inputs, StepError, StepStats};
 use crate::mechanism::{Actuator, Mechanism, Range};
 use crate::spatial::Mat3;
@@ -14,7 +14,7 @@ struct Stepping<'a> {
     w: &'a mut Work,
 }
 
-impl Step for Stepping<'_> {
+impl NewtonSystem for Stepping<'_> {
     fn view(&self) -> View<'_> {
         self.system.view(self.w)
     }

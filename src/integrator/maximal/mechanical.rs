@@ -3,7 +3,7 @@
 use super::{Maximal, Work};
 use crate::contact::{ContactWork, Reacts};
 use crate::dynamics::{Frame, Inputs, Outputs, Seen, StepError};
-use crate::integrator::mechanical::{MatrixSize, Mechanical};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, observable};
 use crate::mechanism::{
     Adjoint, Exerts, Known, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
 };
@@ -216,6 +216,8 @@ impl Mechanical for Maximal {
         }
     }
 }
+
+observable!(Maximal);
 
 impl Sight {
     /// Without memory, to stand in for one in use.

@@ -11,7 +11,7 @@ use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 const REFINED: f64 = 1e-5;
 
 impl Maximal {
-    /// Solves the step; see [`crate::dynamics::Dynamics::step`].
+    /// Solves the step; see [`crate::dynamics::Step::step`].
     pub(super) fn solve_step(
         &self,
         at: &Knot,

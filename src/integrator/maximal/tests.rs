@@ -1,7 +1,7 @@
 //! The step, its matrix and its derivatives, on random mechanisms of every kind of joint, with and without loops.
 
 use super::*;
-use crate::dynamics::{Dynamics, LinearModel, Seen};
+use crate::dynamics::{Charts, Differentiable, LinearModel, Seen, Step};
 use crate::integrator::Mechanical;
 use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
 use crate::mechanism::{About, JointKind, MechanismBuilder, Reaction};
@@ -10,7 +10,7 @@ use crate::spatial::{Pose, Vec3, exp};
 const H: f64 = 0.02;
 
 /// Trees that together hold every kind of joint, and two loops.
-pub(super) fn systems() -> Vec<(Maximal, Vec<f64>)> {
+pub(in crate::integrator) fn systems() -> Vec<(Maximal, Vec<f64>)> {
     let mut out = vec![];
     for seed in 0..8 {
         let mut kinds = vec![JointKind::ALL[2 * seed], JointKind::ALL[2 * seed + 1]];
@@ -102,7 +102,7 @@ fn all_outputs(s: &Maximal) -> Vec<Quantity> {
 }
 
 /// A knot, with state, control and the unknowns of the step before.
-pub(super) type Situation = (Knot, Vec<f64>, Vec<f64>, Vec<f64>);
+pub(in crate::integrator) type Situation = (Knot, Vec<f64>, Vec<f64>, Vec<f64>);
 
 /// A state in motion: some steps after the start, with uneven intervals.
 fn moving(s: &Maximal, x: &[f64]) -> Situation {
@@ -132,7 +132,7 @@ fn moving(s: &Maximal, x: &[f64]) -> Situation {
 }
 
 /// The start, with a control, or a state in motion.
-pub(super) fn situation(s: &Maximal, x: &[f64], start: bool) -> Situation {
+pub(in crate::integrator) fn situation(s: &Maximal, x: &[f64], start: bool) -> Situation {
     if !start {
         return moving(s, x);
     }
@@ -172,7 +172,7 @@ fn situations(s: &Maximal, x: &[f64]) -> [Situation; 4] {
 }
 
 /// A state moved in the free chart.
-pub(super) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
+pub(in crate::integrator) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
     let n = s.body_count();
     let mut poses = s.poses(x);
     let mut motion = s.interval_velocities(x);
@@ -186,7 +186,7 @@ pub(super) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
 }
 
 /// The free chart's difference of two states.
-pub(super) fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
+pub(in crate::integrator) fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
     let n = s.body_count();
     let mut d = vec![0.0; 12 * n];
     for (b, (p, q)) in s.poses(x).iter().zip(s.poses(to)).enumerate() {
@@ -201,14 +201,14 @@ pub(super) fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
 }
 
 /// Fourth-order difference of a vector function of a number.
-pub(super) fn derivative(e: f64, f: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
+pub(in crate::integrator) fn derivative(e: f64, f: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
     let (p, m, pp, mm) = (f(e), f(-e), f(2.0 * e), f(-2.0 * e));
     (0..p.len())
         .map(|i| (8.0 * (p[i] - m[i]) - (pp[i] - mm[i])) / (12.0 * e))
         .collect()
 }
 
-pub(super) fn assert_close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
+pub(in crate::integrator) fn assert_close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
     let scale = b.iter().fold(1.0_f64, |m, v| m.max(v.abs()));
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
         assert!(
@@ -285,7 +285,7 @@ fn push_matches_differences_of_the_step_on_trees() {
             };
             let (next, y) = solve(&at, &x, &u, &s.nominal);
             let mut w = s.work();
-            s.linearize(
+            s.linearize_in(
                 &Solved {
                     at,
                     x: &x,
@@ -323,7 +323,7 @@ fn push_matches_differences_of_the_step_on_trees() {
                     i if i == parameters => d.h = 1.0,
                     _ => d.h_prev = 1.0,
                 }
-                s.push(&mut w, &d, &mut out);
+                s.push_in(&mut w, &d, &mut out);
                 let mut all = out.x.clone();
                 all.extend(&out.y);
                 assert_close(
@@ -364,7 +364,7 @@ fn the_linear_model_matches_differences_along_the_joints() {
                 .expect("a state");
             let identity = frame.project() * frame.embed();
             assert!((identity - nalgebra::DMatrix::identity(dims.ndx, dims.ndx)).amax() < 1e-9);
-            s.linearize(
+            s.linearize_in(
                 &Solved {
                     at,
                     x: &x,
@@ -377,7 +377,7 @@ fn the_linear_model_matches_differences_along_the_joints() {
             )
             .expect("regular");
             let mut model = LinearModel::new(&dims);
-            s.linear_model(&mut w, &frame, &frame_next, &mut model);
+            s.linear_model_in(&mut w, &frame, &frame_next, &mut model);
             // trees have a way of their own
             let mut pushed = LinearModel::new(&dims);
             crate::dynamics::model_by_pushes(&s, &mut w, &frame, &frame_next, &mut pushed);
@@ -511,7 +511,7 @@ fn pull_is_the_transpose_of_push() {
             let (mut next, mut y, mut w) = (x.clone(), y0, s.work());
             s.step(&at, &x, &u, &s.nominal, &mut w, &mut next, &mut y)
                 .expect("solved");
-            s.linearize(
+            s.linearize_in(
                 &Solved {
                     at,
                     x: &x,
@@ -565,8 +565,8 @@ fn pull_is_the_transpose_of_push() {
             } else {
                 adjoint
             };
-            s.push(&mut w, &d, &mut out);
-            s.pull(&mut w, &adjoint, &mut back);
+            s.push_in(&mut w, &d, &mut out);
+            s.pull_in(&mut w, &adjoint, &mut back);
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             let size =
                 |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();

@@ -4,7 +4,7 @@ mod derivative;
 
 use super::{Maximal, Options, Work};
 use crate::contact::ContactOptions;
-use crate::dynamics::{Dynamics, Knot, StepError, StepFailure, StepStats, request_stop};
+use crate::dynamics::{Knot, Step, StepError, StepFailure, StepStats, request_stop};
 use crate::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 
 pub(super) struct Run {
@@ -22,8 +22,8 @@ impl Run {
     pub fn new(b: &MechanismBuilder, q: &[f64], rates: &[f64], h: f64, options: Options) -> Self {
         let m = b.build().expect("a mechanism");
         let system = Maximal::new(m, q, options).expect("a system");
-        let d = Dynamics::dims(&system);
-        let mut w = Dynamics::work(&system);
+        let d = Step::dims(&system);
+        let mut w = Step::work(&system);
         let mut x = vec![0.0; d.nx];
         system
             .initial(q, rates, &system.nominal, &mut w, &mut x)

@@ -62,7 +62,7 @@ pub(crate) fn may_retry(failure: StepFailure) -> bool {
 ///
 /// Its unknowns are six velocities of every body, then what else it has; its rows likewise. The unknowns of contacts are
 /// eliminated into the blocks of their bodies and kept in [`Memory`].
-pub(crate) trait Step {
+pub(crate) trait NewtonSystem {
     /// The step as last evaluated.
     fn view(&self) -> View<'_>;
 
@@ -81,7 +81,7 @@ pub(crate) trait Step {
     /// Computes it; returns the largest entry, its row, and the floor that rounding sets to it.
     fn evaluate(&mut self) -> (f64, usize, f64);
 
-    /// Assembles the matrix; with `keep` so that [`Step::solve`] can be refined on it without contacts, `Memory::bare`.
+    /// Assembles the matrix; with `keep` so that [`NewtonSystem::solve`] can be refined on it without contacts, `Memory::bare`.
     fn assemble(&mut self, keep: bool);
 
     /// Factors it; block by block, or with pivots where `pivots` are asked for or a block is singular.
