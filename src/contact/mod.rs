@@ -1,18 +1,57 @@
 //! Contacts, joint limits and joint friction: their law, and the interior-point method for any step they are part of.
 //!
-//! Their impulses act at the knot, along `N(z)'` and `B(z)'`; gaps are taken at the successor. With the scaled unknowns
-//! of the law, the bodies' rows lose `m_c (N' g + B' b)`, and Newton's matrix gains
-//! `m_c [N; B]' S [N+; B]` with `N+ = (d phi(z+)/dV)/h`: the unknowns of a contact are eliminated into the blocks of its
-//! bodies. In the read-out of velocities at a knot the gap over the interval before stands in: `s = phi(z)/h- + N v`.
+//! # The law
 //!
-//! With `g` the normal impulse, `b` that of friction and `eta` the sliding velocity, all over the contact's effective mass:
+//! Impulses act at the knot, along `N(z)'` (the normal) and `B(z)'` (two tangents); gaps `phi` are taken at its successor,
+//! `h` later. Scaled by the contact's effective mass `m_c = 1/(N M^-1 N')` as it was built, all unknowns of a contact are
+//! velocities, m/s (rad/s where a joint turns): the gap over the interval `s = phi(z+)/h`, the normal impulse `g`, that of
+//! friction `b`, the multiplier `psi` of the cone; with `eta = B V+` the sliding velocity. On the central path
 //!
 //! ```text
-//! s g = kappa,    mu g psi + b . eta = kappa,    mu g eta + psi b = 0
+//! s g = kappa,    u0 psi + b . eta = kappa,    u0 eta + psi b = 0,    u0 = mu g
 //! ```
 //!
-//! An integrator adds rows and blocks of contacts to its own and gives in return what a solver of the step asks for: to
-//! evaluate, to assemble, to factor, to solve. Mechanisms without contacts pay for one comparison each.
+//! which for `kappa -> 0` is `0 <= s` complementary to `g >= 0` and friction of maximum dissipation in the circular cone
+//! `|b| <= u0`. Friction of a joint has a bound `u0` of its own, `1/2 (h- + h)` times its torque or force; a limit has no
+//! friction. A [`Cone::Linearized`] has `b = sum d_i b_i` with `b_i >= 0` along directions `d_i` instead:
+//! `b_i (d_i . eta + psi) = kappa`, `(u0 - sum b_i) psi = kappa`. The path ends at `kappa = central_path g h`
+//! ([`ContactOptions::central_path`]), where bodies rest `kappa/(g h)` over one interval above each other.
+//!
+//! Where a contact bounces (`N V-` fast enough), `s` is `phi(z+)/h` less what leads to `N V+ = -e N V-`. In the read-out of
+//! velocities at a knot the gap over the interval before stands in: `s = phi(z)/h- + N v`.
+//!
+//! # Eliminated into the bodies
+//!
+//! The bodies' rows lose `m_c (N' g + B' b)`. Linearized, `(dg, db) = c - S (N+ dV, B dV)` with `N+ = (d phi(z+)/dV)/h` and
+//! `S` three by three, not symmetric: the blocks of the bodies gain `m_c [N; B]' S [N+; B]` and their right side
+//! `m_c [N; B]' c`, and no row is added to the step's matrix. Where stiffness `g/s` takes the digits of what is beside it,
+//! the impulses become unknowns of their own, factored with pivots.
+//!
+//! # How a step is solved
+//!
+//! By Mehrotra's predictor-corrector with one step length for all unknowns, from the impulses of the step before or from
+//! forces alone. An iteration assembles and factors once; it takes the affine direction (products to zero), centres by
+//! `sigma = (left/now)^3` of the products that would leave, corrects to second order, and goes 0.995 of the way to the
+//! boundary of the cones or more. Median 6 iterations, 99 of 100 steps of random drops within 13.
+//!
+//! With much friction the central path `H(y, kappa) = 0` need not fall monotonically: it may turn back in `kappa`, where
+//! Newton's method finds nothing. As a curve in `(y, kappa)` it goes on (Sard), and is followed by its length with the
+//! tangent as predictor and Newton's method across it as corrector (Keller 1977, pseudo-arclength continuation), with the
+//! same factors bordered by one row and column; where it leaves the step's domain, friction grows from little to all of it
+//! on another curve. Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and the logarithm of the parameter.
+//!
+//! [`ContactOptions::max_iterations`] bounds all of that for one step.
+//!
+//! # Derivatives
+//!
+//! A contact's unknowns answer to what flows into it, `(phi(z+)/h, eta, kappa, u0)`, by the law linearized at the solution
+//! (*consistent*), or at the same point moved onto the path at a larger `kappa`, `s - g` and `b - eta` kept (*relaxed*):
+//! these tell of contacts that are not made and of friction that is not overcome.
+//!
+//! # For an integrator
+//!
+//! It adds rows and blocks of contacts to its own and gives in return what the solver asks for: to evaluate, to assemble,
+//! to factor, to solve. Mechanisms without contacts pay for one comparison each.
 
 mod assembly;
 mod cone;
@@ -70,6 +109,7 @@ pub struct ContactOptions {
     pub warm: bool,
     /// Iterations of one step at most, over all its starts and the curves that are followed; each assembles and factors
     /// the step's matrix once. A step that has none left fails as [`crate::dynamics::StepFailure::Budget`].
+    /// Of 176 000 steps of random drops the longest took 1062; of 88 000 after impacts at 14 m/s, 4740.
     pub max_iterations: usize,
 }
 
