@@ -42,6 +42,7 @@ mod parameter;
 mod pull;
 mod state;
 mod step;
+mod stored;
 mod tangent;
 #[cfg(test)]
 pub(in crate::integrator) mod tests;
