@@ -3,6 +3,7 @@
 mod contact;
 mod describe_quantity;
 pub mod gains;
+mod goals;
 mod initial;
 mod model;
 mod outline;
