@@ -17,7 +17,7 @@ mod segments;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::{Differentiable, Step};
 use least_action::integrator::Maximal;
 use least_action::mechanism::JointKind;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -128,9 +128,11 @@ fn back(bencher: Bencher, case: Case) {
     let mut steps = (1..r.steps()).rev().cycle();
     bencher.counter(ItemsCount::new(r.links)).bench_local(|| {
         let k = steps.next().expect("without end");
-        let certificate = r.system.linearize(&t.solved(&t.knot(k)), &mut w);
-        r.system.pull(&mut w, &adjoint, &mut inputs);
-        certificate
+        let linear = r.system.linearize(&t.solved(&t.knot(k)), &mut w);
+        linear.map(|mut l| {
+            l.pull(&adjoint, &mut inputs);
+            l.certificate()
+        })
     });
 }
 

@@ -8,7 +8,7 @@
 #[path = "common/chain.rs"]
 mod chain;
 
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::mechanism::JointKind;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use std::time::Instant;

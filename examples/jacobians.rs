@@ -7,7 +7,7 @@
 #[path = "common/chain.rs"]
 mod chain;
 
-use least_action::dynamics::{Dynamics, LinearModel};
+use least_action::dynamics::{Charts, Differentiable, LinearModel, Step};
 use least_action::mechanism::JointKind;
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::time::Instant;
@@ -30,9 +30,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut times = [const { vec![] }; 3];
     for _ in 0..repeats {
         let start = Instant::now();
-        system.linearize(&t.solved(&at), &mut w)?;
+        let mut linear = system.linearize(&t.solved(&at), &mut w)?;
         let linearized = Instant::now();
-        system.linear_model(&mut w, &from, &to, &mut model);
+        linear.linear_model(&from, &to, &mut model);
         let modelled = Instant::now();
         std::hint::black_box(system.frame(&at, t.state(18), &t.p, None, &mut w)?);
         let durations = [

@@ -14,7 +14,7 @@
 #[path = "common/knife_edge.rs"]
 mod knife_edge;
 
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::integrator::{Maximal, Options};
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 use least_action::rollout::{RolloutStats, Trajectory, balance};

@@ -6,7 +6,7 @@
 use least_action::control::{
     ClosedLoop, Constraint, Cost, Law, Loop, Pd, PolicyRows, Problem, Relation, When,
 };
-use least_action::dynamics::{Dynamics, Knot, Observe, Parameter, StepError};
+use least_action::dynamics::{Knot, Observe, Parameter, Step, StepError};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder};
 use least_action::optimize::{IterationState, ddp};

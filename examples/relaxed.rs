@@ -2,11 +2,11 @@
 //!
 //! `cargo run --release --example relaxed -- [FIGURE.svg]`
 //!
-//! [`Dynamics::smoothing`] linearizes the same step on the central path at kappa: by how much, in the Frobenius norm and
+//! [`Differentiable::smoothing`] linearizes the same step on the central path at kappa: by how much, in the Frobenius norm and
 //! relative to it, the Jacobian of the next state differs from that of the path's end. Slopes near one are of errors in
 //! proportion to kappa.
 
-use least_action::dynamics::{Dynamics, Knot, Solved};
+use least_action::dynamics::{Differentiable, Knot, Solved, Step};
 use least_action::integrator::{Maximal, Options};
 use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 use plotters::prelude::*;
@@ -109,12 +109,12 @@ fn errors(case: &Case, kappas: &[f64]) -> Result<Vec<f64>, Box<dyn Error>> {
     };
     let mut jacobian = |kappa: f64| -> Result<Vec<f64>, Box<dyn Error>> {
         system.smoothing(&mut w, kappa);
-        system.linearize(&solved, &mut w)?;
+        let mut linear = system.linearize(&solved, &mut w)?;
         let mut columns = vec![];
         for i in 0..d.nf {
             let (mut input, mut output) = (d.inputs(), d.outputs());
             input.x[i] = 1.0;
-            system.push(&mut w, &input, &mut output);
+            linear.push(&input, &mut output);
             columns.extend(output.x);
         }
         Ok(columns)

@@ -13,7 +13,7 @@
 #[path = "common/disc.rs"]
 mod disc;
 
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::integrator::{Maximal, Options};
 use least_action::mechanism::{
     BodySpec, MechanismBuilder, check_constraint, check_velocity_constraint, random_poses,

@@ -10,7 +10,7 @@
 #[path = "common/segments.rs"]
 mod segments;
 
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::rollout::{RolloutStats, Trajectory, balance};
 use std::time::Instant;
 

@@ -6,7 +6,7 @@
 #[path = "common/spheres.rs"]
 mod spheres;
 
-use least_action::dynamics::{Dynamics, Knot};
+use least_action::dynamics::{Knot, Step};
 use least_action::integrator::Options;
 use std::time::Instant;
 

@@ -26,7 +26,7 @@
 //! use least_action::integrator::{Maximal, Options};
 //! use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Shape};
 //! use least_action::rollout::{RolloutStats, Trajectory};
-//! use least_action::dynamics::Dynamics;
+//! use least_action::dynamics::Step;
 //!
 //! let mechanism = MechanismBuilder::new()
 //!     .body("rod", BodySpec::new(1.0).shape(Shape::Box([0.05, 0.05, 1.0])))
@@ -62,3 +62,6 @@ pub mod optimize;
 pub mod plot;
 pub mod rollout;
 pub mod spatial;
+
+/// The matrices that cross the faces.
+pub use nalgebra;

@@ -1,7 +1,7 @@
 //! Random mechanisms dropped on tilted ground from up to half a metre: boxes, ball-jointed chains of spheres and boxes,
 //! four-legged walkers. Joints are damped: without, links whip faster than the longer time steps resolve.
 
-use least_action::dynamics::{Dynamics, Knot, StepError, StepFailure, StepStats};
+use least_action::dynamics::{Knot, Step, StepError, StepFailure, StepStats};
 use least_action::integrator::maximal::Cone;
 use least_action::integrator::{Maximal, Options};
 use least_action::mechanism::{

@@ -1,7 +1,7 @@
 //! `describe`: what a file holds.
 
 use super::{Failure, model, print_json};
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::format::{Model, Overrides};
 use least_action::mechanism::{Contact, Direction, Field, Mechanism, Range};
 use serde_json::json;

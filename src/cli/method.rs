@@ -4,11 +4,11 @@ use super::progress::Progress;
 use super::{Failure, number, shown, write};
 use argmin::core::observers::Observe;
 use argmin::core::{Error, KV};
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::format::problem::MethodSpec;
 use least_action::format::{self, Model};
 use least_action::optimize::{
-    Checkpoint, Checkpoints, Iteration, IterationState, Solution, Status, ddp, shooting,
+    Bound, Checkpoint, Checkpoints, Iteration, IterationState, Solution, ddp, shooting,
 };
 use least_action::plot::{Figure, Format, render};
 use serde_json::{Map, Value, json};
@@ -113,6 +113,8 @@ pub struct Solved {
     pub out: PathBuf,
     pub files: Vec<PathBuf>,
     parameters: Map<String, Value>,
+    /// The parameters that ended at a bound.
+    at_bounds: Map<String, Value>,
 }
 
 /// Where a method keeps its checkpoint.
@@ -207,11 +209,14 @@ impl Method {
         let seconds = start.elapsed().as_secs_f64();
         let mut files = written(model, &solution, out, kind)?;
         files.extend(place.exists().then_some(place));
-        let named = model.system.parameters().into_iter().map(|p| p.name);
+        let names = model.system.parameters().into_iter().map(|p| p.name);
         let values = solution.trajectory.p.iter().map(|v| json!(v));
+        let bounds = solution.parameters_at_bounds(&model.problem);
+        let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
         Ok(Solved {
             method: self.name,
-            parameters: named.zip(values).collect(),
+            at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
+            parameters: names.zip(values).collect(),
             solution,
             seconds,
             out: out.to_owned(),
@@ -268,8 +273,8 @@ fn convergence(history: &[Iteration]) -> Result<Vec<u8>, Failure> {
 }
 
 impl Solved {
-    pub fn converged(&self) -> bool {
-        self.solution.status == Status::Converged
+    pub fn is_solved(&self) -> bool {
+        self.solution.status.is_solved()
     }
 
     /// Why it is no solution.
@@ -293,6 +298,7 @@ impl Solved {
             "gradient_evaluations": s.gradient_evaluations,
             "wall_seconds": self.seconds,
             "parameters": self.parameters,
+            "parameters_at_bounds": self.at_bounds,
             "files": self.files.iter().map(|f| shown(f)).collect::<Vec<_>>(),
         })
     }
@@ -315,6 +321,9 @@ impl Solved {
             s.step_evaluations,
             s.gradient_evaluations
         );
+        if self.is_solved() && !s.reason.is_empty() {
+            println!("{}", s.reason);
+        }
         if s.smoothing > 0.0 {
             println!(
                 "promised by derivatives through contact that are relaxed to {:.0e} m^2/s^2",
@@ -334,7 +343,11 @@ impl Solved {
             println!("parameters{of}");
         }
         for (p, value) in parameters.iter().zip(&self.solution.trajectory.p) {
-            println!("  {:<24} {:>14} {}", p.name, number(*value), p.unit);
+            let bound = match self.at_bounds.get(&p.name).and_then(Value::as_str) {
+                Some(bound) => format!("  at its {bound} bound"),
+                None => String::new(),
+            };
+            println!("  {:<24} {:>14} {}{bound}", p.name, number(*value), p.unit);
         }
     }
 }

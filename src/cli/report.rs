@@ -1,6 +1,6 @@
 //! The numbers of a trajectory that commands report.
 
-use least_action::dynamics::{Dynamics, StepError};
+use least_action::dynamics::{Step, StepError};
 use least_action::format::Model;
 use least_action::rollout::{Balance, Trajectory, balance};
 use serde_json::{Value, json};

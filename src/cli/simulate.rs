@@ -4,7 +4,7 @@ use super::progress::Progress;
 use super::{
     Failure, figure_format, integrator, model, positive, print_json, report, room, shown, write,
 };
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::format::{self, Overrides};
 use least_action::plot::render_overview;
 use least_action::rollout::{RolloutStats, Trajectory};

@@ -148,7 +148,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             }
         }),
     }
-    if done.iter().any(Solved::converged) {
+    if done.iter().any(Solved::is_solved) {
         return Ok(());
     }
     let reasons: Vec<String> = done.iter().map(Solved::reason).collect();

@@ -9,8 +9,8 @@
 use super::policy::{Planned, Policy, PolicyRows};
 use super::{add, dot};
 use crate::dynamics::{
-    Certificate, Dims, Dynamics, Frame, Inputs, Knot, Observe, Outputs, Parameter, Seen, Solved,
-    StepError, StepFailure, StepStats,
+    Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs,
+    Parameter, Seen, Solved, Step, StepError, StepFailure, StepStats,
 };
 use nalgebra::DMatrix;
 
@@ -41,6 +41,11 @@ pub struct ClosedLoopWork<W> {
     /// Derivatives of each control by the system's state, parameters and interval before.
     chain: Vec<Inputs>,
     inputs: Inputs,
+    /// The system's own model, the controls' derivatives by the joint chart, and one row of them in both charts.
+    model: LinearModel,
+    feedback: DMatrix<f64>,
+    row: Vec<f64>,
+    joint: Vec<f64>,
 }
 
 impl<D: Observe, P: Policy> ClosedLoop<D, P> {
@@ -102,7 +107,7 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
         }
         // last: an adjoint may follow
         self.dynamics
-            .observe(&before, self.policy.sees(), &mut w.inner, quantities)?;
+            .observe_in(&before, self.policy.sees(), &mut w.inner, quantities)?;
         self.policy.act(&seen.at, &w.seen, seen.u, own, &mut w.u);
         Ok(())
     }
@@ -133,7 +138,7 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
                 .for_each(|(s, r)| *s = *r);
             let (quantities, change) = w.seen.split_at(which.len());
             self.dynamics
-                .observe_pull(&before, which, &mut w.inner, quantities, chain, &mut []);
+                .observe_pull_in(&before, which, &mut w.inner, quantities, chain, &mut []);
             for (j, by) in w.by_state.iter().flat_map(DMatrix::column_iter).enumerate() {
                 chain.x[j] += dot(by.iter(), change);
             }
@@ -183,7 +188,7 @@ macro_rules! of_system {
     )*};
 }
 
-impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
+impl<D: Observe, P: Policy> Step for ClosedLoop<D, P> {
     type Work = ClosedLoopWork<D::Work>;
 
     fn dims(&self) -> Dims {
@@ -209,6 +214,10 @@ impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
             },
             chain: vec![d.inputs(); d.nu],
             inputs: d.inputs(),
+            model: LinearModel::new(&d),
+            feedback: DMatrix::zeros(d.nu, d.ndx),
+            row: vec![0.0; d.nf],
+            joint: vec![0.0; d.ndx],
         }
     }
 
@@ -220,10 +229,6 @@ impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
         }
     }
 
-    fn has_identity_frames(&self) -> bool {
-        self.dynamics.has_identity_frames()
-    }
-
     fn parameters(&self) -> Vec<Parameter> {
         let mut out = self.dynamics.parameters();
         out.extend(self.policy.parameters());
@@ -232,10 +237,6 @@ impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
 
     of_system! {
         initial(q: &[f64], rates: &[f64]; p; w, x: &mut [f64]) -> Result<(), StepError>;
-        frame(at: &Knot, x: &[f64]; p, previous: Option<&Frame>; w) -> Result<Frame, StepError>;
-        retract(at: &Knot, x: &[f64]; p, frame: &Frame, d: &[f64]; w, out: &mut [f64]) -> Result<(), StepError>;
-        difference(at: &Knot, x: &[f64]; p, frame: &Frame, to: &[f64]; w, out: &mut [f64]) -> ();
-        difference_by(at: &Knot, x: &[f64]; p, frame: &Frame, to: &[f64]; w) -> Result<DMatrix<f64>, StepError>;
     }
 
     fn initial_by_parameters(
@@ -267,25 +268,79 @@ impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
         self.dynamics.step(at, x, &w.u, p, &mut w.inner, next, y)
     }
 
-    fn linearize(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
+        self.dynamics.soften(&mut w.inner, kappa)
+    }
+}
+
+impl<D: Observe, P: Policy> ClosedLoop<D, P> {
+    /// The system's own part of a step, under its own controls.
+    fn solved<'a>(&self, at: &Solved<'a>, u: &'a [f64]) -> Solved<'a> {
+        let p = self.split(at.p).0;
+        Solved { u, p, ..*at }
+    }
+}
+
+/// What of a closed loop's linearization is kept behind the system's: its controls and their derivatives.
+impl<W> ClosedLoopWork<W> {
+    fn own(&self) -> impl Iterator<Item = &f64> {
+        fn by(c: &Inputs) -> impl Iterator<Item = &f64> {
+            c.x.iter().chain(&c.p).chain([&c.h_prev])
+        }
+        let rows = self.rows.open.iter().chain(&self.rows.own);
+        self.u
+            .iter()
+            .chain(rows)
+            .chain(self.chain.iter().flat_map(by))
+    }
+
+    fn own_mut(&mut self) -> impl Iterator<Item = &mut f64> {
+        fn by(c: &mut Inputs) -> impl Iterator<Item = &mut f64> {
+            c.x.iter_mut().chain(&mut c.p).chain([&mut c.h_prev])
+        }
+        let rows = self.rows.open.iter_mut().chain(&mut self.rows.own);
+        let by = self.chain.iter_mut().flat_map(by);
+        self.u.iter_mut().chain(rows).chain(by)
+    }
+}
+
+impl<D: Observe, P: Policy> Differentiable for ClosedLoop<D, P> {
+    fn linearize_in(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
         self.differentiate(&at_knot(&at.at, at.x, at.u, at.p), w)?;
-        let solved = Solved {
-            u: &w.u,
-            p: self.split(at.p).0,
-            ..*at
-        };
-        self.dynamics.linearize(&solved, &mut w.inner)
+        let solved = self.solved(at, &w.u);
+        self.dynamics.linearize_in(&solved, &mut w.inner)
     }
 
     fn smoothing(&self, w: &mut Self::Work, kappa: f64) {
         self.dynamics.smoothing(&mut w.inner, kappa);
     }
 
-    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
-        self.dynamics.soften(&mut w.inner, kappa)
+    fn kept(&self) -> usize {
+        let d = &self.inner;
+        match self.dynamics.kept() {
+            0 => 0,
+            n => n + d.nu * (1 + self.open + self.own + d.nf + d.np + 1),
+        }
     }
 
-    fn push(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
+    fn keep_in(&self, w: &Self::Work, kept: &mut [f64]) -> bool {
+        let (system, own) = kept.split_at_mut(self.dynamics.kept());
+        for (kept, v) in own.iter_mut().zip(w.own()) {
+            *kept = *v;
+        }
+        self.dynamics.keep_in(&w.inner, system)
+    }
+
+    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError> {
+        let (system, own) = kept.split_at(self.dynamics.kept());
+        for (v, kept) in w.own_mut().zip(own) {
+            *v = *kept;
+        }
+        let solved = self.solved(at, &w.u);
+        self.dynamics.restore_in(&solved, system, &mut w.inner)
+    }
+
+    fn push_in(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
         let (rows, inner, np) = (&w.rows, &mut w.inputs, self.inner.np);
         inner.x.copy_from_slice(&d.x);
         inner.p.copy_from_slice(&d.p[..np]);
@@ -298,17 +353,54 @@ impl<D: Observe, P: Policy> Dynamics for ClosedLoop<D, P> {
                 + dot(rows.open.row(i).iter(), &d.u)
                 + chain.h_prev * d.h_prev;
         }
-        self.dynamics.push(&mut w.inner, &w.inputs, out);
+        self.dynamics.push_in(&mut w.inner, &w.inputs, out);
     }
 
-    fn pull(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
-        self.dynamics.pull(&mut w.inner, adjoint, &mut w.inputs);
+    fn pull_in(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
+        self.dynamics.pull_in(&mut w.inner, adjoint, &mut w.inputs);
         let inner = &w.inputs;
         out.clear();
         out.x.copy_from_slice(&inner.x);
         out.p[..self.inner.np].copy_from_slice(&inner.p);
         (out.h_prev, out.h) = (inner.h_prev, inner.h);
         self.pull_policy(w, out);
+    }
+}
+
+impl<D: Observe, P: Policy> Charts for ClosedLoop<D, P> {
+    fn has_identity_frames(&self) -> bool {
+        self.dynamics.has_identity_frames()
+    }
+
+    of_system! {
+        frame(at: &Knot, x: &[f64]; p, previous: Option<&Frame>; w) -> Result<Frame, StepError>;
+        retract(at: &Knot, x: &[f64]; p, frame: &Frame, d: &[f64]; w, out: &mut [f64]) -> Result<(), StepError>;
+        difference(at: &Knot, x: &[f64]; p, frame: &Frame, to: &[f64]; w, out: &mut [f64]) -> ();
+        difference_by(at: &Knot, x: &[f64]; p, frame: &Frame, to: &[f64]; w) -> Result<DMatrix<f64>, StepError>;
+    }
+
+    /// The system's, with what comes through its controls.
+    fn linear_model_in(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
+        let model = &mut w.model;
+        self.dynamics.linear_model_in(&mut w.inner, from, to, model);
+        let np = self.inner.np;
+        out.p.columns_mut(0, np).copy_from(&model.p);
+        for (i, chain) in w.chain.iter().enumerate() {
+            w.row.copy_from_slice(&chain.x);
+            from.embed_transposed(&mut w.row, &mut w.joint);
+            let mut row = w.feedback.row_mut(i);
+            row.iter_mut().zip(&w.joint).for_each(|(f, j)| *f = *j);
+            let by = model.b.column(i);
+            for (j, d) in chain.p.iter().enumerate() {
+                out.p.column_mut(j).axpy(*d, &by, 1.0);
+            }
+        }
+        out.a.copy_from(&model.a);
+        out.a.gemm(1.0, &model.b, &w.feedback, 1.0);
+        out.b.gemm(1.0, &model.b, &w.rows.open, 0.0);
+        out.p
+            .columns_mut(np, self.own)
+            .gemm(1.0, &model.b, &w.rows.own, 0.0);
     }
 }
 
@@ -321,7 +413,7 @@ impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
         self.dynamics.needs_unknowns(quantity)
     }
 
-    fn observe(
+    fn observe_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -331,10 +423,10 @@ impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
         // the derivatives now: an adjoint may be asked for next
         self.differentiate(seen, w)?;
         let inner = self.within(seen, &w.u, seen.y);
-        self.dynamics.observe(&inner, which, &mut w.inner, out)
+        self.dynamics.observe_in(&inner, which, &mut w.inner, out)
     }
 
-    fn observe_pull(
+    fn observe_pull_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -346,7 +438,7 @@ impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
         let inner = self.within(seen, &w.u, seen.y);
         w.inputs.clear();
         self.dynamics
-            .observe_pull(&inner, which, &mut w.inner, adjoint, &mut w.inputs, y);
+            .observe_pull_in(&inner, which, &mut w.inner, adjoint, &mut w.inputs, y);
         add(&mut out.x, 1.0, w.inputs.x.iter());
         add(&mut out.p, 1.0, w.inputs.p.iter());
         out.h_prev += w.inputs.h_prev;

@@ -3,9 +3,11 @@
 //! The objective is the sum of `weight/2 (quantity - target)^2` (or `weight (quantity - target)`), multiplied by the knot's interval for costs along the
 //! way, taken once for those at the end or at one knot.
 
+mod check;
 mod closed_loop;
 mod policy;
 
+pub use check::{ProblemError, ProblemPart};
 pub use closed_loop::{ClosedLoop, ClosedLoopWork};
 pub use policy::{Law, LinearFeedback, Loop, Pd, Planned, Policy, PolicyError, PolicyRows, Signal};
 
@@ -165,7 +167,7 @@ impl Constraint {
 pub struct Problem {
     /// Lengths of the intervals, s.
     pub intervals: Vec<f64>,
-    /// Coordinates at the start; see [`Dynamics::initial`].
+    /// Coordinates at the start; see [`crate::dynamics::Step::initial`].
     pub coordinates: Vec<f64>,
     /// Their rates.
     pub rates: Vec<f64>,
@@ -264,7 +266,7 @@ impl Problem {
     /// The state at the start with the parameters `p`.
     ///
     /// # Errors
-    /// As [`Dynamics::initial`].
+    /// As [`crate::dynamics::Step::initial`].
     pub fn start<D: Dynamics>(
         &self,
         dynamics: &D,
@@ -279,7 +281,7 @@ impl Problem {
     /// Derivative of the swept function by every parameter, the start that follows from them included.
     ///
     /// # Errors
-    /// As [`Dynamics::initial_by_parameters`].
+    /// As [`crate::dynamics::Step::initial_by_parameters`].
     pub fn by_parameters<D: Dynamics>(
         &self,
         dynamics: &D,
@@ -415,12 +417,12 @@ impl Problem {
         let adjoint = &mut e.adjoint[..stage.which.len()];
         adjoint.fill(0.0);
         let seen = t.seen(at);
-        dynamics.observe(&seen, &stage.which, w, values)?;
+        let mut observed = dynamics.observe(&seen, &stage.which, w, values)?;
         for &(i, place) in &stage.costs {
-            let c = &self.costs[i];
-            adjoint[place] += c.at(values[place], at.h).1;
+            let (c, value) = (&self.costs[i], observed.values()[place]);
+            adjoint[place] += c.at(value, at.h).1;
             if c.when.is_along() {
-                out.h += c.density(values[place]).0;
+                out.h += c.density(value).0;
             }
         }
         if !multipliers.is_empty() {
@@ -429,15 +431,23 @@ impl Problem {
                 adjoint[place] += self.constraints[i].sign() * m;
             }
         }
-        dynamics.observe_pull(&seen, &stage.which, w, adjoint, out, y);
+        observed.pull(adjoint, out, y);
         Ok(())
+    }
+
+    /// Controls, knot after knot, each with its bounds.
+    pub fn with_bounds<'a>(
+        &'a self,
+        u: &'a [f64],
+    ) -> impl Iterator<Item = (&'a f64, &'a (f64, f64))> {
+        let knots = u.chunks(self.bounds.len().max(1));
+        knots.flat_map(|u| u.iter().zip(&self.bounds))
     }
 
     /// Largest violation of a constraint, or of a bound of controls or parameters.
     pub fn violation(&self, evaluation: &Evaluation, u: &[f64], p: &[f64]) -> f64 {
         let outside = |m: f64, (v, (l, h)): (&f64, &(f64, f64))| m.max(l - v).max(v - h);
-        let controls = u.iter().zip(self.bounds.iter().cycle());
-        let bounds = controls.fold(0.0, outside);
+        let bounds = self.with_bounds(u).fold(0.0, outside);
         let bounds = p.iter().zip(&self.parameter_bounds).fold(bounds, outside);
         let layout = &evaluation.layout;
         (0..layout.knots()).fold(bounds, |m, k| {
@@ -505,10 +515,7 @@ impl Problem {
             }
         }
         let outside = |m: f64, (v, (l, h)): (&f64, &(f64, f64))| m.max(l - v).max(v - h);
-        let controls =
-            t.u.iter()
-                .zip(self.bounds.iter().cycle())
-                .fold(0.0, outside);
+        let controls = self.with_bounds(&t.u).fold(0.0, outside);
         if controls > tolerance {
             list.push(format!("the bounds of the controls by {controls:.3e}"));
         }

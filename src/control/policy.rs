@@ -200,7 +200,7 @@ impl Policy for Pd {
 
 /// Linear feedback around a plan, `u = u_k + K_k d`, as differential dynamic programming finds it
 /// ([`crate::optimize::Solution::feedback`]): `d`, `ndx` numbers, leads from the plan's state to the present one in the
-/// joint chart at the plan's knot ([`crate::dynamics::Dynamics::difference`]). Behind its end the plan's last step holds
+/// joint chart at the plan's knot ([`crate::dynamics::Charts::difference`]). Behind its end the plan's last step holds
 /// on.
 #[derive(Clone, Debug)]
 pub struct LinearFeedback {

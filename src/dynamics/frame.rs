@@ -1,6 +1,6 @@
 //! The joint chart at a state and its connection with the free one.
 
-use super::{Dynamics, Knot, LinearModel, StepError};
+use super::{Charts, Knot, LinearModel, StepError};
 use nalgebra::DMatrix;
 use std::sync::Arc;
 
@@ -113,8 +113,8 @@ impl Frame {
     }
 }
 
-/// [`Dynamics::linear_model`] of any dynamics: one push for every input.
-pub fn model_by_pushes<D: Dynamics + ?Sized>(
+/// [`Charts::linear_model_in`] of any dynamics: one push for every input.
+pub fn model_by_pushes<D: Charts + ?Sized>(
     dynamics: &D,
     w: &mut D::Work,
     from: &Frame,
@@ -135,7 +135,7 @@ pub fn model_by_pushes<D: Dynamics + ?Sized>(
         } else {
             d.p[i - dims.ndx - dims.nu] = 1.0;
         }
-        dynamics.push(w, &d, &mut change);
+        dynamics.push_in(w, &d, &mut change);
         full.column_mut(i).as_mut_slice().copy_from_slice(&change.x);
     }
     let joint = match to {
@@ -147,12 +147,12 @@ pub fn model_by_pushes<D: Dynamics + ?Sized>(
     out.p.copy_from(&joint.columns(dims.ndx + dims.nu, dims.np));
 }
 
-/// [`Dynamics::difference_by`] of any dynamics: the frame at the state led to, times what the two joint charts are to
+/// [`Charts::difference_by`] of any dynamics: the frame at the state led to, times what the two joint charts are to
 /// each other, which is taken from central differences. It is for changes that keep the state one of the system.
 ///
 /// # Errors
-/// As [`Dynamics::frame`] and [`Dynamics::retract`], at that state.
-pub fn difference_by_moves<D: Dynamics + ?Sized>(
+/// As [`Charts::frame`] and [`Charts::retract`], at that state.
+pub fn difference_by_moves<D: Charts + ?Sized>(
     dynamics: &D,
     at: &Knot,
     x: &[f64],

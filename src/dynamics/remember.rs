@@ -2,8 +2,8 @@
 
 use super::frame::bordered;
 use super::{
-    Certificate, Dims, Dynamics, Frame, Inputs, Knot, LinearModel, Observe, Outputs, Parameter,
-    Seen, Solved, StepError, StepStats,
+    Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs,
+    Parameter, Seen, Solved, Step, StepError, StepStats,
 };
 use nalgebra::DMatrix;
 
@@ -21,8 +21,8 @@ mod tests;
 /// itself, its unknowns and its parameters are the system's. Optimizers solve with it as with any other system;
 /// [`crate::rollout::Trajectory::of_system`] then takes the system's own trajectory out of theirs.
 #[derive(Debug)]
-pub struct Remember<'a, D> {
-    system: &'a D,
+pub struct Remember<D> {
+    system: D,
     controls: Vec<(String, String)>,
     own: usize,
 }
@@ -47,9 +47,9 @@ impl<W> RememberWork<W> {
     }
 }
 
-impl<'a, D: Observe> Remember<'a, D> {
-    /// `controls` are their names and units.
-    pub fn new(system: &'a D, controls: Vec<(String, String)>) -> Self {
+impl<D: Observe> Remember<D> {
+    /// Takes a system, or what points to one; `controls` are their names and units.
+    pub fn new(system: D, controls: Vec<(String, String)>) -> Self {
         Self {
             own: system.quantities().len(),
             system,
@@ -58,8 +58,8 @@ impl<'a, D: Observe> Remember<'a, D> {
     }
 
     /// The system that remembers nothing.
-    pub fn system(&self) -> &'a D {
-        self.system
+    pub fn system(&self) -> &D {
+        &self.system
     }
 
     /// The rates' control of a quantity, if it is one.
@@ -97,7 +97,7 @@ impl<'a, D: Observe> Remember<'a, D> {
     }
 }
 
-impl<D: Observe> Dynamics for Remember<'_, D> {
+impl<D: Observe> Step for Remember<D> {
     type Work = RememberWork<D::Work>;
 
     fn dims(&self) -> Dims {
@@ -173,50 +173,74 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
         self.system.step(at, &x[..n], u, p, &mut w.system, next, y)
     }
 
-    fn linearize(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
+        self.system.soften(&mut w.system, kappa)
+    }
+}
+
+impl<D: Observe> Remember<D> {
+    /// The system's own part of a step.
+    fn solved<'s>(&self, at: &Solved<'s>) -> Solved<'s> {
         let n = self.system.dims().nx;
-        let own = Solved {
+        Solved {
             x: &at.x[..n],
             next: &at.next[..n],
             ..*at
-        };
-        self.system.linearize(&own, &mut w.system)
+        }
+    }
+}
+
+impl<D: Observe> Differentiable for Remember<D> {
+    fn linearize_in(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+        self.system.linearize_in(&self.solved(at), &mut w.system)
     }
 
     fn smoothing(&self, w: &mut Self::Work, kappa: f64) {
         self.system.smoothing(&mut w.system, kappa);
     }
 
-    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
-        self.system.soften(&mut w.system, kappa)
+    fn kept(&self) -> usize {
+        self.system.kept()
     }
 
-    fn push(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
+    fn keep_in(&self, w: &Self::Work, kept: &mut [f64]) -> bool {
+        self.system.keep_in(&w.system, kept)
+    }
+
+    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError> {
+        self.system
+            .restore_in(&self.solved(at), kept, &mut w.system)
+    }
+
+    fn push_in(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
         let n = self.system.dims().nf;
         let own = &mut w.inputs;
         own.x.copy_from_slice(&d.x[..n]);
         own.u.copy_from_slice(&d.u);
         own.p.copy_from_slice(&d.p);
         (own.h_prev, own.h) = (d.h_prev, d.h);
-        self.system.push(&mut w.system, own, &mut w.outputs);
+        self.system.push_in(&mut w.system, own, &mut w.outputs);
         out.x[..n].copy_from_slice(&w.outputs.x);
         out.x[n..].copy_from_slice(&d.u);
         out.y.copy_from_slice(&w.outputs.y);
     }
 
-    fn pull(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
+    fn pull_in(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
         let n = self.system.dims().nf;
         w.outputs.x.copy_from_slice(&adjoint.x[..n]);
         w.outputs.y.copy_from_slice(&adjoint.y);
         w.inputs.clear();
-        self.system.pull(&mut w.system, &w.outputs, &mut w.inputs);
+        self.system
+            .pull_in(&mut w.system, &w.outputs, &mut w.inputs);
         out.clear();
         out.add(&w.inputs);
         for (u, before) in out.u.iter_mut().zip(&adjoint.x[n..]) {
             *u += before;
         }
     }
+}
 
+impl<D: Observe> Charts for Remember<D> {
     fn frame(
         &self,
         at: &Knot,
@@ -295,11 +319,11 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
         Ok(bordered(&own, d.nu))
     }
 
-    fn linear_model(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
+    fn linear_model_in(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         let d = self.system.dims();
         let (from, to) = (Self::inner(from), Self::inner(to));
         self.system
-            .linear_model(&mut w.system, from, to, &mut w.model);
+            .linear_model_in(&mut w.system, from, to, &mut w.model);
         out.a.fill(0.0);
         out.b.fill(0.0);
         out.p.fill(0.0);
@@ -312,7 +336,7 @@ impl<D: Observe> Dynamics for Remember<'_, D> {
     }
 }
 
-impl<D: Observe> Observe for Remember<'_, D> {
+impl<D: Observe> Observe for Remember<D> {
     fn quantities(&self) -> Vec<(String, String)> {
         let rates = self.controls.iter().map(|(name, unit)| {
             let unit = if unit == "1" {
@@ -329,7 +353,7 @@ impl<D: Observe> Observe for Remember<'_, D> {
         quantity < self.own && self.system.needs_unknowns(quantity)
     }
 
-    fn observe(
+    fn observe_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -340,7 +364,7 @@ impl<D: Observe> Observe for Remember<'_, D> {
         if !w.which.is_empty() {
             let own = self.seen(seen);
             self.system
-                .observe(&own, &w.which, &mut w.system, &mut w.values)?;
+                .observe_in(&own, &w.which, &mut w.system, &mut w.values)?;
         }
         for (place, value) in w.places.iter().zip(&w.values) {
             out[*place] = *value;
@@ -358,7 +382,7 @@ impl<D: Observe> Observe for Remember<'_, D> {
         Ok(())
     }
 
-    fn observe_pull(
+    fn observe_pull_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -375,7 +399,7 @@ impl<D: Observe> Observe for Remember<'_, D> {
             w.inputs.clear();
             let own = self.seen(seen);
             self.system
-                .observe_pull(&own, &w.which, &mut w.system, &w.values, &mut w.inputs, y);
+                .observe_pull_in(&own, &w.which, &mut w.system, &w.values, &mut w.inputs, y);
             out.add(&w.inputs);
         }
         let dims = self.system.dims();

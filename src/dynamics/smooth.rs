@@ -1,8 +1,9 @@
 //! Dynamics written as formulas: a user gives one step, its derivatives follow by automatic differentiation.
 
 use super::{
-    Certificate, Dims, Dual, Dynamics, Equations, Frame, Inputs, Knot, LinearModel, Observe,
-    Outputs, Parameter, Real, Rows, Seen, Solved, StepError, StepFailure, StepStats, Structure,
+    Certificate, Charts, Differentiable, Dims, Dual, Equations, Frame, Inputs, Knot, LinearModel,
+    Observe, Outputs, Parameter, Real, Rows, Seen, Solved, Step, StepError, StepFailure, StepStats,
+    Structure,
 };
 use nalgebra::DMatrix;
 
@@ -27,7 +28,7 @@ use nalgebra::DMatrix;
 /// }
 ///
 /// let dynamics = Explicit::new(Pendulum); // a `Dynamics` and `Observe`, ready for rollouts and optimizers
-/// # use least_action::dynamics::Dynamics;
+/// # use least_action::dynamics::Step;
 /// # use least_action::rollout::{RolloutStats, Trajectory};
 /// let mut t = Trajectory::new(&dynamics, vec![0.01; 100], &[1.0, 0.0]);
 /// t.roll(&dynamics, &mut dynamics.work(), &mut RolloutStats::default())?;
@@ -235,7 +236,7 @@ pub struct SmoothWork {
     outputs: Vec<f64>,
 }
 
-impl<S: Smooth> Dynamics for Explicit<S> {
+impl<S: Smooth> Step for Explicit<S> {
     type Work = SmoothWork;
 
     fn dims(&self) -> Dims {
@@ -276,6 +277,8 @@ impl<S: Smooth> Dynamics for Explicit<S> {
         _w: &mut SmoothWork,
         x: &mut [f64],
     ) -> Result<(), StepError> {
+        // so that numbers left out are found
+        x.fill(f64::NAN);
         self.system.initial(q, rates, p, x);
         finite(x, 0.0, "initial")
     }
@@ -318,7 +321,15 @@ impl<S: Smooth> Dynamics for Explicit<S> {
         Ok(StepStats::default())
     }
 
-    fn linearize(&self, at: &Solved, w: &mut SmoothWork) -> Result<Certificate, StepError> {
+    fn soften(&self, _: &mut SmoothWork, _: f64) -> bool {
+        false
+    }
+}
+
+impl<S: Smooth> Differentiable for Explicit<S> {
+    crate::without!(smoothing, keeping);
+
+    fn linearize_in(&self, at: &Solved, w: &mut SmoothWork) -> Result<Certificate, StepError> {
         let jacobian = &mut w.jacobian;
         match &mut w.chunk {
             Chunk::Two(l) => self.by_inputs(l, at, jacobian),
@@ -330,7 +341,7 @@ impl<S: Smooth> Dynamics for Explicit<S> {
         Ok(Certificate::default())
     }
 
-    fn push(&self, w: &mut SmoothWork, d: &Inputs, out: &mut Outputs) {
+    fn push_in(&self, w: &mut SmoothWork, d: &Inputs, out: &mut Outputs) {
         let h = [d.h];
         let all = [&d.x, &d.u, &d.p, &h[..]].into_iter().flatten();
         out.x.fill(0.0);
@@ -341,7 +352,7 @@ impl<S: Smooth> Dynamics for Explicit<S> {
         }
     }
 
-    fn pull(&self, w: &mut SmoothWork, adjoint: &Outputs, out: &mut Inputs) {
+    fn pull_in(&self, w: &mut SmoothWork, adjoint: &Outputs, out: &mut Inputs) {
         let mut h = [0.0];
         let all = [&mut out.x[..], &mut out.u, &mut out.p, &mut h];
         let all = all.into_iter().flatten();
@@ -350,12 +361,12 @@ impl<S: Smooth> Dynamics for Explicit<S> {
         }
         (out.h_prev, out.h) = (0.0, h[0]);
     }
+}
 
-    fn has_identity_frames(&self) -> bool {
-        true
-    }
+impl<S: Smooth> Charts for Explicit<S> {
+    crate::without!(charts);
 
-    fn linear_model(&self, w: &mut SmoothWork, _: &Frame, _: &Frame, out: &mut LinearModel) {
+    fn linear_model_in(&self, w: &mut SmoothWork, _: &Frame, _: &Frame, out: &mut LinearModel) {
         let (nx, nu) = (self.dims.nx, self.dims.nu);
         let all = w.jacobian.as_slice();
         let (a, rest) = all.split_at(nx * nx);
@@ -400,10 +411,10 @@ impl<S: Smooth> Equations for Explicit<S> {
             y: &[],
             next: &[],
         };
-        self.linearize(&solved, w)?;
         let mut model = LinearModel::new(&d);
-        let frame = self.frame(&at.at, at.x, at.p, None, w)?;
-        self.linear_model(w, &frame, &frame, &mut model);
+        let frame = Frame::Identity(d.nf);
+        self.linearize(&solved, w)?
+            .linear_model(&frame, &frame, &mut model);
         for (value, &(row, column)) in values.iter_mut().zip(structure.entries()) {
             *value = if column < d.nf {
                 model.a[(row, column)]
@@ -418,6 +429,8 @@ impl<S: Smooth> Equations for Explicit<S> {
 }
 
 impl<S: Smooth> Observe for Explicit<S> {
+    crate::without!(unknowns);
+
     fn quantities(&self) -> Vec<(String, String)> {
         let states = (0..self.dims.nx).map(|i| self.system.state_name(i));
         let controls = (0..self.dims.nu).map(|i| self.system.control_name(i));
@@ -425,7 +438,7 @@ impl<S: Smooth> Observe for Explicit<S> {
         states.chain(controls).chain(outputs).collect()
     }
 
-    fn observe(
+    fn observe_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -449,7 +462,7 @@ impl<S: Smooth> Observe for Explicit<S> {
         Ok(())
     }
 
-    fn observe_pull(
+    fn observe_pull_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -475,7 +488,7 @@ impl<S: Smooth> Observe for Explicit<S> {
         }
     }
 
-    fn observe_rows(&self, seen: &Seen, which: &[usize], w: &mut SmoothWork, out: &mut Rows) {
+    fn observe_rows_in(&self, seen: &Seen, which: &[usize], w: &mut SmoothWork, out: &mut Rows) {
         let (nx, nu, first) = (self.dims.nx, self.dims.nu, self.output_quantity(0));
         self.differentiate_outputs(seen, which, w);
         let Rows { x, u, p, .. } = out;

@@ -1,7 +1,7 @@
 //! Feedback gains as they are written.
 
 use super::Model;
-use crate::dynamics::{Dynamics, Frame, Observe, StepError};
+use crate::dynamics::{Frame, Observe, Step, StepError};
 use crate::integrator::maximal::Output;
 use crate::optimize::{Gains, Solution};
 use nalgebra::DMatrix;

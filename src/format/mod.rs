@@ -29,7 +29,7 @@ pub use source::FormatError;
 pub use write::{read_checkpoint, read_recording, write_bytes, write_csv, write_json};
 
 use crate::control::Problem;
-use crate::dynamics::{Dynamics, Remember};
+use crate::dynamics::{Remember, Step};
 use crate::integrator::Maximal;
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
@@ -100,7 +100,7 @@ pub struct Model {
 impl Model {
     /// The system with the rates of its controls among the quantities, which a problem that [`Model::remembers`] is
     /// solved with; [`crate::rollout::Trajectory::of_system`] then gives the trajectory of the system alone.
-    pub fn remember(&self) -> Remember<'_, Maximal> {
+    pub fn remember(&self) -> Remember<&Maximal> {
         Remember::new(&self.system, self.system.controls())
     }
 }
@@ -409,7 +409,9 @@ impl Document {
                 ));
             }
         }
-        if let Some(s) = spec.smoothing.filter(|s| !s.is_valid()) {
+        if let Some(problem::SmoothingSpec::Levels(s)) = spec.smoothing
+            && !s.is_valid()
+        {
             return Err(self.source.error(
                 &["method", "smoothing"],
                 format!(

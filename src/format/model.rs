@@ -2,7 +2,7 @@
 
 use super::Model;
 use crate::control::Problem;
-use crate::dynamics::{Dynamics, StepError, StepFailure};
+use crate::dynamics::{Step, StepError, StepFailure};
 use crate::integrator::Maximal;
 use crate::mechanism::ModelError;
 use crate::optimize::checkpoint::fingerprint;

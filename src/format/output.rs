@@ -6,7 +6,7 @@ use super::outline;
 use super::recorded;
 use super::recording::{Channel, Group, Interval, Pose, Recording};
 use super::touches;
-use crate::dynamics::{Dynamics, StepError};
+use crate::dynamics::{Step, StepError};
 use crate::integrator::maximal::Maximal;
 use crate::mechanism::{Law, Mechanism};
 use crate::optimize::Iteration;

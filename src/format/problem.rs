@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 /// within the value.
 macro_rules! forms {
     ($type:ident, $expecting:literal $(, number $number:ident)? $(, list $list:ident)? $(, text $text:ident)?
-        $(, table $table:ident)?) => {
+        $(, table $table:ident)?
+        $(, switch $switch:ident)?) => {
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 struct Forms;
@@ -58,6 +59,11 @@ macro_rules! forms {
                     $(
                         fn visit_str<E>(self, v: &str) -> Result<$type, E> {
                             Ok($type::$text(v.to_owned()))
+                        }
+                    )?
+                    $(
+                        fn visit_bool<E>(self, v: bool) -> Result<$type, E> {
+                            Ok($type::$switch(v))
                         }
                     )?
                     $(
@@ -395,10 +401,21 @@ pub struct MethodSpec {
     pub memory: Option<usize>,
     /// Of `ddp`: derivatives through contact are relaxed at first, and with `forward` the steps, too, from one parameter of
     /// the central path to the next, before they are those of hard contact. They are so from the beginning where this is
-    /// left out.
+    /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub smoothing: Option<ddp::Smoothing>,
+    pub smoothing: Option<SmoothingSpec>,
 }
+
+/// Whether derivatives through contact are relaxed at first, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum SmoothingSpec {
+    /// As by default, or not at all.
+    Switch(bool),
+    /// By these levels.
+    Levels(ddp::Smoothing),
+}
+forms!(SmoothingSpec, "a table such as { start = 1e-1 }, or false", table Levels, switch Switch);
 
 fn ddp() -> String {
     "ddp".into()
@@ -427,7 +444,11 @@ impl MethodSpec {
             optimality: self.optimality.unwrap_or(default.optimality),
             max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
             penalty: self.penalty.unwrap_or(default.penalty),
-            smoothing: self.smoothing.or(default.smoothing),
+            smoothing: match self.smoothing {
+                None | Some(SmoothingSpec::Switch(true)) => default.smoothing,
+                Some(SmoothingSpec::Switch(false)) => None,
+                Some(SmoothingSpec::Levels(levels)) => Some(levels),
+            },
         }
     }
 

@@ -11,7 +11,7 @@ mod states;
 
 use super::problem::{MechanismSpec, ProblemSpec};
 use super::*;
-use crate::dynamics::Dynamics;
+use crate::dynamics::Step;
 use crate::integrator::Output;
 use crate::optimize::ddp::Smoothing;
 use std::path::PathBuf;
@@ -139,7 +139,9 @@ fn the_sample_loads() {
     assert_eq!(m.problem.guess, [0.01; 100]);
     assert_eq!(m.problem.bounds, [(-3.0, 3.0)]);
     assert_eq!(m.options.ddp().tolerance, 1e-6);
-    assert_eq!(m.options.ddp().smoothing, None);
+    assert_eq!(m.options.ddp().smoothing, Some(Smoothing::default()));
+    let hard = build(&changed("tolerance = 1e-6", "smoothing = false")).expect("built");
+    assert_eq!(hard.options.ddp().smoothing, None);
     let relaxed = build(&changed("tolerance = 1e-6", "smoothing = { start = 1.0 }"));
     let levels = Smoothing {
         start: 1.0,

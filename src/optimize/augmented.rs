@@ -59,7 +59,7 @@ pub(super) struct Augmented<'a, D: Observe> {
     lagrangian: Lagrangian,
     curvature: Option<Curvature>,
     work: D::Work,
-    trajectory: Trajectory,
+    pub trajectory: Trajectory,
     sweep: Sweep,
     pub evaluation: Evaluation,
     trial: Trial,
@@ -103,8 +103,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
             let w = 0.5 * (u - l);
             if w.is_finite() { w } else { else_by }
         };
-        let each = problem.bounds.iter().map(|b| (*b, half(b, 1.0)));
-        let ranges: Vec<_> = each.cycle().take(problem.guess.len()).collect();
+        let each = problem.with_bounds(&problem.guess);
+        let ranges: Vec<_> = each.map(|(_, b)| (*b, half(b, 1.0))).collect();
         let mut scale: Vec<Scale> = ranges.iter().map(|(_, s)| Scale::Free(*s)).collect();
         scale.extend(
             free.iter()
@@ -481,14 +481,13 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.curvature.as_ref().map_or(vec![], |c| c.response(d))
     }
 
-    /// The trajectory of the scaled decisions `v`, as far as it can be simulated.
-    pub fn into_trajectory(mut self, v: &Param) -> Trajectory {
+    /// Ends at the scaled decisions `v`, with their trajectory as far as it can be simulated.
+    pub fn settle(&mut self, v: &Param) {
         let before = self.steps;
         self.roll(v);
         if self.failed.is_some() {
             let reached = (self.steps - before) as usize;
             self.trajectory.truncate(reached);
         }
-        self.trajectory
     }
 }

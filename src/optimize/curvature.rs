@@ -130,8 +130,9 @@ impl Curvature {
             }
             let after = t.knot_after(&at);
             let next = dynamics.frame(&after, t.state(k + 1), &t.p, Some(&frame), w)?;
-            dynamics.linearize(&t.solved(&at), w)?;
-            dynamics.linear_model(w, &frame, &next, &mut model);
+            dynamics
+                .linearize(&t.solved(&at), w)?
+                .linear_model(&frame, &next, &mut model);
             let mut f = DMatrix::zeros(s, s + m);
             f.view_mut((0, 0), (n, n)).copy_from(&model.a);
             f.view_mut((0, n), (n, q))
@@ -297,18 +298,19 @@ fn rows<D: Observe>(
     let seen = t.seen(at);
     let mut values = vec![0.0; which.len()];
     let mut by = Rows::new(dims, which.len());
-    dynamics.observe(&seen, which, w, &mut values)?;
-    dynamics.observe_rows(&seen, which, w, &mut by);
+    dynamics
+        .observe(&seen, which, w, &mut values)?
+        .rows(&mut by);
     if at.k == t.steps() || !which.iter().any(|q| dynamics.needs_unknowns(*q)) {
         return Ok((values, by));
     }
-    dynamics.linearize(&t.solved(at), w)?;
+    let mut linear = dynamics.linearize(&t.solved(at), w)?;
     let (mut adjoint, mut inputs) = (dims.outputs(), dims.inputs());
     for (i, q) in which.iter().enumerate() {
         if dynamics.needs_unknowns(*q) {
             let own = by.y.row(i);
             adjoint.y.iter_mut().zip(&own).for_each(|(a, b)| *a = *b);
-            dynamics.pull(w, &adjoint, &mut inputs);
+            linear.pull(&adjoint, &mut inputs);
             for (m, d) in [
                 (&mut by.x, &inputs.x),
                 (&mut by.u, &inputs.u),

@@ -9,7 +9,7 @@ pub mod shooting;
 
 pub use checkpoint::{Checkpoint, Checkpoints};
 
-use crate::control::LinearFeedback;
+use crate::control::{LinearFeedback, Problem};
 use crate::dynamics::Frame;
 use crate::rollout::Trajectory;
 use argmin::core::IterState;
@@ -25,21 +25,30 @@ pub type IterationState = IterState<DVector<f64>, DVector<f64>, (), (), (), f64>
 pub enum Status {
     /// Violation and optimality are below their tolerances.
     Converged,
+    /// The constraints hold, and no further descent was found, but optimality is above its tolerance: it rests on a kink,
+    /// or steps no longer gain what the model promises.
+    Stationary,
     /// The limit of iterations was reached.
     MaxIterations,
-    /// The constraints could not be met.
+    /// The constraints cannot be met near the iterate: it is a stationary point of their violation.
     Infeasible,
-    /// No step makes progress, or the trajectory cannot be simulated.
+    /// No step makes progress towards the constraints, or the trajectory cannot be simulated.
     Diverged,
     /// Stopped from outside; the best iterate is kept.
     Interrupted,
 }
 
 impl Status {
+    /// Is there a solution: the constraints hold, and nothing better was found near it?
+    pub fn is_solved(self) -> bool {
+        matches!(self, Self::Converged | Self::Stationary)
+    }
+
     /// As in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Converged => "converged",
+            Self::Stationary => "stationary",
             Self::MaxIterations => "max_iterations",
             Self::Infeasible => "infeasible",
             Self::Diverged => "diverged",
@@ -110,10 +119,56 @@ impl Solution {
         let Gains { feedback, frames } = self.gains.clone()?;
         LinearFeedback::new(self.trajectory.clone(), feedback, frames).ok()
     }
+
+    /// The bound that each parameter of the problem solved ended at; `None` inside, and where it is no decision.
+    pub fn parameters_at_bounds(&self, problem: &Problem) -> Vec<Option<Bound>> {
+        let at = |(p, (l, u)): (&f64, &(f64, f64))| {
+            let size = |bound: f64| {
+                let range = u - l;
+                AT_BOUND
+                    * if range.is_finite() {
+                        range
+                    } else {
+                        bound.abs().max(1.0)
+                    }
+            };
+            match (l < u, p - l <= size(*l), u - p <= size(*u)) {
+                (true, true, _) => Some(Bound::Lower),
+                (true, _, true) => Some(Bound::Upper),
+                _ => None,
+            }
+        };
+        let parameters = self.trajectory.p.iter().zip(&problem.parameter_bounds);
+        parameters.map(at).collect()
+    }
 }
 
+/// A bound of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// The smallest value allowed.
+    Lower,
+    /// The largest.
+    Upper,
+}
+
+impl Bound {
+    /// As in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Upper => "upper",
+        }
+    }
+}
+
+/// Distance from a bound, relative to the range, or to the bound's size where the other side is open, from which on a
+/// parameter rests there: decisions that approach it from inside stop a little before.
+const AT_BOUND: f64 = 1e-6;
+
 /// Linear feedback around a trajectory: `u = u_k + K_k d`, with `d` the change of the joint chart that leads from the
-/// trajectory's state to the present one ([`crate::dynamics::Dynamics::difference`]).
+/// trajectory's state to the present one ([`crate::dynamics::Charts::difference`]).
 #[derive(Clone, Debug)]
 pub struct Gains {
     /// `K_k`, nu x ndx, one a step; rows of controls at a bound are zero.
@@ -132,4 +187,21 @@ impl Gains {
 /// JSON writes a number that is not finite as `null`.
 fn number<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or(f64::NAN))
+}
+
+/// Why a solve ended that a limit or a request cut short, what is still violated, and how to go on.
+fn cut_short(why: &str, violated: &str) -> String {
+    let open = match violated {
+        "" => "all constraints hold".into(),
+        list => format!("still violated: {list}"),
+    };
+    format!("{why}; {open}; --resume goes on from here")
+}
+
+/// [`cut_short`] by the limit of iterations.
+fn out_of_iterations(most: u64, violated: &str) -> String {
+    let why = format!(
+        "{most} iterations were not enough, raise max_iterations or start from another guess"
+    );
+    cut_short(&why, violated)
 }

@@ -355,9 +355,9 @@ impl<'c> Shooting<'c> {
                     format!("no step makes progress any more; promised gain {optimality:.3e}")
                 };
                 let status = if infeasible {
-                    Status::Infeasible
-                } else {
                     Status::Diverged
+                } else {
+                    Status::Stationary
                 };
                 self.status = Some((status, reason));
             }
@@ -411,7 +411,7 @@ impl<'c> Shooting<'c> {
     }
 
     fn interrupted(&mut self) {
-        self.status = Some((Status::Interrupted, "stopped from outside".into()));
+        self.status = Some((Status::Interrupted, String::new()));
     }
 }
 
@@ -504,11 +504,8 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
 
     fn terminate(&mut self, state: &ShootingState) -> TerminationStatus {
         if self.status.is_none() && state.get_iter() >= self.options.max_iterations {
-            let reason = format!(
-                "{} iterations were not enough; raise max_iterations, or start from another guess",
-                self.options.max_iterations
-            );
-            self.status = Some((Status::MaxIterations, reason));
+            // what is still open is told of the best iterate, at the end
+            self.status = Some((Status::MaxIterations, String::new()));
         }
         let reason = match &self.status {
             None => return TerminationStatus::NotTerminated,
@@ -524,7 +521,7 @@ impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
 /// Solves a problem; `observer` sees every iteration, `stop` ends the solve with the best iterate.
 ///
 /// # Errors
-/// Only what argmin itself reports; how the solve ended is in [`Solution::status`].
+/// When the problem does not fit the system ([`Problem::check`]), and what argmin itself reports; how the solve ended is in [`Solution::status`].
 pub fn solve<D: Observe>(
     dynamics: &D,
     problem: &Problem,
@@ -539,7 +536,7 @@ pub fn solve<D: Observe>(
 /// [`solve`] that is kept on the way, or goes on where an earlier one stood.
 ///
 /// # Errors
-/// When a checkpoint to go on from does not fit the problem, and what argmin itself reports.
+/// As [`solve`], and when a checkpoint to go on from does not fit the problem.
 pub fn solve_from<D: Observe>(
     dynamics: &D,
     problem: &Problem,
@@ -548,6 +545,7 @@ pub fn solve_from<D: Observe>(
     observer: impl Observer<ShootingState> + 'static,
     stop: &AtomicBool,
 ) -> Result<Solution, Error> {
+    problem.check(dynamics)?;
     if let Some(c) = &checkpoints.resume {
         c.fits(NAME, problem)
             .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
@@ -563,10 +561,10 @@ pub fn solve_from<D: Observe>(
         .add_observer(observer, ObserverMode::Always)
         .run()?;
     let mut solver = result.solver;
-    let p = result.problem.problem.ok_or_else(missing)?.function;
+    let mut p = result.problem.problem.ok_or_else(missing)?.function;
     let last = solver.checkpoint(&p);
     solver.checkpoints.keep(last);
-    let (status, reason) = solver.status.unwrap_or((Status::Diverged, String::new()));
+    let (status, mut reason) = solver.status.unwrap_or((Status::Diverged, String::new()));
     let best = solver.best.unwrap_or_else(|| Best {
         decisions: p.guess(),
         violation: f64::INFINITY,
@@ -574,12 +572,20 @@ pub fn solve_from<D: Observe>(
         optimality: f64::INFINITY,
     });
     let (step_evaluations, gradient_evaluations) = (p.steps, p.sweeps);
-    let trajectory = p.into_trajectory(&best.decisions);
+    p.settle(&best.decisions);
+    let violated = p.violated(solver.options.tolerance);
+    match status {
+        Status::MaxIterations => {
+            reason = super::out_of_iterations(solver.options.max_iterations, &violated);
+        }
+        Status::Interrupted => reason = super::cut_short("stopped from outside", &violated),
+        _ => (),
+    }
     Ok(Solution {
         status,
         reason,
         gains: None,
-        trajectory,
+        trajectory: p.trajectory,
         objective: best.objective,
         violation: best.violation,
         optimality: best.optimality,

@@ -1,6 +1,6 @@
 //! Linearizations kept from one reverse sweep for the next over the same trajectory.
 
-use crate::dynamics::{Certificate, Dynamics, Solved, StepError};
+use crate::dynamics::{Certificate, Dynamics, Linearization, Solved, StepError};
 
 /// The linearizations of the last steps, as many as memory was allowed for.
 #[derive(Clone, Debug, Default)]
@@ -41,39 +41,38 @@ impl Cache {
     }
 
     /// Linearizes a step, from memory if that is still the same step.
-    pub(super) fn linearize<D: Dynamics>(
+    pub(super) fn linearize<'a, D: Dynamics>(
         &mut self,
-        dynamics: &D,
+        dynamics: &'a D,
         s: &Solved,
-        w: &mut D::Work,
-    ) -> Result<Certificate, StepError> {
+        w: &'a mut D::Work,
+    ) -> Result<Linearization<'a, D>, StepError> {
         let last = self.steps.checked_sub(s.at.k + 1);
         let Some(slot) = last.and_then(|i| self.slots.get_mut(i)) else {
             return dynamics.linearize(s, w);
         };
         let scalars = [s.at.t, s.at.h_prev, s.at.h];
-        if let Some(certificate) = slot.certificate {
-            let mut key = slot.key.as_slice();
-            let same = parts(s, &scalars).iter().all(|part| {
-                let (own, rest) = key.split_at(part.len());
-                key = rest;
-                own == *part
-            });
-            if same && dynamics.restore(s, &slot.kept, w)? {
-                return Ok(certificate);
-            }
-        }
-        slot.certificate = None;
-        let certificate = dynamics.linearize(s, w)?;
-        if dynamics.keep(w, &mut slot.kept) {
+        let mut key = slot.key.as_slice();
+        let is_same = parts(s, &scalars).iter().all(|part| {
+            let (own, rest) = key.split_at(part.len());
+            key = rest;
+            own == *part
+        });
+        let linear = match slot.certificate.take().filter(|_| is_same) {
+            Some(certificate) => dynamics.restore(s, (&slot.kept, certificate), w)?,
+            None => dynamics.linearize(s, w)?,
+        };
+        if linear.is_restored() {
+            slot.certificate = Some(linear.certificate());
+        } else if linear.keep(&mut slot.kept) {
             let mut key = slot.key.as_mut_slice();
             for part in parts(s, &scalars) {
                 let (own, rest) = key.split_at_mut(part.len());
                 own.copy_from_slice(part);
                 key = rest;
             }
-            slot.certificate = Some(certificate);
+            slot.certificate = Some(linear.certificate());
         }
-        Ok(certificate)
+        Ok(linear)
     }
 }

@@ -62,11 +62,12 @@ impl RolloutStats {
 }
 
 impl Trajectory {
-    /// Room for a trajectory from `x0` with controls zero and the parameters that the system was built with.
+    /// Room for a trajectory from `x0` with controls zero and the parameters that the system was built with. An `x0` of
+    /// another length than the system's states is refused by [`Trajectory::roll`].
     pub fn new<D: Dynamics>(dynamics: &D, intervals: Vec<f64>, x0: &[f64]) -> Self {
         let (d, n) = (dynamics.dims(), intervals.len());
-        let mut x = vec![0.0; (n + 1) * d.nx];
-        x[..d.nx].copy_from_slice(x0);
+        let mut x = x0.to_vec();
+        x.resize(x0.len() + n * d.nx, 0.0);
         Self {
             intervals,
             x,
@@ -166,10 +167,35 @@ impl Trajectory {
         self.y.truncate(steps * self.ny);
     }
 
+    /// Is every list as long as the system asks for?
+    ///
+    /// # Errors
+    /// [`StepFailure::Size`](crate::dynamics::StepFailure::Size), with the list that is not.
+    pub fn fits<D: Dynamics>(&self, dynamics: &D) -> Result<(), StepError> {
+        let (d, n) = (dynamics.dims(), self.steps());
+        let lists = [
+            ("states", self.x.len(), (n + 1) * d.nx, self.nx == d.nx),
+            ("controls", self.u.len(), n.max(1) * d.nu, self.nu == d.nu),
+            ("unknowns", self.y.len(), n * d.ny, self.ny == d.ny),
+            ("parameters", self.p.len(), d.np, true),
+        ];
+        match lists
+            .iter()
+            .find(|(_, got, expected, is_own)| got != expected || !is_own)
+        {
+            None => Ok(()),
+            Some((what, got, expected, _)) => Err(StepError::of_size(
+                *what,
+                format!("{got} numbers for {n} steps; this system asks for {expected}"),
+            )),
+        }
+    }
+
     /// Simulates from the first state with the controls stored. Allocates nothing.
     ///
     /// # Errors
-    /// The step that failed; the statistics count the steps before it, which are kept.
+    /// A list of another length than the system's, or the step that failed; the statistics count the steps before it,
+    /// which are kept.
     pub fn roll<D: Dynamics>(
         &mut self,
         dynamics: &D,
@@ -215,6 +241,7 @@ impl Trajectory {
         mut control: impl FnMut(&Knot, &[f64], &[f64], &mut D::Work, &mut [f64]),
     ) -> Result<(), StepError> {
         *stats = RolloutStats::default();
+        self.fits(dynamics)?;
         let mut at = self.knot(0);
         for k in 0..self.steps() {
             at.h = self.intervals[k];
@@ -288,7 +315,8 @@ impl Sweep {
     /// of state, control, parameters, intervals and unknowns at knot `k` those of the function there. Allocates nothing.
     ///
     /// # Errors
-    /// When a step's matrix is singular, or as `local` fails.
+    /// When the trajectory is of other sizes than the sweep or the system, a step's matrix is singular, or as `local`
+    /// fails.
     pub fn run<D: Dynamics>(
         &mut self,
         dynamics: &D,
@@ -297,6 +325,16 @@ impl Sweep {
         mut local: impl FnMut(&Knot, &mut D::Work, &mut Inputs, &mut [f64]) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
         let (n, nu) = (trajectory.steps(), trajectory.nu);
+        trajectory.fits(dynamics)?;
+        if (self.u.len(), self.intervals.len()) != (trajectory.u.len(), n) {
+            let made_for = self.intervals.len();
+            return Err(StepError::of_size(
+                "reverse sweep",
+                format!(
+                    "it has room for {made_for} steps, not for {n}; make one for this trajectory"
+                ),
+            ));
+        }
         self.certificate = Certificate::default();
         self.intervals.fill(0.0);
         self.p.fill(0.0);
@@ -313,9 +351,9 @@ impl Sweep {
             if k < n {
                 // adjoint of x_(k+1) through the step
                 let solved = trajectory.solved(&at);
-                let certificate = self.cache.linearize(dynamics, &solved, w)?;
-                self.certificate = self.certificate.and(&certificate);
-                dynamics.pull(w, &self.adjoint, &mut self.inputs);
+                let mut linear = self.cache.linearize(dynamics, &solved, w)?;
+                self.certificate = self.certificate.and(&linear.certificate());
+                linear.pull(&self.adjoint, &mut self.inputs);
             } else {
                 self.inputs.clear();
             }
@@ -344,10 +382,10 @@ impl Sweep {
         Ok(())
     }
 
-    /// Adds to the parameters' gradient what comes through the first state, made by [`Dynamics::initial`].
+    /// Adds to the parameters' gradient what comes through the first state, made by [`crate::dynamics::Step::initial`].
     ///
     /// # Errors
-    /// As [`Dynamics::initial`].
+    /// As [`crate::dynamics::Step::initial`].
     pub fn through_start<D: Dynamics>(
         &mut self,
         dynamics: &D,

@@ -227,7 +227,13 @@ fn solve_keeps_what_it_has_when_iterations_run_out() {
             .is_some_and(|r| r.contains("2 iterations")),
         "{v:#}"
     );
-    run.says(&["not solved (max_iterations)", "2 iterations"]);
+    run.says(&[
+        "not solved (max_iterations)",
+        "2 iterations",
+        "still violated: ",
+        "by ",
+        "--resume",
+    ]);
     solved_files(&folder, "a/b", &v, "png");
     // the guess alone
     let v = folder
@@ -571,4 +577,106 @@ fn solve_starts_from_guessed_states() {
         folder.read("a/trajectory.csv"),
         folder.read("b/trajectory.csv")
     );
+}
+
+/// A leg hangs above the ground beside a crate that it must push: at the guess they do not touch.
+const CRATE: &str = r#"
+time_step = 0.05
+horizon = 1.0
+
+[mechanism.half_spaces.floor]
+
+[mechanism.bodies.crate]
+mass = 1.0
+shape = { box = [0.3, 0.3, 0.3] }
+free = true
+contacts.corners = { friction = 0.3 }
+contacts.side = { shape = { box = [0.3, 0.3, 0.3] }, group = "crate", against = ["toe"], friction = 0.3 }
+
+[mechanism.bodies.leg]
+mass = 1.0
+inertia = [0.1, 0.1, 0.1]
+contacts.toe = { shape = { sphere = 0.05 }, position = [0.0, 0.0, -0.5], group = "toe", against = ["crate"], friction = 0.3 }
+
+[mechanism.joints.hip]
+kind = "revolute"
+child = "leg"
+axis = [0.0, 1.0, 0.0]
+parent_anchor = [-0.25, 0.0, 0.65]
+
+[mechanism.actuators.motor]
+joint = "hip"
+bounds = [-20.0, 20.0]
+
+[initial]
+crate = { position = [0.0, 0.0, 0.15] }
+
+[[costs]]
+quantity = { control = "motor" }
+weight = 0.01
+
+[[constraints]]
+quantity = { position = { body = "crate", axis = "x" } }
+equals = 0.3
+at = "end"
+"#;
+
+/// Through contact derivatives are relaxed unless told otherwise; without that the crate's place has no gradient, which is
+/// no proof that it is out of reach.
+#[test]
+fn a_leg_pushes_a_crate() {
+    let folder = Folder::new("solve_crate");
+    folder.write("crate.toml", CRATE);
+    let v = folder.json(&["solve", "crate.toml", "--json"]);
+    assert_eq!(v["status"], "converged", "{v:#}");
+    assert!(number(&v, "constraint_violation") <= 1e-6, "{v:#}");
+    assert!(number(&v, "optimality") <= 1e-8, "{v:#}");
+
+    let hard = "\n[method]\nsmoothing = false\n";
+    folder.write("hard.toml", &format!("{CRATE}{hard}"));
+    let run = folder.run(&["solve", "hard.toml", "--json"]).ended(1);
+    assert_eq!(run.json()["status"], "diverged", "{}", run.out);
+    run.says(&["position of crate x", "to first order", "smoothing"]);
+}
+
+/// Nothing that moves, nothing to gain: an answer all the same.
+#[test]
+fn a_mechanism_without_motion_is_solved() {
+    let text = r#"
+time_step = 0.1
+horizon = 0.5
+[mechanism.bodies.block]
+mass = 1.0
+inertia = [0.1, 0.1, 0.1]
+[mechanism.joints.weld]
+kind = "fixed"
+child = "block"
+[mechanism.actuators.push]
+body = "block"
+force = [1.0, 0.0, 0.0]
+[guess]
+controls = { push = 1.0 }
+[[costs]]
+quantity = { control = "push" }
+weight = 1.0
+"#;
+    let folder = Folder::new("solve_rigid");
+    folder.write("rigid.toml", text);
+    for method in ["ddp", "shooting"] {
+        let v = folder.json(&["solve", "rigid.toml", "--method", method, "--json"]);
+        assert_eq!(v["status"], "converged", "{v:#}");
+        assert!(number(&v, "objective") < 1e-9, "{v:#}");
+    }
+}
+
+/// A parameter that ends at a bound is said to, in text and JSON.
+#[test]
+fn parameters_at_bounds_are_told() {
+    let folder = Folder::new("solve_at_bounds");
+    let file = problem("damper_tuning");
+    let run = folder.run(&["solve", &file]).ended(0);
+    assert!(run.out.contains("at its lower bound"), "{}", run.out);
+    let v = folder.json(&["solve", &file, "--method", "shooting", "--json"]);
+    let expected = serde_json::json!({ "hip_stiffness": "lower", "ankle_stiffness": "lower" });
+    assert_eq!(v["parameters_at_bounds"], expected, "{v:#}");
 }

@@ -3,7 +3,7 @@
 use crate::segments;
 
 use crate::common::*;
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::integrator::Maximal;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 use least_action::rollout::{balance, momentum};

@@ -5,7 +5,7 @@ use crate::planar;
 
 use argmin::core::observers::Observe as Observer;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
-use least_action::dynamics::{Dynamics, Explicit, Observe, Parameter, Real, Smooth};
+use least_action::dynamics::{Explicit, Observe, Parameter, Real, Smooth, Step};
 use least_action::optimize::ddp::{self, Options};
 use least_action::optimize::{IterationState, Solution, Status};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};

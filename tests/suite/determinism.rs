@@ -5,7 +5,7 @@ use crate::knife_edge;
 
 use crate::common::*;
 use least_action::control::{Cost, Problem, When};
-use least_action::dynamics::{Dynamics, LinearModel, Observe, Remember};
+use least_action::dynamics::{Charts, Differentiable, LinearModel, Observe, Remember, Step};
 use least_action::integrator::{About, Maximal, Output, Reaction};
 use least_action::mechanism::GearSpec;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
@@ -169,7 +169,7 @@ fn batches_do_not_depend_on_the_threads() {
 }
 
 /// Adjoints that only write: the last poses and every tenth velocity.
-fn sweep(s: &Maximal, t: &Trajectory, w: &mut <Maximal as Dynamics>::Work, sweep: &mut Sweep) {
+fn sweep(s: &Maximal, t: &Trajectory, w: &mut <Maximal as Step>::Work, sweep: &mut Sweep) {
     let last = t.steps();
     sweep
         .run(s, t, w, |at, _, out, _| {
@@ -275,8 +275,9 @@ fn linear_models_of_trees_allocate_nothing() {
                 .expect("a state");
             for round in 0..2 {
                 let counted = allocations(|| {
-                    s.linearize(&t.solved(&at), &mut w).expect("regular");
-                    s.linear_model(&mut w, &from, &to, &mut model);
+                    s.linearize(&t.solved(&at), &mut w)
+                        .expect("regular")
+                        .linear_model(&from, &to, &mut model);
                 });
                 assert!(round == 0 || counted == 0, "{name}: {counted}");
             }

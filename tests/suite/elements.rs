@@ -111,7 +111,7 @@ fn a_knife_edge_on_an_incline_follows_its_cycloid() {
         assert!((1.9..2.1).contains(&slope), "{}", list(&errors));
     }
     let t = fall(&s, &x, 50.0, 0.01);
-    let energy = balance(&s, &t, &mut least_action::dynamics::Dynamics::work(&s)).expect("read");
+    let energy = balance(&s, &t, &mut least_action::dynamics::Step::work(&s)).expect("read");
     assert!(energy.largest_error() < 1e-3, "{}", energy.largest_error());
 }
 
@@ -146,7 +146,7 @@ fn a_disc_rolls_steadily() {
         turned.min(std::f64::consts::TAU - turned) < 1e-4,
         "{turned}"
     );
-    let energy = balance(&s, &t, &mut least_action::dynamics::Dynamics::work(&s)).expect("read");
+    let energy = balance(&s, &t, &mut least_action::dynamics::Step::work(&s)).expect("read");
     assert!(energy.largest_error() < 1e-8, "{}", energy.largest_error());
     for k in 0..=steps {
         let (pose, (v, w)) = (s.poses(t.state(k))[0], energy.velocities[k][0]);

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use least_action::control::{Cost, Problem, When};
-use least_action::dynamics::{Dynamics, Frame, Knot, StepFailure};
+use least_action::dynamics::{Charts, Frame, Knot, Step, StepFailure};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
@@ -135,7 +135,7 @@ fn frames_of_another_system_are_refused() {
         let retracted = s.retract(&at, &x, &[], &frame, &d, &mut w, &mut moved);
         for e in [framed.map(drop), retracted].map(|r| r.expect_err("another system's")) {
             assert_eq!(e.failure, StepFailure::Frame, "{e}");
-            assert!(e.message.contains("`Dynamics::frame`"), "{e}");
+            assert!(e.message.contains("`Charts::frame`"), "{e}");
         }
         let mut gone = d;
         s.difference(&at, &x, &[], &frame, &x, &mut w, &mut gone);

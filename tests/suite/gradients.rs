@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
-use least_action::dynamics::{Dynamics, Frame, Knot, Observe};
+use least_action::dynamics::{Charts, Differentiable, Frame, Knot, Observe, Step};
 use least_action::integrator::{About, Maximal, Output, Reaction};
 use least_action::mechanism::MechanismBuilder;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -296,8 +296,9 @@ fn forward_equals_reverse() {
             forward +=
                 dot(&local.x, &d.x) + dot(&local.u, &d.u) + local.h * d.h + local.h_prev * d.h_prev;
             if k < STEPS {
-                s.linearize(&t.solved(&at), &mut w).expect("regular");
-                s.push(&mut w, &d, &mut out);
+                s.linearize(&t.solved(&at), &mut w)
+                    .expect("regular")
+                    .push(&d, &mut out);
                 forward += dot(y, &out.y);
                 d.x.copy_from_slice(&out.x);
             }

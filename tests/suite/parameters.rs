@@ -5,7 +5,7 @@ use crate::knife_edge;
 use crate::common::case::{Case, chain, costs, five_bar, system};
 use crate::common::{Source, Y};
 use least_action::control::Problem;
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::integrator::maximal::ContactOptions;
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{

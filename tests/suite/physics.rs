@@ -1,7 +1,7 @@
 //! Motions against closed forms and independent references.
 
 use crate::common::*;
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Shape};
 use least_action::rollout::{RolloutStats, Trajectory, balance};
 use least_action::spatial::Vec3;

@@ -1,5 +1,7 @@
 //! Systems under policies: derivatives against central differences, feedback that was found at work, gains as decisions.
 
+mod wrapped;
+
 use crate::common::case::{Case, chain, costs, five_bar, system};
 use crate::common::{Source, ball_chain};
 use argmin::core::observers::Observe as Observer;
@@ -7,7 +9,7 @@ use least_action::control::{
     ClosedLoop, Constraint, Cost, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem, Relation,
     When,
 };
-use least_action::dynamics::{Dynamics, Frame, Knot, Observe, Parameter, Remember, Seen};
+use least_action::dynamics::{Charts, Frame, Knot, Observe, Parameter, Remember, Seen, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Output;
 use least_action::optimize::{IterationState, Solution, Status, ddp, shooting};

@@ -3,7 +3,7 @@
 use crate::statistics::hold;
 use argmin::core::observers::Observe as Observer;
 use least_action::control::Relation;
-use least_action::dynamics::{Dynamics, Observe};
+use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::optimize::{IterationState, Solution, Status, ddp, shooting};
 use least_action::rollout::{RolloutStats, Trajectory};
@@ -37,7 +37,7 @@ fn by_shooting(m: &Model, stop: bool) -> Solution {
 
 /// Verifies a solution by a simulation of its own: constraints, bounds, objective.
 fn verified(m: &Model, solution: &Solution) {
-    assert_eq!(solution.status, Status::Converged, "{}", solution.reason);
+    assert!(solution.status.is_solved(), "{}", solution.reason);
     let (system, problem) = (&m.system, &m.problem);
     let mut w = system.work();
     let p = &solution.trajectory.p;
@@ -228,6 +228,9 @@ fn acrobot_stops() {
     let m = load("acrobot_stops");
     let s = by_ddp(&m, false);
     verified(&m, &s);
+    // on a kink, where it is not optimal to 1e-3, as its file asks
+    assert_eq!(s.status, Status::Stationary, "{}", s.reason);
+    assert!(s.reason.contains("rests where contact changes"));
     assert!(s.violation <= 1e-6 && s.smoothing == 0.0);
     assert!(s.objective < 4.9, "{}", s.objective);
     let elbow = m.system.mechanism().joint("elbow").expect("its joint");

@@ -1,7 +1,7 @@
 //! A solve that is stopped, kept in a file and gone on with takes the same steps as one that is not.
 
 use argmin::core::observers::Observe as Observer;
-use least_action::dynamics::Dynamics;
+use least_action::dynamics::Step;
 use least_action::format::{self, Model, Overrides};
 use least_action::optimize::{
     Checkpoint, Checkpoints, IterationState, Solution, Status, ddp, shooting,

@@ -4,13 +4,14 @@
 use argmin::core::observers::Observe as Observer;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
-    Certificate, Dims, Dynamics, Inputs, Knot, Observe, Outputs, Parameter, Seen, Solved,
-    StepError, StepStats,
+    Certificate, Charts, Differentiable, Dims, Inputs, Knot, Observe, Outputs, Parameter, Seen,
+    Solved, Step, StepError, StepStats,
 };
 use least_action::optimize::curvature::{Curvature, Weights};
 use least_action::optimize::shooting::{self, Options, ShootingState, Solution};
 use least_action::optimize::{Checkpoint, Checkpoints, Status};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
+use least_action::without;
 use nalgebra::{DMatrix, DVector};
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
@@ -38,8 +39,10 @@ const Y: usize = 1;
 const W: usize = 2;
 const U: usize = 3;
 
-impl Dynamics for Drift {
+impl Step for Drift {
     type Work = Work;
+
+    without!(names, softening);
 
     fn dims(&self) -> Dims {
         Dims {
@@ -102,25 +105,33 @@ impl Dynamics for Drift {
         next[0] = x[0] + at.h * y[0];
         Ok(StepStats::default())
     }
+}
 
-    fn linearize(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+impl Differentiable for Drift {
+    without!(smoothing, keeping);
+
+    fn linearize_in(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         (w.h, w.x, w.decay) = (at.at.h, at.x[0], at.p[DECAY]);
         Ok(Certificate::default())
     }
 
-    fn push(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
+    fn push_in(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
         let u: f64 = d.u.iter().sum();
         out.y[0] = d.p[WIND] - w.x * d.p[DECAY] - w.decay * d.x[0] + u;
         out.x[0] = d.x[0] + w.h * out.y[0];
     }
 
-    fn pull(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
+    fn pull_in(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
         out.clear();
         let y = adjoint.y[0] + w.h * adjoint.x[0];
         out.x[0] = adjoint.x[0] - w.decay * y;
         out.u.fill(y);
         (out.p[WIND], out.p[DECAY]) = (y, -w.x * y);
     }
+}
+
+impl Charts for Drift {
+    without!(charts, model);
 }
 
 impl Observe for Drift {
@@ -134,7 +145,7 @@ impl Observe for Drift {
         quantity == Y
     }
 
-    fn observe(
+    fn observe_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -152,7 +163,7 @@ impl Observe for Drift {
         Ok(())
     }
 
-    fn observe_pull(
+    fn observe_pull_in(
         &self,
         _: &Seen,
         which: &[usize],

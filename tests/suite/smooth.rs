@@ -2,8 +2,8 @@
 
 use least_action::control::{ClosedLoop, Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
-    Dual, Dynamics, Explicit, Inputs, Knot, LinearModel, Observe, Outputs, Parameter, Real, Rows,
-    Seen, Smooth, Solved,
+    Charts, Differentiable, Dual, Explicit, Inputs, Knot, LinearModel, Observe, Outputs, Parameter,
+    Real, Rows, Seen, Smooth, Solved, Step,
 };
 use least_action::optimize::{IterationState, Status, ddp, shooting};
 use least_action::rollout::{RolloutStats, Trajectory};
@@ -113,10 +113,10 @@ fn step_derivatives_match_differences() {
         y: &[],
         next: &next,
     };
-    d.linearize(&at, &mut w).expect("linearized");
     let frame = d.frame(&AT, at.x, at.p, None, &mut w).expect("a frame");
+    let mut linear = d.linearize(&at, &mut w).expect("linearized");
     let mut model = LinearModel::new(&dims);
-    d.linear_model(&mut w, &frame, &frame, &mut model);
+    linear.linear_model(&frame, &frame, &mut model);
     for i in 0..11 {
         let expected = differences(|v| step(&d, v), i);
         let mut change = dims.inputs();
@@ -124,13 +124,13 @@ fn step_derivatives_match_differences() {
         let place = x.iter_mut().chain(u).chain(p).chain([h]).nth(i);
         *place.expect("an input") = 1.0;
         let mut out = dims.outputs();
-        d.push(&mut w, &change, &mut out);
+        linear.push(&change, &mut out);
         for (r, e) in expected.iter().enumerate() {
             close(out.x[r], *e);
             let mut adjoint: Outputs = dims.outputs();
             adjoint.x[r] = 1.0;
             let mut back = dims.inputs();
-            d.pull(&mut w, &adjoint, &mut back);
+            linear.pull(&adjoint, &mut back);
             let all = back.x.iter().chain(&back.u).chain(&back.p).chain([&back.h]);
             close(*all.clone().nth(i).expect("an input"), *e);
             match i {
@@ -155,7 +155,7 @@ fn quantities_and_starts_match_differences() {
         out
     };
     let mut rows = Rows::new(&d.dims(), 4);
-    d.observe_rows(&seen(&v), &which, &mut w, &mut rows);
+    d.observe_rows_in(&seen(&v), &which, &mut w, &mut rows);
     let start = d
         .initial_by_parameters(&[0.3, 0.4, 0.5], &[0.6, 0.7], &v[8..10], &mut w)
         .expect("a start");
@@ -181,7 +181,7 @@ fn quantities_and_starts_match_differences() {
             close(by, e);
             let (mut adjoint, mut back) = (vec![0.0; 4], d.dims().inputs());
             adjoint[r] = 1.0;
-            d.observe_pull(&seen(&v), &which, &mut w, &adjoint, &mut back, &mut []);
+            d.observe_pull_in(&seen(&v), &which, &mut w, &adjoint, &mut back, &mut []);
             let all = back.x.iter().chain(&back.u).chain(&back.p);
             close(*all.clone().nth(i).expect("an input"), e);
         }

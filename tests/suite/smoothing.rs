@@ -4,7 +4,7 @@ use crate::common::touch::{HARD, Masses, Touch};
 use argmin::core::observers::Observe as Observer;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
-    Dynamics, Explicit, LinearModel, Observe, Real, Remember, Smooth, Solved,
+    Charts, Differentiable, Explicit, LinearModel, Observe, Real, Remember, Smooth, Solved, Step,
 };
 use least_action::format::{self, Overrides};
 use least_action::optimize::ddp::{self, Options, Smoothing};
@@ -169,11 +169,11 @@ fn derivatives_are_those_of_the_chosen_path() {
                 next: &x,
             };
             d.smoothing(&mut w, kappa);
-            let certificate = d.linearize(&hard, &mut w).expect("regular");
-            assert_eq!(certificate.kappa, kappa);
             let frame = d.frame(&at, &x, &[], None, &mut w).expect("a frame");
+            let mut linear = d.linearize(&hard, &mut w).expect("regular");
+            assert_eq!(linear.certificate().kappa, kappa);
             let mut model = LinearModel::new(&d.dims());
-            d.linear_model(&mut w, &frame, &frame, &mut model);
+            linear.linear_model(&frame, &frame, &mut model);
             for i in 0..n + m {
                 let slope = (moved(i, 1e-6) - moved(i, -1e-6)) / 2e-6;
                 let own = if i < n {
@@ -184,8 +184,8 @@ fn derivatives_are_those_of_the_chosen_path() {
                 assert!((own - &slope).amax() < 1e-6, "{own} {slope}");
             }
             d.smoothing(&mut w, 0.0);
-            let certificate = d.linearize(&hard, &mut w).expect("regular");
-            assert_eq!(certificate.kappa, HARD);
+            let linear = d.linearize(&hard, &mut w).expect("regular");
+            assert_eq!(linear.certificate().kappa, HARD);
         }
     }
 }
@@ -452,10 +452,11 @@ fn softened_steps_have_their_derivatives() {
                 y: &y,
                 next: &next,
             };
-            let certificate = d.linearize(&solved, &mut w).expect("linearized");
+            let mut linear = d.linearize(&solved, &mut w).expect("linearized");
+            let certificate = linear.certificate();
             assert!(certificate.kappa == kappa || kappa == 0.0 && certificate.kappa < 1e-9);
             let mut model = LinearModel::new(&dims);
-            d.linear_model(&mut w, &a, &b, &mut model);
+            linear.linear_model(&a, &b, &mut model);
             let e = 1e-3;
             let mut moved = |u: f64| {
                 let (to_next, _) = step(u, &mut w);

@@ -6,8 +6,10 @@ use crate::rollout::{RolloutStats, Trajectory};
 /// A cart on a spring with two controls, semi-implicit Euler.
 struct Cart;
 
-impl Dynamics for Cart {
+impl Step for Cart {
     type Work = (f64, f64);
+
+    crate::without!(names, parameters, start, softening);
 
     fn dims(&self) -> Dims {
         Dims {
@@ -38,19 +40,23 @@ impl Dynamics for Cart {
         next[0] = x[0] + at.h * next[1];
         Ok(StepStats::default())
     }
+}
 
-    fn linearize(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+impl Differentiable for Cart {
+    crate::without!(smoothing, keeping);
+
+    fn linearize_in(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
         *w = (at.at.h, at.u[0] - 2.0 * at.u[1] - 3.0 * at.x[0]);
         Ok(Certificate::default())
     }
 
-    fn push(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
+    fn push_in(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
         let h = w.0;
         out.x[1] = d.x[1] + h * (d.u[0] - 2.0 * d.u[1] - 3.0 * d.x[0]) + w.1 * d.h;
         out.x[0] = d.x[0] + h * out.x[1];
     }
 
-    fn pull(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
+    fn pull_in(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
         let h = w.0;
         let rate = adjoint.x[1] + h * adjoint.x[0];
         out.x[0] = adjoint.x[0] - 3.0 * h * rate;
@@ -59,12 +65,18 @@ impl Dynamics for Cart {
     }
 }
 
+impl Charts for Cart {
+    crate::without!(charts, model);
+}
+
 impl Observe for Cart {
+    crate::without!(unknowns);
+
     fn quantities(&self) -> Vec<(String, String)> {
         vec![("x".into(), "m".into()), ("work".into(), "N m".into())]
     }
 
-    fn observe(
+    fn observe_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -77,7 +89,7 @@ impl Observe for Cart {
         Ok(())
     }
 
-    fn observe_pull(
+    fn observe_pull_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -93,7 +105,7 @@ impl Observe for Cart {
     }
 }
 
-fn remember(cart: &Cart) -> Remember<'_, Cart> {
+fn remember(cart: &Cart) -> Remember<&Cart> {
     let names = [("push", "N"), ("pull", "1")];
     Remember::new(cart, names.map(|(n, u)| (n.into(), u.into())).to_vec())
 }
@@ -126,7 +138,7 @@ fn rates_stand_behind_the_system_s_own_quantities() {
             p: &[],
             y: &[],
         };
-        s.observe(&seen, &which, &mut w, &mut out).expect("seen");
+        s.observe_in(&seen, &which, &mut w, &mut out).expect("seen");
         out
     };
     assert_eq!(observe(0.2, &X, &U), [-55.0, 0.3, -5.0, 0.3, -55.0]);
@@ -145,7 +157,7 @@ fn rates_stand_behind_the_system_s_own_quantities() {
         p: &[],
         y: &[],
     };
-    s.observe_pull(&seen, &which, &mut w, &adjoint, &mut d, &mut []);
+    s.observe_pull_in(&seen, &which, &mut w, &adjoint, &mut d, &mut []);
     let e = 1e-5;
     let check = |exact: f64, by: &dyn Fn(f64) -> f64| {
         let numeric = (by(e) - by(-e)) / (2.0 * e);
@@ -193,7 +205,7 @@ fn the_control_is_handed_on() {
         y: &[],
         next: &next,
     };
-    s.linearize(&solved, &mut w).expect("linear");
+    s.linearize_in(&solved, &mut w).expect("linear");
     // the matrices are the pushes, and the pulls their transposes
     let frame = s.frame(&AT, &X, &[], None, &mut w).expect("a frame");
     let frame = s
@@ -201,7 +213,7 @@ fn the_control_is_handed_on() {
         .expect("a frame");
     assert_eq!(frame.embed(), DMatrix::identity(4, 4));
     let mut model = LinearModel::new(&dims);
-    s.linear_model(&mut w, &frame, &frame, &mut model);
+    s.linear_model_in(&mut w, &frame, &frame, &mut model);
     for i in 0..6 {
         let (mut d, mut out) = (dims.inputs(), dims.outputs());
         if i < 4 {
@@ -209,7 +221,7 @@ fn the_control_is_handed_on() {
         } else {
             d.u[i - 4] = 1.0;
         }
-        s.push(&mut w, &d, &mut out);
+        s.push_in(&mut w, &d, &mut out);
         let column = if i < 4 {
             model.a.column(i)
         } else {
@@ -219,7 +231,7 @@ fn the_control_is_handed_on() {
         for k in 0..4 {
             let (mut adjoint, mut back) = (dims.outputs(), dims.inputs());
             adjoint.x[k] = 1.0;
-            s.pull(&mut w, &adjoint, &mut back);
+            s.pull_in(&mut w, &adjoint, &mut back);
             let entry = if i < 4 { back.x[i] } else { back.u[i - 4] };
             assert!((entry - out.x[k]).abs() < 1e-15);
         }

@@ -354,7 +354,7 @@ impl Chart for TreeChart {
 
 /// Moving along the chart, and back.
 impl Maximal {
-    /// [`crate::dynamics::Dynamics::retract`] of trees.
+    /// [`crate::dynamics::Charts::retract`] of trees.
     pub(super) fn retract_tree(
         &self,
         at: &Knot,
@@ -384,7 +384,7 @@ impl Maximal {
         out.copy_from_slice(&self.state(&poses, &velocities, &winding));
     }
 
-    /// [`crate::dynamics::Dynamics::difference`] of trees: the inverse of moving, to first order where a joint has two
+    /// [`crate::dynamics::Charts::difference`] of trees: the inverse of moving, to first order where a joint has two
     /// free rotations, else exactly.
     pub(super) fn tree_difference(
         &self,

@@ -57,11 +57,22 @@ impl Maximal {
         w: &Work,
         x: &mut [f64],
     ) -> Result<(), StepError> {
+        self.check_start(q, rates)?;
         let start = self.closed(&w.model, q, rates)?;
         let winding = self.winding_at(&w.model, &start.poses, &start.q);
         let motion = w.model.velocities(&start.poses, &start.rates);
         x.copy_from_slice(&self.state(&start.poses, &motion, &winding));
         Ok(())
+    }
+
+    fn check_start(&self, q: &[f64], rates: &[f64]) -> Result<(), StepError> {
+        let n = self.mechanism.tree_ids().len();
+        if (q.len(), rates.len()) == (n, n) {
+            return Ok(());
+        }
+        let (q, rates) = (q.len(), rates.len());
+        let message = format!("{q} coordinates and {rates} rates; give {n} of each");
+        Err(StepError::of_size("the start", message))
     }
 
     fn closed(&self, m: &Mechanism, q: &[f64], rates: &[f64]) -> Result<Start, StepError> {
@@ -91,6 +102,7 @@ impl Maximal {
         rates: &[f64],
         w: &Work,
     ) -> Result<DMatrix<f64>, StepError> {
+        self.check_start(q, rates)?;
         let (m, dims) = (&w.model, self.dims());
         let moving = |f: &Field| {
             use Field::{ChildAnchor, GearOffset, GearRatio, ParentAnchor};

@@ -345,6 +345,7 @@ impl Maximal {
             StepFailure::Interval => "an interval is zero or not finite; check the time steps".into(),
             StepFailure::Parameter => "a parameter has a value without meaning; give it bounds".into(),
             StepFailure::Frame => tangent::FOREIGN.into(),
+            StepFailure::Size => "a list has another length than the system's".into(),
             StepFailure::Unsupported => {
                 "contacts, limits and friction have no unsolved equations; use a method that takes solved steps".into()
             }
@@ -364,7 +365,7 @@ impl Maximal {
     }
 }
 
-impl crate::dynamics::Dynamics for Maximal {
+impl crate::dynamics::Step for Maximal {
     type Work = Work;
 
     fn dims(&self) -> Dims {
@@ -423,7 +424,14 @@ impl crate::dynamics::Dynamics for Maximal {
         self.solve_step(at, x, u, w, next, y)
     }
 
-    fn linearize(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+    fn soften(&self, w: &mut Work, kappa: f64) -> bool {
+        w.contacts.soften(kappa);
+        true
+    }
+}
+
+impl crate::dynamics::Differentiable for Maximal {
+    fn linearize_in(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         self.apply(at.p, w)?;
         self.linearize_at(at, w)
     }
@@ -432,32 +440,29 @@ impl crate::dynamics::Dynamics for Maximal {
         w.contacts.relax(kappa);
     }
 
-    fn soften(&self, w: &mut Work, kappa: f64) -> bool {
-        w.contacts.soften(kappa);
-        true
-    }
-
     fn kept(&self) -> usize {
         self.kept_len()
     }
 
-    fn keep(&self, w: &Work, kept: &mut [f64]) -> bool {
+    fn keep_in(&self, w: &Work, kept: &mut [f64]) -> bool {
         self.keep_linearized(w, kept)
     }
 
-    fn restore(&self, at: &Solved, kept: &[f64], w: &mut Work) -> Result<bool, StepError> {
+    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut Work) -> Result<bool, StepError> {
         self.apply(at.p, w)?;
         self.restore_linearized(at, kept, w)
     }
 
-    fn push(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
+    fn push_in(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
         self.push_through(w, d, out);
     }
 
-    fn pull(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
+    fn pull_in(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
         self.pull_through(w, adjoint, out);
     }
+}
 
+impl crate::dynamics::Charts for Maximal {
     fn frame(
         &self,
         at: &Knot,
@@ -468,6 +473,10 @@ impl crate::dynamics::Dynamics for Maximal {
     ) -> Result<Frame, StepError> {
         self.apply(p, w)?;
         self.frame_at(at, x, previous, &w.model)
+    }
+
+    fn has_identity_frames(&self) -> bool {
+        false
     }
 
     fn retract(
@@ -516,7 +525,7 @@ impl crate::dynamics::Dynamics for Maximal {
         crate::dynamics::difference_by_moves(self, at, x, p, frame, to, w)
     }
 
-    fn linear_model(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
+    fn linear_model_in(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         if w.model.has_loops()
             || w.uses_fallback
             || !self.elements.is_empty()
@@ -539,7 +548,7 @@ impl crate::dynamics::Observe for Maximal {
         output.is_some_and(Output::needs_unknowns)
     }
 
-    fn observe(
+    fn observe_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -550,7 +559,7 @@ impl crate::dynamics::Observe for Maximal {
         self.observe_at(seen, which, w, out)
     }
 
-    fn observe_pull(
+    fn observe_pull_in(
         &self,
         seen: &Seen,
         which: &[usize],

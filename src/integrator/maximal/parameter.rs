@@ -26,6 +26,13 @@ impl Maximal {
         if w.parameters == p {
             return Ok(());
         }
+        if p.len() != w.parameters.len() {
+            let (got, n) = (p.len(), w.parameters.len());
+            return Err(StepError::of_size(
+                "the parameters",
+                format!("{got} values; give {n}"),
+            ));
+        }
         // what is refused must be refused again
         w.parameters.fill(f64::NAN);
         let m = &mut w.model;

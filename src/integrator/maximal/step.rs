@@ -18,7 +18,7 @@ pub(super) fn may_retry(error: &StepError) -> bool {
 }
 
 impl Maximal {
-    /// Solves the step; see [`crate::dynamics::Dynamics::step`].
+    /// Solves the step; see [`crate::dynamics::Step::step`].
     pub(super) fn solve_step(
         &self,
         at: &Knot,

@@ -16,7 +16,7 @@ use nalgebra::{DMatrix, DVector};
 use std::sync::Arc;
 
 pub(super) const FOREIGN: &str =
-    "the frame belongs to another system; take it from this one's `Dynamics::frame`";
+    "the frame belongs to another system; take it from this one's `Charts::frame`";
 
 /// A configuration of the path with its tangents.
 struct Tangent {
@@ -339,7 +339,7 @@ impl Maximal {
         blocks_times(&own, &inverse) * -at.h_prev
     }
 
-    /// [`crate::dynamics::Dynamics::difference_by`] of loops.
+    /// [`crate::dynamics::Charts::difference_by`] of loops.
     pub(super) fn loop_difference_by(
         &self,
         at: &Knot,

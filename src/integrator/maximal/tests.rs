@@ -1,7 +1,7 @@
 //! The step, its matrix and its derivatives, on random mechanisms of every kind of joint, with and without loops.
 
 use super::*;
-use crate::dynamics::{Dynamics, LinearModel};
+use crate::dynamics::{Charts, Differentiable, LinearModel, Step};
 use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
 use crate::mechanism::{JointKind, MechanismBuilder};
 use crate::spatial::exp;
@@ -285,7 +285,7 @@ fn push_matches_differences_of_the_step_on_trees() {
             };
             let (next, y) = solve(&at, &x, &u, &s.nominal);
             let mut w = s.work();
-            s.linearize(
+            s.linearize_in(
                 &Solved {
                     at,
                     x: &x,
@@ -323,7 +323,7 @@ fn push_matches_differences_of_the_step_on_trees() {
                     i if i == parameters => d.h = 1.0,
                     _ => d.h_prev = 1.0,
                 }
-                s.push(&mut w, &d, &mut out);
+                s.push_in(&mut w, &d, &mut out);
                 let mut all = out.x.clone();
                 all.extend(&out.y);
                 assert_close(
@@ -364,7 +364,7 @@ fn the_linear_model_matches_differences_along_the_joints() {
                 .expect("a state");
             let identity = frame.project() * frame.embed();
             assert!((identity - nalgebra::DMatrix::identity(dims.ndx, dims.ndx)).amax() < 1e-9);
-            s.linearize(
+            s.linearize_in(
                 &Solved {
                     at,
                     x: &x,
@@ -377,7 +377,7 @@ fn the_linear_model_matches_differences_along_the_joints() {
             )
             .expect("regular");
             let mut model = LinearModel::new(&dims);
-            s.linear_model(&mut w, &frame, &frame_next, &mut model);
+            s.linear_model_in(&mut w, &frame, &frame_next, &mut model);
             // trees have a way of their own
             let mut pushed = LinearModel::new(&dims);
             crate::dynamics::model_by_pushes(&s, &mut w, &frame, &frame_next, &mut pushed);
@@ -511,7 +511,7 @@ fn pull_is_the_transpose_of_push() {
             let (mut next, mut y, mut w) = (x.clone(), y0, s.work());
             s.step(&at, &x, &u, &s.nominal, &mut w, &mut next, &mut y)
                 .expect("solved");
-            s.linearize(
+            s.linearize_in(
                 &Solved {
                     at,
                     x: &x,
@@ -565,8 +565,8 @@ fn pull_is_the_transpose_of_push() {
             } else {
                 adjoint
             };
-            s.push(&mut w, &d, &mut out);
-            s.pull(&mut w, &adjoint, &mut back);
+            s.push_in(&mut w, &d, &mut out);
+            s.pull_in(&mut w, &adjoint, &mut back);
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             let size =
                 |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();

@@ -55,6 +55,10 @@ pub(super) struct Engine<'a, D: Observe> {
     pub forward: bool,
 }
 
+/// A constraint has no gradient if, to first order, all decisions over their whole ranges change it by less than this
+/// part of its violation. Contact that is open by a centimetre and more gives 1e-5 and less.
+const NO_GRADIENT: f64 = 1e-3;
+
 /// How an attempt to improve ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Attempt {
@@ -81,7 +85,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         for k in 0..problem.intervals.len() {
             knots.push(path.trajectory.knot_after(&knots[k]));
         }
-        let controls = problem.guess.iter().zip(problem.bounds.iter().cycle());
+        let controls = problem.with_bounds(&problem.guess);
         for (u, (g, (l, h))) in path.trajectory.u.iter_mut().zip(controls) {
             *u = g.max(*l).min(*h);
         }
@@ -527,6 +531,35 @@ impl<'a, D: Observe> Engine<'a, D> {
         let (e, t) = (&self.path.evaluation, &self.path.trajectory);
         let list = self.problem.violated(self.dynamics, e, t, tolerance);
         list.join(", ")
+    }
+
+    /// Names the violated constraints that no decision changes to first order.
+    pub fn without_gradient(&mut self, tolerance: f64) -> Vec<String> {
+        let layout = self.path.evaluation.layout.clone();
+        let names = self.dynamics.quantities();
+        let mut flat = vec![];
+        for at in self.knots.clone() {
+            let first = layout.constraints(at.k).start;
+            for (j, &(i, place)) in layout.stage(at.k).constraints.iter().enumerate() {
+                let c = &self.problem.constraints[i];
+                let violation = c.violation(self.path.evaluation.constraints[first + j]);
+                let name = names.get(c.quantity).map_or("", |n| &n.0);
+                if violation <= tolerance || flat.iter().any(|n| n == name) {
+                    continue;
+                }
+                let change = self.model.reach(
+                    self.dynamics,
+                    self.problem,
+                    &mut self.path,
+                    (&at, place),
+                    &mut self.work,
+                );
+                if change.is_ok_and(|c| c < NO_GRADIENT * violation) {
+                    flat.push(name.to_owned());
+                }
+            }
+        }
+        flat
     }
 
     /// The iterate as argmin keeps it: controls, then free parameters, and the merit.

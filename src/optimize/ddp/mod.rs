@@ -62,8 +62,8 @@ pub struct Options {
     /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
     /// guess.
     pub penalty: f64,
-    /// Derivatives through contact are relaxed at first, or the steps themselves; those of the step itself from the beginning where this is
-    /// `None`. Systems without contact are solved the same either way.
+    /// Derivatives through contact are relaxed at first, as by default, or the steps themselves; derivatives are those of
+    /// the step from the beginning where this is `None`. Systems without contact are solved the same either way.
     pub smoothing: Option<Smoothing>,
 }
 
@@ -74,7 +74,7 @@ impl Default for Options {
             optimality: 1e-8,
             max_iterations: 1000,
             penalty: 0.1,
-            smoothing: None,
+            smoothing: Some(Smoothing::default()),
         }
     }
 }
@@ -295,11 +295,7 @@ impl<'c, D: Observe> Ddp<'c, D> {
         }
         let penalty = e.lagrangian.penalty;
         if violation > o.tolerance && penalty > 1e12 * e.lagrangian.first_penalty {
-            let reason = format!(
-                "these stay violated although the penalty grew to {penalty:.0e}: {}; are they within reach?",
-                e.violated(o.tolerance)
-            );
-            self.status = Some((Status::Infeasible, reason));
+            self.status = Some(self.out_of_reach(e));
             return Ok(false);
         }
         let growth = if violation <= o.tolerance {
@@ -322,11 +318,41 @@ impl<'c, D: Observe> Ddp<'c, D> {
         Ok(true)
     }
 
+    /// The verdict on constraints that stay violated: out of reach only where their gradients, or the way to where these
+    /// vanish, show it.
+    fn out_of_reach(&self, e: &mut Engine<D>) -> (Status, String) {
+        let tolerance = self.options.tolerance;
+        let (penalty, violated) = (e.lagrangian.penalty, e.violated(tolerance));
+        let flat = e.without_gradient(tolerance);
+        let first = self.history.first().map_or(0.0, |i| i.violation);
+        let nothing_to_decide = e.model.sizes.m + e.model.sizes.q == 0;
+        let fell = e.model.kappa == 0.0 && e.violation() < (1.0 - STATIONARY) * first;
+        if flat.is_empty() || nothing_to_decide || fell {
+            let reason = format!(
+                "these stay violated although the penalty grew to {penalty:.0e}: {violated}; are they within reach?"
+            );
+            return (Status::Infeasible, reason);
+        }
+        let remedy = match (e.model.kappa > 0.0, self.options.smoothing) {
+            (false, _) => "start from a guess at which it does".to_owned(),
+            (true, None) => "contact that is not made and friction that is not overcome have no derivative: set smoothing in [method], as { start = 1e-1 }, or start from a guess that makes contact".into(),
+            (true, Some(s)) => format!(
+                "contact that is not made and friction that is not overcome have no derivative: raise smoothing in [method], as {{ start = {:e} }}, or start from a guess that makes contact",
+                10.0 * s.start
+            ),
+        };
+        let reason = format!(
+            "violated: {violated}; no control or parameter changes {} to first order; {remedy}",
+            flat.join(", ")
+        );
+        (Status::Diverged, reason)
+    }
+
     /// Takes a step, of the length returned, or goes on to where one can be made; nothing if asked to stop.
     fn advance(&mut self, e: &mut Engine<D>, stop: &AtomicBool) -> Result<Option<f64>, Error> {
         match e.improve(stop) {
             Attempt::Stopped => {
-                self.status = Some((Status::Interrupted, "stopped from outside".into()));
+                self.status = Some((Status::Interrupted, String::new()));
                 return Ok(None);
             }
             Attempt::Moved(taken) => {
@@ -362,19 +388,32 @@ impl<'c, D: Observe> Ddp<'c, D> {
             self.finish_round(e, optimality)?;
             return Ok(());
         }
-        let (status, violated) = if violation > self.options.tolerance {
-            let violated = e.violated(self.options.tolerance);
-            (Status::Infeasible, format!("; violated: {violated}"))
+        let stuck = format!("no step makes progress any more; promised gain {optimality:.3e}");
+        self.status = Some(if violation > self.options.tolerance {
+            let weight = 0.5 * e.lagrangian.penalty * violation * violation;
+            if optimality <= STATIONARY && weight >= (1.0 - STATIONARY) * self.size(e) {
+                self.out_of_reach(e)
+            } else {
+                let violated = e.violated(self.options.tolerance);
+                let reason =
+                    format!("{stuck}; violated: {violated}; try another guess, or scale the costs");
+                (Status::Diverged, reason)
+            }
+        } else if e.path.has_gaps {
+            let reason = format!(
+                "{stuck}; the states of the guess do not follow from each other yet; try another guess, or scale the costs"
+            );
+            (Status::Diverged, reason)
         } else {
-            (Status::Diverged, String::new())
-        };
-        let reason = format!(
-            "no step makes progress any more; promised gain {optimality:.3e}{violated}; try another guess, or scale the costs"
-        );
-        self.status = Some((status, reason));
+            (Status::Stationary, stuck)
+        });
         Ok(())
     }
 }
+
+/// Part of the merit below which what the model promises is nothing: the point is a stationary one, and a violation that
+/// fell by less did not fall.
+const STATIONARY: f64 = 1e-3;
 
 /// Violation from which on the penalty grows by [`PROJECTION`] a round, if the round is otherwise optimal.
 const PROJECTED: f64 = 1e-2;
@@ -455,11 +494,8 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<'_, D> {
 
     fn terminate(&mut self, state: &IterationState) -> TerminationStatus {
         if self.status.is_none() && state.get_iter() >= self.options.max_iterations {
-            let reason = format!(
-                "{} iterations were not enough; raise max_iterations, or start from another guess",
-                self.options.max_iterations
-            );
-            self.status = Some((Status::MaxIterations, reason));
+            // what is still open is told of the best iterate, at the end
+            self.status = Some((Status::MaxIterations, String::new()));
         }
         let reason = match &self.status {
             None => return TerminationStatus::NotTerminated,
@@ -475,7 +511,7 @@ impl<'a, D: Observe> Solver<Handle<'a, D>, IterationState> for Ddp<'_, D> {
 /// Solves a problem; `observer` sees every iteration, `stop` ends the solve with the best iterate.
 ///
 /// # Errors
-/// Only what argmin itself reports; how the solve ended is in [`Solution::status`].
+/// When the problem does not fit the system ([`Problem::check`]), and what argmin itself reports; how the solve ended is in [`Solution::status`].
 pub fn solve<D: Observe>(
     dynamics: &D,
     problem: &Problem,
@@ -490,7 +526,7 @@ pub fn solve<D: Observe>(
 /// [`solve`] that is kept on the way, or goes on where an earlier one stood.
 ///
 /// # Errors
-/// When a checkpoint to go on from does not fit the problem, and what argmin itself reports.
+/// As [`solve`], and when a checkpoint to go on from does not fit the problem.
 pub fn solve_from<D: Observe>(
     dynamics: &D,
     problem: &Problem,
@@ -499,6 +535,7 @@ pub fn solve_from<D: Observe>(
     observer: impl Observer<IterationState> + 'static,
     stop: &AtomicBool,
 ) -> Result<Solution, Error> {
+    problem.check(dynamics)?;
     if let Some(c) = &checkpoints.resume {
         c.fits(NAME, problem)
             .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
@@ -517,7 +554,7 @@ pub fn solve_from<D: Observe>(
     let mut engine = result.problem.problem.ok_or_else(missing)?.engine;
     let last = solver.checkpoint(&engine);
     solver.checkpoints.keep(last);
-    let (status, reason) = solver
+    let (status, mut reason) = solver
         .status
         .take()
         .unwrap_or((Status::Diverged, String::new()));
@@ -539,6 +576,14 @@ pub fn solve_from<D: Observe>(
             ..Iteration::default()
         },
     };
+    let violated = engine.violated(solver.options.tolerance);
+    match status {
+        Status::MaxIterations => {
+            reason = super::out_of_iterations(solver.options.max_iterations, &violated);
+        }
+        Status::Interrupted => reason = super::cut_short("stopped from outside", &violated),
+        _ => (),
+    }
     Ok(Solution {
         status,
         reason,

@@ -10,12 +10,14 @@
 //! of the last step, so that `w_N = (dx_N, dp, du_(N-1))`.
 
 use super::backward::Policy;
-use super::dense::{dot, gemv, quadratic_form};
+use super::dense::{dot, gemv, gemv_transposed, quadratic_form};
 use super::lagrangian::Lagrangian;
 use super::path::Path;
 use super::secant::Secant;
 use crate::control::Problem;
-use crate::dynamics::{Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs, Rows, StepError};
+use crate::dynamics::{
+    Dims, Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, Rows, StepError,
+};
 use nalgebra::DMatrix;
 
 /// Sizes of a stage's matrices.
@@ -161,15 +163,15 @@ impl Model {
                 self.frames.push(next);
             }
             self.observe(dynamics, path, at, w)?;
-            let certificate = dynamics.linearize(&path.solved(at), w)?;
-            self.kappa = self.kappa.max(certificate.kappa);
-            self.see_unknowns(dynamics, path, k, w);
+            let mut linear = dynamics.linearize(&path.solved(at), w)?;
+            self.kappa = self.kappa.max(linear.certificate().kappa);
+            self.see_unknowns(dynamics, path, k, &mut linear);
             self.accumulate(problem, lagrangian, path, at);
             let (from, to) = match self.identity {
                 true => (&self.frames[0], &self.frames[0]),
                 false => (&self.frames[k], &self.frames[k + 1]),
             };
-            dynamics.linear_model(w, from, to, &mut self.linear);
+            linear.linear_model(from, to, &mut self.linear);
             if path.has_gaps {
                 let (t, own) = (&path.trajectory, &mut self.gap[k * n..(k + 1) * n]);
                 let after = &knots[k + 1];
@@ -206,13 +208,18 @@ impl Model {
         }
         let seen = path.trajectory.seen(at);
         let values = &mut e.values[e.layout.values(at.k)];
-        dynamics.observe(&seen, &stage.which, w, values)?;
-        dynamics.observe_rows(&seen, &stage.which, w, rows);
+        dynamics.observe(&seen, &stage.which, w, values)?.rows(rows);
         Ok(())
     }
 
     /// What is seen of the unknowns depends on state, control and parameters through the step just linearized.
-    fn see_unknowns<D: Observe>(&mut self, dynamics: &D, path: &Path, k: usize, w: &mut D::Work) {
+    fn see_unknowns<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        path: &Path,
+        k: usize,
+        linear: &mut Linearization<D>,
+    ) {
         let which = &path.evaluation.layout.stage(k).which;
         let Some(rows) = &mut self.rows[which.len()] else {
             return;
@@ -225,7 +232,7 @@ impl Model {
             for (a, y) in self.adjoint.y.iter_mut().zip(rows.y.row(i).iter()) {
                 *a = *y;
             }
-            dynamics.pull(w, &self.adjoint, &mut self.inputs);
+            linear.pull(&self.adjoint, &mut self.inputs);
             let add = |m: &mut DMatrix<f64>, d: &[f64]| {
                 m.row_mut(i).iter_mut().zip(d).for_each(|(m, d)| *m += d);
             };
@@ -233,6 +240,63 @@ impl Model {
             add(&mut rows.u, &self.inputs.u);
             add(&mut rows.p, &self.inputs.p);
         }
+    }
+
+    /// How far all decisions together change the quantity at `place` of a knot to first order, each over its range, or by
+    /// its size where it has none.
+    pub fn reach<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        problem: &Problem,
+        path: &mut Path,
+        (at, place): (&Knot, usize),
+        w: &mut D::Work,
+    ) -> Result<f64, StepError> {
+        let Sizes { steps, n, q, m } = self.sizes;
+        let (s, width) = (n + q, self.sizes.w());
+        self.observe(dynamics, path, at, w)?;
+        if at.k < steps {
+            let mut linear = dynamics.linearize(&path.solved(at), w)?;
+            self.see_unknowns(dynamics, path, at.k, &mut linear);
+        }
+        let count = path.evaluation.layout.stage(at.k).which.len();
+        self.row_by_stage(count, place, at.k);
+        let range = |v: f64, (l, u): (f64, f64)| {
+            let range = u - l;
+            if range.is_finite() {
+                range
+            } else {
+                v.abs().max(1.0)
+            }
+        };
+        let t = &path.trajectory;
+        let of_controls = |by: &[f64], k: usize| {
+            let all = by.iter().zip(t.control(k)).zip(&problem.bounds);
+            all.map(|((g, u), b)| g.abs() * range(*u, *b)).sum::<f64>()
+        };
+        let mut sum = of_controls(&self.row[s..], at.k);
+        let mut adjoint = self.row[..n].to_vec();
+        let mut by_parameters = self.row[n..s].to_vec();
+        for k in (0..at.k).rev() {
+            let mut by = vec![0.0; width];
+            gemv_transposed(
+                n,
+                &self.f[k * n * width..(k + 1) * n * width],
+                &adjoint,
+                &mut by,
+            );
+            adjoint.copy_from_slice(&by[..n]);
+            by_parameters
+                .iter_mut()
+                .zip(&by[n..s])
+                .for_each(|(p, b)| *p += b);
+            sum += of_controls(&by[s..s + m], k);
+        }
+        gemv_transposed(n, &self.start, &adjoint, &mut by_parameters);
+        for (g, &p) in by_parameters.iter().zip(&self.free) {
+            sum += g.abs() * range(t.p[p], problem.parameter_bounds[p]);
+        }
+        Ok(sum)
     }
 
     /// Row `i` of the stage with `count` rows, by `w`.

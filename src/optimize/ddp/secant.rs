@@ -123,7 +123,9 @@ impl Secant {
                     let all = k * n * w..(k + 1) * n * w;
                     let (new, old) = (&f[all.clone()], &self.f[all]);
                     let y = &mut self.y[k * w..(k + 1) * w];
-                    let columns = new.chunks_exact(n).zip(old.chunks_exact(n));
+                    // of a system without motion there are none
+                    let width = n.max(1);
+                    let columns = new.chunks_exact(width).zip(old.chunks_exact(width));
                     for (y, (new, old)) in y.iter_mut().zip(columns) {
                         let change = new.iter().zip(old).zip(&self.adjoint);
                         *y += change.map(|((n, o), a)| (n - o) * a).sum::<f64>();
@@ -154,7 +156,7 @@ impl Secant {
         if size == 0.0 || denominator.abs() <= SKIP * size {
             return;
         }
-        for (column, rj) in b.chunks_exact_mut(w).zip(&self.r) {
+        for (column, rj) in b.chunks_exact_mut(w.max(1)).zip(&self.r) {
             for (b, ri) in column.iter_mut().zip(&self.r) {
                 *b += ri * rj / denominator;
             }

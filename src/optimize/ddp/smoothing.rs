@@ -2,7 +2,7 @@
 //!
 //! A contact that is not made, or friction that is not overcome, has no derivative to speak of: a box that sticks does
 //! not tell that one should push harder. On a larger parameter `kappa` of the central path (see
-//! [`crate::dynamics::Dynamics::smoothing`]) it does. A solve then goes through levels
+//! [`crate::dynamics::Differentiable::smoothing`]) it does. A solve then goes through levels
 //!
 //! ```text
 //! kappa = start, factor start, factor^2 start, ... >= end, 0
@@ -17,7 +17,7 @@
 //!
 //! Steps along kinks crawl, as where a foot begins to slide. Where several in a row gain hardly anything, the penalty of
 //! the constraints grows while much is violated; the level ends if not. With the steps' own derivatives, where all is
-//! kept and the objective rests, the solve has converged.
+//! kept and the objective rests, the solve ends: there it is stationary.
 //!
 //! Where the minimum lies on many kinks, as where a limb hits its stops again and again, steps on hard contact crawl from
 //! the start. With [`Smoothing::forward`] the steps themselves are on the level's central path, and their derivatives are
@@ -49,7 +49,7 @@ pub struct Smoothing {
     pub factor: f64,
     /// The steps are softened, too, not their derivatives alone relaxed: objective and violation are those of softened
     /// contact until the last level. `end` is then best near the steps' own parameter. Systems that cannot soften their
-    /// steps (see [`crate::dynamics::Dynamics::soften`]) relax derivatives alone.
+    /// steps (see [`crate::dynamics::Step::soften`]) relax derivatives alone.
     pub forward: bool,
 }
 
@@ -154,8 +154,8 @@ impl<D: Observe> Ddp<'_, D> {
     }
 
     /// On a kink, as between sticking and sliding, derivatives promise what no step gains: where the last ones kept all
-    /// constraints and did not change the objective, the solve has converged.
-    fn rest_on_kink(&mut self, e: &Engine<D>) {
+    /// constraints and did not change the objective, the solve has ended.
+    fn rest_on_kink(&mut self, e: &mut Engine<D>) {
         let now = e.path.evaluation.objective;
         let last = self.history.iter().rev().take(LAST_PATIENCE as usize);
         let rests = last.clone().count() == LAST_PATIENCE as usize
@@ -165,7 +165,13 @@ impl<D: Observe> Ddp<'_, D> {
                     && (i.objective - now).abs() <= STILL * now.abs()
             });
         if rests && !e.path.has_gaps {
-            self.status = Some((Status::Converged, ON_KINK.into()));
+            e.promises_at_most(f64::INFINITY);
+            let optimal = self.optimality(e) <= self.options.optimality;
+            self.status = Some(if optimal {
+                (Status::Converged, String::new())
+            } else {
+                (Status::Stationary, ON_KINK.into())
+            });
         }
     }
 

@@ -10,8 +10,10 @@
 //! ```
 
 use least_action::dynamics::{
-    Certificate, Dims, Dynamics, Inputs, Knot, Observe, Outputs, Seen, Solved, StepError, StepStats,
+    Certificate, Charts, Differentiable, Dims, Inputs, Knot, Observe, Outputs, Seen, Solved, Step,
+    StepError, StepStats,
 };
+use least_action::without;
 use nalgebra::DMatrix;
 
 /// Parameter of the step, m^2/s^2.
@@ -121,8 +123,10 @@ impl Masses {
     }
 }
 
-impl Dynamics for Masses {
+impl Step for Masses {
     type Work = Work;
+
+    without!(names, parameters, start);
 
     fn dims(&self) -> Dims {
         let n = 2 * self.n();
@@ -159,16 +163,20 @@ impl Dynamics for Masses {
         Ok(StepStats::default())
     }
 
-    fn smoothing(&self, w: &mut Work, kappa: f64) {
-        w.kappa = kappa;
-    }
-
     fn soften(&self, w: &mut Work, kappa: f64) -> bool {
         w.softness = kappa;
         true
     }
+}
 
-    fn linearize(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+impl Differentiable for Masses {
+    without!(keeping);
+
+    fn smoothing(&self, w: &mut Work, kappa: f64) {
+        w.kappa = kappa;
+    }
+
+    fn linearize_in(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         let (n, h) = (self.n(), at.at.h);
         let kappa = w.kappa.max(w.softness).max(HARD);
         let mut next = vec![0.0; 2 * n];
@@ -201,7 +209,7 @@ impl Dynamics for Masses {
         })
     }
 
-    fn push(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
+    fn push_in(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
         let all = d.x.iter().chain(&d.u);
         out.x.fill(0.0);
         for (column, d) in w.jacobian.column_iter().zip(all) {
@@ -212,28 +220,30 @@ impl Dynamics for Masses {
         }
     }
 
-    fn pull(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
+    fn pull_in(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
         out.clear();
         let all = out.x.iter_mut().chain(&mut out.u);
         for (column, o) in w.jacobian.column_iter().zip(all) {
             *o = column.iter().zip(&adjoint.x).map(|(c, a)| c * a).sum();
         }
     }
+}
 
-    fn has_identity_frames(&self) -> bool {
-        true
-    }
+impl Charts for Masses {
+    without!(charts, model);
 }
 
 /// Positions, velocities, controls.
 impl Observe for Masses {
+    without!(unknowns);
+
     fn quantities(&self) -> Vec<(String, String)> {
         let d = self.dims();
         let named = |i| (format!("{i}"), "1".into());
         (0..d.nx + d.nu).map(named).collect()
     }
 
-    fn observe(
+    fn observe_in(
         &self,
         seen: &Seen,
         which: &[usize],
@@ -247,7 +257,7 @@ impl Observe for Masses {
         Ok(())
     }
 
-    fn observe_pull(
+    fn observe_pull_in(
         &self,
         _: &Seen,
         which: &[usize],

@@ -8,7 +8,7 @@ mod random;
 mod rest;
 mod slide;
 
-use least_action::dynamics::{Dynamics, Knot, StepStats};
+use least_action::dynamics::{Knot, Step, StepStats};
 use least_action::integrator::maximal::Cone;
 use least_action::integrator::{Maximal, Options};
 use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
@@ -43,7 +43,7 @@ pub struct Sim {
     pub y: Vec<f64>,
     pub h: f64,
     pub stats: StepStats,
-    pub w: <Maximal as Dynamics>::Work,
+    pub w: <Maximal as Step>::Work,
     k: usize,
 }
 

@@ -7,7 +7,7 @@ use super::super::tests::{derivative, difference, displaced};
 use super::super::{Maximal, Options, Output, Work};
 use super::tests::Run;
 use super::{Cone, ContactOptions};
-use crate::dynamics::{Dynamics, Inputs, Knot, Observe, Seen, Solved};
+use crate::dynamics::{Differentiable, Inputs, Knot, Observe, Seen, Solved, Step};
 use crate::mechanism::samples::Source;
 use crate::mechanism::{
     ActuatorSpec, BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder,
@@ -111,7 +111,7 @@ fn step_error(r: &mut Run) -> f64 {
         y: &y,
         next: &next,
     };
-    let certificate = r.system.linearize(&solved, &mut w).expect("regular");
+    let certificate = r.system.linearize_in(&solved, &mut w).expect("regular");
     assert!(certificate.kappa > 0.0);
     // adjoints of the next state and of the elements' impulses
     let mut adjoint = d.outputs();
@@ -124,12 +124,12 @@ fn step_error(r: &mut Run) -> f64 {
         }
     }
     let mut pulled = d.inputs();
-    r.system.pull(&mut w, &adjoint, &mut pulled);
+    r.system.pull_in(&mut w, &adjoint, &mut pulled);
     let mut worst = 0.0_f64;
     for i in 0..r.inputs() {
         let (mut input, mut out) = (d.inputs(), d.outputs());
         *change(&mut input, i) = 1.0;
-        r.system.push(&mut w, &input, &mut out);
+        r.system.push_in(&mut w, &input, &mut out);
         let by = *change(&mut pulled, i);
         let pairs = out.x.iter().zip(&adjoint.x);
         let pairs = pairs
@@ -173,7 +173,7 @@ fn observed_error(r: &mut Run) -> f64 {
             p: &c.p,
             y: &[],
         };
-        s.observe(&seen, which, w, &mut out)
+        s.observe_in(&seen, which, w, &mut out)
             .unwrap_or_else(|e| panic!("{e}"));
         out
     };
@@ -194,7 +194,7 @@ fn observed_error(r: &mut Run) -> f64 {
             y: &[],
         };
         let mut inputs = d.inputs();
-        s.observe_pull(
+        s.observe_pull_in(
             &seen,
             &[i],
             &mut w,
@@ -538,13 +538,13 @@ fn relaxed_derivatives_tend_to_the_consistent_ones() {
                 y: &y,
                 next: &next,
             };
-            let c = r.system.linearize(&solved, &mut w).expect("regular");
+            let c = r.system.linearize_in(&solved, &mut w).expect("regular");
             assert!(kappa == 0.0 || c.kappa == kappa);
             let mut all = vec![];
             for i in 0..d.nf {
                 let (mut input, mut out) = (d.inputs(), d.outputs());
                 input.x[i] = 1.0;
-                r.system.push(&mut w, &input, &mut out);
+                r.system.push_in(&mut w, &input, &mut out);
                 all.extend(out.x);
             }
             all

@@ -1,7 +1,7 @@
 //! A mechanism that is stepped, and one that cannot be.
 
 use super::super::{ContactOptions, Maximal, Options};
-use crate::dynamics::{Dynamics, Knot, StepError, StepFailure, StepStats, request_stop};
+use crate::dynamics::{Knot, Step, StepError, StepFailure, StepStats, request_stop};
 use crate::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 
 pub(super) struct Run {
@@ -19,8 +19,8 @@ impl Run {
     pub fn new(b: &MechanismBuilder, q: &[f64], rates: &[f64], h: f64, options: Options) -> Self {
         let m = b.build().expect("a mechanism");
         let system = Maximal::new(m, q, options).expect("a system");
-        let d = Dynamics::dims(&system);
-        let mut w = Dynamics::work(&system);
+        let d = Step::dims(&system);
+        let mut w = Step::work(&system);
         let mut x = vec![0.0; d.nx];
         system
             .initial(q, rates, &system.nominal, &mut w, &mut x)

@@ -2,7 +2,7 @@
 
 use super::super::tests::{assert_close, derivative, named, situation, system, systems};
 use super::*;
-use crate::dynamics::{Dynamics, Knot, LinearModel, Observe, Solved};
+use crate::dynamics::{Charts, Differentiable, Knot, LinearModel, Observe, Solved, Step};
 use crate::mechanism::JointKind;
 use crate::mechanism::samples::{Source, four_bar, tree};
 
@@ -22,7 +22,7 @@ fn modelled(s: &Maximal, at: Knot, x: &[f64], u: &[f64], mut y: Vec<f64>) -> Wor
         .frame(&after, &next, p, Some(&from), &mut w)
         .expect("a state");
     let (u, y, next) = (u, &y[..], &next[..]);
-    s.linearize(
+    s.linearize_in(
         &Solved {
             at,
             x,
@@ -35,7 +35,7 @@ fn modelled(s: &Maximal, at: Knot, x: &[f64], u: &[f64], mut y: Vec<f64>) -> Wor
     )
     .expect("regular");
     let mut model = LinearModel::new(&s.dims());
-    s.linear_model(&mut w, &from, &to, &mut model);
+    s.linear_model_in(&mut w, &from, &to, &mut model);
     w
 }
 
@@ -55,7 +55,7 @@ fn observed_quantities_have_their_adjoints() {
             let weighed = |at: Knot, x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
                 let mut out = vec![0.0; which.len()];
                 let seen = Seen { at, x, u, p, y };
-                s.observe(&seen, &which, &mut s.work(), &mut out)
+                s.observe_in(&seen, &which, &mut s.work(), &mut out)
                     .expect("a state");
                 vec![out.iter().zip(&adjoint).map(|(v, a)| v * a).sum::<f64>()]
             };
@@ -67,9 +67,10 @@ fn observed_quantities_have_their_adjoints() {
                 p,
                 y: &y,
             };
-            s.observe(&seen, &which, &mut w, &mut out).expect("a state");
+            s.observe_in(&seen, &which, &mut w, &mut out)
+                .expect("a state");
             let (mut back, mut back_y) = (dims.inputs(), vec![0.0; dims.ny]);
-            s.observe_pull(&seen, &which, &mut w, &adjoint, &mut back, &mut back_y);
+            s.observe_pull_in(&seen, &which, &mut w, &adjoint, &mut back, &mut back_y);
             let frame = s.frame(&at, &x, p, None, &mut s.work()).expect("a state");
             let mut exact: Vec<f64> = frame
                 .embed()
@@ -190,10 +191,10 @@ fn a_parameter_of_several_numbers_adds_them_up() {
             p,
             y: &[],
         };
-        s.observe(&seen, &[0, 1], &mut w, &mut out)
+        s.observe_in(&seen, &[0, 1], &mut w, &mut out)
             .expect("a state");
         if pull {
-            s.observe_pull(&seen, &[0, 1], &mut w, &[1.0, -0.5], &mut d, &mut []);
+            s.observe_pull_in(&seen, &[0, 1], &mut w, &[1.0, -0.5], &mut d, &mut []);
         }
         (vec![out[0] - 0.5 * out[1]], d.p)
     };
@@ -227,11 +228,11 @@ fn forces_have_no_value_at_the_end_and_none_in_a_planar_loop() {
         p: &[],
         y: &[],
     };
-    let e = s.observe(&seen, &[force], &mut s.work(), &mut [0.0]);
+    let e = s.observe_in(&seen, &[force], &mut s.work(), &mut [0.0]);
     let e = e.expect_err("no interval follows");
     assert!(e.to_string().contains("no value at the last knot"), "{e}");
     let beyond = s.outputs.len();
-    let e = s.observe(&seen, &[beyond], &mut s.work(), &mut [0.0]);
+    let e = s.observe_in(&seen, &[beyond], &mut s.work(), &mut [0.0]);
     let e = e.expect_err("there is none");
     assert!(e.to_string().contains("rates of controls"), "{e}");
     let free = tree(0, &[JointKind::Revolute, JointKind::Spherical]);

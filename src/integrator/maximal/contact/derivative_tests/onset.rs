@@ -5,7 +5,7 @@ use super::super::super::tests::difference;
 use super::super::tests::Run;
 use super::super::{Cone, ContactOptions};
 use super::scenes;
-use crate::dynamics::{Dynamics, Solved};
+use crate::dynamics::{Differentiable, Solved};
 
 /// Friction that is a parameter and 0 has Coulomb's one-sided derivative.
 #[test]
@@ -70,10 +70,10 @@ fn friction_of_zero_has_its_derivative_from_above() {
                 next: &next,
             };
             let (mut w, mut out) = (r.system.work(), d.outputs());
-            r.system.linearize(&solved, &mut w).expect("regular");
+            r.system.linearize_in(&solved, &mut w).expect("regular");
             let mut input = d.inputs();
             input.p[0] = 1.0;
-            r.system.push(&mut w, &input, &mut out);
+            r.system.push_in(&mut w, &input, &mut out);
             // without the value at zero: next to it the path rounds by a constant, kappa/(2 |eta|)
             let off = |e: f64| {
                 let at = [e, 2.0 * e, 3.0 * e].map(|e| difference(&r.system, &next, &after(e).0));

@@ -1,0 +1,165 @@
+//! What can be seen of a system.
+
+use super::{Dims, Dynamics, Inputs, Knot, StepError};
+use nalgebra::DMatrix;
+
+/// What can be seen at a knot.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// Where.
+    pub at: Knot,
+    /// State at the knot.
+    pub x: &'a [f64],
+    /// Control that acts there (at the end, the last).
+    pub u: &'a [f64],
+    /// Parameters.
+    pub p: &'a [f64],
+    /// Unknowns of the step from the knot; empty at the end.
+    pub y: &'a [f64],
+}
+
+/// Derivatives of several quantities, one row each: by state (free chart), control, parameters and unknowns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows {
+    /// rows x nf
+    pub x: DMatrix<f64>,
+    /// rows x nu
+    pub u: DMatrix<f64>,
+    /// rows x np
+    pub p: DMatrix<f64>,
+    /// rows x ny
+    pub y: DMatrix<f64>,
+}
+
+impl Rows {
+    /// Zeros.
+    pub fn new(dims: &Dims, rows: usize) -> Self {
+        let zeros = |n| DMatrix::zeros(rows, n);
+        Self {
+            x: zeros(dims.nf),
+            u: zeros(dims.nu),
+            p: zeros(dims.np),
+            y: zeros(dims.ny),
+        }
+    }
+}
+
+/// What costs, constraints, figures and files may see of a system, by index into one list.
+///
+/// [`Observe::observe`] is what a caller uses; see [`Observed`]. The methods ending in `_in` are what an implementation
+/// provides.
+pub trait Observe: Dynamics {
+    /// Name and unit of every quantity.
+    fn quantities(&self) -> Vec<(String, String)>;
+
+    /// Does the quantity depend on the unknowns of the step, as a joint's force does? It then has no value at the end.
+    fn needs_unknowns(&self, quantity: usize) -> bool;
+
+    /// Values of the quantities listed in `which`.
+    ///
+    /// # Errors
+    /// When a quantity has no value at this state.
+    fn observe_in(
+        &self,
+        seen: &Seen,
+        which: &[usize],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) -> Result<(), StepError>;
+
+    /// Adds to the adjoints of state, control, parameters and unknowns (`y`, as long as those seen) those of the
+    /// quantities in `which`. The memory is as [`Observe::observe_in`] left it, with the same arguments.
+    fn observe_pull_in(
+        &self,
+        seen: &Seen,
+        which: &[usize],
+        w: &mut Self::Work,
+        adjoint: &[f64],
+        out: &mut Inputs,
+        y: &mut [f64],
+    );
+
+    /// Derivatives of the quantities in `which`, one row each, by one [`Observe::observe_pull_in`] each unless there is
+    /// a shorter way. The memory is as [`Observe::observe_in`] left it.
+    fn observe_rows_in(&self, seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut Rows) {
+        rows_by_pulls(self, seen, which, w, out);
+    }
+
+    /// Values of the quantities listed in `which`, into `out`, and what their derivatives follow from.
+    ///
+    /// # Errors
+    /// When a quantity has no value at this state.
+    fn observe<'a>(
+        &'a self,
+        seen: &Seen<'a>,
+        which: &'a [usize],
+        w: &'a mut Self::Work,
+        out: &'a mut [f64],
+    ) -> Result<Observed<'a, Self>, StepError> {
+        self.observe_in(seen, which, w, out)?;
+        Ok(Observed {
+            system: self,
+            seen: *seen,
+            which,
+            values: out,
+            work: w,
+        })
+    }
+}
+
+/// Quantities observed, with the memory that their derivatives follow from.
+pub struct Observed<'a, D: Observe + ?Sized> {
+    system: &'a D,
+    seen: Seen<'a>,
+    which: &'a [usize],
+    values: &'a [f64],
+    work: &'a mut D::Work,
+}
+
+impl<D: Observe + ?Sized> Observed<'_, D> {
+    /// Their values.
+    pub fn values(&self) -> &[f64] {
+        self.values
+    }
+
+    /// Adds to the adjoints of state, control, parameters, intervals and unknowns (`y`, as long as those seen) what
+    /// the quantities' adjoints come to.
+    pub fn pull(&mut self, adjoint: &[f64], out: &mut Inputs, y: &mut [f64]) {
+        let (seen, which) = (&self.seen, self.which);
+        self.system
+            .observe_pull_in(seen, which, self.work, adjoint, out, y);
+    }
+
+    /// Their derivatives, one row each.
+    pub fn rows(&mut self, out: &mut Rows) {
+        let (seen, which) = (&self.seen, self.which);
+        self.system.observe_rows_in(seen, which, self.work, out);
+    }
+}
+
+/// [`Observe::observe_rows_in`] of any system.
+fn rows_by_pulls<D: Observe + ?Sized>(
+    system: &D,
+    seen: &Seen,
+    which: &[usize],
+    w: &mut D::Work,
+    out: &mut Rows,
+) {
+    let dims = system.dims();
+    let (mut inputs, mut y) = (dims.inputs(), vec![0.0; seen.y.len()]);
+    let mut adjoint = vec![0.0; which.len()];
+    for i in 0..which.len() {
+        inputs.clear();
+        y.fill(0.0);
+        adjoint[i] = 1.0;
+        system.observe_pull_in(seen, which, w, &adjoint, &mut inputs, &mut y);
+        adjoint[i] = 0.0;
+        let set = |m: &mut DMatrix<f64>, v: &[f64]| {
+            m.row_mut(i).iter_mut().zip(v).for_each(|(m, v)| *m = *v);
+        };
+        set(&mut out.x, &inputs.x);
+        set(&mut out.u, &inputs.u);
+        set(&mut out.p, &inputs.p);
+        set(&mut out.y, &y);
+    }
+}

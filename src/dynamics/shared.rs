@@ -1,0 +1,70 @@
+//! Systems that are shared, and so can be held by several wrappers or by an object: references, boxes and `Arc`s.
+
+use super::{
+    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
+    Observe, Outputs, Parameter, Rows, Seen, Solved, Step, StepError, StepStats, Structure,
+};
+use nalgebra::DMatrix;
+use std::sync::Arc;
+
+/// A role of what a pointer points to is one of the pointer's.
+macro_rules! hand_on {
+    ($role:ident for $pointer:ty $(where $bound:ident)?: $(type $work:ident;)? $(fn $name:ident($($a:ident: $of:ty),*) -> $to:ty;)*) => {
+        impl<D: $role $(+ $bound)?> $role for $pointer {
+            $(type $work = D::$work;)?
+
+            $(fn $name(&self, $($a: $of),*) -> $to {
+                (**self).$name($($a),*)
+            })*
+        }
+    };
+}
+
+/// All roles of what pointers point to.
+macro_rules! shared {
+    ($($pointer:ty $(where $bound:ident)?),*) => {$(
+        hand_on! { Step for $pointer $(where $bound)?:
+            type Work;
+            fn dims() -> Dims;
+            fn work() -> Self::Work;
+            fn controls() -> Vec<(String, String)>;
+            fn parameters() -> Vec<Parameter>;
+            fn initial(q: &[f64], rates: &[f64], p: &[f64], w: &mut Self::Work, x: &mut [f64]) -> Result<(), StepError>;
+            fn initial_by_parameters(q: &[f64], rates: &[f64], p: &[f64], w: &mut Self::Work) -> Result<DMatrix<f64>, StepError>;
+            fn step(at: &Knot, x: &[f64], u: &[f64], p: &[f64], w: &mut Self::Work, next: &mut [f64], y: &mut [f64]) -> Result<StepStats, StepError>;
+            fn soften(w: &mut Self::Work, kappa: f64) -> bool;
+        }
+        hand_on! { Differentiable for $pointer $(where $bound)?:
+            fn linearize_in(at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError>;
+            fn push_in(w: &mut Self::Work, d: &Inputs, out: &mut Outputs) -> ();
+            fn pull_in(w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) -> ();
+            fn smoothing(w: &mut Self::Work, kappa: f64) -> ();
+            fn kept() -> usize;
+            fn keep_in(w: &Self::Work, kept: &mut [f64]) -> bool;
+            fn restore_in(at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError>;
+        }
+        hand_on! { Charts for $pointer $(where $bound)?:
+            fn frame(at: &Knot, x: &[f64], p: &[f64], previous: Option<&Frame>, w: &mut Self::Work) -> Result<Frame, StepError>;
+            fn has_identity_frames() -> bool;
+            fn retract(at: &Knot, x: &[f64], p: &[f64], frame: &Frame, d: &[f64], w: &mut Self::Work, out: &mut [f64]) -> Result<(), StepError>;
+            fn difference(at: &Knot, x: &[f64], p: &[f64], frame: &Frame, to: &[f64], w: &mut Self::Work, out: &mut [f64]) -> ();
+            fn difference_by(at: &Knot, x: &[f64], p: &[f64], frame: &Frame, to: &[f64], w: &mut Self::Work) -> Result<DMatrix<f64>, StepError>;
+            fn linear_model_in(w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) -> ();
+        }
+        hand_on! { Equations for $pointer $(where $bound)?:
+            fn structure() -> Structure;
+            fn residual(at: &Seen, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError>;
+            fn advance(at: &Seen, w: &mut Self::Work, next: &mut [f64]) -> Result<(), StepError>;
+            fn derivatives(at: &Seen, structure: &Structure, w: &mut Self::Work, values: &mut [f64]) -> Result<(), StepError>;
+        }
+        hand_on! { Observe for $pointer $(where $bound)?:
+            fn quantities() -> Vec<(String, String)>;
+            fn needs_unknowns(quantity: usize) -> bool;
+            fn observe_in(seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut [f64]) -> Result<(), StepError>;
+            fn observe_pull_in(seen: &Seen, which: &[usize], w: &mut Self::Work, adjoint: &[f64], out: &mut Inputs, y: &mut [f64]) -> ();
+            fn observe_rows_in(seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut Rows) -> ();
+        }
+    )*};
+}
+
+shared!(&D, Box<D>, Arc<D> where Send);
