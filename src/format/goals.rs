@@ -5,6 +5,7 @@ use super::recording::{Channel, Goal, GoalKind, Group, Interval, Place};
 use crate::control::{Relation, When};
 use crate::dynamics::Observe;
 use crate::integrator::maximal::Output as Quantity;
+use crate::mechanism::{Freedom, Joint, JointKind, Mechanism};
 use crate::rollout::Trajectory;
 use crate::spatial::{Pose, Quat, Vec3, exp, log};
 
@@ -55,9 +56,12 @@ fn wanted(model: &Model, n: usize) -> Vec<Wanted> {
 
 /// Marks the channels with what is wanted of them.
 pub(super) fn mark(channels: &mut [Channel], model: &Model, steps: usize) {
+    let m = model.system.mechanism();
+    let outputs = model.system.outputs();
     let names = model.remember().quantities();
     for (quantity, goal) in wanted(model, steps) {
-        let Some((name, unit)) = names.get(quantity) else {
+        let free = outputs.get(quantity).and_then(|o| of_free_body(m, o));
+        let Some((name, unit)) = free.as_ref().or(names.get(quantity)) else {
             continue;
         };
         // a control that shares its name with a joint is told apart
@@ -80,6 +84,35 @@ pub(super) fn mark(channels: &mut [Channel], model: &Model, steps: usize) {
             channel.goals.push(goal);
         }
     }
+}
+
+/// The coordinate or rate of a free body that a quantity of the body is as well: name and unit.
+fn of_free_body(m: &Mechanism, quantity: &Quantity) -> Option<(String, String)> {
+    let (body, axis, freedom, rate) = match *quantity {
+        Quantity::Position { body, point, axis } if point == Vec3::zeros() => {
+            (body, axis, Freedom::Slide, false)
+        }
+        Quantity::Velocity { body, point, axis } if point == Vec3::zeros() => {
+            (body, axis, Freedom::Slide, true)
+        }
+        Quantity::Orientation { body, target, axis } if target == Quat::identity() => {
+            (body, axis, Freedom::Turn, false)
+        }
+        _ => return None,
+    };
+    let free = |j: &Joint| {
+        let plain = j.parent_anchor == Vec3::zeros() && j.child_anchor == Vec3::zeros();
+        let kind = j.kind == JointKind::Floating && j.parent.is_none() && j.child == body;
+        plain && kind && j.offset == Quat::identity()
+    };
+    let joint = m.joints.iter().position(free)?;
+    let directions = &m.joints[joint].directions;
+    let direction = directions.iter().position(|d| d.freedom == freedom && d.unit == axis)?;
+    let coordinate = match rate {
+        true => Quantity::Rate { joint, direction },
+        false => Quantity::Coordinate { joint, direction },
+    };
+    Some(coordinate.name(m))
 }
 
 /// Where costs' targets and equations want bodies to be.

@@ -27,7 +27,8 @@ pub enum Group {
     /// Gap (m), normal force (N), friction (N) and slip (m/s) of every contact, in this order, contact by contact as in
     /// [`Recording::contacts`]. Forces are those of the interval before the knot ([`Interval::Before`]): the impulse of
     /// a step, over half of the two intervals that meet where the step starts, closes the gap where it ends. So there is
-    /// force only where the gap is closed, and none at the first knot. Slip says something only where there is force.
+    /// force only where the gap is closed, and none at the first knot. Slip is that which friction acts against where
+    /// the step starts; it says something only where there is force.
     Contact,
     /// Kinetic, potential and total energy, and work done from outside (J).
     Energy,

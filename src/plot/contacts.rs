@@ -342,7 +342,7 @@ pub(super) fn overview(recording: &Recording) -> Vec<Panel> {
 }
 
 /// Below the panels.
-pub(super) const NOTE: &str = "Forces at a knot are those of the interval before it, whose impulses close the gap at the knot.";
+pub(super) const NOTE: &str = "Forces and slip at a knot are those of the step that ends there; its impulse closes the gap at the knot.";
 
 /// What is summed, and how many touch.
 pub(super) fn caption(recording: &Recording) -> String {

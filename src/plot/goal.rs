@@ -5,7 +5,9 @@ use super::sheet::{Point, Rgb, Sheet, WHITE};
 use crate::format::recording::{Goal, GoalKind};
 
 /// Half of a mark's size, px.
-const SIZE: f64 = 5.5;
+const SIZE: f64 = 5.0;
+/// Radius of a ring, which may be around another mark, px.
+const RING: f64 = 7.0;
 /// Dots of a line along which something is wanted.
 const DOTS: (f64, f64) = (2.0, 4.0);
 
@@ -61,13 +63,12 @@ pub(super) fn symbol(sheet: &mut Sheet, kind: GoalKind, (x, y): Point, color: Rg
     };
     match kind {
         GoalKind::Target => {
-            sheet.disc((x, y), SIZE, color);
-            sheet.disc((x, y), SIZE - 2.0, WHITE);
+            sheet.disc((x, y), RING, color);
+            sheet.disc((x, y), RING - 1.5, WHITE);
         }
         GoalKind::Equal => {
             let corners = [(-SIZE, 0.0), (0.0, -SIZE), (SIZE, 0.0), (0.0, SIZE)];
             sheet.area(corners.map(|(a, b)| (x + a, y + b)).to_vec(), color);
-            sheet.disc((x, y), 1.5, WHITE);
         }
         GoalKind::Less => arrow(sheet, 1.0),
         GoalKind::Greater => arrow(sheet, -1.0),

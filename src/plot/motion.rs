@@ -3,7 +3,7 @@
 use super::axis::{Axis, Frame, LABEL, SMALL, drawable, extent, linear_ticks, number};
 use super::forces::{Forces, Surface};
 use super::goal::symbol;
-use super::panel::{Ink, Row, goal_rows, legend, shorten};
+use super::panel::{Ink, MOST_ROWS, ROW, Row, goal_rows, legend, shorten};
 use super::project::{View, World, clip, place};
 use super::scene::{geometry, instants, tip};
 use super::sheet::{Anchor, GUIDE, INK, MUTED, Point, Rect, Rgb, Sheet, WHITE, text_width};
@@ -267,7 +267,8 @@ impl Motion {
     /// Height the picture wants at this width, at most `most`.
     pub(super) fn height(&self, width: f64, most: f64) -> f64 {
         let frame = self.frame(Rect::new(0.0, 0.0, width, most));
-        frame.rect().height() + FOOT + 12.0
+        let rows = self.legend.len().min(MOST_ROWS) + self.notes.len();
+        (frame.rect().height() + FOOT + 12.0).max(12.0 + ROW * rows as f64)
     }
 
     fn legend_width(&self, area: Rect) -> f64 {
@@ -365,7 +366,7 @@ impl Motion {
             ground_mark(sheet, frame.at(*dot));
         }
         let mut rows = self.legend.clone();
-        let fits = ((rect.height() + FOOT) / 20.0) as usize;
+        let fits = ((area.y1 - rect.y0) / ROW) as usize;
         shorten(&mut rows, fits.saturating_sub(self.notes.len()));
         rows.extend(self.notes.iter().cloned());
         legend(

@@ -180,7 +180,9 @@ pub(super) struct Stack {
 const HEAD: f64 = 26.0;
 const FOOT: f64 = 52.0;
 const SWATCH: f64 = 26.0;
-const ROW: f64 = 20.0;
+pub(super) const ROW: f64 = 20.0;
+/// Rows of a legend.
+pub(super) const MOST_ROWS: usize = 10;
 /// Lines as thick as that are bars.
 pub(super) const BAR: f64 = 9.0;
 /// Names of rows are cut to this.
@@ -386,9 +388,9 @@ pub(super) fn goal_rows(goals: impl Iterator<Item = (GoalKind, bool)>) -> Vec<Ro
     kinds.into_iter().map(row).collect()
 }
 
-/// Ten rows, or as many as fit: the first ones and how many there are besides.
+/// [`MOST_ROWS`], or as many as fit: the first ones and how many there are besides.
 pub(super) fn shorten(rows: &mut Vec<Row>, fits: usize) {
-    let (most, all) = (fits.clamp(2, 10), rows.len());
+    let (most, all) = (fits.clamp(2, MOST_ROWS), rows.len());
     if all > most {
         rows.truncate(most - 1);
         rows.push((None, format!("… {} more", all - most + 1)));

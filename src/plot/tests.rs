@@ -562,7 +562,7 @@ fn what_is_only_rounding_is_named_and_not_drawn() {
     // but not where something else is wanted, nor where it is small and drawn in its unit's company
     r.channels[1].goals.push(crate::format::recording::Goal {
         kind: crate::format::recording::GoalKind::Equal,
-        value: PI,
+        value: std::f64::consts::PI,
         first: 100,
         last: 100,
     });
@@ -638,7 +638,7 @@ fn ten_bodies_have_ten_colours() {
         (d(a.0, b.0) + d(a.1, b.1) + d(a.2, b.2)).sqrt()
     };
     for (i, a) in colors.iter().enumerate() {
-        assert!(far(*a, WHITE) > 120.0);
+        assert!(far(*a, super::sheet::WHITE) > 120.0);
         assert!(colors[..i].iter().all(|b| far(*a, *b) > 60.0), "{i}");
     }
 }
