@@ -23,7 +23,7 @@
 //! # A pendulum in a few lines
 //!
 //! ```
-//! use least_action::integrator::{Maximal, Options};
+//! use least_action::integrator::{Choice, Mechanical, Options, System};
 //! use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Shape};
 //! use least_action::rollout::{RolloutStats, Trajectory};
 //! use least_action::dynamics::Step;
@@ -38,7 +38,7 @@
 //!     )
 //!     .build()?;
 //! let start = [1.0]; // rad
-//! let system = Maximal::new(mechanism, &start, Options::default())?;
+//! let system = System::new(Choice::default(), mechanism, &start, Options::default())?;
 //! let x0 = system.start(&start, &[0.0], &[true])?;
 //! let mut trajectory = Trajectory::new(&system, vec![0.01; 100], &x0);
 //! let mut stats = RolloutStats::default();

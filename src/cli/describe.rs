@@ -3,6 +3,7 @@
 use super::{Failure, model, print_json};
 use least_action::dynamics::Step;
 use least_action::format::{Model, Overrides};
+use least_action::integrator::Mechanical;
 use least_action::mechanism::{Contact, Direction, Field, Mechanism, Range};
 use serde_json::json;
 use std::path::PathBuf;
@@ -64,7 +65,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "controls": m.actuators.iter().map(|c| &c.name).collect::<Vec<_>>(),
             "parameters": parameters,
             "mass": m.mass(),
-            "fill_in": system.symbolic().fill_in(),
+            "fill_in": system.matrix().fill_in,
         });
         if a.fields {
             let field = |(path, f): &(String, Field)| json!({ "path": path, "unit": m.field_unit(*f), "value": m.get(*f) });
@@ -144,13 +145,13 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             Range::OPEN => String::new(),
             r => format!(", effort cut at {} and {}", r.lower, r.upper),
         };
-        println!("  {:<20} {bounds} {}{cut}", c.name, system.control_unit(i));
+        println!("  {:<20} {bounds} {}{cut}", c.name, m.control_unit(i));
     }
     parameters(&model, a.fields);
     println!(
         "step matrix: {} unknowns, {} block pairs of fill-in",
-        system.symbolic().dim(),
-        system.symbolic().fill_in()
+        system.matrix().unknowns,
+        system.matrix().fill_in
     );
     Ok(())
 }

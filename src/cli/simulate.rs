@@ -2,10 +2,11 @@
 
 use super::progress::Progress;
 use super::{
-    Failure, figure_format, integrator, model, positive, print_json, report, room, shown, write,
+    Failure, Integrator, figure_format, model, positive, print_json, report, room, shown, write,
 };
 use least_action::dynamics::Step;
 use least_action::format::{self, Overrides};
+use least_action::integrator::Mechanical;
 use least_action::plot::render_overview;
 use least_action::rollout::{RolloutStats, Trajectory};
 use serde_json::json;
@@ -22,9 +23,8 @@ pub struct Arguments {
     /// Time step, s
     #[arg(long, value_name = "H", value_parser = positive, allow_negative_numbers = true)]
     step: Option<f64>,
-    /// How it is simulated
-    #[arg(long, value_name = "NAME", default_value = "maximal", value_parser = integrator)]
-    integrator: String,
+    #[command(flatten)]
+    integrator: Integrator,
     /// Write the trajectory: .csv or .json
     #[arg(long, value_name = "TRAJECTORY")]
     out: Option<PathBuf>,
@@ -37,11 +37,11 @@ pub struct Arguments {
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let overrides = Overrides {
+    let overrides = a.integrator.over(Overrides {
         duration: a.duration,
         time_step: a.step,
         ..Overrides::default()
-    };
+    });
     let figure = a.plot.as_deref().map(figure_format).transpose()?;
     let csv = match &a.out {
         None => false,
@@ -103,7 +103,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "steps": steps,
             "time_step": model.problem.intervals[0],
             "duration": duration,
-            "integrator": a.integrator,
+            "integrator": system.choice().name(),
+            "order": system.choice().order(),
             "wall_seconds": seconds,
             "newton_iterations_mean": stats.iterations as f64 / steps.max(1) as f64,
             "newton_iterations_max": stats.most_iterations,

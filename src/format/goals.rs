@@ -4,8 +4,8 @@ use super::Model;
 use super::recording::{Channel, Goal, GoalKind, Group, Interval, Place};
 use crate::control::{Relation, When};
 use crate::dynamics::Observe;
-use crate::integrator::maximal::Output as Quantity;
-use crate::mechanism::{Freedom, Joint, JointKind, Mechanism};
+use crate::integrator::Mechanical;
+use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, Quantity};
 use crate::rollout::Trajectory;
 use crate::spatial::{Pose, Quat, Vec3, exp, log};
 
@@ -16,6 +16,9 @@ const SAME: f64 = 1e-9;
 
 /// One cost or constraint: the quantity, and what is wanted of it.
 type Wanted = (usize, Goal);
+
+/// A quantity and its value.
+type Value = (Quantity, f64);
 
 /// First and last knot at which something is wanted, of those that `n` steps have.
 fn knots(when: When, n: usize) -> Option<(usize, usize)> {
@@ -107,7 +110,9 @@ fn of_free_body(m: &Mechanism, quantity: &Quantity) -> Option<(String, String)> 
     };
     let joint = m.joints.iter().position(free)?;
     let directions = &m.joints[joint].directions;
-    let direction = directions.iter().position(|d| d.freedom == freedom && d.unit == axis)?;
+    let direction = directions
+        .iter()
+        .position(|d| d.freedom == freedom && d.unit == axis)?;
     let coordinate = match rate {
         true => Quantity::Rate { joint, direction },
         false => Quantity::Coordinate { joint, direction },
@@ -118,7 +123,7 @@ fn of_free_body(m: &Mechanism, quantity: &Quantity) -> Option<(String, String)> 
 /// Where costs' targets and equations want bodies to be.
 pub(super) fn places(model: &Model, t: &Trajectory, poses: &[Vec<Pose>]) -> Vec<Place> {
     let outputs = model.system.outputs();
-    let mut by_knot: Vec<((GoalKind, usize), Vec<(Quantity, f64)>)> = vec![];
+    let mut by_knot: Vec<((GoalKind, usize), Vec<Value>)> = vec![];
     for (quantity, goal) in wanted(model, t.steps()) {
         let Some(output) = outputs.get(quantity) else {
             continue;
@@ -179,7 +184,7 @@ impl At<'_> {
     }
 
     /// Of points of bodies, and of the centre of mass; what is not wanted stays as it is at the knot.
-    fn positions(&mut self, model: &Model, wanted: &[(Quantity, f64)]) {
+    fn positions(&mut self, model: &Model, wanted: &[Value]) {
         let bodies = &model.system.mechanism().bodies;
         let masses = || bodies.iter().map(|b| b.mass);
         let mut points: Vec<(Option<(usize, Vec3)>, Vec3)> = vec![];
@@ -209,7 +214,7 @@ impl At<'_> {
     }
 
     /// Rotations of bodies, shown where the body is wanted, or where it is.
-    fn orientations(&mut self, wanted: &[(Quantity, f64)]) {
+    fn orientations(&mut self, wanted: &[Value]) {
         let mut turns: Vec<(usize, Quat, Vec3)> = vec![];
         for (quantity, value) in wanted {
             let Quantity::Orientation { body, target, axis } = *quantity else {
@@ -235,7 +240,7 @@ impl At<'_> {
     }
 
     /// Bodies on joints of which coordinates are wanted; other coordinates as they are at the knot.
-    fn coordinates(&mut self, model: &Model, t: &Trajectory, wanted: &[(Quantity, f64)]) {
+    fn coordinates(&mut self, model: &Model, t: &Trajectory, wanted: &[Value]) {
         let (system, m) = (&model.system, model.system.mechanism());
         let (ids, x) = (m.tree_ids(), t.state(self.knot));
         let mut children = vec![];

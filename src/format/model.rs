@@ -3,7 +3,7 @@
 use super::Model;
 use crate::control::Problem;
 use crate::dynamics::{Step, StepError, StepFailure};
-use crate::integrator::Maximal;
+use crate::integrator::Mechanical;
 use crate::mechanism::ModelError;
 use crate::optimize::checkpoint::fingerprint;
 
@@ -32,11 +32,11 @@ impl Model {
             message: format!("{}; {}", e.message, e.help),
         };
         let built = mechanism.build().map_err(meaningless)?;
-        let system = Maximal::new(built, &coordinates, old.options()).map_err(meaningless)?;
+        let system = old.rebuilt(built, &coordinates).map_err(meaningless)?;
         Ok(Self {
             name: self.name.clone(),
             title: self.title.clone(),
-            system: system.with_outputs(old.outputs().to_vec()),
+            system,
             problem: Problem {
                 coordinates,
                 parameters: p.to_vec(),
@@ -58,6 +58,7 @@ impl Model {
             guess_states: vec![],
             ..self.problem.clone()
         };
-        fingerprint(&(&self.mechanism, self.system.outputs(), wanted))
+        let system = (self.system.choice(), self.system.outputs());
+        fingerprint(&(&self.mechanism, system, wanted))
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn panels(recording: &Recording, figure: Figure) -> Vec<Panel> {
         let rounding = match error {
             // what others round to is what it shows
             true => 0.0,
-            false => sizes.rounding(unit),
+            false => sizes.rounding(group, unit),
         };
         let values = channel.values.iter().filter_map(|v| v.and_then(drawable));
         let wanted = channel.goals.iter().map(|g| g.value);

@@ -5,6 +5,8 @@ use crate::format::recording::{Group, Recording};
 
 /// Below this share of what is usual, values are rounding of others.
 const ROUNDING: f64 = 1e-9;
+/// Below this share of the largest force, limits are not reached: interior-point steps leave a little.
+const IDLE: f64 = 1e-6;
 
 /// How large the numbers of a recording are.
 pub(super) struct Sizes {
@@ -57,8 +59,8 @@ impl Sizes {
         }
     }
 
-    /// What is rounding in a unit.
-    pub(super) fn rounding(&self, unit: &str) -> f64 {
+    /// What is nothing to show of a group, in a unit.
+    pub(super) fn rounding(&self, group: Group, unit: &str) -> f64 {
         let usual = match unit {
             "m" => self.length,
             "rad" | "" => 1.0,
@@ -69,6 +71,10 @@ impl Sizes {
             "J" => self.energy,
             _ => 0.0,
         };
-        ROUNDING * usual
+        let share = match group {
+            Group::LimitForce => IDLE,
+            _ => ROUNDING,
+        };
+        share * usual
     }
 }

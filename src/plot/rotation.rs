@@ -35,7 +35,7 @@ pub(super) fn readable<'a>(channels: &[&'a Channel]) -> Vec<Cow<'a, Channel>> {
 }
 
 /// The joint whose rotation vector three channels are.
-fn joint<'a>(channels: [&'a Channel; 3]) -> Option<&'a str> {
+fn joint(channels: [&Channel; 3]) -> Option<&str> {
     let stem = |i: usize| channels[i].name.strip_suffix(SUFFIXES[i]);
     let angles = channels.iter().all(|c| c.unit == "rad");
     (angles && stem(0) == stem(1) && stem(1) == stem(2)).then(|| stem(0))?

@@ -6,8 +6,9 @@ use crate::knife_edge;
 use crate::common::*;
 use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Charts, Differentiable, LinearModel, Observe, Remember, Step};
-use least_action::integrator::{About, Maximal, Output, Reaction};
+use least_action::integrator::{Maximal, Mechanical};
 use least_action::mechanism::GearSpec;
+use least_action::mechanism::{About, Quantity, Reaction};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
 use least_action::spatial::{Quat, Vec3};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -286,32 +287,32 @@ fn linear_models_of_trees_allocate_nothing() {
 }
 
 /// Everything there is to observe of a mechanism.
-fn all_outputs(s: &Maximal) -> Vec<Output> {
+fn all_outputs(s: &Maximal) -> Vec<Quantity> {
     let (axis, point) = (Vec3::new(0.6, 0.0, 0.8), Vec3::new(0.1, -0.3, 0.2));
     let mut outputs = vec![
-        Output::CenterOfMass(axis),
-        Output::CenterOfMassVelocity(axis),
-        Output::LinearMomentum(axis),
-        Output::KineticEnergy,
-        Output::PotentialEnergy,
-        Output::Energy,
+        Quantity::CenterOfMass(axis),
+        Quantity::CenterOfMassVelocity(axis),
+        Quantity::LinearMomentum(axis),
+        Quantity::KineticEnergy,
+        Quantity::PotentialEnergy,
+        Quantity::Energy,
     ];
     for about in [About::Origin, About::CenterOfMass] {
-        outputs.push(Output::AngularMomentum { axis, about });
+        outputs.push(Quantity::AngularMomentum { axis, about });
     }
     let m = s.mechanism();
     for (joint, direction) in m.coordinates() {
-        outputs.push(Output::Coordinate { joint, direction });
-        outputs.push(Output::Rate { joint, direction });
-        outputs.push(Output::IntervalRate { joint, direction });
+        outputs.push(Quantity::Coordinate { joint, direction });
+        outputs.push(Quantity::Rate { joint, direction });
+        outputs.push(Quantity::IntervalRate { joint, direction });
     }
     for body in 0..m.bodies.len() {
         let (target, in_body) = (Quat::identity(), false);
         outputs.extend([
-            Output::Position { body, point, axis },
-            Output::Velocity { body, point, axis },
-            Output::Orientation { body, target, axis },
-            Output::AngularVelocity {
+            Quantity::Position { body, point, axis },
+            Quantity::Velocity { body, point, axis },
+            Quantity::Orientation { body, target, axis },
+            Quantity::AngularVelocity {
                 body,
                 axis,
                 in_body,
@@ -320,10 +321,10 @@ fn all_outputs(s: &Maximal) -> Vec<Output> {
     }
     for joint in 0..m.joints.len() {
         for kind in [Reaction::Force, Reaction::Torque] {
-            outputs.push(Output::Constraint { joint, kind, axis });
+            outputs.push(Quantity::Constraint { joint, kind, axis });
         }
     }
-    outputs.extend((0..m.actuators.len()).map(Output::Control));
+    outputs.extend((0..m.actuators.len()).map(Quantity::Control));
     outputs
 }
 

@@ -5,6 +5,7 @@ use argmin::core::observers::Observe as Observer;
 use least_action::control::Relation;
 use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model, Overrides};
+use least_action::integrator::Mechanical;
 use least_action::optimize::{IterationState, Solution, Status, ddp, shooting};
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::path::Path;

@@ -402,3 +402,52 @@ fn forces_that_redundant_rows_share_are_marked() {
     assert!(text.contains("left_elbow force [N, not unique]"));
     assert!(recorded(&sample()).channels.iter().all(|c| !c.not_unique));
 }
+
+#[test]
+fn a_stop_carries_the_weight_that_rests_on_it() {
+    let text = "time_step = 0.01\nhorizon = 0.1\n[mechanism]\ngravity = [0.0, 0.0, -10.0]\n\
+         [mechanism.bodies.weight]\nmass = 2.0\ninertia = [0.1, 0.1, 0.1]\n\
+         [mechanism.joints.lift]\nkind = \"prismatic\"\nchild = \"weight\"\naxis = [0, 0, 1]\nlimits = [-0.5, 1.0]\n\
+         [mechanism.actuators.pull]\nbody = \"weight\"\nforce = [0, 0, 1]\n\
+         [mechanism.actuators.twist]\nbody = \"weight\"\ntorque = [0, 1, 0]\n\
+         [mechanism.actuators.share]\nbody = \"weight\"\nforce = [0, 0, 3]\n\
+         [initial]\nlift = -0.5\n[[record]]\nquantity = { limit_force = \"lift\" }\n\
+         [[costs]]\nquantity = { limit_force = \"lift\" }\ntarget = 20.0\nweight = 1.0\n";
+    let r = recorded(&build(text).expect("good"));
+    let of = |c: &&recording::Channel| c.group == recording::Group::LimitForce;
+    let forces: Vec<_> = r.channels.iter().filter(of).collect();
+    let [force] = forces[..] else {
+        panic!("{} channels", forces.len());
+    };
+    assert_eq!(
+        (force.name.as_str(), force.unit.as_str()),
+        ("lift limit force", "N")
+    );
+    assert_eq!(force.interval, Some(recording::Interval::Before));
+    assert_eq!(force.values[0], None);
+    for (k, v) in force.values.iter().enumerate().skip(1) {
+        assert!((v.expect("a force") - 20.0).abs() < 1e-4, "{k}: {v:?}");
+    }
+    assert_eq!(
+        (force.goals[0].first, force.goals[0].last),
+        (1, force.values.len() - 1)
+    );
+    // asked for once more it is the same column
+    assert!((r.channels.iter()).all(|c| c.group != recording::Group::Other));
+    let unit = |name: &str| {
+        let channel = r.channels.iter().find(|c| c.name == name);
+        channel.expect("exists").unit.clone()
+    };
+    assert_eq!(
+        ["pull", "twist", "share"].map(unit),
+        ["N", "N m", "1"].map(String::from)
+    );
+    let free = text.replace("limits = [-0.5, 1.0]\n", "");
+    refused(
+        &free,
+        Some(26),
+        &["`lift` has no limits", "limits = [lower, upper]"],
+    );
+    let end = format!("{text}at = \"end\"\n");
+    refused(&end, Some(27), &["no value at the end"]);
+}

@@ -3,7 +3,7 @@
 use super::*;
 use crate::control::{Relation, When};
 use crate::dynamics::{Inputs, Observe};
-use crate::integrator::maximal::{About, Reaction};
+use crate::mechanism::{self, About, Reaction};
 use crate::optimize::{ddp, shooting};
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
 use crate::spatial::Vec3;
@@ -144,7 +144,7 @@ fn a_quantity_without_axis_has_three_components() {
     assert!(m.problem.costs.iter().all(|c| c.when == When::Range(2, 7)));
     let axes = [Vec3::x(), Vec3::y(), Vec3::z()];
     for (o, expected) in m.system.outputs().iter().zip(axes) {
-        assert!(matches!(o, Output::Orientation { axis, .. } if *axis == expected));
+        assert!(matches!(o, mechanism::Quantity::Orientation { axis, .. } if *axis == expected));
     }
     let few = text.replace("[0.1, 0.2, 0.3]\nat", "[0.1, 0.2]\nat");
     let words = ["has 2 numbers", "its quantity has 3", "x, y, z"];
@@ -237,8 +237,8 @@ fn names_and_units_of_quantities() {
     assert_eq!(
         m.system.outputs(),
         [
-            Output::AngularMomentum { axis, about },
-            Output::Constraint {
+            mechanism::Quantity::AngularMomentum { axis, about },
+            mechanism::Quantity::Constraint {
                 joint: 1,
                 kind: Reaction::Torque,
                 axis: Vec3::z()

@@ -5,78 +5,18 @@ use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::block::Fallback;
 use crate::dynamics::{Place, Stage, StepError, StepFailure};
 use crate::mechanism::{Mechanism, Row};
+pub(super) use crate::mechanism::{add_wrench, compliance, dot, vec3};
 use crate::spatial::{
-    Mat3, Pose, Quat, Vec3, increment, increment_jacobian_transposed, increment_scalar, momentum,
+    Pose, Quat, Vec3, increment, increment_jacobian_transposed, increment_scalar, momentum,
     momentum_jacobian,
 };
 use nalgebra::Quaternion;
-
-/// Adds `scale` times a wrench to the six numbers of each body.
-#[inline(always)]
-pub(super) fn add_wrench(
-    out: &mut [f64],
-    parent: Option<usize>,
-    child: usize,
-    row: &Row,
-    scale: f64,
-) {
-    let f = row.force * scale;
-    let t = row.child_torque * scale;
-    let o = &mut out[6 * child..6 * child + 6];
-    o[0] += f.x;
-    o[1] += f.y;
-    o[2] += f.z;
-    o[3] += t.x;
-    o[4] += t.y;
-    o[5] += t.z;
-    if let Some(p) = parent {
-        let t = row.parent_torque * scale;
-        let o = &mut out[6 * p..6 * p + 6];
-        o[0] -= f.x;
-        o[1] -= f.y;
-        o[2] -= f.z;
-        o[3] += t.x;
-        o[4] += t.y;
-        o[5] += t.z;
-    }
-}
-
-/// A wrench's product with six numbers of each body.
-#[inline(always)]
-pub(super) fn dot(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> f64 {
-    let at = |b: usize| (vec3(v, 6 * b), vec3(v, 6 * b + 3));
-    let (x, p) = at(child);
-    let on_child = row.force.dot(&x) + row.child_torque.dot(&p);
-    on_child
-        + parent.map_or(0.0, |b| {
-            let (x, p) = at(b);
-            row.parent_torque.dot(&p) - row.force.dot(&x)
-        })
-}
-
-#[inline(always)]
-pub(super) fn vec3(v: &[f64], at: usize) -> Vec3 {
-    Vec3::new(v[at], v[at + 1], v[at + 2])
-}
 
 /// Pose of the thirteen numbers of a body.
 #[inline(always)]
 pub(super) fn pose(s: &[f64]) -> Pose {
     let q = Quat::new_unchecked(Quaternion::new(s[3], s[4], s[5], s[6]));
     Pose::new(Vec3::new(s[0], s[1], s[2]), q)
-}
-
-/// `row M^-1 row'`: how much a unit impulse along a row between two bodies moves along it.
-pub(super) fn compliance(
-    m: &Mechanism,
-    inverse_inertia: &[Mat3],
-    (parent, child): (Option<usize>, usize),
-    row: &Row,
-) -> f64 {
-    let part = |b: usize, t: &Vec3| {
-        row.force.norm_squared() / m.bodies[b].mass + t.dot(&(inverse_inertia[b] * t))
-    };
-    part(child, &row.child_torque) + parent.map_or(0.0, |p| part(p, &row.parent_torque))
 }
 
 impl Damped {
@@ -194,10 +134,9 @@ impl Maximal {
             }
             if j.has_springs() {
                 let winding = self.winding_of[index].map_or(0.0, |i| w.winding[i]);
-                let (f, t) = j.spring_force(&rel, winding);
-                let row = j.translation_row(&f, a, b, &rel);
-                add_wrench(&mut w.force, j.parent, j.child, &row, 1.0);
-                add_wrench(&mut w.force, j.parent, j.child, &Row::torque(&t, a, b), 1.0);
+                for row in j.spring_wrench(&rel, winding, a, b) {
+                    add_wrench(&mut w.force, j.parent, j.child, &row, 1.0);
+                }
             }
         }
         for s in &m.springs {

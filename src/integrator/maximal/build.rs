@@ -2,24 +2,14 @@
 //! lie in it.
 
 use super::{
-    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Work, contact, elements,
+    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Sight, Work, contact,
+    elements,
 };
 use crate::block::{Node, Role, Symbolic};
 use crate::dynamics::{Place, Stage};
-use crate::mechanism::{Body, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Tuned};
-use crate::spatial::{Mat3, Pose, Quat, Vec3};
+use crate::mechanism::{Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Tuned};
+use crate::spatial::{Pose, Quat, Vec3};
 use std::ops::Range;
-
-/// Inverse inertia of every body.
-fn inverse_inertia(m: &Mechanism) -> Vec<Mat3> {
-    let inverse = |b: &Body| {
-        b.inertia
-            .cholesky()
-            .expect("a built body's inertia is positive definite")
-            .inverse()
-    };
-    m.bodies.iter().map(inverse).collect()
-}
 
 /// What damps or may come to, and the ranges that belong to each joint, then to each spring.
 fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
@@ -171,7 +161,7 @@ impl Maximal {
         let of = |p: &Tuned| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
         let nominal = mechanism.parameters.iter().map(of).collect();
         let (held, held_rates) = Self::independent(&mechanism, q, mobility.degrees_of_freedom);
-        let inverse_inertia = inverse_inertia(&mechanism);
+        let inverse_inertia = mechanism.inverse_inertia();
         Ok(Self {
             bodies,
             zeros: outside(written, symbolic.values_len()),
@@ -249,8 +239,15 @@ impl Maximal {
             zplus: vec![0.0; 6 * n],
             zminus: vec![0.0; 6 * n],
             before: vec![0.0; 6 * n],
-            observed: d.inputs(),
-            readout: d.outputs(),
+            sight: Sight {
+                past: vec![Pose::identity(); n],
+                windings: vec![0.0; joints],
+                reactions: vec![0.0; m.reaction_count()],
+                acts: false,
+                adjoint: Adjoint::new(m),
+                inputs: d.inputs(),
+                readout: d.outputs(),
+            },
             winding: vec![0.0; self.windings.len()],
             commanded: vec![0.0; d.nu],
             control: vec![0.0; d.nu],

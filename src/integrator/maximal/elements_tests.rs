@@ -2,6 +2,7 @@
 
 use super::tests::system;
 use super::*;
+use crate::integrator::Mechanical;
 use crate::mechanism::element_samples::{Keels, Line, Rod, Rubber, Skate};
 use crate::mechanism::samples::{Source, four_bar, tree};
 use crate::mechanism::{BodySpec, GearSpec, JointKind, JointSpec, MechanismBuilder, Shape};

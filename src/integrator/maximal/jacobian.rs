@@ -295,8 +295,8 @@ impl Maximal {
     /// Columns of the parameters.
     fn by_parameters(&self, w: &mut Work, rows: &[RateRow], out: &mut LinearModel) {
         let (mut d, mut change) = (
-            std::mem::take(&mut w.observed),
-            std::mem::take(&mut w.readout),
+            std::mem::take(&mut w.sight.inputs),
+            std::mem::take(&mut w.sight.readout),
         );
         let h = w.at.h();
         for i in 0..self.nominal.len() {
@@ -311,7 +311,7 @@ impl Maximal {
         }
         // read-outs pull what they find in it
         change.x.fill(0.0);
-        (w.observed, w.readout) = (d, change);
+        (w.sight.inputs, w.sight.readout) = (d, change);
     }
 }
 

@@ -32,26 +32,26 @@ mod interval;
 mod jacobian;
 mod keep;
 mod linear;
-mod observe;
+mod mechanical;
+#[cfg(test)]
+mod observe_tests;
 mod parameter;
 mod state;
 mod step;
 mod tangent;
 #[cfg(test)]
-mod tests;
+pub(in crate::integrator) mod tests;
 
-pub use contact::{Cone, ContactOptions, ContactWork};
-pub(crate) use observe::Contacting;
-pub use observe::{About, Output, Reaction};
-pub use state::Velocities;
+pub use contact::{Cone, ContactOptions};
 
 use crate::block::{Fallback, Symbolic};
 use crate::dynamics::{
-    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Place, Seen, Solved,
+    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Place, Solved,
     StepError, StepFailure, StepStats,
 };
-use crate::mechanism::{Coupling, Mechanism, Mobility, Relative, Row};
+use crate::mechanism::{Coupling, Mechanism, Mobility, Quantity, Relative, Row};
 use crate::spatial::{Mat3, Pose, Vec3};
+use mechanical::Sight;
 use nalgebra::DMatrix;
 
 /// Settings of the step.
@@ -115,7 +115,7 @@ pub struct Maximal {
     mechanism: Mechanism,
     mobility: Mobility,
     options: Options,
-    outputs: Vec<Output>,
+    outputs: Vec<Quantity>,
     symbolic: Symbolic,
     /// Diagonal block of each body.
     bodies: Vec<usize>,
@@ -191,9 +191,7 @@ pub struct Work {
     zminus: Vec<f64>,
     /// Velocities and angular velocities before the knot, six per body.
     before: Vec<f64>,
-    /// Adjoints on their way through the read-out.
-    observed: Inputs,
-    readout: Outputs,
+    sight: Sight,
     winding: Vec<f64>,
     /// Controls as they come, as actuators can exert them, and the derivative of these by those.
     commanded: Vec<f64>,
@@ -204,18 +202,6 @@ pub struct Work {
     contacts: contact::Memory,
     /// Memory of the linear model of trees, once asked for.
     jacobian: Option<Box<jacobian::Jacobian>>,
-}
-
-impl Work {
-    /// Asks for the residuals of the adjoint solves to be computed from here on, which costs a product each.
-    pub fn certify(&mut self) {
-        self.certificate = Some(0.0);
-    }
-
-    /// Largest relative residual `|K' mu - rhs| / |rhs|` of the adjoint solves since [`Work::certify`].
-    pub fn linear_residual(&self) -> Option<f64> {
-        self.certificate
-    }
 }
 
 /// A damper at a knot.
@@ -251,30 +237,9 @@ impl DampedState {
 }
 
 impl Maximal {
-    /// Declares what can be observed; costs and constraints refer to these by index.
-    pub fn with_outputs(mut self, outputs: Vec<Output>) -> Self {
-        self.outputs = outputs;
-        self
-    }
-
-    /// What moves.
-    pub fn mechanism(&self) -> &Mechanism {
-        &self.mechanism
-    }
-
-    /// How it can move.
-    pub fn mobility(&self) -> Mobility {
-        self.mobility
-    }
-
     /// Settings.
     pub fn options(&self) -> Options {
         self.options
-    }
-
-    /// What can be observed.
-    pub fn outputs(&self) -> &[Output] {
-        &self.outputs
     }
 
     /// The graph of the step's matrix.
@@ -379,7 +344,7 @@ impl crate::dynamics::Step for Maximal {
     fn controls(&self) -> Vec<(String, String)> {
         let actuators = self.mechanism.actuators.iter().enumerate();
         actuators
-            .map(|(i, a)| (a.name.clone(), self.control_unit(i).into()))
+            .map(|(i, a)| (a.name.clone(), self.mechanism.control_unit(i).into()))
             .collect()
     }
 
@@ -535,39 +500,5 @@ impl crate::dynamics::Charts for Maximal {
         } else {
             self.tree_model(w, from, out);
         }
-    }
-}
-
-impl crate::dynamics::Observe for Maximal {
-    fn quantities(&self) -> Vec<(String, String)> {
-        self.outputs.iter().map(|o| self.output_name(o)).collect()
-    }
-
-    fn needs_unknowns(&self, quantity: usize) -> bool {
-        let output = self.outputs.get(quantity);
-        output.is_some_and(Output::needs_unknowns)
-    }
-
-    fn observe_in(
-        &self,
-        seen: &Seen,
-        which: &[usize],
-        w: &mut Work,
-        out: &mut [f64],
-    ) -> Result<(), StepError> {
-        self.apply(seen.p, w)?;
-        self.observe_at(seen, which, w, out)
-    }
-
-    fn observe_pull_in(
-        &self,
-        seen: &Seen,
-        which: &[usize],
-        w: &mut Work,
-        adjoint: &[f64],
-        out: &mut Inputs,
-        y: &mut [f64],
-    ) {
-        self.observe_pull_at(seen, which, w, adjoint, out, y);
     }
 }

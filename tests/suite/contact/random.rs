@@ -2,7 +2,7 @@
 
 use crate::drops::{Kind, Outcome, Summary, outcomes};
 use least_action::dynamics::StepFailure;
-use least_action::integrator::maximal::Cone;
+use least_action::integrator::Cone;
 
 /// Every failure has a name, nothing penetrates, and few drops are not solved throughout.
 fn hold(outcomes: &[Outcome], unsolved: usize) {

@@ -42,19 +42,6 @@ fn unknowns(l: &Local) -> [f64; UNKNOWNS] {
     [l.s, l.g, l.psi, l.b[0], l.b[1]]
 }
 
-/// `V' d(wrench)/dz` by parent and child.
-pub(super) fn turned(c: &Coupling, v: &[f64], parent: Option<usize>, child: usize) -> [Vec6; 2] {
-    let six = |b: usize| Vec6::from_column_slice(&v[6 * b..6 * b + 6]);
-    let vb = six(child);
-    let mut out = [c.ba.0.tr_mul(&vb), c.bb.0.tr_mul(&vb)];
-    if let Some(p) = parent {
-        let va = six(p);
-        out[0] += c.aa.0.tr_mul(&va);
-        out[1] += c.ab.0.tr_mul(&va);
-    }
-    out
-}
-
 /// `d(wrench)/dz dz` on parent and child.
 fn product(k: &Coupling, d: &[f64], parent: Option<usize>, child: usize) -> [Vec6; 2] {
     let six = |b: usize| Vec6::from_column_slice(&d[6 * b..6 * b + 6]);
@@ -245,7 +232,7 @@ impl Maximal {
                     } else {
                         &w.trial
                     };
-                    e.response.turn[k] = turned(&c, v, slot.parent, slot.child);
+                    e.response.turn[k] = c.transposed_times(v, slot.parent, slot.child);
                 } else {
                     e.response.turn[k] = Default::default();
                 }
@@ -394,7 +381,7 @@ impl Maximal {
         let slots = w.contacts.elements.iter().zip(&self.contacts.slots);
         for (index, (e, slot)) in slots.enumerate() {
             let (p, c) = (slot.parent, slot.child);
-            let on = turned(&e.response.coupling, mu, p, c);
+            let on = e.response.coupling.transposed_times(mu, p, c);
             add_sides(&mut out.x, p, c, &on, -1.0);
             let felt = e.rows().map(|row| -slot.mass * dot(mu, p, c, row));
             let mut inflow = e.response.inflow;

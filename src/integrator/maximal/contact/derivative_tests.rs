@@ -4,14 +4,15 @@
 mod onset;
 
 use super::super::tests::{derivative, difference, displaced};
-use super::super::{Maximal, Options, Output, Work};
+use super::super::{Maximal, Options, Work};
 use super::tests::Run;
-use super::{Cone, ContactOptions};
+use super::{Cone, ContactOptions, UNKNOWNS};
 use crate::dynamics::{Differentiable, Inputs, Knot, Observe, Seen, Solved, Step};
+use crate::integrator::Mechanical;
 use crate::mechanism::samples::Source;
 use crate::mechanism::{
     ActuatorSpec, BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder,
-    Shape,
+    Quantity, Shape,
 };
 
 /// What goes into a step, by number: state, controls, parameters, the two intervals.
@@ -119,8 +120,9 @@ fn step_error(r: &mut Run) -> f64 {
     adjoint.x = source.vector(d.nf, 1.0);
     adjoint.y[..d.nf / 2].copy_from_slice(&source.vector(d.nf / 2, 1.0));
     for i in 0..r.system.contacts.slots.len() {
+        let first = r.system.symbolic.dim() + UNKNOWNS * i;
         for k in [1, 3, 4] {
-            adjoint.y[r.system.contact_range(i)][k] = source.unit();
+            adjoint.y[first + k] = source.unit();
         }
     }
     let mut pulled = d.inputs();
@@ -152,13 +154,13 @@ fn step_error(r: &mut Run) -> f64 {
 /// Largest error of the adjoints of quantities at a knot, relative to the free response.
 fn observed_error(r: &mut Run) -> f64 {
     let m = r.system.mechanism();
-    let mut outputs = vec![Output::KineticEnergy];
+    let mut outputs = vec![Quantity::KineticEnergy];
     outputs.extend(
         m.coordinates()
-            .map(|(joint, direction)| Output::Rate { joint, direction }),
+            .map(|(joint, direction)| Quantity::Rate { joint, direction }),
     );
     for c in 0..m.contacts.len() {
-        outputs.extend([Output::Gap(c), Output::Slip(c)]);
+        outputs.extend([Quantity::Gap(c), Quantity::Slip(c)]);
     }
     let q = vec![0.0; m.tree_ids().len()];
     let s = Maximal::new(m.clone(), &q, r.system.options()).expect("a system");
@@ -182,7 +184,7 @@ fn observed_error(r: &mut Run) -> f64 {
     for i in 0..s.outputs().len() {
         let mut w = s.work();
         let value = look(&[i], &here, &mut w)[0];
-        if matches!(s.outputs()[i], Output::Slip(_)) && value < 1e-3 {
+        if matches!(s.outputs()[i], Quantity::Slip(_)) && value < 1e-3 {
             // a size has no derivative at zero
             continue;
         }

@@ -18,12 +18,12 @@ mod interior;
 mod parameter;
 mod path;
 mod pyramid;
-mod seen;
+mod reacts;
 #[cfg(test)]
 mod tests;
 mod work;
 
-pub use work::ContactWork;
+pub(super) use reacts::Reacts;
 
 use super::assembly::compliance;
 use super::{DampedState, Maximal};

@@ -1,8 +1,9 @@
 //! Quantities and their adjoints, on the sample mechanisms of the step's tests.
 
-use super::super::tests::{assert_close, derivative, named, situation, system, systems};
+use super::tests::{assert_close, derivative, named, situation, system, systems};
 use super::*;
-use crate::dynamics::{Charts, Differentiable, Knot, LinearModel, Observe, Solved, Step};
+use crate::dynamics::{Charts, Differentiable, Knot, LinearModel, Observe, Seen, Solved, Step};
+use crate::integrator::Mechanical;
 use crate::mechanism::JointKind;
 use crate::mechanism::samples::{Source, four_bar, tree};
 
@@ -120,54 +121,6 @@ fn observed_quantities_have_their_adjoints() {
     }
 }
 
-/// The part that does not come through the velocities, every output by every number of the mechanism.
-#[test]
-fn quantities_depend_on_the_mechanism_s_numbers() {
-    for seed in 0..8 {
-        let mut r = Source::new(seed);
-        let mut kinds = vec![
-            JointKind::ALL[2 * seed as usize],
-            JointKind::ALL[2 * seed as usize + 1],
-        ];
-        kinds.extend((0..2).map(|_| JointKind::ALL[r.below(16)]));
-        let mechanism = tree(seed, &kinds).build().expect("valid");
-        let n = mechanism.tree_ids().len();
-        let (s, x) = system(mechanism, r.vector(n, 0.6), r.vector(n, 0.5));
-        let (at, x, u, _) = situation(&s, &x, false);
-        let y = r.vector(s.dims().ny, 0.5);
-        let seen = Seen {
-            at,
-            x: &x,
-            u: &u,
-            p: &[],
-            y: &y,
-        };
-        let mut w = s.work();
-        s.readout(&at, &x, &u, &mut w).expect("a state");
-        let w = std::cell::RefCell::new(w);
-        for (path, field) in s.mechanism.fields() {
-            let changed = |e: f64| {
-                let w = &mut *w.borrow_mut();
-                let own = s.mechanism.get(field);
-                w.model.set(field, own + e);
-                for (rel, j) in w.relative.iter_mut().zip(&w.model.joints) {
-                    let (a, b) = w.model.ends(j, &w.poses);
-                    *rel = j.relative(a, b);
-                }
-                let values = s.outputs.iter().map(|o| s.value(o, &seen, w));
-                let values: Result<Vec<f64>, _> = values.collect();
-                w.model.set(field, own);
-                values.expect("a state")
-            };
-            let numeric = derivative(1e-3, changed);
-            changed(0.0);
-            let w = w.borrow();
-            let exact = s.outputs.iter().map(|o| s.output_by_field(&w, o, field));
-            assert_close(&exact.collect::<Vec<_>>(), &numeric, 1e-8, &path);
-        }
-    }
-}
-
 /// A parameter gathers what its fields contribute.
 #[test]
 fn a_parameter_of_several_numbers_adds_them_up() {
@@ -180,7 +133,10 @@ fn a_parameter_of_several_numbers_adds_them_up() {
     let n = mechanism.tree_ids().len();
     let (s, x) = system(mechanism, vec![0.3; n], vec![0.2; n]);
     let axis = Vec3::z();
-    let s = s.with_outputs(vec![Output::PotentialEnergy, Output::CenterOfMass(axis)]);
+    let s = s.with_outputs(vec![
+        Quantity::PotentialEnergy,
+        Quantity::CenterOfMass(axis),
+    ]);
     let (at, x, u, _) = situation(&s, &x, false);
     let observe = |p: &[f64], pull: bool| {
         let (mut w, mut out, mut d) = (s.work(), vec![0.0; 2], s.dims().inputs());
@@ -217,7 +173,7 @@ fn forces_have_no_value_at_the_end_and_none_in_a_planar_loop() {
     let force = s
         .outputs
         .iter()
-        .position(Output::needs_unknowns)
+        .position(|o| o.needs().reactions)
         .expect("there are forces");
     assert!(s.needs_unknowns(force) && !s.needs_unknowns(0));
     let (at, x, u, _) = situation(&s, &x, false);
