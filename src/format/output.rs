@@ -49,6 +49,7 @@ pub fn record(
     constraint_forces(&mut channels, system, trajectory, &mut work)?;
     gaps(&mut channels, system, trajectory, &poses);
     let contacts = touches::contacts(&mut channels, system, trajectory, &mut work)?;
+    limits::limit_forces(&mut channels, system, trajectory, &mut work)?;
     energies(&mut channels, &energy);
     for (name, unit, values) in recorded::quantities(model, trajectory, &mut work)? {
         // those of contacts and limits are there already
@@ -62,7 +63,6 @@ pub fn record(
         channels.add(name, &unit, Group::Other, values.into_iter());
     }
     not_unique(&mut channels, system);
-    limits::limit_forces(&mut channels, system, trajectory, &mut work)?;
     goals::mark(&mut channels.list, model, trajectory.steps());
     let travel = |joint: usize| {
         let along = (0..knots).map(|k| system.coordinate(trajectory.state(k), joint, 0));

@@ -142,6 +142,13 @@ impl Panel {
         Some((lo, hi))
     }
 
+    /// What its legend tells of goals.
+    fn goal_rows(&self) -> Vec<Row> {
+        let (low, high) = self.range().unwrap_or_default();
+        let goals = self.curves.iter().flat_map(|c| &c.goals);
+        goal_rows(goals.map(|g| (g.kind, g.value >= low && g.value <= high)))
+    }
+
     fn ticks(&self, range: (f64, f64), height: f64) -> Ticks {
         if !self.rows.is_empty() {
             let name = |(i, n): (usize, &String)| (-1.0 - i as f64, fit(n, SMALL, ROW_NAME));
@@ -279,8 +286,9 @@ impl Stack {
         let curves = self.panels.iter().flat_map(|p| p.curves.iter());
         let notes = self.panels.iter().flat_map(|p| p.notes.iter());
         let names = curves.map(|c| &c.name).chain(notes.map(|n| &n.1));
-        let widest = names
-            .take(200)
+        let goals: Vec<Row> = self.panels.iter().flat_map(Panel::goal_rows).collect();
+        let widest = (names.take(200))
+            .chain(goals.iter().map(|g| &g.1))
             .map(|name| text_width(name, SMALL))
             .fold(text_width("bounds off scale", SMALL), f64::max);
         (widest + SWATCH + 8.0).min(area.width() / 4.0)
@@ -333,7 +341,7 @@ impl Stack {
             } else if !bounds.is_empty() {
                 notes.push((None, format!("{name_of_bounds} off scale")));
             }
-            notes.extend(goal_rows(goals().map(|g| (g.1.kind, on_scale(g.1.value)))));
+            notes.extend(panel.goal_rows());
             let named = panel.curves.iter().filter(|c| !c.name.is_empty());
             let rows = named.map(|c| (Some(c.ink.into()), c.name.clone()));
             let mut rows: Vec<Row> = rows.collect();

@@ -340,7 +340,7 @@ fn every_body_shows_its_shape_and_the_lines_between_its_joints() {
 fn what_is_wanted_is_recorded() {
     use recording::{Goal, GoalKind};
     let text = format!(
-        "{SAMPLE}\n[[constraints]]\nquantity = {{ position = {{ body = \"pole\", axis = \"x\" }} }}\nequals = 0.7\nat = 40\n"
+        "{SAMPLE}\n[[constraints]]\nquantity = {{ position = {{ body = \"pole\", axis = \"x\" }} }}\nequals = 0.7\nat = {{ knot = 40 }}\n"
     );
     let r = recorded(&build(&text).expect("good"));
     let goals = |name: &str| -> Vec<Goal> {
