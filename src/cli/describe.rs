@@ -1,8 +1,10 @@
 //! `describe`: what a file holds.
 
-use super::{Failure, model, print_json};
+use super::{Failure, print_json, unit};
+use least_action::control::Form;
 use least_action::dynamics::Step;
-use least_action::format::{Model, Overrides};
+use least_action::format::problem::ProblemSpec;
+use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::mechanism::{Contact, Direction, Field, Mechanism, Range};
 use serde_json::json;
@@ -21,7 +23,8 @@ pub struct Arguments {
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let model = model(&a.file, &Overrides::default())?;
+    let document = format::load(&a.file)?;
+    let model = document.build(&Overrides::default())?;
     let system = &model.system;
     let m = system.mechanism();
     let mobility = system.mobility();
@@ -29,10 +32,14 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         let joints: Vec<_> = m
             .joints
             .iter()
-            .map(|j| {
+            .enumerate()
+            .map(|(i, j)| {
                 let names: Vec<_> = j.directions.iter().map(|d| d.name).collect();
                 let limits: Vec<_> = j.directions.iter().map(limits).collect();
-                json!({ "name": j.name, "kind": j.kind.name(), "coordinates": names, "limits": limits })
+                json!({
+                    "name": j.name, "kind": j.kind.name(), "coordinates": names, "limits": limits,
+                    "closes_loop": m.closes_loop(i),
+                })
             })
             .collect();
         let bounds = |i: usize| {
@@ -67,6 +74,13 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "mass": m.mass(),
             "fill_in": system.matrix().fill_in,
         });
+        if let Some(spec) = document.problem() {
+            value["time_step"] = spec.time_step.into();
+            value["horizon"] = spec.horizon.into();
+            value["steps"] = model.problem.intervals.len().into();
+            value["costs"] = json!(spec.costs);
+            value["constraints"] = json!(spec.constraints);
+        }
         if a.fields {
             let field = |(path, f): &(String, Field)| json!({ "path": path, "unit": m.field_unit(*f), "value": m.get(*f) });
             value["fields"] = m.fields().iter().map(field).collect();
@@ -113,10 +127,15 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             })
             .collect();
         println!(
-            "  {:<20} {} from {parent} to {}; starts at {}",
+            "  {:<20} {} from {parent} to {}{}; starts at {}",
             j.name,
             j.kind.name(),
             m.bodies[j.child].name,
+            if m.closes_loop(index) {
+                ", closes a loop"
+            } else {
+                ""
+            },
             if at.is_empty() {
                 "no coordinate".into()
             } else {
@@ -145,9 +164,12 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             Range::OPEN => String::new(),
             r => format!(", effort cut at {} and {}", r.lower, r.upper),
         };
-        println!("  {:<20} {bounds} {}{cut}", c.name, m.control_unit(i));
+        println!("  {:<20} {bounds}{}{cut}", c.name, unit(m.control_unit(i)));
     }
     parameters(&model, a.fields);
+    if let Some(spec) = document.problem() {
+        wanted(spec, model.problem.intervals.len());
+    }
     println!(
         "step matrix: {} unknowns, {} block pairs of fill-in",
         system.matrix().unknowns,
@@ -179,13 +201,13 @@ fn parameters(model: &Model, all: bool) {
             (f64::NEG_INFINITY, f64::INFINITY) => "unbounded".into(),
             (l, u) => format!("{l} to {u}"),
         };
-        println!("  {:<20} {:>12} {}, {range}", p.name, p.value, p.unit);
+        println!("  {:<20} {:>12}{}, {range}", p.name, p.value, unit(&p.unit));
     }
     let fields = m.fields();
     if all {
         println!("numbers that can be parameters");
         for (path, f) in &fields {
-            println!("  {path:<44} {:>12} {}", m.get(*f), m.field_unit(*f));
+            println!("  {path:<44} {:>12}{}", m.get(*f), unit(m.field_unit(*f)));
         }
     } else if let Some((path, _)) = fields.first() {
         println!(
@@ -193,6 +215,43 @@ fn parameters(model: &Model, all: bool) {
             fields.len()
         );
     }
+}
+
+/// Horizon, costs and constraints.
+fn wanted(spec: &ProblemSpec, steps: usize) {
+    println!(
+        "horizon {} s, {steps} time steps of {} s",
+        spec.horizon, spec.time_step
+    );
+    if !spec.costs.is_empty() {
+        println!("costs");
+    }
+    for c in &spec.costs {
+        let (quantity, target) = (toml(&c.quantity), toml(&c.target));
+        let form = match c.form {
+            Form::Square => format!("{}/2 |{quantity} - {target}|^2", c.weight),
+            Form::Linear => format!("{} ({quantity} - {target})", c.weight),
+        };
+        println!("  {:<20} {form}", toml(&c.at));
+    }
+    if !spec.constraints.is_empty() {
+        println!("constraints");
+    }
+    for c in &spec.constraints {
+        let sides = [("=", &c.equals), ("<=", &c.less), (">=", &c.greater)];
+        let sides = sides.into_iter().filter_map(|(sign, side)| {
+            let value = toml(side.as_ref()?);
+            Some(format!(" {sign} {value}"))
+        });
+        let sides: String = sides.collect();
+        println!("  {:<20} {}{sides}", toml(&c.at), toml(&c.quantity));
+    }
+}
+
+/// As in the file, on one line.
+fn toml(value: &impl serde::Serialize) -> String {
+    let value = toml::Value::try_from(value).map(|v| v.to_string());
+    value.unwrap_or_default().replace('"', "")
 }
 
 /// Joints with Coulomb friction.

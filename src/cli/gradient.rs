@@ -1,17 +1,15 @@
 //! `gradient`: the objective's gradient at the guess by the reverse sweep, and its check by central differences.
 
-use super::progress::Progress;
+use super::check::{Check, check};
 use super::{Failure, Integrator, model, print_json, report};
-use least_action::control::Problem;
-use least_action::dynamics::{Certificate, Frame, Observe, StepError, StepFailure};
+use least_action::control::{Layout, Problem};
+use least_action::dynamics::{Certificate, Frame, Observe, StepError};
 use least_action::format::{Model, Overrides};
 use least_action::integrator::{Mechanical, System, SystemWork};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use nalgebra::{DMatrix, DVector};
-use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::Instant;
 
 #[derive(clap::Args)]
@@ -30,20 +28,20 @@ pub struct Arguments {
 
 /// What is differentiated: the model's system, or where the problem asks for rates of controls the one that remembers
 /// them.
-struct Subject<'a, D: Observe> {
-    model: &'a Model,
-    system: &'a D,
+pub struct Subject<'a, D: Observe> {
+    pub model: &'a Model,
+    pub system: &'a D,
     /// State at the start. A control remembered there is zero: no rate sees it, as no interval lies before it.
-    x0: Vec<f64>,
+    pub x0: Vec<f64>,
     /// The mechanism's memory within the system's.
     inner: fn(&mut D::Work) -> &mut SystemWork,
 }
 
 /// The initial state's independent coordinates: names, and the joint chart's change per unit of each.
-struct Independent {
-    names: Vec<String>,
+pub struct Independent {
+    pub names: Vec<String>,
     /// dof x dof
-    chart: DMatrix<f64>,
+    pub chart: DMatrix<f64>,
 }
 
 /// With loops the coordinates depend on each other: picks as many of the tree's as there are freedoms, one by one the
@@ -81,12 +79,18 @@ fn independent(system: &System, frame: &Frame) -> Independent {
     }
 }
 
+/// Derivatives of a function.
+#[derive(Clone)]
+pub struct Derivatives {
+    pub controls: Vec<f64>,
+    pub coordinates: DVector<f64>,
+    pub rates: DVector<f64>,
+    pub parameters: Vec<f64>,
+}
+
 struct Gradient {
     objective: f64,
-    controls: Vec<f64>,
-    coordinates: DVector<f64>,
-    rates: DVector<f64>,
-    parameters: Vec<f64>,
+    by: Derivatives,
     rollout_seconds: f64,
     cost_seconds: f64,
     gradient_seconds: f64,
@@ -94,16 +98,131 @@ struct Gradient {
     certificate: Certificate,
 }
 
-fn objective<D: Observe>(
-    system: &D,
-    problem: &Problem,
-    t: &mut Trajectory,
+/// The functions to check, as functions of the decisions: the objective, then every constraint, over its knots with
+/// weights that leave no error of one knot to cancel that of another.
+pub struct Functions<'a, D: Observe> {
+    pub subject: &'a Subject<'a, D>,
+    pub frame: &'a Frame,
+    pub independent: &'a Independent,
+    /// The start with the guessed controls.
+    pub start: Trajectory,
+    pub names: Vec<String>,
+    pub gradients: Vec<Derivatives>,
+}
+
+/// Weight of a constraint's value: between a half and three halves, and never the same (by multiples of the golden ratio).
+fn weight(value: usize) -> f64 {
+    0.5 + (value as f64 * 0.618_033_988_749_895).fract()
+}
+
+/// Constraint and place of every value of the constraints.
+fn places(layout: &Layout) -> impl Iterator<Item = (usize, usize)> + '_ {
+    (0..layout.knots()).flat_map(|k| {
+        let own = layout.stage(k).constraints.iter();
+        own.zip(layout.constraints(k)).map(|((i, _), n)| (*i, n))
+    })
+}
+
+impl<'a, D: Observe> Functions<'a, D> {
+    fn new(
+        subject: &'a Subject<'a, D>,
+        frame: &'a Frame,
+        independent: &'a Independent,
+        objective: &Derivatives,
+    ) -> Result<Self, StepError> {
+        let (system, problem) = (subject.system, &subject.model.problem);
+        let quantities = system.quantities();
+        let constraints = problem.constraints.iter().enumerate().map(|(i, c)| {
+            let name = quantities.get(c.quantity).map_or("", |q| &q.0);
+            format!("constraint {} ({name})", i + 1)
+        });
+        let mut functions = Self {
+            subject,
+            frame,
+            independent,
+            start: started(subject),
+            names: std::iter::once("the objective".to_owned())
+                .chain(constraints)
+                .collect(),
+            gradients: vec![objective.clone()],
+        };
+        let (mut t, mut w) = (functions.start.clone(), system.work());
+        t.roll(system, &mut w, &mut RolloutStats::default())?;
+        let alone = Problem {
+            costs: vec![],
+            ..problem.clone()
+        };
+        let mut evaluation = alone.evaluation();
+        alone.evaluate(system, &t, &mut w, &mut evaluation)?;
+        let mut sweep = Sweep::new(system, &t).with_cache(system, KEPT);
+        for i in 0..alone.constraints.len() {
+            let mut multipliers = vec![0.0; evaluation.constraints.len()];
+            for (_, n) in places(&evaluation.layout).filter(|(of, _)| *of == i) {
+                multipliers[n] = weight(n);
+            }
+            sweep.run(system, &t, &mut w, |at, w, out, y| {
+                alone.pull(system, &t, &multipliers, &mut evaluation, at, w, out, y)
+            })?;
+            let by = derivatives(subject, frame, independent, &t, &sweep, &mut w)?;
+            functions.gradients.push(by);
+        }
+        Ok(functions)
+    }
+
+    /// Simulates, and evaluates all of them.
+    pub fn values(&self, t: &mut Trajectory, w: &mut D::Work) -> Result<Vec<f64>, StepError> {
+        let (system, problem) = (self.subject.system, &self.subject.model.problem);
+        let mut evaluation = problem.evaluation();
+        t.roll(system, w, &mut RolloutStats::default())?;
+        problem.evaluate(system, t, w, &mut evaluation)?;
+        let mut out = vec![0.0; self.names.len()];
+        out[0] = evaluation.objective;
+        for (i, n) in places(&evaluation.layout) {
+            out[1 + i] += weight(n) * evaluation.constraints[n];
+        }
+        Ok(out)
+    }
+}
+
+/// Bytes of linearizations that are kept from one constraint to the next.
+const KEPT: usize = 1 << 28;
+
+/// The start with the guessed controls.
+fn started<D: Observe>(subject: &Subject<D>) -> Trajectory {
+    let problem = &subject.model.problem;
+    let mut t = Trajectory::new(subject.system, problem.intervals.clone(), &subject.x0);
+    t.u.copy_from_slice(&problem.guess);
+    t
+}
+
+/// A control at a knot.
+pub fn control_name(model: &Model, control: usize, knot: usize) -> String {
+    let m = model.system.mechanism();
+    let name = m.actuators.get(control).map_or("", |a| &a.name);
+    format!("{name} at knot {knot}")
+}
+
+/// What a sweep found, in the independent coordinates.
+fn derivatives<D: Observe>(
+    subject: &Subject<D>,
+    frame: &Frame,
+    names: &Independent,
+    t: &Trajectory,
+    sweep: &Sweep,
     w: &mut D::Work,
-) -> Result<f64, StepError> {
-    let mut evaluation = problem.evaluation();
-    t.roll(system, w, &mut RolloutStats::default())?;
-    problem.evaluate(system, t, w, &mut evaluation)?;
-    Ok(evaluation.objective)
+) -> Result<Derivatives, StepError> {
+    let (system, problem) = (subject.system, &subject.model.problem);
+    let parameters = problem.by_parameters(system, &t.p, sweep, w)?;
+    let mut joint = DVector::zeros(system.dims().ndx);
+    let mut x0 = sweep.x0.clone();
+    frame.embed_transposed(&mut x0, joint.as_mut_slice());
+    let dof = names.chart.nrows();
+    Ok(Derivatives {
+        controls: sweep.u.clone(),
+        coordinates: names.chart.tr_mul(&joint.rows(0, dof)),
+        rates: names.chart.tr_mul(&joint.rows(dof, dof)),
+        parameters,
+    })
 }
 
 fn gradient<D: Observe>(
@@ -113,8 +232,7 @@ fn gradient<D: Observe>(
 ) -> Result<Gradient, StepError> {
     let (system, problem) = (subject.system, &subject.model.problem);
     let mut w = system.work();
-    let mut t = Trajectory::new(system, problem.intervals.clone(), &subject.x0);
-    t.u.copy_from_slice(&problem.guess);
+    let mut t = started(subject);
     let mut evaluation = problem.evaluation();
     let mut stats = RolloutStats::default();
     let start = Instant::now();
@@ -151,16 +269,9 @@ fn gradient<D: Observe>(
         Ok(())
     })?;
     let certificate = sweep.certificate;
-    let parameters = problem.by_parameters(system, &t.p, &sweep, &mut w)?;
-    let mut joint = DVector::zeros(system.dims().ndx);
-    frame.embed_transposed(&mut sweep.x0, joint.as_mut_slice());
-    let dof = names.chart.nrows();
     Ok(Gradient {
         objective,
-        controls: sweep.u,
-        coordinates: names.chart.tr_mul(&joint.rows(0, dof)),
-        rates: names.chart.tr_mul(&joint.rows(dof, dof)),
-        parameters,
+        by: derivatives(subject, frame, names, &t, &sweep, &mut w)?,
         rollout_seconds,
         cost_seconds,
         gradient_seconds,
@@ -175,10 +286,10 @@ impl Gradient {
     /// Why it is not to be trusted, if so.
     fn refusal(&self) -> Option<String> {
         let parts = [
-            &self.controls[..],
-            self.coordinates.as_slice(),
-            self.rates.as_slice(),
-            &self.parameters,
+            &self.by.controls[..],
+            self.by.coordinates.as_slice(),
+            self.by.rates.as_slice(),
+            &self.by.parameters,
         ];
         if parts.iter().any(|p| p.iter().any(|g| !g.is_finite())) {
             return Some(
@@ -203,135 +314,6 @@ impl Gradient {
             None => Ok(()),
         }
     }
-}
-
-/// Largest error of a group over its largest entry (or 1e-8 of the objective), the best of three difference steps.
-fn compare(
-    objective: f64,
-    exact: &[f64],
-    progress: &Counted,
-    by: impl Fn(usize, f64) -> Result<f64, StepError> + Sync,
-) -> Result<f64, StepError> {
-    let difference = |i: usize, e: f64| {
-        let ahead = by(i, e)?;
-        let d = match by(i, -e) {
-            Ok(behind) => ahead - behind,
-            // a parameter at the edge of what has a meaning: to the same order from one side
-            Err(f) if f.failure == StepFailure::Parameter => {
-                4.0 * ahead - by(i, 2.0 * e)? - 3.0 * by(i, 0.0)?
-            }
-            Err(f) => return Err(f),
-        };
-        progress.one_more();
-        Ok(d / (2.0 * e))
-    };
-    let mut best = f64::INFINITY;
-    for e in STEPS {
-        let differences: Vec<f64> = (0..exact.len())
-            .into_par_iter()
-            .map(|i| difference(i, e))
-            .collect::<Result<_, StepError>>()?;
-        let scale = differences
-            .iter()
-            .fold(1e-8 * objective.abs(), |m, f| m.max(f.abs()));
-        let error = exact
-            .iter()
-            .zip(&differences)
-            .fold(0.0_f64, |m, (g, f)| m.max((g - f).abs()));
-        best = best.min(if error == 0.0 { 0.0 } else { error / scale });
-    }
-    Ok(best)
-}
-
-/// Difference steps.
-const STEPS: [f64; 3] = [1e-4, 1e-5, 1e-6];
-
-/// Progress that several threads make.
-struct Counted(Mutex<(u64, Progress)>);
-
-impl Counted {
-    fn one_more(&self) {
-        if let Ok(mut own) = self.0.lock() {
-            own.0 += 1;
-            let done = own.0;
-            own.1.at(done, String::new);
-        }
-    }
-}
-
-fn check<D: Observe>(
-    subject: &Subject<D>,
-    frame: &Frame,
-    names: &Independent,
-    g: &Gradient,
-) -> Result<Value, StepError> {
-    let (system, problem) = (subject.system, &subject.model.problem);
-    let start = Trajectory::new(system, problem.intervals.clone(), &subject.x0);
-    let at = start.knot(0);
-    let (dof, ndx) = (names.chart.nrows(), system.dims().ndx);
-    let moved = |d: &[f64], change: Option<(usize, f64)>| {
-        let (mut t, mut w) = (start.clone(), system.work());
-        t.u.copy_from_slice(&problem.guess);
-        if let Some((i, e)) = change {
-            t.u[i] += e;
-        } else {
-            let mut x = subject.x0.clone();
-            system.retract(
-                &at,
-                &subject.x0,
-                &problem.parameters,
-                frame,
-                d,
-                &mut w,
-                &mut x,
-            )?;
-            t.x[..x.len()].copy_from_slice(&x);
-        }
-        objective(system, problem, &mut t, &mut w)
-    };
-    let state = |offset: usize| {
-        move |i: usize, e: f64| {
-            let mut d = vec![0.0; ndx];
-            for k in 0..dof {
-                d[offset + k] = e * names.chart[(k, i)];
-            }
-            moved(&d, None)
-        }
-    };
-    // by a change relative to its value: parameters differ in unit and size
-    let sizes: Vec<f64> = problem
-        .parameters
-        .iter()
-        .map(|p| if *p == 0.0 { 1.0 } else { p.abs() })
-        .collect();
-    let parameter = |i: usize, e: f64| {
-        let (mut t, mut w) = (start.clone(), system.work());
-        t.u.copy_from_slice(&problem.guess);
-        t.p[i] += e * sizes[i];
-        let x0 = problem.start(system, &t.p, &mut w)?;
-        t.x[..x0.len()].copy_from_slice(&x0);
-        objective(system, problem, &mut t, &mut w)
-    };
-    let by_size: Vec<f64> = g
-        .parameters
-        .iter()
-        .zip(&sizes)
-        .map(|(g, s)| g * s)
-        .collect();
-    let (controls, q, rates) = (&g.controls, g.coordinates.as_slice(), g.rates.as_slice());
-    let count = STEPS.len() * (controls.len() + 2 * dof + by_size.len());
-    let progress = Counted(Mutex::new((0, Progress::new("checking", count as u64))));
-    let mut out = Map::new();
-    let mut add = |group: &str, error: f64| out.insert(group.into(), json!(error));
-    let of = g.objective;
-    add(
-        "controls",
-        compare(of, controls, &progress, |i, e| moved(&[], Some((i, e))))?,
-    );
-    add("initial_coordinates", compare(of, q, &progress, state(0))?);
-    add("initial_rates", compare(of, rates, &progress, state(dof))?);
-    add("parameters", compare(of, &by_size, &progress, parameter)?);
-    Ok(Value::Object(out))
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
@@ -381,7 +363,8 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
     let names = independent(&model.system, &frame);
     let g = gradient(subject, &frame, &names).map_err(failed)?;
     let check = if a.check {
-        Some(check(subject, &frame, &names, &g).map_err(failed)?)
+        let functions = Functions::new(subject, &frame, &names, &g.by).map_err(failed)?;
+        Some(check(&functions).map_err(failed)?)
     } else {
         None
     };
@@ -402,7 +385,7 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
         .map(|(i, c)| {
             (
                 c.name.clone(),
-                g.controls
+                g.by.controls
                     .iter()
                     .skip(i)
                     .step_by(nu.max(1))
@@ -414,14 +397,14 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
         .collect();
     let named = system.parameters();
     if a.json {
-        let pairs = named.iter().zip(&g.parameters);
+        let pairs = named.iter().zip(&g.by.parameters);
         let parameters: Map<String, Value> =
             pairs.map(|(p, v)| (p.name.clone(), json!(v))).collect();
         let mut value = json!({
             "objective": g.objective,
             "gradient": {
                 "controls": controls,
-                "initial_state": { "coordinates": by_name(&g.coordinates), "rates": by_name(&g.rates) },
+                "initial_state": { "coordinates": by_name(&g.by.coordinates), "rates": by_name(&g.by.rates) },
                 "parameters": parameters,
             },
             "rollout_seconds": g.rollout_seconds,
@@ -437,11 +420,12 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
                 "refused": g.refusal(),
             },
         });
-        if let Some(check) = check {
-            value["check"] = check;
+        if let Some(check) = &check {
+            value["check"] = check.relative.clone().into();
+            value["verdicts"] = check.json();
         }
         print_json(&value);
-        return g.verdict();
+        return verdict(&g, check.as_ref());
     }
     println!("objective {:.9}", g.objective);
     println!(
@@ -452,12 +436,12 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
     );
     println!("by the controls, largest component");
     for (i, c) in m.actuators.iter().enumerate() {
-        let largest = g
-            .controls
-            .iter()
-            .skip(i)
-            .step_by(nu)
-            .fold(0.0_f64, |m, v| if v.abs() > m.abs() { *v } else { m });
+        let largest =
+            g.by.controls
+                .iter()
+                .skip(i)
+                .step_by(nu)
+                .fold(0.0_f64, |m, v| if v.abs() > m.abs() { *v } else { m });
         println!("  {:<24} {largest:+.9e}", c.name);
     }
     println!(
@@ -469,19 +453,33 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
         }
     );
     for (i, n) in names.names.iter().enumerate() {
-        println!("  {n:<24} {:+.9e}  {:+.9e}", g.coordinates[i], g.rates[i]);
+        println!(
+            "  {n:<24} {:+.9e}  {:+.9e}",
+            g.by.coordinates[i], g.by.rates[i]
+        );
     }
     if !named.is_empty() {
         println!("by the parameters");
     }
-    for (p, v) in named.iter().zip(&g.parameters) {
+    for (p, v) in named.iter().zip(&g.by.parameters) {
         println!("  {:<24} {v:+.9e}", p.name);
     }
-    if let Some(Value::Object(groups)) = check {
-        println!("largest relative difference from central differences");
-        for (group, error) in groups {
-            println!("  {group:<24} {:.1e}", error.as_f64().unwrap_or(f64::NAN));
-        }
+    if let Some(check) = &check {
+        check.print();
     }
-    g.verdict()
+    verdict(&g, check.as_ref())
+}
+
+/// Differences know better than the certificate, which then is a note.
+fn verdict(g: &Gradient, check: Option<&Check>) -> Result<(), Failure> {
+    let Some(check) = check else {
+        return g.verdict();
+    };
+    if let Some(wrong) = check.wrong() {
+        return Err(Failure::unsolved(wrong));
+    }
+    if let Some(reason) = g.refusal() {
+        eprintln!("note: without the differences the gradient would not be trusted: {reason}");
+    }
+    Ok(())
 }

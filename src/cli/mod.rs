@@ -11,6 +11,7 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::cli::put(std::io::stderr(), format_args!($($text)*)) };
 }
 
+mod check;
 mod describe;
 mod gradient;
 mod method;
@@ -25,8 +26,10 @@ use clap::{Parser, Subcommand};
 use least_action::format::{self, FormatError, Model, Overrides};
 use least_action::integrator::Choice;
 use least_action::plot::Format;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Simulates mechanisms and optimizes their motion with a variational integrator.
 #[derive(Parser)]
@@ -61,8 +64,8 @@ fn put(mut to: impl std::io::Write, line: std::fmt::Arguments) {
 enum Failure {
     /// Bad input; nothing was written. Exit status 2.
     Input(miette::Report),
-    /// It ran, and the result says why it is not what was wanted. Exit status 1.
-    Unsolved,
+    /// It ran; why the result is not what was wanted. Exit status 1.
+    Unsolved(String),
 }
 
 impl From<FormatError> for Failure {
@@ -78,14 +81,57 @@ impl Failure {
 
     /// The computation could not go on; says why.
     fn unsolved(message: impl std::fmt::Display) -> Self {
-        eprintln!("{message}");
-        Self::Unsolved
+        Self::Unsolved(message.to_string())
+    }
+
+    fn status(&self) -> u8 {
+        match self {
+            Self::Unsolved(_) => 1,
+            Self::Input(_) => 2,
+        }
+    }
+
+    /// Tells people, and says it as JSON: message, remedy, and the place in the file where there is one.
+    fn tell(&self) -> serde_json::Value {
+        match self {
+            Self::Unsolved(message) => {
+                eprintln!("{message}");
+                json!({ "status": "failed", "message": message })
+            }
+            Self::Input(report) => {
+                eprintln!("{report:?}");
+                let mut value = json!({ "status": "bad_input", "message": report.to_string() });
+                if let Some(e) = report.downcast_ref::<FormatError>() {
+                    let place = e.position();
+                    value["message"] = e.message().into();
+                    value["help"] = e.help().into();
+                    value["file"] = shown(e.path()).into();
+                    value["line"] = place.map(|p| p.0).into();
+                    value["column"] = place.map(|p| p.1).into();
+                }
+                value
+            }
+        }
     }
 }
 
 /// Parses the arguments and runs the command.
 pub fn run() -> ExitCode {
-    let result = match Arguments::parse().command {
+    // a command line that cannot be parsed is answered as JSON, too
+    let json = std::env::args_os().any(|a| a == "--json");
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(e) if e.use_stderr() => {
+            // there is nobody left to tell
+            let _ = e.print();
+            if json {
+                print_json(&json!({ "status": "bad_input", "message": e.to_string() }));
+            }
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
+    let result = match command {
         Command::Simulate(a) => simulate::run(&a),
         Command::Solve(a) => solve::run(&a),
         Command::Gradient(a) => gradient::run(&a),
@@ -93,15 +139,18 @@ pub fn run() -> ExitCode {
         Command::Describe(a) => describe::run(&a),
         Command::Schema => schema::run(),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Unsolved) => ExitCode::from(1),
-        Err(Failure::Input(report)) => {
-            eprintln!("{report:?}");
-            ExitCode::from(2)
-        }
+    let Err(failure) = result else {
+        return ExitCode::SUCCESS;
+    };
+    let said = failure.tell();
+    if json && !ANSWERED.load(Ordering::Relaxed) {
+        print_json(&said);
     }
+    ExitCode::from(failure.status())
 }
+
+/// Was the JSON object of the command printed? There is exactly one.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
 
 /// Reads a file and makes it ready to run.
 fn model(file: &Path, overrides: &Overrides) -> Result<Model, Failure> {
@@ -139,6 +188,7 @@ fn room(path: &Path) -> Result<(), Failure> {
 
 /// Prints one JSON object on standard output.
 fn print_json(value: &serde_json::Value) {
+    ANSWERED.store(true, Ordering::Relaxed);
     println!("{value:#}");
 }
 
@@ -196,6 +246,14 @@ fn shown(path: &Path) -> String {
 fn write(path: &Path, bytes: &[u8]) -> Result<PathBuf, Failure> {
     format::write_bytes(path, bytes)?;
     Ok(path.to_owned())
+}
+
+/// A unit behind its number; nothing for a number without one.
+fn unit(name: &str) -> String {
+    match name {
+        "1" => String::new(),
+        name => format!(" {name}"),
+    }
 }
 
 /// A number for people: fixed where that shows it, else scientific.

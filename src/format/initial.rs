@@ -1,7 +1,7 @@
 //! The start: joint coordinates and rates by name, loops closed.
 
 use super::problem::{InitialSpec, InitialTable, Numbers};
-use super::source::{FormatError, Source, nearest};
+use super::source::{FormatError, Source, nearest, short};
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, ModelError, least_squares, unwind};
 use crate::spatial::{Quat, Vec3, log};
@@ -12,6 +12,10 @@ use nalgebra::{DMatrix, DVector};
 const TOLERANCE: f64 = 1e-6;
 /// Rounding of a coordinate that starts at its limit, m or rad.
 const ROUNDING: f64 = 1e-9;
+
+/// Nothing starts faster, m/s or rad/s: the speed of light. What is faster is a slip, and its energy overflows.
+const FASTEST: f64 = 299_792_458.0;
+const TOO_FAST: &str = "expected at most 299792458, the speed of light in m/s";
 
 /// Coordinates and rates of the spanning tree.
 #[derive(Clone, Debug)]
@@ -105,6 +109,13 @@ impl Start {
                     "expected finite numbers",
                 ));
             }
+            if let Some(v) = values.iter().find(|v| field == "rate" && v.abs() > FASTEST) {
+                return Err(err(
+                    field,
+                    format!("rate of `{name}` is {v:e} m/s or rad/s"),
+                    TOO_FAST,
+                ));
+            }
             Ok(Some(values.to_vec()))
         };
         if t.coordinate.is_some() && t.guess.is_some() {
@@ -180,13 +191,16 @@ impl Start {
         {
             if (self.q[k] - given[k]).abs() > TOLERANCE {
                 let name = m.coordinate_name(*id);
+                let open = m.loop_residual(&m.forward(&given), &given);
                 return Err(source.error(
                     &["initial", &m.joints[id.0].name, "coordinate"],
                     format!(
-                        "the loops do not close at `{name}` = {}; nearest found: {}",
-                        given[k], self.q[k]
+                        "{} does not hold at `{name}` = {} with what else is given; nearest found: {}",
+                        m.closed_by(open.iamax()),
+                        given[k],
+                        short(self.q[k])
                     ),
-                    "hold fewer joints: say { guess = ... } where the value may move",
+                    "give fewer joints, the others follow; or say { guess = .. } where the value may move",
                 ));
             }
         }
@@ -215,7 +229,8 @@ impl Start {
                 *r += d;
             }
         }
-        let left = (loops * DVector::from_column_slice(&self.rates)).amax();
+        let open = loops * DVector::from_column_slice(&self.rates);
+        let left = open.amax();
         if left <= TOLERANCE {
             return Ok(());
         }
@@ -224,7 +239,10 @@ impl Start {
         let name = first.map_or("", |id| m.joints[id.0].name.as_str());
         Err(source.error(
             &["initial", name, "rate"],
-            format!("the rates given tear the loops open at {left:.3e} m/s or rad/s"),
+            format!(
+                "{} does not hold at the rates given: it opens at {left:.3e} m/s or rad/s",
+                m.closed_by(open.iamax())
+            ),
             "give fewer rates; the others follow from them",
         ))
     }
@@ -361,6 +379,11 @@ fn free_start(
                 format!("{field} of `{name}` is {v:?}"),
                 "expected finite numbers",
             ));
+        }
+        let moves = field != "position";
+        if let Some(v) = v.filter(|v| moves && v.iter().any(|x| x.abs() > FASTEST)) {
+            let message = format!("{field} of `{name}` is {v:?}");
+            return Err(err(field, message, TOO_FAST));
         }
     }
     let q = match &t.orientation {

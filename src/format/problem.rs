@@ -10,7 +10,7 @@ use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, Orientation,
     SpringSpec,
 };
-use crate::optimize::{ddp, shooting};
+use crate::optimize::{Method, Options, ddp, shooting};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -280,7 +280,9 @@ pub struct StateSpec {
     pub joints: IndexMap<String, Numbers>,
 }
 
-/// Controls by name (constant, or one per time step), or the path of a CSV file with a column for each.
+/// Controls by name (constant, or one per time step), or the path of a trajectory's CSV file with a column for each, read
+/// by its times: held from each row to the next and from the last on, their mean where a time step spans several. Rows
+/// of a file without a column `time` are the time steps.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum ControlsSpec {
@@ -460,7 +462,7 @@ pub enum SmoothingSpec {
 forms!(SmoothingSpec, "a table such as { start = 1e-1 }, or false", table Levels, switch Switch);
 
 fn ddp() -> String {
-    "ddp".into()
+    Method::ALL[0].name().into()
 }
 
 impl Default for MethodSpec {
@@ -478,6 +480,27 @@ impl Default for MethodSpec {
 }
 
 impl MethodSpec {
+    /// Settings of a method.
+    pub fn of(&self, method: Method) -> Options {
+        match method {
+            Method::Ddp => self.ddp().into(),
+            Method::Shooting => self.shooting().into(),
+        }
+    }
+
+    /// What is set that is no setting of a method, and whose it is.
+    pub fn foreign(&self, method: Method) -> Vec<(&'static str, Method)> {
+        let owned = [
+            ("memory", Method::Shooting, self.memory.is_some()),
+            ("smoothing", Method::Ddp, self.smoothing.is_some()),
+        ];
+        owned
+            .into_iter()
+            .filter(|(_, owner, set)| *set && *owner != method)
+            .map(|(field, owner, _)| (field, owner))
+            .collect()
+    }
+
     /// Settings of differential dynamic programming.
     pub fn ddp(&self) -> ddp::Options {
         let default = ddp::Options::default();

@@ -384,6 +384,11 @@ impl Source {
             s.end = lines.map_or(s.end, |l| s.start + l);
         }
         let (unknown, help) = suggestion(message);
+        let help = if help.is_empty() {
+            remedy(message, &place)
+        } else {
+            help
+        };
         let text = plain(message);
         let parent = path[..path.len().saturating_sub(1)].join(".");
         let message = match (place.as_str(), unknown) {
@@ -416,6 +421,15 @@ fn plain(message: &str) -> String {
         ("expected an array of length", "expected a list of length"),
         ("invalid type: sequence", "invalid type: list"),
         ("invalid type: map", "invalid type: table"),
+        ("expected a map", "expected a table"),
+        (
+            "wanted exactly 1 element, found 0 elements",
+            "this table is empty, expected one name with its value",
+        ),
+        (
+            "wanted exactly 1 element, more than 1 element",
+            "this table has several names, expected one of them",
+        ),
         ("unknown variant", "unknown name"),
         (" as i128", ""),
         (" as u128", ""),
@@ -431,6 +445,21 @@ fn plain(message: &str) -> String {
         out.truncate(before.len());
     }
     out
+}
+
+/// What to do about a value of a wrong form at `place`.
+fn remedy(message: &str, place: &str) -> String {
+    if message.contains("expected a map") {
+        format!("write a table for each name: [{place}.NAME] with its fields below")
+    } else if message.contains("expected struct ") {
+        format!("write a table: [{place}] with its fields below, or {{ field = value, .. }}")
+    } else if message.contains("more than 1 element") {
+        "keep one of the names; write the list's element again for each of the others".into()
+    } else if message.contains("found 0 elements") && place.ends_with("quantity") {
+        "name what is meant, as { joint = \"NAME\" }".into()
+    } else {
+        String::new()
+    }
 }
 
 /// For unknown fields and variants, the nearest of those expected.
@@ -451,6 +480,11 @@ fn suggestion(message: &str) -> (bool, String) {
     let name = names(unknown).into_iter().next().unwrap_or_default();
     let expected = names(expected);
     (true, nearest(&name, expected.iter().map(String::as_str)))
+}
+
+/// A number for people: twelve digits, without the rounding of binary fractions behind them.
+pub(crate) fn short(v: f64) -> f64 {
+    format!("{v:.11e}").parse().unwrap_or(v)
 }
 
 /// A remedy that names the closest valid name, and the others.

@@ -12,8 +12,9 @@
 //! were not given follow.
 
 use super::problem::{StateSpec, StatesSpec};
-use super::source::{FormatError, Source, nearest};
-use super::wanted::{Grid, bare};
+use super::source::{FormatError, Source, nearest, short};
+use super::table::{Complaint, Table};
+use super::wanted::Grid;
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::Mechanism;
 use crate::spatial::Pose;
@@ -88,7 +89,8 @@ pub(super) fn states(
         }
         let poses = m.close_held(&mut q, &held).map_err(|e| {
             let message = format!(
-                "the states guessed are out of reach at {t} s: {}",
+                "the states guessed are out of reach at {} s: {}",
+                short(t),
                 e.message
             );
             error(
@@ -102,7 +104,8 @@ pub(super) fn states(
         })?;
         if let Some(name) = turned(m, (&earlier, &q), (&system.poses(&x), &poses)) {
             let message = format!(
-                "the states guessed turn {name} by more than pi/2 within the time step that ends at {t} s"
+                "the states guessed turn {name} by more than pi/2 within the time step that ends at {} s",
+                short(t)
             );
             let help = "give the turn more time, or take a smaller time step".to_owned();
             return Err(error((message, help).into()));
@@ -210,62 +213,21 @@ fn listed(m: &Mechanism, list: &[StateSpec], q: &[f64], horizon: f64) -> Result<
 }
 
 /// Curves of a trajectory's CSV file. Errors are messages and remedies.
-fn recorded(m: &Mechanism, path: &Path) -> Result<Vec<Curve>, (String, String)> {
-    let shown = path.display();
-    let fail = |e: csv::Error| {
-        (
-            format!("cannot read `{shown}`: {e}"),
-            "give the path of a trajectory as `simulate` and `solve` write it, .csv, relative to this file"
-                .to_owned(),
-        )
-    };
-    let mut reader = csv::Reader::from_path(path).map_err(fail)?;
-    let names: Vec<String> = reader.headers().map_err(fail)?.iter().map(bare).collect();
-    let place = |name: &str| {
-        names.iter().position(|n| n == name).ok_or_else(|| {
-            (
-                format!("`{shown}` has no column `{name}`"),
-                nearest(name, names.iter().map(String::as_str)),
-            )
-        })
-    };
-    let time = place("time")?;
-    let ids = m.tree_ids();
-    let wanted: Vec<String> = ids.iter().map(|id| m.coordinate_name(*id)).collect();
-    let places: Vec<usize> = wanted.iter().map(|n| place(n)).collect::<Result<_, _>>()?;
-    let mut curves = vec![Curve::new(); places.len()];
-    let mut last = f64::NEG_INFINITY;
-    let mut rows = 0;
-    for record in reader.records() {
-        let record = record.map_err(fail)?;
-        rows += 1;
-        let number = |column: usize| {
-            let text = record.get(column).unwrap_or_default().trim();
-            let value = text.parse::<f64>().ok().filter(|v| v.is_finite());
-            value.ok_or_else(|| {
-                let name = &names[column];
-                (
-                    format!("`{shown}`, line {}: `{name}` is `{text}`", rows + 1),
-                    "expected a finite number".to_owned(),
-                )
-            })
-        };
-        let t = number(time)?;
-        if t <= last {
-            let message = format!("`{shown}`, line {}: the time falls back to {t} s", rows + 1);
-            return Err((message, "expected ascending times".into()));
-        }
-        last = t;
-        for (curve, place) in curves.iter_mut().zip(&places) {
-            curve.push((t, number(*place)?));
-        }
-    }
-    if rows < 2 {
-        let message = format!("`{shown}` has {rows} rows");
+fn recorded(m: &Mechanism, path: &Path) -> Result<Vec<Curve>, Complaint> {
+    let table = Table::read(path)?;
+    let times = table.times()?;
+    if times.len() < 2 {
         return Err((
-            message,
+            format!("`{}` has {} rows", path.display(), times.len()),
             "expected one for each of at least two times".into(),
         ));
+    }
+    let mut curves = vec![];
+    for id in m.tree_ids() {
+        let column = table.column(&m.coordinate_name(id))?;
+        let values = (0..table.len()).map(|row| table.number(row, column));
+        let values = values.collect::<Result<Vec<f64>, _>>()?;
+        curves.push(times.iter().copied().zip(values).collect());
     }
     Ok(curves)
 }

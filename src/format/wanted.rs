@@ -2,7 +2,8 @@
 
 use super::Overrides;
 use super::problem::{ControlsSpec, ProblemSpec};
-use super::source::{FormatError, Source, nearest};
+use super::source::{FormatError, Source, nearest, short};
+use super::table::{Complaint, Table};
 use crate::mechanism::Mechanism;
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -72,9 +73,9 @@ impl Grid {
                 overridden,
                 format!("horizon {horizon} s is not a whole number of time steps of {step} s"),
                 format!(
-                    "the nearest horizons are {:.9} s and {:.9} s",
-                    below * step,
-                    above.max(below + 1.0) * step
+                    "the nearest horizons are {} s and {} s",
+                    short(below * step),
+                    short(above.max(below + 1.0) * step)
                 ),
             ));
         }
@@ -91,8 +92,8 @@ impl Grid {
     }
 }
 
-/// Controls to start from, `nu` a knot. The file gives them on the grid `grids.0`; they are held from knot to knot
-/// where the command line asks for `grids.1` instead.
+/// Controls to start from, `nu` a knot. The file gives lists on the grid `grids.0`; they are held from knot to knot
+/// where the command line asks for `grids.1` instead. Those of a trajectory go by its times.
 pub(super) fn guess(
     source: &Source,
     m: &Mechanism,
@@ -103,6 +104,7 @@ pub(super) fn guess(
     let (own, grid) = grids;
     let nu = m.actuators.len();
     let mut columns: Vec<Vec<f64>> = vec![vec![]; nu];
+    let mut recorded = vec![];
     match &spec.guess.controls {
         ControlsSpec::Table(table) => {
             for (name, values) in table {
@@ -137,13 +139,18 @@ pub(super) fn guess(
         }
         ControlsSpec::File(file) => {
             let path = source.path().parent().unwrap_or(Path::new("")).join(file);
-            columns = read_controls(&path, m, own.steps)
+            recorded = read_controls(&path, m, own)
                 .map_err(|(message, help)| source.error(&["guess", "controls"], message, help))?;
         }
     }
     let mut u = Vec::with_capacity(grid.steps * nu);
     for k in 0..grid.steps {
         let knot = own.knot_at(k, grid);
+        let from = k as f64 * grid.step;
+        if !recorded.is_empty() {
+            u.extend(recorded.iter().map(|c| c.mean(from, from + grid.step)));
+            continue;
+        }
         u.extend(columns.iter().map(|c| match c.as_slice() {
             [] => 0.0,
             [constant] => *constant,
@@ -168,70 +175,75 @@ pub(super) fn guess(
     Ok(u)
 }
 
-/// A column's name without its unit: `push` of `push [N]`.
-pub(super) fn bare(header: &str) -> String {
-    let name = header.rsplit_once(" [").filter(|(_, u)| u.ends_with(']'));
-    name.map_or(header, |(n, _)| n).trim().to_owned()
+/// A control that is held from each of its times to the next, and from the last on.
+struct Held {
+    /// s, ascending
+    times: Vec<f64>,
+    /// N or N m
+    values: Vec<f64>,
 }
 
-/// Columns of the controls from a CSV file as we write it. Errors are messages and remedies.
-fn read_controls(
-    path: &Path,
-    m: &Mechanism,
-    steps: usize,
-) -> Result<Vec<Vec<f64>>, (String, String)> {
+impl Held {
+    /// Its mean from `a` to `b`, so that a longer step gets the same impulse; the very value where it does not change.
+    fn mean(&self, a: f64, b: f64) -> f64 {
+        let rounding = 1e-9 * (b - a);
+        let at = |t: f64| self.times.partition_point(|own| *own <= t).max(1) - 1;
+        let (first, last) = (at(a + rounding), at(b - rounding));
+        if first == last {
+            return self.values[first];
+        }
+        let part = |i: usize| {
+            let from = if i == first { a } else { self.times[i] };
+            let to = if i == last { b } else { self.times[i + 1] };
+            self.values[i] * (to - from)
+        };
+        (first..=last).map(part).sum::<f64>() / (b - a)
+    }
+}
+
+/// The controls of a CSV file as we write it, over its times; without a column of times, one row a step of `own`.
+/// Errors are messages and remedies.
+fn read_controls(path: &Path, m: &Mechanism, own: &Grid) -> Result<Vec<Held>, Complaint> {
+    let table = Table::read(path)?;
     let shown = path.display();
-    let fail = |e: csv::Error| {
-        (
-            format!("cannot read `{shown}`: {e}"),
-            "give the path of a CSV file, relative to this one".to_owned(),
-        )
-    };
-    let mut reader = csv::Reader::from_path(path).map_err(fail)?;
-    let header = reader.headers().map_err(fail)?.clone();
-    let names: Vec<String> = header.iter().map(bare).collect();
-    let mut places = vec![];
-    for (written, a) in super::output::control_names(m).iter().zip(&m.actuators) {
-        let at = |name: &str| names.iter().position(|n| n == name);
-        places.push(at(written).or_else(|| at(&a.name)).ok_or_else(|| {
-            let help = nearest(&a.name, names.iter().map(String::as_str));
-            (
-                format!("`{shown}` has no column for the control `{}`", a.name),
-                help,
-            )
-        })?);
-    }
-    let mut columns = vec![vec![]; places.len()];
-    let mut rows = 0;
-    for record in reader.records() {
-        let record = record.map_err(fail)?;
-        rows += 1;
-        // no control acts at the last knot
-        if rows > steps {
-            continue;
-        }
-        for ((column, place), a) in columns.iter_mut().zip(&places).zip(&m.actuators) {
-            let text = record.get(*place).unwrap_or_default().trim();
-            column.push(
-                text.parse::<f64>()
-                    .ok()
-                    .filter(|v| v.is_finite())
-                    .ok_or_else(|| {
-                        let message = format!(
-                            "`{shown}`, line {}: control `{}` is `{text}`",
-                            rows + 1,
-                            a.name
-                        );
-                        (message, "expected a finite number".to_owned())
-                    })?,
-            );
-        }
-    }
-    if rows != steps && rows != steps + 1 {
+    let (rows, steps) = (table.len(), own.steps);
+    let times = if table.find("time").is_some() {
+        table.times()?
+    } else if rows == steps || rows == steps + 1 {
+        (0..rows).map(|k| k as f64 * own.step).collect()
+    } else {
         return Err((
-            format!("`{shown}` has {rows} rows, the horizon has {steps} time steps"),
-            "give one row for each time step; one more for the end may follow".into(),
+            format!("`{shown}` has {rows} rows and no column `time`, the horizon has {steps} time steps"),
+            "give a column `time [s]`, or one row for each time step; one more for the end may follow".into(),
+        ));
+    };
+    let mut columns = vec![];
+    for (written, a) in super::output::control_names(m).iter().zip(&m.actuators) {
+        let column = match table.find(written) {
+            Some(column) => column,
+            None => table.column(&a.name)?,
+        };
+        columns.push(column);
+    }
+    // no control acts at the last knot
+    let ends = |row: usize| columns.iter().all(|c| table.is_empty(row, *c));
+    let count = if rows > 0 && !columns.is_empty() && ends(rows - 1) {
+        rows - 1
+    } else {
+        rows
+    };
+    if count == 0 {
+        return Err((
+            format!("`{shown}` has no row with controls"),
+            "expected one for each time step".into(),
         ));
     }
-    Ok(columns)
+    let held = |column: usize| {
+        let values = (0..count).map(|row| table.number(row, column));
+        Ok(Held {
+            times: times[..count].to_vec(),
+            values: values.collect::<Result<_, _>>()?,
+        })
+    };
+    columns.into_iter().map(held).collect()
 }

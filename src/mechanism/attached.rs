@@ -185,6 +185,25 @@ impl Mechanism {
         self.constraints.iter().filter(|c| c.is_holonomic())
     }
 
+    /// What a row of those counted by [`Mechanism::loop_rows`] belongs to, in words for messages.
+    pub(crate) fn closed_by(&self, row: usize) -> String {
+        let chords = self.tree.chords.iter().map(|&c| {
+            let j = &self.joints[c];
+            (j.rows(), format!("the loop through joint `{}`", j.name))
+        });
+        let others = self
+            .holonomic()
+            .map(|c| (c.rows, format!("{} `{}`", c.kind().1, c.name)));
+        let mut first = 0;
+        for (rows, name) in chords.chain(others) {
+            first += rows;
+            if row < first {
+                return name;
+            }
+        }
+        "a constraint".into()
+    }
+
     /// Rows of the joints that close loops and of the other holonomic constraints.
     pub(crate) fn loop_rows(&self) -> usize {
         let chords = self.tree.chords.iter().map(|&c| self.joints[c].rows());

@@ -232,7 +232,8 @@ impl ActuatorSpec {
                 return Err(err(
                     "bounds",
                     format!("bounds of actuator `{name}` are {b:?}"),
-                    "expected [smallest, largest]".into(),
+                    "expected [smallest, largest], the first below the second; -inf or inf where a side is open"
+                        .into(),
                 ));
             }
         };

@@ -4,6 +4,7 @@
 //! the loops. A tangent of the tree has one rate per free direction of its joints, in the sense of
 //! [`Joint::direction_row`](super::Joint): components of the relative velocity in the parent's frame.
 
+use super::attached::Law;
 use super::coordinate::Freedom;
 use super::joint::{Joint, Relative, Row, Vec6};
 use super::rank::least_squares;
@@ -375,7 +376,7 @@ impl Mechanism {
     }
 
     /// Values of the constraints that close loops, at the tree's coordinates and their poses.
-    fn loop_residual(&self, poses: &[Pose], q: &[f64]) -> DVector<f64> {
+    pub(crate) fn loop_residual(&self, poses: &[Pose], q: &[f64]) -> DVector<f64> {
         let mut g = vec![];
         for &c in &self.tree.chords {
             let j = &self.joints[c];
@@ -456,12 +457,20 @@ impl Mechanism {
             ),
             (_, Some((open, c))) => {
                 let ((table, word), name) = (c.kind(), &c.name);
+                let help = match &c.law {
+                    Law::Gear(_) => {
+                        "check its ratio and offset, and the gears and joints that tie the same coordinates otherwise"
+                    }
+                    _ => {
+                        "check it, or give [initial] coordinates nearer to a position that meets it"
+                    }
+                };
                 ModelError::new(
                     [table, name],
                     format!(
-                        "{word} `{name}` cannot be met: {open:.3e} remain after Newton's method"
+                        "{word} `{name}` cannot be met: {open:.3e} m or rad remain after Newton's method"
                     ),
-                    "check it, or give [initial] coordinates nearer to a position that meets it",
+                    help,
                 )
             }
             // there are loops only where there is one of the two

@@ -173,6 +173,11 @@ impl Mechanism {
         !self.tree.chords.is_empty() || self.holonomic().next().is_some()
     }
 
+    /// Does the joint close a loop of the others, so that its coordinates follow from theirs?
+    pub fn closes_loop(&self, joint: usize) -> bool {
+        self.tree.chords.contains(&joint)
+    }
+
     /// kg
     pub fn mass(&self) -> f64 {
         self.bodies.iter().map(|b| b.mass).sum()

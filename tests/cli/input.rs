@@ -22,7 +22,7 @@ fn broken(name: &str, text: &str, place: Option<&str>, words: &[&str]) {
         ("describe", &[][..]),
         ("simulate", &out),
         ("solve", &[]),
-        ("gradient", &["--json"]),
+        ("gradient", &[]),
     ] {
         folder
             .run(&[&[command, "case.toml"], more].concat())
@@ -160,6 +160,201 @@ fn broken_files_are_refused() {
         "title = \"x\"\n",
         None,
         &["neither a problem nor a mechanism", "[mechanism]"],
+    );
+}
+
+/// With `--json` bad input is one object with the message and its place; people are told all the same.
+#[test]
+fn bad_input_as_json() {
+    let folder = Folder::new("bad_json");
+    let text = changed("cartpole_swingup", "parent = \"cart\"", "parent = \"crat\"");
+    folder.write("case.toml", &text);
+    let line = text[..text.find("crat").expect("there")]
+        .matches('\n')
+        .count()
+        + 1;
+    for command in ["describe", "simulate", "solve", "gradient"] {
+        let run = folder.run(&[command, "case.toml", "--json"]).ended(2);
+        run.says(&["unknown body `crat`", "did you mean `cart`"]);
+        let v = run.json();
+        assert_eq!(v["status"], "bad_input");
+        assert_eq!(v["file"], "case.toml");
+        assert_eq!(v["line"], line);
+        assert_eq!(v["column"], 10);
+        let says = |key: &str, word: &str| {
+            let text = v[key].as_str().expect("a text");
+            assert!(text.contains(word), "{text}");
+        };
+        says("message", "unknown body `crat`");
+        says("help", "did you mean `cart`");
+        // where there is no file, no line, or not even a command line
+        let v = folder
+            .run(&[command, "absent.toml", "--json"])
+            .ended(2)
+            .json();
+        assert_eq!(
+            (&v["file"], &v["line"]),
+            (&"absent.toml".into(), &Value::Null)
+        );
+        let v = folder
+            .run(&[command, "case.toml", "--jsn", "--json"])
+            .ended(2)
+            .json();
+        assert!(
+            v["message"].as_str().is_some_and(|m| m.contains("--jsn")),
+            "{v}"
+        );
+    }
+    assert_eq!(folder.list(), ["case.toml"]);
+}
+
+/// Two bodies on hinges, `[gears]` and `[initial]` to follow.
+const GEARED: &str = r#"time_step = 0.01
+horizon = 1.0
+
+[mechanism.bodies.a]
+mass = 1.0
+inertia = [1.0, 1.0, 1.0]
+
+[mechanism.bodies.b]
+mass = 1.0
+inertia = [1.0, 1.0, 1.0]
+
+[mechanism.joints.one]
+kind = "revolute"
+child = "a"
+axis = [0.0, 1.0, 0.0]
+
+[mechanism.joints.two]
+kind = "revolute"
+child = "b"
+axis = [0.0, 1.0, 0.0]
+
+[mechanism.gears.belt]
+joint = "one"
+of = "two"
+ratio = 2.0
+"#;
+
+#[test]
+fn messages_say_what_was_expected_and_the_remedy() {
+    // gears that contradict each other, or the start, are no loops
+    let twice =
+        "\n[mechanism.gears.chain]\njoint = \"one\"\nof = \"two\"\nratio = 2.0\noffset = 1.0\n";
+    broken(
+        "gears",
+        &format!("{GEARED}{twice}"),
+        Some("[mechanism.gears.chain]"),
+        &[
+            "gear `chain` cannot be met",
+            "1.000e0 m or rad",
+            "ratio and offset",
+        ],
+    );
+    let start = |one: &str, two: &str| format!("{GEARED}\n[initial]\none = {one}\ntwo = {two}\n");
+    broken(
+        "geared_start",
+        &start("1.0", "0.2"),
+        Some("one = 1.0"),
+        &[
+            "gear `belt` does not hold at `one` = 1",
+            "nearest found: 0.88",
+            "guess = ..",
+        ],
+    );
+    broken(
+        "geared_rates",
+        &start("{ rate = 1.0 }", "{ rate = 1.0 }"),
+        Some("one = {"),
+        &["gear `belt` does not hold at the rates given", "1.000e0"],
+    );
+    let cart = |name: &str, from: &str, to: &str, words: &[&str]| {
+        broken(
+            name,
+            &changed("cartpole_swingup", from, to),
+            Some(to),
+            words,
+        );
+    };
+    cart(
+        "equal_bounds",
+        "bounds = [-3.0, 3.0]",
+        "bounds = [1, 1]",
+        &[
+            "bounds of actuator `push` are [1.0, 1.0]",
+            "the first below the second",
+        ],
+    );
+    let hinge = "quantity = { joint_rate = \"hinge\" }\nequals";
+    let of = |text: &str| format!("quantity = {text}\nequals");
+    cart(
+        "two_keys",
+        hinge,
+        &of("{ joint_rate = \"hinge\", joint = \"hinge\" }"),
+        &["several names, expected one", "keep one of the names"],
+    );
+    cart(
+        "no_key",
+        hinge,
+        &of("{}"),
+        &["this table is empty", "{ joint = \"NAME\" }"],
+    );
+    cart(
+        "horizon_digits",
+        "horizon = 5.0 ",
+        "horizon = 0.73 ",
+        &["the nearest horizons are 0.7 s and 0.75 s"],
+    );
+    cart(
+        "light",
+        "hinge = 0.0",
+        "hinge = { rate = 1e200 }",
+        &["rate of `hinge` is 1e200", "speed of light"],
+    );
+    broken(
+        "bodies",
+        "bodies = 3\n",
+        Some("bodies"),
+        &["`bodies`", "integer `3`, expected a table", "[bodies.NAME]"],
+    );
+    broken(
+        "body",
+        "time_step = 0.1\nhorizon = 1.0\n[mechanism]\nbodies.a = 3\n",
+        Some("bodies.a"),
+        &["integer `3`, expected a table", "[mechanism.bodies.a]"],
+    );
+    let levels = "smoothing = { start = 1e-7, end = 1e-3 }";
+    broken(
+        "levels",
+        &changed("block_push", "smoothing = { start = 1e-1 }", levels),
+        Some(levels),
+        &["starts at 0.0000001 below its end 0.001", "levels fall"],
+    );
+    broken(
+        "thrown",
+        &changed(
+            "block_push",
+            "position = [0.0, 0.0, 0.1]",
+            "position = [0.0, 0.0, 0.1], velocity = [1e200, 0.0, 0.0]",
+        ),
+        Some("velocity = [1e200"),
+        &["velocity of `block` is [1e200", "speed of light"],
+    );
+}
+
+/// What cannot be simulated has no objective, and none is shown.
+#[test]
+fn a_guess_that_fails_has_no_objective() {
+    let folder = Folder::new("no_objective");
+    let text = changed("cartpole_swingup", "push = 0.01", "push = 1e9");
+    folder.write("case.toml", &text);
+    let run = folder
+        .run(&["solve", "case.toml", "--method", "shooting"])
+        .ended(1);
+    assert!(
+        run.out.contains("no objective") && !run.out.contains("inf"),
+        "{}",
+        run.out
     );
 }
 

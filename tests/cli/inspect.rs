@@ -72,6 +72,42 @@ fn describe_counts_right() {
 }
 
 #[test]
+fn describe_says_what_closes_loops_and_what_is_wanted() {
+    let folder = Folder::new("describe_wanted");
+    let v = folder.json(&["describe", &problem("five_bar_reach"), "--json"]);
+    let joints = v["joints"].as_array().expect("a list");
+    let closing = joints.iter().filter(|j| j["closes_loop"] == true);
+    assert_eq!(closing.map(|j| &j["name"]).collect::<Vec<_>>(), ["tip"]);
+    assert_eq!(
+        (number(&v, "horizon"), number(&v, "time_step")),
+        (1.0, 0.02)
+    );
+    assert_eq!(v["steps"], 50);
+    assert_eq!(v["costs"].as_array().map(Vec::len), Some(2));
+    assert_eq!(v["costs"][0]["quantity"]["control"], "left");
+    assert_eq!(v["constraints"][0]["equals"], 0.15);
+    let text = folder
+        .run(&["describe", &problem("five_bar_reach")])
+        .ended(0)
+        .out;
+    for part in [
+        "tip                  revolute from left_arm to right_arm, closes a loop",
+        "horizon 1 s, 50 time steps of 0.02 s",
+        "running              0.01/2 |{ control = left } - 0.0|^2",
+        "{ joint_rate = left_motor } = 0.0",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(text.matches("closes a loop").count(), 1, "{text}");
+    // numbers without a unit have none
+    let text = folder
+        .run(&["describe", &problem("block_push"), "--fields"])
+        .ended(0)
+        .out;
+    assert!(!text.lines().any(|l| l.ends_with(" 1 1")), "{text}");
+}
+
+#[test]
 fn describe_lists_contacts_and_limits() {
     let folder = Folder::new("describe_contacts");
     for (name, bodies, dof, contacts, first) in [

@@ -109,6 +109,51 @@ fn a_fixed_joint_carries_a_moment() {
     }
 }
 
+/// A coarse trajectory's controls start a finer one, a longer one and a coarser one; no controls act at its last row.
+#[test]
+fn controls_are_read_by_time() {
+    let folder = folder("controls_by_time");
+    let mut r = recorded(&sample());
+    let push = r.channels.iter_mut().find(|c| c.name == "push");
+    let push = push.expect("exists");
+    assert_eq!(push.values[100], None);
+    for (k, v) in push.values.iter_mut().enumerate().take(100) {
+        *v = Some((k as f64).sin() / 3.0);
+    }
+    let own: Vec<f64> = push.values.iter().flatten().copied().collect();
+    write_csv(&folder.join("run.csv"), &r).expect("writes");
+    let guess = |step: &str, horizon: &str| {
+        let text = changed("controls = { push = 0.01 }", "controls = \"run.csv\"")
+            .replacen("time_step = 0.05 ", &format!("time_step = {step} "), 1)
+            .replacen("horizon = 5.0 ", &format!("horizon = {horizon} "), 1);
+        let path = folder.join("problem.toml");
+        std::fs::write(&path, text).expect("writes");
+        let model = load(&path).and_then(|d| d.build(&Overrides::default()));
+        model.expect("good").problem.guess
+    };
+    assert_eq!(guess("0.05", "5.0"), own);
+    let halved: Vec<f64> = own.iter().flat_map(|u| [*u, *u]).collect();
+    assert_eq!(guess("0.025", "5.0"), halved);
+    let longer = guess("0.05", "10.0");
+    assert_eq!((&longer[..100], longer.len()), (&own[..], 200));
+    assert!(longer[100..].iter().all(|u| *u == own[99]));
+    assert_eq!(guess("0.05", "2.0"), own[..40]);
+    // the impulse stays where a step spans several
+    for (u, pair) in guess("0.1", "5.0").iter().zip(own.chunks_exact(2)) {
+        assert!((u - 0.5 * (pair[0] + pair[1])).abs() < 1e-12);
+    }
+    // an empty control within is no end
+    let text = std::fs::read_to_string(folder.join("run.csv")).expect("reads");
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let gap = (own[7].to_string(), lines[8].clone());
+    lines[8] = gap.1.replacen(&gap.0, "", 1);
+    std::fs::write(folder.join("run.csv"), lines.join("\n")).expect("writes");
+    let e = load(&folder.join("problem.toml")).and_then(|d| d.build(&Overrides::default()));
+    let e = format!("{:#}", e.expect_err("a gap"));
+    assert!(e.contains("line 9: `push` is ``"), "{e}");
+    std::fs::remove_dir_all(&folder).expect("removes");
+}
+
 #[test]
 fn recordings_read_back_to_the_same_bits() {
     let folder = folder("files");

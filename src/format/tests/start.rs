@@ -58,7 +58,7 @@ fn loops_close_around_what_is_held() {
     // a joint of a loop that is held where the loop cannot be closed
     let held = LOOP.replace("b = { guess = -0.3 }", "b = { coordinate = 0.1 }\nc = 0.3");
     let e = build(&held).expect_err("a and b are both held");
-    assert!(format!("{e:#}").contains("loops do not close at"), "{e:#}");
+    assert!(format!("{e:#}").contains("does not hold at"), "{e:#}");
     // whichever joint closes the loop can only be checked
     let chord = m.system.mechanism().joints.iter().position(|j| {
         let index = m.system.mechanism().joint(&j.name);

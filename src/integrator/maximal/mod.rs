@@ -38,6 +38,7 @@ mod observe_tests;
 mod parameter;
 mod state;
 mod step;
+mod stored;
 mod tangent;
 #[cfg(test)]
 pub(in crate::integrator) mod tests;

@@ -35,7 +35,7 @@ impl Situation {
             velocities: s.vector(bodies, 1.0),
             initial: s.vector(bodies, 1.0),
             controls: s.vector(m.actuators.len(), 1.0),
-            reactions: s.vector(m.reaction_count(), 0.1),
+            reactions: s.vector(m.reaction_count(), 1.0),
             h_prev: if start { 0.0 } else { 0.03 },
             h: 0.02,
         }

@@ -1,0 +1,527 @@
+//! `gradient --check`: the gradients of the objective and of every constraint held against central differences.
+//!
+//! With `F(e)` a function at a decision moved by `e`, `f(e) = (F(e) - F(-e)) / 2e` is wrong by `c e^2` (truncation) and
+//! `r / e` (rounding of `F`). Three steps a factor of ten apart tell both: `a = |f(e1) - f(e2)|` is the truncation at
+//! `e1`, `b = |f(e2) - f(e3)|` the rounding at `e3`, so that the errors are
+//!
+//! ```text
+//! at e1: a + b/100,    at e2: a/99 + b/10,    at e3: a/9900 + b
+//! ```
+//!
+//! and the least of the three counts. A derivative farther from its difference than [`MARGIN`] times that is wrong, unless
+//! the function has a kink within the smallest step: contacts or limits that open or close, or slide or stick, on one side
+//! only, or derivatives from both sides that differ by the same whatever the step. There differences are no derivative.
+
+use super::gradient::{Functions, control_name};
+use super::progress::Progress;
+use least_action::dynamics::{Observe, StepError, StepFailure};
+use least_action::format::{self, recording::Recording};
+use least_action::integrator::Mechanical;
+use least_action::mechanism::Joint;
+use least_action::rollout::Trajectory;
+use rayon::prelude::*;
+use serde_json::{Map, Value, json};
+use std::sync::Mutex;
+
+/// Difference steps, a factor of ten apart.
+const STEPS: [f64; 3] = [1e-4, 1e-5, 1e-6];
+/// Estimates come from one sample of the rounding each, which may be small by chance: one in some 500 is off by this.
+const MARGIN: f64 = 30.0;
+/// Rounding of a function's value, at least: that of some tens of operations of its size.
+const ROUNDING: f64 = 64.0 * f64::EPSILON;
+/// What linear solves and the end of the central path leave of a derivative, as a share of the function's largest: some 1e-9
+/// to 1e-8 on the problems that come with this; a wrong factor of 1e-6 is still seen.
+const EXACT: f64 = 1e-7;
+/// Derivatives of what sticks or rests, which only crawls along the central path (1e-8 m/s): smaller ones count as zero.
+const CRAWL: f64 = 1e-7;
+/// Derivatives from both sides whose difference changes by less than this factor from step to step meet in a kink: of a
+/// smooth function it falls by 10, of rounding it rises by 10.
+const PERSISTS: f64 = 2.0;
+
+/// A function's derivative by one decision, from differences.
+#[derive(Clone, Copy)]
+struct Difference {
+    /// Central, by step.
+    central: [f64; 3],
+    /// From ahead minus from behind, by step; zero where only one side has a meaning.
+    sides: [f64; 3],
+}
+
+impl Difference {
+    /// The step that errs least, and by how much.
+    fn best(&self) -> (usize, f64) {
+        let [f1, f2, f3] = self.central;
+        let (a, b) = ((f1 - f2).abs(), (f2 - f3).abs());
+        let errors = [a + b / 100.0, a / 99.0 + b / 10.0, a / 9900.0 + b];
+        let best = (0..3).min_by(|i, j| errors[*i].total_cmp(&errors[*j]));
+        best.map_or((1, errors[1]), |i| (i, errors[i]))
+    }
+
+    /// Do the derivatives from both sides differ by the same whatever the step, and is `g` between them?
+    fn has_kink(&self, g: f64, error: f64) -> bool {
+        let [_, s2, s3] = self.sides;
+        let ratio = (s3 / s2).abs();
+        let persists = ratio < PERSISTS && ratio > 1.0 / PERSISTS;
+        persists && self.reaches(g, error)
+    }
+
+    /// Is `g` between the derivatives from both sides at the smallest step?
+    fn reaches(&self, g: f64, error: f64) -> bool {
+        (g - self.central[2]).abs() <= 0.5 * self.sides[2].abs() * (1.0 + 1e-6) + error
+    }
+}
+
+/// What is found of a function's derivatives by a group of decisions.
+struct Verdict {
+    of: String,
+    by: &'static str,
+    verdict: &'static str,
+    /// Largest difference, the estimate of the differences' own error there, and the largest derivative.
+    error: f64,
+    estimate: f64,
+    largest: f64,
+    /// The decision with the largest error.
+    component: Option<String>,
+    /// Knot of a kink, and what changes there.
+    kink: Option<(Option<usize>, String)>,
+}
+
+impl Verdict {
+    fn json(&self) -> Value {
+        let kink = self.kink.as_ref();
+        json!({
+            "of": self.of, "by": self.by, "verdict": self.verdict,
+            "error": self.error, "estimate": self.estimate, "largest": self.largest,
+            "component": self.component,
+            "knot": kink.and_then(|k| k.0),
+            "kink": kink.map(|k| &k.1),
+        })
+    }
+}
+
+/// Relative errors per group as before there were verdicts, and the verdicts.
+pub struct Check {
+    pub relative: Map<String, Value>,
+    verdicts: Vec<Verdict>,
+}
+
+impl Check {
+    pub fn json(&self) -> Value {
+        self.verdicts.iter().map(Verdict::json).collect()
+    }
+
+    /// Says what is wrong, if something is.
+    pub fn wrong(&self) -> Option<String> {
+        let wrong = self.verdicts.iter().filter(|v| v.verdict == "wrong");
+        let lines: Vec<String> = wrong
+            .map(|v| {
+                format!(
+                    "the derivative of {} by {} is off by {:.1e}, differences err by {:.1e}",
+                    v.of,
+                    v.component.as_deref().unwrap_or(v.by),
+                    v.error,
+                    v.estimate
+                )
+            })
+            .collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// The verdicts to people.
+    pub fn print(&self) {
+        println!(
+            "compared with central differences: largest error, the differences' own, largest derivative"
+        );
+        let mut of = "";
+        for v in &self.verdicts {
+            if v.of != of {
+                println!("  of {}", v.of);
+                of = &v.of;
+            }
+            let kink = match &v.kink {
+                Some((_, what)) => format!(": {what}"),
+                None => String::new(),
+            };
+            println!(
+                "    by {:<20} {:.1e}  {:.1e}  {:.1e}  {}{kink}",
+                v.by, v.error, v.estimate, v.largest, v.verdict
+            );
+        }
+    }
+}
+
+/// The start with a decision moved by so much, to be simulated.
+type Move<'a, W> = dyn Fn(usize, f64, &mut W) -> Result<Trajectory, StepError> + Sync + 'a;
+
+/// A group of decisions: their names, their exact derivatives per function, and what moving one does.
+struct Group<'a, D: Observe> {
+    name: &'static str,
+    label: &'static str,
+    components: Vec<String>,
+    /// By function, then decision.
+    exact: Vec<Vec<f64>>,
+    moved: Box<Move<'a, D::Work>>,
+}
+
+/// Progress that several threads make.
+struct Counted(Mutex<(u64, Progress)>);
+
+impl Counted {
+    fn one_more(&self) {
+        if let Ok(mut own) = self.0.lock() {
+            own.0 += 1;
+            let done = own.0;
+            own.1.at(done, String::new);
+        }
+    }
+}
+
+/// All functions' differences by decision `i` at every step.
+fn differences<D: Observe>(
+    functions: &Functions<D>,
+    group: &Group<D>,
+    i: usize,
+    here: &[f64],
+    progress: &Counted,
+) -> Result<Vec<Difference>, StepError> {
+    let mut w = functions.subject.system.work();
+    let mut by = |e: f64| {
+        let mut t = (group.moved)(i, e, &mut w)?;
+        functions.values(&mut t, &mut w)
+    };
+    let empty = Difference {
+        central: [0.0; 3],
+        sides: [0.0; 3],
+    };
+    let mut out = vec![empty; here.len()];
+    for (step, e) in STEPS.into_iter().enumerate() {
+        let ahead = by(e)?;
+        match by(-e) {
+            Ok(behind) => {
+                for ((d, at), (a, b)) in out.iter_mut().zip(here).zip(ahead.iter().zip(&behind)) {
+                    d.central[step] = (a - b) / (2.0 * e);
+                    d.sides[step] = (a - 2.0 * at + b) / e;
+                }
+            }
+            // a parameter at the edge of what has a meaning: to the same order from one side
+            Err(f) if f.failure == StepFailure::Parameter => {
+                let twice = by(2.0 * e)?;
+                for ((d, at), (a, b)) in out.iter_mut().zip(here).zip(ahead.iter().zip(&twice)) {
+                    d.central[step] = (4.0 * a - b - 3.0 * at) / (2.0 * e);
+                }
+            }
+            Err(f) => return Err(f),
+        }
+        progress.one_more();
+    }
+    Ok(out)
+}
+
+/// Compares every function's derivatives.
+pub fn check<D: Observe>(functions: &Functions<D>) -> Result<Check, StepError> {
+    let subject = functions.subject;
+    let groups = groups(functions);
+    let mut start = functions.start.clone();
+    let here = functions.values(&mut start, &mut subject.system.work())?;
+    let count: usize = groups.iter().map(|g| g.components.len()).sum();
+    let progress = Progress::new("checking", (STEPS.len() * count) as u64);
+    let progress = Counted(Mutex::new((0, progress)));
+    let mut out = Check {
+        relative: Map::new(),
+        verdicts: vec![],
+    };
+    for group in &groups {
+        // by decision, then function
+        let found: Vec<Vec<Difference>> = (0..group.components.len())
+            .into_par_iter()
+            .map(|i| differences(functions, group, i, &here, &progress))
+            .collect::<Result<_, StepError>>()?;
+        for (f, name) in functions.names.iter().enumerate() {
+            let own: Vec<Difference> = found.iter().map(|d| d[f]).collect();
+            let exact = &group.exact[f];
+            if f == 0 {
+                let error = relative(here[0], exact, &own);
+                out.relative.insert(group.name.into(), json!(error));
+            }
+            let verdict = verdict(functions, group, (f, name), here[f], &own)?;
+            out.verdicts.push(verdict);
+        }
+    }
+    // function by function
+    out.verdicts
+        .sort_by_key(|v| functions.names.iter().position(|n| *n == v.of));
+    Ok(out)
+}
+
+/// The groups of decisions.
+fn groups<'a, D: Observe>(functions: &'a Functions<'a, D>) -> Vec<Group<'a, D>> {
+    let (subject, frame, names) = (functions.subject, functions.frame, functions.independent);
+    let (system, problem) = (subject.system, &subject.model.problem);
+    let start = &functions.start;
+    let (dof, ndx, nu) = (
+        names.names.len(),
+        system.dims().ndx,
+        subject.model.system.mechanism().actuators.len(),
+    );
+    let at = start.knot(0);
+    let state = move |offset: usize| {
+        move |i: usize, e: f64, w: &mut D::Work| {
+            let mut d = vec![0.0; ndx];
+            for k in 0..dof {
+                d[offset + k] = e * names.chart[(k, i)];
+            }
+            let (mut t, mut x) = (start.clone(), subject.x0.clone());
+            let p = &problem.parameters;
+            system.retract(&at, &subject.x0, p, frame, &d, w, &mut x)?;
+            t.x[..x.len()].copy_from_slice(&x);
+            Ok(t)
+        }
+    };
+    // by a change relative to its value: parameters differ in unit and size
+    let sizes: Vec<f64> = problem
+        .parameters
+        .iter()
+        .map(|p| if *p == 0.0 { 1.0 } else { p.abs() })
+        .collect();
+    let gradients = &functions.gradients;
+    let by_size: Vec<Vec<f64>> = gradients
+        .iter()
+        .map(|g| {
+            g.parameters
+                .iter()
+                .zip(&sizes)
+                .map(|(g, s)| g * s)
+                .collect()
+        })
+        .collect();
+    let control = |i: usize| control_name(subject.model, i % nu.max(1), i / nu.max(1));
+    let named = system.parameters().into_iter().map(|p| p.name);
+    vec![
+        Group {
+            name: "controls",
+            label: "the controls",
+            components: (0..problem.guess.len()).map(control).collect(),
+            exact: gradients.iter().map(|g| g.controls.clone()).collect(),
+            moved: Box::new(move |i, e, _| {
+                let mut t = start.clone();
+                t.u[i] += e;
+                Ok(t)
+            }),
+        },
+        Group {
+            name: "initial_coordinates",
+            label: "initial coordinates",
+            components: names.names.clone(),
+            exact: (gradients.iter())
+                .map(|g| g.coordinates.as_slice().to_vec())
+                .collect(),
+            moved: Box::new(state(0)),
+        },
+        Group {
+            name: "initial_rates",
+            label: "initial rates",
+            components: names.names.iter().map(|n| format!("rate of {n}")).collect(),
+            exact: (gradients.iter())
+                .map(|g| g.rates.as_slice().to_vec())
+                .collect(),
+            moved: Box::new(state(dof)),
+        },
+        Group {
+            name: "parameters",
+            label: "parameters",
+            components: named.collect(),
+            exact: by_size,
+            moved: Box::new(move |i, e, w| {
+                let mut t = start.clone();
+                t.p[i] += e * sizes[i];
+                let x0 = problem.start(system, &t.p, w)?;
+                t.x[..x0.len()].copy_from_slice(&x0);
+                Ok(t)
+            }),
+        },
+    ]
+}
+
+/// Largest error of a group over its largest entry (or 1e-8 of the function), the best of the difference steps.
+fn relative(value: f64, exact: &[f64], found: &[Difference]) -> f64 {
+    let mut best = f64::INFINITY;
+    for step in 0..STEPS.len() {
+        let at = found.iter().map(|d| d.central[step]);
+        let scale = at.clone().fold(1e-8 * value.abs(), |m, f| m.max(f.abs()));
+        let error = exact
+            .iter()
+            .zip(at)
+            .fold(0.0_f64, |m, (g, f)| m.max((g - f).abs()));
+        best = best.min(if error == 0.0 { 0.0 } else { error / scale });
+    }
+    best
+}
+
+/// What is to be said of a function's derivatives by a group.
+fn verdict<D: Observe>(
+    functions: &Functions<D>,
+    group: &Group<D>,
+    (f, name): (usize, &str),
+    value: f64,
+    found: &[Difference],
+) -> Result<Verdict, StepError> {
+    let exact = &group.exact[f];
+    let mut own: Vec<f64> = found.iter().map(|d| d.best().1).collect();
+    own.sort_unstable_by(f64::total_cmp);
+    // a decision's own estimate may be small by chance, but hardly that of half of the group
+    let typical = own.get(own.len() / 2).copied().unwrap_or(0.0);
+    let by = &functions.gradients[f];
+    let all = by.controls.iter().chain(by.coordinates.iter());
+    let all = all.chain(by.rates.iter()).chain(&by.parameters);
+    let steepest = all.fold(0.0_f64, |m, g| m.max(g.abs()));
+    let m = functions.subject.model.system.mechanism();
+    let limited = |j: &Joint| (j.directions.iter()).any(|d| d.is_limited() || d.friction > 0.0);
+    let crawls = !m.contacts.is_empty() || m.joints.iter().any(limited);
+    let allowed = EXACT * steepest + if crawls { CRAWL } else { 0.0 };
+    let judged = |i: usize| {
+        let (step, error) = found[i].best();
+        let rounding = ROUNDING * value.abs() / STEPS[step];
+        let estimate = MARGIN * error.max(typical) + rounding + allowed;
+        ((exact[i] - found[i].central[step]).abs(), estimate)
+    };
+    let excess = |i: &usize| {
+        let (error, estimate) = judged(*i);
+        // what is no number is wrong
+        if error.is_nan() {
+            f64::INFINITY
+        } else {
+            error - estimate
+        }
+    };
+    let mut out = Verdict {
+        of: name.to_owned(),
+        by: group.label,
+        verdict: "agrees",
+        error: 0.0,
+        estimate: 0.0,
+        largest: exact.iter().fold(0.0, |m, g| m.max(g.abs())),
+        component: None,
+        kink: None,
+    };
+    let worst = (0..exact.len()).max_by(|a, b| excess(a).total_cmp(&excess(b)));
+    let Some(worst) = worst else { return Ok(out) };
+    (out.error, out.estimate) = judged(worst);
+    out.component = Some(group.components[worst].clone());
+    if out.largest > 0.0 && out.largest < out.estimate {
+        out.verdict = "too small to tell";
+    }
+    for i in (0..exact.len()).filter(|i| excess(i) > 0.0) {
+        let (error, estimate) = judged(i);
+        let kink = if found[i].reaches(exact[i], estimate) {
+            match changes(functions, group, i)? {
+                Some((knot, what)) => Some((Some(knot), what)),
+                None if found[i].has_kink(exact[i], estimate) => {
+                    Some((None, "derivatives from both sides differ".to_owned()))
+                }
+                None => None,
+            }
+        } else {
+            None
+        };
+        let is_wrong = kink.is_none();
+        if is_wrong || out.kink.is_none() {
+            out.component = Some(group.components[i].clone());
+            (out.error, out.estimate, out.kink) = (error, estimate, kink);
+            out.verdict = if is_wrong { "wrong" } else { "kink" };
+        }
+        if is_wrong {
+            break;
+        }
+    }
+    Ok(out)
+}
+
+/// The first knot at which something touches, rests or sticks on one side of the smallest difference step alone.
+fn changes<D: Observe>(
+    functions: &Functions<D>,
+    group: &Group<D>,
+    i: usize,
+) -> Result<Option<(usize, String)>, StepError> {
+    let model = functions.subject.model;
+    let mut w = functions.subject.system.work();
+    let mut recorded = |e: f64| -> Result<Recording, StepError> {
+        let mut t = (group.moved)(i, e, &mut w)?;
+        functions.values(&mut t, &mut w)?;
+        format::record(model, &t.of_system(&model.system), "simulated", &[])
+    };
+    let [.., e] = STEPS;
+    let sides = [recorded(e)?, recorded(-e)?, recorded(0.0)?].map(|r| states(model, &r));
+    let [ahead, behind, here] = &sides;
+    let differ = (0..here.len()).find(|k| ahead[*k] != behind[*k] || here[*k] != behind[*k]);
+    Ok(differ.and_then(|knot| {
+        let all = ahead[knot].iter().zip(&behind[knot]).zip(&here[knot]);
+        let mut all = all.filter(|((a, b), c)| a != b || c != b);
+        let (((name, state), (_, other)), (_, here)) = all.next()?;
+        let other = if state == other { here } else { other };
+        Some((knot, format!("{name} {state} or {other} at knot {knot}")))
+    }))
+}
+
+/// By knot: what touches, rests at a limit or sticks, by name.
+type States = Vec<Vec<(String, &'static str)>>;
+
+/// The states of contacts and limits. Of two numbers whose product the central path holds near zero the larger one says
+/// which side of the corner the system is on.
+fn states(model: &format::Model, r: &Recording) -> States {
+    let m = model.system.mechanism();
+    let h = model.problem.intervals.first().copied().unwrap_or(1.0);
+    let (mass, knots) = (m.mass(), r.time.len());
+    let value = |name: &str, k: usize| {
+        let channel = r.channels.iter().find(|c| c.name == name);
+        channel.and_then(|c| *c.values.get(k)?).unwrap_or(0.0)
+    };
+    let at = |k: usize| {
+        let mut out = vec![];
+        for c in &m.contacts {
+            let of = |what: &str, k: usize| value(&format!("{what} of {}", c.name), k);
+            let normal = of("normal force", k);
+            let gap = of("gap", k).min(of("gap", (k + 1).min(knots - 1)));
+            let closed = normal * h * h / mass > gap;
+            let slack = m.friction(c) * normal - of("friction", k);
+            let sticks = slack * h / mass > of("slip", k);
+            let state = match (closed, sticks) {
+                (false, _) => "open",
+                (true, true) => "sticking",
+                (true, false) => "sliding",
+            };
+            out.push((c.name.clone(), state));
+        }
+        for id in m.coordinates() {
+            let d = &m.joints[id.0].directions[id.1];
+            if !d.is_limited() {
+                continue;
+            }
+            let name = m.coordinate_name(id);
+            let q = value(&name, k);
+            // nearer than the difference step moves it
+            let [.., near] = STEPS;
+            let rests = (q - d.lower).min(d.upper - q) < 0.1 * near;
+            let state = if rests { "resting" } else { "free" };
+            out.push((format!("limit of {name}"), state));
+        }
+        for (j, d, id) in m
+            .coordinates()
+            .map(|id| (&m.joints[id.0], &m.joints[id.0].directions[id.1], id))
+        {
+            if d.friction == 0.0 || j.directions.is_empty() {
+                continue;
+            }
+            let name = m.coordinate_name(id);
+            let moved = value(&name, (k + 1).min(knots - 1)) - value(&name, k);
+            let [.., near] = STEPS;
+            let state = if moved.abs() < 0.1 * near * h {
+                "sticking"
+            } else {
+                "sliding"
+            };
+            out.push((format!("friction of {name}"), state));
+        }
+        out
+    };
+    (0..knots).map(at).collect()
+}
