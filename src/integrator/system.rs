@@ -6,7 +6,7 @@ use super::mechanical::{ContactWork, MatrixSize, Mechanical, Tally, observable};
 use super::{Options, choice::Choice};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
-    Outputs, Parameter, Seen, Solved, Step, StepError, StepStats, Structure,
+    Outputs, Parameter, Seen, Solved, Step, StepError, StepStats, Stored, Structure,
 };
 use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
 use crate::spatial::Pose;
@@ -243,6 +243,16 @@ impl Charts for System {
 
     fn linear_model_in(&self, w: &mut SystemWork, from: &Frame, to: &Frame, out: &mut LinearModel) {
         with!(self, w, (s, w) => s.linear_model_in(w, from, to, out));
+    }
+}
+
+impl Stored for System {
+    fn stored_push(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        of!(self, s => s.stored_push(x, free, stored));
+    }
+
+    fn stored_pull(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        of!(self, s => s.stored_pull(x, free, stored));
     }
 }
 

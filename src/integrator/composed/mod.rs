@@ -21,7 +21,8 @@ mod tests;
 use super::mechanical::Mechanical;
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
-    Outputs, Parameter, Seen, Solved, Step, StepError, StepFailure, StepStats, model_by_pushes,
+    Outputs, Parameter, Seen, Solved, Step, StepError, StepFailure, StepStats, Stored,
+    model_by_pushes,
 };
 use crate::mechanism::{Law, Mechanism, ModelError, Needs};
 use nalgebra::DMatrix;
@@ -447,5 +448,15 @@ impl<S: Mechanical + Equations> Charts for Composed<S> {
 
     fn linear_model_in(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         model_by_pushes(self, w, from, to, out);
+    }
+}
+
+impl<S: Mechanical + Equations + Stored> Stored for Composed<S> {
+    fn stored_push(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        self.inner.stored_push(x, free, stored);
+    }
+
+    fn stored_pull(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        self.inner.stored_pull(x, free, stored);
     }
 }
