@@ -6,7 +6,7 @@ use crate::knife_edge;
 use crate::common::*;
 use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Charts, Differentiable, LinearModel, Observe, Remember, Step};
-use least_action::integrator::{Maximal, Mechanical};
+use least_action::integrator::{Cone, Maximal, Mechanical, Options};
 use least_action::mechanism::GearSpec;
 use least_action::mechanism::{About, Quantity, Reaction};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
@@ -250,6 +250,60 @@ fn stepping_and_sweeping_allocate_nothing() {
                 round == 0 || (rolled, swept) == (0, 0),
                 "{name}: {rolled}, {swept}"
             );
+        }
+    }
+}
+
+/// A box that falls on its edge, tips and slides, a ball that lands on it and rolls off, and a pendulum with friction that
+/// swings from one limit to the other.
+fn touching(cone: Cone, warm: bool) -> (Maximal, Vec<f64>) {
+    use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
+    let free = |shape| {
+        let skin = ContactSpec::new(0.4).group("all", &["all", "ground"]);
+        let skin = skin.restitution(0.3);
+        BodySpec::new(1.0).shape(shape).free().contact("skin", skin)
+    };
+    let slope = HalfSpaceSpec {
+        normal: [0.1, 0.05, 1.0],
+        ..HalfSpaceSpec::default()
+    };
+    let rod = BodySpec::new(1.0).shape(Shape::Box([0.05, 0.05, 1.0]));
+    let pivot = revolute("rod")
+        .anchors([5.0, 0.0, 1.0], [0.0, 0.0, 0.5])
+        .friction(0.3)
+        .limits(-0.4, 0.8);
+    let m = MechanismBuilder::new()
+        .half_space("slope", slope)
+        .body("box", free(Shape::Box([0.4, 0.3, 0.2])))
+        .body("ball", free(Shape::Sphere(0.1)))
+        .body("rod", rod)
+        .joint("pivot", pivot);
+    let q = [
+        0.0, 0.0, 0.4, 0.3, 0.2, 0.0, 0.05, 0.0, 0.9, 0.0, 0.0, 0.0, 0.7,
+    ];
+    let mut options = Options::default();
+    (options.contact.cone, options.contact.warm) = (cone, warm);
+    let s = Maximal::new(m.build().expect("valid"), &q, options).expect("a system");
+    let x = s.start(&q, &[0.0; 13], &[true; 13]).expect("a state");
+    (s, x)
+}
+
+#[test]
+fn steps_with_contacts_allocate_nothing() {
+    for cone in [Cone::SecondOrder, Cone::Linearized(6)] {
+        for warm in [false, true] {
+            let (s, x0) = touching(cone, warm);
+            let mut t = Trajectory::new(&s, vec![0.005; 240], &x0);
+            let mut w = s.work();
+            for round in 0..2 {
+                let mut stats = RolloutStats::default();
+                let rolled = allocations(|| t.roll(&s, &mut w, &mut stats).expect("solved"));
+                // it bounces and rests, and no step is left to the general factorization
+                assert!(stats.iterations > 4 * stats.steps && stats.fallbacks == 0);
+                assert!(round == 0 || rolled == 0, "{cone:?}, warm {warm}: {rolled}");
+            }
+            let state = |k: usize| t.state(k)[13 + 2] - t.state(k)[2];
+            assert!(state(0) > 0.4 && state(240) < 0.2, "the ball rolls off");
         }
     }
 }
