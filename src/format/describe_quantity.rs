@@ -47,6 +47,8 @@ pub enum Quantity {
     ConstraintForce(ReactionSpec),
     /// Torque of a joint's constraint on its child about an axis of its parent, N m.
     ConstraintTorque(ReactionSpec),
+    /// Force or torque that a joint's limits exert along a coordinate, positive at the lower limit, N or N m.
+    LimitForce(String),
     /// Signed distance of a contact, m.
     ContactGap(String),
     /// Normal force of a contact, N.

@@ -3,7 +3,9 @@
 mod contact;
 mod describe_quantity;
 pub mod gains;
+mod goals;
 mod initial;
+mod limits;
 mod model;
 mod outline;
 pub mod output;

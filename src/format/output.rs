@@ -1,6 +1,8 @@
 //! From a trajectory to a recording.
 
 use super::Model;
+use super::goals;
+use super::limits;
 use super::outline;
 use super::recorded;
 use super::recording::{Channel, Group, Interval, Pose, Recording};
@@ -47,15 +49,21 @@ pub fn record(
     constraint_forces(&mut channels, system, trajectory, &mut work)?;
     gaps(&mut channels, system, trajectory, &poses);
     let contacts = touches::contacts(&mut channels, system, trajectory, &mut work)?;
+    limits::limit_forces(&mut channels, system, trajectory, &mut work)?;
     energies(&mut channels, &energy);
     for (name, unit, values) in recorded::quantities(model, trajectory, &mut work)? {
-        // those of contacts are there already
-        let known = |c: &Channel| c.group == Group::Contact && (&c.name, &c.unit) == (&name, &unit);
+        // those of contacts and limits are there already
+        let known = |c: &Channel| {
+            let own = matches!(c.group, Group::Contact | Group::LimitForce);
+            own && (&c.name, &c.unit) == (&name, &unit)
+        };
         if channels.list.iter().any(known) {
             continue;
         }
         channels.add(name, &unit, Group::Other, values.into_iter());
     }
+    not_unique(&mut channels, system);
+    goals::mark(&mut channels.list, model, trajectory.steps());
     let travel = |joint: usize| {
         let along = (0..knots).map(|k| system.coordinate(trajectory.state(k), joint, 0));
         along.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), c| {
@@ -76,6 +84,7 @@ pub fn record(
         bodies: m.bodies.iter().map(|b| b.name.clone()).collect(),
         poses: poses.iter().map(|p| p.iter().map(pose).collect()).collect(),
         dots: outline::dots(m, &lines),
+        places: goals::places(model, trajectory, &poses),
         links: match model.draw {
             None => outline::links(m),
             Some(_) => vec![],
@@ -122,6 +131,8 @@ impl Channels {
             group,
             values: values.map(|v| v.filter(|v| v.is_finite())).collect(),
             interval: None,
+            not_unique: false,
+            goals: vec![],
             lower: None,
             upper: None,
         });
@@ -185,7 +196,12 @@ fn coordinates(
             Group::Coordinate => system.coordinate(t.state(k), *j, *i),
             _ => m.rate(&m.joints[*j], *i, &poses[k], &energy.velocities[k]),
         };
-        channels.add(name, &unit, group, (0..knots).map(|k| Some(value(k))));
+        let channel = channels.add(name, &unit, group, (0..knots).map(|k| Some(value(k))));
+        if group == Group::Coordinate {
+            let d = &m.joints[*j].directions[*i];
+            channel.lower = Some(d.lower).filter(|l| l.is_finite());
+            channel.upper = Some(d.upper).filter(|l| l.is_finite());
+        }
     }
 }
 
@@ -250,6 +266,18 @@ fn constraint_forces(
         }
     }
     Ok(())
+}
+
+/// Marks the forces that redundant constraints share in any way.
+fn not_unique(channels: &mut Channels, system: &System) {
+    for (index, j) in system.mechanism().joints.iter().enumerate() {
+        let names = ["force", "moment"].map(|what| format!("{} {what}", j.name));
+        let of = |c: &&mut Channel| c.group == Group::ConstraintForce && names.contains(&c.name);
+        let unique = system.has_unique_forces(index);
+        for channel in channels.list.iter_mut().filter(of) {
+            channel.not_unique = !unique;
+        }
+    }
 }
 
 /// What is open of every joint that constrains something, every gear and every user's constraint.

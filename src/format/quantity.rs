@@ -340,6 +340,7 @@ impl<'a> Quantities<'a> {
             Quantity::ConstraintTorque(r) => {
                 self.reaction(place, "constraint_torque", r, Reaction::Torque, end)
             }
+            Quantity::LimitForce(name) => self.limit_force(place, name, end),
             Quantity::ContactGap(name) => {
                 self.contact(place, "contact_gap", name, mechanism::Quantity::Gap, end)
             }
@@ -384,6 +385,25 @@ impl<'a> Quantities<'a> {
             return Err(self.err(place, &at, message, help));
         }
         Ok(vec![Named::Output(output)])
+    }
+
+    fn limit_force(&self, place: Place, name: &str, end: bool) -> Result<Vec<Named>, FormatError> {
+        let (joint, direction) = self.coordinate(place, "limit_force", name)?;
+        let at = "quantity.limit_force";
+        if !self.mechanism.joints[joint].directions[direction].is_limited() {
+            let message = format!("`{name}` has no limits");
+            let help = "give its joint `limits = [lower, upper]`, or name a joint that has them";
+            return Err(self.err(place, at, message, help));
+        }
+        if end {
+            let message = "a limit's force has no value at the end".into();
+            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            return Err(self.err(place, at, message, help));
+        }
+        Ok(vec![Named::Output(mechanism::Quantity::LimitForce {
+            joint,
+            direction,
+        })])
     }
 
     fn reaction(

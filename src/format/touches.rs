@@ -10,7 +10,8 @@ use crate::rollout::Trajectory;
 /// Forces below this share of the largest are not of surfaces that touch.
 const LEAST: f64 = 1e-6;
 
-/// Adds four channels per contact, and tells where forces act: each at the knot where its step ends, and closes the gap.
+/// Adds four channels per contact, and tells where forces act: each, like the slip that
+/// friction acts against, at the knot where its step ends, and closes the gap.
 ///
 /// # Errors
 /// When the velocities at a knot cannot be read.
@@ -37,16 +38,17 @@ pub(super) fn contacts(
     for (i, c) in m.contacts.iter().enumerate() {
         // of the step that ends at the knot
         let before = |k: usize| k.checked_sub(1).and_then(|k| knots[k][i].force);
-        let mut add = |output: Quantity, value: &dyn Fn(usize) -> Option<f64>| {
+        let slip = |k: usize| k.checked_sub(1).map(|k| knots[k][i].slip);
+        let mut add = |output: Quantity, of_step: bool, value: &dyn Fn(usize) -> Option<f64>| {
             let (name, unit) = output.name(m);
             let values = (0..knots.len()).map(value);
             let channel = channels.add(name, &unit, Group::Contact, values);
-            channel.interval = output.needs().reactions.then_some(Interval::Before);
+            channel.interval = of_step.then_some(Interval::Before);
         };
-        add(Quantity::Gap(i), &|k| Some(knots[k][i].touch.gap));
-        add(Quantity::NormalForce(i), &|k| before(k).map(|f| f.0));
-        add(Quantity::Friction(i), &|k| before(k).map(|f| f.1));
-        add(Quantity::Slip(i), &|k| Some(knots[k][i].slip));
+        add(Quantity::Gap(i), false, &|k| Some(knots[k][i].touch.gap));
+        add(Quantity::NormalForce(i), true, &|k| before(k).map(|f| f.0));
+        add(Quantity::Friction(i), true, &|k| before(k).map(|f| f.1));
+        add(Quantity::Slip(i), true, &slip);
         let force = |knot: usize| {
             let (size, _, force) = before(knot)?;
             (size > least).then(|| Force {

@@ -141,14 +141,21 @@ impl Mechanism {
         }
     }
 
-    /// Unit of a control.
+    /// Unit of a control. A wrench's is that of its force, or of its torque if it has no force, where these are unit
+    /// vectors; the control of another one scales the wrench and has none, `1`.
     pub fn control_unit(&self, i: usize) -> &'static str {
         match self.actuators[i].drive {
             Drive::Joint { joint, direction } => {
                 self.joints[joint].directions[direction].force_unit()
             }
-            // the control scales a wrench
-            Drive::Wrench { .. } => "1",
+            Drive::Wrench { force, torque, .. } => {
+                let is_unit = |v: Vec3| (v.norm() - 1.0).abs() < 1e-9;
+                match force.norm() {
+                    0.0 if is_unit(torque) => "N m",
+                    _ if is_unit(force) => "N",
+                    _ => "1",
+                }
+            }
         }
     }
 
