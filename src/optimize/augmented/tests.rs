@@ -51,7 +51,7 @@ impl Smooth for Cart {
 fn gradient_and_curvature_are_those_of_the_value() {
     let d = Explicit::new(Cart);
     let mut p = Problem::new(&d, vec![0.1, 0.2, 0.1, 0.3], vec![0.7]);
-    p.bounds = vec![(-4.0, 2.0), (f64::NEG_INFINITY, f64::INFINITY)];
+    p.bounds = vec![(-4.0, 4.0), (f64::NEG_INFINITY, f64::INFINITY)];
     p.parameter_bounds = vec![(f64::NEG_INFINITY, f64::INFINITY); 2];
     p.costs = vec![
         Cost::square(0, 1.0, 0.3, When::Running),
