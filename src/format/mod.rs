@@ -26,7 +26,10 @@ pub use gains::feedback;
 pub use output::record;
 pub use schema::schema;
 pub use source::FormatError;
-pub use write::{read_checkpoint, read_recording, write_bytes, write_csv, write_json};
+pub use write::{
+    read_checkpoint, read_recording, write_bytes, write_csv, write_csv_with, write_json,
+    write_json_with,
+};
 
 use crate::control::Problem;
 use crate::dynamics::{Remember, Step};
