@@ -61,6 +61,14 @@ impl Difference {
         best.map_or((1, errors[1]), |i| (i, errors[i]))
     }
 
+    /// How far a right derivative may be from the difference: `typical` is the error that differences of the group make,
+    /// `value` the function's, `allowed` what the derivative itself may err by.
+    fn estimate(&self, typical: f64, value: f64, allowed: f64) -> f64 {
+        let (step, error) = self.best();
+        let rounding = ROUNDING * value.abs() / STEPS[step];
+        MARGIN * error.max(typical) + rounding + allowed
+    }
+
     /// Do the derivatives from both sides differ by the same whatever the step?
     fn has_kink(&self) -> bool {
         let [_, s2, s3] = self.sides;
@@ -383,9 +391,8 @@ fn verdict<D: Observe>(
     let largest = exact.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
     let allowed = EXACT * largest + CANCELS * steepest + if crawls { CRAWL } else { 0.0 };
     let judged = |i: usize| {
-        let (step, error) = found[i].best();
-        let rounding = ROUNDING * value.abs() / STEPS[step];
-        let estimate = MARGIN * error.max(typical) + rounding + allowed;
+        let (step, _) = found[i].best();
+        let estimate = found[i].estimate(typical, value, allowed);
         ((exact[i] - found[i].central[step]).abs(), estimate)
     };
     let excess = |i: &usize| {
@@ -540,4 +547,49 @@ fn states(model: &format::Model, r: &Recording) -> States {
         out
     };
     (0..knots).map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Differences of a function at a point.
+    fn differences_of(f: impl Fn(f64) -> f64) -> Difference {
+        Difference {
+            central: STEPS.map(|e| (f(e) - f(-e)) / (2.0 * e)),
+            sides: STEPS.map(|e| (f(e) - 2.0 * f(0.0) + f(-e)) / e),
+        }
+    }
+
+    #[test]
+    fn estimates_hold_and_see_a_factor_of_a_millionth() {
+        for x in [-2.0, -0.7, 0.1, 0.9, 1.3, 2.4] {
+            for frequency in [1.0, 3.0, 10.0] {
+                let d = differences_of(|e| (frequency * (x + e)).sin());
+                let g = frequency * (frequency * x).cos();
+                let off = |g: f64| (g - d.central[d.best().0]).abs();
+                let estimate = d.estimate(0.0, (frequency * x).sin(), EXACT * g.abs());
+                assert!(off(g) < estimate, "{x} {frequency}: {} {estimate}", off(g));
+                let wrong = off(g * (1.0 + 1e-6));
+                assert!(wrong > estimate, "{x} {frequency}: {wrong} {estimate}");
+                assert!(!d.has_kink(), "{x} {frequency}: {:?}", d.sides);
+            }
+        }
+    }
+
+    #[test]
+    fn corners_are_kinks() {
+        let d = differences_of(|e| (0.3 + e).sin() + 2.0 * e.abs());
+        assert!(d.has_kink());
+        let (step, error) = d.best();
+        let slope = 0.3_f64.cos();
+        for (g, between) in [
+            (slope - 2.0, true),
+            (slope + 2.0, true),
+            (slope, true),
+            (slope + 2.1, false),
+        ] {
+            assert_eq!(d.reaches(g, step, error), between, "{g}");
+        }
+    }
 }

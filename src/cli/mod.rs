@@ -17,6 +17,7 @@ mod gradient;
 mod method;
 mod plot;
 mod progress;
+mod quality;
 mod report;
 mod schema;
 mod simulate;

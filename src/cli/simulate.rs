@@ -137,12 +137,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "steps_solved_to_rounding": stats.rounded,
             "energy_initial": balance.energy(0),
             "energy_final": balance.energy(last),
-            "work": {
-                "actuators": balance.actuators[last],
-                "dampers": balance.dampers[last],
-                "friction": balance.friction[last],
-                "impacts": balance.impacts[last],
-            },
+            "work": report::work(&balance, last),
             "energy_error_max": balance.largest_error(),
             "final": report::final_state(&model, &t, &balance),
             "files": files,
@@ -166,24 +161,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         if !system.mechanism().contacts.is_empty() {
             println!("nothing overlaps by more than {penetration:.1e} m");
         }
-        // as printed; no minus in front of nothing
-        let rounded = |v: f64| (v * 1e6).round() / 1e6 + 0.0;
-        let contacts = match (balance.friction[last], balance.impacts[last]) {
-            (0.0, 0.0) => String::new(),
-            (f, i) => format!(
-                ", of friction {:.6} J, of impacts {:.6} J",
-                rounded(f),
-                rounded(i)
-            ),
-        };
-        println!(
-            "energy {:.6} J, at the end {:.6} J; work of actuators {:.6} J, of dampers {:.6} J{contacts}; error at most {:.1e} J",
-            rounded(balance.energy(0)),
-            rounded(balance.energy(last)),
-            rounded(balance.actuators[last]),
-            rounded(balance.dampers[last]),
-            balance.largest_error(),
-        );
+        report::print_energy(&balance);
         for f in &files {
             println!("wrote {f}");
         }
