@@ -500,7 +500,8 @@ fn states(model: &format::Model, r: &Recording) -> States {
     };
     let at = |k: usize| {
         let mut out = vec![];
-        for c in &m.contacts {
+        // no interval ends at the first knot, and no force belongs to it
+        for c in m.contacts.iter().filter(|_| k > 0) {
             let of = |what: &str, k: usize| value(&format!("{what} of {}", c.name), k);
             let normal = of("normal force", k);
             // the force is that of the interval which ends at the knot

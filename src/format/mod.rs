@@ -1,4 +1,6 @@
 //! Files: problems and mechanisms in, recordings of trajectories out.
+//!
+#![doc = include_str!("../../docs/files.md")]
 
 mod contact;
 mod describe_quantity;

@@ -252,7 +252,10 @@ fn gradients_have_verdicts() {
     let v = folder.json(&["gradient", "five.toml", "--check", "--json"]);
     let verdicts = v["verdicts"].as_array().expect("a list");
     assert_eq!(verdicts.len(), 5 * 4);
-    assert!(verdicts.iter().all(|v| v["verdict"] == "agrees"), "{v:#}");
+    // rates at the end do not depend on where it starts
+    let good = ["agrees", "too small to tell"];
+    let is_good = |v: &Value| v["verdict"].as_str().is_some_and(|t| good.contains(&t));
+    assert!(verdicts.iter().all(is_good), "{v:#}");
     let of = |of: &str, by: &str| {
         let found = verdicts
             .iter()
@@ -276,18 +279,16 @@ fn gradients_have_verdicts() {
     let pushed = changed("block_push", "push = 0.0", "push = 0.981");
     folder.write("pushed.toml", &pushed);
     let v = folder.json(&["gradient", "pushed.toml", "--check", "--json"]);
-    let kink = v["verdicts"]
-        .as_array()
-        .expect("a list")
+    let verdicts = v["verdicts"].as_array().expect("a list");
+    let kink = verdicts
         .iter()
-        .find(|v| v["verdict"] == "kink" && v["by"] == "the controls");
+        .find(|v| v["verdict"] == "kink" && v["by"] == "initial rates");
     let kink = kink.unwrap_or_else(|| panic!("no kink in {v:#}"));
-    assert!(kink["knot"].is_u64(), "{kink}");
+    assert_eq!(kink["knot"], 1, "{kink}");
     let what = kink["kink"].as_str().expect("says what");
-    assert!(
-        what.contains("sliding") && what.contains("block.corners"),
-        "{what}"
-    );
+    for word in ["block.corners", "sliding", "sticking", "at knot 1"] {
+        assert!(what.contains(word), "{what}");
+    }
 }
 
 /// A problem that weighs and bounds rates of controls is differentiated with the controls remembered; everything else
