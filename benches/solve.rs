@@ -4,20 +4,15 @@
 //!
 //! A sample is one whole solve from the file's guess; there are few. Items are iterations. Says so when a solve does not converge.
 
-use argmin::core::observers::Observe;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use least_action::format::{self, Model, Overrides};
-use least_action::optimize::{IterationState, Solution, Status, ddp};
+use least_action::optimize::{Solution, Solve, Status};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 fn main() {
     divan::main();
 }
-
-struct Silent;
-impl Observe<IterationState> for Silent {}
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("problems")
@@ -44,15 +39,10 @@ fn read(name: &str) -> Model {
 }
 
 fn run(model: &Model) -> Solution {
-    let stop = AtomicBool::new(false);
-    ddp::solve(
-        &model.system,
-        &model.problem,
-        model.options.ddp(),
-        Silent,
-        &stop,
-    )
-    .expect("solved")
+    Solve::new(&model.system, &model.problem)
+        .with_options(model.options.ddp())
+        .run()
+        .expect("solved")
 }
 
 #[divan::bench(args = problems(), sample_count = 3, sample_size = 1)]

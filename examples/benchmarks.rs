@@ -8,22 +8,16 @@
 #[path = "common/planar.rs"]
 mod planar;
 
-use argmin::core::observers::Observe as Observer;
 use least_action::control::Problem;
 use least_action::dynamics::{Explicit, Smooth};
-use least_action::optimize::{IterationState, Solution, Status, ddp};
-use std::sync::atomic::AtomicBool;
+use least_action::optimize::{self, Solution, Status};
 use std::time::Instant;
 
 /// Solves of which the median time counts.
 const RUNS: usize = 11;
 
-struct Silent;
-impl Observer<IterationState> for Silent {}
-
 fn solve<S: Smooth>(d: &Explicit<S>, p: &Problem) -> Solution {
-    let stop = AtomicBool::new(false);
-    ddp::solve(d, p, ddp::Options::default(), Silent, &stop).expect("no argmin error")
+    optimize::solve(d, p).expect("no argmin error")
 }
 
 fn middle<T: Copy>(sorted: &[T]) -> Option<T> {

@@ -7,13 +7,8 @@ use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
 };
-use least_action::optimize::shooting;
+use least_action::optimize::{Method, Solve};
 use std::f64::consts::PI;
-use std::sync::atomic::AtomicBool;
-
-/// Sees every iteration; this one does not look.
-struct Silent;
-impl argmin::core::observers::Observe<shooting::ShootingState> for Silent {}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mechanism = MechanismBuilder::new()
@@ -76,13 +71,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Problem::new(&system, vec![0.05; 100], vec![0.0, 0.0])
     };
     let start = std::time::Instant::now();
-    let solution = shooting::solve(
-        &system,
-        &problem,
-        shooting::Options::default(),
-        Silent,
-        &AtomicBool::new(false),
-    )?;
+    let solution = Solve::new(&system, &problem)
+        .with_method(Method::Shooting)
+        .run()?;
     println!(
         "{} {}: objective {:.6}, violation {:.1e}, optimality {:.1e}, {} iterations, {} steps, {} gradients, {:.2} s",
         solution.status.name(),

@@ -9,10 +9,9 @@ use least_action::control::{
 use least_action::dynamics::{Knot, Observe, Parameter, Step, StepError};
 use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder};
-use least_action::optimize::{IterationState, ddp};
+use least_action::optimize;
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::f64::consts::PI;
-use std::sync::atomic::AtomicBool;
 
 /// The quantities of the pendulum, by their places in its list. A policy sees the rate over the interval just past.
 const ANGLE: usize = 0;
@@ -70,9 +69,6 @@ fn swing_up(system: &Maximal) -> Problem {
     p
 }
 
-struct Silent;
-impl argmin::core::observers::Observe<IterationState> for Silent {}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // u = kp (sin t - q) + kd (cos t - rate), its gains parameters of the closed loop
     let system = pendulum()?;
@@ -93,8 +89,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // u = u_k + K_k d, from a start beside that of the plan
     let system = closed.dynamics;
-    let (problem, stop) = (swing_up(&system), AtomicBool::new(false));
-    let plan = ddp::solve(&system, &problem, ddp::Options::default(), Silent, &stop)?;
+    let problem = swing_up(&system);
+    let plan = optimize::solve(&system, &problem)?;
     let feedback = plan.feedback().ok_or("no plan was found")?;
     let closed = ClosedLoop::new(system, feedback);
     simulate("swing-up from 0.05 rad", &closed, 0.05)?;

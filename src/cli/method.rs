@@ -1,68 +1,49 @@
-//! The methods of this version, and one solve by one of them.
+//! One solve by one method: progress, checkpoints, files, and what is told of it.
 
 use super::progress::Progress;
 use super::quality::Quality;
 use super::{Failure, number, shown, unit, write};
-use argmin::core::observers::Observe;
+use argmin::core::observers::Observe as Observer;
 use argmin::core::{Error, KV};
-use least_action::dynamics::Step;
-use least_action::format::problem::MethodSpec;
+use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model};
 use least_action::optimize::{
-    Bound, Checkpoint, Checkpoints, Iteration, IterationState, Solution, ddp, shooting,
+    Bound, Checkpoint, Checkpoints, Iteration, Method, Options, Solution, Solve, SolveState,
 };
 use least_action::plot::{Figure, Format, render};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Shortest time between two checkpoints.
 const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(2);
 
-type Solve = fn(&Model, Checkpoints, Observer, &AtomicBool) -> Result<Solution, Error>;
-
-/// A way to solve.
-pub struct Method {
-    /// As in files and on the command line.
-    pub name: &'static str,
-    /// For people.
-    title: &'static str,
-    /// Does it start from states that need not follow from the controls?
-    takes_states: bool,
-    most_iterations: fn(&MethodSpec) -> u64,
-    solve: Solve,
+/// The system as the problem needs it, solved.
+fn solved(
+    m: &Model,
+    options: Options,
+    checkpoints: Checkpoints,
+    shown: Shown,
+) -> Result<Solution, Error> {
+    fn on<D: Observe>(
+        d: &D,
+        m: &Model,
+        options: Options,
+        checkpoints: Checkpoints,
+        shown: Shown,
+    ) -> Result<Solution, Error> {
+        Solve::new(d, &m.problem)
+            .with_options(options)
+            .with_checkpoint(checkpoints)
+            .with_observer(shown)
+            .run()
+    }
+    if m.remembers {
+        on(&m.remember(), m, options, checkpoints, shown).map(|s| forget(m, s))
+    } else {
+        on(&m.system, m, options, checkpoints, shown)
+    }
 }
-
-/// All there are; `--method all` takes them in this order.
-pub const METHODS: [Method; 2] = [
-    Method {
-        name: ddp::NAME,
-        title: "differential dynamic programming",
-        takes_states: true,
-        most_iterations: |spec| spec.ddp().max_iterations,
-        solve: |m, c, o, s| {
-            let (p, options) = (&m.problem, m.options.ddp());
-            if !m.remembers {
-                return ddp::solve_from(&m.system, p, options, c, o, s);
-            }
-            ddp::solve_from(&m.remember(), p, options, c, o, s).map(|s| forget(m, s))
-        },
-    },
-    Method {
-        name: shooting::NAME,
-        title: "single shooting",
-        takes_states: false,
-        most_iterations: |spec| spec.shooting().max_iterations,
-        solve: |m, c, o, s| {
-            let (p, options) = (&m.problem, m.options.shooting());
-            if !m.remembers {
-                return shooting::solve_from(&m.system, p, options, c, o, s);
-            }
-            shooting::solve_from(&m.remember(), p, options, c, o, s).map(|s| forget(m, s))
-        },
-    },
-];
 
 /// A solution of the system that remembers its controls as one of the system alone.
 fn forget(m: &Model, s: Solution) -> Solution {
@@ -73,34 +54,28 @@ fn forget(m: &Model, s: Solution) -> Solution {
 }
 
 /// Shows every iteration.
-struct Observer(Progress);
+struct Shown(Progress);
 
-impl Observe<IterationState> for Observer {
-    fn observe_iter(&mut self, state: &IterationState, kv: &KV) -> Result<(), Error> {
-        let value = |name: &str| {
-            kv.get(name)
-                .and_then(argmin::core::KvValue::get_float)
-                .unwrap_or(f64::NAN)
+impl Observer<SolveState> for Shown {
+    fn observe_iter(&mut self, state: &SolveState, _: &KV) -> Result<(), Error> {
+        let Some(now) = state.last() else {
+            return Ok(());
         };
-        self.0.at(state.iter + 1, || {
+        self.0.at(argmin::core::State::get_iter(state) + 1, || {
             // the level, where derivatives through contact are relaxed
-            let smoothing = match value("smoothing") {
+            let smoothing = match now.smoothing {
                 level if level > 0.0 => format!("  smoothing {level:.0e}"),
                 _ => String::new(),
             };
             format!(
                 "objective {:.6}  violation {:.1e}  promised gain {:.1e}  step {:.1e}  penalty {:.0e}{smoothing}",
-                value("objective"),
-                value("violation"),
-                value("optimality"),
-                value("step_length"),
-                value("regularization"),
+                now.objective, now.violation, now.optimality, now.step_length, now.regularization,
             )
         });
         Ok(())
     }
 
-    fn observe_final(&mut self, _: &IterationState) -> Result<(), Error> {
+    fn observe_final(&mut self, _: &SolveState) -> Result<(), Error> {
         self.0.finish();
         Ok(())
     }
@@ -125,7 +100,7 @@ pub fn checkpoint_path(out: &Path) -> PathBuf {
 }
 
 /// The checkpoint to go on from, refused if it is one of something else.
-pub fn checkpoint(method: &Method, model: &Model, out: &Path) -> Result<Checkpoint, Failure> {
+pub fn checkpoint(method: Method, model: &Model, out: &Path) -> Result<Checkpoint, Failure> {
     let path = checkpoint_path(out);
     if !path.exists() {
         return Err(Failure::input(format!(
@@ -141,90 +116,92 @@ pub fn checkpoint(method: &Method, model: &Model, out: &Path) -> Result<Checkpoi
         ))
     };
     // the method first: it says best what to do
-    if found.method != method.name {
+    if found.method != method.name() {
         return Err(refused(&format!(
             "it was written by the method `{0}`, not by `{1}` (go on with --method {0})",
-            found.method, method.name
+            found.method,
+            method.name()
         )));
     }
     if found.problem != model.fingerprint() {
         return Err(refused("the problem has changed since it was written"));
     }
-    let fits = found.fits(method.name, &model.problem);
+    let fits = found.fits(method, &model.problem);
     fits.map_err(|e| refused(&e)).map(|()| found)
 }
 
-impl Method {
-    /// Solves and writes everything into `out`.
-    pub fn run(
-        &self,
-        model: &Model,
-        resume: Option<Checkpoint>,
-        out: &Path,
-        kind: Format,
-        stop: &AtomicBool,
-    ) -> Result<Solved, Failure> {
-        let parameters = model.problem.free_parameters().len();
-        eprintln!(
-            "{} {} by {}, {} unknown controls{}",
-            if resume.is_some() {
-                "going on with"
-            } else {
-                "solving"
-            },
-            model.title,
-            self.title,
-            model.problem.guess.len(),
-            match parameters {
-                0 => String::new(),
-                n => format!(" and {n} unknown parameters"),
-            }
-        );
-        if !(self.takes_states || model.problem.guess_states.is_empty()) {
-            eprintln!(
-                "note: {} simulates from the start and leaves the states of [guess] aside; --method {} takes them",
-                self.title,
-                ddp::NAME
-            );
-        }
-        let start = Instant::now();
-        let observer = Observer(Progress::new(
-            "solving",
-            (self.most_iterations)(&model.options),
-        ));
-        let (place, problem) = (checkpoint_path(out), model.fingerprint());
-        let mut told = false;
-        let save = |now: Checkpoint| {
-            let now = Checkpoint {
-                problem: problem.clone(),
-                ..now
-            };
-            if let Err(e) = format::write_json(&place, &now)
-                && !std::mem::replace(&mut told, true)
-            {
-                eprintln!("warning: no checkpoint is kept: {e}");
-            }
+/// Solves and writes everything into `out`.
+pub fn run(
+    method: Method,
+    model: &Model,
+    resume: Option<Checkpoint>,
+    out: &Path,
+    kind: Format,
+) -> Result<Solved, Failure> {
+    tell(method, model, resume.is_some());
+    let start = Instant::now();
+    let options = model.options.of(method);
+    let shown = Shown(Progress::new("solving", options.max_iterations()));
+    let (place, problem) = (checkpoint_path(out), model.fingerprint());
+    let mut told = false;
+    let save = |now: Checkpoint| {
+        let now = Checkpoint {
+            problem: problem.clone(),
+            ..now
         };
-        let checkpoints = Checkpoints::new(resume, BETWEEN_CHECKPOINTS, save);
-        let solution =
-            (self.solve)(model, checkpoints, observer, stop).map_err(Failure::unsolved)?;
-        let seconds = start.elapsed().as_secs_f64();
-        let mut files = written(model, &solution, out, kind)?;
-        files.extend(place.exists().then_some(place));
-        let names = model.system.parameters().into_iter().map(|p| p.name);
-        let values = solution.trajectory.p.iter().map(|v| json!(v));
-        let bounds = solution.parameters_at_bounds(&model.problem);
-        let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
-        Ok(Solved {
-            method: self.name,
-            quality: Quality::of(model, &solution.trajectory),
-            at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
-            parameters: names.zip(values).collect(),
-            solution,
-            seconds,
-            out: out.to_owned(),
-            files,
-        })
+        if let Err(e) = format::write_json(&place, &now)
+            && !std::mem::replace(&mut told, true)
+        {
+            eprintln!("warning: no checkpoint is kept: {e}");
+        }
+    };
+    let checkpoints = Checkpoints::new(resume, BETWEEN_CHECKPOINTS, save);
+    let solution = solved(model, options, checkpoints, shown).map_err(Failure::unsolved)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let mut files = written(model, &solution, out, kind)?;
+    files.extend(place.exists().then_some(place));
+    let names = model.system.parameters().into_iter().map(|p| p.name);
+    let values = solution.trajectory.p.iter().map(|v| json!(v));
+    let bounds = solution.parameters_at_bounds(&model.problem);
+    let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
+    Ok(Solved {
+        method: method.name(),
+        quality: Quality::of(model, &solution.trajectory),
+        at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
+        parameters: names.zip(values).collect(),
+        solution,
+        seconds,
+        out: out.to_owned(),
+        files,
+    })
+}
+
+/// Tells people what begins, and what of the file is left aside.
+fn tell(method: Method, model: &Model, resumes: bool) {
+    eprintln!(
+        "{} {} by {}, {} unknown controls{}",
+        if resumes { "going on with" } else { "solving" },
+        model.title,
+        method.title(),
+        model.problem.guess.len(),
+        match model.problem.free_parameters().len() {
+            0 => String::new(),
+            n => format!(" and {n} unknown parameters"),
+        }
+    );
+    if !(method.takes_states() || model.problem.guess_states.is_empty()) {
+        eprintln!(
+            "note: {} simulates from the start and leaves the states of [guess] aside; --method {} takes them",
+            method.title(),
+            Method::Ddp.name()
+        );
+    }
+    for (field, owner) in model.options.foreign(method) {
+        eprintln!(
+            "note: {field} in [method] is a setting of {}; {} leaves it aside",
+            owner.name(),
+            method.name()
+        );
     }
 }
 

@@ -1,13 +1,13 @@
 //! `solve`: finds the optimal trajectory, writes it with its figures.
 
-use super::method::{METHODS, Method, Solved, checkpoint, checkpoint_path, print_table};
-use super::{Failure, print_json};
+use super::method::{Solved, checkpoint, checkpoint_path, print_table, run as run_method};
+use super::{Failure, print_json, stop_on_interrupt};
+use least_action::dynamics::stop_requested;
 use least_action::format::{self, Model, Overrides};
-use least_action::optimize::Checkpoint;
+use least_action::optimize::{Checkpoint, Method};
 use least_action::plot::Format;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -39,26 +39,20 @@ pub struct Arguments {
     json: bool,
 }
 
-fn names() -> Vec<&'static str> {
-    METHODS.iter().map(|m| m.name).collect()
-}
-
 fn method(text: &str) -> Result<String, String> {
-    let use_one = || format!("use `{}` or `all`", names().join("`, `"));
+    let names = Method::names();
+    let use_one = || format!("use `{}` or `all`", names.join("`, `"));
     match text {
-        _ if text == "all" || names().contains(&text) => Ok(text.into()),
-        "multiple-shooting" | "direct" | "gauss-newton" | "search" | "ars" | "cmaes" | "mppi" => {
+        _ if text == "all" || names.contains(&text) => Ok(text.into()),
+        _ if Method::PLANNED.contains(&text) => {
             Err(format!("not available in this version; {}", use_one()))
         }
         _ => Err(format!("unknown method; {}", use_one())),
     }
 }
 
-/// Set by Ctrl-C: the solve ends with its best iterate.
-static STOP: AtomicBool = AtomicBool::new(false);
-
 /// A method, where it writes, and what it goes on from.
-type Task = (&'static Method, PathBuf, Option<Checkpoint>);
+type Task = (Method, PathBuf, Option<Checkpoint>);
 
 /// What is to be done. Nothing is written before all of it is known to be possible.
 fn tasks(a: &Arguments, name: &str, model: &Model) -> Result<Vec<Task>, Failure> {
@@ -67,10 +61,11 @@ fn tasks(a: &Arguments, name: &str, model: &Model) -> Result<Vec<Task>, Failure>
         .clone()
         .unwrap_or_else(|| Path::new("out").join(&model.name));
     let all = name == "all";
-    let chosen: Vec<(&Method, PathBuf)> = METHODS
-        .iter()
-        .filter(|m| all || m.name == name)
-        .map(|m| (m, if all { out.join(m.name) } else { out.clone() }))
+    let of = |m: Method| if all { out.join(m.name()) } else { out.clone() };
+    let chosen: Vec<(Method, PathBuf)> = Method::ALL
+        .into_iter()
+        .filter(|m| all || m.name() == name)
+        .map(|m| (m, of(m)))
         .collect();
     let started = chosen.iter().any(|(_, o)| checkpoint_path(o).exists());
     let mut tasks = vec![];
@@ -98,7 +93,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     };
     let document = format::load(&a.file)?;
     if a.method.is_none() {
-        document.solvable(&names())?;
+        document.solvable()?;
     }
     let name = a.method.as_deref().unwrap_or(document.method_name());
     let mut model = document.build(&overrides)?;
@@ -121,19 +116,14 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .build_global();
     }
     let tasks = tasks(a, name, &model)?;
-    // a second Ctrl-C ends the program at once
-    let _ = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-    });
+    stop_on_interrupt();
     let kind = if a.png { Format::Png } else { Format::Svg };
     let mut done: Vec<Solved> = vec![];
     for (method, out, from) in tasks {
-        if STOP.load(Ordering::SeqCst) && !done.is_empty() {
+        if stop_requested() && !done.is_empty() {
             break;
         }
-        done.push(method.run(&model, from, &out, kind, &STOP)?);
+        done.push(run_method(method, &model, from, &out, kind)?);
     }
     match (name, &done[..]) {
         ("all", _) if a.json => {

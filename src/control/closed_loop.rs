@@ -10,7 +10,7 @@ use super::policy::{Planned, Policy, PolicyRows};
 use super::{add, dot};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs,
-    Parameter, Seen, Solved, Step, StepError, StepFailure, StepStats,
+    Parameter, Seen, Solved, Step, StepError, StepFailure, StepStats, Stored,
 };
 use nalgebra::DMatrix;
 
@@ -444,5 +444,15 @@ impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
         out.h_prev += w.inputs.h_prev;
         out.h += w.inputs.h;
         self.pull_policy(w, out);
+    }
+}
+
+impl<D: Observe + Stored, P: Policy> Stored for ClosedLoop<D, P> {
+    fn stored_push(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        self.dynamics.stored_push(x, free, stored);
+    }
+
+    fn stored_pull(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        self.dynamics.stored_pull(x, free, stored);
     }
 }

@@ -5,10 +5,12 @@
 
 mod check;
 mod closed_loop;
+mod objective;
 mod policy;
 
 pub use check::{ProblemError, ProblemPart};
 pub use closed_loop::{ClosedLoop, ClosedLoopWork};
+pub use objective::{Batch, Objective, ObjectiveGradient, ObjectiveWork, Point};
 pub use policy::{Law, LinearFeedback, Loop, Pd, Planned, Policy, PolicyError, PolicyRows, Signal};
 
 use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError};

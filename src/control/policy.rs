@@ -1,9 +1,10 @@
 //! Policies: the controls of a system computed from what is seen of it.
 
 use super::{add, dot};
-use crate::dynamics::{Frame, Knot, Observe, Parameter};
+use crate::dynamics::{Frame, Knot, Observe, Parameter, hand_on};
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
+use std::sync::Arc;
 
 /// A policy `u = f(s, v, g, t)` for the controls `u` of a system: `s` is what it sees (that must not depend on the
 /// control that is about to act), `v` controls that it leaves open, `g` parameters of its own. What is seen are
@@ -45,6 +46,23 @@ pub trait Policy: Sync {
         by: &mut PolicyRows,
     );
 }
+
+/// Policies that are shared, as systems are.
+macro_rules! shared {
+    ($($pointer:ty $(where $bound:ident)?),*) => {$(
+        hand_on! { Policy for $pointer $(where $bound)?:
+            fn sees() -> &[usize];
+            fn compares() -> usize;
+            fn planned(at: &Knot) -> Option<Planned<'_>>;
+            fn open() -> usize;
+            fn parameters() -> Vec<Parameter>;
+            fn act(at: &Knot, seen: &[f64], open: &[f64], own: &[f64], out: &mut [f64]) -> ();
+            fn differentiate(at: &Knot, seen: &[f64], open: &[f64], own: &[f64], by: &mut PolicyRows) -> ();
+        }
+    )*};
+}
+
+shared!(&D, Box<D>, Arc<D> where Send);
 
 /// A plan's state, with the knot, parameters and frame that give its joint chart ([`crate::dynamics::Dynamics`]). They
 /// are the plan's own also where the present ones differ.

@@ -11,6 +11,7 @@
 //! | [`Dynamics`] | these three together |
 //! | [`Equations`] | a step, unsolved |
 //! | [`Observe`] | what costs, constraints, figures and files may see |
+//! | [`Stored`] | the numbers that a state is stored in, as a chart |
 //!
 //! Nothing in the first three has a default: a wrapper that forgets a method does not compile. A system of a few lines
 //! states what it does not have by [`without`](crate::without), or is a [`Smooth`] formula. References, boxes and `Arc`s of systems are
@@ -35,6 +36,7 @@ mod smooth;
 mod stage;
 mod step;
 mod stop;
+mod stored;
 mod without;
 
 pub use certificate::Certificate;
@@ -45,10 +47,12 @@ pub use equations::{Equations, Structure};
 pub use frame::{Chart, Frame, difference_by_moves, model_by_pushes};
 pub use observe::{Observe, Observed, Rows, Seen};
 pub use remember::{Remember, RememberWork};
+pub(crate) use shared::hand_on;
 pub use smooth::{Explicit, Smooth, SmoothWork};
 pub(crate) use stage::{Place, Stage};
 pub use step::{Step, start_of_coordinates};
 pub use stop::{clear_stop, request_stop, stop_requested};
+pub use stored::Stored;
 
 /// A discrete-time system that can be stepped and differentiated, and has charts. Who has the three roles has this one.
 pub trait Dynamics: Charts {}

@@ -3,7 +3,7 @@
 use super::frame::bordered;
 use super::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs,
-    Parameter, Seen, Solved, Step, StepError, StepStats,
+    Parameter, Seen, Solved, Step, StepError, StepStats, Stored,
 };
 use nalgebra::DMatrix;
 
@@ -411,5 +411,21 @@ impl<D: Observe> Observe for Remember<D> {
                 out.h_prev -= g * (seen.u[i] - before[i]) / (h * h);
             }
         }
+    }
+}
+
+impl<D: Observe + Stored> Stored for Remember<D> {
+    fn stored_push(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        let d = self.system.dims();
+        stored[d.nx..].copy_from_slice(&free[d.nf..]);
+        let (own, x, free) = (&mut stored[..d.nx], &x[..d.nx], &free[..d.nf]);
+        self.system.stored_push(x, free, own);
+    }
+
+    fn stored_pull(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        let d = self.system.dims();
+        stored[d.nx..].copy_from_slice(&free[d.nf..]);
+        let (own, x, free) = (&mut stored[..d.nx], &x[..d.nx], &free[..d.nf]);
+        self.system.stored_pull(x, free, own);
     }
 }

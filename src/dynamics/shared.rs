@@ -2,15 +2,15 @@
 
 use super::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
-    Observe, Outputs, Parameter, Rows, Seen, Solved, Step, StepError, StepStats, Structure,
+    Observe, Outputs, Parameter, Rows, Seen, Solved, Step, StepError, StepStats, Stored, Structure,
 };
 use nalgebra::DMatrix;
 use std::sync::Arc;
 
-/// A role of what a pointer points to is one of the pointer's.
+/// A role of what a pointer to `D` points to is one of the pointer's.
 macro_rules! hand_on {
     ($role:ident for $pointer:ty $(where $bound:ident)?: $(type $work:ident;)? $(fn $name:ident($($a:ident: $of:ty),*) -> $to:ty;)*) => {
-        impl<D: $role $(+ $bound)?> $role for $pointer {
+        impl<D: $role + ?Sized $(+ $bound)?> $role for $pointer {
             $(type $work = D::$work;)?
 
             $(fn $name(&self, $($a: $of),*) -> $to {
@@ -19,6 +19,8 @@ macro_rules! hand_on {
         }
     };
 }
+
+pub(crate) use hand_on;
 
 /// All roles of what pointers point to.
 macro_rules! shared {
@@ -63,6 +65,10 @@ macro_rules! shared {
             fn observe_in(seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut [f64]) -> Result<(), StepError>;
             fn observe_pull_in(seen: &Seen, which: &[usize], w: &mut Self::Work, adjoint: &[f64], out: &mut Inputs, y: &mut [f64]) -> ();
             fn observe_rows_in(seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut Rows) -> ();
+        }
+        hand_on! { Stored for $pointer $(where $bound)?:
+            fn stored_push(x: &[f64], free: &[f64], stored: &mut [f64]) -> ();
+            fn stored_pull(x: &[f64], free: &[f64], stored: &mut [f64]) -> ();
         }
     )*};
 }

@@ -3,7 +3,7 @@
 use super::{
     Certificate, Charts, Differentiable, Dims, Dual, Equations, Frame, Inputs, Knot, LinearModel,
     Observe, Outputs, Parameter, Real, Rows, Seen, Solved, Step, StepError, StepFailure, StepStats,
-    Structure,
+    Stored, Structure,
 };
 use nalgebra::DMatrix;
 
@@ -375,6 +375,17 @@ impl<S: Smooth> Charts for Explicit<S> {
         out.b.as_mut_slice().copy_from_slice(b);
         let p = out.p.as_mut_slice();
         p.copy_from_slice(&rest[..p.len()]);
+    }
+}
+
+/// The free chart is the stored numbers.
+impl<S: Smooth> Stored for Explicit<S> {
+    fn stored_push(&self, _: &[f64], free: &[f64], stored: &mut [f64]) {
+        stored.copy_from_slice(free);
+    }
+
+    fn stored_pull(&self, _: &[f64], free: &[f64], stored: &mut [f64]) {
+        stored.copy_from_slice(free);
     }
 }
 

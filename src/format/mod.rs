@@ -37,6 +37,7 @@ use crate::control::Problem;
 use crate::dynamics::{Remember, Step};
 use crate::integrator::Maximal;
 use crate::mechanism::{Mechanism, MechanismBuilder};
+use crate::optimize::Method;
 use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
 use quantity::Quantities;
 use recording::Line;
@@ -117,6 +118,37 @@ impl Model {
 /// When the file, or the mechanism file it refers to, cannot be read or has a wrong form.
 pub fn load(path: &Path) -> Result<Document, FormatError> {
     Document::new(Source::read(path)?)
+}
+
+/// Reads a problem or a mechanism from text, as [`load`] does from a file. `path` is the file that it stands for: its
+/// name is the model's, its folder is where files that it refers to are looked for, and messages tell it. It need not
+/// exist.
+///
+/// # Errors
+/// When the text, or the mechanism file it refers to, has a wrong form.
+///
+/// ```
+/// use least_action::format::{Overrides, parse};
+///
+/// let text = r#"
+///     [bodies.rod]
+///     mass = 1.0
+///     shape = { box = [0.05, 0.05, 1.0] }
+///
+///     [joints.pivot]
+///     kind = "revolute"
+///     child = "rod"
+///     axis = [0.0, 1.0, 0.0]
+///     child_anchor = [0.0, 0.0, 0.5]
+/// "#;
+/// let model = parse(text, "pendulum.toml")?.build(&Overrides::default())?;
+/// assert_eq!(model.name, "pendulum");
+/// let wrong = parse("[bodies.rod]\nmas = 1.0", "rod.toml").unwrap_err();
+/// assert!(format!("{wrong:#}").starts_with("rod.toml:2:1: "), "{wrong:#}");
+/// # Ok::<(), least_action::format::FormatError>(())
+/// ```
+pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Document, FormatError> {
+    Document::new(Source::parse(path.as_ref(), text)?)
 }
 
 impl Document {
@@ -360,15 +392,16 @@ impl Document {
 
     /// Name of the method that the file asks for.
     pub fn method_name(&self) -> &str {
-        self.problem().map_or("ddp", |p| &p.method.name)
+        self.problem()
+            .map_or(Method::ALL[0].name(), |p| &p.method.name)
     }
 
-    /// Is the method that the file names one of those `available`? Only solving needs it to be.
+    /// Is the method that the file names available in this version? Only solving needs it to be.
     ///
     /// # Errors
     /// When it is not.
-    pub fn solvable(&self, available: &[&str]) -> Result<(), FormatError> {
-        let name = self.method_name();
+    pub fn solvable(&self) -> Result<(), FormatError> {
+        let (name, available) = (self.method_name(), Method::names());
         if available.contains(&name) {
             return Ok(());
         }
@@ -384,22 +417,23 @@ impl Document {
     }
 
     fn method(&self, spec: &MethodSpec) -> Result<(), FormatError> {
-        const KNOWN: [&str; 9] = [
-            "ddp",
-            "shooting",
-            "multiple-shooting",
-            "direct",
-            "gauss-newton",
-            "search",
-            "ars",
-            "cmaes",
-            "mppi",
-        ];
         let name = spec.name.as_str();
-        if !KNOWN.contains(&name) {
+        let known = Method::names().into_iter().chain(Method::PLANNED);
+        if !known.clone().any(|k| k == name) {
             let message = format!("unknown method `{name}`");
-            let help = nearest(name, KNOWN.into_iter());
+            let help = nearest(name, known);
             return Err(self.source.error(&["method", "name"], message, help));
+        }
+        let foreign = Method::named(name).map_or(vec![], |m| spec.foreign(m));
+        if let Some((field, owner)) = foreign.first() {
+            return Err(self.source.error(
+                &["method", field],
+                format!(
+                    "{field} is a setting of `{}`, not of `{name}`",
+                    owner.name()
+                ),
+                format!("leave it out, or take name = \"{}\"", owner.name()),
+            ));
         }
         for (field, value) in [
             ("tolerance", spec.tolerance),

@@ -10,7 +10,7 @@ use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, Orientation,
     SpringSpec,
 };
-use crate::optimize::{ddp, shooting};
+use crate::optimize::{Method, Options, ddp, shooting};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -420,7 +420,7 @@ pub enum SmoothingSpec {
 forms!(SmoothingSpec, "a table such as { start = 1e-1 }, or false", table Levels, switch Switch);
 
 fn ddp() -> String {
-    "ddp".into()
+    Method::ALL[0].name().into()
 }
 
 impl Default for MethodSpec {
@@ -438,6 +438,27 @@ impl Default for MethodSpec {
 }
 
 impl MethodSpec {
+    /// Settings of a method.
+    pub fn of(&self, method: Method) -> Options {
+        match method {
+            Method::Ddp => self.ddp().into(),
+            Method::Shooting => self.shooting().into(),
+        }
+    }
+
+    /// What is set that is no setting of a method, and whose it is.
+    pub fn foreign(&self, method: Method) -> Vec<(&'static str, Method)> {
+        let owned = [
+            ("memory", Method::Shooting, self.memory.is_some()),
+            ("smoothing", Method::Ddp, self.smoothing.is_some()),
+        ];
+        owned
+            .into_iter()
+            .filter(|(_, owner, set)| *set && *owner != method)
+            .map(|(field, owner, _)| (field, owner))
+            .collect()
+    }
+
     /// Settings of differential dynamic programming.
     pub fn ddp(&self) -> ddp::Options {
         let default = ddp::Options::default();

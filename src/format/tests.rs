@@ -81,6 +81,9 @@ name = "shooting"
 tolerance = 1e-6
 "#;
 
+/// What the sample says of its method.
+const METHOD: &str = "name = \"shooting\"\ntolerance = 1e-6";
+
 fn parse(text: &str) -> Result<Document, FormatError> {
     Document::new(Source::parse(Path::new("case.toml"), text)?)
 }
@@ -141,9 +144,9 @@ fn the_sample_loads() {
     assert_eq!(m.problem.bounds, [(-3.0, 3.0)]);
     assert_eq!(m.options.ddp().tolerance, 1e-6);
     assert_eq!(m.options.ddp().smoothing, Some(Smoothing::default()));
-    let hard = build(&changed("tolerance = 1e-6", "smoothing = false")).expect("built");
+    let hard = build(&changed(METHOD, "smoothing = false")).expect("built");
     assert_eq!(hard.options.ddp().smoothing, None);
-    let relaxed = build(&changed("tolerance = 1e-6", "smoothing = { start = 1.0 }"));
+    let relaxed = build(&changed(METHOD, "smoothing = { start = 1.0 }"));
     let levels = Smoothing {
         start: 1.0,
         ..Smoothing::default()

@@ -481,13 +481,38 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.curvature.as_ref().map_or(vec![], |c| c.response(d))
     }
 
-    /// Ends at the scaled decisions `v`, with their trajectory as far as it can be simulated.
-    pub fn settle(&mut self, v: &Param) {
+    /// The guess, as far as it can be simulated.
+    pub fn reached(&mut self) -> Trajectory {
         let before = self.steps;
-        self.roll(v);
+        self.roll(&self.guess());
+        let mut reached = self.trajectory.clone();
         if self.failed.is_some() {
-            let reached = (self.steps - before) as usize;
-            self.trajectory.truncate(reached);
+            reached.truncate((self.steps - before) as usize);
         }
+        reached
+    }
+
+    /// The trajectory of a point, if it can be simulated.
+    pub fn simulated(&mut self, point: &Point) -> Option<Trajectory> {
+        let start = self
+            .problem
+            .start(self.dynamics, &point.parameters, &mut self.work);
+        let mut t = Trajectory::new(self.dynamics, self.problem.intervals.clone(), &start.ok()?);
+        t.u.copy_from_slice(&point.controls);
+        t.p.copy_from_slice(&point.parameters);
+        let rolled = t.roll(self.dynamics, &mut self.work, &mut RolloutStats::default());
+        rolled.is_ok().then_some(t)
+    }
+
+    /// Names what is violated by more than `tolerance` along a trajectory.
+    pub fn violated_along(&mut self, t: &Trajectory, tolerance: f64) -> Result<String, StepError> {
+        if t.steps() < self.problem.intervals.len() {
+            return Ok(String::new());
+        }
+        let mut e = self.problem.evaluation();
+        self.problem
+            .evaluate(self.dynamics, t, &mut self.work, &mut e)?;
+        let list = self.problem.violated(self.dynamics, &e, t, tolerance);
+        Ok(list.join(", "))
     }
 }

@@ -1,8 +1,12 @@
 //! Where a solve stands, so that it can be kept and gone on with: the same form for every method.
 
-use super::{Iteration, Status};
+use super::state::Best;
+use super::{Iteration, Method, Status};
 use crate::control::Problem;
+use crate::rollout::Trajectory;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fmt::{Debug, Write};
 use std::time::{Duration, Instant};
 
@@ -33,6 +37,26 @@ pub struct Incumbent {
     /// As in [`Iteration::smoothing`].
     #[serde(default)]
     pub smoothing: f64,
+    /// Of softened steps.
+    #[serde(default)]
+    pub soft: bool,
+}
+
+impl Incumbent {
+    /// With its trajectory, simulated.
+    pub(super) fn best(&self, trajectory: Trajectory) -> Best {
+        Best {
+            trajectory,
+            row: Iteration {
+                objective: self.objective,
+                violation: self.violation,
+                optimality: self.optimality,
+                smoothing: self.smoothing,
+                ..Iteration::default()
+            },
+            soft: self.soft,
+        }
+    }
 }
 
 /// Multipliers of an augmented Lagrangian and its penalties.
@@ -93,12 +117,9 @@ pub struct Checkpoint {
     pub gradient_evaluations: u64,
     /// One entry an iteration, the guess first.
     pub history: Vec<Iteration>,
-    /// What else decides the next steps of `ddp`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ddp: Option<super::ddp::Kept>,
-    /// What else decides those of `shooting`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shooting: Option<super::shooting::Kept>,
+    /// What else decides the next steps of the method, which alone knows what it means.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub own: Value,
 }
 
 impl Checkpoint {
@@ -106,11 +127,12 @@ impl Checkpoint {
     ///
     /// # Errors
     /// What does not fit, in words.
-    pub fn fits(&self, method: &str, problem: &Problem) -> Result<(), String> {
-        if self.method != method {
+    pub fn fits(&self, method: Method, problem: &Problem) -> Result<(), String> {
+        if self.method != method.name() {
             return Err(format!(
-                "it is one of the method `{}`, not of `{method}`",
-                self.method
+                "it is one of the method `{}`, not of `{}`",
+                self.method,
+                method.name()
             ));
         }
         let decisions = problem.guess.len() + problem.free_parameters().len();
@@ -133,6 +155,16 @@ impl Checkpoint {
             ));
         }
         Ok(())
+    }
+
+    /// What a method keeps of itself.
+    pub(super) fn owned(kept: Option<impl Serialize>) -> Value {
+        serde_json::to_value(kept).unwrap_or_default()
+    }
+
+    /// What the method kept of itself; nothing where there is none, or another version wrote it.
+    pub(super) fn own<K: DeserializeOwned>(&self) -> Option<K> {
+        K::deserialize(&self.own).ok()
     }
 
     /// Did the solve converge, and to these tolerances?

@@ -1,23 +1,26 @@
-//! How a trajectory is found. Each method is an argmin `Solver`; all know only [`crate::control`] and the seam.
+//! How a trajectory is found: one driver on argmin's executor ([`Solve`]) for every [`Method`]; all know only
+//! [`crate::control`] and the seam.
 
 mod augmented;
 pub mod checkpoint;
 pub mod curvature;
 pub mod ddp;
+mod driver;
+mod method;
 mod scale;
 pub mod shooting;
+mod state;
 
 pub use checkpoint::{Checkpoint, Checkpoints};
+pub use driver::{Limits, Solve, solve};
+pub use method::{Method, Options};
+pub use state::{Best, SolveState};
 
 use crate::control::{LinearFeedback, Problem};
 use crate::dynamics::Frame;
 use crate::rollout::Trajectory;
-use argmin::core::IterState;
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
 use serde::{Deserialize, Deserializer, Serialize};
-
-/// The state argmin's executor keeps and observers see, the same for every method.
-pub type IterationState = IterState<DVector<f64>, DVector<f64>, (), (), (), f64>;
 
 /// How a solve ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +83,18 @@ pub struct Iteration {
     /// Central path's parameter that derivatives through contact were taken at, m^2/s^2; 0: that of the steps.
     #[serde(default)]
     pub smoothing: f64,
+}
+
+impl Iteration {
+    /// Nothing could be evaluated.
+    fn unknown() -> Self {
+        Self {
+            objective: f64::INFINITY,
+            violation: f64::INFINITY,
+            optimality: f64::INFINITY,
+            ..Self::default()
+        }
+    }
 }
 
 /// What a solve found.
@@ -187,21 +202,4 @@ impl Gains {
 /// JSON writes a number that is not finite as `null`.
 fn number<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or(f64::NAN))
-}
-
-/// Why a solve ended that a limit or a request cut short, what is still violated, and how to go on.
-fn cut_short(why: &str, violated: &str) -> String {
-    let open = match violated {
-        "" => "all constraints hold".into(),
-        list => format!("still violated: {list}"),
-    };
-    format!("{why}; {open}; --resume goes on from here")
-}
-
-/// [`cut_short`] by the limit of iterations.
-fn out_of_iterations(most: u64, violated: &str) -> String {
-    let why = format!(
-        "{most} iterations were not enough, raise max_iterations or start from another guess"
-    );
-    cut_short(&why, violated)
 }

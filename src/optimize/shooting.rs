@@ -16,19 +16,16 @@
 //! with `d` the direction, `s` the response of the states to it, `dx` the change found, `a` the length. To first order
 //! nothing changes, and what is found are controls again, where the next gradient is taken.
 
-pub use super::Solution;
 use super::augmented::{Augmented, Param};
-use super::checkpoint::{Checkpoint, Checkpoints, Incumbent};
-use super::{Iteration, IterationState, Status};
+use super::checkpoint::{Checkpoint, Point};
+use super::driver::{Algorithm, Found};
+use super::{Iteration, Method, SolveState, Status};
 use crate::control::Problem;
-use crate::dynamics::Observe;
-use argmin::core::observers::{Observe as Observer, ObserverMode};
-use argmin::core::{
-    Error, Executor, KV, Problem as Counted, Solver, State, TerminationReason, TerminationStatus,
-};
+use crate::dynamics::{Observe, stop_requested};
+use crate::rollout::Trajectory;
+use argmin::core::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,15 +53,6 @@ impl Default for Options {
             penalty: 0.1,
         }
     }
-}
-
-/// The state argmin's executor keeps and observers see.
-pub type ShootingState = IterationState;
-
-/// What argmin is given.
-pub struct Handle<'a, D: Observe> {
-    function: Augmented<'a, D>,
-    stop: &'a AtomicBool,
 }
 
 /// Pairs of changes of the decisions and of the gradient: what L-BFGS knows of the curvature that Gauss and Newton's
@@ -106,10 +94,15 @@ impl Memory {
     }
 }
 
-/// The argmin solver: L-BFGS iterations with rounds of multiplier updates between them.
-pub struct Shooting<'c> {
+/// The method: the function of a round, and the search for its minimum.
+pub(super) struct Shooting<'a, D: Observe> {
+    function: Augmented<'a, D>,
+    search: LineSearches,
+}
+
+/// L-BFGS iterations with rounds of multiplier updates between them.
+struct LineSearches {
     options: Options,
-    checkpoints: Checkpoints<'c>,
     memory: Memory,
     /// Of the curvature.
     damping: f64,
@@ -121,33 +114,11 @@ pub struct Shooting<'c> {
     last_violation: f64,
     /// The point last recorded; after an interruption others may have been tried.
     iterate: Option<Param>,
-    best: Option<Best>,
-    history: Vec<Iteration>,
-    status: Option<(Status, String)>,
-}
-
-/// The iterate to keep: feasible ones before infeasible ones, then by objective or violation.
-#[derive(Clone, Debug)]
-struct Best {
-    decisions: Param,
-    violation: f64,
-    objective: f64,
-    optimality: f64,
-}
-
-impl Best {
-    fn is_better_than(&self, other: &Self, tolerance: f64) -> bool {
-        match (self.violation <= tolerance, other.violation <= tolerance) {
-            (true, true) => self.objective < other.objective,
-            (a, b) if a != b => a,
-            _ => self.violation < other.violation,
-        }
-    }
 }
 
 /// What a checkpoint keeps of this method alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+struct Kept {
     /// The iterate as it is searched: unscaled and scaled again it may differ by rounding.
     decisions: Vec<f64>,
     pairs: Vec<(Vec<f64>, Vec<f64>)>,
@@ -164,124 +135,55 @@ enum Search {
     Interrupted,
 }
 
-/// As the command line and checkpoints call it.
-pub const NAME: &str = "shooting";
-
-impl<'c> Shooting<'c> {
-    /// With the given settings.
-    pub fn new(options: Options, checkpoints: Checkpoints<'c>) -> Self {
+impl<'a, D: Observe> Shooting<'a, D> {
+    pub fn new(dynamics: &'a D, problem: &'a Problem, options: Options) -> Self {
         Self {
-            memory: Memory {
-                most: options.memory,
-                pairs: VecDeque::new(),
+            function: Augmented::new(dynamics, problem, options.penalty),
+            search: LineSearches {
+                memory: Memory {
+                    most: options.memory,
+                    pairs: VecDeque::new(),
+                },
+                damping: 0.0,
+                stuck: 0,
+                round_tolerance: options.optimality.max(1e-2),
+                last_violation: f64::INFINITY,
+                iterate: None,
+                options,
             },
-            options,
-            checkpoints,
-            damping: 0.0,
-            stuck: 0,
-            round_tolerance: options.optimality.max(1e-2),
-            last_violation: f64::INFINITY,
-            iterate: None,
-            best: None,
-            history: vec![],
-            status: None,
         }
     }
+}
 
+impl LineSearches {
     /// Notes the point last rolled out.
-    fn record<D: Observe>(&mut self, p: &Augmented<D>, optimality: f64, step_length: f64) -> KV {
+    fn record<D: Observe>(
+        &mut self,
+        p: &Augmented<D>,
+        state: &mut SolveState,
+        optimality: f64,
+        step_length: f64,
+    ) {
         let row = Iteration {
-            iteration: self.history.len() as u64,
             objective: p.evaluation.objective,
             violation: p.violation(),
             optimality,
             step_length,
             regularization: p.penalty(),
-            smoothing: 0.0,
+            ..Iteration::default()
         };
         self.iterate = Some(p.at.clone());
-        let candidate = Best {
-            decisions: p.at.clone(),
-            violation: row.violation,
-            objective: row.objective,
-            optimality,
-        };
-        let converged = matches!(self.status, Some((Status::Converged, _)));
-        if converged
-            || self
-                .best
-                .as_ref()
-                .is_none_or(|b| candidate.is_better_than(b, self.options.tolerance))
-        {
-            self.best = Some(candidate);
-        }
-        let kv = argmin::kv!(
-            "objective" => row.objective;
-            "violation" => row.violation;
-            "optimality" => row.optimality;
-            "step_length" => row.step_length;
-            "regularization" => row.regularization;
-        );
-        self.history.push(row);
-        kv
+        state.record(&p.trajectory, row, true, false);
     }
 
-    /// Where the solve stands.
-    fn checkpoint<D: Observe>(&self, p: &Augmented<D>) -> Checkpoint {
-        let of = |v: &Param| v.as_slice().to_vec();
-        Checkpoint {
-            method: NAME.into(),
-            problem: String::new(),
-            status: self.status.as_ref().map(|(s, _)| *s),
-            point: p.point(self.iterate.as_ref().unwrap_or(&p.guess())),
-            best: self.best.as_ref().map(|b| Incumbent {
-                point: p.point(&b.decisions),
-                objective: b.objective,
-                violation: b.violation,
-                optimality: b.optimality,
-                smoothing: 0.0,
-            }),
-            multipliers: p.multipliers().clone(),
-            round_tolerance: self.round_tolerance,
-            last_violation: self
-                .last_violation
-                .is_finite()
-                .then_some(self.last_violation),
-            step_evaluations: p.steps,
-            gradient_evaluations: p.sweeps,
-            history: self.history.clone(),
-            ddp: None,
-            shooting: self.iterate.as_ref().map(|v| Kept {
-                decisions: of(v),
-                pairs: self
-                    .memory
-                    .pairs
-                    .iter()
-                    .map(|(s, y)| (of(s), of(y)))
-                    .collect(),
-                damping: self.damping,
-                stuck: self.stuck,
-                first_penalty: p.first_penalty,
-            }),
-        }
-    }
-
-    /// Goes on where a solve stood; `false` if it had converged.
-    fn resume<D: Observe>(&mut self, c: Checkpoint, p: &mut Augmented<D>) -> bool {
-        let converged = c.has_converged(self.options.tolerance, self.options.optimality);
-        self.best = c.best.map(|b| Best {
-            decisions: p.decisions_of(&b.point),
-            violation: b.violation,
-            objective: b.objective,
-            optimality: b.optimality,
-        });
+    /// Goes on where a solve stood.
+    fn resume<D: Observe>(&mut self, c: &Checkpoint, p: &mut Augmented<D>) {
         self.round_tolerance = c.round_tolerance.max(self.options.optimality);
         self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
-        self.history = c.history;
         let mut v = p.decisions_of(&c.point);
         p.first_penalty = c.multipliers.penalty;
         let n = v.len();
-        if let Some(kept) = c.shooting.filter(|k| k.decisions.len() == n) {
+        if let Some(kept) = c.own::<Kept>().filter(|k| k.decisions.len() == n) {
             v.copy_from_slice(&kept.decisions);
             let pairs = kept.pairs.into_iter();
             self.memory.pairs = pairs
@@ -292,21 +194,20 @@ impl<'c> Shooting<'c> {
             p.first_penalty = kept.first_penalty;
         }
         self.iterate = Some(v.clone());
-        if converged {
-            (p.steps, p.sweeps) = (c.step_evaluations, c.gradient_evaluations);
-            self.status = Some((Status::Converged, String::new()));
-            return false;
-        }
         p.restore(&c.multipliers, &v);
-        true
     }
 
     /// The end of a round: converged, infeasible, or new multipliers and penalties.
-    fn finish_round<D: Observe>(&mut self, p: &mut Augmented<D>, violation: f64, optimality: f64) {
+    fn finish_round<D: Observe>(
+        &mut self,
+        p: &mut Augmented<D>,
+        state: &mut SolveState,
+        violation: f64,
+        optimality: f64,
+    ) {
         let o = &self.options;
         if violation <= o.tolerance && optimality <= o.optimality && p.gap() <= o.optimality {
-            self.status = Some((Status::Converged, String::new()));
-            return;
+            return state.end(Status::Converged, "");
         }
         if violation > o.tolerance && p.penalty() > 1e10 * p.first_penalty {
             let reason = format!(
@@ -314,8 +215,7 @@ impl<'c> Shooting<'c> {
                 p.penalty(),
                 p.violated(o.tolerance)
             );
-            self.status = Some((Status::Infeasible, reason));
-            return;
+            return state.end(Status::Infeasible, reason);
         }
         let slow = violation > 0.25 * self.last_violation && violation > o.tolerance;
         p.update(if slow { 10.0 } else { 1.0 });
@@ -327,11 +227,17 @@ impl<'c> Shooting<'c> {
     }
 
     /// Decides after an iteration.
-    fn decide<D: Observe>(&mut self, p: &mut Augmented<D>, optimality: f64, gained: bool) {
+    fn decide<D: Observe>(
+        &mut self,
+        p: &mut Augmented<D>,
+        state: &mut SolveState,
+        optimality: f64,
+        gained: bool,
+    ) {
         let violation = p.violation();
         if optimality <= self.round_tolerance {
             self.stuck = 0;
-            return self.finish_round(p, violation, optimality);
+            return self.finish_round(p, state, violation, optimality);
         }
         if gained {
             self.stuck = 0;
@@ -343,7 +249,7 @@ impl<'c> Shooting<'c> {
         self.damping = (10.0 * self.damping).max(1e-3);
         match self.stuck {
             1..8 => (),
-            8..16 => self.finish_round(p, violation, optimality),
+            8..16 => self.finish_round(p, state, violation, optimality),
             _ => {
                 let infeasible = violation > self.options.tolerance;
                 let reason = if infeasible {
@@ -359,14 +265,13 @@ impl<'c> Shooting<'c> {
                 } else {
                     Status::Stationary
                 };
-                self.status = Some((status, reason));
+                state.end(status, reason);
             }
         }
     }
 
     /// Searches along the quasi-Newton direction, and moves.
-    fn search<D: Observe>(&mut self, handle: &mut Handle<D>) -> Result<Search, Error> {
-        let p = &mut handle.function;
+    fn search<D: Observe>(&mut self, p: &mut Augmented<D>) -> Result<Search, Error> {
         let gradient = p.gradient()?;
         if self.damping > 0.0 {
             p.damp(self.damping);
@@ -382,7 +287,7 @@ impl<'c> Shooting<'c> {
         let rounding = 1e-14 * old.abs();
         let mut length = 1.0;
         while length > SHORTEST {
-            if handle.stop.load(Ordering::Relaxed) {
+            if stop_requested() {
                 return Ok(Search::Interrupted);
             }
             // what cannot be simulated is too far
@@ -409,10 +314,6 @@ impl<'c> Shooting<'c> {
         }
         Ok(Search::Failed)
     }
-
-    fn interrupted(&mut self) {
-        self.status = Some((Status::Interrupted, String::new()));
-    }
 }
 
 /// Part of the slope's promise that a step must keep.
@@ -421,178 +322,107 @@ const FAIR: f64 = 1e-4;
 /// Length below which a line search has failed.
 const SHORTEST: f64 = 1e-4;
 
-fn missing() -> Error {
-    Error::msg("argmin has taken the problem away")
-}
-
-impl<D: Observe> Solver<Handle<'_, D>, ShootingState> for Shooting<'_> {
-    fn name(&self) -> &str {
-        "single shooting"
+impl<D: Observe> Algorithm for Shooting<'_, D> {
+    fn method(&self) -> Method {
+        Method::Shooting
     }
 
-    fn init(
-        &mut self,
-        problem: &mut Counted<Handle<'_, D>>,
-        state: ShootingState,
-    ) -> Result<(ShootingState, Option<KV>), Error> {
-        let p = &mut problem.problem.as_mut().ok_or_else(missing)?.function;
-        let resumed = self.checkpoints.resume.take();
-        let counts = resumed
-            .as_ref()
-            .map(|c| (c.step_evaluations, c.gradient_evaluations));
-        match resumed {
+    fn tolerances(&self) -> (f64, f64) {
+        let o = &self.search.options;
+        (o.tolerance, o.optimality)
+    }
+
+    fn begin(&mut self, from: Option<Checkpoint>, state: &mut SolveState) -> Result<(), Error> {
+        let (p, search) = (&mut self.function, &mut self.search);
+        match &from {
             None => p.roll(&p.guess()),
-            Some(c) => {
-                if !self.resume(c, p) {
-                    return Ok((state.param(p.guess()), None));
-                }
-            }
+            Some(c) => search.resume(c, p),
         }
         if let Some(e) = &p.failed {
             let reason = format!("the guess cannot be simulated: {e}");
-            self.status = Some((Status::Diverged, reason));
-            return Ok((state.param(p.guess()), None));
+            state.end(Status::Diverged, reason);
+            return Ok(());
         }
-        if counts.is_none() {
+        if from.is_none() {
             p.calibrate()?;
         }
         p.gradient()?;
         p.curve()?;
-        let optimality = p.promise(self.options.tolerance)?;
-        let kv = match counts {
-            None => Some(self.record(p, optimality, 0.0)),
-            Some(counts) => {
-                // to stand where it stood is no progress
-                (p.steps, p.sweeps) = counts;
-                None
+        match &from {
+            None => {
+                let optimality = p.promise(search.options.tolerance)?;
+                search.record(p, state, optimality, 0.0);
             }
-        };
-        Ok((state.param(p.at.clone()).cost(p.value), kv))
+            // to stand where it stood is no progress
+            Some(c) => (p.steps, p.sweeps) = (c.step_evaluations, c.gradient_evaluations),
+        }
+        Ok(())
     }
 
-    fn next_iter(
-        &mut self,
-        problem: &mut Counted<Handle<'_, D>>,
-        state: ShootingState,
-    ) -> Result<(ShootingState, Option<KV>), Error> {
-        let handle = problem.problem.as_mut().ok_or_else(missing)?;
-        let (length, gained) = match self.search(handle)? {
+    fn advance(&mut self, state: &mut SolveState) -> Result<(), Error> {
+        let (p, search) = (&mut self.function, &mut self.search);
+        let (length, gained) = match search.search(p)? {
             Search::Interrupted => {
-                self.interrupted();
-                return Ok((state, None));
+                state.end(Status::Interrupted, "");
+                return Ok(());
             }
             Search::Moved(length, gained) => (length, gained),
             Search::Failed => (0.0, false),
         };
-        let p = &mut handle.function;
         p.gradient()?;
         p.curve()?;
-        let optimality = p.promise(self.options.tolerance)?;
+        let optimality = p.promise(search.options.tolerance)?;
         let penalty = p.multipliers().clone();
-        self.decide(p, optimality, gained);
-        let kv = self.record(p, optimality, length);
+        search.decide(p, state, optimality, gained);
+        search.record(p, state, optimality, length);
         p.gradient()?;
         if penalty != *p.multipliers() {
             p.curve()?;
         }
-        if self.checkpoints.are_due() {
-            let now = self.checkpoint(p);
-            self.checkpoints.keep(now);
-        }
-        Ok((state.param(p.at.clone()).cost(p.value), Some(kv)))
+        Ok(())
     }
 
-    fn terminate(&mut self, state: &ShootingState) -> TerminationStatus {
-        if self.status.is_none() && state.get_iter() >= self.options.max_iterations {
-            // what is still open is told of the best iterate, at the end
-            self.status = Some((Status::MaxIterations, String::new()));
+    fn counts(&self) -> (u64, u64) {
+        (self.function.steps, self.function.sweeps)
+    }
+
+    fn simulated(&mut self, point: &Point, _: f64) -> Option<Trajectory> {
+        self.function.simulated(point)
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        let (p, search) = (&self.function, &self.search);
+        let of = |v: &Param| v.as_slice().to_vec();
+        let pairs = search.memory.pairs.iter();
+        let last = search.last_violation;
+        Checkpoint {
+            point: p.point(search.iterate.as_ref().unwrap_or(&p.guess())),
+            multipliers: p.multipliers().clone(),
+            round_tolerance: search.round_tolerance,
+            last_violation: last.is_finite().then_some(last),
+            own: Checkpoint::owned(search.iterate.as_ref().map(|v| Kept {
+                decisions: of(v),
+                pairs: pairs.map(|(s, y)| (of(s), of(y))).collect(),
+                damping: search.damping,
+                stuck: search.stuck,
+                first_penalty: p.first_penalty,
+            })),
+            ..Checkpoint::default()
         }
-        let reason = match &self.status {
-            None => return TerminationStatus::NotTerminated,
-            Some((Status::Converged, _)) => TerminationReason::SolverConverged,
-            Some((Status::Interrupted, _)) => TerminationReason::Interrupt,
-            Some((Status::MaxIterations, _)) => TerminationReason::MaxItersReached,
-            Some((_, why)) => TerminationReason::SolverExit(why.clone()),
+    }
+
+    fn finish(&mut self, state: &SolveState) -> Result<Found, Error> {
+        let (row, trajectory) = match &state.best {
+            Some(best) => (best.row.clone(), best.trajectory.clone()),
+            None => (Iteration::unknown(), self.function.reached()),
         };
-        TerminationStatus::Terminated(reason)
+        Ok(Found {
+            row,
+            gains: None,
+            violated: self
+                .function
+                .violated_along(&trajectory, self.search.options.tolerance)?,
+            trajectory,
+        })
     }
-}
-
-/// Solves a problem; `observer` sees every iteration, `stop` ends the solve with the best iterate.
-///
-/// # Errors
-/// When the problem does not fit the system ([`Problem::check`]), and what argmin itself reports; how the solve ended is in [`Solution::status`].
-pub fn solve<D: Observe>(
-    dynamics: &D,
-    problem: &Problem,
-    options: Options,
-    observer: impl Observer<ShootingState> + 'static,
-    stop: &AtomicBool,
-) -> Result<Solution, Error> {
-    let checkpoints = Checkpoints::default();
-    solve_from(dynamics, problem, options, checkpoints, observer, stop)
-}
-
-/// [`solve`] that is kept on the way, or goes on where an earlier one stood.
-///
-/// # Errors
-/// As [`solve`], and when a checkpoint to go on from does not fit the problem.
-pub fn solve_from<D: Observe>(
-    dynamics: &D,
-    problem: &Problem,
-    options: Options,
-    checkpoints: Checkpoints,
-    observer: impl Observer<ShootingState> + 'static,
-    stop: &AtomicBool,
-) -> Result<Solution, Error> {
-    problem.check(dynamics)?;
-    if let Some(c) = &checkpoints.resume {
-        c.fits(NAME, problem)
-            .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
-    }
-    let handle = Handle {
-        function: Augmented::new(dynamics, problem, options.penalty),
-        stop,
-    };
-    let result = Executor::new(handle, Shooting::new(options, checkpoints))
-        .configure(|state| state.max_iters(u64::MAX))
-        .timer(false)
-        .ctrlc(false)
-        .add_observer(observer, ObserverMode::Always)
-        .run()?;
-    let mut solver = result.solver;
-    let mut p = result.problem.problem.ok_or_else(missing)?.function;
-    let last = solver.checkpoint(&p);
-    solver.checkpoints.keep(last);
-    let (status, mut reason) = solver.status.unwrap_or((Status::Diverged, String::new()));
-    let best = solver.best.unwrap_or_else(|| Best {
-        decisions: p.guess(),
-        violation: f64::INFINITY,
-        objective: f64::INFINITY,
-        optimality: f64::INFINITY,
-    });
-    let (step_evaluations, gradient_evaluations) = (p.steps, p.sweeps);
-    p.settle(&best.decisions);
-    let violated = p.violated(solver.options.tolerance);
-    match status {
-        Status::MaxIterations => {
-            reason = super::out_of_iterations(solver.options.max_iterations, &violated);
-        }
-        Status::Interrupted => reason = super::cut_short("stopped from outside", &violated),
-        _ => (),
-    }
-    Ok(Solution {
-        status,
-        reason,
-        gains: None,
-        trajectory: p.trajectory,
-        objective: best.objective,
-        violation: best.violation,
-        optimality: best.optimality,
-        smoothing: 0.0,
-        iterations: solver.history.len().saturating_sub(1) as u64,
-        step_evaluations,
-        gradient_evaluations,
-        history: solver.history,
-    })
 }

@@ -3,21 +3,19 @@
 
 use crate::planar;
 
-use argmin::core::observers::Observe as Observer;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{Explicit, Observe, Parameter, Real, Smooth, Step};
-use least_action::optimize::ddp::{self, Options};
-use least_action::optimize::{IterationState, Solution, Status};
+use least_action::optimize::ddp::Options;
+use least_action::optimize::{Solution, Solve, Status};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use nalgebra::{DMatrix, DVector};
 use rand::{RngExt, SeedableRng};
-use std::sync::atomic::AtomicBool;
-
-struct Silent;
-impl Observer<IterationState> for Silent {}
 
 fn solve<D: Observe>(d: &D, p: &Problem, options: Options) -> Solution {
-    ddp::solve(d, p, options, Silent, &AtomicBool::new(false)).expect("no argmin error")
+    Solve::new(d, p)
+        .with_options(options)
+        .run()
+        .expect("no argmin error")
 }
 
 /// Solves, and holds the solution against a simulation of its own.
@@ -437,15 +435,6 @@ fn unusable_guesses_are_explained() {
     (p.intervals, p.guess) = (vec![], vec![]);
     let s = solve(&d, &p, Options::default());
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
-}
-
-#[test]
-fn a_stopped_solve_is_interrupted() {
-    let (d, p) = planar::swing_up_cart_pole();
-    let stop = AtomicBool::new(true);
-    let s = ddp::solve(&d, &p, Options::default(), Silent, &stop).expect("no argmin error");
-    assert_eq!(s.status, Status::Interrupted);
-    assert_eq!(s.trajectory.steps(), 100);
 }
 
 /// The objectives that Crocoddyl and IPOPT reach, in fewer iterations than Crocoddyl's 133 and 371.

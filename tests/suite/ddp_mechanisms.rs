@@ -1,18 +1,13 @@
 //! Differential dynamic programming on mechanisms in maximal coordinates.
 
-use argmin::core::observers::Observe as Observer;
 use least_action::control::Problem;
 use least_action::format::{self, Model, Overrides};
-use least_action::optimize::ddp::{self, Options};
-use least_action::optimize::{IterationState, Solution, Status};
+use least_action::optimize::ddp::Options;
+use least_action::optimize::{Solution, Solve, Status};
 use rand::SeedableRng;
 use rand_distr::{Distribution, Normal};
 use rayon::prelude::*;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-
-struct Silent;
-impl Observer<IterationState> for Silent {}
 
 fn load(name: &str) -> Model {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -24,8 +19,10 @@ fn load(name: &str) -> Model {
 }
 
 fn solve(model: &Model, options: Options) -> Solution {
-    let stop = AtomicBool::new(false);
-    ddp::solve(&model.system, &model.problem, options, Silent, &stop).expect("no argmin error")
+    Solve::new(&model.system, &model.problem)
+        .with_options(options)
+        .run()
+        .expect("no argmin error")
 }
 
 /// Normal controls, a tenth of the bounds' range wide.

@@ -7,10 +7,9 @@ use least_action::integrator::{Maximal, Options, Output};
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
 };
-use least_action::optimize::{Iteration, Status, shooting};
+use least_action::optimize::{Iteration, Solve, Status, shooting};
 use least_action::rollout::{RolloutStats, Trajectory, balance};
 use least_action::spatial::Vec3;
-use std::sync::atomic::AtomicBool;
 
 /// A body held by two joints of a kind, pushed along x.
 fn held_twice(kind: JointKind) -> MechanismBuilder {
@@ -69,16 +68,10 @@ fn mechanisms_that_cannot_move_are_solved() {
             costs: vec![cost(0, 1.0), cost(1, 0.0)],
             ..Problem::new(&s, vec![0.05; 10], q.to_vec())
         };
-        struct Silent;
-        impl argmin::core::observers::Observe<shooting::ShootingState> for Silent {}
-        let found = shooting::solve(
-            &s,
-            &problem,
-            shooting::Options::default(),
-            Silent,
-            &AtomicBool::new(false),
-        )
-        .expect("argmin runs");
+        let found = Solve::new(&s, &problem)
+            .with_options(shooting::Options::default())
+            .run()
+            .expect("argmin runs");
         assert_eq!(found.status, Status::Converged, "{}", found.reason);
         assert!(found.trajectory.u.iter().all(|u| (u - 1.0).abs() < 1e-3));
         let last: &Iteration = found.history.last().expect("a guess");

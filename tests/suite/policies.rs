@@ -4,7 +4,6 @@ mod wrapped;
 
 use crate::common::case::{Case, chain, costs, five_bar, system};
 use crate::common::{Source, ball_chain};
-use argmin::core::observers::Observe as Observer;
 use least_action::control::{
     ClosedLoop, Constraint, Cost, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem, Relation,
     When,
@@ -12,14 +11,10 @@ use least_action::control::{
 use least_action::dynamics::{Charts, Frame, Knot, Observe, Parameter, Remember, Seen, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Output;
-use least_action::optimize::{IterationState, Solution, Status, ddp, shooting};
+use least_action::optimize::{Solution, Solve, Status, ddp, shooting};
 use least_action::rollout::{RolloutStats, Trajectory};
 use nalgebra::{DMatrix, DVector};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-
-struct Silent;
-impl Observer<IterationState> for Silent {}
 
 /// Gains, feed-forward and the mechanism's own numbers under proportional-derivative control.
 #[test]
@@ -236,8 +231,11 @@ fn solved(name: &str) -> (Model, Solution) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems");
     let document = format::load(&folder.join(name).with_extension("toml")).expect("a problem");
     let model = document.build(&Overrides::default()).expect("valid");
-    let (options, stop) = (model.options.ddp(), AtomicBool::new(false));
-    let s = ddp::solve(&model.system, &model.problem, options, Silent, &stop).expect("solves");
+    let options = model.options.ddp();
+    let s = Solve::new(&model.system, &model.problem)
+        .with_options(options)
+        .run()
+        .expect("solves");
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
     (model, s)
 }
@@ -309,10 +307,15 @@ fn gains_are_decisions_of_both_optimizers() {
         value: 2.0,
         when: When::Running,
     });
-    let stop = AtomicBool::new(false);
-    let by_ddp = ddp::solve(&system, &p, ddp::Options::default(), Silent, &stop).expect("solves");
+    let by_ddp = Solve::new(&system, &p)
+        .with_options(ddp::Options::default())
+        .run()
+        .expect("solves");
     let options = shooting::Options::default();
-    let by_shooting = shooting::solve(&system, &p, options, Silent, &stop).expect("solves");
+    let by_shooting = Solve::new(&system, &p)
+        .with_options(options)
+        .run()
+        .expect("solves");
     for s in [&by_ddp, &by_shooting] {
         println!(
             "{} {}: objective {:.9}, {} iterations, gains {:.3?}",

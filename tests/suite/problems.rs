@@ -1,17 +1,12 @@
 //! Every problem of `problems/` that has something to find, solved by both methods, with their statistics held.
 
 use crate::statistics::hold;
-use argmin::core::observers::Observe as Observer;
 use least_action::control::Relation;
 use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model, Overrides};
-use least_action::optimize::{IterationState, Solution, Status, ddp, shooting};
+use least_action::optimize::{Solution, Solve, Status};
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-
-struct Silent;
-impl Observer<IterationState> for Silent {}
 
 fn load(name: &str) -> Model {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -23,16 +18,20 @@ fn load(name: &str) -> Model {
         .expect("a shipped problem")
 }
 
-fn by_ddp(m: &Model, stop: bool) -> Solution {
-    let stop = AtomicBool::new(stop);
+fn by_ddp(m: &Model) -> Solution {
     let options = m.options.ddp();
-    ddp::solve(&m.system, &m.problem, options, Silent, &stop).expect("no argmin error")
+    Solve::new(&m.system, &m.problem)
+        .with_options(options)
+        .run()
+        .expect("no argmin error")
 }
 
-fn by_shooting(m: &Model, stop: bool) -> Solution {
-    let stop = AtomicBool::new(stop);
+fn by_shooting(m: &Model) -> Solution {
     let options = m.options.shooting();
-    shooting::solve(&m.system, &m.problem, options, Silent, &stop).expect("no argmin error")
+    Solve::new(&m.system, &m.problem)
+        .with_options(options)
+        .run()
+        .expect("no argmin error")
 }
 
 /// Verifies a solution by a simulation of its own: constraints, bounds, objective.
@@ -76,7 +75,7 @@ fn verified(m: &Model, solution: &Solution) {
 /// Solves by both methods.
 fn both(name: &str) {
     let m = load(name);
-    let (a, b) = (by_ddp(&m, false), by_shooting(&m, false));
+    let (a, b) = (by_ddp(&m), by_shooting(&m));
     verified(&m, &a);
     verified(&m, &b);
     hold(&format!("{name} by ddp"), &a, m.options.ddp().optimality);
@@ -144,7 +143,7 @@ fn positions(m: &Model, s: &Solution, body: &str) -> Vec<[f64; 3]> {
 #[test]
 fn block_push() {
     let m = load("block_push");
-    let s = by_ddp(&m, false);
+    let s = by_ddp(&m);
     verified(&m, &s);
     let x = positions(&m, &s, "block");
     assert!(x.is_sorted_by(|a, b| a[0] <= b[0]), "never back");
@@ -207,7 +206,7 @@ fn least_push() -> f64 {
 #[test]
 fn hopper_jump() {
     let m = load("hopper_jump");
-    let s = by_ddp(&m, false);
+    let s = by_ddp(&m);
     verified(&m, &s);
     let (foot, body) = (positions(&m, &s, "foot"), positions(&m, &s, "body"));
     for (f, b) in foot.iter().zip(&body) {
@@ -226,7 +225,7 @@ fn hopper_jump() {
 #[test]
 fn acrobot_stops() {
     let m = load("acrobot_stops");
-    let s = by_ddp(&m, false);
+    let s = by_ddp(&m);
     verified(&m, &s);
     // on a kink, where it is not optimal to 1e-3, as its file asks
     assert_eq!(s.status, Status::Stationary, "{}", s.reason);
@@ -253,19 +252,9 @@ fn what_cannot_be_reached_is_infeasible() {
     let mut m = load("five_bar_reach");
     m.problem.constraints[1].value = 1.0;
     m.problem.constraints.truncate(2);
-    for s in [by_ddp(&m, false), by_shooting(&m, false)] {
+    for s in [by_ddp(&m), by_shooting(&m)] {
         assert_eq!(s.status, Status::Infeasible, "{}", s.reason);
         assert!(s.reason.contains("position of left_arm"), "{}", s.reason);
         assert!(s.violation > 0.3);
-    }
-}
-
-/// Asked to stop, a solve keeps its best iterate.
-#[test]
-fn a_stopped_solve_is_interrupted() {
-    let m = load("cartpole_swingup");
-    for s in [by_ddp(&m, true), by_shooting(&m, true)] {
-        assert_eq!(s.status, Status::Interrupted);
-        assert_eq!(s.trajectory.steps(), m.problem.intervals.len());
     }
 }

@@ -1,17 +1,10 @@
 //! A solve that is stopped, kept in a file and gone on with takes the same steps as one that is not.
 
-use argmin::core::observers::Observe as Observer;
 use least_action::dynamics::Step;
 use least_action::format::{self, Model, Overrides};
-use least_action::optimize::{
-    Checkpoint, Checkpoints, IterationState, Solution, Status, ddp, shooting,
-};
+use least_action::optimize::{Checkpoint, Checkpoints, Solution, Solve, Status, ddp, shooting};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-struct Silent;
-impl Observer<IterationState> for Silent {}
 
 fn load(name: &str) -> Model {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -23,15 +16,17 @@ fn load(name: &str) -> Model {
         .expect("a shipped problem")
 }
 
-type Solve = fn(&Model, u64, Checkpoints) -> Solution;
+type By = fn(&Model, u64, Checkpoints) -> Solution;
 
 fn by_ddp(m: &Model, most: u64, checkpoints: Checkpoints) -> Solution {
     let options = ddp::Options {
         max_iterations: most,
         ..m.options.ddp()
     };
-    let stop = AtomicBool::new(false);
-    ddp::solve_from(&m.system, &m.problem, options, checkpoints, Silent, &stop)
+    Solve::new(&m.system, &m.problem)
+        .with_options(options)
+        .with_checkpoint(checkpoints)
+        .run()
         .expect("no argmin error")
 }
 
@@ -40,13 +35,15 @@ fn by_shooting(m: &Model, most: u64, checkpoints: Checkpoints) -> Solution {
         max_iterations: most,
         ..m.options.shooting()
     };
-    let stop = AtomicBool::new(false);
-    shooting::solve_from(&m.system, &m.problem, options, checkpoints, Silent, &stop)
+    Solve::new(&m.system, &m.problem)
+        .with_options(options)
+        .with_checkpoint(checkpoints)
+        .run()
         .expect("no argmin error")
 }
 
 /// One run, and one in pieces of so many iterations with a file between them.
-fn in_pieces(m: &Model, solve: Solve, most: u64, file: &Path) -> [Solution; 2] {
+fn in_pieces(m: &Model, solve: By, most: u64, file: &Path) -> [Solution; 2] {
     let whole = solve(m, 5000, Checkpoints::default());
     let mut kept: Option<Checkpoint> = None;
     let mut size = 0;
@@ -69,7 +66,7 @@ fn in_pieces(m: &Model, solve: Solve, most: u64, file: &Path) -> [Solution; 2] {
 fn same(name: &str, most: u64) {
     let m = load(name);
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    for (method, solve) in [(ddp::NAME, by_ddp as Solve), (shooting::NAME, by_shooting)] {
+    for (method, solve) in [("ddp", by_ddp as By), ("shooting", by_shooting)] {
         let file = place.join(format!("resume_{name}_{method}.json"));
         let [whole, pieces] = in_pieces(&m, solve, most, &file);
         assert_eq!(whole.status, Status::Converged, "{}", whole.reason);

@@ -1,20 +1,18 @@
 //! Shooting on a system of two lines, whose optima are known: parameters with and without controls, inequalities,
 //! checkpoints.
 
-use argmin::core::observers::Observe as Observer;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
     Certificate, Charts, Differentiable, Dims, Inputs, Knot, Observe, Outputs, Parameter, Seen,
     Solved, Step, StepError, StepStats,
 };
 use least_action::optimize::curvature::{Curvature, Weights};
-use least_action::optimize::shooting::{self, Options, ShootingState, Solution};
-use least_action::optimize::{Checkpoint, Checkpoints, Status};
+use least_action::optimize::shooting::Options;
+use least_action::optimize::{Checkpoint, Checkpoints, Method, Solution, Solve, Status};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use least_action::without;
 use nalgebra::{DMatrix, DVector};
 use std::cell::RefCell;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// `x+ = x + h y`, `y = wind - decay x + u`, `x_0 = q + offset`.
@@ -183,9 +181,6 @@ impl Observe for Drift {
     }
 }
 
-struct Silent;
-impl Observer<ShootingState> for Silent {}
-
 fn constraint(quantity: usize, relation: Relation, value: f64, when: When) -> Constraint {
     Constraint {
         quantity,
@@ -203,9 +198,11 @@ fn problem(drift: &Drift, q: f64) -> Problem {
 }
 
 fn solve(drift: &Drift, problem: &Problem) -> Solution {
-    let stop = AtomicBool::new(false);
     let options = Options::default();
-    let s = shooting::solve(drift, problem, options, Silent, &stop).expect("no argmin error");
+    let s = Solve::new(drift, problem)
+        .with_options(options)
+        .run()
+        .expect("no argmin error");
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
     s
 }
@@ -333,11 +330,11 @@ fn a_multiplier_with_room_is_no_solution() {
     checkpoint.status = None;
     checkpoint.best = None;
     checkpoint.multipliers.constraints = vec![5.0];
-    let (stop, again) = (
-        AtomicBool::new(false),
-        Checkpoints::new(Some(checkpoint), Duration::MAX, |_| ()),
-    );
-    let s = shooting::solve_from(&drift, &p, Options::default(), again, Silent, &stop)
+    let again = Checkpoints::new(Some(checkpoint), Duration::MAX, |_| ());
+    let s = Solve::new(&drift, &p)
+        .with_options(Options::default())
+        .with_checkpoint(again)
+        .run()
         .expect("no argmin error");
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
     near(s.objective, 2.0, 1e-5);
@@ -422,8 +419,11 @@ fn curvature_is_exact_for_linear_systems() {
 fn kept(drift: &Drift, p: &Problem, options: Options) -> Vec<Checkpoint> {
     let all = RefCell::new(vec![]);
     let checkpoints = Checkpoints::new(None, Duration::ZERO, |c| all.borrow_mut().push(c));
-    let stop = AtomicBool::new(false);
-    shooting::solve_from(drift, p, options, checkpoints, Silent, &stop).expect("no argmin error");
+    Solve::new(drift, p)
+        .with_options(options)
+        .with_checkpoint(checkpoints)
+        .run()
+        .expect("no argmin error");
     all.into_inner()
 }
 
@@ -452,7 +452,6 @@ fn a_solve_goes_on_from_any_of_its_checkpoints() {
     let whole = solve(&drift, &p);
     let all = kept(&drift, &p, options);
     assert!(all.len() as u64 >= whole.iterations, "{}", all.len());
-    let stop = AtomicBool::new(false);
     for c in [&all[0], &all[all.len() / 2], &all[all.len() - 3]] {
         // through a file
         let text = serde_json::to_string(c).expect("writes");
@@ -460,7 +459,10 @@ fn a_solve_goes_on_from_any_of_its_checkpoints() {
         assert_eq!(*c, read);
         let before = read.iterations();
         let from = Checkpoints::new(Some(read), Duration::MAX, |_| ());
-        let s = shooting::solve_from(&drift, &p, options, from, Silent, &stop)
+        let s = Solve::new(&drift, &p)
+            .with_options(options)
+            .with_checkpoint(from)
+            .run()
             .expect("no argmin error");
         assert_eq!(s.status, Status::Converged, "{}", s.reason);
         // both are optimal to 1e-8 of the objective, by paths of their own
@@ -472,8 +474,11 @@ fn a_solve_goes_on_from_any_of_its_checkpoints() {
     let last = all.last().expect("one at the end");
     assert_eq!(last.status, Some(Status::Converged));
     let from = Checkpoints::new(Some(last.clone()), Duration::MAX, |_| ());
-    let s =
-        shooting::solve_from(&drift, &p, options, from, Silent, &stop).expect("no argmin error");
+    let s = Solve::new(&drift, &p)
+        .with_options(options)
+        .with_checkpoint(from)
+        .run()
+        .expect("no argmin error");
     assert_eq!(s.status, Status::Converged);
     assert_eq!(
         (s.iterations, s.objective),
@@ -486,8 +491,11 @@ fn a_solve_goes_on_from_any_of_its_checkpoints() {
         ..options
     };
     let from = Checkpoints::new(Some(last.clone()), Duration::MAX, |_| ());
-    let s =
-        shooting::solve_from(&drift, &p, tighter, from, Silent, &stop).expect("no argmin error");
+    let s = Solve::new(&drift, &p)
+        .with_options(tighter)
+        .with_checkpoint(from)
+        .run()
+        .expect("no argmin error");
     assert!(s.iterations >= whole.iterations && s.optimality <= 1e-13);
 }
 
@@ -501,16 +509,24 @@ fn a_checkpoint_of_something_else_is_refused() {
     };
     let mut c = kept(&drift, &p, one).pop().expect("one at the end");
     assert_eq!(c.status, Some(Status::MaxIterations));
-    assert_eq!(c.fits("shooting", &p), Ok(()));
-    assert!(c.fits("ddp", &p).is_err_and(|e| e.contains("`shooting`")));
+    assert_eq!(c.fits(Method::Shooting, &p), Ok(()));
+    assert!(
+        c.fits(Method::Ddp, &p)
+            .is_err_and(|e| e.contains("`shooting`"))
+    );
     let mut longer = p.clone();
     longer.intervals.push(0.1);
     longer.guess.push(0.0);
-    assert!(c.fits("shooting", &longer).is_err());
+    assert!(c.fits(Method::Shooting, &longer).is_err());
     c.point.controls[2] = f64::NAN;
-    let e = c.fits("shooting", &p).expect_err("not finite");
+    let e = c.fits(Method::Shooting, &p).expect_err("not finite");
     assert!(e.contains("not finite"), "{e}");
     let from = Checkpoints::new(Some(c), Duration::MAX, |_| ());
-    let stop = AtomicBool::new(false);
-    assert!(shooting::solve_from(&drift, &p, one, from, Silent, &stop).is_err());
+    assert!(
+        Solve::new(&drift, &p)
+            .with_options(one)
+            .with_checkpoint(from)
+            .run()
+            .is_err()
+    );
 }

@@ -5,10 +5,9 @@ use least_action::dynamics::{
     Charts, Differentiable, Dual, Explicit, Inputs, Knot, LinearModel, Observe, Outputs, Parameter,
     Real, Rows, Seen, Smooth, Solved, Step,
 };
-use least_action::optimize::{IterationState, Status, ddp, shooting};
+use least_action::optimize::{Solve, Status, ddp, shooting};
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::f64::consts::PI;
-use std::sync::atomic::AtomicBool;
 
 /// Uses every function of [`Real`], with more inputs than are differentiated at once.
 struct Everything;
@@ -257,9 +256,6 @@ impl Smooth for Pendulum {
     }
 }
 
-struct Silent;
-impl argmin::core::observers::Observe<IterationState> for Silent {}
-
 /// It swings up to the same objective by every optimizer, and from a start beside that under the feedback found.
 #[test]
 fn a_three_line_pendulum_is_solved_by_every_optimizer() {
@@ -277,10 +273,13 @@ fn a_three_line_pendulum_is_solved_by_every_optimizer() {
             when: When::End,
         });
     }
-    let stop = AtomicBool::new(false);
     let solutions = [
-        ddp::solve(&d, &p, ddp::Options::default(), Silent, &stop),
-        shooting::solve(&d, &p, shooting::Options::default(), Silent, &stop),
+        Solve::new(&d, &p)
+            .with_options(ddp::Options::default())
+            .run(),
+        Solve::new(&d, &p)
+            .with_options(shooting::Options::default())
+            .run(),
     ];
     let mut feedback = None;
     let objectives = solutions.map(|s| {

@@ -1,29 +1,27 @@
 //! Optimal control through contact: derivatives relaxed at first find what those of hard contact do not.
 
 use crate::common::touch::{HARD, Masses, Touch};
-use argmin::core::observers::Observe as Observer;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
     Charts, Differentiable, Explicit, LinearModel, Observe, Real, Remember, Smooth, Solved, Step,
 };
 use least_action::format::{self, Overrides};
-use least_action::optimize::ddp::{self, Options, Smoothing};
-use least_action::optimize::{Checkpoint, Checkpoints, IterationState, Solution, Status};
+use least_action::optimize::ddp::{Options, Smoothing};
+use least_action::optimize::{Checkpoint, Checkpoints, Solution, Solve, Status};
 use least_action::rollout::{RolloutStats, Trajectory};
 use nalgebra::{DMatrix, DVector};
 use rand::{RngExt, SeedableRng};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-struct Silent;
-impl Observer<IterationState> for Silent {}
 
 fn solve<D: Observe>(d: &D, p: &Problem, smoothing: Option<Smoothing>) -> Solution {
     let options = Options {
         smoothing,
         ..Options::default()
     };
-    ddp::solve(d, p, options, Silent, &AtomicBool::new(false)).expect("no argmin error")
+    Solve::new(d, p)
+        .with_options(options)
+        .run()
+        .expect("no argmin error")
 }
 
 /// 1 kg on the floor, friction 0.1, to be pushed 1 m and left at rest.
@@ -340,8 +338,10 @@ fn a_level_is_gone_on_with() {
                 ..Options::default()
             };
             let checkpoints = Checkpoints::new(kept, Duration::MAX, save);
-            let stop = AtomicBool::new(false);
-            let s = ddp::solve_from(&d, &p, options, checkpoints, Silent, &stop)
+            let s = Solve::new(&d, &p)
+                .with_options(options)
+                .with_checkpoint(checkpoints)
+                .run()
                 .expect("no argmin error");
             if s.status != Status::MaxIterations {
                 break s;
@@ -386,7 +386,10 @@ fn a_stopped_solve_is_told_on_hard_contact() {
         max_iterations: 2,
         ..Options::default()
     };
-    let s = ddp::solve(&d, &p, options, Silent, &AtomicBool::new(false)).expect("no argmin error");
+    let s = Solve::new(&d, &p)
+        .with_options(options)
+        .run()
+        .expect("no argmin error");
     assert_eq!(s.status, Status::MaxIterations);
     assert!(s.history.iter().all(|i| i.smoothing == 0.1));
     assert_eq!(s.smoothing, 0.0);

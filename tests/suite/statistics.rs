@@ -15,7 +15,7 @@ const BAND: f64 = 0.3;
 const FEW: f64 = 5.0;
 /// Relative, of objectives.
 const OBJECTIVE: f64 = 1e-6;
-/// Relative, of parameters, which a flat optimum determines less well.
+/// Relative to their size or 1, of parameters, which a flat optimum determines less well and which bounds make zero.
 const PARAMETER: f64 = 1e-3;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,7 +88,9 @@ fn agrees(known: &Statistics, now: &Statistics) -> Result<(), &'static str> {
         return Err("another objective");
     }
     if known.parameters.len() != now.parameters.len()
-        || !parameters.clone().all(|(a, b)| close(*a, *b, PARAMETER))
+        || !parameters
+            .clone()
+            .all(|(a, b)| (a - b).abs() <= PARAMETER * a.abs().max(1.0))
     {
         return Err("other parameters");
     }

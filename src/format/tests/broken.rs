@@ -52,10 +52,16 @@ fn names_that_are_not_known_come_with_a_suggestion() {
         "name = \"shoting\"",
         &["unknown method `shoting`", "did you mean `shooting`"],
     );
+    breaks(METHOD, "smoothing = { begin = 1.0 }", &["begin", "start"]);
     breaks(
         "tolerance = 1e-6",
-        "smoothing = { begin = 1.0 }",
-        &["begin", "start"],
+        "smoothing = { start = 1.0 }",
+        &["smoothing is a setting of `ddp`, not of `shooting`"],
+    );
+    breaks(
+        "name = \"shooting\"",
+        "name = \"ddp\"\nmemory = 5",
+        &["memory is a setting of `shooting`, not of `ddp`"],
     );
     breaks(
         "integrator = \"maximal\"",
@@ -105,7 +111,7 @@ fn wrong_values_are_found() {
         &["ties body `cart` to itself"],
     );
     breaks(
-        "tolerance = 1e-6",
+        METHOD,
         "smoothing = { factor = 1.0 }",
         &["by the factor 1", "below 1"],
     );

@@ -4,7 +4,7 @@ use super::*;
 use crate::control::{Relation, When};
 use crate::dynamics::{Inputs, Observe};
 use crate::integrator::maximal::{About, Reaction};
-use crate::optimize::{ddp, shooting};
+use crate::optimize::Solve;
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
 use crate::spatial::Vec3;
 
@@ -157,9 +157,6 @@ fn a_quantity_without_axis_has_three_components() {
     );
 }
 
-struct Silent;
-impl argmin::core::observers::Observe<ddp::DdpState> for Silent {}
-
 /// The README's problem as it stands there, and more.
 fn lift(more: &str) -> Model {
     let readme = include_str!("../../../README.md");
@@ -175,10 +172,13 @@ fn lift(more: &str) -> Model {
 #[test]
 fn the_readme_s_problem_is_solved() {
     let m = lift("");
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let by_ddp = ddp::solve(&m.system, &m.problem, m.options.ddp(), Silent, &stop);
+    let by_ddp = Solve::new(&m.system, &m.problem)
+        .with_options(m.options.ddp())
+        .run();
     let options = m.options.shooting();
-    let by_shooting = shooting::solve(&m.system, &m.problem, options, Silent, &stop);
+    let by_shooting = Solve::new(&m.system, &m.problem)
+        .with_options(options)
+        .run();
     let (a, b) = (by_ddp.expect("solved"), by_shooting.expect("solved"));
     for s in [&a, &b] {
         assert_eq!(s.status, crate::optimize::Status::Converged, "{}", s.reason);
@@ -193,22 +193,13 @@ fn control_rates_are_weighed() {
     let rates = "[[costs]]\nquantity = { control_rate = \"motor\" }\nweight = 0.01\n";
     let (plain, smooth) = (lift(""), lift(rates));
     assert!(!plain.remembers && smooth.remembers);
-    let stop = std::sync::atomic::AtomicBool::new(false);
     let remember = smooth.remember();
-    let by_plain = ddp::solve(
-        &plain.system,
-        &plain.problem,
-        plain.options.ddp(),
-        Silent,
-        &stop,
-    );
-    let by_smooth = ddp::solve(
-        &remember,
-        &smooth.problem,
-        smooth.options.ddp(),
-        Silent,
-        &stop,
-    );
+    let by_plain = Solve::new(&plain.system, &plain.problem)
+        .with_options(plain.options.ddp())
+        .run();
+    let by_smooth = Solve::new(&remember, &smooth.problem)
+        .with_options(smooth.options.ddp())
+        .run();
     let rough = |t: &Trajectory| -> f64 { t.u.windows(2).map(|u| (u[1] - u[0]).powi(2)).sum() };
     let (a, b) = (by_plain.expect("solved"), by_smooth.expect("solved"));
     for s in [&a, &b] {

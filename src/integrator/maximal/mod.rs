@@ -36,6 +36,7 @@ mod observe;
 mod parameter;
 mod state;
 mod step;
+mod stored;
 mod tangent;
 #[cfg(test)]
 mod tests;

@@ -5,12 +5,11 @@ use super::kept::Pace;
 use super::lagrangian::Lagrangian;
 use super::model::{Model, Scratch, Sizes};
 use super::path::Path;
-use super::{Gains, IterationState, Options};
+use super::{Gains, Options};
 use crate::control::Problem;
-use crate::dynamics::{Knot, Observe, StepError};
+use crate::dynamics::{Knot, Observe, StepError, stop_requested};
 use crate::rollout::Trajectory;
-use nalgebra::{DMatrix, DVector};
-use std::sync::atomic::{AtomicBool, Ordering};
+use nalgebra::DMatrix;
 
 /// Regularization starts here when it is needed, and below it is none.
 const SMALLEST: f64 = 1e-9;
@@ -248,7 +247,7 @@ impl<'a, D: Observe> Engine<'a, D> {
     }
 
     /// Takes a step, with more regularization until one makes progress.
-    pub fn improve(&mut self, stop: &AtomicBool) -> Attempt {
+    pub fn improve(&mut self) -> Attempt {
         if self.pace.idle >= IDLE {
             self.pace.idle = 0;
             return Attempt::Stuck;
@@ -276,7 +275,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             };
             let mut seen = f64::INFINITY;
             while length >= shortest {
-                if stop.load(Ordering::Relaxed) {
+                if stop_requested() {
                     return self.stopped(pace, used);
                 }
                 let change = self.change(length, before);
@@ -560,16 +559,6 @@ impl<'a, D: Observe> Engine<'a, D> {
             }
         }
         flat
-    }
-
-    /// The iterate as argmin keeps it: controls, then free parameters, and the merit.
-    pub fn report(&self, state: IterationState) -> IterationState {
-        let t = &self.path.trajectory;
-        let parameters = self.model.free.iter().map(|&i| t.p[i]);
-        let all: Vec<f64> = t.u.iter().copied().chain(parameters).collect();
-        state
-            .param(DVector::from_vec(all))
-            .cost(self.merit(&self.path))
     }
 
     /// Makes model and policy at a trajectory without gaps, with the derivatives of a level.

@@ -1,7 +1,6 @@
 //! How a solve starts, and what of it a checkpoint keeps: all that decides the next steps, so that a solve that was
 //! stopped goes on as if it had not been.
 
-use super::NAME;
 use super::backward::Policy;
 use super::engine::Engine;
 use crate::dynamics::{Observe, StepError};
@@ -11,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a checkpoint keeps of this method alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub(super) struct Kept {
     pace: Pace,
     first_objective: f64,
     first_penalty: f64,
@@ -150,7 +149,11 @@ impl<D: Observe> Engine<'_, D> {
     ///
     /// # Errors
     /// In words: what is wrong with it.
-    pub fn start(&mut self, resumed: Option<&Checkpoint>) -> Result<(), String> {
+    pub fn start(
+        &mut self,
+        resumed: Option<&Checkpoint>,
+        kept: Option<&Kept>,
+    ) -> Result<(), String> {
         let problem = self.problem;
         let states = resumed.map_or(&problem.guess_states, |c| &c.point.states);
         if let Some(c) = resumed {
@@ -165,12 +168,11 @@ impl<D: Observe> Engine<'_, D> {
                 self.knots.len()
             ));
         }
-        let kept = resumed.and_then(|c| c.ddp.as_ref());
         self.set_level(kept.map_or(self.level, |k| k.level));
         let failed = |e: StepError| format!("the guess cannot be simulated: {e}");
         self.simulate_guess(states).map_err(failed)?;
         if let Some(c) = resumed {
-            if let Some(kept) = &c.ddp {
+            if let Some(kept) = kept {
                 if !kept.fits(self) {
                     return Err("the checkpoint's policy is of another problem".into());
                 }
@@ -224,16 +226,13 @@ impl<D: Observe> Engine<'_, D> {
             unknowns: of_gaps(&t.y),
         };
         Checkpoint {
-            method: NAME.into(),
             point: Point {
                 controls: t.u.clone(),
                 parameters: t.p.clone(),
                 states: of_gaps(&t.x),
             },
             multipliers: self.lagrangian.keep(),
-            step_evaluations: self.steps,
-            gradient_evaluations: self.models,
-            ddp: Some(kept).filter(Kept::is_finite),
+            own: Checkpoint::owned(Some(kept).filter(Kept::is_finite)),
             ..Checkpoint::default()
         }
     }

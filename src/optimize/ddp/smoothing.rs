@@ -29,9 +29,9 @@
 
 use super::engine::Engine;
 use super::kept::Pace;
-use super::{Ddp, UNBOUNDED};
+use super::{Rounds, UNBOUNDED};
 use crate::dynamics::{Observe, StepError};
-use crate::optimize::Status;
+use crate::optimize::{SolveState, Status};
 use argmin::core::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -104,9 +104,9 @@ const ON_KINK: &str =
 /// Policies that a level may try in vain for one step.
 const TRIES: u32 = 4;
 
-impl<D: Observe> Ddp<'_, D> {
+impl Rounds {
     /// Promised gain that a round may end at.
-    pub(super) fn finest(&self, e: &Engine<D>) -> f64 {
+    pub(super) fn finest<D: Observe>(&self, e: &Engine<D>) -> f64 {
         if e.is_relaxed() {
             self.options.optimality.max(ENOUGH)
         } else {
@@ -115,7 +115,12 @@ impl<D: Observe> Ddp<'_, D> {
     }
 
     /// Is there nothing more to be had from the present level?
-    pub(super) fn level_is_done(&self, e: &Engine<D>, violation: f64, optimality: f64) -> bool {
+    pub(super) fn level_is_done<D: Observe>(
+        &self,
+        e: &Engine<D>,
+        violation: f64,
+        optimality: f64,
+    ) -> bool {
         let l = &e.lagrangian;
         let solved = violation <= self.options.tolerance.max(LOOSE) && optimality <= self.finest(e);
         e.is_relaxed()
@@ -124,40 +129,44 @@ impl<D: Observe> Ddp<'_, D> {
     }
 
     /// Steps along kinks crawl: goes on with a heavier penalty while much is violated, else with the next level.
-    pub(super) fn hasten(&mut self, e: &mut Engine<D>) -> Result<(), Error> {
+    pub(super) fn hasten<D: Observe>(
+        &mut self,
+        e: &mut Engine<D>,
+        state: &mut SolveState,
+    ) -> Result<(), Error> {
         e.pace.poor = 0;
         let (violation, l) = (e.violation(), &mut e.lagrangian);
         if e.path.has_gaps || violation <= self.options.tolerance {
             if e.is_relaxed() {
-                return self.lower(e);
+                return self.lower(e, state);
             }
-            self.rest_on_kink(e);
+            self.rest_on_kink(e, state);
             return Ok(());
         }
         if violation > LOOSE && l.penalty <= MOST_PENALTY * l.first_penalty {
             // multipliers would be those of no minimum
             l.penalty *= 10.0;
-            self.round_tolerance = self.options.optimality.max(1e-2);
+            self.tolerance = self.options.optimality.max(1e-2);
             e.model.secant.forget();
             e.refresh()?;
             if !e.plan() {
-                self.status = Some((Status::Diverged, UNBOUNDED.into()));
+                state.end(Status::Diverged, UNBOUNDED);
             }
         } else if e.is_relaxed() {
-            self.lower(e)?;
+            self.lower(e, state)?;
         } else {
-            let before = self.round_tolerance;
-            self.finish_round(e, f64::INFINITY)?;
-            self.round_tolerance = before;
+            let before = self.tolerance;
+            self.finish_round(e, state, f64::INFINITY)?;
+            self.tolerance = before;
         }
         Ok(())
     }
 
     /// On a kink, as between sticking and sliding, derivatives promise what no step gains: where the last ones kept all
     /// constraints and did not change the objective, the solve has ended.
-    fn rest_on_kink(&mut self, e: &mut Engine<D>) {
+    fn rest_on_kink<D: Observe>(&self, e: &mut Engine<D>, state: &mut SolveState) {
         let now = e.path.evaluation.objective;
-        let last = self.history.iter().rev().take(LAST_PATIENCE as usize);
+        let last = state.history.iter().rev().take(LAST_PATIENCE as usize);
         let rests = last.clone().count() == LAST_PATIENCE as usize
             && last.clone().all(|i| {
                 i.smoothing == 0.0
@@ -167,7 +176,7 @@ impl<D: Observe> Ddp<'_, D> {
         if rests && !e.path.has_gaps {
             e.promises_at_most(f64::INFINITY);
             let optimal = self.optimality(e) <= self.options.optimality;
-            self.status = Some(if optimal {
+            state.ended = Some(if optimal {
                 (Status::Converged, String::new())
             } else {
                 (Status::Stationary, ON_KINK.into())
@@ -176,15 +185,21 @@ impl<D: Observe> Ddp<'_, D> {
     }
 
     /// Goes on with the derivatives of the next level.
-    pub(super) fn lower(&mut self, e: &mut Engine<D>) -> Result<(), Error> {
+    pub(super) fn lower<D: Observe>(
+        &mut self,
+        e: &mut Engine<D>,
+        state: &mut SolveState,
+    ) -> Result<(), Error> {
         let next = self.options.smoothing.map_or(0.0, |s| s.below(e.level));
-        self.round_tolerance = self.options.optimality.max(1e-2);
-        self.last_violation = f64::INFINITY;
         if let Err(error) = e.follow_level(next) {
             // the best on hard steps stays
-            self.status = Some((Status::Diverged, error.to_string()));
-        } else if !e.relax()? {
-            self.status = Some((Status::Diverged, UNBOUNDED.into()));
+            state.end(Status::Diverged, error.to_string());
+            return Ok(());
+        }
+        self.tolerance = self.options.optimality.max(1e-2);
+        self.last_violation = f64::INFINITY;
+        if !e.relax()? {
+            state.end(Status::Diverged, UNBOUNDED);
         }
         Ok(())
     }

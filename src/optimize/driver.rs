@@ -1,0 +1,402 @@
+//! One driver for all methods, on argmin's executor: it holds the limits of iterations and time, the counters, the
+//! observers and the checkpoints; a method makes iterations of a [`SolveState`].
+//!
+//! ```text
+//! optimize::solve(&system, &problem)?
+//! Solve::new(&system, &problem).with_method(Method::Shooting).with_limits(limits).run()?
+//! ```
+//!
+//! A request to stop ([`crate::dynamics::request_stop`]) is seen between iterations, within them, and by steps that take
+//! long. argmin's own Ctrl-C, which serves the first executor of a process only and is not seen within an iteration, is
+//! off.
+
+use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
+use super::ddp::Ddp;
+use super::shooting::Shooting;
+use super::{Gains, Iteration, Method, Options, Solution, SolveState, Status};
+use crate::control::Problem;
+use crate::dynamics::{Observe, stop_requested};
+use crate::rollout::Trajectory;
+use argmin::core::checkpointing::{Checkpoint as Keep, CheckpointingFrequency};
+use argmin::core::observers::{Observe as Observer, ObserverMode, Observers};
+use argmin::core::{
+    Error, Executor, KV, Problem as Counted, Solver, State, TerminationReason, TerminationStatus,
+};
+use std::cell::RefCell;
+use std::time::Duration;
+
+/// A method as the driver sees it.
+pub(super) trait Algorithm {
+    /// Which it is.
+    fn method(&self) -> Method;
+
+    /// Of violation and optimality.
+    fn tolerances(&self) -> (f64, f64);
+
+    /// Evaluates the guess and notes it, or takes over where an earlier solve stood; it ends in words where neither can be
+    /// done. Where that solve had converged to the tolerances, `state` has ended and nothing is to be planned.
+    ///
+    /// # Errors
+    /// A step on the way.
+    fn begin(&mut self, from: Option<Checkpoint>, state: &mut SolveState) -> Result<(), Error>;
+
+    /// Makes an iteration and notes it; or none, if it was asked to stop.
+    ///
+    /// # Errors
+    /// A step on the way.
+    fn advance(&mut self, state: &mut SolveState) -> Result<(), Error>;
+
+    /// Steps simulated, and gradients or linearizations of whole trajectories.
+    fn counts(&self) -> (u64, u64);
+
+    /// The trajectory of a point on steps of a level, if it can be simulated.
+    fn simulated(&mut self, point: &Point, level: f64) -> Option<Trajectory>;
+
+    /// The iterate with all that decides the next steps; the driver adds the rest.
+    fn checkpoint(&self) -> Checkpoint;
+
+    /// Ends at the best iterate.
+    ///
+    /// # Errors
+    /// A step on the way.
+    fn finish(&mut self, state: &SolveState) -> Result<Found, Error>;
+}
+
+/// What a method ends with.
+pub(super) struct Found {
+    pub trajectory: Trajectory,
+    pub row: Iteration,
+    pub gains: Option<Gains>,
+    /// What is violated there, in words.
+    pub violated: String,
+}
+
+/// When a run ends in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Iterations of this run; those of the method's settings unless told.
+    pub iterations: Option<u64>,
+    /// Wall time of this run, looked at after every iteration.
+    pub time: Option<Duration>,
+}
+
+/// A solve that is set up.
+pub struct Solve<'a, D> {
+    dynamics: &'a D,
+    problem: &'a Problem,
+    options: Options,
+    limits: Limits,
+    checkpoints: Checkpoints<'a>,
+    observers: Observers<SolveState>,
+}
+
+/// Solves a problem by the method and the settings that are taken unless told.
+///
+/// # Errors
+/// As [`Solve::run`]; how the solve ended is in [`Solution::status`].
+pub fn solve<D: Observe>(dynamics: &D, problem: &Problem) -> Result<Solution, Error> {
+    Solve::new(dynamics, problem).run()
+}
+
+impl<'a, D: Observe> Solve<'a, D> {
+    /// By the method and the settings that are taken unless told.
+    pub fn new(dynamics: &'a D, problem: &'a Problem) -> Self {
+        Self {
+            dynamics,
+            problem,
+            options: Options::default(),
+            limits: Limits::default(),
+            checkpoints: Checkpoints::default(),
+            observers: Observers::new(),
+        }
+    }
+
+    /// By a method as it is unless told.
+    #[must_use]
+    pub fn with_method(self, method: Method) -> Self {
+        self.with_options(method.options())
+    }
+
+    /// By the method whose settings these are.
+    #[must_use]
+    pub fn with_options(mut self, options: impl Into<Options>) -> Self {
+        self.options = options.into();
+        self
+    }
+
+    /// Shows an observer, argmin's or one's own, every iteration. One that fails ends the solve with its error; one that
+    /// has seen enough may [`crate::dynamics::request_stop`].
+    #[must_use]
+    pub fn with_observer(self, observer: impl Observer<SolveState> + 'static) -> Self {
+        self.with_observer_of(observer, ObserverMode::Always)
+    }
+
+    /// Shows an observer some iterations.
+    #[must_use]
+    pub fn with_observer_of(
+        mut self,
+        observer: impl Observer<SolveState> + 'static,
+        mode: ObserverMode,
+    ) -> Self {
+        self.observers.push(observer, mode);
+        self
+    }
+
+    /// Ends at limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Keeps the solve on the way, or goes on where an earlier one stood.
+    #[must_use]
+    pub fn with_checkpoint(mut self, checkpoints: Checkpoints<'a>) -> Self {
+        self.checkpoints = checkpoints;
+        self
+    }
+
+    /// Solves.
+    ///
+    /// # Errors
+    /// When the problem does not fit the system ([`Problem::check`]), or a checkpoint to go on from the problem, and what
+    /// an observer reports. How the solve ended is in
+    /// [`Solution::status`].
+    pub fn run(self) -> Result<Solution, Error> {
+        self.problem.check(self.dynamics)?;
+        if let Some(c) = &self.checkpoints.resume {
+            c.fits(self.options.method(), self.problem)
+                .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
+        }
+        let (dynamics, problem) = (self.dynamics, self.problem);
+        match self.options {
+            Options::Ddp(o) => self.by(Ddp::new(dynamics, problem, o)),
+            Options::Shooting(o) => self.by(Shooting::new(dynamics, problem, o)),
+        }
+    }
+
+    fn by(self, algorithm: impl Algorithm) -> Result<Solution, Error> {
+        let Limits { iterations, time } = self.limits;
+        let most = iterations.unwrap_or(self.options.max_iterations());
+        let (tolerance, _) = algorithm.tolerances();
+        let driven = Driven {
+            algorithm,
+            checkpoints: RefCell::new(self.checkpoints),
+        };
+        let mut executor = Executor::new((), driven)
+            .configure(|state: SolveState| state.limited(tolerance, most))
+            .timer(false)
+            .ctrlc(false)
+            .checkpointing(Keeper);
+        if !self.observers.is_empty() {
+            executor = executor.add_observer(self.observers, ObserverMode::Always);
+        }
+        if let Some(time) = time {
+            executor = executor.timeout(time);
+        }
+        let result = executor.run()?;
+        solution(result.solver, result.state, self.limits, most)
+    }
+}
+
+/// What is told of a solve that has ended.
+fn solution<A: Algorithm>(
+    mut driven: Driven<'_, A>,
+    mut state: SolveState,
+    limits: Limits,
+    most: u64,
+) -> Result<Solution, Error> {
+    if state.ended.is_none() {
+        let status = match state.get_termination_reason() {
+            Some(TerminationReason::MaxItersReached) => Status::MaxIterations,
+            _ => Status::Interrupted,
+        };
+        state.end(status, "");
+    }
+    driven.keep(&state);
+    let (step_evaluations, gradient_evaluations) = driven.algorithm.counts();
+    let found = driven.algorithm.finish(&state)?;
+    let timed_out = state.get_termination_reason() == Some(&TerminationReason::Timeout);
+    let (status, reason) = state.ended.unwrap_or((Status::Interrupted, String::new()));
+    let reason = match status {
+        Status::MaxIterations => cut_short(
+            &format!(
+                "{most} iterations were not enough, raise max_iterations or start from another guess"
+            ),
+            &found.violated,
+        ),
+        Status::Interrupted => {
+            let limit = limits.time.filter(|_| timed_out);
+            let why = limit.map_or("stopped from outside".into(), |t| {
+                format!("the limit of {} s was reached", t.as_secs_f64())
+            });
+            cut_short(&why, &found.violated)
+        }
+        _ => reason,
+    };
+    let Iteration {
+        objective,
+        violation,
+        optimality,
+        smoothing,
+        ..
+    } = found.row;
+    Ok(Solution {
+        status,
+        reason,
+        trajectory: found.trajectory,
+        objective,
+        violation,
+        optimality,
+        smoothing,
+        iterations: state.history.len().saturating_sub(1) as u64,
+        step_evaluations,
+        gradient_evaluations,
+        gains: found.gains,
+        history: state.history,
+    })
+}
+
+/// Why a solve ended that a limit or a request cut short, what is still violated, and how to go on.
+fn cut_short(why: &str, violated: &str) -> String {
+    let open = match violated {
+        "" => "all constraints hold".into(),
+        list => format!("still violated: {list}"),
+    };
+    format!("{why}; {open}; --resume goes on from here")
+}
+
+/// A method as argmin's solver, with the place where it is kept.
+struct Driven<'c, A> {
+    algorithm: A,
+    checkpoints: RefCell<Checkpoints<'c>>,
+}
+
+impl<A: Algorithm> Driven<'_, A> {
+    /// Keeps the solve, if that was asked for.
+    fn keep(&self, state: &SolveState) {
+        let mut checkpoints = self.checkpoints.borrow_mut();
+        if checkpoints.save.is_none() {
+            return;
+        }
+        let (step_evaluations, gradient_evaluations) = self.algorithm.counts();
+        checkpoints.keep(Checkpoint {
+            method: self.algorithm.method().name().into(),
+            status: state.ended.as_ref().map(|(s, _)| *s),
+            best: state.best.as_ref().map(|b| Incumbent {
+                point: Point {
+                    controls: b.trajectory.u.clone(),
+                    parameters: b.trajectory.p.clone(),
+                    states: vec![],
+                },
+                objective: b.row.objective,
+                violation: b.row.violation,
+                optimality: b.row.optimality,
+                smoothing: b.row.smoothing,
+                soft: b.soft,
+            }),
+            step_evaluations,
+            gradient_evaluations,
+            history: state.history.clone(),
+            ..self.algorithm.checkpoint()
+        });
+    }
+
+    fn count(&self, problem: &mut Counted<()>) {
+        let (steps, gradients) = self.algorithm.counts();
+        problem.counts.insert("step_evaluations", steps);
+        problem.counts.insert("gradient_evaluations", gradients);
+    }
+
+    /// What could not be made because a stop was requested did not fail.
+    fn settle(&self, made: Result<(), Error>, state: &mut SolveState) {
+        if let Err(e) = made {
+            state.end(Status::Diverged, e.to_string());
+        }
+        if stop_requested() && matches!(state.ended, Some((Status::Diverged, _))) {
+            state.end(Status::Interrupted, "");
+        }
+    }
+}
+
+impl<A: Algorithm> Solver<(), SolveState> for Driven<'_, A> {
+    fn name(&self) -> &str {
+        self.algorithm.method().title()
+    }
+
+    fn init(
+        &mut self,
+        problem: &mut Counted<()>,
+        mut state: SolveState,
+    ) -> Result<(SolveState, Option<KV>), Error> {
+        let from = self.checkpoints.get_mut().resume.take();
+        let mut best = None;
+        if let Some(c) = &from {
+            let (tolerance, optimality) = self.algorithm.tolerances();
+            state.history.clone_from(&c.history);
+            best.clone_from(&c.best);
+            if c.has_converged(tolerance, optimality) {
+                state.end(Status::Converged, "");
+            }
+        }
+        let made = self.algorithm.begin(from, &mut state);
+        self.settle(made, &mut state);
+        if let Some(b) = best {
+            state.best = self
+                .algorithm
+                .simulated(&b.point, b.smoothing)
+                .map(|t| b.best(t));
+        }
+        self.count(problem);
+        let named = state.named();
+        Ok((state, named))
+    }
+
+    fn next_iter(
+        &mut self,
+        problem: &mut Counted<()>,
+        mut state: SolveState,
+    ) -> Result<(SolveState, Option<KV>), Error> {
+        let made = self.algorithm.advance(&mut state);
+        self.settle(made, &mut state);
+        self.count(problem);
+        let named = state.named();
+        Ok((state, named))
+    }
+
+    fn terminate(&mut self, state: &SolveState) -> TerminationStatus {
+        TerminationStatus::Terminated(match &state.ended {
+            None if stop_requested() => TerminationReason::Interrupt,
+            None => return TerminationStatus::NotTerminated,
+            Some((Status::Converged, _)) => TerminationReason::SolverConverged,
+            Some((Status::Interrupted, _)) => TerminationReason::Interrupt,
+            Some((_, why)) => TerminationReason::SolverExit(why.clone()),
+        })
+    }
+}
+
+/// argmin's side of the checkpoints: it asks after every iteration. What is gone on from is read before.
+struct Keeper;
+
+impl<'c, A: Algorithm> Keep<Driven<'c, A>, SolveState> for Keeper {
+    fn save(&self, driven: &Driven<'c, A>, state: &SolveState) -> Result<(), Error> {
+        driven.keep(state);
+        Ok(())
+    }
+
+    fn save_cond(&self, driven: &Driven<'c, A>, state: &SolveState, _: u64) -> Result<(), Error> {
+        let due = driven.checkpoints.borrow_mut().are_due();
+        if due {
+            driven.keep(state);
+        }
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Option<(Driven<'c, A>, SolveState)>, Error> {
+        Ok(None)
+    }
+
+    fn frequency(&self) -> CheckpointingFrequency {
+        CheckpointingFrequency::Always
+    }
+}

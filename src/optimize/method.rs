@@ -1,0 +1,118 @@
+//! The methods there are, and their settings.
+
+use super::{ddp, shooting};
+
+/// A way to solve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Differential dynamic programming, see [`ddp`].
+    Ddp,
+    /// Single shooting, see [`shooting`].
+    Shooting,
+}
+
+impl Method {
+    /// All of them; the first is the one that is taken unless told.
+    pub const ALL: [Self; 2] = [Self::Ddp, Self::Shooting];
+
+    /// Names that are kept for methods to come.
+    pub const PLANNED: [&str; 13] = [
+        "multiple-shooting",
+        "direct",
+        "levenberg-marquardt",
+        "search",
+        "ars",
+        "cmaes",
+        "mppi",
+        "lbfgs",
+        "newton-cg",
+        "trust-region",
+        "gauss-newton",
+        "nelder-mead",
+        "particle-swarm",
+    ];
+
+    /// As in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ddp => "ddp",
+            Self::Shooting => "shooting",
+        }
+    }
+
+    /// For people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Ddp => "differential dynamic programming",
+            Self::Shooting => "single shooting",
+        }
+    }
+
+    /// The method of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|m| m.name() == name)
+    }
+
+    /// The names of [`Method::ALL`].
+    pub fn names() -> [&'static str; Self::ALL.len()] {
+        Self::ALL.map(Self::name)
+    }
+
+    /// Does it start from states that need not follow from the controls?
+    pub fn takes_states(self) -> bool {
+        self == Self::Ddp
+    }
+
+    /// Its settings as they are unless told.
+    pub fn options(self) -> Options {
+        match self {
+            Self::Ddp => ddp::Options::default().into(),
+            Self::Shooting => shooting::Options::default().into(),
+        }
+    }
+}
+
+/// A method with its settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Options {
+    /// Of [`Method::Ddp`].
+    Ddp(ddp::Options),
+    /// Of [`Method::Shooting`].
+    Shooting(shooting::Options),
+}
+
+impl Options {
+    /// Whose settings they are.
+    pub fn method(&self) -> Method {
+        match self {
+            Self::Ddp(_) => Method::Ddp,
+            Self::Shooting(_) => Method::Shooting,
+        }
+    }
+
+    /// Iterations that a run may take.
+    pub fn max_iterations(&self) -> u64 {
+        match self {
+            Self::Ddp(o) => o.max_iterations,
+            Self::Shooting(o) => o.max_iterations,
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Method::ALL[0].options()
+    }
+}
+
+impl From<ddp::Options> for Options {
+    fn from(options: ddp::Options) -> Self {
+        Self::Ddp(options)
+    }
+}
+
+impl From<shooting::Options> for Options {
+    fn from(options: shooting::Options) -> Self {
+        Self::Shooting(options)
+    }
+}

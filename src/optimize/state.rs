@@ -1,0 +1,220 @@
+//! Where a solve stands: the state that argmin's executor keeps and observers see, the same for every method here.
+
+use super::{Iteration, Status};
+use crate::rollout::Trajectory;
+use argmin::core::{KV, Problem, State, TerminationReason, TerminationStatus};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The best iterate: feasible ones before infeasible ones, then by objective or violation.
+#[derive(Clone, Debug)]
+pub struct Best {
+    /// With the parameters found.
+    pub trajectory: Trajectory,
+    /// What it is worth.
+    pub row: Iteration,
+    /// Of softened steps: worse than any on harder ones.
+    pub soft: bool,
+}
+
+impl Best {
+    fn is_worse_than(&self, other: &Iteration, tolerance: f64) -> bool {
+        let value = |i: &Iteration| (i.objective, i.violation);
+        if other.smoothing < self.row.smoothing && (self.soft || value(other) == value(&self.row)) {
+            return true;
+        }
+        match (
+            other.violation <= tolerance,
+            self.row.violation <= tolerance,
+        ) {
+            (true, true) => other.objective < self.row.objective,
+            (a, b) if a != b => a,
+            _ => other.violation < self.row.violation,
+        }
+    }
+}
+
+/// The state of a solve. Observers read its fields.
+#[derive(Clone, Debug, Default)]
+pub struct SolveState {
+    /// One entry an iteration, the guess first; with those of the runs before where one goes on.
+    pub history: Vec<Iteration>,
+    /// The trajectory last reached; its states need not follow from each other while gaps are closed.
+    pub iterate: Option<Trajectory>,
+    /// The best so far, of those that can be simulated.
+    pub best: Option<Best>,
+    /// How the method ended, once it has, and why.
+    pub ended: Option<(Status, String)>,
+    /// Largest violation of what counts as feasible.
+    pub tolerance: f64,
+    iterations: u64,
+    most: u64,
+    best_at: u64,
+    counts: HashMap<String, u64>,
+    time: Option<Duration>,
+    termination: TerminationStatus,
+}
+
+impl SolveState {
+    /// The last iteration: objective, violation, optimality, step length, penalty, smoothing.
+    pub fn last(&self) -> Option<&Iteration> {
+        self.history.last()
+    }
+
+    /// Before the guess is evaluated.
+    pub(super) fn limited(self, tolerance: f64, most: u64) -> Self {
+        Self {
+            tolerance,
+            most,
+            ..self
+        }
+    }
+
+    /// The method ends.
+    pub(super) fn end(&mut self, status: Status, reason: impl Into<String>) {
+        self.ended = Some((status, reason.into()));
+    }
+
+    /// Notes an iterate, which is a candidate for the best if it `is_simulated`.
+    pub(super) fn record(
+        &mut self,
+        t: &Trajectory,
+        row: Iteration,
+        is_simulated: bool,
+        soft: bool,
+    ) {
+        let row = Iteration {
+            iteration: self.history.len() as u64,
+            ..row
+        };
+        let converged = matches!(self.ended, Some((Status::Converged, _)));
+        let worse = |b: &Best| b.is_worse_than(&row, self.tolerance);
+        if is_simulated && (converged || self.best.as_ref().is_none_or(worse)) {
+            match &mut self.best {
+                Some(b) => {
+                    b.trajectory.clone_from(t);
+                    (b.row, b.soft) = (row.clone(), soft);
+                }
+                none => {
+                    *none = Some(Best {
+                        trajectory: t.clone(),
+                        row: row.clone(),
+                        soft,
+                    });
+                }
+            }
+            self.best_at = self.iterations;
+        }
+        match &mut self.iterate {
+            Some(i) => i.clone_from(t),
+            none => *none = Some(t.clone()),
+        }
+        self.history.push(row);
+    }
+
+    /// The last iteration for observers that know names only.
+    pub(super) fn named(&self) -> Option<KV> {
+        let row = self.last()?;
+        Some(argmin::kv!(
+            "objective" => row.objective;
+            "violation" => row.violation;
+            "optimality" => row.optimality;
+            "step_length" => row.step_length;
+            "regularization" => row.regularization;
+            "smoothing" => row.smoothing;
+        ))
+    }
+}
+
+impl State for SolveState {
+    type Param = Trajectory;
+    type Float = f64;
+
+    fn new() -> Self {
+        Self {
+            most: u64::MAX,
+            ..Self::default()
+        }
+    }
+
+    /// Methods choose the best by [`SolveState::record`].
+    fn update(&mut self) {}
+
+    fn get_param(&self) -> Option<&Trajectory> {
+        self.iterate.as_ref()
+    }
+
+    fn get_best_param(&self) -> Option<&Trajectory> {
+        self.best.as_ref().map(|b| &b.trajectory)
+    }
+
+    fn get_max_iters(&self) -> u64 {
+        self.most
+    }
+
+    fn increment_iter(&mut self) {
+        self.iterations += 1;
+    }
+
+    fn get_iter(&self) -> u64 {
+        self.iterations
+    }
+
+    fn get_cost(&self) -> f64 {
+        self.last().map_or(f64::INFINITY, |i| i.objective)
+    }
+
+    fn get_best_cost(&self) -> f64 {
+        let best = self.best.as_ref();
+        best.map_or(f64::INFINITY, |b| b.row.objective)
+    }
+
+    fn get_target_cost(&self) -> f64 {
+        f64::NEG_INFINITY
+    }
+
+    fn func_counts<O>(&mut self, problem: &Problem<O>) {
+        for (name, count) in &problem.counts {
+            self.counts.insert((*name).to_owned(), *count);
+        }
+    }
+
+    fn get_func_counts(&self) -> &HashMap<String, u64> {
+        &self.counts
+    }
+
+    fn time(&mut self, time: Option<Duration>) -> &mut Self {
+        self.time = time;
+        self
+    }
+
+    fn get_time(&self) -> Option<Duration> {
+        self.time
+    }
+
+    fn get_last_best_iter(&self) -> u64 {
+        self.best_at
+    }
+
+    fn is_best(&self) -> bool {
+        self.best_at == self.iterations
+    }
+
+    fn terminate_with(self, reason: TerminationReason) -> Self {
+        Self {
+            termination: TerminationStatus::Terminated(reason),
+            ..self
+        }
+    }
+
+    fn get_termination_status(&self) -> &TerminationStatus {
+        &self.termination
+    }
+
+    fn get_termination_reason(&self) -> Option<&TerminationReason> {
+        match &self.termination {
+            TerminationStatus::Terminated(reason) => Some(reason),
+            TerminationStatus::NotTerminated => None,
+        }
+    }
+}
