@@ -3,7 +3,8 @@
 //! `cargo run --release --example cartpole`
 
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
-use least_action::integrator::{Maximal, Options, Output};
+use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::mechanism::Quantity;
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
 };
@@ -32,11 +33,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
 
     let (rail, hinge) = (0, 1);
-    let coordinate = |joint| Output::Coordinate {
+    let coordinate = |joint| Quantity::Coordinate {
         joint,
         direction: 0,
     };
-    let rate = |joint| Output::Rate {
+    let rate = |joint| Quantity::Rate {
         joint,
         direction: 0,
     };
@@ -45,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         coordinate(hinge),
         rate(rail),
         rate(hinge),
-        Output::Control(0),
+        Quantity::Control(0),
     ]);
 
     let target = [0.0, PI, 0.0, 0.0];

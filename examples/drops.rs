@@ -6,7 +6,7 @@
 mod drops;
 
 use drops::{Drop, Kind, Outcome, Summary, outcomes};
-use least_action::integrator::maximal::Cone;
+use least_action::integrator::Cone;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -15,7 +15,7 @@
 mod knife_edge;
 
 use least_action::dynamics::Step;
-use least_action::integrator::{Maximal, Options};
+use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 use least_action::rollout::{RolloutStats, Trajectory, balance};
 use std::sync::Arc;

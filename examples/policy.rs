@@ -7,7 +7,8 @@ use least_action::control::{
     ClosedLoop, Constraint, Cost, Law, Loop, Pd, PolicyRows, Problem, Relation, When,
 };
 use least_action::dynamics::{Knot, Observe, Parameter, Step, StepError};
-use least_action::integrator::{Maximal, Options, Output};
+use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::mechanism::Quantity;
 use least_action::mechanism::{ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder};
 use least_action::optimize;
 use least_action::rollout::{RolloutStats, Trajectory};
@@ -29,9 +30,9 @@ fn pendulum() -> Result<Maximal, Box<dyn std::error::Error>> {
         .build()?;
     let (joint, direction) = (0, 0);
     let quantities = vec![
-        Output::Coordinate { joint, direction },
-        Output::IntervalRate { joint, direction },
-        Output::Control(0),
+        Quantity::Coordinate { joint, direction },
+        Quantity::IntervalRate { joint, direction },
+        Quantity::Control(0),
     ];
     Ok(Maximal::new(mechanism, &[0.0], Options::default())?.with_outputs(quantities))
 }

@@ -7,7 +7,7 @@
 //! proportion to kappa.
 
 use least_action::dynamics::{Differentiable, Knot, Solved, Step};
-use least_action::integrator::{Maximal, Options};
+use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 use plotters::prelude::*;
 use plotters::style::{register_font, text_anchor};

@@ -14,7 +14,7 @@
 mod disc;
 
 use least_action::dynamics::Step;
-use least_action::integrator::{Maximal, Options};
+use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{
     BodySpec, MechanismBuilder, check_constraint, check_velocity_constraint, random_poses,
 };

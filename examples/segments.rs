@@ -11,6 +11,7 @@
 mod segments;
 
 use least_action::dynamics::Step;
+use least_action::integrator::Mechanical;
 use least_action::rollout::{RolloutStats, Trajectory, balance};
 use std::time::Instant;
 

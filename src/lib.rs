@@ -13,6 +13,7 @@
 //! | [`block`] | sparse matrices of small dense blocks on a graph: ordering, factors, solves |
 //! | [`mechanism`] | what there is: bodies, joints, springs, dampers, actuators; builder, kinematics |
 //! | [`dynamics`] | the seam: traits between mechanics and optimization |
+//! | [`contact`] | contacts, limits and friction of joints in any step: law and interior-point method |
 //! | [`integrator`] | how it moves: one step and its derivatives |
 //! | [`rollout`] | trajectories, the reverse sweep, batches, energy |
 //! | [`control`] | what is wanted: costs, constraints, bounds |
@@ -23,7 +24,7 @@
 //! # A pendulum in a few lines
 //!
 //! ```
-//! use least_action::integrator::{Maximal, Options};
+//! use least_action::integrator::{Choice, Mechanical, Options, System};
 //! use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Shape};
 //! use least_action::rollout::{RolloutStats, Trajectory};
 //! use least_action::dynamics::Step;
@@ -38,7 +39,7 @@
 //!     )
 //!     .build()?;
 //! let start = [1.0]; // rad
-//! let system = Maximal::new(mechanism, &start, Options::default())?;
+//! let system = System::new(Choice::default(), mechanism, &start, Options::default())?;
 //! let x0 = system.start(&start, &[0.0], &[true])?;
 //! let mut trajectory = Trajectory::new(&system, vec![0.01; 100], &x0);
 //! let mut stats = RolloutStats::default();
@@ -53,6 +54,7 @@
 #![warn(missing_docs)]
 
 pub mod block;
+pub mod contact;
 pub mod control;
 pub mod dynamics;
 pub mod format;

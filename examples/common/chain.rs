@@ -1,6 +1,6 @@
 //! Hanging chains of n links: experiment 8a of paper 000.
 
-use least_action::integrator::{Maximal, Options};
+use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, ModelError, Shape,
 };

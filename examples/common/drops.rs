@@ -2,8 +2,8 @@
 //! four-legged walkers. Joints are damped: without, links whip faster than the longer time steps resolve.
 
 use least_action::dynamics::{Knot, Step, StepError, StepFailure, StepStats};
-use least_action::integrator::maximal::Cone;
-use least_action::integrator::{Maximal, Options};
+use least_action::integrator::Cone;
+use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{
     BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Mechanism, MechanismBuilder, Shape,
 };

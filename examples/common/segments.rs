@@ -1,6 +1,6 @@
 //! Chains of closed segments: experiment 9a of paper 000.
 
-use least_action::integrator::{Maximal, Options};
+use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{
     BodySpec, JointKind, JointSpec, MechanismBuilder, ModelError, Shape,
 };

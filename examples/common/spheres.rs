@@ -1,6 +1,6 @@
 //! Chains of spheres on ball joints dropped on the ground: experiment 8b of paper 000.
 
-use least_action::integrator::{Maximal, Options};
+use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{
     BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder, ModelError, Shape,
 };

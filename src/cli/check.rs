@@ -16,6 +16,7 @@ use super::gradient::{Functions, control_name};
 use super::progress::Progress;
 use least_action::dynamics::{Observe, StepError, StepFailure};
 use least_action::format::{self, recording::Recording};
+use least_action::integrator::Mechanical;
 use least_action::mechanism::Joint;
 use least_action::rollout::Trajectory;
 use rayon::prelude::*;

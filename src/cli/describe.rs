@@ -5,6 +5,7 @@ use least_action::control::Form;
 use least_action::dynamics::Step;
 use least_action::format::problem::ProblemSpec;
 use least_action::format::{self, Model, Overrides};
+use least_action::integrator::Mechanical;
 use least_action::mechanism::{Contact, Direction, Field, Mechanism, Range};
 use serde_json::json;
 use std::path::PathBuf;
@@ -71,7 +72,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "controls": m.actuators.iter().map(|c| &c.name).collect::<Vec<_>>(),
             "parameters": parameters,
             "mass": m.mass(),
-            "fill_in": system.symbolic().fill_in(),
+            "fill_in": system.matrix().fill_in,
         });
         if let Some(spec) = document.problem() {
             value["time_step"] = spec.time_step.into();
@@ -163,11 +164,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             Range::OPEN => String::new(),
             r => format!(", effort cut at {} and {}", r.lower, r.upper),
         };
-        println!(
-            "  {:<20} {bounds}{}{cut}",
-            c.name,
-            unit(system.control_unit(i))
-        );
+        println!("  {:<20} {bounds}{}{cut}", c.name, unit(m.control_unit(i)));
     }
     parameters(&model, a.fields);
     if let Some(spec) = document.problem() {
@@ -175,8 +172,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     println!(
         "step matrix: {} unknowns, {} block pairs of fill-in",
-        system.symbolic().dim(),
-        system.symbolic().fill_in()
+        system.matrix().unknowns,
+        system.matrix().fill_in
     );
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! `gradient`: the objective's gradient at the guess by the reverse sweep, and its check by central differences.
 
 use super::check::{Check, check};
-use super::{Failure, model, print_json, report};
+use super::{Failure, Integrator, model, print_json, report};
 use least_action::control::{Layout, Problem};
 use least_action::dynamics::{Certificate, Frame, Observe, StepError};
 use least_action::format::{Model, Overrides};
-use least_action::integrator::{Maximal, maximal};
+use least_action::integrator::{Mechanical, System, SystemWork};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use nalgebra::{DMatrix, DVector};
 use serde_json::{Map, Value, json};
@@ -19,6 +19,8 @@ pub struct Arguments {
     /// Compare with central differences
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    integrator: Integrator,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -32,7 +34,7 @@ pub struct Subject<'a, D: Observe> {
     /// State at the start. A control remembered there is zero: no rate sees it, as no interval lies before it.
     pub x0: Vec<f64>,
     /// The mechanism's memory within the system's.
-    inner: fn(&mut D::Work) -> &mut maximal::Work,
+    inner: fn(&mut D::Work) -> &mut SystemWork,
 }
 
 /// The initial state's independent coordinates: names, and the joint chart's change per unit of each.
@@ -44,7 +46,7 @@ pub struct Independent {
 
 /// With loops the coordinates depend on each other: picks as many of the tree's as there are freedoms, one by one the
 /// one that the freedoms left over move most.
-fn independent(system: &Maximal, frame: &Frame) -> Independent {
+fn independent(system: &System, frame: &Frame) -> Independent {
     let m = system.mechanism();
     let names: Vec<String> = m
         .tree_ids()
@@ -52,13 +54,9 @@ fn independent(system: &Maximal, frame: &Frame) -> Independent {
         .map(|&id| m.coordinate_name(id))
         .collect();
     let dof = system.mobility().degrees_of_freedom;
-    let own = match frame {
-        Frame::Bordered(own, _) => own,
-        whole => whole,
-    };
-    let basis = match own {
-        Frame::Dense { memory, .. } => memory.columns(0, dof).into_owned(),
-        _ => DMatrix::identity(dof, dof),
+    let basis = match system.tangents(frame) {
+        Some([basis, _]) => basis,
+        None => DMatrix::identity(dof, dof),
     };
     let mut left = basis.clone();
     let mut picked: Vec<usize> = vec![];
@@ -264,7 +262,7 @@ fn gradient<D: Observe>(
     })?;
     let gradient_seconds = start.elapsed().as_secs_f64();
     // once more, not timed, for the residuals of its linear solves
-    (subject.inner)(&mut w).certify();
+    subject.model.system.certify((subject.inner)(&mut w));
     sweep.run(system, &t, &mut w, |at, _, out, y| {
         out.clone_from(&local[at.k].0);
         y.copy_from_slice(&local[at.k].1);
@@ -278,8 +276,8 @@ fn gradient<D: Observe>(
         cost_seconds,
         gradient_seconds,
         certificate,
-        residual: (subject.inner)(&mut w)
-            .linear_residual()
+        residual: (subject.model.system)
+            .linear_residual((subject.inner)(&mut w))
             .unwrap_or(f64::NAN),
     })
 }
@@ -319,7 +317,7 @@ impl Gradient {
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let model = model(&a.file, &Overrides::default())?;
+    let model = model(&a.file, &a.integrator.over(Overrides::default()))?;
     if model.problem.costs.is_empty() {
         return Err(Failure::input(format!(
             "{}: there are no [[costs]] to differentiate",

@@ -26,6 +26,7 @@ mod solve;
 use clap::{Parser, Subcommand};
 use least_action::dynamics::request_stop;
 use least_action::format::{self, FormatError, Model, Overrides};
+use least_action::integrator::Choice;
 use least_action::plot::Format;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -211,14 +212,40 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The integrators of this version.
-fn integrator(text: &str) -> Result<String, String> {
-    match text {
-        "maximal" => Ok(text.into()),
-        "minimal" | "natural" | "verlet" => {
-            Err("not available in this version; use `maximal`".into())
+/// How the mechanism moves.
+#[derive(clap::Args)]
+struct Integrator {
+    /// How the mechanism moves; the file says it otherwise
+    #[arg(long = "integrator", value_name = "NAME", value_parser = integrator)]
+    name: Option<String>,
+    /// Order of the integrator's error in the time step
+    #[arg(long, value_name = "N", value_parser = order)]
+    order: Option<usize>,
+}
+
+impl Integrator {
+    /// What the command line says instead of the file, with these.
+    fn over(&self, overrides: Overrides) -> Overrides {
+        Overrides {
+            integrator: self.name.clone(),
+            order: self.order,
+            ..overrides
         }
-        _ => Err("unknown integrator; use `maximal`".into()),
+    }
+}
+
+fn integrator(text: &str) -> Result<String, String> {
+    match Choice::new(text, None) {
+        Ok(_) => Ok(text.into()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+fn order(text: &str) -> Result<usize, String> {
+    let order = text.parse().map_err(|_| "expected a whole number")?;
+    match Choice::new("auto", Some(order)) {
+        Ok(_) => Ok(order),
+        Err(e) => Err(e.help),
     }
 }
 

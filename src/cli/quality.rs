@@ -3,6 +3,7 @@
 use super::report;
 use least_action::dynamics::Step;
 use least_action::format::Model;
+use least_action::integrator::Mechanical;
 use least_action::rollout::{Balance, RolloutStats, Trajectory};
 use serde_json::{Value, json};
 

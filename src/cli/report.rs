@@ -2,6 +2,7 @@
 
 use least_action::dynamics::{Step, StepError};
 use least_action::format::Model;
+use least_action::integrator::Mechanical;
 use least_action::rollout::{Balance, Trajectory, balance};
 use serde_json::{Value, json};
 

@@ -2,11 +2,12 @@
 
 use super::progress::Progress;
 use super::{
-    Failure, figure_format, integrator, model, positive, print_json, report, room, shown,
+    Failure, Integrator, figure_format, model, positive, print_json, report, room, shown,
     stop_on_interrupt, write,
 };
 use least_action::dynamics::{Step, StepFailure, stop_requested};
 use least_action::format::{self, Overrides};
+use least_action::integrator::Mechanical;
 use least_action::plot::render_overview;
 use least_action::rollout::{RolloutStats, Trajectory};
 use serde_json::json;
@@ -24,9 +25,8 @@ pub struct Arguments {
     /// Time step, s
     #[arg(long, value_name = "H", value_parser = positive, allow_negative_numbers = true)]
     step: Option<f64>,
-    /// How it is simulated
-    #[arg(long, value_name = "NAME", default_value = "maximal", value_parser = integrator)]
-    integrator: String,
+    #[command(flatten)]
+    integrator: Integrator,
     /// Write and draw every N-th knot only, and the last one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
@@ -46,11 +46,11 @@ const BYTES: u64 = 19;
 const MEGABYTE: u64 = 1 << 20;
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let overrides = Overrides {
+    let overrides = a.integrator.over(Overrides {
         duration: a.duration,
         time_step: a.step,
         ..Overrides::default()
-    };
+    });
     let figure = a.plot.as_deref().map(figure_format).transpose()?;
     let csv = match &a.out {
         None => false,
@@ -128,7 +128,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "steps": steps,
             "time_step": model.problem.intervals[0],
             "duration": duration,
-            "integrator": a.integrator,
+            "integrator": system.choice().name(),
+            "order": system.choice().order(),
             "wall_seconds": seconds,
             "newton_iterations_mean": stats.iterations as f64 / steps.max(1) as f64,
             "newton_iterations_max": stats.most_iterations,

@@ -1,7 +1,7 @@
 //! `solve`: finds the optimal trajectory, writes it with its figures.
 
 use super::method::{Solved, checkpoint, checkpoint_path, print_table, run as run_method};
-use super::{Failure, print_json, stop_on_interrupt};
+use super::{Failure, Integrator, print_json, stop_on_interrupt};
 use least_action::dynamics::stop_requested;
 use least_action::format::{self, Model, Overrides};
 use least_action::optimize::{Checkpoint, Method};
@@ -19,6 +19,8 @@ pub struct Arguments {
     /// Where everything is written; with --method all in a directory for each [default: out/<problem name>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    integrator: Integrator,
     /// Seed of the guess's noise
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -87,10 +89,10 @@ fn tasks(a: &Arguments, name: &str, model: &Model) -> Result<Vec<Task>, Failure>
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let overrides = Overrides {
+    let overrides = a.integrator.over(Overrides {
         seed: a.seed,
         ..Overrides::default()
-    };
+    });
     let document = format::load(&a.file)?;
     if a.method.is_none() {
         document.solvable()?;

@@ -2,7 +2,7 @@
 
 use super::problem::ProblemSpec;
 use super::source::{FormatError, Source};
-use crate::integrator::maximal;
+use crate::integrator::{Cone, ContactOptions, Options};
 use serde::{Deserialize, Serialize};
 
 /// The set in which friction forces lie.
@@ -44,7 +44,7 @@ fn kappa() -> f64 {
 }
 
 fn max_iterations() -> usize {
-    maximal::ContactOptions::MAX_ITERATIONS
+    ContactOptions::MAX_ITERATIONS
 }
 
 fn yes() -> bool {
@@ -104,22 +104,22 @@ impl ContactMethodSpec {
 }
 
 /// Settings of the integrator that a problem asks for.
-pub(super) fn integrator_options(spec: &ProblemSpec) -> maximal::Options {
+pub(super) fn integrator_options(spec: &ProblemSpec) -> Options {
     let c = &spec.contact;
     let cone = match c.cone {
-        ConeSpec::SecondOrder => maximal::Cone::SecondOrder,
+        ConeSpec::SecondOrder => Cone::SecondOrder,
         ConeSpec::Linearized => {
-            maximal::Cone::Linearized(c.directions.unwrap_or(ContactMethodSpec::DIRECTIONS))
+            Cone::Linearized(c.directions.unwrap_or(ContactMethodSpec::DIRECTIONS))
         }
     };
-    maximal::Options {
-        contact: maximal::ContactOptions {
+    Options {
+        contact: ContactOptions {
             cone,
             central_path: c.kappa,
             warm: c.warm_start,
             max_iterations: c.max_iterations,
-            ..maximal::ContactOptions::default()
+            ..ContactOptions::default()
         },
-        ..maximal::Options::default()
+        ..Options::default()
     }
 }

@@ -1,7 +1,7 @@
 //! The description of what can be observed, in costs and constraints.
 
 use super::problem::AxisSpec;
-pub use crate::integrator::maximal::About;
+pub use crate::mechanism::About;
 use crate::mechanism::Orientation;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,8 @@ pub enum Quantity {
     ConstraintForce(ReactionSpec),
     /// Torque of a joint's constraint on its child about an axis of its parent, N m.
     ConstraintTorque(ReactionSpec),
+    /// Force or torque that a joint's limits exert along a coordinate, positive at the lower limit, N or N m.
+    LimitForce(String),
     /// Signed distance of a contact, m.
     ContactGap(String),
     /// Normal force of a contact, N.

@@ -1,8 +1,9 @@
 //! Feedback gains as they are written.
 
 use super::Model;
-use crate::dynamics::{Frame, Observe, Step, StepError};
-use crate::integrator::maximal::Output;
+use crate::dynamics::{Observe, Step, StepError};
+use crate::integrator::Mechanical;
+use crate::mechanism::Quantity;
 use crate::optimize::{Gains, Solution};
 use nalgebra::DMatrix;
 use serde::{Deserialize, Serialize};
@@ -78,16 +79,13 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
     let system = model.with_parameters(&t.p)?.system;
     let m = system.mechanism();
     let ids = m.tree_ids();
-    let of = |make: fn(usize, usize) -> Output| ids.iter().map(move |&(j, i)| make(j, i));
-    let coordinates = of(|joint, direction| Output::Coordinate { joint, direction });
-    let rates = of(|joint, direction| Output::IntervalRate { joint, direction });
+    let of = |make: fn(usize, usize) -> Quantity| ids.iter().map(move |&(j, i)| make(j, i));
+    let coordinates = of(|joint, direction| Quantity::Coordinate { joint, direction });
+    let rates = of(|joint, direction| Quantity::IntervalRate { joint, direction });
     let named = |(name, unit): (String, String)| Named { name, unit };
     let controls: Vec<Named> = system.controls().into_iter().map(named).collect();
-    let outputs: Vec<Output> = coordinates.chain(rates).collect();
-    let states: Vec<Named> = outputs
-        .iter()
-        .map(|o| named(system.output_name(o)))
-        .collect();
+    let outputs: Vec<Quantity> = coordinates.chain(rates).collect();
+    let states: Vec<Named> = outputs.iter().map(|o| named(o.name(m))).collect();
     let (loops, ndx) = (m.has_loops(), system.dims().ndx);
     let mut columns = states.clone();
     if loops {
@@ -113,28 +111,27 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
     for (k, gain) in gains.feedback.iter().enumerate() {
         let mut state = vec![0.0; states.len()];
         system.observe(&t.seen(&at), &which, &mut w, &mut state)?;
-        let tangents = match gains.frame(k) {
-            Frame::Bordered(inner, _) => inner.as_ref(),
-            own => own,
+        let [tangent, tangent_before] = match system.tangents(gains.frame(k)) {
+            Some(both) => both.map(|m| Some(rows(&m))),
+            None => [None, None],
         };
-        let memory = match tangents {
-            Frame::Dense { memory, .. } if loops => Some(memory),
-            _ => None,
-        };
-        let half = |first| memory.map(|m| rows(&m.columns(first, ndx / 2).into_owned()));
         knots.push(FeedbackKnot {
             time: at.t,
             controls: t.control(k).to_vec(),
             state,
             gains: rows(gain),
-            tangent: half(0),
-            tangent_before: half(ndx / 2),
+            tangent,
+            tangent_before,
         });
         at = t.knot_after(&at);
     }
     let law = [LAW, if loops { LOOPS } else { "" }];
+    let sub_interval = match system.last_share() {
+        1.0 => String::new(),
+        share => format!("; h is the last {share} of the time step"),
+    };
     Ok(Some(Feedback {
-        law: law.concat() + if remembers { MEMORY } else { "" },
+        law: law.concat() + if remembers { MEMORY } else { "" } + &sub_interval,
         controls,
         coordinates: columns,
         states,

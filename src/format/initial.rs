@@ -2,7 +2,7 @@
 
 use super::problem::{InitialSpec, InitialTable, Numbers};
 use super::source::{FormatError, Source, nearest, short};
-use crate::integrator::maximal::Maximal;
+use crate::integrator::{Mechanical, System};
 use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, ModelError, least_squares, unwind};
 use crate::spatial::{Quat, Vec3, log};
 use indexmap::IndexMap;
@@ -254,7 +254,7 @@ impl Start {
     }
 
     /// Coordinates must be within the limits of their joints.
-    pub fn within(&self, system: &Maximal, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
+    pub fn within(&self, system: &System, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
         let m = system.mechanism();
         let tree: HashMap<_, f64> = m
             .tree_ids()
@@ -291,7 +291,7 @@ impl Start {
     }
 
     /// Surfaces must be outside of each other.
-    pub fn apart(system: &Maximal, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
+    pub fn apart(system: &System, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
         match system.overlap(x0) {
             Some((name, depth)) if depth > ROUNDING => Err(source.error(
                 &["initial"],
@@ -303,7 +303,7 @@ impl Start {
     }
 
     /// Coordinates given to joints that close loops must be those found.
-    pub fn check(&self, system: &Maximal, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
+    pub fn check(&self, system: &System, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
         let m = system.mechanism();
         for (joint, values) in &self.checks {
             for (i, given) in values.iter().enumerate() {

@@ -5,7 +5,9 @@
 mod contact;
 mod describe_quantity;
 pub mod gains;
+mod goals;
 mod initial;
+mod limits;
 mod model;
 mod outline;
 pub mod output;
@@ -35,10 +37,10 @@ pub use write::{
 
 use crate::control::Problem;
 use crate::dynamics::{Remember, Step};
-use crate::integrator::Maximal;
+use crate::integrator::{Choice, Mechanical, System};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::Method;
-use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
+use problem::{DrawSpec, IntegratorSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
 use quantity::Quantities;
 use recording::Line;
 use source::{Source, nearest};
@@ -67,7 +69,7 @@ enum Content {
 }
 
 /// What the command line says instead of the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Horizon, s.
     pub duration: Option<f64>,
@@ -75,6 +77,10 @@ pub struct Overrides {
     pub time_step: Option<f64>,
     /// Of the guess's noise.
     pub seed: Option<u64>,
+    /// Name of the integrator.
+    pub integrator: Option<String>,
+    /// Its order.
+    pub order: Option<usize>,
 }
 
 /// Everything a command needs to run.
@@ -85,7 +91,7 @@ pub struct Model {
     /// For figures.
     pub title: String,
     /// The mechanism and how it moves, with the outputs that costs and constraints refer to.
-    pub system: Maximal,
+    pub system: System,
     /// What is wanted of it; without costs and constraints for a mechanism alone.
     pub problem: Problem,
     /// Costs or constraints refer to rates of controls, which are quantities of [`Model::remember`], not of the system
@@ -106,7 +112,7 @@ pub struct Model {
 impl Model {
     /// The system with the rates of its controls among the quantities, which a problem that [`Model::remembers`] is
     /// solved with; [`crate::rollout::Trajectory::of_system`] then gives the trajectory of the system alone.
-    pub fn remember(&self) -> Remember<&Maximal> {
+    pub fn remember(&self) -> Remember<&System> {
         Remember::new(&self.system, self.system.controls())
     }
 }
@@ -267,7 +273,7 @@ impl Document {
             title: None,
             time_step: TIME_STEP,
             horizon: HORIZON,
-            integrator: "maximal".into(),
+            integrator: IntegratorSpec::default(),
             mechanism: MechanismSpec::Inline(Box::default()),
             initial: indexmap::IndexMap::new(),
             parameters: indexmap::IndexMap::new(),
@@ -281,7 +287,7 @@ impl Document {
         };
         let spec = self.problem().unwrap_or(&none);
         let (built, builder, parameter_bounds) = self.parameters(spec)?;
-        self.integrator(&spec.integrator)?;
+        let integrator = self.integrator(&spec.integrator, overrides)?;
         self.method(&spec.method)?;
         spec.contact.check(&self.source)?;
         let own = Grid::new(&self.source, spec, &Overrides::default())?;
@@ -298,7 +304,7 @@ impl Document {
         let bounds: Vec<(f64, f64)> = bounds.collect();
         let guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
         let options = contact::integrator_options(spec);
-        let system = Maximal::new(built, &start.q, options)
+        let system = System::new(integrator, built, &start.q, options)
             .map_err(|e| self.model_error(&e))?
             .with_outputs(wanted.outputs);
         quantity::unique(&self.source, spec, &system)?;
@@ -375,18 +381,21 @@ impl Document {
         Ok((tuned, builder, bounds))
     }
 
-    fn integrator(&self, name: &str) -> Result<(), FormatError> {
-        let known = ["maximal", "minimal", "natural", "verlet"];
-        if name == "maximal" {
-            return Ok(());
-        }
-        Err(if known.contains(&name) {
-            let message = format!("integrator `{name}` is not available in this version");
-            self.source.error(&["integrator"], message, "use `maximal`")
-        } else {
-            let message = format!("unknown integrator `{name}`");
-            self.source
-                .error(&["integrator"], message, nearest(name, known.into_iter()))
+    /// The integrator that the command line or the file names.
+    fn integrator(
+        &self,
+        spec: &IntegratorSpec,
+        overrides: &Overrides,
+    ) -> Result<Choice, FormatError> {
+        let name = overrides.integrator.as_deref().unwrap_or(spec.name());
+        let order = overrides.order.or(spec.order());
+        Choice::new(name, order).map_err(|e| {
+            let path: &[&str] = match (spec, e.of_order) {
+                (IntegratorSpec::Name(_), _) => &["integrator"],
+                (_, true) => &["integrator", "order"],
+                (_, false) => &["integrator", "name"],
+            };
+            self.source.error(path, e.message, e.help)
         })
     }
 

@@ -32,11 +32,12 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
         };
         match anchors[..] {
             [a, c] => add(vec![a, c]),
-            // a single joint on the shape needs no line to show where it belongs
-            [a] if body.shape.as_ref().is_some_and(|s| reaches(s, &a)) => {}
-            _ => (anchors.iter())
-                .filter(|a| a.norm() > SAME)
-                .for_each(|a| add(vec![*a, Vec3::zeros()])),
+            _ => {
+                // a joint on the shape needs no line to show where it belongs
+                let on = |a: &Vec3| body.shape.as_ref().is_some_and(|s| reaches(s, a));
+                let apart = anchors.iter().filter(|a| a.norm() > SAME && !on(a));
+                apart.for_each(|a| add(vec![*a, Vec3::zeros()]));
+            }
         }
         if let Some(shape) = &body.shape {
             outline(shape).into_iter().for_each(add);

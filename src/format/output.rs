@@ -1,16 +1,18 @@
 //! From a trajectory to a recording.
 
 use super::Model;
+use super::goals;
+use super::limits;
 use super::outline;
 use super::recorded;
 use super::recording::{Channel, Group, Interval, Pose, Recording};
 use super::touches;
 use crate::dynamics::{Step, StepError};
-use crate::integrator::maximal::Maximal;
-use crate::mechanism::{Law, Mechanism};
+use crate::integrator::{Mechanical, System, SystemWork};
+use crate::mechanism::{Law, Mechanism, Needs, Reaction};
 use crate::optimize::Iteration;
 use crate::rollout::{Balance, Trajectory, balance};
-use crate::spatial::{self, Vec3};
+use crate::spatial;
 use std::collections::HashSet;
 
 /// Everything there is to show of a trajectory of the model: coordinates and their rates, controls, constraint forces,
@@ -45,18 +47,24 @@ pub fn record(
     let mut channels = Channels::default();
     coordinates(&mut channels, system, trajectory, &poses, &energy);
     controls(&mut channels, system, trajectory);
-    constraint_forces(&mut channels, system, trajectory, &poses);
+    constraint_forces(&mut channels, system, trajectory, &mut work)?;
     gaps(&mut channels, system, trajectory, &poses);
     let contacts = touches::contacts(&mut channels, system, trajectory, &mut work)?;
+    limits::limit_forces(&mut channels, system, trajectory, &mut work)?;
     energies(&mut channels, &energy);
     for (name, unit, values) in recorded::quantities(model, trajectory, &mut work)? {
-        // those of contacts are there already
-        let known = |c: &Channel| c.group == Group::Contact && (&c.name, &c.unit) == (&name, &unit);
+        // those of contacts and limits are there already
+        let known = |c: &Channel| {
+            let own = matches!(c.group, Group::Contact | Group::LimitForce);
+            own && (&c.name, &c.unit) == (&name, &unit)
+        };
         if channels.list.iter().any(known) {
             continue;
         }
         channels.add(name, &unit, Group::Other, values.into_iter());
     }
+    not_unique(&mut channels, system);
+    goals::mark(&mut channels.list, model, trajectory.steps());
     let travel = |joint: usize| {
         let along = (0..knots).map(|k| system.coordinate(trajectory.state(k), joint, 0));
         along.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), c| {
@@ -77,6 +85,7 @@ pub fn record(
         bodies: m.bodies.iter().map(|b| b.name.clone()).collect(),
         poses: poses.iter().map(|p| p.iter().map(pose).collect()).collect(),
         dots: outline::dots(m, &lines),
+        places: goals::places(model, trajectory, &poses),
         links: match model.draw {
             None => outline::links(m),
             Some(_) => vec![],
@@ -124,6 +133,8 @@ impl Channels {
             group,
             values: values.map(|v| v.filter(|v| v.is_finite())).collect(),
             interval: None,
+            not_unique: false,
+            goals: vec![],
             lower: None,
             upper: None,
         });
@@ -173,7 +184,7 @@ fn coordinate_names(m: &Mechanism) -> Vec<(String, String, Group)> {
 
 fn coordinates(
     channels: &mut Channels,
-    system: &Maximal,
+    system: &System,
     t: &Trajectory,
     poses: &[Vec<spatial::Pose>],
     energy: &Balance,
@@ -187,16 +198,21 @@ fn coordinates(
             Group::Coordinate => system.coordinate(t.state(k), *j, *i),
             _ => m.rate(&m.joints[*j], *i, &poses[k], &energy.velocities[k]),
         };
-        channels.add(name, &unit, group, (0..knots).map(|k| Some(value(k))));
+        let channel = channels.add(name, &unit, group, (0..knots).map(|k| Some(value(k))));
+        if group == Group::Coordinate {
+            let d = &m.joints[*j].directions[*i];
+            channel.lower = Some(d.lower).filter(|l| l.is_finite());
+            channel.upper = Some(d.upper).filter(|l| l.is_finite());
+        }
     }
 }
 
-fn controls(channels: &mut Channels, system: &Maximal, t: &Trajectory) {
+fn controls(channels: &mut Channels, system: &System, t: &Trajectory) {
     for (i, a) in system.mechanism().actuators.iter().enumerate() {
         let values = (0..=t.steps()).map(|k| (k < t.steps()).then(|| t.control(k)[i]));
         let channel = channels.add(
             a.name.clone(),
-            system.control_unit(i),
+            system.mechanism().control_unit(i),
             Group::Control,
             values,
         );
@@ -207,53 +223,67 @@ fn controls(channels: &mut Channels, system: &Maximal, t: &Trajectory) {
 }
 
 /// Sizes of the force and the moment on each joint's child, from the impulse that acts at the knot.
+///
+/// # Errors
+/// When a knot cannot be read.
 fn constraint_forces(
     channels: &mut Channels,
-    system: &Maximal,
+    system: &System,
     t: &Trajectory,
-    poses: &[Vec<spatial::Pose>],
-) {
+    w: &mut SystemWork,
+) -> Result<(), StepError> {
     let m = system.mechanism();
-    // nodes of the step's matrix: bodies, then the joints that constrain something
-    let nodes = m.bodies.len()..;
-    for (node, j) in nodes.zip(m.joints.iter().filter(|j| j.rows() > 0)) {
-        let offset = system.symbolic().offset(node);
-        let (translations, rotations) = j.kind.rows();
-        let share = |k: usize| {
-            let at = t.knot_at(k);
-            0.5 * (at.h_prev + at.h)
-        };
-        let force = |k: usize| {
-            let impulse = &t.unknowns(k)[offset..offset + translations];
-            impulse.iter().map(|l| l * l).sum::<f64>().sqrt() / share(k)
-        };
-        let moment = |k: usize| {
-            let (a, b) = m.ends(j, &poses[k]);
-            let rel = j.relative(a, b);
-            let torque: Vec3 = (translations..j.rows())
-                .map(|i| j.row(i, a, b, &rel).child_torque * t.unknowns(k)[offset + i])
-                .sum();
-            torque.norm() / share(k)
-        };
-        let n = t.steps();
-        let group = Group::ConstraintForce;
-        if translations > 0 {
-            let values = (0..=n).map(|k| (k < n).then(|| force(k)));
-            channels
-                .add(format!("{} force", j.name), "N", group, values)
-                .interval = Some(Interval::After);
+    let joints = || m.joints.iter().enumerate().filter(|(_, j)| j.rows() > 0);
+    let mut sizes: Vec<[Vec<Option<f64>>; 2]> = vec![Default::default(); m.joints.len()];
+    let needs = Needs {
+        reactions: true,
+        ..Needs::default()
+    };
+    let mut at = t.knot(0);
+    for _ in 0..=t.steps() {
+        let seen = t.seen(&at);
+        system.know(&seen, needs, w)?;
+        let known = system.known(&seen, w);
+        for (i, _) in joints() {
+            let both = [Reaction::Force, Reaction::Torque].map(|kind| known.reaction(i, kind));
+            for (list, force) in sizes[i].iter_mut().zip(both) {
+                list.push(force.map(|f| f.norm()));
+            }
         }
-        if rotations > 0 {
-            let values = (0..=n).map(|k| (k < n).then(|| moment(k)));
-            channels
-                .add(format!("{} moment", j.name), "N m", group, values)
-                .interval = Some(Interval::After);
+        at = t.knot_after(&at);
+    }
+    for (i, j) in joints() {
+        let [forces, moments] = std::mem::take(&mut sizes[i]);
+        let (translations, rotations) = j.kind.rows();
+        for (what, unit, rows, values) in [
+            ("force", "N", translations, forces),
+            ("moment", "N m", rotations, moments),
+        ] {
+            if rows > 0 {
+                let name = format!("{} {what}", j.name);
+                channels
+                    .add(name, unit, Group::ConstraintForce, values.into_iter())
+                    .interval = Some(Interval::After);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Marks the forces that redundant constraints share in any way.
+fn not_unique(channels: &mut Channels, system: &System) {
+    for (index, j) in system.mechanism().joints.iter().enumerate() {
+        let names = ["force", "moment"].map(|what| format!("{} {what}", j.name));
+        let of = |c: &&mut Channel| c.group == Group::ConstraintForce && names.contains(&c.name);
+        let unique = system.has_unique_forces(index);
+        for channel in channels.list.iter_mut().filter(of) {
+            channel.not_unique = !unique;
         }
     }
 }
 
 /// What is open of every joint that constrains something, every gear and every user's constraint.
-fn gaps(channels: &mut Channels, system: &Maximal, t: &Trajectory, poses: &[Vec<spatial::Pose>]) {
+fn gaps(channels: &mut Channels, system: &System, t: &Trajectory, poses: &[Vec<spatial::Pose>]) {
     let m = system.mechanism();
     for j in m.joints.iter().filter(|j| j.rows() > 0) {
         let unit = match j.kind.rows() {

@@ -89,9 +89,9 @@ pub struct ProblemSpec {
     pub time_step: f64,
     /// s, a whole number of time steps
     pub horizon: f64,
-    /// How the mechanism moves: `maximal`.
-    #[serde(default = "maximal")]
-    pub integrator: String,
+    /// How the mechanism moves.
+    #[serde(default)]
+    pub integrator: IntegratorSpec,
     /// How its steps solve for contacts, joint limits and friction.
     #[serde(default)]
     pub contact: ContactMethodSpec,
@@ -123,8 +123,50 @@ pub struct ProblemSpec {
     pub draw: Option<DrawSpec>,
 }
 
-fn maximal() -> String {
-    "maximal".into()
+/// How a mechanism moves: the name of an integrator, `auto` (which is `maximal`) or `maximal`, or its name and order.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum IntegratorSpec {
+    /// Of second order.
+    Name(String),
+    /// Of the order given.
+    Table(IntegratorTable),
+}
+forms!(IntegratorSpec, "the name of an integrator, or a table of its name and order", text Name, table Table);
+
+/// Name and order of an integrator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IntegratorTable {
+    /// `auto` or `maximal`.
+    pub name: String,
+    /// Order of the error in the time step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<usize>,
+}
+
+impl Default for IntegratorSpec {
+    fn default() -> Self {
+        Self::Name("maximal".into())
+    }
+}
+
+impl IntegratorSpec {
+    /// Name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Table(t) => &t.name,
+        }
+    }
+
+    /// Order, where one is given.
+    pub fn order(&self) -> Option<usize> {
+        match self {
+            Self::Name(_) => None,
+            Self::Table(t) => t.order,
+        }
+    }
 }
 
 /// The mechanism, or the path of its file relative to the problem's.

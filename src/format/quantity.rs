@@ -3,14 +3,14 @@
 use super::problem::{AxisSpec, FrameSpec, Numbers, ProblemSpec, Quantity, ReactionSpec};
 use super::source::{FormatError, Source, nearest};
 use crate::control::{Constraint, Cost, Relation, When};
-use crate::integrator::maximal::{Maximal, Output, Reaction};
-use crate::mechanism::Mechanism;
+use crate::integrator::{Mechanical, System};
+use crate::mechanism::{self, Mechanism, Reaction};
 use crate::spatial::{Quat, Vec3};
 
 /// Something named in a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Named {
-    Output(Output),
+    Output(mechanism::Quantity),
     ControlRate(usize),
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Wanted {
     pub costs: Vec<Cost>,
     pub constraints: Vec<Constraint>,
     /// Quantities of the mechanism; those of index `outputs.len()` and above are the rates of the controls.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<mechanism::Quantity>,
     /// Are there rates of controls among the quantities of costs and constraints?
     pub remembers: bool,
     /// Quantities that are written only.
@@ -241,27 +241,28 @@ impl<'a> Quantities<'a> {
     }
 
     fn named(&self, place: Place, q: &Quantity, end: bool) -> Result<Vec<Named>, FormatError> {
-        let one = |o: Output| Ok(vec![Named::Output(o)]);
-        let each = |field: &str, axis: &Option<AxisSpec>, make: &dyn Fn(Vec3) -> Output| {
-            let axes = self.axes(place, field, axis)?;
-            Ok(axes.into_iter().map(|a| Named::Output(make(a))).collect())
-        };
+        let one = |o: mechanism::Quantity| Ok(vec![Named::Output(o)]);
+        let each =
+            |field: &str, axis: &Option<AxisSpec>, make: &dyn Fn(Vec3) -> mechanism::Quantity| {
+                let axes = self.axes(place, field, axis)?;
+                Ok(axes.into_iter().map(|a| Named::Output(make(a))).collect())
+            };
         match q {
             Quantity::Joint(name) => {
                 let (joint, direction) = self.coordinate(place, "joint", name)?;
-                one(Output::Coordinate { joint, direction })
+                one(mechanism::Quantity::Coordinate { joint, direction })
             }
             Quantity::JointRate(name) => {
                 let (joint, direction) = self.coordinate(place, "joint_rate", name)?;
-                one(Output::Rate { joint, direction })
+                one(mechanism::Quantity::Rate { joint, direction })
             }
             Quantity::IntervalRate(name) => {
                 let (joint, direction) = self.coordinate(place, "interval_rate", name)?;
-                one(Output::IntervalRate { joint, direction })
+                one(mechanism::Quantity::IntervalRate { joint, direction })
             }
-            Quantity::Control(name) => {
-                one(Output::Control(self.control(place, "control", name, end)?))
-            }
+            Quantity::Control(name) => one(mechanism::Quantity::Control(
+                self.control(place, "control", name, end)?,
+            )),
             Quantity::ControlRate(name) => {
                 let i = self.control(place, "control_rate", name, end)?;
                 Ok(vec![Named::ControlRate(i)])
@@ -269,7 +270,7 @@ impl<'a> Quantities<'a> {
             Quantity::Position(p) => {
                 let body = self.body(place, "position", &p.body)?;
                 let point = self.point(place, "position", &p.point)?;
-                each("position", &p.axis, &|axis| Output::Position {
+                each("position", &p.axis, &|axis| mechanism::Quantity::Position {
                     body,
                     point,
                     axis,
@@ -278,7 +279,7 @@ impl<'a> Quantities<'a> {
             Quantity::Velocity(p) => {
                 let body = self.body(place, "velocity", &p.body)?;
                 let point = self.point(place, "velocity", &p.point)?;
-                each("velocity", &p.axis, &|axis| Output::Velocity {
+                each("velocity", &p.axis, &|axis| mechanism::Quantity::Velocity {
                     body,
                     point,
                     axis,
@@ -294,58 +295,71 @@ impl<'a> Quantities<'a> {
                         self.err(place, "quantity.orientation.target", message, help)
                     })?,
                 };
-                each("orientation", &o.axis, &|axis| Output::Orientation {
-                    body,
-                    target,
-                    axis,
+                each("orientation", &o.axis, &|axis| {
+                    mechanism::Quantity::Orientation { body, target, axis }
                 })
             }
             Quantity::AngularVelocity(s) => {
                 let body = self.body(place, "angular_velocity", &s.body)?;
                 let in_body = s.frame == FrameSpec::Body;
                 each("angular_velocity", &s.axis, &|axis| {
-                    Output::AngularVelocity {
+                    mechanism::Quantity::AngularVelocity {
                         body,
                         axis,
                         in_body,
                     }
                 })
             }
-            Quantity::CenterOfMass(d) => each("center_of_mass", &d.axis, &Output::CenterOfMass),
+            Quantity::CenterOfMass(d) => each(
+                "center_of_mass",
+                &d.axis,
+                &mechanism::Quantity::CenterOfMass,
+            ),
             Quantity::CenterOfMassVelocity(d) => each(
                 "center_of_mass_velocity",
                 &d.axis,
-                &Output::CenterOfMassVelocity,
+                &mechanism::Quantity::CenterOfMassVelocity,
             ),
-            Quantity::LinearMomentum(d) => {
-                each("linear_momentum", &d.axis, &Output::LinearMomentum)
-            }
+            Quantity::LinearMomentum(d) => each(
+                "linear_momentum",
+                &d.axis,
+                &mechanism::Quantity::LinearMomentum,
+            ),
             Quantity::AngularMomentum(d) => each("angular_momentum", &d.axis, &|axis| {
-                Output::AngularMomentum {
+                mechanism::Quantity::AngularMomentum {
                     axis,
                     about: d.about,
                 }
             }),
-            Quantity::KineticEnergy => one(Output::KineticEnergy),
-            Quantity::PotentialEnergy => one(Output::PotentialEnergy),
-            Quantity::Energy => one(Output::Energy),
+            Quantity::KineticEnergy => one(mechanism::Quantity::KineticEnergy),
+            Quantity::PotentialEnergy => one(mechanism::Quantity::PotentialEnergy),
+            Quantity::Energy => one(mechanism::Quantity::Energy),
             Quantity::ConstraintForce(r) => {
                 self.reaction(place, "constraint_force", r, Reaction::Force, end)
             }
             Quantity::ConstraintTorque(r) => {
                 self.reaction(place, "constraint_torque", r, Reaction::Torque, end)
             }
+            Quantity::LimitForce(name) => self.limit_force(place, name, end),
             Quantity::ContactGap(name) => {
-                self.contact(place, "contact_gap", name, Output::Gap, end)
+                self.contact(place, "contact_gap", name, mechanism::Quantity::Gap, end)
             }
-            Quantity::ContactForce(name) => {
-                self.contact(place, "contact_force", name, Output::NormalForce, end)
-            }
-            Quantity::ContactFriction(name) => {
-                self.contact(place, "contact_friction", name, Output::Friction, end)
-            }
+            Quantity::ContactForce(name) => self.contact(
+                place,
+                "contact_force",
+                name,
+                mechanism::Quantity::NormalForce,
+                end,
+            ),
+            Quantity::ContactFriction(name) => self.contact(
+                place,
+                "contact_friction",
+                name,
+                mechanism::Quantity::Friction,
+                end,
+            ),
             Quantity::ContactSlip(name) => {
-                self.contact(place, "contact_slip", name, Output::Slip, end)
+                self.contact(place, "contact_slip", name, mechanism::Quantity::Slip, end)
             }
         }
     }
@@ -355,7 +369,7 @@ impl<'a> Quantities<'a> {
         place: Place,
         field: &str,
         name: &str,
-        output: fn(usize) -> Output,
+        output: fn(usize) -> mechanism::Quantity,
         end: bool,
     ) -> Result<Vec<Named>, FormatError> {
         let names = || self.mechanism.contacts.iter().map(|c| c.name.as_str());
@@ -365,12 +379,31 @@ impl<'a> Quantities<'a> {
             self.err(place, &at, message, nearest(name, names()))
         })?;
         let output = output(contact);
-        if end && output.needs_unknowns() {
+        if end && output.needs().reactions {
             let message = "a contact force has no value at the end".into();
             let help = "it is the impulse of the interval behind its knot; look at a knot before";
             return Err(self.err(place, &at, message, help));
         }
         Ok(vec![Named::Output(output)])
+    }
+
+    fn limit_force(&self, place: Place, name: &str, end: bool) -> Result<Vec<Named>, FormatError> {
+        let (joint, direction) = self.coordinate(place, "limit_force", name)?;
+        let at = "quantity.limit_force";
+        if !self.mechanism.joints[joint].directions[direction].is_limited() {
+            let message = format!("`{name}` has no limits");
+            let help = "give its joint `limits = [lower, upper]`, or name a joint that has them";
+            return Err(self.err(place, at, message, help));
+        }
+        if end {
+            let message = "a limit's force has no value at the end".into();
+            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            return Err(self.err(place, at, message, help));
+        }
+        Ok(vec![Named::Output(mechanism::Quantity::LimitForce {
+            joint,
+            direction,
+        })])
     }
 
     fn reaction(
@@ -409,7 +442,7 @@ impl<'a> Quantities<'a> {
         let axes = self.axes(place, field, &r.axis)?;
         Ok(axes
             .into_iter()
-            .map(|axis| Named::Output(Output::Constraint { joint, kind, axis }))
+            .map(|axis| Named::Output(mechanism::Quantity::Constraint { joint, kind, axis }))
             .collect())
     }
 
@@ -519,7 +552,7 @@ impl<'a> Quantities<'a> {
 pub(super) fn unique(
     source: &Source,
     spec: &ProblemSpec,
-    system: &Maximal,
+    system: &System,
 ) -> Result<(), FormatError> {
     let costs = spec.costs.iter().map(|c| &c.quantity).enumerate();
     let constraints = spec.constraints.iter().map(|c| &c.quantity).enumerate();

@@ -2,7 +2,8 @@
 
 use super::Model;
 use crate::dynamics::{Observe, StepError};
-use crate::integrator::maximal::{Output, Work};
+use crate::integrator::{Mechanical, SystemWork};
+use crate::mechanism::Quantity;
 use crate::rollout::Trajectory;
 
 /// Name, unit, and a value for each knot that has one.
@@ -15,7 +16,7 @@ pub(super) type Column = (String, String, Vec<Option<f64>>);
 pub(super) fn quantities(
     model: &Model,
     t: &Trajectory,
-    w: &mut Work,
+    w: &mut SystemWork,
 ) -> Result<Vec<Column>, StepError> {
     let system = &model.system;
     let (own, n) = (system.outputs().len(), t.steps());
@@ -32,7 +33,7 @@ pub(super) fn quantities(
     for k in 0..=n {
         for (&quantity, (.., values)) in model.recorded.iter().zip(&mut columns) {
             let rate = quantity.checked_sub(own);
-            let control = matches!(system.outputs().get(quantity), Some(Output::Control(_)));
+            let control = matches!(system.outputs().get(quantity), Some(Quantity::Control(_)));
             let gap = k == n && (rate.is_some() || control || system.needs_unknowns(quantity));
             values.push(match rate {
                 _ if gap => None,

@@ -18,13 +18,17 @@ pub enum Group {
     Control,
     /// Constraint forces and moments of joints (N, N m).
     ConstraintForce,
+    /// What limits of joints exert along their coordinates, positive where it pushes them up (N, N m): like contacts'
+    /// forces those of the interval before the knot, where the limit is reached.
+    LimitForce,
     /// How far joints, gears and users' constraints are from being met (m, rad; those on velocities m/s, rad/s, over the
     /// interval before the knot). In files only, no figure draws it.
     Gap,
     /// Gap (m), normal force (N), friction (N) and slip (m/s) of every contact, in this order, contact by contact as in
     /// [`Recording::contacts`]. Forces are those of the interval before the knot ([`Interval::Before`]): the impulse of
     /// a step, over half of the two intervals that meet where the step starts, closes the gap where it ends. So there is
-    /// force only where the gap is closed, and none at the first knot. Slip says something only where there is force.
+    /// force only where the gap is closed, and none at the first knot. Slip is that which friction acts against where
+    /// the step starts; it says something only where there is force.
     Contact,
     /// Kinetic, potential and total energy, and work done from outside (J).
     Energy,
@@ -42,6 +46,49 @@ pub enum Interval {
     After,
 }
 
+/// How a cost or a constraint compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GoalKind {
+    /// A cost's target.
+    Target,
+    /// A constraint: equal.
+    Equal,
+    /// A constraint: not greater.
+    Less,
+    /// A constraint: not less.
+    Greater,
+}
+
+/// What a cost or a constraint wants of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    /// Cost or constraint.
+    pub kind: GoalKind,
+    /// In the channel's unit.
+    pub value: f64,
+    /// First knot at which it is wanted.
+    pub first: usize,
+    /// Last knot at which it is wanted.
+    pub last: usize,
+}
+
+/// A place that costs and constraints want a body to come to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Costs' targets, or constraints.
+    pub kind: GoalKind,
+    /// Index into `bodies`; `None` is the centre of mass of all.
+    pub body: Option<usize>,
+    /// In the world, m; along axes in which nothing is wanted, that of the body at the knot.
+    pub point: [f64; 3],
+    /// w, x, y, z; where an orientation is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orientation: Option<[f64; 4]>,
+    /// The last knot at which it is wanted.
+    pub knot: usize,
+}
+
 /// One curve: a value per knot. `NaN` is written as `null` (a gap).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Channel {
@@ -56,7 +103,13 @@ pub struct Channel {
     /// The interval whose step gives the value; none where it is what the knot alone shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// Smallest value allowed, where there is one.
+    /// Redundant constraints share it in any way: other values are as good.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_unique: bool,
+    /// What costs and constraints want of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<Goal>,
+    /// Smallest value allowed, where there is one: a control's bound, a coordinate's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower: Option<f64>,
     /// Largest value allowed, where there is one.
@@ -163,6 +216,9 @@ pub struct Recording {
     /// What sliding joints between bodies join.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
+    /// What costs and constraints want, where it has a place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
     /// Surfaces of half-spaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ground: Vec<Ground>,

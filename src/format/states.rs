@@ -15,7 +15,7 @@ use super::problem::{StateSpec, StatesSpec};
 use super::source::{FormatError, Source, nearest, short};
 use super::table::{Complaint, Table};
 use super::wanted::Grid;
-use crate::integrator::maximal::Maximal;
+use crate::integrator::{Mechanical, System};
 use crate::mechanism::Mechanism;
 use crate::spatial::Pose;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
@@ -53,7 +53,7 @@ impl From<(String, String)> for Fault {
 pub(super) fn states(
     source: &Source,
     spec: &StatesSpec,
-    system: &Maximal,
+    system: &System,
     (q, x0): (&[f64], &[f64]),
     (horizon, grid): (f64, &Grid),
 ) -> Result<Vec<f64>, FormatError> {

@@ -13,7 +13,7 @@ mod states;
 use super::problem::{MechanismSpec, ProblemSpec};
 use super::*;
 use crate::dynamics::Step;
-use crate::integrator::Output;
+use crate::mechanism;
 use crate::optimize::ddp::Smoothing;
 use std::path::PathBuf;
 
@@ -154,15 +154,18 @@ fn the_sample_loads() {
     let options = relaxed.expect("it may be relaxed").options;
     assert_eq!(options.ddp().smoothing, Some(levels));
     // the hinge's coordinate serves a cost and a constraint
-    let rate = Output::Rate {
+    let rate = mechanism::Quantity::Rate {
         joint: 1,
         direction: 0,
     };
-    let angle = Output::Coordinate {
+    let angle = mechanism::Quantity::Coordinate {
         joint: 1,
         direction: 0,
     };
-    assert_eq!(m.system.outputs(), [angle, Output::Control(0), rate]);
+    assert_eq!(
+        m.system.outputs(),
+        [angle, mechanism::Quantity::Control(0), rate]
+    );
     let quantities = |list: &[usize]| list.to_vec();
     assert_eq!(
         quantities(
@@ -201,7 +204,7 @@ fn overrides_change_the_grid() {
     let fine = build(Overrides {
         duration: Some(1.0),
         time_step: Some(0.01),
-        seed: None,
+        ..Overrides::default()
     });
     assert_eq!(fine.intervals.len(), 100);
     assert_eq!(fine.intervals[0], 0.01);
@@ -227,6 +230,33 @@ fn overrides_change_the_grid() {
 }
 
 #[test]
+fn an_integrator_is_a_name_or_a_table_and_the_command_line_comes_first() {
+    let choice = |line: &str, o: &Overrides| {
+        let text = changed("integrator = \"maximal\"", line);
+        let model = parse(&text).expect("good").build(o);
+        model.map(|m| m.system.choice()).map_err(|e| e.to_string())
+    };
+    let own = Overrides::default();
+    let order = |line: &str| choice(line, &own).map(|c| c.order());
+    assert_eq!(order("integrator = \"auto\""), Ok(2));
+    assert_eq!(order("integrator = { name = \"maximal\" }"), Ok(2));
+    assert_eq!(
+        order("integrator = { name = \"maximal\", order = 4 }"),
+        Ok(4)
+    );
+    let six = Overrides {
+        order: Some(6),
+        ..Overrides::default()
+    };
+    let four = "integrator = { name = \"maximal\", order = 4 }";
+    assert_eq!(choice(four, &six).map(|c| c.order()), Ok(6));
+    let e = order("integrator = { name = \"maximal\", order = 3 }").expect_err("there is none");
+    assert!(e.contains("of order 3"), "{e}");
+    let e = order("integrator = \"maximl\"").expect_err("there is none");
+    assert!(e.contains("unknown integrator `maximl`"), "{e}");
+}
+
+#[test]
 fn controls_given_per_step_are_held_on_a_finer_grid() {
     let text = changed("horizon = 5.0", "horizon = 0.15").replacen(
         "push = 0.01",
@@ -236,7 +266,7 @@ fn controls_given_per_step_are_held_on_a_finer_grid() {
     let fine = Overrides {
         time_step: Some(0.025),
         duration: Some(0.2),
-        seed: None,
+        ..Overrides::default()
     };
     let m = parse(&text).expect("good").build(&fine).expect("good");
     assert_eq!(m.problem.guess, [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0]);

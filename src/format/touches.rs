@@ -3,21 +3,23 @@
 use super::output::Channels;
 use super::recording::{Contact, Force, Group, Interval};
 use crate::dynamics::StepError;
-use crate::integrator::maximal::{Contacting, Maximal, Output, Work};
+use crate::integrator::{Mechanical, System, SystemWork};
+use crate::mechanism::{Contacting, Quantity};
 use crate::rollout::Trajectory;
 
 /// Forces below this share of the largest are not of surfaces that touch.
 const LEAST: f64 = 1e-6;
 
-/// Adds four channels per contact, and tells where forces act: each at the knot where its step ends, and closes the gap.
+/// Adds four channels per contact, and tells where forces act: each, like the slip that
+/// friction acts against, at the knot where its step ends, and closes the gap.
 ///
 /// # Errors
 /// When the velocities at a knot cannot be read.
 pub(super) fn contacts(
     channels: &mut Channels,
-    system: &Maximal,
+    system: &System,
     t: &Trajectory,
-    w: &mut Work,
+    w: &mut SystemWork,
 ) -> Result<Vec<Contact>, StepError> {
     let m = system.mechanism();
     if m.contacts.is_empty() {
@@ -36,16 +38,17 @@ pub(super) fn contacts(
     for (i, c) in m.contacts.iter().enumerate() {
         // of the step that ends at the knot
         let before = |k: usize| k.checked_sub(1).and_then(|k| knots[k][i].force);
-        let mut add = |output: Output, value: &dyn Fn(usize) -> Option<f64>| {
-            let (name, unit) = system.output_name(&output);
+        let slip = |k: usize| k.checked_sub(1).map(|k| knots[k][i].slip);
+        let mut add = |output: Quantity, of_step: bool, value: &dyn Fn(usize) -> Option<f64>| {
+            let (name, unit) = output.name(m);
             let values = (0..knots.len()).map(value);
             let channel = channels.add(name, &unit, Group::Contact, values);
-            channel.interval = output.needs_unknowns().then_some(Interval::Before);
+            channel.interval = of_step.then_some(Interval::Before);
         };
-        add(Output::Gap(i), &|k| Some(knots[k][i].touch.gap));
-        add(Output::NormalForce(i), &|k| before(k).map(|f| f.0));
-        add(Output::Friction(i), &|k| before(k).map(|f| f.1));
-        add(Output::Slip(i), &|k| Some(knots[k][i].slip));
+        add(Quantity::Gap(i), false, &|k| Some(knots[k][i].touch.gap));
+        add(Quantity::NormalForce(i), true, &|k| before(k).map(|f| f.0));
+        add(Quantity::Friction(i), true, &|k| before(k).map(|f| f.1));
+        add(Quantity::Slip(i), true, &slip);
         let force = |knot: usize| {
             let (size, _, force) = before(knot)?;
             (size > least).then(|| Force {

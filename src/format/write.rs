@@ -150,11 +150,10 @@ pub fn write_csv_with(
 ) -> Result<(), FormatError> {
     let r = recording;
     let mut header = vec!["time [s]".to_owned()];
-    header.extend(
-        r.channels
-            .iter()
-            .map(|c| format!("{} [{}]", c.name, c.unit)),
-    );
+    header.extend(r.channels.iter().map(|c| match c.not_unique {
+        true => format!("{} [{}, not unique]", c.name, c.unit),
+        false => format!("{} [{}]", c.name, c.unit),
+    }));
     for b in &r.bodies {
         header.extend(["x", "y", "z"].map(|a| format!("{b} {a} [m]")));
         header.extend(["w", "x", "y", "z"].map(|a| format!("{b} q{a}")));
@@ -258,6 +257,21 @@ fn fault(r: &Recording) -> Option<String> {
     let links = r.links.iter().flat_map(|l| [l.parent, l.child]);
     if let Some(b) = links.into_iter().find(|b| *b >= bodies) {
         return Some(format!("a link is of body {b}, there are {bodies}"));
+    }
+    let wanted = r.channels.iter().flat_map(|c| &c.goals).map(|g| g.last);
+    let wanted = wanted.chain(r.places.iter().map(|p| p.knot));
+    if let Some(k) = wanted.into_iter().find(|k| *k >= knots) {
+        return Some(format!(
+            "something is wanted at knot {k}, there are {knots} knots"
+        ));
+    }
+    if let Some(b) = r
+        .places
+        .iter()
+        .filter_map(|p| p.body)
+        .find(|b| *b >= bodies)
+    {
+        return Some(format!("a place is of body {b}, there are {bodies}"));
     }
     let children = r.contacts.iter().flat_map(|c| [Some(c.child), c.parent]);
     if let Some(b) = children.flatten().find(|b| *b >= bodies) {

@@ -1,5 +1,22 @@
-//! How a mechanism moves: one step of it, and the step's derivatives, behind the traits of [`crate::dynamics`].
+//! How a mechanism moves: one step of it, and the step's derivatives, behind the traits of [`crate::dynamics`] and
+//! [`Mechanical`].
+//!
+//! | integrator | what it is |
+//! |---|---|
+//! | [`Maximal`] | variational, six coordinates a body, second order |
+//! | [`Composed`] | another one's steps, composed to order 4 or 6 |
+//! | [`System`] | any of them, chosen while the program runs |
 
+mod choice;
+pub mod composed;
 pub mod maximal;
+mod mechanical;
+mod system;
 
-pub use maximal::{About, Maximal, Options, Output, Reaction};
+pub use crate::contact::{Cone, ContactOptions, ContactWork};
+pub use choice::{Choice, ChoiceError};
+pub use composed::{Composed, Order};
+pub use maximal::{Maximal, Options};
+pub(crate) use mechanical::motions;
+pub use mechanical::{MatrixSize, Mechanical, Tally};
+pub use system::{System, SystemWork};

@@ -225,6 +225,22 @@ impl Joint {
         (force, torque)
     }
 
+    /// The springs' wrenches: of their forces, then of their torques.
+    #[inline]
+    pub(crate) fn spring_wrench(
+        &self,
+        rel: &Relative,
+        winding: f64,
+        a: &Pose,
+        b: &Pose,
+    ) -> [Row; 2] {
+        let (force, torque) = self.spring_force(rel, winding);
+        [
+            self.translation_row(&force, a, b, rel),
+            Row::torque(&torque, a, b),
+        ]
+    }
+
     /// `scale` times the derivative of the springs' wrenches, added to `out`.
     pub fn add_spring_derivative(
         &self,

@@ -1,7 +1,8 @@
-//! Energies of a mechanism at a configuration.
+//! Energies of a mechanism, the power of its controls, what its dampers take, and how fast its springs swing.
 
-use super::{Mechanism, Motion};
-use crate::spatial::Pose;
+use super::wrench::dot;
+use super::{Body, Field, Joint, Mechanism, Motion, Row};
+use crate::spatial::{Mat3, Pose, Vec3};
 
 impl Mechanism {
     /// Potential energy of gravity (zero at the world's origin), springs and users' potentials, J. `winding` tells the
@@ -31,5 +32,119 @@ impl Mechanism {
             .map(|(b, (v, w))| b.mass * v.norm_squared() + w.dot(&(b.inertia * w)))
             .sum();
         0.5 * twice
+    }
+
+    /// Power of the controls `u`, W; six numbers of velocity a body.
+    pub(crate) fn control_power(&self, poses: &[Pose], velocities: &[f64], u: &[f64]) -> f64 {
+        let power = self.actuators.iter().zip(u).map(|(c, u)| {
+            let (parent, child) = self.driven(c);
+            let row = c.row(&self.joints, (self.pose(poses, parent), &poses[child]));
+            c.exerted(*u).0 * dot(velocities, parent, child, &row)
+        });
+        power.sum()
+    }
+
+    /// `sum d s^2` over all dampers, `s` their displacement from one configuration to another: over an interval `h`, `h`
+    /// times the energy they take.
+    pub(crate) fn damping(&self, from: &[Pose], to: &[Pose]) -> f64 {
+        let joints = self.joints.iter().filter(|j| j.has_dampers());
+        let joints = joints.flat_map(|j| {
+            let ends = [from, to].map(|poses| self.ends(j, poses));
+            let [old, new] = ends.map(|(a, b)| j.relative(a, b));
+            let own = j.directions.iter().enumerate();
+            own.map(move |(i, d)| d.damping * j.displacement(i, &old, &new).powi(2))
+        });
+        let lines = self.springs.iter().map(|s| {
+            let [old, new] =
+                [from, to].map(|poses| s.length(self.pose(poses, s.parent), &poses[s.child]));
+            s.damping * (new - old).powi(2)
+        });
+        joints.chain(lines).sum()
+    }
+
+    /// Is there a damper, or may a parameter make one?
+    pub(crate) fn may_damp(&self) -> bool {
+        self.joints.iter().any(Joint::has_dampers)
+            || self.springs.iter().any(|s| s.damping > 0.0)
+            || self
+                .tuned_fields()
+                .any(|(_, f)| matches!(f, Field::Damping(_) | Field::SpringDamping(_)))
+    }
+
+    /// The damper that slows its two bodies fastest at a configuration, by its joint (`Ok`) or spring (`Err`), and how fast
+    /// if only these moved, `d/m`, 1/s.
+    pub(crate) fn stiffest_damper(&self, poses: &[Pose]) -> Option<(Result<usize, usize>, f64)> {
+        let joints = self.joints.iter().enumerate().flat_map(|(index, j)| {
+            let (a, b) = self.ends(j, poses);
+            let rel = j.relative(a, b);
+            let own = j.directions.iter().enumerate();
+            own.filter(|(_, d)| d.damping > 0.0).map(move |(i, d)| {
+                let row = j.direction_row(i, a, b, &rel);
+                (Ok(index), d.damping * self.gives((j.parent, j.child), &row))
+            })
+        });
+        let lines = self.springs.iter().enumerate().map(|(index, s)| {
+            let row = s.length_row(self.pose(poses, s.parent), &poses[s.child]);
+            (
+                Err(index),
+                s.damping * self.gives((s.parent, s.child), &row),
+            )
+        });
+        let all = joints.chain(lines).filter(|(_, rate)| *rate > 0.0);
+        all.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// Name of a joint or a spring that damps.
+    pub(crate) fn damper_name(&self, element: Result<usize, usize>) -> String {
+        match element {
+            Ok(joint) => format!("joint `{}`", self.joints[joint].name),
+            Err(spring) => format!("spring `{}`", self.springs[spring].name),
+        }
+    }
+
+    /// `row M^-1 row'` of two bodies.
+    fn gives(&self, (parent, child): (Option<usize>, usize), row: &Row) -> f64 {
+        let part = |b: usize, torque: &Vec3| {
+            let body = &self.bodies[b];
+            let turn = body
+                .inertia
+                .cholesky()
+                .map_or(0.0, |c| torque.dot(&c.solve(torque)));
+            row.force.norm_squared() / body.mass + turn
+        };
+        part(child, &row.child_torque) + parent.map_or(0.0, |p| part(p, &row.parent_torque))
+    }
+
+    /// The spring with the highest frequency at a configuration, by name, and that frequency if only its two bodies moved,
+    /// rad/s.
+    pub fn fastest_spring(&self, poses: &[Pose]) -> Option<(String, f64)> {
+        let joints = self.joints.iter().flat_map(|j| {
+            let (a, b) = self.ends(j, poses);
+            let rel = j.relative(a, b);
+            let own = j.directions.iter().enumerate();
+            own.filter(|(_, d)| d.stiffness > 0.0).map(move |(i, d)| {
+                let row: Row = j.direction_row(i, a, b, &rel);
+                let gives = self.gives((j.parent, j.child), &row);
+                (format!("joint `{}`", j.name), d.stiffness * gives)
+            })
+        });
+        let lines = self.springs.iter().filter(|s| s.stiffness > 0.0).map(|s| {
+            let row = s.length_row(self.pose(poses, s.parent), &poses[s.child]);
+            let gives = self.gives((s.parent, s.child), &row);
+            (format!("spring `{}`", s.name), s.stiffness * gives)
+        });
+        let fastest = joints.chain(lines).max_by(|a, b| a.1.total_cmp(&b.1));
+        fastest.map(|(name, square)| (name, square.sqrt()))
+    }
+
+    /// Inverse inertia of every body.
+    pub(crate) fn inverse_inertia(&self) -> Vec<Mat3> {
+        let inverse = |b: &Body| {
+            b.inertia
+                .cholesky()
+                .expect("a built body's inertia is positive definite")
+                .inverse()
+        };
+        self.bodies.iter().map(inverse).collect()
     }
 }

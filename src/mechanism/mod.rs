@@ -21,6 +21,7 @@ mod kinematics;
 mod mobility;
 mod parameter;
 mod pull;
+mod quantity;
 mod range;
 mod rank;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub(crate) mod samples;
 mod spring;
 #[cfg(test)]
 mod tests;
+mod wrench;
 
 pub use attached::{AttachedConstraint, AttachedPotential, Law};
 pub use body::{Body, Shape};
@@ -50,6 +52,9 @@ pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
 pub use kinematics::Motion;
 pub use mobility::Mobility;
 pub use parameter::{Field, Tuned};
+pub use quantity::{
+    About, Adjoint, Contacting, Exerts, Known, Needs, Past, Quantity, Reaction, contacting,
+};
 pub use range::Range;
 pub(crate) use rank::{RANK, decompose, least_squares};
 pub use spring::{Actuator, Drive, Spring};
@@ -59,6 +64,7 @@ pub(crate) use contact::{friction_rows, normal_row, touch_change, wrench_derivat
 pub(crate) use coordinate::unwind;
 pub(crate) use joint::Vec6;
 pub(crate) use pull::Pair;
+pub(crate) use wrench::{add_wrench, compliance, dot, vec3};
 
 use crate::spatial::{Pose, Vec3};
 use kinematics::Tree;
@@ -132,6 +138,24 @@ impl Mechanism {
         match actuator.drive {
             Drive::Joint { joint, .. } => (self.joints[joint].parent, self.joints[joint].child),
             Drive::Wrench { body, .. } => (None, body),
+        }
+    }
+
+    /// Unit of a control. A wrench's is that of its force, or of its torque if it has no force, where these are unit
+    /// vectors; the control of another one scales the wrench and has none, `1`.
+    pub fn control_unit(&self, i: usize) -> &'static str {
+        match self.actuators[i].drive {
+            Drive::Joint { joint, direction } => {
+                self.joints[joint].directions[direction].force_unit()
+            }
+            Drive::Wrench { force, torque, .. } => {
+                let is_unit = |v: Vec3| (v.norm() - 1.0).abs() < 1e-9;
+                match force.norm() {
+                    0.0 if is_unit(torque) => "N m",
+                    _ if is_unit(force) => "N",
+                    _ => "1",
+                }
+            }
         }
     }
 

@@ -278,7 +278,7 @@ impl Frame {
             } else {
                 k.abs().to_string()
             };
-            let at = (rect.x1 + 5.0, y + 0.36 * SMALL);
+            let at = (rect.x1 + 10.0, y + 0.36 * SMALL);
             sheet.text(at, format!("{sign}{count}π"), SMALL, Anchor::Start, MUTED);
         }
     }

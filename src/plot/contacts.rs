@@ -1,6 +1,7 @@
 //! Panels of what contacts do, summed per pair of bodies: stick and slip, forces, gap and slip.
 
 use super::axis::{drawable, number};
+use super::goal::Mark;
 use super::panel::{BAR, BOUND, Curve, Ink, Panel, Row, decimate};
 use super::sheet::{MUTED, Point, WHITE};
 use crate::format::recording::{Channel, Contact, Group, Recording};
@@ -15,6 +16,12 @@ const MOST: usize = 7;
 const PEAKS: f64 = 10.0;
 /// Stretches of stick and slip closer than this share of the time are one.
 const CLOSE: f64 = 1e-3;
+
+/// Places of a contact's channels.
+const GAP: usize = 0;
+const NORMAL: usize = 1;
+const FRICTION: usize = 2;
+const SLIP: usize = 3;
 
 /// A contact and its channels.
 struct One<'a> {
@@ -31,7 +38,7 @@ impl One<'_> {
 
     /// What the surfaces press with, if they do.
     fn normal(&self, knot: usize, least: f64) -> Option<f64> {
-        self.value(1, knot).filter(|n| *n > least)
+        self.value(NORMAL, knot).filter(|n| *n > least)
     }
 }
 
@@ -47,17 +54,17 @@ impl Pair<'_> {
     }
 
     fn least_gap(&self, knot: usize) -> Option<f64> {
-        self.over(|c| c.value(0, knot)).reduce(f64::min)
+        self.over(|c| c.value(GAP, knot)).reduce(f64::min)
     }
 
     fn sum(&self, knot: usize, f: impl Fn(&One) -> Option<f64>) -> Option<f64> {
         // none at the first knot
-        self.of.first()?.value(1, knot)?;
+        self.of.first()?.value(NORMAL, knot)?;
         Some(self.over(f).sum())
     }
 
     fn fastest(&self, knot: usize, least: f64) -> Option<f64> {
-        let slip = |c: &One| c.normal(knot, least).and_then(|_| c.value(3, knot));
+        let slip = |c: &One| c.normal(knot, least).and_then(|_| c.value(SLIP, knot));
         self.over(slip).reduce(f64::max)
     }
 }
@@ -85,7 +92,7 @@ impl<'a> Contacts<'a> {
         let knots = recording.time.len();
         let forces = all
             .iter()
-            .flat_map(|c| (0..knots).filter_map(|k| c.value(1, k)));
+            .flat_map(|c| (0..knots).filter_map(|k| c.value(NORMAL, k)));
         let least = LEAST * forces.fold(0.0, f64::max);
         let touches = |c: &One| (0..knots).any(|k| c.normal(k, least).is_some());
         let counts = [all.len(), all.iter().filter(|c| touches(c)).count()];
@@ -154,13 +161,30 @@ impl<'a> Contacts<'a> {
         (0..self.time.len()).map(at).collect()
     }
 
-    /// A curve for every pair.
-    fn panel(&self, label: &str, value: impl Fn(&Pair, usize) -> Option<f64>) -> Panel {
+    /// What is wanted of a channel of a pair's contacts, of which the curve shows the least, or the only one.
+    fn goals(&self, pair: &Pair, channel: usize) -> Vec<Mark> {
+        let of = pair
+            .of
+            .iter()
+            .filter(|_| channel == GAP || pair.of.len() == 1);
+        of.flat_map(|c| &c.channels[channel].goals)
+            .filter_map(|g| Mark::new(g, self.time))
+            .collect()
+    }
+
+    /// A curve for every pair, of a channel of its contacts.
+    fn panel(
+        &self,
+        label: &str,
+        channel: usize,
+        value: impl Fn(&Pair, usize) -> Option<f64>,
+    ) -> Panel {
         let curve = |(i, pair): (usize, &Pair)| Curve {
             name: pair.name.clone(),
             ink: Ink::nth(i),
             points: decimate(self.points(|k| value(pair, k))),
             bounds: [None, None],
+            goals: self.goals(pair, channel),
             dots: false,
         };
         Panel {
@@ -174,9 +198,10 @@ impl<'a> Contacts<'a> {
     /// Normal force and friction, with the bound of the latter.
     fn forces(&self) -> Vec<Panel> {
         let least = self.least;
-        let normal = |p: &Pair, k: usize| p.sum(k, |c| c.value(1, k));
-        let friction = |p: &Pair, k: usize| p.sum(k, |c| c.value(2, k));
-        let bound = |p: &Pair, k: usize| p.sum(k, |c| Some(c.contact.friction * c.value(1, k)?));
+        let normal = |p: &Pair, k: usize| p.sum(k, |c| c.value(NORMAL, k));
+        let friction = |p: &Pair, k: usize| p.sum(k, |c| c.value(FRICTION, k));
+        let bound =
+            |p: &Pair, k: usize| p.sum(k, |c| Some(c.contact.friction * c.value(NORMAL, k)?));
         let mut carried: Vec<f64> = (self.pairs.iter())
             .flat_map(|p| (0..self.time.len()).filter_map(|k| normal(p, k)))
             .filter(|n| *n > least)
@@ -191,18 +216,27 @@ impl<'a> Contacts<'a> {
             true => v.filter(|v| *v > least).map(f64::log10),
             false => v,
         };
-        let mut panels = vec![Panel {
-            log,
-            zero: !log,
-            ..self.panel("normal force [N]", |p, k| scaled(normal(p, k)))
-        }];
-        let rough = |p: &Pair| p.of.iter().any(|c| c.contact.friction > 0.0);
-        if self.pairs.iter().any(rough) {
+        let scale = |panel: Panel| {
             let mut panel = Panel {
                 log,
                 zero: !log,
-                ..self.panel("friction [N]", |p, k| scaled(friction(p, k)))
+                ..panel
             };
+            for curve in panel.curves.iter_mut().filter(|_| log) {
+                curve.goals.retain(|g| g.value > 0.0);
+                curve
+                    .goals
+                    .iter_mut()
+                    .for_each(|g| g.value = g.value.log10());
+            }
+            panel
+        };
+        let normals = self.panel("normal force [N]", NORMAL, |p, k| scaled(normal(p, k)));
+        let mut panels = vec![scale(normals)];
+        let rough = |p: &Pair| p.of.iter().any(|c| c.contact.friction > 0.0);
+        if self.pairs.iter().any(rough) {
+            let frictions = |p: &Pair, k: usize| scaled(friction(p, k));
+            let mut panel = scale(self.panel("friction [N]", FRICTION, frictions));
             let thin = |color| Ink {
                 color,
                 dash: Some(BOUND),
@@ -214,12 +248,13 @@ impl<'a> Contacts<'a> {
                     ink: thin(Ink::nth(i).color),
                     points: decimate(self.points(|k| scaled(bound(pair, k)))),
                     bounds: [None, None],
+                    goals: vec![],
                     dots: false,
                 });
             }
             panel
                 .notes
-                .push((Some(thin(MUTED)), "μ × normal force".to_owned()));
+                .push((Some(thin(MUTED).into()), "μ × normal force".to_owned()));
             panels.push(panel);
         }
         panels
@@ -241,11 +276,13 @@ impl<'a> Contacts<'a> {
                     ink: tone(Ink::nth(i).color, slides),
                     points: self.bars(-1.0 - i as f64, |k| state(k) == Some(slides)),
                     bounds: [None, None],
+                    goals: vec![],
                     dots: false,
                 });
             }
         }
-        let row = |slides, name: &str| -> Row { (Some(tone(MUTED, slides)), name.to_owned()) };
+        let row =
+            |slides, name: &str| -> Row { (Some(tone(MUTED, slides).into()), name.to_owned()) };
         let slow = number(1e3 * SLOW, 3);
         Panel {
             label: "contact".to_owned(),
@@ -285,11 +322,11 @@ pub(super) fn panels(recording: &Recording) -> Vec<Panel> {
     if c.pairs.is_empty() {
         return vec![];
     }
-    let gap = c.panel("gap [m]", |p, k| p.least_gap(k));
+    let gap = c.panel("gap [m]", GAP, |p, k| p.least_gap(k));
     if c.counts[1] == 0 {
         return vec![gap];
     }
-    let slip = c.panel("slip [m/s]", |p, k| p.fastest(k, c.least));
+    let slip = c.panel("slip [m/s]", SLIP, |p, k| p.fastest(k, c.least));
     let mut panels = vec![c.states()];
     panels.extend(c.forces());
     panels.extend([gap, slip]);
@@ -305,7 +342,7 @@ pub(super) fn overview(recording: &Recording) -> Vec<Panel> {
 }
 
 /// Below the panels.
-pub(super) const NOTE: &str = "Forces at a knot are those of the interval before it, whose impulses close the gap at the knot.";
+pub(super) const NOTE: &str = "Forces and slip at a knot are those of the step that ends there; its impulse closes the gap at the knot.";
 
 /// What is summed, and how many touch.
 pub(super) fn caption(recording: &Recording) -> String {

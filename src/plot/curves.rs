@@ -3,7 +3,10 @@
 use super::Figure;
 use super::axis::drawable;
 use super::contacts;
+use super::goal::Mark;
+use super::noise::Sizes;
 use super::panel::{Curve, Ink, Panel, Stack, decimate};
+use super::rotation;
 use crate::format::recording::{Channel, Group, Iteration, Recording};
 
 /// The panels of a figure of curves; `None` when there is nothing to draw, or for [`Figure::Motion`].
@@ -18,9 +21,45 @@ pub(super) fn stack(recording: &Recording, figure: Figure) -> Option<Stack> {
             }
             Some(stack)
         }
-        _ => Stack::new(panels(recording, figure), "time [s]", false),
+        _ => over_time(panels(recording, figure)),
     }
 }
+
+/// Names that are told of panels that are not drawn.
+const TOLD: usize = 12;
+
+/// A stack of what there is to see; panels of nothing but rounding are named below, unless there are no others.
+pub(super) fn over_time(panels: Vec<Panel>) -> Option<Stack> {
+    let (quiet, mut shown): (Vec<_>, Vec<_>) = panels.into_iter().partition(|p| p.quiet);
+    let mut notes = vec![];
+    if shown.is_empty() {
+        shown = quiet;
+        let curves = shown.iter_mut().flat_map(|p| &mut p.curves);
+        let points = curves.flat_map(|c| c.points.iter_mut().flatten());
+        points.for_each(|p| p.1 = 0.0);
+    } else if !quiet.is_empty() {
+        let names: Vec<_> = quiet
+            .iter()
+            .flat_map(|p| p.curves.iter().map(|c| c.name.as_str()))
+            .collect();
+        let more = match names.len().saturating_sub(TOLD) {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        let told = names[..names.len().min(TOLD)].join(", ");
+        notes.push(format!("Not drawn, zero up to rounding: {told}{more}."));
+    }
+    if (shown.iter().flat_map(|p| &p.curves)).any(|c| c.name.ends_with(NOT_UNIQUE)) {
+        notes
+            .push("* One of many: redundant constraints share these forces in any way.".to_owned());
+    }
+    let mut stack = Stack::new(shown, "time [s]", false)?;
+    stack.notes = notes;
+    Some(stack)
+}
+
+/// Ends names of forces that are not unique.
+const NOT_UNIQUE: &str = " *";
 
 /// The panels of a figure over time, one per unit, in order of first appearance.
 pub(super) fn panels(recording: &Recording, figure: Figure) -> Vec<Panel> {
@@ -31,54 +70,70 @@ pub(super) fn panels(recording: &Recording, figure: Figure) -> Vec<Panel> {
         Figure::Coordinates => c.group == Group::Coordinate,
         Figure::Rates => c.group == Group::Rate,
         Figure::Controls => c.group == Group::Control,
-        Figure::ConstraintForces => c.group == Group::ConstraintForce,
+        Figure::ConstraintForces => {
+            matches!(c.group, Group::ConstraintForce | Group::LimitForce)
+        }
         Figure::Energy => c.group == Group::Energy || is_error(c),
         Figure::Contacts | Figure::Convergence | Figure::Motion => false,
     };
-    let mut panels: Vec<(bool, String, Panel)> = Vec::new();
-    for (index, channel) in recording.channels.iter().filter(chosen).enumerate() {
-        let (error, unit) = (is_error(channel), channel.unit.trim());
+    let chosen: Vec<&Channel> = recording.channels.iter().filter(chosen).collect();
+    let sizes = Sizes::new(recording);
+    let mut panels: Vec<(bool, Group, String, Panel)> = Vec::new();
+    for (index, channel) in rotation::readable(&chosen).iter().enumerate() {
+        let (error, group, unit) = (is_error(channel), channel.group, channel.unit.trim());
         let curve = curve(&recording.time, channel, Ink::nth(index));
-        match panels.iter_mut().find(|(e, u, _)| *e == error && u == unit) {
-            Some((_, _, panel)) => panel.curves.push(curve),
-            None => {
-                let name = if error {
-                    "energy error"
-                } else {
-                    quantity(channel.group, unit)
-                };
-                let label = if unit.is_empty() {
-                    name.to_owned()
-                } else {
-                    format!("{name} [{unit}]")
-                };
-                let angle = unit == "rad" && channel.group == Group::Coordinate;
-                let panel = Panel {
-                    label,
-                    curves: vec![curve],
-                    log: false,
-                    angle,
-                    symmetric: error,
-                    ..Panel::default()
-                };
-                panels.push((error, unit.to_owned(), panel));
-            }
+        let rounding = match error {
+            // what others round to is what it shows
+            true => 0.0,
+            false => sizes.rounding(group, unit),
+        };
+        let values = channel.values.iter().filter_map(|v| v.and_then(drawable));
+        let wanted = channel.goals.iter().map(|g| g.value);
+        let quiet = values.chain(wanted).all(|v| v.abs() <= rounding);
+        let known = |p: &&mut (bool, Group, String, Panel)| {
+            (p.0, p.1, p.2.as_str()) == (error, group, unit)
+        };
+        if let Some((.., panel)) = panels.iter_mut().find(known) {
+            panel.curves.push(curve);
+            panel.quiet &= quiet;
+            continue;
         }
+        let name = match error {
+            true => "energy error",
+            false => quantity(group, unit),
+        };
+        let label = match unit {
+            "" => name.to_owned(),
+            unit => format!("{name} [{unit}]"),
+        };
+        let panel = Panel {
+            label,
+            curves: vec![curve],
+            angle: unit == "rad" && group == Group::Coordinate,
+            symmetric: error,
+            bound_name: (group == Group::Coordinate).then_some("limits"),
+            quiet,
+            ..Panel::default()
+        };
+        panels.push((error, group, unit.to_owned(), panel));
     }
     // Errors go below what they are errors of.
     panels.sort_by_key(|(error, ..)| *error);
-    panels.into_iter().map(|(_, _, panel)| panel).collect()
+    panels.into_iter().map(|(.., panel)| panel).collect()
 }
 
 fn quantity(group: Group, unit: &str) -> &'static str {
     match (group, unit) {
         (Group::Coordinate, "rad") => "angle",
         (Group::Coordinate, "m") => "position",
+        (Group::Coordinate, "") => "quaternion",
         (Group::Coordinate, _) => "coordinate",
         (Group::Rate, "rad/s") => "angular rate",
         (Group::Rate, "m/s") => "velocity",
         (Group::Rate, _) => "rate",
         (Group::Energy, _) => "energy",
+        (Group::LimitForce, "N") => "limit force",
+        (Group::LimitForce, _) => "limit torque",
         (_, "N") => "force",
         (Group::Control, "N m" | "N·m" | "Nm") => "torque",
         (_, "N m" | "N·m" | "Nm") => "moment",
@@ -94,11 +149,18 @@ fn curve(time: &[f64], channel: &Channel, ink: Ink) -> Curve {
         _ => knots.map(|(t, v)| v.map(|v| (*t, v))).collect(),
     };
     let bounds = [channel.lower, channel.upper].map(|b| b.and_then(drawable));
+    let mark = match channel.not_unique {
+        true => NOT_UNIQUE,
+        false => "",
+    };
     Curve {
-        name: channel.name.clone(),
+        name: channel.name.clone() + mark,
         ink,
         points: decimate(points),
         bounds,
+        goals: (channel.goals.iter())
+            .filter_map(|g| Mark::new(g, time))
+            .collect(),
         dots: false,
     }
 }
@@ -132,6 +194,7 @@ fn convergence(history: &[Iteration]) -> Option<Stack> {
         ink: Ink::nth(index),
         points: decimate(points),
         bounds: [None, None],
+        goals: vec![],
         dots: few,
     };
     let logs = |points: Vec<(f64, f64)>| -> Vec<Option<(f64, f64)>> {

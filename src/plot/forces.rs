@@ -54,7 +54,7 @@ impl Surface {
             dash: None,
             width: 2.0,
         };
-        let row = (Some(ink), "ground".to_owned());
+        let row = (Some(ink.into()), "ground".to_owned());
         surfaces.first().map(|_| row).into_iter().collect()
     }
 
@@ -167,7 +167,7 @@ impl Forces {
             width: 2.0,
         };
         let mut rows = vec![
-            (Some(ink), "contact force".to_owned()),
+            (Some(ink.into()), "contact force".to_owned()),
             (None, format!("{} N per m", number(self.scale, 3))),
         ];
         if let Some(cut) = self.cut {

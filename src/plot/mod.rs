@@ -8,10 +8,13 @@ mod axis;
 mod contacts;
 mod curves;
 mod forces;
+mod goal;
 mod motion;
+mod noise;
 mod paint;
 mod panel;
 mod project;
+mod rotation;
 mod scene;
 mod sheet;
 
@@ -205,7 +208,7 @@ fn layout_overview(recording: &Recording) -> Option<Sheet> {
         .flat_map(|f| curves::panels(recording, f))
         .chain(contacts::overview(recording))
         .collect();
-    let left = panel::Stack::new(panels, "time [s]", false);
+    let left = curves::over_time(panels);
     let motion = motion::Motion::new(recording);
     let energy = curves::stack(recording, Figure::Energy);
     let columns = [left.is_some(), motion.is_some() || energy.is_some()];
@@ -229,9 +232,8 @@ fn layout_overview(recording: &Recording) -> Option<Sheet> {
         s.height(if s.panels.len() > 4 { 140.0 } else { 180.0 })
     });
     let height = left_height.max(motion_height(560.0) + energy_height);
-    let notes: Vec<String> = (left.iter().chain(&energy))
-        .flat_map(|s| s.notes.clone())
-        .collect();
+    let notes = left.iter().chain(&energy).flat_map(|s| s.notes.clone());
+    let notes: Vec<String> = notes.collect();
     let foot = notes_height(&notes);
     let mut sheet = Sheet::new(width, HEADING + height + foot + MARGIN);
     let caption = match &motion {

@@ -2,11 +2,13 @@
 
 use super::axis::{Axis, Frame, LABEL, SMALL, drawable, extent, linear_ticks, number};
 use super::forces::{Forces, Surface};
-use super::panel::{Ink, Row, legend, shorten};
+use super::goal::symbol;
+use super::panel::{Ink, MOST_ROWS, ROW, Row, goal_rows, legend, shorten};
 use super::project::{View, World, clip, place};
 use super::scene::{geometry, instants, tip};
 use super::sheet::{Anchor, GUIDE, INK, MUTED, Point, Rect, Rgb, Sheet, WHITE, text_width};
-use crate::format::recording::Recording;
+use crate::format::recording::{GoalKind, Place, Recording};
+use nalgebra::{Quaternion, UnitQuaternion};
 
 /// Knots at which the plane of motion is looked for, and knots a path is traced through.
 const SAMPLED: usize = 200;
@@ -23,6 +25,42 @@ const TRACE: Ink = Ink {
     dash: None,
     width: 1.0,
 };
+
+/// Axes of an orientation that is wanted, px.
+const AXES: f64 = 18.0;
+
+/// A place that a body is wanted at, in metres on the page.
+struct Mark {
+    kind: GoalKind,
+    body: Option<usize>,
+    at: Point,
+    /// Directions of the body's axes, where they are wanted.
+    axes: Vec<Point>,
+}
+
+impl Mark {
+    fn new(place: &Place, view: &View) -> Option<Mark> {
+        let fine = place.point.iter().all(|v| drawable(*v).is_some());
+        let turn = place
+            .orientation
+            .and_then(|[w, x, y, z]| UnitQuaternion::try_new(Quaternion::new(w, x, y, z), 1e-9));
+        let axes = turn.map(|q| [0, 1, 2].map(|i| q * World::ith(i, 1.0)));
+        fine.then(|| Mark {
+            kind: place.kind,
+            body: place.body,
+            at: view.project(&place.point.into()),
+            axes: axes.iter().flatten().map(|a| view.project(a)).collect(),
+        })
+    }
+
+    fn draw(&self, sheet: &mut Sheet, frame: &Frame, color: Rgb) {
+        let (x, y) = frame.at(self.at);
+        for (a, b) in &self.axes {
+            sheet.line((x, y), (x + AXES * a, y - AXES * b), color, 1.0);
+        }
+        symbol(sheet, self.kind, (x, y), color);
+    }
+}
 
 /// The mechanism at one instant, in metres on the page, y up.
 struct Pose2 {
@@ -43,6 +81,7 @@ pub(super) struct Motion {
     ground_dots: Vec<Point>,
     ground: Vec<Surface>,
     forces: Forces,
+    places: Vec<Mark>,
     x: (f64, f64),
     y: (f64, f64),
     legend: Vec<Row>,
@@ -148,8 +187,17 @@ impl Motion {
                 .chain(&trace)
         };
         shown().next()?;
+        let places: Vec<Mark> = (recording.places.iter())
+            .filter_map(|p| Mark::new(p, &view))
+            .collect();
         let surfaces = || ground.iter().flat_map(|g| &g.corners);
-        let every = || shown().chain(&ground_dots).chain(surfaces());
+        let wanted = || places.iter().map(|p| &p.at);
+        let every = || {
+            shown()
+                .chain(&ground_dots)
+                .chain(surfaces())
+                .chain(wanted())
+        };
         let (x, y) = (extent(every().map(|p| p.0))?, extent(every().map(|p| p.1))?);
         let size = (x.1 - x.0).max(y.1 - y.0);
         let forces = Forces::new(recording, &chosen, &view, size);
@@ -183,11 +231,12 @@ impl Motion {
             };
             colors[*body] = ink.color;
             if let Some(name) = recording.bodies.get(*body) {
-                rows.push((Some(ink), name.clone()));
+                rows.push((Some(ink.into()), name.clone()));
             }
         }
         let path = traced.map_or(vec![], |(body, point)| trace_legend(recording, body, point));
         let notes = (path.into_iter())
+            .chain(goal_rows(places.iter().map(|p| (p.kind, true))))
             .chain(Surface::legend(&ground))
             .chain(forces.legend())
             .collect();
@@ -200,6 +249,7 @@ impl Motion {
             ground_dots,
             ground,
             forces,
+            places,
             x,
             y,
             legend: rows,
@@ -217,7 +267,8 @@ impl Motion {
     /// Height the picture wants at this width, at most `most`.
     pub(super) fn height(&self, width: f64, most: f64) -> f64 {
         let frame = self.frame(Rect::new(0.0, 0.0, width, most));
-        frame.rect().height() + FOOT + 12.0
+        let rows = self.legend.len().min(MOST_ROWS) + self.notes.len();
+        (frame.rect().height() + FOOT + 12.0).max(12.0 + ROW * rows as f64)
     }
 
     fn legend_width(&self, area: Rect) -> f64 {
@@ -307,11 +358,15 @@ impl Motion {
             );
         }
         self.forces.draw(sheet, &frame, last);
+        for place in &self.places {
+            let of = |b: usize| self.colors.get(b).copied();
+            place.draw(sheet, &frame, place.body.and_then(of).unwrap_or(INK));
+        }
         for dot in &self.ground_dots {
             ground_mark(sheet, frame.at(*dot));
         }
         let mut rows = self.legend.clone();
-        let fits = ((rect.height() + FOOT) / 20.0) as usize;
+        let fits = ((area.y1 - rect.y0) / ROW) as usize;
         shorten(&mut rows, fits.saturating_sub(self.notes.len()));
         rows.extend(self.notes.iter().cloned());
         legend(
@@ -395,7 +450,10 @@ fn trace_legend(recording: &Recording, body: usize, point: [f64; 3]) -> Vec<Row>
         [0.0, 0.0, 0.0] => "its centre of mass".to_owned(),
         p => format!("its point {} m", p.map(|v| number(v, 3)).join(", ")),
     };
-    vec![(Some(TRACE), format!("path of {name}")), (None, place)]
+    vec![
+        (Some(TRACE.into()), format!("path of {name}")),
+        (None, place),
+    ]
 }
 
 fn caption(recording: &Recording, chosen: &[usize]) -> String {

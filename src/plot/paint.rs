@@ -2,9 +2,11 @@
 
 use super::sheet::{Anchor, FAMILY, LINE_PER_EM, Point, Rgb, Shape, Sheet};
 use super::{Format, PlotError};
+use ab_glyph::{Font, FontRef};
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, FontTransform, RGBColor, ShapeStyle, TextStyle, register_font};
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 static FONT: &[u8] = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
@@ -13,6 +15,22 @@ static FONT: &[u8] = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
 pub(super) fn register() -> bool {
     static DONE: OnceLock<bool> = OnceLock::new();
     *DONE.get_or_init(|| register_font(FAMILY, FontStyle::Normal, FONT).is_ok())
+}
+
+/// The text as a bitmap shows it: what the embedded font cannot draw is spelled out, so that names stay apart. An SVG
+/// keeps the characters, for its viewer's fonts.
+pub(super) fn spelled(text: &str) -> Cow<'_, str> {
+    static GLYPHS: OnceLock<Option<FontRef>> = OnceLock::new();
+    let font = GLYPHS.get_or_init(|| FontRef::try_from_slice(FONT).ok());
+    let missing = |c: char| font.as_ref().is_some_and(|f| f.glyph_id(c).0 == 0);
+    if text.is_ascii() || !text.chars().any(missing) {
+        return Cow::Borrowed(text);
+    }
+    let spell = |c: char| match missing(c) {
+        true => format!("[U+{:04X}]", c as u32),
+        false => c.to_string(),
+    };
+    text.chars().map(spell).collect::<String>().into()
 }
 
 /// Backends count whole pixels: an SVG is drawn ten times larger and shown smaller by its view box.
@@ -25,6 +43,8 @@ const OVERSAMPLING: usize = 2;
 struct FontRule {
     size: f64,
     baseline: f64,
+    /// What the embedded font lacks is spelled out.
+    spelled: bool,
 }
 
 pub(super) fn paint(sheet: &Sheet, format: Format) -> Result<Vec<u8>, PlotError> {
@@ -46,6 +66,7 @@ fn svg(sheet: &Sheet) -> Result<Vec<u8>, PlotError> {
     let rule = FontRule {
         size: 1.24,
         baseline: 0.76,
+        spelled: false,
     };
     for shape in &sheet.shapes {
         match shape {
@@ -88,6 +109,7 @@ fn png(sheet: &Sheet) -> Result<Vec<u8>, PlotError> {
         let rule = FontRule {
             size: LINE_PER_EM,
             baseline: LINE_PER_EM / 2.0,
+            spelled: true,
         };
         for shape in &sheet.shapes {
             match shape {
@@ -223,7 +245,11 @@ fn draw<B: DrawingBackend>(
             if *up {
                 pen = pen.transform(FontTransform::Rotate270);
             }
-            backend.draw_text(text, &pen, scaled(at, scale))
+            let text = match rule.spelled {
+                true => spelled(text),
+                false => text.into(),
+            };
+            backend.draw_text(&text, &pen, scaled(at, scale))
         }
         Shape::Path { .. } => Ok(()),
     }

@@ -4,7 +4,9 @@ use super::axis::{
     Axis, Frame, LABEL, SMALL, Ticks, decade_ticks, drawable, extent, linear_ticks, pi_multiples,
     roomy,
 };
+use super::goal::{Mark, name, symbol};
 use super::sheet::{Anchor, INK, MUTED, PALETTE, Point, Rect, Rgb, Sheet, fit, text_width};
+use crate::format::recording::GoalKind;
 
 /// One curve; `None` is a gap. On a logarithmic panel the values are logarithms already.
 #[derive(Clone, Debug)]
@@ -14,11 +16,17 @@ pub(super) struct Curve {
     pub points: Vec<Option<Point>>,
     /// Bounds, drawn dashed across the panel.
     pub bounds: [Option<f64>; 2],
+    /// What is wanted of it.
+    pub goals: Vec<Mark>,
     /// A dot at every point, for a few iterations.
     pub dots: bool,
 }
 
 impl Curve {
+    fn wanted(&self) -> impl Iterator<Item = f64> {
+        self.goals.iter().map(|g| g.value)
+    }
+
     fn draw(&self, sheet: &mut Sheet, frame: &Frame) {
         let lone = self.points.iter().flatten().count() == 1;
         for piece in self.points.split(|p| p.is_none()).filter(|p| !p.is_empty()) {
@@ -91,6 +99,10 @@ pub(super) struct Panel {
     pub rows: Vec<String>,
     /// Ends the legend, below the curves that have names.
     pub notes: Vec<Row>,
+    /// What its bounds are called; `bounds` unless told.
+    pub bound_name: Option<&'static str>,
+    /// It shows nothing but rounding.
+    pub quiet: bool,
 }
 
 impl Panel {
@@ -111,8 +123,7 @@ impl Panel {
         let bounds = self
             .curves
             .iter()
-            .flat_map(|c| c.bounds)
-            .flatten()
+            .flat_map(|c| c.bounds.into_iter().flatten().chain(c.wanted()))
             .filter(near);
         let zero = self.zero.then_some(0.0);
         let (lo, hi) = extent(bounds.chain([data.0, data.1]).chain(zero))?;
@@ -129,6 +140,13 @@ impl Panel {
             return Some((-size, size));
         }
         Some((lo, hi))
+    }
+
+    /// What its legend tells of goals.
+    fn goal_rows(&self) -> Vec<Row> {
+        let (low, high) = self.range().unwrap_or_default();
+        let goals = self.curves.iter().flat_map(|c| &c.goals);
+        goal_rows(goals.map(|g| (g.kind, g.value >= low && g.value <= high)))
     }
 
     fn ticks(&self, range: (f64, f64), height: f64) -> Ticks {
@@ -169,7 +187,9 @@ pub(super) struct Stack {
 const HEAD: f64 = 26.0;
 const FOOT: f64 = 52.0;
 const SWATCH: f64 = 26.0;
-const ROW: f64 = 20.0;
+pub(super) const ROW: f64 = 20.0;
+/// Rows of a legend.
+pub(super) const MOST_ROWS: usize = 10;
 /// Lines as thick as that are bars.
 pub(super) const BAR: f64 = 9.0;
 /// Names of rows are cut to this.
@@ -266,8 +286,9 @@ impl Stack {
         let curves = self.panels.iter().flat_map(|p| p.curves.iter());
         let notes = self.panels.iter().flat_map(|p| p.notes.iter());
         let names = curves.map(|c| &c.name).chain(notes.map(|n| &n.1));
-        let widest = names
-            .take(200)
+        let goals: Vec<Row> = self.panels.iter().flat_map(Panel::goal_rows).collect();
+        let widest = (names.take(200))
+            .chain(goals.iter().map(|g| &g.1))
             .map(|name| text_width(name, SMALL))
             .fold(text_width("bounds off scale", SMALL), f64::max);
         (widest + SWATCH + 8.0).min(area.width() / 4.0)
@@ -299,22 +320,34 @@ impl Stack {
                 }
                 curve.draw(sheet, &frame);
             }
-            let named = panel.curves.iter().filter(|c| !c.name.is_empty());
-            let rows = named.map(|c| (Some(c.ink), c.name.clone()));
-            let mut rows: Vec<Row> = rows.collect();
-            let fits = (rect.height() / ROW) as usize;
-            shorten(&mut rows, fits.saturating_sub(panel.notes.len()));
-            rows.extend(panel.notes.iter().cloned());
+            let goals = || {
+                panel
+                    .curves
+                    .iter()
+                    .flat_map(|c| c.goals.iter().map(move |g| (c, g)))
+            };
+            for (curve, goal) in goals().filter(|g| on_scale(g.1.value)) {
+                goal.draw(sheet, &frame, curve.ink.color);
+            }
+            let mut notes = panel.notes.clone();
+            let name_of_bounds = panel.bound_name.unwrap_or("bounds");
             if bounds.iter().any(|b| on_scale(*b)) {
                 let ink = Ink {
                     color: MUTED,
                     dash: Some(BOUND),
                     width: 2.0,
                 };
-                rows.push((Some(ink), "bounds".to_owned()));
+                notes.push((Some(ink.into()), name_of_bounds.to_owned()));
             } else if !bounds.is_empty() {
-                rows.push((None, "bounds off scale".to_owned()));
+                notes.push((None, format!("{name_of_bounds} off scale")));
             }
+            notes.extend(panel.goal_rows());
+            let named = panel.curves.iter().filter(|c| !c.name.is_empty());
+            let rows = named.map(|c| (Some(c.ink.into()), c.name.clone()));
+            let mut rows: Vec<Row> = rows.collect();
+            let fits = (rect.height() / ROW) as usize;
+            shorten(&mut rows, fits.saturating_sub(notes.len()));
+            rows.extend(notes);
             let left = rect.x1 + legend_gap(&self.panels);
             legend(sheet, Rect::new(left, rect.y0, area.x1, rect.y1), &rows);
         }
@@ -331,12 +364,41 @@ fn legend_gap(panels: &[Panel]) -> f64 {
     }
 }
 
-/// A row of a legend; the one that counts the rest has no swatch.
-pub(super) type Row = (Option<Ink>, String);
+/// What stands before a name in a legend.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Swatch {
+    Line(Ink),
+    Goal(GoalKind),
+}
 
-/// Ten rows, or as many as fit: the first ones and how many there are besides.
+impl From<Ink> for Swatch {
+    fn from(ink: Ink) -> Self {
+        Self::Line(ink)
+    }
+}
+
+/// A row of a legend; the one that counts the rest has no swatch.
+pub(super) type Row = (Option<Swatch>, String);
+
+/// Names of the kinds of goals, each once, with whether any of them is on scale.
+pub(super) fn goal_rows(goals: impl Iterator<Item = (GoalKind, bool)>) -> Vec<Row> {
+    let mut kinds: Vec<(GoalKind, bool)> = vec![];
+    for (kind, shown) in goals {
+        match kinds.iter_mut().find(|k| k.0 == kind) {
+            Some(known) => known.1 |= shown,
+            None => kinds.push((kind, shown)),
+        }
+    }
+    let row = |(kind, shown)| match shown {
+        true => (Some(Swatch::Goal(kind)), name(kind).to_owned()),
+        false => (None, format!("{} off scale", name(kind))),
+    };
+    kinds.into_iter().map(row).collect()
+}
+
+/// [`MOST_ROWS`], or as many as fit: the first ones and how many there are besides.
 pub(super) fn shorten(rows: &mut Vec<Row>, fits: usize) {
-    let (most, all) = (fits.clamp(2, 10), rows.len());
+    let (most, all) = (fits.clamp(2, MOST_ROWS), rows.len());
     if all > most {
         rows.truncate(most - 1);
         rows.push((None, format!("… {} more", all - most + 1)));
@@ -346,12 +408,15 @@ pub(super) fn shorten(rows: &mut Vec<Row>, fits: usize) {
 /// Swatches and names from the top of `room`.
 pub(super) fn legend(sheet: &mut Sheet, room: Rect, rows: &[Row]) {
     let mut y = room.y0 + 8.0 - ROW;
-    for (ink, name) in rows {
+    for (swatch, name) in rows {
         y += ROW;
-        if let Some(ink) = ink {
-            ink.draw(sheet, vec![(room.x0, y), (room.x0 + SWATCH - 6.0, y)]);
+        let right = room.x0 + SWATCH - 6.0;
+        match swatch {
+            Some(Swatch::Line(ink)) => ink.draw(sheet, vec![(room.x0, y), (right, y)]),
+            Some(Swatch::Goal(kind)) => symbol(sheet, *kind, (0.5 * (room.x0 + right), y), MUTED),
+            None => {}
         }
-        let color = if ink.is_some() { INK } else { MUTED };
+        let color = if swatch.is_some() { INK } else { MUTED };
         let name = fit(name, SMALL, room.x1 - room.x0 - SWATCH);
         sheet.text(
             (room.x0 + SWATCH, y + 0.36 * SMALL),

@@ -17,6 +17,7 @@ pub(super) fn empty(title: &str) -> Recording {
         lines: Vec::new(),
         dots: Vec::new(),
         links: Vec::new(),
+        places: Vec::new(),
         ground: Vec::new(),
         contacts: Vec::new(),
         convergence: Vec::new(),
@@ -36,6 +37,8 @@ pub(super) fn channel(name: &str, unit: &str, group: Group, values: Vec<f64>) ->
         group,
         values,
         interval: None,
+        not_unique: false,
+        goals: Vec::new(),
         lower: None,
         upper: None,
     }

@@ -251,6 +251,7 @@ pub(super) fn text_width(text: &str, em: f64) -> f64 {
         .into_font();
     // Nothing longer fits on a sheet; names come from files and may be of any length.
     let text: String = text.chars().take(MOST_CHARS).collect();
+    let text = super::paint::spelled(&text);
     match font.box_size(&text) {
         Ok((width, _)) => f64::from(width) * em / 1000.0,
         Err(_) => 0.65 * em * text.chars().count() as f64,

@@ -1,9 +1,9 @@
 //! Energy, the work done from outside, and momentum of a mechanism along a trajectory.
 
 use super::Trajectory;
-use crate::dynamics::{Knot, StepError};
-use crate::integrator::maximal::{ContactWork, Maximal, Velocities, Work};
-use crate::mechanism::Mechanism;
+use crate::dynamics::StepError;
+use crate::integrator::{Mechanical, Tally, motions};
+use crate::mechanism::{Mechanism, Motion, Quantity};
 use crate::spatial::{Pose, Vec3};
 
 /// Energies (J) at the knots, from the second-order read-out of the velocities, and the work done until then.
@@ -22,7 +22,7 @@ pub struct Balance {
     /// Work of impacts along normals, of contacts and limits, until the knot.
     pub impacts: Vec<f64>,
     /// Velocities at the knots.
-    pub velocities: Vec<Velocities>,
+    pub velocities: Vec<Vec<Motion>>,
 }
 
 impl Balance {
@@ -49,54 +49,39 @@ impl Balance {
     }
 }
 
-/// The energy balance of the first `steps` steps of a trajectory.
+/// The energy balance of a trajectory.
 ///
 /// # Errors
 /// When the velocities at a knot cannot be read.
-pub fn balance(solver: &Maximal, t: &Trajectory, w: &mut Work) -> Result<Balance, StepError> {
-    let m = solver.mechanism();
+pub fn balance<S: Mechanical>(
+    system: &S,
+    t: &Trajectory,
+    w: &mut S::Work,
+) -> Result<Balance, StepError> {
     let mut out = Balance::default();
-    let (mut actuators, mut dampers) = (0.0, 0.0);
-    let mut previous: Option<Vec<Pose>> = None;
-    let (mut pending, mut time) = (0.0, 0.0);
-    let mut contacts = ContactWork::default();
+    let mut tally = Tally::default();
+    let mut at = t.knot(0);
     for k in 0..=t.steps() {
-        let (at, x) = (
-            Knot {
-                t: time,
-                ..t.knot_at(k)
-            },
-            t.state(k),
-        );
-        time += at.h;
-        let poses = solver.poses(x);
-        let v = solver.knot_velocities(&at, x, t.control(k), w)?;
-        let power = solver.control_power(&poses, &v, t.control(k));
-        // trapezoidal: half of the interval before with this knot's power, half of the one after
-        actuators += pending + 0.5 * at.h_prev * power;
-        pending = 0.5 * at.h * power;
-        if let Some(old) = &previous {
-            dampers -= solver.damped_displacements(old, &poses, |d, s| d * s * s / at.h_prev);
+        let seen = t.seen(&at);
+        system.work_at(&seen, w, &mut tally)?;
+        let known = system.known(&seen, w);
+        out.kinetic.push(Quantity::KineticEnergy.value(&known));
+        out.potential.push(Quantity::PotentialEnergy.value(&known));
+        out.velocities.push(motions(known.velocities));
+        out.actuators.push(tally.actuators);
+        out.dampers.push(tally.dampers);
+        out.friction.push(tally.contacts.friction);
+        out.impacts.push(tally.contacts.impacts);
+        if k < t.steps() {
+            system.work_within(&seen, w, &mut tally)?;
         }
-        let y = if k < t.steps() { t.unknowns(k) } else { &[] };
-        let [before, after] = solver.contact_work(w, y);
-        contacts += before;
-        out.friction.push(contacts.friction);
-        out.impacts.push(contacts.impacts);
-        contacts += after;
-        out.kinetic.push(m.kinetic_energy(&v));
-        let winding = |joint| solver.winding_angle(x, joint);
-        out.potential.push(m.stored_energy(&poses, winding));
-        out.actuators.push(actuators);
-        out.dampers.push(dampers);
-        out.velocities.push(v);
-        previous = Some(poses);
+        at = t.knot_after(&at);
     }
     Ok(out)
 }
 
 /// Linear momentum and angular momentum about the world's origin.
-pub fn momentum(m: &Mechanism, poses: &[Pose], velocities: &Velocities) -> (Vec3, Vec3) {
+pub fn momentum(m: &Mechanism, poses: &[Pose], velocities: &[Motion]) -> (Vec3, Vec3) {
     m.bodies.iter().zip(poses.iter().zip(velocities)).fold(
         (Vec3::zeros(), Vec3::zeros()),
         |(p, l), (b, (pose, (v, w)))| {

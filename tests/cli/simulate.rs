@@ -185,12 +185,41 @@ fn simulate_writes_what_it_is_asked_for() {
 }
 
 #[test]
+fn a_higher_order_keeps_the_energy_better() {
+    let folder = Folder::new("simulate_order");
+    let file = problem("double_pendulum");
+    let error = |order: &str| {
+        let run = [
+            "simulate",
+            &file,
+            "--integrator",
+            "maximal",
+            "--order",
+            order,
+        ];
+        let v = folder.json(&[&run[..], &["--json"]].concat());
+        assert_eq!(v["status"], "done");
+        assert_eq!(v["integrator"], "maximal");
+        assert_eq!(v["order"].to_string(), order);
+        number(&v, "energy_error_max")
+    };
+    let (second, fourth, sixth) = (error("2"), error("4"), error("6"));
+    println!("{second:.1e} {fourth:.1e} {sixth:.1e}");
+    assert!(fourth < 0.1 * second && sixth < 0.1 * second);
+    let hopper = problem("hopper_jump");
+    folder
+        .run(&["simulate", &hopper, "--order", "4", "--json"])
+        .refused(&["cannot be stepped backwards", "take order 2"]);
+}
+
+#[test]
 fn simulate_refuses_what_it_cannot_do() {
     let folder = Folder::new("simulate_refused");
     let file = problem("double_pendulum");
     let run = |more: &[&str]| folder.run(&[&["simulate", &file, "--json"], more].concat());
     run(&["--integrator", "verlet"]).refused(&["not available in this version", "use `maximal`"]);
     run(&["--integrator", "euler"]).refused(&["unknown integrator", "maximal"]);
+    run(&["--order", "3"]).refused(&["--order", "expected order 2, 4 or 6"]);
     run(&["--step", "-0.1"]).refused(&["--step", "expected a positive number"]);
     run(&["--step", "nan"]).refused(&["--step", "expected a positive number"]);
     run(&["--duration", "inf"]).refused(&["--duration", "expected a positive number"]);

@@ -4,7 +4,7 @@ use crate::segments;
 
 use crate::common::*;
 use least_action::dynamics::Step;
-use least_action::integrator::Maximal;
+use least_action::integrator::{Maximal, Mechanical};
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 use least_action::rollout::{balance, momentum};
 use least_action::spatial::{Vec3, increment_scalar, momentum as discrete_momentum};
@@ -69,8 +69,7 @@ fn momentum_drift(s: &Maximal, x0: &[f64], steps: usize) -> f64 {
         let mut seen = vec![momentum(
             m,
             &poses,
-            &s.knot_velocities(&at, x, t.control(k), &mut w)
-                .expect("read"),
+            &s.knot_velocities(&t.seen(&at), &mut w).expect("read"),
         )];
         if k > 0 {
             let interval = m

@@ -2,6 +2,7 @@
 
 use crate::disc;
 use crate::knife_edge;
+use least_action::integrator::Mechanical;
 
 use crate::common::*;
 use least_action::mechanism::{

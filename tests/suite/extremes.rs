@@ -3,7 +3,8 @@
 use crate::common::*;
 use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Charts, Frame, Knot, Step, StepFailure};
-use least_action::integrator::{Maximal, Options, Output};
+use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::mechanism::Quantity;
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
 };
@@ -53,8 +54,8 @@ fn mechanisms_that_cannot_move_are_solved() {
         let s = Maximal::new(builder.build().expect("valid"), q, Options::default())
             .expect("closes")
             .with_outputs(vec![
-                Output::Control(0),
-                Output::Velocity {
+                Quantity::Control(0),
+                Quantity::Velocity {
                     body: 0,
                     point: Vec3::zeros(),
                     axis: Vec3::x(),

@@ -3,8 +3,9 @@
 use crate::common::*;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{Charts, Differentiable, Frame, Knot, Observe, Step};
-use least_action::integrator::{About, Maximal, Output, Reaction};
+use least_action::integrator::{Maximal, Mechanical};
 use least_action::mechanism::MechanismBuilder;
+use least_action::mechanism::{About, Quantity, Reaction};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use least_action::spatial::{Quat, Vec3};
 
@@ -39,38 +40,38 @@ impl Case {
         let s = system(builder, q);
         let mut outputs = vec![];
         for (joint, direction) in s.mechanism().coordinates() {
-            outputs.push(Output::Coordinate { joint, direction });
-            outputs.push(Output::Rate { joint, direction });
+            outputs.push(Quantity::Coordinate { joint, direction });
+            outputs.push(Quantity::Rate { joint, direction });
         }
         for body in 0..s.mechanism().bodies.len() {
             let (point, axis) = (Vec3::new(0.1, -0.3, 0.2), Vec3::new(0.6, 0.0, 0.8));
-            outputs.push(Output::Position { body, point, axis });
-            outputs.push(Output::Velocity { body, point, axis });
+            outputs.push(Quantity::Position { body, point, axis });
+            outputs.push(Quantity::Velocity { body, point, axis });
         }
-        outputs.extend((0..s.mechanism().actuators.len()).map(Output::Control));
+        outputs.extend((0..s.mechanism().actuators.len()).map(Quantity::Control));
         let (axis, target) = (Vec3::new(0.0, 0.6, 0.8), Quat::identity());
         for body in 0..s.mechanism().bodies.len() {
             let in_body = body % 2 == 0;
-            outputs.push(Output::Orientation { body, target, axis });
-            outputs.push(Output::AngularVelocity {
+            outputs.push(Quantity::Orientation { body, target, axis });
+            outputs.push(Quantity::AngularVelocity {
                 body,
                 axis,
                 in_body,
             });
         }
         for about in [About::Origin, About::CenterOfMass] {
-            outputs.push(Output::AngularMomentum { axis, about });
+            outputs.push(Quantity::AngularMomentum { axis, about });
         }
         outputs.extend([
-            Output::CenterOfMass(axis),
-            Output::CenterOfMassVelocity(axis),
-            Output::LinearMomentum(axis),
-            Output::KineticEnergy,
-            Output::Energy,
+            Quantity::CenterOfMass(axis),
+            Quantity::CenterOfMassVelocity(axis),
+            Quantity::LinearMomentum(axis),
+            Quantity::KineticEnergy,
+            Quantity::Energy,
         ]);
         for joint in (0..s.mechanism().joints.len()).filter(|j| s.has_unique_forces(*j)) {
             for kind in [Reaction::Force, Reaction::Torque] {
-                outputs.push(Output::Constraint { joint, kind, axis });
+                outputs.push(Quantity::Constraint { joint, kind, axis });
             }
         }
         let system = s.with_outputs(outputs);

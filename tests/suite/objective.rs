@@ -4,7 +4,7 @@ use crate::common::Source;
 use crate::common::case::{chain, costs, system};
 use least_action::control::{Cost, Objective, Point, Problem, ProblemError, When};
 use least_action::dynamics::{Step, StepFailure, Stored};
-use least_action::integrator::Maximal;
+use least_action::integrator::{Maximal, Mechanical};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 
 const STEPS: usize = 12;

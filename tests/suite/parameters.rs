@@ -6,8 +6,9 @@ use crate::common::case::{Case, chain, costs, five_bar, system};
 use crate::common::{Source, Y};
 use least_action::control::Problem;
 use least_action::dynamics::Step;
-use least_action::integrator::maximal::ContactOptions;
-use least_action::integrator::{Maximal, Options, Output};
+use least_action::integrator::ContactOptions;
+use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::mechanism::Quantity;
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, ContactSpec, GearSpec, HalfSpaceSpec, JointKind, JointSpec,
     MechanismBuilder, Shape, Surface,
@@ -237,10 +238,10 @@ fn hard(m: MechanismBuilder, paths: &[&str], q: &[f64], kappa: f64) -> Maximal {
         ..Options::default()
     };
     let s = Maximal::new(m.build().expect("valid"), q, options).expect("a system");
-    let mut outputs = vec![Output::KineticEnergy];
+    let mut outputs = vec![Quantity::KineticEnergy];
     for (joint, direction) in s.mechanism().coordinates() {
-        outputs.push(Output::Coordinate { joint, direction });
-        outputs.push(Output::Rate { joint, direction });
+        outputs.push(Quantity::Coordinate { joint, direction });
+        outputs.push(Quantity::Rate { joint, direction });
     }
     s.with_outputs(outputs)
 }

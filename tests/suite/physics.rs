@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use least_action::dynamics::Step;
+use least_action::integrator::Mechanical;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Shape};
 use least_action::rollout::{RolloutStats, Trajectory, balance};
 use least_action::spatial::Vec3;
@@ -338,7 +339,7 @@ fn last_rate_is_that_of_the_motion() {
     let (s, x0) = start(&cart_pole(), &[0.0, 0.3], &[0.0, 0.0]);
     let rate = |seconds: f64| {
         let t = roll(&s, &x0, even(seconds, 0.01), |_| vec![3.0]).expect("solved");
-        s.knot_velocities(&t.knot(100), t.state(100), t.control(100), &mut s.work())
+        s.knot_velocities(&t.seen(&t.knot(100)), &mut s.work())
             .expect("read")[0]
             .0
             .x

@@ -10,7 +10,8 @@ use least_action::control::{
 };
 use least_action::dynamics::{Charts, Frame, Knot, Observe, Parameter, Remember, Seen, Step};
 use least_action::format::{self, Model, Overrides};
-use least_action::integrator::Output;
+use least_action::integrator::Mechanical;
+use least_action::mechanism::Quantity;
 use least_action::optimize::{Solution, Solve, Status, ddp, shooting};
 use least_action::rollout::{RolloutStats, Trajectory};
 use nalgebra::{DMatrix, DVector};
@@ -340,9 +341,9 @@ fn the_file_says_what_the_gains_act_on() {
         let (file, t) = (file.expect("gains"), &s.trajectory);
         let gains = s.gains.as_ref().expect("gains");
         let ids = model.system.mechanism().tree_ids();
-        let of = |make: fn(usize, usize) -> Output| ids.iter().map(move |&(j, i)| make(j, i));
-        let rates = of(|joint, direction| Output::IntervalRate { joint, direction });
-        let all = of(|joint, direction| Output::Coordinate { joint, direction }).chain(rates);
+        let of = |make: fn(usize, usize) -> Quantity| ids.iter().map(move |&(j, i)| make(j, i));
+        let rates = of(|joint, direction| Quantity::IntervalRate { joint, direction });
+        let all = of(|joint, direction| Quantity::Coordinate { joint, direction }).chain(rates);
         let system = model.system.with_outputs(all.collect());
         let (d, n, mut w) = (system.dims(), ids.len(), system.work());
         let which: Vec<usize> = (0..2 * n).collect();

@@ -4,6 +4,7 @@ use crate::statistics::hold;
 use least_action::control::Relation;
 use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model, Overrides};
+use least_action::integrator::Mechanical;
 use least_action::optimize::{Solution, Solve, Status};
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::path::Path;

@@ -311,3 +311,188 @@ box = { position = [0.0, 0.0, 0.3] }
         assert!(above.iter().all(|h| *h > -1e-12) && above.iter().any(|h| *h > 0.05));
     }
 }
+
+/// A box with a leg at each of four corners, and a foot that slides on the first.
+const TORSO: &str = r#"time_step = 0.01
+horizon = 0.1
+[mechanism]
+gravity = [0.0, 0.0, 0.0]
+[mechanism.bodies.torso]
+mass = 5.0
+shape = { box = [0.6, 0.4, 0.1] }
+free = true
+LEGS
+[mechanism.bodies.foot]
+mass = 0.1
+shape = { sphere = 0.03 }
+[mechanism.joints.slide]
+kind = "prismatic"
+parent = "leg0"
+child = "foot"
+axis = [0.0, 0.0, -1.0]
+parent_anchor = [0.0, 0.0, -0.2]
+limits = [0.0, 0.3]
+[initial]
+slide = 0.1
+"#;
+
+fn torso() -> String {
+    let leg = |i: i32| {
+        let (x, y) = (
+            0.3 * f64::from(1 - i % 2 * 2),
+            0.2 * f64::from(1 - i / 2 * 2),
+        );
+        format!(
+            "[mechanism.bodies.leg{i}]\nmass = 0.5\nshape = {{ capsule = {{ radius = 0.03, length = 0.3 }} }}\n\
+             [mechanism.joints.hip{i}]\nkind = \"revolute\"\nparent = \"torso\"\nchild = \"leg{i}\"\naxis = [0, 1, 0]\n\
+             parent_anchor = [{x:?}, {y:?}, 0.0]\nchild_anchor = [0.0, 0.0, 0.2]\n"
+        )
+    };
+    TORSO.replace("LEGS", &(0..4).map(leg).collect::<String>())
+}
+
+#[test]
+fn every_body_shows_its_shape_and_the_lines_between_its_joints() {
+    let r = recorded(&build(&torso()).expect("good"));
+    let of = |b| {
+        let own = r.lines.iter().filter(move |l| l.body == Some(b));
+        own.map(|l| l.points.len()).collect::<Vec<_>>()
+    };
+    // the torso, which has its hips on it: a box in one stroke
+    assert_eq!(of(0), [17]);
+    // the first leg: a line between its joints, and a capsule; the others hang from a joint beyond their shape
+    assert_eq!(of(1)[..3], [2, 33, 33]);
+    assert_eq!(of(2)[..3], [2, 33, 33]);
+    assert_eq!(of(5), [33, 33, 33]);
+    let (leg, foot) = (1, 5);
+    let link = recording::Link {
+        parent: leg,
+        parent_point: [0.0, 0.0, -0.2],
+        child: foot,
+        child_point: [0.0, 0.0, 0.0],
+    };
+    assert_eq!(r.links, [link]);
+    // limits are those of the coordinate
+    let slide = r
+        .channels
+        .iter()
+        .find(|c| c.name == "slide")
+        .expect("exists");
+    assert_eq!((slide.lower, slide.upper), (Some(0.0), Some(0.3)));
+}
+
+#[test]
+fn what_is_wanted_is_recorded() {
+    use recording::{Goal, GoalKind};
+    let text = format!(
+        "{SAMPLE}\n[[constraints]]\nquantity = {{ position = {{ body = \"pole\", axis = \"x\" }} }}\nequals = 0.7\nat = {{ knot = 40 }}\n"
+    );
+    let r = recorded(&build(&text).expect("good"));
+    let goals = |name: &str| -> Vec<Goal> {
+        let channel = r.channels.iter().find(|c| c.name == name).expect("exists");
+        channel.goals.clone()
+    };
+    let goal = |kind, value, first, last| Goal {
+        kind,
+        value,
+        first,
+        last,
+    };
+    let pi = std::f64::consts::PI;
+    assert_eq!(
+        goals("hinge"),
+        [
+            goal(GoalKind::Target, pi, 0, 99),
+            goal(GoalKind::Equal, pi, 100, 100)
+        ]
+    );
+    assert_eq!(goals("push"), [goal(GoalKind::Target, 0.0, 0, 99)]);
+    assert_eq!(goals("hinge rate"), [goal(GoalKind::Equal, 0.0, 100, 100)]);
+    assert_eq!(goals("rail"), []);
+    // upright on the cart, wherever that is; and the point at its knot, which is free along z
+    let upright = r.places.iter().find(|p| p.knot == 100).expect("a place");
+    let cart = r.poses[100][0].position;
+    assert_eq!((upright.kind, upright.body), (GoalKind::Equal, Some(1)));
+    assert!((upright.point[0] - cart[0]).abs() < 1e-12 && (upright.point[2] - 0.5).abs() < 1e-12);
+    let at = r.places.iter().find(|p| p.knot == 40).expect("a place");
+    assert_eq!(at.point, [0.7, 0.0, r.poses[40][1].position[2]]);
+    assert_eq!(at.orientation, None);
+    // a longer or shorter run has other knots
+    let short = Overrides {
+        duration: Some(1.0),
+        ..Overrides::default()
+    };
+    let m = parse(&text).expect("parses").build(&short).expect("good");
+    let r = recorded(&m);
+    assert!(r.places.iter().all(|p| p.knot <= 20));
+}
+
+#[test]
+fn forces_that_redundant_rows_share_are_marked() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems/five_bar_reach.toml");
+    let short = Overrides {
+        duration: Some(0.1),
+        ..Overrides::default()
+    };
+    let m = load(&path).expect("reads").build(&short).expect("good");
+    let r = recorded(&m);
+    let forces = r.channels.iter();
+    let forces: Vec<_> = forces
+        .filter(|c| c.group == recording::Group::ConstraintForce)
+        .collect();
+    assert!(!forces.is_empty() && forces.iter().all(|c| c.not_unique));
+    let file = folder("shared").join("run.csv");
+    write_csv(&file, &r).expect("writes");
+    let text = std::fs::read_to_string(&file).expect("reads");
+    assert!(text.contains("left_elbow force [N, not unique]"));
+    assert!(recorded(&sample()).channels.iter().all(|c| !c.not_unique));
+}
+
+#[test]
+fn a_stop_carries_the_weight_that_rests_on_it() {
+    let text = "time_step = 0.01\nhorizon = 0.1\n[mechanism]\ngravity = [0.0, 0.0, -10.0]\n\
+         [mechanism.bodies.weight]\nmass = 2.0\ninertia = [0.1, 0.1, 0.1]\n\
+         [mechanism.joints.lift]\nkind = \"prismatic\"\nchild = \"weight\"\naxis = [0, 0, 1]\nlimits = [-0.5, 1.0]\n\
+         [mechanism.actuators.pull]\nbody = \"weight\"\nforce = [0, 0, 1]\n\
+         [mechanism.actuators.twist]\nbody = \"weight\"\ntorque = [0, 1, 0]\n\
+         [mechanism.actuators.share]\nbody = \"weight\"\nforce = [0, 0, 3]\n\
+         [initial]\nlift = -0.5\n[[record]]\nquantity = { limit_force = \"lift\" }\n\
+         [[costs]]\nquantity = { limit_force = \"lift\" }\ntarget = 20.0\nweight = 1.0\n";
+    let r = recorded(&build(text).expect("good"));
+    let of = |c: &&recording::Channel| c.group == recording::Group::LimitForce;
+    let forces: Vec<_> = r.channels.iter().filter(of).collect();
+    let [force] = forces[..] else {
+        panic!("{} channels", forces.len());
+    };
+    assert_eq!(
+        (force.name.as_str(), force.unit.as_str()),
+        ("lift limit force", "N")
+    );
+    assert_eq!(force.interval, Some(recording::Interval::Before));
+    assert_eq!(force.values[0], None);
+    for (k, v) in force.values.iter().enumerate().skip(1) {
+        assert!((v.expect("a force") - 20.0).abs() < 1e-4, "{k}: {v:?}");
+    }
+    assert_eq!(
+        (force.goals[0].first, force.goals[0].last),
+        (1, force.values.len() - 1)
+    );
+    // asked for once more it is the same column
+    assert!((r.channels.iter()).all(|c| c.group != recording::Group::Other));
+    let unit = |name: &str| {
+        let channel = r.channels.iter().find(|c| c.name == name);
+        channel.expect("exists").unit.clone()
+    };
+    assert_eq!(
+        ["pull", "twist", "share"].map(unit),
+        ["N", "N m", "1"].map(String::from)
+    );
+    let free = text.replace("limits = [-0.5, 1.0]\n", "");
+    refused(
+        &free,
+        Some(26),
+        &["`lift` has no limits", "limits = [lower, upper]"],
+    );
+    let end = format!("{text}at = \"end\"\n");
+    refused(&end, Some(27), &["no value at the end"]);
+}

@@ -1,9 +1,9 @@
 //! Quantities, constraints and where they hold.
 
 use super::*;
-use crate::control::{Relation, When};
+use crate::control::{Cost, Objective, Relation, When};
 use crate::dynamics::{Inputs, Observe};
-use crate::integrator::maximal::{About, Reaction};
+use crate::mechanism::{self, About, Reaction};
 use crate::optimize::Solve;
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
 use crate::spatial::Vec3;
@@ -116,6 +116,33 @@ fn gradient<D: Observe>(m: &Model, system: &D) -> (Vec<f64>, Vec<f64>) {
     (sweep.u, numeric)
 }
 
+/// A quantity added after loading is seen; what was asked before, rates of controls among it, stays what it was.
+#[test]
+fn quantities_are_added_after_loading() {
+    let text = with("{ control_rate = \"motor\" }", "target = 0.1");
+    let model = || build(&text).expect("good");
+    let (more, new) = {
+        let old = model();
+        let rise = mechanism::Quantity::Position {
+            body: 0,
+            point: Vec3::zeros(),
+            axis: Vec3::z(),
+        };
+        old.observing(vec![rise; 2])
+    };
+    assert_eq!((new.start, new.len()), (model().system.outputs().len(), 2));
+    let objective = |m: &Model| {
+        let of = Objective::new(m.remember(), &m.problem).expect("fits");
+        of.value(&of.guess(), &mut of.work()).expect("rolls")
+    };
+    assert_eq!(objective(&more), objective(&model()));
+    let mut weighed = more;
+    weighed.problem.costs = vec![Cost::square(new.start + 1, 0.0, 2.0, When::Knot(0))];
+    let height = weighed.system.poses(&weighed.x0)[0].x.z;
+    assert!(height.abs() > 1e-3);
+    assert!((objective(&weighed) - height * height).abs() < 1e-12);
+}
+
 #[test]
 fn every_quantity_loads_and_has_its_gradient() {
     for q in QUANTITIES {
@@ -144,7 +171,7 @@ fn a_quantity_without_axis_has_three_components() {
     assert!(m.problem.costs.iter().all(|c| c.when == When::Range(2, 7)));
     let axes = [Vec3::x(), Vec3::y(), Vec3::z()];
     for (o, expected) in m.system.outputs().iter().zip(axes) {
-        assert!(matches!(o, Output::Orientation { axis, .. } if *axis == expected));
+        assert!(matches!(o, mechanism::Quantity::Orientation { axis, .. } if *axis == expected));
     }
     let few = text.replace("[0.1, 0.2, 0.3]\nat", "[0.1, 0.2]\nat");
     let words = ["has 2 numbers", "its quantity has 3", "x, y, z"];
@@ -228,8 +255,8 @@ fn names_and_units_of_quantities() {
     assert_eq!(
         m.system.outputs(),
         [
-            Output::AngularMomentum { axis, about },
-            Output::Constraint {
+            mechanism::Quantity::AngularMomentum { axis, about },
+            mechanism::Quantity::Constraint {
                 joint: 1,
                 kind: Reaction::Torque,
                 axis: Vec3::z()

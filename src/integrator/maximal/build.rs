@@ -1,25 +1,18 @@
 //! The integrator of a mechanism and the memory of its steps: the graph of the matrix, and where every part's blocks
 //! lie in it.
 
+use super::work::{Adjoints, AtEnd, AtKnot, Matrix, Newton};
 use super::{
-    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Work, contact, elements,
+    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Sight, Work, elements,
 };
 use crate::block::{Node, Role, Symbolic};
+use crate::contact;
 use crate::dynamics::{Place, Stage};
-use crate::mechanism::{Body, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Tuned};
-use crate::spatial::{Mat3, Pose, Quat, Vec3};
+use crate::mechanism::{
+    Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Row, Tuned,
+};
+use crate::spatial::{Pose, Quat, Vec3};
 use std::ops::Range;
-
-/// Inverse inertia of every body.
-fn inverse_inertia(m: &Mechanism) -> Vec<Mat3> {
-    let inverse = |b: &Body| {
-        b.inertia
-            .cholesky()
-            .expect("a built body's inertia is positive definite")
-            .inverse()
-    };
-    m.bodies.iter().map(inverse).collect()
-}
 
 /// What damps or may come to, and the ranges that belong to each joint, then to each spring.
 fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
@@ -171,7 +164,7 @@ impl Maximal {
         let of = |p: &Tuned| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
         let nominal = mechanism.parameters.iter().map(of).collect();
         let (held, held_rates) = Self::independent(&mechanism, q, mobility.degrees_of_freedom);
-        let inverse_inertia = inverse_inertia(&mechanism);
+        let inverse_inertia = mechanism.inverse_inertia();
         Ok(Self {
             bodies,
             zeros: outside(written, symbolic.values_len()),
@@ -216,46 +209,63 @@ impl Maximal {
             stage: Stage::Readout,
         };
         Work {
-            at,
             model: m.clone(),
             parameters: self.nominal.clone(),
             inverse_inertia: self.inverse_inertia.clone(),
-            poses: vec![Pose::identity(); n],
-            next: vec![Pose::identity(); n],
-            scalar: vec![1.0; n],
-            scalar_prev: vec![1.0; n],
-            rows: vec![DampedState::ZERO; self.rows],
-            rows_next: vec![DampedState::ZERO; self.rows],
-            relative: vec![relative; joints],
-            relative_next: vec![relative; joints],
-            force: vec![0.0; 6 * n],
-            base: vec![0.0; 6 * n],
-            damping: vec![DampedState::EMPTY; self.damped.len()],
-            residual: vec![0.0; dim],
-            y: vec![0.0; dim],
-            trial: vec![0.0; dim],
-            delta: vec![0.0; dim],
-            scratch: vec![0.0; dim],
-            epsilon: vec![0.0; self.rows],
-            regularization: 0.0,
-            original: vec![0.0; matrix],
-            values: vec![0.0; matrix],
-            certificate: None,
-            fallback: None,
-            uses_fallback: false,
-            coupled: false,
-            couplings: vec![Coupling::default(); couplings],
-            adjoint: vec![0.0; dim],
-            zplus: vec![0.0; 6 * n],
-            zminus: vec![0.0; 6 * n],
-            before: vec![0.0; 6 * n],
-            observed: d.inputs(),
-            readout: d.outputs(),
-            winding: vec![0.0; self.windings.len()],
-            commanded: vec![0.0; d.nu],
-            control: vec![0.0; d.nu],
-            control_slope: vec![1.0; d.nu],
-            control_rows: vec![DampedState::ZERO; d.nu],
+            knot: AtKnot {
+                at,
+                poses: vec![Pose::identity(); n],
+                before: vec![0.0; 6 * n],
+                scalar: vec![1.0; n],
+                winding: vec![0.0; self.windings.len()],
+                relative: vec![relative; joints],
+                rows: vec![Row::ZERO; self.rows],
+                force: vec![0.0; 6 * n],
+                base: vec![0.0; 6 * n],
+                damping: vec![DampedState::EMPTY; self.damped.len()],
+                commanded: vec![0.0; d.nu],
+                control: vec![0.0; d.nu],
+                control_slope: vec![1.0; d.nu],
+                control_rows: vec![Row::ZERO; d.nu],
+            },
+            end: AtEnd {
+                poses: vec![Pose::identity(); n],
+                scalar: vec![1.0; n],
+                relative: vec![relative; joints],
+                rows: vec![Row::ZERO; self.rows],
+            },
+            newton: Newton {
+                y: vec![0.0; dim],
+                trial: vec![0.0; dim],
+                residual: vec![0.0; dim],
+                delta: vec![0.0; dim],
+                scratch: vec![0.0; dim],
+            },
+            matrix: Matrix {
+                values: vec![0.0; matrix],
+                original: vec![0.0; matrix],
+                epsilon: vec![0.0; self.rows],
+                regularization: 0.0,
+                fallback: None,
+                uses_fallback: false,
+            },
+            adjoint: Adjoints {
+                mu: vec![0.0; dim],
+                zplus: vec![0.0; 6 * n],
+                zminus: vec![0.0; 6 * n],
+                couplings: vec![Coupling::default(); couplings],
+                coupled: false,
+                certificate: None,
+            },
+            sight: Sight {
+                past: vec![Pose::identity(); n],
+                windings: vec![0.0; joints],
+                reactions: vec![0.0; m.reaction_count()],
+                acts: false,
+                adjoint: Adjoint::new(m),
+                inputs: d.inputs(),
+                readout: d.outputs(),
+            },
             elements: self.elements.memory(),
             contacts: self.contacts.memory(&self.symbolic),
             jacobian: None,

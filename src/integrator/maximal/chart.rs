@@ -229,7 +229,7 @@ struct TreeChart {
 
 impl Maximal {
     pub(super) fn tree_chart(&self, at: &Knot, x: &[f64], m: &Mechanism) -> impl Chart + 'static {
-        let poses = self.poses(x);
+        let poses = self.poses_of(x);
         let mut here = Screws::new(m);
         let rates = if let Some(h) = at.before() {
             let old = self.poses_before(at, x);
@@ -247,7 +247,7 @@ impl Maximal {
                 back: back.collect(),
             }
         } else {
-            let rates = m.tree_rates(&poses, &self.interval_velocities(x));
+            let rates = m.tree_rates(&poses, &self.velocities_of(x));
             Rates::Start {
                 follow: m.velocity_derivative(&poses, &rates),
             }
@@ -369,14 +369,14 @@ impl Maximal {
             m.move_coordinates(&mut q, d);
             (m.forward(&q), q)
         };
-        let here = self.poses(x);
+        let here = self.poses_of(x);
         let (poses, q) = moved(&here, a);
         let velocities = if let Some(h) = at.before() {
             let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - h * r).collect();
             let (old, _) = moved(&self.poses_before(at, x), &b);
             velocities_between(&poses, &old, h)
         } else {
-            let mut rates = m.tree_rates(&here, &self.interval_velocities(x));
+            let mut rates = m.tree_rates(&here, &self.velocities_of(x));
             rates.iter_mut().zip(rate).for_each(|(r, c)| *r += c);
             m.velocities(&poses, &rates)
         };
@@ -412,7 +412,7 @@ impl Maximal {
                 }
             }
         };
-        let (here, there) = (self.poses(x), self.poses(to));
+        let (here, there) = (self.poses_of(x), self.poses_of(to));
         along(&here, &there, a);
         if let Some(h) = at.before() {
             along(&self.poses_before(at, x), &self.poses_before(at, to), rate);
@@ -420,7 +420,7 @@ impl Maximal {
                 *r = (*a - *r) / h;
             }
         } else {
-            let of = |poses: &[Pose], x: &[f64]| m.tree_rates(poses, &self.interval_velocities(x));
+            let of = |poses: &[Pose], x: &[f64]| m.tree_rates(poses, &self.velocities_of(x));
             let (from, to) = (of(&here, x), of(&there, to));
             for ((r, from), to) in rate.iter_mut().zip(from).zip(to) {
                 *r = to - from;

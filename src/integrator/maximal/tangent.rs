@@ -76,6 +76,19 @@ impl Maximal {
         }
     }
 
+    /// Changes of the tree's coordinates by those of the chart, at the knot and at the knot before; none without loops.
+    pub(super) fn tangents_of(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
+        let dof = self.mobility.degrees_of_freedom;
+        match frame {
+            Frame::Dense { memory, .. } if self.mechanism.has_loops() => {
+                Some([0, dof].map(|first| memory.columns(first, dof).into_owned()))
+            }
+            // of a part of the state
+            Frame::Bordered(own, _) => self.tangents_of(own),
+            _ => None,
+        }
+    }
+
     /// Left inverse `(N'MN)^-1 N'M` of a basis.
     fn projector(m: &Mechanism, basis: &DMatrix<f64>) -> DMatrix<f64> {
         let weighted = m.mass_times_columns(basis);
@@ -88,9 +101,9 @@ impl Maximal {
 
     /// Configuration at the knot before.
     pub(super) fn poses_before(&self, at: &Knot, x: &[f64]) -> Vec<Pose> {
-        self.poses(x)
+        self.poses_of(x)
             .iter()
-            .zip(self.interval_velocities(x))
+            .zip(self.velocities_of(x))
             .map(|(p, (v, w))| {
                 let s = increment_scalar(&w, at.h_prev);
                 Pose::new(p.x - v * at.h_prev, p.q * increment(&w, -at.h_prev, s))
@@ -100,7 +113,7 @@ impl Maximal {
 
     /// `d velocities / d a` at the start: the velocities follow the configuration, and stay on the loops.
     fn start_velocity_derivative(&self, m: &Mechanism, x: &[f64], t: &Tangent) -> DMatrix<f64> {
-        let rates = m.tree_rates(&t.poses, &self.interval_velocities(x));
+        let rates = m.tree_rates(&t.poses, &self.velocities_of(x));
         let mut change = m.velocity_derivative(&t.poses, &rates) * &t.z;
         if m.has_loops() {
             // J_c drates = -(G_c dV + dG_c V), solved by the rates of least kinetic energy
@@ -140,7 +153,7 @@ impl Maximal {
         let (here, old_z);
         if let Some(h) = at.before() {
             let before = self.tangent(m, self.poses_before(at, x), &near, memory);
-            here = self.tangent(m, self.poses(x), &near, Some(&before.z));
+            here = self.tangent(m, self.poses_of(x), &near, Some(&before.z));
             let (basis, old) = (here.basis(), before.basis());
             let (left, left_old) = (Self::projector(m, &basis), Self::projector(m, &old));
             let (bz, bv, bv_inverse) = self.back_jacobians(at, x);
@@ -162,7 +175,7 @@ impl Maximal {
                 .copy_from(&(old_by_v * (-1.0 / h)));
             old_z = before.z;
         } else {
-            here = self.tangent(m, self.poses(x), &near, memory);
+            here = self.tangent(m, self.poses_of(x), &near, memory);
             let basis = here.basis();
             let left = Self::projector(m, &basis);
             let follow = self.start_velocity_derivative(m, x, &here);
@@ -190,7 +203,7 @@ impl Maximal {
     fn back_jacobians(&self, at: &Knot, x: &[f64]) -> (Blocks, Blocks, Blocks) {
         let h = at.h_prev;
         let (mut bz, mut bv, mut inverse) = (vec![], vec![], vec![]);
-        for (_, w) in self.interval_velocities(x) {
+        for (_, w) in self.velocities_of(x) {
             let s = increment_scalar(&w, h);
             let k = increment_jacobian(&w, -h, s);
             let turn = *increment(&w, h, s).to_rotation_matrix().matrix();
@@ -239,7 +252,7 @@ impl Maximal {
         let (_, memory) = self.own(frame, at)?;
         let here = Tangent {
             z: memory.columns(0, dof).into_owned(),
-            ..self.tangent(m, self.poses(x), &near, None)
+            ..self.tangent(m, self.poses_of(x), &near, None)
         };
         let (poses, q) = Self::moved(m, &here, a).map_err(failed)?;
         let velocities: Vec<Motion> = if let Some(h) = at.before() {
@@ -252,7 +265,7 @@ impl Maximal {
             let (old, _) = Self::moved(m, &before, &b).map_err(failed)?;
             velocities_between(&poses, &old, h)
         } else {
-            let mut rates = m.tree_rates(&here.poses, &self.interval_velocities(x));
+            let mut rates = m.tree_rates(&here.poses, &self.velocities_of(x));
             let change = &here.z * DVector::from_column_slice(rate);
             rates
                 .iter_mut()
@@ -300,7 +313,7 @@ impl Maximal {
         let n = self.body_count();
         // displacements of both configurations, or of the velocities at the start, through the frame's projection
         let mut d = DVector::zeros(12 * n);
-        let (here, there) = (self.poses(x), self.poses(to));
+        let (here, there) = (self.poses_of(x), self.poses_of(to));
         let moved = |a: &Pose, b: &Pose| -> [f64; 6] {
             let (dx, phi): (Vec3, Vec3) = (b.x - a.x, log(&(a.q.conjugate() * b.q)));
             [dx.x, dx.y, dx.z, phi.x, phi.y, phi.z]
@@ -353,7 +366,7 @@ impl Maximal {
             let of = |(a, b): (&Pose, &Pose)| right_log_jacobian(&log(&(a.q.conjugate() * b.q)));
             from.iter().zip(to).map(|p| pair(1.0, of(p))).collect()
         };
-        let here = turned(&self.poses(x), &self.poses(to));
+        let here = turned(&self.poses_of(x), &self.poses_of(to));
         let by_z = blocks_times(&project.columns(0, n).into_owned(), &here);
         let mut out = project.clone();
         out.columns_mut(0, n).copy_from(&by_z);

@@ -1,15 +1,16 @@
 //! The step, its matrix and its derivatives, on random mechanisms of every kind of joint, with and without loops.
 
 use super::*;
-use crate::dynamics::{Charts, Differentiable, LinearModel, Step};
+use crate::dynamics::{Charts, Differentiable, LinearModel, Seen, Step};
+use crate::integrator::Mechanical;
 use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
-use crate::mechanism::{JointKind, MechanismBuilder};
-use crate::spatial::exp;
+use crate::mechanism::{About, JointKind, MechanismBuilder, Reaction};
+use crate::spatial::{Pose, Vec3, exp};
 
 const H: f64 = 0.02;
 
 /// Trees that together hold every kind of joint, and two loops.
-pub(super) fn systems() -> Vec<(Maximal, Vec<f64>)> {
+pub(in crate::integrator) fn systems() -> Vec<(Maximal, Vec<f64>)> {
     let mut out = vec![];
     for seed in 0..8 {
         let mut kinds = vec![JointKind::ALL[2 * seed], JointKind::ALL[2 * seed + 1]];
@@ -57,51 +58,54 @@ pub(super) fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Max
     (maximal, x)
 }
 
-fn all_outputs(s: &Maximal) -> Vec<Output> {
+fn all_outputs(s: &Maximal) -> Vec<Quantity> {
     let mut out = vec![];
     for (joint, direction) in s.mechanism().coordinates() {
-        out.push(Output::Coordinate { joint, direction });
-        out.push(Output::Rate { joint, direction });
-        out.push(Output::IntervalRate { joint, direction });
+        out.push(Quantity::Coordinate { joint, direction });
+        out.push(Quantity::Rate { joint, direction });
+        out.push(Quantity::IntervalRate { joint, direction });
     }
     let (point, axis) = (Vec3::new(0.1, -0.3, 0.2), Vec3::new(0.6, 0.0, 0.8));
     for body in 0..s.body_count() {
-        out.push(Output::Position { body, point, axis });
-        out.push(Output::Velocity { body, point, axis });
+        out.push(Quantity::Position { body, point, axis });
+        out.push(Quantity::Velocity { body, point, axis });
     }
-    out.extend((0..s.mechanism().actuators.len()).map(Output::Control));
+    out.extend((0..s.mechanism().actuators.len()).map(Quantity::Control));
     let target = exp(&Vec3::new(0.3, -0.2, 0.5));
     for body in 0..s.body_count() {
-        out.push(Output::Orientation { body, target, axis });
+        out.push(Quantity::Orientation { body, target, axis });
         for in_body in [false, true] {
-            out.push(Output::AngularVelocity {
+            out.push(Quantity::AngularVelocity {
                 body,
                 axis,
                 in_body,
             });
         }
     }
-    out.push(Output::CenterOfMass(axis));
-    out.push(Output::CenterOfMassVelocity(axis));
-    out.push(Output::LinearMomentum(axis));
+    out.push(Quantity::CenterOfMass(axis));
+    out.push(Quantity::CenterOfMassVelocity(axis));
+    out.push(Quantity::LinearMomentum(axis));
     for about in [About::Origin, About::CenterOfMass] {
-        out.push(Output::AngularMomentum { axis, about });
+        out.push(Quantity::AngularMomentum { axis, about });
     }
     out.extend([
-        Output::KineticEnergy,
-        Output::PotentialEnergy,
-        Output::Energy,
+        Quantity::KineticEnergy,
+        Quantity::PotentialEnergy,
+        Quantity::Energy,
     ]);
     for joint in 0..s.mechanism().joints.len() {
         for kind in [Reaction::Force, Reaction::Torque] {
-            out.push(Output::Constraint { joint, kind, axis });
+            out.push(Quantity::Constraint { joint, kind, axis });
         }
     }
     out
 }
 
+/// A knot, with state, control and the unknowns of the step before.
+pub(in crate::integrator) type Situation = (Knot, Vec<f64>, Vec<f64>, Vec<f64>);
+
 /// A state in motion: some steps after the start, with uneven intervals.
-fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
+fn moving(s: &Maximal, x: &[f64]) -> Situation {
     let d = s.dims();
     let (mut w, mut x) = (s.work(), x.to_vec());
     let (mut next, mut y) = (x.clone(), vec![0.0; d.ny]);
@@ -128,11 +132,7 @@ fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
 }
 
 /// The start, with a control, or a state in motion.
-pub(super) fn situation(
-    s: &Maximal,
-    x: &[f64],
-    start: bool,
-) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
+pub(in crate::integrator) fn situation(s: &Maximal, x: &[f64], start: bool) -> Situation {
     if !start {
         return moving(s, x);
     }
@@ -151,7 +151,7 @@ pub(super) fn situation(
 }
 
 /// The start, a state in motion, and steps backwards: from that state, and forwards again from where they lead.
-fn situations(s: &Maximal, x: &[f64]) -> [(Knot, Vec<f64>, Vec<f64>, Vec<f64>); 4] {
+fn situations(s: &Maximal, x: &[f64]) -> [Situation; 4] {
     let (at, x1, u, y) = moving(s, x);
     let back = Knot { h: -0.7 * H, ..at };
     let (mut x2, mut y2) = (x1.clone(), y.clone());
@@ -172,7 +172,7 @@ fn situations(s: &Maximal, x: &[f64]) -> [(Knot, Vec<f64>, Vec<f64>, Vec<f64>); 
 }
 
 /// A state moved in the free chart.
-pub(super) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
+pub(in crate::integrator) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
     let n = s.body_count();
     let mut poses = s.poses(x);
     let mut motion = s.interval_velocities(x);
@@ -186,7 +186,7 @@ pub(super) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
 }
 
 /// The free chart's difference of two states.
-pub(super) fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
+pub(in crate::integrator) fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
     let n = s.body_count();
     let mut d = vec![0.0; 12 * n];
     for (b, (p, q)) in s.poses(x).iter().zip(s.poses(to)).enumerate() {
@@ -201,14 +201,14 @@ pub(super) fn difference(s: &Maximal, x: &[f64], to: &[f64]) -> Vec<f64> {
 }
 
 /// Fourth-order difference of a vector function of a number.
-pub(super) fn derivative(e: f64, f: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
+pub(in crate::integrator) fn derivative(e: f64, f: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
     let (p, m, pp, mm) = (f(e), f(-e), f(2.0 * e), f(-2.0 * e));
     (0..p.len())
         .map(|i| (8.0 * (p[i] - m[i]) - (pp[i] - mm[i])) / (12.0 * e))
         .collect()
 }
 
-pub(super) fn assert_close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
+pub(in crate::integrator) fn assert_close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
     let scale = b.iter().fold(1.0_f64, |m, v| m.max(v.abs()));
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
         assert!(
@@ -231,13 +231,13 @@ fn the_matrix_is_the_derivative_of_the_residual() {
             for place in [at.step(), at.readout(), back.step()] {
                 let mut w = s.work();
                 s.prepare(place, &x, &u, &mut w).expect("in the domain");
-                w.trial.copy_from_slice(&y);
+                w.newton.trial.copy_from_slice(&y);
                 s.evaluate(&mut w);
                 s.assemble(&mut w);
                 let matrix = if s.mechanism.may_be_redundant() {
-                    w.original.clone()
+                    w.matrix.original.clone()
                 } else {
-                    w.values.clone()
+                    w.matrix.values.clone()
                 };
                 let ny = y.len();
                 for i in 0..ny {
@@ -249,10 +249,10 @@ fn the_matrix_is_the_derivative_of_the_residual() {
                     let d = derivative(1e-3, |e| {
                         let w = &mut w.borrow_mut();
                         s.prepare(place, &x, &u, w).expect("in the domain");
-                        w.trial.copy_from_slice(&y);
-                        w.trial[i] += e;
+                        w.newton.trial.copy_from_slice(&y);
+                        w.newton.trial[i] += e;
                         s.evaluate(w);
-                        w.residual.clone()
+                        w.newton.residual.clone()
                     });
                     assert_close(&column, &d, 1e-9, "matrix");
                 }
@@ -596,17 +596,29 @@ fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
         };
         let u = vec![0.7; s.dims().nu];
         let given = s.interval_velocities(&x);
+        let seen = |at, x, u| Seen {
+            at,
+            x,
+            u,
+            p: &s.nominal,
+            y: &[],
+        };
         let read = s
-            .knot_velocities(&at, &x, &u, &mut s.work())
+            .knot_velocities(&seen(at, &x, &u), &mut s.work())
             .expect("a state");
         for ((v, w), (rv, rw)) in given.iter().zip(&read) {
             assert!((v - rv).amax().max((w - rw).amax()) < 1e-10);
         }
         let (at, x, u, _) = moving(&s, &x);
         let mut w = s.work();
-        s.knot_velocities(&at, &x, &u, &mut w).expect("a state");
+        s.knot_velocities(&seen(at, &x, &u), &mut w)
+            .expect("a state");
         s.evaluate(&mut w);
-        let largest = w.residual.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
+        let largest = w
+            .newton
+            .residual
+            .iter()
+            .fold(0.0_f64, |m, r| m.max(r.abs()));
         assert!(largest < 1e-12, "{largest}");
     }
 }

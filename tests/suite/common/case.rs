@@ -3,7 +3,8 @@
 use super::{Source, Y};
 use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Observe, StepError};
-use least_action::integrator::{Maximal, Options, Output};
+use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::mechanism::Quantity;
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape, SpringSpec,
 };
@@ -92,11 +93,11 @@ pub fn system(m: &MechanismBuilder, q: &[f64]) -> Maximal {
     let s = Maximal::new(m.build().expect("valid"), q, options).expect("closes");
     let mut outputs = vec![];
     for (joint, direction) in s.mechanism().coordinates() {
-        outputs.push(Output::Coordinate { joint, direction });
-        outputs.push(Output::Rate { joint, direction });
-        outputs.push(Output::IntervalRate { joint, direction });
+        outputs.push(Quantity::Coordinate { joint, direction });
+        outputs.push(Quantity::Rate { joint, direction });
+        outputs.push(Quantity::IntervalRate { joint, direction });
     }
-    outputs.extend((0..s.mechanism().actuators.len()).map(Output::Control));
+    outputs.extend((0..s.mechanism().actuators.len()).map(Quantity::Control));
     s.with_outputs(outputs)
 }
 

@@ -4,7 +4,7 @@ pub mod case;
 pub mod touch;
 
 use least_action::dynamics::{Step, StepError};
-use least_action::integrator::{Maximal, Options};
+use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Orientation, Shape, SpringSpec,
     WrenchFrame,

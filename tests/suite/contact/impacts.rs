@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::common::G;
+use least_action::dynamics::Seen;
+use least_action::integrator::Mechanical;
 use least_action::rollout::momentum;
 
 /// Two free bodies without gravity, the second flying at the first with spin; by how much linear and angular momentum
@@ -29,9 +31,16 @@ fn collide(a: Shape, b: Shape, restitution: f64, cone: Cone) -> (f64, usize) {
     let mut s = Sim::new(&bodies, &q, &rates, 0.005, options(cone, true));
     let (mut first, mut worst, mut touches) = (None, 0.0_f64, 0);
     for _ in 0..200 {
+        let seen = Seen {
+            at: s.knot(),
+            x: &s.x,
+            u: &[],
+            p: &[],
+            y: &[],
+        };
         let v = s
             .system
-            .knot_velocities(&s.knot(), &s.x, &[], &mut s.w)
+            .knot_velocities(&seen, &mut s.w)
             .expect("velocities");
         let (p, l) = momentum(s.system.mechanism(), &s.system.poses(&s.x), &v);
         let (p0, l0) = *first.get_or_insert((p, l));

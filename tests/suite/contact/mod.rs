@@ -9,8 +9,8 @@ mod rest;
 mod slide;
 
 use least_action::dynamics::{Knot, Step, StepStats};
-use least_action::integrator::maximal::Cone;
-use least_action::integrator::{Maximal, Options};
+use least_action::integrator::Cone;
+use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 use least_action::spatial::Vec3;
 

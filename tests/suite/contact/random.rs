@@ -2,7 +2,7 @@
 
 use crate::drops::{Kind, Outcome, Summary, outcomes};
 use least_action::dynamics::StepFailure;
-use least_action::integrator::maximal::Cone;
+use least_action::integrator::Cone;
 
 /// Every failure has a name, nothing penetrates, and few drops are not solved throughout.
 fn hold(outcomes: &[Outcome], unsolved: usize) {
@@ -15,6 +15,7 @@ fn hold(outcomes: &[Outcome], unsolved: usize) {
                 StepFailure::Domain,
                 StepFailure::NotConverged,
                 StepFailure::Singular,
+                StepFailure::Budget,
             ];
             assert!(named.contains(&e.failure) && !e.element.is_empty(), "{e}");
         }

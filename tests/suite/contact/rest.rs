@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::common::G;
+use least_action::integrator::Mechanical;
 
 /// Drops boxes flat from a height and holds their rest against `kappa/g`; returns the largest relative errors of the
 /// gap and of the impulses, and the largest speed.

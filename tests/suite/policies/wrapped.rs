@@ -7,7 +7,7 @@ use least_action::dynamics::{
     Certificate, Charts, Differentiable, Dims, Inputs, Knot, LinearModel, Observe, Outputs,
     Remember, Seen, Solved, Step, StepError, StepStats, model_by_pushes,
 };
-use least_action::integrator::Maximal;
+use least_action::integrator::{Maximal, Mechanical};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use least_action::without;
 use std::sync::Arc;

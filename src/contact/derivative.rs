@@ -1,0 +1,414 @@
+//! Derivatives of the step through its contacts.
+//!
+//! A contact's unknowns answer to what flows into it: `ext = (phi(z+)/h, eta)`, the path's parameter `kappa` and the
+//! friction bound `u0`. Their response `A`, five by five, comes from the law linearized at the solution (`consistent`), or
+//! at the same point moved onto the path at a larger `kappa` (`relaxed`): `s - g` and `b - eta` are kept.
+
+use super::assembly::along;
+use super::cone::Target;
+use super::element::Sides;
+use super::parameter::Goes;
+use super::{Element, Layout, Local, Memory, Slot, Source, UNKNOWNS, View};
+use crate::dynamics::{Inputs, Stage};
+use crate::mechanism::{Coupling, Joint, Row, Vec6, add_wrench, dot, wrench_derivative};
+use crate::spatial::Vec3;
+
+/// What flows into a contact: gap over the interval's length, sliding velocity, `kappa`, `u0`.
+const INFLOWS: usize = 5;
+
+/// A contact's linearization for pushes and pulls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Response {
+    /// Change of `s, g, psi, b` by each inflow.
+    by: [[f64; UNKNOWNS]; INFLOWS],
+    /// Derivative of the wrench by the configuration at the knot.
+    coupling: Coupling,
+    /// `d(N V)/dz` and `d(B V)/dz` by parent and child.
+    turn: [[Vec6; 2]; 3],
+    /// The inflows of the push under way.
+    inflow: [f64; INFLOWS],
+}
+
+impl Response {
+    /// Friction answers to its bound as given.
+    pub(super) fn raise(&mut self, b: [f64; 2]) {
+        self.by[4] = [0.0, 0.0, 0.0, b[0], b[1]];
+    }
+}
+
+fn unknowns(l: &Local) -> [f64; UNKNOWNS] {
+    [l.s, l.g, l.psi, l.b[0], l.b[1]]
+}
+
+/// `d(wrench)/dz dz` on parent and child.
+fn product(k: &Coupling, d: &[f64], parent: Option<usize>, child: usize) -> [Vec6; 2] {
+    let six = |b: usize| Vec6::from_column_slice(&d[6 * b..6 * b + 6]);
+    let db = six(child);
+    let mut out = [k.ab.0 * db, k.bb.0 * db];
+    if let Some(p) = parent {
+        let da = six(p);
+        out[0] += k.aa.0 * da;
+        out[1] += k.ba.0 * da;
+    }
+    out
+}
+
+fn add_sides(v: &mut [f64], parent: Option<usize>, child: usize, row: &[Vec6; 2], scale: f64) {
+    let mut add = |b: usize, r: &Vec6| {
+        let own = &mut v[6 * b..6 * b + 6];
+        own.iter_mut()
+            .zip(r.iter())
+            .for_each(|(v, r)| *v += scale * r);
+    };
+    add(child, &row[1]);
+    if let Some(p) = parent {
+        add(p, &row[0]);
+    }
+}
+
+impl Element {
+    /// The response of the law as it is linearized.
+    fn respond(&mut self, mut sides: Sides) {
+        let mut of = |gap, products, bound| {
+            let sides = sides.as_mut().map(|(p, f)| (*p, &mut **f));
+            unknowns(&self.answer(sides, gap, products, bound))
+        };
+        let (gap, path, bound) = (of(1.0, 0.0, 0.0), of(0.0, 1.0, 0.0), of(0.0, 0.0, 1.0));
+        let none = Target::default();
+        let slide = |eta| unknowns(&self.law.recover(&self.linear, &none, 0.0, eta));
+        let nothing = [0.0; UNKNOWNS];
+        let frictional = |by| if self.law.frictional { by } else { nothing };
+        self.response.by = [
+            if self.law.gap { gap } else { nothing },
+            frictional(slide([1.0, 0.0])),
+            frictional(slide([0.0, 1.0])),
+            path,
+            frictional(bound),
+        ];
+    }
+
+    /// Change of `g, b` by the inflows given.
+    fn impulse(&self, inflow: &[f64; INFLOWS]) -> [f64; 3] {
+        let d = self.outcome(inflow);
+        [d[1], d[3], d[4]]
+    }
+
+    /// Change of all unknowns by the inflows given.
+    fn outcome(&self, inflow: &[f64; INFLOWS]) -> [f64; UNKNOWNS] {
+        let mut d = [0.0; UNKNOWNS];
+        for (by, x) in self.response.by.iter().zip(inflow) {
+            for (d, by) in d.iter_mut().zip(by) {
+                *d += by * x;
+            }
+        }
+        d
+    }
+
+    fn rows(&self) -> [&Row; 3] {
+        [&self.normal, &self.tangents[0], &self.tangents[1]]
+    }
+}
+
+impl Layout {
+    /// Largest deviation of a product from the step's parameter, relative; of no account where derivatives are relaxed.
+    pub(crate) fn off_centre(&self, c: &Memory) -> f64 {
+        if c.idle || c.smoothing > c.kappa {
+            return 0.0;
+        }
+        let each = c.elements.iter().enumerate();
+        let off = each.map(|(i, e)| e.products(c.sides(i, self), 0.0, c.kappa).2);
+        off.fold(0.0, f64::max) / c.kappa.max(f64::MIN_POSITIVE)
+    }
+
+    /// Moves the contacts onto the central path at a larger parameter, where one is asked for.
+    pub(crate) fn relax(&self, c: &mut Memory) {
+        if c.smoothing > c.kappa && !c.idle {
+            let kappa = c.smoothing;
+            for (e, sides, _) in c.each(self) {
+                e.recentre(sides, kappa);
+            }
+        }
+    }
+
+    /// Are linearizations those at a larger parameter?
+    pub(crate) fn relaxes(&self, c: &Memory) -> bool {
+        !self.is_empty() && !c.idle && c.smoothing > c.kappa
+    }
+
+    /// The responses at the point that was linearized.
+    pub(crate) fn respond(&self, w: &View, memory: &mut Memory) {
+        if self.is_empty() {
+            return;
+        }
+        memory.coupled = false;
+        let idle = memory.idle;
+        for (e, sides, _) in memory.each(self) {
+            if idle {
+                e.response = Response::default();
+            } else {
+                e.respond(sides);
+            }
+        }
+        self.respond_onsets(w, memory);
+    }
+
+    /// Derivative of an element's wrench for impulses `f` (normal, tangents) by the configuration at the knot.
+    pub(super) fn coupling(&self, w: &View, (e, slot): (&Element, &Slot), f: Vec3) -> Coupling {
+        let (m, mut out) = (w.model, Coupling::default());
+        let (a, b) = (m.pose(w.poses, slot.parent), &w.poses[slot.child]);
+        match slot.source {
+            Source::Contact(i) => {
+                let slope = m.touch_slope(&m.contacts[i], w.poses);
+                wrench_derivative(&e.here, &slope, &f, slot.parent.is_none(), (a, b), &mut out);
+            }
+            Source::Friction(j, i) | Source::Limit(j, i, _) => {
+                let joint = &m.joints[j];
+                let size = match slot.source {
+                    Source::Limit(_, _, true) => -f.x,
+                    Source::Limit(..) => f.x,
+                    _ => f.y,
+                };
+                let unit = joint.directions[i].unit * size;
+                if joint.directions[i].freedom.turns() {
+                    Joint::add_torque_derivative(&unit, a, b, &mut out);
+                } else {
+                    joint.add_force_derivative(&unit, a, b, &w.relative[j], &mut out);
+                }
+            }
+        }
+        out
+    }
+
+    /// Derivatives of the wrenches and of the rates by the configuration at the knot.
+    pub(crate) fn couple(&self, w: &View, memory: &mut Memory) {
+        if self.is_empty() || memory.idle || memory.coupled {
+            return;
+        }
+        memory.coupled = true;
+        let mut elements = std::mem::take(&mut memory.elements);
+        for (e, slot) in elements.iter_mut().zip(&self.slots) {
+            let l = &e.local;
+            let f = Vec3::new(l.g, l.b[0], l.b[1]) * slot.mass;
+            e.response.coupling = self.coupling(w, (e, slot), f);
+            let normal = e.law.gap && (!w.at.steps() || e.bounce != 0.0);
+            for (k, wanted) in [normal, e.law.frictional, e.law.frictional]
+                .into_iter()
+                .enumerate()
+            {
+                if wanted {
+                    let c = self.coupling(w, (e, slot), Vec3::ith(k, 1.0));
+                    let v = if k == 0 && w.at.steps() {
+                        w.before
+                    } else {
+                        w.trial
+                    };
+                    e.response.turn[k] = c.transposed_times(v, slot.parent, slot.child);
+                } else {
+                    e.response.turn[k] = Default::default();
+                }
+            }
+        }
+        memory.elements = elements;
+    }
+
+    /// Adds `dr` of the contacts; `zplus` is the change of the next configuration that does not come through the
+    /// velocities. The inflows are kept for [`Layout::push_unknowns`].
+    pub(crate) fn push(
+        &self,
+        w: &View,
+        memory: &mut Memory,
+        d: &Inputs,
+        zplus: &[f64],
+        r: &mut [f64],
+    ) {
+        if self.is_empty() || memory.idle {
+            return;
+        }
+        let mut elements = std::mem::take(&mut memory.elements);
+        let by_interval = match w.at.stage {
+            Stage::Step(_) => d.h,
+            Stage::Readout => d.h_prev,
+        };
+        for (index, (e, slot)) in elements.iter_mut().zip(&self.slots).enumerate() {
+            let (p, c) = (slot.parent, slot.child);
+            let mut inflow = [0.0; INFLOWS];
+            if e.law.gap {
+                inflow[0] = self.gap_change(w, memory.interval, (e, slot), d, zplus);
+            }
+            if e.law.frictional {
+                for i in 0..2 {
+                    inflow[1 + i] = along(&d.x, p, c, &e.response.turn[1 + i]);
+                }
+            }
+            inflow[3] = memory.path() * by_interval;
+            inflow[4] = self.bound_rate(w, slot) * 0.5 * (d.h + d.h_prev);
+            for (k, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
+                self.by_parameter((w, memory), (e, index), k, |to, value| match to {
+                    Goes::Inflow(i) => inflow[i] += value * dp,
+                    Goes::Residual(row, i) => r[row + i] += value * dp,
+                });
+            }
+            e.response.inflow = inflow;
+            let on = product(&e.response.coupling, &d.x, p, c);
+            add_sides(r, p, c, &on, -1.0);
+            for (row, change) in e.rows().into_iter().zip(e.impulse(&inflow)) {
+                add_wrench(r, p, c, row, -slot.mass * change);
+            }
+        }
+        memory.elements = elements;
+    }
+
+    /// Change of the contacts' own unknowns, once that of the velocities is known.
+    pub(crate) fn push_unknowns(&self, memory: &Memory, y: &mut [f64]) {
+        let (velocities, own) = y.split_at_mut(self.rows);
+        let slots = memory.elements.iter().zip(&self.slots);
+        for ((e, slot), own) in slots.zip(own.chunks_exact_mut(UNKNOWNS)) {
+            let mut inflow = e.response.inflow;
+            self.through_velocities(e, slot, velocities, &mut inflow);
+            own.copy_from_slice(&e.outcome(&inflow));
+        }
+        // the facets of a pyramid add to b; alone they have no derivatives
+        own[UNKNOWNS * self.slots.len()..].fill(0.0);
+    }
+
+    fn through_velocities(&self, e: &Element, slot: &Slot, v: &[f64], inflow: &mut [f64; INFLOWS]) {
+        let (p, c) = (slot.parent, slot.child);
+        if e.law.gap {
+            inflow[0] += along(v, p, c, &e.by_velocity);
+        }
+        if e.law.frictional {
+            inflow[1] += dot(v, p, c, &e.tangents[0]);
+            inflow[2] += dot(v, p, c, &e.tangents[1]);
+        }
+    }
+
+    /// Change of the gap's rate that does not come through the new velocities or parameters.
+    fn gap_change(
+        &self,
+        w: &View,
+        interval: f64,
+        (e, slot): (&Element, &Slot),
+        d: &Inputs,
+        zplus: &[f64],
+    ) -> f64 {
+        let (p, c) = (slot.parent, slot.child);
+        if let Stage::Step(h) = w.at.stage {
+            let mut change = dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
+            if let Some(restitution) = self.bounces(w, (e, slot)) {
+                // less the change of gap/h + restitution (-N v-)
+                let approach = -dot(&d.x[d.x.len() / 2..], p, c, &e.normal)
+                    - along(&d.x, p, c, &e.response.turn[0]);
+                change -= dot(&d.x, p, c, &e.normal) / h - e.here.gap * d.h / (h * h)
+                    + restitution * approach;
+            }
+            change
+        } else {
+            let h = interval;
+            dot(&d.x, p, c, &e.normal) / h + along(&d.x, p, c, &e.response.turn[0])
+                - e.here.gap * d.h_prev / (h * h)
+        }
+    }
+
+    /// Restitution of a contact that is bouncing.
+    pub(super) fn bounces(&self, w: &View, (e, slot): (&Element, &Slot)) -> Option<f64> {
+        match slot.source {
+            Source::Contact(i) if e.bounce != 0.0 => {
+                Some(w.model.restitution(&w.model.contacts[i]))
+            }
+            _ => None,
+        }
+    }
+
+    /// Change of the friction bound by the mean interval.
+    fn bound_rate(&self, w: &View, slot: &Slot) -> f64 {
+        match slot.source {
+            Source::Friction(j, i) => w.model.joints[j].directions[i].friction / slot.mass,
+            _ => 0.0,
+        }
+    }
+
+    /// Adds the contacts' share of the adjoint right-hand side, from the adjoints of their unknowns.
+    pub(crate) fn pull_unknowns(&self, memory: &mut Memory, y: &[f64], rhs: &mut [f64]) {
+        let own = &y[self.rows..];
+        let slots = memory.elements.iter_mut().zip(&self.slots);
+        for ((e, slot), own) in slots.zip(own.chunks_exact(UNKNOWNS)) {
+            let (p, c) = (slot.parent, slot.child);
+            let of = |by: &[f64; UNKNOWNS]| by.iter().zip(own).map(|(b, y)| b * y).sum::<f64>();
+            e.response.inflow = e.response.by.each_ref().map(of);
+            let inflow = e.response.inflow;
+            if e.law.gap {
+                add_sides(rhs, p, c, &e.by_velocity, inflow[0]);
+            }
+            if e.law.frictional {
+                add_wrench(rhs, p, c, &e.tangents[0], inflow[1]);
+                add_wrench(rhs, p, c, &e.tangents[1], inflow[2]);
+            }
+        }
+    }
+
+    /// Adjoints of the inputs through the contacts: adds to those of the inputs and of the next configuration. `mu` is
+    /// the multiplier of `dr`.
+    pub(crate) fn pull(
+        &self,
+        w: &View,
+        memory: &Memory,
+        mu: &[f64],
+        zplus: &mut [f64],
+        out: &mut Inputs,
+    ) {
+        if memory.idle {
+            return;
+        }
+        let slots = memory.elements.iter().zip(&self.slots);
+        for (index, (e, slot)) in slots.enumerate() {
+            let (p, c) = (slot.parent, slot.child);
+            let on = e.response.coupling.transposed_times(mu, p, c);
+            add_sides(&mut out.x, p, c, &on, -1.0);
+            let felt = e.rows().map(|row| -slot.mass * dot(mu, p, c, row));
+            let mut inflow = e.response.inflow;
+            for (x, by) in inflow.iter_mut().zip(&e.response.by) {
+                *x += by[1] * felt[0] + by[3] * felt[1] + by[4] * felt[2];
+            }
+            if e.law.gap {
+                if let Stage::Step(h) = w.at.stage {
+                    add_wrench(zplus, p, c, &e.next_row, inflow[0] / h);
+                    out.h -= inflow[0] * e.next.gap / (h * h);
+                    if let Some(restitution) = self.bounces(w, (e, slot)) {
+                        let n = out.x.len() / 2;
+                        let (dz, dv) = out.x.split_at_mut(n);
+                        add_wrench(dz, p, c, &e.normal, -inflow[0] / h);
+                        add_wrench(dv, p, c, &e.normal, inflow[0] * restitution);
+                        add_sides(dz, p, c, &e.response.turn[0], inflow[0] * restitution);
+                        out.h += inflow[0] * e.here.gap / (h * h);
+                    }
+                } else {
+                    let h = memory.interval;
+                    add_wrench(&mut out.x, p, c, &e.normal, inflow[0] / h);
+                    add_sides(&mut out.x, p, c, &e.response.turn[0], inflow[0]);
+                    out.h_prev -= inflow[0] * e.here.gap / (h * h);
+                }
+            }
+            if e.law.frictional {
+                for i in 0..2 {
+                    add_sides(&mut out.x, p, c, &e.response.turn[1 + i], inflow[1 + i]);
+                }
+            }
+            let by_interval = memory.path() * inflow[3];
+            match w.at.stage {
+                Stage::Step(_) => out.h += by_interval,
+                Stage::Readout => out.h_prev += by_interval,
+            }
+            let bound = 0.5 * self.bound_rate(w, slot) * inflow[4];
+            out.h += bound;
+            out.h_prev += bound;
+            for k in 0..out.p.len() {
+                let mut sum = 0.0;
+                self.by_parameter((w, memory), (e, index), k, |to, value| match to {
+                    Goes::Inflow(i) => sum += inflow[i] * value,
+                    Goes::Residual(row, i) => sum += mu[row + i] * value,
+                });
+                out.p[k] += sum;
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Derivatives of a composition: those of its stages, one after another; and its unsolved equations.
+
+use super::{Composed, ComposedWork};
+use crate::dynamics::{
+    Certificate, Equations, Inputs, Outputs, Seen, Solved, StepError, Structure,
+};
+use crate::integrator::mechanical::Mechanical;
+use nalgebra::DMatrix;
+
+fn seen<'a>(at: &Solved<'a>) -> Seen<'a> {
+    Seen {
+        at: at.at,
+        x: at.x,
+        u: at.u,
+        p: at.p,
+        y: at.y,
+    }
+}
+
+impl<S: Mechanical + Equations> Composed<S> {
+    /// A stage as a solved step of the inner integrator.
+    fn solved<'a>(&self, at: &Solved<'a>, between: &'a [Vec<f64>], i: usize) -> Solved<'a> {
+        Solved {
+            at: self.stage(&at.at, i),
+            x: between[..i].last().map_or(at.x, |x| x),
+            y: self.unknowns(at.y, i),
+            next: between.get(i).map_or(at.next, |x| x),
+            ..*at
+        }
+    }
+
+    /// Finds the states between the stages of a solved step.
+    fn between(&self, at: &Solved, w: &mut ComposedWork<S::Work>) -> Result<(), StepError> {
+        let ComposedWork { own, between, .. } = w;
+        self.visit(&seen(at), own, between, |_, _, _| Ok(()))
+    }
+
+    pub(super) fn linearize_stages(
+        &self,
+        at: &Solved,
+        w: &mut ComposedWork<S::Work>,
+    ) -> Result<Certificate, StepError> {
+        self.between(at, w)?;
+        let mut worst: Option<Certificate> = None;
+        for (i, stage) in w.stages.iter_mut().enumerate() {
+            let own = self
+                .inner
+                .linearize_in(&self.solved(at, &w.between, i), stage)?;
+            worst = Some(worst.map_or(own, |w| w.and(&own)));
+        }
+        Ok(worst.unwrap_or_default())
+    }
+
+    pub(super) fn restore_stages(
+        &self,
+        at: &Solved,
+        kept: &[f64],
+        w: &mut ComposedWork<S::Work>,
+    ) -> Result<bool, StepError> {
+        self.between(at, w)?;
+        let n = self.inner.kept();
+        for (i, stage) in w.stages.iter_mut().enumerate() {
+            let own = &kept[n * i..n * (i + 1)];
+            let solved = self.solved(at, &w.between, i);
+            if !self.inner.restore_in(&solved, own, stage)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Share of the interval that a stage's interval before it is of, and whether that is the step's own (else the one
+    /// before the knot).
+    fn before(&self, i: usize) -> (f64, bool) {
+        let last = self.shares.len() - 1;
+        match i {
+            0 => (self.shares[last], false),
+            _ => (self.shares[i - 1], true),
+        }
+    }
+
+    pub(super) fn push_stages(&self, w: &mut ComposedWork<S::Work>, d: &Inputs, out: &mut Outputs) {
+        let ComposedWork {
+            stages,
+            inputs,
+            outputs,
+            ..
+        } = w;
+        inputs.x.copy_from_slice(&d.x);
+        inputs.u.copy_from_slice(&d.u);
+        inputs.p.copy_from_slice(&d.p);
+        let n = self.inner_dims.ny;
+        for (i, stage) in stages.iter_mut().enumerate() {
+            let (share, own) = self.before(i);
+            inputs.h_prev = share * if own { d.h } else { d.h_prev };
+            inputs.h = self.shares[i] * d.h;
+            self.inner.push_in(stage, inputs, outputs);
+            out.y[n * i..n * (i + 1)].copy_from_slice(&outputs.y);
+            inputs.x.copy_from_slice(&outputs.x);
+        }
+        out.x.copy_from_slice(&inputs.x);
+    }
+
+    pub(super) fn pull_stages(
+        &self,
+        w: &mut ComposedWork<S::Work>,
+        adjoint: &Outputs,
+        out: &mut Inputs,
+    ) {
+        let ComposedWork {
+            stages,
+            inputs,
+            outputs,
+            ..
+        } = w;
+        out.clear();
+        outputs.x.copy_from_slice(&adjoint.x);
+        let n = self.inner_dims.ny;
+        for (i, stage) in stages.iter_mut().enumerate().rev() {
+            outputs.y.copy_from_slice(&adjoint.y[n * i..n * (i + 1)]);
+            self.inner.pull_in(stage, outputs, inputs);
+            out.u.iter_mut().zip(&inputs.u).for_each(|(o, d)| *o += d);
+            out.p.iter_mut().zip(&inputs.p).for_each(|(o, d)| *o += d);
+            let (share, own) = self.before(i);
+            let before = if own { &mut out.h } else { &mut out.h_prev };
+            *before += share * inputs.h_prev;
+            out.h += self.shares[i] * inputs.h;
+            outputs.x.copy_from_slice(&inputs.x);
+        }
+        out.x.copy_from_slice(&outputs.x);
+    }
+}
+
+/// The stages' equations below each other. A stage sees the unknowns of those before it through its state.
+impl<S: Mechanical + Equations> Equations for Composed<S> {
+    fn structure(&self) -> Structure {
+        let (d, n) = (&self.dims, self.inner_dims.ny);
+        let rows = d.ny + d.nf;
+        let inputs = vec![(0..rows).collect(); d.nf + d.nu + d.np];
+        let unknowns = (0..d.ny).map(|i| (i / n * n..rows).collect());
+        let columns: Vec<Vec<usize>> = inputs.into_iter().chain(unknowns).collect();
+        Structure::new(rows, &columns)
+    }
+
+    fn residual(&self, at: &Seen, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError> {
+        let n = self.inner_dims.ny;
+        let ComposedWork { own, between, .. } = w;
+        self.visit(at, own, between, |i, here, w| {
+            self.inner.residual(here, w, &mut r[n * i..n * (i + 1)])
+        })
+    }
+
+    fn advance(&self, at: &Seen, w: &mut Self::Work, next: &mut [f64]) -> Result<(), StepError> {
+        let last = self.shares.len() - 1;
+        let ComposedWork { own, between, .. } = w;
+        self.visit(at, own, between, |i, here, w| match i {
+            _ if i == last => self.inner.advance(here, w, next),
+            _ => Ok(()),
+        })
+    }
+
+    fn derivatives(
+        &self,
+        at: &Seen,
+        structure: &Structure,
+        w: &mut Self::Work,
+        values: &mut [f64],
+    ) -> Result<(), StepError> {
+        let (d, n) = (&self.inner_dims, self.inner_dims.ny);
+        let inner = self.inner.structure();
+        let mut own_values = vec![0.0; inner.entries().len()];
+        let common = d.nf + d.nu + d.np;
+        let columns = common + self.dims.ny;
+        let mut all = DMatrix::zeros(self.dims.ny + d.nf, columns);
+        // what every column does to the state before a stage
+        let mut by = DMatrix::identity(d.nf, columns);
+        let ComposedWork { own, between, .. } = w;
+        self.visit(at, own, between, |i, here, w| {
+            self.inner.derivatives(here, &inner, w, &mut own_values)?;
+            let mut part = DMatrix::zeros(n + d.nf, columns);
+            for (&(row, column), value) in inner.entries().iter().zip(&own_values) {
+                if column < d.nf {
+                    for c in 0..columns {
+                        part[(row, c)] += value * by[(column, c)];
+                    }
+                } else if column < common {
+                    part[(row, column)] += value;
+                } else {
+                    part[(row, column + n * i)] += value;
+                }
+            }
+            all.rows_mut(n * i, n).copy_from(&part.rows(0, n));
+            by = part.rows(n, d.nf).into_owned();
+            Ok(())
+        })?;
+        all.rows_mut(self.dims.ny, d.nf).copy_from(&by);
+        for (value, place) in values.iter_mut().zip(structure.entries()) {
+            *value = all[*place];
+        }
+        Ok(())
+    }
+}

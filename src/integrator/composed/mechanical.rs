@@ -1,0 +1,135 @@
+//! The mechanical face of a composition: that of the inner integrator at the knot, with the sub-intervals that meet there.
+
+use super::{Composed, ComposedWork};
+use crate::contact::ContactWork;
+use crate::dynamics::{Equations, Frame, Inputs, Seen, StepError};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Tally, observable};
+use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
+use crate::spatial::Pose;
+use nalgebra::DMatrix;
+
+impl<S: Mechanical + Equations> Mechanical for Composed<S> {
+    fn mechanism(&self) -> &Mechanism {
+        self.inner.mechanism()
+    }
+
+    fn mobility(&self) -> Mobility {
+        self.inner.mobility()
+    }
+
+    fn outputs(&self) -> &[Quantity] {
+        self.inner.outputs()
+    }
+
+    fn with_outputs(self, outputs: Vec<Quantity>) -> Self {
+        Self {
+            inner: self.inner.with_outputs(outputs),
+            ..self
+        }
+    }
+
+    fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
+        Self::new(self.inner.rebuilt(mechanism, q)?, self.order)
+    }
+
+    fn tuned<'a>(&'a self, p: &[f64], w: &'a mut Self::Work) -> Result<&'a Mechanism, StepError> {
+        self.inner.tuned(p, &mut w.own)
+    }
+
+    fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
+        self.inner.start(q, rates, held)
+    }
+
+    /// With the mean velocities of the whole interval.
+    fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
+        self.inner.state_after(x, poses, q, h)
+    }
+
+    fn poses(&self, x: &[f64]) -> Vec<Pose> {
+        self.inner.poses(x)
+    }
+
+    fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
+        self.inner.interval_velocities(x)
+    }
+
+    fn last_share(&self) -> f64 {
+        self.shares[self.shares.len() - 1] * self.inner.last_share()
+    }
+
+    fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
+        self.inner.winding_angle(x, joint)
+    }
+
+    fn know(&self, seen: &Seen, needs: Needs, w: &mut Self::Work) -> Result<(), StepError> {
+        self.inner.know(&self.first(seen), needs, &mut w.own)
+    }
+
+    fn known<'a>(&'a self, seen: &Seen<'a>, w: &'a Self::Work) -> Known<'a> {
+        self.inner.known(&self.first(seen), &w.own)
+    }
+
+    fn adjoint<'a>(&self, w: &'a mut Self::Work) -> &'a mut Adjoint {
+        self.inner.adjoint(&mut w.own)
+    }
+
+    fn pull_known(
+        &self,
+        seen: &Seen,
+        w: &mut Self::Work,
+        adjoint: &Adjoint,
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) {
+        let ComposedWork { own, inputs, .. } = w;
+        inputs.clear();
+        let mine = self.inner_dims.ny.min(y.len());
+        let first = self.first(seen);
+        self.inner
+            .pull_known(&first, own, adjoint, inputs, &mut y[..mine]);
+        inputs.h_prev *= self.shares[self.shares.len() - 1];
+        inputs.h *= self.shares[0];
+        out.add(inputs);
+    }
+
+    fn contact_work(&self, seen: &Seen, w: &Self::Work) -> [ContactWork; 2] {
+        self.inner.contact_work(&self.first(seen), &w.own)
+    }
+
+    fn work_within(
+        &self,
+        seen: &Seen,
+        w: &mut Self::Work,
+        tally: &mut Tally,
+    ) -> Result<(), StepError> {
+        let ComposedWork { own, between, .. } = w;
+        self.visit(seen, own, between, |i, here, w| {
+            if i > 0 {
+                self.inner.work_at(here, w, tally)?;
+            }
+            self.inner.work_within(here, w, tally)
+        })
+    }
+
+    fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
+        self.inner.tangents(frame)
+    }
+
+    fn certify(&self, w: &mut Self::Work) {
+        for w in w.stages.iter_mut().chain([&mut w.own]) {
+            self.inner.certify(w);
+        }
+    }
+
+    fn linear_residual(&self, w: &Self::Work) -> Option<f64> {
+        let each = w.stages.iter().chain([&w.own]);
+        each.filter_map(|w| self.inner.linear_residual(w))
+            .reduce(f64::max)
+    }
+
+    fn matrix(&self) -> MatrixSize {
+        self.inner.matrix()
+    }
+}
+
+observable!(Composed<S>, S: Mechanical + Equations);

@@ -1,0 +1,241 @@
+//! The mechanical face: what is known of a knot, and its adjoints.
+
+use super::{Maximal, Work};
+use crate::contact::{ContactWork, Reacts};
+use crate::dynamics::{Frame, Inputs, Outputs, Seen, StepError};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, observable};
+use crate::mechanism::{
+    Adjoint, Exerts, Known, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
+};
+use crate::spatial::Pose;
+use nalgebra::DMatrix;
+
+/// Memory of what is seen of a knot.
+pub(super) struct Sight {
+    /// Poses at the knot before.
+    pub past: Vec<Pose>,
+    /// Unwound angle of each joint.
+    pub windings: Vec<f64>,
+    pub reactions: Vec<f64>,
+    /// Are the reactions those of the knot?
+    pub acts: bool,
+    pub adjoint: Adjoint,
+    /// Adjoints on their way through the read-out.
+    pub inputs: Inputs,
+    pub readout: Outputs,
+}
+
+impl Maximal {
+    /// Index among the unknowns of every reaction, the reaction, and what turns the one into the other.
+    fn reactions(&self, mut each: impl FnMut(usize, usize, f64)) {
+        let m = &self.mechanism;
+        let mut place = 0;
+        for (j, s) in m.joints.iter().zip(&self.slots) {
+            // a joint without rows has no slots
+            for i in 0..j.rows() {
+                each(s.map_or(0, |s| s.offset) + i, place + i, 1.0);
+            }
+            place += j.rows();
+        }
+        let limits = m.reactions(Exerts::Contact(m.contacts.len())).start;
+        self.contacts.reactions(m, |unknown, of, scale| {
+            let place = match of {
+                Reacts::Contact(c, component) => place + 3 * c + component,
+                Reacts::Limit(coordinate) => limits + coordinate,
+            };
+            each(unknown, place, scale);
+        });
+    }
+}
+
+impl Mechanical for Maximal {
+    fn mechanism(&self) -> &Mechanism {
+        &self.mechanism
+    }
+
+    fn mobility(&self) -> Mobility {
+        self.mobility
+    }
+
+    fn outputs(&self) -> &[Quantity] {
+        &self.outputs
+    }
+
+    fn with_outputs(mut self, outputs: Vec<Quantity>) -> Self {
+        self.outputs = outputs;
+        self
+    }
+
+    fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
+        let new = Self::new(mechanism, q, self.options)?;
+        Ok(new.with_outputs(self.outputs.clone()))
+    }
+
+    fn tuned<'a>(&'a self, p: &[f64], w: &'a mut Work) -> Result<&'a Mechanism, StepError> {
+        self.apply(p, w)?;
+        Ok(&w.model)
+    }
+
+    fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
+        self.start_of(&self.mechanism, q, rates, held)
+    }
+
+    fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
+        self.state_behind(x, poses, q, h)
+    }
+
+    fn poses(&self, x: &[f64]) -> Vec<Pose> {
+        self.poses_of(x)
+    }
+
+    fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
+        self.velocities_of(x)
+    }
+
+    fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
+        self.winding(x, joint)
+    }
+
+    fn know(&self, seen: &Seen, needs: Needs, w: &mut Work) -> Result<(), StepError> {
+        let (at, x, u) = (&seen.at, seen.x, seen.u);
+        self.apply(seen.p, w)?;
+        if needs.velocities {
+            self.readout(at, x, u, w)?;
+        } else {
+            self.prepare(at.readout(), x, u, w)?;
+        }
+        let mut sight = std::mem::replace(&mut w.sight, Sight::empty());
+        for (joint, angle) in sight.windings.iter_mut().enumerate() {
+            *angle = self.winding_in(w, joint);
+        }
+        if needs.past && at.before().is_some() {
+            for (b, pose) in sight.past.iter_mut().enumerate() {
+                *pose = Self::pose_before(w, b);
+            }
+        }
+        sight.acts = needs.reactions && !seen.y.is_empty() && at.after().is_some();
+        if sight.acts {
+            sight.reactions.fill(0.0);
+            let reactions = &mut sight.reactions;
+            self.reactions(|unknown, place, scale| reactions[place] += scale * seen.y[unknown]);
+        }
+        w.sight = sight;
+        Ok(())
+    }
+
+    fn known<'a>(&'a self, seen: &Seen<'a>, w: &'a Work) -> Known<'a> {
+        let n = 6 * self.body_count();
+        Known {
+            mechanism: &w.model,
+            poses: &w.knot.poses,
+            velocities: &w.newton.trial[..n],
+            past: if seen.at.before().is_none() {
+                Past::Start(&w.knot.before)
+            } else {
+                Past::Poses(&w.sight.past)
+            },
+            windings: &w.sight.windings,
+            controls: seen.u,
+            reactions: if w.sight.acts {
+                &w.sight.reactions
+            } else {
+                &[]
+            },
+            h_prev: seen.at.h_prev,
+            h: seen.at.h,
+        }
+    }
+
+    fn adjoint<'a>(&self, w: &'a mut Work) -> &'a mut Adjoint {
+        &mut w.sight.adjoint
+    }
+
+    fn pull_known(
+        &self,
+        seen: &Seen,
+        w: &mut Work,
+        adjoint: &Adjoint,
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) {
+        let n = 6 * self.body_count();
+        add(&mut out.x, &adjoint.poses);
+        add(&mut out.u, &adjoint.controls);
+        out.h_prev += adjoint.h_prev;
+        out.h += adjoint.h;
+        if seen.at.before().is_none() {
+            add(&mut out.x[n..], &adjoint.past);
+        } else {
+            for (b, six) in adjoint.past.chunks_exact(6).enumerate() {
+                if six.iter().any(|v| *v != 0.0) {
+                    Self::pull_back(w, b, n, &adjoint.past, out);
+                }
+            }
+        }
+        if w.sight.acts {
+            self.reactions(|unknown, place, scale| y[unknown] += scale * adjoint.reactions[place]);
+        }
+        if adjoint.velocities.iter().all(|v| *v == 0.0) {
+            return;
+        }
+        // the read-out left its solution and its factors
+        let mut sight = std::mem::replace(&mut w.sight, Sight::empty());
+        sight.readout.y.fill(0.0);
+        sight.readout.y[..n].copy_from_slice(&adjoint.velocities);
+        self.turn_elements(w);
+        self.linearize_readout(w);
+        self.pull_through(w, &sight.readout, &mut sight.inputs);
+        let d = &sight.inputs;
+        add(&mut out.x, &d.x);
+        add(&mut out.u, &d.u);
+        add(&mut out.p, &d.p);
+        out.h_prev += d.h_prev;
+        w.sight = sight;
+    }
+
+    fn contact_work(&self, seen: &Seen, w: &Work) -> [ContactWork; 2] {
+        self.contacts.work(&self.view(w), &w.contacts, seen.y)
+    }
+
+    fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
+        self.tangents_of(frame)
+    }
+
+    fn certify(&self, w: &mut Work) {
+        w.adjoint.certificate = Some(0.0);
+    }
+
+    fn linear_residual(&self, w: &Work) -> Option<f64> {
+        w.adjoint.certificate
+    }
+
+    fn matrix(&self) -> MatrixSize {
+        MatrixSize {
+            unknowns: self.symbolic.dim(),
+            fill_in: self.symbolic.fill_in(),
+        }
+    }
+}
+
+observable!(Maximal);
+
+impl Sight {
+    /// Without memory, to stand in for one in use.
+    fn empty() -> Self {
+        Self {
+            past: vec![],
+            windings: vec![],
+            reactions: vec![],
+            acts: false,
+            adjoint: Adjoint::default(),
+            inputs: Inputs::default(),
+            readout: Outputs::default(),
+        }
+    }
+}
+
+fn add(out: &mut [f64], d: &[f64]) {
+    for (o, d) in out.iter_mut().zip(d) {
+        *o += d;
+    }
+}

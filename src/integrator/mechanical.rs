@@ -1,0 +1,436 @@
+//! Systems made of a mechanism: what everything above the step knows of them, whatever integrator moves them.
+//!
+//! An integrator gives what is known of a knot (poses, velocities at it to second order, reactions) and pulls adjoints of
+//! these back to its own state; quantities, the energy balance, recordings and figures are made from that.
+
+use crate::contact::ContactWork;
+use crate::dynamics::{Dynamics, Frame, Inputs, Seen, StepError, StepFailure};
+use crate::mechanism::{
+    Adjoint, Contacting, CoordinateId, Known, Mechanism, Mobility, ModelError, Motion, Needs,
+    Quantity, Rows, Vec6, contacting, vec3,
+};
+use crate::spatial::Pose;
+use nalgebra::DMatrix;
+
+/// A system made of a mechanism.
+pub trait Mechanical: Dynamics + Sized {
+    /// What moves, as it was built.
+    fn mechanism(&self) -> &Mechanism;
+
+    /// How it can move.
+    fn mobility(&self) -> Mobility;
+
+    /// What can be observed.
+    fn outputs(&self) -> &[Quantity];
+
+    /// Declares what can be observed; costs and constraints refer to these by index.
+    #[must_use]
+    fn with_outputs(self, outputs: Vec<Quantity>) -> Self;
+
+    /// The same integrator with the same settings and outputs of another mechanism, whose loops close near the tree
+    /// coordinates `q`.
+    ///
+    /// # Errors
+    /// When the loops do not close there, or the mechanism has what the integrator does not offer.
+    fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError>;
+
+    /// The mechanism with the parameters `p`.
+    ///
+    /// # Errors
+    /// When the parameters have no meaning.
+    fn tuned<'a>(&'a self, p: &[f64], w: &'a mut Self::Work) -> Result<&'a Mechanism, StepError>;
+
+    /// The state at the start: tree coordinates `q`, which are moved onto the loops, and rates of the tree, of which
+    /// the part that keeps the loops closed and obeys the velocity constraints is taken (nearest by kinetic energy).
+    /// `held` marks the coordinates that should stay as they are.
+    ///
+    /// # Errors
+    /// When the loops do not close.
+    fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError>;
+
+    /// The state after an interval `h` that leads from the state `x` to the poses at tree coordinates `q`.
+    fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64>;
+
+    /// Poses of all bodies.
+    fn poses(&self, x: &[f64]) -> Vec<Pose>;
+
+    /// Velocities of the interval before the knot.
+    fn interval_velocities(&self, x: &[f64]) -> Vec<Motion>;
+
+    /// Share of a step's interval that the state's velocities are those of, at its end.
+    fn last_share(&self) -> f64 {
+        1.0
+    }
+
+    /// Unwound angle of a joint that has one, else 0.
+    fn winding_angle(&self, x: &[f64], joint: usize) -> f64;
+
+    /// Reads a knot into `w`.
+    ///
+    /// # Errors
+    /// When the state is none of the system, or its velocities cannot be read.
+    fn know(&self, seen: &Seen, needs: Needs, w: &mut Self::Work) -> Result<(), StepError>;
+
+    /// What [`Mechanical::know`] read of the knot.
+    fn known<'a>(&'a self, seen: &Seen<'a>, w: &'a Self::Work) -> Known<'a>;
+
+    /// Memory for adjoints of what is known.
+    fn adjoint<'a>(&self, w: &'a mut Self::Work) -> &'a mut Adjoint;
+
+    /// Adds to the adjoints of state, control, parameters, intervals and unknowns those of what [`Mechanical::know`] read.
+    fn pull_known(
+        &self,
+        seen: &Seen,
+        w: &mut Self::Work,
+        adjoint: &Adjoint,
+        out: &mut Inputs,
+        y: &mut [f64],
+    );
+
+    /// Work of contacts, limits and joint friction at the knot that was read last, before and after the instant of the
+    /// read-out.
+    fn contact_work(&self, seen: &Seen, w: &Self::Work) -> [ContactWork; 2];
+
+    /// Adds the work done until the knot, and reads it.
+    ///
+    /// # Errors
+    /// When the velocities at the knot cannot be read.
+    fn work_at(&self, seen: &Seen, w: &mut Self::Work, tally: &mut Tally) -> Result<(), StepError> {
+        let all = Needs {
+            velocities: true,
+            past: true,
+            reactions: true,
+        };
+        self.know(seen, all, w)?;
+        let [before, after] = self.contact_work(seen, w);
+        tally.reach(&self.known(seen, w), before, after);
+        Ok(())
+    }
+
+    /// Adds the work done within the step from the knot, where the step has knots of its own; by default it has none.
+    ///
+    /// # Errors
+    /// As [`Mechanical::work_at`].
+    fn work_within(
+        &self,
+        seen: &Seen,
+        w: &mut Self::Work,
+        tally: &mut Tally,
+    ) -> Result<(), StepError> {
+        let _ = (seen, w, tally);
+        Ok(())
+    }
+
+    /// Where the joint chart at a state is that of tangents of closed loops, the changes of the tree's coordinates by those
+    /// of the chart: at the knot and at the knot before. `None` where the chart is that of the tree's coordinates itself.
+    fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]>;
+
+    /// Asks for the residuals of the adjoint solves to be computed from here on, which costs a product each.
+    fn certify(&self, w: &mut Self::Work);
+
+    /// Largest relative residual `|K' mu - rhs| / |rhs|` of the adjoint solves since [`Mechanical::certify`].
+    fn linear_residual(&self, w: &Self::Work) -> Option<f64>;
+
+    /// Size of the step's matrix.
+    fn matrix(&self) -> MatrixSize;
+
+    /// Velocities at a knot, second order, with the control that acts there.
+    ///
+    /// # Errors
+    /// When the state is not finite or its constraints are singular.
+    fn knot_velocities(&self, seen: &Seen, w: &mut Self::Work) -> Result<Vec<Motion>, StepError> {
+        let needs = Needs {
+            velocities: true,
+            ..Needs::default()
+        };
+        self.know(seen, needs, w)?;
+        Ok(motions(self.known(seen, w).velocities))
+    }
+
+    /// Value of a joint coordinate of the state, angles unwound.
+    fn coordinate(&self, x: &[f64], joint: usize, direction: usize) -> f64 {
+        let (m, poses) = (self.mechanism(), self.poses(x));
+        let j = &m.joints[joint];
+        let (a, b) = m.ends(j, &poses);
+        let winding = self.winding_angle(x, joint);
+        j.coordinate(direction, &j.relative(a, b), winding)
+    }
+
+    /// All coordinates of the spanning tree.
+    fn tree_coordinates(&self, x: &[f64]) -> Vec<f64> {
+        let ids = self.mechanism().tree_ids().into_iter();
+        ids.map(|(j, i)| self.coordinate(x, j, i)).collect()
+    }
+
+    /// Largest violation of a joint, a gear or a user's holonomic constraint at a state, m or rad.
+    fn violation(&self, x: &[f64]) -> f64 {
+        let (m, poses) = (self.mechanism(), self.poses(x));
+        let all = m.constraints.iter().enumerate();
+        all.filter(|(_, c)| c.is_holonomic())
+            .map(|(i, _)| self.gap(i, &poses, x))
+            .fold(m.violation(&poses).0, f64::max)
+    }
+
+    /// How far a gear or a user's constraint is from being met at a state, its largest row: `|g(z)|`, m or rad; of a
+    /// velocity constraint `|1/2 (A(before) + A(z)) v-|`, m/s or rad/s, over the interval from the poses `before`.
+    fn gap(&self, constraint: usize, before: &[Pose], x: &[f64]) -> f64 {
+        let (m, c) = (self.mechanism(), &self.mechanism().constraints[constraint]);
+        let n = c.bodies.len();
+        let (poses, motion) = (self.poses(x), self.interval_velocities(x));
+        let mut own = vec![Pose::identity(); n];
+        let mut g = vec![0.0; c.rows];
+        if c.is_holonomic() {
+            let near = |(j, _): CoordinateId| self.winding_angle(x, j);
+            c.value(&m.joints, c.gather(&poses, &mut own), near, &mut g);
+        } else {
+            let mut rows = vec![Vec6::zeros(); c.rows * n];
+            for poses in [before, &poses] {
+                let at = c.gather(poses, &mut own);
+                c.jacobian(&m.joints, at, Rows::Value, &mut rows);
+                for (g, row) in g.iter_mut().zip(rows.chunks_exact(n)) {
+                    for (row, &b) in row.iter().zip(&c.bodies) {
+                        let (v, w) = motion[b];
+                        *g += 0.5 * row.dot(&Vec6::new(v.x, v.y, v.z, w.x, w.y, w.z));
+                    }
+                }
+            }
+        }
+        g.iter().fold(0.0, |m, g| m.max(g.abs()))
+    }
+
+    /// Deepest overlap of any two surfaces at a state, m; zero where all gaps are open. Surfaces are where the mechanism
+    /// as built has them; see [`Mechanical::penetration_with`].
+    fn penetration(&self, x: &[f64]) -> f64 {
+        deepest(self.mechanism(), &self.poses(x)).map_or(0.0, |(_, depth)| depth)
+    }
+
+    /// The same for the parameters `p`, which may move surfaces and change their sizes.
+    ///
+    /// # Errors
+    /// When the parameters have no meaning.
+    fn penetration_with(&self, p: &[f64], x: &[f64], w: &mut Self::Work) -> Result<f64, StepError> {
+        let poses = self.poses(x);
+        Ok(deepest(self.tuned(p, w)?, &poses).map_or(0.0, |(_, depth)| depth))
+    }
+
+    /// The contact that overlaps most at a state, and by how much, m.
+    fn overlap(&self, x: &[f64]) -> Option<(&str, f64)> {
+        deepest(self.mechanism(), &self.poses(x))
+    }
+
+    /// All contacts at a knot, in the order of the mechanism's.
+    ///
+    /// # Errors
+    /// When the velocities at the knot cannot be read.
+    fn contacting(&self, seen: &Seen, w: &mut Self::Work) -> Result<Vec<Contacting>, StepError> {
+        let needs = Needs {
+            velocities: true,
+            past: false,
+            reactions: true,
+        };
+        self.know(seen, needs, w)?;
+        let known = self.known(seen, w);
+        let all = 0..self.mechanism().contacts.len();
+        Ok(all.map(|c| contacting(&known, c)).collect())
+    }
+
+    /// The spring with the highest frequency at a state, by name, and that frequency if only its two bodies moved,
+    /// rad/s. The explicit treatment of springs wants `h omega` below 1 and is unstable from 2 on.
+    fn fastest_spring(&self, x: &[f64]) -> Option<(String, f64)> {
+        self.mechanism().fastest_spring(&self.poses(x))
+    }
+
+    /// Does the motion determine the constraint forces of a joint? See [`Mechanism::has_unique_forces`].
+    fn has_unique_forces(&self, joint: usize) -> bool {
+        let redundant = self.mobility().redundant_rows;
+        self.mechanism().has_unique_forces(joint, redundant)
+    }
+}
+
+/// Size of a step's matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatrixSize {
+    /// Rows.
+    pub unknowns: usize,
+    /// Pairs of blocks that only the factors have.
+    pub fill_in: usize,
+}
+
+/// The work done from outside along a trajectory, J, knot by knot.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Of the actuators, until the knot reached.
+    pub actuators: f64,
+    /// Of the dampers.
+    pub dampers: f64,
+    /// Of contacts, limits and joint friction.
+    pub contacts: ContactWork,
+    /// What the knot adds for the interval behind it.
+    pending: (f64, ContactWork),
+    poses: Vec<Pose>,
+}
+
+impl Tally {
+    /// Goes on to the next knot. Actuators work by the trapezoidal rule: half of an interval with the power at either end.
+    pub fn reach(&mut self, k: &Known, before: ContactWork, after: ContactWork) {
+        let power = k.mechanism.control_power(k.poses, k.velocities, k.controls);
+        self.actuators += self.pending.0 + 0.5 * k.h_prev * power;
+        self.contacts += self.pending.1;
+        self.contacts += before;
+        self.pending = (0.5 * k.h * power, after);
+        if !self.poses.is_empty() {
+            self.dampers -= k.mechanism.damping(&self.poses, k.poses) / k.h_prev;
+        }
+        self.poses.clear();
+        self.poses.extend_from_slice(k.poses);
+    }
+}
+
+/// Six numbers a body, as motions.
+pub(crate) fn motions(velocities: &[f64]) -> Vec<Motion> {
+    let each = velocities.chunks_exact(6);
+    each.map(|v| (vec3(v, 0), vec3(v, 3))).collect()
+}
+
+/// The contact that overlaps most, if any does.
+fn deepest<'a>(m: &'a Mechanism, poses: &[Pose]) -> Option<(&'a str, f64)> {
+    let each = m.contacts.iter();
+    let each = each.map(|c| (c.name.as_str(), -m.touch(c, poses).gap));
+    each.filter(|(_, depth)| *depth > 0.0)
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+fn no_output(count: usize, seen: &Seen, quantity: usize) -> StepError {
+    StepError {
+        failure: StepFailure::NotFinite,
+        element: format!("quantity {quantity}"),
+        time: seen.at.t,
+        residual: f64::NAN,
+        message: format!(
+            "there are {count} outputs; rates of controls are quantities of the system that remembers them, `Remember`"
+        ),
+    }
+}
+
+fn no_interval(m: &Mechanism, seen: &Seen, quantity: &Quantity) -> StepError {
+    let joint = |j: usize| format!("joint `{}`", m.joints[j].name);
+    let (element, what) = match *quantity {
+        Quantity::Constraint { joint: j, .. } => (joint(j), "a constraint force"),
+        Quantity::LimitForce { joint: j, .. } => (joint(j), "a limit's force"),
+        Quantity::NormalForce(c) | Quantity::Friction(c) => (
+            format!("contact `{}`", m.contacts[c].name),
+            "a contact's force",
+        ),
+        _ => (quantity.name(m).0, "it"),
+    };
+    StepError {
+        failure: StepFailure::Interval,
+        element,
+        time: seen.at.t,
+        residual: f64::NAN,
+        message: format!(
+            "{what} has no value at the last knot, where no interval follows; look at a knot before"
+        ),
+    }
+}
+
+/// [`Observe::quantities`](crate::dynamics::Observe::quantities) of any mechanical system.
+pub(super) fn quantities<S: Mechanical>(system: &S) -> Vec<(String, String)> {
+    let m = system.mechanism();
+    system.outputs().iter().map(|o| o.name(m)).collect()
+}
+
+/// [`Observe::needs_unknowns`](crate::dynamics::Observe::needs_unknowns) of any mechanical system.
+pub(super) fn needs_unknowns<S: Mechanical>(system: &S, quantity: usize) -> bool {
+    let output = system.outputs().get(quantity);
+    output.is_some_and(|o| o.needs().reactions)
+}
+
+/// [`Observe::observe_in`](crate::dynamics::Observe::observe_in) of any mechanical system.
+pub(super) fn observe<S: Mechanical>(
+    system: &S,
+    seen: &Seen,
+    which: &[usize],
+    w: &mut S::Work,
+    out: &mut [f64],
+) -> Result<(), StepError> {
+    let outputs = system.outputs();
+    if let Some(i) = which.iter().find(|i| **i >= outputs.len()) {
+        return Err(no_output(outputs.len(), seen, *i));
+    }
+    let needs = which.iter().map(|i| outputs[*i].needs());
+    system.know(seen, needs.fold(Needs::default(), Needs::and), w)?;
+    let known = system.known(seen, w);
+    for (&i, out) in which.iter().zip(out) {
+        if outputs[i].needs().reactions && known.reactions.is_empty() {
+            return Err(no_interval(known.mechanism, seen, &outputs[i]));
+        }
+        *out = outputs[i].value(&known);
+    }
+    Ok(())
+}
+
+/// [`Observe::observe_pull_in`](crate::dynamics::Observe::observe_pull_in) of any mechanical system.
+pub(super) fn pull<S: Mechanical>(
+    system: &S,
+    seen: &Seen,
+    (which, adjoint): (&[usize], &[f64]),
+    w: &mut S::Work,
+    out: &mut Inputs,
+    y: &mut [f64],
+) {
+    let mut pulled = std::mem::take(system.adjoint(w));
+    pulled.clear();
+    let (outputs, known) = (system.outputs(), system.known(seen, w));
+    let asked = || which.iter().zip(adjoint).filter(|(_, g)| **g != 0.0);
+    for (&i, &g) in asked() {
+        outputs[i].pull(&known, g, &mut pulled);
+    }
+    for (p, tuned) in out.p.iter_mut().zip(&known.mechanism.parameters) {
+        for field in &tuned.fields {
+            for (&i, &g) in asked() {
+                *p += g * outputs[i].by_field(&known, *field);
+            }
+        }
+    }
+    system.pull_known(seen, w, &pulled, out, y);
+    *system.adjoint(w) = pulled;
+}
+
+/// What can be observed of a mechanical system; for all alike.
+macro_rules! observable {
+    ($system:ty $(, $inner:ident: $bound:ident + $other:ident)?) => {
+        impl $(<$inner: $bound + $other>)? crate::dynamics::Observe for $system {
+            fn quantities(&self) -> Vec<(String, String)> {
+                $crate::integrator::mechanical::quantities(self)
+            }
+
+            fn needs_unknowns(&self, quantity: usize) -> bool {
+                $crate::integrator::mechanical::needs_unknowns(self, quantity)
+            }
+
+            fn observe_in(
+                &self,
+                seen: &$crate::dynamics::Seen,
+                which: &[usize],
+                w: &mut Self::Work,
+                out: &mut [f64],
+            ) -> Result<(), $crate::dynamics::StepError> {
+                $crate::integrator::mechanical::observe(self, seen, which, w, out)
+            }
+
+            fn observe_pull_in(
+                &self,
+                seen: &$crate::dynamics::Seen,
+                which: &[usize],
+                w: &mut Self::Work,
+                adjoint: &[f64],
+                out: &mut $crate::dynamics::Inputs,
+                y: &mut [f64],
+            ) {
+                $crate::integrator::mechanical::pull(self, seen, (which, adjoint), w, out, y);
+            }
+        }
+    };
+}
+pub(super) use observable;

@@ -1,0 +1,390 @@
+//! Every integrator behind one type, for what is chosen while the program runs.
+
+use super::composed::{Composed, ComposedWork};
+use super::maximal::{self, Maximal};
+use super::mechanical::{MatrixSize, Mechanical, Tally, observable};
+use super::{Options, choice::Choice};
+use crate::contact::ContactWork;
+use crate::dynamics::{
+    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
+    Outputs, Parameter, Seen, Solved, Step, StepError, StepStats, Stored, Structure,
+};
+use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
+use crate::spatial::Pose;
+use nalgebra::DMatrix;
+
+/// The integrators: one line each.
+macro_rules! integrators {
+    ($($name:ident($system:ty, $work:ty)),* $(,)?) => {
+        /// A mechanism with one of the integrators.
+        #[derive(Debug)]
+        pub enum System {
+            $(#[doc = concat!("See [`", stringify!($system), "`].")]
+            $name($system)),*
+        }
+
+        /// Memory of one thread for a [`System`].
+        pub enum SystemWork {
+            $(#[doc = concat!("Of [`", stringify!($system), "`].")]
+            $name(Box<$work>)),*
+        }
+
+        /// What the system itself says.
+        macro_rules! of {
+            ($own:expr, $s:ident => $do:expr) => {
+                match $own { $(System::$name($s) => $do),* }
+            };
+        }
+
+        /// What the system says with its memory.
+        macro_rules! with {
+            ($own:expr, $memory:expr, ($s:ident, $w:ident) => $do:expr) => {
+                match ($own, $memory) {
+                    $((System::$name($s), SystemWork::$name($w)) => $do,)*
+                    _ => panic!("a system is used with the memory of another; make it by its own `work`"),
+                }
+            };
+        }
+
+        /// The same integrator, made of another.
+        macro_rules! again {
+            ($own:expr, $s:ident => $do:expr) => {
+                match $own { $(System::$name($s) => System::$name($do)),* }
+            };
+        }
+
+        /// The same of a result.
+        macro_rules! retry {
+            ($own:expr, $s:ident => $do:expr) => {
+                match $own { $(System::$name($s) => $do.map(System::$name)),* }
+            };
+        }
+
+        impl System {
+            fn memory(&self) -> SystemWork {
+                match self { $(Self::$name(s) => SystemWork::$name(Box::new(s.work()))),* }
+            }
+        }
+    };
+}
+
+integrators! {
+    Maximal(Maximal, maximal::Work),
+    Composed(Composed<Maximal>, ComposedWork<maximal::Work>),
+}
+
+impl System {
+    /// A mechanism with the integrator chosen; `q` are tree coordinates at which its loops close.
+    ///
+    /// # Errors
+    /// When the loops do not close there, or the mechanism has what the integrator does not offer.
+    pub fn new(
+        choice: Choice,
+        mechanism: Mechanism,
+        q: &[f64],
+        options: Options,
+    ) -> Result<Self, ModelError> {
+        let inner = Maximal::new(mechanism, q, options)?;
+        Ok(match choice.composition() {
+            None => Self::Maximal(inner),
+            Some(order) => Self::Composed(Composed::new(inner, order)?),
+        })
+    }
+
+    /// The integrator.
+    pub fn choice(&self) -> Choice {
+        match self {
+            Self::Maximal(_) => Choice::default(),
+            Self::Composed(s) => Choice::composed(s.order()),
+        }
+    }
+}
+
+impl Step for System {
+    type Work = SystemWork;
+
+    fn dims(&self) -> Dims {
+        of!(self, s => Step::dims(s))
+    }
+
+    fn work(&self) -> SystemWork {
+        self.memory()
+    }
+
+    fn controls(&self) -> Vec<(String, String)> {
+        of!(self, s => s.controls())
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        of!(self, s => s.parameters())
+    }
+
+    fn initial(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut SystemWork,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.initial(q, rates, p, w, x))
+    }
+
+    fn initial_by_parameters(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut SystemWork,
+    ) -> Result<DMatrix<f64>, StepError> {
+        with!(self, w, (s, w) => s.initial_by_parameters(q, rates, p, w))
+    }
+
+    fn step(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        p: &[f64],
+        w: &mut SystemWork,
+        next: &mut [f64],
+        y: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        with!(self, w, (s, w) => s.step(at, x, u, p, w, next, y))
+    }
+
+    fn soften(&self, w: &mut SystemWork, kappa: f64) -> bool {
+        with!(self, w, (s, w) => s.soften(w, kappa))
+    }
+}
+
+impl Differentiable for System {
+    fn linearize_in(&self, at: &Solved, w: &mut SystemWork) -> Result<Certificate, StepError> {
+        with!(self, w, (s, w) => s.linearize_in(at, w))
+    }
+
+    fn smoothing(&self, w: &mut SystemWork, kappa: f64) {
+        with!(self, w, (s, w) => s.smoothing(w, kappa));
+    }
+
+    fn kept(&self) -> usize {
+        of!(self, s => s.kept())
+    }
+
+    fn keep_in(&self, w: &SystemWork, kept: &mut [f64]) -> bool {
+        with!(self, w, (s, w) => s.keep_in(w, kept))
+    }
+
+    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut SystemWork) -> Result<bool, StepError> {
+        with!(self, w, (s, w) => s.restore_in(at, kept, w))
+    }
+
+    fn push_in(&self, w: &mut SystemWork, d: &Inputs, out: &mut Outputs) {
+        with!(self, w, (s, w) => s.push_in(w, d, out));
+    }
+
+    fn pull_in(&self, w: &mut SystemWork, adjoint: &Outputs, out: &mut Inputs) {
+        with!(self, w, (s, w) => s.pull_in(w, adjoint, out));
+    }
+}
+
+impl Charts for System {
+    fn frame(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        previous: Option<&Frame>,
+        w: &mut SystemWork,
+    ) -> Result<Frame, StepError> {
+        with!(self, w, (s, w) => s.frame(at, x, p, previous, w))
+    }
+
+    fn has_identity_frames(&self) -> bool {
+        of!(self, s => s.has_identity_frames())
+    }
+
+    fn retract(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        d: &[f64],
+        w: &mut SystemWork,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.retract(at, x, p, frame, d, w, out))
+    }
+
+    fn difference(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut SystemWork,
+        out: &mut [f64],
+    ) {
+        with!(self, w, (s, w) => s.difference(at, x, p, frame, to, w, out));
+    }
+
+    fn difference_by(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut SystemWork,
+    ) -> Result<DMatrix<f64>, StepError> {
+        with!(self, w, (s, w) => s.difference_by(at, x, p, frame, to, w))
+    }
+
+    fn linear_model_in(&self, w: &mut SystemWork, from: &Frame, to: &Frame, out: &mut LinearModel) {
+        with!(self, w, (s, w) => s.linear_model_in(w, from, to, out));
+    }
+}
+
+impl Stored for System {
+    fn stored_push(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        of!(self, s => s.stored_push(x, free, stored));
+    }
+
+    fn stored_pull(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        of!(self, s => s.stored_pull(x, free, stored));
+    }
+}
+
+impl Equations for System {
+    fn structure(&self) -> Structure {
+        of!(self, s => s.structure())
+    }
+
+    fn residual(&self, at: &Seen, w: &mut SystemWork, r: &mut [f64]) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.residual(at, w, r))
+    }
+
+    fn advance(&self, at: &Seen, w: &mut SystemWork, next: &mut [f64]) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.advance(at, w, next))
+    }
+
+    fn derivatives(
+        &self,
+        at: &Seen,
+        structure: &Structure,
+        w: &mut SystemWork,
+        values: &mut [f64],
+    ) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.derivatives(at, structure, w, values))
+    }
+}
+
+impl Mechanical for System {
+    fn mechanism(&self) -> &Mechanism {
+        of!(self, s => s.mechanism())
+    }
+
+    fn mobility(&self) -> Mobility {
+        of!(self, s => s.mobility())
+    }
+
+    fn outputs(&self) -> &[Quantity] {
+        of!(self, s => s.outputs())
+    }
+
+    fn with_outputs(self, outputs: Vec<Quantity>) -> Self {
+        again!(self, s => s.with_outputs(outputs))
+    }
+
+    fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
+        retry!(self, s => s.rebuilt(mechanism, q))
+    }
+
+    fn tuned<'a>(&'a self, p: &[f64], w: &'a mut SystemWork) -> Result<&'a Mechanism, StepError> {
+        with!(self, w, (s, w) => s.tuned(p, w))
+    }
+
+    fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
+        of!(self, s => s.start(q, rates, held))
+    }
+
+    fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
+        of!(self, s => s.state_after(x, poses, q, h))
+    }
+
+    fn poses(&self, x: &[f64]) -> Vec<Pose> {
+        of!(self, s => s.poses(x))
+    }
+
+    fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
+        of!(self, s => s.interval_velocities(x))
+    }
+
+    fn last_share(&self) -> f64 {
+        of!(self, s => s.last_share())
+    }
+
+    fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
+        of!(self, s => s.winding_angle(x, joint))
+    }
+
+    fn know(&self, seen: &Seen, needs: Needs, w: &mut SystemWork) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.know(seen, needs, w))
+    }
+
+    fn known<'a>(&'a self, seen: &Seen<'a>, w: &'a SystemWork) -> Known<'a> {
+        with!(self, w, (s, w) => s.known(seen, w))
+    }
+
+    fn adjoint<'a>(&self, w: &'a mut SystemWork) -> &'a mut Adjoint {
+        with!(self, w, (s, w) => s.adjoint(w))
+    }
+
+    fn pull_known(
+        &self,
+        seen: &Seen,
+        w: &mut SystemWork,
+        adjoint: &Adjoint,
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) {
+        with!(self, w, (s, w) => s.pull_known(seen, w, adjoint, out, y));
+    }
+
+    fn contact_work(&self, seen: &Seen, w: &SystemWork) -> [ContactWork; 2] {
+        with!(self, w, (s, w) => s.contact_work(seen, w))
+    }
+
+    fn work_at(&self, seen: &Seen, w: &mut SystemWork, tally: &mut Tally) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.work_at(seen, w, tally))
+    }
+
+    fn work_within(
+        &self,
+        seen: &Seen,
+        w: &mut SystemWork,
+        tally: &mut Tally,
+    ) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.work_within(seen, w, tally))
+    }
+
+    fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
+        of!(self, s => s.tangents(frame))
+    }
+
+    fn certify(&self, w: &mut SystemWork) {
+        with!(self, w, (s, w) => s.certify(w));
+    }
+
+    fn linear_residual(&self, w: &SystemWork) -> Option<f64> {
+        with!(self, w, (s, w) => s.linear_residual(w))
+    }
+
+    fn matrix(&self) -> MatrixSize {
+        of!(self, s => s.matrix())
+    }
+}
+
+observable!(System);

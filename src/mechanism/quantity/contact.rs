@@ -1,0 +1,154 @@
+//! What happens at a contact: gap, forces, sliding.
+
+use super::reaction::pull_share;
+use super::{Adjoint, Exerts, Known};
+use crate::mechanism::wrench::{add_six, add_wrench, dot};
+use crate::mechanism::{
+    Contact, Coupling, Field, Row, Touch, friction_rows, normal_row, touch_change,
+    wrench_derivative,
+};
+use crate::spatial::{Pose, Vec3};
+
+/// A contact at a knot.
+#[derive(Clone, Copy, Debug)]
+pub struct Contacting {
+    /// Gap, normal and point.
+    pub touch: Touch,
+    /// Normal force and size of friction, N, and both together on the child in the world; none at the last knot.
+    pub force: Option<(f64, f64, Vec3)>,
+    /// Speed with which the surfaces slide, m/s.
+    pub slip: f64,
+}
+
+/// A contact at a knot whose velocities are known, by its index, as the quantities tell of it.
+pub fn contacting(k: &Known, contact: usize) -> Contacting {
+    let (_, touch, a, b) = at(k, contact);
+    let force = (!k.reactions.is_empty()).then(|| {
+        let [n, x, y] = forces(k, contact);
+        let [first, second] = friction_rows(&touch, a, b).map(|row| row.force);
+        let total = touch.normal * n + first * x + second * y;
+        (n, x.hypot(y), total)
+    });
+    Contacting {
+        touch,
+        force,
+        slip: slip(k, contact),
+    }
+}
+
+/// The contact as it is, and the poses of its bodies.
+fn at<'a>(k: &Known<'a>, contact: usize) -> (&'a Contact, Touch, &'a Pose, &'a Pose) {
+    let (m, c) = (k.mechanism, &k.mechanism.contacts[contact]);
+    let touch = m.touch(c, k.poses);
+    (c, touch, m.pose(k.poses, c.parent), &k.poses[c.child])
+}
+
+pub(super) fn gap(k: &Known, contact: usize) -> f64 {
+    at(k, contact).1.gap
+}
+
+pub(super) fn pull_gap(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
+    let (c, touch, a, b) = at(k, contact);
+    add_wrench(
+        &mut out.poses,
+        c.parent,
+        c.child,
+        &normal_row(&touch, a, b),
+        g,
+    );
+}
+
+pub(super) fn gap_by(k: &Known, contact: usize, field: Field) -> f64 {
+    let m = k.mechanism;
+    m.touch_by(&m.contacts[contact], k.poses, field)
+        .map_or(0.0, |t| t.gap)
+}
+
+/// Normal force and the two components of friction, N.
+pub(super) fn forces(k: &Known, contact: usize) -> [f64; 3] {
+    let own = &k.reactions[k.mechanism.reactions(Exerts::Contact(contact))];
+    [own[0], own[1], own[2]].map(|impulse| impulse / k.share())
+}
+
+pub(super) fn friction(k: &Known, contact: usize) -> f64 {
+    let [_, x, y] = forces(k, contact);
+    x.hypot(y)
+}
+
+pub(super) fn pull_normal_force(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
+    pull_share(k, g * forces(k, contact)[0], out);
+    let own = k.mechanism.reactions(Exerts::Contact(contact));
+    out.reactions[own][0] += g / k.share();
+}
+
+pub(super) fn pull_friction(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
+    let [_, x, y] = forces(k, contact);
+    let size = x.hypot(y);
+    pull_share(k, g * size, out);
+    if size > 0.0 {
+        let own = k.mechanism.reactions(Exerts::Contact(contact));
+        let own = &mut out.reactions[own];
+        let scale = g / (k.share() * size);
+        own[1] += scale * x;
+        own[2] += scale * y;
+    }
+}
+
+/// Velocities along the tangents, and their rows.
+fn sliding(k: &Known, contact: usize) -> ([f64; 2], [Row; 2]) {
+    let (c, touch, a, b) = at(k, contact);
+    let rows = friction_rows(&touch, a, b);
+    let along = |row| dot(k.velocities, c.parent, c.child, row);
+    (rows.each_ref().map(along), rows)
+}
+
+/// Speed with which the surfaces slide at the knot, m/s.
+pub(super) fn slip(k: &Known, contact: usize) -> f64 {
+    let [x, y] = sliding(k, contact).0;
+    x.hypot(y)
+}
+
+pub(super) fn pull_slip(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
+    let (slide, rows) = sliding(k, contact);
+    let size = slide[0].hypot(slide[1]);
+    if size == 0.0 {
+        return;
+    }
+    let (c, touch, a, b) = at(k, contact);
+    for (row, along) in rows.iter().zip(slide) {
+        add_wrench(
+            &mut out.velocities,
+            c.parent,
+            c.child,
+            row,
+            g * along / size,
+        );
+    }
+    // how the rows turn with the configuration
+    let f = Vec3::new(0.0, slide[0], slide[1]) * (g / size);
+    let slope = k.mechanism.touch_slope(c, k.poses);
+    let mut turn = Coupling::default();
+    wrench_derivative(&touch, &slope, &f, c.parent.is_none(), (a, b), &mut turn);
+    let [on_parent, on_child] = turn.transposed_times(k.velocities, c.parent, c.child);
+    if let Some(p) = c.parent {
+        add_six(&mut out.poses, p, &on_parent, 1.0);
+    }
+    add_six(&mut out.poses, c.child, &on_child, 1.0);
+}
+
+pub(super) fn slip_by(k: &Known, contact: usize, field: Field) -> f64 {
+    let (c, touch, a, b) = at(k, contact);
+    let Some(change) = k.mechanism.touch_by(c, k.poses, field) else {
+        return 0.0;
+    };
+    let [_, rows @ ..] = touch_change(&touch, &change, a, b);
+    let slide = sliding(k, contact).0;
+    let size = slide[0].hypot(slide[1]);
+    if size == 0.0 {
+        return 0.0;
+    }
+    let along = rows.iter().zip(slide);
+    along
+        .map(|(row, s)| s / size * dot(k.velocities, c.parent, c.child, row))
+        .sum()
+}

@@ -1,0 +1,579 @@
+//! What can be seen of a mechanism at a knot, with its derivatives: functions of poses, velocities, controls, reactions and
+//! the intervals that meet there, whatever integrator they come from.
+//!
+//! A quantity is one arm of [`Quantity::value`], [`Quantity::pull`] and [`Quantity::by_field`], which call one file for
+//! each kind of thing that is looked at.
+
+mod body;
+mod contact;
+mod joint;
+mod reaction;
+#[cfg(test)]
+mod tests;
+mod whole;
+
+pub use contact::{Contacting, contacting};
+
+use super::wrench::vec3;
+use super::{Field, Joint, Mechanism, Relative};
+use crate::spatial::{Pose, Quat, Vec3};
+use std::ops::Range;
+
+/// Something to observe at a knot. Velocities, rates, momenta and energies are those at the knot, second order. Axes
+/// are unit vectors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Quantity {
+    /// A joint coordinate, angles unwound.
+    Coordinate {
+        /// Index of the joint.
+        joint: usize,
+        /// Free direction of the joint.
+        direction: usize,
+    },
+    /// Its rate.
+    Rate {
+        /// Index of the joint.
+        joint: usize,
+        /// Free direction of the joint.
+        direction: usize,
+    },
+    /// Its increment over the interval before the knot, by the interval: what a sampled controller sees. No control
+    /// enters.
+    IntervalRate {
+        /// Index of the joint.
+        joint: usize,
+        /// Free direction of the joint.
+        direction: usize,
+    },
+    /// A control.
+    Control(usize),
+    /// World position of a point of a body along an axis, m.
+    Position {
+        /// Index of the body.
+        body: usize,
+        /// In the body frame, from the centre of mass, m.
+        point: Vec3,
+        /// In the world.
+        axis: Vec3,
+    },
+    /// World velocity of a point of a body along an axis, m/s.
+    Velocity {
+        /// Index of the body.
+        body: usize,
+        /// In the body frame, from the centre of mass, m.
+        point: Vec3,
+        /// In the world.
+        axis: Vec3,
+    },
+    /// Rotation of a body from a target: `axis . log(target^-1 q)`, rad. It jumps at half a turn from the target.
+    Orientation {
+        /// Index of the body.
+        body: usize,
+        /// Body to world.
+        target: Quat,
+        /// In the target's frame.
+        axis: Vec3,
+    },
+    /// Angular velocity of a body about an axis, rad/s.
+    AngularVelocity {
+        /// Index of the body.
+        body: usize,
+        /// In the world, or in the body.
+        axis: Vec3,
+        /// Is the axis fixed to the body?
+        in_body: bool,
+    },
+    /// Position of the centre of mass of all bodies along an axis of the world, `axis . sum m x / sum m`, m.
+    CenterOfMass(Vec3),
+    /// Its velocity, m/s.
+    CenterOfMassVelocity(Vec3),
+    /// Linear momentum of all bodies along an axis of the world, `axis . sum m v`, N s.
+    LinearMomentum(Vec3),
+    /// Angular momentum of all bodies about an axis of the world, `axis . sum (x - o) x m v + R J w`, N m s.
+    AngularMomentum {
+        /// In the world.
+        axis: Vec3,
+        /// The point `o`.
+        about: About,
+    },
+    /// `1/2 sum m v'v + w'Jw`, J.
+    KineticEnergy,
+    /// Energy of gravity and springs, zero for gravity at the world's origin, J.
+    PotentialEnergy,
+    /// Kinetic and potential energy, J.
+    Energy,
+    /// What a joint's constraint exerts on its child, along an axis of the parent: the impulse of the step from the knot
+    /// over half of the two intervals that meet there, N or N m. The force acts at the child's anchor. It has no value at
+    /// the last knot, nor where rows are redundant (see [`Mechanism::has_unique_forces`]).
+    Constraint {
+        /// Index of the joint.
+        joint: usize,
+        /// Force or torque.
+        kind: Reaction,
+        /// In the parent's frame.
+        axis: Vec3,
+    },
+    /// What the limits of a joint's direction exert along it on the child, at the lower limit positive: as
+    /// [`Quantity::Constraint`], N or N m.
+    LimitForce {
+        /// Index of the joint.
+        joint: usize,
+        /// Free direction of the joint.
+        direction: usize,
+    },
+    /// Signed distance of a contact, by its index, m.
+    Gap(usize),
+    /// Normal force of a contact: the impulse at the knot over half of the two intervals that meet there, N. Like friction
+    /// it has no value at the last knot.
+    NormalForce(usize),
+    /// Size of a contact's friction, N.
+    Friction(usize),
+    /// Speed with which the surfaces of a contact slide, m/s; it says something only where they touch.
+    Slip(usize),
+}
+
+/// The point that an angular momentum refers to.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// The world's origin.
+    #[default]
+    Origin,
+    /// The centre of mass of all bodies.
+    CenterOfMass,
+}
+
+/// What a constraint exerts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reaction {
+    /// N
+    Force,
+    /// N m
+    Torque,
+}
+
+/// What is known of a mechanism at a knot. Lists of velocities hold six numbers a body: velocity in the world, angular
+/// velocity in the body.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// With the parameters that hold.
+    pub mechanism: &'a Mechanism,
+    /// Of all bodies.
+    pub poses: &'a [Pose],
+    /// At the knot, second order; anything where nothing [`Needs`] them.
+    pub velocities: &'a [f64],
+    /// The knot before.
+    pub past: Past<'a>,
+    /// Unwound angle of each joint, 0 where it has none.
+    pub windings: &'a [f64],
+    /// Controls that act.
+    pub controls: &'a [f64],
+    /// Impulses of the step from the knot, N s or N m s, in the order of [`Mechanism::reactions`]; empty where no step
+    /// follows.
+    pub reactions: &'a [f64],
+    /// Length of the interval before the knot, s; 0 at the start.
+    pub h_prev: f64,
+    /// Length of the interval after it, s; 0 at the end.
+    pub h: f64,
+}
+
+/// What of the [`Known`] quantities need beside poses, controls and intervals, which cost little.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Velocities at the knot.
+    pub velocities: bool,
+    /// Poses at the knot before.
+    pub past: bool,
+    /// Reactions of the step from the knot.
+    pub reactions: bool,
+}
+
+impl Needs {
+    /// Both.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            velocities: self.velocities || other.velocities,
+            past: self.past || other.past,
+            reactions: self.reactions || other.reactions,
+        }
+    }
+}
+
+/// What an increment over the interval before a knot is seen by.
+#[derive(Clone, Copy, Debug)]
+pub enum Past<'a> {
+    /// At the start, where no interval lies before: the velocities of the start.
+    Start(&'a [f64]),
+    /// Poses at the knot before; anything where nothing [`Needs`] them.
+    Poses(&'a [Pose]),
+}
+
+/// Adjoints of what is [`Known`]. Lists by poses (displacement in the world, rotation in the body) and by velocities hold
+/// six numbers a body.
+#[derive(Clone, Debug, Default)]
+pub struct Adjoint {
+    /// By the poses.
+    pub poses: Vec<f64>,
+    /// By the velocities at the knot.
+    pub velocities: Vec<f64>,
+    /// By the poses at the knot before; at the start, by the velocities of the start.
+    pub past: Vec<f64>,
+    /// By the controls.
+    pub controls: Vec<f64>,
+    /// By the reactions.
+    pub reactions: Vec<f64>,
+    /// By the interval before.
+    pub h_prev: f64,
+    /// By the interval after.
+    pub h: f64,
+    scratch: whole::Scratch,
+}
+
+impl Adjoint {
+    /// Zeros.
+    pub fn new(m: &Mechanism) -> Self {
+        let list = || vec![0.0; 6 * m.bodies.len()];
+        Self {
+            poses: list(),
+            velocities: list(),
+            past: list(),
+            controls: vec![0.0; m.actuators.len()],
+            reactions: vec![0.0; m.reaction_count()],
+            h_prev: 0.0,
+            h: 0.0,
+            scratch: whole::Scratch::new(m),
+        }
+    }
+
+    /// Sets everything to zero.
+    pub fn clear(&mut self) {
+        for list in [
+            &mut self.poses,
+            &mut self.velocities,
+            &mut self.past,
+            &mut self.controls,
+            &mut self.reactions,
+        ] {
+            list.fill(0.0);
+        }
+        (self.h_prev, self.h) = (0.0, 0.0);
+    }
+}
+
+/// Whose reactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exerts {
+    /// The constraint of a joint: a multiplier for each of its rows.
+    Joint(usize),
+    /// A contact: along the normal, then along the two tangents.
+    Contact(usize),
+    /// The limits of the `i`th of [`Mechanism::coordinates`]: one effort, at the lower limit positive.
+    Limit(usize),
+}
+
+impl Mechanism {
+    /// Where the reactions of something stand among all: joints' rows, then three for each contact, then one for each
+    /// coordinate's limits.
+    pub fn reactions(&self, of: Exerts) -> Range<usize> {
+        let rows = |n: usize| self.joints[..n].iter().map(Joint::rows).sum::<usize>();
+        let joints = self.joints.len();
+        let (first, count) = match of {
+            Exerts::Joint(j) => (rows(j), self.joints[j].rows()),
+            Exerts::Contact(c) => (rows(joints) + 3 * c, 3),
+            Exerts::Limit(i) => (rows(joints) + 3 * self.contacts.len() + i, 1),
+        };
+        first..first + count
+    }
+
+    /// How many numbers the reactions are.
+    pub fn reaction_count(&self) -> usize {
+        self.reactions(Exerts::Limit(self.coordinates().count()))
+            .start
+    }
+
+    /// Does the motion determine the constraint forces of a joint? Not where it is part of a loop and rows of constraints
+    /// follow from others, `redundant_rows` of them: these share their force in any way.
+    pub fn has_unique_forces(&self, joint: usize, redundant_rows: usize) -> bool {
+        redundant_rows == 0 || !self.in_loop(joint)
+    }
+}
+
+impl<'a> Known<'a> {
+    /// The poses of a joint's parent and child, and its relative pose.
+    fn ends(&self, j: &Joint) -> (&'a Pose, &'a Pose, Relative) {
+        let (a, b) = self.mechanism.ends(j, self.poses);
+        (a, b, j.relative(a, b))
+    }
+
+    /// Velocity and angular velocity of a body.
+    fn motion(&self, body: usize) -> (Vec3, Vec3) {
+        let at = |i| vec3(self.velocities, 6 * body + i);
+        (at(0), at(3))
+    }
+
+    /// Half of the intervals that meet at the knot, s.
+    fn share(&self) -> f64 {
+        0.5 * (self.h_prev + self.h)
+    }
+
+    /// Force or torque of a joint's constraint on its child, in the parent's frame, N or N m; none where no step follows.
+    pub fn reaction(&self, joint: usize, kind: Reaction) -> Option<Vec3> {
+        (!self.reactions.is_empty()).then(|| reaction::exerted(self, joint, kind))
+    }
+
+    /// A coordinate, angles unwound.
+    fn coordinate(&self, joint: usize, direction: usize) -> f64 {
+        let j = &self.mechanism.joints[joint];
+        let (.., rel) = self.ends(j);
+        j.coordinate(direction, &rel, self.windings[joint])
+    }
+}
+
+impl Quantity {
+    /// What its value needs.
+    pub fn needs(&self) -> Needs {
+        let velocities = matches!(
+            self,
+            Self::Rate { .. }
+                | Self::Velocity { .. }
+                | Self::AngularVelocity { .. }
+                | Self::CenterOfMassVelocity(_)
+                | Self::LinearMomentum(_)
+                | Self::AngularMomentum { .. }
+                | Self::KineticEnergy
+                | Self::Energy
+                | Self::Slip(_)
+        );
+        let reactions = matches!(
+            self,
+            Self::Constraint { .. }
+                | Self::LimitForce { .. }
+                | Self::NormalForce(_)
+                | Self::Friction(_)
+        );
+        Needs {
+            velocities,
+            past: matches!(self, Self::IntervalRate { .. }),
+            reactions,
+        }
+    }
+
+    /// Name and unit.
+    pub fn name(&self, m: &Mechanism) -> (String, String) {
+        let along = |axis: &Vec3| match axis.iamax() {
+            _ if axis.amax() < 1.0 => "along an axis",
+            i => ["x", "y", "z"][i],
+        };
+        let body = |i: usize| m.bodies[i].name.as_str();
+        let coordinate = |joint: usize, i: usize| m.coordinate_name((joint, i));
+        let unit = |joint: usize, i: usize| m.joints[joint].directions[i].unit_name();
+        let contact = |c: usize| m.contacts[c].name.as_str();
+        let (name, unit) = match *self {
+            Self::Coordinate { joint, direction } => {
+                (coordinate(joint, direction), unit(joint, direction))
+            }
+            Self::Rate { joint, direction } => {
+                let name = format!("{} rate", coordinate(joint, direction));
+                return (name, format!("{}/s", unit(joint, direction)));
+            }
+            Self::IntervalRate { joint, direction } => {
+                let name = format!("{} interval rate", coordinate(joint, direction));
+                return (name, format!("{}/s", unit(joint, direction)));
+            }
+            Self::Control(i) => (m.actuators[i].name.clone(), m.control_unit(i)),
+            Self::Position { body: b, axis, .. } => {
+                (format!("position of {} {}", body(b), along(&axis)), "m")
+            }
+            Self::Velocity { body: b, axis, .. } => {
+                (format!("velocity of {} {}", body(b), along(&axis)), "m/s")
+            }
+            Self::Orientation { body: b, axis, .. } => (
+                format!("orientation of {} {}", body(b), along(&axis)),
+                "rad",
+            ),
+            Self::AngularVelocity {
+                body: b,
+                axis,
+                in_body,
+            } => {
+                let frame = if in_body { " of its own" } else { "" };
+                let name = format!("angular velocity of {} {}{frame}", body(b), along(&axis));
+                (name, "rad/s")
+            }
+            Self::CenterOfMass(axis) => (format!("center of mass {}", along(&axis)), "m"),
+            Self::CenterOfMassVelocity(axis) => {
+                (format!("center of mass velocity {}", along(&axis)), "m/s")
+            }
+            Self::LinearMomentum(axis) => (format!("linear momentum {}", along(&axis)), "N s"),
+            Self::AngularMomentum { axis, about } => {
+                let about = match about {
+                    About::Origin => "",
+                    About::CenterOfMass => " about the center of mass",
+                };
+                (format!("angular momentum {}{about}", along(&axis)), "N m s")
+            }
+            Self::KineticEnergy => ("kinetic energy".into(), "J"),
+            Self::PotentialEnergy => ("potential energy".into(), "J"),
+            Self::Energy => ("energy".into(), "J"),
+            Self::Constraint { joint, kind, axis } => {
+                let (what, unit) = match kind {
+                    Reaction::Force => ("force", "N"),
+                    Reaction::Torque => ("torque", "N m"),
+                };
+                let name = &m.joints[joint].name;
+                (format!("{name} constraint {what} {}", along(&axis)), unit)
+            }
+            Self::LimitForce { joint, direction } => {
+                let d = &m.joints[joint].directions[direction];
+                let name = format!("{} limit force", coordinate(joint, direction));
+                (name, d.force_unit())
+            }
+            Self::Gap(c) => (format!("gap of {}", contact(c)), "m"),
+            Self::NormalForce(c) => (format!("normal force of {}", contact(c)), "N"),
+            Self::Friction(c) => (format!("friction of {}", contact(c)), "N"),
+            Self::Slip(c) => (format!("slip of {}", contact(c)), "m/s"),
+        };
+        (name, unit.into())
+    }
+
+    /// Value, from what is known of the knot. What it [needs](Quantity::needs) must be there.
+    pub fn value(&self, k: &Known) -> f64 {
+        match *self {
+            Self::Coordinate { joint, direction } => k.coordinate(joint, direction),
+            Self::Rate { joint, direction } => joint::rate(k, joint, direction),
+            Self::IntervalRate { joint, direction } => joint::interval_rate(k, joint, direction),
+            Self::Control(i) => k.controls[i],
+            Self::Position { body, point, axis } => axis.dot(&k.poses[body].point(&point)),
+            Self::Velocity { body, point, axis } => body::velocity(k, body, &point, &axis),
+            Self::Orientation { body, target, axis } => body::orientation(k, body, &target, &axis),
+            Self::AngularVelocity {
+                body,
+                axis,
+                in_body,
+            } => body::angular_velocity(k, body, &axis, in_body),
+            Self::CenterOfMass(axis) => axis.dot(&whole::center_of_mass(k)),
+            Self::CenterOfMassVelocity(axis) => {
+                axis.dot(&whole::linear_momentum(k)) / k.mechanism.mass()
+            }
+            Self::LinearMomentum(axis) => axis.dot(&whole::linear_momentum(k)),
+            Self::AngularMomentum { axis, about } => axis.dot(&whole::angular_momentum(k, about)),
+            Self::KineticEnergy => whole::kinetic_energy(k),
+            Self::PotentialEnergy => whole::potential_energy(k),
+            Self::Energy => whole::kinetic_energy(k) + whole::potential_energy(k),
+            Self::Constraint { joint, kind, axis } => reaction::constraint(k, joint, kind, &axis),
+            Self::LimitForce { joint, direction } => reaction::limit(k, joint, direction),
+            Self::Gap(c) => contact::gap(k, c),
+            Self::NormalForce(c) => contact::forces(k, c)[0],
+            Self::Friction(c) => contact::friction(k, c),
+            Self::Slip(c) => contact::slip(k, c),
+        }
+    }
+
+    /// Adds `g` times the derivatives of the value, parameters apart.
+    pub fn pull(&self, k: &Known, g: f64, out: &mut Adjoint) {
+        match *self {
+            Self::Coordinate { joint, direction } => {
+                joint::pull_coordinate(k, (joint, direction), g, out);
+            }
+            Self::Rate { joint, direction } => joint::pull_rate(k, (joint, direction), g, out),
+            Self::IntervalRate { joint, direction } => {
+                joint::pull_interval_rate(k, (joint, direction), g, out);
+            }
+            Self::Control(i) => out.controls[i] += g,
+            Self::Position { body, point, axis } => {
+                body::pull_position(k, body, &point, &(axis * g), out);
+            }
+            Self::Velocity { body, point, axis } => {
+                body::pull_velocity(k, body, &point, &(axis * g), out);
+            }
+            Self::Orientation { body, target, axis } => {
+                body::pull_orientation(k, body, &target, &(axis * g), out);
+            }
+            Self::AngularVelocity {
+                body,
+                axis,
+                in_body,
+            } => body::pull_angular_velocity(k, body, &(axis * g), in_body, out),
+            Self::CenterOfMass(axis) => whole::pull_center_of_mass(k, &(axis * g), out),
+            Self::CenterOfMassVelocity(axis) => {
+                whole::pull_linear_momentum(k, &(axis * (g / k.mechanism.mass())), out);
+            }
+            Self::LinearMomentum(axis) => whole::pull_linear_momentum(k, &(axis * g), out),
+            Self::AngularMomentum { axis, about } => {
+                whole::pull_angular_momentum(k, &(axis * g), about, out);
+            }
+            Self::KineticEnergy => whole::pull_kinetic_energy(k, g, out),
+            Self::PotentialEnergy => whole::pull_potential_energy(k, g, out),
+            Self::Energy => {
+                whole::pull_kinetic_energy(k, g, out);
+                whole::pull_potential_energy(k, g, out);
+            }
+            Self::Constraint { joint, kind, axis } => {
+                reaction::pull_constraint(k, (joint, kind), &(axis * g), out);
+            }
+            Self::LimitForce { joint, direction } => {
+                reaction::pull_limit(k, (joint, direction), g, out);
+            }
+            Self::Gap(c) => contact::pull_gap(k, c, g, out),
+            Self::NormalForce(c) => contact::pull_normal_force(k, c, g, out),
+            Self::Friction(c) => contact::pull_friction(k, c, g, out),
+            Self::Slip(c) => contact::pull_slip(k, c, g, out),
+        }
+    }
+
+    /// Derivative of the value by a number of the mechanism, all else that is known held.
+    pub fn by_field(&self, k: &Known, field: Field) -> f64 {
+        match *self {
+            Self::Coordinate { joint, direction } => {
+                joint::coordinate_by(k, joint, direction, field)
+            }
+            Self::Rate { joint, direction } => joint::rate_by(k, joint, direction, field),
+            Self::IntervalRate { joint, direction } => {
+                joint::interval_rate_by(k, joint, direction, field)
+            }
+            Self::CenterOfMass(axis) => whole::center_of_mass_by(k, &axis, field),
+            Self::CenterOfMassVelocity(axis) => whole::drift_by(k, &axis, field),
+            Self::LinearMomentum(axis) => whole::linear_momentum_by(k, &axis, field),
+            Self::AngularMomentum { axis, about } => {
+                whole::angular_momentum_by(k, &axis, about, field)
+            }
+            Self::KineticEnergy => whole::kinetic_energy_by(k, field),
+            Self::PotentialEnergy => whole::potential_energy_by(k, field),
+            Self::Energy => {
+                whole::kinetic_energy_by(k, field) + whole::potential_energy_by(k, field)
+            }
+            Self::Gap(c) => contact::gap_by(k, c, field),
+            Self::Slip(c) => contact::slip_by(k, c, field),
+            // at given reactions the forces are what they are
+            Self::Constraint { .. }
+            | Self::LimitForce { .. }
+            | Self::NormalForce(_)
+            | Self::Friction(_)
+            | Self::Control(_)
+            | Self::Position { .. }
+            | Self::Velocity { .. }
+            | Self::Orientation { .. }
+            | Self::AngularVelocity { .. } => 0.0,
+        }
+    }
+}
+
+fn add(out: &mut [f64], d: &[f64]) {
+    for (o, d) in out.iter_mut().zip(d) {
+        *o += d;
+    }
+}
+
+fn unit(k: usize) -> Vec3 {
+    Vec3::from_fn(|i, _| f64::from(u8::from(i == k)))
+}
