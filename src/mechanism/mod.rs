@@ -1,4 +1,5 @@
-//! What there is: bodies, joints, gears, springs, dampers, actuators, users' constraints and potentials, gravity; how joint coordinates become poses.
+//! What there is: bodies, joints, gears, springs, dampers, actuators, users' constraints and potentials, gravity; how joint
+//! coordinates become poses; and what can be seen of it all, [`Quantity`], as functions of what is [`Known`] at a knot.
 
 mod attached;
 mod body;

@@ -208,7 +208,7 @@ fn a_higher_order_keeps_the_energy_better() {
     assert!(fourth < 0.1 * second && sixth < 0.1 * second);
     let hopper = problem("hopper_jump");
     folder
-        .run(&["simulate", &hopper, "--order", "4", "--json"])
+        .run(&["simulate", &hopper, "--order", "4"])
         .refused(&["cannot be stepped backwards", "take order 2"]);
 }
 
@@ -216,7 +216,7 @@ fn a_higher_order_keeps_the_energy_better() {
 fn simulate_refuses_what_it_cannot_do() {
     let folder = Folder::new("simulate_refused");
     let file = problem("double_pendulum");
-    let run = |more: &[&str]| folder.run(&[&["simulate", &file, "--json"], more].concat());
+    let run = |more: &[&str]| folder.run(&[&["simulate", &file], more].concat());
     run(&["--integrator", "verlet"]).refused(&["not available in this version", "use `maximal`"]);
     run(&["--integrator", "euler"]).refused(&["unknown integrator", "maximal"]);
     run(&["--order", "3"]).refused(&["--order", "expected order 2, 4 or 6"]);
