@@ -11,8 +11,9 @@
 //! |---|---|
 //! | [`spatial`] | rotations and rigid-body inertia |
 //! | [`block`] | sparse matrices of small dense blocks on a graph: ordering, factors, solves |
-//! | [`mechanism`] | what there is: bodies, joints, springs, dampers, actuators; builder, kinematics |
+//! | [`mechanism`] | what there is: bodies, joints, springs, dampers, actuators; builder, kinematics; what can be seen of it |
 //! | [`dynamics`] | the seam: traits between mechanics and optimization |
+//! | [`contact`] | contacts, limits and friction of joints in any step: law and interior-point method |
 //! | [`integrator`] | how it moves: one step and its derivatives |
 //! | [`rollout`] | trajectories, the reverse sweep, batches, energy |
 //! | [`control`] | what is wanted: costs, constraints, bounds |
@@ -53,6 +54,7 @@
 #![warn(missing_docs)]
 
 pub mod block;
+pub mod contact;
 pub mod control;
 pub mod dynamics;
 pub mod format;

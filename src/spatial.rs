@@ -127,6 +127,12 @@ pub fn increment_jacobian_transposed(w: &Vec3, h: f64, s: f64, t: &Vec3) -> Vec3
     (t * s + w * (0.25 * h * h * w.dot(t) / s) + w.cross(t) * (0.5 * h)) * h
 }
 
+/// `(h |w|)^2` beyond which no step is looked for: at 2 the discrete momentum about a principal axis is largest.
+pub(crate) const TURN_DOMAIN: f64 = 2.0;
+
+/// Largest `h |w|` that a step is looked for from, inside that domain.
+pub(crate) const START_TURN: f64 = 1.2;
+
 /// Discrete angular momentum `p(w) = s J w + h/2 w x J w`, body frame; with `-h` it is the momentum at the
 /// interval's end, `p-`.
 #[inline(always)]

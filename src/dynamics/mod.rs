@@ -59,7 +59,8 @@ pub trait Dynamics: Charts {}
 
 impl<D: Charts + ?Sized> Dynamics for D {}
 
-/// The knot a step starts from, with the two intervals that meet there.
+/// The knot a step starts from, with the two intervals that meet there. Their lengths are negative in the backward steps of
+/// a composition, which systems without contacts may offer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knot {
     /// Index.

@@ -3,6 +3,7 @@
 //! An integrator gives what is known of a knot (poses, velocities at it to second order, reactions) and pulls adjoints of
 //! these back to its own state; quantities, the energy balance, recordings and figures are made from that.
 
+use crate::contact::ContactWork;
 use crate::dynamics::{Dynamics, Frame, Inputs, Seen, StepError, StepFailure};
 use crate::mechanism::{
     Adjoint, Contacting, CoordinateId, Known, Mechanism, Mobility, ModelError, Motion, Needs,
@@ -253,22 +254,6 @@ pub struct MatrixSize {
     pub unknowns: usize,
     /// Pairs of blocks that only the factors have.
     pub fill_in: usize,
-}
-
-/// Work done at a knot, J.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ContactWork {
-    /// By friction.
-    pub friction: f64,
-    /// Along normals: by impacts.
-    pub impacts: f64,
-}
-
-impl std::ops::AddAssign for ContactWork {
-    fn add_assign(&mut self, other: Self) {
-        self.friction += other.friction;
-        self.impacts += other.impacts;
-    }
 }
 
 /// The work done from outside along a trajectory, J, knot by knot.

@@ -13,9 +13,10 @@ pub mod maximal;
 mod mechanical;
 mod system;
 
+pub use crate::contact::{Cone, ContactOptions, ContactWork};
 pub use choice::{Choice, ChoiceError};
 pub use composed::{Composed, Order};
-pub use maximal::{Cone, ContactOptions, Maximal, Options};
+pub use maximal::{Maximal, Options};
 pub(crate) use mechanical::motions;
-pub use mechanical::{ContactWork, MatrixSize, Mechanical, Tally};
+pub use mechanical::{MatrixSize, Mechanical, Tally};
 pub use system::{System, SystemWork};

@@ -2,8 +2,9 @@
 
 use super::composed::{Composed, ComposedWork};
 use super::maximal::{self, Maximal};
-use super::mechanical::{ContactWork, MatrixSize, Mechanical, Tally, observable};
+use super::mechanical::{MatrixSize, Mechanical, Tally, observable};
 use super::{Options, choice::Choice};
+use crate::contact::ContactWork;
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
     Outputs, Parameter, Seen, Solved, Step, StepError, StepStats, Stored, Structure,

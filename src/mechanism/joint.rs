@@ -149,6 +149,14 @@ pub struct Row {
     pub(crate) child_torque: Vec3,
 }
 
+impl Row {
+    pub(crate) const ZERO: Self = Self {
+        force: Vec3::new(0.0, 0.0, 0.0),
+        parent_torque: Vec3::new(0.0, 0.0, 0.0),
+        child_torque: Vec3::new(0.0, 0.0, 0.0),
+    };
+}
+
 /// What a joint's rows and forces are computed from at one configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Relative {

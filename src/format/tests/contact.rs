@@ -284,6 +284,11 @@ fn wrong_settings_are_named() {
     wrong("kappa = 1e-8", "kappa = 0.0", &["kappa is 0", "positive"]);
     wrong("kappa = 1e-8", "kappa = 1e10", &["up to 1 m/s"]);
     wrong(
+        "max_iterations = 500",
+        "max_iterations = 0",
+        &["max_iterations is 0", "one step may take"],
+    );
+    wrong(
         "kappa = 1e-8",
         "kapa = 1e-8",
         &["unknown field `kapa` in `contact`", "did you mean `kappa`"],

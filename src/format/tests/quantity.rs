@@ -1,7 +1,7 @@
 //! Quantities, constraints and where they hold.
 
 use super::*;
-use crate::control::{Relation, When};
+use crate::control::{Cost, Objective, Relation, When};
 use crate::dynamics::{Inputs, Observe};
 use crate::mechanism::{self, About, Reaction};
 use crate::optimize::Solve;
@@ -114,6 +114,33 @@ fn gradient<D: Observe>(m: &Model, system: &D) -> (Vec<f64>, Vec<f64>) {
         )
         .expect("regular");
     (sweep.u, numeric)
+}
+
+/// A quantity added after loading is seen; what was asked before, rates of controls among it, stays what it was.
+#[test]
+fn quantities_are_added_after_loading() {
+    let text = with("{ control_rate = \"motor\" }", "target = 0.1");
+    let model = || build(&text).expect("good");
+    let (more, new) = {
+        let old = model();
+        let rise = mechanism::Quantity::Position {
+            body: 0,
+            point: Vec3::zeros(),
+            axis: Vec3::z(),
+        };
+        old.observing(vec![rise; 2])
+    };
+    assert_eq!((new.start, new.len()), (model().system.outputs().len(), 2));
+    let objective = |m: &Model| {
+        let of = Objective::new(m.remember(), &m.problem).expect("fits");
+        of.value(&of.guess(), &mut of.work()).expect("rolls")
+    };
+    assert_eq!(objective(&more), objective(&model()));
+    let mut weighed = more;
+    weighed.problem.costs = vec![Cost::square(new.start + 1, 0.0, 2.0, When::Knot(0))];
+    let height = weighed.system.poses(&weighed.x0)[0].x.z;
+    assert!(height.abs() > 1e-3);
+    assert!((objective(&weighed) - height * height).abs() < 1e-12);
 }
 
 #[test]

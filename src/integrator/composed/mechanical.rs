@@ -1,8 +1,9 @@
 //! The mechanical face of a composition: that of the inner integrator at the knot, with the sub-intervals that meet there.
 
 use super::{Composed, ComposedWork};
+use crate::contact::ContactWork;
 use crate::dynamics::{Equations, Frame, Inputs, Seen, StepError};
-use crate::integrator::mechanical::{ContactWork, MatrixSize, Mechanical, Tally, observable};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Tally, observable};
 use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;

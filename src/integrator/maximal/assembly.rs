@@ -3,6 +3,7 @@
 
 use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::block::Fallback;
+use crate::contact::Failed;
 use crate::dynamics::{Place, Stage, StepError, StepFailure};
 use crate::mechanism::{Mechanism, Row};
 pub(super) use crate::mechanism::{add_wrench, compliance, dot, vec3};
@@ -86,7 +87,7 @@ impl Maximal {
         w: &mut Work,
     ) -> Result<(), StepError> {
         let (m, n) = (&w.model, self.body_count());
-        w.at = at;
+        w.knot.at = at;
         if !self.can_take(&at) {
             return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
         }
@@ -95,68 +96,71 @@ impl Maximal {
         }
         let relaxed = w.contacts.relaxed();
         for (i, (c, u)) in w.model.actuators.iter().zip(u).enumerate() {
-            (w.control[i], w.control_slope[i]) = c.exerted(*u);
+            (w.knot.control[i], w.knot.control_slope[i]) = c.exerted(*u);
             if relaxed > 0.0 {
-                w.control_slope[i] = c.relaxed_slope(*u, relaxed);
+                w.knot.control_slope[i] = c.relaxed_slope(*u, relaxed);
             }
         }
-        w.commanded.copy_from_slice(u);
-        w.winding.copy_from_slice(&x[13 * n..]);
+        w.knot.commanded.copy_from_slice(u);
+        w.knot.winding.copy_from_slice(&x[13 * n..]);
         let half = at.half();
         for (b, body) in m.bodies.iter().enumerate() {
             let s = &x[13 * b..13 * b + 13];
-            w.poses[b] = pose(s);
+            w.knot.poses[b] = pose(s);
             let (v, omega) = (vec3(s, 7), vec3(s, 10));
-            w.before[6 * b..6 * b + 6].copy_from_slice(&s[7..13]);
+            w.knot.before[6 * b..6 * b + 6].copy_from_slice(&s[7..13]);
             let scalar = increment_scalar(&omega, at.h_prev);
             if scalar.is_nan() {
                 return Err(self.failure(StepFailure::Domain, w, 6 * b + 3, f64::NAN));
             }
-            w.scalar_prev[b] = scalar;
+            w.knot.scalar[b] = scalar;
             let f = m.gravity * body.mass;
-            w.force[6 * b..6 * b + 3].copy_from_slice(f.as_slice());
-            w.force[6 * b + 3..6 * b + 6].fill(0.0);
+            w.knot.force[6 * b..6 * b + 3].copy_from_slice(f.as_slice());
+            w.knot.force[6 * b + 3..6 * b + 6].fill(0.0);
             let p = momentum(&omega, &body.inertia, -at.h_prev, scalar);
-            let base = &mut w.base[6 * b..6 * b + 6];
+            let base = &mut w.knot.base[6 * b..6 * b + 6];
             for i in 0..3 {
                 base[i] = body.mass * v[i];
                 base[i + 3] = p[i];
             }
         }
         for (index, j) in m.joints.iter().enumerate() {
-            let (a, b) = m.ends(j, &w.poses);
+            let (a, b) = m.ends(j, &w.knot.poses);
             let rel = j.relative(a, b);
-            w.relative[index] = rel;
+            w.knot.relative[index] = rel;
             if let Some(s) = &self.slots[index] {
                 for i in 0..j.rows() {
-                    w.rows[s.first_row + i] = j.row(i, a, b, &rel);
+                    w.knot.rows[s.first_row + i] = j.row(i, a, b, &rel);
                 }
             }
             if j.has_springs() {
-                let winding = self.winding_of[index].map_or(0.0, |i| w.winding[i]);
+                let winding = self.winding_of[index].map_or(0.0, |i| w.knot.winding[i]);
                 for row in j.spring_wrench(&rel, winding, a, b) {
-                    add_wrench(&mut w.force, j.parent, j.child, &row, 1.0);
+                    add_wrench(&mut w.knot.force, j.parent, j.child, &row, 1.0);
                 }
             }
         }
         for s in &m.springs {
-            let row = s.spring_wrench(m.pose(&w.poses, s.parent), &w.poses[s.child]);
-            add_wrench(&mut w.force, s.parent, s.child, &row, 1.0);
+            let row = s.spring_wrench(m.pose(&w.knot.poses, s.parent), &w.knot.poses[s.child]);
+            add_wrench(&mut w.knot.force, s.parent, s.child, &row, 1.0);
         }
         for (i, c) in m.actuators.iter().enumerate() {
             let (parent, child) = m.driven(c);
-            w.control_rows[i] = c.row(&m.joints, (m.pose(&w.poses, parent), &w.poses[child]));
+            w.knot.control_rows[i] = c.row(
+                &m.joints,
+                (m.pose(&w.knot.poses, parent), &w.knot.poses[child]),
+            );
             add_wrench(
-                &mut w.force,
+                &mut w.knot.force,
                 parent,
                 child,
-                &w.control_rows[i],
-                w.control[i],
+                &w.knot.control_rows[i],
+                w.knot.control[i],
             );
         }
         self.prepare_elements(w);
         self.prepare_contacts(w);
-        for (base, f) in w.base.iter_mut().zip(&w.force) {
+        for (base, f) in w.knot.base.iter_mut().zip(&w.knot.force) {
             *base += half * f;
         }
         if w.model.may_be_redundant() {
@@ -182,19 +186,18 @@ impl Maximal {
             return;
         }
         // configurations at the knot before, from the velocities
-        for (b, pose) in w.poses.iter().enumerate() {
-            let (v, omega) = (vec3(&w.before, 6 * b), vec3(&w.before, 6 * b + 3));
-            let back = increment(&omega, -w.at.h_prev, w.scalar_prev[b]);
-            w.next[b] = Pose::new(pose.x - v * w.at.h_prev, pose.q * back);
+        for (b, pose) in w.knot.poses.iter().enumerate() {
+            let (v, omega) = (vec3(&w.knot.before, 6 * b), vec3(&w.knot.before, 6 * b + 3));
+            let back = increment(&omega, -w.knot.at.h_prev, w.knot.scalar[b]);
+            w.end.poses[b] = Pose::new(pose.x - v * w.knot.at.h_prev, pose.q * back);
         }
-        for (d, state) in self.damped.iter().zip(&mut w.damping) {
-            state.wrench = d.wrench(&w.model, &w.poses);
+        for (d, state) in self.damped.iter().zip(&mut w.knot.damping) {
+            state.wrench = d.wrench(&w.model, &w.knot.poses);
             (state.before, state.before_start, state.before_end) =
-                d.displacement(&w.model, &w.next, &w.poses);
-            (state.after, state.after_start, state.after_end) =
-                (0.0, DampedState::ZERO, DampedState::ZERO);
+                d.displacement(&w.model, &w.end.poses, &w.knot.poses);
+            (state.after, state.after_start, state.after_end) = (0.0, Row::ZERO, Row::ZERO);
             let impulse = -d.damping(&w.model) * d.shares.0 * state.before;
-            add_wrench(&mut w.base, d.parent, d.child, &state.wrench, impulse);
+            add_wrench(&mut w.knot.base, d.parent, d.child, &state.wrench, impulse);
         }
     }
 
@@ -202,34 +205,37 @@ impl Maximal {
     /// sign of `h` as the Schur complement `h G M^-1 G'` is. One number for all rows of a joint would be far too large for some: thin links have small inertias about one axis.
     fn prepare_epsilon(&self, w: &mut Work) {
         let m = &w.model;
-        w.regularization = 1e-9;
-        let scale = match w.at.stage {
+        w.matrix.regularization = 1e-9;
+        let scale = match w.knot.at.stage {
             Stage::Step(h) => 1e-9 * h,
             Stage::Readout => 1e-9,
         };
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let Some(s) = s else { continue };
             let own = s.first_row..s.first_row + j.rows();
-            for (row, epsilon) in w.rows[own.clone()].iter().zip(&mut w.epsilon[own]) {
+            for (row, epsilon) in w.knot.rows[own.clone()]
+                .iter()
+                .zip(&mut w.matrix.epsilon[own])
+            {
                 *epsilon = scale * compliance(m, &w.inverse_inertia, (j.parent, j.child), row);
             }
         }
     }
 
-    /// Residual at the unknowns `w.trial`. Returns the largest entry, its row, and the floor rounding sets to it.
+    /// Residual at the unknowns `w.newton.trial`. Returns the largest entry, its row, and the floor rounding sets to it.
     pub(super) fn evaluate(&self, w: &mut Work) -> (f64, usize, f64) {
-        let (m, h, steps) = (&w.model, w.at.h(), w.at.steps());
-        let y = &w.trial;
+        let (m, h, steps) = (&w.model, w.knot.at.h(), w.knot.at.steps());
+        let y = &w.newton.trial;
         let mut scale = 0.0_f64;
         for (b, body) in m.bodies.iter().enumerate() {
             let (v, omega) = (vec3(y, 6 * b), vec3(y, 6 * b + 3));
             let s = increment_scalar(&omega, h);
-            w.scalar[b] = s;
-            let pose = &w.poses[b];
-            w.next[b] = Pose::new(pose.x + v * h, pose.q * increment(&omega, h, s));
+            w.end.scalar[b] = s;
+            let pose = &w.knot.poses[b];
+            w.end.poses[b] = Pose::new(pose.x + v * h, pose.q * increment(&omega, h, s));
             let p = momentum(&omega, &body.inertia, h, s);
-            let base = &w.base[6 * b..6 * b + 6];
-            let r = &mut w.residual[6 * b..6 * b + 6];
+            let base = &w.knot.base[6 * b..6 * b + 6];
+            let r = &mut w.newton.residual[6 * b..6 * b + 6];
             for i in 0..3 {
                 r[i] = body.mass * v[i] - base[i];
                 r[i + 3] = p[i] - base[i + 3];
@@ -240,18 +246,18 @@ impl Maximal {
             let Some(s) = &self.slots[index] else {
                 continue;
             };
-            let rows = &w.rows[s.first_row..s.first_row + j.rows()];
-            let (bodies, joints) = w.residual.split_at_mut(s.offset);
+            let rows = &w.knot.rows[s.first_row..s.first_row + j.rows()];
+            let (bodies, joints) = w.newton.residual.split_at_mut(s.offset);
             for (row, lambda) in rows.iter().zip(&y[s.offset..]) {
                 add_wrench(bodies, j.parent, j.child, row, -lambda);
                 scale = scale.max(lambda.abs());
             }
             let g = &mut joints[..j.rows()];
             if steps {
-                let (a, b) = m.ends(j, &w.next);
+                let (a, b) = m.ends(j, &w.end.poses);
                 let rel = j.relative(a, b);
                 j.constraint(&rel, g);
-                w.relative_next[index] = rel;
+                w.end.relative[index] = rel;
                 scale = scale.max(b.x.amax());
             } else {
                 for (g, row) in g.iter_mut().zip(rows) {
@@ -260,17 +266,23 @@ impl Maximal {
             }
         }
         if steps {
-            for (d, state) in self.damped.iter().zip(&mut w.damping) {
+            for (d, state) in self.damped.iter().zip(&mut w.knot.damping) {
                 (state.after, state.after_start, state.after_end) =
-                    d.displacement(m, &w.poses, &w.next);
+                    d.displacement(m, &w.knot.poses, &w.end.poses);
                 let impulse = d.damping(m) * d.shares.1 * state.after;
-                add_wrench(&mut w.residual, d.parent, d.child, &state.wrench, impulse);
+                add_wrench(
+                    &mut w.newton.residual,
+                    d.parent,
+                    d.child,
+                    &state.wrench,
+                    impulse,
+                );
             }
         }
         scale = scale.max(self.evaluate_elements(w));
         self.evaluate_contacts(w);
         let mut worst = (0.0, 0);
-        for (i, r) in w.residual.iter().enumerate() {
+        for (i, r) in w.newton.residual.iter().enumerate() {
             // a NaN must win
             if r.abs() > worst.0 || r.is_nan() {
                 worst = (r.abs(), i);
@@ -280,22 +292,22 @@ impl Maximal {
     }
 
     /// The matrix at the unknowns last evaluated: `[D, -G(z)'; G(z+) dz+/dV, eps]`.
-    /// With loops, and where residuals are asked for, `w.original` keeps it without `eps`.
+    /// With loops, and where residuals are asked for, `w.matrix.original` keeps it without `eps`.
     pub(super) fn assemble(&self, w: &mut Work) {
-        let keep = self.refines(w) || w.certificate.is_some();
+        let keep = self.refines(w) || w.adjoint.certificate.is_some();
         self.assemble_and_keep(w, keep);
     }
 
-    /// [`Maximal::assemble`], with the matrix kept in `w.original` only if it will be needed.
+    /// [`Maximal::assemble`], with the matrix kept in `w.matrix.original` only if it will be needed.
     pub(super) fn assemble_and_keep(&self, w: &mut Work, keep: bool) {
-        let (m, h, steps) = (&w.model, w.at.h(), w.at.steps());
-        let values = &mut w.values;
+        let (m, h, steps) = (&w.model, w.knot.at.h(), w.knot.at.steps());
+        let values = &mut w.matrix.values;
         for zero in &self.zeros {
             values[zero.clone()].fill(0.0);
         }
         for (b, body) in m.bodies.iter().enumerate() {
-            let omega = vec3(&w.trial, 6 * b + 3);
-            let d = momentum_jacobian(&omega, &body.inertia, h, w.scalar[b]);
+            let omega = vec3(&w.newton.trial, 6 * b + 3);
+            let d = momentum_jacobian(&omega, &body.inertia, h, w.end.scalar[b]);
             let block = &mut values[self.bodies[b]..self.bodies[b] + 36];
             block.fill(0.0);
             for i in 0..3 {
@@ -308,21 +320,33 @@ impl Maximal {
                 continue;
             };
             let n = j.rows();
-            let (a, b) = m.ends(j, if steps { &w.next } else { &w.poses });
+            let (a, b) = m.ends(j, if steps { &w.end.poses } else { &w.knot.poses });
             for i in 0..n {
-                let row = &w.rows[s.first_row + i];
+                let row = &w.knot.rows[s.first_row + i];
                 write_column(values, s.child.0 + 6 * i, &-row.force, &-row.child_torque);
                 if let Some((slot, _)) = s.parent {
                     write_column(values, slot + 6 * i, &row.force, &-row.parent_torque);
                 }
                 if steps {
-                    let row = j.row(i, a, b, &w.relative_next[index]);
-                    w.rows_next[s.first_row + i] = row;
+                    let row = j.row(i, a, b, &w.end.relative[index]);
+                    w.end.rows[s.first_row + i] = row;
                     let at = (s.child.1 + i, n);
-                    let t = self.turn(w.trial.as_slice(), &w.scalar, h, j.child, &row.child_torque);
+                    let t = self.turn(
+                        w.newton.trial.as_slice(),
+                        &w.end.scalar,
+                        h,
+                        j.child,
+                        &row.child_torque,
+                    );
                     write_row(values, at, &(row.force * h), &t);
                     if let (Some((_, slot)), Some(p)) = (s.parent, j.parent) {
-                        let t = self.turn(w.trial.as_slice(), &w.scalar, h, p, &row.parent_torque);
+                        let t = self.turn(
+                            w.newton.trial.as_slice(),
+                            &w.end.scalar,
+                            h,
+                            p,
+                            &row.parent_torque,
+                        );
                         write_row(values, (slot + i, n), &(row.force * -h), &t);
                     }
                 } else {
@@ -334,27 +358,27 @@ impl Maximal {
             }
         }
         if steps {
-            for (d, state) in self.damped.iter().zip(&w.damping) {
+            for (d, state) in self.damped.iter().zip(&w.knot.damping) {
                 let scale = d.damping(m) * d.shares.1;
-                self.assemble_damper(d, (state, scale), &w.trial, &w.scalar, h, values);
+                self.assemble_damper(d, (state, scale), &w.newton.trial, &w.end.scalar, h, values);
             }
         }
         self.assemble_elements(w);
-        if keep && !self.contacts.is_empty() {
-            w.contacts.bare.copy_from_slice(&w.values);
-        }
-        self.assemble_contacts(w);
-        let (m, values) = (&w.model, &mut w.values);
+        self.assemble_contacts(w, keep);
+        let (m, values) = (&w.model, &mut w.matrix.values);
         let redundant = m.may_be_redundant();
         if keep {
-            w.original.copy_from_slice(values);
+            w.matrix.original.copy_from_slice(values);
         }
         if redundant {
             for (j, s) in m.joints.iter().zip(&self.slots) {
                 let (Some(s), n) = (s, j.rows()) else {
                     continue;
                 };
-                for (i, epsilon) in w.epsilon[s.first_row..s.first_row + n].iter().enumerate() {
+                for (i, epsilon) in w.matrix.epsilon[s.first_row..s.first_row + n]
+                    .iter()
+                    .enumerate()
+                {
                     values[s.diagonal + i * (n + 1)] += epsilon;
                 }
             }
@@ -404,32 +428,42 @@ impl Maximal {
 
     /// Factors the assembled matrix; where a pivot block is bad, by the general sparse factorization.
     pub(super) fn factor(&self, w: &mut Work) -> Result<(), StepError> {
-        w.uses_fallback = false;
-        let Err(bad) = self.symbolic.factor(&mut w.values) else {
+        self.try_factor(w).map_err(|f| self.failed(f, w))
+    }
+
+    /// The same for who tries again: a failure that is not written out.
+    pub(super) fn try_factor(&self, w: &mut Work) -> Result<(), Failed> {
+        w.matrix.uses_fallback = false;
+        let Err(bad) = self.symbolic.factor(&mut w.matrix.values) else {
             return Ok(());
         };
         // the factors overwrote the matrix: assemble it again
         self.assemble(w);
-        self.factor_general(w, self.symbolic.offset(bad.node))
+        self.factor_with_pivots(w, self.symbolic.offset(bad.node))
     }
 
     /// Factors the matrix as assembled with pivots; `row` is where the blame goes.
-    pub(super) fn factor_general(&self, w: &mut Work, row: usize) -> Result<(), StepError> {
-        w.uses_fallback = true;
+    pub(super) fn factor_with_pivots(&self, w: &mut Work, row: usize) -> Result<(), Failed> {
+        w.matrix.uses_fallback = true;
         let result = if self.contacts.is_empty() {
-            let fallback = match w.fallback.take() {
+            let fallback = match w.matrix.fallback.take() {
                 Some(f) => Ok(f),
                 None => Fallback::new(&self.symbolic).map(Box::new),
             };
             fallback.and_then(|mut f| {
-                let done = f.factor(&self.symbolic, &w.values);
-                w.fallback = Some(f);
+                let done = f.factor(&self.symbolic, &w.matrix.values);
+                w.matrix.fallback = Some(f);
                 done
             })
         } else {
-            self.factor_extended(w)
+            let (memory, values) = (&mut w.contacts, &w.matrix.values);
+            self.contacts.factor(memory, &self.symbolic, values)
         };
-        result.map_err(|_| self.failure(StepFailure::Singular, w, row, f64::NAN))
+        result.map_err(|_| Failed {
+            failure: StepFailure::Singular,
+            row,
+            residual: f64::NAN,
+        })
     }
 
     /// Are solutions refined? Loops are regularized, and stiff contacts make the factors lose digits.
@@ -448,11 +482,11 @@ impl Maximal {
     /// [`Maximal::solve`] without the refinement.
     pub(super) fn solve_once(&self, w: &Work, b: &[f64], out: &mut [f64], transposed: bool) {
         out.copy_from_slice(b);
-        if w.uses_fallback {
-            let solved = match &w.fallback {
+        if w.matrix.uses_fallback {
+            let solved = match &w.matrix.fallback {
                 Some(f) if transposed => f.solve_transposed(out),
                 Some(f) => f.solve(out),
-                None => self.solve_extended(w, out, transposed),
+                None => w.contacts.solve(out, transposed),
             };
             if solved.is_err() {
                 // seen by whoever uses the solution: a residual or a gradient that is not finite
@@ -461,21 +495,22 @@ impl Maximal {
             return;
         }
         if transposed {
-            self.symbolic.solve_transposed(&w.values, out);
+            self.symbolic.solve_transposed(&w.matrix.values, out);
         } else {
-            self.symbolic.solve(&w.values, out);
+            self.symbolic.solve(&w.matrix.values, out);
         }
     }
 
-    /// Refines a solution on the matrix kept in `w.original`.
+    /// Refines a solution on the matrix kept in `w.matrix.original`.
     pub(super) fn refine(&self, w: &mut Work, b: &[f64], out: &mut [f64], transposed: bool) {
-        if !w.uses_fallback {
-            let (original, scratch) = (&w.original, &mut w.scratch);
+        if !w.matrix.uses_fallback {
+            let (original, scratch) = (&w.matrix.original, &mut w.newton.scratch);
             if transposed {
                 self.symbolic
-                    .refine_transposed(original, &w.values, b, out, scratch);
+                    .refine_transposed(original, &w.matrix.values, b, out, scratch);
             } else {
-                self.symbolic.refine(original, &w.values, b, out, scratch);
+                self.symbolic
+                    .refine(original, &w.matrix.values, b, out, scratch);
             }
         }
     }

@@ -1,13 +1,16 @@
 //! The integrator of a mechanism and the memory of its steps: the graph of the matrix, and where every part's blocks
 //! lie in it.
 
+use super::work::{Adjoints, AtEnd, AtKnot, Matrix, Newton};
 use super::{
-    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Sight, Work, contact,
-    elements,
+    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Sight, Work, elements,
 };
 use crate::block::{Node, Role, Symbolic};
+use crate::contact;
 use crate::dynamics::{Place, Stage};
-use crate::mechanism::{Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Tuned};
+use crate::mechanism::{
+    Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Row, Tuned,
+};
 use crate::spatial::{Pose, Quat, Vec3};
 use std::ops::Range;
 
@@ -73,7 +76,7 @@ fn windings(m: &Mechanism) -> (Vec<(usize, usize)>, Vec<Option<usize>>) {
 
 impl Maximal {
     /// The integrator of a mechanism; `q` are tree coordinates at which its loops close, from which its mobility is
-    /// found (see [`Maximal::start`]).
+    /// found (see [`Mechanical::start`](crate::integrator::Mechanical::start)).
     ///
     /// # Errors
     /// When the loops do not close there.
@@ -206,39 +209,54 @@ impl Maximal {
             stage: Stage::Readout,
         };
         Work {
-            at,
             model: m.clone(),
             parameters: self.nominal.clone(),
             inverse_inertia: self.inverse_inertia.clone(),
-            poses: vec![Pose::identity(); n],
-            next: vec![Pose::identity(); n],
-            scalar: vec![1.0; n],
-            scalar_prev: vec![1.0; n],
-            rows: vec![DampedState::ZERO; self.rows],
-            rows_next: vec![DampedState::ZERO; self.rows],
-            relative: vec![relative; joints],
-            relative_next: vec![relative; joints],
-            force: vec![0.0; 6 * n],
-            base: vec![0.0; 6 * n],
-            damping: vec![DampedState::EMPTY; self.damped.len()],
-            residual: vec![0.0; dim],
-            y: vec![0.0; dim],
-            trial: vec![0.0; dim],
-            delta: vec![0.0; dim],
-            scratch: vec![0.0; dim],
-            epsilon: vec![0.0; self.rows],
-            regularization: 0.0,
-            original: vec![0.0; matrix],
-            values: vec![0.0; matrix],
-            certificate: None,
-            fallback: None,
-            uses_fallback: false,
-            coupled: false,
-            couplings: vec![Coupling::default(); couplings],
-            adjoint: vec![0.0; dim],
-            zplus: vec![0.0; 6 * n],
-            zminus: vec![0.0; 6 * n],
-            before: vec![0.0; 6 * n],
+            knot: AtKnot {
+                at,
+                poses: vec![Pose::identity(); n],
+                before: vec![0.0; 6 * n],
+                scalar: vec![1.0; n],
+                winding: vec![0.0; self.windings.len()],
+                relative: vec![relative; joints],
+                rows: vec![Row::ZERO; self.rows],
+                force: vec![0.0; 6 * n],
+                base: vec![0.0; 6 * n],
+                damping: vec![DampedState::EMPTY; self.damped.len()],
+                commanded: vec![0.0; d.nu],
+                control: vec![0.0; d.nu],
+                control_slope: vec![1.0; d.nu],
+                control_rows: vec![Row::ZERO; d.nu],
+            },
+            end: AtEnd {
+                poses: vec![Pose::identity(); n],
+                scalar: vec![1.0; n],
+                relative: vec![relative; joints],
+                rows: vec![Row::ZERO; self.rows],
+            },
+            newton: Newton {
+                y: vec![0.0; dim],
+                trial: vec![0.0; dim],
+                residual: vec![0.0; dim],
+                delta: vec![0.0; dim],
+                scratch: vec![0.0; dim],
+            },
+            matrix: Matrix {
+                values: vec![0.0; matrix],
+                original: vec![0.0; matrix],
+                epsilon: vec![0.0; self.rows],
+                regularization: 0.0,
+                fallback: None,
+                uses_fallback: false,
+            },
+            adjoint: Adjoints {
+                mu: vec![0.0; dim],
+                zplus: vec![0.0; 6 * n],
+                zminus: vec![0.0; 6 * n],
+                couplings: vec![Coupling::default(); couplings],
+                coupled: false,
+                certificate: None,
+            },
             sight: Sight {
                 past: vec![Pose::identity(); n],
                 windings: vec![0.0; joints],
@@ -248,11 +266,6 @@ impl Maximal {
                 inputs: d.inputs(),
                 readout: d.outputs(),
             },
-            winding: vec![0.0; self.windings.len()],
-            commanded: vec![0.0; d.nu],
-            control: vec![0.0; d.nu],
-            control_slope: vec![1.0; d.nu],
-            control_rows: vec![DampedState::ZERO; d.nu],
             elements: self.elements.memory(),
             contacts: self.contacts.memory(&self.symbolic),
             jacobian: None,

@@ -214,16 +214,16 @@ impl Maximal {
         }
         let (m, e) = (&w.model, &mut w.elements);
         for (c, s) in self.elements.slots(m) {
-            let poses = c.gather(&w.poses, &mut e.poses);
+            let poses = c.gather(&w.knot.poses, &mut e.poses);
             c.jacobian(&m.joints, poses, Rows::Impulse, &mut e.rows[s.vectors(c)]);
         }
         for p in &m.potentials {
             let n = p.bodies.len();
             for (own, b) in e.poses.iter_mut().zip(&p.bodies) {
-                *own = w.poses[*b];
+                *own = w.knot.poses[*b];
             }
             p.gradient(&e.poses[..n], &mut e.gradient[..n]);
-            add_row(&p.bodies, &e.gradient[..n], -1.0, &mut w.force);
+            add_row(&p.bodies, &e.gradient[..n], -1.0, &mut w.knot.force);
         }
     }
 
@@ -234,17 +234,23 @@ impl Maximal {
         if self.elements.is_empty() {
             return scale;
         }
-        let (m, e, steps, y) = (&w.model, &mut w.elements, w.at.steps(), &w.trial);
+        let (m, e, steps, y) = (
+            &w.model,
+            &mut w.elements,
+            w.knot.at.steps(),
+            &w.newton.trial,
+        );
         for (c, s) in self.elements.slots(m) {
             let (n, own) = (c.bodies.len(), s.vectors(c));
             for (row, lambda) in e.rows[own.clone()].chunks_exact(n).zip(&y[s.offset..]) {
-                add_row(&c.bodies, row, -lambda, &mut w.residual);
+                add_row(&c.bodies, row, -lambda, &mut w.newton.residual);
                 scale = scale.max(lambda.abs());
             }
-            let out = &mut w.residual[s.offset..s.offset + c.rows];
+            let out = &mut w.newton.residual[s.offset..s.offset + c.rows];
             if steps && c.is_holonomic() {
-                let poses = c.gather(&w.next, &mut e.poses);
-                let near = |(j, _): CoordinateId| self.winding_of[j].map_or(0.0, |i| w.winding[i]);
+                let poses = c.gather(&w.end.poses, &mut e.poses);
+                let near =
+                    |(j, _): CoordinateId| self.winding_of[j].map_or(0.0, |i| w.knot.winding[i]);
                 c.value(&m.joints, poses, near, out);
                 scale = scale.max(c.size(near));
                 scale = poses.iter().fold(scale, |s, p| s.max(p.x.amax()));
@@ -255,7 +261,7 @@ impl Maximal {
                 scale = scale.max(out.abs());
             }
             if steps {
-                let poses = c.gather(&w.next, &mut e.poses);
+                let poses = c.gather(&w.end.poses, &mut e.poses);
                 let next = &mut e.rows_next[own];
                 c.jacobian(&m.joints, poses, Rows::Value, next);
                 for (row, out) in next.chunks_exact(n).zip(out) {
@@ -272,12 +278,12 @@ impl Maximal {
         if self.elements.is_empty() {
             return;
         }
-        let (m, e, y) = (&w.model, &mut w.elements, &w.trial);
-        let (h, steps) = (w.at.h(), w.at.steps());
+        let (m, e, y) = (&w.model, &mut w.elements, &w.newton.trial);
+        let (h, steps) = (w.knot.at.h(), w.knot.at.steps());
         for (c, s) in self.elements.slots(m) {
             let (n, own) = (c.bodies.len(), s.vectors(c));
             if steps {
-                let poses = c.gather(&w.next, &mut e.poses);
+                let poses = c.gather(&w.end.poses, &mut e.poses);
                 let next = &mut e.rows_next[own.clone()];
                 if c.is_holonomic() {
                     c.jacobian(&m.joints, poses, Rows::Value, next);
@@ -299,7 +305,7 @@ impl Maximal {
                         let (x, phi) = (by.fixed_rows::<3>(0), by.fixed_rows::<3>(3));
                         let omega = six(y, b).fixed_rows::<3>(3).into_owned();
                         let phi = phi.into_owned();
-                        let t = increment_jacobian_transposed(&omega, h, w.scalar[b], &phi);
+                        let t = increment_jacobian_transposed(&omega, h, w.end.scalar[b], &phi);
                         Vec6::new(h * x[0], h * x[1], h * x[2], t.x, t.y, t.z)
                     };
                     let by_velocity = if !steps {
@@ -310,8 +316,8 @@ impl Maximal {
                         (here + e.rows_next[at] + carried(&e.turn_next[at])) * 0.5
                     };
                     for j in 0..6 {
-                        w.values[column + 6 * i + j] = -here[j];
-                        w.values[row + c.rows * j + i] = by_velocity[j];
+                        w.matrix.values[column + 6 * i + j] = -here[j];
+                        w.matrix.values[row + c.rows * j + i] = by_velocity[j];
                     }
                 }
             }
@@ -322,11 +328,11 @@ impl Maximal {
     /// those of velocities.
     #[inline]
     pub(super) fn regularize_elements(&self, w: &mut Work) {
-        let factor = w.regularization;
+        let factor = w.matrix.regularization;
         let inverse: &[Mat3] = &w.inverse_inertia;
         for (c, s) in self.elements.slots(&w.model) {
             let n = c.bodies.len();
-            let h = match w.at.stage {
+            let h = match w.knot.at.stage {
                 Stage::Step(h) if c.is_holonomic() => h,
                 _ => 1.0,
             };
@@ -340,7 +346,7 @@ impl Maximal {
                         f.norm_squared() / w.model.bodies[*b].mass + t.dot(&(inverse[*b] * t))
                     })
                     .sum();
-                w.values[s.diagonal + i * (c.rows + 1)] += factor * h * compliance;
+                w.matrix.values[s.diagonal + i * (c.rows + 1)] += factor * h * compliance;
             }
         }
     }
@@ -351,12 +357,12 @@ impl Maximal {
         if self.elements.is_empty() {
             return;
         }
-        let (m, e, y) = (&w.model, &mut w.elements, &w.trial);
+        let (m, e, y) = (&w.model, &mut w.elements, &w.newton.trial);
         for (c, s) in self.elements.slots(m) {
-            let poses = c.gather(&w.poses, &mut e.poses);
+            let poses = c.gather(&w.knot.poses, &mut e.poses);
             let lambda = &y[s.offset..s.offset + c.rows];
             c.hessian(&m.joints, poses, lambda, &mut e.hessian[s.blocks(c)]);
-            if !w.at.steps() || !c.is_holonomic() {
+            if !w.knot.at.steps() || !c.is_holonomic() {
                 c.turn(
                     (&m.joints, poses),
                     |b| six(y, b),
@@ -368,7 +374,7 @@ impl Maximal {
         for (p, &first) in m.potentials.iter().zip(&self.elements.potentials) {
             let n = p.bodies.len();
             for (own, b) in e.poses.iter_mut().zip(&p.bodies) {
-                *own = w.poses[*b];
+                *own = w.knot.poses[*b];
             }
             p.hessian(&e.poses[..n], &mut e.hessian[first..first + n * n]);
         }
@@ -395,8 +401,8 @@ impl Maximal {
         if self.elements.is_empty() {
             return;
         }
-        let (m, e, steps) = (&w.model, &w.elements, w.at.steps());
-        for (bodies, first, factor) in self.turning(m, w.at.half()) {
+        let (m, e, steps) = (&w.model, &w.elements, w.knot.at.steps());
+        for (bodies, first, factor) in self.turning(m, w.knot.at.half()) {
             let n = bodies.len();
             for (i, on) in bodies.iter().enumerate() {
                 let row = &e.hessian[first + i * n..first + (i + 1) * n];
@@ -426,8 +432,8 @@ impl Maximal {
         if self.elements.is_empty() {
             return;
         }
-        let (m, e, steps) = (&w.model, &w.elements, w.at.steps());
-        for (bodies, first, factor) in self.turning(m, w.at.half()) {
+        let (m, e, steps) = (&w.model, &w.elements, w.knot.at.steps());
+        for (bodies, first, factor) in self.turning(m, w.knot.at.half()) {
             let n = bodies.len();
             for (k, by) in bodies.iter().enumerate() {
                 let on = bodies.iter().enumerate();

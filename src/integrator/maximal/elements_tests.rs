@@ -7,6 +7,7 @@ use crate::mechanism::element_samples::{Keels, Line, Rod, Rubber, Skate};
 use crate::mechanism::samples::{Source, four_bar, tree};
 use crate::mechanism::{BodySpec, GearSpec, JointKind, JointSpec, MechanismBuilder, Shape};
 use crate::rollout::{RolloutStats, Trajectory, balance};
+use crate::spatial::{Pose, Vec3};
 use std::sync::Arc;
 
 fn line() -> Line {

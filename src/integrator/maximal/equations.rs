@@ -13,7 +13,7 @@ impl Maximal {
         }
         self.apply(at.p, w)?;
         self.prepare(at.at.step(), at.x, at.u, w)?;
-        w.trial.copy_from_slice(at.y);
+        w.newton.trial.copy_from_slice(at.y);
         self.evaluate(w);
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Equations for Maximal {
 
     fn residual(&self, at: &Seen, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {
         self.unsolved(at, w)?;
-        r.copy_from_slice(&w.residual);
+        r.copy_from_slice(&w.newton.residual);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Equations for Maximal {
         self.unsolved(at, w)?;
         self.assemble(w);
         self.turn_elements(w);
-        w.coupled = false;
+        w.adjoint.coupled = false;
         let (d, n) = (self.dims(), 6 * self.body_count());
         let mut product = vec![0.0; d.ny + d.nf];
         let (mut inputs, mut unknowns) = (d.inputs(), vec![0.0; d.ny]);
@@ -119,9 +119,9 @@ impl Equations for Maximal {
             self.change(w, &inputs, rows);
             // without the regularization of redundant rows
             let matrix = if w.model.may_be_redundant() {
-                &w.original
+                &w.matrix.original
             } else {
-                &w.values
+                &w.matrix.values
             };
             self.symbolic.multiply(matrix, &unknowns, &mut through);
             rows.iter_mut().zip(&through).for_each(|(r, t)| *r += t);
@@ -159,12 +159,13 @@ impl Maximal {
 
     /// Change of the next state by that of its configuration left by [`Maximal::change`] and by the unknowns'.
     pub(super) fn change_of_next(&self, w: &Work, dy: &[f64], next: &mut [f64], n: usize) {
-        let h = w.at.h();
+        let h = w.knot.at.h();
         for b in 0..self.body_count() {
-            let omega = vec3(&w.trial, 6 * b + 3);
+            let omega = vec3(&w.newton.trial, 6 * b + 3);
             let (dv, dw) = (vec3(dy, 6 * b), vec3(dy, 6 * b + 3));
-            let x = vec3(&w.zplus, 6 * b) + dv * h;
-            let phi = vec3(&w.zplus, 6 * b + 3) + increment_jacobian(&omega, h, w.scalar[b]) * dw;
+            let x = vec3(&w.adjoint.zplus, 6 * b) + dv * h;
+            let phi = vec3(&w.adjoint.zplus, 6 * b + 3)
+                + increment_jacobian(&omega, h, w.end.scalar[b]) * dw;
             next[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
             next[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
         }

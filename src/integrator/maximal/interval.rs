@@ -8,15 +8,18 @@ use crate::spatial::{Pose, increment, increment_jacobian};
 impl Maximal {
     /// Pose at the knot before.
     pub(super) fn pose_before(w: &Work, b: usize) -> Pose {
-        let (v, omega) = (vec3(&w.before, 6 * b), vec3(&w.before, 6 * b + 3));
-        let back = increment(&omega, -w.at.h_prev, w.scalar_prev[b]);
-        Pose::new(w.poses[b].x - v * w.at.h_prev, w.poses[b].q * back)
+        let (v, omega) = (vec3(&w.knot.before, 6 * b), vec3(&w.knot.before, 6 * b + 3));
+        let back = increment(&omega, -w.knot.at.h_prev, w.knot.scalar[b]);
+        Pose::new(
+            w.knot.poses[b].x - v * w.knot.at.h_prev,
+            w.knot.poses[b].q * back,
+        )
     }
 
     /// Adds the adjoints of a displacement of the body one knot back to those of its state and of the interval.
     pub(super) fn pull_back(w: &Work, b: usize, n: usize, zminus: &[f64], out: &mut Inputs) {
-        let (h, s) = (w.at.h_prev, w.scalar_prev[b]);
-        let (v, omega) = (vec3(&w.before, 6 * b), vec3(&w.before, 6 * b + 3));
+        let (h, s) = (w.knot.at.h_prev, w.knot.scalar[b]);
+        let (v, omega) = (vec3(&w.knot.before, 6 * b), vec3(&w.knot.before, 6 * b + 3));
         let (x, phi) = (vec3(zminus, 6 * b), vec3(zminus, 6 * b + 3));
         let back = increment(&omega, h, s);
         let turn = back.inverse_transform_vector(&phi);

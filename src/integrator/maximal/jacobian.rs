@@ -137,19 +137,22 @@ impl Maximal {
 
     /// What all rows share: tangents, and the blocks of `dr/dz`, `dr/dz-`.
     fn gather(&self, w: &Work, s: &mut Jacobian) {
-        let (m, h, before) = (&w.model, w.at.h(), w.at.before());
-        s.here.set(m, &w.poses);
+        let (m, h, before) = (&w.model, w.knot.at.h(), w.knot.at.before());
+        s.here.set(m, &w.knot.poses);
         s.rows.clear();
-        s.rows.extend(rate_rows(m, &w.next));
+        s.rows.extend(rate_rows(m, &w.end.poses));
         for (b, body) in m.bodies.iter().enumerate() {
-            let (omega, old) = (vec3(&w.trial, 6 * b + 3), vec3(&w.before, 6 * b + 3));
-            let (j, inertia) = (w.scalar[b], &body.inertia);
-            let carried = w.next[b].r.tr_mul(&w.poses[b].r);
+            let (omega, old) = (
+                vec3(&w.newton.trial, 6 * b + 3),
+                vec3(&w.knot.before, 6 * b + 3),
+            );
+            let (j, inertia) = (w.end.scalar[b], &body.inertia);
+            let carried = w.end.poses[b].r.tr_mul(&w.knot.poses[b].r);
             let end = increment_jacobian(&omega, h, j)
                 .try_inverse()
                 .unwrap_or_else(Mat3::zeros);
             let by_end = momentum_jacobian(&omega, inertia, h, j) * end * carried;
-            let by_old = momentum_jacobian(&old, inertia, -w.at.h_prev, w.scalar_prev[b]);
+            let by_old = momentum_jacobian(&old, inertia, -w.knot.at.h_prev, w.knot.scalar[b]);
             let pair = |lin: f64, rot: &Mat3| {
                 let mut block = Mat6::identity() * lin;
                 block.fixed_view_mut::<3, 3>(3, 3).copy_from(rot);
@@ -160,29 +163,29 @@ impl Maximal {
                 s.old[b] = pair(body.mass, &by_old);
                 continue;
             };
-            let back = Back::new(&old, hp, w.scalar_prev[b]);
+            let back = Back::new(&old, hp, w.knot.scalar[b]);
             let by_before = by_old * back.inverse;
             s.own[b] = pair(
                 body.mass / h + body.mass / hp,
                 &(by_end - by_before * back.turn),
             );
             s.old[b] = pair(-body.mass / hp, &by_before);
-            let turn = increment(&old, -hp, w.scalar_prev[b]);
-            let pose = &w.poses[b];
-            s.poses[b] = Pose::new(pose.x - vec3(&w.before, 6 * b) * hp, pose.q * turn);
+            let turn = increment(&old, -hp, w.knot.scalar[b]);
+            let pose = &w.knot.poses[b];
+            s.poses[b] = Pose::new(pose.x - vec3(&w.knot.before, 6 * b) * hp, pose.q * turn);
         }
         if before.is_some() {
             s.before.set(m, &s.poses);
         } else {
-            s.poses.copy_from_slice(&w.poses);
+            s.poses.copy_from_slice(&w.knot.poses);
         }
         s.by_here.0.clear();
         s.by_old.0.clear();
-        let here = |b: usize| &w.poses[b].r;
-        for ((a, b), c) in Self::coupled(m).zip(&w.couplings) {
+        let here = |b: usize| &w.knot.poses[b].r;
+        for ((a, b), c) in Self::coupled(m).zip(&w.adjoint.couplings) {
             add_coupling(&mut s.own, &mut s.by_here, here, (a, b), c);
         }
-        for (d, state) in self.damped.iter().zip(&w.damping) {
+        for (d, state) in self.damped.iter().zip(&w.knot.damping) {
             let size = -d.damping(m);
             // an interval of no length damps nothing
             let old = if before.is_some() {
@@ -218,7 +221,7 @@ impl Maximal {
         first: usize,
         out: &mut LinearModel,
     ) -> usize {
-        let (h, n) = (w.at.h(), 6 * self.body_count());
+        let (h, n) = (w.knot.at.h(), 6 * self.body_count());
         let dof = s.rows.len();
         let count = W.min(dof - first);
         let mu = &mut s.mu.as_chunks_mut::<W>().0[..self.symbolic.dim()];
@@ -226,25 +229,25 @@ impl Maximal {
         let old = &mut s.wrench_old.as_chunks_mut::<W>().0[..n];
         mu.as_flattened_mut().fill(0.0);
         let end = |b: usize, t: &Vec3| {
-            increment_jacobian_transposed(&vec3(&w.trial, 6 * b + 3), h, w.scalar[b], t)
+            increment_jacobian_transposed(&vec3(&w.newton.trial, 6 * b + 3), h, w.end.scalar[b], t)
         };
         for (lane, row) in s.rows[first..first + count].iter().enumerate() {
             seed(mu, lane, row, end, h);
         }
-        self.symbolic.solve_transposed_lanes(&w.values, mu);
+        self.symbolic.solve_transposed_lanes(&w.matrix.values, mu);
         s.by_here.multiply(mu, wrench);
         s.by_old.multiply(mu, old);
-        let half = w.at.half();
-        for (i, row) in w.control_rows.iter().enumerate() {
+        let half = w.knot.at.half();
+        for (i, row) in w.knot.control_rows.iter().enumerate() {
             let (a, b) = w.model.driven(&w.model.actuators[i]);
-            let half = half * w.control_slope[i];
+            let half = half * w.knot.control_slope[i];
             let by = row_times(row, a, b, mu);
             for (lane, by) in by.iter().enumerate().take(count) {
                 out.b[(first + lane, i)] = half * by;
                 out.b[(dof + first + lane, i)] = half * by / h;
             }
         }
-        if let Some(hp) = w.at.before() {
+        if let Some(hp) = w.knot.at.before() {
             // the upper and the lower half of a column
             let a = out.a.as_mut_slice();
             let halves = |i: usize| {
@@ -275,7 +278,7 @@ impl Maximal {
                 let (z, v) = s.free.split_at_mut(n);
                 for (free, wrench) in [(z, &*wrench), (v, &*old)] {
                     free.iter_mut().zip(wrench).for_each(|(f, g)| *f = g[lane]);
-                    for (b, pose) in w.poses.iter().enumerate() {
+                    for (b, pose) in w.knot.poses.iter().enumerate() {
                         let torque = pose.r.tr_mul(&vec3(free, 6 * b + 3));
                         free[6 * b + 3..6 * b + 6].copy_from_slice(torque.as_slice());
                     }
@@ -298,7 +301,7 @@ impl Maximal {
             std::mem::take(&mut w.sight.inputs),
             std::mem::take(&mut w.sight.readout),
         );
-        let h = w.at.h();
+        let h = w.knot.at.h();
         for i in 0..self.nominal.len() {
             d.clear();
             d.p[i] = 1.0;

@@ -25,16 +25,16 @@ impl Maximal {
     pub(super) fn keep_linearized(&self, w: &Work, kept: &mut [f64]) -> bool {
         let (values, rest) = kept.split_at_mut(self.symbolic.values_len());
         let (rows, original) = rest.split_at_mut(ROW * self.rows);
-        values.copy_from_slice(&w.values);
-        for (kept, row) in rows.as_chunks_mut::<ROW>().0.iter_mut().zip(&w.rows_next) {
+        values.copy_from_slice(&w.matrix.values);
+        for (kept, row) in rows.as_chunks_mut::<ROW>().0.iter_mut().zip(&w.end.rows) {
             kept[..3].copy_from_slice(row.force.as_slice());
             kept[3..6].copy_from_slice(row.parent_torque.as_slice());
             kept[6..].copy_from_slice(row.child_torque.as_slice());
         }
         if w.model.may_be_redundant() {
-            original.copy_from_slice(&w.original);
+            original.copy_from_slice(&w.matrix.original);
         }
-        !w.uses_fallback
+        !w.matrix.uses_fallback
     }
 
     /// Not possible, and nothing done, when the residuals of a tree's solves are asked for: they need the matrix.
@@ -44,26 +44,26 @@ impl Maximal {
         kept: &[f64],
         w: &mut Work,
     ) -> Result<bool, StepError> {
-        if w.certificate.is_some() && !w.model.may_be_redundant() {
+        if w.adjoint.certificate.is_some() && !w.model.may_be_redundant() {
             return Ok(false);
         }
         self.prepare(at.at.step(), at.x, at.u, w)?;
-        let (core, contacts) = at.y.split_at(w.trial.len());
-        w.trial.copy_from_slice(core);
+        let (core, contacts) = at.y.split_at(w.newton.trial.len());
+        w.newton.trial.copy_from_slice(core);
         w.contacts.read(contacts, &self.contacts);
         self.evaluate(w);
         let (values, rest) = kept.split_at(self.symbolic.values_len());
         let (rows, original) = rest.split_at(ROW * self.rows);
-        w.values.copy_from_slice(values);
-        for (kept, row) in rows.as_chunks::<ROW>().0.iter().zip(&mut w.rows_next) {
+        w.matrix.values.copy_from_slice(values);
+        for (kept, row) in rows.as_chunks::<ROW>().0.iter().zip(&mut w.end.rows) {
             row.force = Vec3::from_column_slice(&kept[..3]);
             row.parent_torque = Vec3::from_column_slice(&kept[3..6]);
             row.child_torque = Vec3::from_column_slice(&kept[6..]);
         }
         if w.model.may_be_redundant() {
-            w.original.copy_from_slice(original);
+            w.matrix.original.copy_from_slice(original);
         }
-        (w.uses_fallback, w.coupled) = (false, false);
+        (w.matrix.uses_fallback, w.adjoint.coupled) = (false, false);
         Ok(true)
     }
 }

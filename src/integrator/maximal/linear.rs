@@ -7,34 +7,18 @@
 use super::assembly::{add_wrench, dot, vec3};
 use super::{DampedElement, Maximal, Work};
 use crate::dynamics::{Certificate, Inputs, Outputs, Solved, Stage, StepError};
-use crate::mechanism::{Coupling, Joint, Mechanism, Pair, Vec6};
-use crate::spatial::{
-    Vec3, increment_jacobian, momentum_jacobian, momentum_jacobian_transposed, momentum_rate,
-};
+use crate::mechanism::{Coupling, Joint, Mechanism, Vec6};
+use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
 
 /// Six numbers of a body as a vector.
-fn six(v: &[f64], body: usize) -> Vec6 {
+pub(super) fn six(v: &[f64], body: usize) -> Vec6 {
     Vec6::from_column_slice(&v[6 * body..6 * body + 6])
 }
 
-fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
+/// Adds six numbers to those of a body.
+pub(super) fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
     for (v, d) in v[6 * body..6 * body + 6].iter_mut().zip(d.iter()) {
         *v += d;
-    }
-}
-
-/// Adds a gradient by the displacements of a joint's bodies.
-#[inline(always)]
-fn add_pair(out: &mut [f64], j: &Joint, pair: &Pair, scale: f64) {
-    let mut add = |body: usize, (x, phi): &(Vec3, Vec3)| {
-        for i in 0..3 {
-            out[6 * body + i] += scale * x[i];
-            out[6 * body + 3 + i] += scale * phi[i];
-        }
-    };
-    add(j.child, &pair[1]);
-    if let Some(p) = j.parent {
-        add(p, &pair[0]);
     }
 }
 
@@ -42,35 +26,35 @@ impl Maximal {
     /// Assembles and factors at a solution.
     pub(super) fn linearize_at(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
         self.prepare(at.at.step(), at.x, at.u, w)?;
-        let (core, contacts) = at.y.split_at(w.trial.len());
-        w.trial.copy_from_slice(core);
+        let (core, contacts) = at.y.split_at(w.newton.trial.len());
+        w.newton.trial.copy_from_slice(core);
         w.contacts.read(contacts, &self.contacts);
         let (residual, ..) = self.evaluate(w);
-        let off_centre = self.off_centre(w);
-        self.relax_contacts(w);
+        let off_centre = self.contacts.off_centre(&w.contacts);
+        self.contacts.relax(&mut w.contacts);
         self.assemble(w);
         self.factor(w)?;
         if w.model.may_be_redundant() {
             // as in the step: where the regularization cancels a singular pivot, another one does not
             for change in [1e3, 1e-6] {
-                if w.uses_fallback || self.correction(w) < 1e-4 {
+                if w.matrix.uses_fallback || self.correction(w) < 1e-4 {
                     break;
                 }
-                w.epsilon.iter_mut().for_each(|e| *e *= change);
-                w.regularization *= change;
+                w.matrix.epsilon.iter_mut().for_each(|e| *e *= change);
+                w.matrix.regularization *= change;
                 self.assemble(w);
                 self.factor(w)?;
             }
         }
         self.turn_elements(w);
         self.respond_contacts(w);
-        w.coupled = false;
+        w.adjoint.coupled = false;
         Ok(Certificate {
             residual,
-            fallbacks: usize::from(w.uses_fallback),
+            fallbacks: usize::from(w.matrix.uses_fallback),
             kappa: self.path_of_derivatives(w),
-            smallest_pivot: (w.certificate.is_some() && !w.uses_fallback)
-                .then(|| self.symbolic.smallest_pivot(&w.values)),
+            smallest_pivot: (w.adjoint.certificate.is_some() && !w.matrix.uses_fallback)
+                .then(|| self.symbolic.smallest_pivot(&w.matrix.values)),
             off_centre,
         })
     }
@@ -78,10 +62,13 @@ impl Maximal {
     /// Relative size of the refinement's correction on a right-hand side without structure: how far the regularized
     /// factors are from the matrix.
     fn correction(&self, w: &mut Work) -> f64 {
-        let (mut b, mut x) = (std::mem::take(&mut w.delta), std::mem::take(&mut w.adjoint));
+        let (mut b, mut x) = (
+            std::mem::take(&mut w.newton.delta),
+            std::mem::take(&mut w.adjoint.mu),
+        );
         let n = 6 * self.body_count();
         // rows of joints are smaller by the interval
-        let rows = match w.at.stage {
+        let rows = match w.knot.at.stage {
             Stage::Step(h) => h,
             Stage::Readout => 1.0,
         };
@@ -93,8 +80,8 @@ impl Maximal {
         self.solve(w, &b, &mut x, false);
         let largest = |v: &[f64]| v[..n].iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         // velocities alone: redundant impulses are not unique
-        let ratio = largest(&w.scratch) / largest(&x);
-        (w.delta, w.adjoint) = (b, x);
+        let ratio = largest(&w.newton.scratch) / largest(&x);
+        (w.newton.delta, w.adjoint.mu) = (b, x);
         ratio
     }
 
@@ -104,16 +91,16 @@ impl Maximal {
         let mut out = self.applied(w, element).unwrap_or_default();
         if let Some(Some(s)) = self.slots.get(element) {
             let j = &w.model.joints[element];
-            let (a, b) = w.model.ends(j, &w.poses);
-            let lambda = &w.trial[s.offset..s.offset + j.rows()];
+            let (a, b) = w.model.ends(j, &w.knot.poses);
+            let lambda = &w.newton.trial[s.offset..s.offset + j.rows()];
             j.add_wrench_derivative(lambda, 1.0, a, b, &mut out);
         }
         out
     }
 
     /// The part of [`Maximal::coupling`] that is not a constraint's: `None` for joints without springs and dampers.
-    fn applied(&self, w: &Work, element: usize) -> Option<Coupling> {
-        let (m, half) = (&w.model, w.at.half());
+    pub(super) fn applied(&self, w: &Work, element: usize) -> Option<Coupling> {
+        let (m, half) = (&w.model, w.knot.at.half());
         if m.joints
             .get(element)
             .is_some_and(|j| !j.has_springs() && self.damped_by[element].is_empty())
@@ -123,15 +110,15 @@ impl Maximal {
         let mut out = Coupling::default();
         // dampers: the direction of their impulse turns, its size held
         let impulse = |d: usize| {
-            let (d, state) = (&self.damped[d], &w.damping[d]);
+            let (d, state) = (&self.damped[d], &w.knot.damping[d]);
             -d.damping(m) * (d.shares.0 * state.before + d.shares.1 * state.after)
         };
         let (joints, springs) = (m.joints.len(), m.springs.len());
         if element < joints {
             let j = &m.joints[element];
-            let (a, b) = m.ends(j, &w.poses);
+            let (a, b) = m.ends(j, &w.knot.poses);
             if j.has_springs() {
-                let winding = self.winding_of[element].map_or(0.0, |i| w.winding[i]);
+                let winding = self.winding_of[element].map_or(0.0, |i| w.knot.winding[i]);
                 j.add_spring_derivative(winding, half, a, b, &mut out);
             }
             for d in self.damped_by[element].clone() {
@@ -142,31 +129,31 @@ impl Maximal {
                 if j.directions[i].freedom.turns() {
                     Joint::add_torque_derivative(&unit, a, b, &mut out);
                 } else {
-                    j.add_force_derivative(&unit, a, b, &w.relative[element], &mut out);
+                    j.add_force_derivative(&unit, a, b, &w.knot.relative[element], &mut out);
                 }
             }
         } else if element < joints + springs {
             let s = &m.springs[element - joints];
             let tension = self.damped_by[element].clone().map(impulse).sum();
-            let ends = (m.pose(&w.poses, s.parent), &w.poses[s.child]);
+            let ends = (m.pose(&w.knot.poses, s.parent), &w.knot.poses[s.child]);
             s.add_derivative(half, tension, ends.0, ends.1, &mut out);
         } else {
             let i = element - joints - springs;
             let (parent, child) = m.driven(&m.actuators[i]);
-            let ends = (m.pose(&w.poses, parent), &w.poses[child]);
-            m.actuators[i].add_derivative(half * w.control[i], &m.joints, ends, &mut out);
+            let ends = (m.pose(&w.knot.poses, parent), &w.knot.poses[child]);
+            m.actuators[i].add_derivative(half * w.knot.control[i], &m.joints, ends, &mut out);
         }
         Some(out)
     }
 
     /// Computes the couplings, which are kept for all that follows.
     pub(super) fn couple(&self, w: &mut Work) {
-        if !w.coupled {
-            let mut couplings = std::mem::take(&mut w.couplings);
+        if !w.adjoint.coupled {
+            let mut couplings = std::mem::take(&mut w.adjoint.couplings);
             for (element, c) in couplings.iter_mut().enumerate() {
                 *c = self.coupling(w, element);
             }
-            (w.couplings, w.coupled) = (couplings, true);
+            (w.adjoint.couplings, w.adjoint.coupled) = (couplings, true);
         }
     }
 
@@ -181,14 +168,14 @@ impl Maximal {
 
     /// `out = d z- / d(z, v-, h-)`: change of the configuration one knot back.
     fn push_back(&self, w: &Work, d: &Inputs, out: &mut [f64]) {
-        let (n, h) = (6 * self.body_count(), w.at.h_prev);
+        let (n, h) = (6 * self.body_count(), w.knot.at.h_prev);
         for b in 0..self.body_count() {
-            let omega = vec3(&w.before, 6 * b + 3);
+            let omega = vec3(&w.knot.before, 6 * b + 3);
             let (dx, dphi) = (vec3(&d.x, 6 * b), vec3(&d.x, 6 * b + 3));
             let (dv, dw) = (vec3(&d.x, n + 6 * b), vec3(&d.x, n + 6 * b + 3));
-            let s = w.scalar_prev[b];
+            let s = w.knot.scalar[b];
             let back = crate::spatial::increment(&omega, h, s);
-            let x = dx - dv * h - vec3(&w.before, 6 * b) * d.h_prev;
+            let x = dx - dv * h - vec3(&w.knot.before, 6 * b) * d.h_prev;
             let phi = back * dphi + increment_jacobian(&omega, -h, s) * dw - omega * (d.h_prev / s);
             out[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
             out[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
@@ -198,45 +185,51 @@ impl Maximal {
     /// Derivative of the rotation part of `z+` by a turn at the knot: `R+' R`.
     #[inline(always)]
     fn carried(&self, w: &Work, b: usize, phi: &Vec3) -> Vec3 {
-        w.next[b].r.tr_mul(&(w.poses[b].r * phi))
+        w.end.poses[b].r.tr_mul(&(w.knot.poses[b].r * phi))
     }
 
     /// Change of the outputs by a change of the inputs, of a step (not of a read-out).
     pub(super) fn push_through(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
-        let mut r = std::mem::take(&mut w.adjoint);
+        let mut r = std::mem::take(&mut w.adjoint.mu);
         self.change(w, d, &mut r);
         let core = &mut out.y[..self.symbolic.dim()];
         self.solve(w, &r, core, false);
         core.iter_mut().for_each(|y| *y = -*y);
-        self.push_contact_unknowns(w, &mut out.y);
+        self.contacts.push_unknowns(&w.contacts, &mut out.y);
         self.change_of_next(w, &out.y, &mut out.x, 6 * self.body_count());
-        w.adjoint = r;
+        w.adjoint.mu = r;
     }
 
-    /// Change `dr` of the residual by a change of the inputs, unknowns held. Leaves in `w.zplus` the change of the next
+    /// Change `dr` of the residual by a change of the inputs, unknowns held. Leaves in `w.adjoint.zplus` the change of the next
     /// configuration that does not come through the unknowns.
     pub(super) fn change(&self, w: &mut Work, d: &Inputs, r: &mut [f64]) {
-        let (h, half) = (w.at.h(), w.at.half());
+        let (h, half) = (w.knot.at.h(), w.knot.at.half());
         let n = 6 * self.body_count();
         let half_change = 0.5 * (d.h_prev + d.h);
         self.couple(w);
         self.couple_contacts(w);
         let m = &w.model;
         r.fill(0.0);
-        let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));
+        let (mut zplus, mut zminus) = (
+            std::mem::take(&mut w.adjoint.zplus),
+            std::mem::take(&mut w.adjoint.zminus),
+        );
         if !self.damped.is_empty() {
             self.push_back(w, d, &mut zminus);
         }
         // the part of dz+ that does not come through the velocities, and the momenta
         for (b, body) in m.bodies.iter().enumerate() {
-            let (omega, old) = (vec3(&w.trial, 6 * b + 3), vec3(&w.before, 6 * b + 3));
-            let s = w.scalar[b];
-            let x = vec3(&d.x, 6 * b) + vec3(&w.trial, 6 * b) * d.h;
+            let (omega, old) = (
+                vec3(&w.newton.trial, 6 * b + 3),
+                vec3(&w.knot.before, 6 * b + 3),
+            );
+            let s = w.end.scalar[b];
+            let x = vec3(&d.x, 6 * b) + vec3(&w.newton.trial, 6 * b) * d.h;
             let phi = self.carried(w, b, &vec3(&d.x, 6 * b + 3)) + omega * (d.h / s);
             zplus[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
             zplus[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
             let (dv, dw) = (vec3(&d.x, n + 6 * b), vec3(&d.x, n + 6 * b + 3));
-            let (j, hp, sp) = (&body.inertia, w.at.h_prev, w.scalar_prev[b]);
+            let (j, hp, sp) = (&body.inertia, w.knot.at.h_prev, w.knot.scalar[b]);
             let lin = dv * -body.mass;
             let mut ang = -(momentum_jacobian(&old, j, -hp, sp) * dw);
             if d.h != 0.0 {
@@ -246,11 +239,11 @@ impl Maximal {
                 ang += momentum_rate(&old, j, -hp, sp) * d.h_prev;
             }
             for i in 0..3 {
-                r[6 * b + i] += lin[i] - half_change * w.force[6 * b + i];
-                r[6 * b + 3 + i] += ang[i] - half_change * w.force[6 * b + 3 + i];
+                r[6 * b + i] += lin[i] - half_change * w.knot.force[6 * b + i];
+                r[6 * b + 3 + i] += ang[i] - half_change * w.knot.force[6 * b + 3 + i];
             }
         }
-        for ((a, b), c) in Self::coupled(m).zip(&w.couplings) {
+        for ((a, b), c) in Self::coupled(m).zip(&w.adjoint.couplings) {
             let db = six(&d.x, b);
             let (mut on_b, mut on_a) = (c.bb.0 * db, c.ab.0 * db);
             if let Some(a) = a {
@@ -261,15 +254,15 @@ impl Maximal {
             }
             add_six(r, b, &-on_b);
         }
-        for (i, (row, du)) in w.control_rows.iter().zip(&d.u).enumerate() {
+        for (i, (row, du)) in w.knot.control_rows.iter().zip(&d.u).enumerate() {
             let (a, b) = m.driven(&m.actuators[i]);
-            add_wrench(r, a, b, row, -half * w.control_slope[i] * du);
+            add_wrench(r, a, b, row, -half * w.knot.control_slope[i] * du);
         }
-        for (e, s) in self.damped.iter().zip(&w.damping) {
+        for (e, s) in self.damped.iter().zip(&w.knot.damping) {
             let (a, b) = (e.parent, e.child);
             let mut change =
                 e.shares.0 * (dot(&zminus, a, b, &s.before_start) + dot(&d.x, a, b, &s.before_end));
-            if w.at.steps() {
+            if w.knot.at.steps() {
                 change += e.shares.1
                     * (dot(&d.x, a, b, &s.after_start) + dot(&zplus, a, b, &s.after_end));
             }
@@ -280,7 +273,7 @@ impl Maximal {
                 continue;
             };
             for i in 0..j.rows() {
-                r[s.offset + i] = dot(&zplus, j.parent, j.child, &w.rows_next[s.first_row + i]);
+                r[s.offset + i] = dot(&zplus, j.parent, j.child, &w.end.rows[s.first_row + i]);
             }
         }
         for (i, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
@@ -288,153 +281,6 @@ impl Maximal {
         }
         self.push_elements(w, &d.x, &zplus, r);
         self.push_contacts(w, d, &zplus, r);
-        (w.zplus, w.zminus) = (zplus, zminus);
-    }
-
-    /// Adjoints of the inputs from those of the outputs.
-    pub(super) fn pull_through(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
-        let (h, half) = (w.at.h(), w.at.half());
-        let n = 6 * self.body_count();
-        let mut rhs = std::mem::take(&mut w.delta);
-        let mut mu = std::mem::take(&mut w.adjoint);
-        let (mut zplus, mut zminus) = (std::mem::take(&mut w.zplus), std::mem::take(&mut w.zminus));
-        rhs[n..].copy_from_slice(&adjoint.y[n..self.symbolic.dim()]);
-        zplus.copy_from_slice(&adjoint.x[..n]);
-        for b in 0..self.body_count() {
-            let omega = vec3(&w.trial, 6 * b + 3);
-            let kt = crate::spatial::increment_jacobian_transposed(
-                &omega,
-                h,
-                w.scalar[b],
-                &vec3(&zplus, 6 * b + 3),
-            );
-            let own = 6 * b..6 * b + 6;
-            let (x, y) = (
-                &adjoint.x[n + 6 * b..n + 6 * b + 6],
-                &adjoint.y[own.clone()],
-            );
-            let (z, rhs) = (&zplus[own.clone()], &mut rhs[own]);
-            for i in 0..3 {
-                rhs[i] = y[i] + x[i] + h * z[i];
-                rhs[3 + i] = y[3 + i] + x[3 + i] + kt[i];
-            }
-        }
-        self.couple_contacts(w);
-        self.pull_contact_unknowns(w, &adjoint.y, &mut rhs);
-        self.solve(w, &rhs, &mut mu, true);
-        if let Some(worst) = w.certificate {
-            self.symbolic
-                .multiply_transposed(&w.original, &mu, &mut w.scratch);
-            let largest = |v: &mut dyn Iterator<Item = f64>| {
-                // a NaN must win
-                v.fold(0.0, |m: f64, v| {
-                    if v.is_nan() {
-                        f64::INFINITY
-                    } else {
-                        m.max(v.abs())
-                    }
-                })
-            };
-            let left = largest(&mut w.scratch.iter().zip(&rhs).map(|(k, r)| k - r));
-            let size = largest(&mut rhs.iter().copied());
-            let relative = if size > 0.0 { left / size } else { 0.0 };
-            w.certificate = Some(worst.max(if relative.is_nan() {
-                f64::INFINITY
-            } else {
-                relative
-            }));
-        }
-        mu.iter_mut().for_each(|v| *v = -*v);
-        let m = &w.model;
-        // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
-        out.x.fill(0.0);
-        for (index, j) in m.joints.iter().enumerate() {
-            let Some(s) = &self.slots[index] else {
-                continue;
-            };
-            let own = s.offset..s.offset + j.rows();
-            let ends = m.ends(j, &w.poses);
-            let pull = |lambda: &[f64], v: &[f64]| {
-                let of = |b: usize| (vec3(v, 6 * b), vec3(v, 6 * b + 3));
-                let pair = [j.parent.map_or_else(Default::default, of), of(j.child)];
-                j.pull_wrench(lambda, &pair, ends, &w.relative[index])
-            };
-            add_pair(&mut out.x, j, &pull(&w.trial[own.clone()], &mu), -1.0);
-            if w.at.steps() {
-                let rows = &w.rows_next[s.first_row..];
-                for (row, mu) in rows.iter().zip(&mu[own]) {
-                    add_wrench(&mut zplus, j.parent, j.child, row, *mu);
-                }
-            } else {
-                // how the velocity constraints turn with the configuration
-                add_pair(&mut out.x, j, &pull(&mu[own], &w.trial), 1.0);
-            }
-        }
-        self.pull_elements(w, &mu, &mut zplus, out);
-        if !self.damped.is_empty() {
-            zminus.fill(0.0);
-        }
-        for (e, s) in self.damped.iter().zip(&w.damping) {
-            let (a, b) = (e.parent, e.child);
-            let size = e.damping(m) * dot(&mu, a, b, &s.wrench);
-            add_wrench(&mut zminus, a, b, &s.before_start, e.shares.0 * size);
-            add_wrench(&mut out.x, a, b, &s.before_end, e.shares.0 * size);
-            if w.at.steps() {
-                add_wrench(&mut out.x, a, b, &s.after_start, e.shares.1 * size);
-                add_wrench(&mut zplus, a, b, &s.after_end, e.shares.1 * size);
-            }
-        }
-        for (element, (a, b)) in Self::coupled(m).enumerate() {
-            let Some(c) = self.applied(w, element) else {
-                continue;
-            };
-            let mb = six(&mu, b);
-            let mut to_b = c.bb.0.tr_mul(&mb);
-            if let Some(a) = a {
-                let ma = six(&mu, a);
-                to_b += c.ab.0.tr_mul(&ma);
-                add_six(&mut out.x, a, &-(c.ba.0.tr_mul(&mb) + c.aa.0.tr_mul(&ma)));
-            }
-            add_six(&mut out.x, b, &-to_b);
-        }
-        for (i, (row, du)) in w.control_rows.iter().zip(&mut out.u).enumerate() {
-            let (a, b) = m.driven(&m.actuators[i]);
-            *du = -half * w.control_slope[i] * dot(&mu, a, b, row);
-        }
-        for (i, dp) in out.p.iter_mut().enumerate() {
-            *dp = self.pull_parameter(w, i, &mu);
-        }
-        let force: f64 = w.force.iter().zip(&mu).map(|(f, m)| f * m).sum();
-        (out.h, out.h_prev) = (-0.5 * force, -0.5 * force);
-        self.pull_contacts(w, &mu, &mut zplus, out);
-        let has_dampers = !self.damped.is_empty();
-        for (b, body) in m.bodies.iter().enumerate() {
-            let (omega, old) = (vec3(&w.trial, 6 * b + 3), vec3(&w.before, 6 * b + 3));
-            let (s, sp, hp) = (w.scalar[b], w.scalar_prev[b], w.at.h_prev);
-            let (ml, ma) = (vec3(&mu, 6 * b), vec3(&mu, 6 * b + 3));
-            let (zx, zphi) = (vec3(&zplus, 6 * b), vec3(&zplus, 6 * b + 3));
-            let j = &body.inertia;
-            out.h += zx.dot(&vec3(&w.trial, 6 * b))
-                + zphi.dot(&omega) / s
-                + ma.dot(&momentum_rate(&omega, j, h, s));
-            out.h_prev += ma.dot(&momentum_rate(&old, j, -hp, sp));
-            let x = zx;
-            // the transpose of `carried`
-            let phi = w.poses[b].r.tr_mul(&(w.next[b].r * zphi));
-            let v = ml * -body.mass;
-            let dw = -momentum_jacobian_transposed(&old, j, -hp, sp, &ma);
-            let (dz, dv) = out.x.split_at_mut(n);
-            let (dz, dv) = (&mut dz[6 * b..6 * b + 6], &mut dv[6 * b..6 * b + 6]);
-            for i in 0..3 {
-                dz[i] += x[i];
-                dz[3 + i] += phi[i];
-                dv[i] += v[i];
-                dv[3 + i] += dw[i];
-            }
-            if has_dampers {
-                Self::pull_back(w, b, n, &zminus, out);
-            }
-        }
-        (w.delta, w.adjoint, w.zplus, w.zminus) = (rhs, mu, zplus, zminus);
+        (w.adjoint.zplus, w.adjoint.zminus) = (zplus, zminus);
     }
 }

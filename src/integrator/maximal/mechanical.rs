@@ -1,9 +1,9 @@
 //! The mechanical face: what is known of a knot, and its adjoints.
 
-use super::contact::Reacts;
 use super::{Maximal, Work};
+use crate::contact::{ContactWork, Reacts};
 use crate::dynamics::{Frame, Inputs, Outputs, Seen, StepError};
-use crate::integrator::mechanical::{ContactWork, MatrixSize, Mechanical, observable};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, observable};
 use crate::mechanism::{
     Adjoint, Exerts, Known, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
 };
@@ -38,7 +38,7 @@ impl Maximal {
             place += j.rows();
         }
         let limits = m.reactions(Exerts::Contact(m.contacts.len())).start;
-        self.contact_reactions(|unknown, of, scale| {
+        self.contacts.reactions(m, |unknown, of, scale| {
             let place = match of {
                 Reacts::Contact(c, component) => place + 3 * c + component,
                 Reacts::Limit(coordinate) => limits + coordinate,
@@ -127,11 +127,12 @@ impl Mechanical for Maximal {
         let n = 6 * self.body_count();
         Known {
             mechanism: &w.model,
-            poses: &w.poses,
-            velocities: &w.trial[..n],
-            past: match seen.at.before() {
-                None => Past::Start(&w.before),
-                Some(_) => Past::Poses(&w.sight.past),
+            poses: &w.knot.poses,
+            velocities: &w.newton.trial[..n],
+            past: if seen.at.before().is_none() {
+                Past::Start(&w.knot.before)
+            } else {
+                Past::Poses(&w.sight.past)
             },
             windings: &w.sight.windings,
             controls: seen.u,
@@ -193,7 +194,7 @@ impl Mechanical for Maximal {
     }
 
     fn contact_work(&self, seen: &Seen, w: &Work) -> [ContactWork; 2] {
-        self.work_of_contacts(w, seen.y)
+        self.contacts.work(&self.view(w), &w.contacts, seen.y)
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
@@ -201,11 +202,11 @@ impl Mechanical for Maximal {
     }
 
     fn certify(&self, w: &mut Work) {
-        w.certificate = Some(0.0);
+        w.adjoint.certificate = Some(0.0);
     }
 
     fn linear_residual(&self, w: &Work) -> Option<f64> {
-        w.certificate
+        w.adjoint.certificate
     }
 
     fn matrix(&self) -> MatrixSize {

@@ -13,7 +13,8 @@
 //! Forces, torques and `G` are taken at the knot `z`, constraints at its successor `z+`. Dampers give half of an
 //! interval's impulse at each of its ends. The same equations with `h = 0`, and `G(z) v+ = 0` in place of `g(z+) = 0`,
 //! are the second-order read-out of the velocities at a knot. Intervals may be negative, as the backward steps of a
-//! composition are; the step over `-h` takes back that over `h`, where no contact, limit or friction acts. Gears and users' constraints and potentials: see
+//! composition are; the step over `-h` takes back that over `h`, where no contact, limit or friction acts.
+//! Gears and users' constraints and potentials: see
 //! [`crate::mechanism::HolonomicConstraint`] and its siblings.
 //!
 //! A state stores, per body, position (3), orientation (4, scalar first), velocity (3) and angular velocity (3, body
@@ -23,6 +24,8 @@ mod assembly;
 mod build;
 mod chart;
 mod contact;
+#[cfg(test)]
+mod contact_tests;
 mod elements;
 #[cfg(test)]
 mod elements_tests;
@@ -36,24 +39,28 @@ mod mechanical;
 #[cfg(test)]
 mod observe_tests;
 mod parameter;
+mod pull;
 mod state;
 mod step;
 mod stored;
 mod tangent;
 #[cfg(test)]
 pub(in crate::integrator) mod tests;
+mod work;
 
-pub use contact::{Cone, ContactOptions};
+pub use work::Work;
 
-use crate::block::{Fallback, Symbolic};
+use crate::block::Symbolic;
+use crate::contact::{Cone, ContactOptions, Failed};
 use crate::dynamics::{
-    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Place, Solved,
-    StepError, StepFailure, StepStats,
+    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Solved, StepError,
+    StepFailure, StepStats,
 };
-use crate::mechanism::{Coupling, Mechanism, Mobility, Quantity, Relative, Row};
-use crate::spatial::{Mat3, Pose, Vec3};
+use crate::mechanism::{Mechanism, Mobility, Quantity};
+use crate::spatial::Mat3;
 use mechanical::Sight;
 use nalgebra::DMatrix;
+use work::DampedState;
 
 /// Settings of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,99 +149,7 @@ pub struct Maximal {
     /// Gears and users' constraints and potentials.
     elements: elements::Layout,
     /// Contacts, limits and friction of joints.
-    contacts: contact::Layout,
-}
-
-/// Memory of one thread: matrices, factors and everything computed at a knot.
-pub struct Work {
-    at: Place,
-    /// The mechanism with the parameters of the last call.
-    model: Mechanism,
-    parameters: Vec<f64>,
-    inverse_inertia: Vec<Mat3>,
-    /// Configurations at the knot and at its successor.
-    poses: Vec<Pose>,
-    next: Vec<Pose>,
-    /// Scalar parts of the rotation increments of the intervals after and before.
-    scalar: Vec<f64>,
-    scalar_prev: Vec<f64>,
-    /// Rows of all joints at the knot, and at its successor as last assembled.
-    rows: Vec<Row>,
-    rows_next: Vec<Row>,
-    relative: Vec<Relative>,
-    relative_next: Vec<Relative>,
-    /// Forces and torques at the knot, six per body.
-    force: Vec<f64>,
-    /// Old momenta plus the impulses that do not depend on the unknowns.
-    base: Vec<f64>,
-    damping: Vec<DampedState>,
-    residual: Vec<f64>,
-    /// Unknowns, a trial of them, and the Newton step.
-    y: Vec<f64>,
-    trial: Vec<f64>,
-    delta: Vec<f64>,
-    scratch: Vec<f64>,
-    /// Regularization of the redundant rows, and its size relative to `h` and the rows' compliance.
-    epsilon: Vec<f64>,
-    regularization: f64,
-    /// The matrix as assembled (kept for refinement) and its factors.
-    original: Vec<f64>,
-    values: Vec<f64>,
-    /// Largest relative residual of the adjoint solves since it was asked for.
-    certificate: Option<f64>,
-    fallback: Option<Box<Fallback>>,
-    uses_fallback: bool,
-    /// Derivative blocks at the solution, once a push has asked for them.
-    coupled: bool,
-    couplings: Vec<Coupling>,
-    adjoint: Vec<f64>,
-    zplus: Vec<f64>,
-    zminus: Vec<f64>,
-    /// Velocities and angular velocities before the knot, six per body.
-    before: Vec<f64>,
-    sight: Sight,
-    winding: Vec<f64>,
-    /// Controls as they come, as actuators can exert them, and the derivative of these by those.
-    commanded: Vec<f64>,
-    control: Vec<f64>,
-    control_slope: Vec<f64>,
-    control_rows: Vec<Row>,
-    elements: elements::Memory,
-    contacts: contact::Memory,
-    /// Memory of the linear model of trees, once asked for.
-    jacobian: Option<Box<jacobian::Jacobian>>,
-}
-
-/// A damper at a knot.
-#[derive(Clone, Copy, Debug)]
-struct DampedState {
-    /// Its unit impulse.
-    wrench: Row,
-    /// Displacement over the interval before.
-    before: f64,
-    /// Displacement over the interval after, and its derivative by the configuration at its end.
-    after: f64,
-    after_end: Row,
-    after_start: Row,
-    before_end: Row,
-    before_start: Row,
-}
-
-impl DampedState {
-    const ZERO: Row = Row {
-        force: Vec3::new(0.0, 0.0, 0.0),
-        parent_torque: Vec3::new(0.0, 0.0, 0.0),
-        child_torque: Vec3::new(0.0, 0.0, 0.0),
-    };
-    const EMPTY: Self = Self {
-        wrench: Self::ZERO,
-        before: 0.0,
-        after: 0.0,
-        after_end: Self::ZERO,
-        after_start: Self::ZERO,
-        before_end: Self::ZERO,
-        before_start: Self::ZERO,
-    };
+    contacts: crate::contact::Layout,
 }
 
 impl Maximal {
@@ -267,7 +182,7 @@ impl Maximal {
     /// Names the body or joint of an unknown's row.
     fn element(&self, row: usize) -> String {
         if let Some(contact) = row.checked_sub(self.symbolic.dim()) {
-            return self.contact_name(contact);
+            return self.contacts.name(&self.mechanism, contact);
         }
         if row < 6 * self.body_count() {
             return format!("body `{}`", self.mechanism.bodies[row / 6].name);
@@ -284,10 +199,14 @@ impl Maximal {
         format!("joint `{}`", self.mechanism.joints[joint].name)
     }
 
+    fn failed(&self, f: Failed, w: &Work) -> StepError {
+        self.failure(f.failure, w, f.row, f.residual)
+    }
+
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {
         let message = match failure {
             StepFailure::Domain => {
-                let h = w.at.h().abs().max(w.at.h_prev.abs());
+                let h = w.knot.at.h().abs().max(w.knot.at.h_prev.abs());
                 format!(
                     "the body turns faster than its discrete momentum allows: sqrt(2)/h = {:.3} rad/s over an interval, a spin of 1/h = {:.3} rad/s; take a smaller time step",
                     std::f64::consts::SQRT_2 / h,
@@ -305,7 +224,7 @@ impl Maximal {
             StepFailure::Singular => {
                 "the step's matrix is singular; check for massless or over-constrained parts".into()
             }
-            StepFailure::Interval if w.at.h().min(w.at.h_prev) < 0.0 => {
+            StepFailure::Interval if w.knot.at.h().min(w.knot.at.h_prev) < 0.0 => {
                 "contacts, limits and friction cannot be stepped backwards: give positive intervals".into()
             }
             StepFailure::Interval => "an interval is zero or not finite; check the time steps".into(),
@@ -324,7 +243,7 @@ impl Maximal {
         StepError {
             failure,
             element: self.element(row),
-            time: w.at.t,
+            time: w.knot.at.t,
             residual,
             message,
         }
@@ -493,7 +412,7 @@ impl crate::dynamics::Charts for Maximal {
 
     fn linear_model_in(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
         if w.model.has_loops()
-            || w.uses_fallback
+            || w.matrix.uses_fallback
             || !self.elements.is_empty()
             || !self.contacts.is_empty()
         {

@@ -6,6 +6,7 @@ use crate::dynamics::{Charts, Differentiable, Knot, LinearModel, Observe, Seen, 
 use crate::integrator::Mechanical;
 use crate::mechanism::JointKind;
 use crate::mechanism::samples::{Source, four_bar, tree};
+use crate::spatial::Vec3;
 
 /// Memory in which a linear model was made, as an optimizer does before it observes the next knot.
 fn modelled(s: &Maximal, at: Knot, x: &[f64], u: &[f64], mut y: Vec<f64>) -> Work {

@@ -107,18 +107,21 @@ impl Maximal {
     }
 
     fn by_field(&self, w: &Work, field: Field, emit: &mut impl FnMut(usize, f64)) {
-        let (m, h, h_prev, half) = (&w.model, w.at.h(), w.at.h_prev, w.at.half());
+        let (m, h, h_prev, half) = (&w.model, w.knot.at.h(), w.knot.at.h_prev, w.knot.at.half());
         match field {
             Field::Mass(b) => {
-                let change = vec3(&w.trial, 6 * b) - vec3(&w.before, 6 * b);
+                let change = vec3(&w.newton.trial, 6 * b) - vec3(&w.knot.before, 6 * b);
                 put(emit, 6 * b, &(change - m.gravity * half));
             }
             Field::Inertia(b, i, k) => {
                 let mut unit = Mat3::zeros();
                 (unit[(i, k)], unit[(k, i)]) = (1.0, 1.0);
-                let (omega, old) = (vec3(&w.trial, 6 * b + 3), vec3(&w.before, 6 * b + 3));
-                let change = momentum(&omega, &unit, h, w.scalar[b])
-                    - momentum(&old, &unit, -h_prev, w.scalar_prev[b]);
+                let (omega, old) = (
+                    vec3(&w.newton.trial, 6 * b + 3),
+                    vec3(&w.knot.before, 6 * b + 3),
+                );
+                let change = momentum(&omega, &unit, h, w.end.scalar[b])
+                    - momentum(&old, &unit, -h_prev, w.knot.scalar[b]);
                 put(emit, 6 * b + 3, &change);
             }
             Field::Gravity(k) => {
@@ -127,7 +130,7 @@ impl Maximal {
                 }
             }
             Field::Stiffness((j, i)) => {
-                let (joint, rel) = (&m.joints[j], &w.relative[j]);
+                let (joint, rel) = (&m.joints[j], &w.knot.relative[j]);
                 let stretch =
                     joint.coordinate(i, rel, self.winding_in(w, j)) - joint.directions[i].rest;
                 self.put_row(w, j, &self.spring_row(w, j, i), half * stretch, emit);
@@ -157,19 +160,19 @@ impl Maximal {
             Field::SpringChildAnchor(s, k) => self.by_spring_anchor(w, s, k, false, emit),
             Field::GearRatio(g) => self.by_gear_ratio(w, g, emit),
             Field::GearOffset(g) => {
-                if w.at.steps() {
+                if w.knot.at.steps() {
                     emit(self.elements.offset(g), -1.0);
                 }
             }
             Field::Gain(i) => {
                 let (parent, child) = m.driven(&m.actuators[i]);
-                let ends = (m.pose(&w.poses, parent), &w.poses[child]);
+                let ends = (m.pose(&w.knot.poses, parent), &w.knot.poses[child]);
                 let row = m.actuators[i].unit_row(&m.joints, ends);
                 put_wrench(
                     emit,
                     (parent, child),
                     &row,
-                    -half * w.control_slope[i] * w.commanded[i],
+                    -half * w.knot.control_slope[i] * w.knot.commanded[i],
                 );
             }
             Field::LowerEffort(i) => self.by_effort_limit(w, i, false, emit),
@@ -190,23 +193,23 @@ impl Maximal {
 
     /// The effort exerted, along the wrench of a unit of it.
     fn by_effort_limit(&self, w: &Work, i: usize, upper: bool, emit: &mut impl FnMut(usize, f64)) {
-        let (m, half) = (&w.model, w.at.half());
+        let (m, half) = (&w.model, w.knot.at.half());
         let (parent, child) = m.driven(&m.actuators[i]);
-        let ends = (m.pose(&w.poses, parent), &w.poses[child]);
+        let ends = (m.pose(&w.knot.poses, parent), &w.knot.poses[child]);
         let row = m.actuators[i].unit_row(&m.joints, ends);
-        let by = m.actuators[i].effort_by_limit(w.commanded[i], upper, w.contacts.relaxed());
+        let by = m.actuators[i].effort_by_limit(w.knot.commanded[i], upper, w.contacts.relaxed());
         put_wrench(emit, (parent, child), &row, -half * by);
     }
 
     pub(super) fn winding_in(&self, w: &Work, joint: usize) -> f64 {
-        self.winding_of[joint].map_or(0.0, |i| w.winding[i])
+        self.winding_of[joint].map_or(0.0, |i| w.knot.winding[i])
     }
 
     /// The wrench of a unit force of the spring on a coordinate.
     fn spring_row(&self, w: &Work, joint: usize, direction: usize) -> Row {
         let j = &w.model.joints[joint];
-        let (a, b) = w.model.ends(j, &w.poses);
-        j.coordinate_row(direction, a, b, &w.relative[joint])
+        let (a, b) = w.model.ends(j, &w.knot.poses);
+        j.coordinate_row(direction, a, b, &w.knot.relative[joint])
     }
 
     fn put_row(
@@ -227,7 +230,7 @@ impl Maximal {
         w: &'a Work,
         element: DampedElement,
     ) -> impl Iterator<Item = (&'a Damped, &'a DampedState)> {
-        let own = self.damped.iter().zip(&w.damping);
+        let own = self.damped.iter().zip(&w.knot.damping);
         own.filter(move |(d, _)| d.element == element)
     }
 
@@ -244,15 +247,15 @@ impl Maximal {
         let m = &w.model;
         let (at, (j, i)) = (self.elements.offset(g), m.gear(g).leader);
         let joint = &m.joints[j];
-        let (a, b) = m.ends(joint, &w.poses);
+        let (a, b) = m.ends(joint, &w.knot.poses);
         let row = joint.direction_row(i, a, b, &joint.relative(a, b));
-        self.put_row(w, j, &row, w.trial[at], emit);
-        let leader = if w.at.steps() {
-            let (a, b) = m.ends(joint, &w.next);
+        self.put_row(w, j, &row, w.newton.trial[at], emit);
+        let leader = if w.knot.at.steps() {
+            let (a, b) = m.ends(joint, &w.end.poses);
             joint.coordinate(i, &joint.relative(a, b), self.winding_in(w, j))
         } else {
             let mut rate = 0.0;
-            let mut times = |r: usize, v: f64| rate += v * w.trial[r];
+            let mut times = |r: usize, v: f64| rate += v * w.newton.trial[r];
             put_wrench(&mut times, (joint.parent, joint.child), &row, 1.0);
             rate
         };
@@ -262,8 +265,8 @@ impl Maximal {
     /// `g = e.(arm - p_a)` and the slides' coordinates likewise; `p_a` is in no wrench.
     fn by_parent_anchor(&self, w: &Work, j: usize, k: usize, emit: &mut impl FnMut(usize, f64)) {
         let joint = &w.model.joints[j];
-        let half = w.at.half();
-        if let (Some(s), true) = (&self.slots[j], w.at.steps()) {
+        let half = w.knot.at.half();
+        if let (Some(s), true) = (&self.slots[j], w.knot.at.steps()) {
             for (i, e) in joint.constrained[..joint.translation_rows]
                 .iter()
                 .enumerate()
@@ -282,12 +285,12 @@ impl Maximal {
     /// The child's anchor moves by `e`: the arm by `R_a'R_b e`, in constraints, torques, and slides' coordinates.
     fn by_child_anchor(&self, w: &Work, j: usize, k: usize, emit: &mut impl FnMut(usize, f64)) {
         let (m, joint) = (&w.model, &w.model.joints[j]);
-        let (steps, half) = (w.at.steps(), w.at.half());
-        let (a, b) = m.ends(joint, &w.poses);
+        let (steps, half) = (w.knot.at.steps(), w.knot.at.half());
+        let (a, b) = m.ends(joint, &w.knot.poses);
         let e = unit(k);
         let arm = joint.arm_by_child_anchor(&e, a, b);
         let after = if steps {
-            let (a, b) = m.ends(joint, &w.next);
+            let (a, b) = m.ends(joint, &w.end.poses);
             joint.arm_by_child_anchor(&e, a, b)
         } else {
             Vec3::zeros()
@@ -298,14 +301,14 @@ impl Maximal {
             let rows = joint.constrained[..joint.translation_rows].iter();
             for (i, row) in rows.enumerate() {
                 let at = s.offset + i;
-                force += row * w.trial[at];
+                force += row * w.newton.trial[at];
                 emit(
                     at,
                     if steps {
                         row.dot(&after)
                     } else {
                         joint.rate_by_child_anchor(row, &e, (a, b), |body| {
-                            vec3(&w.trial, 6 * body + 3)
+                            vec3(&w.newton.trial, 6 * body + 3)
                         })
                     },
                 );
@@ -316,7 +319,7 @@ impl Maximal {
                 continue;
             }
             if d.stiffness != 0.0 {
-                let stretch = joint.coordinate(i, &w.relative[j], 0.0) - d.rest;
+                let stretch = joint.coordinate(i, &w.knot.relative[j], 0.0) - d.rest;
                 force -= d.unit * (half * d.stiffness * stretch);
                 let row = self.spring_row(w, j, i);
                 self.put_row(w, j, &row, half * d.stiffness * d.unit.dot(&arm), emit);
@@ -347,7 +350,7 @@ impl Maximal {
                 );
             }
         }
-        for (c, u) in m.actuators.iter().zip(&w.control) {
+        for (c, u) in m.actuators.iter().zip(&w.knot.control) {
             if let Drive::Joint {
                 joint: driven,
                 direction,
@@ -376,7 +379,7 @@ impl Maximal {
         parent: bool,
         emit: &mut impl FnMut(usize, f64),
     ) {
-        let half = w.at.half();
+        let half = w.knot.at.half();
         let e = unit(k);
         let mut tension = 0.0;
         for (d, state) in self.dampers_of(w, DampedElement::Spring(s)) {
@@ -390,8 +393,11 @@ impl Maximal {
             let here = spring.length_by_anchor(&e, parent, a, b);
             let mut moved = d.shares.0 * state.before;
             let mut change = d.shares.0 * (here - spring.length_by_anchor(&e, parent, &a0, &b0));
-            if w.at.steps() {
-                let (a1, b1) = (w.model.pose(&w.next, spring.parent), &w.next[spring.child]);
+            if w.knot.at.steps() {
+                let (a1, b1) = (
+                    w.model.pose(&w.end.poses, spring.parent),
+                    &w.end.poses[spring.child],
+                );
                 moved += d.shares.1 * state.after;
                 change += d.shares.1 * (spring.length_by_anchor(&e, parent, a1, b1) - here);
             }
@@ -406,7 +412,13 @@ impl Maximal {
 
 fn spring_ends(w: &Work, s: usize) -> (&Spring, (&Pose, &Pose)) {
     let s = &w.model.springs[s];
-    (s, (w.model.pose(&w.poses, s.parent), &w.poses[s.child]))
+    (
+        s,
+        (
+            w.model.pose(&w.knot.poses, s.parent),
+            &w.knot.poses[s.child],
+        ),
+    )
 }
 
 fn unit(k: usize) -> Vec3 {

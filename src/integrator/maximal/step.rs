@@ -2,20 +2,13 @@
 
 use super::assembly::vec3;
 use super::{Maximal, Work};
+use crate::contact::may_retry;
 use crate::dynamics::{Knot, StepError, StepFailure, StepStats};
-use crate::spatial::Vec3;
-
-/// `(h |w|)^2` beyond which an iterate is not allowed: at 2 the momentum about a principal axis is largest.
-const DOMAIN: f64 = 2.0;
+use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
 /// error is small beside Newton's own.
 const REFINED: f64 = 1e-5;
-
-/// Is another attempt at the step to be made? Not where the first used up what a step may take.
-pub(super) fn may_retry(error: &StepError) -> bool {
-    !matches!(error.failure, StepFailure::Budget | StepFailure::Stopped)
-}
 
 impl Maximal {
     /// Solves the step; see [`crate::dynamics::Step::step`].
@@ -34,17 +27,17 @@ impl Maximal {
             // Between two configurations on either side of a singular one the smallest eigenvalue of the constraints'
             // Schur complement is negative; where it happens to cancel the regularization, take another one
             for change in [1e3, 1e-6] {
-                if !result.as_ref().is_err_and(may_retry) {
+                if !result.as_ref().is_err_and(|e| may_retry(e.failure)) {
                     break;
                 }
-                w.epsilon.iter_mut().for_each(|e| *e *= change);
-                w.regularization *= change;
+                w.matrix.epsilon.iter_mut().for_each(|e| *e *= change);
+                w.matrix.regularization *= change;
                 result = self.attempt(w, y);
             }
         }
         let stats = result?;
-        let (core, contacts) = y.split_at_mut(w.trial.len());
-        core.copy_from_slice(&w.trial);
+        let (core, contacts) = y.split_at_mut(w.newton.trial.len());
+        core.copy_from_slice(&w.newton.trial);
         w.contacts.write(contacts, &self.contacts);
         self.write_next(w, next);
         Ok(stats)
@@ -61,20 +54,20 @@ impl Maximal {
     /// Newton's method from the old velocities and the impulses of the step before.
     fn newton_from_guess(&self, w: &mut Work, y: &[f64]) -> Result<StepStats, StepError> {
         let n = 6 * self.body_count();
-        w.trial[..n].copy_from_slice(&w.before);
-        w.trial[n..].copy_from_slice(&y[n..]);
+        w.newton.trial[..n].copy_from_slice(&w.knot.before);
+        w.newton.trial[n..].copy_from_slice(&y[n..]);
         for b in 0..self.body_count() {
-            let omega = &mut w.trial[6 * b + 3..6 * b + 6];
-            let turn = w.at.h().abs() * Vec3::from_column_slice(omega).norm();
-            if turn > 1.2 {
+            let omega = &mut w.newton.trial[6 * b + 3..6 * b + 6];
+            let turn = w.knot.at.h().abs() * Vec3::from_column_slice(omega).norm();
+            if turn > START_TURN {
                 // a longer interval than the one before: start inside the domain
-                omega.iter_mut().for_each(|o| *o *= 1.2 / turn);
+                omega.iter_mut().for_each(|o| *o *= START_TURN / turn);
             }
         }
         self.newton(w)
     }
 
-    /// Solves `evaluate = 0` from `w.trial`.
+    /// Solves `evaluate = 0` from `w.newton.trial`.
     fn newton(&self, w: &mut Work) -> Result<StepStats, StepError> {
         let mut stats = StepStats::default();
         let (mut norm, mut row, mut floor) = self.evaluate(w);
@@ -86,12 +79,18 @@ impl Maximal {
             let refined = w.model.may_be_redundant() && norm < REFINED;
             self.assemble_and_keep(w, refined);
             self.factor(w)?;
-            stats.fallbacks += usize::from(w.uses_fallback);
+            stats.fallbacks += usize::from(w.matrix.uses_fallback);
             self.newton_direction(w, refined);
-            w.y.copy_from_slice(&w.trial);
+            w.newton.y.copy_from_slice(&w.newton.trial);
             let mut length = 1.0;
             loop {
-                for ((t, y), d) in w.trial.iter_mut().zip(&w.y).zip(&w.delta) {
+                for ((t, y), d) in w
+                    .newton
+                    .trial
+                    .iter_mut()
+                    .zip(&w.newton.y)
+                    .zip(&w.newton.delta)
+                {
                     *t = y - length * d;
                 }
                 if let Some(body) = self.outside_domain(w) {
@@ -121,51 +120,51 @@ impl Maximal {
     /// Largest `|h w|` of any body.
     pub(super) fn largest_turn(&self, w: &Work) -> f64 {
         (0..self.body_count())
-            .map(|b| w.at.h().abs() * vec3(&w.trial, 6 * b + 3).norm())
+            .map(|b| w.knot.at.h().abs() * vec3(&w.newton.trial, 6 * b + 3).norm())
             .fold(0.0, f64::max)
     }
 
-    /// `w.delta = K^-1 residual`.
+    /// `w.newton.delta = K^-1 residual`.
     fn newton_direction(&self, w: &mut Work, refined: bool) {
-        let mut delta = std::mem::take(&mut w.delta);
-        let residual = std::mem::take(&mut w.residual);
+        let mut delta = std::mem::take(&mut w.newton.delta);
+        let residual = std::mem::take(&mut w.newton.residual);
         self.solve_once(w, &residual, &mut delta, false);
         if refined {
             self.refine(w, &residual, &mut delta, false);
         }
-        (w.delta, w.residual) = (delta, residual);
+        (w.newton.delta, w.newton.residual) = (delta, residual);
     }
 
     pub(super) fn outside_domain(&self, w: &Work) -> Option<usize> {
-        let h2 = w.at.h().powi(2);
+        let h2 = w.knot.at.h().powi(2);
         // a NaN is outside, too
         (0..self.body_count()).find(|b| {
-            let turn = h2 * vec3(&w.trial, 6 * b + 3).norm_squared();
-            turn >= DOMAIN || turn.is_nan()
+            let turn = h2 * vec3(&w.newton.trial, 6 * b + 3).norm_squared();
+            turn >= TURN_DOMAIN || turn.is_nan()
         })
     }
 
     /// The state at the next knot, from the solution.
     pub(super) fn write_next(&self, w: &Work, next: &mut [f64]) {
-        for (b, pose) in w.next.iter().enumerate() {
+        for (b, pose) in w.end.poses.iter().enumerate() {
             let out = &mut next[13 * b..13 * b + 13];
             out[..3].copy_from_slice(pose.x.as_slice());
             // unit by construction; one Newton step on the norm keeps rounding from adding up
             let q = pose.q.into_inner();
             let q = q * (1.5 - 0.5 * q.norm_squared());
             out[3..7].copy_from_slice(&[q.w, q.i, q.j, q.k]);
-            out[7..].copy_from_slice(&w.trial[6 * b..6 * b + 6]);
+            out[7..].copy_from_slice(&w.newton.trial[6 * b..6 * b + 6]);
         }
         let angles = &mut next[13 * self.body_count()..];
         for ((i, angle), &(joint, direction)) in angles.iter_mut().enumerate().zip(&self.windings) {
             let j = &w.model.joints[joint];
-            let (a, b) = w.model.ends(j, &w.next);
-            *angle = j.coordinate(direction, &j.relative(a, b), w.winding[i]);
+            let (a, b) = w.model.ends(j, &w.end.poses);
+            *angle = j.coordinate(direction, &j.relative(a, b), w.knot.winding[i]);
         }
     }
 
-    /// Velocities at the knot, second order: the step's equations without the interval after it. They are left in `w.trial`, six per
-    /// body; `w.trial` also holds the impulses that project them onto the joints, and the factors are those of the
+    /// Velocities at the knot, second order: the step's equations without the interval after it. They are left in `w.newton.trial`, six per
+    /// body; `w.newton.trial` also holds the impulses that project them onto the joints, and the factors are those of the
     /// read-out's matrix.
     pub(super) fn readout(
         &self,
@@ -175,12 +174,12 @@ impl Maximal {
         w: &mut Work,
     ) -> Result<(), StepError> {
         self.prepare(at.readout(), x, u, w)?;
-        if !self.contacts.is_empty() && w.at.before().is_some() {
+        if !self.contacts.is_empty() && w.knot.at.before().is_some() {
             return self.readout_contacts(w);
         }
         let n = 6 * self.body_count();
-        w.trial[..n].copy_from_slice(&w.before);
-        w.trial[n..].fill(0.0);
+        w.newton.trial[..n].copy_from_slice(&w.knot.before);
+        w.newton.trial[n..].fill(0.0);
         self.evaluate(w);
         self.assemble(w);
         self.factor(w)?;
@@ -190,7 +189,7 @@ impl Maximal {
                 self.evaluate(w);
             }
             self.newton_direction(w, self.refines(w));
-            for (t, d) in w.trial.iter_mut().zip(&w.delta) {
+            for (t, d) in w.newton.trial.iter_mut().zip(&w.newton.delta) {
                 *t -= d;
             }
         }

@@ -5,7 +5,7 @@ use crate::dynamics::{Charts, Differentiable, LinearModel, Seen, Step};
 use crate::integrator::Mechanical;
 use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
 use crate::mechanism::{About, JointKind, MechanismBuilder, Reaction};
-use crate::spatial::exp;
+use crate::spatial::{Pose, Vec3, exp};
 
 const H: f64 = 0.02;
 
@@ -101,8 +101,11 @@ fn all_outputs(s: &Maximal) -> Vec<Quantity> {
     out
 }
 
+/// A knot, with state, control and the unknowns of the step before.
+pub(in crate::integrator) type Situation = (Knot, Vec<f64>, Vec<f64>, Vec<f64>);
+
 /// A state in motion: some steps after the start, with uneven intervals.
-fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
+fn moving(s: &Maximal, x: &[f64]) -> Situation {
     let d = s.dims();
     let (mut w, mut x) = (s.work(), x.to_vec());
     let (mut next, mut y) = (x.clone(), vec![0.0; d.ny]);
@@ -129,11 +132,7 @@ fn moving(s: &Maximal, x: &[f64]) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
 }
 
 /// The start, with a control, or a state in motion.
-pub(in crate::integrator) fn situation(
-    s: &Maximal,
-    x: &[f64],
-    start: bool,
-) -> (Knot, Vec<f64>, Vec<f64>, Vec<f64>) {
+pub(in crate::integrator) fn situation(s: &Maximal, x: &[f64], start: bool) -> Situation {
     if !start {
         return moving(s, x);
     }
@@ -150,9 +149,6 @@ pub(in crate::integrator) fn situation(
         vec![0.0; s.dims().ny],
     )
 }
-
-/// A knot, and the state, the control and the unknowns there.
-type Situation = (Knot, Vec<f64>, Vec<f64>, Vec<f64>);
 
 /// The start, a state in motion, and steps backwards: from that state, and forwards again from where they lead.
 fn situations(s: &Maximal, x: &[f64]) -> [Situation; 4] {
@@ -235,13 +231,13 @@ fn the_matrix_is_the_derivative_of_the_residual() {
             for place in [at.step(), at.readout(), back.step()] {
                 let mut w = s.work();
                 s.prepare(place, &x, &u, &mut w).expect("in the domain");
-                w.trial.copy_from_slice(&y);
+                w.newton.trial.copy_from_slice(&y);
                 s.evaluate(&mut w);
                 s.assemble(&mut w);
                 let matrix = if s.mechanism.may_be_redundant() {
-                    w.original.clone()
+                    w.matrix.original.clone()
                 } else {
-                    w.values.clone()
+                    w.matrix.values.clone()
                 };
                 let ny = y.len();
                 for i in 0..ny {
@@ -253,10 +249,10 @@ fn the_matrix_is_the_derivative_of_the_residual() {
                     let d = derivative(1e-3, |e| {
                         let w = &mut w.borrow_mut();
                         s.prepare(place, &x, &u, w).expect("in the domain");
-                        w.trial.copy_from_slice(&y);
-                        w.trial[i] += e;
+                        w.newton.trial.copy_from_slice(&y);
+                        w.newton.trial[i] += e;
                         s.evaluate(w);
-                        w.residual.clone()
+                        w.newton.residual.clone()
                     });
                     assert_close(&column, &d, 1e-9, "matrix");
                 }
@@ -618,7 +614,11 @@ fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
         s.knot_velocities(&seen(at, &x, &u), &mut w)
             .expect("a state");
         s.evaluate(&mut w);
-        let largest = w.residual.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
+        let largest = w
+            .newton
+            .residual
+            .iter()
+            .fold(0.0_f64, |m, r| m.max(r.abs()));
         assert!(largest < 1e-12, "{largest}");
     }
 }

@@ -15,6 +15,7 @@ fn hold(outcomes: &[Outcome], unsolved: usize) {
                 StepFailure::Domain,
                 StepFailure::NotConverged,
                 StepFailure::Singular,
+                StepFailure::Budget,
             ];
             assert!(named.contains(&e.failure) && !e.element.is_empty(), "{e}");
         }

@@ -9,9 +9,9 @@
 //!
 //! keep rows of moderate size, each divided by its stiffness. Only steps that the blocks fail on come here.
 
-use super::super::{Maximal, Work};
 use super::assembly::both;
 use super::cone::Linear;
+use super::{Layout, Memory};
 use crate::block::{Fallback, FallbackError, Node, Symbolic};
 
 /// A block of the step's matrix and its place in the larger one.
@@ -41,19 +41,17 @@ pub(super) struct Extended {
     places: Vec<Places>,
 }
 
-impl Maximal {
-    fn extended(&self) -> Result<Extended, FallbackError> {
-        let (n, count) = (self.body_count(), self.symbolic.nodes());
-        let mut nodes: Vec<_> = (0..count)
-            .map(|i| Node::regular(self.symbolic.size(i)))
-            .collect();
-        let blocks = self.symbolic.blocks();
+impl Layout {
+    fn extended(&self, step: &Symbolic) -> Result<Extended, FallbackError> {
+        let (n, count) = (self.sizes.len(), step.nodes());
+        let mut nodes: Vec<_> = (0..count).map(|i| Node::regular(step.size(i))).collect();
+        let blocks = step.blocks();
         let mut edges: Vec<_> = blocks
             .iter()
             .filter(|(r, c, _)| r < c)
             .map(|&(r, c, _)| (r, c))
             .collect();
-        for slot in &self.contacts.slots {
+        for slot in &self.slots {
             edges.extend(
                 [Some(slot.child), slot.parent]
                     .into_iter()
@@ -74,7 +72,7 @@ impl Maximal {
                 bodies: r < n && c < n,
             })
             .collect();
-        let places = self.contacts.slots.iter().enumerate().map(|(i, slot)| {
+        let places = self.slots.iter().enumerate().map(|(i, slot)| {
             let side = |b| (at(b, count + i), at(count + i, b));
             Places {
                 sides: [slot.parent.map(side), Some(side(slot.child))],
@@ -90,29 +88,24 @@ impl Maximal {
         })
     }
 
-    /// Factors the matrix last assembled and kept.
-    pub(in super::super) fn factor_extended(&self, w: &mut Work) -> Result<(), FallbackError> {
-        let mut x = match w.contacts.extended.take() {
+    /// Factors the step's matrix: `values` as last assembled, kept without contacts as well.
+    pub(crate) fn factor(
+        &self,
+        memory: &mut Memory,
+        step: &Symbolic,
+        values: &[f64],
+    ) -> Result<(), FallbackError> {
+        let mut x = match memory.extended.take() {
             Some(x) => x,
-            None => Box::new(self.extended()?),
+            None => Box::new(self.extended(step)?),
         };
         x.values.fill(0.0);
         for c in &x.copied {
-            let from = if c.bodies {
-                &w.contacts.bare
-            } else {
-                &w.values
-            };
+            let from = if c.bodies { &memory.bare } else { values };
             x.values[c.to..c.to + c.len].copy_from_slice(&from[c.from..c.from + c.len]);
         }
-        for ((e, slot), at) in w
-            .contacts
-            .elements
-            .iter()
-            .zip(&self.contacts.slots)
-            .zip(&x.places)
-        {
-            let l = if w.contacts.idle {
+        for ((e, slot), at) in memory.elements.iter().zip(&self.slots).zip(&x.places) {
+            let l = if memory.idle {
                 // nothing was assembled
                 &Linear::default()
             } else {
@@ -146,18 +139,15 @@ impl Maximal {
             }
         }
         let done = x.fallback.factor(&x.symbolic, &x.values);
-        w.contacts.extended = Some(x);
+        memory.extended = Some(x);
         done
     }
+}
 
-    /// Solves with these factors.
-    pub(in super::super) fn solve_extended(
-        &self,
-        w: &Work,
-        out: &mut [f64],
-        transposed: bool,
-    ) -> Result<(), FallbackError> {
-        let Some(x) = &w.contacts.extended else {
+impl Memory {
+    /// Solves with the factors of [`Layout::factor`].
+    pub(crate) fn solve(&self, out: &mut [f64], transposed: bool) -> Result<(), FallbackError> {
+        let Some(x) = &self.extended else {
             return Err(FallbackError::NotFactored);
         };
         let mut all = vec![0.0; x.symbolic.dim()];

@@ -1,6 +1,9 @@
-//! A mechanism that is stepped, and one that cannot be.
+//! Steps with contacts: one that cannot be solved, and derivatives.
 
-use super::super::{ContactOptions, Maximal, Options};
+mod derivative;
+
+use super::{Maximal, Options, Work};
+use crate::contact::ContactOptions;
 use crate::dynamics::{Knot, Step, StepError, StepFailure, StepStats, request_stop};
 use crate::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 
@@ -8,7 +11,7 @@ pub(super) struct Run {
     pub system: Maximal,
     pub x: Vec<f64>,
     pub y: Vec<f64>,
-    pub w: super::super::Work,
+    pub w: Work,
     pub h: f64,
     pub k: usize,
     pub u: Vec<f64>,
@@ -93,7 +96,7 @@ fn steps(max_iterations: usize) -> [(Result<StepStats, StepError>, usize); 2] {
         let mut next = run.x.clone();
         let (s, p) = (&run.system, &[]);
         let done = s.step(&at, &run.x, &[], p, &mut run.w, &mut next, &mut run.y);
-        (done, run.w.contacts.spent)
+        (done, run.w.contacts.spent())
     })
 }
 

@@ -5,8 +5,8 @@ mod onset;
 
 use super::super::tests::{derivative, difference, displaced};
 use super::super::{Maximal, Options, Work};
-use super::tests::Run;
-use super::{Cone, ContactOptions, UNKNOWNS};
+use super::Run;
+use crate::contact::{Cone, ContactOptions, UNKNOWNS};
 use crate::dynamics::{Differentiable, Inputs, Knot, Observe, Seen, Solved, Step};
 use crate::integrator::Mechanical;
 use crate::mechanism::samples::Source;
@@ -119,7 +119,7 @@ fn step_error(r: &mut Run) -> f64 {
     let mut source = Source::new(3);
     adjoint.x = source.vector(d.nf, 1.0);
     adjoint.y[..d.nf / 2].copy_from_slice(&source.vector(d.nf / 2, 1.0));
-    for i in 0..r.system.contacts.slots.len() {
+    for i in 0..r.system.contacts.len() {
         let first = r.system.symbolic.dim() + UNKNOWNS * i;
         for k in [1, 3, 4] {
             adjoint.y[first + k] = source.unit();

@@ -1,30 +1,28 @@
 //! How contacts, limits and joint friction depend on the mechanism's numbers.
 
-use super::super::assembly::dot;
-use super::super::{DampedState, Maximal, Work};
 use super::cone::Law;
 use super::pyramid::Facets;
-use super::{Element, Slot, Source};
+use super::{Element, Layout, Memory, Slot, Source, View};
 use crate::dynamics::Stage;
-use crate::mechanism::{Field, Mechanism, Row, Tuned, touch_change};
+use crate::mechanism::{Field, Row, Tuned, dot, touch_change};
 use crate::spatial::{Pose, Vec3};
 
-impl Maximal {
+impl Layout {
     /// Calls `emit` with what a parameter changes of an element: inflows, and entries of the bodies' rows.
-    pub(super) fn by_contact_parameter(
+    pub(super) fn by_parameter(
         &self,
-        w: &Work,
+        (w, memory): (&View, &Memory),
         (e, index): (&Element, usize),
         parameter: usize,
         mut emit: impl FnMut(Goes, f64),
     ) {
-        let (m, slot) = (&w.model, &self.contacts.slots[index]);
+        let (m, slot) = (w.model, &self.slots[index]);
         let i = match slot.source {
-            Source::Touch(i) => i,
-            Source::Rub(j, i) | Source::Limit(j, i, _) => {
+            Source::Contact(i) => i,
+            Source::Friction(j, i) | Source::Limit(j, i, _) => {
                 for field in &m.parameters[parameter].fields {
-                    self.by_joint_number(w, slot, *field, &mut emit);
-                    self.by_anchor(w, (e, slot), (j, i), *field, &mut emit);
+                    self.by_joint_number((w, memory), slot, *field, &mut emit);
+                    self.by_anchor((w, memory), (e, slot), (j, i), *field, &mut emit);
                 }
                 return;
             }
@@ -37,33 +35,33 @@ impl Maximal {
         }
         if self.bounces(w, (e, slot)).is_some() {
             // the gap's rate is less by restitution (-N v-)
-            let approach = -dot(&w.before, slot.parent, slot.child, &e.normal);
+            let approach = -dot(w.before, slot.parent, slot.child, &e.normal);
             let restitution = m.restitution_by(contact, fields);
             emit(Goes::Inflow(0), -restitution * approach);
         }
         for field in fields {
-            self.by_touch_parameter(w, (e, slot), m, *field, &mut emit);
+            self.by_touch_parameter((w, memory), (e, slot), *field, &mut emit);
         }
     }
 
     /// A limit moves its gap; friction bounds its impulse, over half of both intervals.
     fn by_joint_number(
         &self,
-        w: &Work,
+        (w, memory): (&View, &Memory),
         slot: &Slot,
         field: Field,
         emit: &mut impl FnMut(Goes, f64),
     ) {
         match (slot.source, field) {
-            (Source::Rub(j, i), Field::JointFriction(of)) if of == (j, i) => {
+            (Source::Friction(j, i), Field::JointFriction(of)) if of == (j, i) => {
                 let half = w.at.half();
                 emit(Goes::Inflow(4), half / slot.mass);
             }
             (Source::Limit(j, i, true), Field::UpperLimit(of)) if of == (j, i) => {
-                emit(Goes::Inflow(0), 1.0 / w.contacts.interval);
+                emit(Goes::Inflow(0), 1.0 / memory.interval);
             }
             (Source::Limit(j, i, false), Field::LowerLimit(of)) if of == (j, i) => {
-                emit(Goes::Inflow(0), -1.0 / w.contacts.interval);
+                emit(Goes::Inflow(0), -1.0 / memory.interval);
             }
             _ => {}
         }
@@ -73,25 +71,25 @@ impl Maximal {
     /// central path the impulse is `-mu g eta/psi` only once `mu g` is well above `kappa/|eta|`, and its derivative at
     /// zero vanishes; what is of use is Coulomb's one-sided derivative, `-g eta/|eta|`, with `|eta|` rounded as the path
     /// rounds it at a coefficient of one: nothing where the contact rests.
-    fn onset(&self, w: &Work, (e, slot): (&Element, &Slot)) -> Option<[f64; 2]> {
-        let Source::Touch(i) = slot.source else {
+    fn onset(&self, w: &View, memory: &Memory, (e, slot): (&Element, &Slot)) -> Option<[f64; 2]> {
+        let Source::Contact(i) = slot.source else {
             return None;
         };
-        let (m, l) = (&w.model, &e.local);
+        let (m, l) = (w.model, &e.local);
         let raised = |p: &Tuned| m.friction_by(&m.contacts[i], &p.fields) != 0.0;
-        if e.law.rubs || !m.parameters.iter().any(raised) {
+        if e.law.frictional || !m.parameters.iter().any(raised) {
             return None;
         }
         let unit = Law {
-            rubs: true,
+            frictional: true,
             mu: 1.0,
             ..e.law
         };
-        let kappa = w.contacts.kappa.max(w.contacts.smoothing);
-        let eta = [0, 1].map(|i| dot(&w.trial, slot.parent, slot.child, &e.tangents[i]));
+        let kappa = memory.kappa.max(memory.smoothing);
+        let eta = [0, 1].map(|i| dot(w.trial, slot.parent, slot.child, &e.tangents[i]));
         let (mut at, mut facets) = (unit.start(l.s, l.g, eta, kappa), Facets::ZERO);
         let mut bound = at.g;
-        if let Some(pyramid) = &self.contacts.pyramid {
+        if let Some(pyramid) = &self.pyramid {
             pyramid.start(&unit, &mut at, &mut facets, kappa);
             // all impulses add up to the bound; the largest is the reciprocal of a difference that lost its digits
             bound = facets.at.b.iter().sum::<f64>() + kappa / at.psi;
@@ -100,13 +98,13 @@ impl Maximal {
     }
 
     /// What friction of zero answers to a parameter that raises it.
-    pub(super) fn respond_onsets(&self, w: &mut Work) {
-        if w.contacts.idle || w.model.parameters.is_empty() {
+    pub(super) fn respond_onsets(&self, w: &View, memory: &mut Memory) {
+        if memory.idle || w.model.parameters.is_empty() {
             return;
         }
-        for (i, slot) in self.contacts.slots.iter().enumerate() {
-            if let Some(b) = self.onset(w, (&w.contacts.elements[i], slot)) {
-                w.contacts.elements[i].response.raise(b);
+        for (i, slot) in self.slots.iter().enumerate() {
+            if let Some(b) = self.onset(w, memory, (&memory.elements[i], slot)) {
+                memory.elements[i].response.raise(b);
             }
         }
     }
@@ -114,7 +112,7 @@ impl Maximal {
     /// Anchors move the lever arms of a slide's friction and limits, and its coordinate.
     fn by_anchor(
         &self,
-        w: &Work,
+        (w, memory): (&View, &Memory),
         (e, slot): (&Element, &Slot),
         (j, i): (usize, usize),
         field: Field,
@@ -138,10 +136,10 @@ impl Maximal {
                 _ => None,
             }
         };
-        let (Some(here), Some(next)) = (moved(&w.poses), moved(&w.next)) else {
+        let (Some(here), Some(next)) = (moved(w.poses), moved(w.next)) else {
             return;
         };
-        let (a, b) = w.model.ends(joint, &w.poses);
+        let (a, b) = w.model.ends(joint, w.poses);
         let row = if let Field::ChildAnchor(_, k) = field {
             let unit = Vec3::ith(k, 1.0);
             Row {
@@ -150,14 +148,14 @@ impl Maximal {
                 child_torque: unit.cross(&b.r.tr_mul(&(a.r * d.unit))),
             }
         } else {
-            DampedState::ZERO
+            Row::ZERO
         } * sign;
-        let rate = dot(&w.trial, slot.parent, slot.child, &row);
+        let rate = dot(w.trial, slot.parent, slot.child, &row);
         let l = &e.local;
         let impulse = if e.law.gap {
             let by = match w.at.stage {
                 Stage::Step(h) => sign * next / h,
-                Stage::Readout => sign * here / w.contacts.interval + rate,
+                Stage::Readout => sign * here / memory.interval + rate,
             };
             emit(Goes::Inflow(0), by);
             l.g
@@ -170,41 +168,41 @@ impl Maximal {
 
     fn by_touch_parameter(
         &self,
-        w: &Work,
+        (w, memory): (&View, &Memory),
         (e, slot): (&Element, &Slot),
-        m: &Mechanism,
         field: Field,
         emit: &mut impl FnMut(Goes, f64),
     ) {
-        let Source::Touch(i) = slot.source else {
+        let Source::Contact(i) = slot.source else {
             return;
         };
+        let m = w.model;
         let contact = &m.contacts[i];
-        let Some(here) = m.touch_by(contact, &w.poses, field) else {
+        let Some(here) = m.touch_by(contact, w.poses, field) else {
             return;
         };
         let (p, c) = (slot.parent, slot.child);
-        let (a, b) = (m.pose(&w.poses, p), &w.poses[c]);
+        let (a, b) = (m.pose(w.poses, p), &w.poses[c]);
         // rows of unit forces change with the normal and the point
         let changes = touch_change(&e.here, &here, a, b);
         match w.at.stage {
             Stage::Step(h) => {
-                if let Some(next) = m.touch_by(contact, &w.next, field) {
+                if let Some(next) = m.touch_by(contact, w.next, field) {
                     emit(Goes::Inflow(0), next.gap / h);
                 }
                 if let Some(restitution) = self.bounces(w, (e, slot)) {
-                    let approach = -dot(&w.before, p, c, &changes[0]);
+                    let approach = -dot(w.before, p, c, &changes[0]);
                     emit(Goes::Inflow(0), -(here.gap / h + restitution * approach));
                 }
             }
             Stage::Readout => {
-                let turned = dot(&w.trial, p, c, &changes[0]);
-                emit(Goes::Inflow(0), here.gap / w.contacts.interval + turned);
+                let turned = dot(w.trial, p, c, &changes[0]);
+                emit(Goes::Inflow(0), here.gap / memory.interval + turned);
             }
         }
-        if e.law.rubs {
+        if e.law.frictional {
             for i in 0..2 {
-                emit(Goes::Inflow(1 + i), dot(&w.trial, p, c, &changes[1 + i]));
+                emit(Goes::Inflow(1 + i), dot(w.trial, p, c, &changes[1 + i]));
             }
         }
         let l = &e.local;

@@ -1,34 +1,79 @@
-//! Contacts, joint limits and joint friction in the step: what each stage of the step adds for them.
+//! Contacts, joint limits and joint friction: their law, and the interior-point method for any step they are part of.
 //!
-//! Their impulses act at the knot, along `N(z)'` and `B(z)'`; gaps are taken at the successor. With the scaled unknowns
-//! of [`cone`], the bodies' rows lose `m_c (N' g + B' b)`, and Newton's matrix gains
-//! `m_c [N; B]' S [N+; B]` with `N+ = (d phi(z+)/dV)/h`: the unknowns of a contact are eliminated into the blocks of its
-//! bodies. At a knot (`h = 0`) the gap over the interval before stands in: `s = phi(z)/h- + N v`.
+//! # The law
 //!
-//! Mechanisms without them pay for one comparison a stage.
+//! Impulses act at the knot, along `N(z)'` (the normal) and `B(z)'` (two tangents); gaps `phi` are taken at its successor,
+//! `h` later. Scaled by the contact's effective mass `m_c = 1/(N M^-1 N')` as it was built, all unknowns of a contact are
+//! velocities, m/s (rad/s where a joint turns): the gap over the interval `s = phi(z+)/h`, the normal impulse `g`, that of
+//! friction `b`, the multiplier `psi` of the cone; with `eta = B V+` the sliding velocity. On the central path
+//!
+//! ```text
+//! s g = kappa,    u0 psi + b . eta = kappa,    u0 eta + psi b = 0,    u0 = mu g
+//! ```
+//!
+//! which for `kappa -> 0` is `0 <= s` complementary to `g >= 0` and friction of maximum dissipation in the circular cone
+//! `|b| <= u0`. Friction of a joint has a bound `u0` of its own, `1/2 (h- + h)` times its torque or force; a limit has no
+//! friction. A [`Cone::Linearized`] has `b = sum d_i b_i` with `b_i >= 0` along directions `d_i` instead:
+//! `b_i (d_i . eta + psi) = kappa`, `(u0 - sum b_i) psi = kappa`. The path ends at `kappa = central_path g h`
+//! ([`ContactOptions::central_path`]), where bodies rest `kappa/(g h)` over one interval above each other.
+//!
+//! Where a contact bounces (`N V-` fast enough), `s` is `phi(z+)/h` less what leads to `N V+ = -e N V-`. In the read-out of
+//! velocities at a knot the gap over the interval before stands in: `s = phi(z)/h- + N v`.
+//!
+//! # Eliminated into the bodies
+//!
+//! The bodies' rows lose `m_c (N' g + B' b)`. Linearized, `(dg, db) = c - S (N+ dV, B dV)` with `N+ = (d phi(z+)/dV)/h` and
+//! `S` three by three, not symmetric: the blocks of the bodies gain `m_c [N; B]' S [N+; B]` and their right side
+//! `m_c [N; B]' c`, and no row is added to the step's matrix. Where stiffness `g/s` takes the digits of what is beside it,
+//! the impulses become unknowns of their own, factored with pivots.
+//!
+//! # How a step is solved
+//!
+//! By Mehrotra's predictor-corrector with one step length for all unknowns, from the impulses of the step before or from
+//! forces alone. An iteration assembles and factors once; it takes the affine direction (products to zero), centres by
+//! `sigma = (left/now)^3` of the products that would leave, corrects to second order, and goes 0.995 of the way to the
+//! boundary of the cones or more. Median 6 iterations, 99 of 100 steps of random drops within 13.
+//!
+//! With much friction the central path `H(y, kappa) = 0` need not fall monotonically: it may turn back in `kappa`, where
+//! Newton's method finds nothing. As a curve in `(y, kappa)` it goes on (Sard), and is followed by its length with the
+//! tangent as predictor and Newton's method across it as corrector (Keller 1977, pseudo-arclength continuation), with the
+//! same factors bordered by one row and column; where it leaves the step's domain, friction grows from little to all of it
+//! on another curve. Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and the logarithm of the parameter.
+//!
+//! [`ContactOptions::max_iterations`] bounds all of that for one step.
+//!
+//! # Derivatives
+//!
+//! A contact's unknowns answer to what flows into it, `(phi(z+)/h, eta, kappa, u0)`, by the law linearized at the solution
+//! (*consistent*), or at the same point moved onto the path at a larger `kappa`, `s - g` and `b - eta` kept (*relaxed*):
+//! these tell of contacts that are not made and of friction that is not overcome.
+//!
+//! # For an integrator
+//!
+//! It adds rows and blocks of contacts to its own and gives in return what the solver asks for: to evaluate, to assemble,
+//! to factor, to solve. Mechanisms without contacts pay for one comparison each.
 
 mod assembly;
 mod cone;
 mod derivative;
-#[cfg(test)]
-mod derivative_tests;
 mod element;
 mod extended;
 mod interior;
+mod newton;
 mod parameter;
 mod path;
+mod progress;
 mod pyramid;
 mod reacts;
-#[cfg(test)]
-mod tests;
 mod work;
 
-pub(super) use reacts::Reacts;
+pub(crate) use interior::Solver;
+pub(crate) use newton::{Failed, NewtonSystem, View, may_retry};
+pub(crate) use reacts::Reacts;
+pub use work::ContactWork;
 
-use super::assembly::compliance;
-use super::{DampedState, Maximal};
 use crate::block::Symbolic;
-use crate::mechanism::{Mechanism, Row, Touch, Vec6};
+use crate::mechanism::{Mechanism, Row, Touch, Vec6, compliance};
 use crate::spatial::{Mat3, Pose, Vec3};
 use cone::{Law, Linear, Local, Target};
 use derivative::Response;
@@ -37,7 +82,7 @@ use extended::Extended;
 use pyramid::{Facets, Pyramid};
 
 /// Numbers of a contact among the unknowns: `s, g, psi, b`.
-const UNKNOWNS: usize = 5;
+pub(crate) const UNKNOWNS: usize = 5;
 
 /// The set of friction impulses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +109,7 @@ pub struct ContactOptions {
     pub warm: bool,
     /// Iterations of one step at most, over all its starts and the curves that are followed; each assembles and factors
     /// the step's matrix once. A step that has none left fails as [`crate::dynamics::StepFailure::Budget`].
+    /// Of 176 000 steps of random drops the longest took 1062; of 88 000 after impacts at 14 m/s, 4740.
     pub max_iterations: usize,
 }
 
@@ -88,9 +134,9 @@ impl Default for ContactOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// A contact, by its index.
-    Touch(usize),
+    Contact(usize),
     /// Coulomb friction of a joint's direction.
-    Rub(usize, usize),
+    Friction(usize, usize),
     /// A limit of a joint's coordinate: the upper one, or the lower.
     Limit(usize, usize, bool),
 }
@@ -101,6 +147,8 @@ struct Slot {
     source: Source,
     parent: Option<usize>,
     child: usize,
+    /// The diagonal blocks of parent (0 where there is none) and child.
+    own: [usize; 2],
     /// Blocks parent-child and child-parent.
     pair: Option<(usize, usize)>,
     /// Scales its impulses: kg, for rotations kg m^2.
@@ -110,8 +158,11 @@ struct Slot {
 /// The elements of a mechanism, with scalings of that as it was built: they stay where masses, sizes or gravity are
 /// parameters, so that no derivative of theirs is missing from a gradient.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     slots: Vec<Slot>,
+    /// Rows of the step, behind which the unknowns of contacts follow.
+    rows: usize,
+    options: ContactOptions,
     /// Size of gravity, or 9.81 where there is none, m/s^2; `central_path` times it.
     gravity: f64,
     path: f64,
@@ -153,16 +204,17 @@ struct Element {
     /// Derivative of the gap at the successor.
     next_row: Row,
     response: Response,
-    /// The affine direction, and one that may be returned to.
+    /// The affine direction, a direction and a point that may be returned to.
     affine: Local,
     spare: Local,
+    point: Local,
     /// Of the central path, by its length: of `ln s`, `ln g`, `ln psi`, `b/u0`.
     tangent: [f64; 5],
 }
 
 /// What is computed for the elements.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     elements: Vec<Element>,
     /// One for each element, where the cone is linearized.
     facets: Vec<Facets>,
@@ -180,11 +232,16 @@ pub(super) struct Memory {
     idle: bool,
     /// The derivatives by the configuration are those of the last linearization.
     coupled: bool,
-    /// Copy of a Newton direction, and a right-hand side.
+    /// The last iterate of the step's unknowns, a point on a curve, the Newton direction (to be subtracted), a copy of one, a right-hand side
+    /// and a correction.
+    last: Vec<f64>,
+    point: Vec<f64>,
+    delta: Vec<f64>,
     spare: Vec<f64>,
     rhs: Vec<f64>,
+    more: Vec<f64>,
     /// The step's matrix without contacts.
-    pub(super) bare: Vec<f64>,
+    bare: Vec<f64>,
     /// Where the blocks fail.
     extended: Option<Box<Extended>>,
 }
@@ -196,19 +253,19 @@ const NOWHERE: Touch = Touch {
 };
 
 /// Edges of the graph that contacts between bodies ask for.
-pub(super) fn edges(m: &Mechanism) -> impl Iterator<Item = (usize, usize)> + '_ {
+pub(crate) fn edges(m: &Mechanism) -> impl Iterator<Item = (usize, usize)> + '_ {
     let ends = |j: usize| (m.joints[j].parent, m.joints[j].child);
-    let rub = rubbing(m).map(move |(j, _)| ends(j));
+    let friction = with_friction(m).map(move |(j, _)| ends(j));
     let limit = limited(m).map(move |(j, ..)| ends(j));
     let touch = m.contacts.iter().map(|c| (c.parent, c.child));
     touch
-        .chain(rub)
+        .chain(friction)
         .chain(limit)
         .filter_map(|(p, c)| p.map(|p| (p, c)))
 }
 
 /// Joint directions with Coulomb friction.
-fn rubbing(m: &Mechanism) -> impl Iterator<Item = (usize, usize)> + '_ {
+fn with_friction(m: &Mechanism) -> impl Iterator<Item = (usize, usize)> + '_ {
     m.coordinates()
         .filter(|&(j, i)| m.joints[j].directions[i].friction > 0.0)
 }
@@ -224,7 +281,7 @@ fn limited(m: &Mechanism) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
 }
 
 impl Layout {
-    pub(super) fn new(
+    pub(crate) fn new(
         m: &Mechanism,
         symbolic: &Symbolic,
         options: &ContactOptions,
@@ -236,10 +293,12 @@ impl Layout {
                 .expect("an edge of the graph has its block")
         };
         let pair = |p: Option<usize>, c| p.map(|p| (slot(p, c), slot(c, p)));
+        let own = |p: Option<usize>, c| [p.map_or(0, |p| slot(p, p)), slot(c, c)];
         let touch = m.contacts.iter().enumerate().map(|(i, c)| Slot {
-            source: Source::Touch(i),
+            source: Source::Contact(i),
             parent: c.parent,
             child: c.child,
+            own: own(c.parent, c.child),
             pair: pair(c.parent, c.child),
             mass: c.effective_mass,
         });
@@ -251,19 +310,22 @@ impl Layout {
                 source,
                 parent: joint.parent,
                 child: joint.child,
+                own: own(joint.parent, joint.child),
                 pair: pair(joint.parent, joint.child),
                 mass: 1.0 / compliance(m, inverse_inertia, (joint.parent, joint.child), &row),
             }
         };
-        let rub = rubbing(m).map(|(j, i)| of_joint(Source::Rub(j, i), j, i));
+        let friction = with_friction(m).map(|(j, i)| of_joint(Source::Friction(j, i), j, i));
         let limit = limited(m).map(|(j, i, up)| of_joint(Source::Limit(j, i, up), j, i));
-        let slots: Vec<_> = touch.chain(rub).chain(limit).collect();
+        let slots: Vec<_> = touch.chain(friction).chain(limit).collect();
         let gravity = match m.gravity.norm() {
             0.0 => 9.81,
             g => g,
         };
         Self {
             slots,
+            rows: symbolic.dim(),
+            options: *options,
             gravity,
             path: options.central_path * gravity,
             sizes: m
@@ -284,29 +346,35 @@ impl Layout {
     }
 
     /// Are there none?
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Numbers among the unknowns.
-    pub(super) fn unknowns(&self) -> usize {
+    pub(crate) fn unknowns(&self) -> usize {
         let facets = self.pyramid.as_ref().map_or(0, Pyramid::unknowns);
         (UNKNOWNS + facets) * self.slots.len()
     }
 
-    pub(super) fn memory(&self, symbolic: &Symbolic) -> Memory {
+    pub(crate) fn memory(&self, symbolic: &Symbolic) -> Memory {
         let dim = if self.is_empty() { 0 } else { symbolic.dim() };
         let law = Law {
             gap: false,
-            rubs: false,
+            frictional: false,
             mu: 0.0,
             bound: 0.0,
         };
         let element = Element {
             law,
             whole: law,
-            normal: DampedState::ZERO,
-            tangents: [DampedState::ZERO; 2],
+            normal: Row::ZERO,
+            tangents: [Row::ZERO; 2],
             here: NOWHERE,
             gap: 0.0,
             next: NOWHERE,
@@ -319,10 +387,11 @@ impl Layout {
             linear: Linear::default(),
             target: Target::default(),
             direction: Local::default(),
-            next_row: DampedState::ZERO,
+            next_row: Row::ZERO,
             response: Response::default(),
             affine: Local::default(),
             spare: Local::default(),
+            point: Local::default(),
             tangent: [0.0; 5],
         };
         Memory {
@@ -342,8 +411,12 @@ impl Layout {
             spent: 0,
             idle: false,
             coupled: false,
+            last: vec![0.0; dim],
+            point: vec![0.0; dim],
+            delta: vec![0.0; dim],
             spare: vec![0.0; dim],
             rhs: vec![0.0; dim],
+            more: vec![0.0; dim],
             bare: vec![
                 0.0;
                 if self.is_empty() {
@@ -367,8 +440,8 @@ impl Memory {
         let elements = self.elements.iter_mut().zip(&layout.slots);
         elements.map(move |(e, slot)| {
             let own = facets.next();
-            let rubs = e.law.gap && e.law.rubs;
-            let sides = layout.pyramid.as_ref().zip(own).filter(|_| rubs);
+            let frictional = e.law.gap && e.law.frictional;
+            let sides = layout.pyramid.as_ref().zip(own).filter(|_| frictional);
             (e, sides, slot)
         })
     }
@@ -377,11 +450,11 @@ impl Memory {
     fn sides<'a>(&'a self, i: usize, layout: &'a Layout) -> Option<(&'a Pyramid, &'a Facets)> {
         let law = &self.elements[i].law;
         let sides = layout.pyramid.as_ref().zip(self.facets.get(i));
-        sides.filter(|_| law.gap && law.rubs)
+        sides.filter(|_| law.gap && law.frictional)
     }
 
     /// Takes the unknowns of a step.
-    pub(super) fn read(&mut self, y: &[f64], layout: &Layout) {
+    pub(crate) fn read(&mut self, y: &[f64], layout: &Layout) {
         let (own, facets) = y.split_at(UNKNOWNS * layout.slots.len());
         for (e, y) in self.elements.iter_mut().zip(own.chunks_exact(UNKNOWNS)) {
             e.local = Local {
@@ -402,7 +475,7 @@ impl Memory {
     }
 
     /// Writes them.
-    pub(super) fn write(&self, y: &mut [f64], layout: &Layout) {
+    pub(crate) fn write(&self, y: &mut [f64], layout: &Layout) {
         let (own, facets) = y.split_at_mut(UNKNOWNS * layout.slots.len());
         for (e, y) in self.elements.iter().zip(own.chunks_exact_mut(UNKNOWNS)) {
             let l = &e.local;
@@ -418,17 +491,22 @@ impl Memory {
     }
 
     /// Central-path parameter of the linearizations to come, m^2/s^2; zero is the step's own.
-    pub(super) fn relax(&mut self, kappa: f64) {
+    pub(crate) fn relax(&mut self, kappa: f64) {
         self.smoothing = kappa;
     }
 
     /// Least central-path parameter of the steps to come, m^2/s^2.
-    pub(super) fn soften(&mut self, kappa: f64) {
+    pub(crate) fn soften(&mut self, kappa: f64) {
         self.softness = kappa;
     }
 
+    /// Parameter that derivatives are taken at.
+    pub(crate) fn path_of_derivatives(&self) -> f64 {
+        self.smoothing.max(self.kappa).max(f64::MIN_POSITIVE)
+    }
+
     /// What effort limits are rounded by, beside their range, squared.
-    pub(super) fn relaxed(&self) -> f64 {
+    pub(crate) fn relaxed(&self) -> f64 {
         self.smoothing
     }
 
@@ -443,13 +521,25 @@ impl Memory {
     }
 }
 
-impl Maximal {
+impl Memory {
+    /// Keeps the step's matrix as it is before contacts are added.
+    pub(crate) fn keep(&mut self, values: &[f64]) {
+        self.bare.copy_from_slice(values);
+    }
+
+    /// Iterations of the step so far.
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> usize {
+        self.spent
+    }
+}
+
+impl Layout {
     /// Name of an element.
-    pub(super) fn contact_name(&self, element: usize) -> String {
-        let m = &self.mechanism;
-        match self.contacts.slots[element].source {
-            Source::Touch(i) => format!("contact `{}`", m.contacts[i].name),
-            Source::Rub(j, i) => format!("friction of joint `{}`", m.coordinate_name((j, i))),
+    pub(crate) fn name(&self, m: &Mechanism, element: usize) -> String {
+        match self.slots[element].source {
+            Source::Contact(i) => format!("contact `{}`", m.contacts[i].name),
+            Source::Friction(j, i) => format!("friction of joint `{}`", m.coordinate_name((j, i))),
             Source::Limit(j, i, upper) => {
                 let side = if upper { "upper" } else { "lower" };
                 format!("{side} limit of joint `{}`", m.coordinate_name((j, i)))

@@ -4,15 +4,13 @@
 //! friction bound `u0`. Their response `A`, five by five, comes from the law linearized at the solution (`consistent`), or
 //! at the same point moved onto the path at a larger `kappa` (`relaxed`): `s - g` and `b - eta` are kept.
 
-use super::super::assembly::{add_wrench, dot};
-use super::super::{Maximal, Work};
 use super::assembly::along;
 use super::cone::Target;
 use super::element::Sides;
 use super::parameter::Goes;
-use super::{Element, Local, Slot, Source, UNKNOWNS};
+use super::{Element, Layout, Local, Memory, Slot, Source, UNKNOWNS, View};
 use crate::dynamics::{Inputs, Stage};
-use crate::mechanism::{Actuator, Coupling, Joint, Range as Limits, Row, Vec6, wrench_derivative};
+use crate::mechanism::{Coupling, Joint, Row, Vec6, add_wrench, dot, wrench_derivative};
 use crate::spatial::Vec3;
 
 /// What flows into a contact: gap over the interval's length, sliding velocity, `kappa`, `u0`.
@@ -79,13 +77,13 @@ impl Element {
         let none = Target::default();
         let slide = |eta| unknowns(&self.law.recover(&self.linear, &none, 0.0, eta));
         let nothing = [0.0; UNKNOWNS];
-        let rubs = |by| if self.law.rubs { by } else { nothing };
+        let frictional = |by| if self.law.frictional { by } else { nothing };
         self.response.by = [
             if self.law.gap { gap } else { nothing },
-            rubs(slide([1.0, 0.0])),
-            rubs(slide([0.0, 1.0])),
+            frictional(slide([1.0, 0.0])),
+            frictional(slide([0.0, 1.0])),
             path,
-            rubs(bound),
+            frictional(bound),
         ];
     }
 
@@ -111,90 +109,59 @@ impl Element {
     }
 }
 
-impl Maximal {
+impl Layout {
     /// Largest deviation of a product from the step's parameter, relative; of no account where derivatives are relaxed.
-    pub(in super::super) fn off_centre(&self, w: &Work) -> f64 {
-        let c = &w.contacts;
+    pub(crate) fn off_centre(&self, c: &Memory) -> f64 {
         if c.idle || c.smoothing > c.kappa {
             return 0.0;
         }
         let each = c.elements.iter().enumerate();
-        let off = each.map(|(i, e)| e.products(c.sides(i, &self.contacts), 0.0, c.kappa).2);
+        let off = each.map(|(i, e)| e.products(c.sides(i, self), 0.0, c.kappa).2);
         off.fold(0.0, f64::max) / c.kappa.max(f64::MIN_POSITIVE)
     }
 
     /// Moves the contacts onto the central path at a larger parameter, where one is asked for.
-    pub(in super::super) fn relax_contacts(&self, w: &mut Work) {
-        let c = &mut w.contacts;
+    pub(crate) fn relax(&self, c: &mut Memory) {
         if c.smoothing > c.kappa && !c.idle {
             let kappa = c.smoothing;
-            for (e, sides, _) in c.each(&self.contacts) {
+            for (e, sides, _) in c.each(self) {
                 e.recentre(sides, kappa);
             }
         }
     }
 
-    /// The contacts of a read-out, for pulls through it.
-    pub(in super::super) fn linearize_readout(&self, w: &mut Work) {
-        if self.contacts.is_empty() || w.contacts.idle {
-            self.respond_contacts(w);
-            return;
-        }
-        if w.contacts.smoothing > w.contacts.kappa {
-            self.relax_contacts(w);
-            self.assemble(w);
-            if self.factor(w).is_err() {
-                // seen by whoever uses the gradient: it is not finite
-                w.values.fill(f64::NAN);
-            }
-        }
-        self.respond_contacts(w);
-    }
-
-    /// Central-path parameter that derivatives are taken at, m^2/s^2; zero where nothing is on a path.
-    pub(in super::super) fn path_of_derivatives(&self, w: &Work) -> f64 {
-        let cut = |a: &Actuator| a.effort_limits != Limits::OPEN;
-        if self.contacts.is_empty() && !self.mechanism.actuators.iter().any(cut) {
-            return 0.0;
-        }
-        w.contacts
-            .smoothing
-            .max(w.contacts.kappa)
-            .max(f64::MIN_POSITIVE)
+    /// Are linearizations those at a larger parameter?
+    pub(crate) fn relaxes(&self, c: &Memory) -> bool {
+        !self.is_empty() && !c.idle && c.smoothing > c.kappa
     }
 
     /// The responses at the point that was linearized.
-    pub(in super::super) fn respond_contacts(&self, w: &mut Work) {
-        if self.contacts.is_empty() {
+    pub(crate) fn respond(&self, w: &View, memory: &mut Memory) {
+        if self.is_empty() {
             return;
         }
-        w.contacts.coupled = false;
-        let idle = w.contacts.idle;
-        for (e, sides, _) in w.contacts.each(&self.contacts) {
+        memory.coupled = false;
+        let idle = memory.idle;
+        for (e, sides, _) in memory.each(self) {
             if idle {
                 e.response = Response::default();
             } else {
                 e.respond(sides);
             }
         }
-        self.respond_onsets(w);
+        self.respond_onsets(w, memory);
     }
 
     /// Derivative of an element's wrench for impulses `f` (normal, tangents) by the configuration at the knot.
-    pub(super) fn contact_coupling(
-        &self,
-        w: &Work,
-        (e, slot): (&Element, &Slot),
-        f: Vec3,
-    ) -> Coupling {
-        let (m, mut out) = (&w.model, Coupling::default());
-        let (a, b) = (m.pose(&w.poses, slot.parent), &w.poses[slot.child]);
+    pub(super) fn coupling(&self, w: &View, (e, slot): (&Element, &Slot), f: Vec3) -> Coupling {
+        let (m, mut out) = (w.model, Coupling::default());
+        let (a, b) = (m.pose(w.poses, slot.parent), &w.poses[slot.child]);
         match slot.source {
-            Source::Touch(i) => {
-                let slope = m.touch_slope(&m.contacts[i], &w.poses);
+            Source::Contact(i) => {
+                let slope = m.touch_slope(&m.contacts[i], w.poses);
                 wrench_derivative(&e.here, &slope, &f, slot.parent.is_none(), (a, b), &mut out);
             }
-            Source::Rub(j, i) | Source::Limit(j, i, _) => {
+            Source::Friction(j, i) | Source::Limit(j, i, _) => {
                 let joint = &m.joints[j];
                 let size = match slot.source {
                     Source::Limit(_, _, true) => -f.x,
@@ -213,24 +180,27 @@ impl Maximal {
     }
 
     /// Derivatives of the wrenches and of the rates by the configuration at the knot.
-    pub(in super::super) fn couple_contacts(&self, w: &mut Work) {
-        if self.contacts.is_empty() || w.contacts.idle || w.contacts.coupled {
+    pub(crate) fn couple(&self, w: &View, memory: &mut Memory) {
+        if self.is_empty() || memory.idle || memory.coupled {
             return;
         }
-        w.contacts.coupled = true;
-        let mut elements = std::mem::take(&mut w.contacts.elements);
-        for (e, slot) in elements.iter_mut().zip(&self.contacts.slots) {
+        memory.coupled = true;
+        let mut elements = std::mem::take(&mut memory.elements);
+        for (e, slot) in elements.iter_mut().zip(&self.slots) {
             let l = &e.local;
             let f = Vec3::new(l.g, l.b[0], l.b[1]) * slot.mass;
-            e.response.coupling = self.contact_coupling(w, (e, slot), f);
+            e.response.coupling = self.coupling(w, (e, slot), f);
             let normal = e.law.gap && (!w.at.steps() || e.bounce != 0.0);
-            for (k, wanted) in [normal, e.law.rubs, e.law.rubs].into_iter().enumerate() {
+            for (k, wanted) in [normal, e.law.frictional, e.law.frictional]
+                .into_iter()
+                .enumerate()
+            {
                 if wanted {
-                    let c = self.contact_coupling(w, (e, slot), Vec3::ith(k, 1.0));
+                    let c = self.coupling(w, (e, slot), Vec3::ith(k, 1.0));
                     let v = if k == 0 && w.at.steps() {
-                        &w.before
+                        w.before
                     } else {
-                        &w.trial
+                        w.trial
                     };
                     e.response.turn[k] = c.transposed_times(v, slot.parent, slot.child);
                 } else {
@@ -238,41 +208,42 @@ impl Maximal {
                 }
             }
         }
-        w.contacts.elements = elements;
+        memory.elements = elements;
     }
 
     /// Adds `dr` of the contacts; `zplus` is the change of the next configuration that does not come through the
-    /// velocities. The inflows are kept for [`Maximal::push_contact_unknowns`].
-    pub(in super::super) fn push_contacts(
+    /// velocities. The inflows are kept for [`Layout::push_unknowns`].
+    pub(crate) fn push(
         &self,
-        w: &mut Work,
+        w: &View,
+        memory: &mut Memory,
         d: &Inputs,
         zplus: &[f64],
         r: &mut [f64],
     ) {
-        if self.contacts.is_empty() || w.contacts.idle {
+        if self.is_empty() || memory.idle {
             return;
         }
-        let mut elements = std::mem::take(&mut w.contacts.elements);
+        let mut elements = std::mem::take(&mut memory.elements);
         let by_interval = match w.at.stage {
             Stage::Step(_) => d.h,
             Stage::Readout => d.h_prev,
         };
-        for (index, (e, slot)) in elements.iter_mut().zip(&self.contacts.slots).enumerate() {
+        for (index, (e, slot)) in elements.iter_mut().zip(&self.slots).enumerate() {
             let (p, c) = (slot.parent, slot.child);
             let mut inflow = [0.0; INFLOWS];
             if e.law.gap {
-                inflow[0] = self.gap_change(w, (e, slot), d, zplus);
+                inflow[0] = self.gap_change(w, memory.interval, (e, slot), d, zplus);
             }
-            if e.law.rubs {
+            if e.law.frictional {
                 for i in 0..2 {
                     inflow[1 + i] = along(&d.x, p, c, &e.response.turn[1 + i]);
                 }
             }
-            inflow[3] = w.contacts.path() * by_interval;
+            inflow[3] = memory.path() * by_interval;
             inflow[4] = self.bound_rate(w, slot) * 0.5 * (d.h + d.h_prev);
             for (k, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
-                self.by_contact_parameter(w, (e, index), k, |to, value| match to {
+                self.by_parameter((w, memory), (e, index), k, |to, value| match to {
                     Goes::Inflow(i) => inflow[i] += value * dp,
                     Goes::Residual(row, i) => r[row + i] += value * dp,
                 });
@@ -284,20 +255,20 @@ impl Maximal {
                 add_wrench(r, p, c, row, -slot.mass * change);
             }
         }
-        w.contacts.elements = elements;
+        memory.elements = elements;
     }
 
     /// Change of the contacts' own unknowns, once that of the velocities is known.
-    pub(in super::super) fn push_contact_unknowns(&self, w: &Work, y: &mut [f64]) {
-        let (velocities, own) = y.split_at_mut(self.symbolic.dim());
-        let slots = w.contacts.elements.iter().zip(&self.contacts.slots);
+    pub(crate) fn push_unknowns(&self, memory: &Memory, y: &mut [f64]) {
+        let (velocities, own) = y.split_at_mut(self.rows);
+        let slots = memory.elements.iter().zip(&self.slots);
         for ((e, slot), own) in slots.zip(own.chunks_exact_mut(UNKNOWNS)) {
             let mut inflow = e.response.inflow;
             self.through_velocities(e, slot, velocities, &mut inflow);
             own.copy_from_slice(&e.outcome(&inflow));
         }
         // the facets of a pyramid add to b; alone they have no derivatives
-        own[UNKNOWNS * self.contacts.slots.len()..].fill(0.0);
+        own[UNKNOWNS * self.slots.len()..].fill(0.0);
     }
 
     fn through_velocities(&self, e: &Element, slot: &Slot, v: &[f64], inflow: &mut [f64; INFLOWS]) {
@@ -305,14 +276,21 @@ impl Maximal {
         if e.law.gap {
             inflow[0] += along(v, p, c, &e.by_velocity);
         }
-        if e.law.rubs {
+        if e.law.frictional {
             inflow[1] += dot(v, p, c, &e.tangents[0]);
             inflow[2] += dot(v, p, c, &e.tangents[1]);
         }
     }
 
     /// Change of the gap's rate that does not come through the new velocities or parameters.
-    fn gap_change(&self, w: &Work, (e, slot): (&Element, &Slot), d: &Inputs, zplus: &[f64]) -> f64 {
+    fn gap_change(
+        &self,
+        w: &View,
+        interval: f64,
+        (e, slot): (&Element, &Slot),
+        d: &Inputs,
+        zplus: &[f64],
+    ) -> f64 {
         let (p, c) = (slot.parent, slot.child);
         if let Stage::Step(h) = w.at.stage {
             let mut change = dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
@@ -325,32 +303,34 @@ impl Maximal {
             }
             change
         } else {
-            let h = w.contacts.interval;
+            let h = interval;
             dot(&d.x, p, c, &e.normal) / h + along(&d.x, p, c, &e.response.turn[0])
                 - e.here.gap * d.h_prev / (h * h)
         }
     }
 
     /// Restitution of a contact that is bouncing.
-    pub(super) fn bounces(&self, w: &Work, (e, slot): (&Element, &Slot)) -> Option<f64> {
+    pub(super) fn bounces(&self, w: &View, (e, slot): (&Element, &Slot)) -> Option<f64> {
         match slot.source {
-            Source::Touch(i) if e.bounce != 0.0 => Some(w.model.restitution(&w.model.contacts[i])),
+            Source::Contact(i) if e.bounce != 0.0 => {
+                Some(w.model.restitution(&w.model.contacts[i]))
+            }
             _ => None,
         }
     }
 
     /// Change of the friction bound by the mean interval.
-    fn bound_rate(&self, w: &Work, slot: &Slot) -> f64 {
+    fn bound_rate(&self, w: &View, slot: &Slot) -> f64 {
         match slot.source {
-            Source::Rub(j, i) => w.model.joints[j].directions[i].friction / slot.mass,
+            Source::Friction(j, i) => w.model.joints[j].directions[i].friction / slot.mass,
             _ => 0.0,
         }
     }
 
     /// Adds the contacts' share of the adjoint right-hand side, from the adjoints of their unknowns.
-    pub(in super::super) fn pull_contact_unknowns(&self, w: &mut Work, y: &[f64], rhs: &mut [f64]) {
-        let own = &y[self.symbolic.dim()..];
-        let slots = w.contacts.elements.iter_mut().zip(&self.contacts.slots);
+    pub(crate) fn pull_unknowns(&self, memory: &mut Memory, y: &[f64], rhs: &mut [f64]) {
+        let own = &y[self.rows..];
+        let slots = memory.elements.iter_mut().zip(&self.slots);
         for ((e, slot), own) in slots.zip(own.chunks_exact(UNKNOWNS)) {
             let (p, c) = (slot.parent, slot.child);
             let of = |by: &[f64; UNKNOWNS]| by.iter().zip(own).map(|(b, y)| b * y).sum::<f64>();
@@ -359,7 +339,7 @@ impl Maximal {
             if e.law.gap {
                 add_sides(rhs, p, c, &e.by_velocity, inflow[0]);
             }
-            if e.law.rubs {
+            if e.law.frictional {
                 add_wrench(rhs, p, c, &e.tangents[0], inflow[1]);
                 add_wrench(rhs, p, c, &e.tangents[1], inflow[2]);
             }
@@ -368,17 +348,18 @@ impl Maximal {
 
     /// Adjoints of the inputs through the contacts: adds to those of the inputs and of the next configuration. `mu` is
     /// the multiplier of `dr`.
-    pub(in super::super) fn pull_contacts(
+    pub(crate) fn pull(
         &self,
-        w: &Work,
+        w: &View,
+        memory: &Memory,
         mu: &[f64],
         zplus: &mut [f64],
         out: &mut Inputs,
     ) {
-        if w.contacts.idle {
+        if memory.idle {
             return;
         }
-        let slots = w.contacts.elements.iter().zip(&self.contacts.slots);
+        let slots = memory.elements.iter().zip(&self.slots);
         for (index, (e, slot)) in slots.enumerate() {
             let (p, c) = (slot.parent, slot.child);
             let on = e.response.coupling.transposed_times(mu, p, c);
@@ -401,18 +382,18 @@ impl Maximal {
                         out.h += inflow[0] * e.here.gap / (h * h);
                     }
                 } else {
-                    let h = w.contacts.interval;
+                    let h = memory.interval;
                     add_wrench(&mut out.x, p, c, &e.normal, inflow[0] / h);
                     add_sides(&mut out.x, p, c, &e.response.turn[0], inflow[0]);
                     out.h_prev -= inflow[0] * e.here.gap / (h * h);
                 }
             }
-            if e.law.rubs {
+            if e.law.frictional {
                 for i in 0..2 {
                     add_sides(&mut out.x, p, c, &e.response.turn[1 + i], inflow[1 + i]);
                 }
             }
-            let by_interval = w.contacts.path() * inflow[3];
+            let by_interval = memory.path() * inflow[3];
             match w.at.stage {
                 Stage::Step(_) => out.h += by_interval,
                 Stage::Readout => out.h_prev += by_interval,
@@ -422,7 +403,7 @@ impl Maximal {
             out.h_prev += bound;
             for k in 0..out.p.len() {
                 let mut sum = 0.0;
-                self.by_contact_parameter(w, (e, index), k, |to, value| match to {
+                self.by_parameter((w, memory), (e, index), k, |to, value| match to {
                     Goes::Inflow(i) => sum += inflow[i] * value,
                     Goes::Residual(row, i) => sum += mu[row + i] * value,
                 });

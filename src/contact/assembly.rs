@@ -1,11 +1,10 @@
 //! Contacts in the step's equations and matrix: everything known at the knot, the residual, the blocks.
 
-use super::super::assembly::{add_wrench, dot, vec3};
-use super::super::{DampedState, Maximal, Work};
-use super::Source;
 use super::cone::Law;
+use super::{Layout, Memory, Source, View};
 use crate::dynamics::Stage;
 use crate::mechanism::{Joint, Mechanism, Relative, Row, Vec6, friction_rows, normal_row};
+use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{Mat3, Pose, Vec3, increment_jacobian_transposed};
 
 /// Product of a row, given for parent and child, with six numbers of each body.
@@ -61,35 +60,35 @@ pub(super) fn both(row: &Row) -> [Vec6; 2] {
     [row.parent(), row.child()]
 }
 
-impl Maximal {
+impl Layout {
     /// Wrenches at the knot, the laws, and what a bounce adds.
-    pub(in super::super) fn prepare_contacts(&self, w: &mut Work) {
-        if self.contacts.is_empty() {
+    pub(crate) fn prepare(&self, w: &View, memory: &mut Memory) {
+        if self.is_empty() {
             return;
         }
-        let (m, c, at) = (&w.model, &mut w.contacts, w.at);
+        let (m, c, at) = (w.model, memory, w.at);
         c.interval = match at.stage {
             Stage::Step(h) => h,
             Stage::Readout => at.h_prev,
         };
-        c.kappa = (self.contacts.path * c.interval).max(c.softness);
+        c.kappa = (self.path * c.interval).max(c.softness);
         c.idle = c.interval == 0.0;
         c.spent = 0;
         let floor = 4.0 * f64::EPSILON / c.interval;
-        for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
+        for (e, slot) in c.elements.iter_mut().zip(&self.slots) {
             let b = &w.poses[slot.child];
-            let a = m.pose(&w.poses, slot.parent);
+            let a = m.pose(w.poses, slot.parent);
             match slot.source {
-                Source::Touch(i) => {
+                Source::Contact(i) => {
                     let contact = &m.contacts[i];
                     let mu = m.friction(contact);
                     e.law = Law {
                         gap: true,
-                        rubs: mu > 0.0,
+                        frictional: mu > 0.0,
                         mu,
                         bound: 0.0,
                     };
-                    e.here = m.touch(contact, &w.poses);
+                    e.here = m.touch(contact, w.poses);
                     e.normal = normal_row(&e.here, a, b);
                     e.tangents = friction_rows(&e.here, a, b);
                     e.floor = floor * e.here.point.amax();
@@ -99,39 +98,36 @@ impl Maximal {
                     let restitution = m.restitution(contact);
                     if let (true, Stage::Step(h)) = (restitution > 0.0, at.stage) {
                         let (p, c) = (slot.parent, slot.child);
-                        let approach = -dot(&w.before, p, c, &e.normal);
+                        let approach = -dot(w.before, p, c, &e.normal);
                         let pushed = at.half()
-                            * free_acceleration(m, &w.inverse_inertia, &w.force, (p, c), &e.normal);
+                            * free_acceleration(m, w.inverse_inertia, w.force, (p, c), &e.normal);
                         let gap = e.here.gap / h;
                         // below that speed it rests
-                        let slow = 2.0 * self.contacts.gravity * h;
+                        let slow = 2.0 * self.gravity * h;
                         if approach > slow && gap - approach + pushed < 0.0 {
                             e.bounce = gap + restitution * approach;
                         }
                     }
                 }
-                Source::Rub(j, i) => {
+                Source::Friction(j, i) => {
                     let joint = &m.joints[j];
                     e.law = Law {
                         gap: false,
-                        rubs: true,
+                        frictional: true,
                         mu: 0.0,
                         bound: joint.directions[i].friction * at.half() / slot.mass,
                     };
-                    e.tangents = [
-                        joint.direction_row(i, a, b, &w.relative[j]),
-                        DampedState::ZERO,
-                    ];
+                    e.tangents = [joint.direction_row(i, a, b, &w.relative[j]), Row::ZERO];
                 }
                 Source::Limit(j, i, upper) => {
                     let joint = &m.joints[j];
                     e.law = Law {
                         gap: true,
-                        rubs: false,
+                        frictional: false,
                         mu: 0.0,
                         bound: 0.0,
                     };
-                    let near = self.winding_of[j].map_or(0.0, |i| w.winding[i]);
+                    let near = w.winding(j);
                     e.here.gap = limit_gap(joint, i, upper, &w.relative[j], near);
                     e.floor = floor * (e.here.gap.abs() + 1.0);
                     e.noise = e.floor;
@@ -142,25 +138,25 @@ impl Maximal {
     }
 
     /// Gaps and sliding velocities at the trial unknowns; the impulses' wrenches leave the residual.
-    pub(in super::super) fn evaluate_contacts(&self, w: &mut Work) {
-        if self.contacts.is_empty() || w.contacts.idle {
+    pub(crate) fn evaluate(&self, w: &View, memory: &mut Memory, residual: &mut [f64]) {
+        if self.is_empty() || memory.idle {
             return;
         }
-        let (m, c, stage, y) = (&w.model, &mut w.contacts, w.at.stage, &w.trial);
-        for (e, slot) in c.elements.iter_mut().zip(&self.contacts.slots) {
+        let (m, c, stage, y) = (w.model, memory, w.at.stage, w.trial);
+        for (e, slot) in c.elements.iter_mut().zip(&self.slots) {
             let (parent, child) = (slot.parent, slot.child);
             if e.law.gap {
                 if let Stage::Step(h) = stage {
                     match slot.source {
-                        Source::Touch(i) => e.next = m.touch(&m.contacts[i], &w.next),
+                        Source::Contact(i) => e.next = m.touch(&m.contacts[i], w.next),
                         Source::Limit(j, i, upper) => {
                             let joint = &m.joints[j];
-                            let (a, b) = m.ends(joint, &w.next);
-                            let near = self.winding_of[j].map_or(0.0, |i| w.winding[i]);
+                            let (a, b) = m.ends(joint, w.next);
+                            let near = w.winding(j);
                             let rel = joint.relative(a, b);
                             e.next.gap = limit_gap(joint, i, upper, &rel, near);
                         }
-                        Source::Rub(..) => {}
+                        Source::Friction(..) => {}
                     }
                     e.gap = e.next.gap / h - e.bounce;
                     if let Some(arm) = &e.arm {
@@ -175,35 +171,28 @@ impl Maximal {
                 } else {
                     e.gap = e.here.gap / c.interval + dot(y, parent, child, &e.normal);
                 }
-                add_wrench(
-                    &mut w.residual,
-                    parent,
-                    child,
-                    &e.normal,
-                    -slot.mass * e.local.g,
-                );
+                add_wrench(residual, parent, child, &e.normal, -slot.mass * e.local.g);
             }
-            if e.law.rubs {
+            if e.law.frictional {
                 for (i, row) in e.tangents.iter().enumerate() {
                     e.local.eta[i] = dot(y, parent, child, row);
                     let size = -slot.mass * e.local.b[i];
-                    add_wrench(&mut w.residual, parent, child, row, size);
+                    add_wrench(residual, parent, child, row, size);
                 }
             }
         }
     }
 
     /// The blocks of the bodies gain `m_c [N; B]' S [N+; B]`.
-    pub(in super::super) fn assemble_contacts(&self, w: &mut Work) {
-        if self.contacts.is_empty() || w.contacts.idle {
+    pub(crate) fn assemble(&self, w: &View, memory: &mut Memory, values: &mut [f64]) {
+        if self.is_empty() || memory.idle {
             return;
         }
-        let (m, c, stage, y) = (&w.model, &mut w.contacts, w.at.stage, &w.trial);
-        for (e, sides, slot) in c.each(&self.contacts) {
-            let ground = slot.parent.is_none();
+        let (m, c, stage, y) = (w.model, memory, w.at.stage, w.trial);
+        for (e, sides, slot) in c.each(self) {
             if e.law.gap {
                 e.by_velocity = if let Stage::Step(h) = stage {
-                    let (a, b) = (m.pose(&w.next, slot.parent), &w.next[slot.child]);
+                    let (a, b) = (m.pose(w.next, slot.parent), &w.next[slot.child]);
                     let row = match slot.source {
                         Source::Limit(j, i, upper) => {
                             let joint = &m.joints[j];
@@ -241,7 +230,7 @@ impl Maximal {
             };
             let mut add = |block: usize, on: &[Vec6; 3], by: usize| {
                 let by = [e.by_velocity[by], tangents[0][by], tangents[1][by]];
-                let block = w.values[block..block + 36].as_chunks_mut::<6>().0;
+                let block = values[block..block + 36].as_chunks_mut::<6>().0;
                 for (k, column) in block.iter_mut().enumerate() {
                     for (i, v) in column.iter_mut().enumerate() {
                         *v += on[0][i] * by[0][k] + on[1][i] * by[1][k] + on[2][i] * by[2][k];
@@ -249,10 +238,10 @@ impl Maximal {
                 }
             };
             let on_child = gather(1);
-            add(self.bodies[slot.child], &on_child, 1);
-            if let (false, Some(p), Some((pc, cp))) = (ground, slot.parent, slot.pair) {
+            add(slot.own[1], &on_child, 1);
+            if let Some((pc, cp)) = slot.pair {
                 let on_parent = gather(0);
-                add(self.bodies[p], &on_parent, 0);
+                add(slot.own[0], &on_parent, 0);
                 add(pc, &on_parent, 1);
                 add(cp, &on_child, 0);
             }

@@ -48,6 +48,8 @@ pub(super) struct Facets {
     pub direction: Point,
     pub affine: Point,
     pub spare: Point,
+    /// What may be returned to on a curve.
+    pub point: Point,
     /// Right-hand sides of `b_i eta_i`.
     rhs: [f64; MOST],
     /// Change of the bound beside that by the normal impulse.
@@ -60,6 +62,7 @@ impl Facets {
         direction: Point::ZERO,
         affine: Point::ZERO,
         spare: Point::ZERO,
+        point: Point::ZERO,
         rhs: [0.0; MOST],
         bound: 0.0,
     };
@@ -287,7 +290,7 @@ impl Pyramid {
     /// The point of the central path at `kappa` with the same `s - g`, and each facet's `b_i - eta_i`, `t - psi`.
     pub fn recentred(&self, law: &Law, l: &Local, f: &mut Facets, kappa: f64) -> Local {
         let frictionless = Law {
-            rubs: false,
+            frictional: false,
             ..*law
         };
         let mut out = frictionless.start(l.s, l.g, l.eta, kappa);

@@ -47,7 +47,7 @@ pub(super) struct Law {
     /// Is there a gap? Friction in joints has none.
     pub gap: bool,
     /// Is there friction?
-    pub rubs: bool,
+    pub frictional: bool,
     /// Coulomb's coefficient.
     pub mu: f64,
     /// Bound of the friction impulse where there is no gap.
@@ -137,7 +137,7 @@ impl Law {
                 l.s = nu / l.g;
             }
         }
-        if self.rubs {
+        if self.frictional {
             let u0 = self.bound_at(&l);
             let a = nu / u0;
             l.psi = 0.5 * (a + (a * a + 4.0 * dot(&eta, &eta)).sqrt());
@@ -149,7 +149,7 @@ impl Law {
     /// The point of the central path at `kappa` with the same `s - g` and `b - eta`.
     pub fn recentred(&self, l: &Local, kappa: f64) -> Local {
         let mut out = self.start(l.s, l.g, l.eta, kappa);
-        if self.rubs {
+        if self.frictional {
             let u0 = self.bound_at(&out);
             let a = [l.b[0] - l.eta[0], l.b[1] - l.eta[1]];
             let size = a[0].hypot(a[1]);
@@ -185,7 +185,7 @@ impl Law {
         if self.gap {
             out.normal = l.g / l.s;
         }
-        if self.rubs {
+        if self.frictional {
             let (u0, psi) = (self.bound_at(l), 1.0 / l.psi);
             let den = 1.0 / (u0 - dot(&l.b, &l.eta) * psi);
             let mu = if self.gap { self.mu } else { 0.0 };
@@ -248,7 +248,7 @@ impl Law {
         if self.gap {
             out.c[0] = (product - l.g * gap) / l.s;
         }
-        if self.rubs {
+        if self.frictional {
             out.psi = (scalar - dot(&l.eta, &vector) * linear.psi) * linear.den;
             let along =
                 |i: usize| (vector[i] - l.b[i] * out.psi) * linear.psi + linear.drag[i] * out.c[0];
@@ -269,7 +269,7 @@ impl Law {
             d.g = target.c[0] - linear.normal * gap;
             d.s = target.gap + gap;
         }
-        if self.rubs {
+        if self.frictional {
             d.psi = target.psi - linear.by_normal * d.g - dot(&linear.by_slide, &eta);
             d.b = [0, 1].map(|i| {
                 target.c[1 + i] - linear.drag[i] * linear.normal * gap - dot(&linear.slide[i], &eta)
@@ -289,7 +289,7 @@ impl Law {
                 }
             }
         }
-        if self.rubs {
+        if self.frictional {
             let du0 = if self.gap { self.mu * d.g } else { 0.0 };
             a = a
                 .min(reach(self.bound_at(l), &l.b, du0, &d.b))
@@ -306,7 +306,7 @@ impl Law {
             let p = l.s * l.g;
             (sum, count, off) = (p, 1.0, (p - kappa).abs());
         }
-        if self.rubs {
+        if self.frictional {
             let u0 = self.bound_at(l);
             let p = u0 * l.psi + dot(&l.b, &l.eta);
             sum += p;

@@ -2,9 +2,9 @@
 
 use super::super::super::Options;
 use super::super::super::tests::difference;
-use super::super::tests::Run;
-use super::super::{Cone, ContactOptions};
+use super::super::Run;
 use super::scenes;
+use crate::contact::{Cone, ContactOptions};
 use crate::dynamics::{Differentiable, Solved};
 
 /// Friction that is a parameter and 0 has Coulomb's one-sided derivative.

@@ -1,0 +1,520 @@
+//! The interior-point method for a step with contacts: Mehrotra's predictor-corrector with one step length, from a cold or
+//! a warm start; where that stalls, [`super::path`] goes on.
+
+use super::assembly::along;
+use super::progress::Progress;
+use super::{Element, Failed, Layout, NewtonSystem, Slot};
+use crate::dynamics::{StepFailure, StepStats, stop_requested};
+use crate::mechanism::{add_wrench, dot, vec3};
+use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
+
+/// A step length below which the path is left for its centre, and how many of these in a row end a start.
+const SHORT: f64 = 0.1;
+const STALLED: usize = 4;
+/// The shortest step length, where bodies are about to turn too far.
+const SHORTEST: f64 = 1e-12;
+/// Products within so many times `kappa` are near the end of the path.
+const NEAR: f64 = 10.0;
+/// Iterations near the end that the block factors are given.
+const PIVOTED: usize = 6;
+/// Iterations after which some steps are halved, since Newton's method may cycle, and how many.
+const PATIENCE: usize = 25;
+const HALVED: usize = 15;
+/// Least part of what gaps are off that products are led to.
+const BEHIND: f64 = 0.01;
+/// Stiffness `g/s` from which directions are refined.
+const STIFF: f64 = 1e9;
+/// How many times `kappa` a step may be solved at where rounding keeps it from the end of the path.
+const SHORT_OF_IT: [f64; 3] = [10.0, 1e2, 1e4];
+/// Sweeps of refinement.
+const SWEEPS: usize = 3;
+/// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,
+/// and the largest.
+const PART: f64 = 0.995;
+const LARGEST_PART: f64 = 0.9995;
+
+/// Takes the wrenches of changed impulses from the rows.
+fn push(rhs: &mut [f64], e: &Element, slot: &Slot, change: [f64; 3]) {
+    let rows = [&e.normal, &e.tangents[0], &e.tangents[1]];
+    for (row, c) in rows.into_iter().zip(change) {
+        if c != 0.0 {
+            add_wrench(rhs, slot.parent, slot.child, row, -slot.mass * c);
+        }
+    }
+}
+
+/// An iteration towards one point of the path.
+struct Flow {
+    kappa: f64,
+    /// Least part of the way to the boundary that a step goes.
+    slowest: f64,
+    iterations: usize,
+    /// Length of the last step, and how many short ones there were in a row.
+    last: f64,
+    stalled: usize,
+    /// Iterations near the end.
+    ending: usize,
+    /// Are products near the end, and are directions refined?
+    near: bool,
+    refined: bool,
+    /// The body whose turn bounded the last step.
+    bounded: Option<usize>,
+}
+
+/// What products a direction leads to.
+enum Aim {
+    /// Those there are: rounding, which the law's stiffness turns into large changes of the impulses, is not chased.
+    Held,
+    /// The centre at a parameter.
+    Centre(f64),
+    /// The same, with the second-order correction of the affine direction.
+    Corrected(f64),
+}
+
+/// Solves a step with contacts. The solution is left in the step's unknowns and in its contacts.
+pub(crate) struct Solver<'a, S> {
+    pub(super) layout: &'a Layout,
+    pub(super) step: &'a mut S,
+    /// Largest residual, m/s, and iterations of one start at most.
+    pub(super) tolerance: f64,
+    most: usize,
+    pub(super) stats: StepStats,
+}
+
+impl<'a, S: NewtonSystem> Solver<'a, S> {
+    pub(crate) fn new(layout: &'a Layout, step: &'a mut S, tolerance: f64, most: usize) -> Self {
+        Self {
+            layout,
+            step,
+            tolerance,
+            most,
+            stats: StepStats::default(),
+        }
+    }
+
+    /// Solves the step; `y` holds the unknowns of the step before, those of the contacts behind.
+    pub(crate) fn solve(&mut self, y: &[f64]) -> Result<StepStats, Failed> {
+        let before = &y[self.layout.rows..];
+        let warm = self.layout.options.warm && before.iter().any(|v| *v != 0.0);
+        self.solve_from(y, warm)
+    }
+
+    /// The same of the read-out of velocities at a knot.
+    pub(crate) fn read_out(&mut self) -> Result<StepStats, Failed> {
+        self.solve_from(&[], false)
+    }
+
+    /// Solves at the end of the central path; where rounding keeps the step from it, a little before.
+    fn solve_from(&mut self, y: &[f64], warm: bool) -> Result<StepStats, Failed> {
+        let kappa = self.step.contacts().kappa;
+        let mut solved = self.solve_at(y, warm, kappa);
+        for short in SHORT_OF_IT {
+            let Err(error) = solved else {
+                break;
+            };
+            if !error.may_retry() {
+                return Err(error);
+            }
+            solved = match self.solve_at(y, false, short * kappa) {
+                Ok(()) => {
+                    self.stats.rounded = 1;
+                    Ok(())
+                }
+                Err(last) if !last.may_retry() => Err(last),
+                // the first says most of why
+                Err(_) => Err(error),
+            };
+        }
+        self.stats.iterations = self.step.contacts().spent;
+        solved.map(|()| self.stats)
+    }
+
+    /// Tries a warm and a cold start in turn, then curves around what stopped them.
+    fn solve_at(&mut self, y: &[f64], warm: bool, kappa: f64) -> Result<(), Failed> {
+        let mut failed = None;
+        for warm in [true, false].into_iter().skip(usize::from(!warm)) {
+            if warm {
+                self.warm_start(y, kappa);
+            } else {
+                self.cold_start(1.0);
+            }
+            match self.follow(kappa, PART) {
+                Err(error) if error.may_retry() => failed = Some(error),
+                done => return done,
+            }
+            self.stats.restarts += 1;
+        }
+        self.stats.restarts += 1;
+        // the last start says most of why
+        self.go_around(kappa).map_err(|error| match failed {
+            Some(first) if error.may_retry() => first,
+            _ => error,
+        })
+    }
+
+    /// Counts an iteration of the step; fails where it may take no more.
+    pub(super) fn spend(&mut self, row: usize, residual: f64) -> Result<(), Failed> {
+        let spent = self.step.contacts().spent;
+        let failed = |failure| Failed {
+            failure,
+            row,
+            residual,
+        };
+        if spent >= self.layout.options.max_iterations {
+            return Err(failed(StepFailure::Budget));
+        }
+        // ordinary steps run to their end: after a stop one still looks at what was computed
+        if spent >= self.most && stop_requested() {
+            return Err(failed(StepFailure::Stopped));
+        }
+        self.step.contacts_mut().spent += 1;
+        Ok(())
+    }
+
+    /// Velocities from the forces alone; contacts on the central path at `nu`.
+    pub(super) fn cold_start(&mut self, nu: f64) {
+        let view = self.step.view();
+        let (n, half) = (6 * view.poses.len(), view.at.half());
+        let mut start = std::mem::take(&mut self.step.contacts_mut().last);
+        let view = self.step.view();
+        start[n..].fill(0.0);
+        for (b, body) in view.model.bodies.iter().enumerate() {
+            let own = 6 * b..6 * b + 6;
+            let turn = view.inverse_inertia[b] * vec3(view.force, 6 * b + 3) * half;
+            start[own.clone()].copy_from_slice(&view.before[own]);
+            for i in 0..3 {
+                start[6 * b + i] += half * view.force[6 * b + i] / body.mass;
+                start[6 * b + 3 + i] += turn[i];
+            }
+        }
+        self.begin_at(start);
+        for e in &mut self.step.contacts_mut().elements {
+            e.local = super::Local::default();
+        }
+        // for the gaps and sliding velocities alone
+        self.step.evaluate();
+        for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
+            e.start(sides, nu);
+        }
+    }
+
+    /// Old velocities and impulses, as far up the central path as their residual asks for.
+    fn warm_start(&mut self, y: &[f64], kappa: f64) {
+        let n = 6 * self.step.view().poses.len();
+        let (rows, contacts) = y.split_at(self.layout.rows);
+        let mut start = std::mem::take(&mut self.step.contacts_mut().last);
+        start[..n].copy_from_slice(self.step.view().before);
+        start[n..].copy_from_slice(&rows[n..]);
+        self.begin_at(start);
+        self.step.contacts_mut().read(contacts, self.layout);
+        self.step.evaluate();
+        let mut r = self.body_residual().0;
+        let elements = &self.step.contacts().elements;
+        for e in elements.iter().filter(|e| e.law.gap) {
+            r = r.max(e.gap.min(e.local.g).abs());
+        }
+        let nu = (10.0 * r * r).min(10.0).max(kappa);
+        for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
+            e.start(sides, nu);
+        }
+    }
+
+    /// Takes the unknowns of a start, inside the domain where an interval is longer than the one before.
+    fn begin_at(&mut self, mut start: Vec<f64>) {
+        let view = self.step.view();
+        let (bodies, h) = (view.poses.len(), view.at.h().abs());
+        for b in 0..bodies {
+            let omega = &mut start[6 * b + 3..6 * b + 6];
+            let turn = h * Vec3::from_column_slice(omega).norm();
+            if turn > START_TURN {
+                omega.iter_mut().for_each(|o| *o *= START_TURN / turn);
+            }
+        }
+        self.step.trial().copy_from_slice(&start);
+        self.step.contacts_mut().last = start;
+    }
+
+    /// Leads the iterate to the central path's point `kappa`. A step may go a part of the way to the boundary, never less
+    /// than `slowest`.
+    pub(super) fn follow(&mut self, kappa: f64, slowest: f64) -> Result<(), Failed> {
+        let mut flow = Flow {
+            kappa,
+            slowest,
+            iterations: 0,
+            last: 1.0,
+            stalled: 0,
+            ending: 0,
+            near: false,
+            refined: false,
+            bounded: None,
+        };
+        loop {
+            let (_, _, floor) = self.step.evaluate();
+            let p = self.progress(kappa, floor / self.layout.lightest);
+            if let Some(end) = self.end(&flow, &p) {
+                return end;
+            }
+            self.spend(p.row, p.residual)?;
+            flow.iterations += 1;
+            self.factor(&mut flow, &p)?;
+            let reach = self.direction(&flow, &p);
+            self.move_on(&mut flow, &p, reach)?;
+        }
+    }
+
+    /// What an iteration ends with, if it ends.
+    fn end(&mut self, flow: &Flow, p: &Progress) -> Option<Result<(), Failed>> {
+        let stuck = flow.iterations >= self.most || flow.stalled == STALLED;
+        // as near as rounding lets it come
+        if p.done || (stuck && p.usable) {
+            self.stats.residual = p.residual;
+            self.stats.rounded = usize::from(!p.done || p.rounded);
+            self.stats.turn = self.largest_turn();
+            return Some(Ok(()));
+        }
+        if !stuck && p.residual.is_finite() && p.sum.is_finite() {
+            return None;
+        }
+        let (failure, row) = match flow.bounded {
+            Some(body) => (StepFailure::Domain, 6 * body + 3),
+            None => (StepFailure::NotConverged, p.row),
+        };
+        Some(Err(Failed {
+            failure,
+            row,
+            residual: p.residual,
+        }))
+    }
+
+    /// Assembles and factors; with pivots near the end, where blocks have lost what is left to find.
+    fn factor(&mut self, flow: &mut Flow, p: &Progress) -> Result<(), Failed> {
+        flow.near = p.mean <= NEAR * flow.kappa && p.off <= NEAR * flow.kappa;
+        flow.ending += usize::from(flow.near);
+        // stiff friction makes the factors lose digits, which the end feels
+        flow.refined = self.step.view().model.may_be_redundant() || p.stiffest > STIFF;
+        self.step.assemble(flow.refined);
+        let blame = p.row.min(self.layout.rows - 1);
+        let pivots = (flow.ending > PIVOTED).then_some(blame);
+        self.step.factor(pivots)?;
+        self.stats.fallbacks += usize::from(self.step.has_pivots());
+        Ok(())
+    }
+
+    /// The next direction; returns how far it may be followed.
+    fn direction(&mut self, flow: &Flow, p: &Progress) -> f64 {
+        // products must not run ahead of the gaps: where more contacts hold a body than are needed, what gaps are off
+        // becomes impulses by `g/s`
+        let behind = BEHIND * p.ahead;
+        let towards = |target: f64| target.max(flow.kappa).max(behind);
+        if p.settled {
+            return self.aim(&Aim::Held, flow.refined);
+        }
+        if flow.last < SHORT {
+            return self.aim(&Aim::Centre(towards(0.1 * p.mean)), flow.refined);
+        }
+        if flow.near {
+            return self.aim(&Aim::Centre(towards(flow.kappa)), flow.refined);
+        }
+        let target = towards(self.centring(flow, p) * p.mean);
+        let reach = self.aim(&Aim::Corrected(target), flow.refined);
+        if reach < SHORT {
+            return self.without_correction(flow, target.max(0.1 * p.mean), reach);
+        }
+        reach
+    }
+
+    /// Mehrotra's centring from the affine direction, which is kept.
+    fn centring(&mut self, flow: &Flow, p: &Progress) -> f64 {
+        let reach = self.aim(&Aim::Centre(0.0), flow.refined).min(1.0);
+        let left = self.sum_along(reach);
+        for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
+            e.affine = e.direction;
+            if let Some((_, f)) = sides {
+                f.affine = f.direction;
+            }
+        }
+        (left / p.sum).clamp(0.0, 1.0).powi(3)
+    }
+
+    /// The correction can hurt: the direction without it, where that may be followed further.
+    fn without_correction(&mut self, flow: &Flow, target: f64, reach: f64) -> f64 {
+        let c = self.step.contacts_mut();
+        c.spare.copy_from_slice(&c.delta);
+        for (e, sides, _) in c.each(self.layout) {
+            e.spare = e.direction;
+            if let Some((_, f)) = sides {
+                f.spare = f.direction;
+            }
+        }
+        let plain = self.aim(&Aim::Centre(target), flow.refined);
+        if plain > reach {
+            return plain;
+        }
+        let c = self.step.contacts_mut();
+        c.delta.copy_from_slice(&c.spare);
+        for (e, sides, _) in c.each(self.layout) {
+            e.direction = e.spare;
+            if let Some((_, f)) = sides {
+                f.direction = f.spare;
+            }
+        }
+        reach
+    }
+
+    /// A part of the way to the boundary of the cones, within the domain of the bodies' turns.
+    fn move_on(&mut self, flow: &mut Flow, p: &Progress, reach: f64) -> Result<(), Failed> {
+        let part = if flow.near {
+            flow.slowest.max(PART)
+        } else {
+            let part = flow.slowest.max(1.0 - p.residual.max(p.mean.sqrt()));
+            part.min(LARGEST_PART)
+        };
+        let mut length = (part * reach).min(1.0);
+        if (PATIENCE..PATIENCE + HALVED).contains(&flow.iterations) {
+            length *= 0.5;
+        }
+        let mut last = std::mem::take(&mut self.step.contacts_mut().last);
+        last.copy_from_slice(self.step.trial());
+        self.step.contacts_mut().last = last;
+        flow.bounded = None;
+        loop {
+            self.set_along(length);
+            let Some(body) = self.outside_domain() else {
+                break;
+            };
+            length *= 0.5;
+            flow.bounded = Some(body);
+            if length < SHORTEST {
+                return Err(Failed {
+                    failure: StepFailure::Domain,
+                    row: 6 * body + 3,
+                    residual: p.residual,
+                });
+            }
+        }
+        for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
+            e.advance(sides, length);
+        }
+        flow.last = length;
+        flow.stalled = if length < SHORT { flow.stalled + 1 } else { 0 };
+        Ok(())
+    }
+
+    /// The unknowns that were kept, moved along the direction.
+    fn set_along(&mut self, length: f64) {
+        let c = self.step.contacts_mut();
+        let (last, delta) = (std::mem::take(&mut c.last), std::mem::take(&mut c.delta));
+        for ((t, y), d) in self.step.trial().iter_mut().zip(&last).zip(&delta) {
+            *t = y - length * d;
+        }
+        let c = self.step.contacts_mut();
+        (c.last, c.delta) = (last, delta);
+    }
+
+    /// Largest `|h w|` of any body.
+    fn largest_turn(&self) -> f64 {
+        let view = self.step.view();
+        let h = view.at.h().abs();
+        (0..view.poses.len())
+            .map(|b| h * vec3(view.trial, 6 * b + 3).norm())
+            .fold(0.0, f64::max)
+    }
+
+    /// A body that turns too far, if any.
+    pub(super) fn outside_domain(&self) -> Option<usize> {
+        let view = self.step.view();
+        let h2 = view.at.h().powi(2);
+        // a NaN is outside, too
+        (0..view.poses.len()).find(|b| {
+            let turn = h2 * vec3(view.trial, 6 * b + 3).norm_squared();
+            turn >= TURN_DOMAIN || turn.is_nan()
+        })
+    }
+
+    /// The Newton direction towards products, in `delta` and the elements; returns how far it may be followed.
+    fn aim(&mut self, aim: &Aim, refined: bool) -> f64 {
+        for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
+            match aim {
+                Aim::Held => e.hold(sides),
+                Aim::Centre(target) => e.aim(sides, *target, false),
+                Aim::Corrected(target) => e.aim(sides, *target, true),
+            }
+        }
+        self.direct(true, refined)
+    }
+
+    /// The direction of the elements' targets and, if asked for, of the rows' residuals. Refined on the equations before
+    /// contacts were eliminated into them: stiff contacts take the digits of what is beside them.
+    pub(super) fn direct(&mut self, residual: bool, refined: bool) -> f64 {
+        let c = self.step.contacts_mut();
+        let mut rhs = std::mem::take(&mut c.rhs);
+        let mut delta = std::mem::take(&mut c.delta);
+        let mut more = std::mem::take(&mut c.more);
+        let start = |rhs: &mut [f64], step: &S| {
+            if residual {
+                rhs.copy_from_slice(step.residual());
+            } else {
+                rhs.fill(0.0);
+            }
+        };
+        start(&mut rhs, self.step);
+        for (e, slot) in self.step.contacts().elements.iter().zip(&self.layout.slots) {
+            push(&mut rhs, e, slot, e.target.c);
+        }
+        self.step.solve(&rhs, &mut delta);
+        let mut reach = self.recover(&delta);
+        if refined {
+            let mut last = f64::INFINITY;
+            for _ in 0..SWEEPS {
+                start(&mut rhs, self.step);
+                let c = self.step.contacts();
+                self.step
+                    .symbolic()
+                    .subtract_product(&c.bare, &delta, &mut rhs);
+                for (e, slot) in c.elements.iter().zip(&self.layout.slots) {
+                    let d = &e.direction;
+                    push(&mut rhs, e, slot, [d.g, d.b[0], d.b[1]]);
+                }
+                let left = rhs.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
+                if left.is_nan() || left >= 0.5 * last {
+                    break;
+                }
+                last = left;
+                self.step.solve(&rhs, &mut more);
+                delta.iter_mut().zip(&more).for_each(|(d, m)| *d += m);
+                reach = self.recover(&delta);
+            }
+        }
+        let c = self.step.contacts_mut();
+        (c.rhs, c.delta, c.more) = (rhs, delta, more);
+        reach
+    }
+
+    /// The elements' directions that go with a change of the velocities; returns how far they may be followed.
+    fn recover(&mut self, delta: &[f64]) -> f64 {
+        let mut reach = f64::INFINITY;
+        for (e, sides, slot) in self.step.contacts_mut().each(self.layout) {
+            let (p, c) = (slot.parent, slot.child);
+            let gap = if e.law.gap {
+                -along(delta, p, c, &e.by_velocity)
+            } else {
+                0.0
+            };
+            let eta = if e.law.frictional {
+                [0, 1].map(|i| -dot(delta, p, c, &e.tangents[i]))
+            } else {
+                [0.0; 2]
+            };
+            reach = reach.min(e.recover(sides, gap, eta));
+        }
+        reach
+    }
+
+    /// Sum of the products a step of the given length along the directions would leave.
+    fn sum_along(&self, length: f64) -> f64 {
+        let c = self.step.contacts();
+        let each = c.elements.iter().enumerate();
+        each.map(|(i, e)| e.products(c.sides(i, self.layout), length, 0.0).0)
+            .sum()
+    }
+}

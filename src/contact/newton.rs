@@ -1,0 +1,98 @@
+//! What contacts need of a step, and what the step fails with.
+
+use super::Memory;
+use crate::block::Symbolic;
+use crate::dynamics::{Place, StepFailure};
+use crate::mechanism::{Mechanism, Relative};
+use crate::spatial::{Mat3, Pose};
+
+/// Where the bodies are and how they move: at the knot, and at the velocities last evaluated.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub model: &'a Mechanism,
+    pub inverse_inertia: &'a [Mat3],
+    pub at: Place,
+    /// Configurations at the knot, and at its successor.
+    pub poses: &'a [Pose],
+    pub next: &'a [Pose],
+    /// Scalar parts of the rotation increments of the interval.
+    pub scalar: &'a [f64],
+    /// Relative poses of all joints at the knot.
+    pub relative: &'a [Relative],
+    /// Unwound angles, and the index among them of each joint's.
+    pub windings: (&'a [Option<usize>], &'a [f64]),
+    /// Forces and torques at the knot, six per body; without contacts.
+    pub force: &'a [f64],
+    /// Velocities of the interval before, six per body.
+    pub before: &'a [f64],
+    /// The step's unknowns last evaluated: six velocities per body first.
+    pub trial: &'a [f64],
+}
+
+impl View<'_> {
+    /// The joint's unwound angle at the knot, else 0.
+    pub fn winding(&self, joint: usize) -> f64 {
+        let (of, angles) = self.windings;
+        of[joint].map_or(0.0, |i| angles[i])
+    }
+}
+
+/// Why an iteration ended without a solution, and the row of the step to blame; elements count behind the step's rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failed {
+    pub failure: StepFailure,
+    pub row: usize,
+    pub residual: f64,
+}
+
+impl Failed {
+    /// Is another attempt at the step to be made? Not where this one used up what a step may take.
+    pub fn may_retry(&self) -> bool {
+        may_retry(self.failure)
+    }
+}
+
+/// Is another attempt to be made at a step that failed so?
+pub(crate) fn may_retry(failure: StepFailure) -> bool {
+    !matches!(failure, StepFailure::Budget | StepFailure::Stopped)
+}
+
+/// A step whose equations contacts are part of: it calls [`super::Layout::prepare`], [`super::Layout::evaluate`] and
+/// [`super::Layout::assemble`] within its own, and is solved by [`super::Solver`].
+///
+/// Its unknowns are six velocities of every body, then what else it has; its rows likewise. The unknowns of contacts are
+/// eliminated into the blocks of their bodies and kept in [`Memory`].
+pub(crate) trait NewtonSystem {
+    /// The step as last evaluated.
+    fn view(&self) -> View<'_>;
+
+    /// What is computed for the contacts.
+    fn contacts(&self) -> &Memory;
+
+    /// The same, to be changed.
+    fn contacts_mut(&mut self) -> &mut Memory;
+
+    /// The unknowns.
+    fn trial(&mut self) -> &mut [f64];
+
+    /// The residual of all rows at the unknowns last evaluated.
+    fn residual(&self) -> &[f64];
+
+    /// Computes it; returns the largest entry, its row, and the floor that rounding sets to it.
+    fn evaluate(&mut self) -> (f64, usize, f64);
+
+    /// Assembles the matrix; with `keep` so that [`NewtonSystem::solve`] can be refined on it without contacts, `Memory::bare`.
+    fn assemble(&mut self, keep: bool);
+
+    /// Factors it; block by block, or with pivots where `pivots` are asked for or a block is singular.
+    fn factor(&mut self, pivots: Option<usize>) -> Result<(), Failed>;
+
+    /// Solves with the factors, unrefined.
+    fn solve(&self, rhs: &[f64], out: &mut [f64]);
+
+    /// Had the last factorization pivots?
+    fn has_pivots(&self) -> bool;
+
+    /// The graph of the matrix.
+    fn symbolic(&self) -> &Symbolic;
+}

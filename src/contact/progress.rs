@@ -1,0 +1,124 @@
+//! How far an iterate is from the solution, and how much of that is rounding.
+
+use super::assembly::both;
+use super::{NewtonSystem, Solver};
+use crate::dynamics::Stage;
+use crate::mechanism::{Row, Vec6};
+
+/// Largest deviation of a product from `kappa`, relative, of what is solved to rounding.
+const USABLE: f64 = 1e-3;
+
+/// Where an iterate stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// Largest residual, m/s, and its row; elements count behind the rows.
+    pub residual: f64,
+    pub row: usize,
+    /// Mean product, m^2/s^2.
+    pub mean: f64,
+    pub sum: f64,
+    /// Largest deviation of a product from `kappa`.
+    pub off: f64,
+    pub done: bool,
+    /// Done only as far as rounding allows.
+    pub rounded: bool,
+    /// Good enough where no more can be had.
+    pub usable: bool,
+    /// Largest product of a normal impulse with what its gap is off, m^2/s^2.
+    pub ahead: f64,
+    /// Largest `g/s`.
+    pub stiffest: f64,
+    /// The contacts are where rounding allows them to be; only rows of bodies and joints are left.
+    pub settled: bool,
+}
+
+/// Sum of the sizes of the terms of a row times the velocities.
+fn along_absolute(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> f64 {
+    let [a, b] = both(row).map(|r| r.abs());
+    let v = |body: usize| Vec6::from_column_slice(&v[6 * body..6 * body + 6]).abs();
+    b.dot(&v(child)) + parent.map_or(0.0, |p| a.dot(&v(p)))
+}
+
+impl<S: NewtonSystem> Solver<'_, S> {
+    /// Largest residual of the bodies' rows as a velocity, m/s, and its row.
+    pub(super) fn body_residual(&self) -> (f64, usize) {
+        let (view, residual) = (self.step.view(), self.step.residual());
+        let mut worst = (0.0_f64, 0);
+        let bodies = view.model.bodies.iter().zip(&self.layout.sizes);
+        for (b, (body, size)) in bodies.enumerate() {
+            for i in 0..6 {
+                let unit = if i < 3 { 1.0 } else { 1.0 / size };
+                let r = (residual[6 * b + i] * unit / body.mass).abs();
+                if r > worst.0 || r.is_nan() {
+                    worst = (r, 6 * b + i);
+                }
+            }
+        }
+        worst
+    }
+
+    /// Where the iterate last evaluated stands; `floor` is what rounding leaves of the rows, m/s.
+    pub(super) fn progress(&self, kappa: f64, floor: f64) -> Progress {
+        let (c, view, rows) = (self.step.contacts(), self.step.view(), self.step.residual());
+        let n = 6 * view.poses.len();
+        let (mut residual, mut row) = self.body_residual();
+        let mut worse = |r: f64, at: usize| {
+            if r > residual || r.is_nan() {
+                (residual, row) = (r, at);
+            }
+        };
+        // of a read-out they are velocities
+        let length = match view.at.stage {
+            Stage::Step(h) => h,
+            Stage::Readout => 1.0,
+        };
+        for (i, r) in rows.iter().enumerate().skip(n) {
+            worse(r.abs() / length, i);
+        }
+        let centre = self.layout.options.centred * kappa;
+        let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);
+        let (mut apart, mut ahead, mut stiffest) = (0.0_f64, 0.0_f64, 0.0_f64);
+        for (i, (e, slot)) in c.elements.iter().zip(&self.layout.slots).enumerate() {
+            let (s, k, o) = e.products(c.sides(i, self.layout), 0.0, kappa);
+            sum += s;
+            count += k;
+            off = off.max(o);
+            // what rounding of the gap leaves of the product
+            let mut rounding = e.floor * e.local.g;
+            if e.law.frictional {
+                // and rounding of the sliding velocity
+                let speed = |row| along_absolute(view.trial, slot.parent, slot.child, row);
+                let speed = speed(&e.tangents[0]).max(speed(&e.tangents[1]));
+                rounding = rounding.max(4.0 * f64::EPSILON * e.law.bound_at(&e.local) * speed);
+            }
+            beyond = beyond.max(o - rounding);
+            if e.law.gap {
+                let r = (e.gap - e.local.s).abs();
+                apart = apart.max(r);
+                stiffest = stiffest.max(e.local.g / e.local.s);
+                if r > e.noise {
+                    ahead = ahead.max(r * e.local.g);
+                }
+                worse(r, rows.len() + i);
+            }
+        }
+        let centred = off <= centre;
+        let tolerance = self.tolerance;
+        let fits = residual <= tolerance;
+        let rounded = residual <= tolerance.max(floor) && beyond <= centre;
+        let mean = if count > 0.0 { sum / count } else { 0.0 };
+        Progress {
+            residual,
+            row,
+            mean,
+            sum,
+            off,
+            done: rounded && sum.is_finite(),
+            rounded: !(fits && centred),
+            usable: residual <= tolerance.max(floor) && beyond <= USABLE * kappa,
+            ahead,
+            stiffest,
+            settled: apart <= tolerance && beyond <= centre,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Contacts, joint limits and joint friction as part of the step.
+
+use super::work::{AtEnd, AtKnot};
+use super::{Maximal, Work};
+use crate::block::Symbolic;
+use crate::contact::{Failed, Memory, NewtonSystem, Solver, View};
+use crate::dynamics::{Inputs, StepError, StepStats};
+use crate::mechanism::{Actuator, Mechanism, Range};
+use crate::spatial::Mat3;
+
+/// A step in its memory.
+struct Stepping<'a> {
+    system: &'a Maximal,
+    w: &'a mut Work,
+}
+
+impl NewtonSystem for Stepping<'_> {
+    fn view(&self) -> View<'_> {
+        self.system.view(self.w)
+    }
+
+    fn contacts(&self) -> &Memory {
+        &self.w.contacts
+    }
+
+    fn contacts_mut(&mut self) -> &mut Memory {
+        &mut self.w.contacts
+    }
+
+    fn trial(&mut self) -> &mut [f64] {
+        &mut self.w.newton.trial
+    }
+
+    fn residual(&self) -> &[f64] {
+        &self.w.newton.residual
+    }
+
+    fn evaluate(&mut self) -> (f64, usize, f64) {
+        self.system.evaluate(self.w)
+    }
+
+    fn assemble(&mut self, keep: bool) {
+        self.system.assemble_and_keep(self.w, keep);
+    }
+
+    fn factor(&mut self, pivots: Option<usize>) -> Result<(), Failed> {
+        match pivots {
+            Some(row) => self.system.factor_with_pivots(self.w, row),
+            None => self.system.try_factor(self.w),
+        }
+    }
+
+    fn solve(&self, rhs: &[f64], out: &mut [f64]) {
+        self.system.solve_once(self.w, rhs, out, false);
+    }
+
+    fn has_pivots(&self) -> bool {
+        self.w.matrix.uses_fallback
+    }
+
+    fn symbolic(&self) -> &Symbolic {
+        &self.system.symbolic
+    }
+}
+
+impl Maximal {
+    pub(super) fn view<'a>(&'a self, w: &'a Work) -> View<'a> {
+        let moving = (&w.knot, &w.end, &w.newton.trial[..]);
+        self.view_of(&w.model, &w.inverse_inertia, moving)
+    }
+
+    fn view_of<'a>(
+        &'a self,
+        model: &'a Mechanism,
+        inverse_inertia: &'a [Mat3],
+        (knot, end, trial): (&'a AtKnot, &'a AtEnd, &'a [f64]),
+    ) -> View<'a> {
+        View {
+            model,
+            inverse_inertia,
+            at: knot.at,
+            poses: &knot.poses,
+            next: &end.poses,
+            scalar: &end.scalar,
+            relative: &knot.relative,
+            windings: (&self.winding_of, &knot.winding),
+            force: &knot.force,
+            before: &knot.before,
+            trial,
+        }
+    }
+
+    /// The step as contacts see it, what is computed for them, the residual and the matrix.
+    fn split<'a>(
+        &'a self,
+        w: &'a mut Work,
+    ) -> (View<'a>, &'a mut Memory, &'a mut [f64], &'a mut [f64]) {
+        let moving = (&w.knot, &w.end, &w.newton.trial[..]);
+        let view = self.view_of(&w.model, &w.inverse_inertia, moving);
+        let (residual, values) = (&mut w.newton.residual, &mut w.matrix.values);
+        (view, &mut w.contacts, residual, values)
+    }
+
+    /// Everything of the contacts that is known at the knot.
+    pub(super) fn prepare_contacts(&self, w: &mut Work) {
+        let (view, memory, ..) = self.split(w);
+        self.contacts.prepare(&view, memory);
+    }
+
+    /// Their part of the residual.
+    pub(super) fn evaluate_contacts(&self, w: &mut Work) {
+        let (view, memory, residual, _) = self.split(w);
+        self.contacts.evaluate(&view, memory, residual);
+    }
+
+    /// Their blocks; with `keep` the matrix is kept without them.
+    pub(super) fn assemble_contacts(&self, w: &mut Work, keep: bool) {
+        let (view, memory, _, values) = self.split(w);
+        if keep && !self.contacts.is_empty() {
+            memory.keep(values);
+        }
+        self.contacts.assemble(&view, memory, values);
+    }
+
+    /// Solves the step; `y` holds the unknowns of the step before.
+    pub(super) fn solve_contacts(&self, w: &mut Work, y: &[f64]) -> Result<StepStats, StepError> {
+        let done = self.with_solver(w, |solver| solver.solve(y));
+        done.map_err(|f| self.failed(f, w))
+    }
+
+    /// The same for the read-out of velocities at a knot; leaves the matrix there factored.
+    pub(super) fn readout_contacts(&self, w: &mut Work) -> Result<(), StepError> {
+        let done = self.with_solver(w, |solver| solver.read_out());
+        done.map_err(|f| self.failed(f, w))?;
+        self.assemble(w);
+        self.factor(w)
+    }
+
+    fn with_solver<T>(&self, w: &mut Work, f: impl Fn(&mut Solver<Stepping>) -> T) -> T {
+        let mut stepping = Stepping { system: self, w };
+        let (tolerance, most) = (self.options.tolerance, self.options.max_iterations);
+        f(&mut Solver::new(
+            &self.contacts,
+            &mut stepping,
+            tolerance,
+            most,
+        ))
+    }
+
+    /// Central-path parameter that derivatives are taken at, m^2/s^2; zero where nothing is on a path.
+    pub(super) fn path_of_derivatives(&self, w: &Work) -> f64 {
+        let cut = |a: &Actuator| a.effort_limits != Range::OPEN;
+        if self.contacts.is_empty() && !self.mechanism.actuators.iter().any(cut) {
+            return 0.0;
+        }
+        w.contacts.path_of_derivatives()
+    }
+
+    /// The contacts of a read-out, for pulls through it.
+    pub(super) fn linearize_readout(&self, w: &mut Work) {
+        if self.contacts.relaxes(&w.contacts) {
+            self.contacts.relax(&mut w.contacts);
+            self.assemble(w);
+            if self.factor(w).is_err() {
+                // seen by whoever uses the gradient: it is not finite
+                w.matrix.values.fill(f64::NAN);
+            }
+        }
+        self.respond_contacts(w);
+    }
+
+    /// Responses of the contacts' unknowns at the point that was linearized.
+    pub(super) fn respond_contacts(&self, w: &mut Work) {
+        let (view, memory, ..) = self.split(w);
+        self.contacts.respond(&view, memory);
+    }
+
+    /// Derivatives of their wrenches and rates by the configuration at the knot.
+    pub(super) fn couple_contacts(&self, w: &mut Work) {
+        let (view, memory, ..) = self.split(w);
+        self.contacts.couple(&view, memory);
+    }
+
+    /// Adds their `dr`; `zplus` is the change of the next configuration that does not come through the velocities.
+    pub(super) fn push_contacts(&self, w: &mut Work, d: &Inputs, zplus: &[f64], r: &mut [f64]) {
+        let (view, memory, ..) = self.split(w);
+        self.contacts.push(&view, memory, d, zplus, r);
+    }
+}

@@ -1,0 +1,222 @@
+//! Adjoints of the step's inputs from those of its outputs: one solve with the transposed matrix, then products.
+
+use super::assembly::{add_wrench, dot, vec3};
+use super::linear::{add_six, six};
+use super::{Maximal, Work};
+use crate::dynamics::{Inputs, Outputs};
+use crate::mechanism::{Joint, Pair};
+use crate::spatial::{
+    Vec3, increment_jacobian_transposed, momentum_jacobian_transposed, momentum_rate,
+};
+
+/// Adjoints on their way: of the residual (the multiplier), and of the configurations at the knots after and before.
+struct Flow {
+    mu: Vec<f64>,
+    zplus: Vec<f64>,
+    zminus: Vec<f64>,
+}
+
+/// Adds a gradient by the displacements of a joint's bodies.
+#[inline(always)]
+fn add_pair(out: &mut [f64], j: &Joint, pair: &Pair, scale: f64) {
+    let mut add = |body: usize, (x, phi): &(Vec3, Vec3)| {
+        for i in 0..3 {
+            out[6 * body + i] += scale * x[i];
+            out[6 * body + 3 + i] += scale * phi[i];
+        }
+    };
+    add(j.child, &pair[1]);
+    if let Some(p) = j.parent {
+        add(p, &pair[0]);
+    }
+}
+
+/// Largest size; a NaN wins.
+fn largest(v: impl Iterator<Item = f64>) -> f64 {
+    v.fold(0.0, |m: f64, v| {
+        if v.is_nan() {
+            f64::INFINITY
+        } else {
+            m.max(v.abs())
+        }
+    })
+}
+
+impl Maximal {
+    /// Adjoints of the inputs from those of the outputs.
+    pub(super) fn pull_through(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
+        let mut rhs = std::mem::take(&mut w.newton.delta);
+        let mut flow = Flow {
+            mu: std::mem::take(&mut w.adjoint.mu),
+            zplus: std::mem::take(&mut w.adjoint.zplus),
+            zminus: std::mem::take(&mut w.adjoint.zminus),
+        };
+        self.gather_adjoints(w, adjoint, &mut flow.zplus, &mut rhs);
+        self.solve(w, &rhs, &mut flow.mu, true);
+        self.certify_solve(w, &rhs, &flow.mu);
+        flow.mu.iter_mut().for_each(|v| *v = -*v);
+        // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
+        out.x.fill(0.0);
+        self.pull_joints(w, &mut flow, out);
+        self.pull_elements(w, &flow.mu, &mut flow.zplus, out);
+        self.pull_dampers(w, &mut flow, out);
+        self.pull_wrenches(w, &flow.mu, out);
+        self.pull_numbers(w, &flow.mu, out);
+        let view = self.view(w);
+        self.contacts
+            .pull(&view, &w.contacts, &flow.mu, &mut flow.zplus, out);
+        self.pull_motion(w, &flow, out);
+        w.newton.delta = rhs;
+        (w.adjoint.mu, w.adjoint.zplus, w.adjoint.zminus) = (flow.mu, flow.zplus, flow.zminus);
+    }
+
+    /// The adjoints of the unknowns: as given, and through the next state and the contacts.
+    fn gather_adjoints(&self, w: &mut Work, adjoint: &Outputs, zplus: &mut [f64], rhs: &mut [f64]) {
+        let (n, h) = (6 * self.body_count(), w.knot.at.h());
+        rhs[n..].copy_from_slice(&adjoint.y[n..self.symbolic.dim()]);
+        zplus.copy_from_slice(&adjoint.x[..n]);
+        for b in 0..self.body_count() {
+            let omega = vec3(&w.newton.trial, 6 * b + 3);
+            let turn = vec3(zplus, 6 * b + 3);
+            let kt = increment_jacobian_transposed(&omega, h, w.end.scalar[b], &turn);
+            let own = 6 * b..6 * b + 6;
+            let (x, y) = (
+                &adjoint.x[n + 6 * b..n + 6 * b + 6],
+                &adjoint.y[own.clone()],
+            );
+            let (z, rhs) = (&zplus[own.clone()], &mut rhs[own]);
+            for i in 0..3 {
+                rhs[i] = y[i] + x[i] + h * z[i];
+                rhs[3 + i] = y[3 + i] + x[3 + i] + kt[i];
+            }
+        }
+        self.couple_contacts(w);
+        self.contacts
+            .pull_unknowns(&mut w.contacts, &adjoint.y, rhs);
+    }
+
+    /// The relative residual of the solve, where it was asked for.
+    fn certify_solve(&self, w: &mut Work, rhs: &[f64], mu: &[f64]) {
+        let Some(worst) = w.adjoint.certificate else {
+            return;
+        };
+        self.symbolic
+            .multiply_transposed(&w.matrix.original, mu, &mut w.newton.scratch);
+        let left = largest(w.newton.scratch.iter().zip(rhs).map(|(k, r)| k - r));
+        let size = largest(rhs.iter().copied());
+        let relative = if size > 0.0 { left / size } else { 0.0 };
+        let relative = if relative.is_nan() {
+            f64::INFINITY
+        } else {
+            relative
+        };
+        w.adjoint.certificate = Some(worst.max(relative));
+    }
+
+    /// Impulses that turn with the configuration, and the joints' rows.
+    fn pull_joints(&self, w: &Work, flow: &mut Flow, out: &mut Inputs) {
+        let (m, mu) = (&w.model, &flow.mu);
+        for (index, j) in m.joints.iter().enumerate() {
+            let Some(s) = &self.slots[index] else {
+                continue;
+            };
+            let own = s.offset..s.offset + j.rows();
+            let ends = m.ends(j, &w.knot.poses);
+            let pull = |lambda: &[f64], v: &[f64]| {
+                let of = |b: usize| (vec3(v, 6 * b), vec3(v, 6 * b + 3));
+                let pair = [j.parent.map_or_else(Default::default, of), of(j.child)];
+                j.pull_wrench(lambda, &pair, ends, &w.knot.relative[index])
+            };
+            let turned = pull(&w.newton.trial[own.clone()], mu);
+            add_pair(&mut out.x, j, &turned, -1.0);
+            if w.knot.at.steps() {
+                let rows = &w.end.rows[s.first_row..];
+                for (row, mu) in rows.iter().zip(&mu[own]) {
+                    add_wrench(&mut flow.zplus, j.parent, j.child, row, *mu);
+                }
+            } else {
+                // how the velocity constraints turn with the configuration
+                add_pair(&mut out.x, j, &pull(&mu[own], &w.newton.trial), 1.0);
+            }
+        }
+    }
+
+    /// Displacements of the dampers over both intervals.
+    fn pull_dampers(&self, w: &Work, flow: &mut Flow, out: &mut Inputs) {
+        if !self.damped.is_empty() {
+            flow.zminus.fill(0.0);
+        }
+        for (e, s) in self.damped.iter().zip(&w.knot.damping) {
+            let (a, b) = (e.parent, e.child);
+            let size = e.damping(&w.model) * dot(&flow.mu, a, b, &s.wrench);
+            add_wrench(&mut flow.zminus, a, b, &s.before_start, e.shares.0 * size);
+            add_wrench(&mut out.x, a, b, &s.before_end, e.shares.0 * size);
+            if w.knot.at.steps() {
+                add_wrench(&mut out.x, a, b, &s.after_start, e.shares.1 * size);
+                add_wrench(&mut flow.zplus, a, b, &s.after_end, e.shares.1 * size);
+            }
+        }
+    }
+
+    /// Wrenches of springs, dampers and actuators that turn with the configuration.
+    fn pull_wrenches(&self, w: &Work, mu: &[f64], out: &mut Inputs) {
+        for (element, (a, b)) in Self::coupled(&w.model).enumerate() {
+            let Some(c) = self.applied(w, element) else {
+                continue;
+            };
+            let mb = six(mu, b);
+            let mut to_b = c.bb.0.tr_mul(&mb);
+            if let Some(a) = a {
+                let ma = six(mu, a);
+                to_b += c.ab.0.tr_mul(&ma);
+                add_six(&mut out.x, a, &-(c.ba.0.tr_mul(&mb) + c.aa.0.tr_mul(&ma)));
+            }
+            add_six(&mut out.x, b, &-to_b);
+        }
+    }
+
+    /// Controls, parameters, and the intervals as weights of the forces.
+    fn pull_numbers(&self, w: &Work, mu: &[f64], out: &mut Inputs) {
+        let (m, half) = (&w.model, w.knot.at.half());
+        for (i, (row, du)) in w.knot.control_rows.iter().zip(&mut out.u).enumerate() {
+            let (a, b) = m.driven(&m.actuators[i]);
+            *du = -half * w.knot.control_slope[i] * dot(mu, a, b, row);
+        }
+        for (i, dp) in out.p.iter_mut().enumerate() {
+            *dp = self.pull_parameter(w, i, mu);
+        }
+        let force: f64 = w.knot.force.iter().zip(mu).map(|(f, m)| f * m).sum();
+        (out.h, out.h_prev) = (-0.5 * force, -0.5 * force);
+    }
+
+    /// What reaches the state and the intervals by the momenta and by the configurations at both neighbours.
+    fn pull_motion(&self, w: &Work, flow: &Flow, out: &mut Inputs) {
+        let (n, h, hp) = (6 * self.body_count(), w.knot.at.h(), w.knot.at.h_prev);
+        for (b, body) in w.model.bodies.iter().enumerate() {
+            let omega = vec3(&w.newton.trial, 6 * b + 3);
+            let old = vec3(&w.knot.before, 6 * b + 3);
+            let (s, sp, j) = (w.end.scalar[b], w.knot.scalar[b], &body.inertia);
+            let (ml, ma) = (vec3(&flow.mu, 6 * b), vec3(&flow.mu, 6 * b + 3));
+            let (x, turn) = (vec3(&flow.zplus, 6 * b), vec3(&flow.zplus, 6 * b + 3));
+            out.h += x.dot(&vec3(&w.newton.trial, 6 * b))
+                + turn.dot(&omega) / s
+                + ma.dot(&momentum_rate(&omega, j, h, s));
+            out.h_prev += ma.dot(&momentum_rate(&old, j, -hp, sp));
+            // the transpose of `carried`
+            let phi = w.knot.poses[b].r.tr_mul(&(w.end.poses[b].r * turn));
+            let v = ml * -body.mass;
+            let dw = -momentum_jacobian_transposed(&old, j, -hp, sp, &ma);
+            let (dz, dv) = out.x.split_at_mut(n);
+            let (dz, dv) = (&mut dz[6 * b..6 * b + 6], &mut dv[6 * b..6 * b + 6]);
+            for i in 0..3 {
+                dz[i] += x[i];
+                dz[3 + i] += phi[i];
+                dv[i] += v[i];
+                dv[3 + i] += dw[i];
+            }
+            if !self.damped.is_empty() {
+                Self::pull_back(w, b, n, &flow.zminus, out);
+            }
+        }
+    }
+}
