@@ -11,7 +11,7 @@
 //! |---|---|
 //! | [`spatial`] | rotations and rigid-body inertia |
 //! | [`block`] | sparse matrices of small dense blocks on a graph: ordering, factors, solves |
-//! | [`mechanism`] | what there is: bodies, joints, springs, dampers, actuators; builder, kinematics |
+//! | [`mechanism`] | what there is: bodies, joints, springs, dampers, actuators; builder, kinematics; what can be seen of it |
 //! | [`dynamics`] | the seam: traits between mechanics and optimization |
 //! | [`contact`] | contacts, limits and friction of joints in any step: law and interior-point method |
 //! | [`integrator`] | how it moves: one step and its derivatives |
