@@ -176,7 +176,8 @@ impl Mechanism {
 
     /// Does the joint close a loop of the others, so that its coordinates follow from theirs?
     pub fn closes_loop(&self, joint: usize) -> bool {
-        self.tree.chords.contains(&joint)
+        // they ascend
+        self.tree.chords.binary_search(&joint).is_ok()
     }
 
     /// kg

@@ -278,6 +278,7 @@ fn what_is_not_toml_is_refused() {
     std::fs::remove_dir_all(&folder).expect("removes");
 }
 
+#[cfg(feature = "cli")]
 #[test]
 fn the_report_shows_the_line() {
     let e = build(&changed("mass = 0.2", "mass = -0.2")).expect_err("negative mass");
