@@ -60,7 +60,7 @@ fn names_that_are_not_known_come_with_a_suggestion() {
     );
     breaks(
         "name = \"shooting\"",
-        "name = \"ddp\"\nmemory = 5",
+        "memory = 5\nname = \"ddp\"",
         &["memory is a setting of `shooting`, not of `ddp`"],
     );
     breaks(
