@@ -143,10 +143,8 @@ fn null_space(a: &DMatrix<f64>, dimension: Option<usize>) -> (DMatrix<f64>, usiz
     };
     let floor = MOBILITY * svd.singular_values.max();
     let rank = svd.singular_values.iter().filter(|s| **s > floor).count();
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&i, &j| svd.singular_values[i].total_cmp(&svd.singular_values[j]));
-    order.truncate(dimension.unwrap_or(n - rank));
-    let columns: Vec<_> = order.iter().map(|&i| svd.v_t.row(i).transpose()).collect();
+    let first = n.saturating_sub(dimension.unwrap_or(n - rank));
+    let columns: Vec<_> = (first..n).map(|i| svd.v_t.row(i).transpose()).collect();
     let null = if columns.is_empty() {
         DMatrix::zeros(n, 0)
     } else {
