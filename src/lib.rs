@@ -11,7 +11,7 @@
 //! |---|---|
 //! | [`spatial`] | rotations and rigid-body inertia |
 //! | [`block`] | sparse matrices of small dense blocks on a graph: ordering, factors, solves |
-//! | [`mechanism`] | what there is: bodies, joints, springs, dampers, actuators; builder, kinematics |
+//! | [`mechanism`] | what there is: bodies, joints, springs, dampers, actuators; builder, kinematics; what can be seen of it |
 //! | [`dynamics`] | the seam: traits between mechanics and optimization |
 //! | [`contact`] | contacts, limits and friction of joints in any step: law and interior-point method |
 //! | [`integrator`] | how it moves: one step and its derivatives |
@@ -20,6 +20,53 @@
 //! | [`optimize`] | how it is found |
 //! | [`format`](mod@format) | problem and mechanism files in, recordings out |
 //! | [`plot`] | figures |
+//!
+//! # A problem, solved
+//!
+//! ```
+//! use least_action::format::{self, Overrides};
+//! use least_action::optimize::{self, Status};
+//!
+//! let lift = r#"
+//!     title = "Lift"
+//!     time_step = 0.05                       # s
+//!     horizon = 1.0                          # s
+//!
+//!     [mechanism.bodies.arm]
+//!     mass = 1.0                             # kg
+//!     shape = { box = [0.05, 0.05, 0.6] }    # m
+//!
+//!     [mechanism.joints.shoulder]
+//!     kind = "revolute"
+//!     child = "arm"
+//!     axis = [0.0, 1.0, 0.0]
+//!     child_anchor = [0.0, 0.0, 0.3]
+//!
+//!     [mechanism.actuators.motor]
+//!     joint = "shoulder"
+//!     bounds = [-5.0, 5.0]                   # N m
+//!
+//!     [[costs]]
+//!     quantity = { control = "motor" }
+//!     weight = 0.01
+//!
+//!     [[constraints]]                        # at the end
+//!     quantity = { joint = "shoulder" }
+//!     equals = 1.5                           # rad
+//!
+//!     [[constraints]]
+//!     quantity = { joint_rate = "shoulder" }
+//!     equals = 0.0
+//! "#;
+//! let model = format::parse(lift, "lift.toml")?.build(&Overrides::default())?;
+//! let solution = optimize::solve(&model.system, &model.problem)?;
+//! assert_eq!(solution.status, Status::Converged, "{}", solution.reason);
+//! println!("objective {:.6}", solution.objective);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The same by hand: a mechanism by the builder of [`mechanism`], a [`integrator::System`] of it, a
+//! [`control::Problem`] by the system's quantities. What files may say stands at [`format`](mod@format).
 //!
 //! # A pendulum in a few lines
 //!

@@ -1,6 +1,7 @@
 //! One solve by one method: progress, checkpoints, files, and what is told of it.
 
 use super::progress::Progress;
+use super::quality::Quality;
 use super::{Failure, number, shown, unit, write};
 use argmin::core::observers::Observe as Observer;
 use argmin::core::{Error, KV};
@@ -87,6 +88,7 @@ pub struct Solved {
     pub seconds: f64,
     pub out: PathBuf,
     pub files: Vec<PathBuf>,
+    quality: Option<Quality>,
     parameters: Map<String, Value>,
     /// The parameters that ended at a bound.
     at_bounds: Map<String, Value>,
@@ -164,6 +166,7 @@ pub fn run(
     let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
     Ok(Solved {
         method: method.name(),
+        quality: Quality::of(model, &solution.trajectory),
         at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
         parameters: names.zip(values).collect(),
         solution,
@@ -262,7 +265,7 @@ impl Solved {
 
     pub fn json(&self) -> Value {
         let s = &self.solution;
-        json!({
+        let mut value = json!({
             "status": s.status.name(),
             "reason": s.reason,
             "method": self.method,
@@ -277,7 +280,11 @@ impl Solved {
             "parameters": self.parameters,
             "parameters_at_bounds": self.at_bounds,
             "files": self.files.iter().map(|f| shown(f)).collect::<Vec<_>>(),
-        })
+        });
+        if let Some(quality) = &self.quality {
+            quality.add_to(&mut value);
+        }
+        value
     }
 
     /// Tells people about one method's solution.
@@ -310,6 +317,9 @@ impl Solved {
                 "promised by derivatives through contact that are relaxed to {:.0e} m^2/s^2",
                 s.smoothing
             );
+        }
+        if let Some(quality) = &self.quality {
+            quality.print();
         }
         self.print_parameters(model, "");
         println!("trajectory and figures in {}:", self.out.display());

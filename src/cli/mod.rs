@@ -17,12 +17,14 @@ mod gradient;
 mod method;
 mod plot;
 mod progress;
+mod quality;
 mod report;
 mod schema;
 mod simulate;
 mod solve;
 
 use clap::{Parser, Subcommand};
+use least_action::dynamics::request_stop;
 use least_action::format::{self, FormatError, Model, Overrides};
 use least_action::integrator::Choice;
 use least_action::plot::Format;
@@ -184,6 +186,16 @@ fn room(path: &Path) -> Result<(), Failure> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Lets Ctrl-C ask what runs to end with what it has; a second one ends the program at once.
+fn stop_on_interrupt() {
+    // there is a handler already: it does the same
+    let _ = ctrlc::set_handler(|| {
+        if request_stop() {
+            std::process::exit(130);
+        }
+    });
 }
 
 /// Prints one JSON object on standard output.

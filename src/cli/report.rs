@@ -58,3 +58,36 @@ pub fn failure(e: &StepError) -> Value {
 pub fn energy(model: &Model, t: &Trajectory) -> Result<Balance, StepError> {
     balance(&model.system, t, &mut model.system.work())
 }
+
+/// Work done until a knot, by kind, J.
+pub fn work(b: &Balance, knot: usize) -> Value {
+    json!({
+        "actuators": b.actuators[knot],
+        "dampers": b.dampers[knot],
+        "friction": b.friction[knot],
+        "impacts": b.impacts[knot],
+    })
+}
+
+/// The energy balance to people.
+pub fn print_energy(b: &Balance) {
+    let last = b.kinetic.len() - 1;
+    // as printed; no minus in front of nothing
+    let rounded = |v: f64| (v * 1e6).round() / 1e6 + 0.0;
+    let contacts = match (b.friction[last], b.impacts[last]) {
+        (0.0, 0.0) => String::new(),
+        (f, i) => format!(
+            ", of friction {:.6} J, of impacts {:.6} J",
+            rounded(f),
+            rounded(i)
+        ),
+    };
+    println!(
+        "energy {:.6} J, at the end {:.6} J; work of actuators {:.6} J, of dampers {:.6} J{contacts}; error at most {:.1e} J",
+        rounded(b.energy(0)),
+        rounded(b.energy(last)),
+        rounded(b.actuators[last]),
+        rounded(b.dampers[last]),
+        b.largest_error(),
+    );
+}

@@ -2,14 +2,16 @@
 
 use super::progress::Progress;
 use super::{
-    Failure, Integrator, figure_format, model, positive, print_json, report, room, shown, write,
+    Failure, Integrator, figure_format, model, positive, print_json, report, room, shown,
+    stop_on_interrupt, write,
 };
-use least_action::dynamics::Step;
+use least_action::dynamics::{Step, StepFailure, stop_requested};
 use least_action::format::{self, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::plot::render_overview;
 use least_action::rollout::{RolloutStats, Trajectory};
 use serde_json::json;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -25,6 +27,9 @@ pub struct Arguments {
     step: Option<f64>,
     #[command(flatten)]
     integrator: Integrator,
+    /// Write and draw every N-th knot only, and the last one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
     /// Write the trajectory: .csv or .json
     #[arg(long, value_name = "TRAJECTORY")]
     out: Option<PathBuf>,
@@ -35,6 +40,10 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+/// Bytes of a number in a file, about, for the progress.
+const BYTES: u64 = 19;
+const MEGABYTE: u64 = 1 << 20;
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
     let overrides = a.integrator.over(Overrides {
@@ -64,8 +73,13 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     let (mut w, mut stats) = (system.work(), RolloutStats::default());
     let mut progress = Progress::new("simulating", t.steps() as u64);
     let start = Instant::now();
+    stop_on_interrupt();
     let rolled = t.roll_with(system, &mut w, &mut stats, |k| {
-        progress.at(k as u64, String::new)
+        progress.at(k as u64, String::new);
+        match stop_requested() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     });
     let seconds = start.elapsed().as_secs_f64();
     progress.finish();
@@ -73,15 +87,26 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         t.truncate(stats.steps);
     }
     let balance = report::energy(&model, &t).map_err(Failure::unsolved)?;
-    let status = if rolled.is_ok() { "done" } else { "failed" };
+    let status = match &rolled {
+        Ok(()) => "done",
+        Err(e) if e.failure == StepFailure::Stopped => "interrupted",
+        Err(_) => "failed",
+    };
     let recording = format::record(&model, &t, status, &[]).map_err(Failure::unsolved)?;
+    let recording = recording.every(a.every as usize);
     let mut files = vec![];
     if let Some(path) = &a.out {
+        let numbers =
+            recording.time.len() * (1 + recording.channels.len() + 7 * recording.bodies.len());
+        let total = numbers as u64 * BYTES / MEGABYTE;
+        let mut progress = Progress::new("writing", total.max(1));
+        let mut tell = |bytes: u64| progress.at(bytes / MEGABYTE, || "MB".into());
         if csv {
-            format::write_csv(path, &recording)?;
+            format::write_csv_with(path, &recording, &mut tell)?;
         } else {
-            format::write_json(path, &recording)?;
+            format::write_json_with(path, &recording, &mut tell)?;
         }
+        progress.finish();
         files.push(shown(path));
     }
     if let (Some(path), Some(format)) = (&a.plot, figure)
@@ -113,12 +138,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "steps_solved_to_rounding": stats.rounded,
             "energy_initial": balance.energy(0),
             "energy_final": balance.energy(last),
-            "work": {
-                "actuators": balance.actuators[last],
-                "dampers": balance.dampers[last],
-                "friction": balance.friction[last],
-                "impacts": balance.impacts[last],
-            },
+            "work": report::work(&balance, last),
             "energy_error_max": balance.largest_error(),
             "final": report::final_state(&model, &t, &balance),
             "files": files,
@@ -142,24 +162,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         if !system.mechanism().contacts.is_empty() {
             println!("nothing overlaps by more than {penetration:.1e} m");
         }
-        // as printed; no minus in front of nothing
-        let rounded = |v: f64| (v * 1e6).round() / 1e6 + 0.0;
-        let contacts = match (balance.friction[last], balance.impacts[last]) {
-            (0.0, 0.0) => String::new(),
-            (f, i) => format!(
-                ", of friction {:.6} J, of impacts {:.6} J",
-                rounded(f),
-                rounded(i)
-            ),
-        };
-        println!(
-            "energy {:.6} J, at the end {:.6} J; work of actuators {:.6} J, of dampers {:.6} J{contacts}; error at most {:.1e} J",
-            rounded(balance.energy(0)),
-            rounded(balance.energy(last)),
-            rounded(balance.actuators[last]),
-            rounded(balance.dampers[last]),
-            balance.largest_error(),
-        );
+        report::print_energy(&balance);
         for f in &files {
             println!("wrote {f}");
         }

@@ -1,14 +1,13 @@
 //! `solve`: finds the optimal trajectory, writes it with its figures.
 
 use super::method::{Solved, checkpoint, checkpoint_path, print_table, run as run_method};
-use super::{Failure, Integrator, print_json};
-use least_action::dynamics::{request_stop, stop_requested};
+use super::{Failure, Integrator, print_json, stop_on_interrupt};
+use least_action::dynamics::stop_requested;
 use least_action::format::{self, Model, Overrides};
 use least_action::optimize::{Checkpoint, Method};
 use least_action::plot::Format;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -119,14 +118,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .build_global();
     }
     let tasks = tasks(a, name, &model)?;
-    // the solve ends with its best iterate; a second Ctrl-C ends the program at once
-    let asked = AtomicBool::new(false);
-    let _ = ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-        request_stop();
-    });
+    stop_on_interrupt();
     let kind = if a.png { Format::Png } else { Format::Svg };
     let mut done: Vec<Solved> = vec![];
     for (method, out, from) in tasks {

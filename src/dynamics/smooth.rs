@@ -79,7 +79,7 @@ pub trait Smooth: Sync {
     }
 }
 
-/// Makes a [`Smooth`] system a [`Dynamics`] with exact derivatives. Its joint chart is the identity. Quantities are
+/// Makes a [`Smooth`] system a [`Dynamics`](super::Dynamics) with exact derivatives. Its joint chart is the identity. Quantities are
 /// every state, then every control, then the outputs.
 #[derive(Clone, Debug)]
 pub struct Explicit<S> {

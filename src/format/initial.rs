@@ -7,6 +7,7 @@ use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, ModelError, least_s
 use crate::spatial::{Quat, Vec3, log};
 use indexmap::IndexMap;
 use nalgebra::{DMatrix, DVector};
+use std::collections::HashMap;
 
 /// Largest difference between a coordinate or rate given and the one that keeps the loops closed, m or rad (per s).
 const TOLERANCE: f64 = 1e-6;
@@ -52,8 +53,12 @@ impl Start {
             moved: vec![false; n],
             checks: vec![],
         };
+        let joints = m.joints.iter().enumerate();
+        let joints: HashMap<&str, usize> = joints.map(|(i, j)| (j.name.as_str(), i)).collect();
+        let firsts = ids.iter().enumerate().filter(|(_, id)| id.1 == 0);
+        let firsts: HashMap<usize, usize> = firsts.map(|(k, id)| (id.0, k)).collect();
         for (name, spec) in initial {
-            let Some(index) = m.joint(name) else {
+            let Some(index) = joints.get(name.as_str()).copied() else {
                 let names = m.joints.iter().map(|j| j.name.as_str());
                 let message =
                     format!("[initial] refers to the unknown joint or free body `{name}`");
@@ -64,7 +69,8 @@ impl Start {
                 InitialSpec::List(v) => coordinate(Numbers::List(v)),
                 InitialSpec::Table(t) => *t,
             };
-            start.set(m, source, index, &table)?;
+            let first = firsts.get(&index).copied();
+            start.set(m, source, (index, first), &table)?;
         }
         Ok(start)
     }
@@ -73,7 +79,8 @@ impl Start {
         &mut self,
         m: &Mechanism,
         source: &Source,
-        index: usize,
+        // the joint, and the first of its coordinates in the tree
+        (index, first): (usize, Option<usize>),
         t: &InitialTable,
     ) -> Result<(), FormatError> {
         let joint = &m.joints[index];
@@ -131,7 +138,6 @@ impl Start {
             numbers("guess", &t.guess)?,
         );
         let rate = numbers("rate", &t.rate)?;
-        let first = m.tree_ids().iter().position(|id| *id == (index, 0));
         let free = free_start(joint, source, t)?;
         let Some(first) = first else {
             // a joint that closes a loop, or one that does not move
@@ -250,11 +256,15 @@ impl Start {
     /// Coordinates must be within the limits of their joints.
     pub fn within(&self, system: &System, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
         let m = system.mechanism();
-        let tree = m.tree_ids();
+        let tree: HashMap<_, f64> = m
+            .tree_ids()
+            .into_iter()
+            .zip(self.q.iter().copied())
+            .collect();
         for (j, i) in m.coordinates() {
             let (joint, d) = (&m.joints[j], &m.joints[j].directions[i]);
-            let at = match tree.iter().position(|id| *id == (j, i)) {
-                Some(k) => self.q[k],
+            let at = match tree.get(&(j, i)) {
+                Some(q) => *q,
                 None => system.coordinate(x0, j, i),
             };
             let (beyond, which, limit) = if at < d.lower {

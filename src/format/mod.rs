@@ -1,4 +1,6 @@
 //! Files: problems and mechanisms in, recordings of trajectories out.
+//!
+#![doc = include_str!("../../docs/files.md")]
 
 mod contact;
 mod describe_quantity;
@@ -28,7 +30,10 @@ pub use gains::feedback;
 pub use output::record;
 pub use schema::schema;
 pub use source::FormatError;
-pub use write::{read_checkpoint, read_recording, write_bytes, write_csv, write_json};
+pub use write::{
+    read_checkpoint, read_recording, write_bytes, write_csv, write_csv_with, write_json,
+    write_json_with,
+};
 
 use crate::control::Problem;
 use crate::dynamics::{Remember, Step};

@@ -3,6 +3,7 @@
 use super::recording::{Dot, Ground, Line, Link};
 use crate::mechanism::{Collider, ContactPair, HalfSpace, JointKind, Mechanism, Shape, Surface};
 use crate::spatial::{Pose, Vec3};
+use std::collections::HashSet;
 
 /// Corners of a circle's polygon.
 const CORNERS: usize = 32;
@@ -13,19 +14,16 @@ const SAME: f64 = 1e-9;
 /// The shape of every body, lines between its joints' anchors, and the world's rails; `travel` tells the smallest and largest coordinate of a joint along the motion.
 pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<Line> {
     let mut lines = vec![];
-    for (b, body) in m.bodies.iter().enumerate() {
-        let mut anchors: Vec<Vec3> = vec![];
-        for j in m.joints.iter().filter(|j| j.kind != JointKind::Floating) {
-            let on_parent = (j.parent == Some(b)).then_some(j.parent_anchor);
-            for a in on_parent
-                .into_iter()
-                .chain((j.child == b).then_some(j.child_anchor))
-            {
-                if anchors.iter().all(|o| (o - a).norm() > SAME) {
-                    anchors.push(a);
-                }
+    let mut anchors_of: Vec<Vec<Vec3>> = vec![vec![]; m.bodies.len()];
+    for j in m.joints.iter().filter(|j| j.kind != JointKind::Floating) {
+        let on_parent = j.parent.map(|p| (p, j.parent_anchor));
+        for (body, a) in on_parent.into_iter().chain([(j.child, j.child_anchor)]) {
+            if anchors_of[body].iter().all(|o| (o - a).norm() > SAME) {
+                anchors_of[body].push(a);
             }
         }
+    }
+    for (b, (body, anchors)) in m.bodies.iter().zip(anchors_of).enumerate() {
         let mut add = |points: Vec<Vec3>| {
             lines.push(Line {
                 body: Some(b),
@@ -187,21 +185,17 @@ pub(super) fn dots(m: &Mechanism, lines: &[Line]) -> Vec<Dot> {
             });
         }
     }
-    for b in 0..m.bodies.len() {
-        if lines.iter().all(|l| l.body != Some(b)) && dots.iter().all(|d| d.body != Some(b)) {
-            dots.push(Dot {
-                body: Some(b),
-                point: [0.0; 3],
-            });
-        }
+    let shown = lines.iter().map(|l| l.body);
+    let shown: HashSet<usize> = shown.chain(dots.iter().map(|d| d.body)).flatten().collect();
+    for b in (0..m.bodies.len()).filter(|b| !shown.contains(b)) {
+        dots.push(Dot {
+            body: Some(b),
+            point: [0.0; 3],
+        });
     }
-    let mut unique: Vec<Dot> = vec![];
-    for d in dots {
-        if !unique.contains(&d) {
-            unique.push(d);
-        }
-    }
-    unique
+    let mut known = HashSet::new();
+    dots.retain(|d| known.insert((d.body, d.point.map(|x| (x + 0.0).to_bits()))));
+    dots
 }
 
 fn outline(shape: &Shape) -> Vec<Vec<Vec3>> {

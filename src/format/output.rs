@@ -13,6 +13,7 @@ use crate::mechanism::{Law, Mechanism, Needs, Reaction};
 use crate::optimize::Iteration;
 use crate::rollout::{Balance, Trajectory, balance};
 use crate::spatial;
+use std::collections::HashSet;
 
 /// Everything there is to show of a trajectory of the model: coordinates and their rates, controls, constraint forces,
 /// gaps of constraints, what contacts do, energies, poses and line work, of the mechanism with the trajectory's parameters. `status` says how the run ended.
@@ -106,6 +107,7 @@ pub fn record(
 #[derive(Default)]
 pub(super) struct Channels {
     list: Vec<Channel>,
+    names: HashSet<String>,
 }
 
 impl Channels {
@@ -117,7 +119,7 @@ impl Channels {
         values: impl Iterator<Item = Option<f64>>,
     ) -> &mut Channel {
         let mut name = name;
-        while self.list.iter().any(|c| c.name == name) {
+        while !self.names.insert(name.clone()) {
             // joints, controls and energies may share a name
             name += match group {
                 Group::Control => " control",

@@ -2,6 +2,7 @@
 
 mod broken;
 mod contact;
+mod documented;
 mod files;
 mod parameter;
 mod parameters;

@@ -8,6 +8,7 @@ use crate::mechanism::Mechanism;
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// More time steps than this are a mistake.
@@ -107,10 +108,11 @@ pub(super) fn guess(
     let mut recorded = vec![];
     match &spec.guess.controls {
         ControlsSpec::Table(table) => {
+            let names = || m.actuators.iter().map(|a| a.name.as_str());
+            let places: HashMap<&str, usize> = names().zip(0..).collect();
             for (name, values) in table {
-                let names = || m.actuators.iter().map(|a| a.name.as_str());
                 let path = ["guess", "controls", name];
-                let i = names().position(|n| n == name).ok_or_else(|| {
+                let i = places.get(name.as_str()).copied().ok_or_else(|| {
                     source.name_error(
                         &path,
                         format!("unknown control `{name}`"),

@@ -4,7 +4,7 @@ use super::recording::Recording;
 use super::source::FormatError;
 use crate::optimize::Checkpoint;
 use serde::Serialize;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # Errors
 /// When the file cannot be written; nothing has then changed.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), FormatError> {
+    write_with(path, |file| file.write_all(bytes))
+}
+
+/// The same, of what `content` writes into it.
+fn write_with(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), FormatError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let Some(name) = path.file_name() else {
         return Err(FormatError::of_file(
@@ -37,13 +45,13 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), FormatError> {
     hidden.push(unique);
     let temporary: PathBuf = folder.join(hidden);
     let whole = || {
-        let mut file = std::fs::File::options()
+        let file = std::fs::File::options()
             .write(true)
             .create_new(true)
             .open(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        drop(file);
+        let mut file = BufWriter::with_capacity(BUFFER, file);
+        content(&mut file)?;
+        file.into_inner()?.sync_all()?;
         std::fs::rename(&temporary, path)
     };
     whole().map_err(|e| {
@@ -53,14 +61,59 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), FormatError> {
     })
 }
 
+/// Bytes that are gathered before they go to the disk.
+const BUFFER: usize = 1 << 20;
+
+/// Counts what goes through, and tells.
+struct Counted<'a> {
+    to: &'a mut dyn Write,
+    bytes: u64,
+    told: u64,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = self.to.write(bytes)?;
+        self.bytes += n as u64;
+        if self.bytes - self.told >= BUFFER as u64 {
+            self.told = self.bytes;
+            (self.progress)(self.bytes);
+        }
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
+}
+
 /// Writes a recording, a checkpoint or feedback as JSON.
 ///
 /// # Errors
 /// When the file cannot be written.
 pub fn write_json(path: &Path, what: &impl Serialize) -> Result<(), FormatError> {
-    let bytes = serde_json::to_vec(what)
-        .map_err(|e| FormatError::of_file(path, format!("cannot write as JSON: {e}"), ""))?;
-    write_bytes(path, &bytes)
+    write_json_with(path, what, &mut |_| {})
+}
+
+/// [`write_json`] that reports the bytes written, every now and then.
+///
+/// # Errors
+/// As [`write_json`].
+pub fn write_json_with(
+    path: &Path,
+    what: &impl Serialize,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), FormatError> {
+    write_with(path, |to| {
+        let mut to = Counted {
+            to,
+            bytes: 0,
+            told: 0,
+            progress,
+        };
+        Ok(serde_json::to_writer(&mut to, what)?)
+    })
 }
 
 /// Reads a checkpoint back.
@@ -83,46 +136,65 @@ pub fn read_checkpoint(path: &Path) -> Result<Checkpoint, FormatError> {
 /// # Errors
 /// When the file cannot be written.
 pub fn write_csv(path: &Path, recording: &Recording) -> Result<(), FormatError> {
+    write_csv_with(path, recording, &mut |_| {})
+}
+
+/// [`write_csv`] that reports the bytes written, every now and then.
+///
+/// # Errors
+/// As [`write_csv`].
+pub fn write_csv_with(
+    path: &Path,
+    recording: &Recording,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), FormatError> {
     let r = recording;
-    let table = || -> Result<Vec<u8>, csv::Error> {
-        let mut out = csv::Writer::from_writer(vec![]);
-        let mut header = vec!["time [s]".to_owned()];
-        header.extend(r.channels.iter().map(|c| match c.not_unique {
-            true => format!("{} [{}, not unique]", c.name, c.unit),
-            false => format!("{} [{}]", c.name, c.unit),
-        }));
-        for b in &r.bodies {
-            header.extend(["x", "y", "z"].map(|a| format!("{b} {a} [m]")));
-            header.extend(["w", "x", "y", "z"].map(|a| format!("{b} q{a}")));
-        }
-        out.write_record(&header)?;
+    let mut header = vec!["time [s]".to_owned()];
+    header.extend(r.channels.iter().map(|c| match c.not_unique {
+        true => format!("{} [{}, not unique]", c.name, c.unit),
+        false => format!("{} [{}]", c.name, c.unit),
+    }));
+    for b in &r.bodies {
+        header.extend(["x", "y", "z"].map(|a| format!("{b} {a} [m]")));
+        header.extend(["w", "x", "y", "z"].map(|a| format!("{b} q{a}")));
+    }
+    write_with(path, |to| {
+        let mut to = Counted {
+            to,
+            bytes: 0,
+            told: 0,
+            progress,
+        };
+        // names may need quotes, numbers do not
+        let mut names = csv::Writer::from_writer(vec![]);
+        names.write_record(&header)?;
+        to.write_all(&names.into_inner().map_err(|e| e.into_error())?)?;
+        let mut row: Vec<u8> = vec![];
         // the shortest text that reads back to the same bits
-        let number = |v: f64| {
-            if v.is_finite() {
-                format!("{v:?}")
-            } else {
-                String::new()
-            }
+        let number = |row: &mut Vec<u8>, v: f64| match v.is_finite() {
+            true => write!(row, "{v:?}"),
+            false => Ok(()),
         };
         for (k, t) in r.time.iter().enumerate() {
-            let mut row = vec![number(*t)];
-            row.extend(r.channels.iter().map(|c| {
-                c.values
-                    .get(k)
-                    .copied()
-                    .flatten()
-                    .map_or(String::new(), number)
-            }));
-            for p in r.poses.get(k).into_iter().flatten() {
-                row.extend(p.position.iter().chain(&p.orientation).map(|v| number(*v)));
+            row.clear();
+            number(&mut row, *t)?;
+            for c in &r.channels {
+                row.push(b',');
+                if let Some(v) = c.values.get(k).copied().flatten() {
+                    number(&mut row, v)?;
+                }
             }
-            out.write_record(&row)?;
+            for p in r.poses.get(k).into_iter().flatten() {
+                for v in p.position.iter().chain(&p.orientation) {
+                    row.push(b',');
+                    number(&mut row, *v)?;
+                }
+            }
+            row.push(b'\n');
+            to.write_all(&row)?;
         }
-        out.into_inner().map_err(|e| e.into_error().into())
-    };
-    let bytes =
-        table().map_err(|e| FormatError::of_file(path, format!("cannot write as CSV: {e}"), ""))?;
-    write_bytes(path, &bytes)
+        Ok(())
+    })
 }
 
 /// Reads a recording back from JSON.

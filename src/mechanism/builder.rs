@@ -246,10 +246,12 @@ impl MechanismBuilder {
                 damping: s.damping,
             });
         }
+        let places = joints.iter().enumerate();
+        let places = places.map(|(i, j)| (j.name.as_str(), i)).collect();
         let actuators = self
             .actuators
             .iter()
-            .map(|(name, a)| a.build(name, &self.bodies, &joints))
+            .map(|(name, a)| a.build(name, &self.bodies, &joints, &places))
             .collect::<Result<_, _>>()?;
         let (half_spaces, colliders, contacts) = self.touching(&bodies, &joints)?;
         let mut mechanism = Mechanism {

@@ -7,6 +7,7 @@ use super::range::Range;
 use super::spring::{Actuator, Drive};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// In which frame a wrench's force stays.
 #[derive(
@@ -136,22 +137,20 @@ impl ActuatorSpec {
         name: &str,
         bodies: &IndexMap<String, BodySpec>,
         joints: &[Joint],
+        places: &HashMap<&str, usize>,
     ) -> Result<Actuator, ModelError> {
         let err = |field: &str, message: String, help: String| {
             ModelError::new(["actuators", name, field], message, help)
         };
         let drive = match (&self.joint, &self.body) {
             (Some(joint), None) => {
-                let index = joints
-                    .iter()
-                    .position(|j| j.name == *joint)
-                    .ok_or_else(|| {
-                        err(
-                            "joint",
-                            format!("actuator `{name}` refers to the unknown joint `{joint}`"),
-                            nearest(joint, joints.iter().map(|j| j.name.as_str())),
-                        )
-                    })?;
+                let index = places.get(joint.as_str()).copied().ok_or_else(|| {
+                    err(
+                        "joint",
+                        format!("actuator `{name}` refers to the unknown joint `{joint}`"),
+                        nearest(joint, joints.iter().map(|j| j.name.as_str())),
+                    )
+                })?;
                 let free = &joints[index].directions;
                 let names = || free.iter().map(|d| d.name).collect::<Vec<_>>().join(", ");
                 let direction = match &self.direction {

@@ -110,13 +110,10 @@ impl Mechanism {
         };
         // N_k <- N_k U V' from the SVD of N_k' M N_(k-1): the rotation nearest to the previous basis
         match previous {
-            Some(p) => {
-                let svd = decompose(z.tr_mul(&(&mass * p)));
-                match svd.map(|svd| (svd.u, svd.v_t)) {
-                    Some((Some(u), Some(vt))) => z * u * vt,
-                    _ => z,
-                }
-            }
+            Some(p) => match decompose(z.tr_mul(&(&mass * p))) {
+                Some(svd) => z * svd.u * svd.v_t,
+                None => z,
+            },
             None => z,
         }
     }
@@ -146,14 +143,8 @@ fn null_space(a: &DMatrix<f64>, dimension: Option<usize>) -> (DMatrix<f64>, usiz
     };
     let floor = MOBILITY * svd.singular_values.max();
     let rank = svd.singular_values.iter().filter(|s| **s > floor).count();
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&i, &j| svd.singular_values[i].total_cmp(&svd.singular_values[j]));
-    order.truncate(dimension.unwrap_or(n - rank));
-    let columns: Vec<_> = svd
-        .v_t
-        .as_ref()
-        .map(|vt| order.iter().map(|&i| vt.row(i).transpose()).collect())
-        .unwrap_or_default();
+    let first = n.saturating_sub(dimension.unwrap_or(n - rank));
+    let columns: Vec<_> = (first..n).map(|i| svd.v_t.row(i).transpose()).collect();
     let null = if columns.is_empty() {
         DMatrix::zeros(n, 0)
     } else {

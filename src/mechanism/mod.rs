@@ -1,4 +1,5 @@
-//! What there is: bodies, joints, gears, springs, dampers, actuators, users' constraints and potentials, gravity; how joint coordinates become poses.
+//! What there is: bodies, joints, gears, springs, dampers, actuators, users' constraints and potentials, gravity; how joint
+//! coordinates become poses; and what can be seen of it all, [`Quantity`], as functions of what is [`Known`] at a knot.
 
 mod attached;
 mod body;
@@ -175,7 +176,8 @@ impl Mechanism {
 
     /// Does the joint close a loop of the others, so that its coordinates follow from theirs?
     pub fn closes_loop(&self, joint: usize) -> bool {
-        self.tree.chords.contains(&joint)
+        // they ascend
+        self.tree.chords.binary_search(&joint).is_ok()
     }
 
     /// kg

@@ -33,6 +33,7 @@ use super::builder::{Inertia, MechanismBuilder, PerDirection};
 use super::error::{ModelError, nearest};
 use super::range::Range;
 use super::{CoordinateId, Drive, Freedom, Mechanism};
+use std::collections::HashSet;
 
 /// A number of a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +184,9 @@ impl Mechanism {
             }
         }
         // a free body's own joint has nothing to change
-        let described = |name: &str| self.body(name).is_none_or(|b| !self.bodies[b].free);
+        let free = self.bodies.iter().filter(|b| b.free);
+        let free: HashSet<&str> = free.map(|b| b.name.as_str()).collect();
+        let described = |name: &str| !free.contains(name);
         let joints = self.joints.iter().enumerate();
         for (j, joint) in joints.filter(|(_, j)| described(&j.name)) {
             let name = &joint.name;

@@ -137,7 +137,7 @@ impl State for SolveState {
         }
     }
 
-    /// Methods choose the best by [`SolveState::record`].
+    /// Methods choose the best by `SolveState::record`.
     fn update(&mut self) {}
 
     fn get_param(&self) -> Option<&Trajectory> {

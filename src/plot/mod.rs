@@ -23,6 +23,8 @@ mod degenerate;
 #[cfg(test)]
 mod layout_tests;
 #[cfg(test)]
+mod reader_tests;
+#[cfg(test)]
 mod samples;
 #[cfg(test)]
 mod tests;

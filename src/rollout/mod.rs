@@ -7,10 +7,11 @@ mod energy;
 pub use energy::{Balance, balance, momentum};
 
 use crate::dynamics::{
-    Certificate, Dynamics, Inputs, Knot, Outputs, Seen, Solved, StepError, StepStats,
+    Certificate, Dynamics, Inputs, Knot, Outputs, Seen, Solved, StepError, StepFailure, StepStats,
 };
 use cache::Cache;
 use rayon::prelude::*;
+use std::ops::ControlFlow;
 
 /// States at N + 1 knots, with the controls and unknowns of the N steps between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,7 +171,7 @@ impl Trajectory {
     /// Is every list as long as the system asks for?
     ///
     /// # Errors
-    /// [`StepFailure::Size`](crate::dynamics::StepFailure::Size), with the list that is not.
+    /// [`StepFailure::Size`], with the list that is not.
     pub fn fits<D: Dynamics>(&self, dynamics: &D) -> Result<(), StepError> {
         let (d, n) = (dynamics.dims(), self.steps());
         let lists = [
@@ -202,30 +203,21 @@ impl Trajectory {
         w: &mut D::Work,
         stats: &mut RolloutStats,
     ) -> Result<(), StepError> {
-        self.roll_with(dynamics, w, stats, |_| {})
+        self.roll_with(dynamics, w, stats, |_| ControlFlow::Continue(()))
     }
 
-    /// [`Trajectory::roll`] that reports every knot reached.
+    /// [`Trajectory::roll`] that reports every knot reached, where it may be told to break off.
     ///
     /// # Errors
-    /// As [`Trajectory::roll`].
+    /// As [`Trajectory::roll`]; [`StepFailure::Stopped`] where it was broken off.
     pub fn roll_with<D: Dynamics>(
         &mut self,
         dynamics: &D,
         w: &mut D::Work,
         stats: &mut RolloutStats,
-        mut progress: impl FnMut(usize),
+        mut progress: impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<(), StepError> {
-        self.roll_under(dynamics, w, stats, |at, _, _, _, _| {
-            // reached by the step before
-            if at.k > 0 {
-                progress(at.k);
-            }
-        })?;
-        if self.steps() > 0 {
-            progress(self.steps());
-        }
-        Ok(())
+        self.roll_steps(dynamics, w, stats, |_, _, _, _, _| {}, &mut progress)
     }
 
     /// [`Trajectory::roll`] with controls that are changed on the way: `control` sees a knot, its state and the
@@ -238,7 +230,18 @@ impl Trajectory {
         dynamics: &D,
         w: &mut D::Work,
         stats: &mut RolloutStats,
+        control: impl FnMut(&Knot, &[f64], &[f64], &mut D::Work, &mut [f64]),
+    ) -> Result<(), StepError> {
+        self.roll_steps(dynamics, w, stats, control, |_| ControlFlow::Continue(()))
+    }
+
+    fn roll_steps<D: Dynamics>(
+        &mut self,
+        dynamics: &D,
+        w: &mut D::Work,
+        stats: &mut RolloutStats,
         mut control: impl FnMut(&Knot, &[f64], &[f64], &mut D::Work, &mut [f64]),
+        mut progress: impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<(), StepError> {
         *stats = RolloutStats::default();
         self.fits(dynamics)?;
@@ -262,6 +265,15 @@ impl Trajectory {
                 h_prev: at.h,
                 h: at.h,
             };
+            if progress(at.k).is_break() && at.k < self.steps() {
+                return Err(StepError {
+                    failure: StepFailure::Stopped,
+                    element: "the whole".into(),
+                    time: at.t,
+                    residual: 0.0,
+                    message: "it was interrupted; what was computed so far is kept".into(),
+                });
+            }
         }
         Ok(())
     }

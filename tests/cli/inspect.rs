@@ -242,6 +242,55 @@ fn gradients_agree_with_differences() {
     assert_eq!(folder.list(), ["five_bar.toml", "wild.toml"]);
 }
 
+/// Every group has a verdict, constraints as well; what rests on a corner is named, and is no error.
+#[test]
+fn gradients_have_verdicts() {
+    let folder = Folder::new("verdicts");
+    // nothing costs at the five-bar's guess, so that the constraints alone say something
+    let five = changed("five_bar_reach", "horizon = 1.0 ", "horizon = 0.1 ");
+    folder.write("five.toml", &five);
+    let v = folder.json(&["gradient", "five.toml", "--check", "--json"]);
+    let verdicts = v["verdicts"].as_array().expect("a list");
+    assert_eq!(verdicts.len(), 5 * 4);
+    // rates at the end do not depend on where it starts
+    let good = ["agrees", "too small to tell"];
+    let is_good = |v: &Value| v["verdict"].as_str().is_some_and(|t| good.contains(&t));
+    assert!(verdicts.iter().all(is_good), "{v:#}");
+    let of = |of: &str, by: &str| {
+        let found = verdicts
+            .iter()
+            .find(|v| v["of"].as_str().is_some_and(|t| t.starts_with(of)) && v["by"] == by);
+        found.expect("is there")
+    };
+    assert_eq!(number(of("the objective", "the controls"), "largest"), 0.0);
+    let tip = of("constraint 1 ", "the controls");
+    assert!(number(tip, "largest") > 1e-4, "{tip}");
+    assert!(number(tip, "error") <= number(tip, "estimate"), "{tip}");
+    assert!(
+        number(tip, "estimate") < 1e-6 * number(tip, "largest"),
+        "{tip}"
+    );
+    // a resting block: differences cannot tell what they cannot see, and say so
+    let run = folder
+        .run(&["gradient", &problem("block_push"), "--check"])
+        .ended(0);
+    assert!(run.out.contains("too small to tell"), "{}", run.out);
+    // pushed as hard as friction holds, it is on the corner between sticking and sliding
+    let pushed = changed("block_push", "push = 0.0", "push = 0.981");
+    folder.write("pushed.toml", &pushed);
+    let v = folder.json(&["gradient", "pushed.toml", "--check", "--json"]);
+    let verdicts = v["verdicts"].as_array().expect("a list");
+    let kink = verdicts
+        .iter()
+        .find(|v| v["verdict"] == "kink" && v["by"] == "initial rates");
+    let kink = kink.unwrap_or_else(|| panic!("no kink in {v:#}"));
+    assert_eq!(kink["knot"], 1, "{kink}");
+    let what = kink["kink"].as_str().expect("says what");
+    for word in ["block.corners", "sliding", "sticking", "at knot 1"] {
+        assert!(what.contains(word), "{what}");
+    }
+}
+
 /// A problem that weighs and bounds rates of controls is differentiated with the controls remembered; everything else
 /// takes its file as any other.
 #[test]

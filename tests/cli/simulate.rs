@@ -208,7 +208,7 @@ fn a_higher_order_keeps_the_energy_better() {
     assert!(fourth < 0.1 * second && sixth < 0.1 * second);
     let hopper = problem("hopper_jump");
     folder
-        .run(&["simulate", &hopper, "--order", "4", "--json"])
+        .run(&["simulate", &hopper, "--order", "4"])
         .refused(&["cannot be stepped backwards", "take order 2"]);
 }
 
@@ -216,7 +216,7 @@ fn a_higher_order_keeps_the_energy_better() {
 fn simulate_refuses_what_it_cannot_do() {
     let folder = Folder::new("simulate_refused");
     let file = problem("double_pendulum");
-    let run = |more: &[&str]| folder.run(&[&["simulate", &file, "--json"], more].concat());
+    let run = |more: &[&str]| folder.run(&[&["simulate", &file], more].concat());
     run(&["--integrator", "verlet"]).refused(&["not available in this version", "use `maximal`"]);
     run(&["--integrator", "euler"]).refused(&["unknown integrator", "maximal"]);
     run(&["--order", "3"]).refused(&["--order", "expected order 2, 4 or 6"]);
@@ -303,4 +303,78 @@ fn a_failure_in_the_first_step_is_no_bad_input() {
     assert!(number(&v, "duration").is_sign_positive());
     run.says(&["top", "time step"]);
     assert_eq!(folder.table("t.csv").1.len(), 1);
+}
+
+/// `--every` leaves knots out of the files, not of the simulation.
+#[test]
+fn files_are_thinned() {
+    let folder = Folder::new("every");
+    let run = |more: &[&str]| {
+        let file = problem("box_drop");
+        let base = [
+            "simulate",
+            &file,
+            "--duration",
+            "0.25",
+            "--step",
+            "0.01",
+            "--json",
+        ];
+        folder.json(&[&base[..], more].concat())
+    };
+    let v = run(&["--out", "all.csv"]);
+    assert_eq!(v["steps"], 25);
+    run(&["--out", "thin.csv", "--every", "10"]);
+    let thin = run(&["--out", "thin.json", "--every", "10"]);
+    assert_eq!((&thin["steps"], &thin["final"]), (&v["steps"], &v["final"]));
+    let ((columns, all), (same, rows)) = (folder.table("all.csv"), folder.table("thin.csv"));
+    assert_eq!(columns, same);
+    assert_eq!(rows.len(), 4);
+    for (row, k) in rows.iter().zip([0, 10, 20, 25]) {
+        let equal = |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan());
+        assert!(row.iter().zip(&all[k]).all(equal), "{k}");
+    }
+    folder
+        .run(&["plot", "thin.json", "--what", "motion"])
+        .ended(0);
+    folder
+        .run(&["simulate", &problem("box_drop"), "--every", "0"])
+        .refused(&["--every", "0"]);
+}
+
+/// Ctrl-C ends a long simulation with what it has.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_simulation_keeps_what_it_has() {
+    let folder = Folder::new("interrupted");
+    let file = problem("double_pendulum");
+    let mut command = folder.command(&[
+        "simulate",
+        &file,
+        "--duration",
+        "20000",
+        "--out",
+        "t.csv",
+        "--json",
+    ]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let told = lines.find(|l| l.as_ref().is_ok_and(|l| l.contains("simulating")));
+    assert!(told.is_some(), "it ended before");
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("kill runs").success());
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    let mut output = child.wait_with_output().expect("ends");
+    output.stderr = rest.join("\n").into_bytes();
+    let run = Run::of(&output).ended(1);
+    run.says(&["interrupted", "is kept"]);
+    let v = run.json();
+    assert_eq!(v["status"], "interrupted");
+    let steps = v["steps"].as_u64().expect("a count");
+    assert!(steps > 0);
+    assert_eq!(folder.table("t.csv").1.len() as u64, steps + 1);
+    assert_eq!(names(&v["files"]), ["t.csv"]);
 }

@@ -18,6 +18,7 @@ mod gradients;
 #[path = "../../examples/common/knife_edge.rs"]
 mod knife_edge;
 mod objective;
+mod pages;
 mod parameters;
 mod physics;
 #[path = "../../examples/common/planar.rs"]

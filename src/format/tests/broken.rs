@@ -60,7 +60,7 @@ fn names_that_are_not_known_come_with_a_suggestion() {
     );
     breaks(
         "name = \"shooting\"",
-        "name = \"ddp\"\nmemory = 5",
+        "memory = 5\nname = \"ddp\"",
         &["memory is a setting of `shooting`, not of `ddp`"],
     );
     breaks(
@@ -278,6 +278,7 @@ fn what_is_not_toml_is_refused() {
     std::fs::remove_dir_all(&folder).expect("removes");
 }
 
+#[cfg(feature = "cli")]
 #[test]
 fn the_report_shows_the_line() {
     let e = build(&changed("mass = 0.2", "mass = -0.2")).expect_err("negative mass");

@@ -221,7 +221,7 @@ fn parameters_that_mean_nothing_are_refused() {
 /// The path of a parameter stands in the problem, wherever the mechanism is.
 #[test]
 fn a_path_into_another_file_is_found_in_the_problem() {
-    let folder = folder("parameters");
+    let folder = folder("parameters_elsewhere");
     let problem = folder.join("problem.toml");
     let text = "time_step = 0.1\nhorizon = 1.0\nmechanism = \"other.toml\"\n\
                 [parameters.m]\nof = \"bodies.b.mass\"\n";

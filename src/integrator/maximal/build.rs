@@ -76,7 +76,7 @@ fn windings(m: &Mechanism) -> (Vec<(usize, usize)>, Vec<Option<usize>>) {
 
 impl Maximal {
     /// The integrator of a mechanism; `q` are tree coordinates at which its loops close, from which its mobility is
-    /// found (see [`Maximal::start`]).
+    /// found (see [`Mechanical::start`](crate::integrator::Mechanical::start)).
     ///
     /// # Errors
     /// When the loops do not close there.

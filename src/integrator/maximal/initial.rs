@@ -41,8 +41,8 @@ impl Maximal {
         };
         let floor = RANK * svd.singular_values.max();
         let (mut left, mut count) = (basis.clone(), freedoms);
-        let rows = svd.v_t.iter().flat_map(|v| v.row_iter());
-        for (row, _) in rows.zip(&svd.singular_values).filter(|(_, s)| **s > floor) {
+        let rows = svd.v_t.row_iter().zip(&svd.singular_values);
+        for (row, _) in rows.filter(|(_, s)| **s > floor) {
             left -= &basis * row.transpose() * row;
             count -= 1;
         }

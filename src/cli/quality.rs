@@ -1,0 +1,106 @@
+//! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
+
+use super::report;
+use least_action::dynamics::Step;
+use least_action::format::Model;
+use least_action::integrator::Mechanical;
+use least_action::rollout::{Balance, RolloutStats, Trajectory};
+use serde_json::{Value, json};
+
+/// An energy error above this share of the energies at play is worth a warning: a time step coarse enough to show.
+const LARGE: f64 = 0.05;
+
+/// How well a solution's discretization holds.
+pub struct Quality {
+    balance: Balance,
+    /// How far bodies are at the end from where half of the time step leads them, m and rad; none where a step of it
+    /// failed.
+    moved: Option<(f64, f64)>,
+}
+
+impl Quality {
+    /// Of a trajectory of the model, with the trajectory's parameters; none where it cannot be read out.
+    pub fn of(model: &Model, t: &Trajectory) -> Option<Self> {
+        let found;
+        let model = if t.p == model.problem.parameters {
+            model
+        } else {
+            found = model.with_parameters(&t.p).ok()?;
+            &found
+        };
+        Some(Self {
+            balance: report::energy(model, t).ok()?,
+            moved: halved(model, t),
+        })
+    }
+
+    /// The largest energy that anything took or gave along the way, J.
+    fn at_play(&self) -> f64 {
+        let b = &self.balance;
+        let range = |curve: &[f64]| {
+            let low = curve.iter().copied().fold(f64::INFINITY, f64::min);
+            curve.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
+        };
+        let curves = [
+            &b.kinetic,
+            &b.potential,
+            &b.actuators,
+            &b.dampers,
+            &b.friction,
+            &b.impacts,
+        ];
+        curves.map(|c| range(c)).into_iter().fold(0.0, f64::max)
+    }
+
+    fn is_coarse(&self) -> bool {
+        self.balance.largest_error() > LARGE * self.at_play()
+    }
+
+    /// Adds its numbers, by the names that `simulate` has for them.
+    pub fn add_to(&self, value: &mut Value) {
+        let (b, last) = (&self.balance, self.balance.kinetic.len() - 1);
+        value["energy_initial"] = json!(b.energy(0));
+        value["energy_final"] = json!(b.energy(last));
+        value["work"] = report::work(b, last);
+        value["energy_error_max"] = json!(b.largest_error());
+        value["half_step"] = match self.moved {
+            Some((far, turned)) => json!({ "position": far, "orientation": turned }),
+            None => Value::Null,
+        };
+    }
+
+    /// The same to people.
+    pub fn print(&self) {
+        report::print_energy(&self.balance);
+        match self.moved {
+            Some((far, turned)) => println!(
+                "at half of the time step, controls held, it ends {far:.1e} m and {turned:.1e} rad away"
+            ),
+            None => println!("at half of the time step, controls held, it cannot be simulated"),
+        }
+        if self.is_coarse() {
+            eprintln!(
+                "warning: the energy error of {:.1e} J is large against the {:.1e} J at play; take a smaller time step",
+                self.balance.largest_error(),
+                self.at_play()
+            );
+        }
+    }
+}
+
+/// Simulates with every interval in two, the controls held over both, and compares the ends.
+fn halved(model: &Model, t: &Trajectory) -> Option<(f64, f64)> {
+    let system = &model.system;
+    let halves = t.intervals.iter().flat_map(|h| [0.5 * h; 2]).collect();
+    let mut fine = Trajectory::new(system, halves, t.state(0));
+    let nu = fine.control(0).len();
+    for k in 0..fine.steps() {
+        fine.u[k * nu..(k + 1) * nu].copy_from_slice(t.control(k / 2));
+    }
+    fine.roll(system, &mut system.work(), &mut RolloutStats::default())
+        .ok()?;
+    let ends = [t, &fine].map(|t| system.poses(t.state(t.steps())));
+    let pairs = ends[0].iter().zip(&ends[1]);
+    let apart = pairs.map(|(a, b)| ((a.x - b.x).norm(), a.q.angle_to(&b.q)));
+    Some(apart.fold((0.0, 0.0), |m: (f64, f64), d| (m.0.max(d.0), m.1.max(d.1))))
+}
