@@ -31,6 +31,9 @@ pub(super) type Param = DVector<f64>;
 const FLOOR: f64 = 1e-12;
 const MORE: f64 = 100.0;
 
+/// A parameter whose curvature would carry it by more than a hundred times its range or size has none.
+const FLAT: f64 = 1e-2;
+
 /// A point with its path.
 struct Reached {
     at: Param,
@@ -339,6 +342,15 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.damp(0.0);
         // scales what damping there is to come, and tells the curvature of each control
         self.newton(&DVector::zeros(self.scale.len()));
+        // a parameter without curvature, as under costs that are linear, would step without end: so much that its own step
+        // is one, which vanishes with the gradient
+        let own = self.riccati.of_parameters.iter();
+        let by = &g.as_slice()[controls..];
+        for ((curved, own), g) in self.by_bounds.iter_mut().zip(own).zip(by) {
+            if *own < FLAT * g.abs() {
+                *curved += g.abs() - own;
+            }
+        }
         Ok(g)
     }
 

@@ -121,6 +121,8 @@ pub struct Riccati {
     /// Mean curvature by each coordinate, parameter and control, of the last pass without regularization.
     pub scale: Vec<f64>,
     mean: Vec<f64>,
+    /// Curvature by each parameter, controls free, of the last pass without regularization.
+    pub of_parameters: Vec<f64>,
 }
 
 impl Riccati {
@@ -150,6 +152,7 @@ impl Riccati {
             diagonal: zeros(sizes.steps * m),
             scale: vec![1.0; w],
             mean: zeros(w),
+            of_parameters: zeros(q),
         }
     }
 
@@ -382,6 +385,7 @@ impl Riccati {
                 self.gp[j] = self.gp[j] * d.slopes[j] + d.gradient[j];
             }
             let own = self.hpp[j + j * q].abs();
+            self.of_parameters[j] = self.hpp[j + j * q];
             self.scale[n + j] = if own > 0.0 { own } else { 1.0 };
             self.hpp[j + j * q] += by.decisions * self.scale[n + j] + by.own * own;
         }
