@@ -189,6 +189,11 @@ impl Symbolic {
         self.subtract::<false>(original, x, y);
     }
 
+    /// y <- y - A' x, of an unfactored A.
+    pub fn subtract_product_transposed(&self, original: &[f64], x: &[f64], y: &mut [f64]) {
+        self.subtract::<true>(original, x, y);
+    }
+
     /// One sweep of iterative refinement of A'x = b; see [`Symbolic::refine`].
     pub fn refine_transposed(
         &self,

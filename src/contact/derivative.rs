@@ -25,14 +25,46 @@ pub(super) struct Response {
     coupling: Coupling,
     /// `d(N V)/dz` and `d(B V)/dz` by parent and child.
     turn: [[Vec6; 2]; 3],
-    /// The inflows of the push under way.
-    inflow: [f64; INFLOWS],
+    /// The inflows of the push under way, or their adjoints of the pull.
+    pub(super) inflow: [f64; INFLOWS],
+    /// The impulses' changes of the push, or the multipliers of the inflows by velocities of the pull.
+    pub(super) own: [f64; 3],
 }
 
 impl Response {
     /// Friction answers to its bound as given.
     pub(super) fn raise(&mut self, b: [f64; 2]) {
         self.by[4] = [0.0, 0.0, 0.0, b[0], b[1]];
+    }
+
+    /// Change of all unknowns by the inflows given.
+    fn outcome(&self, inflow: &[f64; INFLOWS]) -> [f64; UNKNOWNS] {
+        let mut d = [0.0; UNKNOWNS];
+        for (by, x) in self.by.iter().zip(inflow) {
+            for (d, by) in d.iter_mut().zip(by) {
+                *d += by * x;
+            }
+        }
+        d
+    }
+
+    /// Change of `g, b` by the inflows given.
+    pub(super) fn impulse(&self, inflow: &[f64; INFLOWS]) -> [f64; 3] {
+        let d = self.outcome(inflow);
+        [d[1], d[3], d[4]]
+    }
+
+    /// The same by velocities alone.
+    pub(super) fn given(&self, flow: [f64; 3]) -> [f64; 3] {
+        self.impulse(&[flow[0], flow[1], flow[2], 0.0, 0.0])
+    }
+
+    /// Multipliers of the inflows by velocities, from what the impulses feel.
+    pub(super) fn felt(&self, felt: [f64; 3]) -> [f64; 3] {
+        std::array::from_fn(|i| {
+            let by = &self.by[i];
+            by[1] * felt[0] + by[3] * felt[1] + by[4] * felt[2]
+        })
     }
 }
 
@@ -53,7 +85,13 @@ fn product(k: &Coupling, d: &[f64], parent: Option<usize>, child: usize) -> [Vec
     out
 }
 
-fn add_sides(v: &mut [f64], parent: Option<usize>, child: usize, row: &[Vec6; 2], scale: f64) {
+pub(super) fn add_sides(
+    v: &mut [f64],
+    parent: Option<usize>,
+    child: usize,
+    row: &[Vec6; 2],
+    scale: f64,
+) {
     let mut add = |b: usize, r: &Vec6| {
         let own = &mut v[6 * b..6 * b + 6];
         own.iter_mut()
@@ -87,24 +125,7 @@ impl Element {
         ];
     }
 
-    /// Change of `g, b` by the inflows given.
-    fn impulse(&self, inflow: &[f64; INFLOWS]) -> [f64; 3] {
-        let d = self.outcome(inflow);
-        [d[1], d[3], d[4]]
-    }
-
-    /// Change of all unknowns by the inflows given.
-    fn outcome(&self, inflow: &[f64; INFLOWS]) -> [f64; UNKNOWNS] {
-        let mut d = [0.0; UNKNOWNS];
-        for (by, x) in self.response.by.iter().zip(inflow) {
-            for (d, by) in d.iter_mut().zip(by) {
-                *d += by * x;
-            }
-        }
-        d
-    }
-
-    fn rows(&self) -> [&Row; 3] {
+    pub(super) fn rows(&self) -> [&Row; 3] {
         [&self.normal, &self.tangents[0], &self.tangents[1]]
     }
 }
@@ -211,7 +232,7 @@ impl Layout {
         memory.elements = elements;
     }
 
-    /// Adds `dr` of the contacts; `zplus` is the change of the next configuration that does not come through the
+    /// Adds `dr` of the contacts but for their impulses' changes; `zplus` is the change of the next configuration that does not come through the
     /// velocities. The inflows are kept for [`Layout::push_unknowns`].
     pub(crate) fn push(
         &self,
@@ -251,35 +272,23 @@ impl Layout {
             e.response.inflow = inflow;
             let on = product(&e.response.coupling, &d.x, p, c);
             add_sides(r, p, c, &on, -1.0);
-            for (row, change) in e.rows().into_iter().zip(e.impulse(&inflow)) {
-                add_wrench(r, p, c, row, -slot.mass * change);
-            }
         }
         memory.elements = elements;
     }
 
-    /// Change of the contacts' own unknowns, once that of the velocities is known.
+    /// Change of the contacts' own unknowns, once that of the velocities is known and refined.
     pub(crate) fn push_unknowns(&self, memory: &Memory, y: &mut [f64]) {
         let (velocities, own) = y.split_at_mut(self.rows);
         let slots = memory.elements.iter().zip(&self.slots);
         for ((e, slot), own) in slots.zip(own.chunks_exact_mut(UNKNOWNS)) {
             let mut inflow = e.response.inflow;
-            self.through_velocities(e, slot, velocities, &mut inflow);
-            own.copy_from_slice(&e.outcome(&inflow));
+            let by = e.flow(slot, velocities);
+            inflow.iter_mut().zip(by).for_each(|(i, v)| *i += v);
+            own.copy_from_slice(&e.response.outcome(&inflow));
+            [own[1], own[3], own[4]] = e.response.own;
         }
         // the facets of a pyramid add to b; alone they have no derivatives
         own[UNKNOWNS * self.slots.len()..].fill(0.0);
-    }
-
-    fn through_velocities(&self, e: &Element, slot: &Slot, v: &[f64], inflow: &mut [f64; INFLOWS]) {
-        let (p, c) = (slot.parent, slot.child);
-        if e.law.gap {
-            inflow[0] += along(v, p, c, &e.by_velocity);
-        }
-        if e.law.frictional {
-            inflow[1] += dot(v, p, c, &e.tangents[0]);
-            inflow[2] += dot(v, p, c, &e.tangents[1]);
-        }
     }
 
     /// Change of the gap's rate that does not come through the new velocities or parameters.
@@ -332,22 +341,15 @@ impl Layout {
         let own = &y[self.rows..];
         let slots = memory.elements.iter_mut().zip(&self.slots);
         for ((e, slot), own) in slots.zip(own.chunks_exact(UNKNOWNS)) {
-            let (p, c) = (slot.parent, slot.child);
             let of = |by: &[f64; UNKNOWNS]| by.iter().zip(own).map(|(b, y)| b * y).sum::<f64>();
             e.response.inflow = e.response.by.each_ref().map(of);
-            let inflow = e.response.inflow;
-            if e.law.gap {
-                add_sides(rhs, p, c, &e.by_velocity, inflow[0]);
-            }
-            if e.law.frictional {
-                add_wrench(rhs, p, c, &e.tangents[0], inflow[1]);
-                add_wrench(rhs, p, c, &e.tangents[1], inflow[2]);
-            }
+            let [gap, t, b, ..] = e.response.inflow;
+            self.flow_back(e, slot, [gap, t, b], rhs);
         }
     }
 
     /// Adjoints of the inputs through the contacts: adds to those of the inputs and of the next configuration. `mu` is
-    /// the multiplier of `dr`.
+    /// the multiplier of `dr`, minus the solution that was refined.
     pub(crate) fn pull(
         &self,
         w: &View,
@@ -366,7 +368,10 @@ impl Layout {
             add_sides(&mut out.x, p, c, &on, -1.0);
             let felt = e.rows().map(|row| -slot.mass * dot(mu, p, c, row));
             let mut inflow = e.response.inflow;
-            for (x, by) in inflow.iter_mut().zip(&e.response.by) {
+            for (x, nu) in inflow.iter_mut().zip(e.response.own) {
+                *x -= nu;
+            }
+            for (x, by) in inflow.iter_mut().zip(&e.response.by).skip(3) {
                 *x += by[1] * felt[0] + by[3] * felt[1] + by[4] * felt[2];
             }
             if e.law.gap {

@@ -65,11 +65,13 @@ mod path;
 mod progress;
 mod pyramid;
 mod reacts;
+mod refine;
 mod work;
 
 pub(crate) use interior::Solver;
 pub(crate) use newton::{Failed, NewtonSystem, View, may_retry};
 pub(crate) use reacts::Reacts;
+pub(crate) use refine::Side;
 pub use work::ContactWork;
 
 use crate::block::Symbolic;

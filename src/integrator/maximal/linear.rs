@@ -193,7 +193,7 @@ impl Maximal {
         let mut r = std::mem::take(&mut w.adjoint.mu);
         self.change(w, d, &mut r);
         let core = &mut out.y[..self.symbolic.dim()];
-        self.solve(w, &r, core, false);
+        self.solve_push(w, &r, core);
         core.iter_mut().for_each(|y| *y = -*y);
         self.contacts.push_unknowns(&w.contacts, &mut out.y);
         self.change_of_next(w, &out.y, &mut out.x, 6 * self.body_count());

@@ -3,6 +3,7 @@
 use super::assembly::{add_wrench, dot, vec3};
 use super::linear::{add_six, six};
 use super::{Maximal, Work};
+use crate::contact::Side;
 use crate::dynamics::{Inputs, Outputs};
 use crate::mechanism::{Joint, Pair};
 use crate::spatial::{
@@ -52,7 +53,7 @@ impl Maximal {
             zminus: std::mem::take(&mut w.adjoint.zminus),
         };
         self.gather_adjoints(w, adjoint, &mut flow.zplus, &mut rhs);
-        self.solve(w, &rhs, &mut flow.mu, true);
+        self.solve_pull(w, &rhs, &mut flow.mu);
         self.certify_solve(w, &rhs, &flow.mu);
         flow.mu.iter_mut().for_each(|v| *v = -*v);
         // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
@@ -100,9 +101,17 @@ impl Maximal {
         let Some(worst) = w.adjoint.certificate else {
             return;
         };
-        self.symbolic
-            .multiply_transposed(&w.matrix.original, mu, &mut w.newton.scratch);
-        let left = largest(w.newton.scratch.iter().zip(rhs).map(|(k, r)| k - r));
+        let mut left = std::mem::take(&mut w.newton.scratch);
+        if self.contacts.answers(&w.contacts) {
+            let step = (&self.symbolic, &w.contacts);
+            self.contacts.leave(step, Side::Pull, rhs, mu, &mut left);
+        } else {
+            left.copy_from_slice(rhs);
+            self.symbolic
+                .subtract_product_transposed(&w.matrix.original, mu, &mut left);
+        }
+        w.newton.scratch = left;
+        let left = largest(w.newton.scratch.iter().copied());
         let size = largest(rhs.iter().copied());
         let relative = if size > 0.0 { left / size } else { 0.0 };
         let relative = if relative.is_nan() {

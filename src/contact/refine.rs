@@ -1,0 +1,161 @@
+//! Derivatives through stiff contacts.
+//!
+//! Eliminated into the blocks of bodies, a contact of stiffness `g/s` takes the digits of what is beside it, and gives its
+//! own impulse with an error of rounding times `g/s`. With `A` the step's matrix without contacts, `S` a contact's response
+//! of its impulses `p` to what flows into it, and `ext` what does beside the velocities, the equations of a push and of a
+//! pull are
+//!
+//! ```text
+//! r + A dV - m_c [N; B]' p = 0,     p = S ([K N+; B] dV + ext)
+//! A' mu + [K N+; B]' nu = r,        nu = -m_c S' [N; B] mu
+//! ```
+//!
+//! With `p` and `nu` kept as numbers of their own the first equations have no stiff term: their residual is exact to
+//! rounding, and the factors of the eliminated matrix correct it. That the second ones hold only to rounding times `g/s`
+//! is a change of `dV` and `mu` in their last digits.
+
+use super::assembly::along;
+use super::{Element, Layout, Memory, Slot};
+use crate::block::Symbolic;
+use crate::mechanism::{add_wrench, dot};
+
+/// Sweeps at most: each takes off six digits and more where `g/s` is 1e10, three where it is 1e13.
+const SWEEPS: usize = 3;
+/// No sweep where the residual is this small beside the right-hand side.
+const SMALL: f64 = 1e-14;
+
+/// Which of the two is solved, and its right-hand side without stiff terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// `x = -dV`.
+    Push,
+    /// `x = mu`.
+    Pull,
+}
+
+impl Element {
+    /// `nu` or `p` by a change of `x`.
+    fn reply(&self, slot: &Slot, side: Side, x: &[f64]) -> [f64; 3] {
+        let (p, c, by) = (slot.parent, slot.child, &self.response);
+        match side {
+            Side::Pull => by.felt(self.rows().map(|row| -slot.mass * dot(x, p, c, row))),
+            Side::Push => by.given(self.flow(slot, x).map(|v| -v)),
+        }
+    }
+
+    /// What flows in by velocities.
+    pub(super) fn flow(&self, slot: &Slot, v: &[f64]) -> [f64; 3] {
+        let (p, c) = (slot.parent, slot.child);
+        let gap = if self.law.gap {
+            along(v, p, c, &self.by_velocity)
+        } else {
+            0.0
+        };
+        if self.law.frictional {
+            let [t, b] = self.tangents.each_ref().map(|row| dot(v, p, c, row));
+            [gap, t, b]
+        } else {
+            [gap, 0.0, 0.0]
+        }
+    }
+}
+
+impl Layout {
+    /// Do derivatives go through contacts?
+    pub(crate) fn answers(&self, memory: &Memory) -> bool {
+        !self.is_empty() && !memory.idle
+    }
+
+    /// Takes the impulses' changes by what flows in beside velocities from the rows of a push.
+    pub(crate) fn push_impulses(&self, memory: &Memory, r: &mut [f64]) {
+        for (e, slot) in memory.elements.iter().zip(&self.slots) {
+            let p = e.response.impulse(&e.response.inflow);
+            push(r, e, slot, p, -1.0);
+        }
+    }
+
+    /// What `x` leaves of the equations with right-hand side `b`.
+    pub(crate) fn leave(
+        &self,
+        (step, memory): (&Symbolic, &Memory),
+        side: Side,
+        b: &[f64],
+        x: &[f64],
+        left: &mut [f64],
+    ) {
+        left.copy_from_slice(b);
+        match side {
+            Side::Push => step.subtract_product(&memory.bare, x, left),
+            Side::Pull => step.subtract_product_transposed(&memory.bare, x, left),
+        }
+        for (e, slot) in memory.elements.iter().zip(&self.slots) {
+            let own = e.response.own;
+            match side {
+                Side::Push => push(left, e, slot, own, -1.0),
+                Side::Pull => self.flow_back(e, slot, own.map(|v| -v), left),
+            }
+        }
+    }
+
+    /// Refines `x`, found with the factors behind `solve`, and keeps what contacts answer to it.
+    pub(crate) fn refine(
+        &self,
+        step: &Symbolic,
+        memory: &mut Memory,
+        side: Side,
+        (b, x): (&[f64], &mut [f64]),
+        solve: impl Fn(&Memory, &[f64], &mut [f64]),
+    ) {
+        let mut left = std::mem::take(&mut memory.rhs);
+        let mut more = std::mem::take(&mut memory.more);
+        for (e, slot) in memory.elements.iter_mut().zip(&self.slots) {
+            e.response.own = match side {
+                Side::Pull => e.reply(slot, side, x),
+                Side::Push => {
+                    let mut inflow = e.response.inflow;
+                    let by = e.flow(slot, x);
+                    inflow.iter_mut().zip(by).for_each(|(i, v)| *i -= v);
+                    e.response.impulse(&inflow)
+                }
+            };
+        }
+        let size = |v: &[f64]| v.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+        let (mut last, whole) = (f64::INFINITY, size(b));
+        for _ in 0..SWEEPS {
+            self.leave((step, memory), side, b, x, &mut left);
+            let now = size(&left);
+            // a NaN ends it, too
+            if !(now > SMALL * whole && now < 0.5 * last) {
+                break;
+            }
+            last = now;
+            solve(memory, &left, &mut more);
+            x.iter_mut().zip(&more).for_each(|(x, d)| *x += d);
+            for (e, slot) in memory.elements.iter_mut().zip(&self.slots) {
+                let more = e.reply(slot, side, &more);
+                let own = e.response.own.iter_mut();
+                own.zip(more).for_each(|(o, m)| *o += m);
+            }
+        }
+        (memory.rhs, memory.more) = (left, more);
+    }
+
+    /// Adds the adjoints of the velocities from those of what flows in by them.
+    pub(super) fn flow_back(&self, e: &Element, slot: &Slot, by: [f64; 3], out: &mut [f64]) {
+        let (p, c) = (slot.parent, slot.child);
+        if e.law.gap {
+            super::derivative::add_sides(out, p, c, &e.by_velocity, by[0]);
+        }
+        if e.law.frictional {
+            add_wrench(out, p, c, &e.tangents[0], by[1]);
+            add_wrench(out, p, c, &e.tangents[1], by[2]);
+        }
+    }
+}
+
+/// Adds the wrenches of impulses.
+fn push(r: &mut [f64], e: &Element, slot: &Slot, impulses: [f64; 3], sign: f64) {
+    for (row, p) in e.rows().into_iter().zip(impulses) {
+        add_wrench(r, slot.parent, slot.child, row, sign * slot.mass * p);
+    }
+}
