@@ -275,6 +275,11 @@ fn gradients_have_verdicts() {
         .run(&["gradient", &problem("block_push"), "--check"])
         .ended(0);
     assert!(run.out.contains("too small to tell"), "{}", run.out);
+    // against a stop, whose stiffness must not take the gradient's digits
+    let v = folder.json(&["gradient", &problem("acrobot_stops"), "--check", "--json"]);
+    let verdicts = v["verdicts"].as_array().expect("a list");
+    assert!(verdicts.iter().all(|v| v["verdict"] == "agrees"), "{v:#}");
+    assert!(number(&v, "linear_residual") < 1e-9, "{v:#}");
     // pushed as hard as friction holds, it is on the corner between sticking and sliding
     let pushed = changed("block_push", "push = 0.0", "push = 0.981");
     folder.write("pushed.toml", &pushed);
