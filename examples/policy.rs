@@ -45,7 +45,7 @@ fn simulate<D: Observe>(what: &str, system: &D, angle: f64) -> Result<(), StepEr
     let mut t = Trajectory::new(system, problem.intervals, &x0);
     t.roll(system, &mut w, &mut RolloutStats::default())?;
     let (end, mut seen) = (t.knot(STEPS), [0.0; 2]);
-    system.observe(&t.seen(&end), &[ANGLE, RATE], &mut w, &mut seen)?;
+    system.observe(&t.knot_point(&end), &[ANGLE, RATE], &mut w, &mut seen)?;
     println!(
         "{what}: {:+.4} rad, {:+.4} rad/s after {:.1} s",
         seen[0], seen[1], end.t

@@ -6,7 +6,7 @@
 //! relative to it, the Jacobian of the next state differs from that of the path's end. Slopes near one are of errors in
 //! proportion to kappa.
 
-use least_action::dynamics::{Differentiable, Knot, Solved, Step};
+use least_action::dynamics::{Differentiable, Knot, SolvedStep, Step};
 use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 use plotters::prelude::*;
@@ -99,7 +99,7 @@ fn errors(case: &Case, kappas: &[f64]) -> Result<Vec<f64>, Box<dyn Error>> {
         }
         system.step(&at, &x, &[], &[], &mut w, &mut next, &mut y)?;
     }
-    let solved = Solved {
+    let solved = SolvedStep {
         at,
         x: &x,
         u: &[],

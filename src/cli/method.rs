@@ -82,7 +82,7 @@ impl Observer<SolveState> for Shown {
 }
 
 /// What a method found, and the files it is in.
-pub struct Solved {
+pub struct Outcome {
     pub method: &'static str,
     pub solution: Solution,
     pub seconds: f64,
@@ -137,7 +137,7 @@ pub fn run(
     resume: Option<Checkpoint>,
     out: &Path,
     kind: Format,
-) -> Result<Solved, Failure> {
+) -> Result<Outcome, Failure> {
     tell(method, model, resume.is_some());
     let start = Instant::now();
     let options = model.options.of(method);
@@ -164,7 +164,7 @@ pub fn run(
     let values = solution.trajectory.p.iter().map(|v| json!(v));
     let bounds = solution.parameters_at_bounds(&model.problem);
     let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
-    Ok(Solved {
+    Ok(Outcome {
         method: method.name(),
         quality: Quality::of(model, &solution.trajectory),
         at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
@@ -252,7 +252,7 @@ fn convergence(history: &[Iteration]) -> Result<Vec<u8>, Failure> {
     writer.into_inner().map_err(Failure::input)
 }
 
-impl Solved {
+impl Outcome {
     pub fn is_solved(&self) -> bool {
         self.solution.status.is_solved()
     }
@@ -349,7 +349,7 @@ impl Solved {
 }
 
 /// Tells people how the methods compare.
-pub fn print_table(model: &Model, all: &[Solved]) {
+pub fn print_table(model: &Model, all: &[Outcome]) {
     println!("{}", model.title);
     println!(
         "{:<18} {:<15} {:>14} {:>10} {:>10} {:>12} {:>9}",

@@ -1,6 +1,6 @@
 //! `solve`: finds the optimal trajectory, writes it with its figures.
 
-use super::method::{Solved, checkpoint, checkpoint_path, print_table, run as run_method};
+use super::method::{Outcome, checkpoint, checkpoint_path, print_table, run as run_method};
 use super::{Failure, Integrator, print_json, stop_on_interrupt};
 use least_action::dynamics::stop_requested;
 use least_action::format::{self, Model, Overrides};
@@ -120,7 +120,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     let tasks = tasks(a, name, &model)?;
     stop_on_interrupt();
     let kind = if a.png { Format::Png } else { Format::Svg };
-    let mut done: Vec<Solved> = vec![];
+    let mut done: Vec<Outcome> = vec![];
     for (method, out, from) in tasks {
         if stop_requested() && !done.is_empty() {
             break;
@@ -129,7 +129,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     match (name, &done[..]) {
         ("all", _) if a.json => {
-            print_json(&json!({ "methods": done.iter().map(Solved::json).collect::<Vec<_>>() }));
+            print_json(&json!({ "methods": done.iter().map(Outcome::json).collect::<Vec<_>>() }));
         }
         ("all", _) => print_table(&model, &done),
         (_, all) => all.iter().for_each(|solved| {
@@ -140,9 +140,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             }
         }),
     }
-    if done.iter().any(Solved::is_solved) {
+    if done.iter().any(Outcome::is_solved) {
         return Ok(());
     }
-    let reasons: Vec<String> = done.iter().map(Solved::reason).collect();
+    let reasons: Vec<String> = done.iter().map(Outcome::reason).collect();
     Err(Failure::unsolved(reasons.join("\n")))
 }

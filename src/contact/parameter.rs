@@ -4,7 +4,7 @@ use super::cone::Law;
 use super::pyramid::Facets;
 use super::{Element, Layout, Memory, Slot, Source, View};
 use crate::dynamics::Stage;
-use crate::mechanism::{Field, Row, Tuned, dot, touch_change};
+use crate::mechanism::{Field, NamedParameter, Row, dot, touch_change};
 use crate::spatial::{Pose, Vec3};
 
 impl Layout {
@@ -76,7 +76,7 @@ impl Layout {
             return None;
         };
         let (m, l) = (w.model, &e.local);
-        let raised = |p: &Tuned| m.friction_by(&m.contacts[i], &p.fields) != 0.0;
+        let raised = |p: &NamedParameter| m.friction_by(&m.contacts[i], &p.fields) != 0.0;
         if e.law.frictional || !m.parameters.iter().any(raised) {
             return None;
         }

@@ -9,8 +9,8 @@
 use super::policy::{Planned, Policy, PolicyRows};
 use super::{add, dot};
 use crate::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs,
-    Parameter, Seen, Solved, Step, StepError, StepFailure, StepStats, Stored,
+    Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
+    Observe, Outputs, Parameter, SolvedStep, Step, StepError, StepFailure, StepStats, Stored,
 };
 use nalgebra::DMatrix;
 
@@ -67,9 +67,9 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
     }
 
     /// What the system sees under controls of its own.
-    fn within<'a>(&self, seen: &Seen<'a>, u: &'a [f64], y: &'a [f64]) -> Seen<'a> {
+    fn within<'a>(&self, seen: &KnotPoint<'a>, u: &'a [f64], y: &'a [f64]) -> KnotPoint<'a> {
         let p = self.split(seen.p).0;
-        Seen { u, p, y, ..*seen }
+        KnotPoint { u, p, y, ..*seen }
     }
 
     /// The policy's plan at a knot, if it has one.
@@ -93,7 +93,7 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
     }
 
     /// Computes the system's controls.
-    fn act(&self, seen: &Seen, w: &mut ClosedLoopWork<D::Work>) -> Result<(), StepError> {
+    fn act(&self, seen: &KnotPoint, w: &mut ClosedLoopWork<D::Work>) -> Result<(), StepError> {
         let own = self.split(seen.p).1;
         let before = self.within(seen, &w.idle, &[]);
         let (quantities, change) = w.seen.split_at_mut(self.policy.sees().len());
@@ -113,7 +113,11 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
     }
 
     /// Computes them with their derivatives.
-    fn differentiate(&self, seen: &Seen, w: &mut ClosedLoopWork<D::Work>) -> Result<(), StepError> {
+    fn differentiate(
+        &self,
+        seen: &KnotPoint,
+        w: &mut ClosedLoopWork<D::Work>,
+    ) -> Result<(), StepError> {
         let dynamics = &self.dynamics;
         let plan = self.planned(&seen.at)?;
         let by =
@@ -161,8 +165,8 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
 }
 
 /// What a policy and a step see at the knot.
-fn at_knot<'a>(at: &Knot, x: &'a [f64], u: &'a [f64], p: &'a [f64]) -> Seen<'a> {
-    Seen {
+fn at_knot<'a>(at: &Knot, x: &'a [f64], u: &'a [f64], p: &'a [f64]) -> KnotPoint<'a> {
+    KnotPoint {
         at: *at,
         x,
         u,
@@ -275,9 +279,9 @@ impl<D: Observe, P: Policy> Step for ClosedLoop<D, P> {
 
 impl<D: Observe, P: Policy> ClosedLoop<D, P> {
     /// The system's own part of a step, under its own controls.
-    fn solved<'a>(&self, at: &Solved<'a>, u: &'a [f64]) -> Solved<'a> {
+    fn solved<'a>(&self, at: &SolvedStep<'a>, u: &'a [f64]) -> SolvedStep<'a> {
         let p = self.split(at.p).0;
-        Solved { u, p, ..*at }
+        SolvedStep { u, p, ..*at }
     }
 }
 
@@ -305,7 +309,7 @@ impl<W> ClosedLoopWork<W> {
 }
 
 impl<D: Observe, P: Policy> Differentiable for ClosedLoop<D, P> {
-    fn linearize_in(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Self::Work) -> Result<Certificate, StepError> {
         self.differentiate(&at_knot(&at.at, at.x, at.u, at.p), w)?;
         let solved = self.solved(at, &w.u);
         self.dynamics.linearize_in(&solved, &mut w.inner)
@@ -331,7 +335,12 @@ impl<D: Observe, P: Policy> Differentiable for ClosedLoop<D, P> {
         self.dynamics.keep_in(&w.inner, system)
     }
 
-    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError> {
+    fn restore_in(
+        &self,
+        at: &SolvedStep,
+        kept: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<bool, StepError> {
         let (system, own) = kept.split_at(self.dynamics.kept());
         for (v, kept) in w.own_mut().zip(own) {
             *v = *kept;
@@ -415,7 +424,7 @@ impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
 
     fn observe_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         w: &mut Self::Work,
         out: &mut [f64],
@@ -428,7 +437,7 @@ impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
 
     fn observe_pull_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         w: &mut Self::Work,
         adjoint: &[f64],

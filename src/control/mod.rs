@@ -376,7 +376,7 @@ impl Problem {
             let stage = out.layout.stage(k);
             let values = &mut out.values[out.layout.values(k)];
             if !stage.which.is_empty() {
-                dynamics.observe(&t.seen(&at), &stage.which, w, values)?;
+                dynamics.observe(&t.knot_point(&at), &stage.which, w, values)?;
             }
             for &(i, place) in &stage.costs {
                 out.objective += self.costs[i].at(values[place], at.h).0;
@@ -418,7 +418,7 @@ impl Problem {
         let values = &mut e.values[e.layout.values(at.k)];
         let adjoint = &mut e.adjoint[..stage.which.len()];
         adjoint.fill(0.0);
-        let seen = t.seen(at);
+        let seen = t.knot_point(at);
         let mut observed = dynamics.observe(&seen, &stage.which, w, values)?;
         for &(i, place) in &stage.costs {
             let (c, value) = (&self.costs[i], observed.values()[place]);

@@ -52,7 +52,7 @@ impl Inputs {
 
 /// A step with everything that went in and came out.
 #[derive(Clone, Copy, Debug)]
-pub struct Solved<'a> {
+pub struct SolvedStep<'a> {
     /// Where.
     pub at: Knot,
     /// State at the knot.
@@ -77,7 +77,7 @@ pub trait Differentiable: Step {
     ///
     /// # Errors
     /// When the matrix is singular.
-    fn linearize_in(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError>;
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Self::Work) -> Result<Certificate, StepError>;
 
     /// Change of the outputs by a change of the inputs, of the step last linearized.
     fn push_in(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs);
@@ -101,7 +101,12 @@ pub trait Differentiable: Step {
     ///
     /// # Errors
     /// As [`Differentiable::linearize_in`].
-    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError>;
+    fn restore_in(
+        &self,
+        at: &SolvedStep,
+        kept: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<bool, StepError>;
 
     /// The linearization of a solved step.
     ///
@@ -109,7 +114,7 @@ pub trait Differentiable: Step {
     /// When the step's matrix is singular.
     fn linearize<'a>(
         &'a self,
-        at: &Solved,
+        at: &SolvedStep,
         w: &'a mut Self::Work,
     ) -> Result<Linearization<'a, Self>, StepError> {
         Ok(Linearization {
@@ -127,7 +132,7 @@ pub trait Differentiable: Step {
     /// As [`Differentiable::linearize`].
     fn restore<'a>(
         &'a self,
-        at: &Solved,
+        at: &SolvedStep,
         (kept, certificate): (&[f64], Certificate),
         w: &'a mut Self::Work,
     ) -> Result<Linearization<'a, Self>, StepError> {

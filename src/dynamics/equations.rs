@@ -1,6 +1,6 @@
 //! The step's equations, unsolved: for methods whose unknowns are all states and impulses at once.
 
-use super::{Dynamics, Seen, StepError};
+use super::{Dynamics, KnotPoint, StepError};
 
 /// The equations of a step, `r(y; x, u, p) = 0` with as many rows as the step has unknowns `y`, and the state that the
 /// unknowns lead to. Their derivatives are the blocks of which Newton's method and the linear models are made. States
@@ -14,13 +14,18 @@ pub trait Equations: Dynamics {
     ///
     /// # Errors
     /// When the state is not one of the system.
-    fn residual(&self, at: &Seen, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError>;
+    fn residual(&self, at: &KnotPoint, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError>;
 
     /// The state that the unknowns lead to.
     ///
     /// # Errors
     /// As [`Equations::residual`].
-    fn advance(&self, at: &Seen, w: &mut Self::Work, next: &mut [f64]) -> Result<(), StepError>;
+    fn advance(
+        &self,
+        at: &KnotPoint,
+        w: &mut Self::Work,
+        next: &mut [f64],
+    ) -> Result<(), StepError>;
 
     /// The derivatives, in the order of [`Structure::entries`]. The unknowns need not solve the step. What was linearized
     /// before is lost.
@@ -29,7 +34,7 @@ pub trait Equations: Dynamics {
     /// As [`Equations::residual`].
     fn derivatives(
         &self,
-        at: &Seen,
+        at: &KnotPoint,
         structure: &Structure,
         w: &mut Self::Work,
         values: &mut [f64],

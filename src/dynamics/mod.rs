@@ -41,11 +41,11 @@ mod without;
 
 pub use certificate::Certificate;
 pub use charts::{Charts, LinearModel};
-pub use differentiable::{Differentiable, Inputs, Linearization, Outputs, Solved};
+pub use differentiable::{Differentiable, Inputs, Linearization, Outputs, SolvedStep};
 pub use dual::{Dual, Real};
 pub use equations::{Equations, Structure};
 pub use frame::{Chart, Frame, difference_by_moves, model_by_pushes};
-pub use observe::{Observe, Observed, Rows, Seen};
+pub use observe::{KnotPoint, Observe, Observed, Rows};
 pub use remember::{Remember, RememberWork};
 pub(crate) use shared::hand_on;
 pub use smooth::{Explicit, Smooth, SmoothWork};

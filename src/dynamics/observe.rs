@@ -5,7 +5,7 @@ use nalgebra::DMatrix;
 
 /// What can be seen at a knot.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct KnotPoint<'a> {
     /// Where.
     pub at: Knot,
     /// State at the knot.
@@ -61,7 +61,7 @@ pub trait Observe: Dynamics {
     /// When a quantity has no value at this state.
     fn observe_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         w: &mut Self::Work,
         out: &mut [f64],
@@ -71,7 +71,7 @@ pub trait Observe: Dynamics {
     /// quantities in `which`. The memory is as [`Observe::observe_in`] left it, with the same arguments.
     fn observe_pull_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         w: &mut Self::Work,
         adjoint: &[f64],
@@ -81,7 +81,13 @@ pub trait Observe: Dynamics {
 
     /// Derivatives of the quantities in `which`, one row each, by one [`Observe::observe_pull_in`] each unless there is
     /// a shorter way. The memory is as [`Observe::observe_in`] left it.
-    fn observe_rows_in(&self, seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut Rows) {
+    fn observe_rows_in(
+        &self,
+        seen: &KnotPoint,
+        which: &[usize],
+        w: &mut Self::Work,
+        out: &mut Rows,
+    ) {
         rows_by_pulls(self, seen, which, w, out);
     }
 
@@ -91,7 +97,7 @@ pub trait Observe: Dynamics {
     /// When a quantity has no value at this state.
     fn observe<'a>(
         &'a self,
-        seen: &Seen<'a>,
+        seen: &KnotPoint<'a>,
         which: &'a [usize],
         w: &'a mut Self::Work,
         out: &'a mut [f64],
@@ -110,7 +116,7 @@ pub trait Observe: Dynamics {
 /// Quantities observed, with the memory that their derivatives follow from.
 pub struct Observed<'a, D: Observe + ?Sized> {
     system: &'a D,
-    seen: Seen<'a>,
+    seen: KnotPoint<'a>,
     which: &'a [usize],
     values: &'a [f64],
     work: &'a mut D::Work,
@@ -140,7 +146,7 @@ impl<D: Observe + ?Sized> Observed<'_, D> {
 /// [`Observe::observe_rows_in`] of any system.
 fn rows_by_pulls<D: Observe + ?Sized>(
     system: &D,
-    seen: &Seen,
+    seen: &KnotPoint,
     which: &[usize],
     w: &mut D::Work,
     out: &mut Rows,

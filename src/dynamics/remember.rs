@@ -2,8 +2,8 @@
 
 use super::frame::bordered;
 use super::{
-    Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, LinearModel, Observe, Outputs,
-    Parameter, Seen, Solved, Step, StepError, StepStats, Stored,
+    Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
+    Observe, Outputs, Parameter, SolvedStep, Step, StepError, StepStats, Stored,
 };
 use nalgebra::DMatrix;
 
@@ -89,8 +89,8 @@ impl<D: Observe> Remember<D> {
         w.values.resize(w.which.len(), 0.0);
     }
 
-    fn seen<'s>(&self, seen: &Seen<'s>) -> Seen<'s> {
-        Seen {
+    fn knot_point<'s>(&self, seen: &KnotPoint<'s>) -> KnotPoint<'s> {
+        KnotPoint {
             x: &seen.x[..self.system.dims().nx],
             ..*seen
         }
@@ -180,9 +180,9 @@ impl<D: Observe> Step for Remember<D> {
 
 impl<D: Observe> Remember<D> {
     /// The system's own part of a step.
-    fn solved<'s>(&self, at: &Solved<'s>) -> Solved<'s> {
+    fn solved<'s>(&self, at: &SolvedStep<'s>) -> SolvedStep<'s> {
         let n = self.system.dims().nx;
-        Solved {
+        SolvedStep {
             x: &at.x[..n],
             next: &at.next[..n],
             ..*at
@@ -191,7 +191,7 @@ impl<D: Observe> Remember<D> {
 }
 
 impl<D: Observe> Differentiable for Remember<D> {
-    fn linearize_in(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Self::Work) -> Result<Certificate, StepError> {
         self.system.linearize_in(&self.solved(at), &mut w.system)
     }
 
@@ -207,7 +207,12 @@ impl<D: Observe> Differentiable for Remember<D> {
         self.system.keep_in(&w.system, kept)
     }
 
-    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError> {
+    fn restore_in(
+        &self,
+        at: &SolvedStep,
+        kept: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<bool, StepError> {
         self.system
             .restore_in(&self.solved(at), kept, &mut w.system)
     }
@@ -355,14 +360,14 @@ impl<D: Observe> Observe for Remember<D> {
 
     fn observe_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         w: &mut Self::Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
         self.split(which, w);
         if !w.which.is_empty() {
-            let own = self.seen(seen);
+            let own = self.knot_point(seen);
             self.system
                 .observe_in(&own, &w.which, &mut w.system, &mut w.values)?;
         }
@@ -384,7 +389,7 @@ impl<D: Observe> Observe for Remember<D> {
 
     fn observe_pull_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         w: &mut Self::Work,
         adjoint: &[f64],
@@ -397,7 +402,7 @@ impl<D: Observe> Observe for Remember<D> {
                 *value = adjoint[*place];
             }
             w.inputs.clear();
-            let own = self.seen(seen);
+            let own = self.knot_point(seen);
             self.system
                 .observe_pull_in(&own, &w.which, &mut w.system, &w.values, &mut w.inputs, y);
             out.add(&w.inputs);

@@ -1,8 +1,9 @@
 //! Systems that are shared, and so can be held by several wrappers or by an object: references, boxes and `Arc`s.
 
 use super::{
-    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
-    Observe, Outputs, Parameter, Rows, Seen, Solved, Step, StepError, StepStats, Stored, Structure,
+    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
+    LinearModel, Observe, Outputs, Parameter, Rows, SolvedStep, Step, StepError, StepStats, Stored,
+    Structure,
 };
 use nalgebra::DMatrix;
 use std::sync::Arc;
@@ -37,13 +38,13 @@ macro_rules! shared {
             fn soften(w: &mut Self::Work, kappa: f64) -> bool;
         }
         hand_on! { Differentiable for $pointer $(where $bound)?:
-            fn linearize_in(at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError>;
+            fn linearize_in(at: &SolvedStep, w: &mut Self::Work) -> Result<Certificate, StepError>;
             fn push_in(w: &mut Self::Work, d: &Inputs, out: &mut Outputs) -> ();
             fn pull_in(w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) -> ();
             fn smoothing(w: &mut Self::Work, kappa: f64) -> ();
             fn kept() -> usize;
             fn keep_in(w: &Self::Work, kept: &mut [f64]) -> bool;
-            fn restore_in(at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError>;
+            fn restore_in(at: &SolvedStep, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError>;
         }
         hand_on! { Charts for $pointer $(where $bound)?:
             fn frame(at: &Knot, x: &[f64], p: &[f64], previous: Option<&Frame>, w: &mut Self::Work) -> Result<Frame, StepError>;
@@ -55,16 +56,16 @@ macro_rules! shared {
         }
         hand_on! { Equations for $pointer $(where $bound)?:
             fn structure() -> Structure;
-            fn residual(at: &Seen, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError>;
-            fn advance(at: &Seen, w: &mut Self::Work, next: &mut [f64]) -> Result<(), StepError>;
-            fn derivatives(at: &Seen, structure: &Structure, w: &mut Self::Work, values: &mut [f64]) -> Result<(), StepError>;
+            fn residual(at: &KnotPoint, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError>;
+            fn advance(at: &KnotPoint, w: &mut Self::Work, next: &mut [f64]) -> Result<(), StepError>;
+            fn derivatives(at: &KnotPoint, structure: &Structure, w: &mut Self::Work, values: &mut [f64]) -> Result<(), StepError>;
         }
         hand_on! { Observe for $pointer $(where $bound)?:
             fn quantities() -> Vec<(String, String)>;
             fn needs_unknowns(quantity: usize) -> bool;
-            fn observe_in(seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut [f64]) -> Result<(), StepError>;
-            fn observe_pull_in(seen: &Seen, which: &[usize], w: &mut Self::Work, adjoint: &[f64], out: &mut Inputs, y: &mut [f64]) -> ();
-            fn observe_rows_in(seen: &Seen, which: &[usize], w: &mut Self::Work, out: &mut Rows) -> ();
+            fn observe_in(seen: &KnotPoint, which: &[usize], w: &mut Self::Work, out: &mut [f64]) -> Result<(), StepError>;
+            fn observe_pull_in(seen: &KnotPoint, which: &[usize], w: &mut Self::Work, adjoint: &[f64], out: &mut Inputs, y: &mut [f64]) -> ();
+            fn observe_rows_in(seen: &KnotPoint, which: &[usize], w: &mut Self::Work, out: &mut Rows) -> ();
         }
         hand_on! { Stored for $pointer $(where $bound)?:
             fn stored_push(x: &[f64], free: &[f64], stored: &mut [f64]) -> ();

@@ -1,9 +1,9 @@
 //! Dynamics written as formulas: a user gives one step, its derivatives follow by automatic differentiation.
 
 use super::{
-    Certificate, Charts, Differentiable, Dims, Dual, Equations, Frame, Inputs, Knot, LinearModel,
-    Observe, Outputs, Parameter, Real, Rows, Seen, Solved, Step, StepError, StepFailure, StepStats,
-    Stored, Structure,
+    Certificate, Charts, Differentiable, Dims, Dual, Equations, Frame, Inputs, Knot, KnotPoint,
+    LinearModel, Observe, Outputs, Parameter, Real, Rows, SolvedStep, Step, StepError, StepFailure,
+    StepStats, Stored, Structure,
 };
 use nalgebra::DMatrix;
 
@@ -155,7 +155,7 @@ impl<S: Smooth> Explicit<S> {
     fn by_inputs<const N: usize>(
         &self,
         lanes: &mut Lanes<N>,
-        at: &Solved,
+        at: &SolvedStep,
         jacobian: &mut DMatrix<f64>,
     ) {
         let (nx, nu) = (self.dims.nx, self.dims.nu);
@@ -172,7 +172,7 @@ impl<S: Smooth> Explicit<S> {
     fn outputs_by_inputs<const N: usize>(
         &self,
         lanes: &mut Lanes<N>,
-        seen: &Seen,
+        seen: &KnotPoint,
         jacobian: &mut DMatrix<f64>,
     ) {
         let (nx, nu, np) = (self.dims.nx, self.dims.nu, self.dims.np);
@@ -185,7 +185,7 @@ impl<S: Smooth> Explicit<S> {
     }
 
     /// Derivatives of the outputs at what is seen, if any of them is among `which`.
-    fn differentiate_outputs(&self, seen: &Seen, which: &[usize], w: &mut SmoothWork) {
+    fn differentiate_outputs(&self, seen: &KnotPoint, which: &[usize], w: &mut SmoothWork) {
         if which.iter().all(|q| *q < self.output_quantity(0)) {
             return;
         }
@@ -329,7 +329,7 @@ impl<S: Smooth> Step for Explicit<S> {
 impl<S: Smooth> Differentiable for Explicit<S> {
     crate::without!(smoothing, keeping);
 
-    fn linearize_in(&self, at: &Solved, w: &mut SmoothWork) -> Result<Certificate, StepError> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut SmoothWork) -> Result<Certificate, StepError> {
         let jacobian = &mut w.jacobian;
         match &mut w.chunk {
             Chunk::Two(l) => self.by_inputs(l, at, jacobian),
@@ -397,24 +397,29 @@ impl<S: Smooth> Equations for Explicit<S> {
         Structure::new(d.nf, &columns)
     }
 
-    fn residual(&self, _: &Seen, _: &mut Self::Work, _: &mut [f64]) -> Result<(), StepError> {
+    fn residual(&self, _: &KnotPoint, _: &mut Self::Work, _: &mut [f64]) -> Result<(), StepError> {
         Ok(())
     }
 
-    fn advance(&self, at: &Seen, w: &mut Self::Work, next: &mut [f64]) -> Result<(), StepError> {
+    fn advance(
+        &self,
+        at: &KnotPoint,
+        w: &mut Self::Work,
+        next: &mut [f64],
+    ) -> Result<(), StepError> {
         self.step(&at.at, at.x, at.u, at.p, w, next, &mut [])
             .map(|_| ())
     }
 
     fn derivatives(
         &self,
-        at: &Seen,
+        at: &KnotPoint,
         structure: &Structure,
         w: &mut Self::Work,
         values: &mut [f64],
     ) -> Result<(), StepError> {
         let d = self.dims();
-        let solved = Solved {
+        let solved = SolvedStep {
             at: at.at,
             x: at.x,
             u: at.u,
@@ -451,7 +456,7 @@ impl<S: Smooth> Observe for Explicit<S> {
 
     fn observe_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         w: &mut SmoothWork,
         out: &mut [f64],
@@ -475,7 +480,7 @@ impl<S: Smooth> Observe for Explicit<S> {
 
     fn observe_pull_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         w: &mut SmoothWork,
         adjoint: &[f64],
@@ -499,7 +504,13 @@ impl<S: Smooth> Observe for Explicit<S> {
         }
     }
 
-    fn observe_rows_in(&self, seen: &Seen, which: &[usize], w: &mut SmoothWork, out: &mut Rows) {
+    fn observe_rows_in(
+        &self,
+        seen: &KnotPoint,
+        which: &[usize],
+        w: &mut SmoothWork,
+        out: &mut Rows,
+    ) {
         let (nx, nu, first) = (self.dims.nx, self.dims.nu, self.output_quantity(0));
         self.differentiate_outputs(seen, which, w);
         let Rows { x, u, p, .. } = out;

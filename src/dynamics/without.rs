@@ -11,7 +11,7 @@
 ///
 /// ```
 /// use least_action::dynamics::{
-///     Certificate, Charts, Differentiable, Dims, Inputs, Knot, Outputs, Solved, Step, StepError, StepStats,
+///     Certificate, Charts, Differentiable, Dims, Inputs, Knot, Outputs, SolvedStep, Step, StepError, StepStats,
 /// };
 /// use least_action::without;
 ///
@@ -42,7 +42,7 @@
 /// impl Differentiable for Integrator {
 ///     without!(smoothing, keeping);
 ///
-///     fn linearize_in(&self, at: &Solved, h: &mut f64) -> Result<Certificate, StepError> {
+///     fn linearize_in(&self, at: &SolvedStep, h: &mut f64) -> Result<Certificate, StepError> {
 ///         *h = at.at.h;
 ///         Ok(Certificate::default())
 ///     }
@@ -121,7 +121,7 @@ macro_rules! without {
 
         fn restore_in(
             &self,
-            _: &$crate::dynamics::Solved,
+            _: &$crate::dynamics::SolvedStep,
             _: &[f64],
             _: &mut Self::Work,
         ) -> Result<bool, $crate::dynamics::StepError> {

@@ -110,7 +110,7 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
     let mut at = t.knot(0);
     for (k, gain) in gains.feedback.iter().enumerate() {
         let mut state = vec![0.0; states.len()];
-        system.observe(&t.seen(&at), &which, &mut w, &mut state)?;
+        system.observe(&t.knot_point(&at), &which, &mut w, &mut state)?;
         let [tangent, tangent_before] = match system.tangents(gains.frame(k)) {
             Some(both) => both.map(|m| Some(rows(&m))),
             None => [None, None],

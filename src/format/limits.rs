@@ -32,7 +32,7 @@ pub(super) fn limit_forces(
     let mut values = vec![vec![None]; forces.len()];
     let mut at = t.knot(0);
     for _ in 0..t.steps() {
-        let seen = t.seen(&at);
+        let seen = t.knot_point(&at);
         system.know(&seen, needs, w)?;
         let known = system.known(&seen, w);
         for (force, values) in forces.iter().zip(&mut values) {

@@ -241,7 +241,7 @@ fn constraint_forces(
     };
     let mut at = t.knot(0);
     for _ in 0..=t.steps() {
-        let seen = t.seen(&at);
+        let seen = t.knot_point(&at);
         system.know(&seen, needs, w)?;
         let known = system.known(&seen, w);
         for (i, _) in joints() {

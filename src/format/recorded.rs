@@ -41,7 +41,7 @@ pub(super) fn quantities(
                 Some(i) => Some((t.control(k)[i] - t.control(k - 1)[i]) / at.h_prev),
                 None => {
                     let mut value = [0.0];
-                    system.observe(&t.seen(&at), &[quantity], w, &mut value)?;
+                    system.observe(&t.knot_point(&at), &[quantity], w, &mut value)?;
                     Some(value[0])
                 }
             });

@@ -28,7 +28,7 @@ pub(super) fn contacts(
     let mut knots: Vec<Vec<Contacting>> = Vec::with_capacity(t.steps() + 1);
     let mut at = t.knot(0);
     for _ in 0..=t.steps() {
-        knots.push(system.contacting(&t.seen(&at), w)?);
+        knots.push(system.contacting(&t.knot_point(&at), w)?);
         at = t.knot_after(&at);
     }
     let normal = |c: &Contacting| c.force.map(|f| f.0);

@@ -4,7 +4,7 @@
 //! these back to its own state; quantities, the energy balance, recordings and figures are made from that.
 
 use crate::contact::ContactWork;
-use crate::dynamics::{Dynamics, Frame, Inputs, Seen, StepError, StepFailure};
+use crate::dynamics::{Dynamics, Frame, Inputs, KnotPoint, StepError, StepFailure};
 use crate::mechanism::{
     Adjoint, Contacting, CoordinateId, Known, Mechanism, Mobility, ModelError, Motion, Needs,
     Quantity, Rows, Vec6, contacting, vec3,
@@ -69,10 +69,10 @@ pub trait Mechanical: Dynamics + Sized {
     ///
     /// # Errors
     /// When the state is none of the system, or its velocities cannot be read.
-    fn know(&self, seen: &Seen, needs: Needs, w: &mut Self::Work) -> Result<(), StepError>;
+    fn know(&self, seen: &KnotPoint, needs: Needs, w: &mut Self::Work) -> Result<(), StepError>;
 
     /// What [`Mechanical::know`] read of the knot.
-    fn known<'a>(&'a self, seen: &Seen<'a>, w: &'a Self::Work) -> Known<'a>;
+    fn known<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> Known<'a>;
 
     /// Memory for adjoints of what is known.
     fn adjoint<'a>(&self, w: &'a mut Self::Work) -> &'a mut Adjoint;
@@ -80,7 +80,7 @@ pub trait Mechanical: Dynamics + Sized {
     /// Adds to the adjoints of state, control, parameters, intervals and unknowns those of what [`Mechanical::know`] read.
     fn pull_known(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         w: &mut Self::Work,
         adjoint: &Adjoint,
         out: &mut Inputs,
@@ -89,13 +89,18 @@ pub trait Mechanical: Dynamics + Sized {
 
     /// Work of contacts, limits and joint friction at the knot that was read last, before and after the instant of the
     /// read-out.
-    fn contact_work(&self, seen: &Seen, w: &Self::Work) -> [ContactWork; 2];
+    fn contact_work(&self, seen: &KnotPoint, w: &Self::Work) -> [ContactWork; 2];
 
     /// Adds the work done until the knot, and reads it.
     ///
     /// # Errors
     /// When the velocities at the knot cannot be read.
-    fn work_at(&self, seen: &Seen, w: &mut Self::Work, tally: &mut Tally) -> Result<(), StepError> {
+    fn work_at(
+        &self,
+        seen: &KnotPoint,
+        w: &mut Self::Work,
+        tally: &mut Tally,
+    ) -> Result<(), StepError> {
         let all = Needs {
             velocities: true,
             past: true,
@@ -113,7 +118,7 @@ pub trait Mechanical: Dynamics + Sized {
     /// As [`Mechanical::work_at`].
     fn work_within(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         w: &mut Self::Work,
         tally: &mut Tally,
     ) -> Result<(), StepError> {
@@ -138,7 +143,11 @@ pub trait Mechanical: Dynamics + Sized {
     ///
     /// # Errors
     /// When the state is not finite or its constraints are singular.
-    fn knot_velocities(&self, seen: &Seen, w: &mut Self::Work) -> Result<Vec<Motion>, StepError> {
+    fn knot_velocities(
+        &self,
+        seen: &KnotPoint,
+        w: &mut Self::Work,
+    ) -> Result<Vec<Motion>, StepError> {
         let needs = Needs {
             velocities: true,
             ..Needs::default()
@@ -222,7 +231,11 @@ pub trait Mechanical: Dynamics + Sized {
     ///
     /// # Errors
     /// When the velocities at the knot cannot be read.
-    fn contacting(&self, seen: &Seen, w: &mut Self::Work) -> Result<Vec<Contacting>, StepError> {
+    fn contacting(
+        &self,
+        seen: &KnotPoint,
+        w: &mut Self::Work,
+    ) -> Result<Vec<Contacting>, StepError> {
         let needs = Needs {
             velocities: true,
             past: false,
@@ -300,7 +313,7 @@ fn deepest<'a>(m: &'a Mechanism, poses: &[Pose]) -> Option<(&'a str, f64)> {
         .max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-fn no_output(count: usize, seen: &Seen, quantity: usize) -> StepError {
+fn no_output(count: usize, seen: &KnotPoint, quantity: usize) -> StepError {
     StepError {
         failure: StepFailure::NotFinite,
         element: format!("quantity {quantity}"),
@@ -312,7 +325,7 @@ fn no_output(count: usize, seen: &Seen, quantity: usize) -> StepError {
     }
 }
 
-fn no_interval(m: &Mechanism, seen: &Seen, quantity: &Quantity) -> StepError {
+fn no_interval(m: &Mechanism, seen: &KnotPoint, quantity: &Quantity) -> StepError {
     let joint = |j: usize| format!("joint `{}`", m.joints[j].name);
     let (element, what) = match *quantity {
         Quantity::Constraint { joint: j, .. } => (joint(j), "a constraint force"),
@@ -349,7 +362,7 @@ pub(super) fn needs_unknowns<S: Mechanical>(system: &S, quantity: usize) -> bool
 /// [`Observe::observe_in`](crate::dynamics::Observe::observe_in) of any mechanical system.
 pub(super) fn observe<S: Mechanical>(
     system: &S,
-    seen: &Seen,
+    seen: &KnotPoint,
     which: &[usize],
     w: &mut S::Work,
     out: &mut [f64],
@@ -373,7 +386,7 @@ pub(super) fn observe<S: Mechanical>(
 /// [`Observe::observe_pull_in`](crate::dynamics::Observe::observe_pull_in) of any mechanical system.
 pub(super) fn pull<S: Mechanical>(
     system: &S,
-    seen: &Seen,
+    seen: &KnotPoint,
     (which, adjoint): (&[usize], &[f64]),
     w: &mut S::Work,
     out: &mut Inputs,
@@ -411,7 +424,7 @@ macro_rules! observable {
 
             fn observe_in(
                 &self,
-                seen: &$crate::dynamics::Seen,
+                seen: &$crate::dynamics::KnotPoint,
                 which: &[usize],
                 w: &mut Self::Work,
                 out: &mut [f64],
@@ -421,7 +434,7 @@ macro_rules! observable {
 
             fn observe_pull_in(
                 &self,
-                seen: &$crate::dynamics::Seen,
+                seen: &$crate::dynamics::KnotPoint,
                 which: &[usize],
                 w: &mut Self::Work,
                 adjoint: &[f64],

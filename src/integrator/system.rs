@@ -6,8 +6,8 @@ use super::mechanical::{MatrixSize, Mechanical, Tally, observable};
 use super::{Options, choice::Choice};
 use crate::contact::ContactWork;
 use crate::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
-    Outputs, Parameter, Seen, Solved, Step, StepError, StepStats, Stored, Structure,
+    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
+    LinearModel, Outputs, Parameter, SolvedStep, Step, StepError, StepStats, Stored, Structure,
 };
 use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
 use crate::spatial::Pose;
@@ -159,7 +159,7 @@ impl Step for System {
 }
 
 impl Differentiable for System {
-    fn linearize_in(&self, at: &Solved, w: &mut SystemWork) -> Result<Certificate, StepError> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut SystemWork) -> Result<Certificate, StepError> {
         with!(self, w, (s, w) => s.linearize_in(at, w))
     }
 
@@ -175,7 +175,12 @@ impl Differentiable for System {
         with!(self, w, (s, w) => s.keep_in(w, kept))
     }
 
-    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut SystemWork) -> Result<bool, StepError> {
+    fn restore_in(
+        &self,
+        at: &SolvedStep,
+        kept: &[f64],
+        w: &mut SystemWork,
+    ) -> Result<bool, StepError> {
         with!(self, w, (s, w) => s.restore_in(at, kept, w))
     }
 
@@ -262,17 +267,22 @@ impl Equations for System {
         of!(self, s => s.structure())
     }
 
-    fn residual(&self, at: &Seen, w: &mut SystemWork, r: &mut [f64]) -> Result<(), StepError> {
+    fn residual(&self, at: &KnotPoint, w: &mut SystemWork, r: &mut [f64]) -> Result<(), StepError> {
         with!(self, w, (s, w) => s.residual(at, w, r))
     }
 
-    fn advance(&self, at: &Seen, w: &mut SystemWork, next: &mut [f64]) -> Result<(), StepError> {
+    fn advance(
+        &self,
+        at: &KnotPoint,
+        w: &mut SystemWork,
+        next: &mut [f64],
+    ) -> Result<(), StepError> {
         with!(self, w, (s, w) => s.advance(at, w, next))
     }
 
     fn derivatives(
         &self,
-        at: &Seen,
+        at: &KnotPoint,
         structure: &Structure,
         w: &mut SystemWork,
         values: &mut [f64],
@@ -330,11 +340,11 @@ impl Mechanical for System {
         of!(self, s => s.winding_angle(x, joint))
     }
 
-    fn know(&self, seen: &Seen, needs: Needs, w: &mut SystemWork) -> Result<(), StepError> {
+    fn know(&self, seen: &KnotPoint, needs: Needs, w: &mut SystemWork) -> Result<(), StepError> {
         with!(self, w, (s, w) => s.know(seen, needs, w))
     }
 
-    fn known<'a>(&'a self, seen: &Seen<'a>, w: &'a SystemWork) -> Known<'a> {
+    fn known<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a SystemWork) -> Known<'a> {
         with!(self, w, (s, w) => s.known(seen, w))
     }
 
@@ -344,7 +354,7 @@ impl Mechanical for System {
 
     fn pull_known(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         w: &mut SystemWork,
         adjoint: &Adjoint,
         out: &mut Inputs,
@@ -353,17 +363,22 @@ impl Mechanical for System {
         with!(self, w, (s, w) => s.pull_known(seen, w, adjoint, out, y));
     }
 
-    fn contact_work(&self, seen: &Seen, w: &SystemWork) -> [ContactWork; 2] {
+    fn contact_work(&self, seen: &KnotPoint, w: &SystemWork) -> [ContactWork; 2] {
         with!(self, w, (s, w) => s.contact_work(seen, w))
     }
 
-    fn work_at(&self, seen: &Seen, w: &mut SystemWork, tally: &mut Tally) -> Result<(), StepError> {
+    fn work_at(
+        &self,
+        seen: &KnotPoint,
+        w: &mut SystemWork,
+        tally: &mut Tally,
+    ) -> Result<(), StepError> {
         with!(self, w, (s, w) => s.work_at(seen, w, tally))
     }
 
     fn work_within(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         w: &mut SystemWork,
         tally: &mut Tally,
     ) -> Result<(), StepError> {

@@ -10,7 +10,7 @@ use super::gear::GearSpec;
 use super::joint::{Joint, JointKind};
 use super::kinematics::Tree;
 use super::spring::Spring;
-use super::{Freedom, Mechanism, Tuned};
+use super::{Freedom, Mechanism, NamedParameter};
 use crate::spatial::{Quat, Vec3};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -300,7 +300,7 @@ impl MechanismBuilder {
                 }
                 mechanism.set(*field, value);
             }
-            mechanism.parameters.push(Tuned {
+            mechanism.parameters.push(NamedParameter {
                 name: name.clone(),
                 fields,
             });

@@ -52,7 +52,7 @@ pub use gear::{Gear, GearSpec};
 pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
 pub use kinematics::Motion;
 pub use mobility::Mobility;
-pub use parameter::{Field, Tuned};
+pub use parameter::{Field, NamedParameter};
 pub use quantity::{
     About, Adjoint, Contacting, Exerts, Known, Needs, Past, Quantity, Reaction, contacting,
 };
@@ -98,7 +98,7 @@ pub struct Mechanism {
     /// m/s^2
     pub gravity: Vec3,
     /// Numbers above that are parameters.
-    pub parameters: Vec<Tuned>,
+    pub parameters: Vec<NamedParameter>,
     pub(crate) tree: Tree,
 }
 

@@ -147,7 +147,7 @@ macro_rules! place_in_mechanism {
 
 /// A named parameter: one number, or several that are always equal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tuned {
+pub struct NamedParameter {
     /// Name.
     pub name: String,
     /// What it sets.
@@ -396,7 +396,7 @@ impl Mechanism {
     }
 
     /// Every field that a parameter sets, with the parameter.
-    pub(crate) fn tuned_fields(&self) -> impl Iterator<Item = (&Tuned, Field)> {
+    pub(crate) fn tuned_fields(&self) -> impl Iterator<Item = (&NamedParameter, Field)> {
         let each = |p| std::iter::repeat(p);
         self.parameters
             .iter()

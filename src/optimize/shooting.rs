@@ -119,7 +119,7 @@ struct LineSearches {
 
 /// What a checkpoint keeps of this method alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Kept {
+struct Saved {
     /// The iterate as it is searched: unscaled and scaled again it may differ by rounding.
     decisions: Vec<f64>,
     pairs: Vec<(Vec<f64>, Vec<f64>)>,
@@ -184,7 +184,7 @@ impl LineSearches {
         let mut v = p.decisions_of(&c.point);
         let n = v.len();
         let mut first_penalty = c.multipliers.penalty;
-        if let Some(kept) = c.own::<Kept>().filter(|k| k.decisions.len() == n) {
+        if let Some(kept) = c.own::<Saved>().filter(|k| k.decisions.len() == n) {
             v.copy_from_slice(&kept.decisions);
             let pairs = kept.pairs.into_iter();
             self.memory.pairs = pairs
@@ -414,7 +414,7 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
             multipliers: p.multipliers(),
             round_tolerance: search.round_tolerance,
             last_violation: last.is_finite().then_some(last),
-            own: Checkpoint::owned(search.iterate.as_ref().map(|v| Kept {
+            own: Checkpoint::owned(search.iterate.as_ref().map(|v| Saved {
                 decisions: of(v),
                 pairs: pairs.map(|(s, y)| (of(s), of(y))).collect(),
                 damping: search.damping,

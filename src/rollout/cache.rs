@@ -1,6 +1,6 @@
 //! Linearizations kept from one reverse sweep for the next over the same trajectory.
 
-use crate::dynamics::{Certificate, Dynamics, Linearization, Solved, StepError};
+use crate::dynamics::{Certificate, Dynamics, Linearization, SolvedStep, StepError};
 
 /// The linearizations of the last steps, as many as memory was allowed for.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ struct Slot {
 }
 
 /// The parts of a slot's key.
-fn parts<'a>(s: &Solved<'a>, scalars: &'a [f64; 3]) -> [&'a [f64]; 5] {
+fn parts<'a>(s: &SolvedStep<'a>, scalars: &'a [f64; 3]) -> [&'a [f64]; 5] {
     [scalars, s.x, s.u, s.p, s.y]
 }
 
@@ -44,7 +44,7 @@ impl Cache {
     pub(super) fn linearize<'a, D: Dynamics>(
         &mut self,
         dynamics: &'a D,
-        s: &Solved,
+        s: &SolvedStep,
         w: &'a mut D::Work,
     ) -> Result<Linearization<'a, D>, StepError> {
         let last = self.steps.checked_sub(s.at.k + 1);

@@ -62,7 +62,7 @@ pub fn balance<S: Mechanical>(
     let mut tally = Tally::default();
     let mut at = t.knot(0);
     for k in 0..=t.steps() {
-        let seen = t.seen(&at);
+        let seen = t.knot_point(&at);
         system.work_at(&seen, w, &mut tally)?;
         let known = system.known(&seen, w);
         out.kinetic.push(Quantity::KineticEnergy.value(&known));

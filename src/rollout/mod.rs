@@ -7,7 +7,8 @@ mod energy;
 pub use energy::{Balance, balance, momentum};
 
 use crate::dynamics::{
-    Certificate, Dynamics, Inputs, Knot, Outputs, Seen, Solved, StepError, StepFailure, StepStats,
+    Certificate, Dynamics, Inputs, Knot, KnotPoint, Outputs, SolvedStep, StepError, StepFailure,
+    StepStats,
 };
 use cache::Cache;
 use rayon::prelude::*;
@@ -115,9 +116,9 @@ impl Trajectory {
     }
 
     /// What can be seen at a knot.
-    pub fn seen(&self, at: &Knot) -> Seen<'_> {
+    pub fn knot_point(&self, at: &Knot) -> KnotPoint<'_> {
         let k = at.k;
-        Seen {
+        KnotPoint {
             at: *at,
             x: self.state(k),
             u: self.control(k),
@@ -131,9 +132,9 @@ impl Trajectory {
     }
 
     /// The step from a knot, solved.
-    pub fn solved(&self, at: &Knot) -> Solved<'_> {
+    pub fn solved(&self, at: &Knot) -> SolvedStep<'_> {
         let k = at.k;
-        Solved {
+        SolvedStep {
             at: *at,
             x: self.state(k),
             u: self.control(k),

@@ -69,7 +69,7 @@ fn momentum_drift(s: &Maximal, x0: &[f64], steps: usize) -> f64 {
         let mut seen = vec![momentum(
             m,
             &poses,
-            &s.knot_velocities(&t.seen(&at), &mut w).expect("read"),
+            &s.knot_velocities(&t.knot_point(&at), &mut w).expect("read"),
         )];
         if k > 0 {
             let interval = m

@@ -339,7 +339,7 @@ fn last_rate_is_that_of_the_motion() {
     let (s, x0) = start(&cart_pole(), &[0.0, 0.3], &[0.0, 0.0]);
     let rate = |seconds: f64| {
         let t = roll(&s, &x0, even(seconds, 0.01), |_| vec![3.0]).expect("solved");
-        s.knot_velocities(&t.seen(&t.knot(100)), &mut s.work())
+        s.knot_velocities(&t.knot_point(&t.knot(100)), &mut s.work())
             .expect("read")[0]
             .0
             .x

@@ -8,7 +8,7 @@ use least_action::control::{
     ClosedLoop, Constraint, Cost, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem, Relation,
     When,
 };
-use least_action::dynamics::{Charts, Frame, Knot, Observe, Parameter, Remember, Seen, Step};
+use least_action::dynamics::{Charts, Frame, Knot, KnotPoint, Observe, Parameter, Remember, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::mechanism::Quantity;
@@ -356,9 +356,9 @@ fn the_file_says_what_the_gains_act_on() {
             system
                 .retract(&at, t.state(k), &t.p, frame, by, &mut w, &mut x)
                 .expect("near");
-            let moved = Seen {
+            let moved = KnotPoint {
                 x: &x,
-                ..t.seen(&at)
+                ..t.knot_point(&at)
             };
             system
                 .observe(&moved, &which, &mut w, &mut seen)

@@ -51,7 +51,7 @@ fn verified(m: &Model, solution: &Solution) {
         for k in (0..=t.steps()).filter(|k| c.when.holds(*k, t.steps())) {
             let mut value = [0.0];
             system
-                .observe(&t.seen(&t.knot(k)), &[c.quantity], &mut w, &mut value)
+                .observe(&t.knot_point(&t.knot(k)), &[c.quantity], &mut w, &mut value)
                 .expect("observed");
             let met = match c.relation {
                 Relation::Equal => (value[0] - c.value).abs() <= 1e-6,

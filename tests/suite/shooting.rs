@@ -3,8 +3,8 @@
 
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Inputs, Knot, Observe, Outputs, Parameter, Seen,
-    Solved, Step, StepError, StepStats,
+    Certificate, Charts, Differentiable, Dims, Inputs, Knot, KnotPoint, Observe, Outputs,
+    Parameter, SolvedStep, Step, StepError, StepStats,
 };
 use least_action::optimize::shooting::Options;
 use least_action::optimize::{Checkpoint, Checkpoints, Method, Solution, Solve, Status};
@@ -106,7 +106,7 @@ impl Step for Drift {
 impl Differentiable for Drift {
     without!(smoothing, keeping);
 
-    fn linearize_in(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Work) -> Result<Certificate, StepError> {
         (w.h, w.x, w.decay) = (at.at.h, at.x[0], at.p[DECAY]);
         Ok(Certificate::default())
     }
@@ -143,7 +143,7 @@ impl Observe for Drift {
 
     fn observe_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         _: &mut Work,
         out: &mut [f64],
@@ -161,7 +161,7 @@ impl Observe for Drift {
 
     fn observe_pull_in(
         &self,
-        _: &Seen,
+        _: &KnotPoint,
         which: &[usize],
         _: &mut Work,
         adjoint: &[f64],

@@ -2,8 +2,8 @@
 
 use least_action::control::{ClosedLoop, Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
-    Charts, Differentiable, Dual, Explicit, Inputs, Knot, LinearModel, Observe, Outputs, Parameter,
-    Real, Rows, Seen, Smooth, Solved, Step,
+    Charts, Differentiable, Dual, Explicit, Inputs, Knot, KnotPoint, LinearModel, Observe, Outputs,
+    Parameter, Real, Rows, Smooth, SolvedStep, Step,
 };
 use least_action::optimize::{Solve, Status, ddp, shooting};
 use least_action::rollout::{RolloutStats, Trajectory};
@@ -104,7 +104,7 @@ fn step_derivatives_match_differences() {
     let (d, v) = (Explicit::new(Everything), point());
     let (dims, mut w) = (d.dims(), d.work());
     let next = step(&d, &v);
-    let at = Solved {
+    let at = SolvedStep {
         at: AT,
         x: &v[..5],
         u: &v[5..8],
@@ -149,12 +149,12 @@ fn quantities_and_starts_match_differences() {
     let which = [1, 6, 8, 9];
     let observe = |v: &[f64]| {
         let (mut w, mut out) = (d.work(), vec![0.0; 4]);
-        d.observe(&seen(v), &which, &mut w, &mut out)
+        d.observe(&knot_point(v), &which, &mut w, &mut out)
             .expect("observed");
         out
     };
     let mut rows = Rows::new(&d.dims(), 4);
-    d.observe_rows_in(&seen(&v), &which, &mut w, &mut rows);
+    d.observe_rows_in(&knot_point(&v), &which, &mut w, &mut rows);
     let start = d
         .initial_by_parameters(&[0.3, 0.4, 0.5], &[0.6, 0.7], &v[8..10], &mut w)
         .expect("a start");
@@ -180,7 +180,14 @@ fn quantities_and_starts_match_differences() {
             close(by, e);
             let (mut adjoint, mut back) = (vec![0.0; 4], d.dims().inputs());
             adjoint[r] = 1.0;
-            d.observe_pull_in(&seen(&v), &which, &mut w, &adjoint, &mut back, &mut []);
+            d.observe_pull_in(
+                &knot_point(&v),
+                &which,
+                &mut w,
+                &adjoint,
+                &mut back,
+                &mut [],
+            );
             let all = back.x.iter().chain(&back.u).chain(&back.p);
             close(*all.clone().nth(i).expect("an input"), e);
         }
@@ -194,8 +201,8 @@ fn quantities_and_starts_match_differences() {
     assert_eq!(d.quantities()[d.output_quantity(0)].0, "a");
 }
 
-fn seen(v: &[f64]) -> Seen<'_> {
-    Seen {
+fn knot_point(v: &[f64]) -> KnotPoint<'_> {
+    KnotPoint {
         at: AT,
         x: &v[..5],
         u: &v[5..8],

@@ -3,7 +3,8 @@
 use crate::common::touch::{HARD, Masses, Touch};
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
-    Charts, Differentiable, Explicit, LinearModel, Observe, Real, Remember, Smooth, Solved, Step,
+    Charts, Differentiable, Explicit, LinearModel, Observe, Real, Remember, Smooth, SolvedStep,
+    Step,
 };
 use least_action::format::{self, Overrides};
 use least_action::optimize::ddp::{Options, Smoothing};
@@ -158,7 +159,7 @@ fn derivatives_are_those_of_the_chosen_path() {
                 d.solve(at.h, &all[..n], &all[n..], kappa, &mut next);
                 DVector::from_vec(next)
             };
-            let hard = Solved {
+            let hard = SolvedStep {
                 at,
                 x: &x,
                 u: &vec![0.3; m],
@@ -447,7 +448,7 @@ fn softened_steps_have_their_derivatives() {
             let (next, y) = step(torque, &mut w);
             let frame = |at, x: &[f64], w: &mut _| d.frame(at, x, p, None, w).expect("a frame");
             let (a, b) = (frame(&from, &x, &mut w), frame(&to, &next, &mut w));
-            let solved = Solved {
+            let solved = SolvedStep {
                 at: from,
                 x: &x,
                 u: &[torque],

@@ -45,7 +45,7 @@ impl Step for Cart {
 impl Differentiable for Cart {
     crate::without!(smoothing, keeping);
 
-    fn linearize_in(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Self::Work) -> Result<Certificate, StepError> {
         *w = (at.at.h, at.u[0] - 2.0 * at.u[1] - 3.0 * at.x[0]);
         Ok(Certificate::default())
     }
@@ -78,7 +78,7 @@ impl Observe for Cart {
 
     fn observe_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         _: &mut Self::Work,
         out: &mut [f64],
@@ -91,7 +91,7 @@ impl Observe for Cart {
 
     fn observe_pull_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         _: &mut Self::Work,
         adjoint: &[f64],
@@ -131,7 +131,7 @@ fn rates_stand_behind_the_system_s_own_quantities() {
     let observe = |h_prev: f64, x: &[f64], u: &[f64]| {
         let (mut w, mut out) = (s.work(), vec![0.0; 5]);
         let at = Knot { h_prev, ..AT };
-        let seen = Seen {
+        let seen = KnotPoint {
             at,
             x,
             u,
@@ -150,7 +150,7 @@ fn rates_stand_behind_the_system_s_own_quantities() {
     };
     let (mut w, mut d) = (s.work(), s.dims().inputs());
     let (x, u) = (&X[..], &U[..]);
-    let seen = Seen {
+    let seen = KnotPoint {
         at: AT,
         x,
         u,
@@ -197,7 +197,7 @@ fn the_control_is_handed_on() {
     s.step(&AT, &X, &U, &[], &mut w, &mut next, &mut [])
         .expect("steps");
     assert_eq!(next[2..], U);
-    let solved = Solved {
+    let solved = SolvedStep {
         at: AT,
         x: &X,
         u: &U,

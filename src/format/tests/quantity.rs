@@ -311,7 +311,7 @@ fn a_hanging_arm_s_forces() {
         let mut force = [0.0; 3];
         let at = t.knot(k);
         m.system
-            .observe(&t.seen(&at), &[0, 1, 2], &mut w, &mut force)
+            .observe(&t.knot_point(&at), &[0, 1, 2], &mut w, &mut force)
             .expect("a force");
         let expected = [0.0, 0.0, 1.7 * 9.81];
         assert!(

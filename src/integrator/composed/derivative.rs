@@ -2,13 +2,13 @@
 
 use super::{Composed, ComposedWork};
 use crate::dynamics::{
-    Certificate, Equations, Inputs, Outputs, Seen, Solved, StepError, Structure,
+    Certificate, Equations, Inputs, KnotPoint, Outputs, SolvedStep, StepError, Structure,
 };
 use crate::integrator::mechanical::Mechanical;
 use nalgebra::DMatrix;
 
-fn seen<'a>(at: &Solved<'a>) -> Seen<'a> {
-    Seen {
+fn knot_point<'a>(at: &SolvedStep<'a>) -> KnotPoint<'a> {
+    KnotPoint {
         at: at.at,
         x: at.x,
         u: at.u,
@@ -19,8 +19,8 @@ fn seen<'a>(at: &Solved<'a>) -> Seen<'a> {
 
 impl<S: Mechanical + Equations> Composed<S> {
     /// A stage as a solved step of the inner integrator.
-    fn solved<'a>(&self, at: &Solved<'a>, between: &'a [Vec<f64>], i: usize) -> Solved<'a> {
-        Solved {
+    fn solved<'a>(&self, at: &SolvedStep<'a>, between: &'a [Vec<f64>], i: usize) -> SolvedStep<'a> {
+        SolvedStep {
             at: self.stage(&at.at, i),
             x: between[..i].last().map_or(at.x, |x| x),
             y: self.unknowns(at.y, i),
@@ -30,14 +30,14 @@ impl<S: Mechanical + Equations> Composed<S> {
     }
 
     /// Finds the states between the stages of a solved step.
-    fn between(&self, at: &Solved, w: &mut ComposedWork<S::Work>) -> Result<(), StepError> {
+    fn between(&self, at: &SolvedStep, w: &mut ComposedWork<S::Work>) -> Result<(), StepError> {
         let ComposedWork { own, between, .. } = w;
-        self.visit(&seen(at), own, between, |_, _, _| Ok(()))
+        self.visit(&knot_point(at), own, between, |_, _, _| Ok(()))
     }
 
     pub(super) fn linearize_stages(
         &self,
-        at: &Solved,
+        at: &SolvedStep,
         w: &mut ComposedWork<S::Work>,
     ) -> Result<Certificate, StepError> {
         self.between(at, w)?;
@@ -53,7 +53,7 @@ impl<S: Mechanical + Equations> Composed<S> {
 
     pub(super) fn restore_stages(
         &self,
-        at: &Solved,
+        at: &SolvedStep,
         kept: &[f64],
         w: &mut ComposedWork<S::Work>,
     ) -> Result<bool, StepError> {
@@ -142,7 +142,7 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
         Structure::new(rows, &columns)
     }
 
-    fn residual(&self, at: &Seen, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError> {
+    fn residual(&self, at: &KnotPoint, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError> {
         let n = self.inner_dims.ny;
         let ComposedWork { own, between, .. } = w;
         self.visit(at, own, between, |i, here, w| {
@@ -150,7 +150,12 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
         })
     }
 
-    fn advance(&self, at: &Seen, w: &mut Self::Work, next: &mut [f64]) -> Result<(), StepError> {
+    fn advance(
+        &self,
+        at: &KnotPoint,
+        w: &mut Self::Work,
+        next: &mut [f64],
+    ) -> Result<(), StepError> {
         let last = self.shares.len() - 1;
         let ComposedWork { own, between, .. } = w;
         self.visit(at, own, between, |i, here, w| match i {
@@ -161,7 +166,7 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
 
     fn derivatives(
         &self,
-        at: &Seen,
+        at: &KnotPoint,
         structure: &Structure,
         w: &mut Self::Work,
         values: &mut [f64],

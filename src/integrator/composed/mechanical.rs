@@ -2,7 +2,7 @@
 
 use super::{Composed, ComposedWork};
 use crate::contact::ContactWork;
-use crate::dynamics::{Equations, Frame, Inputs, Seen, StepError};
+use crate::dynamics::{Equations, Frame, Inputs, KnotPoint, StepError};
 use crate::integrator::mechanical::{MatrixSize, Mechanical, Tally, observable};
 use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
 use crate::spatial::Pose;
@@ -61,11 +61,11 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
         self.inner.winding_angle(x, joint)
     }
 
-    fn know(&self, seen: &Seen, needs: Needs, w: &mut Self::Work) -> Result<(), StepError> {
+    fn know(&self, seen: &KnotPoint, needs: Needs, w: &mut Self::Work) -> Result<(), StepError> {
         self.inner.know(&self.first(seen), needs, &mut w.own)
     }
 
-    fn known<'a>(&'a self, seen: &Seen<'a>, w: &'a Self::Work) -> Known<'a> {
+    fn known<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> Known<'a> {
         self.inner.known(&self.first(seen), &w.own)
     }
 
@@ -75,7 +75,7 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
 
     fn pull_known(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         w: &mut Self::Work,
         adjoint: &Adjoint,
         out: &mut Inputs,
@@ -92,13 +92,13 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
         out.add(inputs);
     }
 
-    fn contact_work(&self, seen: &Seen, w: &Self::Work) -> [ContactWork; 2] {
+    fn contact_work(&self, seen: &KnotPoint, w: &Self::Work) -> [ContactWork; 2] {
         self.inner.contact_work(&self.first(seen), &w.own)
     }
 
     fn work_within(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         w: &mut Self::Work,
         tally: &mut Tally,
     ) -> Result<(), StepError> {

@@ -20,8 +20,8 @@ mod tests;
 
 use super::mechanical::Mechanical;
 use crate::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, LinearModel,
-    Outputs, Parameter, Seen, Solved, Step, StepError, StepFailure, StepStats, Stored,
+    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
+    LinearModel, Outputs, Parameter, SolvedStep, Step, StepError, StepFailure, StepStats, Stored,
     model_by_pushes,
 };
 use crate::mechanism::{Law, Mechanism, ModelError, Needs};
@@ -167,8 +167,8 @@ impl<S: Mechanical + Equations> Composed<S> {
     }
 
     /// What is seen at the knot, as the inner integrator sees it.
-    fn first<'a>(&self, seen: &Seen<'a>) -> Seen<'a> {
-        Seen {
+    fn first<'a>(&self, seen: &KnotPoint<'a>) -> KnotPoint<'a> {
+        KnotPoint {
             at: self.knot(&seen.at),
             y: self.unknowns(seen.y, 0),
             ..*seen
@@ -178,14 +178,14 @@ impl<S: Mechanical + Equations> Composed<S> {
     /// Finds the states between the stages, and visits the stages with the memory given: what is seen at their starts.
     fn visit(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         w: &mut S::Work,
         between: &mut [Vec<f64>],
-        mut each: impl FnMut(usize, &Seen, &mut S::Work) -> Result<(), StepError>,
+        mut each: impl FnMut(usize, &KnotPoint, &mut S::Work) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
         for i in 0..self.shares.len() {
             let (before, after) = between.split_at_mut(i);
-            let here = Seen {
+            let here = KnotPoint {
                 at: self.stage(&seen.at, i),
                 x: before.last().map_or(seen.x, |x| x),
                 y: self.unknowns(seen.y, i),
@@ -200,7 +200,7 @@ impl<S: Mechanical + Equations> Composed<S> {
     }
 
     /// Refuses dampers that are too stiff for the backward stages.
-    fn damped(&self, seen: &Seen, w: &mut S::Work) -> Result<(), StepError> {
+    fn damped(&self, seen: &KnotPoint, w: &mut S::Work) -> Result<(), StepError> {
         if !self.damps {
             return Ok(());
         }
@@ -318,7 +318,7 @@ impl<S: Mechanical + Equations> Step for Composed<S> {
     ) -> Result<StepStats, StepError> {
         let own = &mut w.own;
         let at_first = self.knot(at);
-        let here = Seen {
+        let here = KnotPoint {
             at: at_first,
             x,
             u,
@@ -353,7 +353,7 @@ impl<S: Mechanical + Equations> Step for Composed<S> {
 }
 
 impl<S: Mechanical + Equations> Differentiable for Composed<S> {
-    fn linearize_in(&self, at: &Solved, w: &mut Self::Work) -> Result<Certificate, StepError> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Self::Work) -> Result<Certificate, StepError> {
         self.linearize_stages(at, w)
     }
 
@@ -376,7 +376,12 @@ impl<S: Mechanical + Equations> Differentiable for Composed<S> {
             })
     }
 
-    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError> {
+    fn restore_in(
+        &self,
+        at: &SolvedStep,
+        kept: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<bool, StepError> {
         self.restore_stages(at, kept, w)
     }
 

@@ -124,7 +124,7 @@ fn push_matches_differences_of_the_step() {
                 };
                 let (next, y) = solve(&at, &x, &u, &p);
                 let mut w = s.work();
-                let solved = Solved {
+                let solved = SolvedStep {
                     at,
                     x: &x,
                     u: &u,
@@ -178,7 +178,7 @@ fn pull_is_the_transpose_of_push_and_linearizations_can_be_kept() {
         let (d, mut w, mut next) = (s.dims(), s.work(), x.clone());
         s.step(&at, &x, &u, &p, &mut w, &mut next, &mut y)
             .expect("solved");
-        let solved = Solved {
+        let solved = SolvedStep {
             at,
             x: &x,
             u: &u,
@@ -230,7 +230,7 @@ fn equations_hold_at_the_step_and_have_their_derivatives() {
         let of = |u: &[f64], y: &[f64]| {
             let (mut r, mut to) = (vec![0.0; d.ny], x.clone());
             let (x, p) = (&x[..], &p[..]);
-            let seen = Seen { at, x, u, p, y };
+            let seen = KnotPoint { at, x, u, p, y };
             let mut w = s.work();
             s.residual(&seen, &mut w, &mut r).expect("a state");
             s.advance(&seen, &mut w, &mut to).expect("a state");
@@ -240,7 +240,7 @@ fn equations_hold_at_the_step_and_have_their_derivatives() {
         assert!(of(&u, &y).iter().all(|r| r.abs() < 1e-9));
         let structure = s.structure();
         let mut values = vec![0.0; structure.entries().len()];
-        let seen = Seen {
+        let seen = KnotPoint {
             at,
             x: &x,
             u: &u,
@@ -280,12 +280,17 @@ fn quantities_have_their_adjoints_by_controls_unknowns_and_intervals() {
         let value = |at: Knot, u: &[f64], y: &[f64]| {
             let mut out = vec![0.0; which.len()];
             let (x, p) = (&x[..], &p[..]);
-            s.observe_in(&Seen { at, x, u, p, y }, &which, &mut s.work(), &mut out)
-                .expect("a state");
+            s.observe_in(
+                &KnotPoint { at, x, u, p, y },
+                &which,
+                &mut s.work(),
+                &mut out,
+            )
+            .expect("a state");
             vec![out.iter().zip(&weights).map(|(v, w)| v * w).sum::<f64>()]
         };
         let (mut w, mut out) = (s.work(), vec![0.0; which.len()]);
-        let seen = Seen {
+        let seen = KnotPoint {
             at,
             x: &x,
             u: &u,

@@ -9,7 +9,7 @@ use crate::block::{Node, Role, Symbolic};
 use crate::contact;
 use crate::dynamics::{Place, Stage};
 use crate::mechanism::{
-    Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Row, Tuned,
+    Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, NamedParameter, Relative, Row,
 };
 use crate::spatial::{Pose, Quat, Vec3};
 use std::ops::Range;
@@ -161,7 +161,7 @@ impl Maximal {
             }));
         }
         let (windings, winding_of) = windings(&mechanism);
-        let of = |p: &Tuned| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
+        let of = |p: &NamedParameter| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
         let nominal = mechanism.parameters.iter().map(of).collect();
         let (held, held_rates) = Self::independent(&mechanism, q, mobility.degrees_of_freedom);
         let inverse_inertia = mechanism.inverse_inertia();

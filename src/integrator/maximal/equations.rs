@@ -2,12 +2,12 @@
 
 use super::assembly::vec3;
 use super::{Maximal, Work};
-use crate::dynamics::{Equations, Seen, StepError, StepFailure, Structure};
+use crate::dynamics::{Equations, KnotPoint, StepError, StepFailure, Structure};
 use crate::spatial::increment_jacobian;
 
 impl Maximal {
     /// Everything at the knot and at the unknowns given, the matrix assembled but not factored.
-    fn unsolved(&self, at: &Seen, w: &mut Work) -> Result<(), StepError> {
+    fn unsolved(&self, at: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
         if !self.contacts.is_empty() {
             return Err(self.failure(StepFailure::Unsupported, w, self.symbolic.dim(), f64::NAN));
         }
@@ -77,13 +77,13 @@ impl Equations for Maximal {
         Structure::new(d.ny + d.nf, &columns)
     }
 
-    fn residual(&self, at: &Seen, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {
+    fn residual(&self, at: &KnotPoint, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {
         self.unsolved(at, w)?;
         r.copy_from_slice(&w.newton.residual);
         Ok(())
     }
 
-    fn advance(&self, at: &Seen, w: &mut Work, next: &mut [f64]) -> Result<(), StepError> {
+    fn advance(&self, at: &KnotPoint, w: &mut Work, next: &mut [f64]) -> Result<(), StepError> {
         self.unsolved(at, w)?;
         self.write_next(w, next);
         Ok(())
@@ -91,7 +91,7 @@ impl Equations for Maximal {
 
     fn derivatives(
         &self,
-        at: &Seen,
+        at: &KnotPoint,
         structure: &Structure,
         w: &mut Work,
         values: &mut [f64],
@@ -178,7 +178,7 @@ mod tests {
     use super::super::tests::{
         assert_close, derivative, difference, displaced, named, situation, systems,
     };
-    use crate::dynamics::{Equations, Seen};
+    use crate::dynamics::{Equations, KnotPoint};
     use crate::mechanism::samples::Source;
 
     /// The unsolved equations, at unknowns that do not solve them: every entry that the structure leaves out is zero, every
@@ -191,7 +191,7 @@ mod tests {
             let mut r = Source::new(21);
             y.iter_mut().for_each(|y| *y += 0.05 * r.unit());
             let seen = |x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
-                let seen = Seen { at, x, u, p, y };
+                let seen = KnotPoint { at, x, u, p, y };
                 let (mut w, mut out, mut next) = (s.work(), vec![0.0; d.ny], x.to_vec());
                 s.residual(&seen, &mut w, &mut out).expect("a state");
                 s.advance(&seen, &mut w, &mut next).expect("a state");
@@ -201,7 +201,7 @@ mod tests {
             let (_, next) = seen(&x, &u, p, &y);
             let structure = s.structure();
             let mut values = vec![0.0; structure.entries().len()];
-            let here = Seen {
+            let here = KnotPoint {
                 at,
                 x: &x,
                 u: &u,

@@ -2,7 +2,7 @@
 //! next knot. The rest is computed again, which is cheap beside them.
 
 use super::{Maximal, Work};
-use crate::dynamics::{Solved, StepError};
+use crate::dynamics::{SolvedStep, StepError};
 use crate::spatial::Vec3;
 
 /// Numbers of a row.
@@ -40,7 +40,7 @@ impl Maximal {
     /// Not possible, and nothing done, when the residuals of a tree's solves are asked for: they need the matrix.
     pub(super) fn restore_linearized(
         &self,
-        at: &Solved,
+        at: &SolvedStep,
         kept: &[f64],
         w: &mut Work,
     ) -> Result<bool, StepError> {

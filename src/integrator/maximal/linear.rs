@@ -6,7 +6,7 @@
 
 use super::assembly::{add_wrench, dot, vec3};
 use super::{DampedElement, Maximal, Work};
-use crate::dynamics::{Certificate, Inputs, Outputs, Solved, Stage, StepError};
+use crate::dynamics::{Certificate, Inputs, Outputs, SolvedStep, Stage, StepError};
 use crate::mechanism::{Coupling, Joint, Mechanism, Vec6};
 use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
 
@@ -24,7 +24,11 @@ pub(super) fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
 
 impl Maximal {
     /// Assembles and factors at a solution.
-    pub(super) fn linearize_at(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+    pub(super) fn linearize_at(
+        &self,
+        at: &SolvedStep,
+        w: &mut Work,
+    ) -> Result<Certificate, StepError> {
         self.prepare(at.at.step(), at.x, at.u, w)?;
         let (core, contacts) = at.y.split_at(w.newton.trial.len());
         w.newton.trial.copy_from_slice(core);

@@ -2,7 +2,7 @@
 
 use super::{Maximal, Work};
 use crate::contact::{ContactWork, Reacts};
-use crate::dynamics::{Frame, Inputs, Outputs, Seen, StepError};
+use crate::dynamics::{Frame, Inputs, KnotPoint, Outputs, StepError};
 use crate::integrator::mechanical::{MatrixSize, Mechanical, observable};
 use crate::mechanism::{
     Adjoint, Exerts, Known, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
@@ -96,7 +96,7 @@ impl Mechanical for Maximal {
         self.winding(x, joint)
     }
 
-    fn know(&self, seen: &Seen, needs: Needs, w: &mut Work) -> Result<(), StepError> {
+    fn know(&self, seen: &KnotPoint, needs: Needs, w: &mut Work) -> Result<(), StepError> {
         let (at, x, u) = (&seen.at, seen.x, seen.u);
         self.apply(seen.p, w)?;
         if needs.velocities {
@@ -123,7 +123,7 @@ impl Mechanical for Maximal {
         Ok(())
     }
 
-    fn known<'a>(&'a self, seen: &Seen<'a>, w: &'a Work) -> Known<'a> {
+    fn known<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Work) -> Known<'a> {
         let n = 6 * self.body_count();
         Known {
             mechanism: &w.model,
@@ -152,7 +152,7 @@ impl Mechanical for Maximal {
 
     fn pull_known(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         w: &mut Work,
         adjoint: &Adjoint,
         out: &mut Inputs,
@@ -193,7 +193,7 @@ impl Mechanical for Maximal {
         w.sight = sight;
     }
 
-    fn contact_work(&self, seen: &Seen, w: &Work) -> [ContactWork; 2] {
+    fn contact_work(&self, seen: &KnotPoint, w: &Work) -> [ContactWork; 2] {
         self.contacts.work(&self.view(w), &w.contacts, seen.y)
     }
 

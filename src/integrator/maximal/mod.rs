@@ -53,7 +53,7 @@ pub use work::Work;
 use crate::block::Symbolic;
 use crate::contact::{Cone, ContactOptions, Failed};
 use crate::dynamics::{
-    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, Solved, StepError,
+    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, SolvedStep, StepError,
     StepFailure, StepStats,
 };
 use crate::mechanism::{Mechanism, Mobility, Quantity};
@@ -316,7 +316,7 @@ impl crate::dynamics::Step for Maximal {
 }
 
 impl crate::dynamics::Differentiable for Maximal {
-    fn linearize_in(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Work) -> Result<Certificate, StepError> {
         self.apply(at.p, w)?;
         self.linearize_at(at, w)
     }
@@ -333,7 +333,7 @@ impl crate::dynamics::Differentiable for Maximal {
         self.keep_linearized(w, kept)
     }
 
-    fn restore_in(&self, at: &Solved, kept: &[f64], w: &mut Work) -> Result<bool, StepError> {
+    fn restore_in(&self, at: &SolvedStep, kept: &[f64], w: &mut Work) -> Result<bool, StepError> {
         self.apply(at.p, w)?;
         self.restore_linearized(at, kept, w)
     }

@@ -2,7 +2,9 @@
 
 use super::tests::{assert_close, derivative, named, situation, system, systems};
 use super::*;
-use crate::dynamics::{Charts, Differentiable, Knot, LinearModel, Observe, Seen, Solved, Step};
+use crate::dynamics::{
+    Charts, Differentiable, Knot, KnotPoint, LinearModel, Observe, SolvedStep, Step,
+};
 use crate::integrator::Mechanical;
 use crate::mechanism::JointKind;
 use crate::mechanism::samples::{Source, four_bar, tree};
@@ -25,7 +27,7 @@ fn modelled(s: &Maximal, at: Knot, x: &[f64], u: &[f64], mut y: Vec<f64>) -> Wor
         .expect("a state");
     let (u, y, next) = (u, &y[..], &next[..]);
     s.linearize_in(
-        &Solved {
+        &SolvedStep {
             at,
             x,
             u,
@@ -56,13 +58,13 @@ fn observed_quantities_have_their_adjoints() {
             let adjoint = Source::new(8).vector(which.len(), 1.0);
             let weighed = |at: Knot, x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
                 let mut out = vec![0.0; which.len()];
-                let seen = Seen { at, x, u, p, y };
+                let seen = KnotPoint { at, x, u, p, y };
                 s.observe_in(&seen, &which, &mut s.work(), &mut out)
                     .expect("a state");
                 vec![out.iter().zip(&adjoint).map(|(v, a)| v * a).sum::<f64>()]
             };
             let mut out = vec![0.0; which.len()];
-            let seen = Seen {
+            let seen = KnotPoint {
                 at,
                 x: &x,
                 u: &u,
@@ -141,7 +143,7 @@ fn a_parameter_of_several_numbers_adds_them_up() {
     let (at, x, u, _) = situation(&s, &x, false);
     let observe = |p: &[f64], pull: bool| {
         let (mut w, mut out, mut d) = (s.work(), vec![0.0; 2], s.dims().inputs());
-        let seen = Seen {
+        let seen = KnotPoint {
             at,
             x: &x,
             u: &u,
@@ -178,7 +180,7 @@ fn forces_have_no_value_at_the_end_and_none_in_a_planar_loop() {
         .expect("there are forces");
     assert!(s.needs_unknowns(force) && !s.needs_unknowns(0));
     let (at, x, u, _) = situation(&s, &x, false);
-    let seen = Seen {
+    let seen = KnotPoint {
         at: Knot { h: 0.0, ..at },
         x: &x,
         u: &u,

@@ -1,7 +1,7 @@
 //! The step, its matrix and its derivatives, on random mechanisms of every kind of joint, with and without loops.
 
 use super::*;
-use crate::dynamics::{Charts, Differentiable, LinearModel, Seen, Step};
+use crate::dynamics::{Charts, Differentiable, KnotPoint, LinearModel, Step};
 use crate::integrator::Mechanical;
 use crate::mechanism::samples::{Source, four_bar, spatial_loop, tree};
 use crate::mechanism::{About, JointKind, MechanismBuilder, Reaction};
@@ -286,7 +286,7 @@ fn push_matches_differences_of_the_step_on_trees() {
             let (next, y) = solve(&at, &x, &u, &s.nominal);
             let mut w = s.work();
             s.linearize_in(
-                &Solved {
+                &SolvedStep {
                     at,
                     x: &x,
                     u: &u,
@@ -365,7 +365,7 @@ fn the_linear_model_matches_differences_along_the_joints() {
             let identity = frame.project() * frame.embed();
             assert!((identity - nalgebra::DMatrix::identity(dims.ndx, dims.ndx)).amax() < 1e-9);
             s.linearize_in(
-                &Solved {
+                &SolvedStep {
                     at,
                     x: &x,
                     u: &u,
@@ -512,7 +512,7 @@ fn pull_is_the_transpose_of_push() {
             s.step(&at, &x, &u, &s.nominal, &mut w, &mut next, &mut y)
                 .expect("solved");
             s.linearize_in(
-                &Solved {
+                &SolvedStep {
                     at,
                     x: &x,
                     u: &u,
@@ -596,7 +596,7 @@ fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
         };
         let u = vec![0.7; s.dims().nu];
         let given = s.interval_velocities(&x);
-        let seen = |at, x, u| Seen {
+        let seen = |at, x, u| KnotPoint {
             at,
             x,
             u,

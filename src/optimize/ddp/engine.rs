@@ -1,6 +1,6 @@
 //! One iteration of differential dynamic programming: policy, line search along rollouts, model at the new path.
 
-use super::kept::Pace;
+use super::saved::Globalization;
 use super::{Gains, Options};
 use crate::control::Problem;
 use crate::dynamics::{Knot, Observe, StepError, stop_requested};
@@ -45,7 +45,7 @@ pub(super) struct Engine<'a, D: Observe> {
     dx: Vec<f64>,
     shift: Vec<f64>,
     s: Vec<f64>,
-    pub pace: Pace,
+    pub globalization: Globalization,
     pub steps: u64,
     pub models: u64,
     /// Objective of the guess.
@@ -108,7 +108,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             path,
             dynamics,
             problem,
-            pace: Pace::default(),
+            globalization: Globalization::default(),
             steps: 0,
             models: 0,
             first_objective: 0.0,
@@ -144,30 +144,31 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Merit of a path.
     fn merit(&self, path: &Path) -> f64 {
-        self.lagrangian.value(path) + self.pace.gap_weight * path.gap
+        self.lagrangian.value(path) + self.globalization.gap_weight * path.gap
     }
 
     /// More regularization: as much as the bend seen along the last step tells, where one was seen.
     fn match_bend(&mut self, seen: f64) {
-        let needed = (seen - self.pace.bend) / self.pace.damping;
-        let before = self.pace.regularization;
+        let needed = (seen - self.globalization.bend) / self.globalization.damping;
+        let before = self.globalization.regularization;
         self.more_regular();
         if needed.is_finite() && needed > before && !self.path.has_gaps {
-            self.pace.regularization = needed.max(2.0 * before).min(LARGEST);
-            self.pace.growth = 1.0;
+            self.globalization.regularization = needed.max(2.0 * before).min(LARGEST);
+            self.globalization.growth = 1.0;
         }
     }
 
     fn more_regular(&mut self) {
-        self.pace.growth = (self.pace.growth * 2.0).max(2.0);
-        self.pace.regularization = (self.pace.regularization * self.pace.growth).max(SMALLEST);
+        self.globalization.growth = (self.globalization.growth * 2.0).max(2.0);
+        self.globalization.regularization =
+            (self.globalization.regularization * self.globalization.growth).max(SMALLEST);
     }
 
     fn less_regular(&mut self) {
-        self.pace.growth = (self.pace.growth / 2.0).min(0.5);
-        self.pace.regularization *= self.pace.growth;
-        if self.pace.regularization < SMALLEST {
-            self.pace.regularization = 0.0;
+        self.globalization.growth = (self.globalization.growth / 2.0).min(0.5);
+        self.globalization.regularization *= self.globalization.growth;
+        if self.globalization.regularization < SMALLEST {
+            self.globalization.regularization = 0.0;
         }
     }
 
@@ -190,28 +191,32 @@ impl<'a, D: Observe> Engine<'a, D> {
             return false;
         }
         let scale = &self.riccati.scale;
-        (self.pace.slope, self.pace.bend, self.pace.damping) =
-            model.along(policy, scale, &mut self.scratch);
+        (
+            self.globalization.slope,
+            self.globalization.bend,
+            self.globalization.damping,
+        ) = model.along(policy, scale, &mut self.scratch);
         true
     }
 
     /// Policy at the model, with as much regularization as it needs. False where none is enough.
     pub fn plan(&mut self) -> bool {
-        let known = self.model.secant.is_known() && self.pace.regularization == 0.0;
-        if known && self.pace.learnt.is_due() {
+        let known = self.model.secant.is_known() && self.globalization.regularization == 0.0;
+        if known && self.globalization.learnt.is_due() {
             self.model.secant.used = true;
-            if self.try_plan(0.0) && self.pace.slope < 0.0 && self.pace.bend > 0.0 {
+            if self.try_plan(0.0) && self.globalization.slope < 0.0 && self.globalization.bend > 0.0
+            {
                 return true;
             }
-            self.pace.learnt.failed();
+            self.globalization.learnt.failed();
         }
         self.plan_gauss_newton()
     }
 
     fn plan_gauss_newton(&mut self) -> bool {
         self.model.secant.used = false;
-        while !self.try_plan(self.pace.regularization) {
-            if self.pace.regularization >= LARGEST {
+        while !self.try_plan(self.globalization.regularization) {
+            if self.globalization.regularization >= LARGEST {
                 return false;
             }
             self.more_regular();
@@ -225,18 +230,20 @@ impl<'a, D: Observe> Engine<'a, D> {
         if self.promise() > enough {
             return false;
         }
-        if self.pace.regularization == 0.0 || self.model.secant.used {
+        if self.globalization.regularization == 0.0 || self.model.secant.used {
             return true;
         }
-        let (regularization, growth) = (self.pace.regularization, self.pace.growth);
-        (self.pace.regularization, self.pace.growth) = (0.0, 1.0);
+        let (regularization, growth) =
+            (self.globalization.regularization, self.globalization.growth);
+        (self.globalization.regularization, self.globalization.growth) = (0.0, 1.0);
         if !self.plan_gauss_newton() || self.promise() <= enough {
             return true;
         }
-        if self.pace.bare.is_due() {
-            self.pace.taken_back = Some(regularization);
+        if self.globalization.bare.is_due() {
+            self.globalization.taken_back = Some(regularization);
         } else {
-            (self.pace.regularization, self.pace.growth) = (regularization, growth);
+            (self.globalization.regularization, self.globalization.growth) =
+                (regularization, growth);
             self.plan_gauss_newton();
         }
         false
@@ -244,23 +251,23 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// What the model promises to gain by its whole step.
     pub fn promise(&self) -> f64 {
-        -(self.pace.slope + 0.5 * self.pace.bend)
+        -(self.globalization.slope + 0.5 * self.globalization.bend)
     }
 
     /// Takes a step, with more regularization until one makes progress.
     pub fn improve(&mut self) -> Attempt {
-        if self.pace.idle >= IDLE {
-            self.pace.idle = 0;
+        if self.globalization.idle >= IDLE {
+            self.globalization.idle = 0;
             return Attempt::Stuck;
         }
-        let (pace, used) = (self.pace, self.model.secant.used);
+        let (globalization, used) = (self.globalization, self.model.secant.used);
         for tries in 1.. {
             if self.path.has_gaps {
                 // the merit must fall along the step: Nocedal and Wright, (18.36)
-                let needed =
-                    (self.pace.slope + 0.5 * self.pace.bend.max(0.0)) / (0.5 * self.path.gap);
+                let needed = (self.globalization.slope + 0.5 * self.globalization.bend.max(0.0))
+                    / (0.5 * self.path.gap);
                 if needed.is_finite() {
-                    self.pace.gap_weight = self.pace.gap_weight.max(needed);
+                    self.globalization.gap_weight = self.globalization.gap_weight.max(needed);
                 }
             }
             let before = self.merit(&self.path);
@@ -272,19 +279,19 @@ impl<'a, D: Observe> Engine<'a, D> {
             let mut length = if self.path.has_gaps || self.model.secant.used {
                 1.0
             } else {
-                self.pace.stretch
+                self.globalization.stretch
             };
             let mut seen = f64::INFINITY;
             while length >= shortest {
                 if stop_requested() {
-                    return self.stopped(pace, used);
+                    return self.stopped(globalization, used);
                 }
                 let change = self.change(length, before);
                 if self.is_fair(length, change, before) {
                     self.take(length, change, before);
                     return Attempt::Moved(length);
                 }
-                self.pace.stretch = 1.0;
+                self.globalization.stretch = 1.0;
                 seen = self.bend_seen(length, change);
                 let best = if seen.is_finite() {
                     -self.merit_slope() / seen
@@ -298,17 +305,17 @@ impl<'a, D: Observe> Engine<'a, D> {
                 };
             }
             if self.model.secant.used {
-                self.pace.learnt.failed();
-            } else if let Some(before) = self.pace.taken_back.take() {
-                self.pace.bare.failed();
-                self.pace.regularization = before;
-            } else if self.pace.regularization >= LARGEST {
+                self.globalization.learnt.failed();
+            } else if let Some(before) = self.globalization.taken_back.take() {
+                self.globalization.bare.failed();
+                self.globalization.regularization = before;
+            } else if self.globalization.regularization >= LARGEST {
                 return Attempt::Stuck;
             } else {
                 self.match_bend(seen);
             }
             if self.has_tried(tries) {
-                self.pace = pace;
+                self.globalization = globalization;
                 return Attempt::Stuck;
             }
             if !self.plan_gauss_newton() {
@@ -319,19 +326,19 @@ impl<'a, D: Observe> Engine<'a, D> {
     }
 
     /// Back to where the attempt began, so that who goes on makes the same.
-    fn stopped(&mut self, pace: Pace, used: bool) -> Attempt {
-        let now = (self.pace.regularization, self.model.secant.used);
-        self.pace = pace;
+    fn stopped(&mut self, globalization: Globalization, used: bool) -> Attempt {
+        let now = (self.globalization.regularization, self.model.secant.used);
+        self.globalization = globalization;
         self.model.secant.used = used;
-        if now != (pace.regularization, used) {
-            self.try_plan(pace.regularization);
+        if now != (globalization.regularization, used) {
+            self.try_plan(globalization.regularization);
         }
         Attempt::Stopped
     }
 
     /// Slope of the merit along the step.
     fn merit_slope(&self) -> f64 {
-        self.pace.slope - self.pace.gap_weight * self.path.gap
+        self.globalization.slope - self.globalization.gap_weight * self.path.gap
     }
 
     /// How much a step of this length changes the merit; infinite where it cannot be made, as when it is too long.
@@ -346,7 +353,8 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Is that a fair part of what the model says?
     fn is_fair(&self, length: f64, change: f64, before: f64) -> bool {
-        let predicted = length * self.merit_slope() + 0.5 * length * length * self.pace.bend;
+        let predicted =
+            length * self.merit_slope() + 0.5 * length * length * self.globalization.bend;
         change <= FAIR * predicted.min(0.0) + 1e-14 * before.abs()
     }
 
@@ -359,8 +367,8 @@ impl<'a, D: Observe> Engine<'a, D> {
         let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
         if length >= 1.0 && smooth && change < -1e-10 * before.abs() {
             // where the objective bends less than the model, the next step may be longer; kinks only feign it
-            let best = -self.pace.slope / bend;
-            self.pace.stretch = if best > 0.0 {
+            let best = -self.globalization.slope / bend;
+            self.globalization.stretch = if best > 0.0 {
                 best.clamp(1.0, LONGEST)
             } else {
                 LONGEST
@@ -369,12 +377,16 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.compare_gain(-change, before);
         std::mem::swap(&mut self.path, &mut self.trial);
         let gained = change < -GAIN * before.abs();
-        self.pace.idle = if gained { 0 } else { self.pace.idle + 1 };
-        if self.pace.taken_back.take().is_some() {
-            self.pace.bare.helped();
+        self.globalization.idle = if gained {
+            0
+        } else {
+            self.globalization.idle + 1
+        };
+        if self.globalization.taken_back.take().is_some() {
+            self.globalization.bare.helped();
         }
         if self.model.secant.used {
-            self.pace.learnt.helped();
+            self.globalization.learnt.helped();
         } else if length >= 0.5 {
             self.less_regular();
         } else if length < 0.1 {
@@ -385,7 +397,7 @@ impl<'a, D: Observe> Engine<'a, D> {
     /// Returns to the path before the last step, for shorter ones.
     pub fn take_back(&mut self) -> Result<(), StepError> {
         std::mem::swap(&mut self.path, &mut self.trial);
-        self.pace.idle += 1;
+        self.globalization.idle += 1;
         self.match_bend(f64::INFINITY);
         self.model.secant.forget();
         self.build()

@@ -22,7 +22,7 @@
 //!   [`Smoothing`]); objective and violation of a solution always are those of steps with hard contact.
 
 mod engine;
-mod kept;
+mod saved;
 mod smoothing;
 
 use super::checkpoint::{Checkpoint, Point};
@@ -34,7 +34,7 @@ use crate::dynamics::Observe;
 use crate::rollout::Trajectory;
 use argmin::core::Error;
 use engine::{Attempt, Engine};
-use kept::Kept;
+use saved::Saved;
 pub use smoothing::Smoothing;
 
 /// Settings.
@@ -244,8 +244,8 @@ impl Rounds {
                 return Ok(None);
             }
             Attempt::Moved(taken) => {
-                if e.pace.idle == 0 {
-                    e.pace.stuck = 0;
+                if e.globalization.idle == 0 {
+                    e.globalization.stuck = 0;
                 }
                 if e.refresh().is_err() {
                     // where there are no derivatives there is no way on
@@ -272,11 +272,11 @@ impl Rounds {
         if e.is_relaxed() {
             return self.lower(e, state);
         }
-        e.pace.stuck += 1;
+        e.globalization.stuck += 1;
         e.promises_at_most(f64::INFINITY);
         let (violation, optimality) = (e.violation(), self.optimality(e));
         let constrained = !e.path.evaluation.constraints.is_empty();
-        if constrained && !e.path.has_gaps && e.pace.stuck < 8 {
+        if constrained && !e.path.has_gaps && e.globalization.stuck < 8 {
             self.finish_round(e, state, optimality)?;
             return Ok(());
         }
@@ -322,7 +322,7 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
 
     fn begin(&mut self, from: Option<Checkpoint>, state: &mut SolveState) -> Result<(), Error> {
         let (e, rounds) = (&mut self.engine, &mut self.rounds);
-        let kept: Option<Kept> = from.as_ref().and_then(Checkpoint::own);
+        let kept: Option<Saved> = from.as_ref().and_then(Checkpoint::own);
         if let Err(reason) = e.start(from.as_ref(), kept.as_ref()) {
             state.end(Status::Diverged, reason);
             return Ok(());

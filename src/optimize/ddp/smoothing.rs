@@ -28,7 +28,7 @@
 //! within a step shows what contact could do; one far below shows nothing, and the solve stays where it is.
 
 use super::engine::Engine;
-use super::kept::Pace;
+use super::saved::Globalization;
 use super::{Rounds, UNBOUNDED};
 use crate::dynamics::{Observe, StepError};
 use crate::optimize::{SolveState, Status};
@@ -134,7 +134,7 @@ impl Rounds {
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<(), Error> {
-        e.pace.poor = 0;
+        e.globalization.poor = 0;
         let (violation, l) = (e.violation(), &mut e.lagrangian);
         if e.path.has_gaps || violation <= self.options.tolerance {
             if e.is_relaxed() {
@@ -252,10 +252,10 @@ impl<D: Observe> Engine<'_, D> {
 
     /// Makes model and policy of the level; false where there is no policy.
     fn relax(&mut self) -> Result<bool, Error> {
-        self.pace = Pace {
-            regularization: self.pace.regularization,
-            gap_weight: self.pace.gap_weight,
-            ..Pace::default()
+        self.globalization = Globalization {
+            regularization: self.globalization.regularization,
+            gap_weight: self.globalization.gap_weight,
+            ..Globalization::default()
         };
         self.model.secant.forget();
         self.refresh()?;
@@ -270,8 +270,8 @@ impl<D: Observe> Engine<'_, D> {
     pub(super) fn compare_gain(&mut self, gain: f64, merit: f64) {
         let poor = self.is_relaxed() && !self.forward && gain < POOR * self.promise();
         let little = self.model.kappa > 0.0 && gain < LITTLE * merit.abs();
-        let count = self.pace.poor + 1;
-        self.pace.poor = if poor || little { count } else { 0 };
+        let count = self.globalization.poor + 1;
+        self.globalization.poor = if poor || little { count } else { 0 };
     }
 
     /// Does the present level lead nowhere?
@@ -281,7 +281,7 @@ impl<D: Observe> Engine<'_, D> {
         } else {
             LAST_PATIENCE
         };
-        self.pace.poor >= patience
+        self.globalization.poor >= patience
     }
 
     /// Have so many policies failed that another level is to be tried?

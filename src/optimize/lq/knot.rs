@@ -5,7 +5,7 @@ use super::model::Sizes;
 use super::secant;
 use crate::control::{Layout, Problem};
 use crate::dynamics::{
-    Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, Rows, Solved, StepError,
+    Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, Rows, SolvedStep, StepError,
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
@@ -112,7 +112,7 @@ impl<D: Observe> Along<'_, D> {
             Some(ends) => &ends[k * nx..(k + 1) * nx],
             None => t.state(k + 1),
         };
-        let solved = Solved {
+        let solved = SolvedStep {
             next: end,
             ..t.solved(at)
         };
@@ -214,7 +214,7 @@ impl Local {
         else {
             return Ok(());
         };
-        let seen = t.seen(at);
+        let seen = t.knot_point(at);
         dynamics.observe(&seen, which, work, values)?.rows(rows);
         Ok(())
     }

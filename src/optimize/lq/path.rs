@@ -1,7 +1,7 @@
 //! An iterate: a trajectory whose states need not follow from each other, and what it is worth.
 
 use crate::control::{Evaluation, Problem};
-use crate::dynamics::{Knot, Observe, Solved, StepError};
+use crate::dynamics::{Knot, Observe, SolvedStep, StepError};
 use crate::rollout::{RolloutStats, Trajectory};
 
 /// A trajectory with gaps: the step from state `k` ends at `ends[k]`, which need not be state `k + 1`.
@@ -42,8 +42,8 @@ impl Path {
     }
 
     /// The step from a knot, solved.
-    pub fn solved(&self, at: &Knot) -> Solved<'_> {
-        Solved {
+    pub fn solved(&self, at: &Knot) -> SolvedStep<'_> {
+        SolvedStep {
             next: self.end(at.k),
             ..self.trajectory.solved(at)
         }

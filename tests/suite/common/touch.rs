@@ -10,8 +10,8 @@
 //! ```
 
 use least_action::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Inputs, Knot, Observe, Outputs, Seen, Solved, Step,
-    StepError, StepStats,
+    Certificate, Charts, Differentiable, Dims, Inputs, Knot, KnotPoint, Observe, Outputs,
+    SolvedStep, Step, StepError, StepStats,
 };
 use least_action::without;
 use nalgebra::DMatrix;
@@ -176,7 +176,7 @@ impl Differentiable for Masses {
         w.kappa = kappa;
     }
 
-    fn linearize_in(&self, at: &Solved, w: &mut Work) -> Result<Certificate, StepError> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Work) -> Result<Certificate, StepError> {
         let (n, h) = (self.n(), at.at.h);
         let kappa = w.kappa.max(w.softness).max(HARD);
         let mut next = vec![0.0; 2 * n];
@@ -245,7 +245,7 @@ impl Observe for Masses {
 
     fn observe_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         _: &mut Work,
         out: &mut [f64],
@@ -259,7 +259,7 @@ impl Observe for Masses {
 
     fn observe_pull_in(
         &self,
-        _: &Seen,
+        _: &KnotPoint,
         which: &[usize],
         _: &mut Work,
         adjoint: &[f64],

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::G;
-use least_action::dynamics::Seen;
+use least_action::dynamics::KnotPoint;
 use least_action::integrator::Mechanical;
 use least_action::rollout::momentum;
 
@@ -31,7 +31,7 @@ fn collide(a: Shape, b: Shape, restitution: f64, cone: Cone) -> (f64, usize) {
     let mut s = Sim::new(&bodies, &q, &rates, 0.005, options(cone, true));
     let (mut first, mut worst, mut touches) = (None, 0.0_f64, 0);
     for _ in 0..200 {
-        let seen = Seen {
+        let seen = KnotPoint {
             at: s.knot(),
             x: &s.x,
             u: &[],

@@ -4,8 +4,8 @@ use crate::common::Source;
 use crate::common::case::{chain, system};
 use least_action::control::{ClosedLoop, Loop, Pd};
 use least_action::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Inputs, Knot, LinearModel, Observe, Outputs,
-    Remember, Seen, Solved, Step, StepError, StepStats, model_by_pushes,
+    Certificate, Charts, Differentiable, Dims, Inputs, Knot, KnotPoint, LinearModel, Observe,
+    Outputs, Remember, SolvedStep, Step, StepError, StepStats, model_by_pushes,
 };
 use least_action::integrator::{Maximal, Mechanical};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -59,7 +59,7 @@ impl Step for Spring {
 impl Differentiable for Spring {
     without!(smoothing);
 
-    fn linearize_in(&self, at: &Solved, w: &mut [f64; 2]) -> Result<Certificate, StepError> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut [f64; 2]) -> Result<Certificate, StepError> {
         self.linearized.fetch_add(1, Ordering::Relaxed);
         *w = [at.at.h, at.x[0]];
         Ok(Certificate::default())
@@ -74,7 +74,12 @@ impl Differentiable for Spring {
         true
     }
 
-    fn restore_in(&self, _: &Solved, kept: &[f64], w: &mut [f64; 2]) -> Result<bool, StepError> {
+    fn restore_in(
+        &self,
+        _: &SolvedStep,
+        kept: &[f64],
+        w: &mut [f64; 2],
+    ) -> Result<bool, StepError> {
         w.copy_from_slice(kept);
         Ok(true)
     }
@@ -107,7 +112,7 @@ impl Observe for Spring {
 
     fn observe_in(
         &self,
-        seen: &Seen,
+        seen: &KnotPoint,
         which: &[usize],
         _: &mut [f64; 2],
         out: &mut [f64],
@@ -120,7 +125,7 @@ impl Observe for Spring {
 
     fn observe_pull_in(
         &self,
-        _: &Seen,
+        _: &KnotPoint,
         which: &[usize],
         _: &mut [f64; 2],
         adjoint: &[f64],

@@ -7,7 +7,7 @@ use super::super::tests::{derivative, difference, displaced};
 use super::super::{Maximal, Options, Work};
 use super::Run;
 use crate::contact::{Cone, ContactOptions, UNKNOWNS};
-use crate::dynamics::{Differentiable, Inputs, Knot, Observe, Seen, Solved, Step};
+use crate::dynamics::{Differentiable, Inputs, Knot, KnotPoint, Observe, SolvedStep, Step};
 use crate::integrator::Mechanical;
 use crate::mechanism::samples::Source;
 use crate::mechanism::{
@@ -104,7 +104,7 @@ fn step_error(r: &mut Run) -> f64 {
     let here = r.changed(&d.inputs());
     let (next, y) = r.stepped(&here);
     let mut w = r.system.work();
-    let solved = Solved {
+    let solved = SolvedStep {
         at: here.at,
         x: &here.x,
         u: &here.u,
@@ -168,7 +168,7 @@ fn observed_error(r: &mut Run) -> f64 {
     let d = s.dims();
     let look = |which: &[usize], c: &Changed, w: &mut Work| {
         let mut out = vec![0.0; which.len()];
-        let seen = Seen {
+        let seen = KnotPoint {
             at: c.at,
             x: &c.x,
             u: &c.u,
@@ -188,7 +188,7 @@ fn observed_error(r: &mut Run) -> f64 {
             // a size has no derivative at zero
             continue;
         }
-        let seen = Seen {
+        let seen = KnotPoint {
             at: here.at,
             x: &here.x,
             u: &here.u,
@@ -537,7 +537,7 @@ fn stiff_contacts_take_no_digits() {
             }
             let mut w = r.system.work();
             r.system.certify(&mut w);
-            let solved = Solved {
+            let solved = SolvedStep {
                 at: here.at,
                 x: &here.x,
                 u: &here.u,
@@ -602,7 +602,7 @@ fn relaxed_derivatives_tend_to_the_consistent_ones() {
         let mut w = r.system.work();
         let mut jacobian = |kappa: f64| {
             r.system.smoothing(&mut w, kappa);
-            let solved = Solved {
+            let solved = SolvedStep {
                 at: here.at,
                 x: &here.x,
                 u: &[],

@@ -5,7 +5,7 @@ use super::super::super::tests::difference;
 use super::super::Run;
 use super::scenes;
 use crate::contact::{Cone, ContactOptions};
-use crate::dynamics::{Differentiable, Solved};
+use crate::dynamics::{Differentiable, SolvedStep};
 
 /// Friction that is a parameter and 0 has Coulomb's one-sided derivative.
 #[test]
@@ -61,7 +61,7 @@ fn friction_of_zero_has_its_derivative_from_above() {
             };
             let here = r.changed(&d.inputs());
             let (next, y) = after(0.0);
-            let solved = Solved {
+            let solved = SolvedStep {
                 at: here.at,
                 x: &here.x,
                 u: &here.u,

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// What a checkpoint keeps of this method alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
-    pace: Pace,
+pub(super) struct Saved {
+    globalization: Globalization,
     first_objective: f64,
     first_penalty: f64,
     /// Of the derivatives.
@@ -33,11 +33,11 @@ pub(super) struct Kept {
     unknowns: Vec<f64>,
 }
 
-impl Kept {
+impl Saved {
     /// JSON has no other numbers; what ended with them is not gone on with.
     fn is_finite(&self) -> bool {
-        let p = &self.pace;
-        let pace = [
+        let p = &self.globalization;
+        let globalization = [
             p.regularization,
             p.growth,
             p.gap_weight,
@@ -50,7 +50,8 @@ impl Kept {
             self.first_penalty,
             self.level,
         ];
-        pace.iter()
+        globalization
+            .iter()
             .chain(&self.blocks)
             .chain(&self.scale)
             .chain(self.policy.numbers())
@@ -71,7 +72,7 @@ impl Kept {
 
 /// How far and how carefully the next step goes, as the ones before taught.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Pace {
+pub(super) struct Globalization {
     /// Relative to the curvature by controls.
     pub regularization: f64,
     pub growth: f64,
@@ -99,7 +100,7 @@ pub(super) struct Pace {
     pub taken_back: Option<f64>,
 }
 
-impl Default for Pace {
+impl Default for Globalization {
     fn default() -> Self {
         Self {
             regularization: 0.0,
@@ -152,7 +153,7 @@ impl<D: Observe> Engine<'_, D> {
     pub fn start(
         &mut self,
         resumed: Option<&Checkpoint>,
-        kept: Option<&Kept>,
+        kept: Option<&Saved>,
     ) -> Result<(), String> {
         let problem = self.problem;
         let states = resumed.map_or(&problem.guess_states, |c| &c.point.states);
@@ -184,7 +185,7 @@ impl<D: Observe> Engine<'_, D> {
     }
 
     /// Makes what decides the next steps as it was.
-    fn restore(&mut self, kept: &Kept) -> Result<(), StepError> {
+    fn restore(&mut self, kept: &Saved) -> Result<(), StepError> {
         if self.path.has_gaps {
             self.path.ends.clone_from(&kept.ends);
             self.path.trajectory.y.clone_from(&kept.unknowns);
@@ -196,7 +197,7 @@ impl<D: Observe> Engine<'_, D> {
         self.model.secant.restore(&kept.blocks, kept.learning);
         self.build()?;
         self.model.secant.used = kept.used;
-        self.pace = kept.pace;
+        self.globalization = kept.globalization;
         self.riccati.scale.clone_from(&kept.scale);
         self.policy.clone_from(&kept.policy);
         Ok(())
@@ -212,8 +213,8 @@ impl<D: Observe> Engine<'_, D> {
                 vec![]
             }
         };
-        let kept = Kept {
-            pace: self.pace,
+        let kept = Saved {
+            globalization: self.globalization,
             first_objective: self.first_objective,
             first_penalty: self.lagrangian.first_penalty,
             level: self.level,
@@ -232,7 +233,7 @@ impl<D: Observe> Engine<'_, D> {
                 states: of_gaps(&t.x),
             },
             multipliers: self.lagrangian.keep(),
-            own: Checkpoint::owned(Some(kept).filter(Kept::is_finite)),
+            own: Checkpoint::owned(Some(kept).filter(Saved::is_finite)),
             ..Checkpoint::default()
         }
     }
