@@ -19,10 +19,11 @@
 use super::augmented::{Augmented, Param};
 use super::checkpoint::{Checkpoint, Point};
 use super::driver::{Algorithm, Found};
+use super::lq::{Line, MOST, ROUNDING, Searched};
 use super::reach::Unmet;
 use super::{Iteration, Method, SolveState, Status};
 use crate::control::Problem;
-use crate::dynamics::{Observe, stop_requested};
+use crate::dynamics::Observe;
 use crate::rollout::Trajectory;
 use argmin::core::Error;
 use serde::{Deserialize, Serialize};
@@ -281,36 +282,43 @@ impl LineSearches {
         }
         let slope = gradient.dot(&d);
         let response = p.response(&d);
-        let old = p.value();
-        let rounding = 1e-14 * old.abs();
-        let mut length = 1.0;
-        while length > SHORTEST {
-            if stop_requested() {
-                return Ok(Search::Interrupted);
+        let line = Line {
+            before: p.value(),
+            slope,
+            bend: 0.0,
+            fair: FAIR,
+            // the quasi-Newton model's second derivative is not known
+            least: MOST,
+        };
+        // what cannot be simulated is too far
+        let change = |length: f64| {
+            let value = p.try_out(&d, &response, length);
+            value.map_or(f64::INFINITY, |v| v - line.before)
+        };
+        let (length, change) = match line.search(1.0, SHORTEST, change) {
+            Searched::Fair(length, change) => (length, change),
+            Searched::Failed(_) => return Ok(Search::Failed),
+            Searched::Stopped => return Ok(Search::Interrupted),
+        };
+        let before = p.at().clone();
+        // where feedback bent the step the two gradients differ by more than the curvature along it
+        p.accept();
+        let s = p.at() - before;
+        let bent = p.square(&(&s - &d * length)) / (length * length * slope.abs());
+        let along = p.square(&s);
+        self.memory.learn(s, p.gradient()? - gradient, along, bent);
+        if length > 0.3 {
+            self.damping *= 0.2;
+            if self.damping < 1e-6 {
+                self.damping = 0.0;
             }
-            // what cannot be simulated is too far
-            let value = p.try_out(&d, &response, length).unwrap_or(f64::INFINITY);
-            if value <= old + FAIR * length * slope + rounding {
-                let before = p.at().clone();
-                // where feedback bent the step the two gradients differ by more than the curvature along it
-                p.accept();
-                let s = p.at() - before;
-                let bent = p.square(&(&s - &d * length)) / (length * length * slope.abs());
-                let along = p.square(&s);
-                self.memory.learn(s, p.gradient()? - gradient, along, bent);
-                if length > 0.3 {
-                    self.damping *= 0.2;
-                    if self.damping < 1e-6 {
-                        self.damping = 0.0;
-                    }
-                } else if length < 0.1 {
-                    self.damping = (4.0 * self.damping).max(1e-3);
-                }
-                return Ok(Search::Moved(length, p.value() < old - rounding));
-            }
-            length *= 0.5;
+        } else if length < 0.1 {
+            self.damping = (4.0 * self.damping).max(1e-3);
         }
-        Ok(Search::Failed)
+        Ok(Search::Moved(
+            length,
+            change < -ROUNDING * line.before.abs(),
+        ))
     }
 }
 

@@ -3,10 +3,10 @@
 use super::saved::Globalization;
 use super::{Gains, Options};
 use crate::control::Problem;
-use crate::dynamics::{Knot, Observe, StepError, stop_requested};
+use crate::dynamics::{Knot, Observe, StepError};
 use crate::optimize::lq::{
-    Decisions, Lagrangian, Model, Path, Policy, Regularization, Riccati, Scratch, Sizes, Worker,
-    dense, workers,
+    Decisions, Lagrangian, Line, Model, Path, Policy, Regularization, Riccati, Scratch, Searched,
+    Sizes, Worker, dense, workers,
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
@@ -23,6 +23,8 @@ const NEAR: f64 = 1e-2;
 const LONGEST: f64 = 2.0;
 /// Part of the predicted gain that a step must bring.
 const FAIR: f64 = 0.05;
+/// Least part of a step to try next.
+const LEAST: f64 = 0.1;
 /// Gain, relative to the merit, above rounding; and how many steps may do without.
 const GAIN: f64 = 1e-12;
 const IDLE: u32 = 8;
@@ -45,7 +47,7 @@ pub(super) struct Engine<'a, D: Observe> {
     dx: Vec<f64>,
     shift: Vec<f64>,
     s: Vec<f64>,
-    pub globalization: Globalization,
+    pub search: Globalization,
     pub steps: u64,
     pub models: u64,
     /// Objective of the guess.
@@ -108,7 +110,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             path,
             dynamics,
             problem,
-            globalization: Globalization::default(),
+            search: Globalization::default(),
             steps: 0,
             models: 0,
             first_objective: 0.0,
@@ -144,31 +146,31 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Merit of a path.
     fn merit(&self, path: &Path) -> f64 {
-        self.lagrangian.value(path) + self.globalization.gap_weight * path.gap
+        self.lagrangian.value(path) + self.search.gap_weight * path.gap
     }
 
     /// More regularization: as much as the bend seen along the last step tells, where one was seen.
     fn match_bend(&mut self, seen: f64) {
-        let needed = (seen - self.globalization.bend) / self.globalization.damping;
-        let before = self.globalization.regularization;
+        let needed = (seen - self.search.bend) / self.search.damping;
+        let before = self.search.regularization;
         self.more_regular();
         if needed.is_finite() && needed > before && !self.path.has_gaps {
-            self.globalization.regularization = needed.max(2.0 * before).min(LARGEST);
-            self.globalization.growth = 1.0;
+            self.search.regularization = needed.max(2.0 * before).min(LARGEST);
+            self.search.growth = 1.0;
         }
     }
 
     fn more_regular(&mut self) {
-        self.globalization.growth = (self.globalization.growth * 2.0).max(2.0);
-        self.globalization.regularization =
-            (self.globalization.regularization * self.globalization.growth).max(SMALLEST);
+        self.search.growth = (self.search.growth * 2.0).max(2.0);
+        self.search.regularization =
+            (self.search.regularization * self.search.growth).max(SMALLEST);
     }
 
     fn less_regular(&mut self) {
-        self.globalization.growth = (self.globalization.growth / 2.0).min(0.5);
-        self.globalization.regularization *= self.globalization.growth;
-        if self.globalization.regularization < SMALLEST {
-            self.globalization.regularization = 0.0;
+        self.search.growth = (self.search.growth / 2.0).min(0.5);
+        self.search.regularization *= self.search.growth;
+        if self.search.regularization < SMALLEST {
+            self.search.regularization = 0.0;
         }
     }
 
@@ -191,32 +193,28 @@ impl<'a, D: Observe> Engine<'a, D> {
             return false;
         }
         let scale = &self.riccati.scale;
-        (
-            self.globalization.slope,
-            self.globalization.bend,
-            self.globalization.damping,
-        ) = model.along(policy, scale, &mut self.scratch);
+        (self.search.slope, self.search.bend, self.search.damping) =
+            model.along(policy, scale, &mut self.scratch);
         true
     }
 
     /// Policy at the model, with as much regularization as it needs. False where none is enough.
     pub fn plan(&mut self) -> bool {
-        let known = self.model.secant.is_known() && self.globalization.regularization == 0.0;
-        if known && self.globalization.learnt.is_due() {
+        let known = self.model.secant.is_known() && self.search.regularization == 0.0;
+        if known && self.search.learnt.is_due() {
             self.model.secant.used = true;
-            if self.try_plan(0.0) && self.globalization.slope < 0.0 && self.globalization.bend > 0.0
-            {
+            if self.try_plan(0.0) && self.search.slope < 0.0 && self.search.bend > 0.0 {
                 return true;
             }
-            self.globalization.learnt.failed();
+            self.search.learnt.failed();
         }
         self.plan_gauss_newton()
     }
 
     fn plan_gauss_newton(&mut self) -> bool {
         self.model.secant.used = false;
-        while !self.try_plan(self.globalization.regularization) {
-            if self.globalization.regularization >= LARGEST {
+        while !self.try_plan(self.search.regularization) {
+            if self.search.regularization >= LARGEST {
                 return false;
             }
             self.more_regular();
@@ -230,20 +228,18 @@ impl<'a, D: Observe> Engine<'a, D> {
         if self.promise() > enough {
             return false;
         }
-        if self.globalization.regularization == 0.0 || self.model.secant.used {
+        if self.search.regularization == 0.0 || self.model.secant.used {
             return true;
         }
-        let (regularization, growth) =
-            (self.globalization.regularization, self.globalization.growth);
-        (self.globalization.regularization, self.globalization.growth) = (0.0, 1.0);
+        let (regularization, growth) = (self.search.regularization, self.search.growth);
+        (self.search.regularization, self.search.growth) = (0.0, 1.0);
         if !self.plan_gauss_newton() || self.promise() <= enough {
             return true;
         }
-        if self.globalization.bare.is_due() {
-            self.globalization.taken_back = Some(regularization);
+        if self.search.bare.is_due() {
+            self.search.taken_back = Some(regularization);
         } else {
-            (self.globalization.regularization, self.globalization.growth) =
-                (regularization, growth);
+            (self.search.regularization, self.search.growth) = (regularization, growth);
             self.plan_gauss_newton();
         }
         false
@@ -251,23 +247,23 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// What the model promises to gain by its whole step.
     pub fn promise(&self) -> f64 {
-        -(self.globalization.slope + 0.5 * self.globalization.bend)
+        -(self.search.slope + 0.5 * self.search.bend)
     }
 
     /// Takes a step, with more regularization until one makes progress.
     pub fn improve(&mut self) -> Attempt {
-        if self.globalization.idle >= IDLE {
-            self.globalization.idle = 0;
+        if self.search.idle >= IDLE {
+            self.search.idle = 0;
             return Attempt::Stuck;
         }
-        let (globalization, used) = (self.globalization, self.model.secant.used);
+        let (globalization, used) = (self.search, self.model.secant.used);
         for tries in 1.. {
             if self.path.has_gaps {
                 // the merit must fall along the step: Nocedal and Wright, (18.36)
-                let needed = (self.globalization.slope + 0.5 * self.globalization.bend.max(0.0))
-                    / (0.5 * self.path.gap);
+                let needed =
+                    (self.search.slope + 0.5 * self.search.bend.max(0.0)) / (0.5 * self.path.gap);
                 if needed.is_finite() {
-                    self.globalization.gap_weight = self.globalization.gap_weight.max(needed);
+                    self.search.gap_weight = self.search.gap_weight.max(needed);
                 }
             }
             let before = self.merit(&self.path);
@@ -276,46 +272,37 @@ impl<'a, D: Observe> Engine<'a, D> {
             } else {
                 SHORTEST
             };
-            let mut length = if self.path.has_gaps || self.model.secant.used {
+            let first = if self.path.has_gaps || self.model.secant.used {
                 1.0
             } else {
-                self.globalization.stretch
+                self.search.stretch
             };
-            let mut seen = f64::INFINITY;
-            while length >= shortest {
-                if stop_requested() {
-                    return self.stopped(globalization, used);
-                }
-                let change = self.change(length, before);
-                if self.is_fair(length, change, before) {
+            let line = self.line(before);
+            let change = |length: f64| self.change(length, before);
+            let seen = match line.search(first, shortest, change) {
+                Searched::Fair(length, change) => {
+                    if length < first {
+                        self.search.stretch = 1.0;
+                    }
                     self.take(length, change, before);
                     return Attempt::Moved(length);
                 }
-                self.globalization.stretch = 1.0;
-                seen = self.bend_seen(length, change);
-                let best = if seen.is_finite() {
-                    -self.merit_slope() / seen
-                } else {
-                    length
-                };
-                length = if length > 1.0 {
-                    1.0
-                } else {
-                    best.clamp(shrink(length) * length, 0.5 * length)
-                };
-            }
+                Searched::Failed(bend) => bend,
+                Searched::Stopped => return self.stopped(globalization, used),
+            };
+            self.search.stretch = 1.0;
             if self.model.secant.used {
-                self.globalization.learnt.failed();
-            } else if let Some(before) = self.globalization.taken_back.take() {
-                self.globalization.bare.failed();
-                self.globalization.regularization = before;
-            } else if self.globalization.regularization >= LARGEST {
+                self.search.learnt.failed();
+            } else if let Some(before) = self.search.taken_back.take() {
+                self.search.bare.failed();
+                self.search.regularization = before;
+            } else if self.search.regularization >= LARGEST {
                 return Attempt::Stuck;
             } else {
                 self.match_bend(seen);
             }
             if self.has_tried(tries) {
-                self.globalization = globalization;
+                self.search = globalization;
                 return Attempt::Stuck;
             }
             if !self.plan_gauss_newton() {
@@ -327,8 +314,8 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Back to where the attempt began, so that who goes on makes the same.
     fn stopped(&mut self, globalization: Globalization, used: bool) -> Attempt {
-        let now = (self.globalization.regularization, self.model.secant.used);
-        self.globalization = globalization;
+        let now = (self.search.regularization, self.model.secant.used);
+        self.search = globalization;
         self.model.secant.used = used;
         if now != (globalization.regularization, used) {
             self.try_plan(globalization.regularization);
@@ -336,9 +323,15 @@ impl<'a, D: Observe> Engine<'a, D> {
         Attempt::Stopped
     }
 
-    /// Slope of the merit along the step.
-    fn merit_slope(&self) -> f64 {
-        self.globalization.slope - self.globalization.gap_weight * self.path.gap
+    /// The merit along the step.
+    fn line(&self, before: f64) -> Line {
+        Line {
+            before,
+            slope: self.search.slope - self.search.gap_weight * self.path.gap,
+            bend: self.search.bend,
+            fair: FAIR,
+            least: LEAST,
+        }
     }
 
     /// How much a step of this length changes the merit; infinite where it cannot be made, as when it is too long.
@@ -351,24 +344,17 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
     }
 
-    /// Is that a fair part of what the model says?
-    fn is_fair(&self, length: f64, change: f64, before: f64) -> bool {
-        let predicted =
-            length * self.merit_slope() + 0.5 * length * length * self.globalization.bend;
-        change <= FAIR * predicted.min(0.0) + 1e-14 * before.abs()
-    }
-
     /// Takes the trial for the path.
     fn take(&mut self, length: f64, change: f64, before: f64) {
         if self.model.secant.learning {
             self.keep_step();
         }
-        let bend = self.bend_seen(length, change);
+        let bend = self.line(before).bend_seen(length, change);
         let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
         if length >= 1.0 && smooth && change < -1e-10 * before.abs() {
             // where the objective bends less than the model, the next step may be longer; kinks only feign it
-            let best = -self.globalization.slope / bend;
-            self.globalization.stretch = if best > 0.0 {
+            let best = -self.search.slope / bend;
+            self.search.stretch = if best > 0.0 {
                 best.clamp(1.0, LONGEST)
             } else {
                 LONGEST
@@ -377,16 +363,12 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.compare_gain(-change, before);
         std::mem::swap(&mut self.path, &mut self.trial);
         let gained = change < -GAIN * before.abs();
-        self.globalization.idle = if gained {
-            0
-        } else {
-            self.globalization.idle + 1
-        };
-        if self.globalization.taken_back.take().is_some() {
-            self.globalization.bare.helped();
+        self.search.idle = if gained { 0 } else { self.search.idle + 1 };
+        if self.search.taken_back.take().is_some() {
+            self.search.bare.helped();
         }
         if self.model.secant.used {
-            self.globalization.learnt.helped();
+            self.search.learnt.helped();
         } else if length >= 0.5 {
             self.less_regular();
         } else if length < 0.1 {
@@ -397,15 +379,10 @@ impl<'a, D: Observe> Engine<'a, D> {
     /// Returns to the path before the last step, for shorter ones.
     pub fn take_back(&mut self) -> Result<(), StepError> {
         std::mem::swap(&mut self.path, &mut self.trial);
-        self.globalization.idle += 1;
+        self.search.idle += 1;
         self.match_bend(f64::INFINITY);
         self.model.secant.forget();
         self.build()
-    }
-
-    /// Second derivative of the merit by the length, as a change shows it.
-    fn bend_seen(&self, length: f64, change: f64) -> f64 {
-        2.0 * (change - length * self.merit_slope()) / (length * length)
     }
 
     /// The change of every knot from the path to the trial, for the secant.
@@ -580,9 +557,4 @@ impl<'a, D: Observe> Engine<'a, D> {
             frames: self.model.frames.clone(),
         }
     }
-}
-
-/// Least part of a step to try next: far from where it ends, what was seen says little.
-fn shrink(length: f64) -> f64 {
-    if length > 0.2 { 0.5 } else { 0.1 }
 }

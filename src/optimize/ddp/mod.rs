@@ -244,8 +244,8 @@ impl Rounds {
                 return Ok(None);
             }
             Attempt::Moved(taken) => {
-                if e.globalization.idle == 0 {
-                    e.globalization.stuck = 0;
+                if e.search.idle == 0 {
+                    e.search.stuck = 0;
                 }
                 if e.refresh().is_err() {
                     // where there are no derivatives there is no way on
@@ -272,11 +272,11 @@ impl Rounds {
         if e.is_relaxed() {
             return self.lower(e, state);
         }
-        e.globalization.stuck += 1;
+        e.search.stuck += 1;
         e.promises_at_most(f64::INFINITY);
         let (violation, optimality) = (e.violation(), self.optimality(e));
         let constrained = !e.path.evaluation.constraints.is_empty();
-        if constrained && !e.path.has_gaps && e.globalization.stuck < 8 {
+        if constrained && !e.path.has_gaps && e.search.stuck < 8 {
             self.finish_round(e, state, optimality)?;
             return Ok(());
         }

@@ -37,7 +37,7 @@ impl Saved {
     /// JSON has no other numbers; what ended with them is not gone on with.
     fn is_finite(&self) -> bool {
         let p = &self.globalization;
-        let globalization = [
+        let numbers = [
             p.regularization,
             p.growth,
             p.gap_weight,
@@ -50,7 +50,7 @@ impl Saved {
             self.first_penalty,
             self.level,
         ];
-        globalization
+        numbers
             .iter()
             .chain(&self.blocks)
             .chain(&self.scale)
@@ -197,7 +197,7 @@ impl<D: Observe> Engine<'_, D> {
         self.model.secant.restore(&kept.blocks, kept.learning);
         self.build()?;
         self.model.secant.used = kept.used;
-        self.globalization = kept.globalization;
+        self.search = kept.globalization;
         self.riccati.scale.clone_from(&kept.scale);
         self.policy.clone_from(&kept.policy);
         Ok(())
@@ -214,7 +214,7 @@ impl<D: Observe> Engine<'_, D> {
             }
         };
         let kept = Saved {
-            globalization: self.globalization,
+            globalization: self.search,
             first_objective: self.first_objective,
             first_penalty: self.lagrangian.first_penalty,
             level: self.level,

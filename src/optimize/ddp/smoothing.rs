@@ -134,7 +134,7 @@ impl Rounds {
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<(), Error> {
-        e.globalization.poor = 0;
+        e.search.poor = 0;
         let (violation, l) = (e.violation(), &mut e.lagrangian);
         if e.path.has_gaps || violation <= self.options.tolerance {
             if e.is_relaxed() {
@@ -252,9 +252,9 @@ impl<D: Observe> Engine<'_, D> {
 
     /// Makes model and policy of the level; false where there is no policy.
     fn relax(&mut self) -> Result<bool, Error> {
-        self.globalization = Globalization {
-            regularization: self.globalization.regularization,
-            gap_weight: self.globalization.gap_weight,
+        self.search = Globalization {
+            regularization: self.search.regularization,
+            gap_weight: self.search.gap_weight,
             ..Globalization::default()
         };
         self.model.secant.forget();
@@ -270,8 +270,8 @@ impl<D: Observe> Engine<'_, D> {
     pub(super) fn compare_gain(&mut self, gain: f64, merit: f64) {
         let poor = self.is_relaxed() && !self.forward && gain < POOR * self.promise();
         let little = self.model.kappa > 0.0 && gain < LITTLE * merit.abs();
-        let count = self.globalization.poor + 1;
-        self.globalization.poor = if poor || little { count } else { 0 };
+        let count = self.search.poor + 1;
+        self.search.poor = if poor || little { count } else { 0 };
     }
 
     /// Does the present level lead nowhere?
@@ -281,7 +281,7 @@ impl<D: Observe> Engine<'_, D> {
         } else {
             LAST_PATIENCE
         };
-        self.globalization.poor >= patience
+        self.search.poor >= patience
     }
 
     /// Have so many policies failed that another level is to be tried?

@@ -1,10 +1,11 @@
 //! The core of the second-order methods, once: an iterate with its value ([`Path`]), the augmented Lagrangian of its
-//! constraints, the linear-quadratic model along it, and Riccati's recursion.
+//! constraints, the linear-quadratic model along it, Riccati's recursion, and the line search.
 
 mod box_qp;
 pub mod dense;
 mod knot;
 mod lagrangian;
+mod line_search;
 mod model;
 mod path;
 mod riccati;
@@ -12,6 +13,7 @@ mod secant;
 
 pub use knot::{Worker, workers};
 pub use lagrangian::Lagrangian;
+pub use line_search::{Line, MOST, ROUNDING, Searched};
 pub use model::{Model, Scratch, Sizes};
 pub use path::Path;
 pub use riccati::{Decisions, Policy, Regularization, Riccati, ScaledParameters};
