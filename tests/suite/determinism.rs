@@ -1,4 +1,4 @@
-//! The same bits whatever the number of threads, and no allocation while stepping or sweeping.
+//! The same bits whatever the number of threads, of batches and of solves, and no allocation while stepping or sweeping.
 
 use crate::disc;
 use crate::knife_edge;
@@ -6,13 +6,16 @@ use crate::knife_edge;
 use crate::common::*;
 use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Charts, Differentiable, Knot, LinearModel, Observe, Remember, Step};
-use least_action::integrator::{Cone, Maximal, Mechanical, Options};
+use least_action::format::{self, Overrides};
+use least_action::integrator::{Composed, Cone, Maximal, Mechanical, Options, Order};
 use least_action::mechanism::GearSpec;
 use least_action::mechanism::{About, Quantity, Reaction};
+use least_action::optimize::{Limits, Method, Solve};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
 use least_action::spatial::{Quat, Vec3};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Counts the allocations of each thread.
@@ -114,7 +117,13 @@ fn systems() -> Vec<(&'static str, Maximal, Vec<f64>, Vec<f64>)> {
     .collect()
 }
 
-fn trajectory(s: &Maximal, q: &[f64], rates: &[f64], steps: usize, r: &mut Source) -> Trajectory {
+fn trajectory<S: Mechanical>(
+    s: &S,
+    q: &[f64],
+    rates: &[f64],
+    steps: usize,
+    r: &mut Source,
+) -> Trajectory {
     let moved =
         |v: &[f64], r: &mut Source| v.iter().map(|v| v + 0.05 * r.unit()).collect::<Vec<f64>>();
     let (q, rates) = (moved(q, r), moved(rates, r));
@@ -169,8 +178,38 @@ fn batches_do_not_depend_on_the_threads() {
     }
 }
 
+/// Knots are linearized by as many threads as there are; what a solve finds does not depend on them, to the bit.
+#[test]
+fn solves_do_not_depend_on_the_threads() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/problems/cartpole_swingup.toml"
+    );
+    let model = format::load(Path::new(file)).and_then(|d| d.build(&Overrides::default()));
+    let model = model.expect("a shipped problem");
+    for method in [Method::Ddp, Method::Shooting] {
+        let found = [1, 2, 5].map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let limits = Limits {
+                iterations: Some(25),
+                ..Limits::default()
+            };
+            let solve = || {
+                let solve = Solve::new(&model.system, &model.problem).with_method(method);
+                solve.with_limits(limits).run().expect("no argmin error")
+            };
+            let found = pool.expect("threads").install(solve);
+            assert!(found.iterations == 25, "{}", found.reason);
+            let t = &found.trajectory;
+            let bits: Vec<u64> = t.u.iter().chain(&t.x).map(|v| v.to_bits()).collect();
+            (bits, found.objective.to_bits(), found.optimality.to_bits())
+        });
+        assert!(found[0] == found[1] && found[0] == found[2], "{method:?}");
+    }
+}
+
 /// Adjoints that only write: the last poses and every tenth velocity.
-fn sweep(s: &Maximal, t: &Trajectory, w: &mut <Maximal as Step>::Work, sweep: &mut Sweep) {
+fn sweep<S: Mechanical>(s: &S, t: &Trajectory, w: &mut S::Work, sweep: &mut Sweep) {
     let last = t.steps();
     sweep
         .run(s, t, w, |at, _, out, _| {
@@ -250,6 +289,32 @@ fn stepping_and_sweeping_allocate_nothing() {
                 round == 0 || (rolled, swept) == (0, 0),
                 "{name}: {rolled}, {swept}"
             );
+        }
+    }
+}
+
+/// The same of steps that are composed of others.
+#[test]
+fn composed_steps_and_sweeps_allocate_nothing() {
+    for order in [Order::Four, Order::Six] {
+        for (name, s, q, rates) in systems() {
+            // velocity constraints and implicit dampers only go forward
+            let Ok(s) = Composed::new(s, order) else {
+                assert!(["elements", "damped tree"].contains(&name), "{name}");
+                continue;
+            };
+            let mut t = trajectory(&s, &q, &rates, 20, &mut Source::new(2));
+            let (mut w, mut stats) = (s.work(), RolloutStats::default());
+            let mut gradient = Sweep::new(&s, &t);
+            for round in 0..2 {
+                let rolled = allocations(|| t.roll(&s, &mut w, &mut stats).expect("solved"));
+                let swept = allocations(|| sweep(&s, &t, &mut w, &mut gradient));
+                assert!(
+                    round == 0 || (rolled, swept) == (0, 0),
+                    "{name}, order {}: {rolled}, {swept}",
+                    order.number()
+                );
+            }
         }
     }
 }
