@@ -13,6 +13,10 @@ const SHORT: f64 = 0.1;
 const STALLED: usize = 4;
 /// The shortest step length, where bodies are about to turn too far.
 const SHORTEST: f64 = 1e-12;
+/// Products, m^2/s^2, that a warm start has at most: more is a cold one.
+const WARMEST: f64 = 10.0;
+/// Part of the mean product that is aimed at where a direction was short.
+const CENTRING: f64 = 0.1;
 /// Products within so many times `kappa` are near the end of the path.
 const NEAR: f64 = 10.0;
 /// Iterations near the end that the block factors are given.
@@ -213,7 +217,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         for e in elements.iter().filter(|e| e.law.gap) {
             r = r.max(e.gap.min(e.local.g).abs());
         }
-        let nu = (10.0 * r * r).min(10.0).max(kappa);
+        let nu = (10.0 * r * r).min(WARMEST).max(kappa);
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
             e.start(sides, nu);
         }
@@ -310,7 +314,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             return self.aim(&Aim::Held, flow.refined);
         }
         if flow.last < SHORT {
-            return self.aim(&Aim::Centre(towards(0.1 * p.mean)), flow.refined);
+            return self.aim(&Aim::Centre(towards(CENTRING * p.mean)), flow.refined);
         }
         if flow.near {
             return self.aim(&Aim::Centre(towards(flow.kappa)), flow.refined);
@@ -318,7 +322,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         let target = towards(self.centring(flow, p) * p.mean);
         let reach = self.aim(&Aim::Corrected(target), flow.refined);
         if reach < SHORT {
-            return self.without_correction(flow, target.max(0.1 * p.mean), reach);
+            return self.without_correction(flow, target.max(CENTRING * p.mean), reach);
         }
         reach
     }

@@ -248,6 +248,9 @@ pub(crate) struct Memory {
     extended: Option<Box<Extended>>,
 }
 
+/// Where there is no gravity the path is that of the earth's, m/s^2: it wants a scale, not a force.
+const WITHOUT_GRAVITY: f64 = 9.81;
+
 const NOWHERE: Touch = Touch {
     gap: 0.0,
     normal: Vec3::new(0.0, 0.0, 0.0),
@@ -321,7 +324,7 @@ impl Layout {
         let limit = limited(m).map(|(j, i, up)| of_joint(Source::Limit(j, i, up), j, i));
         let slots: Vec<_> = touch.chain(friction).chain(limit).collect();
         let gravity = match m.gravity.norm() {
-            0.0 => 9.81,
+            0.0 => WITHOUT_GRAVITY,
             g => g,
         };
         Self {

@@ -25,6 +25,8 @@ const MOST_POINTS: usize = 400;
 const MOST_CORRECTIONS: usize = 6;
 const SHORTEST: f64 = 1e-6;
 const LONGEST: f64 = 4.0;
+/// First piece of friction's curve, which turns soonest; the central path's is 1.
+const ROUGH: f64 = 0.1;
 /// Part of the way to the boundary of the cones that a prediction, and a correction, may go.
 const PREDICTED: f64 = 0.7;
 const CORRECTED: f64 = 0.9;
@@ -73,7 +75,7 @@ impl Point {
             parameter: Parameter::Friction(kappa),
             value: LITTLE,
             sense: 1.0,
-            length: 0.1,
+            length: ROUGH,
         }
     }
 

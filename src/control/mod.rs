@@ -17,6 +17,13 @@ use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError};
 use crate::rollout::{Sweep, Trajectory};
 use nalgebra::DVectorView;
 
+/// Distance from its target at which a linear cost's curvature, the quantity's own, is taken no larger.
+const AT_TARGET: f64 = 1e-9;
+/// Half the square of a guess's violation, at least, that scales the penalty: a guess that all but meets its constraints
+/// says nothing of their weight. And the largest scale, and the smallest.
+const LEAST_SQUARE: f64 = 1e-2;
+const MOST_SCALE: f64 = 1e6;
+
 /// Where along the trajectory a cost or a constraint holds.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
@@ -111,7 +118,7 @@ impl Cost {
         match self.form {
             Form::Square => (0.5 * w * d * d, w * d, w),
             // the quantity's own slope vanishes at the target with the root
-            Form::Linear => (w * d, w, w / (2.0 * d.abs().max(1e-9))),
+            Form::Linear => (w * d, w, w / (2.0 * d.abs().max(AT_TARGET))),
         }
     }
 }
@@ -472,8 +479,8 @@ impl Problem {
                 square += self.constraints[*i].violation(*c).powi(2);
             }
         }
-        let scale = guess.objective.abs() / (0.5 * square).max(1e-2);
-        (scale > 0.0 && scale.is_finite()).then(|| scale.clamp(1e-6, 1e6))
+        let scale = guess.objective.abs() / (0.5 * square).max(LEAST_SQUARE);
+        (scale > 0.0 && scale.is_finite()).then(|| scale.clamp(1.0 / MOST_SCALE, MOST_SCALE))
     }
 
     /// Says in words what is violated by more than `tolerance`, and by how much.

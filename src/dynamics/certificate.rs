@@ -1,5 +1,13 @@
 //! What a linearization says of itself.
 
+/// Residual from which a step counts as not solved, N s and N m s: a ten-thousandth of what moves a kilogram at a
+/// centimetre a second.
+const UNSOLVED: f64 = 1e-6;
+/// Deviation from the central path from which derivatives are those of rounding.
+const OFF_CENTRE: f64 = 1e-2;
+/// Pivot, relative to its row, below which nothing but rounding is left.
+const SINGULAR: f64 = 1e-14;
+
 /// How good a linearization is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Certificate {
@@ -31,18 +39,18 @@ impl Certificate {
     /// Why the derivatives are not to be trusted, if so.
     pub fn refusal(&self) -> Option<String> {
         let (residual, off) = (self.residual, self.off_centre);
-        if !residual.is_finite() || residual > 1e-6 {
+        if !residual.is_finite() || residual > UNSOLVED {
             return Some(format!(
                 "a step is not solved: residual {residual:.1e}; take a smaller time step"
             ));
         }
-        if off > 1e-2 {
+        if off > OFF_CENTRE {
             return Some(format!(
                 "contacts are solved only to rounding, {off:.1e} off their central path, and derivatives are those of rounding; take a larger kappa in [contact]"
             ));
         }
         match self.smallest_pivot {
-            Some(p) if p < 1e-14 => Some(format!(
+            Some(p) if p < SINGULAR => Some(format!(
                 "the step's matrix is singular to working precision: pivot {p:.1e}; take apart what is over-constrained"
             )),
             _ => None,

@@ -30,6 +30,9 @@ pub(super) type Param = DVector<f64>;
 /// Relative to the curvature of a control: what is added first to one that nothing costs, and by how much more it grows.
 const FLOOR: f64 = 1e-12;
 const MORE: f64 = 100.0;
+/// Penalty of the bounds in multiples of the median curvature by a control: a decision at its bound gives by a tenth of
+/// what it would beyond.
+const PRESSED: f64 = 10.0;
 
 /// A parameter whose curvature would carry it by more than a hundred times its range or size has none.
 const FLAT: f64 = 1e-2;
@@ -428,7 +431,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         let mut diagonal: Vec<f64> = own.map(|(d, s)| d * s.slope(0.0).powi(2)).collect();
         diagonal.sort_by(f64::total_cmp);
         if let Some(median) = diagonal.get(diagonal.len() / 2).filter(|m| **m > 0.0) {
-            self.pressures.penalty = 10.0 * median;
+            self.pressures.penalty = PRESSED * median;
         }
         self.forget();
         Ok(())

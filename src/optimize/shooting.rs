@@ -19,7 +19,7 @@
 use super::augmented::{Augmented, Param};
 use super::checkpoint::{Checkpoint, Point};
 use super::driver::{Algorithm, Found};
-use super::lq::{Line, MOST, ROUNDING, Searched};
+use super::lq::{FIRST_TOLERANCE, GROWTH, Line, MOST, ROUNDING, SLOW, Searched, TIGHTER};
 use super::reach::Unmet;
 use super::{Iteration, Method, SolveState, Status};
 use crate::control::Problem;
@@ -57,6 +57,23 @@ impl Default for Options {
     }
 }
 
+/// Most that a step may have been bent, relative to its slope, and how far the curvature seen may be from Gauss and
+/// Newton's, for L-BFGS to learn from it: beyond, pairs tell of kinks and of feedback.
+const BENT: f64 = 0.01;
+const CREDIBLE: std::ops::Range<f64> = 0.01..100.0;
+/// First and least damping that is any, and by what it grows where a line search fails, and where it ends below
+/// [`POOR`]; above [`GOOD`] it falls.
+const DAMPING: f64 = 1e-3;
+const LEAST_DAMPING: f64 = 1e-6;
+const FAILED: f64 = 10.0;
+const SHORTENED: f64 = 4.0;
+const EASED: f64 = 0.2;
+const POOR: f64 = 0.1;
+const GOOD: f64 = 0.3;
+/// Line searches in a row without gain after which a round ends as it is, and the solve.
+const PATIENCE: u32 = 8;
+const LAST_PATIENCE: u32 = 16;
+
 /// Pairs of changes of the decisions and of the gradient: what L-BFGS knows of the curvature that Gauss and Newton's
 /// lacks.
 struct Memory {
@@ -69,7 +86,7 @@ impl Memory {
     /// is `bent`, the function not convex, or both far from the Gauss-Newton curvature `along` the step.
     fn learn(&mut self, s: Param, y: Param, along: f64, bent: f64) {
         let ratio = s.dot(&y) / along;
-        if !(bent < 0.01 && (0.01..100.0).contains(&ratio)) {
+        if !(bent < BENT && CREDIBLE.contains(&ratio)) {
             return self.pairs.clear();
         }
         self.pairs.push_back((s, y));
@@ -148,7 +165,7 @@ impl<'a, D: Observe> Shooting<'a, D> {
                 },
                 damping: 0.0,
                 stuck: 0,
-                round_tolerance: options.optimality.max(1e-2),
+                round_tolerance: options.optimality.max(FIRST_TOLERANCE),
                 last_violation: f64::INFINITY,
                 iterate: None,
                 options,
@@ -216,13 +233,13 @@ impl LineSearches {
             let (status, reason) = out_of_reach(p, o.tolerance, state);
             return state.end(status, reason);
         }
-        let slow = violation > 0.25 * self.last_violation && violation > o.tolerance;
-        p.update(if slow { 10.0 } else { 1.0 });
+        let slow = violation > SLOW * self.last_violation && violation > o.tolerance;
+        p.update(if slow { GROWTH } else { 1.0 });
         if slow {
             self.memory.pairs.clear();
         }
         self.last_violation = violation;
-        self.round_tolerance = (self.round_tolerance * 0.1).max(o.optimality);
+        self.round_tolerance = (self.round_tolerance * TIGHTER).max(o.optimality);
     }
 
     /// Decides after an iteration.
@@ -245,10 +262,10 @@ impl LineSearches {
         // no gain: first without memory and with damping, then as far as this round gets
         self.stuck += 1;
         self.memory.pairs.clear();
-        self.damping = (10.0 * self.damping).max(1e-3);
+        self.damping = (FAILED * self.damping).max(DAMPING);
         match self.stuck {
-            1..8 => (),
-            8..16 => self.finish_round(p, state, violation, optimality),
+            1..PATIENCE => (),
+            PATIENCE..LAST_PATIENCE => self.finish_round(p, state, violation, optimality),
             _ => {
                 let infeasible = violation > self.options.tolerance;
                 let reason = if infeasible {
@@ -307,13 +324,13 @@ impl LineSearches {
         let bent = p.square(&(&s - &d * length)) / (length * length * slope.abs());
         let along = p.square(&s);
         self.memory.learn(s, p.gradient()? - gradient, along, bent);
-        if length > 0.3 {
-            self.damping *= 0.2;
-            if self.damping < 1e-6 {
+        if length > GOOD {
+            self.damping *= EASED;
+            if self.damping < LEAST_DAMPING {
                 self.damping = 0.0;
             }
-        } else if length < 0.1 {
-            self.damping = (4.0 * self.damping).max(1e-3);
+        } else if length < POOR {
+            self.damping = (SHORTENED * self.damping).max(DAMPING);
         }
         Ok(Search::Moved(
             length,

@@ -14,6 +14,9 @@ use crate::spatial::{
 };
 use nalgebra::Quaternion;
 
+/// Regularization of redundant rows, relative: far above rounding, and small enough for one sweep of refinement to undo.
+const REGULARIZATION: f64 = 1e-9;
+
 /// Pose of the thirteen numbers of a body.
 #[inline(always)]
 pub(super) fn pose(s: &[f64]) -> Pose {
@@ -202,14 +205,14 @@ impl Maximal {
         }
     }
 
-    /// The regularization of redundant rows: `1e-9 h` (`1e-9` for the read-out) times each row's own `G M^-1 G'`, of the
+    /// The regularization of redundant rows: [`REGULARIZATION`] times `h` (1 for the read-out) times each row's own `G M^-1 G'`, of the
     /// sign of `h` as the Schur complement `h G M^-1 G'` is. One number for all rows of a joint would be far too large for some: thin links have small inertias about one axis.
     fn prepare_epsilon(&self, w: &mut Work) {
         let m = &w.model;
-        w.matrix.regularization = 1e-9;
+        w.matrix.regularization = REGULARIZATION;
         let scale = match w.knot.at.stage {
-            Stage::Step(h) => 1e-9 * h,
-            Stage::Readout => 1e-9,
+            Stage::Step(h) => REGULARIZATION * h,
+            Stage::Readout => REGULARIZATION,
         };
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let Some(s) = s else { continue };

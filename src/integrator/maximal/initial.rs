@@ -164,13 +164,16 @@ impl Maximal {
     }
 }
 
+/// A row of an orthonormal basis shorter than this is rounding.
+const UNMOVED: f64 = 1e-12;
+
 /// Picks `count` rows of a basis, one by one the one that the freedoms left over move most.
 fn most_moved(mut left: DMatrix<f64>, count: usize) -> Vec<bool> {
     let mut held = vec![false; left.nrows()];
     for _ in 0..count {
         let size = |i: &usize| left.row(*i).norm();
         let best = (0..left.nrows()).max_by(|a, b| size(a).total_cmp(&size(b)));
-        let Some((best, row)) = best.and_then(|b| Some((b, left.row(b).try_normalize(1e-12)?)))
+        let Some((best, row)) = best.and_then(|b| Some((b, left.row(b).try_normalize(UNMOVED)?)))
         else {
             break;
         };

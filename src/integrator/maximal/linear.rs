@@ -5,10 +5,14 @@
 //! chart holds displacements `(dx, dphi)` of all bodies, six each, then velocity changes `(dv, dw)`, six each.
 
 use super::assembly::{add_wrench, dot, vec3};
+use super::step::OTHER_REGULARIZATIONS;
 use super::{DampedElement, Maximal, Work};
 use crate::dynamics::{Certificate, Inputs, Outputs, SolvedStep, Stage, StepError};
 use crate::mechanism::{Coupling, Joint, Mechanism, Vec6};
 use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
+
+/// Correction by refinement, relative, up to which regularized factors stand for the matrix.
+const CORRECTED: f64 = 1e-4;
 
 /// Six numbers of a body as a vector.
 pub(super) fn six(v: &[f64], body: usize) -> Vec6 {
@@ -40,8 +44,8 @@ impl Maximal {
         self.factor(w)?;
         if w.model.may_be_redundant() {
             // as in the step: where the regularization cancels a singular pivot, another one does not
-            for change in [1e3, 1e-6] {
-                if w.matrix.uses_fallback || self.correction(w) < 1e-4 {
+            for change in OTHER_REGULARIZATIONS {
+                if w.matrix.uses_fallback || self.correction(w) < CORRECTED {
                     break;
                 }
                 w.matrix.epsilon.iter_mut().for_each(|e| *e *= change);

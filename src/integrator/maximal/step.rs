@@ -6,9 +6,15 @@ use crate::contact::may_retry;
 use crate::dynamics::{Knot, StepError, StepFailure, StepStats};
 use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 
+/// Between two configurations on either side of a singular one the smallest eigenvalue of the constraints' Schur
+/// complement is negative; where it happens to cancel the regularization, this many times as much, and then as little,
+/// does not.
+pub(super) const OTHER_REGULARIZATIONS: [f64; 2] = [1e3, 1e-6];
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
 /// error is small beside Newton's own.
 const REFINED: f64 = 1e-5;
+/// Newton's steps are halved no further.
+const SHORTEST: f64 = 1e-4;
 
 impl Maximal {
     /// Solves the step; see [`crate::dynamics::Step::step`].
@@ -24,9 +30,7 @@ impl Maximal {
         self.prepare(at.step(), x, u, w)?;
         let mut result = self.attempt(w, y);
         if w.model.may_be_redundant() {
-            // Between two configurations on either side of a singular one the smallest eigenvalue of the constraints'
-            // Schur complement is negative; where it happens to cancel the regularization, take another one
-            for change in [1e3, 1e-6] {
+            for change in OTHER_REGULARIZATIONS {
                 if !result.as_ref().is_err_and(|e| may_retry(e.failure)) {
                     break;
                 }
@@ -95,7 +99,7 @@ impl Maximal {
                 }
                 if let Some(body) = self.outside_domain(w) {
                     length *= 0.5;
-                    if length < 1e-4 {
+                    if length < SHORTEST {
                         return Err(self.failure(StepFailure::Domain, w, 6 * body + 3, norm));
                     }
                     continue;
@@ -107,7 +111,7 @@ impl Maximal {
                     break;
                 }
                 length *= 0.5;
-                if length < 1e-4 {
+                if length < SHORTEST {
                     return Err(self.failure(StepFailure::NotConverged, w, row, norm));
                 }
             }

@@ -19,6 +19,11 @@ const SHORTEST: f64 = 1e-3;
 const SHORTEST_BY_SECANT: f64 = 0.2;
 /// Promised gain, relative to the Lagrangian, from which on curvature is learnt.
 const NEAR: f64 = 1e-2;
+/// Length of a step from which on regularization falls, and below which it grows.
+const GOOD: f64 = 0.5;
+const POOR: f64 = 0.1;
+/// Gain, relative to the merit, that tells of curvature: ten thousand roundings.
+const TELLING: f64 = 1e-10;
 /// Longest step tried.
 const LONGEST: f64 = 2.0;
 /// Part of the predicted gain that a step must bring.
@@ -351,7 +356,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         let bend = self.line(before).bend_seen(length, change);
         let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
-        if length >= 1.0 && smooth && change < -1e-10 * before.abs() {
+        if length >= 1.0 && smooth && change < -TELLING * before.abs() {
             // where the objective bends less than the model, the next step may be longer; kinks only feign it
             let best = -self.search.slope / bend;
             self.search.stretch = if best > 0.0 {
@@ -369,9 +374,9 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         if self.model.secant.used {
             self.search.learnt.helped();
-        } else if length >= 0.5 {
+        } else if length >= GOOD {
             self.less_regular();
-        } else if length < 0.1 {
+        } else if length < POOR {
             self.match_bend(bend);
         }
     }

@@ -27,6 +27,7 @@ mod smoothing;
 
 use super::checkpoint::{Checkpoint, Point};
 use super::driver::{Algorithm, Found};
+use super::lq::{FIRST_TOLERANCE, GROWTH, SLOW, TIGHTER};
 use super::reach::{STATIONARY, Unmet};
 use super::{Gains, Iteration, Method, SolveState, Status};
 use crate::control::Problem;
@@ -36,6 +37,13 @@ use argmin::core::Error;
 use engine::{Attempt, Engine};
 use saved::Saved;
 pub use smoothing::Smoothing;
+
+/// Growth of the penalty at which constraints that stay violated are given up.
+const MOST_PENALTY: f64 = 1e12;
+/// Part of the guess's objective that counts as nothing, where an objective vanishes at its minimum.
+const NOTHING: f64 = 1e-12;
+/// By what a message advises to raise smoothing.
+const HIGHER: f64 = 10.0;
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,7 +94,7 @@ impl<'a, D: Observe> Ddp<'a, D> {
         Self {
             engine: Engine::new(dynamics, problem, &options),
             rounds: Rounds {
-                tolerance: options.optimality.max(1e-2),
+                tolerance: options.optimality.max(FIRST_TOLERANCE),
                 last_violation: f64::INFINITY,
                 options,
             },
@@ -110,7 +118,7 @@ impl Rounds {
         };
         e.path.evaluation.objective.abs()
             + 0.5 * penalty * violation * violation
-            + 1e-12 * e.first_objective.abs()
+            + NOTHING * e.first_objective.abs()
             + f64::MIN_POSITIVE
     }
 
@@ -187,7 +195,7 @@ impl Rounds {
             return Ok(false);
         }
         let penalty = e.lagrangian.penalty;
-        if violation > o.tolerance && penalty > 1e12 * e.lagrangian.first_penalty {
+        if violation > o.tolerance && penalty > MOST_PENALTY * e.lagrangian.first_penalty {
             state.ended = Some(self.out_of_reach(e, state));
             return Ok(false);
         }
@@ -195,13 +203,13 @@ impl Rounds {
             1.0
         } else if violation <= PROJECTED && self.tolerance <= o.optimality && !e.is_relaxed() {
             PROJECTION
-        } else if violation > 0.25 * self.last_violation {
-            10.0
+        } else if violation > SLOW * self.last_violation {
+            GROWTH
         } else {
             1.0
         };
         self.last_violation = violation;
-        self.tolerance = (self.tolerance * 0.1).max(self.finest(e));
+        self.tolerance = (self.tolerance * TIGHTER).max(self.finest(e));
         if !e.path.evaluation.constraints.is_empty() {
             e.lagrangian.update(&e.path, growth);
             e.refresh()?;
@@ -216,7 +224,7 @@ impl Rounds {
             None => "set smoothing in [method], as { start = 1e-1 }".to_owned(),
             Some(s) => format!(
                 "raise smoothing in [method], as {{ start = {:e} }}",
-                10.0 * s.start
+                HIGHER * s.start
             ),
         };
         let unmet = Unmet {

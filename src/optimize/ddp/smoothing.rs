@@ -31,10 +31,14 @@ use super::engine::Engine;
 use super::saved::Globalization;
 use super::{Rounds, UNBOUNDED};
 use crate::dynamics::{Observe, StepError};
+use crate::optimize::lq::{FIRST_TOLERANCE, GROWTH};
 use crate::optimize::{SolveState, Status};
 use argmin::core::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Rounding of a level, relative.
+const SAME: f64 = 1e-9;
 
 /// Parameters of the central path that derivatives through contact are taken at, one after the other, before the
 /// step's own.
@@ -68,14 +72,16 @@ impl Smoothing {
     /// Do the levels fall?
     pub fn is_valid(&self) -> bool {
         let positive = [self.start, self.end, self.factor];
-        positive.iter().all(|v| *v > 0.0 && v.is_finite()) && self.factor < 1.0
+        positive.iter().all(|v| *v > 0.0 && v.is_finite())
+            && self.factor < 1.0
+            && self.start >= self.end
     }
 
     /// The level after this one.
     fn below(&self, level: f64) -> f64 {
         let next = level * self.factor;
         // rounding must not cost the last level
-        if next >= self.end * (1.0 - 1e-9) {
+        if next >= self.end * (1.0 - SAME) {
             next
         } else {
             0.0
@@ -145,8 +151,8 @@ impl Rounds {
         }
         if violation > LOOSE && l.penalty <= MOST_PENALTY * l.first_penalty {
             // multipliers would be those of no minimum
-            l.penalty *= 10.0;
-            self.tolerance = self.options.optimality.max(1e-2);
+            l.penalty *= GROWTH;
+            self.tolerance = self.options.optimality.max(FIRST_TOLERANCE);
             e.model.secant.forget();
             e.refresh()?;
             if !e.plan() {
@@ -196,7 +202,7 @@ impl Rounds {
             state.end(Status::Diverged, error.to_string());
             return Ok(());
         }
-        self.tolerance = self.options.optimality.max(1e-2);
+        self.tolerance = self.options.optimality.max(FIRST_TOLERANCE);
         self.last_violation = f64::INFINITY;
         if !e.relax()? {
             state.end(Status::Diverged, UNBOUNDED);

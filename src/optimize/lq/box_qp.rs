@@ -3,6 +3,10 @@
 
 use super::dense::{cholesky, cholesky_solve, dot, quadratic_form};
 
+/// Part of the slope's promise that a projected step must keep, and by what it is shortened until it does (as Tassa et al.).
+const FAIR: f64 = 0.1;
+const SHORTER: f64 = 0.6;
+
 /// Memory of the solver.
 #[derive(Clone, Debug)]
 pub struct BoxQp {
@@ -122,11 +126,11 @@ impl BoxQp {
             super::dense::gemv(g.len(), h, x, &mut self.gradient);
             let slope = dot(&self.gradient, &self.rest);
             let change = slope + 0.5 * quadratic_form(h, &self.rest);
-            if slope < 0.0 && change <= 0.1 * slope {
+            if slope < 0.0 && change <= FAIR * slope {
                 x.copy_from_slice(&self.trial);
                 return true;
             }
-            length *= 0.6;
+            length *= SHORTER;
         }
         false
     }

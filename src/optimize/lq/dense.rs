@@ -4,6 +4,8 @@ use nalgebra::{DMatrixView, DMatrixViewMut};
 
 /// Products of this many terms and more go through nalgebra's blocked kernel.
 const LARGE: usize = 4096;
+/// A pivot of Cholesky's factorization below this part of the diagonal has cancelled to rounding.
+const CANCELLED: f64 = 1e-14;
 
 /// `c += a b` with `a` m x k, `b` k x n.
 pub fn gemm((m, k, n): (usize, usize, usize), a: &[f64], b: &[f64], c: &mut [f64]) {
@@ -129,7 +131,7 @@ pub fn cholesky(n: usize, a: &mut [f64]) -> bool {
             pivot -= a[j + k * n] * a[j + k * n];
         }
         // what cancels to rounding is not positive
-        if !(pivot > 1e-14 * before.abs() && pivot.is_finite()) {
+        if !(pivot > CANCELLED * before.abs() && pivot.is_finite()) {
             return false;
         }
         let root = pivot.sqrt();

@@ -8,6 +8,15 @@ use super::path::Path;
 use crate::control::{Evaluation, Problem, Relation};
 use crate::optimize::checkpoint::Multipliers;
 
+/// Optimality asked of the first round at most: its multipliers are far off, and more would be wasted.
+pub const FIRST_TOLERANCE: f64 = 1e-2;
+/// By what it falls from round to round, until it is that of the solve.
+pub const TIGHTER: f64 = 0.1;
+/// A round that leaves more than this part of the violation makes the penalty larger by the factor [`GROWTH`] (Nocedal
+/// and Wright, framework 17.3; a quarter is Powell's).
+pub const SLOW: f64 = 0.25;
+pub const GROWTH: f64 = 10.0;
+
 /// Multiplier and penalty of every constraint at every of its knots.
 #[derive(Clone, Debug)]
 pub struct Lagrangian {

@@ -12,7 +12,7 @@ mod riccati;
 mod secant;
 
 pub use knot::{Worker, workers};
-pub use lagrangian::Lagrangian;
+pub use lagrangian::{FIRST_TOLERANCE, GROWTH, Lagrangian, SLOW, TIGHTER};
 pub use line_search::{Line, MOST, ROUNDING, Searched};
 pub use model::{Model, Scratch, Sizes};
 pub use path::Path;
