@@ -3,6 +3,7 @@
 //! `cargo run --release --example cartpole`
 
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
+use least_action::dynamics::Observe;
 use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::Quantity;
 use least_action::mechanism::{
@@ -49,24 +50,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Quantity::Control(0),
     ]);
 
-    let target = [0.0, PI, 0.0, 0.0];
-    let mut costs = vec![Cost::square(4, 0.0, 0.1, When::Running)];
-    for (quantity, target) in target.into_iter().enumerate() {
-        costs.push(Cost::square(quantity, target, 0.01, When::Running));
-        costs.push(Cost::square(quantity, target, 100.0, When::End));
+    let quantity = |name: &str| system.quantity(name).ok_or(format!("no quantity `{name}`"));
+    let mut costs = vec![Cost::square(quantity("push")?, 0.0, 0.1, When::Running)];
+    let mut constraints = vec![];
+    for (name, value) in [
+        ("rail", 0.0),
+        ("hinge", PI),
+        ("rail rate", 0.0),
+        ("hinge rate", 0.0),
+    ] {
+        let quantity = quantity(name)?;
+        costs.push(Cost::square(quantity, value, 0.01, When::Running));
+        costs.push(Cost::square(quantity, value, 100.0, When::End));
+        constraints.push(Constraint {
+            quantity,
+            relation: Relation::Equal,
+            value,
+            when: When::End,
+        });
     }
     let problem = Problem {
         costs,
-        constraints: target
-            .into_iter()
-            .enumerate()
-            .map(|(quantity, value)| Constraint {
-                quantity,
-                relation: Relation::Equal,
-                value,
-                when: When::End,
-            })
-            .collect(),
+        constraints,
         bounds: vec![(-3.0, 3.0)],
         guess: vec![0.01; 100],
         ..Problem::new(&system, vec![0.05; 100], vec![0.0, 0.0])

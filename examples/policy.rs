@@ -6,7 +6,7 @@
 use least_action::control::{
     ClosedLoop, Constraint, Cost, Law, Loop, Pd, PolicyRows, Problem, Relation, When,
 };
-use least_action::dynamics::{Knot, Observe, Parameter, Step, StepError};
+use least_action::dynamics::{Knot, Observe, Parameter, QuantityId, Step, StepError};
 use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::Quantity;
 use least_action::mechanism::{ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder};
@@ -15,9 +15,9 @@ use least_action::rollout::{RolloutStats, Trajectory};
 use std::f64::consts::PI;
 
 /// The quantities of the pendulum, by their places in its list. A policy sees the rate over the interval just past.
-const ANGLE: usize = 0;
-const RATE: usize = 1;
-const TORQUE: usize = 2;
+const ANGLE: QuantityId = QuantityId::new(0);
+const RATE: QuantityId = QuantityId::new(1);
+const TORQUE: QuantityId = QuantityId::new(2);
 const STEPS: usize = 100;
 
 /// 1 kg at 0.5 m, hanging at angle 0, with a motor.

@@ -66,7 +66,8 @@
 //! ```
 //!
 //! The same by hand: a mechanism by the builder of [`mechanism`], a [`integrator::System`] of it, a
-//! [`control::Problem`] by the system's quantities. What files may say stands at [`format`](mod@format).
+//! [`control::Problem`] by the system's quantities, which [`dynamics::Observe::quantity`] finds by name. What files may
+//! say stands at [`format`](mod@format).
 //!
 //! # A pendulum in a few lines
 //!

@@ -1,7 +1,7 @@
 //! Planar swing-up systems in joint coordinates, as a user would write them: semi-implicit Euler, angles from upright.
 
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
-use least_action::dynamics::{Explicit, Real, Smooth};
+use least_action::dynamics::{Explicit, QuantityId, Real, Smooth};
 use std::f64::consts::PI;
 
 const G: f64 = 9.81;
@@ -153,8 +153,9 @@ pub fn upright<S: Smooth>(
     let (q, rates) = start.split_at(start.len() / 2);
     let mut p = Problem::new(dynamics, vec![h; steps], q.to_vec());
     p.rates = rates.to_vec();
-    let mut cost = |quantity, weight, when| {
-        p.costs.push(Cost::square(quantity, 0.0, weight, when));
+    let mut cost = |place, weight, when| {
+        p.costs
+            .push(Cost::square(QuantityId::new(place), 0.0, weight, when));
     };
     for (i, weight) in along.iter().enumerate() {
         cost(i, *weight, When::Running);
@@ -169,7 +170,7 @@ pub fn upright<S: Smooth>(
 /// Adds the bound of the control and the goal as a constraint.
 pub fn bounded(mut p: Problem, bound: f64) -> Problem {
     p.bounds = vec![(-bound, bound)];
-    for quantity in 0..2 * p.rates.len() {
+    for quantity in (0..2 * p.rates.len()).map(QuantityId::new) {
         p.constraints.push(Constraint {
             quantity,
             relation: Relation::Equal,

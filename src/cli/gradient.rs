@@ -133,7 +133,7 @@ impl<'a, D: Observe> Functions<'a, D> {
         let (system, problem) = (subject.system, &subject.model.problem);
         let quantities = system.quantities();
         let constraints = problem.constraints.iter().enumerate().map(|(i, c)| {
-            let name = quantities.get(c.quantity).map_or("", |q| &q.0);
+            let name = quantities.get(c.quantity.index()).map_or("", |q| &q.0);
             format!("constraint {} ({name})", i + 1)
         });
         let mut functions = Self {

@@ -1,7 +1,7 @@
 //! Does a problem fit a system?
 
 use super::{Problem, When};
-use crate::dynamics::Observe;
+use crate::dynamics::{Observe, QuantityId};
 
 /// The part of a [`Problem`] that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,13 +167,12 @@ impl Problem {
     /// Quantities, numbers and knots of costs and constraints.
     fn check_functions<D: Observe + ?Sized>(&self, dynamics: &D) -> Result<(), ProblemError> {
         let (count, n) = (dynamics.quantities().len(), self.intervals.len());
-        let fits = |part, quantity: usize, when: When, at_end: bool| {
-            if quantity >= count {
+        let fits = |part, quantity: QuantityId, when: When, at_end: bool| {
+            let place = quantity.index();
+            if place >= count {
                 return refuse(
                     part,
-                    format!(
-                        "there is no quantity {quantity}; the system has {count}, counted from 0"
-                    ),
+                    format!("there is no quantity {place}; the system has {count}, counted from 0"),
                 );
             }
             let (first, last) = match when {
@@ -197,7 +196,7 @@ impl Problem {
                 return refuse(
                     part,
                     format!(
-                        "quantity {quantity} is a force of the step from a knot, and none starts at the last; ask for it at earlier knots"
+                        "quantity {place} is a force of the step from a knot, and none starts at the last; ask for it at earlier knots"
                     ),
                 );
             }
@@ -276,9 +275,9 @@ mod tests {
         let system = Explicit::new(Cart);
         let good = || {
             let mut p = Problem::new(&system, vec![0.1; 3], vec![0.0]);
-            p.costs = vec![Cost::square(2, 0.0, 1.0, When::Running)];
+            p.costs = vec![Cost::square(QuantityId::new(2), 0.0, 1.0, When::Running)];
             p.constraints = vec![Constraint {
-                quantity: 0,
+                quantity: QuantityId::new(0),
                 relation: Relation::Equal,
                 value: 1.0,
                 when: When::Range(1, 3),
@@ -325,13 +324,17 @@ mod tests {
             (
                 first,
                 "no quantity 3; the system has 3",
-                cost(|c| c.quantity = 3),
+                cost(|c| c.quantity = QuantityId::new(3)),
             ),
             (first, "no knot 4", cost(|c| c.when = When::Knot(4))),
             (first, "weight is -1", cost(|c| c.weight = -1.0)),
             (first, "weight is NaN", cost(|c| c.weight = f64::NAN)),
             (first, "target is inf", cost(|c| c.target = f64::INFINITY)),
-            (at, "no quantity 9", constraint(|c| c.quantity = 9)),
+            (
+                at,
+                "no quantity 9",
+                constraint(|c| c.quantity = QuantityId::new(9)),
+            ),
             (at, "no knot 7", constraint(|c| c.when = When::Range(2, 7))),
             (
                 at,

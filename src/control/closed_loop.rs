@@ -10,7 +10,8 @@ use super::policy::{Planned, Policy, PolicyRows};
 use super::{add, dot};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, SolvedStep, Step, StepError, StepFailure, StepStats, Stored,
+    Observe, Outputs, Parameter, QuantityId, SolvedStep, Step, StepError, StepFailure, StepStats,
+    Stored,
 };
 use nalgebra::DMatrix;
 
@@ -418,14 +419,14 @@ impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
         self.dynamics.quantities()
     }
 
-    fn needs_unknowns(&self, quantity: usize) -> bool {
+    fn needs_unknowns(&self, quantity: QuantityId) -> bool {
         self.dynamics.needs_unknowns(quantity)
     }
 
     fn observe_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         w: &mut Self::Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
@@ -438,7 +439,7 @@ impl<D: Observe, P: Policy> Observe for ClosedLoop<D, P> {
     fn observe_pull_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         w: &mut Self::Work,
         adjoint: &[f64],
         out: &mut Inputs,

@@ -13,7 +13,7 @@ pub use closed_loop::{ClosedLoop, ClosedLoopWork};
 pub use objective::{Batch, Objective, ObjectiveGradient, ObjectiveWork, Point};
 pub use policy::{Law, LinearFeedback, Loop, Pd, Planned, Policy, PolicyError, PolicyRows, Signal};
 
-use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError};
+use crate::dynamics::{Dynamics, Inputs, Knot, Observe, QuantityId, StepError};
 use crate::rollout::{Sweep, Trajectory};
 use nalgebra::DVectorView;
 
@@ -81,8 +81,8 @@ pub enum Form {
 /// A cost on a quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Index of the observed quantity.
-    pub quantity: usize,
+    /// Which of the system's quantities.
+    pub quantity: QuantityId,
     /// In the quantity's unit.
     pub target: f64,
     /// Not negative.
@@ -95,7 +95,7 @@ pub struct Cost {
 
 impl Cost {
     /// `weight/2 (quantity - target)^2`
-    pub fn square(quantity: usize, target: f64, weight: f64, when: When) -> Self {
+    pub fn square(quantity: QuantityId, target: f64, weight: f64, when: When) -> Self {
         Self {
             quantity,
             target,
@@ -138,8 +138,8 @@ pub enum Relation {
 /// A quantity held at, below or above a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constraint {
-    /// Index of the observed quantity.
-    pub quantity: usize,
+    /// Which of the system's quantities.
+    pub quantity: QuantityId,
     /// Equal, less or greater.
     pub relation: Relation,
     /// In the quantity's unit.
@@ -201,7 +201,7 @@ pub struct Problem {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stage {
     /// Quantities, ascending.
-    pub which: Vec<usize>,
+    pub which: Vec<QuantityId>,
     /// Index of a cost, place in `which`.
     pub costs: Vec<(usize, usize)>,
     /// Index of a constraint, place in `which`.
@@ -320,26 +320,24 @@ impl Problem {
             first_constraint: vec![0],
         };
         for k in 0..=n {
-            let costs = self.costs.iter().map(|c| (c.when, c.quantity)).enumerate();
-            let constraints = self.constraints.iter().map(|c| (c.when, c.quantity));
-            let here = |list: &mut dyn Iterator<Item = (usize, (When, usize))>| -> Vec<_> {
-                list.filter(|(_, (when, _))| when.holds(k, n))
-                    .map(|(i, (_, q))| (i, q))
-                    .collect()
+            let costs = self.costs.iter().enumerate();
+            let costs = costs
+                .filter(|(_, c)| c.when.holds(k, n) && (k < n || !c.when.is_along()))
+                .map(|(i, c)| (i, c.quantity));
+            let constraints = self.constraints.iter().enumerate();
+            let constraints = constraints
+                .filter(|(_, c)| c.when.holds(k, n))
+                .map(|(i, c)| (i, c.quantity));
+            let both = costs.clone().chain(constraints.clone());
+            let mut which: Vec<QuantityId> = both.map(|(_, q)| q).collect();
+            which.sort_unstable();
+            which.dedup();
+            let place = |(i, q)| (i, which.partition_point(|w| *w < q));
+            let stage = Stage {
+                costs: costs.map(place).collect(),
+                constraints: constraints.map(place).collect(),
+                which,
             };
-            let mut stage = Stage {
-                which: vec![],
-                costs: here(&mut costs.filter(|(i, _)| k < n || !self.costs[*i].when.is_along())),
-                constraints: here(&mut constraints.enumerate()),
-            };
-            let both = stage.costs.iter().chain(&stage.constraints);
-            stage.which = both.map(|(_, q)| *q).collect();
-            stage.which.sort_unstable();
-            stage.which.dedup();
-            let which = &stage.which;
-            for (_, q) in stage.costs.iter_mut().chain(&mut stage.constraints) {
-                *q = which.partition_point(|w| w < q);
-            }
             out.first_value.push(out.first_value[k] + stage.which.len());
             out.first_constraint
                 .push(out.first_constraint[k] + stage.constraints.len());
@@ -516,7 +514,7 @@ impl Problem {
                     (When::End, _) => "at the end".to_owned(),
                     (_, k) => format!("at knot {k}"),
                 };
-                let name = names.get(c.quantity).map_or("", |n| &n.0);
+                let name = names.get(c.quantity.index()).map_or("", |n| &n.0);
                 list.push(format!(
                     "{name} {sign} {} {place} by {:.3e}",
                     c.value, worst.0

@@ -11,7 +11,7 @@ use std::borrow::Borrow;
 ///
 /// ```
 /// use least_action::control::{Cost, Objective, Problem, When};
-/// use least_action::dynamics::{Explicit, Real, Smooth};
+/// use least_action::dynamics::{Explicit, Observe, Real, Smooth};
 ///
 /// /// x+ = x + h u
 /// struct Integrator;
@@ -28,7 +28,8 @@ use std::borrow::Borrow;
 /// let system = Explicit::new(Integrator);
 /// let mut problem = Problem::new(&system, vec![0.5; 2], vec![1.0]);
 /// problem.rates.clear();
-/// problem.costs = vec![Cost::square(0, 0.0, 1.0, When::End)];
+/// let x = system.quantity("x0").ok_or("no quantity `x0`")?;
+/// problem.costs = vec![Cost::square(x, 0.0, 1.0, When::End)];
 /// let objective = Objective::new(&system, &problem)?;
 /// let mut work = objective.work();
 /// let g = objective.value_and_gradient(&objective.guess(), &mut work)?;

@@ -1,7 +1,7 @@
 //! Policies: the controls of a system computed from what is seen of it.
 
 use super::{add, dot};
-use crate::dynamics::{Frame, Knot, Observe, Parameter, hand_on};
+use crate::dynamics::{Frame, Knot, Observe, Parameter, QuantityId, hand_on};
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// quantities, and behind them, for who follows a plan, the change of the joint chart from the plan's state to the
 /// present one.
 pub trait Policy: Sync {
-    /// The quantities seen, as indices into the system's list.
-    fn sees(&self) -> &[usize];
+    /// The quantities of the system that it sees.
+    fn sees(&self) -> &[QuantityId];
 
     /// How many numbers of the joint chart are seen behind the quantities: the system's `ndx`, or 0, the default.
     fn compares(&self) -> usize {
@@ -51,7 +51,7 @@ pub trait Policy: Sync {
 macro_rules! shared {
     ($($pointer:ty $(where $bound:ident)?),*) => {$(
         hand_on! { Policy for $pointer $(where $bound)?:
-            fn sees() -> &[usize];
+            fn sees() -> &[QuantityId];
             fn compares() -> usize;
             fn planned(at: &Knot) -> Option<Planned<'_>>;
             fn open() -> usize;
@@ -105,9 +105,9 @@ pub struct Loop {
     /// Index of the system's control.
     pub control: usize,
     /// Quantity `q`.
-    pub coordinate: usize,
+    pub coordinate: QuantityId,
     /// Quantity `rate`; of a mechanism the rate over the interval just past, as a sampled controller sees it.
-    pub rate: usize,
+    pub rate: QuantityId,
     /// Gains `kp`, `kd`: the policy's parameters, loop by loop.
     pub gains: (f64, f64),
     /// What `q` is to follow.
@@ -133,7 +133,7 @@ fn quotient(of: &str, by: &str) -> String {
 pub struct Pd {
     loops: Vec<Loop>,
     open: usize,
-    sees: Vec<usize>,
+    sees: Vec<QuantityId>,
     parameters: Vec<Parameter>,
 }
 
@@ -159,8 +159,8 @@ impl Pd {
             let (name, of) = control.ok_or(none("control", l.control, controls.len()))?;
             let gains = [("kp", l.coordinate, l.gains.0), ("kd", l.rate, l.gains.1)];
             for (kind, quantity, value) in gains {
-                let seen = quantities.get(quantity);
-                let (_, by) = seen.ok_or(none("quantity", quantity, quantities.len()))?;
+                let seen = quantities.get(quantity.index());
+                let (_, by) = seen.ok_or(none("quantity", quantity.index(), quantities.len()))?;
                 parameters.push(Parameter {
                     name: format!("{kind} of {name}"),
                     unit: quotient(of, by),
@@ -183,7 +183,7 @@ impl Pd {
 }
 
 impl Policy for Pd {
-    fn sees(&self) -> &[usize] {
+    fn sees(&self) -> &[QuantityId] {
         &self.sees
     }
 
@@ -277,7 +277,7 @@ impl LinearFeedback {
 }
 
 impl Policy for LinearFeedback {
-    fn sees(&self) -> &[usize] {
+    fn sees(&self) -> &[QuantityId] {
         &[]
     }
 
@@ -320,7 +320,7 @@ impl Policy for LinearFeedback {
 /// where `rows` asks for them.
 pub struct Law<F> {
     /// The quantities seen.
-    pub sees: Vec<usize>,
+    pub sees: Vec<QuantityId>,
     /// Number of open controls.
     pub open: usize,
     /// The law's own parameters.
@@ -335,7 +335,7 @@ impl<F> Policy for Law<F>
 where
     F: Fn(&Knot, &[f64], &[f64], &[f64], &mut [f64], Option<&mut PolicyRows>) + Sync,
 {
-    fn sees(&self) -> &[usize] {
+    fn sees(&self) -> &[QuantityId] {
         &self.sees
     }
 

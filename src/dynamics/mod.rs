@@ -45,7 +45,7 @@ pub use differentiable::{Differentiable, Inputs, Linearization, Outputs, SolvedS
 pub use dual::{Dual, Real};
 pub use equations::{Equations, Structure};
 pub use frame::{Chart, Frame, difference_by_moves, model_by_pushes};
-pub use observe::{KnotPoint, Observe, Observed, Rows};
+pub use observe::{KnotPoint, Observe, Observed, QuantityId, Rows};
 pub use remember::{Remember, RememberWork};
 pub(crate) use shared::hand_on;
 pub use smooth::{Explicit, Smooth, SmoothWork};

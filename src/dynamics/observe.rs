@@ -3,6 +3,23 @@
 use super::{Dims, Dynamics, Inputs, Knot, StepError};
 use nalgebra::DMatrix;
 
+/// A quantity of a system: its place in [`Observe::quantities`]. It says nothing of other systems, but one that wraps
+/// another keeps the places of its quantities. [`Observe::quantity`] finds one by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QuantityId(usize);
+
+impl QuantityId {
+    /// The quantity at a place in [`Observe::quantities`].
+    pub const fn new(place: usize) -> Self {
+        Self(place)
+    }
+
+    /// Its place there.
+    pub const fn index(self) -> usize {
+        self.0
+    }
+}
+
 /// What can be seen at a knot.
 #[derive(Clone, Copy, Debug)]
 pub struct KnotPoint<'a> {
@@ -44,7 +61,7 @@ impl Rows {
     }
 }
 
-/// What costs, constraints, figures and files may see of a system, by index into one list.
+/// What costs, constraints, figures and files may see of a system, by place in one list.
 ///
 /// [`Observe::observe`] is what a caller uses; see [`Observed`]. The methods ending in `_in` are what an implementation
 /// provides.
@@ -52,8 +69,15 @@ pub trait Observe: Dynamics {
     /// Name and unit of every quantity.
     fn quantities(&self) -> Vec<(String, String)>;
 
+    /// The quantity of that name, the first where several have it.
+    fn quantity(&self, name: &str) -> Option<QuantityId> {
+        let all = self.quantities();
+        let place = all.iter().position(|(own, _)| own == name);
+        place.map(QuantityId::new)
+    }
+
     /// Does the quantity depend on the unknowns of the step, as a joint's force does? It then has no value at the end.
-    fn needs_unknowns(&self, quantity: usize) -> bool;
+    fn needs_unknowns(&self, quantity: QuantityId) -> bool;
 
     /// Values of the quantities listed in `which`.
     ///
@@ -62,7 +86,7 @@ pub trait Observe: Dynamics {
     fn observe_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         w: &mut Self::Work,
         out: &mut [f64],
     ) -> Result<(), StepError>;
@@ -72,7 +96,7 @@ pub trait Observe: Dynamics {
     fn observe_pull_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         w: &mut Self::Work,
         adjoint: &[f64],
         out: &mut Inputs,
@@ -84,7 +108,7 @@ pub trait Observe: Dynamics {
     fn observe_rows_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         w: &mut Self::Work,
         out: &mut Rows,
     ) {
@@ -98,7 +122,7 @@ pub trait Observe: Dynamics {
     fn observe<'a>(
         &'a self,
         seen: &KnotPoint<'a>,
-        which: &'a [usize],
+        which: &'a [QuantityId],
         w: &'a mut Self::Work,
         out: &'a mut [f64],
     ) -> Result<Observed<'a, Self>, StepError> {
@@ -117,7 +141,7 @@ pub trait Observe: Dynamics {
 pub struct Observed<'a, D: Observe + ?Sized> {
     system: &'a D,
     seen: KnotPoint<'a>,
-    which: &'a [usize],
+    which: &'a [QuantityId],
     values: &'a [f64],
     work: &'a mut D::Work,
 }
@@ -147,7 +171,7 @@ impl<D: Observe + ?Sized> Observed<'_, D> {
 fn rows_by_pulls<D: Observe + ?Sized>(
     system: &D,
     seen: &KnotPoint,
-    which: &[usize],
+    which: &[QuantityId],
     w: &mut D::Work,
     out: &mut Rows,
 ) {
@@ -167,5 +191,41 @@ fn rows_by_pulls<D: Observe + ?Sized>(
         set(&mut out.u, &inputs.u);
         set(&mut out.p, &inputs.p);
         set(&mut out.y, &y);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dynamics::{Explicit, Real, Remember, Smooth, Step};
+
+    /// Quantities are its states `x0`, `x1`, then the control `u0`.
+    struct Mass;
+
+    impl Smooth for Mass {
+        fn states(&self) -> usize {
+            2
+        }
+
+        fn controls(&self) -> usize {
+            1
+        }
+
+        fn step<T: Real>(&self, _: f64, h: T, x: &[T], u: &[T], _: &[T], next: &mut [T]) {
+            next[1] = x[1] + h * u[0];
+            next[0] = x[0] + h * next[1];
+        }
+    }
+
+    #[test]
+    fn quantities_are_found_by_name() {
+        let mass = Explicit::new(Mass);
+        assert_eq!(mass.quantity("x1"), Some(QuantityId::new(1)));
+        assert_eq!(mass.quantity("u0"), Some(mass.control_quantity(0)));
+        assert_eq!(mass.quantity("x2"), None);
+        // one that wraps it keeps their places
+        let wrapped = Remember::new(&mass, mass.controls());
+        assert_eq!(wrapped.quantity("x1"), mass.quantity("x1"));
+        assert_eq!(wrapped.quantity("u0 rate"), Some(QuantityId::new(3)));
     }
 }

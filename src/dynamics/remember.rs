@@ -3,7 +3,7 @@
 use super::frame::bordered;
 use super::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, SolvedStep, Step, StepError, StepStats, Stored,
+    Observe, Outputs, Parameter, QuantityId, SolvedStep, Step, StepError, StepStats, Stored,
 };
 use nalgebra::DMatrix;
 
@@ -35,7 +35,7 @@ pub struct RememberWork<W> {
     outputs: Outputs,
     model: LinearModel,
     /// The system's quantities among those asked for, their values or adjoints, and their places.
-    which: Vec<usize>,
+    which: Vec<QuantityId>,
     values: Vec<f64>,
     places: Vec<usize>,
 }
@@ -63,8 +63,8 @@ impl<D: Observe> Remember<D> {
     }
 
     /// The rates' control of a quantity, if it is one.
-    fn rate(&self, quantity: usize) -> Option<usize> {
-        quantity.checked_sub(self.own)
+    fn rate(&self, quantity: QuantityId) -> Option<usize> {
+        quantity.index().checked_sub(self.own)
     }
 
     /// The system's own part of a frame.
@@ -76,11 +76,11 @@ impl<D: Observe> Remember<D> {
     }
 
     /// Takes the system's own quantities out of a list.
-    fn split(&self, which: &[usize], w: &mut RememberWork<D::Work>) {
+    fn split(&self, which: &[QuantityId], w: &mut RememberWork<D::Work>) {
         w.which.clear();
         w.places.clear();
         for (place, quantity) in which.iter().enumerate() {
-            if *quantity < self.own {
+            if quantity.index() < self.own {
                 w.which.push(*quantity);
                 w.places.push(place);
             }
@@ -354,14 +354,14 @@ impl<D: Observe> Observe for Remember<D> {
         self.system.quantities().into_iter().chain(rates).collect()
     }
 
-    fn needs_unknowns(&self, quantity: usize) -> bool {
-        quantity < self.own && self.system.needs_unknowns(quantity)
+    fn needs_unknowns(&self, quantity: QuantityId) -> bool {
+        quantity.index() < self.own && self.system.needs_unknowns(quantity)
     }
 
     fn observe_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         w: &mut Self::Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
@@ -390,7 +390,7 @@ impl<D: Observe> Observe for Remember<D> {
     fn observe_pull_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         w: &mut Self::Work,
         adjoint: &[f64],
         out: &mut Inputs,

@@ -2,8 +2,8 @@
 
 use super::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
-    LinearModel, Observe, Outputs, Parameter, Rows, SolvedStep, Step, StepError, StepStats, Stored,
-    Structure,
+    LinearModel, Observe, Outputs, Parameter, QuantityId, Rows, SolvedStep, Step, StepError,
+    StepStats, Stored, Structure,
 };
 use nalgebra::DMatrix;
 use std::sync::Arc;
@@ -62,10 +62,10 @@ macro_rules! shared {
         }
         hand_on! { Observe for $pointer $(where $bound)?:
             fn quantities() -> Vec<(String, String)>;
-            fn needs_unknowns(quantity: usize) -> bool;
-            fn observe_in(seen: &KnotPoint, which: &[usize], w: &mut Self::Work, out: &mut [f64]) -> Result<(), StepError>;
-            fn observe_pull_in(seen: &KnotPoint, which: &[usize], w: &mut Self::Work, adjoint: &[f64], out: &mut Inputs, y: &mut [f64]) -> ();
-            fn observe_rows_in(seen: &KnotPoint, which: &[usize], w: &mut Self::Work, out: &mut Rows) -> ();
+            fn needs_unknowns(quantity: QuantityId) -> bool;
+            fn observe_in(seen: &KnotPoint, which: &[QuantityId], w: &mut Self::Work, out: &mut [f64]) -> Result<(), StepError>;
+            fn observe_pull_in(seen: &KnotPoint, which: &[QuantityId], w: &mut Self::Work, adjoint: &[f64], out: &mut Inputs, y: &mut [f64]) -> ();
+            fn observe_rows_in(seen: &KnotPoint, which: &[QuantityId], w: &mut Self::Work, out: &mut Rows) -> ();
         }
         hand_on! { Stored for $pointer $(where $bound)?:
             fn stored_push(x: &[f64], free: &[f64], stored: &mut [f64]) -> ();

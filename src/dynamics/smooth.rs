@@ -2,8 +2,8 @@
 
 use super::{
     Certificate, Charts, Differentiable, Dims, Dual, Equations, Frame, Inputs, Knot, KnotPoint,
-    LinearModel, Observe, Outputs, Parameter, Real, Rows, SolvedStep, Step, StepError, StepFailure,
-    StepStats, Stored, Structure,
+    LinearModel, Observe, Outputs, Parameter, QuantityId, Real, Rows, SolvedStep, Step, StepError,
+    StepFailure, StepStats, Stored, Structure,
 };
 use nalgebra::DMatrix;
 
@@ -111,14 +111,14 @@ impl<S: Smooth> Explicit<S> {
         &self.system
     }
 
-    /// Index of the quantity that is control `i`; states are first.
-    pub fn control_quantity(&self, i: usize) -> usize {
-        self.dims.nx + i
+    /// The quantity that is control `i`; states are first.
+    pub fn control_quantity(&self, i: usize) -> QuantityId {
+        QuantityId::new(self.dims.nx + i)
     }
 
-    /// Index of the quantity that is output `i`.
-    pub fn output_quantity(&self, i: usize) -> usize {
-        self.dims.nx + self.dims.nu + i
+    /// The quantity that is output `i`.
+    pub fn output_quantity(&self, i: usize) -> QuantityId {
+        QuantityId::new(self.dims.nx + self.dims.nu + i)
     }
 
     /// `values` (inputs x, u, p, h in a row) as numbers with derivatives, chunk by chunk, through `formula`.
@@ -185,7 +185,7 @@ impl<S: Smooth> Explicit<S> {
     }
 
     /// Derivatives of the outputs at what is seen, if any of them is among `which`.
-    fn differentiate_outputs(&self, seen: &KnotPoint, which: &[usize], w: &mut SmoothWork) {
+    fn differentiate_outputs(&self, seen: &KnotPoint, which: &[QuantityId], w: &mut SmoothWork) {
         if which.iter().all(|q| *q < self.output_quantity(0)) {
             return;
         }
@@ -457,19 +457,19 @@ impl<S: Smooth> Observe for Explicit<S> {
     fn observe_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         w: &mut SmoothWork,
         out: &mut [f64],
     ) -> Result<(), StepError> {
-        let (nx, first) = (self.dims.nx, self.output_quantity(0));
-        if which.iter().any(|q| *q >= first) {
+        let (nx, first) = (self.dims.nx, self.output_quantity(0).index());
+        if which.iter().any(|q| q.index() >= first) {
             let values = &mut w.outputs;
             self.system
                 .observe(seen.at.t, seen.x, seen.u, seen.p, values);
             finite(values, seen.at.t, "observe")?;
         }
         for (o, &q) in out.iter_mut().zip(which) {
-            *o = match q {
+            *o = match q.index() {
                 q if q < nx => seen.x[q],
                 q if q < first => seen.u[q - nx],
                 q => w.outputs[q - first],
@@ -481,15 +481,16 @@ impl<S: Smooth> Observe for Explicit<S> {
     fn observe_pull_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         w: &mut SmoothWork,
         adjoint: &[f64],
         out: &mut Inputs,
         _y: &mut [f64],
     ) {
-        let (nx, first) = (self.dims.nx, self.output_quantity(0));
+        let (nx, first) = (self.dims.nx, self.output_quantity(0).index());
         self.differentiate_outputs(seen, which, w);
-        for (&q, a) in which.iter().zip(adjoint) {
+        for (q, a) in which.iter().zip(adjoint) {
+            let q = q.index();
             if q < nx {
                 out.x[q] += a;
             } else if q < first {
@@ -507,17 +508,18 @@ impl<S: Smooth> Observe for Explicit<S> {
     fn observe_rows_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         w: &mut SmoothWork,
         out: &mut Rows,
     ) {
-        let (nx, nu, first) = (self.dims.nx, self.dims.nu, self.output_quantity(0));
+        let (nx, nu, first) = (self.dims.nx, self.dims.nu, self.output_quantity(0).index());
         self.differentiate_outputs(seen, which, w);
         let Rows { x, u, p, .. } = out;
         for m in [&mut *x, &mut *u, &mut *p] {
             m.as_mut_slice().fill(0.0);
         }
-        for (i, &q) in which.iter().enumerate() {
+        for (i, q) in which.iter().enumerate() {
+            let q = q.index();
             if q < nx {
                 x[(i, q)] = 1.0;
             } else if q < first {

@@ -200,7 +200,7 @@ macro_rules! without {
         }
     };
     (@unknowns) => {
-        fn needs_unknowns(&self, _: usize) -> bool {
+        fn needs_unknowns(&self, _: $crate::dynamics::QuantityId) -> bool {
             false
         }
     };

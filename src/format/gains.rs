@@ -1,7 +1,7 @@
 //! Feedback gains as they are written.
 
 use super::Model;
-use crate::dynamics::{Observe, Step, StepError};
+use crate::dynamics::{Observe, QuantityId, Step, StepError};
 use crate::integrator::Mechanical;
 use crate::mechanism::Quantity;
 use crate::optimize::{Gains, Solution};
@@ -104,7 +104,7 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
         }));
     }
     let system = system.with_outputs(outputs);
-    let which: Vec<usize> = (0..states.len()).collect();
+    let which: Vec<QuantityId> = (0..states.len()).map(QuantityId::new).collect();
     let mut w = system.work();
     let mut knots = Vec::with_capacity(t.steps());
     let mut at = t.knot(0);

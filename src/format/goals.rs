@@ -3,7 +3,7 @@
 use super::Model;
 use super::recording::{Channel, Goal, GoalKind, Group, Interval, Place};
 use crate::control::{Relation, When};
-use crate::dynamics::Observe;
+use crate::dynamics::{Observe, QuantityId};
 use crate::integrator::Mechanical;
 use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, Quantity};
 use crate::rollout::Trajectory;
@@ -15,7 +15,7 @@ const MOST_PLACES: usize = 100;
 const SAME: f64 = 1e-9;
 
 /// One cost or constraint: the quantity, and what is wanted of it.
-type Wanted = (usize, Goal);
+type Wanted = (QuantityId, Goal);
 
 /// A quantity and its value.
 type Value = (Quantity, f64);
@@ -63,8 +63,10 @@ pub(super) fn mark(channels: &mut [Channel], model: &Model, steps: usize) {
     let outputs = model.system.outputs();
     let names = model.remember().quantities();
     for (quantity, goal) in wanted(model, steps) {
-        let free = outputs.get(quantity).and_then(|o| of_free_body(m, o));
-        let Some((name, unit)) = free.as_ref().or(names.get(quantity)) else {
+        let free = outputs
+            .get(quantity.index())
+            .and_then(|o| of_free_body(m, o));
+        let Some((name, unit)) = free.as_ref().or(names.get(quantity.index())) else {
             continue;
         };
         // a control that shares its name with a joint is told apart
@@ -125,7 +127,7 @@ pub(super) fn places(model: &Model, t: &Trajectory, poses: &[Vec<Pose>]) -> Vec<
     let outputs = model.system.outputs();
     let mut by_knot: Vec<((GoalKind, usize), Vec<Value>)> = vec![];
     for (quantity, goal) in wanted(model, t.steps()) {
-        let Some(output) = outputs.get(quantity) else {
+        let Some(output) = outputs.get(quantity.index()) else {
             continue;
         };
         let key = (goal.kind, goal.last);

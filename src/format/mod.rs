@@ -36,7 +36,7 @@ pub use write::{
 };
 
 use crate::control::Problem;
-use crate::dynamics::{Remember, Step};
+use crate::dynamics::{QuantityId, Remember, Step};
 use crate::integrator::{Choice, Mechanical, System};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::Method;
@@ -97,8 +97,8 @@ pub struct Model {
     /// Costs or constraints refer to rates of controls, which are quantities of [`Model::remember`], not of the system
     /// alone.
     pub remembers: bool,
-    /// Quantities that are written beside what always is; indices as those of costs and constraints.
-    pub recorded: Vec<usize>,
+    /// Quantities that are written beside what always is, of the same list as those of costs and constraints.
+    pub recorded: Vec<QuantityId>,
     /// Settings of the method.
     pub options: MethodSpec,
     /// State at the start with the parameters as built, loops closed.

@@ -2,11 +2,10 @@
 
 use super::Model;
 use crate::control::Problem;
-use crate::dynamics::{Step, StepError, StepFailure};
+use crate::dynamics::{QuantityId, Step, StepError, StepFailure};
 use crate::integrator::Mechanical;
 use crate::mechanism::{ModelError, Quantity};
 use crate::optimize::checkpoint::fingerprint;
-use std::ops::Range;
 
 impl Model {
     /// The same with other values of the parameters, in the mechanism, its description and the problem.
@@ -52,21 +51,24 @@ impl Model {
         })
     }
 
-    /// The model with further quantities, of which costs and constraints added later may speak, and their indices. Those
-    /// it had keep theirs, but for the rates of controls that [`Model::remember`] lists last: costs and constraints
-    /// follow them. It is another model to checkpoints.
-    pub fn observing(mut self, quantities: Vec<Quantity>) -> (Self, Range<usize>) {
+    /// The model with further quantities, of which costs and constraints added later may speak. Those it had keep their
+    /// places, but for the rates of controls that [`Model::remember`] lists last: costs and constraints follow them. It is
+    /// another model to checkpoints.
+    pub fn observing(mut self, quantities: Vec<Quantity>) -> (Self, Vec<QuantityId>) {
         let mut all = self.system.outputs().to_vec();
         let (first, count) = (all.len(), quantities.len());
         let costs = self.problem.costs.iter_mut().map(|c| &mut c.quantity);
         let constraints = self.problem.constraints.iter_mut();
         let asked = costs.chain(constraints.map(|c| &mut c.quantity));
-        for rate in asked.chain(&mut self.recorded).filter(|q| **q >= first) {
-            *rate += count;
+        for rate in asked
+            .chain(&mut self.recorded)
+            .filter(|q| q.index() >= first)
+        {
+            *rate = QuantityId::new(rate.index() + count);
         }
         all.extend(quantities);
         self.system = self.system.with_outputs(all);
-        (self, first..first + count)
+        (self, (first..first + count).map(QuantityId::new).collect())
     }
 
     /// Changes with the mechanism and with what is wanted of it, not with the guess or the method; for checkpoints.

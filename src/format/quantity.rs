@@ -1,8 +1,9 @@
 //! Costs and constraints: from the names of a file to the outputs of a mechanism.
 
-use super::problem::{AxisSpec, FrameSpec, Numbers, ProblemSpec, Quantity, ReactionSpec};
+use super::problem::{AxisSpec, CostSpec, FrameSpec, Numbers, ProblemSpec, Quantity, ReactionSpec};
 use super::source::{FormatError, Source, nearest};
 use crate::control::{Constraint, Cost, Relation, When};
+use crate::dynamics::QuantityId;
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::{self, Mechanism, Reaction};
 use crate::spatial::{Quat, Vec3};
@@ -27,12 +28,12 @@ pub(super) struct Quantities<'a> {
 pub(super) struct Wanted {
     pub costs: Vec<Cost>,
     pub constraints: Vec<Constraint>,
-    /// Quantities of the mechanism; those of index `outputs.len()` and above are the rates of the controls.
+    /// Quantities of the mechanism; those from place `outputs.len()` on are the rates of the controls.
     pub outputs: Vec<mechanism::Quantity>,
     /// Are there rates of controls among the quantities of costs and constraints?
     pub remembers: bool,
     /// Quantities that are written only.
-    pub recorded: Vec<usize>,
+    pub recorded: Vec<QuantityId>,
 }
 
 /// Place of a value in the file: a list's name, the index in it.
@@ -60,16 +61,10 @@ impl<'a> Quantities<'a> {
                 return Err(self.err(place, "weight", message, help));
             }
             self.when(place, c.at)?;
-            let quantities = self.indices(place, &c.quantity, c.at, c.at.is_along())?;
-            let targets = self.values(place, "target", &c.target, quantities.len())?;
-            for (quantity, target) in quantities.into_iter().zip(targets) {
-                costs.push(Cost {
-                    quantity,
-                    target,
-                    weight: c.weight,
-                    when: c.at,
-                    form: c.form,
-                });
+            let names = self.indices(place, &c.quantity, c.at, c.at.is_along())?;
+            let targets = self.values(place, "target", &c.target, names.len())?;
+            for (name, target) in names.into_iter().zip(targets) {
+                costs.push((name, target, c));
             }
         }
         for (i, c) in spec.constraints.iter().enumerate() {
@@ -97,15 +92,10 @@ impl<'a> Quantities<'a> {
                 }
             };
             self.when(place, c.at)?;
-            let quantities = self.indices(place, &c.quantity, c.at, false)?;
-            let values = self.values(place, field, v, quantities.len())?;
-            for (quantity, value) in quantities.into_iter().zip(values) {
-                constraints.push(Constraint {
-                    quantity,
-                    relation,
-                    value,
-                    when: c.at,
-                });
+            let names = self.indices(place, &c.quantity, c.at, false)?;
+            let values = self.values(place, field, v, names.len())?;
+            for (name, value) in names.into_iter().zip(values) {
+                constraints.push((name, relation, value, c.at));
             }
         }
         let asked = self.named.len();
@@ -120,12 +110,13 @@ impl<'a> Quantities<'a> {
     }
 
     /// Puts the rates of controls behind the outputs of the mechanism: one for each control, as
-    /// [`crate::dynamics::Remember`] lists them. Costs and constraints refer to the first `asked` names.
+    /// [`crate::dynamics::Remember`] lists them. What is wanted refers to names by index, costs and constraints to the
+    /// first `asked`.
     fn sorted(
         self,
-        mut costs: Vec<Cost>,
-        mut constraints: Vec<Constraint>,
-        mut recorded: Vec<usize>,
+        costs: Vec<(usize, f64, &CostSpec)>,
+        constraints: Vec<(usize, Relation, f64, When)>,
+        recorded: Vec<usize>,
         asked: usize,
     ) -> Wanted {
         let mut outputs = vec![];
@@ -141,19 +132,26 @@ impl<'a> Quantities<'a> {
                 *place = outputs.len() + i;
             }
         }
-        costs
-            .iter_mut()
-            .for_each(|c| c.quantity = places[c.quantity]);
-        constraints
-            .iter_mut()
-            .for_each(|c| c.quantity = places[c.quantity]);
-        recorded.iter_mut().for_each(|r| *r = places[*r]);
+        let quantity = |name: usize| QuantityId::new(places[name]);
+        let cost = |(name, target, c): (usize, f64, &CostSpec)| Cost {
+            quantity: quantity(name),
+            target,
+            weight: c.weight,
+            when: c.at,
+            form: c.form,
+        };
+        let constraint = |(name, relation, value, when)| Constraint {
+            quantity: quantity(name),
+            relation,
+            value,
+            when,
+        };
         let asked = &mut self.named[..asked].iter();
         Wanted {
-            costs,
-            constraints,
+            costs: costs.into_iter().map(cost).collect(),
+            constraints: constraints.into_iter().map(constraint).collect(),
             remembers: asked.any(|n| matches!(n, Named::ControlRate(_))),
-            recorded,
+            recorded: recorded.into_iter().map(quantity).collect(),
             outputs,
         }
     }
@@ -220,7 +218,7 @@ impl<'a> Quantities<'a> {
         }
     }
 
-    /// Indices of a quantity's components. `along`: it is not looked at where no interval follows.
+    /// Indices of the names of a quantity's components. `along`: it is not looked at where no interval follows.
     fn indices(
         &mut self,
         place: Place,

@@ -23,7 +23,7 @@ pub(super) fn quantities(
     let names = model.remember().quantities();
     let mut columns: Vec<Column> = vec![];
     for &quantity in &model.recorded {
-        let (name, unit) = names[quantity].clone();
+        let (name, unit) = names[quantity.index()].clone();
         columns.push((name, unit, Vec::with_capacity(n + 1)));
     }
     if columns.is_empty() {
@@ -32,8 +32,11 @@ pub(super) fn quantities(
     let mut at = t.knot(0);
     for k in 0..=n {
         for (&quantity, (.., values)) in model.recorded.iter().zip(&mut columns) {
-            let rate = quantity.checked_sub(own);
-            let control = matches!(system.outputs().get(quantity), Some(Quantity::Control(_)));
+            let rate = quantity.index().checked_sub(own);
+            let control = matches!(
+                system.outputs().get(quantity.index()),
+                Some(Quantity::Control(_))
+            );
             let gap = k == n && (rate.is_some() || control || system.needs_unknowns(quantity));
             values.push(match rate {
                 _ if gap => None,

@@ -172,7 +172,7 @@ fn the_sample_loads() {
             &m.problem
                 .costs
                 .iter()
-                .map(|c| c.quantity)
+                .map(|c| c.quantity.index())
                 .collect::<Vec<_>>()
         ),
         [0, 1]
@@ -182,7 +182,7 @@ fn the_sample_loads() {
             &m.problem
                 .constraints
                 .iter()
-                .map(|c| c.quantity)
+                .map(|c| c.quantity.index())
                 .collect::<Vec<_>>()
         ),
         [0, 2]

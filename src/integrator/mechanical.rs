@@ -4,7 +4,7 @@
 //! these back to its own state; quantities, the energy balance, recordings and figures are made from that.
 
 use crate::contact::ContactWork;
-use crate::dynamics::{Dynamics, Frame, Inputs, KnotPoint, StepError, StepFailure};
+use crate::dynamics::{Dynamics, Frame, Inputs, KnotPoint, QuantityId, StepError, StepFailure};
 use crate::mechanism::{
     Adjoint, Contacting, CoordinateId, Known, Mechanism, Mobility, ModelError, Motion, Needs,
     Quantity, Rows, Vec6, contacting, vec3,
@@ -23,7 +23,7 @@ pub trait Mechanical: Dynamics + Sized {
     /// What can be observed.
     fn outputs(&self) -> &[Quantity];
 
-    /// Declares what can be observed; costs and constraints refer to these by index.
+    /// Declares what can be observed; costs and constraints refer to these by their places, [`QuantityId`].
     #[must_use]
     fn with_outputs(self, outputs: Vec<Quantity>) -> Self;
 
@@ -313,10 +313,10 @@ fn deepest<'a>(m: &'a Mechanism, poses: &[Pose]) -> Option<(&'a str, f64)> {
         .max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-fn no_output(count: usize, seen: &KnotPoint, quantity: usize) -> StepError {
+fn no_output(count: usize, seen: &KnotPoint, quantity: QuantityId) -> StepError {
     StepError {
         failure: StepFailure::NotFinite,
-        element: format!("quantity {quantity}"),
+        element: format!("quantity {}", quantity.index()),
         time: seen.at.t,
         residual: f64::NAN,
         message: format!(
@@ -354,8 +354,8 @@ pub(super) fn quantities<S: Mechanical>(system: &S) -> Vec<(String, String)> {
 }
 
 /// [`Observe::needs_unknowns`](crate::dynamics::Observe::needs_unknowns) of any mechanical system.
-pub(super) fn needs_unknowns<S: Mechanical>(system: &S, quantity: usize) -> bool {
-    let output = system.outputs().get(quantity);
+pub(super) fn needs_unknowns<S: Mechanical>(system: &S, quantity: QuantityId) -> bool {
+    let output = system.outputs().get(quantity.index());
     output.is_some_and(|o| o.needs().reactions)
 }
 
@@ -363,22 +363,23 @@ pub(super) fn needs_unknowns<S: Mechanical>(system: &S, quantity: usize) -> bool
 pub(super) fn observe<S: Mechanical>(
     system: &S,
     seen: &KnotPoint,
-    which: &[usize],
+    which: &[QuantityId],
     w: &mut S::Work,
     out: &mut [f64],
 ) -> Result<(), StepError> {
     let outputs = system.outputs();
-    if let Some(i) = which.iter().find(|i| **i >= outputs.len()) {
-        return Err(no_output(outputs.len(), seen, *i));
+    if let Some(q) = which.iter().find(|q| q.index() >= outputs.len()) {
+        return Err(no_output(outputs.len(), seen, *q));
     }
-    let needs = which.iter().map(|i| outputs[*i].needs());
+    let needs = which.iter().map(|q| outputs[q.index()].needs());
     system.know(seen, needs.fold(Needs::default(), Needs::and), w)?;
     let known = system.known(seen, w);
-    for (&i, out) in which.iter().zip(out) {
-        if outputs[i].needs().reactions && known.reactions.is_empty() {
-            return Err(no_interval(known.mechanism, seen, &outputs[i]));
+    for (q, out) in which.iter().zip(out) {
+        let output = &outputs[q.index()];
+        if output.needs().reactions && known.reactions.is_empty() {
+            return Err(no_interval(known.mechanism, seen, output));
         }
-        *out = outputs[i].value(&known);
+        *out = output.value(&known);
     }
     Ok(())
 }
@@ -387,7 +388,7 @@ pub(super) fn observe<S: Mechanical>(
 pub(super) fn pull<S: Mechanical>(
     system: &S,
     seen: &KnotPoint,
-    (which, adjoint): (&[usize], &[f64]),
+    (which, adjoint): (&[QuantityId], &[f64]),
     w: &mut S::Work,
     out: &mut Inputs,
     y: &mut [f64],
@@ -396,13 +397,13 @@ pub(super) fn pull<S: Mechanical>(
     pulled.clear();
     let (outputs, known) = (system.outputs(), system.known(seen, w));
     let asked = || which.iter().zip(adjoint).filter(|(_, g)| **g != 0.0);
-    for (&i, &g) in asked() {
-        outputs[i].pull(&known, g, &mut pulled);
+    for (q, &g) in asked() {
+        outputs[q.index()].pull(&known, g, &mut pulled);
     }
     for (p, tuned) in out.p.iter_mut().zip(&known.mechanism.parameters) {
         for field in &tuned.fields {
-            for (&i, &g) in asked() {
-                *p += g * outputs[i].by_field(&known, *field);
+            for (q, &g) in asked() {
+                *p += g * outputs[q.index()].by_field(&known, *field);
             }
         }
     }
@@ -418,14 +419,14 @@ macro_rules! observable {
                 $crate::integrator::mechanical::quantities(self)
             }
 
-            fn needs_unknowns(&self, quantity: usize) -> bool {
+            fn needs_unknowns(&self, quantity: $crate::dynamics::QuantityId) -> bool {
                 $crate::integrator::mechanical::needs_unknowns(self, quantity)
             }
 
             fn observe_in(
                 &self,
                 seen: &$crate::dynamics::KnotPoint,
-                which: &[usize],
+                which: &[$crate::dynamics::QuantityId],
                 w: &mut Self::Work,
                 out: &mut [f64],
             ) -> Result<(), $crate::dynamics::StepError> {
@@ -435,7 +436,7 @@ macro_rules! observable {
             fn observe_pull_in(
                 &self,
                 seen: &$crate::dynamics::KnotPoint,
-                which: &[usize],
+                which: &[$crate::dynamics::QuantityId],
                 w: &mut Self::Work,
                 adjoint: &[f64],
                 out: &mut $crate::dynamics::Inputs,

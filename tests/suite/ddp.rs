@@ -4,7 +4,7 @@
 use crate::planar;
 
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
-use least_action::dynamics::{Explicit, Observe, Parameter, Real, Smooth, Step};
+use least_action::dynamics::{Explicit, Observe, Parameter, QuantityId, Real, Smooth, Step};
 use least_action::optimize::ddp::Options;
 use least_action::optimize::{Solution, Solve, Status};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -121,8 +121,9 @@ fn linear_problem(nx: usize, nu: usize, np: usize, steps: usize) -> (Explicit<Li
     let mut p = Problem::new(&d, vec![0.5; steps], start);
     p.rates.clear();
     for i in 0..nx {
-        p.costs.push(Cost::square(i, 0.1, 0.4, When::Running));
-        p.costs.push(Cost::square(i, -0.2, 3.0, When::End));
+        let state = QuantityId::new(i);
+        p.costs.push(Cost::square(state, 0.1, 0.4, When::Running));
+        p.costs.push(Cost::square(state, -0.2, 3.0, When::End));
     }
     for i in 0..nu {
         p.costs.push(Cost::square(
@@ -161,7 +162,7 @@ fn dense_solution(d: &Explicit<Linear>, p: &Problem) -> (Vec<f64>, Vec<f64>) {
         let h = p.intervals.get(k).copied().unwrap_or(0.0);
         for c in p.costs.iter().filter(|c| c.when.holds(k, n)) {
             let mut row = DVector::zeros(size);
-            let q = c.quantity;
+            let q = c.quantity.index();
             if q < nx {
                 row[state(k) + q] = 1.0;
             } else if q < nx + nu {
@@ -343,8 +344,9 @@ impl Smooth for Oscillator {
 fn parameters_alone_are_optimized() {
     let d = Explicit::new(Oscillator);
     let mut p = Problem::new(&d, vec![0.02; 250], vec![1.0]);
-    p.costs.push(Cost::square(0, 0.0, 1.0, When::Running));
-    p.costs.push(Cost::square(1, 0.0, 0.3, When::Running));
+    let [x, v] = [0, 1].map(QuantityId::new);
+    p.costs.push(Cost::square(x, 0.0, 1.0, When::Running));
+    p.costs.push(Cost::square(v, 0.0, 0.3, When::Running));
     p.parameter_bounds = vec![(0.5, 50.0), (0.05, 1.5)];
     let s = solved(&d, &p, Options::default());
     assert_eq!(s.trajectory.p[1], 1.5);
@@ -370,13 +372,13 @@ fn parameters_alone_are_optimized() {
 fn inequalities_along_the_way_hold_to_1e_9() {
     let (d, mut p) = planar::swing_up_pendulum();
     p.constraints.push(Constraint {
-        quantity: 1,
+        quantity: QuantityId::new(1),
         relation: Relation::Greater,
         value: -5.0,
         when: When::Running,
     });
     p.constraints.push(Constraint {
-        quantity: 1,
+        quantity: QuantityId::new(1),
         relation: Relation::Less,
         value: 5.0,
         when: When::Range(0, 60),
@@ -407,7 +409,7 @@ fn what_cannot_be_reached_is_infeasible() {
     let (d, mut p) = linear_problem(3, 1, 0, 4);
     p.bounds = vec![(-0.1, 0.1)];
     p.constraints.push(Constraint {
-        quantity: 0,
+        quantity: QuantityId::new(0),
         relation: Relation::Equal,
         value: 100.0,
         when: When::End,

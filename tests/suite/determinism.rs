@@ -5,7 +5,9 @@ use crate::knife_edge;
 
 use crate::common::*;
 use least_action::control::{Cost, Problem, When};
-use least_action::dynamics::{Charts, Differentiable, Knot, LinearModel, Observe, Remember, Step};
+use least_action::dynamics::{
+    Charts, Differentiable, Knot, LinearModel, Observe, QuantityId, Remember, Step,
+};
 use least_action::format::{self, Overrides};
 use least_action::integrator::{Composed, Cone, Maximal, Mechanical, Options, Order};
 use least_action::mechanism::GearSpec;
@@ -468,8 +470,8 @@ fn all_outputs(s: &Maximal) -> Vec<Quantity> {
 
 /// Allocations while costs on every quantity are evaluated at every knot, and swept with their adjoints.
 fn counted<D: Observe>(s: &D, t: &mut Trajectory) -> usize {
-    let costs =
-        (0..s.quantities().len()).map(|quantity| Cost::square(quantity, 0.1, 1.0, When::Running));
+    let costs = (0..s.quantities().len())
+        .map(|i| Cost::square(QuantityId::new(i), 0.1, 1.0, When::Running));
     let problem = Problem {
         costs: costs.collect(),
         ..Problem::new(s, t.intervals.clone(), vec![])

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use least_action::control::{Cost, Problem, When};
-use least_action::dynamics::{Charts, Frame, Knot, Step, StepFailure};
+use least_action::dynamics::{Charts, Frame, Knot, QuantityId, Step, StepFailure};
 use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::Quantity;
 use least_action::mechanism::{
@@ -64,7 +64,7 @@ fn mechanisms_that_cannot_move_are_solved() {
         assert_eq!(s.mobility().degrees_of_freedom, 0);
         assert_eq!(s.mobility().redundant_rows, redundant);
         assert_eq!(s.dims().ndx, 0);
-        let cost = |quantity, target| Cost::square(quantity, target, 1.0, When::Running);
+        let cost = |place, target| Cost::square(QuantityId::new(place), target, 1.0, When::Running);
         let problem = Problem {
             costs: vec![cost(0, 1.0), cost(1, 0.0)],
             ..Problem::new(&s, vec![0.05; 10], q.to_vec())

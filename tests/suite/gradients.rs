@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
-use least_action::dynamics::{Charts, Differentiable, Frame, Knot, Observe, Step};
+use least_action::dynamics::{Charts, Differentiable, Frame, Knot, Observe, QuantityId, Step};
 use least_action::integrator::{Maximal, Mechanical};
 use least_action::mechanism::MechanismBuilder;
 use least_action::mechanism::{About, Quantity, Reaction};
@@ -79,16 +79,16 @@ impl Case {
             .start(q, rates, &vec![false; q.len()])
             .expect("closes");
         let mut r = Source::new(4);
-        let quantities = system.outputs().len();
+        let quantities = (0..system.outputs().len()).map(QuantityId::new);
         let mut costs = vec![];
         for when in [When::Running, When::End] {
             // forces have no value at the end
-            let valued = |q: &usize| when == When::Running || !system.needs_unknowns(*q);
-            for quantity in (0..quantities).filter(valued) {
+            let valued = |q: &QuantityId| when == When::Running || !system.needs_unknowns(*q);
+            for quantity in quantities.clone().filter(valued) {
                 costs.push(Cost::square(quantity, 0.3 * r.unit(), 1.0 + r.unit(), when));
             }
         }
-        let constraints: Vec<Constraint> = (0..quantities)
+        let constraints: Vec<Constraint> = quantities
             .step_by(3)
             .filter(|q| !system.needs_unknowns(*q))
             .map(|quantity| Constraint {

@@ -3,7 +3,7 @@
 use crate::common::Source;
 use crate::common::case::{chain, costs, system};
 use least_action::control::{Cost, Objective, Point, Problem, ProblemError, When};
-use least_action::dynamics::{Step, StepFailure, Stored};
+use least_action::dynamics::{QuantityId, Step, StepFailure, Stored};
 use least_action::integrator::{Maximal, Mechanical};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 
@@ -238,8 +238,8 @@ fn wrong_lengths_are_errors() {
 #[test]
 fn a_problem_that_does_not_fit_is_refused_before_it_is_solved() {
     let (s, mut problem) = swing();
-    let beyond = s.outputs().len();
-    problem.costs = vec![Cost::square(0, 0.0, 1.0, When::End); 2];
+    let beyond = QuantityId::new(s.outputs().len());
+    problem.costs = vec![Cost::square(QuantityId::new(0), 0.0, 1.0, When::End); 2];
     problem.costs[1].quantity = beyond;
     let e: ProblemError = Objective::new(&s, &problem).expect_err("refused");
     assert!(e.to_string().starts_with("costs[1]: "), "{e}");

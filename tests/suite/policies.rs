@@ -8,7 +8,9 @@ use least_action::control::{
     ClosedLoop, Constraint, Cost, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem, Relation,
     When,
 };
-use least_action::dynamics::{Charts, Frame, Knot, KnotPoint, Observe, Parameter, Remember, Step};
+use least_action::dynamics::{
+    Charts, Frame, Knot, KnotPoint, Observe, Parameter, QuantityId, Remember, Step,
+};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::mechanism::Quantity;
@@ -27,11 +29,11 @@ fn gains_of_a_closed_loop() {
     );
     let inner = system(&m, &q);
     let n = inner.outputs().len();
-    let of = |joint: usize| 3 * joint;
+    let of = |joint: usize, which: usize| QuantityId::new(3 * joint + which);
     let loops = [0, 2].map(|i| Loop {
         control: i,
-        coordinate: of(i),
-        rate: of(i) + 2,
+        coordinate: of(i, 0),
+        rate: of(i, 2),
         gains: (6.0 + i as f64, 0.8),
         reference: Box::new(move |t| (t + i as f64).sin()),
         rate_reference: Box::new(move |t| (t + i as f64).cos()),
@@ -90,7 +92,7 @@ fn a_law_of_the_users() {
         value,
     };
     let policy = Law {
-        sees: vec![0, 5],
+        sees: [0, 5].map(QuantityId::new).to_vec(),
         open: 1,
         parameters: vec![gain("size", 2.0), gain("slope", 1.5)],
         controls: 3,
@@ -201,8 +203,8 @@ fn linear_feedback_around_a_loop() {
 fn what_does_not_fit_is_refused() {
     let follow = |control, coordinate| Loop {
         control,
-        coordinate,
-        rate: 2,
+        coordinate: QuantityId::new(coordinate),
+        rate: QuantityId::new(2),
         gains: (1.0, 1.0),
         reference: Box::new(|_| 0.0),
         rate_reference: Box::new(|_| 0.0),
@@ -286,8 +288,8 @@ fn gains_are_decisions_of_both_optimizers() {
     let inner = system(&chain(), &q);
     let loops = (0..3).map(|i| Loop {
         control: i,
-        coordinate: 3 * i,
-        rate: 3 * i + 2,
+        coordinate: QuantityId::new(3 * i),
+        rate: QuantityId::new(3 * i + 2),
         gains: (5.0, 1.0),
         reference: Box::new(move |_| goal[i]),
         rate_reference: Box::new(|_| 0.0),
@@ -297,13 +299,14 @@ fn gains_are_decisions_of_both_optimizers() {
     let mut p = Problem::new(&system, vec![0.02; 100], q.to_vec());
     p.parameter_bounds = vec![(0.1, 60.0); 6];
     for (i, goal) in goal.into_iter().enumerate() {
-        p.costs.push(Cost::square(3 * i, goal, 1.0, When::Running));
-        p.costs.push(Cost::square(3 * i, goal, 5.0, When::End));
+        let [angle, torque] = [3 * i, 9 + i].map(QuantityId::new);
+        p.costs.push(Cost::square(angle, goal, 1.0, When::Running));
+        p.costs.push(Cost::square(angle, goal, 5.0, When::End));
         // the controls that act are quantities, though none is open
-        p.costs.push(Cost::square(9 + i, 0.0, 3e-3, When::Running));
+        p.costs.push(Cost::square(torque, 0.0, 3e-3, When::Running));
     }
     p.constraints.push(Constraint {
-        quantity: 9,
+        quantity: QuantityId::new(9),
         relation: Relation::Less,
         value: 2.0,
         when: When::Running,
@@ -346,7 +349,7 @@ fn the_file_says_what_the_gains_act_on() {
         let all = of(|joint, direction| Quantity::Coordinate { joint, direction }).chain(rates);
         let system = model.system.with_outputs(all.collect());
         let (d, n, mut w) = (system.dims(), ids.len(), system.work());
-        let which: Vec<usize> = (0..2 * n).collect();
+        let which: Vec<_> = (0..2 * n).map(QuantityId::new).collect();
         let close = |a: DVector<f64>, b: DVector<f64>| assert!((&a - &b).amax() < 1e-8, "{a} {b}");
         for k in [0, 1, 20] {
             let (at, knot) = (t.knot(k), &file.knots[k]);

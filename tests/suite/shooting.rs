@@ -4,7 +4,7 @@
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
     Certificate, Charts, Differentiable, Dims, Inputs, Knot, KnotPoint, Observe, Outputs,
-    Parameter, SolvedStep, Step, StepError, StepStats,
+    Parameter, QuantityId, SolvedStep, Step, StepError, StepStats,
 };
 use least_action::optimize::shooting::Options;
 use least_action::optimize::{Checkpoint, Checkpoints, Method, Solution, Solve, Status};
@@ -30,10 +30,10 @@ const DECAY: usize = 1;
 const OFFSET: usize = 2;
 
 // quantities: x, y, wind, then u
-const X: usize = 0;
-const Y: usize = 1;
-const W: usize = 2;
-const U: usize = 3;
+const X: QuantityId = QuantityId::new(0);
+const Y: QuantityId = QuantityId::new(1);
+const W: QuantityId = QuantityId::new(2);
+const U: QuantityId = QuantityId::new(3);
 
 impl Step for Drift {
     type Work = Work;
@@ -137,14 +137,14 @@ impl Observe for Drift {
             .to_vec()
     }
 
-    fn needs_unknowns(&self, quantity: usize) -> bool {
+    fn needs_unknowns(&self, quantity: QuantityId) -> bool {
         quantity == Y
     }
 
     fn observe_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         _: &mut Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
@@ -162,7 +162,7 @@ impl Observe for Drift {
     fn observe_pull_in(
         &self,
         _: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         _: &mut Work,
         adjoint: &[f64],
         out: &mut Inputs,
@@ -179,7 +179,7 @@ impl Observe for Drift {
     }
 }
 
-fn constraint(quantity: usize, relation: Relation, value: f64, when: When) -> Constraint {
+fn constraint(quantity: QuantityId, relation: Relation, value: f64, when: When) -> Constraint {
     Constraint {
         quantity,
         relation,

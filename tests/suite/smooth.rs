@@ -3,7 +3,7 @@
 use least_action::control::{ClosedLoop, Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
     Charts, Differentiable, Dual, Explicit, Inputs, Knot, KnotPoint, LinearModel, Observe, Outputs,
-    Parameter, Real, Rows, Smooth, SolvedStep, Step,
+    Parameter, QuantityId, Real, Rows, Smooth, SolvedStep, Step,
 };
 use least_action::optimize::{Solve, Status, ddp, shooting};
 use least_action::rollout::{RolloutStats, Trajectory};
@@ -146,7 +146,7 @@ fn step_derivatives_match_differences() {
 fn quantities_and_starts_match_differences() {
     let (d, v) = (Explicit::new(Everything), point());
     let mut w = d.work();
-    let which = [1, 6, 8, 9];
+    let which = [1, 6, 8, 9].map(QuantityId::new);
     let observe = |v: &[f64]| {
         let (mut w, mut out) = (d.work(), vec![0.0; 4]);
         d.observe(&knot_point(v), &which, &mut w, &mut out)
@@ -198,7 +198,7 @@ fn quantities_and_starts_match_differences() {
         }
     }
     assert_eq!(d.quantities().len(), 10);
-    assert_eq!(d.quantities()[d.output_quantity(0)].0, "a");
+    assert_eq!(d.quantities()[d.output_quantity(0).index()].0, "a");
 }
 
 fn knot_point(v: &[f64]) -> KnotPoint<'_> {
@@ -272,9 +272,9 @@ fn a_three_line_pendulum_is_solved_by_every_optimizer() {
     p.guess.fill(0.1);
     p.costs
         .push(Cost::square(d.control_quantity(0), 0.0, 0.1, When::Running));
-    for (quantity, value) in [PI, 0.0].into_iter().enumerate() {
+    for (place, value) in [PI, 0.0].into_iter().enumerate() {
         p.constraints.push(Constraint {
-            quantity,
+            quantity: QuantityId::new(place),
             relation: Relation::Equal,
             value,
             when: When::End,

@@ -3,8 +3,8 @@
 use crate::common::touch::{HARD, Masses, Touch};
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
-    Charts, Differentiable, Explicit, LinearModel, Observe, Real, Remember, Smooth, SolvedStep,
-    Step,
+    Charts, Differentiable, Explicit, LinearModel, Observe, QuantityId, Real, Remember, Smooth,
+    SolvedStep, Step,
 };
 use least_action::format::{self, Overrides};
 use least_action::optimize::ddp::{Options, Smoothing};
@@ -36,12 +36,13 @@ fn block() -> (Masses, Problem) {
     };
     let mut p = Problem::new(&d, vec![0.1; 10], vec![0.0]);
     p.rates = vec![0.0];
+    let [x, v, push] = [0, 1, 2].map(QuantityId::new);
     p.costs = vec![
-        Cost::square(0, 1.0, 1.0, When::Running),
-        Cost::square(1, 0.0, 1.0, When::Running),
-        Cost::square(2, 0.0, 0.01, When::Running),
-        Cost::square(0, 1.0, 1.0, When::End),
-        Cost::square(1, 0.0, 1.0, When::End),
+        Cost::square(x, 1.0, 1.0, When::Running),
+        Cost::square(v, 0.0, 1.0, When::Running),
+        Cost::square(push, 0.0, 0.01, When::Running),
+        Cost::square(x, 1.0, 1.0, When::End),
+        Cost::square(v, 0.0, 1.0, When::End),
     ];
     (d, p)
 }
@@ -57,9 +58,10 @@ fn pusher() -> (Masses, Problem) {
     };
     let mut p = Problem::new(&d, vec![0.05; 20], vec![-0.2, 0.0]);
     p.rates = vec![0.0, 0.0];
+    let [pushed, push] = [1, 4].map(QuantityId::new);
     p.costs = vec![
-        Cost::square(4, 0.0, 0.01, When::Running),
-        Cost::square(1, 1.0, 10.0, When::End),
+        Cost::square(push, 0.0, 0.01, When::Running),
+        Cost::square(pushed, 1.0, 10.0, When::End),
     ];
     (d, p)
 }
@@ -76,10 +78,11 @@ fn hopper() -> (Masses, Problem) {
     };
     let mut p = Problem::new(&d, vec![0.02; 25], vec![0.5, 0.0]);
     p.rates = vec![0.0, 0.0];
+    let [body, foot, force] = [0, 1, 4].map(QuantityId::new);
     p.costs = vec![
-        Cost::square(4, 0.0, 1e-4, When::Running),
-        Cost::square(0, 0.8, 10.0, When::End),
-        Cost::square(1, 0.3, 10.0, When::End),
+        Cost::square(force, 0.0, 1e-4, When::Running),
+        Cost::square(body, 0.8, 10.0, When::End),
+        Cost::square(foot, 0.3, 10.0, When::End),
     ];
     (d, p)
 }
@@ -242,9 +245,9 @@ fn a_contact_is_made() {
 fn a_foot_is_lifted() {
     let (d, mut p) = hopper();
     p.costs.truncate(1);
-    for (quantity, value) in [(0, 0.8), (1, 0.3)] {
+    for (place, value) in [(0, 0.8), (1, 0.3)] {
         p.constraints.push(Constraint {
-            quantity,
+            quantity: QuantityId::new(place),
             relation: Relation::Equal,
             value,
             when: When::End,
@@ -264,7 +267,8 @@ fn a_system_that_remembers_is_pushed() {
     let (d, mut p) = block();
     let remembers = Remember::new(&d, d.controls());
     // the change of the push
-    p.costs.push(Cost::square(3, 0.0, 1e-5, When::Running));
+    let change = QuantityId::new(3);
+    p.costs.push(Cost::square(change, 0.0, 1e-5, When::Running));
     let s = solve(&remembers, &p, Some(Smoothing::default()));
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
     assert!(s.objective < 0.65, "{}", s.objective);
@@ -293,9 +297,9 @@ fn nothing_changes_without_contact() {
     let d = Explicit::new(Pendulum);
     let mut p = Problem::new(&d, vec![0.1; 40], vec![0.0]);
     p.rates = vec![0.0];
-    p.costs = vec![Cost::square(2, 0.0, 0.1, When::Running)];
+    p.costs = vec![Cost::square(d.control_quantity(0), 0.0, 0.1, When::Running)];
     p.constraints = vec![Constraint {
-        quantity: 0,
+        quantity: QuantityId::new(0),
         relation: Relation::Equal,
         value: 3.0,
         when: When::End,

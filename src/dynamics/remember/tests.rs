@@ -79,12 +79,12 @@ impl Observe for Cart {
     fn observe_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         _: &mut Self::Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
         for (q, out) in which.iter().zip(out) {
-            *out = [seen.x[0], seen.x[0] * seen.u[0]][*q];
+            *out = [seen.x[0], seen.x[0] * seen.u[0]][q.index()];
         }
         Ok(())
     }
@@ -92,15 +92,15 @@ impl Observe for Cart {
     fn observe_pull_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         _: &mut Self::Work,
         adjoint: &[f64],
         out: &mut Inputs,
         _: &mut [f64],
     ) {
         for (q, g) in which.iter().zip(adjoint) {
-            out.x[0] += g * [1.0, seen.u[0]][*q];
-            out.u[0] += g * [0.0, seen.x[0]][*q];
+            out.x[0] += g * [1.0, seen.u[0]][q.index()];
+            out.u[0] += g * [0.0, seen.x[0]][q.index()];
         }
     }
 }
@@ -127,7 +127,7 @@ fn rates_stand_behind_the_system_s_own_quantities() {
     assert_eq!(names[2], ("push rate".into(), "N/s".into()));
     assert_eq!(names[3], ("pull rate".into(), "1/s".into()));
     // in any order, some twice
-    let which = [3, 0, 2, 1, 3];
+    let which = [3, 0, 2, 1, 3].map(QuantityId::new);
     let observe = |h_prev: f64, x: &[f64], u: &[f64]| {
         let (mut w, mut out) = (s.work(), vec![0.0; 5]);
         let at = Knot { h_prev, ..AT };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::control::{Cost, Objective, Relation, When};
-use crate::dynamics::{Inputs, Observe};
+use crate::dynamics::{Inputs, Observe, QuantityId};
 use crate::mechanism::{self, About, Reaction};
 use crate::optimize::Solve;
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
@@ -130,14 +130,15 @@ fn quantities_are_added_after_loading() {
         };
         old.observing(vec![rise; 2])
     };
-    assert_eq!((new.start, new.len()), (model().system.outputs().len(), 2));
+    let first = model().system.outputs().len();
+    assert_eq!(new, [first, first + 1].map(QuantityId::new));
     let objective = |m: &Model| {
         let of = Objective::new(m.remember(), &m.problem).expect("fits");
         of.value(&of.guess(), &mut of.work()).expect("rolls")
     };
     assert_eq!(objective(&more), objective(&model()));
     let mut weighed = more;
-    weighed.problem.costs = vec![Cost::square(new.start + 1, 0.0, 2.0, When::Knot(0))];
+    weighed.problem.costs = vec![Cost::square(new[1], 0.0, 2.0, When::Knot(0))];
     let height = weighed.system.poses(&weighed.x0)[0].x.z;
     assert!(height.abs() > 1e-3);
     assert!((objective(&weighed) - height * height).abs() < 1e-12);
@@ -274,11 +275,14 @@ fn names_and_units_of_quantities() {
     assert_eq!(names, expected.map(|(n, u)| (n.to_owned(), u.to_owned())));
     let c = &m.problem.constraints;
     assert_eq!(
-        (c[0].quantity, c[0].relation, c[0].value),
+        (c[0].quantity.index(), c[0].relation, c[0].value),
         (1, Relation::Less, 3.0)
     );
     assert_eq!((c[0].when, c[1].when), (When::Running, When::Knot(3)));
-    assert_eq!((c[1].quantity, c[1].relation), (3, Relation::Greater));
+    assert_eq!(
+        (c[1].quantity.index(), c[1].relation),
+        (3, Relation::Greater)
+    );
     // a constraint of the sample holds at the end unless told
     let plain = build(&changed("equals = 0.0\nat = \"end\"", "less = 0.5")).expect("good");
     assert_eq!(plain.problem.constraints[1].when, When::End);
@@ -307,11 +311,12 @@ fn a_hanging_arm_s_forces() {
     let mut w = m.system.work();
     t.roll(&m.system, &mut w, &mut RolloutStats::default())
         .expect("rolls");
+    let which = [0, 1, 2].map(QuantityId::new);
     for k in [0, 1, 9] {
         let mut force = [0.0; 3];
         let at = t.knot(k);
         m.system
-            .observe(&t.knot_point(&at), &[0, 1, 2], &mut w, &mut force)
+            .observe(&t.knot_point(&at), &which, &mut w, &mut force)
             .expect("a force");
         let expected = [0.0, 0.0, 1.7 * 9.81];
         assert!(

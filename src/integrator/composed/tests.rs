@@ -1,7 +1,7 @@
 //! Orders, derivatives, energies and refusals of compositions.
 
 use super::*;
-use crate::dynamics::Observe;
+use crate::dynamics::{Observe, QuantityId};
 use crate::integrator::maximal::tests::{
     assert_close, derivative, difference, displaced, situation, systems,
 };
@@ -275,7 +275,7 @@ fn quantities_have_their_adjoints_by_controls_unknowns_and_intervals() {
         let (at, x, u, p, _) = moving(&s, &x, false);
         let d = s.dims();
         let y = Source::new(3).vector(d.ny, 0.5);
-        let which: Vec<usize> = (0..s.outputs().len()).collect();
+        let which: Vec<_> = (0..s.outputs().len()).map(QuantityId::new).collect();
         let weights = Source::new(8).vector(which.len(), 1.0);
         let value = |at: Knot, u: &[f64], y: &[f64]| {
             let mut out = vec![0.0; which.len()];

@@ -3,7 +3,7 @@
 use super::tests::{assert_close, derivative, named, situation, system, systems};
 use super::*;
 use crate::dynamics::{
-    Charts, Differentiable, Knot, KnotPoint, LinearModel, Observe, SolvedStep, Step,
+    Charts, Differentiable, Knot, KnotPoint, LinearModel, Observe, QuantityId, SolvedStep, Step,
 };
 use crate::integrator::Mechanical;
 use crate::mechanism::JointKind;
@@ -51,7 +51,7 @@ fn observed_quantities_have_their_adjoints() {
         for start in [true, false] {
             let (at, x, u, y) = situation(&s, &x, start);
             let mut w = modelled(&s, at, &x, &u, y);
-            let which: Vec<usize> = (0..s.outputs.len()).collect();
+            let which: Vec<_> = (0..s.outputs.len()).map(QuantityId::new).collect();
             let p = &s.nominal;
             // a force is a function of any unknowns
             let y = Source::new(3).vector(dims.ny, 0.5);
@@ -141,6 +141,7 @@ fn a_parameter_of_several_numbers_adds_them_up() {
         Quantity::CenterOfMass(axis),
     ]);
     let (at, x, u, _) = situation(&s, &x, false);
+    let which = [0, 1].map(QuantityId::new);
     let observe = |p: &[f64], pull: bool| {
         let (mut w, mut out, mut d) = (s.work(), vec![0.0; 2], s.dims().inputs());
         let seen = KnotPoint {
@@ -150,10 +151,10 @@ fn a_parameter_of_several_numbers_adds_them_up() {
             p,
             y: &[],
         };
-        s.observe_in(&seen, &[0, 1], &mut w, &mut out)
+        s.observe_in(&seen, &which, &mut w, &mut out)
             .expect("a state");
         if pull {
-            s.observe_pull_in(&seen, &[0, 1], &mut w, &[1.0, -0.5], &mut d, &mut []);
+            s.observe_pull_in(&seen, &which, &mut w, &[1.0, -0.5], &mut d, &mut []);
         }
         (vec![out[0] - 0.5 * out[1]], d.p)
     };
@@ -177,8 +178,9 @@ fn forces_have_no_value_at_the_end_and_none_in_a_planar_loop() {
         .outputs
         .iter()
         .position(|o| o.needs().reactions)
+        .map(QuantityId::new)
         .expect("there are forces");
-    assert!(s.needs_unknowns(force) && !s.needs_unknowns(0));
+    assert!(s.needs_unknowns(force) && !s.needs_unknowns(QuantityId::new(0)));
     let (at, x, u, _) = situation(&s, &x, false);
     let seen = KnotPoint {
         at: Knot { h: 0.0, ..at },
@@ -190,7 +192,7 @@ fn forces_have_no_value_at_the_end_and_none_in_a_planar_loop() {
     let e = s.observe_in(&seen, &[force], &mut s.work(), &mut [0.0]);
     let e = e.expect_err("no interval follows");
     assert!(e.to_string().contains("no value at the last knot"), "{e}");
-    let beyond = s.outputs.len();
+    let beyond = QuantityId::new(s.outputs.len());
     let e = s.observe_in(&seen, &[beyond], &mut s.work(), &mut [0.0]);
     let e = e.expect_err("there is none");
     assert!(e.to_string().contains("rates of controls"), "{e}");

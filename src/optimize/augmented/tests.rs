@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::control::{Constraint, Cost, Relation, When};
-use crate::dynamics::{Explicit, Parameter, Real, Smooth};
+use crate::dynamics::{Explicit, Parameter, QuantityId, Real, Smooth};
 
 /// A cart in a wind, with a fraction of its velocity lost at every step.
 struct Cart;
@@ -54,14 +54,14 @@ fn gradient_and_curvature_are_those_of_the_value() {
     p.bounds = vec![(-4.0, 4.0), (f64::NEG_INFINITY, f64::INFINITY)];
     p.parameter_bounds = vec![(f64::NEG_INFINITY, f64::INFINITY); 2];
     p.costs = vec![
-        Cost::square(0, 1.0, 0.3, When::Running),
-        Cost::square(2, 0.0, 0.2, When::Running),
-        Cost::square(3, 0.1, 0.4, When::Running),
-        Cost::square(4, 0.5, 2.0, When::End),
-        Cost::square(4, 0.0, 0.7, When::Knot(1)),
+        Cost::square(QuantityId::new(0), 1.0, 0.3, When::Running),
+        Cost::square(QuantityId::new(2), 0.0, 0.2, When::Running),
+        Cost::square(QuantityId::new(3), 0.1, 0.4, When::Running),
+        Cost::square(QuantityId::new(4), 0.5, 2.0, When::End),
+        Cost::square(QuantityId::new(4), 0.0, 0.7, When::Knot(1)),
     ];
     p.constraints = vec![Constraint {
-        quantity: 1,
+        quantity: QuantityId::new(1),
         relation: Relation::Equal,
         value: 0.4,
         when: When::End,

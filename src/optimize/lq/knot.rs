@@ -5,7 +5,8 @@ use super::model::Sizes;
 use super::secant;
 use crate::control::{Layout, Problem};
 use crate::dynamics::{
-    Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, Rows, SolvedStep, StepError,
+    Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, QuantityId, Rows,
+    SolvedStep, StepError,
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
@@ -204,7 +205,7 @@ impl Local {
         dynamics: &D,
         t: &Trajectory,
         at: &Knot,
-        which: &[usize],
+        which: &[QuantityId],
         work: &mut D::Work,
         values: &mut [f64],
     ) -> Result<(), StepError> {
@@ -223,7 +224,7 @@ impl Local {
     pub fn see_unknowns<D: Observe>(
         &mut self,
         dynamics: &D,
-        which: &[usize],
+        which: &[QuantityId],
         linear: &mut Linearization<D>,
     ) {
         let Some(rows) = &mut self.rows[which.len()] else {

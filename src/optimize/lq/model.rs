@@ -297,7 +297,7 @@ impl Model {
             for (j, &(i, place)) in layout.stage(at.k).constraints.iter().enumerate() {
                 let c = &problem.constraints[i];
                 let violation = c.violation(path.evaluation.constraints[first + j]);
-                let name = names.get(c.quantity).map_or("", |n| &n.0);
+                let name = names.get(c.quantity.index()).map_or("", |n| &n.0);
                 if violation <= tolerance || flat.iter().any(|n| n == name) {
                     continue;
                 }

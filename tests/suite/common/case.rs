@@ -2,7 +2,7 @@
 
 use super::{Source, Y};
 use least_action::control::{Cost, Problem, When};
-use least_action::dynamics::{Observe, StepError};
+use least_action::dynamics::{Observe, QuantityId, StepError};
 use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::Quantity;
 use least_action::mechanism::{
@@ -187,7 +187,7 @@ impl<D: Observe> Case<D> {
 /// On every quantity.
 pub fn costs(quantities: usize, r: &mut Source) -> Vec<Cost> {
     let mut out = vec![];
-    for quantity in 0..quantities {
+    for quantity in (0..quantities).map(QuantityId::new) {
         for when in [When::Running, When::End, When::Knot(7)] {
             out.push(Cost::square(
                 quantity,

@@ -11,7 +11,7 @@
 
 use least_action::dynamics::{
     Certificate, Charts, Differentiable, Dims, Inputs, Knot, KnotPoint, Observe, Outputs,
-    SolvedStep, Step, StepError, StepStats,
+    QuantityId, SolvedStep, Step, StepError, StepStats,
 };
 use least_action::without;
 use nalgebra::DMatrix;
@@ -246,13 +246,13 @@ impl Observe for Masses {
     fn observe_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         _: &mut Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
-        let all = |q: usize| seen.x.iter().chain(seen.u).nth(q).copied();
+        let all = |q: &QuantityId| seen.x.iter().chain(seen.u).nth(q.index()).copied();
         for (o, q) in out.iter_mut().zip(which) {
-            *o = all(*q).unwrap_or(f64::NAN);
+            *o = all(q).unwrap_or(f64::NAN);
         }
         Ok(())
     }
@@ -260,14 +260,14 @@ impl Observe for Masses {
     fn observe_pull_in(
         &self,
         _: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         _: &mut Work,
         adjoint: &[f64],
         out: &mut Inputs,
         _: &mut [f64],
     ) {
         for (q, a) in which.iter().zip(adjoint) {
-            if let Some(o) = out.x.iter_mut().chain(&mut out.u).nth(*q) {
+            if let Some(o) = out.x.iter_mut().chain(&mut out.u).nth(q.index()) {
                 *o += a;
             }
         }

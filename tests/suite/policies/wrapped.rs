@@ -5,7 +5,7 @@ use crate::common::case::{chain, system};
 use least_action::control::{ClosedLoop, Loop, Pd};
 use least_action::dynamics::{
     Certificate, Charts, Differentiable, Dims, Inputs, Knot, KnotPoint, LinearModel, Observe,
-    Outputs, Remember, SolvedStep, Step, StepError, StepStats, model_by_pushes,
+    Outputs, QuantityId, Remember, SolvedStep, Step, StepError, StepStats, model_by_pushes,
 };
 use least_action::integrator::{Maximal, Mechanical};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -113,12 +113,12 @@ impl Observe for Spring {
     fn observe_in(
         &self,
         seen: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         _: &mut [f64; 2],
         out: &mut [f64],
     ) -> Result<(), StepError> {
         for (o, q) in out.iter_mut().zip(which) {
-            *o = seen.x[*q];
+            *o = seen.x[q.index()];
         }
         Ok(())
     }
@@ -126,22 +126,22 @@ impl Observe for Spring {
     fn observe_pull_in(
         &self,
         _: &KnotPoint,
-        which: &[usize],
+        which: &[QuantityId],
         _: &mut [f64; 2],
         adjoint: &[f64],
         out: &mut Inputs,
         _: &mut [f64],
     ) {
         for (a, q) in adjoint.iter().zip(which) {
-            out.x[*q] += a;
+            out.x[q.index()] += a;
         }
     }
 }
 
-fn proportional(s: &impl Observe, quantity: usize, rate: usize) -> Pd {
+fn proportional(s: &impl Observe, [coordinate, rate]: [QuantityId; 2]) -> Pd {
     let one = Loop {
         control: 0,
-        coordinate: quantity,
+        coordinate,
         rate,
         gains: (2.0, 0.5),
         reference: Box::new(f64::sin),
@@ -155,7 +155,10 @@ fn proportional(s: &impl Observe, quantity: usize, rate: usize) -> Pd {
 fn linearizations_are_kept_through_wrappers() {
     const STEPS: usize = 12;
     let spring = Arc::new(Spring::default());
-    let closed = ClosedLoop::new(spring.clone(), proportional(&spring, 0, 1));
+    let closed = ClosedLoop::new(
+        spring.clone(),
+        proportional(&spring, [0, 1].map(QuantityId::new)),
+    );
     let names = closed.controls();
     let system = Remember::new(closed, names);
     let mut w = system.work();
@@ -189,7 +192,7 @@ fn linearizations_are_kept_through_wrappers() {
 fn models_through_wrappers_are_those_of_pushes() {
     let q = [0.9, -0.4, 0.7];
     let inner = system(&chain().parameter("load", &["bodies.bar2.mass"]), &q);
-    let policy = proportional(&inner, 0, 2);
+    let policy = proportional(&inner, [0, 2].map(QuantityId::new));
     let closed = ClosedLoop::new(inner, policy);
     let names = closed.controls();
     let s = Remember::new(closed, names);
@@ -232,7 +235,10 @@ fn an_object_holds_a_system() {
     let q = [0.9, -0.4, 0.7];
     let held = {
         let shared = Arc::new(system(&chain(), &q));
-        let closed = ClosedLoop::new(shared.clone(), proportional(&shared, 0, 2));
+        let closed = ClosedLoop::new(
+            shared.clone(),
+            proportional(&shared, [0, 2].map(QuantityId::new)),
+        );
         let names = closed.controls();
         let system = Remember::new(closed, names);
         Held { shared, system }

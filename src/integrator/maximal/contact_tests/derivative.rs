@@ -7,7 +7,9 @@ use super::super::tests::{derivative, difference, displaced};
 use super::super::{Maximal, Options, Work};
 use super::Run;
 use crate::contact::{Cone, ContactOptions, UNKNOWNS};
-use crate::dynamics::{Differentiable, Inputs, Knot, KnotPoint, Observe, SolvedStep, Step};
+use crate::dynamics::{
+    Differentiable, Inputs, Knot, KnotPoint, Observe, QuantityId, SolvedStep, Step,
+};
 use crate::integrator::Mechanical;
 use crate::mechanism::samples::Source;
 use crate::mechanism::{
@@ -166,7 +168,7 @@ fn observed_error(r: &mut Run) -> f64 {
     let s = Maximal::new(m.clone(), &q, r.system.options()).expect("a system");
     let s = s.with_outputs(outputs);
     let d = s.dims();
-    let look = |which: &[usize], c: &Changed, w: &mut Work| {
+    let look = |which: &[QuantityId], c: &Changed, w: &mut Work| {
         let mut out = vec![0.0; which.len()];
         let seen = KnotPoint {
             at: c.at,
@@ -182,8 +184,8 @@ fn observed_error(r: &mut Run) -> f64 {
     let here = r.changed(&d.inputs());
     let mut worst = 0.0_f64;
     for i in 0..s.outputs().len() {
-        let mut w = s.work();
-        let value = look(&[i], &here, &mut w)[0];
+        let (mut w, which) = (s.work(), [QuantityId::new(i)]);
+        let value = look(&which, &here, &mut w)[0];
         if matches!(s.outputs()[i], Quantity::Slip(_)) && value < 1e-3 {
             // a size has no derivative at zero
             continue;
@@ -198,7 +200,7 @@ fn observed_error(r: &mut Run) -> f64 {
         let mut inputs = d.inputs();
         s.observe_pull_in(
             &seen,
-            &[i],
+            &which,
             &mut w,
             &[1.0],
             &mut inputs,
@@ -207,7 +209,7 @@ fn observed_error(r: &mut Run) -> f64 {
         for k in 0..r.inputs() {
             let exact = *change(&mut inputs, k);
             let error = r.error(k, &[exact], |inputs| {
-                look(&[i], &r.changed(inputs), &mut s.work())
+                look(&which, &r.changed(inputs), &mut s.work())
             });
             worst = worst.max(error);
         }
