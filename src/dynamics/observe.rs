@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::dynamics::{Explicit, Real, Remember, Smooth, Step};
 
-    /// Quantities are its states `x0`, `x1`, then the control `u0`.
+    /// Quantities are its states `x0`, `x1`, then the controls `u0`, `u1`.
     struct Mass;
 
     impl Smooth for Mass {
@@ -208,11 +208,11 @@ mod tests {
         }
 
         fn controls(&self) -> usize {
-            1
+            2
         }
 
         fn step<T: Real>(&self, _: f64, h: T, x: &[T], u: &[T], _: &[T], next: &mut [T]) {
-            next[1] = x[1] + h * u[0];
+            next[1] = x[1] + h * (u[0] - u[1]);
             next[0] = x[0] + h * next[1];
         }
     }
@@ -222,10 +222,11 @@ mod tests {
         let mass = Explicit::new(Mass);
         assert_eq!(mass.quantity("x1"), Some(QuantityId::new(1)));
         assert_eq!(mass.quantity("u0"), Some(mass.control_quantity(0)));
+        assert_eq!(mass.quantity("u1"), Some(mass.control_quantity(1)));
         assert_eq!(mass.quantity("x2"), None);
         // one that wraps it keeps their places
         let wrapped = Remember::new(&mass, mass.controls());
         assert_eq!(wrapped.quantity("x1"), mass.quantity("x1"));
-        assert_eq!(wrapped.quantity("u0 rate"), Some(QuantityId::new(3)));
+        assert_eq!(wrapped.quantity("u0 rate"), Some(QuantityId::new(4)));
     }
 }

@@ -5,6 +5,7 @@ mod inspect;
 mod plot;
 mod simulate;
 mod solve;
+mod verdicts;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};

@@ -5,8 +5,8 @@ mod wrapped;
 use crate::common::case::{Case, chain, costs, five_bar, system};
 use crate::common::{Source, ball_chain};
 use least_action::control::{
-    ClosedLoop, Constraint, Cost, Law, LinearFeedback, Loop, Pd, PolicyRows, Problem, Relation,
-    When,
+    ClosedLoop, Constraint, Cost, Law, LinearFeedback, Loop, Objective, Pd, PolicyRows, Problem,
+    Relation, When,
 };
 use least_action::dynamics::{
     Charts, Frame, Knot, KnotPoint, Observe, Parameter, QuantityId, Remember, Step,
@@ -60,6 +60,49 @@ fn gains_of_a_closed_loop() {
         ..Problem::new(&system, vec![0.01; 200], q.to_vec())
     };
     Case { system, problem }.check(1e-6);
+}
+
+/// What quantities under a policy owe to the intervals around their knots.
+#[test]
+fn intervals_of_a_closed_loop() {
+    let q = [0.9, -0.4, 0.7];
+    let inner = system(&chain(), &q);
+    let n = inner.outputs().len();
+    let loops = Loop {
+        control: 1,
+        coordinate: QuantityId::new(3),
+        rate: QuantityId::new(5),
+        gains: (6.0, 0.8),
+        // of no time, whose own share the intervals' would lack
+        reference: Box::new(|_| 0.3),
+        rate_reference: Box::new(|_| 0.1),
+    };
+    let policy = Pd::new(&inner, vec![loops], true).expect("fits");
+    let system = ClosedLoop::new(inner, policy);
+    let mut r = Source::new(13);
+    let problem = Problem {
+        rates: vec![0.5, -1.0, 0.3],
+        costs: costs(n, &mut r),
+        guess: r.vector(3 * 12, 0.5),
+        ..Problem::new(&system, vec![0.02; 12], q.to_vec())
+    };
+    let at = |k: usize, e: f64| {
+        let mut p = problem.clone();
+        p.intervals[k] += e;
+        let objective = Objective::new(&system, p).expect("fits");
+        let (point, mut w) = (objective.guess(), objective.work());
+        objective
+            .value_and_gradient(&point, &mut w)
+            .expect("simulated")
+    };
+    let by = at(0, 0.0).intervals;
+    let largest = by.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
+    for (k, by) in by.iter().enumerate() {
+        let e = 1e-6;
+        let difference = (at(k, e).objective - at(k, -e).objective) / (2.0 * e);
+        let off = (by - difference).abs();
+        assert!(off < 1e-6 * largest, "{k}: {by} {difference}");
+    }
 }
 
 /// A law of the user's with derivatives of its own: an energy-like swing with saturation.

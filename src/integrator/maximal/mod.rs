@@ -42,6 +42,8 @@ mod parameter;
 mod pull;
 mod state;
 mod step;
+#[cfg(test)]
+mod step_tests;
 mod stored;
 mod tangent;
 #[cfg(test)]

@@ -1,0 +1,243 @@
+//! What `solve` says of how it ended.
+
+use super::solve::solved_files;
+use super::*;
+
+#[test]
+fn solve_says_why_it_cannot() {
+    let folder = Folder::new("solve_infeasible");
+    let file = problem("double_pendulum");
+    folder.run(&["solve", &file]).refused(&[
+        "double_pendulum.toml",
+        "nothing to solve",
+        "[[costs]]",
+        "simulate",
+    ]);
+    let five = problem("five_bar_reach");
+    folder
+        .run(&["solve", &five, "--method", "direct"])
+        .refused(&["--method", "not available in this version", "`ddp`"]);
+    folder
+        .run(&["solve", &five, "--method", "magic"])
+        .refused(&["--method", "unknown method", "`ddp`"]);
+    folder
+        .run(&["solve", &five, "--threads", "0"])
+        .refused(&["--threads"]);
+    assert_eq!(folder.list(), [""; 0]);
+
+    // a file may ask for a method to come: all but solving works, and solving by another
+    let later = changed("five_bar_reach", "name = \"ddp\"", "name = \"direct\"");
+    folder.write("later.toml", &later);
+    folder.run(&["describe", "later.toml"]).ended(0);
+    folder.run(&["simulate", "later.toml"]).ended(0);
+    folder
+        .run(&["solve", "later.toml"])
+        .refused(&["`direct` is not available in this version", "--method ddp"]);
+    assert_eq!(folder.list(), ["later.toml"]);
+    folder
+        .run(&["solve", "later.toml", "--method", "shooting"])
+        .ended(0);
+
+    // the arms reach half a metre
+    let text = changed("five_bar_reach", "equals = 0.25", "equals = 1.0");
+    let text = text.replace("horizon = 1.0 ", "horizon = 0.2 ");
+    folder.write("far.toml", &text);
+    let run = folder
+        .run(&["solve", "far.toml", "--method", "shooting", "--json"])
+        .ended(1);
+    let v = run.json();
+    println!("{v:#}");
+    assert_eq!(v["status"], "infeasible");
+    assert!(number(&v, "constraint_violation") > 0.4, "{v:#}");
+    assert!(
+        v["reason"]
+            .as_str()
+            .is_some_and(|r| r.contains("position of left_arm y = 1")),
+        "{v:#}"
+    );
+    run.says(&["not solved (infeasible)", "stay violated"]);
+    solved_files(&folder, "out/far", &v, "svg");
+
+    // a guess that cannot be simulated
+    let text = changed("pendulum_swingup", "{ motor = 0.1 }", "{ motor = 40.0 }");
+    let text = text.replace("bounds = [-3.0, 3.0]", "bounds = [-50.0, 50.0]");
+    folder.write("wild.toml", &text);
+    let run = folder.run(&["solve", "wild.toml", "--json"]).ended(1);
+    let v = run.json();
+    assert_eq!(v["status"], "diverged");
+    assert!(
+        v["reason"]
+            .as_str()
+            .is_some_and(|r| r.contains("the guess cannot be simulated")),
+        "{v:#}"
+    );
+    run.says(&["not solved (diverged)", "bob"]);
+    assert!(folder.table("out/wild/trajectory.csv").1.len() > 1);
+    // nothing converged, so there is no table of it
+    assert!(!folder.path("out/wild/convergence.csv").exists());
+}
+
+/// A leg hangs above the ground beside a crate that it must push: at the guess they do not touch.
+const CRATE: &str = r#"
+time_step = 0.05
+horizon = 1.0
+
+[mechanism.half_spaces.floor]
+
+[mechanism.bodies.crate]
+mass = 1.0
+shape = { box = [0.3, 0.3, 0.3] }
+free = true
+contacts.corners = { friction = 0.3 }
+contacts.side = { shape = { box = [0.3, 0.3, 0.3] }, group = "crate", against = ["toe"], friction = 0.3 }
+
+[mechanism.bodies.leg]
+mass = 1.0
+inertia = [0.1, 0.1, 0.1]
+contacts.toe = { shape = { sphere = 0.05 }, position = [0.0, 0.0, -0.5], group = "toe", against = ["crate"], friction = 0.3 }
+
+[mechanism.joints.hip]
+kind = "revolute"
+child = "leg"
+axis = [0.0, 1.0, 0.0]
+parent_anchor = [-0.25, 0.0, 0.65]
+
+[mechanism.actuators.motor]
+joint = "hip"
+bounds = [-20.0, 20.0]
+
+[initial]
+crate = { position = [0.0, 0.0, 0.15] }
+
+[[costs]]
+quantity = { control = "motor" }
+weight = 0.01
+
+[[constraints]]
+quantity = { position = { body = "crate", axis = "x" } }
+equals = 0.3
+at = "end"
+"#;
+
+/// Through contact derivatives are relaxed unless told otherwise; without that the crate's place has no gradient, which is
+/// no proof that it is out of reach.
+#[test]
+fn a_leg_pushes_a_crate() {
+    let folder = Folder::new("solve_crate");
+    folder.write("crate.toml", CRATE);
+    let v = folder.json(&["solve", "crate.toml", "--json"]);
+    assert_eq!(v["status"], "converged", "{v:#}");
+    assert!(number(&v, "constraint_violation") <= 1e-6, "{v:#}");
+    assert!(number(&v, "optimality") <= 1e-8, "{v:#}");
+
+    let hard = "\n[method]\nsmoothing = false\n";
+    folder.write("hard.toml", &format!("{CRATE}{hard}"));
+    for method in ["ddp", "shooting"] {
+        let run = folder
+            .run(&["solve", "hard.toml", "--method", method, "--json"])
+            .ended(1);
+        assert_eq!(run.json()["status"], "diverged", "{}", run.out);
+        run.says(&["position of crate x", "to first order", "smooth"]);
+    }
+}
+
+/// Nothing that moves, nothing to gain: an answer all the same.
+#[test]
+fn a_mechanism_without_motion_is_solved() {
+    let text = r#"
+time_step = 0.1
+horizon = 0.5
+[mechanism.bodies.block]
+mass = 1.0
+inertia = [0.1, 0.1, 0.1]
+[mechanism.joints.weld]
+kind = "fixed"
+child = "block"
+[mechanism.actuators.push]
+body = "block"
+force = [1.0, 0.0, 0.0]
+[guess]
+controls = { push = 1.0 }
+[[costs]]
+quantity = { control = "push" }
+weight = 1.0
+"#;
+    let folder = Folder::new("solve_rigid");
+    folder.write("rigid.toml", text);
+    for method in ["ddp", "shooting"] {
+        let v = folder.json(&["solve", "rigid.toml", "--method", method, "--json"]);
+        assert_eq!(v["status"], "converged", "{v:#}");
+        assert!(number(&v, "objective") < 1e-9, "{v:#}");
+    }
+}
+
+/// A parameter that ends at a bound is said to, in text and JSON.
+#[test]
+fn parameters_at_bounds_are_told() {
+    let folder = Folder::new("solve_at_bounds");
+    let file = problem("damper_tuning");
+    let run = folder.run(&["solve", &file]).ended(0);
+    assert!(run.out.contains("at its lower bound"), "{}", run.out);
+    let v = folder.json(&["solve", &file, "--method", "shooting", "--json"]);
+    let expected = serde_json::json!({ "hip_stiffness": "lower", "ankle_stiffness": "lower" });
+    assert_eq!(v["parameters_at_bounds"], expected, "{v:#}");
+}
+
+/// A solution says how well its discretization holds.
+#[test]
+fn a_solution_tells_of_its_energy_and_of_half_of_the_time_step() {
+    let folder = Folder::new("quality");
+    let text = changed(
+        "pendulum_swingup",
+        "name = \"ddp\"",
+        "name = \"ddp\"\nmax_iterations = 3",
+    );
+    folder.write("case.toml", &text);
+    let v = folder
+        .run(&["solve", "case.toml", "--json"])
+        .ended(1)
+        .json();
+    assert_eq!(
+        keys(&v["work"]),
+        ["actuators", "dampers", "friction", "impacts"]
+    );
+    let work: f64 = keys(&v["work"]).iter().map(|k| number(&v["work"], k)).sum();
+    let change = number(&v, "energy_final") - number(&v, "energy_initial");
+    let error = number(&v, "energy_error_max");
+    assert!(
+        error > 0.0 && (change - work).abs() <= error * (1.0 + 1e-9),
+        "{v:#}"
+    );
+    // second order: the end moves by what the coarse step errs, times three quarters
+    let far = number(&v["half_step"], "position");
+    assert!(far > 0.0 && far < 0.1, "{v:#}");
+    assert!(number(&v["half_step"], "orientation") < 0.2, "{v:#}");
+    // against simulations of the same controls
+    folder.write(
+        "again.toml",
+        &changed(
+            "pendulum_swingup",
+            "controls = { motor = 0.1 }",
+            "controls = \"out/case/trajectory.csv\"",
+        ),
+    );
+    let position = |step: &str| {
+        let v = folder.json(&["simulate", "again.toml", "--step", step, "--json"]);
+        let bodies = v["final"]["bodies"].as_object().expect("bodies");
+        numbers(&bodies.values().next().expect("one")["position"])
+    };
+    let (coarse, fine) = (position("0.06"), position("0.03"));
+    let apart = coarse
+        .iter()
+        .zip(&fine)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt();
+    assert!((apart - far).abs() < 1e-6 * (1.0 + far), "{apart} {far}");
+    let run = folder.run(&["solve", "case.toml"]).ended(1);
+    assert!(
+        run.out.contains("half of the time step") && run.out.contains("work of actuators"),
+        "{}",
+        run.out
+    );
+}
