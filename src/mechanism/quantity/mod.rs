@@ -435,7 +435,8 @@ impl Quantity {
             }
             Self::LimitForce { joint, direction } => {
                 let d = &m.joints[joint].directions[direction];
-                let name = format!("{} limit force", coordinate(joint, direction));
+                let what = if d.freedom.turns() { "torque" } else { "force" };
+                let name = format!("{} limit {what}", coordinate(joint, direction));
                 (name, d.force_unit())
             }
             Self::Gap(c) => (format!("gap of {}", contact(c)), "m"),
