@@ -403,6 +403,18 @@ mod tests {
     }
 
     #[test]
+    fn peaks_are_sizes_whatever_the_sign() {
+        for n in [1, 3, 6, 7, 11] {
+            let mut d = vec![0.0; n * n];
+            (0..n).for_each(|i| d[i * (n + 1)] = [-3.0, 2.0][i % 2]);
+            let mut peak = vec![2.5; n];
+            raise_peaks(&d, &mut peak);
+            let expected: Vec<f64> = (0..n).map(|i| [3.0, 2.5][i % 2]).collect();
+            assert_eq!(peak, expected);
+        }
+    }
+
+    #[test]
     fn the_ratio_is_what_cancellation_has_left() {
         for n in [2, 8] {
             let near = |left: f64| {

@@ -166,7 +166,7 @@ pub fn run(
     let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
     Ok(Outcome {
         method: method.name(),
-        quality: Quality::of(model, &solution.trajectory),
+        quality: unstopped(|| Quality::of(model, &solution.trajectory)).inspect(Quality::warn),
         at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
         parameters: names.zip(values).collect(),
         solution,

@@ -218,7 +218,7 @@ struct Integrator {
     /// How the mechanism moves; the file says it otherwise
     #[arg(long = "integrator", value_name = "NAME", value_parser = integrator)]
     name: Option<String>,
-    /// Order of the integrator's error in the time step
+    /// Order of the integrator's error in the time step, under controls that stay the same
     #[arg(long, value_name = "N", value_parser = order)]
     order: Option<usize>,
 }

@@ -21,6 +21,10 @@ pub struct Quality {
 impl Quality {
     /// Of a trajectory of the model, with the trajectory's parameters; none where it cannot be read out.
     pub fn of(model: &Model, t: &Trajectory) -> Option<Self> {
+        if t.steps() == 0 && !model.problem.intervals.is_empty() {
+            // the first step failed
+            return None;
+        }
         let found;
         let model = if t.p == model.problem.parameters {
             model
@@ -78,6 +82,10 @@ impl Quality {
             ),
             None => println!("at half of the time step, controls held, it cannot be simulated"),
         }
+    }
+
+    /// Says on standard error where the discretization is too coarse.
+    pub fn warn(&self) {
         if self.is_coarse() {
             eprintln!(
                 "warning: the energy error of {:.1e} J is large against the {:.1e} J at play; take a smaller time step",

@@ -66,6 +66,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         },
     };
     a.out.iter().chain(&a.plot).try_for_each(|p| room(p))?;
+    stop_on_interrupt();
     let model = model(&a.file, &overrides)?;
     let system = &model.system;
     let mut t = Trajectory::new(system, model.problem.intervals.clone(), &model.x0);
@@ -73,7 +74,6 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     let (mut w, mut stats) = (system.work(), RolloutStats::default());
     let mut progress = Progress::new("simulating", t.steps() as u64);
     let start = Instant::now();
-    stop_on_interrupt();
     let rolled = t.roll_with(system, &mut w, &mut stats, |k| {
         progress.at(k as u64, String::new);
         match stop_requested() {
@@ -92,25 +92,29 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         Err(e) if e.failure == StepFailure::Stopped => "interrupted",
         Err(_) => "failed",
     };
-    let recording = format::record(&model, &t, status, &[]).map_err(Failure::unsolved)?;
-    let recording = recording.every(a.every as usize);
+    let recording = if a.out.is_some() || a.plot.is_some() {
+        let all = format::record(&model, &t, status, &[]).map_err(Failure::unsolved)?;
+        Some(all.every(a.every as usize))
+    } else {
+        None
+    };
     let mut files = vec![];
-    if let Some(path) = &a.out {
+    if let (Some(path), Some(recording)) = (&a.out, &recording) {
         let numbers =
             recording.time.len() * (1 + recording.channels.len() + 7 * recording.bodies.len());
         let total = numbers as u64 * BYTES / MEGABYTE;
         let mut progress = Progress::new("writing", total.max(1));
         let mut tell = |bytes: u64| progress.at(bytes / MEGABYTE, || "MB".into());
         if csv {
-            format::write_csv_with(path, &recording, &mut tell)?;
+            format::write_csv_with(path, recording, &mut tell)?;
         } else {
-            format::write_json_with(path, &recording, &mut tell)?;
+            format::write_json_with(path, recording, &mut tell)?;
         }
         progress.finish();
         files.push(shown(path));
     }
-    if let (Some(path), Some(format)) = (&a.plot, figure)
-        && let Some(bytes) = render_overview(&recording, format).map_err(Failure::input)?
+    if let (Some(path), Some(format), Some(recording)) = (&a.plot, figure, &recording)
+        && let Some(bytes) = render_overview(recording, format).map_err(Failure::input)?
     {
         files.push(shown(&write(path, &bytes)?));
     }

@@ -176,6 +176,17 @@ pub struct StepError {
 }
 
 impl StepError {
+    /// A rollout that was asked to stop before the step at a time.
+    pub(crate) fn stopped(time: f64) -> Self {
+        Self {
+            failure: StepFailure::Stopped,
+            element: "the rollout".into(),
+            time,
+            residual: 0.0,
+            message: "it was interrupted; what was computed so far is kept".into(),
+        }
+    }
+
     /// What has another length than the system asks for.
     pub(crate) fn of_size(element: impl Into<String>, message: String) -> Self {
         Self {

@@ -458,18 +458,7 @@ impl Document {
             }
         }
         if let Some(problem::SmoothingSpec::Levels(s)) = spec.smoothing
-            && !s.is_valid()
-        {
-            return Err(self.source.error(
-                &["method", "smoothing"],
-                format!(
-                    "levels from {} to {} by the factor {}",
-                    s.start, s.end, s.factor
-                ),
-                "expected positive numbers, the factor below 1; e.g. smoothing = { start = 1e-1, end = 1e-5, factor = 0.1 }",
-            ));
-        }
-        if let Some(problem::SmoothingSpec::Levels(s)) = spec.smoothing
+            && s.start > 0.0
             && s.start < s.end
         {
             return Err(self.source.error(
@@ -479,6 +468,18 @@ impl Document {
                     s.start, s.end
                 ),
                 "levels fall from start to end (1e-5 unless told): give a start that is not below it, or an end that is not above",
+            ));
+        }
+        if let Some(problem::SmoothingSpec::Levels(s)) = spec.smoothing
+            && !s.is_valid()
+        {
+            return Err(self.source.error(
+                &["method", "smoothing"],
+                format!(
+                    "levels from {} to {} by the factor {}",
+                    s.start, s.end, s.factor
+                ),
+                "expected positive numbers, the factor below 1; e.g. smoothing = { start = 1e-1, end = 1e-5, factor = 0.1 }",
             ));
         }
         if spec.memory == Some(0) {

@@ -140,7 +140,7 @@ forms!(IntegratorSpec, "the name of an integrator, or a table of its name and or
 pub struct IntegratorTable {
     /// `auto` or `maximal`.
     pub name: String,
-    /// Order of the error in the time step.
+    /// Order of the error in the time step, under controls that stay the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<usize>,
 }

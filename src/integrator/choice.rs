@@ -87,7 +87,7 @@ impl Choice {
         "maximal"
     }
 
-    /// Order of the error in the time step.
+    /// Order of the error in the time step, under controls that stay the same.
     pub fn order(&self) -> usize {
         self.composition.map_or(2, Order::number)
     }

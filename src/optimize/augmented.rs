@@ -382,25 +382,25 @@ impl<'a, D: Observe> Augmented<'a, D> {
         )
     }
 
+    /// What gains are compared with: the function without what multipliers add.
+    fn size(&self, tolerance: f64) -> f64 {
+        let violation = self.violation().max(tolerance);
+        let objective = self.now.path.evaluation.objective.abs();
+        objective + 0.5 * self.penalty() * violation * violation
+    }
+
     /// What the curvature still promises to gain, `1/2 g' H^-1 g`, relative to the size of the function: the measure of
     /// optimality. Independent of units and scaling.
     pub fn promise(&mut self, tolerance: f64) -> Result<f64, StepError> {
         let gradient = self.gradient()?;
         let promised = 0.5 * gradient.dot(&self.newton(&gradient));
-        let violation = self.violation().max(tolerance);
-        let objective = self.now.path.evaluation.objective;
-        Ok(promised / (objective.abs() + 0.5 * self.penalty() * violation * violation))
+        Ok(promised / self.size(tolerance))
     }
 
-    /// What inequalities and bounds with a multiplier still hold back although there is room, relative to the size of
-    /// the objective: zero where multiplier and room exclude each other, as at an optimum.
-    pub fn gap(&self) -> f64 {
-        let e = &self.now.path.evaluation;
-        let constraints = e.constraints.iter().enumerate();
-        let inequalities = constraints.filter(|(i, _)| !self.lagrangian.is_equality(*i));
-        let mut held = inequalities.fold(0.0, |sum, (i, c)| {
-            sum + self.lagrangian.force(i, *c) * (-c).max(0.0)
-        });
+    /// What inequalities and bounds with a multiplier still hold back although there is room, relative to the size of the
+    /// function.
+    pub fn gap(&self, tolerance: f64) -> f64 {
+        let mut held = self.lagrangian.held(&self.now.path);
         for (i, v) in self.now.at.iter().enumerate() {
             let (l, u) = self.pressures.bounds[i];
             for (pressure, room) in <[_; 2]>::from(self.pressures.of(i, *v))
@@ -411,7 +411,17 @@ impl<'a, D: Observe> Augmented<'a, D> {
                 held += pressure * room.max(0.0);
             }
         }
-        held / e.objective.abs().max(f64::MIN_POSITIVE)
+        held / self.size(tolerance)
+    }
+
+    /// Largest violation of a constraint, bounds of decisions aside.
+    pub fn constraint_violation(&self) -> f64 {
+        let e = &self.now.path.evaluation.constraints;
+        let worst = |(i, c): (usize, &f64)| match self.lagrangian.is_equality(i) {
+            true => c.abs(),
+            false => c.max(0.0),
+        };
+        e.iter().enumerate().map(worst).fold(0.0, f64::max)
     }
 
     /// First-order update of the multipliers, then penalties times `growth`.

@@ -159,11 +159,12 @@ impl<'a, D: Observe> Solve<'a, D> {
     /// Solves.
     ///
     /// # Errors
-    /// When the problem does not fit the system ([`Problem::check`]), or a checkpoint to go on from the problem, and what
+    /// When the problem does not fit the system ([`Problem::check`]), settings have no meaning ([`Options::check`]), or a checkpoint to go on from the problem, and what
     /// an observer reports. How the solve ended is in
     /// [`Solution::status`].
     pub fn run(self) -> Result<Solution, Error> {
         self.problem.check(self.dynamics)?;
+        self.options.check().map_err(Error::msg)?;
         if let Some(c) = &self.checkpoints.resume {
             c.fits(self.options.method(), self.problem)
                 .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;

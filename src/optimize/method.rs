@@ -90,6 +90,34 @@ impl Options {
         }
     }
 
+    /// Are they settings that a solve can end with?
+    ///
+    /// # Errors
+    /// Which is not, and what was expected.
+    pub fn check(&self) -> Result<(), String> {
+        let (tolerance, optimality, penalty, smoothing) = match self {
+            Self::Ddp(o) => (o.tolerance, o.optimality, o.penalty, o.smoothing),
+            Self::Shooting(o) => (o.tolerance, o.optimality, o.penalty, None),
+        };
+        let named = [
+            ("tolerance", tolerance),
+            ("optimality", optimality),
+            ("penalty", penalty),
+        ];
+        for (name, value) in named {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(format!("{name} is {value}; expected a positive number"));
+            }
+        }
+        match smoothing.filter(|s| !s.is_valid()) {
+            None => Ok(()),
+            Some(s) => Err(format!(
+                "smoothing goes from {} to {} by the factor {}; expected positive numbers, the end not above the start, the factor below 1",
+                s.start, s.end, s.factor
+            )),
+        }
+    }
+
     /// Iterations that a run may take.
     pub fn max_iterations(&self) -> u64 {
         match self {

@@ -20,7 +20,8 @@ use super::augmented::{Augmented, Param};
 use super::checkpoint::{Checkpoint, Point};
 use super::driver::{Algorithm, Found};
 use super::lq::{FIRST_TOLERANCE, GROWTH, Line, MOST, ROUNDING, SLOW, Searched, TIGHTER};
-use super::reach::Unmet;
+use super::reach::{STATIONARY, Unmet};
+use super::state::Best;
 use super::{Iteration, Method, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
@@ -226,11 +227,14 @@ impl LineSearches {
         optimality: f64,
     ) {
         let o = &self.options;
-        if violation <= o.tolerance && optimality <= o.optimality && p.gap() <= o.optimality {
+        if violation <= o.tolerance
+            && optimality <= o.optimality
+            && p.gap(o.tolerance) <= o.optimality
+        {
             return state.end(Status::Converged, "");
         }
         if violation > o.tolerance && p.penalty() > MOST_PENALTY * p.lagrangian.first_penalty {
-            let (status, reason) = out_of_reach(p, o.tolerance, state);
+            let (status, reason) = out_of_reach(p, o.tolerance, optimality, state);
             return state.end(status, reason);
         }
         let slow = violation > SLOW * self.last_violation && violation > o.tolerance;
@@ -267,7 +271,8 @@ impl LineSearches {
             1..PATIENCE => (),
             PATIENCE..LAST_PATIENCE => self.finish_round(p, state, violation, optimality),
             _ => {
-                let infeasible = violation > self.options.tolerance;
+                let feasible = |b: &Best| b.row.violation <= self.options.tolerance;
+                let infeasible = !state.best.as_ref().is_some_and(feasible);
                 let reason = if infeasible {
                     format!(
                         "no step makes progress any more; violated: {}",
@@ -352,8 +357,26 @@ const SHORTEST: f64 = 1e-4;
 fn out_of_reach<D: Observe>(
     p: &mut Augmented<D>,
     tolerance: f64,
+    optimality: f64,
     state: &SolveState,
 ) -> (Status, String) {
+    if optimality > STATIONARY {
+        // what violates least has not been found
+        let reason = format!(
+            "no step makes progress any more although the penalty grew to {:.0e}; violated: {}; scale the costs, or take the method ddp",
+            p.penalty(),
+            p.violated(tolerance)
+        );
+        return (Status::Diverged, reason);
+    }
+    if p.constraint_violation() <= tolerance {
+        // only ddp holds them exactly; that nothing within them is left is not shown
+        let reason = format!(
+            "bounds stay violated although their penalty grew: {}; scale the costs, or take the method ddp, which never leaves them",
+            p.violated(tolerance)
+        );
+        return (Status::Diverged, reason);
+    }
     let unmet = Unmet {
         violated: p.violated(tolerance),
         flat: p.without_gradient(tolerance),

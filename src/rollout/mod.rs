@@ -7,8 +7,7 @@ mod energy;
 pub use energy::{Balance, balance, momentum};
 
 use crate::dynamics::{
-    Certificate, Dynamics, Inputs, Knot, KnotPoint, Outputs, SolvedStep, StepError, StepFailure,
-    StepStats,
+    Certificate, Dynamics, Inputs, Knot, KnotPoint, Outputs, SolvedStep, StepError, StepStats,
 };
 use cache::Cache;
 use rayon::prelude::*;
@@ -210,7 +209,7 @@ impl Trajectory {
     /// [`Trajectory::roll`] that reports every knot reached, where it may be told to break off.
     ///
     /// # Errors
-    /// As [`Trajectory::roll`]; [`StepFailure::Stopped`] where it was broken off.
+    /// As [`Trajectory::roll`]; [`StepFailure::Stopped`](crate::dynamics::StepFailure::Stopped) where it was broken off.
     pub fn roll_with<D: Dynamics>(
         &mut self,
         dynamics: &D,
@@ -267,13 +266,7 @@ impl Trajectory {
                 h: at.h,
             };
             if progress(at.k).is_break() && at.k < self.steps() {
-                return Err(StepError {
-                    failure: StepFailure::Stopped,
-                    element: "the whole".into(),
-                    time: at.t,
-                    residual: 0.0,
-                    message: "it was interrupted; what was computed so far is kept".into(),
-                });
+                return Err(StepError::stopped(at.t));
             }
         }
         Ok(())
@@ -447,4 +440,32 @@ pub fn batch<D: Dynamics>(
             },
         )
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_keep_the_worst_and_the_sum() {
+        let step = |iterations, residual, turn| StepStats {
+            iterations,
+            residual,
+            turn,
+            fallbacks: 1,
+            restarts: 0,
+            rounded: 1,
+        };
+        let mut all = RolloutStats::default();
+        for s in [
+            step(3, 1e-12, 0.1),
+            step(5, 1e-10, 0.3),
+            step(2, 1e-11, 0.2),
+        ] {
+            all.add(&s);
+        }
+        assert_eq!((all.steps, all.iterations, all.most_iterations), (3, 10, 5));
+        assert_eq!((all.residual, all.turn), (1e-10, 0.3));
+        assert_eq!((all.fallbacks, all.rounded), (3, 3));
+    }
 }

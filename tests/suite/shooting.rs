@@ -323,23 +323,52 @@ fn a_multiplier_with_room_is_no_solution() {
     let mut p = problem(&drift, 0.0);
     p.costs = vec![Cost::square(U, 0.0, 1.0, When::Running)];
     p.constraints = vec![constraint(X, Relation::Greater, 2.0, When::End)];
-    let kept = kept(&drift, &p, Options::default());
-    let mut checkpoint = kept.last().expect("one at the end").clone();
-    checkpoint.status = None;
-    checkpoint.best = None;
-    checkpoint.multipliers.constraints = vec![5.0];
-    let again = Checkpoints::new(Some(checkpoint), Duration::MAX, |_| ());
-    let s = Solve::new(&drift, &p)
-        .with_options(Options::default())
-        .with_checkpoint(again)
-        .run()
-        .expect("no argmin error");
-    assert_eq!(s.status, Status::Converged, "{}", s.reason);
-    near(s.objective, 2.0, 1e-5);
+    for method in Method::ALL {
+        let kept = kept(&drift, &p, method.options());
+        let mut checkpoint = kept.last().expect("one at the end").clone();
+        checkpoint.status = None;
+        checkpoint.best = None;
+        checkpoint.own = serde_json::Value::Null;
+        checkpoint.multipliers.constraints = vec![5.0];
+        let again = Checkpoints::new(Some(checkpoint), Duration::MAX, |_| ());
+        let s = Solve::new(&drift, &p)
+            .with_method(method)
+            .with_checkpoint(again)
+            .run()
+            .expect("no argmin error");
+        assert_eq!(s.status, Status::Converged, "{method:?}: {}", s.reason);
+        near(s.objective, 2.0, 1e-5);
+    }
+}
+
+/// Bounds and a constraint that hardly anything costs: shooting need not find the way, but that there is none it must
+/// not say.
+#[test]
+fn what_is_not_shown_is_not_called_infeasible() {
+    let drift = Drift { nu: 1 };
+    for weight in [1.0, 1e-6, 1e-12] {
+        let mut p = problem(&drift, 0.0);
+        p.bounds = vec![(-0.5, 0.5)];
+        p.costs = vec![Cost::square(U, 0.0, weight, When::Running)];
+        p.constraints = vec![constraint(X, Relation::Greater, 1.0, When::End)];
+        for method in Method::ALL {
+            let s = Solve::new(&drift, &p).with_method(method).run();
+            let s = s.expect("no argmin error");
+            assert!(
+                s.status != Status::Infeasible,
+                "{method:?} {weight}: {}",
+                s.reason
+            );
+        }
+    }
 }
 
 /// Every checkpoint of a solve.
-fn kept(drift: &Drift, p: &Problem, options: Options) -> Vec<Checkpoint> {
+fn kept(
+    drift: &Drift,
+    p: &Problem,
+    options: impl Into<least_action::optimize::Options>,
+) -> Vec<Checkpoint> {
     let all = RefCell::new(vec![]);
     let checkpoints = Checkpoints::new(None, Duration::ZERO, |c| all.borrow_mut().push(c));
     Solve::new(drift, p)

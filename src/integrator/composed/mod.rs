@@ -4,7 +4,9 @@
 //! [`Order`], which are the same read from either end and add up to one (Suzuki, *Phys. Lett. A* 146, 1990; Kahan and Li,
 //! *Math. Comp.* 66, 1997; Hairer, Lubich, Wanner, *Geometric Numerical Integration*, V.3). A stage of the composition has
 //! the intervals `g_(i-1) h` and `g_i h` before and after it, the first the last share of the step before: `g_s h-`. The
-//! control of the knot acts in all stages.
+//! control of the knot acts in all stages: the order is that of motion under controls that stay the same. Held against a
+//! control that is a function of time, sampled at knots, the error is of first order, where a step of order 2 takes it by
+//! the trapezoidal rule.
 //!
 //! A state is the inner integrator's, with the velocities of the last stage; so are charts and quantities, with the
 //! sub-intervals that meet at the knot, `g_s h-` and `g_1 h`. The unknowns are those of all stages, one after another:

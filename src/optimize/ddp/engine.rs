@@ -3,7 +3,7 @@
 use super::saved::Globalization;
 use super::{Gains, Options};
 use crate::control::Problem;
-use crate::dynamics::{Knot, Observe, StepError};
+use crate::dynamics::{Knot, Observe, StepError, stop_requested};
 use crate::optimize::lq::{
     Decisions, Lagrangian, Line, Model, Path, Policy, Regularization, Riccati, Scratch, Searched,
     Sizes, Worker, dense, workers,
@@ -443,6 +443,9 @@ impl<'a, D: Observe> Engine<'a, D> {
         let keeps_gaps = self.path.has_gaps && length < 1.0;
         for k in 0..steps {
             let at = &self.knots[k];
+            if stop_requested() {
+                return Err(StepError::stopped(at.t));
+            }
             if k > 0 || sizes.q > 0 {
                 self.dynamics.difference(
                     at,

@@ -29,6 +29,7 @@ use super::checkpoint::{Checkpoint, Point};
 use super::driver::{Algorithm, Found};
 use super::lq::{FIRST_TOLERANCE, GROWTH, SLOW, TIGHTER};
 use super::reach::{STATIONARY, Unmet};
+use super::state::Best;
 use super::{Gains, Iteration, Method, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
@@ -190,7 +191,9 @@ impl Rounds {
             self.lower(e, state)?;
             return Ok(state.ended.is_none());
         }
-        if !e.is_relaxed() && violation <= o.tolerance && optimality <= o.optimality {
+        let held = e.lagrangian.held(&e.path) / self.size(e);
+        let optimal = optimality <= o.optimality && held <= o.optimality;
+        if !e.is_relaxed() && violation <= o.tolerance && optimal {
             state.end(Status::Converged, "");
             return Ok(false);
         }
@@ -199,7 +202,10 @@ impl Rounds {
             state.ended = Some(self.out_of_reach(e, state));
             return Ok(false);
         }
-        let growth = if violation <= o.tolerance {
+        let growth = if violation <= o.tolerance && optimality <= o.optimality {
+            // only multipliers of inequalities with room are left, which fall by the penalty times that
+            if held > o.optimality { GROWTH } else { 1.0 }
+        } else if violation <= o.tolerance {
             1.0
         } else if violation <= PROJECTED && self.tolerance <= o.optimality && !e.is_relaxed() {
             PROJECTION
@@ -289,7 +295,9 @@ impl Rounds {
             return Ok(());
         }
         let stuck = format!("no step makes progress any more; promised gain {optimality:.3e}");
-        state.ended = Some(if violation > self.options.tolerance {
+        let feasible = |b: &Best| !b.soft && b.row.violation <= self.options.tolerance;
+        let has_feasible = state.best.as_ref().is_some_and(feasible);
+        state.ended = Some(if violation > self.options.tolerance && !has_feasible {
             let weight = 0.5 * e.lagrangian.penalty * violation * violation;
             if optimality <= STATIONARY && weight >= (1.0 - STATIONARY) * self.size(e) {
                 self.out_of_reach(e, state)
@@ -299,7 +307,7 @@ impl Rounds {
                     format!("{stuck}; violated: {violated}; try another guess, or scale the costs");
                 (Status::Diverged, reason)
             }
-        } else if e.path.has_gaps {
+        } else if e.path.has_gaps && !has_feasible {
             let reason = format!(
                 "{stuck}; the states of the guess do not follow from each other yet; try another guess, or scale the costs"
             );

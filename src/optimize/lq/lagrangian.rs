@@ -86,6 +86,14 @@ impl Lagrangian {
         if self.equal[i] { force } else { force.max(0.0) }
     }
 
+    /// What inequalities that have room still hold back by their multipliers: zero where multiplier and room exclude each
+    /// other, as at an optimum.
+    pub fn held(&self, path: &Path) -> f64 {
+        let constraints = path.evaluation.constraints.iter().enumerate();
+        let inequalities = constraints.filter(|(i, _)| !self.equal[*i]);
+        inequalities.fold(0.0, |sum, (i, c)| sum + self.force(i, *c) * (-c).max(0.0))
+    }
+
     /// `L` of a path.
     pub fn value(&self, path: &Path) -> f64 {
         let constraints = path.evaluation.constraints.iter().enumerate();
