@@ -414,14 +414,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
         held / self.size(tolerance)
     }
 
-    /// Largest violation of a constraint, bounds of decisions aside.
-    pub fn constraint_violation(&self) -> f64 {
-        let e = &self.now.path.evaluation.constraints;
-        let worst = |(i, c): (usize, &f64)| match self.lagrangian.is_equality(i) {
-            true => c.abs(),
-            false => c.max(0.0),
-        };
-        e.iter().enumerate().map(worst).fold(0.0, f64::max)
+    /// How far the controls are beyond their bounds.
+    pub fn beyond_bounds(&self) -> f64 {
+        let controls = self.problem.with_bounds(&self.now.path.trajectory.u);
+        controls.fold(0.0, |most, (u, (l, h))| most.max(l - u).max(u - h))
     }
 
     /// First-order update of the multipliers, then penalties times `growth`.

@@ -20,7 +20,7 @@ use super::augmented::{Augmented, Param};
 use super::checkpoint::{Checkpoint, Point};
 use super::driver::{Algorithm, Found};
 use super::lq::{FIRST_TOLERANCE, GROWTH, Line, MOST, ROUNDING, SLOW, Searched, TIGHTER};
-use super::reach::{STATIONARY, Unmet};
+use super::reach::Unmet;
 use super::state::Best;
 use super::{Iteration, Method, SolveState, Status};
 use crate::control::Problem;
@@ -234,7 +234,7 @@ impl LineSearches {
             return state.end(Status::Converged, "");
         }
         if violation > o.tolerance && p.penalty() > MOST_PENALTY * p.lagrangian.first_penalty {
-            let (status, reason) = out_of_reach(p, o.tolerance, optimality, state);
+            let (status, reason) = out_of_reach(p, o.tolerance, state);
             return state.end(status, reason);
         }
         let slow = violation > SLOW * self.last_violation && violation > o.tolerance;
@@ -357,22 +357,14 @@ const SHORTEST: f64 = 1e-4;
 fn out_of_reach<D: Observe>(
     p: &mut Augmented<D>,
     tolerance: f64,
-    optimality: f64,
     state: &SolveState,
 ) -> (Status, String) {
-    if optimality > STATIONARY {
-        // what violates least has not been found
+    if p.beyond_bounds() > tolerance {
+        // its bounds are penalties as well, which may have lost against the constraints: that nothing is left within them
+        // is not shown
         let reason = format!(
-            "no step makes progress any more although the penalty grew to {:.0e}; violated: {}; scale the costs, or take the method ddp",
+            "the penalty grew to {:.0e}, and these stay violated: {}; scale the costs, or take the method ddp, which never leaves the bounds",
             p.penalty(),
-            p.violated(tolerance)
-        );
-        return (Status::Diverged, reason);
-    }
-    if p.constraint_violation() <= tolerance {
-        // only ddp holds them exactly; that nothing within them is left is not shown
-        let reason = format!(
-            "bounds stay violated although their penalty grew: {}; scale the costs, or take the method ddp, which never leaves them",
             p.violated(tolerance)
         );
         return (Status::Diverged, reason);

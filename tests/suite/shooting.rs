@@ -348,7 +348,7 @@ fn what_is_not_shown_is_not_called_infeasible() {
     let drift = Drift { nu: 1 };
     for weight in [1.0, 1e-6, 1e-12] {
         let mut p = problem(&drift, 0.0);
-        p.bounds = vec![(-0.5, 0.5)];
+        p.bounds = vec![(-1.5, 1.5)];
         p.costs = vec![Cost::square(U, 0.0, weight, When::Running)];
         p.constraints = vec![constraint(X, Relation::Greater, 1.0, When::End)];
         for method in Method::ALL {
