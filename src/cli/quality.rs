@@ -16,6 +16,8 @@ pub struct Quality {
     /// How far bodies are at the end from where half of the time step leads them, m and rad; none where a step of it
     /// failed.
     moved: Option<(f64, f64)>,
+    /// How far bodies come from where they start, m.
+    reach: f64,
 }
 
 impl Quality {
@@ -35,6 +37,7 @@ impl Quality {
         Some(Self {
             balance: report::energy(model, t).ok()?,
             moved: halved(model, t),
+            reach: reach(model, t),
         })
     }
 
@@ -93,7 +96,21 @@ impl Quality {
                 self.at_play()
             );
         }
+        if let Some((far, _)) = self.moved.filter(|m| m.0 > self.reach) {
+            eprintln!(
+                "warning: at half of the time step, controls held, it ends {far:.1e} m away, farther than it comes from where it starts ({:.1e} m): it holds for this time step alone; take a smaller one, or feedback",
+                self.reach
+            );
+        }
     }
+}
+
+/// How far any body comes from where it starts.
+fn reach(model: &Model, t: &Trajectory) -> f64 {
+    let start = model.system.poses(t.state(0));
+    (1..=t.steps())
+        .flat_map(|k| model.system.poses(t.state(k)).into_iter().zip(&start))
+        .fold(0.0, |most, (p, s)| most.max((p.x - s.x).norm()))
 }
 
 /// Simulates with every interval in two, the controls held over both, and compares the ends.

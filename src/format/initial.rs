@@ -204,7 +204,7 @@ impl Start {
                         "{} does not hold at `{name}` = {} with what else is given; nearest found: {}",
                         m.closed_by(open.iamax()),
                         given[k],
-                        short(self.q[k])
+                        short(if self.q[k].abs() < f64::EPSILON { 0.0 } else { self.q[k] })
                     ),
                     "give fewer joints, the others follow; or say { guess = .. } where the value may move",
                 ));

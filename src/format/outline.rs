@@ -2,7 +2,7 @@
 
 use super::recording::{Dot, Ground, Line, Link};
 use crate::mechanism::{Collider, ContactPair, HalfSpace, JointKind, Mechanism, Shape, Surface};
-use crate::spatial::{Pose, Vec3};
+use crate::spatial::{Mat3, Pose, Vec3};
 use std::collections::HashSet;
 
 /// Corners of a circle's polygon.
@@ -11,7 +11,7 @@ const CORNERS: usize = 32;
 /// Anchors closer than this are one, m.
 const SAME: f64 = 1e-9;
 
-/// The shape of every body, lines between its joints' anchors, and the world's rails; `travel` tells the smallest and largest coordinate of a joint along the motion.
+/// The shape of every body and of what touches on it, lines between its joints' anchors, and the world's rails; `travel` tells the smallest and largest coordinate of a joint along the motion.
 pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<Line> {
     let mut lines = vec![];
     let mut anchors_of: Vec<Vec<Vec3>> = vec![vec![]; m.bodies.len()];
@@ -39,8 +39,21 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
                 apart.for_each(|a| add(vec![*a, Vec3::zeros()]));
             }
         }
-        if let Some(shape) = &body.shape {
-            outline(shape).into_iter().for_each(add);
+        let own = body.shape.map(Surface::from);
+        if let Some(shape) = &own {
+            outline(shape).into_iter().for_each(&mut add);
+        }
+        for c in m.colliders.iter().filter(|c| c.body == b) {
+            let here = c.position == Vec3::zeros() && c.orientation == Mat3::identity();
+            if here && own == Some(c.surface) {
+                continue;
+            }
+            for points in outline(&c.surface) {
+                add(points
+                    .iter()
+                    .map(|p| c.position + c.orientation * p)
+                    .collect());
+            }
         }
     }
     for (index, j) in m.joints.iter().enumerate() {
@@ -198,28 +211,29 @@ pub(super) fn dots(m: &Mechanism, lines: &[Line]) -> Vec<Dot> {
     dots
 }
 
-fn outline(shape: &Shape) -> Vec<Vec<Vec3>> {
+fn outline(shape: &Surface) -> Vec<Vec<Vec3>> {
     let (x, y, z) = (Vec3::x(), Vec3::y(), Vec3::z());
     let o = Vec3::zeros();
     match *shape {
-        Shape::Box([a, b, c]) => vec![wire_box(a / 2.0, b / 2.0, c / 2.0)],
-        Shape::Sphere(r) => vec![
+        Surface::Point => vec![],
+        Surface::Box([a, b, c]) => vec![wire_box(a / 2.0, b / 2.0, c / 2.0)],
+        Surface::Sphere(r) => vec![
             arc(o, x * r, y * r, 1.0),
             arc(o, x * r, z * r, 1.0),
             arc(o, y * r, z * r, 1.0),
         ],
-        Shape::Cylinder {
+        Surface::Cylinder {
             radius: r,
             length: l,
         }
-        | Shape::Capsule {
+        | Surface::Capsule {
             radius: r,
             length: l,
         } => {
             let half = z * (l / 2.0);
             let mut out = vec![arc(half, x * r, y * r, 1.0), arc(-half, x * r, y * r, 1.0)];
             out.extend([x, y, -x, -y].map(|side| vec![side * r + half, side * r - half]));
-            if matches!(shape, Shape::Capsule { .. }) {
+            if matches!(shape, Surface::Capsule { .. }) {
                 for side in [x, y] {
                     out.push(arc(half, side * r, z * r, 0.5));
                     out.push(arc(-half, side * r, -z * r, 0.5));

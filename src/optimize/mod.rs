@@ -73,7 +73,8 @@ pub struct Iteration {
     /// Largest violation of any constraint or bound.
     #[serde(deserialize_with = "number")]
     pub violation: f64,
-    /// What the method's model still promises to gain, relative to the objective.
+    /// What the method's model still promises to gain, relative to the objective and half the penalty times the square of
+    /// the violation, or of the tolerance.
     #[serde(deserialize_with = "number")]
     pub optimality: f64,
     /// Length of the step taken.

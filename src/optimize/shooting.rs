@@ -35,7 +35,8 @@ use std::collections::VecDeque;
 pub struct Options {
     /// Largest violation of a constraint or a bound, in their units.
     pub tolerance: f64,
-    /// What the curvature still promises to gain, relative to the objective: `1/2 g' H^-1 g / |J|`.
+    /// What the curvature still promises to gain, `1/2 g' H^-1 g`, relative to the objective and half the penalty times
+    /// the square of the violation, or of the tolerance.
     pub optimality: f64,
     /// Iterations of all rounds; a solve that goes on may make as many again.
     pub max_iterations: u64,

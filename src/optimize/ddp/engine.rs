@@ -53,6 +53,8 @@ pub(super) struct Engine<'a, D: Observe> {
     shift: Vec<f64>,
     s: Vec<f64>,
     pub search: Globalization,
+    /// What a plan without regularization promises, where the plan is another.
+    bare: Option<f64>,
     pub steps: u64,
     pub models: u64,
     /// Objective of the guess.
@@ -116,6 +118,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             dynamics,
             problem,
             search: Globalization::default(),
+            bare: None,
             steps: 0,
             models: 0,
             first_objective: 0.0,
@@ -181,6 +184,7 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Runs the backward pass and predicts what its policy gains.
     fn try_plan(&mut self, regularization: f64) -> bool {
+        self.bare = None;
         // gaps are closed by changes of the states, which are then not held back
         let of_states = if self.path.has_gaps {
             0.0
@@ -241,13 +245,20 @@ impl<'a, D: Observe> Engine<'a, D> {
         if !self.plan_gauss_newton() || self.promise() <= enough {
             return true;
         }
+        let bare = self.promise();
         if self.search.bare.is_due() {
             self.search.taken_back = Some(regularization);
         } else {
             (self.search.regularization, self.search.growth) = (regularization, growth);
             self.plan_gauss_newton();
         }
+        self.bare = Some(bare);
         false
+    }
+
+    /// What can be gained: regularization hides it.
+    pub fn promised(&self) -> f64 {
+        self.bare.unwrap_or_else(|| self.promise())
     }
 
     /// What the model promises to gain by its whole step.

@@ -51,7 +51,8 @@ const HIGHER: f64 = 10.0;
 pub struct Options {
     /// Largest violation of a constraint or a bound, in their units.
     pub tolerance: f64,
-    /// What the model still promises to gain, relative to the objective.
+    /// What the model still promises to gain, relative to the objective and half the penalty times the square of the
+    /// violation, or of the tolerance.
     pub optimality: f64,
     /// Iterations of all rounds.
     pub max_iterations: u64,
@@ -105,7 +106,7 @@ impl<'a, D: Observe> Ddp<'a, D> {
 
 impl Rounds {
     fn optimality<D: Observe>(&self, e: &Engine<D>) -> f64 {
-        e.promise().abs() / self.size(e)
+        e.promised().abs() / self.size(e)
     }
 
     /// What a promised gain is compared with.
