@@ -26,17 +26,28 @@ pub(super) struct Unmet<'a> {
 }
 
 impl Unmet<'_> {
-    /// Out of reach only where gradients that do not vanish, or a smooth way to where they do, show it.
+    /// Out of reach only where gradients that do not vanish, or a smooth way to where they do, show it; of systems that touch
+    /// they show it for the contacts that are made on the way, and for no others.
     pub fn verdict(self) -> (Status, String) {
         let Self {
             violated, penalty, ..
         } = &self;
         let fell = !self.touches && self.now < (1.0 - STATIONARY) * self.before;
         if self.flat.is_empty() || !self.decides || fell {
-            let reason = format!(
-                "these stay violated although the penalty grew to {penalty:.0e}: {violated}; are they within reach?"
+            let stay = format!(
+                "these stay violated although the penalty grew to {penalty:.0e}: {violated}"
             );
-            return (Status::Infeasible, reason);
+            if self.touches && self.decides {
+                let reason = format!(
+                    "{stay}; with other contacts they may be met: {}, or start from another guess",
+                    self.remedy
+                );
+                return (Status::Diverged, reason);
+            }
+            return (
+                Status::Infeasible,
+                format!("{stay}; are they within reach?"),
+            );
         }
         let remedy = if self.touches {
             format!(
@@ -51,5 +62,48 @@ impl Unmet<'_> {
             self.flat.join(", ")
         );
         (Status::Diverged, reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unmet() -> Unmet<'static> {
+        Unmet {
+            violated: "x >= 1 at the end by 5e-1".into(),
+            flat: vec![],
+            penalty: 1e10,
+            decides: true,
+            touches: false,
+            before: 1.0,
+            now: 0.5,
+            remedy: "soften it",
+        }
+    }
+
+    #[test]
+    fn infeasible_is_what_is_shown() {
+        let (status, reason) = unmet().verdict();
+        assert_eq!(status, Status::Infeasible);
+        assert!(
+            reason.contains("x >= 1") && reason.contains("1e10"),
+            "{reason}"
+        );
+        // contacts that are not made on the way show nothing, unless there is nothing to decide
+        let mut touches = unmet();
+        touches.touches = true;
+        let (status, reason) = touches.verdict();
+        assert_eq!(status, Status::Diverged);
+        assert!(reason.contains("soften it"), "{reason}");
+        let mut held = unmet();
+        (held.touches, held.decides) = (true, false);
+        assert_eq!(held.verdict().0, Status::Infeasible);
+        // nor does a gradient that vanishes where the guess was no worse
+        let mut flat = unmet();
+        (flat.flat, flat.before) = (vec!["x".into()], 0.5);
+        let (status, reason) = flat.verdict();
+        assert_eq!(status, Status::Diverged);
+        assert!(reason.contains("first order"), "{reason}");
     }
 }
