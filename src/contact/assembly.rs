@@ -55,6 +55,9 @@ fn free_acceleration(
         + parent.map_or(0.0, |p| of(p, &-row.force, &row.parent_torque))
 }
 
+/// Approach, in multiples of what gravity gives a body within a step, up to which it does not bounce but rests.
+const RESTING: f64 = 2.0;
+
 /// Parent and child part of a row.
 pub(super) fn both(row: &Row) -> [Vec6; 2] {
     [row.parent(), row.child()]
@@ -103,7 +106,7 @@ impl Layout {
                             * free_acceleration(m, w.inverse_inertia, w.force, (p, c), &e.normal);
                         let gap = e.here.gap / h;
                         // below that speed it rests
-                        let slow = 2.0 * self.gravity * h;
+                        let slow = RESTING * self.gravity * h;
                         if approach > slow && gap - approach + pushed < 0.0 {
                             e.bounce = gap + restitution * approach;
                         }

@@ -11,6 +11,9 @@
 //!
 //! the central path of maximum dissipation, written with the cone's plain Jordan product.
 
+/// Halvings of an interval: its ends are then neighbours.
+const HALVINGS: usize = 100;
+
 /// The unknowns of a contact, or a change of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Local {
@@ -93,7 +96,7 @@ fn reach(u0: f64, u: &[f64; 2], d0: f64, d: &[f64; 2]) -> f64 {
     let c = ((u0 - n) * (u0 + n)).max(0.0);
     let mut best = f64::INFINITY;
     let discriminant = b * b - a * c;
-    if a.abs() < 1e-300 {
+    if a.abs() < f64::MIN_POSITIVE {
         if b < 0.0 {
             best = -c / (2.0 * b);
         }
@@ -163,7 +166,7 @@ impl Law {
             while product(high) < 0.0 {
                 high += high - low;
             }
-            for _ in 0..100 {
+            for _ in 0..HALVINGS {
                 let middle = 0.5 * (low + high);
                 if product(middle) < 0.0 {
                     low = middle;

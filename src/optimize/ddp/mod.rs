@@ -43,6 +43,8 @@ pub use smoothing::Smoothing;
 const MOST_PENALTY: f64 = 1e12;
 /// Part of the guess's objective that counts as nothing, where an objective vanishes at its minimum.
 const NOTHING: f64 = 1e-12;
+/// Failures in a row to make a step up to which rounds still end where it stands.
+const LAST_ROUNDS: u32 = 8;
 /// By what a message advises to raise smoothing.
 const HIGHER: f64 = 10.0;
 
@@ -291,7 +293,7 @@ impl Rounds {
         e.promises_at_most(f64::INFINITY);
         let (violation, optimality) = (e.violation(), self.optimality(e));
         let constrained = !e.path.evaluation.constraints.is_empty();
-        if constrained && !e.path.has_gaps && e.search.stuck < 8 {
+        if constrained && !e.path.has_gaps && e.search.stuck < LAST_ROUNDS {
             self.finish_round(e, state, optimality)?;
             return Ok(());
         }

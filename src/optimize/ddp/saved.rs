@@ -128,6 +128,9 @@ pub(super) struct Trust {
     wait: u32,
 }
 
+/// Plans between two trials of what keeps failing, at most.
+const LONGEST_WAIT: u32 = 16;
+
 impl Trust {
     pub fn is_due(&mut self) -> bool {
         let due = self.pause == 0;
@@ -136,7 +139,7 @@ impl Trust {
     }
 
     pub fn failed(&mut self) {
-        self.wait = (2 * self.wait).clamp(1, 16);
+        self.wait = (2 * self.wait).clamp(1, LONGEST_WAIT);
         self.pause = self.wait;
     }
 

@@ -6,6 +6,12 @@ use super::dense::{cholesky, cholesky_solve, dot, quadratic_form};
 /// Part of the slope's promise that a projected step must keep, and by what it is shortened until it does (as Tassa et al.).
 const FAIR: f64 = 0.1;
 const SHORTER: f64 = 0.6;
+/// Shortened so often a step is 1e-9 of what it was.
+const SHORTENINGS: usize = 40;
+/// Changes of the held variables, and how many more for each of them: a few settle it, and none may cycle for ever by
+/// rounding.
+const ROUNDS: usize = 20;
+const ROUNDS_EACH: usize = 10;
 
 /// Memory of the solver.
 #[derive(Clone, Debug)]
@@ -44,7 +50,7 @@ impl BoxQp {
             *x = x.max(*l).min(*u);
         }
         // each round changes the set of held variables or ends; cycling is excluded by descent
-        for _ in 0..20 + 10 * n {
+        for _ in 0..ROUNDS + ROUNDS_EACH * n {
             self.gradient.copy_from_slice(g);
             super::dense::gemv(n, h, x, &mut self.gradient);
             self.free.clear();
@@ -113,7 +119,7 @@ impl BoxQp {
         x: &mut [f64],
     ) -> bool {
         let mut length = 1.0;
-        for _ in 0..40 {
+        for _ in 0..SHORTENINGS {
             self.trial.copy_from_slice(x);
             for (&i, s) in self.free.iter().zip(&self.step) {
                 self.trial[i] = (x[i] + length * s).max(lower[i]).min(upper[i]);
