@@ -381,6 +381,35 @@ fn every_body_shows_its_shape_and_the_lines_between_its_joints() {
     assert_eq!((slide.lower, slide.upper), (Some(0.0), Some(0.3)));
 }
 
+/// A toe that touches is drawn where it is; a shape that touches as it is is not drawn twice.
+#[test]
+fn what_touches_is_drawn() {
+    let text = r#"
+time_step = 0.01
+horizon = 0.02
+[mechanism.half_spaces.floor]
+[mechanism.bodies.foot]
+mass = 1.0
+shape = { box = [0.1, 0.1, 0.4] }
+free = true
+[mechanism.bodies.foot.contacts.hull]
+[mechanism.bodies.foot.contacts.toe]
+shape = { sphere = 0.05 }
+position = [0.0, 0.0, -0.3]
+[initial.foot]
+position = [0.0, 0.0, 1.0]
+"#;
+    let r = recorded(&build(text).expect("good"));
+    let lengths: Vec<usize> = r.lines.iter().map(|l| l.points.len()).collect();
+    assert_eq!(lengths, [17, 33, 33, 33]);
+    let lowest = r
+        .lines
+        .iter()
+        .flat_map(|l| &l.points)
+        .fold(0.0, |m: f64, p| m.min(p[2]));
+    assert!((lowest + 0.35).abs() < 1e-12, "{lowest}");
+}
+
 #[test]
 fn what_is_wanted_is_recorded() {
     use recording::{Goal, GoalKind};
