@@ -171,7 +171,7 @@ impl Trajectory {
     /// Is every list as long as the system asks for?
     ///
     /// # Errors
-    /// [`StepFailure::Size`], with the list that is not.
+    /// [`StepFailure::Size`](crate::dynamics::StepFailure::Size), with the list that is not.
     pub fn fits<D: Dynamics>(&self, dynamics: &D) -> Result<(), StepError> {
         let (d, n) = (dynamics.dims(), self.steps());
         let lists = [
