@@ -1,13 +1,22 @@
-//! A request to stop is one for the whole process: what asks for it is tested in a process of its own, in one test.
+//! A request to stop is one for the whole process: what asks for it is tested in a process of its own, one test after
+//! the other.
 
 use argmin::core::observers::Observe as Observer;
 use argmin::core::{Error, KV, State};
-use least_action::dynamics::{clear_stop, request_stop};
+use least_action::control::{Constraint, Cost, Problem, Relation, When};
+use least_action::dynamics::{
+    Explicit, QuantityId, Real, Smooth, clear_stop, request_stop, stop_requested, unstopped,
+};
 use least_action::format::{self, Overrides};
 use least_action::optimize::{Checkpoint, Checkpoints, Limits, Method, Solve, SolveState, Status};
+use least_action::rollout::{Trajectory, batch};
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+/// Held by the test that runs.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Asks to stop, or fails, once so many iterations are done; notes what it saw.
 struct Limiter {
@@ -33,6 +42,7 @@ impl Observer<SolveState> for Limiter {
 
 #[test]
 fn solves_stop() {
+    let _alone = ALONE.lock();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems/cartpole_swingup.toml");
     let m = format::load(&path)
         .and_then(|d| d.build(&Overrides::default()))
@@ -49,11 +59,10 @@ fn solves_stop() {
         let s = solve().run().expect("solves");
         clear_stop();
         assert_eq!((s.status, s.iterations), (Status::Interrupted, 0));
-        assert!(
-            s.reason.contains("stopped from outside; still violated: "),
-            "{}",
-            s.reason
-        );
+        let n = m.problem.intervals.len();
+        let said = format!("stopped from outside before the first iteration, 0 of {n} steps");
+        assert!(s.reason.contains(&said), "{}", s.reason);
+        assert_eq!(s.trajectory.steps(), 0);
         // by an observer, after three iterations, and on from there: the straight way
         let (observer, seen) = limiter(3, false);
         let mut kept: Option<Checkpoint> = None;
@@ -103,4 +112,122 @@ fn solves_stop() {
         assert_eq!((s.status, s.iterations), (Status::Interrupted, 1));
         assert!(s.reason.contains("the limit of"), "{}", s.reason);
     }
+}
+
+/// A pendulum whose derivatives ask to stop once they were taken so often: in the midst of a model.
+struct Restless {
+    left: AtomicI64,
+}
+
+impl Smooth for Restless {
+    fn states(&self) -> usize {
+        2
+    }
+
+    fn controls(&self) -> usize {
+        1
+    }
+
+    fn step<T: Real>(&self, _: f64, h: T, x: &[T], u: &[T], _: &[T], next: &mut [T]) {
+        if size_of::<T>() > size_of::<f64>() && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            request_stop();
+        }
+        next[1] = x[1] + h * (u[0] - x[0].sin() * 9.81);
+        next[0] = x[0] + h * next[1];
+    }
+}
+
+/// A stop within a model is as if the iteration had not begun: what is kept goes on the straight way.
+#[test]
+fn models_stop() {
+    let _alone = ALONE.lock();
+    let restless = |left| {
+        Explicit::new(Restless {
+            left: AtomicI64::new(left),
+        })
+    };
+    let d = restless(0);
+    let n = 40;
+    let problem = Problem {
+        bounds: vec![(-20.0, 20.0)],
+        costs: vec![Cost::square(d.control_quantity(0), 0.0, 0.1, When::Running)],
+        constraints: vec![Constraint {
+            quantity: QuantityId::new(0),
+            relation: Relation::Equal,
+            value: 3.0,
+            when: When::End,
+        }],
+        ..Problem::new(&d, vec![0.05; n], vec![0.0, 0.0])
+    };
+    for method in Method::ALL {
+        let straight = Solve::new(&d, &problem)
+            .with_method(method)
+            .run()
+            .expect("solves");
+        assert!(straight.status.is_solved(), "{}", straight.reason);
+        let mut counts = (0, 0);
+        for left in [
+            n as i64 / 2,
+            5 * n as i64 / 2,
+            11 * n as i64 / 2,
+            33 * n as i64 / 2,
+        ] {
+            let d = restless(left);
+            let mut kept: Option<Checkpoint> = None;
+            let checkpoints = Checkpoints::new(None, Duration::MAX, |c| kept = Some(c));
+            let solve = Solve::new(&d, &problem).with_method(method);
+            let stopped = solve.with_checkpoint(checkpoints).run().expect("solves");
+            clear_stop();
+            assert_eq!(stopped.status, Status::Interrupted, "{}", stopped.reason);
+            assert_eq!(stopped.trajectory.steps(), n);
+            let Some(kept) = kept else {
+                // before there was a model: the guess is there, and nothing to go on from
+                assert!(
+                    stopped.reason.contains("before the first iteration"),
+                    "{}",
+                    stopped.reason
+                );
+                assert!(stopped.history.is_empty() && stopped.objective.is_finite());
+                counts.0 += 1;
+                continue;
+            };
+            assert_eq!(straight.history[..stopped.history.len()], stopped.history);
+            let goes_on = Checkpoints::new(Some(kept), Duration::MAX, |_| ());
+            let solve = Solve::new(&d, &problem).with_method(method);
+            let resumed = solve.with_checkpoint(goes_on).run().expect("solves");
+            assert_eq!(resumed.history, straight.history, "{method:?} {left}");
+            counts.1 += 1;
+        }
+        assert!(counts.0 > 0 && counts.1 > 0, "{method:?} {counts:?}");
+    }
+}
+
+/// What finishes is not stopped, and hides the request from nobody else.
+#[test]
+fn finishing_is_not_stopped() {
+    let _alone = ALONE.lock();
+    let d = Explicit::new(Restless {
+        left: AtomicI64::new(0),
+    });
+    let batched = || {
+        let mut all = vec![Trajectory::new(&d, vec![0.05; 10], &[0.1, 0.0]); 50];
+        let made = batch(&d, &mut all);
+        made.iter().filter(|r| r.is_ok()).count()
+    };
+    assert!(!request_stop() && stop_requested());
+    assert_eq!(batched(), 0);
+    unstopped(|| {
+        assert!(!stop_requested());
+        // its threads neither
+        assert_eq!(batched(), 50);
+        std::thread::scope(|s| {
+            s.spawn(|| assert!(stop_requested()));
+        });
+        // a second request is known as such
+        assert!(request_stop());
+    });
+    assert!(stop_requested());
+    clear_stop();
+    assert!(!stop_requested());
+    assert_eq!(batched(), 50);
 }

@@ -14,7 +14,7 @@
 
 use super::gradient::{Functions, control_name};
 use super::progress::Progress;
-use least_action::dynamics::{Observe, StepError, StepFailure};
+use least_action::dynamics::{Observe, StepError, StepFailure, Stoppable};
 use least_action::format::{self, recording::Recording};
 use least_action::integrator::Mechanical;
 use least_action::mechanism::Joint;
@@ -238,6 +238,7 @@ pub fn check<D: Observe>(functions: &Functions<D>) -> Result<Check, StepError> {
     let count: usize = groups.iter().map(|g| g.components.len()).sum();
     let progress = Progress::new("checking", (STEPS.len() * count) as u64);
     let progress = Counted(Mutex::new((0, progress)));
+    let stoppable = Stoppable::here();
     let mut out = Check {
         relative: Map::new(),
         verdicts: vec![],
@@ -246,7 +247,7 @@ pub fn check<D: Observe>(functions: &Functions<D>) -> Result<Check, StepError> {
         // by decision, then function
         let found: Vec<Vec<Difference>> = (0..group.components.len())
             .into_par_iter()
-            .map(|i| differences(functions, group, i, &here, &progress))
+            .map(|i| stoppable.run(|| differences(functions, group, i, &here, &progress)))
             .collect::<Result<_, StepError>>()?;
         for (f, name) in functions.names.iter().enumerate() {
             let own: Vec<Difference> = found.iter().map(|d| d[f]).collect();

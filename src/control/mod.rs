@@ -13,7 +13,7 @@ pub use closed_loop::{ClosedLoop, ClosedLoopWork};
 pub use objective::{Batch, Objective, ObjectiveGradient, ObjectiveWork, Point};
 pub use policy::{Law, LinearFeedback, Loop, Pd, Planned, Policy, PolicyError, PolicyRows, Signal};
 
-use crate::dynamics::{Dynamics, Inputs, Knot, Observe, QuantityId, StepError};
+use crate::dynamics::{Dynamics, Inputs, Knot, Observe, QuantityId, StepError, stop_requested};
 use crate::rollout::{Sweep, Trajectory};
 use nalgebra::DVectorView;
 
@@ -367,7 +367,7 @@ impl Problem {
     /// Evaluates along a trajectory.
     ///
     /// # Errors
-    /// When a quantity cannot be observed.
+    /// When a quantity cannot be observed, or a stop is requested; the objective is then infinite.
     pub fn evaluate<D: Observe>(
         &self,
         dynamics: &D,
@@ -375,16 +375,20 @@ impl Problem {
         w: &mut D::Work,
         out: &mut Evaluation,
     ) -> Result<(), StepError> {
-        out.objective = 0.0;
+        out.objective = f64::INFINITY;
+        let mut objective = 0.0;
         let mut at = t.knot(0);
         for k in 0..=t.steps() {
+            if stop_requested() {
+                return Err(StepError::stopped(at.t));
+            }
             let stage = out.layout.stage(k);
             let values = &mut out.values[out.layout.values(k)];
             if !stage.which.is_empty() {
                 dynamics.observe(&t.knot_point(&at), &stage.which, w, values)?;
             }
             for &(i, place) in &stage.costs {
-                out.objective += self.costs[i].at(values[place], at.h).0;
+                objective += self.costs[i].at(values[place], at.h).0;
             }
             let first = out.layout.constraints(k).start;
             for (j, &(i, place)) in stage.constraints.iter().enumerate() {
@@ -392,6 +396,7 @@ impl Problem {
             }
             at = t.knot_after(&at);
         }
+        out.objective = objective;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The objective as a function of controls, parameters and start: its value and gradient, alone and in batches.
 
 use super::{Evaluation, Problem, ProblemError};
-use crate::dynamics::{Certificate, Observe, StepError, StepFailure, Stored};
+use crate::dynamics::{Certificate, Observe, StepError, StepFailure, Stoppable, Stored};
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
 use rayon::prelude::*;
 use std::borrow::Borrow;
@@ -257,9 +257,10 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
     where
         P: Sync,
     {
-        let each = points.par_iter();
+        let (each, stoppable) = (points.par_iter(), Stoppable::here());
+        let one = |w: &mut ObjectiveWork<D::Work>, at| stoppable.run(|| of(at, w));
         Batch {
-            results: each.map_init(|| self.work(), |w, at| of(at, w)).collect(),
+            results: each.map_init(|| self.work(), one).collect(),
         }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) use shared::hand_on;
 pub use smooth::{Explicit, Smooth, SmoothWork};
 pub(crate) use stage::{Place, Stage};
 pub use step::{Step, start_of_coordinates};
-pub use stop::{clear_stop, request_stop, stop_requested, unstopped};
+pub use stop::{Stoppable, clear_stop, request_stop, stop_requested, unstopped};
 pub use stored::Stored;
 
 /// A discrete-time system that can be stepped and differentiated, and has charts. Who has the three roles has this one.
@@ -177,7 +177,7 @@ pub struct StepError {
 
 impl StepError {
     /// A rollout that was asked to stop before the step at a time.
-    pub(crate) fn stopped(time: f64) -> Self {
+    pub fn stopped(time: f64) -> Self {
         Self {
             failure: StepFailure::Stopped,
             element: "the rollout".into(),

@@ -20,7 +20,7 @@ use super::lq::{
 use super::pressures::Pressures;
 use super::scale::Scale;
 use crate::control::Problem;
-use crate::dynamics::{Knot, Observe, StepError};
+use crate::dynamics::{Knot, Observe, StepError, stop_requested};
 use crate::rollout::{RolloutStats, Trajectory};
 use nalgebra::DVector;
 
@@ -71,6 +71,8 @@ pub(super) struct Augmented<'a, D: Observe> {
     /// At the present point; the model is then of it, too.
     gradient: Option<Param>,
     pub failed: Option<StepError>,
+    /// Steps of the last [`Augmented::roll`].
+    rolled: usize,
     pub steps: u64,
     pub sweeps: u64,
 }
@@ -136,6 +138,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             scale,
             gradient: None,
             failed: None,
+            rolled: 0,
             steps: 0,
             sweeps: 0,
         }
@@ -219,7 +222,9 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Simulates and evaluates at the scaled decisions `v`.
     pub fn roll(&mut self, v: &Param) {
         self.now.at.copy_from(v);
+        let before = self.steps;
         self.failed = self.try_out(&DVector::zeros(v.len()), &[], 0.0).err();
+        self.rolled = (self.steps - before) as usize;
         self.accept();
     }
 
@@ -498,8 +503,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
             .run(&self.model, &self.slopes, &decisions, by, &mut self.policy)
         {
             by.decisions = (MORE * by.decisions).max(FLOOR);
-            if !by.decisions.is_finite() {
-                // not even numbers
+            if !by.decisions.is_finite() || stop_requested() {
+                // not even numbers, or not wanted any more
                 return g.clone();
             }
             self.policy.clear();
@@ -542,13 +547,11 @@ impl<'a, D: Observe> Augmented<'a, D> {
         out
     }
 
-    /// The guess, as far as it can be simulated.
-    pub fn reached(&mut self) -> Trajectory {
-        let before = self.steps;
-        self.roll(&self.guess());
+    /// The present point's trajectory, as far as it was simulated.
+    pub fn reached(&self) -> Trajectory {
         let mut reached = self.now.path.trajectory.clone();
         if self.failed.is_some() {
-            reached.truncate((self.steps - before) as usize);
+            reached.truncate(self.rolled);
         }
         reached
     }

@@ -55,11 +55,11 @@ pub(super) trait Algorithm {
     /// The iterate with all that decides the next steps; the driver adds the rest.
     fn checkpoint(&self) -> Checkpoint;
 
-    /// Ends at the best iterate.
+    /// Ends at the best iterate; `hurried` where somebody waits for it, without what would take long.
     ///
     /// # Errors
     /// A step on the way.
-    fn finish(&mut self, state: &SolveState) -> Result<Found, Error>;
+    fn finish(&mut self, state: &SolveState, hurried: bool) -> Result<Found, Error>;
 }
 
 /// What a method ends with.
@@ -178,11 +178,13 @@ impl<'a, D: Observe> Solve<'a, D> {
 
     fn by(self, algorithm: impl Algorithm) -> Result<Solution, Error> {
         let Limits { iterations, time } = self.limits;
+        let steps = self.problem.intervals.len();
         let most = iterations.unwrap_or(self.options.max_iterations());
         let (tolerance, _) = algorithm.tolerances();
         let driven = Driven {
             algorithm,
             checkpoints: RefCell::new(self.checkpoints),
+            begun: true,
         };
         let mut executor = Executor::new((), driven)
             .configure(|state: SolveState| state.limited(tolerance, most))
@@ -196,7 +198,7 @@ impl<'a, D: Observe> Solve<'a, D> {
             executor = executor.timeout(time);
         }
         let result = executor.run()?;
-        solution(result.solver, result.state, self.limits, most)
+        solution(result.solver, result.state, self.limits, most, steps)
     }
 }
 
@@ -206,6 +208,7 @@ fn solution<A: Algorithm>(
     mut state: SolveState,
     limits: Limits,
     most: u64,
+    problem_steps: usize,
 ) -> Result<Solution, Error> {
     if state.ended.is_none() {
         let status = match state.get_termination_reason() {
@@ -216,7 +219,8 @@ fn solution<A: Algorithm>(
     }
     driven.keep(&state);
     let (step_evaluations, gradient_evaluations) = driven.algorithm.counts();
-    let found = unstopped(|| driven.algorithm.finish(&state))?;
+    let hurried = stop_requested();
+    let found = unstopped(|| driven.algorithm.finish(&state, hurried))?;
     let timed_out = state.get_termination_reason() == Some(&TerminationReason::Timeout);
     let (status, reason) = state.ended.unwrap_or((Status::Interrupted, String::new()));
     let reason = match status {
@@ -231,7 +235,16 @@ fn solution<A: Algorithm>(
             let why = limit.map_or("stopped from outside".into(), |t| {
                 format!("the limit of {} s was reached", t.as_secs_f64())
             });
-            cut_short(&why, &found.violated)
+            match (driven.begun, state.history.is_empty()) {
+                (true, _) => cut_short(&why, &found.violated),
+                (_, true) => {
+                    let (got, all) = (found.trajectory.steps(), problem_steps);
+                    format!(
+                        "{why} before the first iteration, {got} of {all} steps of the guess simulated; there is nothing to go on from"
+                    )
+                }
+                _ => format!("{why} before the first iteration; the checkpoint is as it was"),
+            }
         }
         _ => reason,
     };
@@ -271,13 +284,15 @@ fn cut_short(why: &str, violated: &str) -> String {
 struct Driven<'c, A> {
     algorithm: A,
     checkpoints: RefCell<Checkpoints<'c>>,
+    /// Does it stand where it can be gone on from? Not where a stop came before it did.
+    begun: bool,
 }
 
 impl<A: Algorithm> Driven<'_, A> {
     /// Keeps the solve, if that was asked for.
     fn keep(&self, state: &SolveState) {
         let mut checkpoints = self.checkpoints.borrow_mut();
-        if checkpoints.save.is_none() {
+        if checkpoints.save.is_none() || !self.begun {
             return;
         }
         let (step_evaluations, gradient_evaluations) = self.algorithm.counts();
@@ -342,11 +357,11 @@ impl<A: Algorithm> Solver<(), SolveState> for Driven<'_, A> {
         }
         let made = self.algorithm.begin(from, &mut state);
         self.settle(made, &mut state);
+        self.begun = !matches!(state.ended, Some((Status::Interrupted, _)));
         if let Some(b) = best {
-            state.best = self
-                .algorithm
-                .simulated(&b.point, b.smoothing)
-                .map(|t| b.best(t));
+            // what was found before is not lost by a stop
+            state.best =
+                unstopped(|| self.algorithm.simulated(&b.point, b.smoothing)).map(|t| b.best(t));
         }
         self.count(problem);
         let named = state.named();

@@ -466,10 +466,16 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
         }
     }
 
-    fn finish(&mut self, state: &SolveState) -> Result<Found, Error> {
+    fn finish(&mut self, state: &SolveState, _: bool) -> Result<Found, Error> {
         let (row, trajectory) = match &state.best {
             Some(best) => (best.row.clone(), best.trajectory.clone()),
-            None => (Iteration::unknown(), self.function.reached()),
+            None => {
+                let row = Iteration {
+                    objective: self.function.path().evaluation.objective,
+                    ..Iteration::unknown()
+                };
+                (row, self.function.reached())
+            }
         };
         Ok(Found {
             row,

@@ -8,6 +8,7 @@ pub use energy::{Balance, balance, momentum};
 
 use crate::dynamics::{
     Certificate, Dynamics, Inputs, Knot, KnotPoint, Outputs, SolvedStep, StepError, StepStats,
+    Stoppable, stop_requested,
 };
 use cache::Cache;
 use rayon::prelude::*;
@@ -195,8 +196,8 @@ impl Trajectory {
     /// Simulates from the first state with the controls stored. Allocates nothing.
     ///
     /// # Errors
-    /// A list of another length than the system's, or the step that failed; the statistics count the steps before it,
-    /// which are kept.
+    /// A list of another length than the system's, or the step that failed, or before which a stop was requested; the
+    /// statistics count the steps before it, which are kept.
     pub fn roll<D: Dynamics>(
         &mut self,
         dynamics: &D,
@@ -247,6 +248,9 @@ impl Trajectory {
         self.fits(dynamics)?;
         let mut at = self.knot(0);
         for k in 0..self.steps() {
+            if stop_requested() {
+                return Err(StepError::stopped(at.t));
+            }
             at.h = self.intervals[k];
             let (old, new) = self.x[k * self.nx..].split_at_mut(self.nx);
             let (before, y) = self.y.split_at_mut(k * self.ny);
@@ -321,8 +325,8 @@ impl Sweep {
     /// of state, control, parameters, intervals and unknowns at knot `k` those of the function there. Allocates nothing.
     ///
     /// # Errors
-    /// When the trajectory is of other sizes than the sweep or the system, a step's matrix is singular, or as `local`
-    /// fails.
+    /// When the trajectory is of other sizes than the sweep or the system, a step's matrix is singular, a stop is
+    /// requested, or as `local` fails.
     pub fn run<D: Dynamics>(
         &mut self,
         dynamics: &D,
@@ -346,6 +350,9 @@ impl Sweep {
         self.p.fill(0.0);
         let mut t: f64 = trajectory.intervals.iter().sum();
         for k in (0..=n).rev() {
+            if stop_requested() {
+                return Err(StepError::stopped(t));
+            }
             let at = Knot {
                 t,
                 ..trajectory.knot_at(k)
@@ -430,13 +437,15 @@ pub fn batch<D: Dynamics>(
     dynamics: &D,
     trajectories: &mut [Trajectory],
 ) -> Vec<Result<RolloutStats, StepError>> {
+    let stoppable = Stoppable::here();
     trajectories
         .par_iter_mut()
         .map_init(
             || dynamics.work(),
             |w, t| {
                 let mut stats = RolloutStats::default();
-                t.roll(dynamics, w, &mut stats).map(|()| stats)
+                let rolled = stoppable.run(|| t.roll(dynamics, w, &mut stats));
+                rolled.map(|()| stats)
             },
         )
         .collect()

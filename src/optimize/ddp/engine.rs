@@ -3,13 +3,14 @@
 use super::saved::Globalization;
 use super::{Gains, Options};
 use crate::control::Problem;
-use crate::dynamics::{Knot, Observe, StepError, stop_requested};
+use crate::dynamics::{Knot, Observe, StepError, stop_requested, unstopped};
 use crate::optimize::lq::{
     Decisions, Lagrangian, Line, Model, Path, Policy, Regularization, Riccati, Scratch, Searched,
     Sizes, Worker, dense, workers,
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
+use std::time::{Duration, Instant};
 
 /// Regularization starts here when it is needed, and below it is none.
 const SMALLEST: f64 = 1e-9;
@@ -33,6 +34,8 @@ const LEAST: f64 = 0.1;
 /// Gain, relative to the merit, above rounding; and how many steps may do without.
 const GAIN: f64 = 1e-12;
 const IDLE: u32 = 8;
+/// Time that a model may take after a stop was requested, for the feedback of what was found before.
+const PROMPT: Duration = Duration::from_secs(1);
 
 /// The iterate with everything needed to improve it.
 pub(super) struct Engine<'a, D: Observe> {
@@ -63,6 +66,18 @@ pub(super) struct Engine<'a, D: Observe> {
     pub level: f64,
     /// Steps are softened to the level, too.
     pub forward: bool,
+    /// Time that the last model took; none where the model is not of the path.
+    modelled: Option<Duration>,
+}
+
+/// What an iteration changes before its model is made: where a stop ends the iteration there, it was not made at all, so
+/// that who goes on makes the same.
+pub(super) struct Mark {
+    search: Globalization,
+    used: bool,
+    learning: bool,
+    policy: Policy,
+    scale: Vec<f64>,
 }
 
 /// How an attempt to improve ended.
@@ -124,7 +139,30 @@ impl<'a, D: Observe> Engine<'a, D> {
             first_objective: 0.0,
             level: options.smoothing.map_or(0.0, |s| s.start),
             forward,
+            modelled: None,
         }
+    }
+
+    /// What [`Engine::return_to_mark`] needs.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            search: self.search,
+            used: self.model.secant.used,
+            learning: self.model.secant.learning,
+            policy: self.policy.clone(),
+            scale: self.riccati.scale.clone(),
+        }
+    }
+
+    /// Takes the step back that was made since the mark.
+    pub fn return_to_mark(&mut self, mark: Mark) {
+        std::mem::swap(&mut self.path, &mut self.trial);
+        self.search = mark.search;
+        self.model.secant.used = mark.used;
+        self.model.secant.learning = mark.learning;
+        self.policy = mark.policy;
+        self.riccati.scale = mark.scale;
+        self.modelled = None;
     }
 
     /// Model at the path.
@@ -137,6 +175,8 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// The same, and learns no other than it did.
     pub fn build(&mut self) -> Result<(), StepError> {
+        self.modelled = None;
+        let start = Instant::now();
         self.model.build(
             self.dynamics,
             self.problem,
@@ -145,6 +185,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             &mut self.path,
             &mut self.workers,
         )?;
+        self.modelled = Some(start.elapsed());
         if self.model.kappa == 0.0 {
             // nothing to relax
             self.set_level(0.0);
@@ -223,7 +264,7 @@ impl<'a, D: Observe> Engine<'a, D> {
     fn plan_gauss_newton(&mut self) -> bool {
         self.model.secant.used = false;
         while !self.try_plan(self.search.regularization) {
-            if self.search.regularization >= LARGEST {
+            if self.search.regularization >= LARGEST || stop_requested() {
                 return false;
             }
             self.more_regular();
@@ -242,7 +283,8 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         let (regularization, growth) = (self.search.regularization, self.search.growth);
         (self.search.regularization, self.search.growth) = (0.0, 1.0);
-        if !self.plan_gauss_newton() || self.promise() <= enough {
+        // what is no plan because of a stop would promise nothing
+        if !unstopped(|| self.plan_gauss_newton()) || self.promise() <= enough {
             return true;
         }
         let bare = self.promise();
@@ -250,7 +292,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             self.search.taken_back = Some(regularization);
         } else {
             (self.search.regularization, self.search.growth) = (regularization, growth);
-            self.plan_gauss_newton();
+            unstopped(|| self.plan_gauss_newton());
         }
         self.bare = Some(bare);
         false
@@ -322,6 +364,9 @@ impl<'a, D: Observe> Engine<'a, D> {
                 return Attempt::Stuck;
             }
             if !self.plan_gauss_newton() {
+                if stop_requested() {
+                    return self.stopped(globalization, used);
+                }
                 return Attempt::Stuck;
             }
         }
@@ -334,7 +379,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.search = globalization;
         self.model.secant.used = used;
         if now != (globalization.regularization, used) {
-            self.try_plan(globalization.regularization);
+            unstopped(|| self.try_plan(globalization.regularization));
         }
         Attempt::Stopped
     }
@@ -553,18 +598,30 @@ impl<'a, D: Observe> Engine<'a, D> {
         )
     }
 
-    /// Makes model and policy at a trajectory without gaps, with the derivatives of a level.
-    pub fn return_to(&mut self, t: &Trajectory, level: f64) -> Result<(), StepError> {
-        if *t != self.path.trajectory || level != self.level {
-            self.set_level(level);
-            self.path.trajectory.clone_from(t);
-            (self.path.has_gaps, self.path.gap) = (false, 0.0);
-            self.path
-                .evaluate(self.dynamics, self.problem, &mut self.work)?;
-            self.refresh()?;
-            self.plan_gauss_newton();
+    /// Makes model and policy at a trajectory without gaps, with the derivatives of a level. False where that would keep a
+    /// request to stop waiting.
+    pub fn return_to(
+        &mut self,
+        t: &Trajectory,
+        level: f64,
+        hurried: bool,
+    ) -> Result<bool, StepError> {
+        let prompt = self.modelled.is_some_and(|last| last < PROMPT);
+        let stays = *t == self.path.trajectory && level == self.level;
+        if stays && self.modelled.is_some() {
+            return Ok(true);
         }
-        Ok(())
+        self.set_level(level);
+        self.path.trajectory.clone_from(t);
+        (self.path.has_gaps, self.path.gap) = (false, 0.0);
+        self.path
+            .evaluate(self.dynamics, self.problem, &mut self.work)?;
+        if hurried && !prompt {
+            return Ok(false);
+        }
+        self.refresh()?;
+        self.plan_gauss_newton();
+        Ok(true)
     }
 
     /// Feedback by the state.

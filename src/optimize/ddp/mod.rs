@@ -32,7 +32,7 @@ use super::reach::{STATIONARY, Unmet};
 use super::state::Best;
 use super::{Gains, Iteration, Method, SolveState, Status};
 use crate::control::Problem;
-use crate::dynamics::Observe;
+use crate::dynamics::{Observe, stop_requested, unstopped};
 use crate::rollout::Trajectory;
 use argmin::core::Error;
 use engine::{Attempt, Engine};
@@ -255,6 +255,7 @@ impl Rounds {
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<Option<f64>, Error> {
+        let mark = e.mark();
         match e.improve() {
             Attempt::Stopped => {
                 state.end(Status::Interrupted, "");
@@ -264,18 +265,28 @@ impl Rounds {
                 if e.search.idle == 0 {
                     e.search.stuck = 0;
                 }
-                if e.refresh().is_err() {
+                let refreshed = e.refresh();
+                let planned = refreshed.is_ok() && e.plan();
+                if !planned && stop_requested() {
+                    e.return_to_mark(mark);
+                    state.end(Status::Interrupted, "");
+                    return Ok(None);
+                }
+                // rounds end in one piece
+                return unstopped(|| {
                     // where there are no derivatives there is no way on
-                    e.take_back()?;
-                }
-                if !e.plan() {
-                    state.end(Status::Diverged, UNBOUNDED);
-                } else if e.is_poor() {
-                    self.hasten(e, state)?;
-                }
-                return Ok(Some(taken));
+                    if refreshed.is_err() {
+                        e.take_back()?;
+                    }
+                    if !(planned || refreshed.is_err() && e.plan()) {
+                        state.end(Status::Diverged, UNBOUNDED);
+                    } else if e.is_poor() {
+                        self.hasten(e, state)?;
+                    }
+                    Ok(Some(taken))
+                });
             }
-            Attempt::Stuck => self.stuck(e, state)?,
+            Attempt::Stuck => unstopped(|| self.stuck(e, state))?,
         }
         Ok(Some(0.0))
     }
@@ -357,7 +368,7 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
         if !e.plan() {
             state.end(Status::Diverged, UNBOUNDED);
         }
-        let optimality = rounds.finish_rounds(e, state)?;
+        let optimality = unstopped(|| rounds.finish_rounds(e, state))?;
         // the guess is in the history already of what goes on
         if from.is_none() {
             rounds.record(e, state, optimality, 0.0);
@@ -369,7 +380,7 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
         let (e, rounds) = (&mut self.engine, &mut self.rounds);
         let advanced = rounds.advance(e, state).and_then(|length| {
             let optimality = match (length, &state.ended) {
-                (Some(_), None) => rounds.finish_rounds(e, state)?,
+                (Some(_), None) => unstopped(|| rounds.finish_rounds(e, state))?,
                 _ => rounds.optimality(e),
             };
             Ok((length, optimality))
@@ -403,23 +414,23 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
         }
     }
 
-    fn finish(&mut self, state: &SolveState) -> Result<Found, Error> {
+    fn finish(&mut self, state: &SolveState, hurried: bool) -> Result<Found, Error> {
         let e = &mut self.engine;
-        let row = match &state.best {
-            Some(best) => {
-                e.return_to(&best.trajectory, best.row.smoothing)?;
-                let row = best.row.clone();
-                if best.soft {
-                    self.rounds.on_hard(e, row)
-                } else {
-                    row
-                }
+        let (mut row, mut has_policy) = (Iteration::unknown(), false);
+        if let Some(best) = &state.best {
+            // what is found on soft steps is worth what hard ones say
+            let hurried = hurried && !best.soft;
+            has_policy = e.return_to(&best.trajectory, best.row.smoothing, hurried)?;
+            row = best.row.clone();
+            if best.soft {
+                row = self.rounds.on_hard(e, row);
             }
-            None => Iteration::unknown(),
-        };
+        } else if !e.path.has_gaps {
+            row.objective = e.path.evaluation.objective;
+        }
         Ok(Found {
             row,
-            gains: state.best.is_some().then(|| e.gains()),
+            gains: has_policy.then(|| e.gains()),
             violated: e.violated(self.rounds.options.tolerance),
             trajectory: e.path.trajectory.clone(),
         })

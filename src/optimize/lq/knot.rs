@@ -6,7 +6,7 @@ use super::secant;
 use crate::control::{Layout, Problem};
 use crate::dynamics::{
     Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, QuantityId, Rows,
-    SolvedStep, StepError,
+    SolvedStep, StepError, stop_requested,
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
@@ -101,6 +101,9 @@ impl<D: Observe> Along<'_, D> {
     pub fn model(&self, slot: &mut Slot, w: &mut Worker<D::Work>) -> Result<(), StepError> {
         let (k, t) = (slot.k, self.trajectory);
         let at = &self.knots[k];
+        if stop_requested() {
+            return Err(StepError::stopped(at.t));
+        }
         let which = &self.layout.stage(k).which;
         let Worker { work, local } = w;
         local.observe(self.dynamics, t, at, which, work, slot.values)?;

@@ -16,7 +16,7 @@ use super::path::Path;
 use super::riccati::Policy;
 use super::secant::Secant;
 use crate::control::{Evaluation, Problem};
-use crate::dynamics::{Dims, Frame, Knot, Observe, StepError};
+use crate::dynamics::{Dims, Frame, Knot, Observe, StepError, Stoppable, stop_requested};
 use rayon::prelude::*;
 
 /// Sizes of a stage's matrices.
@@ -170,8 +170,9 @@ impl Model {
             learning,
         };
         let share = all.len().div_ceil(workers.len());
+        let stoppable = Stoppable::here();
         let made = |(w, slots): (&mut Worker<D::Work>, &mut [Slot])| {
-            slots.iter_mut().try_for_each(|s| along.model(s, w))
+            stoppable.run(|| slots.iter_mut().try_for_each(|s| along.model(s, w)))
         };
         if workers.len() == 1 {
             made((&mut workers[0], &mut all))?;
@@ -209,6 +210,9 @@ impl Model {
         if !(self.identity && self.frames.len() == 1) {
             self.frames.clear();
             for at in &knots[..count] {
+                if stop_requested() {
+                    return Err(StepError::stopped(at.t));
+                }
                 let frame = dynamics.frame(at, t.state(at.k), &t.p, self.frames.last(), w)?;
                 self.frames.push(frame);
             }

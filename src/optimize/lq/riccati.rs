@@ -7,6 +7,7 @@ use super::box_qp::BoxQp;
 use super::dense::{dot, gemm, gemv, gemv_transposed, symmetrize, transpose};
 use super::model::{Model, Sizes};
 use crate::control::Problem;
+use crate::dynamics::stop_requested;
 use crate::rollout::Trajectory;
 use serde::{Deserialize, Serialize};
 
@@ -156,7 +157,8 @@ impl Riccati {
         }
     }
 
-    /// Makes the policy for the slopes `l`, w a knot. False where the regularized curvature is not positive definite.
+    /// Makes the policy for the slopes `l`, w a knot. False where the regularized curvature is not positive definite, and
+    /// where a stop is requested.
     pub fn run(
         &mut self,
         model: &Model,
@@ -179,6 +181,9 @@ impl Riccati {
         self.v.copy_from_slice(&l[steps * w..steps * w + s]);
         self.mean.fill(0.0);
         for k in (0..steps).rev() {
+            if stop_requested() {
+                return false;
+            }
             self.expand(model, l, k);
             if k + 1 == steps && m > 0 {
                 self.join_end(model, l);
