@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::quality::Quality;
-use super::{Failure, number, shown, unit, write};
+use super::{Failure, number, shown, unit, write, write_trajectory};
 use argmin::core::observers::Observe as Observer;
 use argmin::core::{Error, KV};
 use least_action::dynamics::{Observe, Step, unstopped};
@@ -11,7 +11,9 @@ use least_action::optimize::{
     Bound, Checkpoint, Checkpoints, Iteration, Method, Options, Solution, Solve, SolveState,
 };
 use least_action::plot::{Figure, Format, render};
+use least_action::rollout::Balance;
 use serde_json::{Map, Value, json};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -158,7 +160,7 @@ pub fn run(
     let checkpoints = Checkpoints::new(resume, BETWEEN_CHECKPOINTS, save);
     let solution = solved(model, options, checkpoints, shown).map_err(Failure::unsolved)?;
     let seconds = start.elapsed().as_secs_f64();
-    let mut files = unstopped(|| written(model, &solution, out, kind))?;
+    let (mut files, balance) = unstopped(|| written(model, &solution, out, kind))?;
     files.extend(place.exists().then_some(place));
     let names = model.system.parameters().into_iter().map(|p| p.name);
     let values = solution.trajectory.p.iter().map(|v| json!(v));
@@ -166,7 +168,7 @@ pub fn run(
     let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
     Ok(Outcome {
         method: method.name(),
-        quality: unstopped(|| Quality::of(model, &solution.trajectory)).inspect(Quality::warn),
+        quality: Quality::of(model, &solution.trajectory, balance).inspect(Quality::warn),
         at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
         parameters: names.zip(values).collect(),
         solution,
@@ -205,23 +207,28 @@ fn tell(method: Method, model: &Model, resumes: bool) {
     }
 }
 
-/// Writes trajectory, gains, history and figures.
+/// Writes trajectory, gains, history and figures; returns where, and the energy balance that was read for them.
 fn written(
     model: &Model,
     solution: &Solution,
     out: &Path,
     kind: Format,
-) -> Result<Vec<PathBuf>, Failure> {
-    let recording = format::record(
-        model,
-        &solution.trajectory,
-        solution.status.name(),
-        &solution.history,
-    )
-    .map_err(Failure::unsolved)?;
+) -> Result<(Vec<PathBuf>, Balance), Failure> {
+    let t = &solution.trajectory;
+    let mut progress = Progress::new("reading out", t.steps() as u64);
+    let mut go_on = |k: usize| {
+        progress.at(k as u64, String::new);
+        ControlFlow::Continue(())
+    };
+    let (mut recording, balance) =
+        format::record_every(model, t, 1, &mut go_on).map_err(Failure::unsolved)?;
+    progress.finish();
+    recording.status = solution.status.name().into();
+    recording.convergence.clone_from(&solution.history);
     let mut files = vec![out.join("trajectory.csv"), out.join("trajectory.json")];
-    format::write_csv(&files[0], &recording)?;
-    format::write_json(&files[1], &recording)?;
+    for path in &files {
+        write_trajectory(path, &recording)?;
+    }
     let gains = out.join("gains.json");
     if let Some(feedback) = format::feedback(model, solution).map_err(Failure::unsolved)? {
         format::write_json(&gains, &feedback)?;
@@ -240,7 +247,7 @@ fn written(
             files.push(write(&out.join(name), &bytes)?);
         }
     }
-    Ok(files)
+    Ok((files, balance))
 }
 
 /// The history as CSV.

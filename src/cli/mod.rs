@@ -25,9 +25,11 @@ mod solve;
 
 use clap::{Parser, Subcommand};
 use least_action::dynamics::request_stop;
+use least_action::format::recording::Recording;
 use least_action::format::{self, FormatError, Model, Overrides};
 use least_action::integrator::Choice;
 use least_action::plot::Format;
+use progress::Progress;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -258,6 +260,25 @@ fn shown(path: &Path) -> String {
 fn write(path: &Path, bytes: &[u8]) -> Result<PathBuf, Failure> {
     format::write_bytes(path, bytes)?;
     Ok(path.to_owned())
+}
+
+/// Bytes of a number in a file, about, for the progress.
+const BYTES: u64 = 19;
+const MEGABYTE: u64 = 1 << 20;
+
+/// Writes a trajectory as its path's ending says, .csv or .json, and shows how far it is.
+fn write_trajectory(path: &Path, recording: &Recording) -> Result<(), Failure> {
+    let columns = 1 + recording.channels.len() + 7 * recording.bodies.len();
+    let total = (recording.time.len() * columns) as u64 * BYTES / MEGABYTE;
+    let mut progress = Progress::new("writing", total.max(1));
+    let mut tell = |bytes: u64| progress.at(bytes / MEGABYTE, || "MB".into());
+    if path.extension().is_some_and(|e| e == "csv") {
+        format::write_csv_with(path, recording, &mut tell)?;
+    } else {
+        format::write_json_with(path, recording, &mut tell)?;
+    }
+    progress.finish();
+    Ok(())
 }
 
 /// A unit behind its number; nothing for a number without one.

@@ -1,7 +1,7 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
 use super::report;
-use least_action::dynamics::Step;
+use least_action::dynamics::{Step, StepFailure};
 use least_action::format::Model;
 use least_action::integrator::Mechanical;
 use least_action::rollout::{Balance, RolloutStats, Trajectory};
@@ -13,16 +13,16 @@ const LARGE: f64 = 0.05;
 /// How well a solution's discretization holds.
 pub struct Quality {
     balance: Balance,
-    /// How far bodies are at the end from where half of the time step leads them, m and rad; none where a step of it
-    /// failed.
-    moved: Option<(f64, f64)>,
+    /// How far bodies are at the end from where half of the time step leads them, m and rad; else why that is not known.
+    moved: Result<(f64, f64), &'static str>,
     /// How far bodies come from where they start, m.
     reach: f64,
 }
 
 impl Quality {
-    /// Of a trajectory of the model, with the trajectory's parameters; none where it cannot be read out.
-    pub fn of(model: &Model, t: &Trajectory) -> Option<Self> {
+    /// Of a trajectory of the model, with the trajectory's parameters, and of its energy balance; none where its first step
+    /// failed. A request to stop leaves the half time step out.
+    pub fn of(model: &Model, t: &Trajectory, balance: Balance) -> Option<Self> {
         if t.steps() == 0 && !model.problem.intervals.is_empty() {
             // the first step failed
             return None;
@@ -35,7 +35,7 @@ impl Quality {
             &found
         };
         Some(Self {
-            balance: report::energy(model, t).ok()?,
+            balance,
             moved: halved(model, t),
             reach: reach(model, t),
         })
@@ -71,8 +71,8 @@ impl Quality {
         value["work"] = report::work(b, last);
         value["energy_error_max"] = json!(b.largest_error());
         value["half_step"] = match self.moved {
-            Some((far, turned)) => json!({ "position": far, "orientation": turned }),
-            None => Value::Null,
+            Ok((far, turned)) => json!({ "position": far, "orientation": turned }),
+            Err(_) => Value::Null,
         };
     }
 
@@ -80,10 +80,10 @@ impl Quality {
     pub fn print(&self) {
         report::print_energy(&self.balance);
         match self.moved {
-            Some((far, turned)) => println!(
+            Ok((far, turned)) => println!(
                 "at half of the time step, controls held, it ends {far:.1e} m and {turned:.1e} rad away"
             ),
-            None => println!("at half of the time step, controls held, it cannot be simulated"),
+            Err(why) => println!("at half of the time step, controls held, it {why}"),
         }
     }
 
@@ -96,7 +96,7 @@ impl Quality {
                 self.at_play()
             );
         }
-        if let Some((far, _)) = self.moved.filter(|m| m.0 > self.reach) {
+        if let Some((far, _)) = self.moved.ok().filter(|m| m.0 > self.reach) {
             eprintln!(
                 "warning: at half of the time step, controls held, it ends {far:.1e} m away, farther than it comes from where it starts ({:.1e} m): it holds for this time step alone; take a smaller one, or feedback",
                 self.reach
@@ -114,7 +114,7 @@ fn reach(model: &Model, t: &Trajectory) -> f64 {
 }
 
 /// Simulates with every interval in two, the controls held over both, and compares the ends.
-fn halved(model: &Model, t: &Trajectory) -> Option<(f64, f64)> {
+fn halved(model: &Model, t: &Trajectory) -> Result<(f64, f64), &'static str> {
     let system = &model.system;
     let halves = t.intervals.iter().flat_map(|h| [0.5 * h; 2]).collect();
     let mut fine = Trajectory::new(system, halves, t.state(0));
@@ -123,9 +123,12 @@ fn halved(model: &Model, t: &Trajectory) -> Option<(f64, f64)> {
         fine.u[k * nu..(k + 1) * nu].copy_from_slice(t.control(k / 2));
     }
     fine.roll(system, &mut system.work(), &mut RolloutStats::default())
-        .ok()?;
+        .map_err(|e| match e.failure {
+            StepFailure::Stopped => "was not simulated, since it was to stop",
+            _ => "cannot be simulated",
+        })?;
     let ends = [t, &fine].map(|t| system.poses(t.state(t.steps())));
     let pairs = ends[0].iter().zip(&ends[1]);
     let apart = pairs.map(|(a, b)| ((a.x - b.x).norm(), a.q.angle_to(&b.q)));
-    Some(apart.fold((0.0, 0.0), |m: (f64, f64), d| (m.0.max(d.0), m.1.max(d.1))))
+    Ok(apart.fold((0.0, 0.0), |m: (f64, f64), d| (m.0.max(d.0), m.1.max(d.1))))
 }

@@ -1,9 +1,9 @@
 //! The numbers of a trajectory that commands report.
 
-use least_action::dynamics::{Step, StepError};
+use least_action::dynamics::StepError;
 use least_action::format::Model;
 use least_action::integrator::Mechanical;
-use least_action::rollout::{Balance, Trajectory, balance};
+use least_action::rollout::{Balance, Trajectory};
 use serde_json::{Value, json};
 
 /// Largest violation of any joint or gear at any knot, m or rad.
@@ -52,11 +52,6 @@ pub fn failure(e: &StepError) -> Value {
     json!({
         "time": e.time, "element": e.element, "residual": e.residual, "message": e.to_string(),
     })
-}
-
-/// The energy balance.
-pub fn energy(model: &Model, t: &Trajectory) -> Result<Balance, StepError> {
-    balance(&model.system, t, &mut model.system.work())
 }
 
 /// Work done until a knot, by kind, J.

@@ -3,13 +3,14 @@
 use super::progress::Progress;
 use super::{
     Failure, Integrator, figure_format, model, positive, print_json, report, room, shown,
-    stop_on_interrupt, write,
+    stop_on_interrupt, write, write_trajectory,
 };
-use least_action::dynamics::{Step, StepFailure, stop_requested};
-use least_action::format::{self, Overrides};
+use least_action::dynamics::{Step, StepError, StepFailure, stop_requested, unstopped};
+use least_action::format::recording::Recording;
+use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::plot::render_overview;
-use least_action::rollout::{RolloutStats, Trajectory};
+use least_action::rollout::{Balance, RolloutStats, Trajectory, balance_with};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -41,9 +42,39 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Bytes of a number in a file, about, for the progress.
-const BYTES: u64 = 19;
-const MEGABYTE: u64 = 1 << 20;
+/// Reads a trajectory out: its energy balance, and where it is to be written or drawn a recording of every so many knots.
+/// A stop that is requested here cuts both short, one that ended the simulation does not.
+fn read(
+    model: &Model,
+    t: &Trajectory,
+    every: Option<usize>,
+) -> Result<(Balance, Option<Recording>), StepError> {
+    let mut progress = Progress::new("reading out", t.steps() as u64);
+    let mut go_on = |k: usize| {
+        progress.at(k as u64, String::new);
+        match stop_requested() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let mut found = || match every {
+        Some(every) => {
+            let (recording, balance) = format::record_every(model, t, every, &mut go_on)?;
+            Ok((balance, Some(recording)))
+        }
+        None => {
+            let system = &model.system;
+            let balance = balance_with(system, t, &mut system.work(), |at, _| go_on(at.k))?;
+            Ok((balance, None))
+        }
+    };
+    let found = match stop_requested() {
+        true => unstopped(found),
+        false => found(),
+    };
+    progress.finish();
+    found
+}
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
     let overrides = a.integrator.over(Overrides {
@@ -52,19 +83,17 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         ..Overrides::default()
     });
     let figure = a.plot.as_deref().map(figure_format).transpose()?;
-    let csv = match &a.out {
-        None => false,
-        Some(path) => match path.extension().and_then(|e| e.to_str()) {
-            Some("csv") => true,
-            Some("json") => false,
-            _ => {
-                return Err(Failure::input(format!(
-                    "a trajectory is .csv or .json, not `{}`",
-                    path.display()
-                )));
-            }
-        },
-    };
+    let ends_in = |ending| move |path: &&PathBuf| path.extension().is_some_and(|e| e == ending);
+    if let Some(path) = a
+        .out
+        .iter()
+        .find(|p| !(ends_in("csv")(p) || ends_in("json")(p)))
+    {
+        return Err(Failure::input(format!(
+            "a trajectory is .csv or .json, not `{}`",
+            path.display()
+        )));
+    }
     a.out.iter().chain(&a.plot).try_for_each(|p| room(p))?;
     stop_on_interrupt();
     let model = model(&a.file, &overrides)?;
@@ -74,43 +103,33 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     let (mut w, mut stats) = (system.work(), RolloutStats::default());
     let mut progress = Progress::new("simulating", t.steps() as u64);
     let start = Instant::now();
-    let rolled = t.roll_with(system, &mut w, &mut stats, |k| {
+    let mut rolled = t.roll_with(system, &mut w, &mut stats, |k| {
         progress.at(k as u64, String::new);
-        match stop_requested() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        ControlFlow::Continue(())
     });
     let seconds = start.elapsed().as_secs_f64();
     progress.finish();
     if rolled.is_err() {
         t.truncate(stats.steps);
     }
-    let balance = report::energy(&model, &t).map_err(Failure::unsolved)?;
+    let every = (a.out.is_some() || a.plot.is_some()).then_some(a.every as usize);
+    let (balance, mut recording) = read(&model, &t, every).map_err(Failure::unsolved)?;
+    let last = balance.kinetic.len() - 1;
+    if last < t.steps() {
+        t.truncate(last);
+        rolled = Err(StepError::stopped(t.intervals.iter().sum()));
+    }
     let status = match &rolled {
         Ok(()) => "done",
         Err(e) if e.failure == StepFailure::Stopped => "interrupted",
         Err(_) => "failed",
     };
-    let recording = if a.out.is_some() || a.plot.is_some() {
-        let all = format::record(&model, &t, status, &[]).map_err(Failure::unsolved)?;
-        Some(all.every(a.every as usize))
-    } else {
-        None
-    };
+    if let Some(recording) = &mut recording {
+        recording.status = status.into();
+    }
     let mut files = vec![];
     if let (Some(path), Some(recording)) = (&a.out, &recording) {
-        let numbers =
-            recording.time.len() * (1 + recording.channels.len() + 7 * recording.bodies.len());
-        let total = numbers as u64 * BYTES / MEGABYTE;
-        let mut progress = Progress::new("writing", total.max(1));
-        let mut tell = |bytes: u64| progress.at(bytes / MEGABYTE, || "MB".into());
-        if csv {
-            format::write_csv_with(path, recording, &mut tell)?;
-        } else {
-            format::write_json_with(path, recording, &mut tell)?;
-        }
-        progress.finish();
+        write_trajectory(path, recording)?;
         files.push(shown(path));
     }
     if let (Some(path), Some(format), Some(recording)) = (&a.plot, figure, &recording)
@@ -118,7 +137,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     {
         files.push(shown(&write(path, &bytes)?));
     }
-    let (last, steps) = (t.steps(), stats.steps);
+    let steps = t.steps();
     let duration = t.intervals.iter().fold(0.0, |sum, h| sum + h);
     let mut penetration = 0.0_f64;
     for k in 0..=last {

@@ -123,7 +123,7 @@ fn of_free_body(m: &Mechanism, quantity: &Quantity) -> Option<(String, String)> 
 }
 
 /// Where costs' targets and equations want bodies to be.
-pub(super) fn places(model: &Model, t: &Trajectory, poses: &[Vec<Pose>]) -> Vec<Place> {
+pub(super) fn places(model: &Model, t: &Trajectory) -> Vec<Place> {
     let outputs = model.system.outputs();
     let mut by_knot: Vec<((GoalKind, usize), Vec<Value>)> = vec![];
     for (quantity, goal) in wanted(model, t.steps()) {
@@ -145,7 +145,7 @@ pub(super) fn places(model: &Model, t: &Trajectory, poses: &[Vec<Pose>]) -> Vec<
         let mut at = At {
             kind,
             knot,
-            poses: &poses[knot],
+            poses: &model.system.poses(t.state(knot)),
             found: vec![],
         };
         at.positions(model, &wanted);

@@ -2,48 +2,49 @@
 
 use super::output::Channels;
 use super::recording::{Group, Interval};
-use crate::dynamics::StepError;
-use crate::integrator::{Mechanical, System, SystemWork};
-use crate::mechanism::Quantity;
-use crate::rollout::Trajectory;
+use crate::mechanism::{Known, Mechanism, Quantity};
 
-/// Adds a channel for every coordinate with limits: what they exert over the step that ends at the knot, where the limit
-/// is reached.
-///
-/// # Errors
-/// When a knot cannot be read.
-pub(super) fn limit_forces(
-    channels: &mut Channels,
-    system: &System,
-    t: &Trajectory,
-    w: &mut SystemWork,
-) -> Result<(), StepError> {
-    let m = system.mechanism();
-    let limited = m
-        .coordinates()
-        .filter(|&(j, i)| m.joints[j].directions[i].is_limited());
-    let forces: Vec<Quantity> = limited
-        .map(|(joint, direction)| Quantity::LimitForce { joint, direction })
-        .collect();
-    let Some(needs) = forces.first().map(Quantity::needs) else {
-        return Ok(());
-    };
-    // no step ends at the first knot
-    let mut values = vec![vec![None]; forces.len()];
-    let mut at = t.knot(0);
-    for _ in 0..t.steps() {
-        let seen = t.knot_point(&at);
-        system.know(&seen, needs, w)?;
-        let known = system.known(&seen, w);
-        for (force, values) in forces.iter().zip(&mut values) {
-            values.push(Some(force.value(&known)));
+/// Forces over the step that ends at a knot, for every coordinate with limits.
+pub(super) struct LimitForces {
+    forces: Vec<Quantity>,
+    /// Of the step from the knot last seen.
+    last: Vec<Option<f64>>,
+    values: Vec<Vec<Option<f64>>>,
+}
+
+impl LimitForces {
+    pub fn new(m: &Mechanism) -> Self {
+        let limited = m
+            .coordinates()
+            .filter(|&(j, i)| m.joints[j].directions[i].is_limited());
+        let forces: Vec<Quantity> = limited
+            .map(|(joint, direction)| Quantity::LimitForce { joint, direction })
+            .collect();
+        Self {
+            // no step ends at the first knot
+            last: vec![None; forces.len()],
+            values: vec![vec![]; forces.len()],
+            forces,
         }
-        at = t.knot_after(&at);
     }
-    for (force, values) in forces.iter().zip(values) {
-        let (name, unit) = force.name(m);
-        let channel = channels.add(name, &unit, Group::LimitForce, values.into_iter());
-        channel.interval = Some(Interval::Before);
+
+    /// Sees the next knot, which is kept or not.
+    pub fn see(&mut self, known: &Known, kept: bool) {
+        for ((force, last), values) in self.forces.iter().zip(&mut self.last).zip(&mut self.values)
+        {
+            if kept {
+                values.push(*last);
+            }
+            *last = (!known.reactions.is_empty()).then(|| force.value(known));
+        }
     }
-    Ok(())
+
+    /// Adds a channel for each, at the knot where the limit is reached.
+    pub fn add_to(self, channels: &mut Channels, m: &Mechanism) {
+        for (force, values) in self.forces.iter().zip(self.values) {
+            let (name, unit) = force.name(m);
+            let channel = channels.add(name, &unit, Group::LimitForce, values.into_iter());
+            channel.interval = Some(Interval::Before);
+        }
+    }
 }

@@ -27,7 +27,7 @@ mod wanted;
 mod write;
 
 pub use gains::feedback;
-pub use output::record;
+pub use output::{record, record_every};
 pub use schema::schema;
 pub use source::FormatError;
 pub use write::{

@@ -2,18 +2,19 @@
 
 use super::Model;
 use super::goals;
-use super::limits;
+use super::limits::LimitForces;
 use super::outline;
-use super::recorded;
+use super::recorded::Recorded;
 use super::recording::{Channel, Group, Interval, Pose, Recording};
-use super::touches;
+use super::touches::Touches;
 use crate::dynamics::{Step, StepError};
-use crate::integrator::{Mechanical, System, SystemWork};
-use crate::mechanism::{Law, Mechanism, Needs, Reaction};
+use crate::integrator::{Mechanical, System};
+use crate::mechanism::{Known, Law, Mechanism, Reaction};
 use crate::optimize::Iteration;
-use crate::rollout::{Balance, Trajectory, balance};
+use crate::rollout::{Balance, Trajectory, balance_with};
 use crate::spatial;
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 /// Everything there is to show of a trajectory of the model: coordinates and their rates, controls, constraint forces,
 /// gaps of constraints, what contacts do, energies, poses and line work, of the mechanism with the trajectory's parameters. `status` says how the run ended.
@@ -26,33 +27,80 @@ pub fn record(
     status: &str,
     history: &[Iteration],
 ) -> Result<Recording, StepError> {
+    let go_on = &mut |_| ControlFlow::Continue(());
+    let (mut recording, _) = record_every(model, trajectory, 1, go_on)?;
+    recording.status = status.into();
+    recording.convergence = history.to_vec();
+    Ok(recording)
+}
+
+/// [`record`] of every so many knots and the last one, with the energy balance along all of them: reading them out takes
+/// many times what simulating them does. `progress` sees every knot that was read, and may break off there: the recording
+/// ends with the next knot that it keeps, the balance too.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_every(
+    model: &Model,
+    trajectory: &Trajectory,
+    every: usize,
+    progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<(Recording, Balance), StepError> {
     if trajectory.p != model.problem.parameters {
         let found = model.with_parameters(&trajectory.p)?;
-        return record(&found, trajectory, status, history);
+        return record_every(&found, trajectory, every, progress);
     }
     let system = &model.system;
     let m = system.mechanism();
-    let mut work = system.work();
-    let energy = balance(system, trajectory, &mut work)?;
-    let knots = trajectory.steps() + 1;
-    let poses: Vec<Vec<spatial::Pose>> = (0..knots)
-        .map(|k| system.poses(trajectory.state(k)))
-        .collect();
-    let mut time = Vec::with_capacity(knots);
-    let mut t = 0.0;
-    for k in 0..knots {
-        time.push(t);
-        t += trajectory.intervals.get(k).copied().unwrap_or(0.0);
-    }
+    let mut kept: Vec<usize> = vec![];
+    let mut reactions = Reactions::new(m);
+    let mut touches = Touches::default();
+    let mut limit_forces = LimitForces::new(m);
+    let mut recorded = Recorded::new(model);
+    let mut breaks = false;
+    let energy = balance_with(system, trajectory, &mut system.work(), |at, known| {
+        let keep = at.k.is_multiple_of(every) || at.k == trajectory.steps();
+        touches.see(known, keep);
+        limit_forces.see(known, keep);
+        if keep {
+            kept.push(at.k);
+            reactions.see(known);
+            recorded.see(trajectory, at, known);
+        }
+        breaks |= progress(at.k).is_break();
+        match breaks && keep {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
+    let last = energy.kinetic.len() - 1;
+    let cut;
+    let trajectory = if last < trajectory.steps() {
+        let mut part = trajectory.clone();
+        part.truncate(last);
+        cut = part;
+        &cut
+    } else {
+        trajectory
+    };
+    let each = || kept.iter().map(|&k| system.poses(trajectory.state(k)));
+    let poses: Vec<Vec<spatial::Pose>> = each().collect();
+    let seen = Kept {
+        system,
+        t: trajectory,
+        knots: &kept,
+        poses: &poses,
+        energy: &energy,
+    };
     let mut channels = Channels::default();
-    coordinates(&mut channels, system, trajectory, &poses, &energy);
-    controls(&mut channels, system, trajectory);
-    constraint_forces(&mut channels, system, trajectory, &mut work)?;
-    gaps(&mut channels, system, trajectory, &poses);
-    let contacts = touches::contacts(&mut channels, system, trajectory, &mut work)?;
-    limits::limit_forces(&mut channels, system, trajectory, &mut work)?;
-    energies(&mut channels, &energy);
-    for (name, unit, values) in recorded::quantities(model, trajectory, &mut work)? {
+    seen.coordinates(&mut channels);
+    seen.controls(&mut channels);
+    reactions.add_to(&mut channels, m);
+    seen.gaps(&mut channels);
+    let contacts = touches.add_to(&mut channels, m);
+    limit_forces.add_to(&mut channels, m);
+    seen.energies(&mut channels);
+    for (name, unit, values) in recorded.columns() {
         // those of contacts and limits are there already
         let known = |c: &Channel| {
             let own = matches!(c.group, Group::Contact | Group::LimitForce);
@@ -65,8 +113,19 @@ pub fn record(
     }
     not_unique(&mut channels, system);
     goals::mark(&mut channels.list, model, trajectory.steps());
+    let mut places = goals::places(model, trajectory);
+    // from knots to those that are kept: what is wanted at one that is not is shown at the next
+    let next = |k: usize| kept.partition_point(|own| *own < k).min(kept.len() - 1);
+    let goals = channels.list.iter_mut().flat_map(|c| &mut c.goals);
+    for goal in goals {
+        goal.first = next(goal.first);
+        goal.last = next(goal.last);
+    }
+    for place in &mut places {
+        place.knot = next(place.knot);
+    }
     let travel = |joint: usize| {
-        let along = (0..knots).map(|k| system.coordinate(trajectory.state(k), joint, 0));
+        let along = (0..kept.len()).map(|k| seen.coordinate(k, joint, 0));
         along.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), c| {
             (l.min(c), h.max(c))
         })
@@ -76,16 +135,16 @@ pub fn record(
         position: p.x.into(),
         orientation: [p.q.w, p.q.i, p.q.j, p.q.k],
     };
-    Ok(Recording {
+    let recording = Recording {
         title: model.title.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
-        status: status.into(),
-        time,
+        status: String::new(),
+        time: seen.time(),
         channels: channels.list,
         bodies: m.bodies.iter().map(|b| b.name.clone()).collect(),
         poses: poses.iter().map(|p| p.iter().map(pose).collect()).collect(),
         dots: outline::dots(m, &lines),
-        places: goals::places(model, trajectory, &poses),
+        places,
         links: match model.draw {
             None => outline::links(m),
             Some(_) => vec![],
@@ -93,14 +152,15 @@ pub fn record(
         lines,
         ground: outline::ground(m, &poses),
         contacts,
-        convergence: history.to_vec(),
+        convergence: vec![],
         parameters: system
             .parameters()
             .into_iter()
             .map(|p| (p.name, p.value))
             .collect(),
         mechanism: serde_json::to_value(&model.mechanism).unwrap_or_default(),
-    })
+    };
+    Ok((recording, energy))
 }
 
 /// Channels by unique names.
@@ -182,92 +242,156 @@ fn coordinate_names(m: &Mechanism) -> Vec<(String, String, Group)> {
     positions.chain(rates).collect()
 }
 
-fn coordinates(
-    channels: &mut Channels,
-    system: &System,
-    t: &Trajectory,
-    poses: &[Vec<spatial::Pose>],
-    energy: &Balance,
-) {
-    let m = system.mechanism();
-    let knots = t.steps() + 1;
-    let ids: Vec<_> = m.coordinates().collect();
-    for ((name, unit, group), (j, i)) in coordinate_names(m).into_iter().zip(ids.iter().chain(&ids))
-    {
-        let value = |k: usize| match group {
-            Group::Coordinate => system.coordinate(t.state(k), *j, *i),
-            _ => m.rate(&m.joints[*j], *i, &poses[k], &energy.velocities[k]),
-        };
-        let channel = channels.add(name, &unit, group, (0..knots).map(|k| Some(value(k))));
-        if group == Group::Coordinate {
-            let d = &m.joints[*j].directions[*i];
-            channel.lower = Some(d.lower).filter(|l| l.is_finite());
-            channel.upper = Some(d.upper).filter(|l| l.is_finite());
-        }
-    }
+/// The knots of a trajectory that a recording keeps.
+struct Kept<'a> {
+    system: &'a System,
+    t: &'a Trajectory,
+    knots: &'a [usize],
+    /// At these.
+    poses: &'a [Vec<spatial::Pose>],
+    /// At all knots.
+    energy: &'a Balance,
 }
 
-fn controls(channels: &mut Channels, system: &System, t: &Trajectory) {
-    for (i, a) in system.mechanism().actuators.iter().enumerate() {
-        let values = (0..=t.steps()).map(|k| (k < t.steps()).then(|| t.control(k)[i]));
-        let channel = channels.add(
-            a.name.clone(),
-            system.mechanism().control_unit(i),
-            Group::Control,
-            values,
-        );
-        channel.interval = Some(Interval::After);
-        channel.lower = a.bounds.map(|b| b.0).filter(|b| b.is_finite());
-        channel.upper = a.bounds.map(|b| b.1).filter(|b| b.is_finite());
+impl Kept<'_> {
+    fn time(&self) -> Vec<f64> {
+        let mut times = vec![0.0];
+        let mut t = 0.0;
+        for h in &self.t.intervals {
+            t += h;
+            times.push(t);
+        }
+        self.knots.iter().map(|&k| times[k]).collect()
+    }
+
+    /// A joint coordinate at the `i`-th of them.
+    fn coordinate(&self, i: usize, joint: usize, direction: usize) -> f64 {
+        let x = self.t.state(self.knots[i]);
+        (self.system).coordinate_at(x, &self.poses[i], joint, direction)
+    }
+
+    fn coordinates(&self, channels: &mut Channels) {
+        let m = self.system.mechanism();
+        let ids: Vec<_> = m.coordinates().collect();
+        let named = coordinate_names(m).into_iter();
+        for ((name, unit, group), &(j, d)) in named.zip(ids.iter().chain(&ids)) {
+            let joint = &m.joints[j];
+            let value = |i: usize| match group {
+                Group::Coordinate => self.coordinate(i, j, d),
+                _ => {
+                    let motion = &self.energy.velocities[self.knots[i]];
+                    m.rate(joint, d, &self.poses[i], motion)
+                }
+            };
+            let values = (0..self.knots.len()).map(|i| Some(value(i)));
+            let channel = channels.add(name, &unit, group, values);
+            if group == Group::Coordinate {
+                let d = &joint.directions[d];
+                channel.lower = Some(d.lower).filter(|l| l.is_finite());
+                channel.upper = Some(d.upper).filter(|l| l.is_finite());
+            }
+        }
+    }
+
+    fn controls(&self, channels: &mut Channels) {
+        let (m, t) = (self.system.mechanism(), self.t);
+        for (i, a) in m.actuators.iter().enumerate() {
+            let value = |&k: &usize| (k < t.steps()).then(|| t.control(k)[i]);
+            let (unit, values) = (m.control_unit(i), self.knots.iter().map(value));
+            let channel = channels.add(a.name.clone(), unit, Group::Control, values);
+            channel.interval = Some(Interval::After);
+            channel.lower = a.bounds.map(|b| b.0).filter(|b| b.is_finite());
+            channel.upper = a.bounds.map(|b| b.1).filter(|b| b.is_finite());
+        }
+    }
+
+    /// What is open of every joint that constrains something, every gear and every user's constraint.
+    fn gaps(&self, channels: &mut Channels) {
+        let m = self.system.mechanism();
+        for j in m.joints.iter().filter(|j| j.rows() > 0) {
+            let unit = match j.kind.rows() {
+                (_, 0) => "m",
+                (0, _) => "rad",
+                _ => "m or rad",
+            };
+            let gap = |poses: &Vec<spatial::Pose>| {
+                let (a, b) = m.ends(j, poses);
+                Some(j.violation(a, b))
+            };
+            let values = self.poses.iter().map(gap);
+            channels.add(format!("{} gap", j.name), unit, Group::Gap, values);
+        }
+        for (index, c) in m.constraints.iter().enumerate() {
+            let unit = match &c.law {
+                Law::Gear(g) => m.joints[g.follower.0].directions[g.follower.1].unit_name(),
+                Law::Holonomic(_) => "m or rad",
+                Law::Velocity(_) => "m/s or rad/s",
+            };
+            // no interval lies before the first knot: there it is that at the knot itself
+            let gap = |&k: &usize| {
+                let before = self.system.poses(self.t.state(k.saturating_sub(1)));
+                Some(self.system.gap(index, &before, self.t.state(k)))
+            };
+            let values = self.knots.iter().map(gap);
+            channels.add(format!("{} gap", c.name), unit, Group::Gap, values);
+        }
+    }
+
+    fn energies(&self, channels: &mut Channels) {
+        let b = self.energy;
+        let curves: [(&str, &dyn Fn(usize) -> f64); 5] = [
+            ("kinetic", &|k| b.kinetic[k]),
+            ("potential", &|k| b.potential[k]),
+            ("total", &|k| b.energy(k)),
+            ("work", &|k| b.work(k)),
+            ("energy error", &|k| b.error(k)),
+        ];
+        for (name, value) in curves {
+            let values = self.knots.iter().map(|&k| Some(value(k)));
+            channels.add(name.into(), "J", Group::Energy, values);
+        }
     }
 }
 
 /// Sizes of the force and the moment on each joint's child, from the impulse that acts at the knot.
-///
-/// # Errors
-/// When a knot cannot be read.
-fn constraint_forces(
-    channels: &mut Channels,
-    system: &System,
-    t: &Trajectory,
-    w: &mut SystemWork,
-) -> Result<(), StepError> {
-    let m = system.mechanism();
-    let joints = || m.joints.iter().enumerate().filter(|(_, j)| j.rows() > 0);
-    let mut sizes: Vec<[Vec<Option<f64>>; 2]> = vec![Default::default(); m.joints.len()];
-    let needs = Needs {
-        reactions: true,
-        ..Needs::default()
-    };
-    let mut at = t.knot(0);
-    for _ in 0..=t.steps() {
-        let seen = t.knot_point(&at);
-        system.know(&seen, needs, w)?;
-        let known = system.known(&seen, w);
-        for (i, _) in joints() {
-            let both = [Reaction::Force, Reaction::Torque].map(|kind| known.reaction(i, kind));
-            for (list, force) in sizes[i].iter_mut().zip(both) {
-                list.push(force.map(|f| f.norm()));
-            }
+struct Reactions {
+    /// By joint, of those that have rows.
+    joints: Vec<(usize, [Vec<Option<f64>>; 2])>,
+}
+
+impl Reactions {
+    fn new(m: &Mechanism) -> Self {
+        let joints = (0..m.joints.len()).filter(|&j| m.joints[j].rows() > 0);
+        Self {
+            joints: joints.map(|j| (j, Default::default())).collect(),
         }
-        at = t.knot_after(&at);
     }
-    for (i, j) in joints() {
-        let [forces, moments] = std::mem::take(&mut sizes[i]);
-        let (translations, rotations) = j.kind.rows();
-        for (what, unit, rows, values) in [
-            ("force", "N", translations, forces),
-            ("moment", "N m", rotations, moments),
-        ] {
-            if rows > 0 {
-                let name = format!("{} {what}", j.name);
-                channels
-                    .add(name, unit, Group::ConstraintForce, values.into_iter())
-                    .interval = Some(Interval::After);
+
+    fn see(&mut self, known: &Known) {
+        for (joint, sizes) in &mut self.joints {
+            for (kind, list) in [Reaction::Force, Reaction::Torque].into_iter().zip(sizes) {
+                list.push(known.reaction(*joint, kind).map(|f| f.norm()));
             }
         }
     }
-    Ok(())
+
+    fn add_to(self, channels: &mut Channels, m: &Mechanism) {
+        for (joint, [forces, moments]) in self.joints {
+            let j = &m.joints[joint];
+            let (translations, rotations) = j.kind.rows();
+            for (what, unit, rows, values) in [
+                ("force", "N", translations, forces),
+                ("moment", "N m", rotations, moments),
+            ] {
+                if rows > 0 {
+                    let name = format!("{} {what}", j.name);
+                    channels
+                        .add(name, unit, Group::ConstraintForce, values.into_iter())
+                        .interval = Some(Interval::After);
+                }
+            }
+        }
+    }
 }
 
 /// Marks the forces that redundant constraints share in any way.
@@ -279,60 +403,5 @@ fn not_unique(channels: &mut Channels, system: &System) {
         for channel in channels.list.iter_mut().filter(of) {
             channel.not_unique = !unique;
         }
-    }
-}
-
-/// What is open of every joint that constrains something, every gear and every user's constraint.
-fn gaps(channels: &mut Channels, system: &System, t: &Trajectory, poses: &[Vec<spatial::Pose>]) {
-    let m = system.mechanism();
-    for j in m.joints.iter().filter(|j| j.rows() > 0) {
-        let unit = match j.kind.rows() {
-            (_, 0) => "m",
-            (0, _) => "rad",
-            _ => "m or rad",
-        };
-        let gap = |poses: &Vec<spatial::Pose>| {
-            let (a, b) = m.ends(j, poses);
-            Some(j.violation(a, b))
-        };
-        channels.add(
-            format!("{} gap", j.name),
-            unit,
-            Group::Gap,
-            poses.iter().map(gap),
-        );
-    }
-    for (index, c) in m.constraints.iter().enumerate() {
-        let unit = match &c.law {
-            Law::Gear(g) => m.joints[g.follower.0].directions[g.follower.1].unit_name(),
-            Law::Holonomic(_) => "m or rad",
-            Law::Velocity(_) => "m/s or rad/s",
-        };
-        // no interval lies before the first knot: there it is that at the knot itself
-        let gap = |k: usize| Some(system.gap(index, &poses[k.saturating_sub(1)], t.state(k)));
-        channels.add(
-            format!("{} gap", c.name),
-            unit,
-            Group::Gap,
-            (0..poses.len()).map(gap),
-        );
-    }
-}
-
-fn energies(channels: &mut Channels, b: &Balance) {
-    let curves: [(&str, &dyn Fn(usize) -> f64); 5] = [
-        ("kinetic", &|k| b.kinetic[k]),
-        ("potential", &|k| b.potential[k]),
-        ("total", &|k| b.energy(k)),
-        ("work", &|k| b.work(k)),
-        ("energy error", &|k| b.error(k)),
-    ];
-    for (name, value) in curves {
-        channels.add(
-            name.into(),
-            "J",
-            Group::Energy,
-            (0..b.kinetic.len()).map(|k| Some(value(k))),
-        );
     }
 }

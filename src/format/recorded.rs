@@ -1,55 +1,57 @@
 //! Quantities that a problem asks to be written.
 
 use super::Model;
-use crate::dynamics::{Observe, StepError};
-use crate::integrator::{Mechanical, SystemWork};
-use crate::mechanism::Quantity;
+use crate::dynamics::{Knot, Observe};
+use crate::integrator::Mechanical;
+use crate::mechanism::{Known, Quantity};
 use crate::rollout::Trajectory;
 
 /// Name, unit, and a value for each knot that has one.
 pub(super) type Column = (String, String, Vec<Option<f64>>);
 
+/// What a column shows.
+enum Shown {
+    Quantity(Quantity),
+    /// Rate of a control.
+    Rate(usize),
+}
+
 /// The columns of a trajectory.
-///
-/// # Errors
-/// When a quantity cannot be observed.
-pub(super) fn quantities(
-    model: &Model,
-    t: &Trajectory,
-    w: &mut SystemWork,
-) -> Result<Vec<Column>, StepError> {
-    let system = &model.system;
-    let (own, n) = (system.outputs().len(), t.steps());
-    let names = model.remember().quantities();
-    let mut columns: Vec<Column> = vec![];
-    for &quantity in &model.recorded {
-        let (name, unit) = names[quantity.index()].clone();
-        columns.push((name, unit, Vec::with_capacity(n + 1)));
+pub(super) struct Recorded(Vec<(Shown, Column)>);
+
+impl Recorded {
+    pub fn new(model: &Model) -> Self {
+        if model.recorded.is_empty() {
+            return Self(vec![]);
+        }
+        let outputs = model.system.outputs();
+        let names = model.remember().quantities();
+        let column = |i: usize| {
+            let shown = match outputs.get(i) {
+                Some(output) => Shown::Quantity(*output),
+                None => Shown::Rate(i - outputs.len()),
+            };
+            let (name, unit) = names[i].clone();
+            (shown, (name, unit, vec![]))
+        };
+        Self(model.recorded.iter().map(|q| column(q.index())).collect())
     }
-    if columns.is_empty() {
-        return Ok(columns);
-    }
-    let mut at = t.knot(0);
-    for k in 0..=n {
-        for (&quantity, (.., values)) in model.recorded.iter().zip(&mut columns) {
-            let rate = quantity.index().checked_sub(own);
-            let control = matches!(
-                system.outputs().get(quantity.index()),
-                Some(Quantity::Control(_))
-            );
-            let gap = k == n && (rate.is_some() || control || system.needs_unknowns(quantity));
-            values.push(match rate {
-                _ if gap => None,
-                Some(_) if k == 0 => Some(0.0),
-                Some(i) => Some((t.control(k)[i] - t.control(k - 1)[i]) / at.h_prev),
-                None => {
-                    let mut value = [0.0];
-                    system.observe(&t.knot_point(&at), &[quantity], w, &mut value)?;
-                    Some(value[0])
-                }
+
+    /// Keeps a knot.
+    pub fn see(&mut self, t: &Trajectory, at: &Knot, known: &Known) {
+        let (k, ends) = (at.k, at.k == t.steps());
+        for (shown, (.., values)) in &mut self.0 {
+            values.push(match shown {
+                Shown::Rate(_) | Shown::Quantity(Quantity::Control(_)) if ends => None,
+                Shown::Rate(_) if k == 0 => Some(0.0),
+                Shown::Rate(i) => Some((t.control(k)[*i] - t.control(k - 1)[*i]) / at.h_prev),
+                Shown::Quantity(q) if q.needs().reactions && known.reactions.is_empty() => None,
+                Shown::Quantity(q) => Some(q.value(known)),
             });
         }
-        at = t.knot_after(&at);
     }
-    Ok(columns)
+
+    pub fn columns(self) -> impl Iterator<Item = Column> {
+        self.0.into_iter().map(|(_, column)| column)
+    }
 }

@@ -235,30 +235,3 @@ pub struct Recording {
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub mechanism: serde_json::Value,
 }
-
-impl Recording {
-    /// Every `n`-th knot, and the last one.
-    pub fn every(mut self, n: usize) -> Self {
-        let last = self.time.len().saturating_sub(1);
-        let kept = |k: usize| k.is_multiple_of(n) || k == last;
-        fn thin<T>(list: &mut Vec<T>, kept: impl Fn(usize) -> bool) {
-            let mut k = 0;
-            list.retain(|_| {
-                k += 1;
-                kept(k - 1)
-            });
-        }
-        thin(&mut self.time, kept);
-        thin(&mut self.poses, kept);
-        for c in &mut self.channels {
-            thin(&mut c.values, kept);
-        }
-        for c in &mut self.contacts {
-            c.forces.retain(|f| kept(f.knot));
-            for f in &mut c.forces {
-                f.knot = f.knot.div_ceil(n);
-            }
-        }
-        self
-    }
-}

@@ -158,17 +158,23 @@ pub trait Mechanical: Dynamics + Sized {
 
     /// Value of a joint coordinate of the state, angles unwound.
     fn coordinate(&self, x: &[f64], joint: usize, direction: usize) -> f64 {
-        let (m, poses) = (self.mechanism(), self.poses(x));
+        self.coordinate_at(x, &self.poses(x), joint, direction)
+    }
+
+    /// The same where the poses at the state are known.
+    fn coordinate_at(&self, x: &[f64], poses: &[Pose], joint: usize, direction: usize) -> f64 {
+        let m = self.mechanism();
         let j = &m.joints[joint];
-        let (a, b) = m.ends(j, &poses);
+        let (a, b) = m.ends(j, poses);
         let winding = self.winding_angle(x, joint);
         j.coordinate(direction, &j.relative(a, b), winding)
     }
 
     /// All coordinates of the spanning tree.
     fn tree_coordinates(&self, x: &[f64]) -> Vec<f64> {
-        let ids = self.mechanism().tree_ids().into_iter();
-        ids.map(|(j, i)| self.coordinate(x, j, i)).collect()
+        let (ids, poses) = (self.mechanism().tree_ids().into_iter(), self.poses(x));
+        ids.map(|(j, i)| self.coordinate_at(x, &poses, j, i))
+            .collect()
     }
 
     /// Largest violation of a joint, a gear or a user's holonomic constraint at a state, m or rad.

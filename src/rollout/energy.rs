@@ -1,10 +1,11 @@
 //! Energy, the work done from outside, and momentum of a mechanism along a trajectory.
 
 use super::Trajectory;
-use crate::dynamics::StepError;
+use crate::dynamics::{Knot, StepError};
 use crate::integrator::{Mechanical, Tally, motions};
-use crate::mechanism::{Mechanism, Motion, Quantity};
+use crate::mechanism::{Known, Mechanism, Motion, Quantity};
 use crate::spatial::{Pose, Vec3};
+use std::ops::ControlFlow;
 
 /// Energies (J) at the knots, from the second-order read-out of the velocities, and the work done until then.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,6 +59,20 @@ pub fn balance<S: Mechanical>(
     t: &Trajectory,
     w: &mut S::Work,
 ) -> Result<Balance, StepError> {
+    balance_with(system, t, w, |_, _| ControlFlow::Continue(()))
+}
+
+/// [`balance`] that shows every knot with all that was read of it, which is what takes long, and may be told there to
+/// break off: the knots behind are then left out.
+///
+/// # Errors
+/// As [`balance`].
+pub fn balance_with<S: Mechanical>(
+    system: &S,
+    t: &Trajectory,
+    w: &mut S::Work,
+    mut visit: impl FnMut(&Knot, &Known) -> ControlFlow<()>,
+) -> Result<Balance, StepError> {
     let mut out = Balance::default();
     let mut tally = Tally::default();
     let mut at = t.knot(0);
@@ -72,6 +87,9 @@ pub fn balance<S: Mechanical>(
         out.dampers.push(tally.dampers);
         out.friction.push(tally.contacts.friction);
         out.impacts.push(tally.contacts.impacts);
+        if visit(&at, &known).is_break() {
+            break;
+        }
         if k < t.steps() {
             system.work_within(&seen, w, &mut tally)?;
         }

@@ -140,6 +140,23 @@ impl Run {
     }
 }
 
+/// Runs what is piped, and interrupts it as Ctrl-C does once it says a word.
+#[cfg(unix)]
+pub(crate) fn interrupted(mut command: Command, word: &str) -> Run {
+    let mut child = command.spawn().expect("starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let told = lines.find(|l| l.as_ref().is_ok_and(|l| l.contains(word)));
+    assert!(told.is_some(), "it ended before");
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("kill runs").success());
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    let mut output = child.wait_with_output().expect("ends");
+    output.stderr = rest.join("\n").into_bytes();
+    Run::of(&output)
+}
+
 pub(crate) fn problem(name: &str) -> String {
     format!("{}/problems/{name}.toml", env!("CARGO_MANIFEST_DIR"))
 }

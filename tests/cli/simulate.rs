@@ -337,9 +337,43 @@ fn files_are_thinned() {
     folder
         .run(&["plot", "thin.json", "--what", "motion"])
         .ended(0);
+    // what is wanted at a knot that is left out is shown at the next
+    let file = problem("quadrotor_waypoints");
+    folder.json(&[
+        "simulate",
+        &file,
+        "--every",
+        "7",
+        "--out",
+        "goals.json",
+        "--json",
+    ]);
+    folder
+        .run(&["plot", "goals.json", "--what", "all"])
+        .ended(0);
     folder
         .run(&["simulate", &problem("box_drop"), "--every", "0"])
         .refused(&["--every", "0"]);
+}
+
+/// What takes long tells so, and Ctrl-C ends it with what was read until then.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_reading_keeps_what_it_has() {
+    let folder = Folder::new("reading_out");
+    let file = problem("tumbling_boxes");
+    let long = ["--duration", "100", "--every", "3", "--out", "t.json"];
+    let mut command = folder.command(&[&["simulate", &file, "--json"], &long[..]].concat());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let run = interrupted(command, "reading out").ended(1);
+    run.says(&["interrupted", "is kept"]);
+    let v = run.json();
+    assert_eq!(v["status"], "interrupted");
+    let steps = v["steps"].as_u64().expect("a count");
+    assert!(steps > 0 && steps < 20_000 && steps % 3 == 0, "{steps}");
+    let recording: Value = serde_json::from_str(&folder.text("t.json")).expect("JSON");
+    assert_eq!(recording["status"], "interrupted");
+    assert_eq!(numbers(&recording["time"]).len() as u64, steps / 3 + 1);
 }
 
 /// Ctrl-C ends a long simulation with what it has.
@@ -358,18 +392,7 @@ fn an_interrupted_simulation_keeps_what_it_has() {
         "--json",
     ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("starts");
-    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-    let told = lines.find(|l| l.as_ref().is_ok_and(|l| l.contains("simulating")));
-    assert!(told.is_some(), "it ended before");
-    let kill = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(kill.expect("kill runs").success());
-    let rest: Vec<String> = lines.map_while(Result::ok).collect();
-    let mut output = child.wait_with_output().expect("ends");
-    output.stderr = rest.join("\n").into_bytes();
-    let run = Run::of(&output).ended(1);
+    let run = interrupted(command, "simulating").ended(1);
     run.says(&["interrupted", "is kept"]);
     let v = run.json();
     assert_eq!(v["status"], "interrupted");
