@@ -144,3 +144,63 @@ impl From<shooting::Options> for Options {
         Self::Shooting(options)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ddp::Smoothing;
+
+    #[test]
+    fn settings_without_a_meaning_are_refused() {
+        for method in Method::ALL {
+            assert_eq!(method.options().check(), Ok(()));
+            for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+                let fields: [fn(&mut Options, f64); 3] = [
+                    |o, v| match o {
+                        Options::Ddp(o) => o.tolerance = v,
+                        Options::Shooting(o) => o.tolerance = v,
+                    },
+                    |o, v| match o {
+                        Options::Ddp(o) => o.optimality = v,
+                        Options::Shooting(o) => o.optimality = v,
+                    },
+                    |o, v| match o {
+                        Options::Ddp(o) => o.penalty = v,
+                        Options::Shooting(o) => o.penalty = v,
+                    },
+                ];
+                for (set, name) in fields.iter().zip(["tolerance", "optimality", "penalty"]) {
+                    let mut options = method.options();
+                    set(&mut options, wrong);
+                    let said = options.check().expect_err(name);
+                    assert!(said.starts_with(&format!("{name} is {wrong}")), "{said}");
+                    assert!(said.contains("expected a positive number"), "{said}");
+                }
+            }
+        }
+        let levels = |start: f64, end: f64, factor: f64| {
+            let smoothing = Smoothing {
+                start,
+                end,
+                factor,
+                ..Smoothing::default()
+            };
+            Options::from(ddp::Options {
+                smoothing: Some(smoothing),
+                ..ddp::Options::default()
+            })
+            .check()
+        };
+        assert_eq!(levels(1e-1, 1e-1, 0.5), Ok(()));
+        for (start, end, factor) in [
+            (1e-3, 1e-2, 0.1),
+            (1e-1, 1e-5, 1.0),
+            (1e-1, 0.0, 0.1),
+            (f64::NAN, 1e-5, 0.1),
+            (1e-1, 1e-5, -0.1),
+        ] {
+            let said = levels(start, end, factor).expect_err("no levels");
+            assert!(said.contains("smoothing goes from"), "{said}");
+        }
+    }
+}

@@ -504,3 +504,40 @@ fn solve_starts_from_guessed_states() {
         folder.read("b/trajectory.csv")
     );
 }
+
+/// A pendulum on its tip, which leaves the tip the faster the smaller the time step: what stands for a coarse one does
+/// not for half of it, and energy is kept by neither.
+#[test]
+fn what_holds_for_its_time_step_alone_is_warned_of() {
+    let folder = Folder::new("solve_coarse");
+    let text = |step: f64| {
+        format!(
+            "time_step = {step}\nhorizon = 5.12\n[mechanism]\ngravity = [0, 0, 9.81]\n\
+             [mechanism.bodies.bob]\nmass = 1.0\ninertia = [1e-3, 1e-3, 1e-3]\n\
+             [mechanism.joints.hinge]\nkind = \"revolute\"\nchild = \"bob\"\naxis = [0, 1, 0]\nchild_anchor = [0, 0, 1]\n\
+             [mechanism.actuators.motor]\njoint = \"hinge\"\n[initial]\nhinge = 1e-7\n\
+             [[costs]]\nquantity = {{ control = \"motor\" }}\nweight = 1.0\n"
+        )
+    };
+    folder.write("coarse.toml", &text(0.64));
+    folder.write("fine.toml", &text(0.01));
+    let alone = "it holds for this time step alone";
+    let energy = "the energy error of";
+    let run = folder.run(&["solve", "coarse.toml", "--json"]).ended(0);
+    run.says(&[
+        alone,
+        "farther than it comes from where it starts",
+        energy,
+        "take a smaller",
+    ]);
+    // the numbers behind it
+    let v = run.json();
+    assert!(number(&v["half_step"], "position") > 0.01, "{v:#}");
+    assert!(number(&v, "energy_error_max") > 0.0);
+    let run = folder.run(&["solve", "fine.toml", "--json"]).ended(0);
+    assert!(
+        !run.err.contains(alone) && !run.err.contains(energy),
+        "{}",
+        run.err
+    );
+}
