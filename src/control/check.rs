@@ -150,6 +150,22 @@ impl Problem {
             d.np,
             "one for each parameter of the system",
         )?;
+        // free ones begin within their bounds
+        for (i, (p, (l, h))) in self
+            .parameters
+            .iter()
+            .zip(&self.parameter_bounds)
+            .enumerate()
+        {
+            if l == h && p != l {
+                return refuse(
+                    ProblemPart::ParameterBound(i),
+                    format!(
+                        "they hold it at {l}, and it is {p}; give the same, or a range to find it in"
+                    ),
+                );
+            }
+        }
         let what = format!("{} for each of {n} steps", d.nu);
         numbers(ProblemPart::Guess, &self.guess, n * d.nu, &what)?;
         if !self.guess_states.is_empty() {
@@ -353,6 +369,11 @@ mod tests {
             ),
             (ParameterBounds, "2 ranges; give 1", own(&[infinite; 2])),
             (ParameterBound(0), "no range", own(&[(0.0, nan)])),
+            (
+                ParameterBound(0),
+                "hold it at 2.5, and it is 0.1",
+                own(&[(2.5, 2.5)]),
+            ),
             (
                 Parameters,
                 "0 numbers; give 1",
