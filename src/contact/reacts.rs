@@ -1,4 +1,4 @@
-//! Reactions of contacts and limits among the unknowns of the step.
+//! Reactions of contacts, limits and joint friction among the unknowns of the step.
 
 use super::{Layout, Source, UNKNOWNS};
 use crate::mechanism::Mechanism;
@@ -9,12 +9,14 @@ pub(crate) enum Reacts {
     Contact(usize, usize),
     /// A limit of the `i`th coordinate.
     Limit(usize),
+    /// Friction of the `i`th coordinate.
+    Friction(usize),
 }
 
 impl Layout {
     /// Index among the unknowns, what exerts it, and what turns the scaled impulse into N s or N m s.
     pub(crate) fn reactions(&self, m: &Mechanism, mut each: impl FnMut(usize, Reacts, f64)) {
-        let joints = &m.joints;
+        let before = |j: usize| -> usize { m.joints[..j].iter().map(|j| j.directions.len()).sum() };
         for (element, slot) in self.slots.iter().enumerate() {
             let first = self.rows + UNKNOWNS * element;
             match slot.source {
@@ -25,11 +27,12 @@ impl Layout {
                     }
                 }
                 Source::Limit(j, i, upper) => {
-                    let before: usize = joints[..j].iter().map(|j| j.directions.len()).sum();
                     let sign = if upper { -1.0 } else { 1.0 };
-                    each(first + 1, Reacts::Limit(before + i), sign * slot.mass);
+                    each(first + 1, Reacts::Limit(before(j) + i), sign * slot.mass);
                 }
-                Source::Friction(..) => {}
+                Source::Friction(j, i) => {
+                    each(first + 3, Reacts::Friction(before(j) + i), slot.mass);
+                }
             }
         }
     }

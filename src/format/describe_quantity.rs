@@ -49,6 +49,8 @@ pub enum Quantity {
     ConstraintTorque(ReactionSpec),
     /// Force or torque that a joint's limits exert along a coordinate, positive at the lower limit, N or N m.
     LimitForce(String),
+    /// Force or torque that a joint's friction exerts along a coordinate, N or N m.
+    JointFriction(String),
     /// Signed distance of a contact, m.
     ContactGap(String),
     /// Normal force of a contact, N.

@@ -122,7 +122,7 @@ fn of_free_body(m: &Mechanism, quantity: &Quantity) -> Option<(String, String)> 
     Some(coordinate.name(m))
 }
 
-/// Where costs' targets and equations want bodies to be.
+/// Where costs' targets and equations want bodies to be, and the boundaries of what inequalities allow.
 pub(super) fn places(model: &Model, t: &Trajectory) -> Vec<Place> {
     let outputs = model.system.outputs();
     let mut by_knot: Vec<((GoalKind, usize), Vec<Value>)> = vec![];
@@ -131,9 +131,6 @@ pub(super) fn places(model: &Model, t: &Trajectory) -> Vec<Place> {
             continue;
         };
         let key = (goal.kind, goal.last);
-        if !matches!(goal.kind, GoalKind::Target | GoalKind::Equal) {
-            continue;
-        }
         let one = (*output, goal.value);
         match by_knot.iter_mut().find(|k| k.0 == key) {
             Some(known) => known.1.push(one),
@@ -148,13 +145,23 @@ pub(super) fn places(model: &Model, t: &Trajectory) -> Vec<Place> {
             poses: &model.system.poses(t.state(knot)),
             found: vec![],
         };
-        at.positions(model, &wanted);
-        at.orientations(&wanted);
-        at.coordinates(model, t, &wanted);
+        match kind {
+            GoalKind::Target | GoalKind::Equal => {
+                at.positions(model, &wanted);
+                at.orientations(&wanted);
+                at.coordinates(model, t, &wanted);
+            }
+            // every one is a boundary of its own
+            GoalKind::Less | GoalKind::Greater => {
+                for one in &wanted {
+                    at.positions(model, std::slice::from_ref(one));
+                }
+            }
+        }
         for place in at.found {
             let same = |p: &Place| {
                 let apart = (0..3).map(|i| (p.point[i] - place.point[i]).abs());
-                (p.kind, p.body) == (place.kind, place.body)
+                (p.kind, p.body, p.allowed) == (place.kind, place.body, place.allowed)
                     && apart.fold(0.0, f64::max) < SAME
                     && p.orientation.is_some() == place.orientation.is_some()
             };
@@ -164,6 +171,14 @@ pub(super) fn places(model: &Model, t: &Trajectory) -> Vec<Place> {
         }
     }
     places
+}
+
+/// The axis of a position.
+fn axis_of(quantity: &Quantity) -> Option<Vec3> {
+    match *quantity {
+        Quantity::Position { axis, .. } | Quantity::CenterOfMass(axis) => Some(axis),
+        _ => None,
+    }
 }
 
 /// What is wanted at a knot.
@@ -182,6 +197,7 @@ impl At<'_> {
             point: point.into(),
             orientation: orientation.map(|q| [q.w, q.i, q.j, q.k]),
             knot: self.knot,
+            allowed: None,
         });
     }
 
@@ -210,8 +226,16 @@ impl At<'_> {
             let point = &mut points[index].1;
             *point += axis * (value - axis.dot(point));
         }
+        let allowed = match (self.kind, wanted) {
+            (GoalKind::Less, [(quantity, _)]) => axis_of(quantity).map(|a| -a),
+            (GoalKind::Greater, [(quantity, _)]) => axis_of(quantity),
+            _ => None,
+        };
         for (key, point) in points {
             self.add(key.map(|k| k.0), point, None);
+            if let Some(place) = self.found.last_mut() {
+                place.allowed = allowed.map(Into::into);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Model;
 use super::goals;
-use super::limits::LimitForces;
+use super::limits::Efforts;
 use super::outline;
 use super::recorded::Recorded;
 use super::recording::{Channel, Group, Interval, Pose, Recording};
@@ -55,13 +55,13 @@ pub fn record_every(
     let mut kept: Vec<usize> = vec![];
     let mut reactions = Reactions::new(m);
     let mut touches = Touches::default();
-    let mut limit_forces = LimitForces::new(m);
+    let mut efforts = Efforts::new(m);
     let mut recorded = Recorded::new(model);
     let mut breaks = false;
     let energy = balance_with(system, trajectory, &mut system.work(), |at, known| {
         let keep = at.k.is_multiple_of(every) || at.k == trajectory.steps();
         touches.see(known, keep);
-        limit_forces.see(known, keep);
+        efforts.see(known, keep);
         if keep {
             kept.push(at.k);
             reactions.see(known);
@@ -98,12 +98,15 @@ pub fn record_every(
     reactions.add_to(&mut channels, m);
     seen.gaps(&mut channels);
     let contacts = touches.add_to(&mut channels, m);
-    limit_forces.add_to(&mut channels, m);
+    efforts.add_to(&mut channels, m);
     seen.energies(&mut channels);
     for (name, unit, values) in recorded.columns() {
-        // those of contacts and limits are there already
+        // those of contacts, limits and friction are there already
         let known = |c: &Channel| {
-            let own = matches!(c.group, Group::Contact | Group::LimitForce);
+            let own = matches!(
+                c.group,
+                Group::Contact | Group::LimitForce | Group::JointFriction
+            );
             own && (&c.name, &c.unit) == (&name, &unit)
         };
         if channels.list.iter().any(known) {

@@ -339,6 +339,7 @@ impl<'a> Quantities<'a> {
                 self.reaction(place, "constraint_torque", r, Reaction::Torque, end)
             }
             Quantity::LimitForce(name) => self.limit_force(place, name, end),
+            Quantity::JointFriction(name) => self.joint_friction(place, name, end),
             Quantity::ContactGap(name) => {
                 self.contact(place, "contact_gap", name, mechanism::Quantity::Gap, end)
             }
@@ -399,6 +400,30 @@ impl<'a> Quantities<'a> {
             return Err(self.err(place, at, message, help));
         }
         Ok(vec![Named::Output(mechanism::Quantity::LimitForce {
+            joint,
+            direction,
+        })])
+    }
+
+    fn joint_friction(
+        &self,
+        place: Place,
+        name: &str,
+        end: bool,
+    ) -> Result<Vec<Named>, FormatError> {
+        let (joint, direction) = self.coordinate(place, "joint_friction", name)?;
+        let at = "quantity.joint_friction";
+        if self.mechanism.joints[joint].directions[direction].friction == 0.0 {
+            let message = format!("`{name}` has no friction");
+            let help = "give its joint `friction`, or name a joint that has it";
+            return Err(self.err(place, at, message, help));
+        }
+        if end {
+            let message = "a joint's friction has no value at the end".into();
+            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            return Err(self.err(place, at, message, help));
+        }
+        Ok(vec![Named::Output(mechanism::Quantity::JointFriction {
             joint,
             direction,
         })])

@@ -21,6 +21,8 @@ pub enum Group {
     /// What limits of joints exert along their coordinates, positive where it pushes them up (N, N m): like contacts'
     /// forces those of the interval before the knot, where the limit is reached.
     LimitForce,
+    /// What friction of joints exerts along their coordinates (N, N m), of the interval before the knot.
+    JointFriction,
     /// How far joints, gears and users' constraints are from being met (m, rad; those on velocities m/s, rad/s, over the
     /// interval before the knot). In files only, no figure draws it.
     Gap,
@@ -87,6 +89,9 @@ pub struct Place {
     pub orientation: Option<[f64; 4]>,
     /// The last knot at which it is wanted.
     pub knot: usize,
+    /// Of inequalities the direction in the world, unit length, to the side that is allowed; `point` is on the boundary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<[f64; 3]>,
 }
 
 /// One curve: a value per knot. `NaN` is written as `null` (a gap).

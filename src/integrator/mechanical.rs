@@ -336,6 +336,7 @@ fn no_interval(m: &Mechanism, seen: &KnotPoint, quantity: &Quantity) -> StepErro
     let (element, what) = match *quantity {
         Quantity::Constraint { joint: j, .. } => (joint(j), "a constraint force"),
         Quantity::LimitForce { joint: j, .. } => (joint(j), "a limit's force"),
+        Quantity::JointFriction { joint: j, .. } => (joint(j), "a joint's friction"),
         Quantity::NormalForce(c) | Quantity::Friction(c) => (
             format!("contact `{}`", m.contacts[c].name),
             "a contact's force",

@@ -69,6 +69,12 @@ impl Pair<'_> {
     }
 }
 
+/// What a half-space is called, which has a name in that of the contact alone, `child on parent`.
+fn ground(c: &Contact) -> Option<&str> {
+    let name = c.name.rsplit_once(" on ").map(|n| n.1);
+    name.filter(|_| c.parent.is_none())
+}
+
 struct Contacts<'a> {
     pairs: Vec<Pair<'a>>,
     /// Of all contacts and of those that ever touch.
@@ -105,7 +111,7 @@ impl<'a> Contacts<'a> {
             let c = one.contact;
             let key = |p: &(f64, Pair)| {
                 let other = p.1.of[0].contact;
-                (other.parent, other.child) == (c.parent, c.child)
+                (other.parent, other.child, ground(other)) == (c.parent, c.child, ground(c))
             };
             let impulse: f64 = (0..knots).filter_map(|k| one.normal(k, least)).sum();
             if let Some((sum, pair)) = pairs.iter_mut().find(|p| key(p)) {
@@ -114,7 +120,10 @@ impl<'a> Contacts<'a> {
                 continue;
             }
             let name = match c.parent {
-                None => name(Some(c.child)).to_owned(),
+                None => match ground(c) {
+                    Some(ground) => format!("{} on {ground}", name(Some(c.child))),
+                    None => name(Some(c.child)).to_owned(),
+                },
                 parent => format!("{} on {}", name(Some(c.child)), name(parent)),
             };
             pairs.push((

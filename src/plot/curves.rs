@@ -71,7 +71,10 @@ pub(super) fn panels(recording: &Recording, figure: Figure) -> Vec<Panel> {
         Figure::Rates => c.group == Group::Rate,
         Figure::Controls => c.group == Group::Control,
         Figure::ConstraintForces => {
-            matches!(c.group, Group::ConstraintForce | Group::LimitForce)
+            matches!(
+                c.group,
+                Group::ConstraintForce | Group::LimitForce | Group::JointFriction
+            )
         }
         Figure::Energy => c.group == Group::Energy || is_error(c),
         Figure::Contacts | Figure::Convergence | Figure::Motion => false,
@@ -134,6 +137,7 @@ fn quantity(group: Group, unit: &str) -> &'static str {
         (Group::Energy, _) => "energy",
         (Group::LimitForce, "N") => "limit force",
         (Group::LimitForce, _) => "limit torque",
+        (Group::JointFriction, _) => "joint friction",
         (_, "N") => "force",
         (Group::Control, "N m" | "N·m" | "Nm") => "torque",
         (_, "N m" | "N·m" | "Nm") => "moment",

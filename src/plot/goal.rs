@@ -53,6 +53,25 @@ pub(super) fn name(kind: GoalKind) -> &'static str {
     }
 }
 
+/// A bar across the direction to the side that is allowed, with an arrow along it as far as the direction lies in the page.
+pub(super) fn boundary(sheet: &mut Sheet, (x, y): Point, (a, b): Point, color: Rgb) {
+    let length = a.hypot(b);
+    // seen along the direction there is no side
+    let (along, share) = match length > 1e-3 {
+        true => ((a / length, b / length), length.min(1.0)),
+        false => ((0.0, 1.0), 0.0),
+    };
+    let at = |across: f64, ahead: f64| {
+        let (across, ahead) = (across * SIZE, ahead * share * SIZE);
+        (
+            x - along.1 * across + along.0 * ahead,
+            y + along.0 * across + along.1 * ahead,
+        )
+    };
+    sheet.line(at(-2.0, 0.0), at(2.0, 0.0), color, 1.5);
+    sheet.area(vec![at(-0.8, 0.0), at(0.8, 0.0), at(0.0, 1.4)], color);
+}
+
 /// A ring, a diamond, or a bar with an arrow to the side that is allowed.
 pub(super) fn symbol(sheet: &mut Sheet, kind: GoalKind, (x, y): Point, color: Rgb) {
     let arrow = |sheet: &mut Sheet, down: f64| {

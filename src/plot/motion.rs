@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Frame, LABEL, SMALL, drawable, extent, linear_ticks, number};
 use super::forces::{Forces, Surface};
-use super::goal::symbol;
+use super::goal::{boundary, symbol};
 use super::panel::{Ink, MOST_ROWS, ROW, Row, goal_rows, legend, shorten};
 use super::project::{View, World, clip, place};
 use super::scene::{geometry, instants, tip};
@@ -36,6 +36,8 @@ struct Mark {
     at: Point,
     /// Directions of the body's axes, where they are wanted.
     axes: Vec<Point>,
+    /// Towards what an inequality allows.
+    allowed: Option<Point>,
 }
 
 impl Mark {
@@ -50,6 +52,7 @@ impl Mark {
             body: place.body,
             at: view.project(&place.point.into()),
             axes: axes.iter().flatten().map(|a| view.project(a)).collect(),
+            allowed: place.allowed.map(|a| view.project(&a.into())),
         })
     }
 
@@ -58,7 +61,10 @@ impl Mark {
         for (a, b) in &self.axes {
             sheet.line((x, y), (x + AXES * a, y - AXES * b), color, 1.0);
         }
-        symbol(sheet, self.kind, (x, y), color);
+        match self.allowed {
+            Some((a, b)) => boundary(sheet, (x, y), (a, -b), color),
+            None => symbol(sheet, self.kind, (x, y), color),
+        }
     }
 }
 

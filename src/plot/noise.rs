@@ -49,6 +49,7 @@ impl Sizes {
             Group::Control,
             Group::ConstraintForce,
             Group::LimitForce,
+            Group::JointFriction,
             Group::Contact,
         ];
         Self {
@@ -72,7 +73,7 @@ impl Sizes {
             _ => 0.0,
         };
         let share = match group {
-            Group::LimitForce => IDLE,
+            Group::LimitForce | Group::JointFriction => IDLE,
             _ => ROUNDING,
         };
         share * usual

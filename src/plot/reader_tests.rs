@@ -120,9 +120,17 @@ fn what_is_wanted_is_marked() {
         point: [0.3, 0.0, 1.5],
         orientation: Some([0.0, 0.0, 1.0, 0.0]),
         knot: 100,
+        allowed: None,
     }];
+    r.places.push(Place {
+        kind: GoalKind::Less,
+        orientation: None,
+        allowed: Some([-0.6, 0.0, 0.8]),
+        ..r.places[0].clone()
+    });
     let text = svg(&r, Figure::Motion).unwrap();
-    assert!(text.contains("constraint =") && text.contains("path of pole"));
+    assert!(text.contains("constraint =") && text.contains("constraint ≤"));
+    assert!(text.contains("path of pole"));
     assert!(text.contains("its point 0, 0, −0.25 m"));
     let motion = motion::Motion::new(&r).unwrap();
     let frame = motion.frame(sheet::Rect::new(0.0, 0.0, 900.0, 600.0));

@@ -270,7 +270,7 @@ pub(super) fn sliding_box() -> Recording {
             })
         };
         r.contacts.push(Contact {
-            name: format!("box {i}"),
+            name: format!("box.corner {i} on floor"),
             parent: None,
             child: 0,
             friction: 0.3,

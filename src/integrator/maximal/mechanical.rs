@@ -38,10 +38,12 @@ impl Maximal {
             place += j.rows();
         }
         let limits = m.reactions(Exerts::Contact(m.contacts.len())).start;
+        let friction = m.reactions(Exerts::Friction(0)).start;
         self.contacts.reactions(m, |unknown, of, scale| {
             let place = match of {
                 Reacts::Contact(c, component) => place + 3 * c + component,
                 Reacts::Limit(coordinate) => limits + coordinate,
+                Reacts::Friction(coordinate) => friction + coordinate,
             };
             each(unknown, place, scale);
         });

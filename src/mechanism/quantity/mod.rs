@@ -121,6 +121,13 @@ pub enum Quantity {
         /// Free direction of the joint.
         direction: usize,
     },
+    /// What the friction of a joint's direction exerts along it on the child: as [`Quantity::Constraint`], N or N m.
+    JointFriction {
+        /// Index of the joint.
+        joint: usize,
+        /// Free direction of the joint.
+        direction: usize,
+    },
     /// Signed distance of a contact, by its index, m.
     Gap(usize),
     /// Normal force of a contact: the impulse at the knot over half of the two intervals that meet there, N. Like friction
@@ -279,11 +286,13 @@ pub enum Exerts {
     Contact(usize),
     /// The limits of the `i`th of [`Mechanism::coordinates`]: one effort, at the lower limit positive.
     Limit(usize),
+    /// Its friction: one effort, along the coordinate positive.
+    Friction(usize),
 }
 
 impl Mechanism {
     /// Where the reactions of something stand among all: joints' rows, then three for each contact, then one for each
-    /// coordinate's limits.
+    /// coordinate's limits, then one for its friction.
     pub fn reactions(&self, of: Exerts) -> Range<usize> {
         let rows = |n: usize| self.joints[..n].iter().map(Joint::rows).sum::<usize>();
         let joints = self.joints.len();
@@ -291,13 +300,17 @@ impl Mechanism {
             Exerts::Joint(j) => (rows(j), self.joints[j].rows()),
             Exerts::Contact(c) => (rows(joints) + 3 * c, 3),
             Exerts::Limit(i) => (rows(joints) + 3 * self.contacts.len() + i, 1),
+            Exerts::Friction(i) => {
+                let limits = self.reactions(Exerts::Limit(self.coordinates().count()));
+                (limits.start + i, 1)
+            }
         };
         first..first + count
     }
 
     /// How many numbers the reactions are.
     pub fn reaction_count(&self) -> usize {
-        self.reactions(Exerts::Limit(self.coordinates().count()))
+        self.reactions(Exerts::Friction(self.coordinates().count()))
             .start
     }
 
@@ -358,6 +371,7 @@ impl Quantity {
             self,
             Self::Constraint { .. }
                 | Self::LimitForce { .. }
+                | Self::JointFriction { .. }
                 | Self::NormalForce(_)
                 | Self::Friction(_)
         );
@@ -439,6 +453,13 @@ impl Quantity {
                 let name = format!("{} limit {what}", coordinate(joint, direction));
                 (name, d.force_unit())
             }
+            Self::JointFriction { joint, direction } => {
+                let d = &m.joints[joint].directions[direction];
+                (
+                    format!("{} friction", coordinate(joint, direction)),
+                    d.force_unit(),
+                )
+            }
             Self::Gap(c) => (format!("gap of {}", contact(c)), "m"),
             Self::NormalForce(c) => (format!("normal force of {}", contact(c)), "N"),
             Self::Friction(c) => (format!("friction of {}", contact(c)), "N"),
@@ -472,7 +493,12 @@ impl Quantity {
             Self::PotentialEnergy => whole::potential_energy(k),
             Self::Energy => whole::kinetic_energy(k) + whole::potential_energy(k),
             Self::Constraint { joint, kind, axis } => reaction::constraint(k, joint, kind, &axis),
-            Self::LimitForce { joint, direction } => reaction::limit(k, joint, direction),
+            Self::LimitForce { joint, direction } => {
+                reaction::effort(k, Exerts::Limit, (joint, direction))
+            }
+            Self::JointFriction { joint, direction } => {
+                reaction::effort(k, Exerts::Friction, (joint, direction))
+            }
             Self::Gap(c) => contact::gap(k, c),
             Self::NormalForce(c) => contact::forces(k, c)[0],
             Self::Friction(c) => contact::friction(k, c),
@@ -523,7 +549,10 @@ impl Quantity {
                 reaction::pull_constraint(k, (joint, kind), &(axis * g), out);
             }
             Self::LimitForce { joint, direction } => {
-                reaction::pull_limit(k, (joint, direction), g, out);
+                reaction::pull_effort(k, Exerts::Limit, (joint, direction), g, out);
+            }
+            Self::JointFriction { joint, direction } => {
+                reaction::pull_effort(k, Exerts::Friction, (joint, direction), g, out);
             }
             Self::Gap(c) => contact::pull_gap(k, c, g, out),
             Self::NormalForce(c) => contact::pull_normal_force(k, c, g, out),
@@ -558,6 +587,7 @@ impl Quantity {
             // at given reactions the forces are what they are
             Self::Constraint { .. }
             | Self::LimitForce { .. }
+            | Self::JointFriction { .. }
             | Self::NormalForce(_)
             | Self::Friction(_)
             | Self::Control(_)

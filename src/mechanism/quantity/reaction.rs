@@ -1,4 +1,4 @@
-//! What constraints and limits of joints exert: the impulse of the step from the knot over half of the two intervals that
+//! What constraints, limits and friction of joints exert: the impulse of the step from the knot over half of the two intervals that
 //! meet there.
 
 use super::{Adjoint, Exerts, Known, Reaction, add};
@@ -84,18 +84,25 @@ pub(super) fn pull_share(k: &Known, value: f64, out: &mut Adjoint) {
     out.h_prev -= by_interval;
 }
 
-/// Place of a coordinate's limits.
-fn place(k: &Known, id: CoordinateId) -> usize {
+/// Place of what exerts an effort along a coordinate.
+fn place(k: &Known, of: fn(usize) -> Exerts, id: CoordinateId) -> usize {
     let joints = k.mechanism.joints[..id.0].iter();
     let before: usize = joints.map(|j| j.directions.len()).sum();
-    k.mechanism.reactions(Exerts::Limit(before + id.1)).start
+    k.mechanism.reactions(of(before + id.1)).start
 }
 
-pub(super) fn limit(k: &Known, joint: usize, direction: usize) -> f64 {
-    k.reactions[place(k, (joint, direction))] / k.share()
+/// Of limits or friction along a coordinate.
+pub(super) fn effort(k: &Known, of: fn(usize) -> Exerts, id: CoordinateId) -> f64 {
+    k.reactions[place(k, of, id)] / k.share()
 }
 
-pub(super) fn pull_limit(k: &Known, id: CoordinateId, g: f64, out: &mut Adjoint) {
-    pull_share(k, g * limit(k, id.0, id.1), out);
-    out.reactions[place(k, id)] += g / k.share();
+pub(super) fn pull_effort(
+    k: &Known,
+    of: fn(usize) -> Exerts,
+    id: CoordinateId,
+    g: f64,
+    out: &mut Adjoint,
+) {
+    pull_share(k, g * effort(k, of, id), out);
+    out.reactions[place(k, of, id)] += g / k.share();
 }

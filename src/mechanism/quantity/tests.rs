@@ -116,6 +116,7 @@ fn all(m: &Mechanism) -> Vec<Quantity> {
             Quantity::Rate { joint, direction },
             Quantity::IntervalRate { joint, direction },
             Quantity::LimitForce { joint, direction },
+            Quantity::JointFriction { joint, direction },
         ]);
     }
     let (point, axis) = (Vec3::new(0.1, -0.3, 0.2), Vec3::new(0.6, 0.0, 0.8));
@@ -245,8 +246,9 @@ fn reactions_stand_side_by_side() {
         let joints = (0..m.joints.len()).map(Exerts::Joint);
         let contacts = (0..m.contacts.len()).map(Exerts::Contact);
         let limits = (0..m.coordinates().count()).map(Exerts::Limit);
+        let friction = (0..m.coordinates().count()).map(Exerts::Friction);
         let mut next = 0;
-        for of in joints.chain(contacts).chain(limits) {
+        for of in joints.chain(contacts).chain(limits).chain(friction) {
             let own = m.reactions(of);
             assert_eq!(own.start, next, "{of:?}");
             next = own.end;
