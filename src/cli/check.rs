@@ -37,7 +37,8 @@ const CANCELS: f64 = 1e-10;
 /// A group whose estimate is more than this share of its largest derivative is looked at for a kink: the central path
 /// rounds corners off, so that differences across one are uncertain rather than wrong.
 const BLUNT: f64 = 1e-2;
-/// Derivatives of what sticks or rests, which only crawls along the central path (1e-8 m/s): smaller ones count as zero.
+/// What sticks or rests only crawls along the central path, at some 1e-8 m/s where it ends: slower than this share of the
+/// problem's speeds it stands still, and a derivative of what stands still, smaller than that by a decision, counts as zero.
 const CRAWL: f64 = 1e-7;
 /// Derivatives from both sides whose difference changes by less than this factor from step to step meet in a kink: of a
 /// smooth function it falls by 10, of rounding it rises by 10.
@@ -86,6 +87,7 @@ impl Difference {
 /// What is found of a function's derivatives by a group of decisions.
 struct Verdict {
     of: String,
+    group: &'static str,
     by: &'static str,
     verdict: &'static str,
     /// Largest difference, the estimate of the differences' own error there, and the largest derivative.
@@ -102,7 +104,7 @@ impl Verdict {
     fn json(&self) -> Value {
         let kink = self.kink.as_ref();
         json!({
-            "of": self.of, "by": self.by, "verdict": self.verdict,
+            "of": self.of, "by": self.by, "group": self.group, "verdict": self.verdict,
             "error": self.error, "estimate": self.estimate, "largest": self.largest,
             "component": self.component,
             "knot": kink.and_then(|k| k.0),
@@ -117,9 +119,44 @@ pub struct Check {
     verdicts: Vec<Verdict>,
 }
 
+/// Below which speed something stands still, m/s, or rad/s where it turns: [`CRAWL`] of the fastest along the rollout, or
+/// of what falls by a body's size, which a problem that rests has as well.
+fn crawl<D: Observe>(functions: &Functions<D>, t: &Trajectory) -> f64 {
+    let system = &functions.subject.model.system;
+    let (m, own) = (system.mechanism(), t.of_system(system));
+    let motions = (0..=own.steps()).flat_map(|k| system.interval_velocities(own.state(k)));
+    let fastest = motions.fold(0.0_f64, |m, (v, w)| m.max(v.norm()).max(w.norm()));
+    let gravity = match m.gravity.norm() {
+        0.0 => STANDARD_GRAVITY,
+        g => g,
+    };
+    // radius of gyration
+    let sizes = m
+        .bodies
+        .iter()
+        .map(|b| (0.5 * b.inertia.trace() / b.mass).sqrt());
+    CRAWL * fastest.max((gravity * sizes.fold(0.0, f64::max)).sqrt())
+}
+
+/// m/s^2, where there is no gravity.
+const STANDARD_GRAVITY: f64 = 9.81;
+
 impl Check {
     pub fn json(&self) -> Value {
         self.verdicts.iter().map(Verdict::json).collect()
+    }
+
+    /// The verdict on the objective's derivatives by every group: a relative error says something of them only where they
+    /// agree or are wrong.
+    pub fn of_objective(&self) -> Value {
+        let objective = self.verdicts.first().map(|v| &v.of);
+        let own = self
+            .verdicts
+            .iter()
+            .take_while(|v| Some(&v.of) == objective);
+        own.map(|v| (v.group.to_owned(), json!(v.verdict)))
+            .collect::<Map<_, _>>()
+            .into()
     }
 
     /// Says what is wrong, if something is.
@@ -235,6 +272,7 @@ pub fn check<D: Observe>(functions: &Functions<D>) -> Result<Check, StepError> {
     let groups = groups(functions);
     let mut start = functions.start.clone();
     let here = functions.values(&mut start, &mut subject.system.work())?;
+    let crawl = crawl(functions, &start);
     let count: usize = groups.iter().map(|g| g.components.len()).sum();
     let progress = Progress::new("checking", (STEPS.len() * count) as u64);
     let progress = Counted(Mutex::new((0, progress)));
@@ -256,7 +294,7 @@ pub fn check<D: Observe>(functions: &Functions<D>) -> Result<Check, StepError> {
                 let error = relative(here[0], exact, &own);
                 out.relative.insert(group.name.into(), json!(error));
             }
-            let verdict = verdict(functions, group, (f, name), here[f], &own)?;
+            let verdict = verdict(functions, group, (f, name), (here[f], crawl), &own)?;
             out.verdicts.push(verdict);
         }
     }
@@ -375,7 +413,7 @@ fn verdict<D: Observe>(
     functions: &Functions<D>,
     group: &Group<D>,
     (f, name): (usize, &str),
-    value: f64,
+    (value, crawl): (f64, f64),
     found: &[Difference],
 ) -> Result<Verdict, StepError> {
     let exact = &group.exact[f];
@@ -391,7 +429,7 @@ fn verdict<D: Observe>(
     let limited = |j: &Joint| (j.directions.iter()).any(|d| d.is_limited() || d.friction > 0.0);
     let crawls = !m.contacts.is_empty() || m.joints.iter().any(limited);
     let largest = exact.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
-    let allowed = EXACT * largest + CANCELS * steepest + if crawls { CRAWL } else { 0.0 };
+    let allowed = EXACT * largest + CANCELS * steepest + if crawls { crawl } else { 0.0 };
     let judged = |i: usize| {
         let (step, _) = found[i].best();
         let estimate = found[i].estimate(typical, value, allowed);
@@ -408,6 +446,7 @@ fn verdict<D: Observe>(
     };
     let mut out = Verdict {
         of: name.to_owned(),
+        group: group.name,
         by: group.label,
         verdict: "agrees",
         error: 0.0,
@@ -431,7 +470,8 @@ fn verdict<D: Observe>(
         let (step, _) = found[i].best();
         let mut kink = None;
         if found[i].reaches(exact[i], step, judged(i).1) {
-            kink = changes(functions, group, i, STEPS[step])?.map(|(k, what)| (Some(k), what));
+            kink = changes(functions, group, i, (STEPS[step], crawl))?
+                .map(|(k, what)| (Some(k), what));
             if kink.is_none() && found[i].has_kink() {
                 kink = Some((None, "derivatives from both sides differ".to_owned()));
             }
@@ -451,7 +491,7 @@ fn verdict<D: Observe>(
     let vaguest = (0..exact.len()).max_by(vague).unwrap_or(worst);
     let estimate = judged(vaguest).1;
     if wrong.is_empty() && largest > 0.0 && estimate > BLUNT * largest {
-        if let Some((knot, what)) = changes(functions, group, vaguest, STEPS[0])? {
+        if let Some((knot, what)) = changes(functions, group, vaguest, (STEPS[0], crawl))? {
             out.kink = Some((Some(knot), what));
             say(&mut out, vaguest, "kink");
         } else if largest < estimate {
@@ -466,7 +506,7 @@ fn changes<D: Observe>(
     functions: &Functions<D>,
     group: &Group<D>,
     i: usize,
-    e: f64,
+    (e, crawl): (f64, f64),
 ) -> Result<Option<(usize, String)>, StepError> {
     let model = functions.subject.model;
     let mut w = functions.subject.system.work();
@@ -475,7 +515,7 @@ fn changes<D: Observe>(
         functions.values(&mut t, &mut w)?;
         format::record(model, &t.of_system(&model.system), "simulated", &[])
     };
-    let sides = [recorded(e)?, recorded(-e)?, recorded(0.0)?].map(|r| states(model, &r));
+    let sides = [recorded(e)?, recorded(-e)?, recorded(0.0)?].map(|r| states(model, &r, crawl));
     let [ahead, behind, here] = &sides;
     let differ = (0..here.len()).find(|k| ahead[*k] != behind[*k] || here[*k] != behind[*k]);
     Ok(differ.and_then(|knot| {
@@ -492,7 +532,7 @@ type States = Vec<Vec<(String, &'static str)>>;
 
 /// The states of contacts and limits. Of two numbers whose product the central path holds near zero the larger one says
 /// which side of the corner the system is on.
-fn states(model: &format::Model, r: &Recording) -> States {
+fn states(model: &format::Model, r: &Recording, crawl: f64) -> States {
     let m = model.system.mechanism();
     let h = model.problem.intervals.first().copied().unwrap_or(1.0);
     let (mass, knots) = (m.mass(), r.time.len());
@@ -539,8 +579,7 @@ fn states(model: &format::Model, r: &Recording) -> States {
             }
             let name = m.coordinate_name(id);
             let moved = value(&name, (k + 1).min(knots - 1)) - value(&name, k);
-            let [.., near] = STEPS;
-            let state = if moved.abs() < 0.1 * near * h {
+            let state = if moved.abs() < crawl * h {
                 "sticking"
             } else {
                 "sliding"

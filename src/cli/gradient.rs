@@ -4,7 +4,7 @@ use super::check::{Check, check};
 use super::{Failure, Integrator, model, print_json, report};
 use least_action::control::{Layout, Problem};
 use least_action::dynamics::{Certificate, Frame, Observe, StepError};
-use least_action::format::{Model, Overrides};
+use least_action::format::{FormatError, Model, Overrides};
 use least_action::integrator::{Mechanical, System, SystemWork};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use nalgebra::{DMatrix, DVector};
@@ -319,10 +319,12 @@ impl Gradient {
 pub fn run(a: &Arguments) -> Result<(), Failure> {
     let model = model(&a.file, &a.integrator.over(Overrides::default()))?;
     if model.problem.costs.is_empty() {
-        return Err(Failure::input(format!(
-            "{}: there are no [[costs]] to differentiate",
-            a.file.display()
-        )));
+        return Err(FormatError::of_file(
+            &a.file,
+            "there are no [[costs]] to differentiate",
+            "add the costs of what is wanted",
+        )
+        .into());
     }
     let x0 = model.x0.clone();
     if model.remembers {
@@ -422,6 +424,7 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
         });
         if let Some(check) = &check {
             value["check"] = check.relative.clone().into();
+            value["check_verdicts"] = check.of_objective();
             value["verdicts"] = check.json();
         }
         print_json(&value);

@@ -290,6 +290,19 @@ fn gradients_have_verdicts() {
         .find(|v| v["verdict"] == "kink" && v["by"] == "initial rates");
     let kink = kink.unwrap_or_else(|| panic!("no kink in {v:#}"));
     assert_eq!(kink["knot"], 1, "{kink}");
+    // beside the relative errors it says which tell of the gradient
+    let trusted = &v["check_verdicts"];
+    assert_eq!(keys(trusted), keys(&v["check"]));
+    assert!(
+        (keys(trusted).iter()).any(|g| trusted[*g] != "agrees"),
+        "{v:#}"
+    );
+    for own in verdicts.iter().filter(|v| v["of"] == "the objective") {
+        assert_eq!(
+            own["verdict"],
+            trusted[own["group"].as_str().expect("a name")]
+        );
+    }
     let what = kink["kink"].as_str().expect("says what");
     for word in ["block.corners", "sliding", "sticking", "at knot 1"] {
         assert!(what.contains(word), "{what}");
