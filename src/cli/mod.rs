@@ -79,8 +79,13 @@ impl From<FormatError> for Failure {
 }
 
 impl Failure {
+    /// What is wrong, and behind the last semicolon the remedy.
     fn input(message: impl std::fmt::Display) -> Self {
-        Self::Input(miette::miette!("{message}"))
+        let text = message.to_string();
+        Self::Input(match text.rsplit_once("; ") {
+            Some((what, remedy)) => miette::miette!(help = remedy, "{what}"),
+            None => miette::miette!("{text}"),
+        })
     }
 
     /// The computation could not go on; says why.
@@ -104,7 +109,8 @@ impl Failure {
             }
             Self::Input(report) => {
                 eprintln!("{report:?}");
-                let mut value = json!({ "status": "bad_input", "message": report.to_string() });
+                let help = report.help().map(|h| h.to_string());
+                let mut value = bad_input(&report.to_string(), help.as_deref());
                 if let Some(e) = report.downcast_ref::<FormatError>() {
                     let place = e.position();
                     value["message"] = e.message().into();
@@ -129,7 +135,10 @@ pub fn run() -> ExitCode {
             // there is nobody left to tell
             let _ = e.print();
             if json {
-                print_json(&json!({ "status": "bad_input", "message": e.to_string() }));
+                let text = e.to_string();
+                let (message, help) = text.split_once("\n\n").unwrap_or((&text, ""));
+                let message = message.trim_start_matches("error: ");
+                print_json(&bad_input(message, Some(help.trim())));
             }
             return ExitCode::from(2);
         }
@@ -153,6 +162,14 @@ pub fn run() -> ExitCode {
     ExitCode::from(failure.status())
 }
 
+/// What could not be done, and how it can; whoever knows the place in a file adds it.
+fn bad_input(message: &str, help: Option<&str>) -> serde_json::Value {
+    json!({
+        "status": "bad_input", "message": message, "help": help,
+        "file": null, "line": null, "column": null,
+    })
+}
+
 /// Was the JSON object of the command printed? There is exactly one.
 static ANSWERED: AtomicBool = AtomicBool::new(false);
 
@@ -167,7 +184,7 @@ fn figure_format(path: &Path) -> Result<Format, Failure> {
         Some("svg") => Ok(Format::Svg),
         Some("png") => Ok(Format::Png),
         _ => Err(Failure::input(format!(
-            "figures are .svg or .png, not `{}`",
+            "`{}` is no figure; end its path in .svg or .png",
             path.display()
         ))),
     }

@@ -34,7 +34,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     };
     let nothing = |what: &str| {
         Failure::input(format!(
-            "{} holds nothing to draw for {what}",
+            "{} holds nothing to draw for {what}; choose others with --what, or `all`",
             a.trajectory.display()
         ))
     };

@@ -1,5 +1,6 @@
 //! `simulate`: from the initial state with the guessed controls.
 
+use super::gradient::control_name;
 use super::progress::Progress;
 use super::{
     Failure, Integrator, figure_format, model, positive, print_json, report, room, shown,
@@ -76,6 +77,23 @@ fn read(
     found
 }
 
+/// Tells where guessed controls are outside of their bounds, which nothing keeps here.
+fn note_bounds(model: &Model) {
+    let all = model.problem.with_bounds(&model.problem.guess).enumerate();
+    let mut outside = all.filter(|(_, (u, (l, h)))| *u < l || *u > h);
+    if let Some((i, (u, (l, h)))) = outside.next() {
+        let name = control_name(
+            model,
+            i % model.problem.bounds.len(),
+            i / model.problem.bounds.len(),
+        );
+        eprintln!(
+            "note: the guess of {name} is {u}, outside of its bounds {l} and {h}, as are {} others; it acts as it is, `solve` begins at the bound",
+            outside.count()
+        );
+    }
+}
+
 pub fn run(a: &Arguments) -> Result<(), Failure> {
     let overrides = a.integrator.over(Overrides {
         duration: a.duration,
@@ -90,7 +108,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         .find(|p| !(ends_in("csv")(p) || ends_in("json")(p)))
     {
         return Err(Failure::input(format!(
-            "a trajectory is .csv or .json, not `{}`",
+            "`{}` is no trajectory; end its path in .csv or .json",
             path.display()
         )));
     }
@@ -100,6 +118,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     let system = &model.system;
     let mut t = Trajectory::new(system, model.problem.intervals.clone(), &model.x0);
     t.u.copy_from_slice(&model.problem.guess);
+    note_bounds(&model);
     let (mut w, mut stats) = (system.work(), RolloutStats::default());
     let mut progress = Progress::new("simulating", t.steps() as u64);
     let start = Instant::now();

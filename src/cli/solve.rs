@@ -3,7 +3,7 @@
 use super::method::{Outcome, checkpoint, checkpoint_path, print_table, run as run_method};
 use super::{Failure, Integrator, print_json, stop_on_interrupt};
 use least_action::dynamics::stop_requested;
-use least_action::format::{self, Model, Overrides};
+use least_action::format::{self, FormatError, Model, Overrides};
 use least_action::optimize::{Checkpoint, Method};
 use least_action::plot::Format;
 use serde_json::json;
@@ -103,10 +103,12 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     if (problem.bounds.is_empty() && problem.free_parameters().is_empty())
         || (problem.costs.is_empty() && problem.constraints.is_empty())
     {
-        return Err(Failure::input(format!(
-            "{}: nothing to solve: a problem needs [mechanism.actuators] or [parameters], and [[costs]] or [[constraints]]; to watch it move, use `simulate`",
-            a.file.display()
-        )));
+        return Err(FormatError::of_file(
+            &a.file,
+            "nothing to solve: a problem needs [mechanism.actuators] or [parameters], and [[costs]] or [[constraints]]",
+            "add them; to watch it move, use `simulate`",
+        )
+        .into());
     }
     if let Some(n) = a.max_iterations {
         model.options.max_iterations = Some(n);

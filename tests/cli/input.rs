@@ -204,6 +204,62 @@ fn bad_input_as_json() {
             v["message"].as_str().is_some_and(|m| m.contains("--jsn")),
             "{v}"
         );
+        let help = v["help"].as_str().expect("a remedy");
+        assert!(
+            help.contains("'--json'") && help.contains("Usage"),
+            "{help}"
+        );
+        assert_eq!((&v["file"], &v["line"]), (&Value::Null, &Value::Null));
+    }
+    // of options that parse, and of files that do not do for the command
+    let file = problem("double_pendulum");
+    for (arguments, message, help, of_file) in [
+        (
+            ["simulate", "--out", "t.txt"],
+            "`t.txt` is no trajectory",
+            ".csv or .json",
+            false,
+        ),
+        (
+            ["simulate", "--plot", "t.pdf"],
+            "`t.pdf` is no figure",
+            ".svg or .png",
+            false,
+        ),
+        (
+            ["simulate", "--out", "."],
+            "is no trajectory",
+            ".csv or .json",
+            false,
+        ),
+        (
+            ["solve", "--out", "case.toml/x"],
+            "cannot make the directory",
+            "--out",
+            false,
+        ),
+        (
+            ["solve", "--out", "o"],
+            "nothing to solve",
+            "use `simulate`",
+            true,
+        ),
+    ] {
+        let [command, option, value] = arguments;
+        let file = match command {
+            "solve" if !of_file => problem("pendulum_swingup"),
+            _ => file.clone(),
+        };
+        let v = folder
+            .run(&[command, &file, option, value, "--json"])
+            .ended(2)
+            .json();
+        assert!(
+            v["message"].as_str().is_some_and(|m| m.contains(message)),
+            "{v}"
+        );
+        assert!(v["help"].as_str().is_some_and(|m| m.contains(help)), "{v}");
+        assert_eq!(v["file"].is_string(), of_file, "{v}");
     }
     assert_eq!(folder.list(), ["case.toml"]);
 }

@@ -70,7 +70,7 @@ fn plot_draws_what_is_named() {
         .refused(&["run.json", "convergence"]);
     folder
         .run(&["plot", "run.json", "--out", "x.gif"])
-        .refused(&["figures are .svg or .png", "x.gif"]);
+        .refused(&["`x.gif` is no figure", ".svg or .png"]);
     folder
         .run(&["plot", "absent.json"])
         .refused(&["absent.json", "cannot read the file"]);

@@ -224,8 +224,8 @@ fn simulate_refuses_what_it_cannot_do() {
     run(&["--step", "nan"]).refused(&["--step", "expected a positive number"]);
     run(&["--duration", "inf"]).refused(&["--duration", "expected a positive number"]);
     run(&["--step", "0.03"]).refused(&["whole number of time steps"]);
-    run(&["--out", "t.txt"]).refused(&["a trajectory is .csv or .json", "t.txt"]);
-    run(&["--plot", "t.pdf"]).refused(&["figures are .svg or .png", "t.pdf"]);
+    run(&["--out", "t.txt"]).refused(&["`t.txt` is no trajectory", ".csv or .json"]);
+    run(&["--plot", "t.pdf"]).refused(&["`t.pdf` is no figure", ".svg or .png"]);
     run(&["--durations", "1"]).refused(&["--durations", "Usage"]);
     assert_eq!(folder.list(), [""; 0]);
     folder.write("stone", "");
@@ -303,6 +303,23 @@ fn a_failure_in_the_first_step_is_no_bad_input() {
     assert!(number(&v, "duration").is_sign_positive());
     run.says(&["top", "time step"]);
     assert_eq!(folder.table("t.csv").1.len(), 1);
+}
+
+/// Nothing keeps the guess within bounds here, which is told.
+#[test]
+fn a_guess_outside_of_its_bounds_is_noted() {
+    let folder = Folder::new("simulate_bounds");
+    let text = changed("cartpole_swingup", "push = 0.01", "push = 5.0");
+    folder.write("strong.toml", &text);
+    let run = folder.run(&["simulate", "strong.toml"]).ended(0);
+    run.says(&[
+        "the guess of push at knot 0 is 5, outside of its bounds -3 and 3",
+        "99 others",
+    ]);
+    let run = folder
+        .run(&["simulate", &problem("cartpole_swingup")])
+        .ended(0);
+    assert!(!run.err.contains("bounds"), "{}", run.err);
 }
 
 /// `--every` leaves knots out of the files, not of the simulation.
