@@ -205,10 +205,7 @@ fn bad_input_as_json() {
             "{v}"
         );
         let help = v["help"].as_str().expect("a remedy");
-        assert!(
-            help.contains("'--json'") && help.contains("Usage"),
-            "{help}"
-        );
+        assert!(help.contains("Usage"), "{help}");
         assert_eq!((&v["file"], &v["line"]), (&Value::Null, &Value::Null));
     }
     // of options that parse, and of files that do not do for the command
