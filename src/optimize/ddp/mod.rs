@@ -202,7 +202,14 @@ impl Rounds {
         }
         let penalty = e.lagrangian.penalty;
         if violation > o.tolerance && penalty > MOST_PENALTY * e.lagrangian.first_penalty {
-            state.ended = Some(self.out_of_reach(e, state));
+            if self.soften(e, state)? {
+                return Ok(state.ended.is_none());
+            }
+            state.ended = Some(if self.has_feasible(state) {
+                (Status::Stationary, LOST.into())
+            } else {
+                self.out_of_reach(e, state)
+            });
             return Ok(false);
         }
         let growth = if violation <= o.tolerance && optimality <= o.optimality {
@@ -225,6 +232,12 @@ impl Rounds {
             e.plan();
         }
         Ok(true)
+    }
+
+    /// Does the best path so far keep all constraints, on hard steps?
+    fn has_feasible(&self, state: &SolveState) -> bool {
+        let feasible = |b: &Best| !b.soft && b.row.violation <= self.options.tolerance;
+        state.best.as_ref().is_some_and(feasible)
     }
 
     /// The verdict on constraints that stay violated.
@@ -286,6 +299,11 @@ impl Rounds {
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<(), Error> {
+        if e.is_soft() && e.violation() > self.loose(e) {
+            let optimality = self.optimality(e);
+            self.finish_round(e, state, optimality)?;
+            return Ok(());
+        }
         if e.is_relaxed() {
             return self.lower(e, state);
         }
@@ -298,8 +316,10 @@ impl Rounds {
             return Ok(());
         }
         let stuck = format!("no step makes progress any more; promised gain {optimality:.3e}");
-        let feasible = |b: &Best| !b.soft && b.row.violation <= self.options.tolerance;
-        let has_feasible = state.best.as_ref().is_some_and(feasible);
+        let has_feasible = self.has_feasible(state);
+        if violation > self.options.tolerance && !has_feasible && self.soften(e, state)? {
+            return Ok(());
+        }
         state.ended = Some(if violation > self.options.tolerance && !has_feasible {
             let weight = 0.5 * e.lagrangian.penalty * violation * violation;
             if optimality <= STATIONARY && weight >= (1.0 - STATIONARY) * self.size(e) {
@@ -326,6 +346,8 @@ impl Rounds {
 const PROJECTED: f64 = 1e-2;
 const PROJECTION: f64 = 1e3;
 
+/// Why a solve ends that found no better than what it had left.
+const LOST: &str = "further steps no longer keep the constraints";
 const UNBOUNDED: &str =
     "the curvature is not positive definite however it is regularized; are all numbers finite?";
 

@@ -17,6 +17,9 @@ pub(super) struct Saved {
     /// Of the derivatives.
     #[serde(default)]
     level: f64,
+    /// Are steps softened to it?
+    #[serde(default)]
+    forward: bool,
     /// Is curvature learnt; is it part of the policy?
     learning: bool,
     used: bool,
@@ -172,7 +175,10 @@ impl<D: Observe> Engine<'_, D> {
                 self.knots.len()
             ));
         }
-        self.set_level(kept.map_or(self.level, |k| k.level));
+        if let Some(kept) = kept {
+            (self.level, self.forward) = (kept.level, kept.forward);
+        }
+        self.set_level(self.level);
         let failed = |e: StepError| format!("the guess cannot be simulated: {e}");
         self.simulate_guess(states).map_err(failed)?;
         if let Some(c) = resumed {
@@ -221,6 +227,7 @@ impl<D: Observe> Engine<'_, D> {
             first_objective: self.first_objective,
             first_penalty: self.lagrangian.first_penalty,
             level: self.level,
+            forward: self.forward,
             learning: secant.learning,
             used: secant.used,
             blocks: secant.known().to_vec(),

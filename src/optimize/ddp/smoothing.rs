@@ -22,7 +22,9 @@
 //! Where the minimum lies on many kinks, as where a limb hits its stops again and again, steps on hard contact crawl from
 //! the start. With [`Smoothing::forward`] the steps themselves are on the level's central path, and their derivatives are
 //! exact: each level is a smooth problem, whose minimum tends to one of hard contact as in an interior-point method. The
-//! last level is that of hard contact all the same, and only what it finds is a result.
+//! last level is that of hard contact all the same, and only what it finds is a result. Where relaxed derivatives end with
+//! constraints that stay violated, as before a contact that jumps from knot to knot, the levels are gone through once more
+//! with softened steps.
 //!
 //! What a solve finds depends on where it starts. A level about the square of the velocity that contact gives or takes
 //! within a step shows what contact could do; one far below shows nothing, and the solve stays where it is.
@@ -77,11 +79,16 @@ impl Smoothing {
             && self.start >= self.end
     }
 
-    /// The level after this one.
-    fn below(&self, level: f64) -> f64 {
+    /// The level after this one; where steps are softened that were not to be, down to their own.
+    fn below(&self, level: f64, forward: bool) -> f64 {
         let next = level * self.factor;
+        let end = if self.forward == forward {
+            self.end
+        } else {
+            0.0
+        };
         // rounding must not cost the last level
-        if next >= self.end * (1.0 - SAME) {
+        if next >= end * (1.0 - SAME) {
             next
         } else {
             0.0
@@ -91,7 +98,7 @@ impl Smoothing {
 
 /// Promised gain at which a level ends.
 const ENOUGH: f64 = 1e-3;
-/// Violation that a level leaves to the next, in the constraints' units.
+/// Violation that a level leaves to the next at most, in the constraints' units.
 const LOOSE: f64 = 1e-2;
 /// Growth of the penalty within the levels.
 const MOST_PENALTY: f64 = 1e6;
@@ -102,6 +109,8 @@ const LITTLE: f64 = 1e-4;
 const PATIENCE: u32 = 4;
 /// The same for the steps' own derivatives.
 const LAST_PATIENCE: u32 = 12;
+/// Part of the violation that a round of poor steps on hard contact may leave; with more, contact is to be softened.
+const CRAWLS: f64 = 0.9;
 /// Relative change of the objective over so many steps that rest.
 const STILL: f64 = 1e-5;
 /// Why a solve ends that rests where contact changes.
@@ -120,6 +129,16 @@ impl Rounds {
         }
     }
 
+    /// Violation that a level leaves to the next. On softened steps it falls with the distance at which contacts carry a
+    /// force, as the square root of the level: what they leave, hard steps must mend, which can only crawl.
+    pub(super) fn loose<D: Observe>(&self, e: &Engine<D>) -> f64 {
+        let part = match self.options.smoothing {
+            Some(s) if e.is_soft() => (e.level / s.start).sqrt(),
+            _ => 1.0,
+        };
+        self.options.tolerance.max(part * LOOSE)
+    }
+
     /// Is there nothing more to be had from the present level?
     pub(super) fn level_is_done<D: Observe>(
         &self,
@@ -128,7 +147,7 @@ impl Rounds {
         optimality: f64,
     ) -> bool {
         let l = &e.lagrangian;
-        let solved = violation <= self.options.tolerance.max(LOOSE) && optimality <= self.finest(e);
+        let solved = violation <= self.loose(e) && optimality <= self.finest(e);
         e.is_relaxed()
             && (solved
                 || violation > self.options.tolerance && l.penalty > MOST_PENALTY * l.first_penalty)
@@ -141,7 +160,7 @@ impl Rounds {
         state: &mut SolveState,
     ) -> Result<(), Error> {
         e.search.poor = 0;
-        let (violation, l) = (e.violation(), &mut e.lagrangian);
+        let (violation, loose) = (e.violation(), self.loose(e));
         if e.path.has_gaps || violation <= self.options.tolerance {
             if e.is_relaxed() {
                 return self.lower(e, state);
@@ -149,7 +168,8 @@ impl Rounds {
             self.rest_on_kink(e, state);
             return Ok(());
         }
-        if violation > LOOSE && l.penalty <= MOST_PENALTY * l.first_penalty {
+        let l = &mut e.lagrangian;
+        if violation > loose && l.penalty <= MOST_PENALTY * l.first_penalty {
             // multipliers would be those of no minimum
             l.penalty *= GROWTH;
             self.tolerance = self.options.optimality.max(FIRST_TOLERANCE);
@@ -160,12 +180,31 @@ impl Rounds {
             }
         } else if e.is_relaxed() {
             self.lower(e, state)?;
-        } else {
+        } else if violation <= CRAWLS * self.last_violation || !self.soften(e, state)? {
             let before = self.tolerance;
             self.finish_round(e, state, f64::INFINITY)?;
             self.tolerance = before;
         }
         Ok(())
+    }
+
+    /// Steps on hard contact led to where constraints stay violated: goes through the levels once more with softened steps,
+    /// from where it is. Nothing of that where they are softened, or cannot be.
+    pub(super) fn soften<D: Observe>(
+        &mut self,
+        e: &mut Engine<D>,
+        state: &mut SolveState,
+    ) -> Result<bool, Error> {
+        let Some(smoothing) = self.options.smoothing else {
+            return Ok(false);
+        };
+        if e.forward || e.model.kappa == 0.0 || !e.dynamics.soften(&mut e.work, 0.0) {
+            return Ok(false);
+        }
+        e.forward = true;
+        e.lagrangian.restart();
+        self.go_to(smoothing.start, e, state)?;
+        Ok(true)
     }
 
     /// On a kink, as between sticking and sliding, derivatives promise what no step gains: where the last ones kept all
@@ -196,8 +235,20 @@ impl Rounds {
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<(), Error> {
-        let next = self.options.smoothing.map_or(0.0, |s| s.below(e.level));
-        if let Err(error) = e.follow_level(next) {
+        let next = self
+            .options
+            .smoothing
+            .map_or(0.0, |s| s.below(e.level, e.forward));
+        self.go_to(next, e, state)
+    }
+
+    fn go_to<D: Observe>(
+        &mut self,
+        level: f64,
+        e: &mut Engine<D>,
+        state: &mut SolveState,
+    ) -> Result<(), Error> {
+        if let Err(error) = e.follow_level(level) {
             // the best on hard steps stays
             state.end(Status::Diverged, error.to_string());
             return Ok(());

@@ -59,6 +59,12 @@ impl Lagrangian {
         self.scaled = true;
     }
 
+    /// As before the first round.
+    pub fn restart(&mut self) {
+        self.multipliers.fill(0.0);
+        self.penalty = self.first_penalty;
+    }
+
     pub fn is_equality(&self, i: usize) -> bool {
         self.equal[i]
     }
