@@ -78,16 +78,8 @@ pub(super) struct Augmented<'a, D: Observe> {
 impl<'a, D: Observe> Augmented<'a, D> {
     pub fn new(dynamics: &'a D, problem: &'a Problem, penalty: f64) -> Self {
         let mut work = dynamics.work();
-        // a start that does not exist shows when it is simulated
-        let x0 = problem
-            .start(dynamics, &problem.parameters, &mut work)
-            .unwrap_or_else(|_| vec![f64::NAN; dynamics.dims().nx]);
-        let path = Path::new(dynamics, problem, &x0);
-        let mut knots = vec![path.trajectory.knot(0)];
-        for k in 0..problem.intervals.len() {
-            knots.push(path.trajectory.knot_after(&knots[k]));
-        }
-        let model = Model::new(dynamics, problem, &path);
+        let path = Path::new(dynamics, problem, &mut work);
+        let model = Model::new(dynamics, problem);
         let half = |&(l, u): &(f64, f64)| {
             let w = 0.5 * (u - l);
             if w.is_finite() { w } else { 1.0 }
@@ -109,7 +101,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Self {
             dynamics,
             problem,
-            knots,
+            knots: path.knots(),
             lagrangian: Lagrangian::new(problem, &path.evaluation, penalty),
             pressures: Pressures {
                 lower: vec![0.0; n],
@@ -357,17 +349,15 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Ok(g)
     }
 
-    /// Largest violation at the present point, in the units of constraints, controls and parameters.
+    /// Largest violation at the present point.
     pub fn violation(&self) -> f64 {
-        let (e, t) = (&self.now.path.evaluation, &self.now.path.trajectory);
-        self.problem.violation(e, &t.u, &t.p)
+        self.now.path.violation(self.problem)
     }
 
     /// Names what is violated by more than `tolerance` at the present point, and by how much.
     pub fn violated(&self, tolerance: f64) -> String {
-        let (e, t) = (&self.now.path.evaluation, &self.now.path.trajectory);
-        let list = self.problem.violated(self.dynamics, e, t, tolerance);
-        list.join(", ")
+        let path = &self.now.path;
+        path.violated(self.dynamics, self.problem, tolerance)
     }
 
     /// Names the violated constraints that no decision changes to first order.
@@ -555,14 +545,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     /// The trajectory of a point, if it can be simulated.
     pub fn simulated(&mut self, point: &Point) -> Option<Trajectory> {
-        let start = self
-            .problem
-            .start(self.dynamics, &point.parameters, &mut self.work);
-        let mut t = Trajectory::new(self.dynamics, self.problem.intervals.clone(), &start.ok()?);
-        t.u.copy_from_slice(&point.controls);
-        t.p.copy_from_slice(&point.parameters);
-        let rolled = t.roll(self.dynamics, &mut self.work, &mut RolloutStats::default());
-        rolled.is_ok().then_some(t)
+        point.simulated(self.dynamics, self.problem, &mut self.work)
     }
 
     /// Names what is violated by more than `tolerance` along a trajectory.

@@ -81,16 +81,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         let mut work = dynamics.work();
         let forward =
             options.smoothing.is_some_and(|s| s.forward) && dynamics.soften(&mut work, 0.0);
-        let dims = dynamics.dims();
-        // a start that does not exist shows when it is simulated
-        let x0 = problem
-            .start(dynamics, &problem.parameters, &mut work)
-            .unwrap_or_else(|_| vec![f64::NAN; dims.nx]);
-        let mut path = Path::new(dynamics, problem, &x0);
-        let mut knots = vec![path.trajectory.knot(0)];
-        for k in 0..problem.intervals.len() {
-            knots.push(path.trajectory.knot_after(&knots[k]));
-        }
+        let mut path = Path::new(dynamics, problem, &mut work);
         let controls = problem.with_bounds(&problem.guess);
         for (u, (g, (l, h))) in path.trajectory.u.iter_mut().zip(controls) {
             *u = g.max(*l).min(*h);
@@ -100,7 +91,7 @@ impl<'a, D: Observe> Engine<'a, D> {
                 *p = p.max(*l).min(*h);
             }
         }
-        let model = Model::new(dynamics, problem, &path);
+        let model = Model::new(dynamics, problem);
         Self {
             lagrangian: Lagrangian::new(problem, &path.evaluation, options.penalty),
             trial: path.clone(),
@@ -108,12 +99,12 @@ impl<'a, D: Observe> Engine<'a, D> {
             workers: workers(dynamics, problem),
             policy: Policy::new(&model.sizes),
             scratch: Scratch::new(&model.sizes),
-            dx: vec![0.0; dims.ndx],
-            shift: vec![0.0; dims.ndx],
+            dx: vec![0.0; model.sizes.n],
+            shift: vec![0.0; model.sizes.n],
             s: vec![0.0; model.sizes.s()],
             model,
             work,
-            knots,
+            knots: path.knots(),
             path,
             dynamics,
             problem,
@@ -526,31 +517,6 @@ impl<'a, D: Observe> Engine<'a, D> {
         };
         self.trial
             .evaluate(self.dynamics, self.problem, &mut self.work)
-    }
-
-    /// Largest violation of a constraint or bound.
-    pub fn violation(&self) -> f64 {
-        let t = &self.path.trajectory;
-        self.problem.violation(&self.path.evaluation, &t.u, &t.p)
-    }
-
-    /// Names what is violated by more than `tolerance`, and by how much.
-    pub fn violated(&self, tolerance: f64) -> String {
-        let (e, t) = (&self.path.evaluation, &self.path.trajectory);
-        let list = self.problem.violated(self.dynamics, e, t, tolerance);
-        list.join(", ")
-    }
-
-    /// Names the violated constraints that no decision changes to first order.
-    pub fn without_gradient(&mut self, tolerance: f64) -> Vec<String> {
-        self.model.without_gradient(
-            self.dynamics,
-            self.problem,
-            &self.knots,
-            &self.path,
-            tolerance,
-            &mut self.workers[0],
-        )
     }
 
     /// Makes model and policy at a trajectory without gaps, with the derivatives of a level.

@@ -113,7 +113,7 @@ impl Rounds {
 
     /// What a promised gain is compared with.
     fn size<D: Observe>(&self, e: &Engine<D>) -> f64 {
-        let violation = e.violation().max(self.options.tolerance);
+        let violation = e.path.violation(e.problem).max(self.options.tolerance);
         let constrained = !e.path.evaluation.constraints.is_empty();
         let penalty = if constrained {
             e.lagrangian.penalty
@@ -136,7 +136,7 @@ impl Rounds {
     ) {
         let row = Iteration {
             objective: e.path.evaluation.objective,
-            violation: e.violation().max(e.path.gap),
+            violation: e.path.violation(e.problem).max(e.path.gap),
             optimality,
             step_length,
             regularization: e.lagrangian.penalty,
@@ -159,7 +159,7 @@ impl Rounds {
         }
         Iteration {
             objective: e.path.evaluation.objective,
-            violation: e.violation(),
+            violation: e.path.violation(e.problem),
             optimality: self.optimality(e),
             smoothing: 0.0,
             ..soft
@@ -189,7 +189,7 @@ impl Rounds {
         state: &mut SolveState,
         optimality: f64,
     ) -> Result<bool, Error> {
-        let (violation, o) = (e.violation(), &self.options);
+        let (violation, o) = (e.path.violation(e.problem), &self.options);
         if self.level_is_done(e, violation, optimality) {
             self.lower(e, state)?;
             return Ok(state.ended.is_none());
@@ -237,13 +237,22 @@ impl Rounds {
             ),
         };
         let unmet = Unmet {
-            violated: e.violated(self.options.tolerance),
-            flat: e.without_gradient(self.options.tolerance),
+            violated: e
+                .path
+                .violated(e.dynamics, e.problem, self.options.tolerance),
+            flat: e.model.without_gradient(
+                e.dynamics,
+                e.problem,
+                &e.knots,
+                &e.path,
+                self.options.tolerance,
+                &mut e.workers[0],
+            ),
             penalty: e.lagrangian.penalty,
             decides: e.model.sizes.m + e.model.sizes.q > 0,
             touches: e.model.kappa > 0.0,
             before: state.history.first().map_or(0.0, |i| i.violation),
-            now: e.violation(),
+            now: e.path.violation(e.problem),
             remedy: &remedy,
         };
         unmet.verdict()
@@ -291,7 +300,7 @@ impl Rounds {
         }
         e.search.stuck += 1;
         e.promises_at_most(f64::INFINITY);
-        let (violation, optimality) = (e.violation(), self.optimality(e));
+        let (violation, optimality) = (e.path.violation(e.problem), self.optimality(e));
         let constrained = !e.path.evaluation.constraints.is_empty();
         if constrained && !e.path.has_gaps && e.search.stuck < LAST_ROUNDS {
             self.finish_round(e, state, optimality)?;
@@ -305,7 +314,9 @@ impl Rounds {
             if optimality <= STATIONARY && weight >= (1.0 - STATIONARY) * self.size(e) {
                 self.out_of_reach(e, state)
             } else {
-                let violated = e.violated(self.options.tolerance);
+                let violated = e
+                    .path
+                    .violated(e.dynamics, e.problem, self.options.tolerance);
                 let reason =
                     format!("{stuck}; violated: {violated}; try another guess, or scale the costs");
                 (Status::Diverged, reason)
@@ -420,7 +431,9 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
         Ok(Found {
             row,
             gains: state.best.is_some().then(|| e.gains()),
-            violated: e.violated(self.rounds.options.tolerance),
+            violated: e
+                .path
+                .violated(e.dynamics, e.problem, self.rounds.options.tolerance),
             trajectory: e.path.trajectory.clone(),
         })
     }

@@ -5,7 +5,7 @@ use super::engine::Engine;
 use crate::dynamics::{Observe, StepError};
 use crate::optimize::checkpoint::{Checkpoint, Point};
 use crate::optimize::lq::Policy;
-use crate::rollout::{RolloutStats, Trajectory};
+use crate::rollout::Trajectory;
 use serde::{Deserialize, Serialize};
 
 /// What a checkpoint keeps of this method alone.
@@ -245,22 +245,9 @@ impl<D: Observe> Engine<'_, D> {
     pub fn simulated(&mut self, point: &Point, level: f64) -> Option<Trajectory> {
         let now = self.level;
         self.set_level(level);
-        let simulated = self.simulated_here(point);
+        let simulated = point.simulated(self.dynamics, self.problem, &mut self.work);
         self.set_level(now);
         simulated
-    }
-
-    fn simulated_here(&mut self, point: &Point) -> Option<Trajectory> {
-        let start = self
-            .problem
-            .start(self.dynamics, &point.parameters, &mut self.work);
-        let intervals = self.problem.intervals.clone();
-        let mut t = Trajectory::new(self.dynamics, intervals, &start.ok()?);
-        t.u.copy_from_slice(&point.controls);
-        t.p.copy_from_slice(&point.parameters);
-        let mut stats = RolloutStats::default();
-        let rolled = t.roll(self.dynamics, &mut self.work, &mut stats);
-        rolled.is_ok().then_some(t)
     }
 
     fn simulate_guess(&mut self, states: &[f64]) -> Result<(), StepError> {

@@ -141,7 +141,7 @@ impl Rounds {
         state: &mut SolveState,
     ) -> Result<(), Error> {
         e.search.poor = 0;
-        let (violation, l) = (e.violation(), &mut e.lagrangian);
+        let (violation, l) = (e.path.violation(e.problem), &mut e.lagrangian);
         if e.path.has_gaps || violation <= self.options.tolerance {
             if e.is_relaxed() {
                 return self.lower(e, state);

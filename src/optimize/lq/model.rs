@@ -83,7 +83,7 @@ fn pieces(
 }
 
 impl Model {
-    pub fn new<D: Observe>(dynamics: &D, problem: &Problem, path: &Path) -> Self {
+    pub fn new<D: Observe>(dynamics: &D, problem: &Problem) -> Self {
         let dims: Dims = dynamics.dims();
         let free = problem.free_parameters();
         let sizes = Sizes {
@@ -100,7 +100,7 @@ impl Model {
             l: vec![0.0; knots * w],
             h: vec![0.0; knots * w * w],
             start: vec![0.0; sizes.n * sizes.q],
-            secant: Secant::new(&sizes, path.evaluation.values.len()),
+            secant: Secant::new(sizes),
             frames: vec![],
             free,
             kappa: 0.0,
@@ -127,9 +127,10 @@ impl Model {
         let width = self.sizes.w();
         self.l.fill(0.0);
         self.h.fill(0.0);
-        self.secant.begin(&mut self.f);
+        self.secant.begin(&mut self.f, path.evaluation.values.len());
         self.find_frames(dynamics, problem, knots, path, &mut workers[0].work)?;
         let learning = self.secant.learning;
+        let learnt = if learning { width } else { 0 };
         let (y, rows) = self.secant.memory();
         let Evaluation { layout, values, .. } = &mut path.evaluation;
         let stepped = |size: usize| (0..=steps).map(move |k| if k < steps { size } else { 0 });
@@ -140,8 +141,8 @@ impl Model {
             .zip(pieces(&mut self.l, every(width)))
             .zip(pieces(&mut self.h, every(width * width)))
             .zip(pieces(values, counts.clone()))
-            .zip(pieces(y, every(width)))
-            .zip(pieces(rows, counts.map(|c| c * width)))
+            .zip(pieces(y, every(learnt)))
+            .zip(pieces(rows, counts.map(|c| c * learnt)))
             .enumerate()
             .map(|(k, ((((((f, gap), l), h), values), y), rows))| Slot {
                 k,
@@ -191,7 +192,7 @@ impl Model {
         } else {
             self.gap.fill(0.0);
         }
-        self.secant.update(&self.sizes, &self.f, &self.l);
+        self.secant.update(&self.f, &self.l);
         Ok(())
     }
 

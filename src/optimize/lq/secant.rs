@@ -34,31 +34,32 @@ pub struct Secant {
     adjoint: Vec<f64>,
     next: Vec<f64>,
     r: Vec<f64>,
-    w: usize,
+    sizes: Sizes,
 }
 
 impl Secant {
-    pub fn new(sizes: &Sizes, values: usize) -> Self {
-        let (w, knots) = (sizes.w(), sizes.steps + 1);
+    /// Allocates nothing before it learns.
+    pub fn new(sizes: Sizes) -> Self {
         Self {
             used: false,
             learning: false,
             known: false,
-            blocks: vec![0.0; knots * w * w],
-            step: vec![0.0; knots * w],
-            y: vec![0.0; knots * w],
-            f: vec![0.0; sizes.steps * sizes.n * w],
-            rows: vec![0.0; values * w],
+            blocks: vec![],
+            step: vec![],
+            y: vec![],
+            f: vec![],
+            rows: vec![],
             seen: false,
             adjoint: vec![0.0; sizes.n],
             next: vec![0.0; sizes.n],
-            r: vec![0.0; w],
-            w,
+            r: vec![0.0; sizes.w()],
+            sizes,
         }
     }
 
     pub fn block(&self, k: usize) -> &[f64] {
-        &self.blocks[k * self.w * self.w..(k + 1) * self.w * self.w]
+        let size = self.sizes.w() * self.sizes.w();
+        &self.blocks[k * size..(k + 1) * size]
     }
 
     /// All blocks, if anything has been learnt.
@@ -69,7 +70,7 @@ impl Secant {
     /// Goes on with blocks that were learnt, or none; the next model is the first that is seen, if it is `learning`.
     pub fn restore(&mut self, blocks: &[f64], learning: bool) {
         if !blocks.is_empty() {
-            self.blocks.copy_from_slice(blocks);
+            self.blocks = blocks.to_vec();
         }
         self.known = !blocks.is_empty();
         (self.learning, self.seen) = (learning, false);
@@ -87,22 +88,28 @@ impl Secant {
         self.known
     }
 
-    /// A new model will be written over `f`.
-    pub fn begin(&mut self, f: &mut Vec<f64>) {
+    /// A new model will be written over `f`, of a path with so many `values`.
+    pub fn begin(&mut self, f: &mut Vec<f64>, values: usize) {
         if self.learning {
+            let (w, knots) = (self.sizes.w(), self.sizes.steps + 1);
+            self.blocks.resize(knots * w * w, 0.0);
+            self.step.resize(knots * w, 0.0);
+            self.y.resize(knots * w, 0.0);
+            self.rows.resize(values * w, 0.0);
+            self.f.resize(f.len(), 0.0);
             std::mem::swap(f, &mut self.f);
             self.y.fill(0.0);
         }
     }
 
-    /// What [`see`] writes to: w a knot, and w a value.
+    /// What [`see`] writes to while it learns: w a knot, and w a value.
     pub fn memory(&mut self) -> (&mut [f64], &mut [f64]) {
         (&mut self.y, &mut self.rows)
     }
 
     /// Learns from the new model.
-    pub fn update(&mut self, sizes: &Sizes, f: &[f64], l: &[f64]) {
-        let (w, n) = (self.w, sizes.n);
+    pub fn update(&mut self, f: &[f64], l: &[f64]) {
+        let (sizes, w, n) = (self.sizes, self.sizes.w(), self.sizes.n);
         if !self.learning {
             self.seen = false;
             return;
@@ -136,7 +143,7 @@ impl Secant {
     }
 
     fn rank_one(&mut self, k: usize) {
-        let w = self.w;
+        let w = self.sizes.w();
         let b = &mut self.blocks[k * w * w..(k + 1) * w * w];
         let (s, y) = (&self.step[k * w..(k + 1) * w], &self.y[k * w..(k + 1) * w]);
         // r = y - B s
