@@ -2,13 +2,13 @@
 //! [`crate::control`] and the seam.
 
 mod augmented;
+mod bound_multipliers;
 pub mod checkpoint;
 pub mod ddp;
 mod driver;
+mod infeasibility;
 mod lq;
 mod method;
-mod pressures;
-mod reach;
 mod scale;
 pub mod shooting;
 mod state;
@@ -31,7 +31,7 @@ pub enum Status {
     /// Violation and optimality are below their tolerances.
     Converged,
     /// The constraints hold, and no further descent was found, but optimality is above its tolerance: it rests on a kink,
-    /// or steps no longer gain what the model promises.
+    /// or steps no longer gain what the model predicts.
     Stationary,
     /// The limit of iterations was reached.
     MaxIterations,
@@ -73,7 +73,7 @@ pub struct Iteration {
     /// Largest violation of any constraint or bound.
     #[serde(deserialize_with = "number")]
     pub violation: f64,
-    /// What the method's model still promises to gain, relative to the objective and half the penalty times the square of
+    /// Reduction that the method's model still predicts, relative to the objective and half the penalty times the square of
     /// the violation, or of the tolerance.
     #[serde(deserialize_with = "number")]
     pub optimality: f64,
@@ -113,7 +113,7 @@ pub struct Solution {
     pub objective: f64,
     /// Largest violation of a constraint or bound.
     pub violation: f64,
-    /// Relative gain that the method's model still promises.
+    /// Relative reduction that the method's model still predicts.
     pub optimality: f64,
     /// Central path's parameter of the derivatives that this and the gains were computed with, m^2/s^2; 0: that of the
     /// steps.

@@ -11,8 +11,8 @@
 //!   the gaps between them shrink by `1 - a` (Giftthaler et al., IROS 2018; Mastalli et al., ICRA 2020) and are weighed
 //!   in the merit by a multiple that makes every step a descent.
 //! - **Globalization.** A step is taken if it gains a twentieth of what the model predicts; else a shorter one is tried,
-//!   as short as the bend seen suggests. Where no length does, changes of states and controls are weighed (Levenberg and
-//!   Marquardt), each by its mean curvature, and as much as the bend seen along the failed step tells. With the states
+//!   as short as the curvature observed suggests. Where no length does, changes of states and controls are weighed (Levenberg and
+//!   Marquardt), each by its mean curvature, and as much as the curvature observed along the failed step tells. With the states
 //!   weighed, feedback keeps unstable paths together however large the weight. Where whole steps gain more than
 //!   predicted, up to twice their length is tried.
 //! - **Constraints** other than bounds of controls and parameters enter by an augmented Lagrangian. Once the violation
@@ -27,8 +27,8 @@ mod smoothing;
 
 use super::checkpoint::{Checkpoint, Point};
 use super::driver::{Algorithm, Found};
-use super::lq::{FIRST_TOLERANCE, GROWTH, SLOW, TIGHTER};
-use super::reach::{STATIONARY, Unmet};
+use super::infeasibility::{Infeasibility, STATIONARY};
+use super::lq::{FIRST_TOLERANCE, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
 use super::state::Best;
 use super::{Gains, Iteration, Method, SolveState, Status};
 use crate::control::Problem;
@@ -40,7 +40,7 @@ use saved::Saved;
 pub use smoothing::Smoothing;
 
 /// Growth of the penalty at which constraints that stay violated are given up.
-const MOST_PENALTY: f64 = 1e12;
+const MAX_PENALTY_GROWTH: f64 = 1e12;
 /// Part of the guess's objective that counts as nothing, where an objective vanishes at its minimum.
 const NOTHING: f64 = 1e-12;
 /// Failures in a row to make a step up to which rounds still end where it stands.
@@ -53,7 +53,7 @@ const HIGHER: f64 = 10.0;
 pub struct Options {
     /// Largest violation of a constraint or a bound, in their units.
     pub tolerance: f64,
-    /// What the model still promises to gain, relative to the objective and half the penalty times the square of the
+    /// Reduction that the model still predicts, relative to the objective and half the penalty times the square of the
     /// violation, or of the tolerance.
     pub optimality: f64,
     /// Iterations of all rounds.
@@ -87,7 +87,7 @@ pub(super) struct Ddp<'a, D: Observe> {
 /// Rounds of multipliers and penalty, each of which minimizes an augmented Lagrangian.
 struct Rounds {
     options: Options,
-    /// Promised gain at which the present one ends.
+    /// Predicted reduction at which the present one ends.
     tolerance: f64,
     /// Violation at the end of the one before.
     last_violation: f64,
@@ -108,10 +108,10 @@ impl<'a, D: Observe> Ddp<'a, D> {
 
 impl Rounds {
     fn optimality<D: Observe>(&self, e: &Engine<D>) -> f64 {
-        e.promised().abs() / self.size(e)
+        e.attainable_reduction().abs() / self.size(e)
     }
 
-    /// What a promised gain is compared with.
+    /// What a predicted reduction is compared with.
     fn size<D: Observe>(&self, e: &Engine<D>) -> f64 {
         let violation = e.path.violation(e.problem).max(self.options.tolerance);
         let constrained = !e.path.evaluation.constraints.is_empty();
@@ -147,9 +147,9 @@ impl Rounds {
     }
 
     /// What a path of softened steps is worth on hard ones: only these are a result.
-    fn on_hard<D: Observe>(&self, e: &mut Engine<D>, soft: Iteration) -> Iteration {
-        let made = e.follow_level(0.0).and_then(|()| e.refresh());
-        if made.is_err() || !e.plan() {
+    fn on_hard_contact<D: Observe>(&self, e: &mut Engine<D>, soft: Iteration) -> Iteration {
+        let made = e.follow_level(0.0).and_then(|()| e.update_model());
+        if made.is_err() || !e.find_policy() {
             return Iteration {
                 objective: f64::INFINITY,
                 violation: f64::INFINITY,
@@ -166,7 +166,7 @@ impl Rounds {
         }
     }
 
-    /// Ends rounds as long as the path is their minimum; returns what is still promised.
+    /// Ends rounds as long as the path is their minimum; returns the optimality reached.
     fn finish_rounds<D: Observe>(
         &mut self,
         e: &mut Engine<D>,
@@ -174,7 +174,7 @@ impl Rounds {
     ) -> Result<f64, Error> {
         loop {
             let enough = self.tolerance * self.size(e);
-            let ended = !e.path.has_gaps && e.promises_at_most(enough);
+            let ended = !e.path.has_gaps && e.predicts_at_most(enough);
             let optimality = self.optimality(e);
             if !ended || !self.finish_round(e, state, optimality)? {
                 return Ok(optimality);
@@ -191,44 +191,48 @@ impl Rounds {
     ) -> Result<bool, Error> {
         let (violation, o) = (e.path.violation(e.problem), &self.options);
         if self.level_is_done(e, violation, optimality) {
-            self.lower(e, state)?;
+            self.next_level(e, state)?;
             return Ok(state.ended.is_none());
         }
-        let held = e.lagrangian.held(&e.path) / self.size(e);
-        let optimal = optimality <= o.optimality && held <= o.optimality;
+        let complementarity = e.lagrangian.complementarity(&e.path) / self.size(e);
+        let optimal = optimality <= o.optimality && complementarity <= o.optimality;
         if !e.is_relaxed() && violation <= o.tolerance && optimal {
             state.end(Status::Converged, "");
             return Ok(false);
         }
         let penalty = e.lagrangian.penalty;
-        if violation > o.tolerance && penalty > MOST_PENALTY * e.lagrangian.first_penalty {
-            state.ended = Some(self.out_of_reach(e, state));
+        if violation > o.tolerance && penalty > MAX_PENALTY_GROWTH * e.lagrangian.first_penalty {
+            state.ended = Some(self.infeasible(e, state));
             return Ok(false);
         }
         let growth = if violation <= o.tolerance && optimality <= o.optimality {
             // only multipliers of inequalities with room are left, which fall by the penalty times that
-            if held > o.optimality { GROWTH } else { 1.0 }
+            if complementarity > o.optimality {
+                PENALTY_GROWTH
+            } else {
+                1.0
+            }
         } else if violation <= o.tolerance {
             1.0
         } else if violation <= PROJECTED && self.tolerance <= o.optimality && !e.is_relaxed() {
             PROJECTION
         } else if violation > SLOW * self.last_violation {
-            GROWTH
+            PENALTY_GROWTH
         } else {
             1.0
         };
         self.last_violation = violation;
-        self.tolerance = (self.tolerance * TIGHTER).max(self.finest(e));
+        self.tolerance = (self.tolerance * TOLERANCE_REDUCTION).max(self.least_optimality(e));
         if !e.path.evaluation.constraints.is_empty() {
             e.lagrangian.update(&e.path, growth);
-            e.refresh()?;
-            e.plan();
+            e.update_model()?;
+            e.find_policy();
         }
         Ok(true)
     }
 
     /// The verdict on constraints that stay violated.
-    fn out_of_reach<D: Observe>(&self, e: &mut Engine<D>, state: &SolveState) -> (Status, String) {
+    fn infeasible<D: Observe>(&self, e: &mut Engine<D>, state: &SolveState) -> (Status, String) {
         let remedy = match self.options.smoothing {
             None => "set smoothing in [method], as { start = 1e-1 }".to_owned(),
             Some(s) => format!(
@@ -236,7 +240,7 @@ impl Rounds {
                 HIGHER * s.start
             ),
         };
-        let unmet = Unmet {
+        let infeasibility = Infeasibility {
             violated: e
                 .path
                 .violated(e.dynamics, e.problem, self.options.tolerance),
@@ -255,7 +259,7 @@ impl Rounds {
             now: e.path.violation(e.problem),
             remedy: &remedy,
         };
-        unmet.verdict()
+        infeasibility.verdict()
     }
 
     /// Takes a step, of the length returned, or goes on to where one can be made; nothing if asked to stop.
@@ -270,64 +274,65 @@ impl Rounds {
                 return Ok(None);
             }
             Attempt::Moved(taken) => {
-                if e.search.idle == 0 {
-                    e.search.stuck = 0;
+                if e.search.steps_without_gain == 0 {
+                    e.search.failures = 0;
                 }
-                if e.refresh().is_err() {
+                if e.update_model().is_err() {
                     // where there are no derivatives there is no way on
-                    e.take_back()?;
+                    e.undo_step()?;
                 }
-                if !e.plan() {
+                if !e.find_policy() {
                     state.end(Status::Diverged, UNBOUNDED);
-                } else if e.is_poor() {
-                    self.hasten(e, state)?;
+                } else if e.is_slow() {
+                    self.on_slow_progress(e, state)?;
                 }
                 return Ok(Some(taken));
             }
-            Attempt::Stuck => self.stuck(e, state)?,
+            Attempt::Failed => self.after_failure(e, state)?,
         }
         Ok(Some(0.0))
     }
 
     /// No step makes progress: the round has got as far as it can, or all of it has.
-    fn stuck<D: Observe>(
+    fn after_failure<D: Observe>(
         &mut self,
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<(), Error> {
         if e.is_relaxed() {
-            return self.lower(e, state);
+            return self.next_level(e, state);
         }
-        e.search.stuck += 1;
-        e.promises_at_most(f64::INFINITY);
+        e.search.failures += 1;
+        e.predicts_at_most(f64::INFINITY);
         let (violation, optimality) = (e.path.violation(e.problem), self.optimality(e));
         let constrained = !e.path.evaluation.constraints.is_empty();
-        if constrained && !e.path.has_gaps && e.search.stuck < LAST_ROUNDS {
+        if constrained && !e.path.has_gaps && e.search.failures < LAST_ROUNDS {
             self.finish_round(e, state, optimality)?;
             return Ok(());
         }
-        let stuck = format!("no step makes progress any more; promised gain {optimality:.3e}");
+        let reason = format!("no step makes progress any more; promised gain {optimality:.3e}");
         let feasible = |b: &Best| !b.soft && b.row.violation <= self.options.tolerance;
         let has_feasible = state.best.as_ref().is_some_and(feasible);
         state.ended = Some(if violation > self.options.tolerance && !has_feasible {
             let weight = 0.5 * e.lagrangian.penalty * violation * violation;
             if optimality <= STATIONARY && weight >= (1.0 - STATIONARY) * self.size(e) {
-                self.out_of_reach(e, state)
+                self.infeasible(e, state)
             } else {
                 let violated = e
                     .path
                     .violated(e.dynamics, e.problem, self.options.tolerance);
-                let reason =
-                    format!("{stuck}; violated: {violated}; try another guess, or scale the costs");
+                let reason = format!(
+                    "{reason}; violated: {violated}; try another guess, or scale the costs"
+                );
                 (Status::Diverged, reason)
             }
         } else if e.path.has_gaps && !has_feasible {
             let reason = format!(
-                "{stuck}; the states of the guess do not follow from each other yet; try another guess, or scale the costs"
+                "{reason}; the states of the guess do not follow from each other yet; try another guess, or scale the costs"
             );
             (Status::Diverged, reason)
         } else {
-            (Status::Stationary, stuck)
+            (Status::Stationary, reason)
         });
         Ok(())
     }
@@ -365,7 +370,7 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
                 return Ok(());
             }
         }
-        if !e.plan() {
+        if !e.find_policy() {
             state.end(Status::Diverged, UNBOUNDED);
         }
         let optimality = rounds.finish_rounds(e, state)?;
@@ -421,7 +426,7 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
                 e.return_to(&best.trajectory, best.row.smoothing)?;
                 let row = best.row.clone();
                 if best.soft {
-                    self.rounds.on_hard(e, row)
+                    self.rounds.on_hard_contact(e, row)
                 } else {
                     row
                 }

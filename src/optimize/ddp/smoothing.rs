@@ -11,8 +11,8 @@
 //! each from where the one before ended; 0 is the step's own parameter, and levels that are not above it are left out. What
 //! is made smaller is the objective of steps with hard contact at every level: a model of relaxed derivatives only
 //! proposes, a rollout decides. A level ends where
-//! - its model promises little more, or
-//! - several steps in a row gain hardly anything of what it promised, or
+//! - its model predicts little more, or
+//! - several steps in a row gain hardly anything of what it predicted, or
 //! - no step that it proposes makes progress.
 //!
 //! Steps along kinks crawl, as where a foot begins to slide. Where several in a row gain hardly anything, the penalty of
@@ -31,7 +31,7 @@ use super::engine::Engine;
 use super::saved::Globalization;
 use super::{Rounds, UNBOUNDED};
 use crate::dynamics::{Observe, StepError};
-use crate::optimize::lq::{FIRST_TOLERANCE, GROWTH};
+use crate::optimize::lq::{FIRST_TOLERANCE, PENALTY_GROWTH};
 use crate::optimize::{SolveState, Status};
 use argmin::core::Error;
 use schemars::JsonSchema;
@@ -89,13 +89,13 @@ impl Smoothing {
     }
 }
 
-/// Promised gain at which a level ends.
+/// Predicted reduction at which a level ends.
 const ENOUGH: f64 = 1e-3;
 /// Violation that a level leaves to the next, in the constraints' units.
 const LOOSE: f64 = 1e-2;
 /// Growth of the penalty within the levels.
-const MOST_PENALTY: f64 = 1e6;
-/// Part of the promised gain below which a relaxed step is poor, part of the merit below which any through contact is,
+const MAX_PENALTY_GROWTH: f64 = 1e6;
+/// Part of the predicted reduction below which a relaxed step is poor, part of the merit below which any through contact is,
 /// and how many of them a level may make in a row.
 const POOR: f64 = 0.1;
 const LITTLE: f64 = 1e-4;
@@ -111,8 +111,8 @@ const ON_KINK: &str =
 const TRIES: u32 = 4;
 
 impl Rounds {
-    /// Promised gain that a round may end at.
-    pub(super) fn finest<D: Observe>(&self, e: &Engine<D>) -> f64 {
+    /// Predicted reduction that a round may end at.
+    pub(super) fn least_optimality<D: Observe>(&self, e: &Engine<D>) -> f64 {
         if e.is_relaxed() {
             self.options.optimality.max(ENOUGH)
         } else {
@@ -128,38 +128,40 @@ impl Rounds {
         optimality: f64,
     ) -> bool {
         let l = &e.lagrangian;
-        let solved = violation <= self.options.tolerance.max(LOOSE) && optimality <= self.finest(e);
+        let solved = violation <= self.options.tolerance.max(LOOSE)
+            && optimality <= self.least_optimality(e);
         e.is_relaxed()
             && (solved
-                || violation > self.options.tolerance && l.penalty > MOST_PENALTY * l.first_penalty)
+                || violation > self.options.tolerance
+                    && l.penalty > MAX_PENALTY_GROWTH * l.first_penalty)
     }
 
     /// Steps along kinks crawl: goes on with a heavier penalty while much is violated, else with the next level.
-    pub(super) fn hasten<D: Observe>(
+    pub(super) fn on_slow_progress<D: Observe>(
         &mut self,
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<(), Error> {
-        e.search.poor = 0;
+        e.search.slow_steps = 0;
         let (violation, l) = (e.path.violation(e.problem), &mut e.lagrangian);
         if e.path.has_gaps || violation <= self.options.tolerance {
             if e.is_relaxed() {
-                return self.lower(e, state);
+                return self.next_level(e, state);
             }
-            self.rest_on_kink(e, state);
+            self.end_at_kink(e, state);
             return Ok(());
         }
-        if violation > LOOSE && l.penalty <= MOST_PENALTY * l.first_penalty {
+        if violation > LOOSE && l.penalty <= MAX_PENALTY_GROWTH * l.first_penalty {
             // multipliers would be those of no minimum
-            l.penalty *= GROWTH;
+            l.penalty *= PENALTY_GROWTH;
             self.tolerance = self.options.optimality.max(FIRST_TOLERANCE);
-            e.model.secant.forget();
-            e.refresh()?;
-            if !e.plan() {
+            e.model.secant.reset();
+            e.update_model()?;
+            if !e.find_policy() {
                 state.end(Status::Diverged, UNBOUNDED);
             }
         } else if e.is_relaxed() {
-            self.lower(e, state)?;
+            self.next_level(e, state)?;
         } else {
             let before = self.tolerance;
             self.finish_round(e, state, f64::INFINITY)?;
@@ -168,9 +170,9 @@ impl Rounds {
         Ok(())
     }
 
-    /// On a kink, as between sticking and sliding, derivatives promise what no step gains: where the last ones kept all
+    /// On a kink, as between sticking and sliding, derivatives predict what no step gains: where the last ones kept all
     /// constraints and did not change the objective, the solve has ended.
-    fn rest_on_kink<D: Observe>(&self, e: &mut Engine<D>, state: &mut SolveState) {
+    fn end_at_kink<D: Observe>(&self, e: &mut Engine<D>, state: &mut SolveState) {
         let now = e.path.evaluation.objective;
         let last = state.history.iter().rev().take(LAST_PATIENCE as usize);
         let rests = last.clone().count() == LAST_PATIENCE as usize
@@ -180,7 +182,7 @@ impl Rounds {
                     && (i.objective - now).abs() <= STILL * now.abs()
             });
         if rests && !e.path.has_gaps {
-            e.promises_at_most(f64::INFINITY);
+            e.predicts_at_most(f64::INFINITY);
             let optimal = self.optimality(e) <= self.options.optimality;
             state.ended = Some(if optimal {
                 (Status::Converged, String::new())
@@ -191,7 +193,7 @@ impl Rounds {
     }
 
     /// Goes on with the derivatives of the next level.
-    pub(super) fn lower<D: Observe>(
+    pub(super) fn next_level<D: Observe>(
         &mut self,
         e: &mut Engine<D>,
         state: &mut SolveState,
@@ -204,7 +206,7 @@ impl Rounds {
         }
         self.tolerance = self.options.optimality.max(FIRST_TOLERANCE);
         self.last_violation = f64::INFINITY;
-        if !e.relax()? {
+        if !e.restart()? {
             state.end(Status::Diverged, UNBOUNDED);
         }
         Ok(())
@@ -257,41 +259,41 @@ impl<D: Observe> Engine<'_, D> {
     }
 
     /// Makes model and policy of the level; false where there is no policy.
-    fn relax(&mut self) -> Result<bool, Error> {
+    fn restart(&mut self) -> Result<bool, Error> {
         self.search = Globalization {
             regularization: self.search.regularization,
             gap_weight: self.search.gap_weight,
             ..Globalization::default()
         };
-        self.model.secant.forget();
-        self.refresh()?;
+        self.model.secant.reset();
+        self.update_model()?;
         if self.is_below_path() {
             self.follow_level(0.0)?;
-            return self.relax();
+            return self.restart();
         }
-        Ok(self.plan())
+        Ok(self.find_policy())
     }
 
-    /// Notes what a step gained of what was promised, and of the merit.
+    /// Notes what a step gained of what was predicted, and of the merit.
     pub(super) fn compare_gain(&mut self, gain: f64, merit: f64) {
-        let poor = self.is_relaxed() && !self.forward && gain < POOR * self.promise();
+        let poor = self.is_relaxed() && !self.forward && gain < POOR * self.predicted_reduction();
         let little = self.model.kappa > 0.0 && gain < LITTLE * merit.abs();
-        let count = self.search.poor + 1;
-        self.search.poor = if poor || little { count } else { 0 };
+        let count = self.search.slow_steps + 1;
+        self.search.slow_steps = if poor || little { count } else { 0 };
     }
 
     /// Does the present level lead nowhere?
-    pub(super) fn is_poor(&self) -> bool {
+    pub(super) fn is_slow(&self) -> bool {
         let patience = if self.is_relaxed() {
             PATIENCE
         } else {
             LAST_PATIENCE
         };
-        self.search.poor >= patience
+        self.search.slow_steps >= patience
     }
 
     /// Have so many policies failed that another level is to be tried?
-    pub(super) fn has_tried(&self, tries: u32) -> bool {
+    pub(super) fn policies_are_exhausted(&self, tries: u32) -> bool {
         self.is_relaxed() && tries >= TRIES
     }
 }

@@ -22,7 +22,7 @@ pub struct Secant {
     pub used: bool,
     /// Is it worth the effort? Far from a solution it is not.
     pub learning: bool,
-    known: bool,
+    learnt: bool,
     blocks: Vec<f64>,
     /// w a knot: the step that led to the path; zero where none did.
     pub step: Vec<f64>,
@@ -30,7 +30,7 @@ pub struct Secant {
     /// Derivatives at the path before.
     f: Vec<f64>,
     rows: Vec<f64>,
-    seen: bool,
+    has_previous: bool,
     adjoint: Vec<f64>,
     next: Vec<f64>,
     r: Vec<f64>,
@@ -43,13 +43,13 @@ impl Secant {
         Self {
             used: false,
             learning: false,
-            known: false,
+            learnt: false,
             blocks: vec![],
             step: vec![],
             y: vec![],
             f: vec![],
             rows: vec![],
-            seen: false,
+            has_previous: false,
             adjoint: vec![0.0; sizes.n],
             next: vec![0.0; sizes.n],
             r: vec![0.0; sizes.w()],
@@ -63,8 +63,8 @@ impl Secant {
     }
 
     /// All blocks, if anything has been learnt.
-    pub fn known(&self) -> &[f64] {
-        if self.known { &self.blocks } else { &[] }
+    pub fn blocks(&self) -> &[f64] {
+        if self.learnt { &self.blocks } else { &[] }
     }
 
     /// Goes on with blocks that were learnt, or none; the next model is the first that is seen, if it is `learning`.
@@ -72,20 +72,20 @@ impl Secant {
         if !blocks.is_empty() {
             self.blocks = blocks.to_vec();
         }
-        self.known = !blocks.is_empty();
-        (self.learning, self.seen) = (learning, false);
+        self.learnt = !blocks.is_empty();
+        (self.learning, self.has_previous) = (learning, false);
     }
 
     /// What was learnt is of other derivatives.
-    pub fn forget(&mut self) {
+    pub fn reset(&mut self) {
         self.blocks.fill(0.0);
         self.step.fill(0.0);
-        (self.known, self.seen, self.used) = (false, false, false);
+        (self.learnt, self.has_previous, self.used) = (false, false, false);
     }
 
     /// Has anything been learnt?
-    pub fn is_known(&self) -> bool {
-        self.known
+    pub fn is_learnt(&self) -> bool {
+        self.learnt
     }
 
     /// A new model will be written over `f`, of a path with so many `values`.
@@ -102,8 +102,8 @@ impl Secant {
         }
     }
 
-    /// What [`see`] writes to while it learns: w a knot, and w a value.
-    pub fn memory(&mut self) -> (&mut [f64], &mut [f64]) {
+    /// What [`add_row_difference`] writes to while it learns: w a knot, and w a value.
+    pub fn buffers(&mut self) -> (&mut [f64], &mut [f64]) {
         (&mut self.y, &mut self.rows)
     }
 
@@ -111,12 +111,12 @@ impl Secant {
     pub fn update(&mut self, f: &[f64], l: &[f64]) {
         let (sizes, w, n) = (self.sizes, self.sizes.w(), self.sizes.n);
         if !self.learning {
-            self.seen = false;
+            self.has_previous = false;
             return;
         }
         let moved = self.step.iter().any(|s| *s != 0.0);
-        if self.seen && moved {
-            self.known = true;
+        if self.has_previous && moved {
+            self.learnt = true;
             self.adjoint
                 .copy_from_slice(&l[sizes.steps * w..sizes.steps * w + n]);
             for k in (0..=sizes.steps).rev() {
@@ -138,7 +138,7 @@ impl Secant {
                 self.rank_one(k);
             }
         }
-        self.seen = true;
+        self.has_previous = true;
         self.step.fill(0.0);
     }
 
@@ -169,7 +169,7 @@ impl Secant {
 const SKIP: f64 = 1e-3;
 
 /// Adds what a quantity's row changed by, times the slope of its cost, to the difference of gradients of its knot.
-pub fn see(y: &mut [f64], old: &mut [f64], slope: f64, row: &[f64]) {
+pub fn add_row_difference(y: &mut [f64], old: &mut [f64], slope: f64, row: &[f64]) {
     for ((y, old), row) in y.iter_mut().zip(old).zip(row) {
         *y += slope * (row - *old);
         *old = *row;

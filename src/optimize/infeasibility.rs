@@ -2,12 +2,12 @@
 
 use super::Status;
 
-/// Part of the merit below which what the model promises is nothing: the point is a stationary one, and a violation that
+/// Part of the merit below which what the model predicts to gain is nothing: the point is a stationary one, and a violation that
 /// fell by less did not fall.
 pub(super) const STATIONARY: f64 = 1e-3;
 
 /// What is known of constraints that stay violated.
-pub(super) struct Unmet<'a> {
+pub(super) struct Infeasibility<'a> {
     /// In words.
     pub violated: String,
     /// Those that no decision changes to first order.
@@ -25,7 +25,7 @@ pub(super) struct Unmet<'a> {
     pub remedy: &'a str,
 }
 
-impl Unmet<'_> {
+impl Infeasibility<'_> {
     /// Out of reach only where gradients that do not vanish, or a smooth way to where they do, show it; of systems that touch
     /// they show it for the contacts that are made on the way, and for no others.
     pub fn verdict(self) -> (Status, String) {
@@ -69,8 +69,8 @@ impl Unmet<'_> {
 mod tests {
     use super::*;
 
-    fn unmet() -> Unmet<'static> {
-        Unmet {
+    fn infeasibility() -> Infeasibility<'static> {
+        Infeasibility {
             violated: "x >= 1 at the end by 5e-1".into(),
             flat: vec![],
             penalty: 1e10,
@@ -84,23 +84,23 @@ mod tests {
 
     #[test]
     fn infeasible_is_what_is_shown() {
-        let (status, reason) = unmet().verdict();
+        let (status, reason) = infeasibility().verdict();
         assert_eq!(status, Status::Infeasible);
         assert!(
             reason.contains("x >= 1") && reason.contains("1e10"),
             "{reason}"
         );
         // contacts that are not made on the way show nothing, unless there is nothing to decide
-        let mut touches = unmet();
+        let mut touches = infeasibility();
         touches.touches = true;
         let (status, reason) = touches.verdict();
         assert_eq!(status, Status::Diverged);
         assert!(reason.contains("soften it"), "{reason}");
-        let mut held = unmet();
+        let mut held = infeasibility();
         (held.touches, held.decides) = (true, false);
         assert_eq!(held.verdict().0, Status::Infeasible);
         // nor does a gradient that vanishes where the guess was no worse
-        let mut flat = unmet();
+        let mut flat = infeasibility();
         (flat.flat, flat.before) = (vec!["x".into()], 0.5);
         let (status, reason) = flat.verdict();
         assert_eq!(status, Status::Diverged);
