@@ -13,7 +13,7 @@
 use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
 use super::ddp::Ddp;
 use super::shooting::Shooting;
-use super::{Gains, Iteration, Method, Options, Solution, SolveState, Status};
+use super::{Gains, Iteration, Method, Options, Remedy, Solution, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::{Observe, stop_requested, unstopped};
 use crate::rollout::Trajectory;
@@ -220,6 +220,10 @@ fn solution<A: Algorithm>(
     let found = unstopped(|| solver.algorithm.finish(&state))?;
     let timed_out = state.get_termination_reason() == Some(&TerminationReason::Timeout);
     let (status, reason) = state.ended.unwrap_or((Status::Interrupted, String::new()));
+    let remedy = match status {
+        Status::MaxIterations | Status::Interrupted => Some(Remedy::Resume),
+        _ => state.remedy,
+    };
     let reason = match status {
         Status::MaxIterations => cut_short(
             &format!(
@@ -246,6 +250,7 @@ fn solution<A: Algorithm>(
     Ok(Solution {
         status,
         reason,
+        remedy,
         trajectory: found.trajectory,
         objective,
         violation,
@@ -259,13 +264,13 @@ fn solution<A: Algorithm>(
     })
 }
 
-/// Why a solve ended that a limit or a request cut short, what is still violated, and how to go on.
+/// Why a solve ended that a limit or a request cut short, and what is still violated.
 fn cut_short(why: &str, violated: &str) -> String {
     let open = match violated {
         "" => "all constraints hold".into(),
         list => format!("still violated: {list}"),
     };
-    format!("{why}; {open}; --resume goes on from here")
+    format!("{why}; {open}")
 }
 
 /// A method as argmin's solver, with the place where it is kept.

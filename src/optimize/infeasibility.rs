@@ -1,108 +1,113 @@
-//! The verdict on constraints that stay violated.
+//! How a solve ends whose constraints stay violated.
 
-use super::Status;
+use super::{Remedy, SolveState, Status};
 
-/// Part of the merit below which what the model predicts to gain is nothing: the point is a stationary one, and a violation that
+/// Part of the merit below which a predicted reduction is nothing: the point is a stationary one, and a violation that
 /// fell by less did not fall.
 pub(super) const STATIONARY: f64 = 1e-3;
 
 /// What is known of constraints that stay violated.
-pub(super) struct Infeasibility<'a> {
+pub(super) struct Infeasibility {
     /// In words.
     pub violated: String,
     /// Those that no decision changes to first order.
-    pub flat: Vec<String>,
+    pub without_gradient: Vec<String>,
     /// To what the penalty grew.
     pub penalty: f64,
     /// Is there anything to decide?
-    pub decides: bool,
+    pub has_decisions: bool,
     /// Has the system contact, limits or friction?
-    pub touches: bool,
-    /// Violation of the guess, and now.
-    pub before: f64,
-    pub now: f64,
-    /// How contact is made to tell more.
-    pub remedy: &'a str,
+    pub has_contacts: bool,
+    /// Largest of them now.
+    pub violation: f64,
+    /// Where the optimizer's derivatives of contact start that tell more, m^2/s^2.
+    pub smoothing: f64,
 }
 
-impl Infeasibility<'_> {
-    /// Out of reach only where gradients that do not vanish, or a smooth way to where they do, show it; of systems that touch
-    /// they show it for the contacts that are made on the way, and for no others.
-    pub fn verdict(self) -> (Status, String) {
-        let Self {
-            violated, penalty, ..
-        } = &self;
-        let fell = !self.touches && self.now < (1.0 - STATIONARY) * self.before;
-        if self.flat.is_empty() || !self.decides || fell {
+impl Infeasibility {
+    /// Ends the solve. Infeasible only where gradients that do not vanish, or a smooth way to where they do, show it; of
+    /// systems with contacts they show it for those that are made on the way, and for no others.
+    pub fn end(self, state: &mut SolveState) {
+        let violated = self.violated;
+        let first = state.history.first().map_or(0.0, |i| i.violation);
+        let fell = !self.has_contacts && self.violation < (1.0 - STATIONARY) * first;
+        let reason = if self.without_gradient.is_empty() || !self.has_decisions || fell {
             let stay = format!(
-                "these stay violated although the penalty grew to {penalty:.0e}: {violated}"
+                "these stay violated although the penalty grew to {:.0e}: {violated}",
+                self.penalty
             );
-            if self.touches && self.decides {
-                let reason = format!(
-                    "{stay}; with other contacts they may be met: {}, or start from another guess",
-                    self.remedy
-                );
-                return (Status::Diverged, reason);
+            if !(self.has_contacts && self.has_decisions) {
+                let reason = format!("{stay}; are they within reach?");
+                return state.end(Status::Infeasible, reason);
             }
-            return (
-                Status::Infeasible,
-                format!("{stay}; are they within reach?"),
-            );
-        }
-        let remedy = if self.touches {
-            format!(
-                "contact that is not made and friction that is not overcome have no derivative: {}, or start from a guess that makes contact",
-                self.remedy
-            )
+            format!("{stay}; with other contacts they may be met: start from another guess")
         } else {
-            "start from a guess at which it does".into()
+            let guess = if self.has_contacts {
+                "contact that is not made and friction that is not overcome have no derivative: start from a guess that makes contact"
+            } else {
+                "start from a guess at which it does"
+            };
+            format!(
+                "violated: {violated}; no control or parameter changes {} to first order; {guess}",
+                self.without_gradient.join(", ")
+            )
         };
-        let reason = format!(
-            "violated: {violated}; no control or parameter changes {} to first order; {remedy}",
-            self.flat.join(", ")
-        );
-        (Status::Diverged, reason)
+        let start = self.smoothing;
+        state.remedy = self.has_contacts.then_some(Remedy::Smoothing { start });
+        state.end(Status::Diverged, reason);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimize::Iteration;
 
-    fn infeasibility() -> Infeasibility<'static> {
+    fn infeasibility() -> Infeasibility {
         Infeasibility {
             violated: "x >= 1 at the end by 5e-1".into(),
-            flat: vec![],
+            without_gradient: vec![],
             penalty: 1e10,
-            decides: true,
-            touches: false,
-            before: 1.0,
-            now: 0.5,
-            remedy: "soften it",
+            has_decisions: true,
+            has_contacts: false,
+            violation: 0.5,
+            smoothing: 0.1,
         }
+    }
+
+    fn ended(of: Infeasibility, first: f64) -> (Status, String, Option<Remedy>) {
+        let guess = Iteration {
+            violation: first,
+            ..Iteration::default()
+        };
+        let mut state = SolveState::default();
+        state.history.push(guess);
+        of.end(&mut state);
+        let (status, reason) = state.ended.expect("it ended");
+        (status, reason, state.remedy)
     }
 
     #[test]
     fn infeasible_is_what_is_shown() {
-        let (status, reason) = infeasibility().verdict();
-        assert_eq!(status, Status::Infeasible);
+        let (status, reason, remedy) = ended(infeasibility(), 1.0);
+        assert_eq!((status, remedy), (Status::Infeasible, None));
         assert!(
             reason.contains("x >= 1") && reason.contains("1e10"),
             "{reason}"
         );
         // contacts that are not made on the way show nothing, unless there is nothing to decide
-        let mut touches = infeasibility();
-        touches.touches = true;
-        let (status, reason) = touches.verdict();
-        assert_eq!(status, Status::Diverged);
-        assert!(reason.contains("soften it"), "{reason}");
-        let mut held = infeasibility();
-        (held.touches, held.decides) = (true, false);
-        assert_eq!(held.verdict().0, Status::Infeasible);
+        let mut contacts = infeasibility();
+        contacts.has_contacts = true;
+        let (status, _, remedy) = ended(contacts, 1.0);
+        let smoothing = Some(Remedy::Smoothing { start: 0.1 });
+        assert_eq!((status, remedy), (Status::Diverged, smoothing));
+        let mut fixed = infeasibility();
+        (fixed.has_contacts, fixed.has_decisions) = (true, false);
+        assert_eq!(ended(fixed, 1.0).0, Status::Infeasible);
         // nor does a gradient that vanishes where the guess was no worse
         let mut flat = infeasibility();
-        (flat.flat, flat.before) = (vec!["x".into()], 0.5);
-        let (status, reason) = flat.verdict();
+        flat.without_gradient = vec!["x".into()];
+        let (status, reason, _) = ended(flat, 0.5);
         assert_eq!(status, Status::Diverged);
         assert!(reason.contains("first order"), "{reason}");
     }

@@ -62,6 +62,18 @@ impl Status {
     }
 }
 
+/// What may help a solve that found no solution, for those to put in words who know where it is set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Remedy {
+    /// To go on from its checkpoint ([`Checkpoints::resume`]).
+    Resume,
+    /// Differential dynamic programming with [`ddp::Smoothing`] from this start, m^2/s^2.
+    Smoothing {
+        /// [`ddp::Smoothing::start`].
+        start: f64,
+    },
+}
+
 /// One iteration of an optimizer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Iteration {
@@ -107,6 +119,8 @@ pub struct Solution {
     pub status: Status,
     /// Why, in words, unless it converged.
     pub reason: String,
+    /// What may help, where something is known to.
+    pub remedy: Option<Remedy>,
     /// The best trajectory; its `p` are the parameters found.
     pub trajectory: Trajectory,
     /// Objective without penalties.

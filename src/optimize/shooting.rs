@@ -18,6 +18,7 @@
 
 use super::augmented::{Augmented, Param};
 use super::checkpoint::{Checkpoint, Point};
+use super::ddp::Smoothing;
 use super::driver::{Algorithm, Found};
 use super::infeasibility::Infeasibility;
 use super::lq::{
@@ -239,8 +240,7 @@ impl Rounds {
         }
         if violation > o.tolerance && p.penalty() > MAX_PENALTY_GROWTH * p.lagrangian.first_penalty
         {
-            let (status, reason) = infeasible(p, o.tolerance, state);
-            return state.end(status, reason);
+            return end_infeasible(p, o.tolerance, state);
         }
         let slow = violation > SLOW * self.last_violation && violation > o.tolerance;
         p.update(if slow { PENALTY_GROWTH } else { 1.0 });
@@ -359,33 +359,29 @@ const SUFFICIENT_DECREASE: f64 = 1e-4;
 /// Length below which a line search has failed.
 const SHORTEST: f64 = 1e-4;
 
-/// The verdict on constraints that stay violated.
-fn infeasible<D: Observe>(
-    p: &mut Augmented<D>,
-    tolerance: f64,
-    state: &SolveState,
-) -> (Status, String) {
+/// Ends where constraints stay violated.
+fn end_infeasible<D: Observe>(p: &mut Augmented<D>, tolerance: f64, state: &mut SolveState) {
     if p.beyond_bounds() > tolerance {
         // its bounds are penalties as well, which may have lost against the constraints: that nothing is left within them
         // is not shown
         let reason = format!(
-            "the penalty grew to {:.0e}, and these stay violated: {}; scale the costs, or take the method ddp, which never leaves the bounds",
+            "the penalty grew to {:.0e}, and these stay violated: {}; scale the costs, or take the method {}, which never leaves the bounds",
             p.penalty(),
-            p.violated(tolerance)
+            p.violated(tolerance),
+            Method::Ddp.name()
         );
-        return (Status::Diverged, reason);
+        return state.end(Status::Diverged, reason);
     }
     let infeasibility = Infeasibility {
         violated: p.violated(tolerance),
-        flat: p.without_gradient(tolerance),
+        without_gradient: p.without_gradient(tolerance),
         penalty: p.penalty(),
-        decides: !p.decisions().is_empty(),
-        touches: p.model.kappa > 0.0,
-        before: state.history.first().map_or(0.0, |i| i.violation),
-        now: p.violation(),
-        remedy: "take the method ddp, which smooths it",
+        has_decisions: !p.decisions().is_empty(),
+        has_contacts: p.model.kappa > 0.0,
+        violation: p.violation(),
+        smoothing: Smoothing::default().start,
     };
-    infeasibility.verdict()
+    infeasibility.end(state);
 }
 
 impl<D: Observe> Algorithm for Shooting<'_, D> {

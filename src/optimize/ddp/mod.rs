@@ -45,7 +45,7 @@ const MAX_PENALTY_GROWTH: f64 = 1e12;
 const NOTHING: f64 = 1e-12;
 /// Failures in a row to make a step up to which rounds still end where it stands.
 const LAST_ROUNDS: u32 = 8;
-/// By what a message advises to raise smoothing.
+/// By what a solve that smoothing did not help is advised to raise it.
 const HIGHER: f64 = 10.0;
 
 /// Settings.
@@ -202,7 +202,7 @@ impl Rounds {
         }
         let penalty = e.lagrangian.penalty;
         if violation > o.tolerance && penalty > MAX_PENALTY_GROWTH * e.lagrangian.first_penalty {
-            state.ended = Some(self.infeasible(e, state));
+            self.end_infeasible(e, state);
             return Ok(false);
         }
         let growth = if violation <= o.tolerance && optimality <= o.optimality {
@@ -231,35 +231,27 @@ impl Rounds {
         Ok(true)
     }
 
-    /// The verdict on constraints that stay violated.
-    fn infeasible<D: Observe>(&self, e: &mut Engine<D>, state: &SolveState) -> (Status, String) {
-        let remedy = match self.options.smoothing {
-            None => "set smoothing in [method], as { start = 1e-1 }".to_owned(),
-            Some(s) => format!(
-                "raise smoothing in [method], as {{ start = {:e} }}",
-                HIGHER * s.start
-            ),
-        };
+    /// Ends where constraints stay violated.
+    fn end_infeasible<D: Observe>(&self, e: &mut Engine<D>, state: &mut SolveState) {
+        let tolerance = self.options.tolerance;
+        let start = Smoothing::default().start;
         let infeasibility = Infeasibility {
-            violated: e
-                .path
-                .violated(e.dynamics, e.problem, self.options.tolerance),
-            flat: e.model.without_gradient(
+            violated: e.path.violated(e.dynamics, e.problem, tolerance),
+            without_gradient: e.model.without_gradient(
                 e.dynamics,
                 e.problem,
                 &e.knots,
                 &e.path,
-                self.options.tolerance,
+                tolerance,
                 &mut e.workers[0],
             ),
             penalty: e.lagrangian.penalty,
-            decides: e.model.sizes.m + e.model.sizes.q > 0,
-            touches: e.model.kappa > 0.0,
-            before: state.history.first().map_or(0.0, |i| i.violation),
-            now: e.path.violation(e.problem),
-            remedy: &remedy,
+            has_decisions: e.model.sizes.m + e.model.sizes.q > 0,
+            has_contacts: e.model.kappa > 0.0,
+            violation: e.path.violation(e.problem),
+            smoothing: self.options.smoothing.map_or(start, |s| HIGHER * s.start),
         };
-        infeasibility.verdict()
+        infeasibility.end(state);
     }
 
     /// Takes a step, of the length returned, or goes on to where one can be made; nothing if asked to stop.
@@ -313,27 +305,26 @@ impl Rounds {
         let reason = format!("no step makes progress any more; promised gain {optimality:.3e}");
         let feasible = |b: &Best| !b.soft && b.row.violation <= self.options.tolerance;
         let has_feasible = state.best.as_ref().is_some_and(feasible);
-        state.ended = Some(if violation > self.options.tolerance && !has_feasible {
+        if violation > self.options.tolerance && !has_feasible {
             let weight = 0.5 * e.lagrangian.penalty * violation * violation;
             if optimality <= STATIONARY && weight >= (1.0 - STATIONARY) * self.size(e) {
-                self.infeasible(e, state)
+                self.end_infeasible(e, state);
             } else {
-                let violated = e
-                    .path
-                    .violated(e.dynamics, e.problem, self.options.tolerance);
+                let tolerance = self.options.tolerance;
+                let violated = e.path.violated(e.dynamics, e.problem, tolerance);
                 let reason = format!(
                     "{reason}; violated: {violated}; try another guess, or scale the costs"
                 );
-                (Status::Diverged, reason)
+                state.end(Status::Diverged, reason);
             }
         } else if e.path.has_gaps && !has_feasible {
             let reason = format!(
                 "{reason}; the states of the guess do not follow from each other yet; try another guess, or scale the costs"
             );
-            (Status::Diverged, reason)
+            state.end(Status::Diverged, reason);
         } else {
-            (Status::Stationary, reason)
-        });
+            state.end(Status::Stationary, reason);
+        }
         Ok(())
     }
 }
