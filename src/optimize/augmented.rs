@@ -27,14 +27,15 @@ use nalgebra::DVector;
 /// A vector of scaled decisions.
 pub(super) type Param = DVector<f64>;
 
-/// Relative to the curvature of a control: what is added first to one that nothing costs, and by how much more it grows.
+/// Relative to the curvature of a control: what is added first to one that nothing costs, above rounding, and by how much
+/// more it grows, which trades backward passes for accuracy. Conventional.
 const FLOOR: f64 = 1e-12;
-const MORE: f64 = 100.0;
+const FLOOR_GROWTH: f64 = 100.0;
 /// Penalty of the bounds in multiples of the median curvature by a control: a decision at its bound gives by a tenth of
-/// what it would beyond.
-const PRESSED: f64 = 10.0;
-
-/// A parameter whose curvature would carry it by more than a hundred times its range or size has none.
+/// what it would beyond. Conventional: larger, the problem is worse conditioned; smaller, it takes more rounds.
+const BOUND_PENALTY: f64 = 10.0;
+/// A parameter whose curvature would carry it by more than a hundred times its range or size has none. Conventional: less
+/// than a range would cut off Newton's own steps.
 const FLAT: f64 = 1e-2;
 
 /// A point with its value and path.
@@ -431,7 +432,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         let mut diagonal: Vec<f64> = own.map(|(d, s)| d * s.slope(0.0).powi(2)).collect();
         diagonal.sort_by(f64::total_cmp);
         if let Some(median) = diagonal.get(diagonal.len() / 2).filter(|m| **m > 0.0) {
-            self.bound_multipliers.penalty = PRESSED * median;
+            self.bound_multipliers.penalty = BOUND_PENALTY * median;
         }
         self.reevaluate();
         Ok(())
@@ -491,7 +492,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             .riccati
             .run(&self.model, &self.slopes, &decisions, by, &mut self.policy)
         {
-            by.decisions = (MORE * by.decisions).max(FLOOR);
+            by.decisions = (FLOOR_GROWTH * by.decisions).max(FLOOR);
             if !by.decisions.is_finite() {
                 // not even numbers
                 return g.clone();

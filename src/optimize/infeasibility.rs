@@ -3,7 +3,7 @@
 use super::{Remedy, SolveState, Status};
 
 /// Part of the merit below which a predicted reduction is nothing: the point is a stationary one, and a violation that
-/// fell by less did not fall.
+/// fell by less did not fall. Conventional: a thousandth is far above rounding and far below a step that helps.
 pub(super) const STATIONARY: f64 = 1e-3;
 
 /// What is known of constraints that stay violated.

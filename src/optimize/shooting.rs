@@ -63,22 +63,26 @@ impl Default for Options {
     }
 }
 
-/// Most that feedback may have bent a step, relative to its slope, and how far the curvature seen may be from Gauss and
-/// Newton's, for L-BFGS to learn from it: beyond, pairs tell of kinks and of feedback.
+// Where no reason is given beside what a constant trades, its value is conventional, not derived.
+
+/// Most that feedback may have bent a step, relative to its slope, and how far the curvature observed may be from Gauss
+/// and Newton's, for L-BFGS to learn from it: beyond, pairs tell of kinks and of feedback. Narrower, less is learnt.
 const MAX_DEVIATION: f64 = 0.01;
 const CREDIBLE: std::ops::Range<f64> = 0.01..100.0;
-/// First and least damping that is any, and by what it grows where a line search fails, and where it ends below
-/// [`POOR`]; above [`GOOD`] it falls.
-const DAMPING: f64 = 1e-3;
-const LEAST_DAMPING: f64 = 1e-6;
-const FAILED: f64 = 10.0;
-const SHORTENED: f64 = 4.0;
-const EASED: f64 = 0.2;
-const POOR: f64 = 0.1;
-const GOOD: f64 = 0.3;
-/// Line searches in a row without gain after which a round ends as it is, and the solve.
-const PATIENCE: u32 = 8;
-const LAST_PATIENCE: u32 = 16;
+/// First damping, relative to the curvature (Marquardt 1963 starts at 1e-2), and below which it is none.
+const FIRST_DAMPING: f64 = 1e-3;
+const MIN_DAMPING: f64 = 1e-6;
+/// By what damping grows where a line search fails (Marquardt 1963), and where it ends below [`SHORT_STEP`]; by what it
+/// falls above [`LONG_STEP`].
+const GROWTH_IF_FAILED: f64 = 10.0;
+const GROWTH_IF_SHORT: f64 = 4.0;
+const DECREASE_IF_LONG: f64 = 0.2;
+const SHORT_STEP: f64 = 0.1;
+const LONG_STEP: f64 = 0.3;
+/// Line searches in a row without gain after which a round ends as it is, and the solve. From none
+/// damping has then grown to 1e4, and to 1e12.
+const MAX_FAILURES: u32 = 8;
+const MAX_FAILURES_OF_SOLVE: u32 = 16;
 
 /// Pairs of changes of the decisions and of the gradient: what L-BFGS knows of the curvature that Gauss and Newton's
 /// lacks.
@@ -271,10 +275,12 @@ impl Rounds {
         // no gain: first without memory and with damping, then as far as this round gets
         self.failures += 1;
         self.memory.pairs.clear();
-        self.damping = (FAILED * self.damping).max(DAMPING);
+        self.damping = (GROWTH_IF_FAILED * self.damping).max(FIRST_DAMPING);
         match self.failures {
-            1..PATIENCE => (),
-            PATIENCE..LAST_PATIENCE => self.finish_round(p, state, violation, optimality),
+            1..MAX_FAILURES => (),
+            MAX_FAILURES..MAX_FAILURES_OF_SOLVE => {
+                self.finish_round(p, state, violation, optimality)
+            }
             _ => {
                 let feasible = |b: &Best| b.row.violation <= self.options.tolerance;
                 let infeasible = !state.best.as_ref().is_some_and(feasible);
@@ -322,7 +328,7 @@ impl Rounds {
             let value = p.try_step(&d, &response, length);
             value.map_or(f64::INFINITY, |v| v - line.before)
         };
-        let (length, change) = match line.search(1.0, SHORTEST, change) {
+        let (length, change) = match line.search(1.0, MIN_LENGTH, change) {
             LineSearch::Accepted(length, change) => (length, change),
             LineSearch::Failed(_) => return Ok(Search::Failed),
             LineSearch::Stopped => return Ok(Search::Interrupted),
@@ -335,13 +341,13 @@ impl Rounds {
         let along = p.curvature_along(&s);
         self.memory
             .update(s, p.gradient()? - gradient, along, deviation);
-        if length > GOOD {
-            self.damping *= EASED;
-            if self.damping < LEAST_DAMPING {
+        if length > LONG_STEP {
+            self.damping *= DECREASE_IF_LONG;
+            if self.damping < MIN_DAMPING {
                 self.damping = 0.0;
             }
-        } else if length < POOR {
-            self.damping = (SHORTENED * self.damping).max(DAMPING);
+        } else if length < SHORT_STEP {
+            self.damping = (GROWTH_IF_SHORT * self.damping).max(FIRST_DAMPING);
         }
         Ok(Search::Moved(
             length,
@@ -350,14 +356,15 @@ impl Rounds {
     }
 }
 
-/// Growth of the penalty at which constraints that stay violated are given up.
+/// Growth of the penalty at which constraints that stay violated are given up: ten rounds of [`PENALTY_GROWTH`].
 const MAX_PENALTY_GROWTH: f64 = 1e10;
 
-/// Part of the slope's prediction that a step must keep.
+/// Sufficient decrease: part of the slope's prediction that a step must keep (Nocedal and Wright, section 3.1).
 const SUFFICIENT_DECREASE: f64 = 1e-4;
 
-/// Length below which a line search has failed.
-const SHORTEST: f64 = 1e-4;
+/// Length below which a line search has failed: thirteen halvings. More cost rollouts, and damping turns the
+/// direction, too.
+const MIN_LENGTH: f64 = 1e-4;
 
 /// Ends where constraints stay violated.
 fn end_infeasible<D: Observe>(p: &mut Augmented<D>, tolerance: f64, state: &mut SolveState) {

@@ -11,28 +11,40 @@ use crate::optimize::lq::{
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
 
-/// Regularization starts here when it is needed, and below it is none.
-const SMALLEST: f64 = 1e-9;
-const LARGEST: f64 = 1e10;
-/// Shortest step tried, and with curvature that was only learnt.
-const SHORTEST: f64 = 1e-3;
-const SHORTEST_BY_SECANT: f64 = 0.2;
-/// Predicted reduction, relative to the Lagrangian, from which on curvature is learnt.
-const NEAR: f64 = 1e-2;
-/// Length of a step from which on regularization falls, and below which it grows.
-const GOOD: f64 = 0.5;
-const POOR: f64 = 0.1;
-/// Gain, relative to the merit, that tells of curvature: ten thousand roundings.
-const TELLING: f64 = 1e-10;
-/// Longest step tried.
-const LONGEST: f64 = 2.0;
-/// Part of the predicted gain that a step must bring.
+// Where no reason is given beside what a constant trades, its value is conventional, not derived.
+
+/// Regularization, relative to the mean curvature, starts here when it is needed, and below it is none: smaller, it
+/// takes more backward passes to grow.
+const MIN_REGULARIZATION: f64 = 1e-9;
+/// No step is expected from more: it is 1e-10 of a gradient step (as in Tassa's iLQG).
+const MAX_REGULARIZATION: f64 = 1e10;
+/// By what the growth of regularization itself grows and falls (Tassa, Erez, Todorov, IROS 2012).
+const REGULARIZATION_FACTOR: f64 = 2.0;
+/// Shortest step tried (as in Tassa's iLQG).
+const MIN_LENGTH: f64 = 1e-3;
+/// The same with learnt curvature, which is given up early: a policy without it costs a backward pass, a trial a rollout.
+const MIN_LENGTH_BY_SECANT: f64 = 0.2;
+/// Longest step tried. A longer one saves iterations where the model bends too much, and costs a rollout where not.
+const MAX_LENGTH: f64 = 2.0;
+/// Predicted reduction, relative to the Lagrangian, from which on curvature is learnt: earlier it changes too much from
+/// path to path to be of use, later Gauss and Newton's has cost iterations.
+const LEARN_BELOW: f64 = 1e-2;
+/// Length of a step from which on regularization falls, and below which it grows; between, the model is trusted as it is.
+const LONG_STEP: f64 = 0.5;
+const SHORT_STEP: f64 = 0.1;
+/// Gain, relative to the merit, that tells of curvature: ten thousand times [`ROUNDING`](crate::optimize::lq::ROUNDING).
+const TELLING_GAIN: f64 = 1e-10;
+/// Sufficient decrease: part of the predicted gain that a step must bring. Stricter than the 1e-4 of Nocedal
+/// and Wright, section 3.1: steps are Newton's, of which more is expected than of a slope.
 const SUFFICIENT_DECREASE: f64 = 0.05;
-/// Least part of a step to try next.
+/// Smallest part of a step to try next (Dennis and Schnabel 1983, algorithm A6.3.1).
 const MIN_CONTRACTION: f64 = 0.1;
-/// Gain, relative to the merit, above rounding; and how many steps may do without.
-const GAIN: f64 = 1e-12;
-const IDLE: u32 = 8;
+/// `1 - rho` of Nocedal and Wright, (18.36): the merit then falls by half of what the gaps make it fall, at least.
+const GAP_SHARE: f64 = 0.5;
+/// Gain, relative to the merit, that is more than rounding, which a hundred times
+/// [`ROUNDING`](crate::optimize::lq::ROUNDING) is safely; and how many steps in a row may do without.
+const MIN_GAIN: f64 = 1e-12;
+const MAX_STEPS_WITHOUT_GAIN: u32 = 8;
 
 /// The iterate with everything needed to improve it.
 pub(super) struct Engine<'a, D: Observe> {
@@ -123,7 +135,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.models += 1;
         let size = self.lagrangian.value(&self.path).abs();
         self.model.secant.learning =
-            self.predicted_reduction() < NEAR * size && !self.path.has_gaps;
+            self.predicted_reduction() < LEARN_BELOW * size && !self.path.has_gaps;
         self.build()
     }
 
@@ -155,21 +167,25 @@ impl<'a, D: Observe> Engine<'a, D> {
         let before = self.search.regularization;
         self.increase_regularization();
         if needed.is_finite() && needed > before && !self.path.has_gaps {
-            self.search.regularization = needed.max(2.0 * before).min(LARGEST);
+            self.search.regularization = needed
+                .max(REGULARIZATION_FACTOR * before)
+                .min(MAX_REGULARIZATION);
             self.search.growth = 1.0;
         }
     }
 
     fn increase_regularization(&mut self) {
-        self.search.growth = (self.search.growth * 2.0).max(2.0);
+        self.search.growth =
+            (self.search.growth * REGULARIZATION_FACTOR).max(REGULARIZATION_FACTOR);
         self.search.regularization =
-            (self.search.regularization * self.search.growth).max(SMALLEST);
+            (self.search.regularization * self.search.growth).max(MIN_REGULARIZATION);
     }
 
     fn decrease_regularization(&mut self) {
-        self.search.growth = (self.search.growth / 2.0).min(0.5);
+        self.search.growth =
+            (self.search.growth / REGULARIZATION_FACTOR).min(1.0 / REGULARIZATION_FACTOR);
         self.search.regularization *= self.search.growth;
-        if self.search.regularization < SMALLEST {
+        if self.search.regularization < MIN_REGULARIZATION {
             self.search.regularization = 0.0;
         }
     }
@@ -218,7 +234,7 @@ impl<'a, D: Observe> Engine<'a, D> {
     fn find_gauss_newton_policy(&mut self) -> bool {
         self.model.secant.used = false;
         while !self.backward_pass(self.search.regularization) {
-            if self.search.regularization >= LARGEST {
+            if self.search.regularization >= MAX_REGULARIZATION {
                 return false;
             }
             self.increase_regularization();
@@ -264,7 +280,7 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Takes a step, with more regularization until one makes progress.
     pub fn improve(&mut self) -> Attempt {
-        if self.search.steps_without_gain >= IDLE {
+        if self.search.steps_without_gain >= MAX_STEPS_WITHOUT_GAIN {
             self.search.steps_without_gain = 0;
             return Attempt::Failed;
         }
@@ -273,16 +289,16 @@ impl<'a, D: Observe> Engine<'a, D> {
             if self.path.has_gaps {
                 // the merit must fall along the step: Nocedal and Wright, (18.36)
                 let needed = (self.search.slope + 0.5 * self.search.curvature.max(0.0))
-                    / (0.5 * self.path.gap);
+                    / (GAP_SHARE * self.path.gap);
                 if needed.is_finite() {
                     self.search.gap_weight = self.search.gap_weight.max(needed);
                 }
             }
             let before = self.merit(&self.path);
             let shortest = if self.model.secant.used {
-                SHORTEST_BY_SECANT
+                MIN_LENGTH_BY_SECANT
             } else {
-                SHORTEST
+                MIN_LENGTH
             };
             let first = if self.path.has_gaps || self.model.secant.used {
                 1.0
@@ -308,7 +324,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             } else if let Some(before) = self.search.suspended_regularization.take() {
                 self.search.unregularized_backoff.failed();
                 self.search.regularization = before;
-            } else if self.search.regularization >= LARGEST {
+            } else if self.search.regularization >= MAX_REGULARIZATION {
                 return Attempt::Failed;
             } else {
                 self.regularize_to_curvature(observed);
@@ -363,18 +379,18 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         let observed = self.line(before).observed_curvature(length, change);
         let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
-        if length >= 1.0 && smooth && change < -TELLING * before.abs() {
+        if length >= 1.0 && smooth && change < -TELLING_GAIN * before.abs() {
             // where the objective bends less than the model, the next step may be longer; kinks only feign it
             let best = -self.search.slope / observed;
             self.search.first_length = if best > 0.0 {
-                best.clamp(1.0, LONGEST)
+                best.clamp(1.0, MAX_LENGTH)
             } else {
-                LONGEST
+                MAX_LENGTH
             };
         }
         self.compare_gain(-change, before);
         std::mem::swap(&mut self.path, &mut self.trial);
-        let gained = change < -GAIN * before.abs();
+        let gained = change < -MIN_GAIN * before.abs();
         self.search.steps_without_gain = if gained {
             0
         } else {
@@ -385,9 +401,9 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         if self.model.secant.used {
             self.search.secant_backoff.helped();
-        } else if length >= GOOD {
+        } else if length >= LONG_STEP {
             self.decrease_regularization();
-        } else if length < POOR {
+        } else if length < SHORT_STEP {
             self.regularize_to_curvature(observed);
         }
     }

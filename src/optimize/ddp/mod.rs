@@ -39,13 +39,16 @@ use engine::{Attempt, Engine};
 use saved::Saved;
 pub use smoothing::Smoothing;
 
-/// Growth of the penalty at which constraints that stay violated are given up.
+// Where no reason is given beside what a constant trades, its value is conventional, not derived.
+
+/// Growth of the penalty at which constraints that stay violated are given up: four times by [`PROJECTION_GROWTH`].
 const MAX_PENALTY_GROWTH: f64 = 1e12;
-/// Part of the guess's objective that counts as nothing, where an objective vanishes at its minimum.
-const NOTHING: f64 = 1e-12;
-/// Failures in a row to make a step up to which rounds still end where it stands.
-const LAST_ROUNDS: u32 = 8;
-/// By what a solve that smoothing did not help is advised to raise it.
+/// Part of the guess's objective that counts as nothing, where an objective vanishes at its minimum: optimality could not
+/// be relative to zero.
+const OBJECTIVE_FLOOR: f64 = 1e-12;
+/// Failures in a row to make a step up to which rounds still end where it stands: new multipliers may free it.
+const MAX_FAILURES: u32 = 8;
+/// By what a solve that smoothing did not help is advised to raise it: a level of the default's more.
 const HIGHER: f64 = 10.0;
 
 /// Settings.
@@ -122,7 +125,7 @@ impl Rounds {
         };
         e.path.evaluation.objective.abs()
             + 0.5 * penalty * violation * violation
-            + NOTHING * e.first_objective.abs()
+            + OBJECTIVE_FLOOR * e.first_objective.abs()
             + f64::MIN_POSITIVE
     }
 
@@ -214,8 +217,11 @@ impl Rounds {
             }
         } else if violation <= o.tolerance {
             1.0
-        } else if violation <= PROJECTED && self.tolerance <= o.optimality && !e.is_relaxed() {
-            PROJECTION
+        } else if violation <= PROJECTION_VIOLATION
+            && self.tolerance <= o.optimality
+            && !e.is_relaxed()
+        {
+            PROJECTION_GROWTH
         } else if violation > SLOW * self.last_violation {
             PENALTY_GROWTH
         } else {
@@ -298,7 +304,7 @@ impl Rounds {
         e.predicts_at_most(f64::INFINITY);
         let (violation, optimality) = (e.path.violation(e.problem), self.optimality(e));
         let constrained = !e.path.evaluation.constraints.is_empty();
-        if constrained && !e.path.has_gaps && e.search.failures < LAST_ROUNDS {
+        if constrained && !e.path.has_gaps && e.search.failures < MAX_FAILURES {
             self.finish_round(e, state, optimality)?;
             return Ok(());
         }
@@ -329,9 +335,10 @@ impl Rounds {
     }
 }
 
-/// Violation from which on the penalty grows by [`PROJECTION`] a round, if the round is otherwise optimal.
-const PROJECTED: f64 = 1e-2;
-const PROJECTION: f64 = 1e3;
+/// Violation from which on the penalty grows by [`PROJECTION_GROWTH`] a round, if the round is otherwise optimal: steps are
+/// projections then, which need no exact multipliers. Too early, or by more, and the constraints' curvature stops them.
+const PROJECTION_VIOLATION: f64 = 1e-2;
+const PROJECTION_GROWTH: f64 = 1e3;
 
 const UNBOUNDED: &str =
     "the curvature is not positive definite however it is regularized; are all numbers finite?";

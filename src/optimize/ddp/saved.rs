@@ -128,7 +128,8 @@ pub(super) struct Backoff {
     wait: u32,
 }
 
-/// Policies between two trials of what keeps failing, at most.
+/// Policies between two trials of what keeps failing, at most: a sixteenth of the iterations is lost on it, and a
+/// success is found so late.
 const MAX_WAIT: u32 = 16;
 
 impl Backoff {

@@ -37,8 +37,8 @@ use argmin::core::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Rounding of a level, relative.
-const SAME: f64 = 1e-9;
+/// Rounding of a level, relative: far above that of its few products, far below the distance of two levels.
+const LEVEL_ROUNDING: f64 = 1e-9;
 
 /// Parameters of the central path that derivatives through contact are taken at, one after the other, before the
 /// step's own.
@@ -81,7 +81,7 @@ impl Smoothing {
     fn below(&self, level: f64) -> f64 {
         let next = level * self.factor;
         // rounding must not cost the last level
-        if next >= self.end * (1.0 - SAME) {
+        if next >= self.end * (1.0 - LEVEL_ROUNDING) {
             next
         } else {
             0.0
@@ -89,32 +89,35 @@ impl Smoothing {
     }
 }
 
-/// Predicted reduction at which a level ends.
-const ENOUGH: f64 = 1e-3;
-/// Violation that a level leaves to the next, in the constraints' units.
-const LOOSE: f64 = 1e-2;
-/// Growth of the penalty within the levels.
+// Where no reason is given beside what a constant trades, its value is conventional, not derived.
+
+/// Relative predicted reduction at which a level ends: its minimum is only where the next one starts.
+const LEVEL_OPTIMALITY: f64 = 1e-3;
+/// Violation that a level leaves to the next, in the constraints' units, for the same reason.
+const LEVEL_VIOLATION: f64 = 1e-2;
+/// Growth of the penalty within the levels, at which constraints are left to harder contact: half the decades of the whole
+/// solve's, so that some remain.
 const MAX_PENALTY_GROWTH: f64 = 1e6;
-/// Part of the predicted reduction below which a relaxed step is poor, part of the merit below which any through contact is,
-/// and how many of them a level may make in a row.
-const POOR: f64 = 0.1;
-const LITTLE: f64 = 1e-4;
-const PATIENCE: u32 = 4;
-/// The same for the steps' own derivatives.
-const LAST_PATIENCE: u32 = 12;
-/// Relative change of the objective over so many steps that rest.
-const STILL: f64 = 1e-5;
+/// Ratio of gain to predicted reduction below which a relaxed step is poor, as of trust regions (Nocedal and Wright,
+/// section 4.1, there a quarter); part of the merit below which the gain of any step through contact is.
+const MIN_GAIN_RATIO: f64 = 0.1;
+const MIN_GAIN: f64 = 1e-4;
+/// How many poor steps in a row a level may make, and the steps' own derivatives, behind which no level follows.
+const MAX_SLOW_STEPS: u32 = 4;
+const MAX_SLOW_STEPS_UNRELAXED: u32 = 12;
+/// Relative change of the objective over so many steps that rest: a tenth of [`MIN_GAIN`].
+const AT_REST: f64 = 1e-5;
 /// Why a solve ends that rests where contact changes.
 const ON_KINK: &str =
     "it rests where contact changes: steps no longer gain what derivatives promise";
-/// Policies that a level may try in vain for one step.
-const TRIES: u32 = 4;
+/// Policies that a level may try in vain for one step; the next level may know a better one.
+const MAX_POLICIES: u32 = 4;
 
 impl Rounds {
     /// Predicted reduction that a round may end at.
     pub(super) fn least_optimality<D: Observe>(&self, e: &Engine<D>) -> f64 {
         if e.is_relaxed() {
-            self.options.optimality.max(ENOUGH)
+            self.options.optimality.max(LEVEL_OPTIMALITY)
         } else {
             self.options.optimality
         }
@@ -128,7 +131,7 @@ impl Rounds {
         optimality: f64,
     ) -> bool {
         let l = &e.lagrangian;
-        let solved = violation <= self.options.tolerance.max(LOOSE)
+        let solved = violation <= self.options.tolerance.max(LEVEL_VIOLATION)
             && optimality <= self.least_optimality(e);
         e.is_relaxed()
             && (solved
@@ -151,7 +154,7 @@ impl Rounds {
             self.end_at_kink(e, state);
             return Ok(());
         }
-        if violation > LOOSE && l.penalty <= MAX_PENALTY_GROWTH * l.first_penalty {
+        if violation > LEVEL_VIOLATION && l.penalty <= MAX_PENALTY_GROWTH * l.first_penalty {
             // multipliers would be those of no minimum
             l.penalty *= PENALTY_GROWTH;
             self.tolerance = self.options.optimality.max(FIRST_TOLERANCE);
@@ -174,12 +177,16 @@ impl Rounds {
     /// constraints and did not change the objective, the solve has ended.
     fn end_at_kink<D: Observe>(&self, e: &mut Engine<D>, state: &mut SolveState) {
         let now = e.path.evaluation.objective;
-        let last = state.history.iter().rev().take(LAST_PATIENCE as usize);
-        let rests = last.clone().count() == LAST_PATIENCE as usize
+        let last = state
+            .history
+            .iter()
+            .rev()
+            .take(MAX_SLOW_STEPS_UNRELAXED as usize);
+        let rests = last.clone().count() == MAX_SLOW_STEPS_UNRELAXED as usize
             && last.clone().all(|i| {
                 i.smoothing == 0.0
                     && i.violation <= self.options.tolerance
-                    && (i.objective - now).abs() <= STILL * now.abs()
+                    && (i.objective - now).abs() <= AT_REST * now.abs()
             });
         if rests && !e.path.has_gaps {
             e.predicts_at_most(f64::INFINITY);
@@ -276,8 +283,10 @@ impl<D: Observe> Engine<'_, D> {
 
     /// Notes what a step gained of what was predicted, and of the merit.
     pub(super) fn compare_gain(&mut self, gain: f64, merit: f64) {
-        let poor = self.is_relaxed() && !self.forward && gain < POOR * self.predicted_reduction();
-        let little = self.model.kappa > 0.0 && gain < LITTLE * merit.abs();
+        let poor = self.is_relaxed()
+            && !self.forward
+            && gain < MIN_GAIN_RATIO * self.predicted_reduction();
+        let little = self.model.kappa > 0.0 && gain < MIN_GAIN * merit.abs();
         let count = self.search.slow_steps + 1;
         self.search.slow_steps = if poor || little { count } else { 0 };
     }
@@ -285,15 +294,15 @@ impl<D: Observe> Engine<'_, D> {
     /// Does the present level lead nowhere?
     pub(super) fn is_slow(&self) -> bool {
         let patience = if self.is_relaxed() {
-            PATIENCE
+            MAX_SLOW_STEPS
         } else {
-            LAST_PATIENCE
+            MAX_SLOW_STEPS_UNRELAXED
         };
         self.search.slow_steps >= patience
     }
 
     /// Have so many policies failed that another level is to be tried?
     pub(super) fn policies_are_exhausted(&self, tries: u32) -> bool {
-        self.is_relaxed() && tries >= TRIES
+        self.is_relaxed() && tries >= MAX_POLICIES
     }
 }

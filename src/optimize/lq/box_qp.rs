@@ -5,7 +5,7 @@ use super::dense::{cholesky, cholesky_solve, dot, quadratic_form};
 
 /// Part of the slope's prediction that a projected step must keep, and by what it is shortened until it does (as Tassa et al.).
 const SUFFICIENT_DECREASE: f64 = 0.1;
-const SHORTER: f64 = 0.6;
+const CONTRACTION: f64 = 0.6;
 /// Shortened so often a step is 1e-9 of what it was.
 const SHORTENINGS: usize = 40;
 /// Changes of the clamped variables, and how many more for each of them: a few settle it, and none may cycle for ever by
@@ -140,7 +140,7 @@ impl BoxQp {
                 x.copy_from_slice(&self.trial);
                 return true;
             }
-            length *= SHORTER;
+            length *= CONTRACTION;
         }
         false
     }

@@ -8,12 +8,13 @@ use super::path::Path;
 use crate::control::{Evaluation, Problem, Relation};
 use crate::optimize::checkpoint::Multipliers;
 
-/// Optimality asked of the first round at most: its multipliers are far off, and more would be wasted.
+/// Optimality asked of the first round at most: its multipliers are far off, and more would be wasted. As the factor below
+/// it is conventional; Nocedal and Wright, algorithm 17.4, tighten by the penalty's growth to a power.
 pub const FIRST_TOLERANCE: f64 = 1e-2;
 /// By what it falls from round to round, until it is that of the solve.
 pub const TOLERANCE_REDUCTION: f64 = 0.1;
 /// A round that leaves more than this part of the violation makes the penalty larger by the factor [`PENALTY_GROWTH`] (Nocedal
-/// and Wright, framework 17.3; a quarter is Powell's).
+/// and Wright, framework 17.3; a quarter is Powell's, ten conventional).
 pub const SLOW: f64 = 0.25;
 pub const PENALTY_GROWTH: f64 = 10.0;
 

@@ -2,11 +2,13 @@
 
 use crate::dynamics::stop_requested;
 
-/// Change of a merit below which it is that of rounding, relative to the merit.
+/// Change of a merit below which it is that of rounding, relative to the merit: some fifty times the machine's epsilon,
+/// as sums over the knots round more than once.
 pub const ROUNDING: f64 = 1e-14;
-/// Largest part of a step to try next.
+/// Largest part of a step to try next (Dennis and Schnabel 1983, algorithm A6.3.1).
 pub const MAX_CONTRACTION: f64 = 0.5;
-/// Beyond this length a step is not shortened by more than that: far from its start what was observed says little.
+/// Beyond this length a step is not shortened by more than that: far from its start what was observed says little. The
+/// value is conventional; it trades rollouts for longer steps.
 const LONG_STEP: f64 = 0.2;
 
 /// A merit along a step as a model says: `m(a) = before + a slope + a^2/2 curvature`.
