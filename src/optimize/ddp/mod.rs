@@ -48,7 +48,7 @@ const MAX_PENALTY_GROWTH: f64 = 1e12;
 const OBJECTIVE_FLOOR: f64 = 1e-12;
 /// Failures in a row to make a step up to which rounds still end where it stands: new multipliers may free it.
 const MAX_FAILURES: u32 = 8;
-/// By what a solve that smoothing did not help is advised to raise it: a level of the default's more.
+/// By what a solve that smoothing did not help is advised to raise it: one level of the default's factor.
 const HIGHER: f64 = 10.0;
 
 /// Settings.
@@ -336,7 +336,7 @@ impl Rounds {
 }
 
 /// Violation from which on the penalty grows by [`PROJECTION_GROWTH`] a round, if the round is otherwise optimal: steps are
-/// projections then, which need no exact multipliers. Too early, or by more, and the constraints' curvature stops them.
+/// projections then, which need no exact multipliers. Too early or too much, and curved constraints shorten the steps.
 const PROJECTION_VIOLATION: f64 = 1e-2;
 const PROJECTION_GROWTH: f64 = 1e3;
 

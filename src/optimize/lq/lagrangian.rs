@@ -9,7 +9,7 @@ use crate::control::{Evaluation, Problem, Relation};
 use crate::optimize::checkpoint::Multipliers;
 
 /// Optimality asked of the first round at most: its multipliers are far off, and more would be wasted. As the factor below
-/// it is conventional; Nocedal and Wright, algorithm 17.4, tighten by the penalty's growth to a power.
+/// it is conventional; Nocedal and Wright, algorithm 17.4, tighten with the penalty instead.
 pub const FIRST_TOLERANCE: f64 = 1e-2;
 /// By what it falls from round to round, until it is that of the solve.
 pub const TOLERANCE_REDUCTION: f64 = 0.1;

@@ -165,8 +165,8 @@ impl Secant {
     }
 }
 
-/// Updates that would divide by less are left out (Nocedal and Wright, 6.26, who take 1e-8): blocks this small also skip
-/// directions that a step hardly moves.
+/// Updates that would divide by less are left out (Nocedal and Wright, (6.26), who take 1e-8). More skips updates
+/// that would be large by rounding or kinks; conventional.
 const SKIP: f64 = 1e-3;
 
 /// Adds what a quantity's row changed by, times the slope of its cost, to the difference of gradients of its knot.
