@@ -4,7 +4,9 @@ use argmin::core::observers::Observe as Observer;
 use argmin::core::{Error, KV, State};
 use least_action::dynamics::{clear_stop, request_stop};
 use least_action::format::{self, Overrides};
-use least_action::optimize::{Checkpoint, Checkpoints, Limits, Method, Solve, SolveState, Status};
+use least_action::optimize::{
+    Checkpoint, Checkpoints, Limits, Method, Remedy, Solve, SolveState, Status,
+};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -68,7 +70,7 @@ fn solves_stop() {
             (stopped.status, stopped.iterations),
             (Status::Interrupted, 3)
         );
-        assert!(stopped.reason.contains("--resume"), "{}", stopped.reason);
+        assert_eq!(stopped.remedy, Some(Remedy::Resume));
         let objectives: Vec<f64> = stopped.history[1..].iter().map(|i| i.objective).collect();
         assert_eq!(*seen.lock().expect("no panic"), objectives);
         let five = Limits {
