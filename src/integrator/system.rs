@@ -1,9 +1,8 @@
 //! Every integrator behind one type, for what is chosen while the program runs.
 
 use super::composed::{Composed, ComposedWork};
-use super::maximal::{self, Maximal};
 use super::mechanical::{MatrixSize, Mechanical, Tally, observable};
-use super::{Options, choice::Choice};
+use super::{Maximal, Options, choice::Choice};
 use crate::contact::ContactWork;
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
@@ -13,26 +12,55 @@ use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, 
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
-/// The integrators: one line each.
+/// A type of all integrators, by a table of them: name and type of each, which says how it is built (`new` of a
+/// mechanism, tree coordinates and [`Options`]) and has a memory of its own. The first is what is taken unless told.
 macro_rules! integrators {
-    ($($name:ident($system:ty, $work:ty)),* $(,)?) => {
+    ($($name:literal: $kind:ident($system:ty)),* ; planned: $($planned:literal),*) => {
+        /// An integrator, not yet of any mechanism.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Kind {
+            $(#[doc = concat!("See [`", stringify!($system), "`].")]
+            $kind),*
+        }
+
+        impl Kind {
+            /// All there are.
+            pub(super) const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// Names of those that are to come.
+            pub(super) const PLANNED: &[&str] = &[$($planned),*];
+
+            /// Name in files and on the command line.
+            pub(super) fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name),* }
+            }
+
+            fn build(self, m: Mechanism, q: &[f64], options: Options) -> Result<System, ModelError> {
+                match self { $(Self::$kind => <$system>::new(m, q, options).map(System::$kind)),* }
+            }
+        }
+
         /// A mechanism with one of the integrators.
         #[derive(Debug)]
         pub enum System {
             $(#[doc = concat!("See [`", stringify!($system), "`].")]
-            $name($system)),*
+            $kind($system),)*
+            /// The steps of another one, composed to a higher order.
+            Composed(Composed<System>),
         }
 
         /// Memory of one thread for a [`System`].
         pub enum SystemWork {
             $(#[doc = concat!("Of [`", stringify!($system), "`].")]
-            $name(Box<$work>)),*
+            $kind(Box<<$system as Step>::Work>),)*
+            /// Of a composition.
+            Composed(Box<ComposedWork<SystemWork>>),
         }
 
         /// What the system itself says.
         macro_rules! of {
             ($own:expr, $s:ident => $do:expr) => {
-                match $own { $(System::$name($s) => $do),* }
+                match $own { $(System::$kind($s) => $do,)* System::Composed($s) => $do }
             };
         }
 
@@ -40,7 +68,8 @@ macro_rules! integrators {
         macro_rules! with {
             ($own:expr, $memory:expr, ($s:ident, $w:ident) => $do:expr) => {
                 match ($own, $memory) {
-                    $((System::$name($s), SystemWork::$name($w)) => $do,)*
+                    $((System::$kind($s), SystemWork::$kind($w)) => $do,)*
+                    (System::Composed($s), SystemWork::Composed($w)) => $do,
                     _ => panic!("a system is used with the memory of another; make it by its own `work`"),
                 }
             };
@@ -49,28 +78,45 @@ macro_rules! integrators {
         /// The same integrator, made of another.
         macro_rules! again {
             ($own:expr, $s:ident => $do:expr) => {
-                match $own { $(System::$name($s) => System::$name($do)),* }
+                match $own {
+                    $(System::$kind($s) => System::$kind($do),)*
+                    System::Composed($s) => System::Composed($do),
+                }
             };
         }
 
         /// The same of a result.
         macro_rules! retry {
             ($own:expr, $s:ident => $do:expr) => {
-                match $own { $(System::$name($s) => $do.map(System::$name)),* }
+                match $own {
+                    $(System::$kind($s) => $do.map(System::$kind),)*
+                    System::Composed($s) => $do.map(System::Composed),
+                }
             };
         }
 
         impl System {
+            /// The integrator.
+            pub fn choice(&self) -> Choice {
+                match self {
+                    $(Self::$kind(_) => Choice::from(Kind::$kind),)*
+                    Self::Composed(s) => s.inner().choice().composed(s.order()),
+                }
+            }
+
             fn memory(&self) -> SystemWork {
-                match self { $(Self::$name(s) => SystemWork::$name(Box::new(s.work()))),* }
+                match self {
+                    $(Self::$kind(s) => SystemWork::$kind(Box::new(s.work())),)*
+                    Self::Composed(s) => SystemWork::Composed(Box::new(s.work())),
+                }
             }
         }
     };
 }
 
 integrators! {
-    Maximal(Maximal, maximal::Work),
-    Composed(Composed<Maximal>, ComposedWork<maximal::Work>),
+    "maximal": Maximal(Maximal);
+    planned: "minimal", "natural", "verlet"
 }
 
 impl System {
@@ -84,18 +130,10 @@ impl System {
         q: &[f64],
         options: Options,
     ) -> Result<Self, ModelError> {
-        let inner = Maximal::new(mechanism, q, options)?;
-        Ok(match choice.composition() {
-            None => Self::Maximal(inner),
-            Some(order) => Self::Composed(Composed::new(inner, order)?),
-        })
-    }
-
-    /// The integrator.
-    pub fn choice(&self) -> Choice {
-        match self {
-            Self::Maximal(_) => Choice::default(),
-            Self::Composed(s) => Choice::composed(s.order()),
+        let inner = choice.kind().build(mechanism, q, options)?;
+        match choice.composition() {
+            None => Ok(inner),
+            Some(order) => Composed::new(inner, order).map(Self::Composed),
         }
     }
 }

@@ -23,7 +23,7 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
 
     fn with_outputs(self, outputs: Vec<Quantity>) -> Self {
         Self {
-            inner: self.inner.with_outputs(outputs),
+            inner: Box::new(self.inner.with_outputs(outputs)),
             ..self
         }
     }

@@ -80,7 +80,8 @@ impl Order {
 /// An integrator's steps composed to higher order.
 #[derive(Debug)]
 pub struct Composed<S> {
-    inner: S,
+    /// Boxed, so that a type of all integrators can be a composition of itself.
+    inner: Box<S>,
     order: Order,
     /// Shares of the interval, stage by stage.
     shares: Vec<f64>,
@@ -125,7 +126,7 @@ impl<S: Mechanical + Equations> Composed<S> {
                 ..inner_dims
             },
             damps: inner.mechanism().may_damp(),
-            inner,
+            inner: Box::new(inner),
             order,
             shares,
             inner_dims,

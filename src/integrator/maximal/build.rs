@@ -3,7 +3,7 @@
 
 use super::work::{Adjoints, AtEnd, AtKnot, Matrix, Newton};
 use super::{
-    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Sight, Work, elements,
+    Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Sight, Work, elements,
 };
 use crate::block::{Node, Role, Symbolic};
 use crate::contact;
@@ -81,23 +81,7 @@ impl Maximal {
     /// # Errors
     /// When the loops do not close there.
     pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
-        if let Cone::Linearized(n) = options.contact.cone
-            && (!(4..=16).contains(&n) || n % 2 == 1)
-        {
-            return Err(ModelError::new(
-                ["contact", "directions"],
-                format!("a linearized friction cone of {n} directions"),
-                "expected an even number from 4 to 16",
-            ));
-        }
-        let path = [options.contact.central_path, options.contact.centred];
-        if !path.iter().all(|v| *v > 0.0 && v.is_finite()) {
-            return Err(ModelError::new(
-                ["contact", "kappa"],
-                format!("a central path of {path:?}"),
-                "expected positive numbers",
-            ));
-        }
+        options.contact.validate()?;
         let mobility = mechanism.mobility(q)?;
         let n = mechanism.bodies.len();
         let body = Node {
