@@ -15,7 +15,7 @@
 //! is a change of `dV` and `mu` in their last digits.
 
 use super::assembly::along;
-use super::{Element, Layout, Memory, Slot};
+use super::{Element, Layout, Memory, NewtonSystem, Slot};
 use crate::block::Symbolic;
 use crate::mechanism::{add_wrench, dot};
 
@@ -68,7 +68,7 @@ impl Layout {
     }
 
     /// Takes the impulses' changes by what flows in beside velocities from the rows of a push.
-    pub(crate) fn push_impulses(&self, memory: &Memory, r: &mut [f64]) {
+    fn push_impulses(&self, memory: &Memory, r: &mut [f64]) {
         for (e, slot) in memory.elements.iter().zip(&self.slots) {
             let p = e.response.impulse(&e.response.inflow);
             push(r, e, slot, p, -1.0);
@@ -98,18 +98,25 @@ impl Layout {
         }
     }
 
-    /// Refines `x`, found with the factors behind `solve`, and keeps what contacts answer to it.
-    pub(crate) fn refine(
+    /// Solves for `x` of the step linearized, of which contacts are part, with right-hand side `b`; of a push that is
+    /// without the impulses of contacts. Keeps what contacts answer to it.
+    pub(crate) fn solve_linearized(
         &self,
-        step: &Symbolic,
-        memory: &mut Memory,
+        step: &mut impl NewtonSystem,
         side: Side,
-        (b, x): (&[f64], &mut [f64]),
-        solve: impl Fn(&Memory, &[f64], &mut [f64]),
+        b: &[f64],
+        x: &mut [f64],
     ) {
+        let memory = step.contacts_mut();
         let mut left = std::mem::take(&mut memory.rhs);
         let mut more = std::mem::take(&mut memory.more);
-        for (e, slot) in memory.elements.iter_mut().zip(&self.slots) {
+        left.copy_from_slice(b);
+        if side == Side::Push {
+            self.push_impulses(memory, &mut left);
+        }
+        let transposed = side == Side::Pull;
+        step.solve(&left, x, transposed);
+        for (e, slot) in step.contacts_mut().elements.iter_mut().zip(&self.slots) {
             e.response.own = match side {
                 Side::Pull => e.reply(slot, side, x),
                 Side::Push => {
@@ -123,20 +130,21 @@ impl Layout {
         let size = |v: &[f64]| v.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         let (mut last, whole) = (f64::INFINITY, size(b));
         for sweep in 0..=SWEEPS {
-            self.leave((step, memory), side, b, x, &mut left);
+            self.leave((step.symbolic(), step.contacts()), side, b, x, &mut left);
             let now = size(&left);
             if now > last {
                 // back: rounding is all that is left
-                self.correct(memory, side, x, &more, -1.0);
+                self.correct(step.contacts_mut(), side, x, &more, -1.0);
                 break;
             }
             if sweep == SWEEPS || now <= SMALL * whole || now > 0.5 * last {
                 break;
             }
             last = now;
-            solve(memory, &left, &mut more);
-            self.correct(memory, side, x, &more, 1.0);
+            step.solve(&left, &mut more, transposed);
+            self.correct(step.contacts_mut(), side, x, &more, 1.0);
         }
+        let memory = step.contacts_mut();
         (memory.rhs, memory.more) = (left, more);
     }
 

@@ -355,7 +355,7 @@ fn touching(cone: Cone, warm: bool) -> (Maximal, Vec<f64>) {
     (s, x)
 }
 
-/// The general factorization, which few steps come to, allocates.
+/// That of the general factorization, to which few steps come, too.
 #[test]
 fn steps_with_contacts_allocate_nothing() {
     const STEPS: usize = 240;
@@ -380,7 +380,7 @@ fn steps_with_contacts_allocate_nothing() {
                     let stats = done.expect("solved");
                     general += usize::from(stats.fallbacks > 0);
                     assert!(
-                        round == 0 || stats.fallbacks > 0 || counted == 0,
+                        round == 0 || counted == 0,
                         "{cone:?}, warm {warm}, step {k}: {counted}"
                     );
                     std::mem::swap(&mut x, &mut next);
