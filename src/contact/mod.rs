@@ -65,14 +65,13 @@ mod parameter;
 mod path;
 mod progress;
 mod pyramid;
-mod reacts;
+mod reaction;
 mod refine;
 mod work;
 
 pub(crate) use interior::Solver;
 pub(crate) use newton::{Failed, NewtonSystem, View, may_retry};
 pub use options::{Cone, ContactOptions};
-pub(crate) use reacts::Reacts;
 pub(crate) use refine::Side;
 pub use work::ContactWork;
 

@@ -19,6 +19,6 @@ pub use choice::{Choice, ChoiceError};
 pub use composed::{Composed, Order};
 pub use maximal::Maximal;
 pub(crate) use mechanical::motions;
-pub use mechanical::{MatrixSize, Mechanical, Tally};
+pub use mechanical::{ExternalWork, MatrixSize, Mechanical};
 pub use options::Options;
 pub use system::{System, SystemWork};

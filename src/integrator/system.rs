@@ -1,14 +1,16 @@
 //! Every integrator behind one type, for what is chosen while the program runs.
 
 use super::composed::{Composed, ComposedWork};
-use super::mechanical::{MatrixSize, Mechanical, Tally, observable};
+use super::mechanical::{ExternalWork, MatrixSize, Mechanical, observable};
 use super::{Maximal, Options, choice::Choice};
 use crate::contact::ContactWork;
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
     LinearModel, Outputs, Parameter, SolvedStep, Step, StepError, StepStats, Stored, Structure,
 };
-use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
+use crate::mechanism::{
+    Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
+};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
@@ -350,8 +352,12 @@ impl Mechanical for System {
         retry!(self, s => s.rebuilt(mechanism, q))
     }
 
-    fn tuned<'a>(&'a self, p: &[f64], w: &'a mut SystemWork) -> Result<&'a Mechanism, StepError> {
-        with!(self, w, (s, w) => s.tuned(p, w))
+    fn mechanism_with<'a>(
+        &'a self,
+        p: &[f64],
+        w: &'a mut SystemWork,
+    ) -> Result<&'a Mechanism, StepError> {
+        with!(self, w, (s, w) => s.mechanism_with(p, w))
     }
 
     fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
@@ -378,19 +384,24 @@ impl Mechanical for System {
         of!(self, s => s.winding_angle(x, joint))
     }
 
-    fn know(&self, seen: &KnotPoint, needs: Needs, w: &mut SystemWork) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.know(seen, needs, w))
+    fn evaluate_knot(
+        &self,
+        seen: &KnotPoint,
+        needs: Needs,
+        w: &mut SystemWork,
+    ) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.evaluate_knot(seen, needs, w))
     }
 
-    fn known<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a SystemWork) -> Known<'a> {
-        with!(self, w, (s, w) => s.known(seen, w))
+    fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a SystemWork) -> KnotData<'a> {
+        with!(self, w, (s, w) => s.knot_data(seen, w))
     }
 
     fn adjoint<'a>(&self, w: &'a mut SystemWork) -> &'a mut Adjoint {
         with!(self, w, (s, w) => s.adjoint(w))
     }
 
-    fn pull_known(
+    fn pull_knot(
         &self,
         seen: &KnotPoint,
         w: &mut SystemWork,
@@ -398,7 +409,7 @@ impl Mechanical for System {
         out: &mut Inputs,
         y: &mut [f64],
     ) {
-        with!(self, w, (s, w) => s.pull_known(seen, w, adjoint, out, y));
+        with!(self, w, (s, w) => s.pull_knot(seen, w, adjoint, out, y));
     }
 
     fn contact_work(&self, seen: &KnotPoint, w: &SystemWork) -> [ContactWork; 2] {
@@ -409,18 +420,18 @@ impl Mechanical for System {
         &self,
         seen: &KnotPoint,
         w: &mut SystemWork,
-        tally: &mut Tally,
+        external: &mut ExternalWork,
     ) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.work_at(seen, w, tally))
+        with!(self, w, (s, w) => s.work_at(seen, w, external))
     }
 
     fn work_within(
         &self,
         seen: &KnotPoint,
         w: &mut SystemWork,
-        tally: &mut Tally,
+        external: &mut ExternalWork,
     ) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.work_within(seen, w, tally))
+        with!(self, w, (s, w) => s.work_within(seen, w, external))
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

@@ -61,7 +61,7 @@ use crate::dynamics::{
 };
 use crate::mechanism::{Mechanism, Mobility, Quantity};
 use crate::spatial::Mat3;
-use mechanical::Sight;
+use mechanical::Observation;
 use nalgebra::DMatrix;
 use work::DampedState;
 
