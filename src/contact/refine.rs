@@ -15,14 +15,15 @@
 //! is a change of `dV` and `mu` in their last digits.
 
 use super::assembly::along;
-use super::{Element, Layout, Memory, NewtonSystem, Slot};
+use super::{Element, Layout, Memory, NewtonSystem, Slot, View};
 use crate::block::Symbolic;
+use crate::dynamics::Stage;
 use crate::mechanism::{add_wrench, dot};
 
 /// Sweeps at most: each takes off seven digits for a body on the ground where `g/s` is 1e10, two where bodies touch.
 /// There none is left where the path ends a hundred times nearer than it does unless told, which the residual tells.
 const SWEEPS: usize = 10;
-/// No sweep where the residual is this small beside the right-hand side.
+/// No sweep where the residual is this small beside the right-hand side: largest rows, all in the same unit.
 const SMALL: f64 = 1e-14;
 
 /// Which of the two is solved, and its right-hand side without stiff terms.
@@ -127,11 +128,10 @@ impl Layout {
                 }
             };
         }
-        let size = |v: &[f64]| v.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
-        let (mut last, whole) = (f64::INFINITY, size(b));
+        let (mut last, whole) = (f64::INFINITY, self.largest(&step.view(), side, b));
         for sweep in 0..=SWEEPS {
             self.leave((step.symbolic(), step.contacts()), side, b, x, &mut left);
-            let now = size(&left);
+            let now = self.largest(&step.view(), side, &left);
             if now > last {
                 // back: rounding is all that is left
                 self.correct(step.contacts_mut(), side, x, &more, -1.0);
@@ -146,6 +146,27 @@ impl Layout {
         }
         let memory = step.contacts_mut();
         (memory.rhs, memory.more) = (left, more);
+    }
+
+    /// Largest row as a velocity, m/s, or of a pull as dual to one. As in the step's own residual, bodies' rows are divided by
+    /// mass and radius of gyration, the others by the interval; impulses, to which the others of a pull are dual, by a mass.
+    fn largest(&self, w: &View, side: Side, rows: &[f64]) -> f64 {
+        let push = side == Side::Push;
+        let (bodies, others) = rows.split_at(6 * w.poses.len());
+        let unit = match w.at.stage {
+            Stage::Step(h) if push => 1.0 / h,
+            Stage::Readout if push => 1.0,
+            _ => self.lightest,
+        };
+        let mut most = others.iter().fold(0.0, |m: f64, r| m.max(r.abs() * unit));
+        let each = bodies.as_chunks::<6>().0.iter();
+        for ((own, body), size) in each.zip(&w.model.bodies).zip(&self.sizes) {
+            let unit = if push { 1.0 / body.mass } else { 1.0 };
+            for (i, r) in own.iter().enumerate() {
+                most = most.max(r.abs() * if i < 3 { unit } else { unit / size });
+            }
+        }
+        most
     }
 
     fn correct(&self, memory: &mut Memory, side: Side, x: &mut [f64], more: &[f64], sign: f64) {
