@@ -2,7 +2,7 @@
 
 use super::composed::{Composed, ComposedWork};
 use super::mechanical::{ExternalWork, MatrixSize, Mechanical, observable};
-use super::{Maximal, Options, choice::Choice};
+use super::{Options, choice::Choice};
 use crate::contact::ContactWork;
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
@@ -14,14 +14,14 @@ use crate::mechanism::{
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
-/// A type of all integrators, by a table of them: name and type of each, which says how it is built (`new` of a
-/// mechanism, tree coordinates and [`Options`]) and has a memory of its own. The first is what is taken unless told.
+/// A type of all integrators, by a table of them, one line each: its name in files, and its type, which has a memory of its
+/// own and is built by `new` of a mechanism, tree coordinates and [`Options`]. The first is what is taken unless told.
 macro_rules! integrators {
-    ($($name:literal: $kind:ident($system:ty)),* ; planned: $($planned:literal),*) => {
+    ($($name:literal: $kind:ident($system:ty),)* planned: $($planned:literal),*) => {
         /// An integrator, not yet of any mechanism.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Kind {
-            $(#[doc = concat!("See [`", stringify!($system), "`].")]
+            $(#[doc = concat!("See [`", stringify!($kind), "`](", stringify!($system), ").")]
             $kind),*
         }
 
@@ -45,7 +45,7 @@ macro_rules! integrators {
         /// A mechanism with one of the integrators.
         #[derive(Debug)]
         pub enum System {
-            $(#[doc = concat!("See [`", stringify!($system), "`].")]
+            $(#[doc = concat!("See [`", stringify!($kind), "`](", stringify!($system), ").")]
             $kind($system),)*
             /// The steps of another one, composed to a higher order.
             Composed(Composed<System>),
@@ -53,7 +53,7 @@ macro_rules! integrators {
 
         /// Memory of one thread for a [`System`].
         pub enum SystemWork {
-            $(#[doc = concat!("Of [`", stringify!($system), "`].")]
+            $(#[doc = concat!("Of [`", stringify!($kind), "`](", stringify!($system), ").")]
             $kind(Box<<$system as Step>::Work>),)*
             /// Of a composition.
             Composed(Box<ComposedWork<SystemWork>>),
@@ -117,7 +117,7 @@ macro_rules! integrators {
 }
 
 integrators! {
-    "maximal": Maximal(Maximal);
+    "maximal": Maximal(super::Maximal),
     planned: "minimal", "natural", "verlet"
 }
 
