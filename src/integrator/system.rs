@@ -38,7 +38,7 @@ macro_rules! integrators {
             }
 
             fn build(self, m: Mechanism, q: &[f64], options: Options) -> Result<System, ModelError> {
-                match self { $(Self::$kind => <$system>::new(m, q, options).map(System::$kind)),* }
+                match self { $(Self::$kind => <$system>::new(m, q, options).map(|s| System::$kind(Box::new(s)))),* }
             }
         }
 
@@ -46,7 +46,7 @@ macro_rules! integrators {
         #[derive(Debug)]
         pub enum System {
             $(#[doc = concat!("See [`", stringify!($kind), "`](", stringify!($system), ").")]
-            $kind($system),)*
+            $kind(Box<$system>),)*
             /// The steps of another one, composed to a higher order.
             Composed(Composed<System>),
         }
@@ -81,7 +81,7 @@ macro_rules! integrators {
         macro_rules! again {
             ($own:expr, $s:ident => $do:expr) => {
                 match $own {
-                    $(System::$kind($s) => System::$kind($do),)*
+                    $(System::$kind($s) => System::$kind(Box::new($do)),)*
                     System::Composed($s) => System::Composed($do),
                 }
             };
@@ -91,7 +91,7 @@ macro_rules! integrators {
         macro_rules! retry {
             ($own:expr, $s:ident => $do:expr) => {
                 match $own {
-                    $(System::$kind($s) => $do.map(System::$kind),)*
+                    $(System::$kind($s) => $do.map(|s| System::$kind(Box::new(s))),)*
                     System::Composed($s) => $do.map(System::Composed),
                 }
             };
