@@ -33,10 +33,10 @@ pub(super) fn limit_forces(
     let mut at = t.knot(0);
     for _ in 0..t.steps() {
         let seen = t.knot_point(&at);
-        system.know(&seen, needs, w)?;
-        let known = system.known(&seen, w);
+        system.evaluate_knot(&seen, needs, w)?;
+        let data = system.knot_data(&seen, w);
         for (force, values) in forces.iter().zip(&mut values) {
-            values.push(Some(force.value(&known)));
+            values.push(Some(force.value(&data)));
         }
         at = t.knot_after(&at);
     }

@@ -242,10 +242,10 @@ fn constraint_forces(
     let mut at = t.knot(0);
     for _ in 0..=t.steps() {
         let seen = t.knot_point(&at);
-        system.know(&seen, needs, w)?;
-        let known = system.known(&seen, w);
+        system.evaluate_knot(&seen, needs, w)?;
+        let data = system.knot_data(&seen, w);
         for (i, _) in joints() {
-            let both = [Reaction::Force, Reaction::Torque].map(|kind| known.reaction(i, kind));
+            let both = [Reaction::Force, Reaction::Torque].map(|kind| data.reaction(i, kind));
             for (list, force) in sizes[i].iter_mut().zip(both) {
                 list.push(force.map(|f| f.norm()));
             }
