@@ -8,7 +8,9 @@ use least_action::dynamics::{
     Explicit, QuantityId, Real, Smooth, clear_stop, request_stop, stop_requested, unstopped,
 };
 use least_action::format::{self, Overrides};
-use least_action::optimize::{Checkpoint, Checkpoints, Limits, Method, Solve, SolveState, Status};
+use least_action::optimize::{
+    Checkpoint, Checkpoints, Limits, Method, Remedy, Solve, SolveState, Status,
+};
 use least_action::rollout::{Trajectory, batch};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -77,7 +79,7 @@ fn solves_stop() {
             (stopped.status, stopped.iterations),
             (Status::Interrupted, 3)
         );
-        assert!(stopped.reason.contains("--resume"), "{}", stopped.reason);
+        assert_eq!(stopped.remedy, Some(Remedy::Resume));
         let objectives: Vec<f64> = stopped.history[1..].iter().map(|i| i.objective).collect();
         assert_eq!(*seen.lock().expect("no panic"), objectives);
         let five = Limits {

@@ -1,12 +1,13 @@
 //! The pivoted alternative: faer's sparse LU on the scalars of the same matrix, and the oracle of the tests.
 
-use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::dyn_stack::{MemStack, StackReq};
 use faer::sparse::linalg::LuError;
 use faer::sparse::linalg::lu::{LuRef, NumericLu, SymbolicLu, factorize_symbolic_lu};
 use faer::sparse::{SparseColMatRef, SymbolicSparseColMat};
 use faer::{Conj, MatMut, Par};
 
 use super::{Symbolic, largest};
+use std::mem::MaybeUninit;
 
 /// A solve has failed when the last correction is still this large beside the solution: refinement does not converge.
 const DIVERGED: f64 = 1e-3;
@@ -49,6 +50,11 @@ pub struct Fallback {
     symbolic: SymbolicLu<usize>,
     numeric: NumericLu<usize, f64>,
     factored: bool,
+    /// What faer works in, enough for factors and solves, and a vector, a solution and a correction.
+    scratch: Vec<MaybeUninit<u8>>,
+    trial: Vec<f64>,
+    solution: Vec<f64>,
+    correction: Vec<f64>,
 }
 
 impl Fallback {
@@ -79,7 +85,17 @@ impl Fallback {
         let lu = factorize_symbolic_lu(pattern.as_ref(), Default::default())
             .map_err(|e| FallbackError::Other(e.to_string()))?;
         let scalars = vec![0.0; source.len()];
+        let need = StackReq::any_of(&[
+            lu.factorize_numeric_lu_scratch::<f64>(Par::Seq, Default::default()),
+            lu.solve_in_place_scratch::<f64>(1, Par::Seq),
+            lu.solve_transpose_in_place_scratch::<f64>(1, Par::Seq),
+        ]);
+        let vector = vec![0.0; symbolic.dim()];
         Ok(Self {
+            scratch: memory(need)?,
+            trial: vector.clone(),
+            solution: vector.clone(),
+            correction: vector,
             pattern,
             source,
             scalars,
@@ -108,11 +124,7 @@ impl Fallback {
         }
         if self.pattern.ncols() > 0 {
             let matrix = SparseColMatRef::new(self.pattern.as_ref(), &self.scalars);
-            let need = self
-                .symbolic
-                .factorize_numeric_lu_scratch::<f64>(Par::Seq, Default::default());
-            let mut memory = buffer(need)?;
-            let stack = MemStack::new(&mut memory);
+            let stack = MemStack::new(&mut self.scratch);
             self.symbolic
                 .factorize_numeric_lu(
                     &mut self.numeric,
@@ -130,18 +142,21 @@ impl Fallback {
         }
         self.factored = true;
         // No pattern of signs and sizes that the range of a singular matrix would contain by accident.
-        let mut trial: Vec<f64> = (0..self.pattern.ncols())
-            .map(|i| 1.0 + (1.7 * i as f64).sin())
-            .collect();
-        self.solve(&mut trial)
-            .inspect_err(|_| self.factored = false)
+        let mut trial = std::mem::take(&mut self.trial);
+        for (i, v) in trial.iter_mut().enumerate() {
+            *v = 1.0 + (1.7 * i as f64).sin();
+        }
+        let solved = self.solve(&mut trial);
+        self.trial = trial;
+        self.factored = solved.is_ok();
+        solved
     }
 
     /// b <- A^-1 b, refined until the correction no longer matters.
     ///
     /// # Errors
     /// A right-hand side that is not finite; a correction that does not shrink.
-    pub fn solve(&self, b: &mut [f64]) -> Result<(), FallbackError> {
+    pub fn solve(&mut self, b: &mut [f64]) -> Result<(), FallbackError> {
         self.refined::<false>(b)
     }
 
@@ -149,11 +164,11 @@ impl Fallback {
     ///
     /// # Errors
     /// As for [`Fallback::solve`].
-    pub fn solve_transposed(&self, b: &mut [f64]) -> Result<(), FallbackError> {
+    pub fn solve_transposed(&mut self, b: &mut [f64]) -> Result<(), FallbackError> {
         self.refined::<true>(b)
     }
 
-    fn refined<const TRANSPOSED: bool>(&self, b: &mut [f64]) -> Result<(), FallbackError> {
+    fn refined<const TRANSPOSED: bool>(&mut self, b: &mut [f64]) -> Result<(), FallbackError> {
         assert_eq!(
             b.len(),
             self.pattern.ncols(),
@@ -168,13 +183,15 @@ impl Fallback {
         if b.is_empty() {
             return Ok(());
         }
-        let mut x = b.to_vec();
-        self.substitute::<TRANSPOSED>(&mut x)?;
+        let mut x = std::mem::take(&mut self.solution);
+        let mut step = std::mem::take(&mut self.correction);
+        x.copy_from_slice(b);
+        self.substitute::<TRANSPOSED>(&mut x);
         let mut correction = f64::INFINITY;
         for _ in 0..SWEEPS {
-            let mut step = b.to_vec();
+            step.copy_from_slice(b);
             self.subtract::<TRANSPOSED>(&x, &mut step);
-            self.substitute::<TRANSPOSED>(&mut step)?;
+            self.substitute::<TRANSPOSED>(&mut step);
             x.iter_mut().zip(&step).for_each(|(x, d)| *x += d);
             let (step, solution) = (largest(&step), largest(&x));
             correction = if step == 0.0 { 0.0 } else { step / solution };
@@ -182,8 +199,12 @@ impl Fallback {
                 break;
             }
         }
-        if correction < DIVERGED {
+        let converges = correction < DIVERGED;
+        if converges {
             b.copy_from_slice(&x);
+        }
+        (self.solution, self.correction) = (x, step);
+        if converges {
             Ok(())
         } else {
             Err(FallbackError::Singular { correction })
@@ -205,29 +226,26 @@ impl Fallback {
         }
     }
 
-    fn substitute<const TRANSPOSED: bool>(&self, b: &mut [f64]) -> Result<(), FallbackError> {
+    fn substitute<const TRANSPOSED: bool>(&mut self, b: &mut [f64]) {
         let dim = b.len();
         let lu = LuRef::new_unchecked(&self.symbolic, &self.numeric);
         let b = MatMut::from_column_major_slice_mut(b, dim, 1);
+        let stack = MemStack::new(&mut self.scratch);
         if TRANSPOSED {
-            let mut memory = buffer(
-                self.symbolic
-                    .solve_transpose_in_place_scratch::<f64>(1, Par::Seq),
-            )?;
-            lu.solve_transpose_in_place_with_conj(
-                Conj::No,
-                b,
-                Par::Seq,
-                MemStack::new(&mut memory),
-            );
+            lu.solve_transpose_in_place_with_conj(Conj::No, b, Par::Seq, stack);
         } else {
-            let mut memory = buffer(self.symbolic.solve_in_place_scratch::<f64>(1, Par::Seq))?;
-            lu.solve_in_place_with_conj(Conj::No, b, Par::Seq, MemStack::new(&mut memory));
+            lu.solve_in_place_with_conj(Conj::No, b, Par::Seq, stack);
         }
-        Ok(())
     }
 }
 
-fn buffer(need: StackReq) -> Result<MemBuffer, FallbackError> {
-    MemBuffer::try_new(need).map_err(|_| FallbackError::Other("out of memory".into()))
+/// So much, however it is aligned.
+fn memory(need: StackReq) -> Result<Vec<MaybeUninit<u8>>, FallbackError> {
+    let bytes = need.unaligned_bytes_required();
+    let mut memory = Vec::new();
+    memory
+        .try_reserve_exact(bytes)
+        .map_err(|_| FallbackError::Other("out of memory".into()))?;
+    memory.resize(bytes, MaybeUninit::uninit());
+    Ok(memory)
 }

@@ -289,7 +289,7 @@ impl Solver {
     }
 
     fn solve_once<const TRANSPOSED: bool>(&mut self, b: &mut [f64]) -> Result<(), SolveError> {
-        match (self.method, &self.fallback) {
+        match (self.method, &mut self.fallback) {
             (Some(Method::Block), _) if TRANSPOSED => {
                 self.symbolic.solve_transposed(&self.factored, b)
             }

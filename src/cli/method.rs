@@ -8,7 +8,7 @@ use argmin::core::{Error, KV};
 use least_action::dynamics::{Observe, Step, unstopped};
 use least_action::format::{self, Model};
 use least_action::optimize::{
-    Bound, Checkpoint, Checkpoints, Iteration, Method, Options, Solution, Solve, SolveState,
+    Bound, Checkpoint, Checkpoints, Iteration, Method, Options, Remedy, Solution, Solve, SolveState,
 };
 use least_action::plot::{Figure, Format, render};
 use least_action::rollout::Balance;
@@ -267,14 +267,33 @@ impl Outcome {
     /// Why it is no solution.
     pub fn reason(&self) -> String {
         let s = &self.solution;
-        format!("not solved ({}): {}", s.status.name(), s.reason)
+        format!("not solved ({}): {}", s.status.name(), self.advice())
+    }
+
+    /// Why it ended so, and what may help.
+    fn advice(&self) -> String {
+        let s = &self.solution;
+        let help = match s.remedy {
+            None => String::new(),
+            Some(Remedy::Resume) => "; --resume goes on from here".into(),
+            Some(Remedy::Smoothing { start }) => {
+                let ddp = Method::Ddp.name();
+                let set = if self.method == ddp {
+                    "set".into()
+                } else {
+                    format!("take the method {ddp} with")
+                };
+                format!(", or {set} smoothing = {{ start = {start:e} }} in [method]")
+            }
+        };
+        format!("{}{help}", s.reason)
     }
 
     pub fn json(&self) -> Value {
         let s = &self.solution;
         let mut value = json!({
             "status": s.status.name(),
-            "reason": s.reason,
+            "reason": self.advice(),
             "method": self.method,
             "objective": s.objective,
             "constraint_violation": s.violation,
@@ -317,7 +336,7 @@ impl Outcome {
             println!("no objective: the guess was not simulated to the end");
         }
         if self.is_solved() && !s.reason.is_empty() {
-            println!("{}", s.reason);
+            println!("{}", self.advice());
         }
         if s.smoothing > 0.0 {
             println!(

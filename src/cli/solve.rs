@@ -46,7 +46,7 @@ fn method(text: &str) -> Result<String, String> {
     let use_one = || format!("use `{}` or `all`", names.join("`, `"));
     match text {
         _ if text == "all" || names.contains(&text) => Ok(text.into()),
-        _ if Method::PLANNED.contains(&text) => {
+        _ if Method::known_names().any(|name| name == text) => {
             Err(format!("not available in this version; {}", use_one()))
         }
         _ => Err(format!("unknown method; {}", use_one())),

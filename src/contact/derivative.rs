@@ -7,7 +7,7 @@
 use super::assembly::along;
 use super::cone::Target;
 use super::element::Sides;
-use super::parameter::Goes;
+use super::parameter::Entry;
 use super::{Element, Layout, Local, Memory, Slot, Source, UNKNOWNS, View};
 use crate::dynamics::{Inputs, Stage};
 use crate::mechanism::{Coupling, Joint, Row, Vec6, add_wrench, dot, wrench_derivative};
@@ -265,8 +265,8 @@ impl Layout {
             inflow[4] = self.bound_rate(w, slot) * 0.5 * (d.h + d.h_prev);
             for (k, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
                 self.by_parameter((w, memory), (e, index), k, |to, value| match to {
-                    Goes::Inflow(i) => inflow[i] += value * dp,
-                    Goes::Residual(row, i) => r[row + i] += value * dp,
+                    Entry::Inflow(i) => inflow[i] += value * dp,
+                    Entry::Residual(row, i) => r[row + i] += value * dp,
                 });
             }
             e.response.inflow = inflow;
@@ -409,8 +409,8 @@ impl Layout {
             for k in 0..out.p.len() {
                 let mut sum = 0.0;
                 self.by_parameter((w, memory), (e, index), k, |to, value| match to {
-                    Goes::Inflow(i) => sum += inflow[i] * value,
-                    Goes::Residual(row, i) => sum += mu[row + i] * value,
+                    Entry::Inflow(i) => sum += inflow[i] * value,
+                    Entry::Residual(row, i) => sum += mu[row + i] * value,
                 });
                 out.p[k] += sum;
             }

@@ -37,6 +37,8 @@ pub(super) struct Extended {
     symbolic: Symbolic,
     fallback: Fallback,
     values: Vec<f64>,
+    /// A right-hand side and its solution.
+    vector: Vec<f64>,
     copied: Vec<Copied>,
     places: Vec<Places>,
 }
@@ -82,6 +84,7 @@ impl Layout {
         Ok(Extended {
             fallback: Fallback::new(&symbolic)?,
             values: vec![0.0; symbolic.values_len()],
+            vector: vec![0.0; symbolic.dim()],
             copied,
             places: places.collect(),
             symbolic,
@@ -146,18 +149,19 @@ impl Layout {
 
 impl Memory {
     /// Solves with the factors of [`Layout::factor`].
-    pub(crate) fn solve(&self, out: &mut [f64], transposed: bool) -> Result<(), FallbackError> {
-        let Some(x) = &self.extended else {
+    pub(crate) fn solve(&mut self, out: &mut [f64], transposed: bool) -> Result<(), FallbackError> {
+        let Some(x) = &mut self.extended else {
             return Err(FallbackError::NotFactored);
         };
-        let mut all = vec![0.0; x.symbolic.dim()];
-        all[..out.len()].copy_from_slice(out);
+        let (own, impulses) = x.vector.split_at_mut(out.len());
+        own.copy_from_slice(out);
+        impulses.fill(0.0);
         if transposed {
-            x.fallback.solve_transposed(&mut all)?;
+            x.fallback.solve_transposed(&mut x.vector)?;
         } else {
-            x.fallback.solve(&mut all)?;
+            x.fallback.solve(&mut x.vector)?;
         }
-        out.copy_from_slice(&all[..out.len()]);
+        out.copy_from_slice(&x.vector[..out.len()]);
         Ok(())
     }
 }

@@ -465,7 +465,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         for (e, slot) in self.step.contacts().elements.iter().zip(&self.layout.slots) {
             push(&mut rhs, e, slot, e.target.c);
         }
-        self.step.solve(&rhs, &mut delta);
+        self.step.solve(&rhs, &mut delta, false);
         let mut reach = self.recover(&delta);
         if refined {
             let mut last = f64::INFINITY;
@@ -484,7 +484,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                     break;
                 }
                 last = left;
-                self.step.solve(&rhs, &mut more);
+                self.step.solve(&rhs, &mut more, false);
                 delta.iter_mut().zip(&more).for_each(|(d, m)| *d += m);
                 reach = self.recover(&delta);
             }

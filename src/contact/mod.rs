@@ -60,17 +60,18 @@ mod element;
 mod extended;
 mod interior;
 mod newton;
+mod options;
 mod parameter;
 mod path;
 mod progress;
 mod pyramid;
-mod reacts;
+mod reaction;
 mod refine;
 mod work;
 
 pub(crate) use interior::Solver;
 pub(crate) use newton::{Failed, NewtonSystem, View, may_retry};
-pub(crate) use reacts::Reacts;
+pub use options::{Cone, ContactOptions};
 pub(crate) use refine::Side;
 pub use work::ContactWork;
 
@@ -85,52 +86,6 @@ use pyramid::{Facets, Pyramid};
 
 /// Numbers of a contact among the unknowns: `s, g, psi, b`.
 pub(crate) const UNKNOWNS: usize = 5;
-
-/// The set of friction impulses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cone {
-    /// The circular cone: the same in every heading.
-    #[default]
-    SecondOrder,
-    /// The papers' pyramid in it, of so many directions (even, 4 to 16) in the contact's own tangent plane.
-    Linearized(usize),
-}
-
-/// Settings of contacts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ContactOptions {
-    /// Where friction impulses lie.
-    pub cone: Cone,
-    /// Where the central path ends, m/s: its parameter is `kappa = central_path g h`, m^2/s^2. A ball or a cube at rest
-    /// on its corners is `central_path h` above the ground, another box `4 m_c/m` times that. `g` is that of the
-    /// mechanism as built, also where gravity is a parameter: the path does not move with it.
-    pub central_path: f64,
-    /// Largest deviation of a product from `kappa`, relative; a gradient wants the centre, not its neighbourhood.
-    pub centred: f64,
-    /// Start from the impulses of the step before, which are then part of the state.
-    pub warm: bool,
-    /// Iterations of one step at most, over all its starts and the curves that are followed; each assembles and factors
-    /// the step's matrix once. A step that has none left fails as [`crate::dynamics::StepFailure::Budget`].
-    /// Of 176 000 steps of random drops the longest took 1062; of 88 000 after impacts at 14 m/s, 4740.
-    pub max_iterations: usize,
-}
-
-impl ContactOptions {
-    /// Iterations of one step unless told.
-    pub const MAX_ITERATIONS: usize = 10_000;
-}
-
-impl Default for ContactOptions {
-    fn default() -> Self {
-        Self {
-            cone: Cone::SecondOrder,
-            central_path: 1e-9,
-            centred: 1e-5,
-            warm: true,
-            max_iterations: Self::MAX_ITERATIONS,
-        }
-    }
-}
 
 /// What an element is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

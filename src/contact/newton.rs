@@ -58,7 +58,9 @@ pub(crate) fn may_retry(failure: StepFailure) -> bool {
 }
 
 /// A step whose equations contacts are part of: it calls [`super::Layout::prepare`], [`super::Layout::evaluate`] and
-/// [`super::Layout::assemble`] within its own, and is solved by [`super::Solver`].
+/// [`super::Layout::assemble`] within its own, is solved by [`super::Solver`], and changes by the solutions of
+/// [`super::Layout::solve_linearized`]. Where the blocks of the matrix fail, [`super::Layout::factor`] and [`Memory::solve`]
+/// stand in for its factors.
 ///
 /// Its unknowns are six velocities of every body, then what else it has; its rows likewise. The unknowns of contacts are
 /// eliminated into the blocks of their bodies and kept in [`Memory`].
@@ -87,8 +89,8 @@ pub(crate) trait NewtonSystem {
     /// Factors it; block by block, or with pivots where `pivots` are asked for or a block is singular.
     fn factor(&mut self, pivots: Option<usize>) -> Result<(), Failed>;
 
-    /// Solves with the factors, unrefined.
-    fn solve(&self, rhs: &[f64], out: &mut [f64]);
+    /// Solves with the factors, or with their transpose, unrefined; not finite where they fail.
+    fn solve(&mut self, rhs: &[f64], out: &mut [f64], transposed: bool);
 
     /// Had the last factorization pivots?
     fn has_pivots(&self) -> bool;

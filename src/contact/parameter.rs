@@ -14,7 +14,7 @@ impl Layout {
         (w, memory): (&View, &Memory),
         (e, index): (&Element, usize),
         parameter: usize,
-        mut emit: impl FnMut(Goes, f64),
+        mut emit: impl FnMut(Entry, f64),
     ) {
         let (m, slot) = (w.model, &self.slots[index]);
         let i = match slot.source {
@@ -31,13 +31,13 @@ impl Layout {
         let fields = &m.parameters[parameter].fields;
         let mu = m.friction_by(contact, fields);
         if mu != 0.0 {
-            emit(Goes::Inflow(4), mu * e.local.g);
+            emit(Entry::Inflow(4), mu * e.local.g);
         }
         if self.bounces(w, (e, slot)).is_some() {
             // the gap's rate is less by restitution (-N v-)
             let approach = -dot(w.before, slot.parent, slot.child, &e.normal);
             let restitution = m.restitution_by(contact, fields);
-            emit(Goes::Inflow(0), -restitution * approach);
+            emit(Entry::Inflow(0), -restitution * approach);
         }
         for field in fields {
             self.by_touch_parameter((w, memory), (e, slot), *field, &mut emit);
@@ -50,18 +50,18 @@ impl Layout {
         (w, memory): (&View, &Memory),
         slot: &Slot,
         field: Field,
-        emit: &mut impl FnMut(Goes, f64),
+        emit: &mut impl FnMut(Entry, f64),
     ) {
         match (slot.source, field) {
             (Source::Friction(j, i), Field::JointFriction(of)) if of == (j, i) => {
                 let half = w.at.half();
-                emit(Goes::Inflow(4), half / slot.mass);
+                emit(Entry::Inflow(4), half / slot.mass);
             }
             (Source::Limit(j, i, true), Field::UpperLimit(of)) if of == (j, i) => {
-                emit(Goes::Inflow(0), 1.0 / memory.interval);
+                emit(Entry::Inflow(0), 1.0 / memory.interval);
             }
             (Source::Limit(j, i, false), Field::LowerLimit(of)) if of == (j, i) => {
-                emit(Goes::Inflow(0), -1.0 / memory.interval);
+                emit(Entry::Inflow(0), -1.0 / memory.interval);
             }
             _ => {}
         }
@@ -116,7 +116,7 @@ impl Layout {
         (e, slot): (&Element, &Slot),
         (j, i): (usize, usize),
         field: Field,
-        emit: &mut impl FnMut(Goes, f64),
+        emit: &mut impl FnMut(Entry, f64),
     ) {
         let joint = &w.model.joints[j];
         let d = &joint.directions[i];
@@ -157,10 +157,10 @@ impl Layout {
                 Stage::Step(h) => sign * next / h,
                 Stage::Readout => sign * here / memory.interval + rate,
             };
-            emit(Goes::Inflow(0), by);
+            emit(Entry::Inflow(0), by);
             l.g
         } else {
-            emit(Goes::Inflow(1), rate);
+            emit(Entry::Inflow(1), rate);
             l.b[0]
         };
         emit_row(&row, -slot.mass * impulse, slot, emit);
@@ -171,7 +171,7 @@ impl Layout {
         (w, memory): (&View, &Memory),
         (e, slot): (&Element, &Slot),
         field: Field,
-        emit: &mut impl FnMut(Goes, f64),
+        emit: &mut impl FnMut(Entry, f64),
     ) {
         let Source::Contact(i) = slot.source else {
             return;
@@ -188,21 +188,21 @@ impl Layout {
         match w.at.stage {
             Stage::Step(h) => {
                 if let Some(next) = m.touch_by(contact, w.next, field) {
-                    emit(Goes::Inflow(0), next.gap / h);
+                    emit(Entry::Inflow(0), next.gap / h);
                 }
                 if let Some(restitution) = self.bounces(w, (e, slot)) {
                     let approach = -dot(w.before, p, c, &changes[0]);
-                    emit(Goes::Inflow(0), -(here.gap / h + restitution * approach));
+                    emit(Entry::Inflow(0), -(here.gap / h + restitution * approach));
                 }
             }
             Stage::Readout => {
                 let turned = dot(w.trial, p, c, &changes[0]);
-                emit(Goes::Inflow(0), here.gap / memory.interval + turned);
+                emit(Entry::Inflow(0), here.gap / memory.interval + turned);
             }
         }
         if e.law.frictional {
             for i in 0..2 {
-                emit(Goes::Inflow(1 + i), dot(w.trial, p, c, &changes[1 + i]));
+                emit(Entry::Inflow(1 + i), dot(w.trial, p, c, &changes[1 + i]));
             }
         }
         let l = &e.local;
@@ -213,19 +213,19 @@ impl Layout {
 }
 
 /// A wrench among the bodies' rows.
-fn emit_row(row: &Row, size: f64, slot: &Slot, emit: &mut impl FnMut(Goes, f64)) {
+fn emit_row(row: &Row, size: f64, slot: &Slot, emit: &mut impl FnMut(Entry, f64)) {
     for (i, x) in row.child().iter().enumerate() {
-        emit(Goes::Residual(6 * slot.child, i), size * x);
+        emit(Entry::Residual(6 * slot.child, i), size * x);
     }
     if let Some(p) = slot.parent {
         for (i, x) in row.parent().iter().enumerate() {
-            emit(Goes::Residual(6 * p, i), size * x);
+            emit(Entry::Residual(6 * p, i), size * x);
         }
     }
 }
 
-/// Where a change by a parameter goes.
-pub(super) enum Goes {
+/// What of an element a parameter changes.
+pub(super) enum Entry {
     Inflow(usize),
     /// Body's first row, and which of its six.
     Residual(usize, usize),

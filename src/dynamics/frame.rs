@@ -24,27 +24,41 @@ pub trait Chart: std::fmt::Debug + Send + Sync {
 pub enum Frame {
     /// One chart of so many numbers serves for both.
     Identity(usize),
-    /// Matrices.
-    Dense {
-        /// nf x ndx. Columns: changes of the state in the free chart, per (coordinate, rate).
-        embed: DMatrix<f64>,
-        /// Its left inverse, ndx x nf. Rows: (coordinate, rate) of a change in the free chart.
-        project: DMatrix<f64>,
-        /// What the next frame along a path aligns itself with; empty where frames are unique.
-        memory: DMatrix<f64>,
-    },
+    /// Matrices; see [`Frame::dense`].
+    Dense(DenseFrame),
     /// Products.
     Chart(Arc<dyn Chart>),
     /// A frame of part of the state, with so many numbers behind it for which one chart serves.
     Bordered(Box<Frame>, usize),
 }
 
+/// A frame by its matrices.
+#[derive(Clone, Debug)]
+pub struct DenseFrame {
+    /// nf x ndx. Columns: changes of the state in the free chart, per (coordinate, rate).
+    pub embed: DMatrix<f64>,
+    /// Its left inverse, ndx x nf. Rows: (coordinate, rate) of a change in the free chart.
+    pub project: DMatrix<f64>,
+    /// What the next frame along a path aligns itself with, known to the integrator that made it alone; empty where frames
+    /// are unique.
+    pub(crate) memory: DMatrix<f64>,
+}
+
 impl Frame {
+    /// A frame by the matrix [`DenseFrame::embed`] and its left inverse.
+    pub fn dense(embed: DMatrix<f64>, project: DMatrix<f64>) -> Self {
+        Self::Dense(DenseFrame {
+            embed,
+            project,
+            memory: DMatrix::zeros(0, 0),
+        })
+    }
+
     /// Rows of derivatives in the free chart, in the joint chart: `rows * embed`.
     pub fn times_embed(&self, rows: &DMatrix<f64>) -> DMatrix<f64> {
         match self {
             Self::Identity(_) => rows.clone(),
-            Self::Dense { embed, .. } => rows * embed,
+            Self::Dense(own) => rows * &own.embed,
             Self::Chart(c) => {
                 let (nf, ndx) = c.dims();
                 let mut out = DMatrix::zeros(rows.nrows(), ndx);
@@ -71,8 +85,8 @@ impl Frame {
     pub fn embed_transposed(&self, free: &mut [f64], joint: &mut [f64]) {
         match self {
             Self::Identity(_) => joint.copy_from_slice(free),
-            Self::Dense { embed, .. } => {
-                for (joint, column) in joint.iter_mut().zip(embed.column_iter()) {
+            Self::Dense(own) => {
+                for (joint, column) in joint.iter_mut().zip(own.embed.column_iter()) {
                     *joint = column.iter().zip(&*free).map(|(c, f)| c * f).sum();
                 }
             }
@@ -90,7 +104,7 @@ impl Frame {
     pub fn embed(&self) -> DMatrix<f64> {
         match self {
             Self::Identity(n) => DMatrix::identity(*n, *n),
-            Self::Dense { embed, .. } => embed.clone(),
+            Self::Dense(own) => own.embed.clone(),
             Self::Chart(c) => {
                 let (nf, ndx) = c.dims();
                 columns(nf, ndx, |unit, out| c.embed(unit, out))
@@ -103,7 +117,7 @@ impl Frame {
     pub fn project(&self) -> DMatrix<f64> {
         match self {
             Self::Identity(n) => DMatrix::identity(*n, *n),
-            Self::Dense { project, .. } => project.clone(),
+            Self::Dense(own) => own.project.clone(),
             Self::Chart(c) => {
                 let (nf, ndx) = c.dims();
                 columns(ndx, nf, |unit, out| c.project(unit, out))

@@ -2,7 +2,7 @@
 
 use super::output::Channels;
 use super::recording::{Group, Interval};
-use crate::mechanism::{Known, Mechanism, Quantity};
+use crate::mechanism::{KnotData, Mechanism, Quantity};
 
 /// Efforts over the step that ends at a knot, for every coordinate with limits or friction.
 pub(super) struct Efforts {
@@ -33,13 +33,13 @@ impl Efforts {
     }
 
     /// Sees the next knot, which is kept or not.
-    pub fn see(&mut self, known: &Known, kept: bool) {
+    pub fn see(&mut self, data: &KnotData, kept: bool) {
         for ((force, last), values) in self.forces.iter().zip(&mut self.last).zip(&mut self.values)
         {
             if kept {
                 values.push(*last);
             }
-            *last = (!known.reactions.is_empty()).then(|| force.value(known));
+            *last = (!data.reactions.is_empty()).then(|| force.value(data));
         }
     }
 

@@ -427,7 +427,7 @@ impl Document {
 
     fn method(&self, spec: &MethodSpec) -> Result<(), FormatError> {
         let name = spec.name.as_str();
-        let known = Method::names().into_iter().chain(Method::PLANNED);
+        let known = Method::known_names();
         if !known.clone().any(|k| k == name) {
             let message = format!("unknown method `{name}`");
             let help = nearest(name, known);

@@ -9,7 +9,7 @@ use super::recording::{Channel, Group, Interval, Pose, Recording};
 use super::touches::Touches;
 use crate::dynamics::{Step, StepError};
 use crate::integrator::{Mechanical, System};
-use crate::mechanism::{Known, Law, Mechanism, Reaction};
+use crate::mechanism::{KnotData, Law, Mechanism, Reaction};
 use crate::optimize::Iteration;
 use crate::rollout::{Balance, Trajectory, balance_with};
 use crate::spatial;
@@ -58,14 +58,14 @@ pub fn record_every(
     let mut efforts = Efforts::new(m);
     let mut recorded = Recorded::new(model);
     let mut breaks = false;
-    let energy = balance_with(system, trajectory, &mut system.work(), |at, known| {
+    let energy = balance_with(system, trajectory, &mut system.work(), |at, data| {
         let keep = at.k.is_multiple_of(every) || at.k == trajectory.steps();
-        touches.see(known, keep);
-        efforts.see(known, keep);
+        touches.see(data, keep);
+        efforts.see(data, keep);
         if keep {
             kept.push(at.k);
-            reactions.see(known);
-            recorded.see(trajectory, at, known);
+            reactions.see(data);
+            recorded.see(trajectory, at, data);
         }
         breaks |= progress(at.k).is_break();
         match breaks && keep {
@@ -102,14 +102,14 @@ pub fn record_every(
     seen.energies(&mut channels);
     for (name, unit, values) in recorded.columns() {
         // those of contacts, limits and friction are there already
-        let known = |c: &Channel| {
+        let data = |c: &Channel| {
             let own = matches!(
                 c.group,
                 Group::Contact | Group::LimitForce | Group::JointFriction
             );
             own && (&c.name, &c.unit) == (&name, &unit)
         };
-        if channels.list.iter().any(known) {
+        if channels.list.iter().any(data) {
             continue;
         }
         channels.add(name, &unit, Group::Other, values.into_iter());
@@ -370,10 +370,10 @@ impl Reactions {
         }
     }
 
-    fn see(&mut self, known: &Known) {
+    fn see(&mut self, data: &KnotData) {
         for (joint, sizes) in &mut self.joints {
             for (kind, list) in [Reaction::Force, Reaction::Torque].into_iter().zip(sizes) {
-                list.push(known.reaction(*joint, kind).map(|f| f.norm()));
+                list.push(data.reaction(*joint, kind).map(|f| f.norm()));
             }
         }
     }

@@ -6,6 +6,7 @@ pub use super::describe_quantity::{
     ReactionSpec, SpinSpec,
 };
 use crate::control::{Form, When};
+use crate::integrator::Choice;
 use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, Orientation,
     SpringSpec,
@@ -123,7 +124,7 @@ pub struct ProblemSpec {
     pub draw: Option<DrawSpec>,
 }
 
-/// How a mechanism moves: the name of an integrator, `auto` (which is `maximal`) or `maximal`, or its name and order.
+/// How a mechanism moves: the name of an integrator, or `auto` for the one taken unless told, or its name and order.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum IntegratorSpec {
@@ -138,7 +139,7 @@ forms!(IntegratorSpec, "the name of an integrator, or a table of its name and or
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IntegratorTable {
-    /// `auto` or `maximal`.
+    /// Name, or `auto` for the one taken unless told.
     pub name: String,
     /// Order of the error in the time step, under controls that stay the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +148,7 @@ pub struct IntegratorTable {
 
 impl Default for IntegratorSpec {
     fn default() -> Self {
-        Self::Name("maximal".into())
+        Self::Name(Choice::default().name().into())
     }
 }
 

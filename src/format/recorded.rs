@@ -3,7 +3,7 @@
 use super::Model;
 use crate::dynamics::{Knot, Observe};
 use crate::integrator::Mechanical;
-use crate::mechanism::{Known, Quantity};
+use crate::mechanism::{KnotData, Quantity};
 use crate::rollout::Trajectory;
 
 /// Name, unit, and a value for each knot that has one.
@@ -38,15 +38,15 @@ impl Recorded {
     }
 
     /// Keeps a knot.
-    pub fn see(&mut self, t: &Trajectory, at: &Knot, known: &Known) {
+    pub fn see(&mut self, t: &Trajectory, at: &Knot, data: &KnotData) {
         let (k, ends) = (at.k, at.k == t.steps());
         for (shown, (.., values)) in &mut self.0 {
             values.push(match shown {
                 Shown::Rate(_) | Shown::Quantity(Quantity::Control(_)) if ends => None,
                 Shown::Rate(_) if k == 0 => Some(0.0),
                 Shown::Rate(i) => Some((t.control(k)[*i] - t.control(k - 1)[*i]) / at.h_prev),
-                Shown::Quantity(q) if q.needs().reactions && known.reactions.is_empty() => None,
-                Shown::Quantity(q) => Some(q.value(known)),
+                Shown::Quantity(q) if q.needs().reactions && data.reactions.is_empty() => None,
+                Shown::Quantity(q) => Some(q.value(data)),
             });
         }
     }

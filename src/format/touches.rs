@@ -2,7 +2,7 @@
 
 use super::output::Channels;
 use super::recording::{Contact, Force, Group, Interval};
-use crate::mechanism::{Contacting, Known, Mechanism, Quantity, contacting};
+use crate::mechanism::{Contacting, KnotData, Mechanism, Quantity, contacting};
 
 /// Forces below this share of the largest are not of surfaces that touch.
 const LEAST: f64 = 1e-6;
@@ -20,12 +20,12 @@ pub(super) struct Touches {
 
 impl Touches {
     /// Sees the next knot, which is kept or not.
-    pub fn see(&mut self, known: &Known, kept: bool) {
-        let count = known.mechanism.contacts.len();
+    pub fn see(&mut self, data: &KnotData, kept: bool) {
+        let count = data.mechanism.contacts.len();
         if count == 0 {
             return;
         }
-        let now: Vec<Contacting> = (0..count).map(|c| contacting(known, c)).collect();
+        let now: Vec<Contacting> = (0..count).map(|c| contacting(data, c)).collect();
         let forces = now.iter().filter_map(|c| c.force);
         self.largest = forces.fold(self.largest, |m, f| m.max(f.0));
         let before = self.last.replace(now.clone());

@@ -1,16 +1,33 @@
 //! Which integrator, by name.
 
 use super::composed::Order;
+use super::system::Kind;
 use std::fmt;
 
-/// Names that files and the command line may say; not all are available yet.
-const NAMES: [&str; 5] = ["auto", "maximal", "minimal", "natural", "verlet"];
+/// What names the integrator that is taken unless told.
+const AUTO: &str = "auto";
 
-/// An integrator, by name and order: by default in maximal coordinates, second order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// An integrator and its order: by default the first there is, of its own order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
+    kind: Kind,
     /// Of a higher order than the integrator's own.
     composition: Option<Order>,
+}
+
+impl From<Kind> for Choice {
+    fn from(kind: Kind) -> Self {
+        Self {
+            kind,
+            composition: None,
+        }
+    }
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self::from(Kind::ALL[0])
+    }
 }
 
 /// An integrator that there is not.
@@ -26,7 +43,7 @@ pub struct ChoiceError {
 }
 
 impl Choice {
-    /// The integrator of a name, `auto` or `maximal`, and an order: 2 where none is given.
+    /// The integrator of a name, or `auto` for the one taken unless told, and an order: 2 where none is given.
     ///
     /// # Errors
     /// When there is none, with the nearest name.
@@ -39,29 +56,35 @@ impl Choice {
                 help,
             })
         };
-        match name {
-            "auto" | "maximal" => {}
-            "minimal" | "natural" | "verlet" => {
+        let all = || Kind::ALL.iter().map(|k| k.name());
+        let kind = Kind::ALL.iter().find(|k| k.name() == name);
+        let choice = match kind {
+            Some(kind) => Self::from(*kind),
+            None if name == AUTO => Self::default(),
+            None if Kind::PLANNED.contains(&name) => {
                 let message = format!("integrator `{name}` is not available in this version");
-                return wrong(false, message, "use `maximal`");
+                let names: Vec<_> = all().collect();
+                return wrong(false, message, &format!("use `{}`", names.join("` or `")));
             }
-            _ => {
-                let near = NAMES
+            None => {
+                let names = [AUTO].into_iter().chain(all());
+                let names: Vec<_> = names.chain(Kind::PLANNED.iter().copied()).collect();
+                let near = names
                     .iter()
                     .map(|n| (strsim::jaro_winkler(name, n), n))
                     .filter(|(near, _)| *near > 0.8)
                     .max_by(|a, b| a.0.total_cmp(&b.0));
                 let help = match near {
                     Some((_, near)) => format!("did you mean `{near}`?"),
-                    None => format!("expected one of `{}`", NAMES.join("`, `")),
+                    None => format!("expected one of `{}`", names.join("`, `")),
                 };
                 return wrong(false, format!("unknown integrator `{name}`"), &help);
             }
-        }
+        };
         match order {
-            None | Some(2) => Ok(Self::default()),
-            Some(4) => Ok(Self::composed(Order::Four)),
-            Some(6) => Ok(Self::composed(Order::Six)),
+            None | Some(2) => Ok(choice),
+            Some(4) => Ok(choice.composed(Order::Four)),
+            Some(6) => Ok(choice.composed(Order::Six)),
             Some(other) => wrong(
                 true,
                 format!("there is no integrator `{name}` of order {other}"),
@@ -71,10 +94,16 @@ impl Choice {
     }
 
     /// The integrator's steps composed to a higher order.
-    pub fn composed(order: Order) -> Self {
+    #[must_use]
+    pub fn composed(self, order: Order) -> Self {
         Self {
             composition: Some(order),
+            ..self
         }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The higher order, if it is one.
@@ -84,7 +113,7 @@ impl Choice {
 
     /// Name of the integrator.
     pub fn name(&self) -> &'static str {
-        "maximal"
+        self.kind.name()
     }
 
     /// Order of the error in the time step, under controls that stay the same.

@@ -1,12 +1,12 @@
 //! Systems made of a mechanism: what everything above the step knows of them, whatever integrator moves them.
 //!
-//! An integrator gives what is known of a knot (poses, velocities at it to second order, reactions) and pulls adjoints of
+//! An integrator gives the [`KnotData`] (poses, velocities at it to second order, reactions) and pulls adjoints of
 //! these back to its own state; quantities, the energy balance, recordings and figures are made from that.
 
 use crate::contact::ContactWork;
 use crate::dynamics::{Dynamics, Frame, Inputs, KnotPoint, QuantityId, StepError, StepFailure};
 use crate::mechanism::{
-    Adjoint, Contacting, CoordinateId, Known, Mechanism, Mobility, ModelError, Motion, Needs,
+    Adjoint, Contacting, CoordinateId, KnotData, Mechanism, Mobility, ModelError, Motion, Needs,
     Quantity, Rows, Vec6, contacting, vec3,
 };
 use crate::spatial::Pose;
@@ -38,7 +38,11 @@ pub trait Mechanical: Dynamics + Sized {
     ///
     /// # Errors
     /// When the parameters have no meaning.
-    fn tuned<'a>(&'a self, p: &[f64], w: &'a mut Self::Work) -> Result<&'a Mechanism, StepError>;
+    fn mechanism_with<'a>(
+        &'a self,
+        p: &[f64],
+        w: &'a mut Self::Work,
+    ) -> Result<&'a Mechanism, StepError>;
 
     /// The state at the start: tree coordinates `q`, which are moved onto the loops, and rates of the tree, of which
     /// the part that keeps the loops closed and obeys the velocity constraints is taken (nearest by kinetic energy).
@@ -65,20 +69,25 @@ pub trait Mechanical: Dynamics + Sized {
     /// Unwound angle of a joint that has one, else 0.
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64;
 
-    /// Reads a knot into `w`.
+    /// Evaluates at a knot, into `w`, what quantities need beside poses and controls.
     ///
     /// # Errors
     /// When the state is none of the system, or its velocities cannot be read.
-    fn know(&self, seen: &KnotPoint, needs: Needs, w: &mut Self::Work) -> Result<(), StepError>;
+    fn evaluate_knot(
+        &self,
+        seen: &KnotPoint,
+        needs: Needs,
+        w: &mut Self::Work,
+    ) -> Result<(), StepError>;
 
-    /// What [`Mechanical::know`] read of the knot.
-    fn known<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> Known<'a>;
+    /// The knot as [`Mechanical::evaluate_knot`] left it in `w`.
+    fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> KnotData<'a>;
 
-    /// Memory for adjoints of what is known.
+    /// Memory for adjoints of [`KnotData`].
     fn adjoint<'a>(&self, w: &'a mut Self::Work) -> &'a mut Adjoint;
 
-    /// Adds to the adjoints of state, control, parameters, intervals and unknowns those of what [`Mechanical::know`] read.
-    fn pull_known(
+    /// Adds to the adjoints of state, control, parameters, intervals and unknowns those of [`Mechanical::knot_data`].
+    fn pull_knot(
         &self,
         seen: &KnotPoint,
         w: &mut Self::Work,
@@ -99,16 +108,16 @@ pub trait Mechanical: Dynamics + Sized {
         &self,
         seen: &KnotPoint,
         w: &mut Self::Work,
-        tally: &mut Tally,
+        external: &mut ExternalWork,
     ) -> Result<(), StepError> {
         let all = Needs {
             velocities: true,
             past: true,
             reactions: true,
         };
-        self.know(seen, all, w)?;
+        self.evaluate_knot(seen, all, w)?;
         let [before, after] = self.contact_work(seen, w);
-        tally.reach(&self.known(seen, w), before, after);
+        external.add_knot(&self.knot_data(seen, w), before, after);
         Ok(())
     }
 
@@ -120,9 +129,9 @@ pub trait Mechanical: Dynamics + Sized {
         &self,
         seen: &KnotPoint,
         w: &mut Self::Work,
-        tally: &mut Tally,
+        external: &mut ExternalWork,
     ) -> Result<(), StepError> {
-        let _ = (seen, w, tally);
+        let _ = (seen, w, external);
         Ok(())
     }
 
@@ -152,8 +161,8 @@ pub trait Mechanical: Dynamics + Sized {
             velocities: true,
             ..Needs::default()
         };
-        self.know(seen, needs, w)?;
-        Ok(motions(self.known(seen, w).velocities))
+        self.evaluate_knot(seen, needs, w)?;
+        Ok(motions(self.knot_data(seen, w).velocities))
     }
 
     /// Value of a joint coordinate of the state, angles unwound.
@@ -225,7 +234,7 @@ pub trait Mechanical: Dynamics + Sized {
     /// When the parameters have no meaning.
     fn penetration_with(&self, p: &[f64], x: &[f64], w: &mut Self::Work) -> Result<f64, StepError> {
         let poses = self.poses(x);
-        Ok(deepest(self.tuned(p, w)?, &poses).map_or(0.0, |(_, depth)| depth))
+        Ok(deepest(self.mechanism_with(p, w)?, &poses).map_or(0.0, |(_, depth)| depth))
     }
 
     /// The contact that overlaps most at a state, and by how much, m.
@@ -247,10 +256,10 @@ pub trait Mechanical: Dynamics + Sized {
             past: false,
             reactions: true,
         };
-        self.know(seen, needs, w)?;
-        let known = self.known(seen, w);
+        self.evaluate_knot(seen, needs, w)?;
+        let data = self.knot_data(seen, w);
         let all = 0..self.mechanism().contacts.len();
-        Ok(all.map(|c| contacting(&known, c)).collect())
+        Ok(all.map(|c| contacting(&data, c)).collect())
     }
 
     /// The spring with the highest frequency at a state, by name, and that frequency if only its two bodies moved,
@@ -277,7 +286,7 @@ pub struct MatrixSize {
 
 /// The work done from outside along a trajectory, J, knot by knot.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct ExternalWork {
     /// Of the actuators, until the knot reached.
     pub actuators: f64,
     /// Of the dampers.
@@ -289,9 +298,9 @@ pub struct Tally {
     poses: Vec<Pose>,
 }
 
-impl Tally {
+impl ExternalWork {
     /// Goes on to the next knot. Actuators work by the trapezoidal rule: half of an interval with the power at either end.
-    pub fn reach(&mut self, k: &Known, before: ContactWork, after: ContactWork) {
+    pub fn add_knot(&mut self, k: &KnotData, before: ContactWork, after: ContactWork) {
         let power = k.mechanism.control_power(k.poses, k.velocities, k.controls);
         self.actuators += self.pending.0 + 0.5 * k.h_prev * power;
         self.contacts += self.pending.1;
@@ -379,14 +388,14 @@ pub(super) fn observe<S: Mechanical>(
         return Err(no_output(outputs.len(), seen, *q));
     }
     let needs = which.iter().map(|q| outputs[q.index()].needs());
-    system.know(seen, needs.fold(Needs::default(), Needs::and), w)?;
-    let known = system.known(seen, w);
+    system.evaluate_knot(seen, needs.fold(Needs::default(), Needs::and), w)?;
+    let data = system.knot_data(seen, w);
     for (q, out) in which.iter().zip(out) {
         let output = &outputs[q.index()];
-        if output.needs().reactions && known.reactions.is_empty() {
-            return Err(no_interval(known.mechanism, seen, output));
+        if output.needs().reactions && data.reactions.is_empty() {
+            return Err(no_interval(data.mechanism, seen, output));
         }
-        *out = output.value(&known);
+        *out = output.value(&data);
     }
     Ok(())
 }
@@ -402,19 +411,19 @@ pub(super) fn pull<S: Mechanical>(
 ) {
     let mut pulled = std::mem::take(system.adjoint(w));
     pulled.clear();
-    let (outputs, known) = (system.outputs(), system.known(seen, w));
+    let (outputs, data) = (system.outputs(), system.knot_data(seen, w));
     let asked = || which.iter().zip(adjoint).filter(|(_, g)| **g != 0.0);
     for (q, &g) in asked() {
-        outputs[q.index()].pull(&known, g, &mut pulled);
+        outputs[q.index()].pull(&data, g, &mut pulled);
     }
-    for (p, tuned) in out.p.iter_mut().zip(&known.mechanism.parameters) {
+    for (p, tuned) in out.p.iter_mut().zip(&data.mechanism.parameters) {
         for field in &tuned.fields {
             for (q, &g) in asked() {
-                *p += g * outputs[q.index()].by_field(&known, *field);
+                *p += g * outputs[q.index()].by_field(&data, *field);
             }
         }
     }
-    system.pull_known(seen, w, &pulled, out, y);
+    system.pull_knot(seen, w, &pulled, out, y);
     *system.adjoint(w) = pulled;
 }
 

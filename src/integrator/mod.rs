@@ -11,12 +11,14 @@ mod choice;
 pub mod composed;
 pub mod maximal;
 mod mechanical;
+mod options;
 mod system;
 
 pub use crate::contact::{Cone, ContactOptions, ContactWork};
 pub use choice::{Choice, ChoiceError};
 pub use composed::{Composed, Order};
-pub use maximal::{Maximal, Options};
+pub use maximal::Maximal;
 pub(crate) use mechanical::motions;
-pub use mechanical::{MatrixSize, Mechanical, Tally};
+pub use mechanical::{ExternalWork, MatrixSize, Mechanical};
+pub use options::Options;
 pub use system::{System, SystemWork};

@@ -1,38 +1,68 @@
 //! Every integrator behind one type, for what is chosen while the program runs.
 
 use super::composed::{Composed, ComposedWork};
-use super::maximal::{self, Maximal};
-use super::mechanical::{MatrixSize, Mechanical, Tally, observable};
+use super::mechanical::{ExternalWork, MatrixSize, Mechanical, observable};
 use super::{Options, choice::Choice};
 use crate::contact::ContactWork;
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
     LinearModel, Outputs, Parameter, SolvedStep, Step, StepError, StepStats, Stored, Structure,
 };
-use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
+use crate::mechanism::{
+    Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
+};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
-/// The integrators: one line each.
+/// A type of all integrators, by a table of them, one line each: its name in files, and its type, which has a memory of its
+/// own and is built by `new` of a mechanism, tree coordinates and [`Options`]. The first is what is taken unless told.
 macro_rules! integrators {
-    ($($name:ident($system:ty, $work:ty)),* $(,)?) => {
+    ($($name:literal: $kind:ident($system:ty),)* planned: $($planned:literal),*) => {
+        /// An integrator, not yet of any mechanism.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Kind {
+            $(#[doc = concat!("See [`", stringify!($kind), "`](", stringify!($system), ").")]
+            $kind),*
+        }
+
+        impl Kind {
+            /// All there are.
+            pub(super) const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// Names of those that are to come.
+            pub(super) const PLANNED: &[&str] = &[$($planned),*];
+
+            /// Name in files and on the command line.
+            pub(super) fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name),* }
+            }
+
+            fn build(self, m: Mechanism, q: &[f64], options: Options) -> Result<System, ModelError> {
+                match self { $(Self::$kind => <$system>::new(m, q, options).map(|s| System::$kind(Box::new(s)))),* }
+            }
+        }
+
         /// A mechanism with one of the integrators.
         #[derive(Debug)]
         pub enum System {
-            $(#[doc = concat!("See [`", stringify!($system), "`].")]
-            $name($system)),*
+            $(#[doc = concat!("See [`", stringify!($kind), "`](", stringify!($system), ").")]
+            $kind(Box<$system>),)*
+            /// The steps of another one, composed to a higher order.
+            Composed(Composed<System>),
         }
 
         /// Memory of one thread for a [`System`].
         pub enum SystemWork {
-            $(#[doc = concat!("Of [`", stringify!($system), "`].")]
-            $name(Box<$work>)),*
+            $(#[doc = concat!("Of [`", stringify!($kind), "`](", stringify!($system), ").")]
+            $kind(Box<<$system as Step>::Work>),)*
+            /// Of a composition.
+            Composed(Box<ComposedWork<SystemWork>>),
         }
 
         /// What the system itself says.
         macro_rules! of {
             ($own:expr, $s:ident => $do:expr) => {
-                match $own { $(System::$name($s) => $do),* }
+                match $own { $(System::$kind($s) => $do,)* System::Composed($s) => $do }
             };
         }
 
@@ -40,7 +70,8 @@ macro_rules! integrators {
         macro_rules! with {
             ($own:expr, $memory:expr, ($s:ident, $w:ident) => $do:expr) => {
                 match ($own, $memory) {
-                    $((System::$name($s), SystemWork::$name($w)) => $do,)*
+                    $((System::$kind($s), SystemWork::$kind($w)) => $do,)*
+                    (System::Composed($s), SystemWork::Composed($w)) => $do,
                     _ => panic!("a system is used with the memory of another; make it by its own `work`"),
                 }
             };
@@ -49,28 +80,45 @@ macro_rules! integrators {
         /// The same integrator, made of another.
         macro_rules! again {
             ($own:expr, $s:ident => $do:expr) => {
-                match $own { $(System::$name($s) => System::$name($do)),* }
+                match $own {
+                    $(System::$kind($s) => System::$kind(Box::new($do)),)*
+                    System::Composed($s) => System::Composed($do),
+                }
             };
         }
 
         /// The same of a result.
         macro_rules! retry {
             ($own:expr, $s:ident => $do:expr) => {
-                match $own { $(System::$name($s) => $do.map(System::$name)),* }
+                match $own {
+                    $(System::$kind($s) => $do.map(|s| System::$kind(Box::new(s))),)*
+                    System::Composed($s) => $do.map(System::Composed),
+                }
             };
         }
 
         impl System {
+            /// The integrator.
+            pub fn choice(&self) -> Choice {
+                match self {
+                    $(Self::$kind(_) => Choice::from(Kind::$kind),)*
+                    Self::Composed(s) => s.inner().choice().composed(s.order()),
+                }
+            }
+
             fn memory(&self) -> SystemWork {
-                match self { $(Self::$name(s) => SystemWork::$name(Box::new(s.work()))),* }
+                match self {
+                    $(Self::$kind(s) => SystemWork::$kind(Box::new(s.work())),)*
+                    Self::Composed(s) => SystemWork::Composed(Box::new(s.work())),
+                }
             }
         }
     };
 }
 
 integrators! {
-    Maximal(Maximal, maximal::Work),
-    Composed(Composed<Maximal>, ComposedWork<maximal::Work>),
+    "maximal": Maximal(super::Maximal),
+    planned: "minimal", "natural", "verlet"
 }
 
 impl System {
@@ -84,18 +132,10 @@ impl System {
         q: &[f64],
         options: Options,
     ) -> Result<Self, ModelError> {
-        let inner = Maximal::new(mechanism, q, options)?;
-        Ok(match choice.composition() {
-            None => Self::Maximal(inner),
-            Some(order) => Self::Composed(Composed::new(inner, order)?),
-        })
-    }
-
-    /// The integrator.
-    pub fn choice(&self) -> Choice {
-        match self {
-            Self::Maximal(_) => Choice::default(),
-            Self::Composed(s) => Choice::composed(s.order()),
+        let inner = choice.kind().build(mechanism, q, options)?;
+        match choice.composition() {
+            None => Ok(inner),
+            Some(order) => Composed::new(inner, order).map(Self::Composed),
         }
     }
 }
@@ -312,8 +352,12 @@ impl Mechanical for System {
         retry!(self, s => s.rebuilt(mechanism, q))
     }
 
-    fn tuned<'a>(&'a self, p: &[f64], w: &'a mut SystemWork) -> Result<&'a Mechanism, StepError> {
-        with!(self, w, (s, w) => s.tuned(p, w))
+    fn mechanism_with<'a>(
+        &'a self,
+        p: &[f64],
+        w: &'a mut SystemWork,
+    ) -> Result<&'a Mechanism, StepError> {
+        with!(self, w, (s, w) => s.mechanism_with(p, w))
     }
 
     fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
@@ -340,19 +384,24 @@ impl Mechanical for System {
         of!(self, s => s.winding_angle(x, joint))
     }
 
-    fn know(&self, seen: &KnotPoint, needs: Needs, w: &mut SystemWork) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.know(seen, needs, w))
+    fn evaluate_knot(
+        &self,
+        seen: &KnotPoint,
+        needs: Needs,
+        w: &mut SystemWork,
+    ) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.evaluate_knot(seen, needs, w))
     }
 
-    fn known<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a SystemWork) -> Known<'a> {
-        with!(self, w, (s, w) => s.known(seen, w))
+    fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a SystemWork) -> KnotData<'a> {
+        with!(self, w, (s, w) => s.knot_data(seen, w))
     }
 
     fn adjoint<'a>(&self, w: &'a mut SystemWork) -> &'a mut Adjoint {
         with!(self, w, (s, w) => s.adjoint(w))
     }
 
-    fn pull_known(
+    fn pull_knot(
         &self,
         seen: &KnotPoint,
         w: &mut SystemWork,
@@ -360,7 +409,7 @@ impl Mechanical for System {
         out: &mut Inputs,
         y: &mut [f64],
     ) {
-        with!(self, w, (s, w) => s.pull_known(seen, w, adjoint, out, y));
+        with!(self, w, (s, w) => s.pull_knot(seen, w, adjoint, out, y));
     }
 
     fn contact_work(&self, seen: &KnotPoint, w: &SystemWork) -> [ContactWork; 2] {
@@ -371,18 +420,18 @@ impl Mechanical for System {
         &self,
         seen: &KnotPoint,
         w: &mut SystemWork,
-        tally: &mut Tally,
+        external: &mut ExternalWork,
     ) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.work_at(seen, w, tally))
+        with!(self, w, (s, w) => s.work_at(seen, w, external))
     }
 
     fn work_within(
         &self,
         seen: &KnotPoint,
         w: &mut SystemWork,
-        tally: &mut Tally,
+        external: &mut ExternalWork,
     ) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.work_within(seen, w, tally))
+        with!(self, w, (s, w) => s.work_within(seen, w, external))
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

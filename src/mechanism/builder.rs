@@ -291,7 +291,7 @@ impl MechanismBuilder {
                     ));
                 }
                 mechanism.refuse_geared(name, path, *field)?;
-                if mechanism.is_tuned(*field) {
+                if mechanism.is_parameter(*field) {
                     return Err(ModelError::new(
                         ["parameters", name],
                         format!("`{path}` has two parameters"),
@@ -305,7 +305,7 @@ impl MechanismBuilder {
                 fields,
             });
         }
-        for (tuned, field) in mechanism.tuned_fields() {
+        for (tuned, field) in mechanism.parameter_fields() {
             if let Some([lower, upper]) = mechanism.disordered(field) {
                 return Err(ModelError::new(
                     ["parameters", &tuned.name],

@@ -67,7 +67,7 @@ impl Mechanism {
         self.joints.iter().any(Joint::has_dampers)
             || self.springs.iter().any(|s| s.damping > 0.0)
             || self
-                .tuned_fields()
+                .parameter_fields()
                 .any(|(_, f)| matches!(f, Field::Damping(_) | Field::SpringDamping(_)))
     }
 

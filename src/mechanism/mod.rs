@@ -1,5 +1,5 @@
 //! What there is: bodies, joints, gears, springs, dampers, actuators, users' constraints and potentials, gravity; how joint
-//! coordinates become poses; and what can be seen of it all, [`Quantity`], as functions of what is [`Known`] at a knot.
+//! coordinates become poses; and what can be seen of it all, [`Quantity`], as functions of the [`KnotData`].
 
 mod attached;
 mod body;
@@ -54,7 +54,8 @@ pub use kinematics::Motion;
 pub use mobility::Mobility;
 pub use parameter::{Field, NamedParameter};
 pub use quantity::{
-    About, Adjoint, Contacting, Exerts, Known, Needs, Past, Quantity, Reaction, contacting,
+    About, Adjoint, Contacting, KnotData, Needs, Past, Quantity, Reaction, ReactionSource,
+    contacting,
 };
 pub use range::Range;
 pub(crate) use rank::{RANK, decompose, least_squares};

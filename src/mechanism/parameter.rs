@@ -396,7 +396,7 @@ impl Mechanism {
     }
 
     /// Every field that a parameter sets, with the parameter.
-    pub(crate) fn tuned_fields(&self) -> impl Iterator<Item = (&NamedParameter, Field)> {
+    pub(crate) fn parameter_fields(&self) -> impl Iterator<Item = (&NamedParameter, Field)> {
         let each = |p| std::iter::repeat(p);
         self.parameters
             .iter()
@@ -404,7 +404,7 @@ impl Mechanism {
     }
 
     /// Is `tuned` by some parameter?
-    pub(crate) fn is_tuned(&self, field: Field) -> bool {
+    pub(crate) fn is_parameter(&self, field: Field) -> bool {
         self.parameters.iter().any(|p| p.fields.contains(&field))
     }
 }

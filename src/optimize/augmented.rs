@@ -12,12 +12,12 @@
 //! the system is unstable, hopelessly conditioned: Riccati's recursion solves with it knot by knot, and yields the
 //! feedback that keeps the system near a linear prediction.
 
+use super::bound_multipliers::BoundMultipliers;
 use super::checkpoint::{Multipliers, Point};
 use super::lq::{
     Decisions, Lagrangian, Model, Path, Policy, Regularization, Riccati, ScaledParameters, Scratch,
     Worker, dense, workers,
 };
-use super::pressures::Pressures;
 use super::scale::Scale;
 use crate::control::Problem;
 use crate::dynamics::{Knot, Observe, StepError, stop_requested};
@@ -27,19 +27,20 @@ use nalgebra::DVector;
 /// A vector of scaled decisions.
 pub(super) type Param = DVector<f64>;
 
-/// Relative to the curvature of a control: what is added first to one that nothing costs, and by how much more it grows.
+/// Relative to the curvature of a control: what is added first to one that nothing costs, above rounding, and by how much
+/// more it grows, which trades backward passes for accuracy. Conventional.
 const FLOOR: f64 = 1e-12;
-const MORE: f64 = 100.0;
+const FLOOR_GROWTH: f64 = 100.0;
 /// Penalty of the bounds in multiples of the median curvature by a control: a decision at its bound gives by a tenth of
-/// what it would beyond.
-const PRESSED: f64 = 10.0;
-
-/// A parameter whose curvature would carry it by more than a hundred times its range or size has none.
+/// what it would beyond. Conventional: larger, the problem is worse conditioned; smaller, it takes more rounds.
+const BOUND_PENALTY: f64 = 10.0;
+/// A parameter whose curvature would carry it by more than a hundred times its range or size has none. Conventional: less
+/// than a range would cut off Newton's own steps.
 const FLAT: f64 = 1e-2;
 
-/// A point with its path.
-struct Reached {
-    at: Param,
+/// A point with its value and path.
+struct Iterate {
+    decisions: Param,
     value: f64,
     path: Path,
 }
@@ -51,7 +52,7 @@ pub(super) struct Augmented<'a, D: Observe> {
     scale: Vec<Scale>,
     knots: Vec<Knot>,
     pub lagrangian: Lagrangian,
-    pressures: Pressures,
+    bound_multipliers: BoundMultipliers,
     pub model: Model,
     riccati: Riccati,
     policy: Policy,
@@ -65,9 +66,9 @@ pub(super) struct Augmented<'a, D: Observe> {
     work: D::Work,
     workers: Vec<Worker<D::Work>>,
     /// The present point; its value is infinite where it cannot be simulated.
-    now: Reached,
+    current: Iterate,
     /// Beside it, not yet accepted.
-    trial: Reached,
+    trial: Iterate,
     /// At the present point; the model is then of it, too.
     gradient: Option<Param>,
     pub failed: Option<StepError>,
@@ -80,16 +81,8 @@ pub(super) struct Augmented<'a, D: Observe> {
 impl<'a, D: Observe> Augmented<'a, D> {
     pub fn new(dynamics: &'a D, problem: &'a Problem, penalty: f64) -> Self {
         let mut work = dynamics.work();
-        // a start that does not exist shows when it is simulated
-        let x0 = problem
-            .start(dynamics, &problem.parameters, &mut work)
-            .unwrap_or_else(|_| vec![f64::NAN; dynamics.dims().nx]);
-        let path = Path::new(dynamics, problem, &x0);
-        let mut knots = vec![path.trajectory.knot(0)];
-        for k in 0..problem.intervals.len() {
-            knots.push(path.trajectory.knot_after(&knots[k]));
-        }
-        let model = Model::new(dynamics, problem, &path);
+        let path = Path::new(dynamics, problem, &mut work);
+        let model = Model::new(dynamics, problem);
         let half = |&(l, u): &(f64, f64)| {
             let w = 0.5 * (u - l);
             if w.is_finite() { w } else { 1.0 }
@@ -103,17 +96,17 @@ impl<'a, D: Observe> Augmented<'a, D> {
         let n = scale.len();
         let mut bounds: Vec<_> = ranges.iter().map(|((l, u), s)| (l / s, u / s)).collect();
         bounds.resize(n, (f64::NEG_INFINITY, f64::INFINITY));
-        let now = Reached {
-            at: DVector::from_element(n, f64::NAN),
+        let current = Iterate {
+            decisions: DVector::from_element(n, f64::NAN),
             value: f64::INFINITY,
             path: path.clone(),
         };
         Self {
             dynamics,
             problem,
-            knots,
+            knots: path.knots(),
             lagrangian: Lagrangian::new(problem, &path.evaluation, penalty),
-            pressures: Pressures {
+            bound_multipliers: BoundMultipliers {
                 lower: vec![0.0; n],
                 upper: vec![0.0; n],
                 penalty: 1.0,
@@ -129,12 +122,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
             model,
             work,
             workers: workers(dynamics, problem),
-            trial: Reached {
-                at: now.at.clone(),
+            trial: Iterate {
+                decisions: current.decisions.clone(),
                 value: f64::INFINITY,
                 path,
             },
-            now,
+            current,
             scale,
             gradient: None,
             failed: None,
@@ -145,18 +138,18 @@ impl<'a, D: Observe> Augmented<'a, D> {
     }
 
     /// The present point.
-    pub fn at(&self) -> &Param {
-        &self.now.at
+    pub fn decisions(&self) -> &Param {
+        &self.current.decisions
     }
 
     /// The function there.
     pub fn value(&self) -> f64 {
-        self.now.value
+        self.current.value
     }
 
     /// The path there.
     pub fn path(&self) -> &Path {
-        &self.now.path
+        &self.current.path
     }
 
     /// The problem's guess as scaled decisions.
@@ -179,10 +172,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Multipliers and penalties.
     pub fn multipliers(&self) -> Multipliers {
         Multipliers {
-            lower: self.pressures.lower.clone(),
-            upper: self.pressures.upper.clone(),
-            bound_penalty: self.pressures.penalty,
-            ..self.lagrangian.keep()
+            lower: self.bound_multipliers.lower.clone(),
+            upper: self.bound_multipliers.upper.clone(),
+            bound_penalty: self.bound_multipliers.penalty,
+            ..self.lagrangian.to_checkpoint()
         }
     }
 
@@ -210,7 +203,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Goes on with multipliers and penalties that were kept, from the scaled decisions `v`.
     pub fn restore(&mut self, kept: &Multipliers, v: &Param) {
         self.lagrangian.restore(kept);
-        let p = &mut self.pressures;
+        let p = &mut self.bound_multipliers;
         if kept.lower.len() == p.lower.len() && kept.upper.len() == p.upper.len() {
             p.lower.copy_from_slice(&kept.lower);
             p.upper.copy_from_slice(&kept.upper);
@@ -221,9 +214,9 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     /// Simulates and evaluates at the scaled decisions `v`.
     pub fn roll(&mut self, v: &Param) {
-        self.now.at.copy_from(v);
+        self.current.decisions.copy_from(v);
         let before = self.steps;
-        self.failed = self.try_out(&DVector::zeros(v.len()), &[], 0.0).err();
+        self.failed = self.try_step(&DVector::zeros(v.len()), &[], 0.0).err();
         self.rolled = (self.steps - before) as usize;
         self.accept();
     }
@@ -231,22 +224,22 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Simulates and evaluates a step of `length` along the change `d` of the scaled decisions, into the trial. Where
     /// the system leaves its `response` to `d` the feedback of the curvature leads it back; without a response the step
     /// is `d` itself.
-    pub fn try_out(&mut self, d: &Param, response: &[f64], length: f64) -> Result<f64, StepError> {
-        let (trial, old, scale) = (&mut self.trial, &self.now.path.trajectory, &self.scale);
+    pub fn try_step(&mut self, d: &Param, response: &[f64], length: f64) -> Result<f64, StepError> {
+        let (trial, old, scale) = (&mut self.trial, &self.current.path.trajectory, &self.scale);
         let (n, m, controls) = (
             self.model.sizes.n,
             self.model.sizes.m,
             self.problem.guess.len(),
         );
         trial.value = f64::INFINITY;
-        trial.at.copy_from(&self.now.at);
-        trial.at.axpy(length, d, 1.0);
+        trial.decisions.copy_from(&self.current.decisions);
+        trial.decisions.axpy(length, d, 1.0);
         let t = &mut trial.path.trajectory;
         for ((&i, v), s) in self
             .model
             .free
             .iter()
-            .zip(trial.at.iter().skip(controls))
+            .zip(trial.decisions.iter().skip(controls))
             .zip(&scale[controls..])
         {
             t.p[i] = s.value(*v);
@@ -254,7 +247,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         let x0 = self.problem.start(self.dynamics, &t.p, &mut self.work)?;
         t.x[..x0.len()].copy_from_slice(&x0);
         let (model, policy, dynamics) = (&self.model, &self.policy, self.dynamics);
-        let at = trial.at.as_mut_slice();
+        let at = trial.decisions.as_mut_slice();
         let (mut change, mut answer) = (vec![0.0; n], vec![0.0; m]);
         let mut stats = RolloutStats::default();
         let rolled = t.roll_under(dynamics, &mut self.work, &mut stats, |knot, x, _, w, u| {
@@ -285,18 +278,18 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     /// Makes the trial the present point.
     pub fn accept(&mut self) {
-        std::mem::swap(&mut self.now, &mut self.trial);
+        std::mem::swap(&mut self.current, &mut self.trial);
         self.gradient = None;
     }
 
     /// The function changed: computes the value anew.
-    fn forget(&mut self) {
+    fn reevaluate(&mut self) {
         self.gradient = None;
-        self.now.value = self.value_of(&self.now);
+        self.current.value = self.value_of(&self.current);
     }
 
-    fn value_of(&self, r: &Reached) -> f64 {
-        let value = self.lagrangian.value(&r.path) + self.pressures.value(&r.at);
+    fn value_of(&self, r: &Iterate) -> f64 {
+        let value = self.lagrangian.value(&r.path) + self.bound_multipliers.value(&r.decisions);
         if value.is_finite() {
             value
         } else {
@@ -318,7 +311,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             self.problem,
             &self.lagrangian,
             &self.knots,
-            &mut self.now.path,
+            &mut self.current.path,
             &mut self.workers,
         )?;
         let controls = self.problem.guess.len();
@@ -330,11 +323,15 @@ impl<'a, D: Observe> Augmented<'a, D> {
             self.model.sizes.m,
             self.model.sizes.w(),
         );
-        for (i, (v, s_i)) in self.now.at.iter().zip(&self.scale).enumerate() {
+        for (i, (v, s_i)) in self.current.decisions.iter().zip(&self.scale).enumerate() {
             let slope = s_i.slope(*v);
-            let (lower, upper) = self.pressures.of(i, *v);
+            let (lower, upper) = self.bound_multipliers.estimates(i, *v);
             let acts = lower > 0.0 || upper > 0.0;
-            let own = if acts { self.pressures.penalty } else { 0.0 };
+            let own = if acts {
+                self.bound_multipliers.penalty
+            } else {
+                0.0
+            };
             if i < controls {
                 let (k, j) = (i / m, s + i % m);
                 self.model.h[k * width * width + j * width + j] += own / (slope * slope);
@@ -342,7 +339,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
                 // where a bound presses the map bends, and nothing else does
                 let j = i - controls;
                 self.by_scale[j] = slope;
-                self.by_bounds[j] = own + (g[i] * s_i.bend(*v)).max(0.0);
+                self.by_bounds[j] = own + (g[i] * s_i.second_derivative(*v)).max(0.0);
             }
             g[i] = slope * g[i] + upper - lower;
         }
@@ -362,17 +359,15 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Ok(g)
     }
 
-    /// Largest violation at the present point, in the units of constraints, controls and parameters.
+    /// Largest violation at the present point.
     pub fn violation(&self) -> f64 {
-        let (e, t) = (&self.now.path.evaluation, &self.now.path.trajectory);
-        self.problem.violation(e, &t.u, &t.p)
+        self.current.path.violation(self.problem)
     }
 
     /// Names what is violated by more than `tolerance` at the present point, and by how much.
     pub fn violated(&self, tolerance: f64) -> String {
-        let (e, t) = (&self.now.path.evaluation, &self.now.path.trajectory);
-        let list = self.problem.violated(self.dynamics, e, t, tolerance);
-        list.join(", ")
+        let path = &self.current.path;
+        path.violated(self.dynamics, self.problem, tolerance)
     }
 
     /// Names the violated constraints that no decision changes to first order.
@@ -381,7 +376,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             self.dynamics,
             self.problem,
             &self.knots,
-            &self.now.path,
+            &self.current.path,
             tolerance,
             &mut self.workers[0],
         )
@@ -390,61 +385,61 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// What gains are compared with: the function without what multipliers add.
     fn size(&self, tolerance: f64) -> f64 {
         let violation = self.violation().max(tolerance);
-        let objective = self.now.path.evaluation.objective.abs();
+        let objective = self.current.path.evaluation.objective.abs();
         objective + 0.5 * self.penalty() * violation * violation
     }
 
-    /// What the curvature still promises to gain, `1/2 g' H^-1 g`, relative to the size of the function: the measure of
+    /// Reduction that the curvature still predicts, `1/2 g' H^-1 g`, relative to the size of the function: the measure of
     /// optimality. Independent of units and scaling.
-    pub fn promise(&mut self, tolerance: f64) -> Result<f64, StepError> {
+    pub fn optimality(&mut self, tolerance: f64) -> Result<f64, StepError> {
         let gradient = self.gradient()?;
-        let promised = 0.5 * gradient.dot(&self.newton(&gradient));
-        Ok(promised / self.size(tolerance))
+        let predicted = 0.5 * gradient.dot(&self.newton(&gradient));
+        Ok(predicted / self.size(tolerance))
     }
 
-    /// What inequalities and bounds with a multiplier still hold back although there is room, relative to the size of the
-    /// function.
-    pub fn gap(&self, tolerance: f64) -> f64 {
-        let mut held = self.lagrangian.held(&self.now.path);
-        for (i, v) in self.now.at.iter().enumerate() {
-            let (l, u) = self.pressures.bounds[i];
-            for (pressure, room) in <[_; 2]>::from(self.pressures.of(i, *v))
+    /// Complementarity of inequalities and bounds, the sum of multiplier times slack, relative to the size of the function.
+    pub fn complementarity(&self, tolerance: f64) -> f64 {
+        let mut sum = self.lagrangian.complementarity(&self.current.path);
+        for (i, v) in self.current.decisions.iter().enumerate() {
+            let (l, u) = self.bound_multipliers.bounds[i];
+            for (multiplier, room) in <[_; 2]>::from(self.bound_multipliers.estimates(i, *v))
                 .into_iter()
                 .zip([v - l, u - v])
-                .filter(|(pressure, _)| *pressure > 0.0)
+                .filter(|(multiplier, _)| *multiplier > 0.0)
             {
-                held += pressure * room.max(0.0);
+                sum += multiplier * room.max(0.0);
             }
         }
-        held / self.size(tolerance)
+        sum / self.size(tolerance)
     }
 
     /// How far the controls are beyond their bounds.
     pub fn beyond_bounds(&self) -> f64 {
-        let controls = self.problem.with_bounds(&self.now.path.trajectory.u);
+        let controls = self.problem.with_bounds(&self.current.path.trajectory.u);
         controls.fold(0.0, |most, (u, (l, h))| most.max(l - u).max(u - h))
     }
 
     /// First-order update of the multipliers, then penalties times `growth`.
     pub fn update(&mut self, growth: f64) {
-        self.lagrangian.update(&self.now.path, growth);
-        self.pressures.update(&self.now.at, growth);
-        self.forget();
+        self.lagrangian.update(&self.current.path, growth);
+        self.bound_multipliers
+            .update(&self.current.decisions, growth);
+        self.reevaluate();
     }
 
     /// Sets the scale of the penalties, of the bounds' by the curvature of the objective, at the present point.
     pub fn calibrate(&mut self) -> Result<(), StepError> {
         self.lagrangian
-            .scale_penalty(self.problem, &self.now.path.evaluation);
-        self.forget();
+            .scale_penalty(self.problem, &self.current.path.evaluation);
+        self.reevaluate();
         self.gradient()?;
         let own = self.riccati.diagonal.iter().zip(&self.scale);
         let mut diagonal: Vec<f64> = own.map(|(d, s)| d * s.slope(0.0).powi(2)).collect();
         diagonal.sort_by(f64::total_cmp);
         if let Some(median) = diagonal.get(diagonal.len() / 2).filter(|m| **m > 0.0) {
-            self.pressures.penalty = PRESSED * median;
+            self.bound_multipliers.penalty = BOUND_PENALTY * median;
         }
-        self.forget();
+        self.reevaluate();
         Ok(())
     }
 
@@ -454,7 +449,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
     }
 
     /// `d' H d`.
-    pub fn square(&mut self, d: &Param) -> f64 {
+    pub fn curvature_along(&mut self, d: &Param) -> f64 {
         let (m, controls) = (self.model.sizes.m, self.problem.guess.len());
         let (of_controls, of_parameters) = d.as_slice().split_at(controls);
         let slopes = of_parameters.iter().zip(&self.by_scale);
@@ -468,8 +463,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
                 *u = d * s.slope(0.0);
             }
         };
-        model.walk(&dp, &mut self.scratch, control, |k, w| {
-            sum += model.square(k, w);
+        model.linear_rollout(&dp, &mut self.scratch, control, |k, w| {
+            sum += model.curvature(k, w);
         });
         sum
     }
@@ -502,7 +497,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             .riccati
             .run(&self.model, &self.slopes, &decisions, by, &mut self.policy)
         {
-            by.decisions = (MORE * by.decisions).max(FLOOR);
+            by.decisions = (FLOOR_GROWTH * by.decisions).max(FLOOR);
             if !by.decisions.is_finite() || stop_requested() {
                 // not even numbers, or not wanted any more
                 return g.clone();
@@ -520,7 +515,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
                 own[k * m + i] = u / scale[k * m + i].slope(0.0);
             }
         };
-        model.walk(&policy.dp, &mut self.scratch, control, |_, _| ());
+        model.linear_rollout(&policy.dp, &mut self.scratch, control, |_, _| ());
         out
     }
 
@@ -541,7 +536,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
                 *u = d * s.slope(0.0);
             }
         };
-        model.walk(&dp, &mut self.scratch, control, |_, w| {
+        model.linear_rollout(&dp, &mut self.scratch, control, |_, w| {
             out.extend_from_slice(&w[..n]);
         });
         out
@@ -549,7 +544,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     /// The present point's trajectory, as far as it was simulated.
     pub fn reached(&self) -> Trajectory {
-        let mut reached = self.now.path.trajectory.clone();
+        let mut reached = self.current.path.trajectory.clone();
         if self.failed.is_some() {
             reached.truncate(self.rolled);
         }
@@ -558,14 +553,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
     /// The trajectory of a point, if it can be simulated.
     pub fn simulated(&mut self, point: &Point) -> Option<Trajectory> {
-        let start = self
-            .problem
-            .start(self.dynamics, &point.parameters, &mut self.work);
-        let mut t = Trajectory::new(self.dynamics, self.problem.intervals.clone(), &start.ok()?);
-        t.u.copy_from_slice(&point.controls);
-        t.p.copy_from_slice(&point.parameters);
-        let rolled = t.roll(self.dynamics, &mut self.work, &mut RolloutStats::default());
-        rolled.is_ok().then_some(t)
+        point.simulated(self.dynamics, self.problem, &mut self.work)
     }
 
     /// Names what is violated by more than `tolerance` along a trajectory.

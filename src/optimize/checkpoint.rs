@@ -3,7 +3,8 @@
 use super::state::Best;
 use super::{Iteration, Method, Status};
 use crate::control::Problem;
-use crate::rollout::Trajectory;
+use crate::dynamics::Observe;
+use crate::rollout::{RolloutStats, Trajectory};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +21,23 @@ pub struct Point {
     /// Knot by knot, of methods whose states do not follow from the controls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<f64>,
+}
+
+impl Point {
+    /// Its trajectory, if it can be simulated.
+    pub(super) fn simulated<D: Observe>(
+        &self,
+        dynamics: &D,
+        problem: &Problem,
+        w: &mut D::Work,
+    ) -> Option<Trajectory> {
+        let start = problem.start(dynamics, &self.parameters, w).ok()?;
+        let mut t = Trajectory::new(dynamics, problem.intervals.clone(), &start);
+        t.u.copy_from_slice(&self.controls);
+        t.p.copy_from_slice(&self.parameters);
+        let rolled = t.roll(dynamics, w, &mut RolloutStats::default());
+        rolled.is_ok().then_some(t)
+    }
 }
 
 /// The best point so far.

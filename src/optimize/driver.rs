@@ -13,14 +13,15 @@
 use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
 use super::ddp::Ddp;
 use super::shooting::Shooting;
-use super::{Gains, Iteration, Method, Options, Solution, SolveState, Status};
+use super::{Gains, Iteration, Method, Options, Remedy, Solution, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::{Observe, stop_requested, unstopped};
 use crate::rollout::Trajectory;
-use argmin::core::checkpointing::{Checkpoint as Keep, CheckpointingFrequency};
+use argmin::core::checkpointing::{Checkpoint as Checkpointing, CheckpointingFrequency};
 use argmin::core::observers::{Observe as Observer, ObserverMode, Observers};
 use argmin::core::{
-    Error, Executor, KV, Problem as Counted, Solver, State, TerminationReason, TerminationStatus,
+    Error, Executor, KV, Problem as ArgminProblem, Solver, State, TerminationReason,
+    TerminationStatus,
 };
 use std::cell::RefCell;
 use std::time::Duration;
@@ -181,16 +182,16 @@ impl<'a, D: Observe> Solve<'a, D> {
         let steps = self.problem.intervals.len();
         let most = iterations.unwrap_or(self.options.max_iterations());
         let (tolerance, _) = algorithm.tolerances();
-        let driven = Driven {
+        let solver = ArgminSolver {
             algorithm,
             checkpoints: RefCell::new(self.checkpoints),
             begun: true,
         };
-        let mut executor = Executor::new((), driven)
+        let mut executor = Executor::new((), solver)
             .configure(|state: SolveState| state.limited(tolerance, most))
             .timer(false)
             .ctrlc(false)
-            .checkpointing(Keeper);
+            .checkpointing(CheckpointSaver);
         if !self.observers.is_empty() {
             executor = executor.add_observer(self.observers, ObserverMode::Always);
         }
@@ -204,7 +205,7 @@ impl<'a, D: Observe> Solve<'a, D> {
 
 /// What is told of a solve that has ended.
 fn solution<A: Algorithm>(
-    mut driven: Driven<'_, A>,
+    mut solver: ArgminSolver<'_, A>,
     mut state: SolveState,
     limits: Limits,
     most: u64,
@@ -217,12 +218,16 @@ fn solution<A: Algorithm>(
         };
         state.end(status, "");
     }
-    driven.keep(&state);
-    let (step_evaluations, gradient_evaluations) = driven.algorithm.counts();
+    solver.keep(&state);
+    let (step_evaluations, gradient_evaluations) = solver.algorithm.counts();
     let hurried = stop_requested();
-    let found = unstopped(|| driven.algorithm.finish(&state, hurried))?;
+    let found = unstopped(|| solver.algorithm.finish(&state, hurried))?;
     let timed_out = state.get_termination_reason() == Some(&TerminationReason::Timeout);
     let (status, reason) = state.ended.unwrap_or((Status::Interrupted, String::new()));
+    let remedy = match status {
+        Status::MaxIterations | Status::Interrupted => Some(Remedy::Resume),
+        _ => state.remedy,
+    };
     let reason = match status {
         Status::MaxIterations => cut_short(
             &format!(
@@ -235,7 +240,7 @@ fn solution<A: Algorithm>(
             let why = limit.map_or("stopped from outside".into(), |t| {
                 format!("the limit of {} s was reached", t.as_secs_f64())
             });
-            match (driven.begun, state.history.is_empty()) {
+            match (solver.begun, state.history.is_empty()) {
                 (true, _) => cut_short(&why, &found.violated),
                 (_, true) => {
                     let (got, all) = (found.trajectory.steps(), problem_steps);
@@ -258,6 +263,7 @@ fn solution<A: Algorithm>(
     Ok(Solution {
         status,
         reason,
+        remedy,
         trajectory: found.trajectory,
         objective,
         violation,
@@ -271,24 +277,24 @@ fn solution<A: Algorithm>(
     })
 }
 
-/// Why a solve ended that a limit or a request cut short, what is still violated, and how to go on.
+/// Why a solve ended that a limit or a request cut short, and what is still violated.
 fn cut_short(why: &str, violated: &str) -> String {
     let open = match violated {
         "" => "all constraints hold".into(),
         list => format!("still violated: {list}"),
     };
-    format!("{why}; {open}; --resume goes on from here")
+    format!("{why}; {open}")
 }
 
 /// A method as argmin's solver, with the place where it is kept.
-struct Driven<'c, A> {
+struct ArgminSolver<'c, A> {
     algorithm: A,
     checkpoints: RefCell<Checkpoints<'c>>,
     /// Does it stand where it can be gone on from? Not where a stop came before it did.
     begun: bool,
 }
 
-impl<A: Algorithm> Driven<'_, A> {
+impl<A: Algorithm> ArgminSolver<'_, A> {
     /// Keeps the solve, if that was asked for.
     fn keep(&self, state: &SolveState) {
         let mut checkpoints = self.checkpoints.borrow_mut();
@@ -318,7 +324,7 @@ impl<A: Algorithm> Driven<'_, A> {
         });
     }
 
-    fn count(&self, problem: &mut Counted<()>) {
+    fn count(&self, problem: &mut ArgminProblem<()>) {
         let (steps, gradients) = self.algorithm.counts();
         problem.counts.insert("step_evaluations", steps);
         problem.counts.insert("gradient_evaluations", gradients);
@@ -335,14 +341,14 @@ impl<A: Algorithm> Driven<'_, A> {
     }
 }
 
-impl<A: Algorithm> Solver<(), SolveState> for Driven<'_, A> {
+impl<A: Algorithm> Solver<(), SolveState> for ArgminSolver<'_, A> {
     fn name(&self) -> &str {
         self.algorithm.method().title()
     }
 
     fn init(
         &mut self,
-        problem: &mut Counted<()>,
+        problem: &mut ArgminProblem<()>,
         mut state: SolveState,
     ) -> Result<(SolveState, Option<KV>), Error> {
         let from = self.checkpoints.get_mut().resume.take();
@@ -370,7 +376,7 @@ impl<A: Algorithm> Solver<(), SolveState> for Driven<'_, A> {
 
     fn next_iter(
         &mut self,
-        problem: &mut Counted<()>,
+        problem: &mut ArgminProblem<()>,
         mut state: SolveState,
     ) -> Result<(SolveState, Option<KV>), Error> {
         let made = self.algorithm.advance(&mut state);
@@ -392,23 +398,28 @@ impl<A: Algorithm> Solver<(), SolveState> for Driven<'_, A> {
 }
 
 /// argmin's side of the checkpoints: it asks after every iteration. What is gone on from is read before.
-struct Keeper;
+struct CheckpointSaver;
 
-impl<'c, A: Algorithm> Keep<Driven<'c, A>, SolveState> for Keeper {
-    fn save(&self, driven: &Driven<'c, A>, state: &SolveState) -> Result<(), Error> {
-        driven.keep(state);
+impl<'c, A: Algorithm> Checkpointing<ArgminSolver<'c, A>, SolveState> for CheckpointSaver {
+    fn save(&self, solver: &ArgminSolver<'c, A>, state: &SolveState) -> Result<(), Error> {
+        solver.keep(state);
         Ok(())
     }
 
-    fn save_cond(&self, driven: &Driven<'c, A>, state: &SolveState, _: u64) -> Result<(), Error> {
-        let due = driven.checkpoints.borrow_mut().are_due();
+    fn save_cond(
+        &self,
+        solver: &ArgminSolver<'c, A>,
+        state: &SolveState,
+        _: u64,
+    ) -> Result<(), Error> {
+        let due = solver.checkpoints.borrow_mut().are_due();
         if due {
-            driven.keep(state);
+            solver.keep(state);
         }
         Ok(())
     }
 
-    fn load(&self) -> Result<Option<(Driven<'c, A>, SolveState)>, Error> {
+    fn load(&self) -> Result<Option<(ArgminSolver<'c, A>, SolveState)>, Error> {
         Ok(None)
     }
 

@@ -2,6 +2,25 @@
 
 use super::{ddp, shooting};
 
+/// Names, with titles of the methods that there are, in the order of [`Method`]; behind them those of methods to come.
+const TABLE: [(&str, Option<&str>); 15] = [
+    ("ddp", Some("differential dynamic programming")),
+    ("shooting", Some("single shooting")),
+    ("multiple-shooting", None),
+    ("direct", None),
+    ("levenberg-marquardt", None),
+    ("search", None),
+    ("ars", None),
+    ("cmaes", None),
+    ("mppi", None),
+    ("lbfgs", None),
+    ("newton-cg", None),
+    ("trust-region", None),
+    ("gauss-newton", None),
+    ("nelder-mead", None),
+    ("particle-swarm", None),
+];
+
 /// A way to solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -15,37 +34,14 @@ impl Method {
     /// All of them; the first is the one that is taken unless told.
     pub const ALL: [Self; 2] = [Self::Ddp, Self::Shooting];
 
-    /// Names that are kept for methods to come.
-    pub const PLANNED: [&str; 13] = [
-        "multiple-shooting",
-        "direct",
-        "levenberg-marquardt",
-        "search",
-        "ars",
-        "cmaes",
-        "mppi",
-        "lbfgs",
-        "newton-cg",
-        "trust-region",
-        "gauss-newton",
-        "nelder-mead",
-        "particle-swarm",
-    ];
-
     /// As in files and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Ddp => "ddp",
-            Self::Shooting => "shooting",
-        }
+        TABLE[self as usize].0
     }
 
     /// For people.
     pub fn title(self) -> &'static str {
-        match self {
-            Self::Ddp => "differential dynamic programming",
-            Self::Shooting => "single shooting",
-        }
+        TABLE[self as usize].1.unwrap_or(self.name())
     }
 
     /// The method of that name.
@@ -56,6 +52,11 @@ impl Method {
     /// The names of [`Method::ALL`].
     pub fn names() -> [&'static str; Self::ALL.len()] {
         Self::ALL.map(Self::name)
+    }
+
+    /// These, and the names that are kept for methods to come.
+    pub fn known_names() -> impl Iterator<Item = &'static str> + Clone {
+        TABLE.iter().map(|(name, _)| *name)
     }
 
     /// Does it start from states that need not follow from the controls?
@@ -202,5 +203,14 @@ mod tests {
             let said = levels(start, end, factor).expect_err("no levels");
             assert!(said.contains("smoothing goes from"), "{said}");
         }
+    }
+
+    #[test]
+    fn the_table_begins_with_the_methods_that_there_are() {
+        for (method, (_, title)) in Method::ALL.into_iter().zip(TABLE) {
+            assert_eq!(Some(method.title()), title);
+            assert_eq!(method.options().method(), method);
+        }
+        assert!(TABLE[Method::ALL.len()..].iter().all(|m| m.1.is_none()));
     }
 }

@@ -2,13 +2,13 @@
 //! [`crate::control`] and the seam.
 
 mod augmented;
+mod bound_multipliers;
 pub mod checkpoint;
 pub mod ddp;
 mod driver;
+mod infeasibility;
 mod lq;
 mod method;
-mod pressures;
-mod reach;
 mod scale;
 pub mod shooting;
 mod state;
@@ -31,7 +31,7 @@ pub enum Status {
     /// Violation and optimality are below their tolerances.
     Converged,
     /// The constraints hold, and no further descent was found, but optimality is above its tolerance: it rests on a kink,
-    /// or steps no longer gain what the model promises.
+    /// or steps no longer gain what the model predicts.
     Stationary,
     /// The limit of iterations was reached.
     MaxIterations,
@@ -62,6 +62,18 @@ impl Status {
     }
 }
 
+/// What may help a solve that found no solution, for those to put in words who know where it is set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Remedy {
+    /// To go on from its checkpoint ([`Checkpoints::resume`]).
+    Resume,
+    /// Differential dynamic programming with [`ddp::Smoothing`] from this start, m^2/s^2.
+    Smoothing {
+        /// [`ddp::Smoothing::start`].
+        start: f64,
+    },
+}
+
 /// One iteration of an optimizer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Iteration {
@@ -73,7 +85,7 @@ pub struct Iteration {
     /// Largest violation of any constraint or bound.
     #[serde(deserialize_with = "number")]
     pub violation: f64,
-    /// What the method's model still promises to gain, relative to the objective and half the penalty times the square of
+    /// Reduction that the method's model still predicts, relative to the objective and half the penalty times the square of
     /// the violation, or of the tolerance.
     #[serde(deserialize_with = "number")]
     pub optimality: f64,
@@ -107,13 +119,15 @@ pub struct Solution {
     pub status: Status,
     /// Why, in words, unless it converged.
     pub reason: String,
+    /// What may help, where something is known to.
+    pub remedy: Option<Remedy>,
     /// The best trajectory; its `p` are the parameters found.
     pub trajectory: Trajectory,
     /// Objective without penalties.
     pub objective: f64,
     /// Largest violation of a constraint or bound.
     pub violation: f64,
-    /// Relative gain that the method's model still promises.
+    /// Relative reduction that the method's model still predicts.
     pub optimality: f64,
     /// Central path's parameter of the derivatives that this and the gains were computed with, m^2/s^2; 0: that of the
     /// steps.

@@ -47,7 +47,7 @@ impl Scale {
     }
 
     /// Its second derivative.
-    pub fn bend(self, v: f64) -> f64 {
+    pub fn second_derivative(self, v: f64) -> f64 {
         match self {
             Self::Free(_) => 0.0,
             Self::Between(_, s) => -s * v.sin(),
@@ -89,8 +89,11 @@ mod tests {
             assert!((s.value(v) - value).abs() < 1e-12, "{s:?}");
             let slope = (s.value(v + 1e-6) - s.value(v - 1e-6)) / 2e-6;
             assert!((s.slope(v) - slope).abs() < 1e-8, "{s:?}");
-            let bend = (s.slope(v + 1e-6) - s.slope(v - 1e-6)) / 2e-6;
-            assert!((s.bend(v) - bend).abs() < 1e-8, "{s:?}");
+            let second_derivative = (s.slope(v + 1e-6) - s.slope(v - 1e-6)) / 2e-6;
+            assert!(
+                (s.second_derivative(v) - second_derivative).abs() < 1e-8,
+                "{s:?}"
+            );
             for v in [-30.0, -1.0, 0.0, 5.0] {
                 assert!(s.value(v) >= bounds.0 && s.value(v) <= bounds.1, "{s:?}");
             }

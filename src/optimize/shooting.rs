@@ -18,9 +18,13 @@
 
 use super::augmented::{Augmented, Param};
 use super::checkpoint::{Checkpoint, Point};
+use super::ddp::Smoothing;
 use super::driver::{Algorithm, Found};
-use super::lq::{FIRST_TOLERANCE, GROWTH, Line, MOST, ROUNDING, SLOW, Searched, TIGHTER};
-use super::reach::Unmet;
+use super::infeasibility::Infeasibility;
+use super::lq::{
+    FIRST_TOLERANCE, Line, LineSearch, MAX_CONTRACTION, PENALTY_GROWTH, ROUNDING, SLOW,
+    TOLERANCE_REDUCTION,
+};
 use super::state::Best;
 use super::{Iteration, Method, SolveState, Status};
 use crate::control::Problem;
@@ -35,7 +39,7 @@ use std::collections::VecDeque;
 pub struct Options {
     /// Largest violation of a constraint or a bound, in their units.
     pub tolerance: f64,
-    /// What the curvature still promises to gain, `1/2 g' H^-1 g`, relative to the objective and half the penalty times
+    /// Reduction that the curvature still predicts, `1/2 g' H^-1 g`, relative to the objective and half the penalty times
     /// the square of the violation, or of the tolerance.
     pub optimality: f64,
     /// Iterations of all rounds; a solve that goes on may make as many again.
@@ -59,36 +63,40 @@ impl Default for Options {
     }
 }
 
-/// Most that a step may have been bent, relative to its slope, and how far the curvature seen may be from Gauss and
-/// Newton's, for L-BFGS to learn from it: beyond, pairs tell of kinks and of feedback.
-const BENT: f64 = 0.01;
+// Where no reason is given beside what a constant trades, its value is conventional, not derived.
+
+/// Most that feedback may have bent a step, relative to its slope, and how far the curvature observed may be from Gauss
+/// and Newton's, for L-BFGS to learn from it: beyond, pairs tell of kinks and of feedback. Narrower, less is learnt.
+const MAX_DEVIATION: f64 = 0.01;
 const CREDIBLE: std::ops::Range<f64> = 0.01..100.0;
-/// First and least damping that is any, and by what it grows where a line search fails, and where it ends below
-/// [`POOR`]; above [`GOOD`] it falls.
-const DAMPING: f64 = 1e-3;
-const LEAST_DAMPING: f64 = 1e-6;
-const FAILED: f64 = 10.0;
-const SHORTENED: f64 = 4.0;
-const EASED: f64 = 0.2;
-const POOR: f64 = 0.1;
-const GOOD: f64 = 0.3;
-/// Line searches in a row without gain after which a round ends as it is, and the solve.
-const PATIENCE: u32 = 8;
-const LAST_PATIENCE: u32 = 16;
+/// First damping, relative to the curvature (Marquardt 1963 starts at 1e-2), and below which it is none.
+const FIRST_DAMPING: f64 = 1e-3;
+const MIN_DAMPING: f64 = 1e-6;
+/// By what damping grows where a line search fails (Marquardt 1963), and where it ends below [`SHORT_STEP`]; by what it
+/// falls above [`LONG_STEP`].
+const GROWTH_IF_FAILED: f64 = 10.0;
+const GROWTH_IF_SHORT: f64 = 4.0;
+const DECREASE_IF_LONG: f64 = 0.2;
+const SHORT_STEP: f64 = 0.1;
+const LONG_STEP: f64 = 0.3;
+/// Line searches in a row without gain after which a round ends as it is, and the solve. From none
+/// damping has then grown to 1e4, and to 1e12.
+const MAX_FAILURES: u32 = 8;
+const MAX_FAILURES_OF_SOLVE: u32 = 16;
 
 /// Pairs of changes of the decisions and of the gradient: what L-BFGS knows of the curvature that Gauss and Newton's
 /// lacks.
-struct Memory {
+struct LimitedMemory {
     most: usize,
     pairs: VecDeque<(Param, Param)>,
 }
 
-impl Memory {
+impl LimitedMemory {
     /// Learns from a step `s` and the change `y` of the gradient, where they tell of the curvature: not where the step
-    /// is `bent`, the function not convex, or both far from the Gauss-Newton curvature `along` the step.
-    fn learn(&mut self, s: Param, y: Param, along: f64, bent: f64) {
+    /// is bent, the function not convex, or both far from the Gauss-Newton curvature `along` the step.
+    fn update(&mut self, s: Param, y: Param, along: f64, deviation: f64) {
         let ratio = s.dot(&y) / along;
-        if !(bent < BENT && CREDIBLE.contains(&ratio)) {
+        if !(deviation < MAX_DEVIATION && CREDIBLE.contains(&ratio)) {
             return self.pairs.clear();
         }
         self.pairs.push_back((s, y));
@@ -118,19 +126,19 @@ impl Memory {
 /// The method: the function of a round, and the search for its minimum.
 pub(super) struct Shooting<'a, D: Observe> {
     function: Augmented<'a, D>,
-    search: LineSearches,
+    rounds: Rounds,
 }
 
 /// L-BFGS iterations with rounds of multiplier updates between them.
-struct LineSearches {
+struct Rounds {
     options: Options,
-    memory: Memory,
+    memory: LimitedMemory,
     /// Of the curvature.
     damping: f64,
     /// Line searches in a row that gained nothing.
-    stuck: u32,
+    failures: u32,
     /// Optimality asked of the round.
-    round_tolerance: f64,
+    tolerance: f64,
     /// Violation at the end of the last round.
     last_violation: f64,
     /// The point last recorded; after an interruption others may have been tried.
@@ -144,7 +152,7 @@ struct Saved {
     decisions: Vec<f64>,
     pairs: Vec<(Vec<f64>, Vec<f64>)>,
     damping: f64,
-    stuck: u32,
+    failures: u32,
     first_penalty: f64,
 }
 
@@ -160,14 +168,14 @@ impl<'a, D: Observe> Shooting<'a, D> {
     pub fn new(dynamics: &'a D, problem: &'a Problem, options: Options) -> Self {
         Self {
             function: Augmented::new(dynamics, problem, options.penalty),
-            search: LineSearches {
-                memory: Memory {
+            rounds: Rounds {
+                memory: LimitedMemory {
                     most: options.memory,
                     pairs: VecDeque::new(),
                 },
                 damping: 0.0,
-                stuck: 0,
-                round_tolerance: options.optimality.max(FIRST_TOLERANCE),
+                failures: 0,
+                tolerance: options.optimality.max(FIRST_TOLERANCE),
                 last_violation: f64::INFINITY,
                 iterate: None,
                 options,
@@ -176,7 +184,7 @@ impl<'a, D: Observe> Shooting<'a, D> {
     }
 }
 
-impl LineSearches {
+impl Rounds {
     /// Notes the point last rolled out.
     fn record<D: Observe>(
         &mut self,
@@ -193,13 +201,13 @@ impl LineSearches {
             regularization: p.penalty(),
             ..Iteration::default()
         };
-        self.iterate = Some(p.at().clone());
+        self.iterate = Some(p.decisions().clone());
         state.record(&p.path().trajectory, row, true, false);
     }
 
     /// Goes on where a solve stood.
     fn resume<D: Observe>(&mut self, c: &Checkpoint, p: &mut Augmented<D>) {
-        self.round_tolerance = c.round_tolerance.max(self.options.optimality);
+        self.tolerance = c.round_tolerance.max(self.options.optimality);
         self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
         let mut v = p.decisions_of(&c.point);
         let n = v.len();
@@ -211,7 +219,7 @@ impl LineSearches {
                 .filter(|(s, y)| s.len() == n && y.len() == n)
                 .map(|(s, y)| (s.into(), y.into()))
                 .collect();
-            (self.damping, self.stuck) = (kept.damping, kept.stuck);
+            (self.damping, self.failures) = (kept.damping, kept.failures);
             first_penalty = kept.first_penalty;
         }
         self.iterate = Some(v.clone());
@@ -230,21 +238,21 @@ impl LineSearches {
         let o = &self.options;
         if violation <= o.tolerance
             && optimality <= o.optimality
-            && p.gap(o.tolerance) <= o.optimality
+            && p.complementarity(o.tolerance) <= o.optimality
         {
             return state.end(Status::Converged, "");
         }
-        if violation > o.tolerance && p.penalty() > MOST_PENALTY * p.lagrangian.first_penalty {
-            let (status, reason) = out_of_reach(p, o.tolerance, state);
-            return state.end(status, reason);
+        if violation > o.tolerance && p.penalty() > MAX_PENALTY_GROWTH * p.lagrangian.first_penalty
+        {
+            return end_infeasible(p, o.tolerance, state);
         }
         let slow = violation > SLOW * self.last_violation && violation > o.tolerance;
-        p.update(if slow { GROWTH } else { 1.0 });
+        p.update(if slow { PENALTY_GROWTH } else { 1.0 });
         if slow {
             self.memory.pairs.clear();
         }
         self.last_violation = violation;
-        self.round_tolerance = (self.round_tolerance * TIGHTER).max(o.optimality);
+        self.tolerance = (self.tolerance * TOLERANCE_REDUCTION).max(o.optimality);
     }
 
     /// Decides after an iteration.
@@ -256,21 +264,23 @@ impl LineSearches {
         gained: bool,
     ) {
         let violation = p.violation();
-        if optimality <= self.round_tolerance {
-            self.stuck = 0;
+        if optimality <= self.tolerance {
+            self.failures = 0;
             return self.finish_round(p, state, violation, optimality);
         }
         if gained {
-            self.stuck = 0;
+            self.failures = 0;
             return;
         }
         // no gain: first without memory and with damping, then as far as this round gets
-        self.stuck += 1;
+        self.failures += 1;
         self.memory.pairs.clear();
-        self.damping = (FAILED * self.damping).max(DAMPING);
-        match self.stuck {
-            1..PATIENCE => (),
-            PATIENCE..LAST_PATIENCE => self.finish_round(p, state, violation, optimality),
+        self.damping = (GROWTH_IF_FAILED * self.damping).max(FIRST_DAMPING);
+        match self.failures {
+            1..MAX_FAILURES => (),
+            MAX_FAILURES..MAX_FAILURES_OF_SOLVE => {
+                self.finish_round(p, state, violation, optimality)
+            }
             _ => {
                 let feasible = |b: &Best| b.row.violation <= self.options.tolerance;
                 let infeasible = !state.best.as_ref().is_some_and(feasible);
@@ -308,35 +318,36 @@ impl LineSearches {
         let line = Line {
             before: p.value(),
             slope,
-            bend: 0.0,
-            fair: FAIR,
+            curvature: 0.0,
+            sufficient_decrease: SUFFICIENT_DECREASE,
             // the quasi-Newton model's second derivative is not known
-            least: MOST,
+            min_contraction: MAX_CONTRACTION,
         };
         // what cannot be simulated is too far
         let change = |length: f64| {
-            let value = p.try_out(&d, &response, length);
+            let value = p.try_step(&d, &response, length);
             value.map_or(f64::INFINITY, |v| v - line.before)
         };
-        let (length, change) = match line.search(1.0, SHORTEST, change) {
-            Searched::Fair(length, change) => (length, change),
-            Searched::Failed(_) => return Ok(Search::Failed),
-            Searched::Stopped => return Ok(Search::Interrupted),
+        let (length, change) = match line.search(1.0, MIN_LENGTH, change) {
+            LineSearch::Accepted(length, change) => (length, change),
+            LineSearch::Failed(_) => return Ok(Search::Failed),
+            LineSearch::Stopped => return Ok(Search::Interrupted),
         };
-        let before = p.at().clone();
+        let before = p.decisions().clone();
         // where feedback bent the step the two gradients differ by more than the curvature along it
         p.accept();
-        let s = p.at() - before;
-        let bent = p.square(&(&s - &d * length)) / (length * length * slope.abs());
-        let along = p.square(&s);
-        self.memory.learn(s, p.gradient()? - gradient, along, bent);
-        if length > GOOD {
-            self.damping *= EASED;
-            if self.damping < LEAST_DAMPING {
+        let s = p.decisions() - before;
+        let deviation = p.curvature_along(&(&s - &d * length)) / (length * length * slope.abs());
+        let along = p.curvature_along(&s);
+        self.memory
+            .update(s, p.gradient()? - gradient, along, deviation);
+        if length > LONG_STEP {
+            self.damping *= DECREASE_IF_LONG;
+            if self.damping < MIN_DAMPING {
                 self.damping = 0.0;
             }
-        } else if length < POOR {
-            self.damping = (SHORTENED * self.damping).max(DAMPING);
+        } else if length < SHORT_STEP {
+            self.damping = (GROWTH_IF_SHORT * self.damping).max(FIRST_DAMPING);
         }
         Ok(Search::Moved(
             length,
@@ -345,42 +356,39 @@ impl LineSearches {
     }
 }
 
-/// Growth of the penalty at which constraints that stay violated are given up.
-const MOST_PENALTY: f64 = 1e10;
+/// Growth of the penalty at which constraints that stay violated are given up: ten rounds of [`PENALTY_GROWTH`].
+const MAX_PENALTY_GROWTH: f64 = 1e10;
 
-/// Part of the slope's promise that a step must keep.
-const FAIR: f64 = 1e-4;
+/// Sufficient decrease: part of the slope's prediction that a step must keep (Nocedal and Wright, section 3.1).
+const SUFFICIENT_DECREASE: f64 = 1e-4;
 
-/// Length below which a line search has failed.
-const SHORTEST: f64 = 1e-4;
+/// Length below which a line search has failed: thirteen halvings. More cost rollouts, and damping turns the
+/// direction, too.
+const MIN_LENGTH: f64 = 1e-4;
 
-/// The verdict on constraints that stay violated.
-fn out_of_reach<D: Observe>(
-    p: &mut Augmented<D>,
-    tolerance: f64,
-    state: &SolveState,
-) -> (Status, String) {
+/// Ends where constraints stay violated.
+fn end_infeasible<D: Observe>(p: &mut Augmented<D>, tolerance: f64, state: &mut SolveState) {
     if p.beyond_bounds() > tolerance {
         // its bounds are penalties as well, which may have lost against the constraints: that nothing is left within them
         // is not shown
         let reason = format!(
-            "the penalty grew to {:.0e}, and these stay violated: {}; scale the costs, or take the method ddp, which never leaves the bounds",
+            "the penalty grew to {:.0e}, and these stay violated: {}; scale the costs, or take the method {}, which never leaves the bounds",
             p.penalty(),
-            p.violated(tolerance)
+            p.violated(tolerance),
+            Method::Ddp.name()
         );
-        return (Status::Diverged, reason);
+        return state.end(Status::Diverged, reason);
     }
-    let unmet = Unmet {
+    let infeasibility = Infeasibility {
         violated: p.violated(tolerance),
-        flat: p.without_gradient(tolerance),
+        without_gradient: p.without_gradient(tolerance),
         penalty: p.penalty(),
-        decides: !p.at().is_empty(),
-        touches: p.model.kappa > 0.0,
-        before: state.history.first().map_or(0.0, |i| i.violation),
-        now: p.violation(),
-        remedy: "take the method ddp, which smooths it",
+        has_decisions: !p.decisions().is_empty(),
+        has_contacts: p.model.kappa > 0.0,
+        violation: p.violation(),
+        smoothing: Smoothing::default().start,
     };
-    unmet.verdict()
+    infeasibility.end(state);
 }
 
 impl<D: Observe> Algorithm for Shooting<'_, D> {
@@ -389,15 +397,15 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
     }
 
     fn tolerances(&self) -> (f64, f64) {
-        let o = &self.search.options;
+        let o = &self.rounds.options;
         (o.tolerance, o.optimality)
     }
 
     fn begin(&mut self, from: Option<Checkpoint>, state: &mut SolveState) -> Result<(), Error> {
-        let (p, search) = (&mut self.function, &mut self.search);
+        let (p, rounds) = (&mut self.function, &mut self.rounds);
         match &from {
             None => p.roll(&p.guess()),
-            Some(c) => search.resume(c, p),
+            Some(c) => rounds.resume(c, p),
         }
         if let Some(e) = &p.failed {
             let reason = format!("the guess cannot be simulated: {e}");
@@ -410,8 +418,8 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
         p.gradient()?;
         match &from {
             None => {
-                let optimality = p.promise(search.options.tolerance)?;
-                search.record(p, state, optimality, 0.0);
+                let optimality = p.optimality(rounds.options.tolerance)?;
+                rounds.record(p, state, optimality, 0.0);
             }
             // to stand where it stood is no progress
             Some(c) => (p.steps, p.sweeps) = (c.step_evaluations, c.gradient_evaluations),
@@ -420,8 +428,8 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
     }
 
     fn advance(&mut self, state: &mut SolveState) -> Result<(), Error> {
-        let (p, search) = (&mut self.function, &mut self.search);
-        let (length, gained) = match search.search(p)? {
+        let (p, rounds) = (&mut self.function, &mut self.rounds);
+        let (length, gained) = match rounds.search(p)? {
             Search::Interrupted => {
                 state.end(Status::Interrupted, "");
                 return Ok(());
@@ -430,9 +438,9 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
             Search::Failed => (0.0, false),
         };
         p.gradient()?;
-        let optimality = p.promise(search.options.tolerance)?;
-        search.decide(p, state, optimality, gained);
-        search.record(p, state, optimality, length);
+        let optimality = p.optimality(rounds.options.tolerance)?;
+        rounds.decide(p, state, optimality, gained);
+        rounds.record(p, state, optimality, length);
         p.gradient()?;
         Ok(())
     }
@@ -446,20 +454,20 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
     }
 
     fn checkpoint(&self) -> Checkpoint {
-        let (p, search) = (&self.function, &self.search);
+        let (p, rounds) = (&self.function, &self.rounds);
         let of = |v: &Param| v.as_slice().to_vec();
-        let pairs = search.memory.pairs.iter();
-        let last = search.last_violation;
+        let pairs = rounds.memory.pairs.iter();
+        let last = rounds.last_violation;
         Checkpoint {
-            point: p.point(search.iterate.as_ref().unwrap_or(&p.guess())),
+            point: p.point(rounds.iterate.as_ref().unwrap_or(&p.guess())),
             multipliers: p.multipliers(),
-            round_tolerance: search.round_tolerance,
+            round_tolerance: rounds.tolerance,
             last_violation: last.is_finite().then_some(last),
-            own: Checkpoint::owned(search.iterate.as_ref().map(|v| Saved {
+            own: Checkpoint::owned(rounds.iterate.as_ref().map(|v| Saved {
                 decisions: of(v),
                 pairs: pairs.map(|(s, y)| (of(s), of(y))).collect(),
-                damping: search.damping,
-                stuck: search.stuck,
+                damping: rounds.damping,
+                failures: rounds.failures,
                 first_penalty: p.lagrangian.first_penalty,
             })),
             ..Checkpoint::default()
@@ -482,7 +490,7 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
             gains: None,
             violated: self
                 .function
-                .violated_along(&trajectory, self.search.options.tolerance)?,
+                .violated_along(&trajectory, self.rounds.options.tolerance)?,
             trajectory,
         })
     }

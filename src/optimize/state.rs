@@ -1,6 +1,6 @@
 //! Where a solve stands: the state that argmin's executor keeps and observers see, the same for every method here.
 
-use super::{Iteration, Status};
+use super::{Iteration, Remedy, Status};
 use crate::rollout::Trajectory;
 use argmin::core::{KV, Problem, State, TerminationReason, TerminationStatus};
 use std::collections::HashMap;
@@ -45,6 +45,8 @@ pub struct SolveState {
     pub best: Option<Best>,
     /// How the method ended, once it has, and why.
     pub ended: Option<(Status, String)>,
+    /// What may help, where something is known to.
+    pub remedy: Option<Remedy>,
     /// Largest violation of what counts as feasible.
     pub tolerance: f64,
     iterations: u64,

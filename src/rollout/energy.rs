@@ -2,8 +2,8 @@
 
 use super::Trajectory;
 use crate::dynamics::{Knot, StepError};
-use crate::integrator::{Mechanical, Tally, motions};
-use crate::mechanism::{Known, Mechanism, Motion, Quantity};
+use crate::integrator::{ExternalWork, Mechanical, motions};
+use crate::mechanism::{KnotData, Mechanism, Motion, Quantity};
 use crate::spatial::{Pose, Vec3};
 use std::ops::ControlFlow;
 
@@ -71,27 +71,27 @@ pub fn balance_with<S: Mechanical>(
     system: &S,
     t: &Trajectory,
     w: &mut S::Work,
-    mut visit: impl FnMut(&Knot, &Known) -> ControlFlow<()>,
+    mut visit: impl FnMut(&Knot, &KnotData) -> ControlFlow<()>,
 ) -> Result<Balance, StepError> {
     let mut out = Balance::default();
-    let mut tally = Tally::default();
+    let mut external = ExternalWork::default();
     let mut at = t.knot(0);
     for k in 0..=t.steps() {
         let seen = t.knot_point(&at);
-        system.work_at(&seen, w, &mut tally)?;
-        let known = system.known(&seen, w);
-        out.kinetic.push(Quantity::KineticEnergy.value(&known));
-        out.potential.push(Quantity::PotentialEnergy.value(&known));
-        out.velocities.push(motions(known.velocities));
-        out.actuators.push(tally.actuators);
-        out.dampers.push(tally.dampers);
-        out.friction.push(tally.contacts.friction);
-        out.impacts.push(tally.contacts.impacts);
-        if visit(&at, &known).is_break() {
+        system.work_at(&seen, w, &mut external)?;
+        let data = system.knot_data(&seen, w);
+        out.kinetic.push(Quantity::KineticEnergy.value(&data));
+        out.potential.push(Quantity::PotentialEnergy.value(&data));
+        out.velocities.push(motions(data.velocities));
+        out.actuators.push(external.actuators);
+        out.dampers.push(external.dampers);
+        out.friction.push(external.contacts.friction);
+        out.impacts.push(external.contacts.impacts);
+        if visit(&at, &data).is_break() {
             break;
         }
         if k < t.steps() {
-            system.work_within(&seen, w, &mut tally)?;
+            system.work_within(&seen, w, &mut external)?;
         }
         at = t.knot_after(&at);
     }

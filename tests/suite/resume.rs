@@ -115,3 +115,14 @@ fn cart_pole_from_states() {
     assert_eq!(whole.status, Status::Converged, "{}", whole.reason);
     assert_eq!(whole.history, pieces.history);
 }
+
+/// Steps softened on the way, since those on hard contact led nowhere.
+#[test]
+fn ball_kick() {
+    let m = load("ball_kick");
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("resume_ball_kick.json");
+    let [whole, pieces] = in_pieces(&m, by_ddp, 60, &file);
+    assert_eq!(whole.status, pieces.status, "{}", whole.reason);
+    assert_eq!(whole.history, pieces.history);
+    assert_eq!(whole.trajectory.u, pieces.trajectory.u);
+}

@@ -3,8 +3,10 @@
 use super::{Composed, ComposedWork};
 use crate::contact::ContactWork;
 use crate::dynamics::{Equations, Frame, Inputs, KnotPoint, StepError};
-use crate::integrator::mechanical::{MatrixSize, Mechanical, Tally, observable};
-use crate::mechanism::{Adjoint, Known, Mechanism, Mobility, ModelError, Motion, Needs, Quantity};
+use crate::integrator::mechanical::{ExternalWork, MatrixSize, Mechanical, observable};
+use crate::mechanism::{
+    Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
+};
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
@@ -23,7 +25,7 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
 
     fn with_outputs(self, outputs: Vec<Quantity>) -> Self {
         Self {
-            inner: self.inner.with_outputs(outputs),
+            inner: Box::new(self.inner.with_outputs(outputs)),
             ..self
         }
     }
@@ -32,8 +34,12 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
         Self::new(self.inner.rebuilt(mechanism, q)?, self.order)
     }
 
-    fn tuned<'a>(&'a self, p: &[f64], w: &'a mut Self::Work) -> Result<&'a Mechanism, StepError> {
-        self.inner.tuned(p, &mut w.own)
+    fn mechanism_with<'a>(
+        &'a self,
+        p: &[f64],
+        w: &'a mut Self::Work,
+    ) -> Result<&'a Mechanism, StepError> {
+        self.inner.mechanism_with(p, &mut w.own)
     }
 
     fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
@@ -61,19 +67,25 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
         self.inner.winding_angle(x, joint)
     }
 
-    fn know(&self, seen: &KnotPoint, needs: Needs, w: &mut Self::Work) -> Result<(), StepError> {
-        self.inner.know(&self.first(seen), needs, &mut w.own)
+    fn evaluate_knot(
+        &self,
+        seen: &KnotPoint,
+        needs: Needs,
+        w: &mut Self::Work,
+    ) -> Result<(), StepError> {
+        self.inner
+            .evaluate_knot(&self.first(seen), needs, &mut w.own)
     }
 
-    fn known<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> Known<'a> {
-        self.inner.known(&self.first(seen), &w.own)
+    fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> KnotData<'a> {
+        self.inner.knot_data(&self.first(seen), &w.own)
     }
 
     fn adjoint<'a>(&self, w: &'a mut Self::Work) -> &'a mut Adjoint {
         self.inner.adjoint(&mut w.own)
     }
 
-    fn pull_known(
+    fn pull_knot(
         &self,
         seen: &KnotPoint,
         w: &mut Self::Work,
@@ -86,7 +98,7 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
         let mine = self.inner_dims.ny.min(y.len());
         let first = self.first(seen);
         self.inner
-            .pull_known(&first, own, adjoint, inputs, &mut y[..mine]);
+            .pull_knot(&first, own, adjoint, inputs, &mut y[..mine]);
         inputs.h_prev *= self.shares[self.shares.len() - 1];
         inputs.h *= self.shares[0];
         out.add(inputs);
@@ -100,14 +112,14 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
         &self,
         seen: &KnotPoint,
         w: &mut Self::Work,
-        tally: &mut Tally,
+        external: &mut ExternalWork,
     ) -> Result<(), StepError> {
         let ComposedWork { own, between, .. } = w;
         self.visit(seen, own, between, |i, here, w| {
             if i > 0 {
-                self.inner.work_at(here, w, tally)?;
+                self.inner.work_at(here, w, external)?;
             }
-            self.inner.work_within(here, w, tally)
+            self.inner.work_within(here, w, external)
         })
     }
 

@@ -80,7 +80,8 @@ impl Order {
 /// An integrator's steps composed to higher order.
 #[derive(Debug)]
 pub struct Composed<S> {
-    inner: S,
+    /// Boxed, so that a type of all integrators can be a composition of itself.
+    inner: Box<S>,
     order: Order,
     /// Shares of the interval, stage by stage.
     shares: Vec<f64>,
@@ -125,7 +126,7 @@ impl<S: Mechanical + Equations> Composed<S> {
                 ..inner_dims
             },
             damps: inner.mechanism().may_damp(),
-            inner,
+            inner: Box::new(inner),
             order,
             shares,
             inner_dims,
@@ -206,9 +207,9 @@ impl<S: Mechanical + Equations> Composed<S> {
         if !self.damps {
             return Ok(());
         }
-        self.inner.know(seen, Needs::default(), w)?;
-        let known = self.inner.known(seen, w);
-        let Some((element, rate)) = known.mechanism.stiffest_damper(known.poses) else {
+        self.inner.evaluate_knot(seen, Needs::default(), w)?;
+        let data = self.inner.knot_data(seen, w);
+        let Some((element, rate)) = data.mechanism.stiffest_damper(data.poses) else {
             return Ok(());
         };
         let (h, most) = (seen.at.h / self.shares[0], self.order.damping());
@@ -218,7 +219,7 @@ impl<S: Mechanical + Equations> Composed<S> {
         }
         Err(StepError {
             failure: StepFailure::Unsupported,
-            element: known.mechanism.damper_name(element),
+            element: data.mechanism.damper_name(element),
             time: seen.at.t,
             residual: f64::NAN,
             message: format!(

@@ -1,10 +1,9 @@
 //! The step's equations: everything known at the knot, the residual at trial unknowns, the matrix, and its solution.
 //! Newton's method, the derivatives and the read-out of velocities all use these.
 
-use super::work::Matrix;
 use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::block::Fallback;
-use crate::contact::{Failed, Memory, Side};
+use crate::contact::Failed;
 use crate::dynamics::{Place, Stage, StepError, StepFailure};
 use crate::mechanism::{Mechanism, Row};
 pub(super) use crate::mechanism::{add_wrench, compliance, dot, vec3};
@@ -484,23 +483,14 @@ impl Maximal {
     }
 
     /// [`Maximal::solve`] without the refinement.
-    pub(super) fn solve_once(&self, w: &Work, b: &[f64], out: &mut [f64], transposed: bool) {
-        self.solve_with((&w.matrix, &w.contacts), b, out, transposed);
-    }
-
-    fn solve_with(
-        &self,
-        (matrix, contacts): (&Matrix, &Memory),
-        b: &[f64],
-        out: &mut [f64],
-        transposed: bool,
-    ) {
+    pub(super) fn solve_once(&self, w: &mut Work, b: &[f64], out: &mut [f64], transposed: bool) {
         out.copy_from_slice(b);
+        let matrix = &mut w.matrix;
         if matrix.uses_fallback {
-            let solved = match &matrix.fallback {
+            let solved = match &mut matrix.fallback {
                 Some(f) if transposed => f.solve_transposed(out),
                 Some(f) => f.solve(out),
-                None => contacts.solve(out, transposed),
+                None => w.contacts.solve(out, transposed),
             };
             if solved.is_err() {
                 // seen by whoever uses the solution: a residual or a gradient that is not finite
@@ -513,39 +503,6 @@ impl Maximal {
         } else {
             self.symbolic.solve(&matrix.values, out);
         }
-    }
-
-    /// Solves for the multipliers of a pull.
-    pub(super) fn solve_pull(&self, w: &mut Work, b: &[f64], mu: &mut [f64]) {
-        if !self.contacts.answers(&w.contacts) {
-            return self.solve(w, b, mu, true);
-        }
-        self.solve_once(w, b, mu, true);
-        let Work {
-            matrix, contacts, ..
-        } = w;
-        let again = |c: &Memory, b: &[f64], x: &mut [f64]| self.solve_with((matrix, c), b, x, true);
-        self.contacts
-            .refine(&self.symbolic, contacts, Side::Pull, (b, mu), again);
-    }
-
-    /// Solves for minus the change of the unknowns of a push; `b` is without the impulses of contacts.
-    pub(super) fn solve_push(&self, w: &mut Work, b: &[f64], out: &mut [f64]) {
-        if !self.contacts.answers(&w.contacts) {
-            return self.solve(w, b, out, false);
-        }
-        let mut whole = std::mem::take(&mut w.newton.scratch);
-        whole.copy_from_slice(b);
-        self.contacts.push_impulses(&w.contacts, &mut whole);
-        self.solve_once(w, &whole, out, false);
-        w.newton.scratch = whole;
-        let Work {
-            matrix, contacts, ..
-        } = w;
-        let again =
-            |c: &Memory, b: &[f64], x: &mut [f64]| self.solve_with((matrix, c), b, x, false);
-        self.contacts
-            .refine(&self.symbolic, contacts, Side::Push, (b, out), again);
     }
 
     /// Refines a solution on the matrix kept in `w.matrix.original`.

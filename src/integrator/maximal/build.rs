@@ -3,7 +3,7 @@
 
 use super::work::{Adjoints, AtEnd, AtKnot, Matrix, Newton};
 use super::{
-    Cone, Damped, DampedElement, DampedState, JointSlots, Maximal, Options, Sight, Work, elements,
+    Damped, DampedElement, DampedState, JointSlots, Maximal, Observation, Options, Work, elements,
 };
 use crate::block::{Node, Role, Symbolic};
 use crate::contact;
@@ -20,7 +20,7 @@ fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
     for (index, j) in m.joints.iter().enumerate() {
         let first = all.len();
         for (i, d) in j.directions.iter().enumerate() {
-            if d.damping > 0.0 || m.is_tuned(Field::Damping((index, i))) {
+            if d.damping > 0.0 || m.is_parameter(Field::Damping((index, i))) {
                 all.push(Damped {
                     element: DampedElement::Joint(index, i),
                     parent: j.parent,
@@ -34,7 +34,7 @@ fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
     }
     for (index, s) in m.springs.iter().enumerate() {
         let first = all.len();
-        if s.damping > 0.0 || m.is_tuned(Field::SpringDamping(index)) {
+        if s.damping > 0.0 || m.is_parameter(Field::SpringDamping(index)) {
             all.push(Damped {
                 element: DampedElement::Spring(index),
                 parent: s.parent,
@@ -81,23 +81,7 @@ impl Maximal {
     /// # Errors
     /// When the loops do not close there.
     pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
-        if let Cone::Linearized(n) = options.contact.cone
-            && (!(4..=16).contains(&n) || n % 2 == 1)
-        {
-            return Err(ModelError::new(
-                ["contact", "directions"],
-                format!("a linearized friction cone of {n} directions"),
-                "expected an even number from 4 to 16",
-            ));
-        }
-        let path = [options.contact.central_path, options.contact.centred];
-        if !path.iter().all(|v| *v > 0.0 && v.is_finite()) {
-            return Err(ModelError::new(
-                ["contact", "kappa"],
-                format!("a central path of {path:?}"),
-                "expected positive numbers",
-            ));
-        }
+        options.contact.validate()?;
         let mobility = mechanism.mobility(q)?;
         let n = mechanism.bodies.len();
         let body = Node {
@@ -257,7 +241,7 @@ impl Maximal {
                 coupled: false,
                 certificate: None,
             },
-            sight: Sight {
+            observation: Observation {
                 past: vec![Pose::identity(); n],
                 windings: vec![0.0; joints],
                 reactions: vec![0.0; m.reaction_count()],

@@ -3,7 +3,7 @@
 use super::work::{AtEnd, AtKnot};
 use super::{Maximal, Work};
 use crate::block::Symbolic;
-use crate::contact::{Failed, Memory, NewtonSystem, Solver, View};
+use crate::contact::{Failed, Memory, NewtonSystem, Side, Solver, View};
 use crate::dynamics::{Inputs, StepError, StepStats};
 use crate::mechanism::{Actuator, Mechanism, Range};
 use crate::spatial::Mat3;
@@ -50,8 +50,8 @@ impl NewtonSystem for Stepping<'_> {
         }
     }
 
-    fn solve(&self, rhs: &[f64], out: &mut [f64]) {
-        self.system.solve_once(self.w, rhs, out, false);
+    fn solve(&mut self, rhs: &[f64], out: &mut [f64], transposed: bool) {
+        self.system.solve_once(self.w, rhs, out, transposed);
     }
 
     fn has_pivots(&self) -> bool {
@@ -134,6 +134,17 @@ impl Maximal {
         done.map_err(|f| self.failed(f, w))?;
         self.assemble(w);
         self.factor(w)
+    }
+
+    /// Solves with the step's matrix, linearized, for the multipliers of a pull or minus the change of the unknowns of a
+    /// push; `b` of a push is without the impulses of contacts.
+    pub(super) fn solve_linearized(&self, w: &mut Work, side: Side, b: &[f64], out: &mut [f64]) {
+        if self.contacts.answers(&w.contacts) {
+            let mut stepping = Stepping { system: self, w };
+            self.contacts.solve_linearized(&mut stepping, side, b, out);
+        } else {
+            self.solve(w, b, out, side == Side::Pull);
+        }
     }
 
     fn with_solver<T>(&self, w: &mut Work, f: impl Fn(&mut Solver<Stepping>) -> T) -> T {

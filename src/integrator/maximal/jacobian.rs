@@ -298,8 +298,8 @@ impl Maximal {
     /// Columns of the parameters.
     fn by_parameters(&self, w: &mut Work, rows: &[RateRow], out: &mut LinearModel) {
         let (mut d, mut change) = (
-            std::mem::take(&mut w.sight.inputs),
-            std::mem::take(&mut w.sight.readout),
+            std::mem::take(&mut w.observation.inputs),
+            std::mem::take(&mut w.observation.readout),
         );
         let h = w.knot.at.h();
         for i in 0..self.nominal.len() {
@@ -314,7 +314,7 @@ impl Maximal {
         }
         // read-outs pull what they find in it
         change.x.fill(0.0);
-        (w.sight.inputs, w.sight.readout) = (d, change);
+        (w.observation.inputs, w.observation.readout) = (d, change);
     }
 }
 

@@ -7,6 +7,7 @@
 use super::assembly::{add_wrench, dot, vec3};
 use super::step::OTHER_REGULARIZATIONS;
 use super::{DampedElement, Maximal, Work};
+use crate::contact::Side;
 use crate::dynamics::{Certificate, Inputs, Outputs, SolvedStep, Stage, StepError};
 use crate::mechanism::{Coupling, Joint, Mechanism, Vec6};
 use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
@@ -201,7 +202,7 @@ impl Maximal {
         let mut r = std::mem::take(&mut w.adjoint.mu);
         self.change(w, d, &mut r);
         let core = &mut out.y[..self.symbolic.dim()];
-        self.solve_push(w, &r, core);
+        self.solve_linearized(w, Side::Push, &r, core);
         core.iter_mut().for_each(|y| *y = -*y);
         self.contacts.push_unknowns(&w.contacts, &mut out.y);
         self.change_of_next(w, &out.y, &mut out.x, 6 * self.body_count());

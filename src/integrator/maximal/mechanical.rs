@@ -1,17 +1,17 @@
-//! The mechanical face: what is known of a knot, and its adjoints.
+//! The mechanical face: the data of a knot, and their adjoints.
 
 use super::{Maximal, Work};
-use crate::contact::{ContactWork, Reacts};
+use crate::contact::ContactWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, Outputs, StepError};
 use crate::integrator::mechanical::{MatrixSize, Mechanical, observable};
 use crate::mechanism::{
-    Adjoint, Exerts, Known, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
+    Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
 };
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
-/// Memory of what is seen of a knot.
-pub(super) struct Sight {
+/// Memory of what is observed at a knot.
+pub(super) struct Observation {
     /// Poses at the knot before.
     pub past: Vec<Pose>,
     /// Unwound angle of each joint.
@@ -37,16 +37,7 @@ impl Maximal {
             }
             place += j.rows();
         }
-        let limits = m.reactions(Exerts::Contact(m.contacts.len())).start;
-        let friction = m.reactions(Exerts::Friction(0)).start;
-        self.contacts.reactions(m, |unknown, of, scale| {
-            let place = match of {
-                Reacts::Contact(c, component) => place + 3 * c + component,
-                Reacts::Limit(coordinate) => limits + coordinate,
-                Reacts::Friction(coordinate) => friction + coordinate,
-            };
-            each(unknown, place, scale);
-        });
+        self.contacts.reactions(m, each);
     }
 }
 
@@ -73,7 +64,11 @@ impl Mechanical for Maximal {
         Ok(new.with_outputs(self.outputs.clone()))
     }
 
-    fn tuned<'a>(&'a self, p: &[f64], w: &'a mut Work) -> Result<&'a Mechanism, StepError> {
+    fn mechanism_with<'a>(
+        &'a self,
+        p: &[f64],
+        w: &'a mut Work,
+    ) -> Result<&'a Mechanism, StepError> {
         self.apply(p, w)?;
         Ok(&w.model)
     }
@@ -98,7 +93,7 @@ impl Mechanical for Maximal {
         self.winding(x, joint)
     }
 
-    fn know(&self, seen: &KnotPoint, needs: Needs, w: &mut Work) -> Result<(), StepError> {
+    fn evaluate_knot(&self, seen: &KnotPoint, needs: Needs, w: &mut Work) -> Result<(), StepError> {
         let (at, x, u) = (&seen.at, seen.x, seen.u);
         self.apply(seen.p, w)?;
         if needs.velocities {
@@ -106,40 +101,40 @@ impl Mechanical for Maximal {
         } else {
             self.prepare(at.readout(), x, u, w)?;
         }
-        let mut sight = std::mem::replace(&mut w.sight, Sight::empty());
-        for (joint, angle) in sight.windings.iter_mut().enumerate() {
+        let mut observation = std::mem::replace(&mut w.observation, Observation::empty());
+        for (joint, angle) in observation.windings.iter_mut().enumerate() {
             *angle = self.winding_in(w, joint);
         }
         if needs.past && at.before().is_some() {
-            for (b, pose) in sight.past.iter_mut().enumerate() {
+            for (b, pose) in observation.past.iter_mut().enumerate() {
                 *pose = Self::pose_before(w, b);
             }
         }
-        sight.acts = needs.reactions && !seen.y.is_empty() && at.after().is_some();
-        if sight.acts {
-            sight.reactions.fill(0.0);
-            let reactions = &mut sight.reactions;
+        observation.acts = needs.reactions && !seen.y.is_empty() && at.after().is_some();
+        if observation.acts {
+            observation.reactions.fill(0.0);
+            let reactions = &mut observation.reactions;
             self.reactions(|unknown, place, scale| reactions[place] += scale * seen.y[unknown]);
         }
-        w.sight = sight;
+        w.observation = observation;
         Ok(())
     }
 
-    fn known<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Work) -> Known<'a> {
+    fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Work) -> KnotData<'a> {
         let n = 6 * self.body_count();
-        Known {
+        KnotData {
             mechanism: &w.model,
             poses: &w.knot.poses,
             velocities: &w.newton.trial[..n],
             past: if seen.at.before().is_none() {
                 Past::Start(&w.knot.before)
             } else {
-                Past::Poses(&w.sight.past)
+                Past::Poses(&w.observation.past)
             },
-            windings: &w.sight.windings,
+            windings: &w.observation.windings,
             controls: seen.u,
-            reactions: if w.sight.acts {
-                &w.sight.reactions
+            reactions: if w.observation.acts {
+                &w.observation.reactions
             } else {
                 &[]
             },
@@ -149,10 +144,10 @@ impl Mechanical for Maximal {
     }
 
     fn adjoint<'a>(&self, w: &'a mut Work) -> &'a mut Adjoint {
-        &mut w.sight.adjoint
+        &mut w.observation.adjoint
     }
 
-    fn pull_known(
+    fn pull_knot(
         &self,
         seen: &KnotPoint,
         w: &mut Work,
@@ -174,25 +169,25 @@ impl Mechanical for Maximal {
                 }
             }
         }
-        if w.sight.acts {
+        if w.observation.acts {
             self.reactions(|unknown, place, scale| y[unknown] += scale * adjoint.reactions[place]);
         }
         if adjoint.velocities.iter().all(|v| *v == 0.0) {
             return;
         }
         // the read-out left its solution and its factors
-        let mut sight = std::mem::replace(&mut w.sight, Sight::empty());
-        sight.readout.y.fill(0.0);
-        sight.readout.y[..n].copy_from_slice(&adjoint.velocities);
+        let mut observation = std::mem::replace(&mut w.observation, Observation::empty());
+        observation.readout.y.fill(0.0);
+        observation.readout.y[..n].copy_from_slice(&adjoint.velocities);
         self.turn_elements(w);
         self.linearize_readout(w);
-        self.pull_through(w, &sight.readout, &mut sight.inputs);
-        let d = &sight.inputs;
+        self.pull_through(w, &observation.readout, &mut observation.inputs);
+        let d = &observation.inputs;
         add(&mut out.x, &d.x);
         add(&mut out.u, &d.u);
         add(&mut out.p, &d.p);
         out.h_prev += d.h_prev;
-        w.sight = sight;
+        w.observation = observation;
     }
 
     fn contact_work(&self, seen: &KnotPoint, w: &Work) -> [ContactWork; 2] {
@@ -221,7 +216,7 @@ impl Mechanical for Maximal {
 
 observable!(Maximal);
 
-impl Sight {
+impl Observation {
     /// Without memory, to stand in for one in use.
     fn empty() -> Self {
         Self {

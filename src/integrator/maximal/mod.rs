@@ -52,39 +52,18 @@ mod work;
 
 pub use work::Work;
 
+use super::Options;
 use crate::block::Symbolic;
-use crate::contact::{Cone, ContactOptions, Failed};
+use crate::contact::Failed;
 use crate::dynamics::{
     Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, SolvedStep, StepError,
     StepFailure, StepStats,
 };
 use crate::mechanism::{Mechanism, Mobility, Quantity};
 use crate::spatial::Mat3;
-use mechanical::Sight;
+use mechanical::Observation;
 use nalgebra::DMatrix;
 use work::DampedState;
-
-/// Settings of the step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
-    /// Largest residual that is accepted: N s, N m s, m, half rad. With contacts, limits or friction of joints every row
-    /// is measured as a velocity: m/s.
-    pub tolerance: f64,
-    /// Newton iterations at most; with contacts from each start, before turns of the central path are followed.
-    pub max_iterations: usize,
-    /// Of contacts, joint limits and joint friction.
-    pub contact: ContactOptions,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            tolerance: 1e-10,
-            max_iterations: 50,
-            contact: ContactOptions::default(),
-        }
-    }
-}
 
 /// Where a joint's blocks lie in the matrix.
 #[derive(Clone, Copy, Debug)]

@@ -46,7 +46,7 @@ impl Maximal {
         }
         if let Some((tuned, [lower, upper])) = self
             .mechanism
-            .tuned_fields()
+            .parameter_fields()
             .find_map(|(tuned, field)| Some((tuned, m.disordered(field)?)))
         {
             return Err(StepError {

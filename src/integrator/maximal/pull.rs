@@ -53,7 +53,7 @@ impl Maximal {
             zminus: std::mem::take(&mut w.adjoint.zminus),
         };
         self.gather_adjoints(w, adjoint, &mut flow.zplus, &mut rhs);
-        self.solve_pull(w, &rhs, &mut flow.mu);
+        self.solve_linearized(w, Side::Pull, &rhs, &mut flow.mu);
         self.certify_solve(w, &rhs, &flow.mu);
         flow.mu.iter_mut().for_each(|v| *v = -*v);
         // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+

@@ -6,7 +6,7 @@
 //! the joint coordinates; for loops `N = N_tree Z` with `N' M N = I`, aligned along the path.
 
 use super::Maximal;
-use crate::dynamics::{Frame, Knot, StepError, StepFailure};
+use crate::dynamics::{DenseFrame, Frame, Knot, StepError, StepFailure};
 use crate::mechanism::{Mechanism, ModelError, Motion, least_squares};
 use crate::spatial::{
     Mat3, Pose, Quat, Vec3, increment, increment_jacobian, increment_scalar, log,
@@ -53,18 +53,15 @@ impl Maximal {
         }
     }
 
-    /// Left inverse and memory of a frame, where that is one of this system with its loops.
-    fn own<'f>(
-        &self,
-        frame: &'f Frame,
-        at: &Knot,
-    ) -> Result<(&'f DMatrix<f64>, &'f DMatrix<f64>), StepError> {
+    /// A frame, where it is one of this system with its loops.
+    fn own<'f>(&self, frame: &'f Frame, at: &Knot) -> Result<&'f DenseFrame, StepError> {
         let (d, coordinates) = (self.dims(), self.mechanism.tree.coordinates);
         match frame {
-            Frame::Dense {
-                project, memory, ..
-            } if project.shape() == (d.ndx, d.nf) && memory.shape() == (coordinates, d.ndx) => {
-                Ok((project, memory))
+            Frame::Dense(own)
+                if own.project.shape() == (d.ndx, d.nf)
+                    && own.memory.shape() == (coordinates, d.ndx) =>
+            {
+                Ok(own)
             }
             _ => Err(StepError {
                 failure: StepFailure::Frame,
@@ -80,8 +77,8 @@ impl Maximal {
     pub(super) fn tangents_of(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
         let dof = self.mobility.degrees_of_freedom;
         match frame {
-            Frame::Dense { memory, .. } if self.mechanism.has_loops() => {
-                Some([0, dof].map(|first| memory.columns(first, dof).into_owned()))
+            Frame::Dense(own) if self.mechanism.has_loops() => {
+                Some([0, dof].map(|first| own.memory.columns(first, dof).into_owned()))
             }
             // of a part of the state
             Frame::Bordered(own, _) => self.tangents_of(own),
@@ -146,7 +143,7 @@ impl Maximal {
         let near = self.tree_coordinates_of(m, x);
         // the first half of a frame's memory is its basis at the knot, the second that of the knot before
         let previous = previous.map(|p| self.own(p, at)).transpose()?;
-        let memory = previous.map(|(_, memory)| memory.columns(0, dof).into_owned());
+        let memory = previous.map(|own| own.memory.columns(0, dof).into_owned());
         let memory = memory.as_ref();
         let mut embed = DMatrix::zeros(2 * n, 2 * dof);
         let mut project = DMatrix::zeros(2 * dof, 2 * n);
@@ -192,11 +189,11 @@ impl Maximal {
         let mut memory = DMatrix::zeros(here.z.nrows(), 2 * dof);
         memory.columns_mut(0, dof).copy_from(&here.z);
         memory.columns_mut(dof, dof).copy_from(&old_z);
-        Ok(Frame::Dense {
+        Ok(Frame::Dense(DenseFrame {
             embed,
             project,
             memory,
-        })
+        }))
     }
 
     /// `Bz`, `Bv` and `Bv^-1`, 6 x 6 per body.
@@ -249,7 +246,7 @@ impl Maximal {
             self.retract_tree(at, x, (a, rate), m, out);
             return Ok(());
         }
-        let (_, memory) = self.own(frame, at)?;
+        let memory = &self.own(frame, at)?.memory;
         let here = Tangent {
             z: memory.columns(0, dof).into_owned(),
             ..self.tangent(m, self.poses_of(x), &near, None)
@@ -307,7 +304,7 @@ impl Maximal {
         if !m.has_loops() {
             return self.tree_difference(at, m, x, to, out);
         }
-        let Ok((project, _)) = self.own(frame, at) else {
+        let Ok(DenseFrame { project, .. }) = self.own(frame, at) else {
             return out.fill(f64::NAN);
         };
         let n = self.body_count();
@@ -360,7 +357,7 @@ impl Maximal {
         frame: &Frame,
         to: &[f64],
     ) -> Result<DMatrix<f64>, StepError> {
-        let (project, _) = self.own(frame, at)?;
+        let project = &self.own(frame, at)?.project;
         let (n, dof) = (6 * self.body_count(), self.mobility.degrees_of_freedom);
         let turned = |from: &[Pose], to: &[Pose]| -> Blocks {
             let of = |(a, b): (&Pose, &Pose)| right_log_jacobian(&log(&(a.q.conjugate() * b.q)));

@@ -1,6 +1,6 @@
 //! The memory of a step, by what its parts are of.
 
-use super::mechanical::Sight;
+use super::mechanical::Observation;
 use super::{elements, jacobian};
 use crate::block::Fallback;
 use crate::contact;
@@ -19,7 +19,7 @@ pub struct Work {
     pub(super) newton: Newton,
     pub(super) matrix: Matrix,
     pub(super) adjoint: Adjoints,
-    pub(super) sight: Sight,
+    pub(super) observation: Observation,
     pub(super) elements: elements::Memory,
     pub(super) contacts: contact::Memory,
     /// Memory of the linear model of trees, once asked for.

@@ -1,19 +1,19 @@
 //! Quantities of one body.
 
-use super::{Adjoint, Known, add};
+use super::{Adjoint, KnotData, add};
 use crate::spatial::{Quat, Vec3, left_log_jacobian, log};
 
 /// World velocity of a point along an axis.
-pub(super) fn velocity(k: &Known, body: usize, point: &Vec3, axis: &Vec3) -> f64 {
+pub(super) fn velocity(k: &KnotData, body: usize, point: &Vec3, axis: &Vec3) -> f64 {
     let (v, omega) = k.motion(body);
     axis.dot(&(v + k.poses[body].r * omega.cross(point)))
 }
 
-pub(super) fn orientation(k: &Known, body: usize, target: &Quat, axis: &Vec3) -> f64 {
+pub(super) fn orientation(k: &KnotData, body: usize, target: &Quat, axis: &Vec3) -> f64 {
     axis.dot(&log(&(target.conjugate() * k.poses[body].q)))
 }
 
-pub(super) fn angular_velocity(k: &Known, body: usize, axis: &Vec3, in_body: bool) -> f64 {
+pub(super) fn angular_velocity(k: &KnotData, body: usize, axis: &Vec3, in_body: bool) -> f64 {
     let (_, omega) = k.motion(body);
     if in_body {
         axis.dot(&omega)
@@ -22,13 +22,25 @@ pub(super) fn angular_velocity(k: &Known, body: usize, axis: &Vec3, in_body: boo
     }
 }
 
-pub(super) fn pull_position(k: &Known, body: usize, point: &Vec3, force: &Vec3, out: &mut Adjoint) {
+pub(super) fn pull_position(
+    k: &KnotData,
+    body: usize,
+    point: &Vec3,
+    force: &Vec3,
+    out: &mut Adjoint,
+) {
     let turn = point.cross(&k.poses[body].r.tr_mul(force));
     add(&mut out.poses[6 * body..], force.as_slice());
     add(&mut out.poses[6 * body + 3..], turn.as_slice());
 }
 
-pub(super) fn pull_velocity(k: &Known, body: usize, point: &Vec3, axis: &Vec3, out: &mut Adjoint) {
+pub(super) fn pull_velocity(
+    k: &KnotData,
+    body: usize,
+    point: &Vec3,
+    axis: &Vec3,
+    out: &mut Adjoint,
+) {
     let local = k.poses[body].r.tr_mul(axis);
     let (_, omega) = k.motion(body);
     let spin = point.cross(&local);
@@ -39,7 +51,7 @@ pub(super) fn pull_velocity(k: &Known, body: usize, point: &Vec3, axis: &Vec3, o
 }
 
 pub(super) fn pull_orientation(
-    k: &Known,
+    k: &KnotData,
     body: usize,
     target: &Quat,
     axis: &Vec3,
@@ -52,7 +64,7 @@ pub(super) fn pull_orientation(
 }
 
 pub(super) fn pull_angular_velocity(
-    k: &Known,
+    k: &KnotData,
     body: usize,
     axis: &Vec3,
     in_body: bool,

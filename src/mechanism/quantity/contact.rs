@@ -1,7 +1,7 @@
 //! What happens at a contact: gap, forces, sliding.
 
 use super::reaction::pull_share;
-use super::{Adjoint, Exerts, Known};
+use super::{Adjoint, KnotData, ReactionSource};
 use crate::mechanism::wrench::{add_six, add_wrench, dot};
 use crate::mechanism::{
     Contact, Coupling, Field, Row, Touch, friction_rows, normal_row, touch_change,
@@ -21,7 +21,7 @@ pub struct Contacting {
 }
 
 /// A contact at a knot whose velocities are known, by its index, as the quantities tell of it.
-pub fn contacting(k: &Known, contact: usize) -> Contacting {
+pub fn contacting(k: &KnotData, contact: usize) -> Contacting {
     let (_, touch, a, b) = at(k, contact);
     let force = (!k.reactions.is_empty()).then(|| {
         let [n, x, y] = forces(k, contact);
@@ -37,17 +37,17 @@ pub fn contacting(k: &Known, contact: usize) -> Contacting {
 }
 
 /// The contact as it is, and the poses of its bodies.
-fn at<'a>(k: &Known<'a>, contact: usize) -> (&'a Contact, Touch, &'a Pose, &'a Pose) {
+fn at<'a>(k: &KnotData<'a>, contact: usize) -> (&'a Contact, Touch, &'a Pose, &'a Pose) {
     let (m, c) = (k.mechanism, &k.mechanism.contacts[contact]);
     let touch = m.touch(c, k.poses);
     (c, touch, m.pose(k.poses, c.parent), &k.poses[c.child])
 }
 
-pub(super) fn gap(k: &Known, contact: usize) -> f64 {
+pub(super) fn gap(k: &KnotData, contact: usize) -> f64 {
     at(k, contact).1.gap
 }
 
-pub(super) fn pull_gap(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
+pub(super) fn pull_gap(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint) {
     let (c, touch, a, b) = at(k, contact);
     add_wrench(
         &mut out.poses,
@@ -58,35 +58,35 @@ pub(super) fn pull_gap(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
     );
 }
 
-pub(super) fn gap_by(k: &Known, contact: usize, field: Field) -> f64 {
+pub(super) fn gap_by(k: &KnotData, contact: usize, field: Field) -> f64 {
     let m = k.mechanism;
     m.touch_by(&m.contacts[contact], k.poses, field)
         .map_or(0.0, |t| t.gap)
 }
 
 /// Normal force and the two components of friction, N.
-pub(super) fn forces(k: &Known, contact: usize) -> [f64; 3] {
-    let own = &k.reactions[k.mechanism.reactions(Exerts::Contact(contact))];
+pub(super) fn forces(k: &KnotData, contact: usize) -> [f64; 3] {
+    let own = &k.reactions[k.mechanism.reactions(ReactionSource::Contact(contact))];
     [own[0], own[1], own[2]].map(|impulse| impulse / k.share())
 }
 
-pub(super) fn friction(k: &Known, contact: usize) -> f64 {
+pub(super) fn friction(k: &KnotData, contact: usize) -> f64 {
     let [_, x, y] = forces(k, contact);
     x.hypot(y)
 }
 
-pub(super) fn pull_normal_force(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
+pub(super) fn pull_normal_force(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint) {
     pull_share(k, g * forces(k, contact)[0], out);
-    let own = k.mechanism.reactions(Exerts::Contact(contact));
+    let own = k.mechanism.reactions(ReactionSource::Contact(contact));
     out.reactions[own][0] += g / k.share();
 }
 
-pub(super) fn pull_friction(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
+pub(super) fn pull_friction(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint) {
     let [_, x, y] = forces(k, contact);
     let size = x.hypot(y);
     pull_share(k, g * size, out);
     if size > 0.0 {
-        let own = k.mechanism.reactions(Exerts::Contact(contact));
+        let own = k.mechanism.reactions(ReactionSource::Contact(contact));
         let own = &mut out.reactions[own];
         let scale = g / (k.share() * size);
         own[1] += scale * x;
@@ -95,7 +95,7 @@ pub(super) fn pull_friction(k: &Known, contact: usize, g: f64, out: &mut Adjoint
 }
 
 /// Velocities along the tangents, and their rows.
-fn sliding(k: &Known, contact: usize) -> ([f64; 2], [Row; 2]) {
+fn sliding(k: &KnotData, contact: usize) -> ([f64; 2], [Row; 2]) {
     let (c, touch, a, b) = at(k, contact);
     let rows = friction_rows(&touch, a, b);
     let along = |row| dot(k.velocities, c.parent, c.child, row);
@@ -103,12 +103,12 @@ fn sliding(k: &Known, contact: usize) -> ([f64; 2], [Row; 2]) {
 }
 
 /// Speed with which the surfaces slide at the knot, m/s.
-pub(super) fn slip(k: &Known, contact: usize) -> f64 {
+pub(super) fn slip(k: &KnotData, contact: usize) -> f64 {
     let [x, y] = sliding(k, contact).0;
     x.hypot(y)
 }
 
-pub(super) fn pull_slip(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
+pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint) {
     let (slide, rows) = sliding(k, contact);
     let size = slide[0].hypot(slide[1]);
     if size == 0.0 {
@@ -136,7 +136,7 @@ pub(super) fn pull_slip(k: &Known, contact: usize, g: f64, out: &mut Adjoint) {
     add_six(&mut out.poses, c.child, &on_child, 1.0);
 }
 
-pub(super) fn slip_by(k: &Known, contact: usize, field: Field) -> f64 {
+pub(super) fn slip_by(k: &KnotData, contact: usize, field: Field) -> f64 {
     let (c, touch, a, b) = at(k, contact);
     let Some(change) = k.mechanism.touch_by(c, k.poses, field) else {
         return 0.0;

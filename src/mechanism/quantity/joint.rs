@@ -1,12 +1,12 @@
 //! Quantities of one joint: coordinates, and their rates at the knot and over the interval before it.
 
-use super::{Adjoint, Known, Past, unit};
+use super::{Adjoint, KnotData, Past, unit};
 use crate::mechanism::wrench::{add_six, add_wrench, dot, vec3};
 use crate::mechanism::{CoordinateId, Coupling, Field, Freedom, Joint, Relative};
 use crate::spatial::{Pose, Vec3};
 
 pub(super) fn pull_coordinate(
-    k: &Known,
+    k: &KnotData,
     (joint, direction): CoordinateId,
     g: f64,
     out: &mut Adjoint,
@@ -17,7 +17,7 @@ pub(super) fn pull_coordinate(
     add_wrench(&mut out.poses, j.parent, j.child, &row, g);
 }
 
-pub(super) fn coordinate_by(k: &Known, joint: usize, direction: usize, field: Field) -> f64 {
+pub(super) fn coordinate_by(k: &KnotData, joint: usize, direction: usize, field: Field) -> f64 {
     let j = &k.mechanism.joints[joint];
     let d = &j.directions[direction];
     if d.freedom != Freedom::Slide {
@@ -33,18 +33,18 @@ pub(super) fn coordinate_by(k: &Known, joint: usize, direction: usize, field: Fi
     }
 }
 
-pub(super) fn rate(k: &Known, joint: usize, direction: usize) -> f64 {
+pub(super) fn rate(k: &KnotData, joint: usize, direction: usize) -> f64 {
     rate_of(k, joint, direction, k.velocities)
 }
 
-fn rate_of(k: &Known, joint: usize, direction: usize, motion: &[f64]) -> f64 {
+fn rate_of(k: &KnotData, joint: usize, direction: usize, motion: &[f64]) -> f64 {
     let j = &k.mechanism.joints[joint];
     let (a, b, rel) = k.ends(j);
     let row = j.direction_row(direction, a, b, &rel);
     dot(motion, j.parent, j.child, &row)
 }
 
-pub(super) fn pull_rate(k: &Known, (joint, direction): CoordinateId, g: f64, out: &mut Adjoint) {
+pub(super) fn pull_rate(k: &KnotData, (joint, direction): CoordinateId, g: f64, out: &mut Adjoint) {
     let j = &k.mechanism.joints[joint];
     let ends = k.ends(j);
     let row = j.direction_row(direction, ends.0, ends.1, &ends.2);
@@ -76,7 +76,7 @@ fn turn(
 }
 
 /// The component of the child's anchor that a field is, if the direction slides: it alone moves a rate.
-fn sliding(k: &Known, joint: usize, direction: usize, field: Field) -> Option<Vec3> {
+fn sliding(k: &KnotData, joint: usize, direction: usize, field: Field) -> Option<Vec3> {
     let d = &k.mechanism.joints[joint].directions[direction];
     match field {
         Field::ChildAnchor(of, i) if of == joint && d.freedom == Freedom::Slide => Some(unit(i)),
@@ -84,13 +84,13 @@ fn sliding(k: &Known, joint: usize, direction: usize, field: Field) -> Option<Ve
     }
 }
 
-pub(super) fn rate_by(k: &Known, joint: usize, direction: usize, field: Field) -> f64 {
+pub(super) fn rate_by(k: &KnotData, joint: usize, direction: usize, field: Field) -> f64 {
     sliding(k, joint, direction, field)
         .map_or(0.0, |e| sliding_rate(k, joint, direction, &e, k.velocities))
 }
 
 /// Change of a rate by a move `e` of the child's anchor.
-fn sliding_rate(k: &Known, joint: usize, direction: usize, e: &Vec3, motion: &[f64]) -> f64 {
+fn sliding_rate(k: &KnotData, joint: usize, direction: usize, e: &Vec3, motion: &[f64]) -> f64 {
     let j = &k.mechanism.joints[joint];
     let ends = k.mechanism.ends(j, k.poses);
     let spin = |b: usize| vec3(motion, 6 * b + 3);
@@ -98,7 +98,7 @@ fn sliding_rate(k: &Known, joint: usize, direction: usize, e: &Vec3, motion: &[f
 }
 
 /// Displacement over the interval before the knot, by its length; at the start the rate of the start's velocities.
-pub(super) fn interval_rate(k: &Known, joint: usize, direction: usize) -> f64 {
+pub(super) fn interval_rate(k: &KnotData, joint: usize, direction: usize) -> f64 {
     let j = &k.mechanism.joints[joint];
     match k.past {
         Past::Start(motion) => rate_of(k, joint, direction, motion),
@@ -111,7 +111,7 @@ pub(super) fn interval_rate(k: &Known, joint: usize, direction: usize) -> f64 {
 }
 
 pub(super) fn pull_interval_rate(
-    k: &Known,
+    k: &KnotData,
     (joint, direction): CoordinateId,
     g: f64,
     out: &mut Adjoint,
@@ -137,7 +137,7 @@ pub(super) fn pull_interval_rate(
     }
 }
 
-pub(super) fn interval_rate_by(k: &Known, joint: usize, direction: usize, field: Field) -> f64 {
+pub(super) fn interval_rate_by(k: &KnotData, joint: usize, direction: usize, field: Field) -> f64 {
     let Some(e) = sliding(k, joint, direction, field) else {
         return 0.0;
     };

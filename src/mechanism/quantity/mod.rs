@@ -169,10 +169,10 @@ pub enum Reaction {
     Torque,
 }
 
-/// What is known of a mechanism at a knot. Lists of velocities hold six numbers a body: velocity in the world, angular
+/// A mechanism at a knot: all that quantities are functions of. Lists of velocities hold six numbers a body: velocity in the world, angular
 /// velocity in the body.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct KnotData<'a> {
     /// With the parameters that hold.
     pub mechanism: &'a Mechanism,
     /// Of all bodies.
@@ -194,7 +194,7 @@ pub struct Known<'a> {
     pub h: f64,
 }
 
-/// What of the [`Known`] quantities need beside poses, controls and intervals, which cost little.
+/// What of the [`KnotData`] quantities need beside poses, controls and intervals, which cost little.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Velocities at the knot.
@@ -225,7 +225,7 @@ pub enum Past<'a> {
     Poses(&'a [Pose]),
 }
 
-/// Adjoints of what is [`Known`]. Lists by poses (displacement in the world, rotation in the body) and by velocities hold
+/// Adjoints of [`KnotData`]. Lists by poses (displacement in the world, rotation in the body) and by velocities hold
 /// six numbers a body.
 #[derive(Clone, Debug, Default)]
 pub struct Adjoint {
@@ -279,7 +279,7 @@ impl Adjoint {
 
 /// Whose reactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exerts {
+pub enum ReactionSource {
     /// The constraint of a joint: a multiplier for each of its rows.
     Joint(usize),
     /// A contact: along the normal, then along the two tangents.
@@ -293,15 +293,15 @@ pub enum Exerts {
 impl Mechanism {
     /// Where the reactions of something stand among all: joints' rows, then three for each contact, then one for each
     /// coordinate's limits, then one for its friction.
-    pub fn reactions(&self, of: Exerts) -> Range<usize> {
+    pub fn reactions(&self, of: ReactionSource) -> Range<usize> {
         let rows = |n: usize| self.joints[..n].iter().map(Joint::rows).sum::<usize>();
         let joints = self.joints.len();
         let (first, count) = match of {
-            Exerts::Joint(j) => (rows(j), self.joints[j].rows()),
-            Exerts::Contact(c) => (rows(joints) + 3 * c, 3),
-            Exerts::Limit(i) => (rows(joints) + 3 * self.contacts.len() + i, 1),
-            Exerts::Friction(i) => {
-                let limits = self.reactions(Exerts::Limit(self.coordinates().count()));
+            ReactionSource::Joint(j) => (rows(j), self.joints[j].rows()),
+            ReactionSource::Contact(c) => (rows(joints) + 3 * c, 3),
+            ReactionSource::Limit(i) => (rows(joints) + 3 * self.contacts.len() + i, 1),
+            ReactionSource::Friction(i) => {
+                let limits = self.reactions(ReactionSource::Limit(self.coordinates().count()));
                 (limits.start + i, 1)
             }
         };
@@ -310,7 +310,7 @@ impl Mechanism {
 
     /// How many numbers the reactions are.
     pub fn reaction_count(&self) -> usize {
-        self.reactions(Exerts::Friction(self.coordinates().count()))
+        self.reactions(ReactionSource::Friction(self.coordinates().count()))
             .start
     }
 
@@ -321,7 +321,7 @@ impl Mechanism {
     }
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnotData<'a> {
     /// The poses of a joint's parent and child, and its relative pose.
     fn ends(&self, j: &Joint) -> (&'a Pose, &'a Pose, Relative) {
         let (a, b) = self.mechanism.ends(j, self.poses);
@@ -469,7 +469,7 @@ impl Quantity {
     }
 
     /// Value, from what is known of the knot. What it [needs](Quantity::needs) must be there.
-    pub fn value(&self, k: &Known) -> f64 {
+    pub fn value(&self, k: &KnotData) -> f64 {
         match *self {
             Self::Coordinate { joint, direction } => k.coordinate(joint, direction),
             Self::Rate { joint, direction } => joint::rate(k, joint, direction),
@@ -494,10 +494,10 @@ impl Quantity {
             Self::Energy => whole::kinetic_energy(k) + whole::potential_energy(k),
             Self::Constraint { joint, kind, axis } => reaction::constraint(k, joint, kind, &axis),
             Self::LimitForce { joint, direction } => {
-                reaction::effort(k, Exerts::Limit, (joint, direction))
+                reaction::effort(k, ReactionSource::Limit, (joint, direction))
             }
             Self::JointFriction { joint, direction } => {
-                reaction::effort(k, Exerts::Friction, (joint, direction))
+                reaction::effort(k, ReactionSource::Friction, (joint, direction))
             }
             Self::Gap(c) => contact::gap(k, c),
             Self::NormalForce(c) => contact::forces(k, c)[0],
@@ -507,7 +507,7 @@ impl Quantity {
     }
 
     /// Adds `g` times the derivatives of the value, parameters apart.
-    pub fn pull(&self, k: &Known, g: f64, out: &mut Adjoint) {
+    pub fn pull(&self, k: &KnotData, g: f64, out: &mut Adjoint) {
         match *self {
             Self::Coordinate { joint, direction } => {
                 joint::pull_coordinate(k, (joint, direction), g, out);
@@ -549,10 +549,10 @@ impl Quantity {
                 reaction::pull_constraint(k, (joint, kind), &(axis * g), out);
             }
             Self::LimitForce { joint, direction } => {
-                reaction::pull_effort(k, Exerts::Limit, (joint, direction), g, out);
+                reaction::pull_effort(k, ReactionSource::Limit, (joint, direction), g, out);
             }
             Self::JointFriction { joint, direction } => {
-                reaction::pull_effort(k, Exerts::Friction, (joint, direction), g, out);
+                reaction::pull_effort(k, ReactionSource::Friction, (joint, direction), g, out);
             }
             Self::Gap(c) => contact::pull_gap(k, c, g, out),
             Self::NormalForce(c) => contact::pull_normal_force(k, c, g, out),
@@ -562,7 +562,7 @@ impl Quantity {
     }
 
     /// Derivative of the value by a number of the mechanism, all else that is known held.
-    pub fn by_field(&self, k: &Known, field: Field) -> f64 {
+    pub fn by_field(&self, k: &KnotData, field: Field) -> f64 {
         match *self {
             Self::Coordinate { joint, direction } => {
                 joint::coordinate_by(k, joint, direction, field)

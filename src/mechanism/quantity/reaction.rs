@@ -1,13 +1,13 @@
 //! What constraints, limits and friction of joints exert: the impulse of the step from the knot over half of the two intervals that
 //! meet there.
 
-use super::{Adjoint, Exerts, Known, Reaction, add};
+use super::{Adjoint, KnotData, Reaction, ReactionSource, add};
 use crate::mechanism::CoordinateId;
 use crate::spatial::Vec3;
 
 /// Direction and multiplier's place of the rows that make up the force, or the torque.
 fn rows<'a>(
-    k: &Known<'a>,
+    k: &KnotData<'a>,
     joint: usize,
     kind: Reaction,
 ) -> impl Iterator<Item = (&'a Vec3, usize)> {
@@ -16,18 +16,18 @@ fn rows<'a>(
         Reaction::Force => 0..j.translation_rows,
         Reaction::Torque => j.translation_rows..j.rows(),
     };
-    let first = k.mechanism.reactions(Exerts::Joint(joint)).start;
+    let first = k.mechanism.reactions(ReactionSource::Joint(joint)).start;
     own.map(move |i| (&j.constrained[i], first + i))
 }
 
 /// `sum e lambda`: the impulse of the force; half of it crossed with the relative rotation gives the torque's.
-fn multiplier(k: &Known, joint: usize, kind: Reaction) -> Vec3 {
+fn multiplier(k: &KnotData, joint: usize, kind: Reaction) -> Vec3 {
     rows(k, joint, kind).fold(Vec3::zeros(), |sum, (e, i)| sum + e * k.reactions[i])
 }
 
 /// Force or torque on the child in the parent's frame. The rotation's constraint is the vector part `v` of `r = (r_w, v)`,
 /// so a multiplier `nu` exerts `(r_w nu + v x nu)/2`.
-pub(super) fn exerted(k: &Known, joint: usize, kind: Reaction) -> Vec3 {
+pub(super) fn exerted(k: &KnotData, joint: usize, kind: Reaction) -> Vec3 {
     let nu = multiplier(k, joint, kind);
     let impulse = match kind {
         Reaction::Force => nu,
@@ -39,12 +39,12 @@ pub(super) fn exerted(k: &Known, joint: usize, kind: Reaction) -> Vec3 {
     impulse / k.share()
 }
 
-pub(super) fn constraint(k: &Known, joint: usize, kind: Reaction, axis: &Vec3) -> f64 {
+pub(super) fn constraint(k: &KnotData, joint: usize, kind: Reaction, axis: &Vec3) -> f64 {
     axis.dot(&exerted(k, joint, kind))
 }
 
 pub(super) fn pull_constraint(
-    k: &Known,
+    k: &KnotData,
     (joint, kind): (usize, Reaction),
     axis: &Vec3,
     out: &mut Adjoint,
@@ -78,27 +78,27 @@ pub(super) fn pull_constraint(
 }
 
 /// The derivative of an impulse over the mean interval by the intervals, `value` being that quotient.
-pub(super) fn pull_share(k: &Known, value: f64, out: &mut Adjoint) {
+pub(super) fn pull_share(k: &KnotData, value: f64, out: &mut Adjoint) {
     let by_interval = 0.5 * value / k.share();
     out.h -= by_interval;
     out.h_prev -= by_interval;
 }
 
 /// Place of what exerts an effort along a coordinate.
-fn place(k: &Known, of: fn(usize) -> Exerts, id: CoordinateId) -> usize {
+fn place(k: &KnotData, of: fn(usize) -> ReactionSource, id: CoordinateId) -> usize {
     let joints = k.mechanism.joints[..id.0].iter();
     let before: usize = joints.map(|j| j.directions.len()).sum();
     k.mechanism.reactions(of(before + id.1)).start
 }
 
 /// Of limits or friction along a coordinate.
-pub(super) fn effort(k: &Known, of: fn(usize) -> Exerts, id: CoordinateId) -> f64 {
+pub(super) fn effort(k: &KnotData, of: fn(usize) -> ReactionSource, id: CoordinateId) -> f64 {
     k.reactions[place(k, of, id)] / k.share()
 }
 
 pub(super) fn pull_effort(
-    k: &Known,
-    of: fn(usize) -> Exerts,
+    k: &KnotData,
+    of: fn(usize) -> ReactionSource,
     id: CoordinateId,
     g: f64,
     out: &mut Adjoint,

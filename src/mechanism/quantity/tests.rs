@@ -42,7 +42,7 @@ impl Situation {
     }
 
     /// With poses of a mechanism that may have other numbers than the one that is looked at.
-    fn with<T>(&self, m: &Mechanism, posed: &Mechanism, f: impl FnOnce(&Known) -> T) -> T {
+    fn with<T>(&self, m: &Mechanism, posed: &Mechanism, f: impl FnOnce(&KnotData) -> T) -> T {
         let (poses, before) = (posed.forward(&self.q), posed.forward(&self.before));
         let mut windings = vec![0.0; m.joints.len()];
         for (&(j, i), q) in m.tree_ids().iter().zip(&self.q) {
@@ -50,7 +50,7 @@ impl Situation {
                 windings[j] = *q;
             }
         }
-        f(&Known {
+        f(&KnotData {
             mechanism: m,
             poses: &poses,
             velocities: &self.velocities,
@@ -243,10 +243,10 @@ fn derivatives_by_the_mechanism_s_numbers_match_differences() {
 #[test]
 fn reactions_stand_side_by_side() {
     for m in mechanisms() {
-        let joints = (0..m.joints.len()).map(Exerts::Joint);
-        let contacts = (0..m.contacts.len()).map(Exerts::Contact);
-        let limits = (0..m.coordinates().count()).map(Exerts::Limit);
-        let friction = (0..m.coordinates().count()).map(Exerts::Friction);
+        let joints = (0..m.joints.len()).map(ReactionSource::Joint);
+        let contacts = (0..m.contacts.len()).map(ReactionSource::Contact);
+        let limits = (0..m.coordinates().count()).map(ReactionSource::Limit);
+        let friction = (0..m.coordinates().count()).map(ReactionSource::Friction);
         let mut next = 0;
         for of in joints.chain(contacts).chain(limits).chain(friction) {
             let own = m.reactions(of);

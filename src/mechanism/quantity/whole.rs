@@ -1,6 +1,6 @@
 //! Quantities of the whole mechanism: centre of mass, momenta, energies.
 
-use super::{About, Adjoint, Known, add, joint, unit};
+use super::{About, Adjoint, KnotData, add, joint, unit};
 use crate::mechanism::wrench::{add_six, add_wrench};
 use crate::mechanism::{Field, Mechanism, Vec6};
 use crate::spatial::{Pose, Vec3};
@@ -23,13 +23,13 @@ impl Scratch {
     }
 }
 
-pub(super) fn center_of_mass(k: &Known) -> Vec3 {
+pub(super) fn center_of_mass(k: &KnotData) -> Vec3 {
     let bodies = k.mechanism.bodies.iter().zip(k.poses);
     let moment = bodies.fold(Vec3::zeros(), |sum, (b, p)| sum + p.x * b.mass);
     moment / k.mechanism.mass()
 }
 
-pub(super) fn pull_center_of_mass(k: &Known, axis: &Vec3, out: &mut Adjoint) {
+pub(super) fn pull_center_of_mass(k: &KnotData, axis: &Vec3, out: &mut Adjoint) {
     let mass = k.mechanism.mass();
     for (b, body) in k.mechanism.bodies.iter().enumerate() {
         let d = axis * (body.mass / mass);
@@ -37,27 +37,27 @@ pub(super) fn pull_center_of_mass(k: &Known, axis: &Vec3, out: &mut Adjoint) {
     }
 }
 
-pub(super) fn center_of_mass_by(k: &Known, axis: &Vec3, field: Field) -> f64 {
+pub(super) fn center_of_mass_by(k: &KnotData, axis: &Vec3, field: Field) -> f64 {
     match field {
         Field::Mass(b) => axis.dot(&(k.poses[b].x - center_of_mass(k))) / k.mechanism.mass(),
         _ => 0.0,
     }
 }
 
-pub(super) fn linear_momentum(k: &Known) -> Vec3 {
+pub(super) fn linear_momentum(k: &KnotData) -> Vec3 {
     let bodies = k.mechanism.bodies.iter().enumerate();
     bodies.fold(Vec3::zeros(), |sum, (b, body)| {
         sum + k.motion(b).0 * body.mass
     })
 }
 
-pub(super) fn pull_linear_momentum(k: &Known, axis: &Vec3, out: &mut Adjoint) {
+pub(super) fn pull_linear_momentum(k: &KnotData, axis: &Vec3, out: &mut Adjoint) {
     for (b, body) in k.mechanism.bodies.iter().enumerate() {
         add(&mut out.velocities[6 * b..], (axis * body.mass).as_slice());
     }
 }
 
-pub(super) fn linear_momentum_by(k: &Known, axis: &Vec3, field: Field) -> f64 {
+pub(super) fn linear_momentum_by(k: &KnotData, axis: &Vec3, field: Field) -> f64 {
     match field {
         Field::Mass(b) => axis.dot(&k.motion(b).0),
         _ => 0.0,
@@ -65,11 +65,11 @@ pub(super) fn linear_momentum_by(k: &Known, axis: &Vec3, field: Field) -> f64 {
 }
 
 /// Velocity of the centre of mass.
-fn drift(k: &Known) -> Vec3 {
+fn drift(k: &KnotData) -> Vec3 {
     linear_momentum(k) / k.mechanism.mass()
 }
 
-pub(super) fn drift_by(k: &Known, axis: &Vec3, field: Field) -> f64 {
+pub(super) fn drift_by(k: &KnotData, axis: &Vec3, field: Field) -> f64 {
     match field {
         Field::Mass(b) => axis.dot(&(k.motion(b).0 - drift(k))) / k.mechanism.mass(),
         _ => 0.0,
@@ -77,14 +77,14 @@ pub(super) fn drift_by(k: &Known, axis: &Vec3, field: Field) -> f64 {
 }
 
 /// The point that an angular momentum refers to, and its velocity: only velocities relative to it count.
-fn reference(k: &Known, about: About) -> (Vec3, Vec3) {
+fn reference(k: &KnotData, about: About) -> (Vec3, Vec3) {
     match about {
         About::Origin => (Vec3::zeros(), Vec3::zeros()),
         About::CenterOfMass => (center_of_mass(k), drift(k)),
     }
 }
 
-pub(super) fn angular_momentum(k: &Known, about: About) -> Vec3 {
+pub(super) fn angular_momentum(k: &KnotData, about: About) -> Vec3 {
     let (o, _) = reference(k, about);
     let bodies = k.mechanism.bodies.iter().zip(k.poses).enumerate();
     bodies.fold(Vec3::zeros(), |sum, (b, (body, pose))| {
@@ -93,7 +93,7 @@ pub(super) fn angular_momentum(k: &Known, about: About) -> Vec3 {
     })
 }
 
-pub(super) fn pull_angular_momentum(k: &Known, axis: &Vec3, about: About, out: &mut Adjoint) {
+pub(super) fn pull_angular_momentum(k: &KnotData, axis: &Vec3, about: About, out: &mut Adjoint) {
     let (o, drift) = reference(k, about);
     for (b, (body, pose)) in k.mechanism.bodies.iter().zip(k.poses).enumerate() {
         let (v, omega) = k.motion(b);
@@ -111,7 +111,7 @@ pub(super) fn pull_angular_momentum(k: &Known, axis: &Vec3, about: About, out: &
     }
 }
 
-pub(super) fn angular_momentum_by(k: &Known, axis: &Vec3, about: About, field: Field) -> f64 {
+pub(super) fn angular_momentum_by(k: &KnotData, axis: &Vec3, about: About, field: Field) -> f64 {
     match field {
         Field::Mass(b) => {
             let (o, drift) = reference(k, about);
@@ -135,7 +135,7 @@ fn inertia_by(i: usize, j: usize, a: &Vec3, b: &Vec3) -> f64 {
     }
 }
 
-pub(super) fn kinetic_energy(k: &Known) -> f64 {
+pub(super) fn kinetic_energy(k: &KnotData) -> f64 {
     let bodies = k.mechanism.bodies.iter().enumerate();
     let twice: f64 = bodies
         .map(|(b, body)| {
@@ -146,7 +146,7 @@ pub(super) fn kinetic_energy(k: &Known) -> f64 {
     0.5 * twice
 }
 
-pub(super) fn pull_kinetic_energy(k: &Known, g: f64, out: &mut Adjoint) {
+pub(super) fn pull_kinetic_energy(k: &KnotData, g: f64, out: &mut Adjoint) {
     for (b, body) in k.mechanism.bodies.iter().enumerate() {
         let (v, omega) = k.motion(b);
         add(
@@ -158,7 +158,7 @@ pub(super) fn pull_kinetic_energy(k: &Known, g: f64, out: &mut Adjoint) {
     }
 }
 
-pub(super) fn kinetic_energy_by(k: &Known, field: Field) -> f64 {
+pub(super) fn kinetic_energy_by(k: &KnotData, field: Field) -> f64 {
     match field {
         Field::Mass(b) => 0.5 * k.motion(b).0.norm_squared(),
         Field::Inertia(b, i, j) => {
@@ -169,12 +169,12 @@ pub(super) fn kinetic_energy_by(k: &Known, field: Field) -> f64 {
     }
 }
 
-pub(super) fn potential_energy(k: &Known) -> f64 {
+pub(super) fn potential_energy(k: &KnotData) -> f64 {
     k.mechanism.stored_energy(k.poses, |j| k.windings[j])
 }
 
 /// Forces are minus the gradient.
-pub(super) fn pull_potential_energy(k: &Known, g: f64, out: &mut Adjoint) {
+pub(super) fn pull_potential_energy(k: &KnotData, g: f64, out: &mut Adjoint) {
     let (m, x) = (k.mechanism, &mut out.poses);
     for (b, body) in m.bodies.iter().enumerate() {
         add(&mut x[6 * b..], (m.gravity * (-g * body.mass)).as_slice());
@@ -202,7 +202,7 @@ pub(super) fn pull_potential_energy(k: &Known, g: f64, out: &mut Adjoint) {
     }
 }
 
-pub(super) fn potential_energy_by(k: &Known, field: Field) -> f64 {
+pub(super) fn potential_energy_by(k: &KnotData, field: Field) -> f64 {
     let m = k.mechanism;
     // stretch of a joint's spring
     let stretch = |j: usize, i: usize| k.coordinate(j, i) - m.joints[j].directions[i].rest;

@@ -83,7 +83,7 @@ fn gradient_and_curvature_are_those_of_the_value() {
             (moved - value - g[i] - 0.5 * column[i]).abs() < 1e-12,
             "{i}"
         );
-        assert!((f.square(&e) - column[i]).abs() < 1e-12, "{i}");
+        assert!((f.curvature_along(&e) - column[i]).abs() < 1e-12, "{i}");
         assert!((f.newton(&column) - &e).amax() < 1e-9, "{i}");
         let response = f.response(&e);
         for k in 0..=before.steps() {

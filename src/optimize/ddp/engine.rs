@@ -5,35 +5,47 @@ use super::{Gains, Options};
 use crate::control::Problem;
 use crate::dynamics::{Knot, Observe, StepError, stop_requested, unstopped};
 use crate::optimize::lq::{
-    Decisions, Lagrangian, Line, Model, Path, Policy, Regularization, Riccati, Scratch, Searched,
+    Decisions, Lagrangian, Line, LineSearch, Model, Path, Policy, Regularization, Riccati, Scratch,
     Sizes, Worker, dense, workers,
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
 use std::time::{Duration, Instant};
 
-/// Regularization starts here when it is needed, and below it is none.
-const SMALLEST: f64 = 1e-9;
-const LARGEST: f64 = 1e10;
-/// Shortest step tried, and with curvature that was only learnt.
-const SHORTEST: f64 = 1e-3;
-const SHORTEST_BY_SECANT: f64 = 0.2;
-/// Promised gain, relative to the Lagrangian, from which on curvature is learnt.
-const NEAR: f64 = 1e-2;
-/// Length of a step from which on regularization falls, and below which it grows.
-const GOOD: f64 = 0.5;
-const POOR: f64 = 0.1;
-/// Gain, relative to the merit, that tells of curvature: ten thousand roundings.
-const TELLING: f64 = 1e-10;
-/// Longest step tried.
-const LONGEST: f64 = 2.0;
-/// Part of the predicted gain that a step must bring.
-const FAIR: f64 = 0.05;
-/// Least part of a step to try next.
-const LEAST: f64 = 0.1;
-/// Gain, relative to the merit, above rounding; and how many steps may do without.
-const GAIN: f64 = 1e-12;
-const IDLE: u32 = 8;
+// Where no reason is given beside what a constant trades, its value is conventional, not derived.
+
+/// Regularization, relative to the mean curvature, starts here when it is needed, and below it is none: smaller, it
+/// takes more backward passes to grow.
+const MIN_REGULARIZATION: f64 = 1e-9;
+/// No step is expected from more: it is 1e-10 of a gradient step (as in Tassa's iLQG).
+const MAX_REGULARIZATION: f64 = 1e10;
+/// By what the growth of regularization itself grows and falls (Tassa, Erez, Todorov, IROS 2012).
+const REGULARIZATION_FACTOR: f64 = 2.0;
+/// Shortest step tried (as in Tassa's iLQG).
+const MIN_LENGTH: f64 = 1e-3;
+/// The same with learnt curvature, which is given up early: a policy without it costs a backward pass, a trial a rollout.
+const MIN_LENGTH_BY_SECANT: f64 = 0.2;
+/// Longest step tried. A longer one saves iterations where the model bends too much, and costs a rollout where not.
+const MAX_LENGTH: f64 = 2.0;
+/// Predicted reduction, relative to the Lagrangian, from which on curvature is learnt: earlier it changes too much from
+/// path to path to be of use, later Gauss and Newton's has cost iterations.
+const LEARN_BELOW: f64 = 1e-2;
+/// Length of a step from which on regularization falls, and below which it grows; between, the model is trusted as it is.
+const LONG_STEP: f64 = 0.5;
+const SHORT_STEP: f64 = 0.1;
+/// Gain, relative to the merit, that tells of curvature: ten thousand times [`ROUNDING`](crate::optimize::lq::ROUNDING).
+const TELLING_GAIN: f64 = 1e-10;
+/// Sufficient decrease: part of the predicted gain that a step must bring. Stricter than the 1e-4 of Nocedal
+/// and Wright, section 3.1: steps are Newton's, of which more is expected than of a slope.
+const SUFFICIENT_DECREASE: f64 = 0.05;
+/// Smallest part of a step to try next (Dennis and Schnabel 1983, algorithm A6.3.1).
+const MIN_CONTRACTION: f64 = 0.1;
+/// `1 - rho` of Nocedal and Wright, (18.36): the merit then falls by half of what the gaps make it fall, at least.
+const GAP_SHARE: f64 = 0.5;
+/// Gain, relative to the merit, that is more than rounding, which a hundred times
+/// [`ROUNDING`](crate::optimize::lq::ROUNDING) is safely; and how many steps in a row may do without.
+const MIN_GAIN: f64 = 1e-12;
+const MAX_STEPS_WITHOUT_GAIN: u32 = 8;
 /// Time that a model may take after a stop was requested, for the feedback of what was found before.
 const PROMPT: Duration = Duration::from_secs(1);
 
@@ -56,8 +68,8 @@ pub(super) struct Engine<'a, D: Observe> {
     shift: Vec<f64>,
     s: Vec<f64>,
     pub search: Globalization,
-    /// What a plan without regularization promises, where the plan is another.
-    bare: Option<f64>,
+    /// Predicted reduction of a policy without regularization, where the policy is another.
+    unregularized: Option<f64>,
     pub steps: u64,
     pub models: u64,
     /// Objective of the guess.
@@ -86,7 +98,7 @@ pub(super) enum Attempt {
     /// A step of this length (1: the model's whole one) was taken.
     Moved(f64),
     /// No regularization gave a step that makes progress.
-    Stuck,
+    Failed,
     /// Asked to stop.
     Stopped,
 }
@@ -96,16 +108,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         let mut work = dynamics.work();
         let forward =
             options.smoothing.is_some_and(|s| s.forward) && dynamics.soften(&mut work, 0.0);
-        let dims = dynamics.dims();
-        // a start that does not exist shows when it is simulated
-        let x0 = problem
-            .start(dynamics, &problem.parameters, &mut work)
-            .unwrap_or_else(|_| vec![f64::NAN; dims.nx]);
-        let mut path = Path::new(dynamics, problem, &x0);
-        let mut knots = vec![path.trajectory.knot(0)];
-        for k in 0..problem.intervals.len() {
-            knots.push(path.trajectory.knot_after(&knots[k]));
-        }
+        let mut path = Path::new(dynamics, problem, &mut work);
         let controls = problem.with_bounds(&problem.guess);
         for (u, (g, (l, h))) in path.trajectory.u.iter_mut().zip(controls) {
             *u = g.max(*l).min(*h);
@@ -115,7 +118,7 @@ impl<'a, D: Observe> Engine<'a, D> {
                 *p = p.max(*l).min(*h);
             }
         }
-        let model = Model::new(dynamics, problem, &path);
+        let model = Model::new(dynamics, problem);
         Self {
             lagrangian: Lagrangian::new(problem, &path.evaluation, options.penalty),
             trial: path.clone(),
@@ -123,17 +126,17 @@ impl<'a, D: Observe> Engine<'a, D> {
             workers: workers(dynamics, problem),
             policy: Policy::new(&model.sizes),
             scratch: Scratch::new(&model.sizes),
-            dx: vec![0.0; dims.ndx],
-            shift: vec![0.0; dims.ndx],
+            dx: vec![0.0; model.sizes.n],
+            shift: vec![0.0; model.sizes.n],
             s: vec![0.0; model.sizes.s()],
             model,
             work,
-            knots,
+            knots: path.knots(),
             path,
             dynamics,
             problem,
             search: Globalization::default(),
-            bare: None,
+            unregularized: None,
             steps: 0,
             models: 0,
             first_objective: 0.0,
@@ -166,10 +169,11 @@ impl<'a, D: Observe> Engine<'a, D> {
     }
 
     /// Model at the path.
-    pub fn refresh(&mut self) -> Result<(), StepError> {
+    pub fn update_model(&mut self) -> Result<(), StepError> {
         self.models += 1;
         let size = self.lagrangian.value(&self.path).abs();
-        self.model.secant.learning = self.promise() < NEAR * size && !self.path.has_gaps;
+        self.model.secant.learning =
+            self.predicted_reduction() < LEARN_BELOW * size && !self.path.has_gaps;
         self.build()
     }
 
@@ -198,34 +202,38 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.lagrangian.value(path) + self.search.gap_weight * path.gap
     }
 
-    /// More regularization: as much as the bend seen along the last step tells, where one was seen.
-    fn match_bend(&mut self, seen: f64) {
-        let needed = (seen - self.search.bend) / self.search.damping;
+    /// More regularization: as much as the curvature observed along the last step tells, where it was observed.
+    fn regularize_to_curvature(&mut self, observed: f64) {
+        let needed = (observed - self.search.curvature) / self.search.damping;
         let before = self.search.regularization;
-        self.more_regular();
+        self.increase_regularization();
         if needed.is_finite() && needed > before && !self.path.has_gaps {
-            self.search.regularization = needed.max(2.0 * before).min(LARGEST);
+            self.search.regularization = needed
+                .max(REGULARIZATION_FACTOR * before)
+                .min(MAX_REGULARIZATION);
             self.search.growth = 1.0;
         }
     }
 
-    fn more_regular(&mut self) {
-        self.search.growth = (self.search.growth * 2.0).max(2.0);
+    fn increase_regularization(&mut self) {
+        self.search.growth =
+            (self.search.growth * REGULARIZATION_FACTOR).max(REGULARIZATION_FACTOR);
         self.search.regularization =
-            (self.search.regularization * self.search.growth).max(SMALLEST);
+            (self.search.regularization * self.search.growth).max(MIN_REGULARIZATION);
     }
 
-    fn less_regular(&mut self) {
-        self.search.growth = (self.search.growth / 2.0).min(0.5);
+    fn decrease_regularization(&mut self) {
+        self.search.growth =
+            (self.search.growth / REGULARIZATION_FACTOR).min(1.0 / REGULARIZATION_FACTOR);
         self.search.regularization *= self.search.growth;
-        if self.search.regularization < SMALLEST {
+        if self.search.regularization < MIN_REGULARIZATION {
             self.search.regularization = 0.0;
         }
     }
 
     /// Runs the backward pass and predicts what its policy gains.
-    fn try_plan(&mut self, regularization: f64) -> bool {
-        self.bare = None;
+    fn backward_pass(&mut self, regularization: f64) -> bool {
+        self.unregularized = None;
         // gaps are closed by changes of the states, which are then not held back
         let of_states = if self.path.has_gaps {
             0.0
@@ -243,39 +251,42 @@ impl<'a, D: Observe> Engine<'a, D> {
             return false;
         }
         let scale = &self.riccati.scale;
-        (self.search.slope, self.search.bend, self.search.damping) =
-            model.along(policy, scale, &mut self.scratch);
+        (
+            self.search.slope,
+            self.search.curvature,
+            self.search.damping,
+        ) = model.directional_derivatives(policy, scale, &mut self.scratch);
         true
     }
 
     /// Policy at the model, with as much regularization as it needs. False where none is enough.
-    pub fn plan(&mut self) -> bool {
-        let known = self.model.secant.is_known() && self.search.regularization == 0.0;
-        if known && self.search.learnt.is_due() {
+    pub fn find_policy(&mut self) -> bool {
+        let learnt = self.model.secant.is_learnt() && self.search.regularization == 0.0;
+        if learnt && self.search.secant_backoff.is_due() {
             self.model.secant.used = true;
-            if self.try_plan(0.0) && self.search.slope < 0.0 && self.search.bend > 0.0 {
+            if self.backward_pass(0.0) && self.search.slope < 0.0 && self.search.curvature > 0.0 {
                 return true;
             }
-            self.search.learnt.failed();
+            self.search.secant_backoff.failed();
         }
-        self.plan_gauss_newton()
+        self.find_gauss_newton_policy()
     }
 
-    fn plan_gauss_newton(&mut self) -> bool {
+    fn find_gauss_newton_policy(&mut self) -> bool {
         self.model.secant.used = false;
-        while !self.try_plan(self.search.regularization) {
-            if self.search.regularization >= LARGEST || stop_requested() {
+        while !self.backward_pass(self.search.regularization) {
+            if self.search.regularization >= MAX_REGULARIZATION || stop_requested() {
                 return false;
             }
-            self.more_regular();
+            self.increase_regularization();
         }
         true
     }
 
-    /// Does the model promise no more than `enough`? Regularization hides what can be gained: the answer is that of a
-    /// plan without it, which is kept if it is, and else tried now and then.
-    pub fn promises_at_most(&mut self, enough: f64) -> bool {
-        if self.promise() > enough {
+    /// Does the model predict to gain no more than `enough`? Regularization hides what can be gained: the answer is that of a
+    /// policy without it, which is kept if it is, and else tried now and then.
+    pub fn predicts_at_most(&mut self, enough: f64) -> bool {
+        if self.predicted_reduction() > enough {
             return false;
         }
         if self.search.regularization == 0.0 || self.model.secant.used {
@@ -283,94 +294,95 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         let (regularization, growth) = (self.search.regularization, self.search.growth);
         (self.search.regularization, self.search.growth) = (0.0, 1.0);
-        // what is no plan because of a stop would promise nothing
-        if !unstopped(|| self.plan_gauss_newton()) || self.promise() <= enough {
+        // what is no policy because of a stop would promise nothing
+        if !unstopped(|| self.find_gauss_newton_policy()) || self.predicted_reduction() <= enough {
             return true;
         }
-        let bare = self.promise();
-        if self.search.bare.is_due() {
-            self.search.taken_back = Some(regularization);
+        let unregularized = self.predicted_reduction();
+        if self.search.unregularized_backoff.is_due() {
+            self.search.suspended_regularization = Some(regularization);
         } else {
             (self.search.regularization, self.search.growth) = (regularization, growth);
-            unstopped(|| self.plan_gauss_newton());
+            unstopped(|| self.find_gauss_newton_policy());
         }
-        self.bare = Some(bare);
+        self.unregularized = Some(unregularized);
         false
     }
 
     /// What can be gained: regularization hides it.
-    pub fn promised(&self) -> f64 {
-        self.bare.unwrap_or_else(|| self.promise())
+    pub fn attainable_reduction(&self) -> f64 {
+        self.unregularized
+            .unwrap_or_else(|| self.predicted_reduction())
     }
 
-    /// What the model promises to gain by its whole step.
-    pub fn promise(&self) -> f64 {
-        -(self.search.slope + 0.5 * self.search.bend)
+    /// What the model predicts to gain by its whole step.
+    pub fn predicted_reduction(&self) -> f64 {
+        -(self.search.slope + 0.5 * self.search.curvature)
     }
 
     /// Takes a step, with more regularization until one makes progress.
     pub fn improve(&mut self) -> Attempt {
-        if self.search.idle >= IDLE {
-            self.search.idle = 0;
-            return Attempt::Stuck;
+        if self.search.steps_without_gain >= MAX_STEPS_WITHOUT_GAIN {
+            self.search.steps_without_gain = 0;
+            return Attempt::Failed;
         }
         let (globalization, used) = (self.search, self.model.secant.used);
         for tries in 1.. {
             if self.path.has_gaps {
                 // the merit must fall along the step: Nocedal and Wright, (18.36)
-                let needed =
-                    (self.search.slope + 0.5 * self.search.bend.max(0.0)) / (0.5 * self.path.gap);
+                let needed = (self.search.slope + 0.5 * self.search.curvature.max(0.0))
+                    / (GAP_SHARE * self.path.gap);
                 if needed.is_finite() {
                     self.search.gap_weight = self.search.gap_weight.max(needed);
                 }
             }
             let before = self.merit(&self.path);
             let shortest = if self.model.secant.used {
-                SHORTEST_BY_SECANT
+                MIN_LENGTH_BY_SECANT
             } else {
-                SHORTEST
+                MIN_LENGTH
             };
             let first = if self.path.has_gaps || self.model.secant.used {
                 1.0
             } else {
-                self.search.stretch
+                self.search.first_length
             };
             let line = self.line(before);
             let change = |length: f64| self.change(length, before);
-            let seen = match line.search(first, shortest, change) {
-                Searched::Fair(length, change) => {
+            let observed = match line.search(first, shortest, change) {
+                LineSearch::Accepted(length, change) => {
                     if length < first {
-                        self.search.stretch = 1.0;
+                        self.search.first_length = 1.0;
                     }
-                    self.take(length, change, before);
+                    self.accept(length, change, before);
                     return Attempt::Moved(length);
                 }
-                Searched::Failed(bend) => bend,
-                Searched::Stopped => return self.stopped(globalization, used),
+                LineSearch::Failed(curvature) => curvature,
+                LineSearch::Stopped => return self.stopped(globalization, used),
             };
-            self.search.stretch = 1.0;
+            self.search.first_length = 1.0;
             if self.model.secant.used {
-                self.search.learnt.failed();
-            } else if let Some(before) = self.search.taken_back.take() {
-                self.search.bare.failed();
+                self.search.secant_backoff.failed();
+            } else if let Some(before) = self.search.suspended_regularization.take() {
+                self.search.unregularized_backoff.failed();
                 self.search.regularization = before;
-            } else if self.search.regularization >= LARGEST {
-                return Attempt::Stuck;
+            } else if self.search.regularization >= MAX_REGULARIZATION {
+                return Attempt::Failed;
             } else {
-                self.match_bend(seen);
+                self.regularize_to_curvature(observed);
             }
-            if self.has_tried(tries) {
+            if self.policies_are_exhausted(tries) {
                 self.search = globalization;
-                return Attempt::Stuck;
+                return Attempt::Failed;
             }
-            if !self.plan_gauss_newton() {
+            if !self.find_gauss_newton_policy() {
                 if stop_requested() {
                     return self.stopped(globalization, used);
                 }
-                return Attempt::Stuck;
+                return Attempt::Failed;
             }
         }
-        Attempt::Stuck
+        Attempt::Failed
     }
 
     /// Back to where the attempt began, so that who goes on makes the same.
@@ -379,7 +391,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.search = globalization;
         self.model.secant.used = used;
         if now != (globalization.regularization, used) {
-            unstopped(|| self.try_plan(globalization.regularization));
+            unstopped(|| self.backward_pass(globalization.regularization));
         }
         Attempt::Stopped
     }
@@ -389,9 +401,9 @@ impl<'a, D: Observe> Engine<'a, D> {
         Line {
             before,
             slope: self.search.slope - self.search.gap_weight * self.path.gap,
-            bend: self.search.bend,
-            fair: FAIR,
-            least: LEAST,
+            curvature: self.search.curvature,
+            sufficient_decrease: SUFFICIENT_DECREASE,
+            min_contraction: MIN_CONTRACTION,
         }
     }
 
@@ -406,43 +418,47 @@ impl<'a, D: Observe> Engine<'a, D> {
     }
 
     /// Takes the trial for the path.
-    fn take(&mut self, length: f64, change: f64, before: f64) {
+    fn accept(&mut self, length: f64, change: f64, before: f64) {
         if self.model.secant.learning {
             self.keep_step();
         }
-        let bend = self.line(before).bend_seen(length, change);
+        let observed = self.line(before).observed_curvature(length, change);
         let smooth = !self.path.has_gaps && self.lagrangian.is_smooth();
-        if length >= 1.0 && smooth && change < -TELLING * before.abs() {
+        if length >= 1.0 && smooth && change < -TELLING_GAIN * before.abs() {
             // where the objective bends less than the model, the next step may be longer; kinks only feign it
-            let best = -self.search.slope / bend;
-            self.search.stretch = if best > 0.0 {
-                best.clamp(1.0, LONGEST)
+            let best = -self.search.slope / observed;
+            self.search.first_length = if best > 0.0 {
+                best.clamp(1.0, MAX_LENGTH)
             } else {
-                LONGEST
+                MAX_LENGTH
             };
         }
         self.compare_gain(-change, before);
         std::mem::swap(&mut self.path, &mut self.trial);
-        let gained = change < -GAIN * before.abs();
-        self.search.idle = if gained { 0 } else { self.search.idle + 1 };
-        if self.search.taken_back.take().is_some() {
-            self.search.bare.helped();
+        let gained = change < -MIN_GAIN * before.abs();
+        self.search.steps_without_gain = if gained {
+            0
+        } else {
+            self.search.steps_without_gain + 1
+        };
+        if self.search.suspended_regularization.take().is_some() {
+            self.search.unregularized_backoff.helped();
         }
         if self.model.secant.used {
-            self.search.learnt.helped();
-        } else if length >= GOOD {
-            self.less_regular();
-        } else if length < POOR {
-            self.match_bend(bend);
+            self.search.secant_backoff.helped();
+        } else if length >= LONG_STEP {
+            self.decrease_regularization();
+        } else if length < SHORT_STEP {
+            self.regularize_to_curvature(observed);
         }
     }
 
     /// Returns to the path before the last step, for shorter ones.
-    pub fn take_back(&mut self) -> Result<(), StepError> {
+    pub fn undo_step(&mut self) -> Result<(), StepError> {
         std::mem::swap(&mut self.path, &mut self.trial);
-        self.search.idle += 1;
-        self.match_bend(f64::INFINITY);
-        self.model.secant.forget();
+        self.search.steps_without_gain += 1;
+        self.regularize_to_curvature(f64::INFINITY);
+        self.model.secant.reset();
         self.build()
     }
 
@@ -573,31 +589,6 @@ impl<'a, D: Observe> Engine<'a, D> {
             .evaluate(self.dynamics, self.problem, &mut self.work)
     }
 
-    /// Largest violation of a constraint or bound.
-    pub fn violation(&self) -> f64 {
-        let t = &self.path.trajectory;
-        self.problem.violation(&self.path.evaluation, &t.u, &t.p)
-    }
-
-    /// Names what is violated by more than `tolerance`, and by how much.
-    pub fn violated(&self, tolerance: f64) -> String {
-        let (e, t) = (&self.path.evaluation, &self.path.trajectory);
-        let list = self.problem.violated(self.dynamics, e, t, tolerance);
-        list.join(", ")
-    }
-
-    /// Names the violated constraints that no decision changes to first order.
-    pub fn without_gradient(&mut self, tolerance: f64) -> Vec<String> {
-        self.model.without_gradient(
-            self.dynamics,
-            self.problem,
-            &self.knots,
-            &self.path,
-            tolerance,
-            &mut self.workers[0],
-        )
-    }
-
     /// Makes model and policy at a trajectory without gaps, with the derivatives of a level. False where that would keep a
     /// request to stop waiting.
     pub fn return_to(
@@ -619,8 +610,8 @@ impl<'a, D: Observe> Engine<'a, D> {
         if hurried && !prompt {
             return Ok(false);
         }
-        self.refresh()?;
-        self.plan_gauss_newton();
+        self.update_model()?;
+        self.find_gauss_newton_policy();
         Ok(true)
     }
 

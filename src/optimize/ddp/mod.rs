@@ -11,8 +11,8 @@
 //!   the gaps between them shrink by `1 - a` (Giftthaler et al., IROS 2018; Mastalli et al., ICRA 2020) and are weighed
 //!   in the merit by a multiple that makes every step a descent.
 //! - **Globalization.** A step is taken if it gains a twentieth of what the model predicts; else a shorter one is tried,
-//!   as short as the bend seen suggests. Where no length does, changes of states and controls are weighed (Levenberg and
-//!   Marquardt), each by its mean curvature, and as much as the bend seen along the failed step tells. With the states
+//!   as short as the curvature observed suggests. Where no length does, changes of states and controls are weighed (Levenberg and
+//!   Marquardt), each by its mean curvature, and as much as the curvature observed along the failed step tells. With the states
 //!   weighed, feedback keeps unstable paths together however large the weight. Where whole steps gain more than
 //!   predicted, up to twice their length is tried.
 //! - **Constraints** other than bounds of controls and parameters enter by an augmented Lagrangian. Once the violation
@@ -27,8 +27,8 @@ mod smoothing;
 
 use super::checkpoint::{Checkpoint, Point};
 use super::driver::{Algorithm, Found};
-use super::lq::{FIRST_TOLERANCE, GROWTH, SLOW, TIGHTER};
-use super::reach::{STATIONARY, Unmet};
+use super::infeasibility::{Infeasibility, STATIONARY};
+use super::lq::{FIRST_TOLERANCE, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
 use super::state::Best;
 use super::{Gains, Iteration, Method, SolveState, Status};
 use crate::control::Problem;
@@ -39,13 +39,16 @@ use engine::{Attempt, Engine};
 use saved::Saved;
 pub use smoothing::Smoothing;
 
-/// Growth of the penalty at which constraints that stay violated are given up.
-const MOST_PENALTY: f64 = 1e12;
-/// Part of the guess's objective that counts as nothing, where an objective vanishes at its minimum.
-const NOTHING: f64 = 1e-12;
-/// Failures in a row to make a step up to which rounds still end where it stands.
-const LAST_ROUNDS: u32 = 8;
-/// By what a message advises to raise smoothing.
+// Where no reason is given beside what a constant trades, its value is conventional, not derived.
+
+/// Growth of the penalty at which constraints that stay violated are given up: four times by [`PROJECTION_GROWTH`].
+const MAX_PENALTY_GROWTH: f64 = 1e12;
+/// Part of the guess's objective that counts as nothing, where an objective vanishes at its minimum: optimality could not
+/// be relative to zero.
+const OBJECTIVE_FLOOR: f64 = 1e-12;
+/// Failures in a row to make a step up to which rounds still end where it stands: new multipliers may free it.
+const MAX_FAILURES: u32 = 8;
+/// By what a solve that smoothing did not help is advised to raise it: one level of the default's factor.
 const HIGHER: f64 = 10.0;
 
 /// Settings.
@@ -53,7 +56,7 @@ const HIGHER: f64 = 10.0;
 pub struct Options {
     /// Largest violation of a constraint or a bound, in their units.
     pub tolerance: f64,
-    /// What the model still promises to gain, relative to the objective and half the penalty times the square of the
+    /// Reduction that the model still predicts, relative to the objective and half the penalty times the square of the
     /// violation, or of the tolerance.
     pub optimality: f64,
     /// Iterations of all rounds.
@@ -87,7 +90,7 @@ pub(super) struct Ddp<'a, D: Observe> {
 /// Rounds of multipliers and penalty, each of which minimizes an augmented Lagrangian.
 struct Rounds {
     options: Options,
-    /// Promised gain at which the present one ends.
+    /// Predicted reduction at which the present one ends.
     tolerance: f64,
     /// Violation at the end of the one before.
     last_violation: f64,
@@ -108,12 +111,12 @@ impl<'a, D: Observe> Ddp<'a, D> {
 
 impl Rounds {
     fn optimality<D: Observe>(&self, e: &Engine<D>) -> f64 {
-        e.promised().abs() / self.size(e)
+        e.attainable_reduction().abs() / self.size(e)
     }
 
-    /// What a promised gain is compared with.
+    /// What a predicted reduction is compared with.
     fn size<D: Observe>(&self, e: &Engine<D>) -> f64 {
-        let violation = e.violation().max(self.options.tolerance);
+        let violation = e.path.violation(e.problem).max(self.options.tolerance);
         let constrained = !e.path.evaluation.constraints.is_empty();
         let penalty = if constrained {
             e.lagrangian.penalty
@@ -122,7 +125,7 @@ impl Rounds {
         };
         e.path.evaluation.objective.abs()
             + 0.5 * penalty * violation * violation
-            + NOTHING * e.first_objective.abs()
+            + OBJECTIVE_FLOOR * e.first_objective.abs()
             + f64::MIN_POSITIVE
     }
 
@@ -136,7 +139,7 @@ impl Rounds {
     ) {
         let row = Iteration {
             objective: e.path.evaluation.objective,
-            violation: e.violation().max(e.path.gap),
+            violation: e.path.violation(e.problem).max(e.path.gap),
             optimality,
             step_length,
             regularization: e.lagrangian.penalty,
@@ -147,9 +150,9 @@ impl Rounds {
     }
 
     /// What a path of softened steps is worth on hard ones: only these are a result.
-    fn on_hard<D: Observe>(&self, e: &mut Engine<D>, soft: Iteration) -> Iteration {
-        let made = e.follow_level(0.0).and_then(|()| e.refresh());
-        if made.is_err() || !e.plan() {
+    fn on_hard_contact<D: Observe>(&self, e: &mut Engine<D>, soft: Iteration) -> Iteration {
+        let made = e.follow_level(0.0).and_then(|()| e.update_model());
+        if made.is_err() || !e.find_policy() {
             return Iteration {
                 objective: f64::INFINITY,
                 violation: f64::INFINITY,
@@ -159,14 +162,14 @@ impl Rounds {
         }
         Iteration {
             objective: e.path.evaluation.objective,
-            violation: e.violation(),
+            violation: e.path.violation(e.problem),
             optimality: self.optimality(e),
             smoothing: 0.0,
             ..soft
         }
     }
 
-    /// Ends rounds as long as the path is their minimum; returns what is still promised.
+    /// Ends rounds as long as the path is their minimum; returns the optimality reached.
     fn finish_rounds<D: Observe>(
         &mut self,
         e: &mut Engine<D>,
@@ -174,7 +177,7 @@ impl Rounds {
     ) -> Result<f64, Error> {
         loop {
             let enough = self.tolerance * self.size(e);
-            let ended = !e.path.has_gaps && e.promises_at_most(enough);
+            let ended = !e.path.has_gaps && e.predicts_at_most(enough);
             let optimality = self.optimality(e);
             if !ended || !self.finish_round(e, state, optimality)? {
                 return Ok(optimality);
@@ -189,64 +192,85 @@ impl Rounds {
         state: &mut SolveState,
         optimality: f64,
     ) -> Result<bool, Error> {
-        let (violation, o) = (e.violation(), &self.options);
+        let (violation, o) = (e.path.violation(e.problem), &self.options);
         if self.level_is_done(e, violation, optimality) {
-            self.lower(e, state)?;
+            self.next_level(e, state)?;
             return Ok(state.ended.is_none());
         }
-        let held = e.lagrangian.held(&e.path) / self.size(e);
-        let optimal = optimality <= o.optimality && held <= o.optimality;
+        let complementarity = e.lagrangian.complementarity(&e.path) / self.size(e);
+        let optimal = optimality <= o.optimality && complementarity <= o.optimality;
         if !e.is_relaxed() && violation <= o.tolerance && optimal {
             state.end(Status::Converged, "");
             return Ok(false);
         }
         let penalty = e.lagrangian.penalty;
-        if violation > o.tolerance && penalty > MOST_PENALTY * e.lagrangian.first_penalty {
-            state.ended = Some(self.out_of_reach(e, state));
+        if violation > o.tolerance && penalty > MAX_PENALTY_GROWTH * e.lagrangian.first_penalty {
+            if self.soften(e, state)? {
+                return Ok(state.ended.is_none());
+            }
+            if self.has_feasible(state) {
+                state.end(Status::Stationary, NO_LONGER_FEASIBLE);
+            } else {
+                self.end_infeasible(e, state);
+            }
             return Ok(false);
         }
         let growth = if violation <= o.tolerance && optimality <= o.optimality {
             // only multipliers of inequalities with room are left, which fall by the penalty times that
-            if held > o.optimality { GROWTH } else { 1.0 }
+            if complementarity > o.optimality {
+                PENALTY_GROWTH
+            } else {
+                1.0
+            }
         } else if violation <= o.tolerance {
             1.0
-        } else if violation <= PROJECTED && self.tolerance <= o.optimality && !e.is_relaxed() {
-            PROJECTION
+        } else if violation <= PROJECTION_VIOLATION
+            && self.tolerance <= o.optimality
+            && !e.is_relaxed()
+        {
+            PROJECTION_GROWTH
         } else if violation > SLOW * self.last_violation {
-            GROWTH
+            PENALTY_GROWTH
         } else {
             1.0
         };
         self.last_violation = violation;
-        self.tolerance = (self.tolerance * TIGHTER).max(self.finest(e));
+        self.tolerance = (self.tolerance * TOLERANCE_REDUCTION).max(self.least_optimality(e));
         if !e.path.evaluation.constraints.is_empty() {
             e.lagrangian.update(&e.path, growth);
-            e.refresh()?;
-            e.plan();
+            e.update_model()?;
+            e.find_policy();
         }
         Ok(true)
     }
 
-    /// The verdict on constraints that stay violated.
-    fn out_of_reach<D: Observe>(&self, e: &mut Engine<D>, state: &SolveState) -> (Status, String) {
-        let remedy = match self.options.smoothing {
-            None => "set smoothing in [method], as { start = 1e-1 }".to_owned(),
-            Some(s) => format!(
-                "raise smoothing in [method], as {{ start = {:e} }}",
-                HIGHER * s.start
+    /// Does the best path so far keep all constraints, on hard steps?
+    fn has_feasible(&self, state: &SolveState) -> bool {
+        let feasible = |b: &Best| !b.soft && b.row.violation <= self.options.tolerance;
+        state.best.as_ref().is_some_and(feasible)
+    }
+
+    /// Ends where constraints stay violated.
+    fn end_infeasible<D: Observe>(&self, e: &mut Engine<D>, state: &mut SolveState) {
+        let tolerance = self.options.tolerance;
+        let start = Smoothing::default().start;
+        let infeasibility = Infeasibility {
+            violated: e.path.violated(e.dynamics, e.problem, tolerance),
+            without_gradient: e.model.without_gradient(
+                e.dynamics,
+                e.problem,
+                &e.knots,
+                &e.path,
+                tolerance,
+                &mut e.workers[0],
             ),
-        };
-        let unmet = Unmet {
-            violated: e.violated(self.options.tolerance),
-            flat: e.without_gradient(self.options.tolerance),
             penalty: e.lagrangian.penalty,
-            decides: e.model.sizes.m + e.model.sizes.q > 0,
-            touches: e.model.kappa > 0.0,
-            before: state.history.first().map_or(0.0, |i| i.violation),
-            now: e.violation(),
-            remedy: &remedy,
+            has_decisions: e.model.sizes.m + e.model.sizes.q > 0,
+            has_contacts: e.model.kappa > 0.0,
+            violation: e.path.violation(e.problem),
+            smoothing: self.options.smoothing.map_or(start, |s| HIGHER * s.start),
         };
-        unmet.verdict()
+        infeasibility.end(state);
     }
 
     /// Takes a step, of the length returned, or goes on to where one can be made; nothing if asked to stop.
@@ -262,12 +286,12 @@ impl Rounds {
                 return Ok(None);
             }
             Attempt::Moved(taken) => {
-                if e.search.idle == 0 {
-                    e.search.stuck = 0;
+                if e.search.steps_without_gain == 0 {
+                    e.search.failures = 0;
                 }
-                let refreshed = e.refresh();
-                let planned = refreshed.is_ok() && e.plan();
-                if !planned && stop_requested() {
+                let updated = e.update_model();
+                let has_policy = updated.is_ok() && e.find_policy();
+                if !has_policy && stop_requested() {
                     e.return_to_mark(mark);
                     state.end(Status::Interrupted, "");
                     return Ok(None);
@@ -275,68 +299,80 @@ impl Rounds {
                 // rounds end in one piece
                 return unstopped(|| {
                     // where there are no derivatives there is no way on
-                    if refreshed.is_err() {
-                        e.take_back()?;
+                    if updated.is_err() {
+                        e.undo_step()?;
                     }
-                    if !(planned || refreshed.is_err() && e.plan()) {
+                    if !(has_policy || updated.is_err() && e.find_policy()) {
                         state.end(Status::Diverged, UNBOUNDED);
-                    } else if e.is_poor() {
-                        self.hasten(e, state)?;
+                    } else if e.is_slow() {
+                        self.on_slow_progress(e, state)?;
                     }
                     Ok(Some(taken))
                 });
             }
-            Attempt::Stuck => unstopped(|| self.stuck(e, state))?,
+            Attempt::Failed => unstopped(|| self.after_failure(e, state))?,
         }
         Ok(Some(0.0))
     }
 
     /// No step makes progress: the round has got as far as it can, or all of it has.
-    fn stuck<D: Observe>(
+    fn after_failure<D: Observe>(
         &mut self,
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<(), Error> {
-        if e.is_relaxed() {
-            return self.lower(e, state);
-        }
-        e.search.stuck += 1;
-        e.promises_at_most(f64::INFINITY);
-        let (violation, optimality) = (e.violation(), self.optimality(e));
-        let constrained = !e.path.evaluation.constraints.is_empty();
-        if constrained && !e.path.has_gaps && e.search.stuck < LAST_ROUNDS {
+        if e.is_soft() && e.path.violation(e.problem) > self.level_violation(e) {
+            let optimality = self.optimality(e);
             self.finish_round(e, state, optimality)?;
             return Ok(());
         }
-        let stuck = format!("no step makes progress any more; promised gain {optimality:.3e}");
-        let feasible = |b: &Best| !b.soft && b.row.violation <= self.options.tolerance;
-        let has_feasible = state.best.as_ref().is_some_and(feasible);
-        state.ended = Some(if violation > self.options.tolerance && !has_feasible {
+        if e.is_relaxed() {
+            return self.next_level(e, state);
+        }
+        e.search.failures += 1;
+        e.predicts_at_most(f64::INFINITY);
+        let (violation, optimality) = (e.path.violation(e.problem), self.optimality(e));
+        let constrained = !e.path.evaluation.constraints.is_empty();
+        if constrained && !e.path.has_gaps && e.search.failures < MAX_FAILURES {
+            self.finish_round(e, state, optimality)?;
+            return Ok(());
+        }
+        let reason = format!("no step makes progress any more; promised gain {optimality:.3e}");
+        let has_feasible = self.has_feasible(state);
+        if violation > self.options.tolerance && !has_feasible && self.soften(e, state)? {
+            return Ok(());
+        }
+        if violation > self.options.tolerance && !has_feasible {
             let weight = 0.5 * e.lagrangian.penalty * violation * violation;
             if optimality <= STATIONARY && weight >= (1.0 - STATIONARY) * self.size(e) {
-                self.out_of_reach(e, state)
+                self.end_infeasible(e, state);
             } else {
-                let violated = e.violated(self.options.tolerance);
-                let reason =
-                    format!("{stuck}; violated: {violated}; try another guess, or scale the costs");
-                (Status::Diverged, reason)
+                let tolerance = self.options.tolerance;
+                let violated = e.path.violated(e.dynamics, e.problem, tolerance);
+                let reason = format!(
+                    "{reason}; violated: {violated}; try another guess, or scale the costs"
+                );
+                state.end(Status::Diverged, reason);
             }
         } else if e.path.has_gaps && !has_feasible {
             let reason = format!(
-                "{stuck}; the states of the guess do not follow from each other yet; try another guess, or scale the costs"
+                "{reason}; the states of the guess do not follow from each other yet; try another guess, or scale the costs"
             );
-            (Status::Diverged, reason)
+            state.end(Status::Diverged, reason);
         } else {
-            (Status::Stationary, stuck)
-        });
+            state.end(Status::Stationary, reason);
+        }
         Ok(())
     }
 }
 
-/// Violation from which on the penalty grows by [`PROJECTION`] a round, if the round is otherwise optimal.
-const PROJECTED: f64 = 1e-2;
-const PROJECTION: f64 = 1e3;
+/// Violation from which on the penalty grows by [`PROJECTION_GROWTH`] a round, if the round is otherwise optimal: steps are
+/// projections then, which need no exact multipliers. Too early or too much, and curved constraints shorten the steps.
+const PROJECTION_VIOLATION: f64 = 1e-2;
+const PROJECTION_GROWTH: f64 = 1e3;
 
+/// Why a solve ends that found no better than what it had left.
+const NO_LONGER_FEASIBLE: &str = "further steps no longer keep the constraints";
 const UNBOUNDED: &str =
     "the curvature is not positive definite however it is regularized; are all numbers finite?";
 
@@ -365,7 +401,7 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
                 return Ok(());
             }
         }
-        if !e.plan() {
+        if !e.find_policy() {
             state.end(Status::Diverged, UNBOUNDED);
         }
         let optimality = unstopped(|| rounds.finish_rounds(e, state))?;
@@ -423,7 +459,7 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
             has_policy = e.return_to(&best.trajectory, best.row.smoothing, hurried)?;
             row = best.row.clone();
             if best.soft {
-                row = self.rounds.on_hard(e, row);
+                row = self.rounds.on_hard_contact(e, row);
             }
         } else if !e.path.has_gaps {
             row.objective = e.path.evaluation.objective;
@@ -431,7 +467,9 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
         Ok(Found {
             row,
             gains: has_policy.then(|| e.gains()),
-            violated: e.violated(self.rounds.options.tolerance),
+            violated: e
+                .path
+                .violated(e.dynamics, e.problem, self.rounds.options.tolerance),
             trajectory: e.path.trajectory.clone(),
         })
     }

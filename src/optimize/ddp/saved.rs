@@ -5,7 +5,7 @@ use super::engine::Engine;
 use crate::dynamics::{Observe, StepError};
 use crate::optimize::checkpoint::{Checkpoint, Point};
 use crate::optimize::lq::Policy;
-use crate::rollout::{RolloutStats, Trajectory};
+use crate::rollout::Trajectory;
 use serde::{Deserialize, Serialize};
 
 /// What a checkpoint keeps of this method alone.
@@ -17,6 +17,9 @@ pub(super) struct Saved {
     /// Of the derivatives.
     #[serde(default)]
     level: f64,
+    /// Are steps softened to it?
+    #[serde(default)]
+    forward: bool,
     /// Is curvature learnt; is it part of the policy?
     learning: bool,
     used: bool,
@@ -42,10 +45,10 @@ impl Saved {
             p.growth,
             p.gap_weight,
             p.slope,
-            p.bend,
+            p.curvature,
             p.damping,
-            p.stretch,
-            p.taken_back.unwrap_or(0.0),
+            p.first_length,
+            p.suspended_regularization.unwrap_or(0.0),
             self.first_objective,
             self.first_penalty,
             self.level,
@@ -80,24 +83,24 @@ pub(super) struct Globalization {
     pub gap_weight: f64,
     /// `L(a) = L + a d1 + a^2/2 d2` by the model.
     pub slope: f64,
-    pub bend: f64,
+    pub curvature: f64,
     /// Second derivative of what unit regularization adds to the model.
     pub damping: f64,
     /// First length tried.
-    pub stretch: f64,
+    pub first_length: f64,
     /// Of the curvature learnt.
-    pub learnt: Trust,
-    /// The same for plans without regularization.
-    pub bare: Trust,
+    pub secant_backoff: Backoff,
+    /// The same for policies without regularization.
+    pub unregularized_backoff: Backoff,
     /// Steps in a row that gained no more than rounding.
-    pub idle: u32,
+    pub steps_without_gain: u32,
     /// Failures in a row to make a step.
-    pub stuck: u32,
-    /// Relaxed steps in a row that gained hardly anything of what was promised.
+    pub failures: u32,
+    /// Relaxed steps in a row that gained hardly anything of what was predicted.
     #[serde(default)]
-    pub poor: u32,
-    /// Regularization to return to, should the plan without it fail.
-    pub taken_back: Option<f64>,
+    pub slow_steps: u32,
+    /// Regularization to return to, should the policy without it fail.
+    pub suspended_regularization: Option<f64>,
 }
 
 impl Default for Globalization {
@@ -107,31 +110,32 @@ impl Default for Globalization {
             growth: 1.0,
             gap_weight: 0.0,
             slope: 0.0,
-            bend: 0.0,
+            curvature: 0.0,
             damping: 0.0,
-            stretch: 1.0,
-            learnt: Trust::default(),
-            bare: Trust::default(),
-            idle: 0,
-            stuck: 0,
-            poor: 0,
-            taken_back: None,
+            first_length: 1.0,
+            secant_backoff: Backoff::default(),
+            unregularized_backoff: Backoff::default(),
+            steps_without_gain: 0,
+            failures: 0,
+            slow_steps: 0,
+            suspended_regularization: None,
         }
     }
 }
 
-/// Whether to try something again: ever later, the more often in a row it was of no use.
+/// Exponential backoff: what was of no use is tried again ever later, the more often in a row it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Trust {
+pub(super) struct Backoff {
     /// Iterations to go without it, and how many they were the last time.
     pause: u32,
     wait: u32,
 }
 
-/// Plans between two trials of what keeps failing, at most.
-const LONGEST_WAIT: u32 = 16;
+/// Policies between two trials of what keeps failing, at most: a sixteenth of the iterations is lost on it, and a
+/// success is found so late.
+const MAX_WAIT: u32 = 16;
 
-impl Trust {
+impl Backoff {
     pub fn is_due(&mut self) -> bool {
         let due = self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
@@ -139,7 +143,7 @@ impl Trust {
     }
 
     pub fn failed(&mut self) {
-        self.wait = (2 * self.wait).clamp(1, LONGEST_WAIT);
+        self.wait = (2 * self.wait).clamp(1, MAX_WAIT);
         self.pause = self.wait;
     }
 
@@ -172,7 +176,10 @@ impl<D: Observe> Engine<'_, D> {
                 self.knots.len()
             ));
         }
-        self.set_level(kept.map_or(self.level, |k| k.level));
+        if let Some(kept) = kept {
+            (self.level, self.forward) = (kept.level, kept.forward);
+        }
+        self.set_level(self.level);
         let failed = |e: StepError| format!("the guess cannot be simulated: {e}");
         self.simulate_guess(states).map_err(failed)?;
         if let Some(c) = resumed {
@@ -221,9 +228,10 @@ impl<D: Observe> Engine<'_, D> {
             first_objective: self.first_objective,
             first_penalty: self.lagrangian.first_penalty,
             level: self.level,
+            forward: self.forward,
             learning: secant.learning,
             used: secant.used,
-            blocks: secant.known().to_vec(),
+            blocks: secant.blocks().to_vec(),
             scale: self.riccati.scale.clone(),
             policy: self.policy.clone(),
             ends: of_gaps(&self.path.ends),
@@ -235,7 +243,7 @@ impl<D: Observe> Engine<'_, D> {
                 parameters: t.p.clone(),
                 states: of_gaps(&t.x),
             },
-            multipliers: self.lagrangian.keep(),
+            multipliers: self.lagrangian.to_checkpoint(),
             own: Checkpoint::owned(Some(kept).filter(Saved::is_finite)),
             ..Checkpoint::default()
         }
@@ -245,22 +253,9 @@ impl<D: Observe> Engine<'_, D> {
     pub fn simulated(&mut self, point: &Point, level: f64) -> Option<Trajectory> {
         let now = self.level;
         self.set_level(level);
-        let simulated = self.simulated_here(point);
+        let simulated = point.simulated(self.dynamics, self.problem, &mut self.work);
         self.set_level(now);
         simulated
-    }
-
-    fn simulated_here(&mut self, point: &Point) -> Option<Trajectory> {
-        let start = self
-            .problem
-            .start(self.dynamics, &point.parameters, &mut self.work);
-        let intervals = self.problem.intervals.clone();
-        let mut t = Trajectory::new(self.dynamics, intervals, &start.ok()?);
-        t.u.copy_from_slice(&point.controls);
-        t.p.copy_from_slice(&point.parameters);
-        let mut stats = RolloutStats::default();
-        let rolled = t.roll(self.dynamics, &mut self.work, &mut stats);
-        rolled.is_ok().then_some(t)
     }
 
     fn simulate_guess(&mut self, states: &[f64]) -> Result<(), StepError> {
@@ -291,7 +286,7 @@ impl<D: Observe> Engine<'_, D> {
         self.first_objective = self.path.evaluation.objective;
         self.lagrangian
             .scale_penalty(self.problem, &self.path.evaluation);
-        self.refresh()?;
+        self.update_model()?;
         if self.is_below_path() {
             self.set_level(0.0);
             return self.simulate_guess(states);

@@ -11,8 +11,8 @@
 //! each from where the one before ended; 0 is the step's own parameter, and levels that are not above it are left out. What
 //! is made smaller is the objective of steps with hard contact at every level: a model of relaxed derivatives only
 //! proposes, a rollout decides. A level ends where
-//! - its model promises little more, or
-//! - several steps in a row gain hardly anything of what it promised, or
+//! - its model predicts little more, or
+//! - several steps in a row gain hardly anything of what it predicted, or
 //! - no step that it proposes makes progress.
 //!
 //! Steps along kinks crawl, as where a foot begins to slide. Where several in a row gain hardly anything, the penalty of
@@ -22,7 +22,9 @@
 //! Where the minimum lies on many kinks, as where a limb hits its stops again and again, steps on hard contact crawl from
 //! the start. With [`Smoothing::forward`] the steps themselves are on the level's central path, and their derivatives are
 //! exact: each level is a smooth problem, whose minimum tends to one of hard contact as in an interior-point method. The
-//! last level is that of hard contact all the same, and only what it finds is a result.
+//! last level is that of hard contact all the same, and only what it finds is a result. Where relaxed derivatives end with
+//! constraints that stay violated, as before a contact that jumps from knot to knot, the levels are gone through once more
+//! with softened steps.
 //!
 //! What a solve finds depends on where it starts. A level about the square of the velocity that contact gives or takes
 //! within a step shows what contact could do; one far below shows nothing, and the solve stays where it is.
@@ -31,14 +33,14 @@ use super::engine::Engine;
 use super::saved::Globalization;
 use super::{Rounds, UNBOUNDED};
 use crate::dynamics::{Observe, StepError};
-use crate::optimize::lq::{FIRST_TOLERANCE, GROWTH};
+use crate::optimize::lq::{FIRST_TOLERANCE, PENALTY_GROWTH};
 use crate::optimize::{SolveState, Status};
 use argmin::core::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Rounding of a level, relative.
-const SAME: f64 = 1e-9;
+/// Rounding of a level, relative: far above that of its few products, far below the distance of two levels.
+const LEVEL_ROUNDING: f64 = 1e-9;
 
 /// Parameters of the central path that derivatives through contact are taken at, one after the other, before the
 /// step's own.
@@ -77,11 +79,16 @@ impl Smoothing {
             && self.start >= self.end
     }
 
-    /// The level after this one.
-    fn below(&self, level: f64) -> f64 {
+    /// The level after this one; steps that are softened though they were not to be are so down to their own parameter.
+    fn below(&self, level: f64, forward: bool) -> f64 {
         let next = level * self.factor;
+        let end = if self.forward == forward {
+            self.end
+        } else {
+            0.0
+        };
         // rounding must not cost the last level
-        if next >= self.end * (1.0 - SAME) {
+        if next >= end * (1.0 - LEVEL_ROUNDING) {
             next
         } else {
             0.0
@@ -89,35 +96,51 @@ impl Smoothing {
     }
 }
 
-/// Promised gain at which a level ends.
-const ENOUGH: f64 = 1e-3;
-/// Violation that a level leaves to the next, in the constraints' units.
-const LOOSE: f64 = 1e-2;
-/// Growth of the penalty within the levels.
-const MOST_PENALTY: f64 = 1e6;
-/// Part of the promised gain below which a relaxed step is poor, part of the merit below which any through contact is,
-/// and how many of them a level may make in a row.
-const POOR: f64 = 0.1;
-const LITTLE: f64 = 1e-4;
-const PATIENCE: u32 = 4;
-/// The same for the steps' own derivatives.
-const LAST_PATIENCE: u32 = 12;
-/// Relative change of the objective over so many steps that rest.
-const STILL: f64 = 1e-5;
+// Where no reason is given beside what a constant trades, its value is conventional, not derived.
+
+/// Relative predicted reduction at which a level ends: its minimum is only where the next one starts.
+const LEVEL_OPTIMALITY: f64 = 1e-3;
+/// Violation that a level leaves to the next at most, in the constraints' units, for the same reason.
+const LEVEL_VIOLATION: f64 = 1e-2;
+/// Growth of the penalty within the levels, at which constraints are left to harder contact: half the decades of the whole
+/// solve's, so that some remain.
+const MAX_PENALTY_GROWTH: f64 = 1e6;
+/// Ratio of gain to predicted reduction below which a relaxed step is poor, as of trust regions (Nocedal and Wright,
+/// section 4.1, there a quarter); part of the merit below which the gain of any step through contact is.
+const MIN_GAIN_RATIO: f64 = 0.1;
+const MIN_GAIN: f64 = 1e-4;
+/// How many poor steps in a row a level may make, and the steps' own derivatives, behind which no level follows.
+const MAX_SLOW_STEPS: u32 = 4;
+const MAX_SLOW_STEPS_UNRELAXED: u32 = 12;
+/// Part of the violation that a round of poor steps on hard contact may leave; with more they crawl, and contact is to be
+/// softened.
+const MAX_LEFT_VIOLATION: f64 = 0.9;
+/// Relative change of the objective over so many steps that rest: a tenth of [`MIN_GAIN`].
+const AT_REST: f64 = 1e-5;
 /// Why a solve ends that rests where contact changes.
 const ON_KINK: &str =
     "it rests where contact changes: steps no longer gain what derivatives promise";
-/// Policies that a level may try in vain for one step.
-const TRIES: u32 = 4;
+/// Policies that a level may try in vain for one step; the next level may know a better one.
+const MAX_POLICIES: u32 = 4;
 
 impl Rounds {
-    /// Promised gain that a round may end at.
-    pub(super) fn finest<D: Observe>(&self, e: &Engine<D>) -> f64 {
+    /// Predicted reduction that a round may end at.
+    pub(super) fn least_optimality<D: Observe>(&self, e: &Engine<D>) -> f64 {
         if e.is_relaxed() {
-            self.options.optimality.max(ENOUGH)
+            self.options.optimality.max(LEVEL_OPTIMALITY)
         } else {
             self.options.optimality
         }
+    }
+
+    /// Violation that a level leaves to the next. On softened steps it falls with the distance at which contacts carry a
+    /// force, as the square root of the level: what they leave, hard steps must mend, which can only crawl.
+    pub(super) fn level_violation<D: Observe>(&self, e: &Engine<D>) -> f64 {
+        let part = match self.options.smoothing {
+            Some(s) if e.is_soft() => (e.level / s.start).sqrt(),
+            _ => 1.0,
+        };
+        self.options.tolerance.max(part * LEVEL_VIOLATION)
     }
 
     /// Is there nothing more to be had from the present level?
@@ -128,39 +151,41 @@ impl Rounds {
         optimality: f64,
     ) -> bool {
         let l = &e.lagrangian;
-        let solved = violation <= self.options.tolerance.max(LOOSE) && optimality <= self.finest(e);
+        let solved = violation <= self.level_violation(e) && optimality <= self.least_optimality(e);
         e.is_relaxed()
             && (solved
-                || violation > self.options.tolerance && l.penalty > MOST_PENALTY * l.first_penalty)
+                || violation > self.options.tolerance
+                    && l.penalty > MAX_PENALTY_GROWTH * l.first_penalty)
     }
 
     /// Steps along kinks crawl: goes on with a heavier penalty while much is violated, else with the next level.
-    pub(super) fn hasten<D: Observe>(
+    pub(super) fn on_slow_progress<D: Observe>(
         &mut self,
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<(), Error> {
-        e.search.poor = 0;
-        let (violation, l) = (e.violation(), &mut e.lagrangian);
+        e.search.slow_steps = 0;
+        let (violation, most) = (e.path.violation(e.problem), self.level_violation(e));
         if e.path.has_gaps || violation <= self.options.tolerance {
             if e.is_relaxed() {
-                return self.lower(e, state);
+                return self.next_level(e, state);
             }
-            self.rest_on_kink(e, state);
+            self.end_at_kink(e, state);
             return Ok(());
         }
-        if violation > LOOSE && l.penalty <= MOST_PENALTY * l.first_penalty {
+        let l = &mut e.lagrangian;
+        if violation > most && l.penalty <= MAX_PENALTY_GROWTH * l.first_penalty {
             // multipliers would be those of no minimum
-            l.penalty *= GROWTH;
+            l.penalty *= PENALTY_GROWTH;
             self.tolerance = self.options.optimality.max(FIRST_TOLERANCE);
-            e.model.secant.forget();
-            e.refresh()?;
-            if !e.plan() {
+            e.model.secant.reset();
+            e.update_model()?;
+            if !e.find_policy() {
                 state.end(Status::Diverged, UNBOUNDED);
             }
         } else if e.is_relaxed() {
-            self.lower(e, state)?;
-        } else {
+            self.next_level(e, state)?;
+        } else if violation <= MAX_LEFT_VIOLATION * self.last_violation || !self.soften(e, state)? {
             let before = self.tolerance;
             self.finish_round(e, state, f64::INFINITY)?;
             self.tolerance = before;
@@ -168,19 +193,47 @@ impl Rounds {
         Ok(())
     }
 
-    /// On a kink, as between sticking and sliding, derivatives promise what no step gains: where the last ones kept all
+    /// Steps on hard contact led to where constraints stay violated: goes through the levels once more with softened steps,
+    /// from where it is. False where they were softened before, or cannot be.
+    pub(super) fn soften<D: Observe>(
+        &mut self,
+        e: &mut Engine<D>,
+        state: &mut SolveState,
+    ) -> Result<bool, Error> {
+        let Some(smoothing) = self.options.smoothing else {
+            return Ok(false);
+        };
+        if e.forward || e.model.kappa == 0.0 || !e.dynamics.soften(&mut e.work, 0.0) {
+            return Ok(false);
+        }
+        e.forward = true;
+        if e.follow_level(smoothing.start).is_err() {
+            e.forward = false;
+            e.set_level(e.level);
+            return Ok(false);
+        }
+        e.lagrangian.restart();
+        self.start_level(e, state)?;
+        Ok(true)
+    }
+
+    /// On a kink, as between sticking and sliding, derivatives predict what no step gains: where the last ones kept all
     /// constraints and did not change the objective, the solve has ended.
-    fn rest_on_kink<D: Observe>(&self, e: &mut Engine<D>, state: &mut SolveState) {
+    fn end_at_kink<D: Observe>(&self, e: &mut Engine<D>, state: &mut SolveState) {
         let now = e.path.evaluation.objective;
-        let last = state.history.iter().rev().take(LAST_PATIENCE as usize);
-        let rests = last.clone().count() == LAST_PATIENCE as usize
+        let last = state
+            .history
+            .iter()
+            .rev()
+            .take(MAX_SLOW_STEPS_UNRELAXED as usize);
+        let rests = last.clone().count() == MAX_SLOW_STEPS_UNRELAXED as usize
             && last.clone().all(|i| {
                 i.smoothing == 0.0
                     && i.violation <= self.options.tolerance
-                    && (i.objective - now).abs() <= STILL * now.abs()
+                    && (i.objective - now).abs() <= AT_REST * now.abs()
             });
         if rests && !e.path.has_gaps {
-            e.promises_at_most(f64::INFINITY);
+            e.predicts_at_most(f64::INFINITY);
             let optimal = self.optimality(e) <= self.options.optimality;
             state.ended = Some(if optimal {
                 (Status::Converged, String::new())
@@ -191,20 +244,29 @@ impl Rounds {
     }
 
     /// Goes on with the derivatives of the next level.
-    pub(super) fn lower<D: Observe>(
+    pub(super) fn next_level<D: Observe>(
         &mut self,
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<(), Error> {
-        let next = self.options.smoothing.map_or(0.0, |s| s.below(e.level));
+        let smoothing = self.options.smoothing;
+        let next = smoothing.map_or(0.0, |s| s.below(e.level, e.forward));
         if let Err(error) = e.follow_level(next) {
             // the best on hard steps stays
             state.end(Status::Diverged, error.to_string());
             return Ok(());
         }
+        self.start_level(e, state)
+    }
+
+    fn start_level<D: Observe>(
+        &mut self,
+        e: &mut Engine<D>,
+        state: &mut SolveState,
+    ) -> Result<(), Error> {
         self.tolerance = self.options.optimality.max(FIRST_TOLERANCE);
         self.last_violation = f64::INFINITY;
-        if !e.relax()? {
+        if !e.restart()? {
             state.end(Status::Diverged, UNBOUNDED);
         }
         Ok(())
@@ -257,41 +319,43 @@ impl<D: Observe> Engine<'_, D> {
     }
 
     /// Makes model and policy of the level; false where there is no policy.
-    fn relax(&mut self) -> Result<bool, Error> {
+    fn restart(&mut self) -> Result<bool, Error> {
         self.search = Globalization {
             regularization: self.search.regularization,
             gap_weight: self.search.gap_weight,
             ..Globalization::default()
         };
-        self.model.secant.forget();
-        self.refresh()?;
+        self.model.secant.reset();
+        self.update_model()?;
         if self.is_below_path() {
             self.follow_level(0.0)?;
-            return self.relax();
+            return self.restart();
         }
-        Ok(self.plan())
+        Ok(self.find_policy())
     }
 
-    /// Notes what a step gained of what was promised, and of the merit.
+    /// Notes what a step gained of what was predicted, and of the merit.
     pub(super) fn compare_gain(&mut self, gain: f64, merit: f64) {
-        let poor = self.is_relaxed() && !self.forward && gain < POOR * self.promise();
-        let little = self.model.kappa > 0.0 && gain < LITTLE * merit.abs();
-        let count = self.search.poor + 1;
-        self.search.poor = if poor || little { count } else { 0 };
+        let poor = self.is_relaxed()
+            && !self.forward
+            && gain < MIN_GAIN_RATIO * self.predicted_reduction();
+        let little = self.model.kappa > 0.0 && gain < MIN_GAIN * merit.abs();
+        let count = self.search.slow_steps + 1;
+        self.search.slow_steps = if poor || little { count } else { 0 };
     }
 
     /// Does the present level lead nowhere?
-    pub(super) fn is_poor(&self) -> bool {
+    pub(super) fn is_slow(&self) -> bool {
         let patience = if self.is_relaxed() {
-            PATIENCE
+            MAX_SLOW_STEPS
         } else {
-            LAST_PATIENCE
+            MAX_SLOW_STEPS_UNRELAXED
         };
-        self.search.poor >= patience
+        self.search.slow_steps >= patience
     }
 
     /// Have so many policies failed that another level is to be tried?
-    pub(super) fn has_tried(&self, tries: u32) -> bool {
-        self.is_relaxed() && tries >= TRIES
+    pub(super) fn policies_are_exhausted(&self, tries: u32) -> bool {
+        self.is_relaxed() && tries >= MAX_POLICIES
     }
 }

@@ -3,12 +3,12 @@
 
 use super::dense::{cholesky, cholesky_solve, dot, quadratic_form};
 
-/// Part of the slope's promise that a projected step must keep, and by what it is shortened until it does (as Tassa et al.).
-const FAIR: f64 = 0.1;
-const SHORTER: f64 = 0.6;
+/// Part of the slope's prediction that a projected step must keep, and by what it is shortened until it does (as Tassa et al.).
+const SUFFICIENT_DECREASE: f64 = 0.1;
+const CONTRACTION: f64 = 0.6;
 /// Shortened so often a step is 1e-9 of what it was.
 const SHORTENINGS: usize = 40;
-/// Changes of the held variables, and how many more for each of them: a few settle it, and none may cycle for ever by
+/// Changes of the clamped variables, and how many more for each of them: a few settle it, and none may cycle for ever by
 /// rounding.
 const ROUNDS: usize = 20;
 const ROUNDS_EACH: usize = 10;
@@ -16,11 +16,11 @@ const ROUNDS_EACH: usize = 10;
 /// Memory of the solver.
 #[derive(Clone, Debug)]
 pub struct BoxQp {
-    /// Indices of the variables not held by a bound at the solution.
+    /// Indices of the variables not clamped by a bound at the solution.
     pub free: Vec<usize>,
     /// Cholesky's factor of their part of `H`.
     factor: Vec<f64>,
-    held: Vec<usize>,
+    clamped: Vec<usize>,
     gradient: Vec<f64>,
     step: Vec<f64>,
     trial: Vec<f64>,
@@ -34,7 +34,7 @@ impl BoxQp {
     pub fn new(n: usize) -> Self {
         Self {
             free: Vec::with_capacity(n),
-            held: Vec::with_capacity(n),
+            clamped: Vec::with_capacity(n),
             factor: vec![0.0; n * n],
             gradient: vec![0.0; n],
             step: vec![0.0; n],
@@ -49,16 +49,20 @@ impl BoxQp {
         for ((x, l), u) in x.iter_mut().zip(lower).zip(upper) {
             *x = x.max(*l).min(*u);
         }
-        // each round changes the set of held variables or ends; cycling is excluded by descent
+        // each round changes the set of clamped variables or ends; cycling is excluded by descent
         for _ in 0..ROUNDS + ROUNDS_EACH * n {
             self.gradient.copy_from_slice(g);
             super::dense::gemv(n, h, x, &mut self.gradient);
             self.free.clear();
-            self.held.clear();
+            self.clamped.clear();
             for i in 0..n {
-                let held = (x[i] <= lower[i] && self.gradient[i] >= 0.0)
+                let clamped = (x[i] <= lower[i] && self.gradient[i] >= 0.0)
                     || (x[i] >= upper[i] && self.gradient[i] <= 0.0);
-                let set = if held { &mut self.held } else { &mut self.free };
+                let set = if clamped {
+                    &mut self.clamped
+                } else {
+                    &mut self.free
+                };
                 set.push(i);
             }
             if self.free.is_empty() {
@@ -73,7 +77,7 @@ impl BoxQp {
                 .zip(&self.step)
                 .all(|(&i, s)| (lower[i]..=upper[i]).contains(&(x[i] + s)));
             if inside {
-                // exact on these variables; done if no held one wants to leave
+                // exact on these variables; done if no clamped one wants to leave
                 self.free
                     .iter()
                     .zip(&self.step)
@@ -84,7 +88,7 @@ impl BoxQp {
                     (x[i] <= lower[i] && self.gradient[i] >= 0.0)
                         || (x[i] >= upper[i] && self.gradient[i] <= 0.0)
                 };
-                if self.held.iter().all(stays) {
+                if self.clamped.iter().all(stays) {
                     return true;
                 }
             } else if !self.projected_search(h, g, (lower, upper), x) {
@@ -132,11 +136,11 @@ impl BoxQp {
             super::dense::gemv(g.len(), h, x, &mut self.gradient);
             let slope = dot(&self.gradient, &self.rest);
             let change = slope + 0.5 * quadratic_form(h, &self.rest);
-            if slope < 0.0 && change <= FAIR * slope {
+            if slope < 0.0 && change <= SUFFICIENT_DECREASE * slope {
                 x.copy_from_slice(&self.trial);
                 return true;
             }
-            length *= SHORTER;
+            length *= CONTRACTION;
         }
         false
     }

@@ -66,7 +66,7 @@ pub fn workers<D: Observe>(dynamics: &D, problem: &Problem) -> Vec<Worker<D::Wor
 }
 
 /// What the knots are modelled along.
-pub struct Along<'a, D> {
+pub struct Linearizer<'a, D> {
     pub dynamics: &'a D,
     pub problem: &'a Problem,
     pub lagrangian: &'a Lagrangian,
@@ -96,7 +96,7 @@ pub struct Slot<'a> {
     pub kappa: f64,
 }
 
-impl<D: Observe> Along<'_, D> {
+impl<D: Observe> Linearizer<'_, D> {
     /// Models a knot.
     pub fn model(&self, slot: &mut Slot, w: &mut Worker<D::Work>) -> Result<(), StepError> {
         let (k, t) = (slot.k, self.trajectory);
@@ -122,7 +122,7 @@ impl<D: Observe> Along<'_, D> {
         };
         let mut linear = self.dynamics.linearize(&solved, work)?;
         slot.kappa = linear.certificate().kappa;
-        local.see_unknowns(self.dynamics, which, &mut linear);
+        local.eliminate_unknowns(self.dynamics, which, &mut linear);
         self.accumulate(slot, local);
         let (from, to) = (self.frame(k), self.frame(k + 1));
         linear.linear_model(from, to, &mut local.linear);
@@ -155,10 +155,12 @@ impl<D: Observe> Along<'_, D> {
         let first = self.layout.constraints(k).start;
         for (j, &(i, place)) in stage.constraints.iter().enumerate() {
             let c = &self.problem.constraints[i];
-            let force = self.lagrangian.force(first + j, c.value_at(values[place]));
-            if force > 0.0 || self.lagrangian.is_equality(first + j) {
+            let estimate = self
+                .lagrangian
+                .estimate(first + j, c.value_at(values[place]));
+            if estimate > 0.0 || self.lagrangian.is_equality(first + j) {
                 w.weights[place].0 += self.lagrangian.penalty;
-                w.weights[place].1 += c.sign() * force;
+                w.weights[place].1 += c.sign() * estimate;
             }
         }
         let size = self.sizes.w();
@@ -167,7 +169,7 @@ impl<D: Observe> Along<'_, D> {
             w.row_by_stage(count, i, self.frame(k), self.identity, self.free);
             if self.learning {
                 let old = &mut slot.rows[i * size..(i + 1) * size];
-                secant::see(slot.y, old, slope, &w.row);
+                secant::add_row_difference(slot.y, old, slope, &w.row);
             }
             if weight == 0.0 && slope == 0.0 {
                 continue;
@@ -224,7 +226,7 @@ impl Local {
     }
 
     /// What is seen of the unknowns depends on state, control and parameters through the step just linearized.
-    pub fn see_unknowns<D: Observe>(
+    pub fn eliminate_unknowns<D: Observe>(
         &mut self,
         dynamics: &D,
         which: &[QuantityId],

@@ -8,14 +8,15 @@ use super::path::Path;
 use crate::control::{Evaluation, Problem, Relation};
 use crate::optimize::checkpoint::Multipliers;
 
-/// Optimality asked of the first round at most: its multipliers are far off, and more would be wasted.
+/// Optimality asked of the first round at most: its multipliers are far off, and more would be wasted. As the factor below
+/// it is conventional; Nocedal and Wright, algorithm 17.4, tighten with the penalty instead.
 pub const FIRST_TOLERANCE: f64 = 1e-2;
 /// By what it falls from round to round, until it is that of the solve.
-pub const TIGHTER: f64 = 0.1;
-/// A round that leaves more than this part of the violation makes the penalty larger by the factor [`GROWTH`] (Nocedal
-/// and Wright, framework 17.3; a quarter is Powell's).
+pub const TOLERANCE_REDUCTION: f64 = 0.1;
+/// A round that leaves more than this part of the violation makes the penalty larger by the factor [`PENALTY_GROWTH`] (Nocedal
+/// and Wright, framework 17.3; a quarter is Powell's, ten conventional).
 pub const SLOW: f64 = 0.25;
-pub const GROWTH: f64 = 10.0;
+pub const PENALTY_GROWTH: f64 = 10.0;
 
 /// Multiplier and penalty of every constraint at every of its knots.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ impl Lagrangian {
     }
 
     /// For a checkpoint.
-    pub fn keep(&self) -> Multipliers {
+    pub fn to_checkpoint(&self) -> Multipliers {
         Multipliers {
             constraints: self.multipliers.clone(),
             ..Multipliers::new(0, 0, self.penalty)
@@ -57,6 +58,12 @@ impl Lagrangian {
         self.multipliers.copy_from_slice(&kept.constraints);
         (self.penalty, self.first_penalty) = (kept.penalty, kept.penalty);
         self.scaled = true;
+    }
+
+    /// As before the first round.
+    pub fn restart(&mut self) {
+        self.multipliers.fill(0.0);
+        self.penalty = self.first_penalty;
     }
 
     pub fn is_equality(&self, i: usize) -> bool {
@@ -80,26 +87,31 @@ impl Lagrangian {
         }
     }
 
-    /// Force of constraint `i` at the value `c`: the derivative of `L` by it.
-    pub fn force(&self, i: usize, c: f64) -> f64 {
-        let force = self.multipliers[i] + self.penalty * c;
-        if self.equal[i] { force } else { force.max(0.0) }
+    /// First-order estimate of the multiplier of constraint `i` at the value `c`: the derivative of `L` by it.
+    pub fn estimate(&self, i: usize, c: f64) -> f64 {
+        let estimate = self.multipliers[i] + self.penalty * c;
+        if self.equal[i] {
+            estimate
+        } else {
+            estimate.max(0.0)
+        }
     }
 
-    /// What inequalities that have room still hold back by their multipliers: zero where multiplier and room exclude each
-    /// other, as at an optimum.
-    pub fn held(&self, path: &Path) -> f64 {
+    /// Complementarity: the sum of multiplier times slack over the inequalities, zero at an optimum.
+    pub fn complementarity(&self, path: &Path) -> f64 {
         let constraints = path.evaluation.constraints.iter().enumerate();
         let inequalities = constraints.filter(|(i, _)| !self.equal[*i]);
-        inequalities.fold(0.0, |sum, (i, c)| sum + self.force(i, *c) * (-c).max(0.0))
+        inequalities.fold(0.0, |sum, (i, c)| {
+            sum + self.estimate(i, *c) * (-c).max(0.0)
+        })
     }
 
     /// `L` of a path.
     pub fn value(&self, path: &Path) -> f64 {
         let constraints = path.evaluation.constraints.iter().enumerate();
         let terms = constraints.map(|(i, c)| {
-            let (force, l) = (self.force(i, *c), self.multipliers[i]);
-            (force * force - l * l) / (2.0 * self.penalty)
+            let (estimate, l) = (self.estimate(i, *c), self.multipliers[i]);
+            (estimate * estimate - l * l) / (2.0 * self.penalty)
         });
         path.evaluation.objective + terms.sum::<f64>()
     }
@@ -107,7 +119,7 @@ impl Lagrangian {
     /// First-order update of the multipliers, then the penalty times `growth`.
     pub fn update(&mut self, path: &Path, growth: f64) {
         for (i, c) in path.evaluation.constraints.iter().enumerate() {
-            self.multipliers[i] = self.force(i, *c);
+            self.multipliers[i] = self.estimate(i, *c);
         }
         self.penalty *= growth;
     }

@@ -12,8 +12,8 @@ mod riccati;
 mod secant;
 
 pub use knot::{Worker, workers};
-pub use lagrangian::{FIRST_TOLERANCE, GROWTH, Lagrangian, SLOW, TIGHTER};
-pub use line_search::{Line, MOST, ROUNDING, Searched};
+pub use lagrangian::{FIRST_TOLERANCE, Lagrangian, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
+pub use line_search::{Line, LineSearch, MAX_CONTRACTION, ROUNDING};
 pub use model::{Model, Scratch, Sizes};
 pub use path::Path;
 pub use riccati::{Decisions, Policy, Regularization, Riccati, ScaledParameters};

@@ -10,7 +10,7 @@
 //! of the last step, so that `w_N = (dx_N, dp, du_(N-1))`.
 
 use super::dense::{dot, gemv, gemv_transposed, quadratic_form};
-use super::knot::{Along, Slot, Worker};
+use super::knot::{Linearizer, Slot, Worker};
 use super::lagrangian::Lagrangian;
 use super::path::Path;
 use super::riccati::Policy;
@@ -83,7 +83,7 @@ fn pieces(
 }
 
 impl Model {
-    pub fn new<D: Observe>(dynamics: &D, problem: &Problem, path: &Path) -> Self {
+    pub fn new<D: Observe>(dynamics: &D, problem: &Problem) -> Self {
         let dims: Dims = dynamics.dims();
         let free = problem.free_parameters();
         let sizes = Sizes {
@@ -100,7 +100,7 @@ impl Model {
             l: vec![0.0; knots * w],
             h: vec![0.0; knots * w * w],
             start: vec![0.0; sizes.n * sizes.q],
-            secant: Secant::new(&sizes, path.evaluation.values.len()),
+            secant: Secant::new(sizes),
             frames: vec![],
             free,
             kappa: 0.0,
@@ -127,10 +127,11 @@ impl Model {
         let width = self.sizes.w();
         self.l.fill(0.0);
         self.h.fill(0.0);
-        self.secant.begin(&mut self.f);
+        self.secant.begin(&mut self.f, path.evaluation.values.len());
         self.find_frames(dynamics, problem, knots, path, &mut workers[0].work)?;
         let learning = self.secant.learning;
-        let (y, rows) = self.secant.memory();
+        let learnt = if learning { width } else { 0 };
+        let (y, rows) = self.secant.buffers();
         let Evaluation { layout, values, .. } = &mut path.evaluation;
         let stepped = |size: usize| (0..=steps).map(move |k| if k < steps { size } else { 0 });
         let every = |size: usize| (0..=steps).map(move |_| size);
@@ -140,8 +141,8 @@ impl Model {
             .zip(pieces(&mut self.l, every(width)))
             .zip(pieces(&mut self.h, every(width * width)))
             .zip(pieces(values, counts.clone()))
-            .zip(pieces(y, every(width)))
-            .zip(pieces(rows, counts.map(|c| c * width)))
+            .zip(pieces(y, every(learnt)))
+            .zip(pieces(rows, counts.map(|c| c * learnt)))
             .enumerate()
             .map(|(k, ((((((f, gap), l), h), values), y), rows))| Slot {
                 k,
@@ -155,7 +156,7 @@ impl Model {
                 kappa: 0.0,
             })
             .collect::<Vec<_>>();
-        let along = Along {
+        let linearizer = Linearizer {
             dynamics,
             problem,
             lagrangian,
@@ -172,7 +173,7 @@ impl Model {
         let share = all.len().div_ceil(workers.len());
         let stoppable = Stoppable::here();
         let made = |(w, slots): (&mut Worker<D::Work>, &mut [Slot])| {
-            stoppable.run(|| slots.iter_mut().try_for_each(|s| along.model(s, w)))
+            stoppable.run(|| slots.iter_mut().try_for_each(|s| linearizer.model(s, w)))
         };
         if workers.len() == 1 {
             made((&mut workers[0], &mut all))?;
@@ -192,7 +193,7 @@ impl Model {
         } else {
             self.gap.fill(0.0);
         }
-        self.secant.update(&self.sizes, &self.f, &self.l);
+        self.secant.update(&self.f, &self.l);
         Ok(())
     }
 
@@ -230,7 +231,7 @@ impl Model {
 
     /// How far all decisions together change the quantity at `place` of a knot to first order, each over its range, or by
     /// its size where it has none.
-    fn reach<D: Observe>(
+    fn range_sensitivity<D: Observe>(
         &self,
         dynamics: &D,
         problem: &Problem,
@@ -247,7 +248,7 @@ impl Model {
         local.observe(dynamics, t, at, which, work, &mut values)?;
         if at.k < steps {
             let mut linear = dynamics.linearize(&path.solved(at), work)?;
-            local.see_unknowns(dynamics, which, &mut linear);
+            local.eliminate_unknowns(dynamics, which, &mut linear);
         }
         let frame = self.frame(at.k);
         local.row_by_stage(which.len(), place, frame, self.identity, &self.free);
@@ -305,7 +306,7 @@ impl Model {
                 if violation <= tolerance || flat.iter().any(|n| n == name) {
                     continue;
                 }
-                let change = self.reach(dynamics, problem, path, (at, place), worker);
+                let change = self.range_sensitivity(dynamics, problem, path, (at, place), worker);
                 if change.is_ok_and(|c| c < super::NO_GRADIENT * violation) {
                     flat.push(name.to_owned());
                 }
@@ -342,7 +343,7 @@ impl Model {
     }
 
     /// Walks along the model from a change of the parameters, with controls by the state and the parameters.
-    pub fn walk(
+    pub fn linear_rollout(
         &self,
         dp: &[f64],
         scratch: &mut Scratch,
@@ -372,7 +373,7 @@ impl Model {
     }
 
     /// `w' H w` of a knot.
-    pub fn square(&self, k: usize, w: &[f64]) -> f64 {
+    pub fn curvature(&self, k: usize, w: &[f64]) -> f64 {
         let size = w.len() * w.len();
         quadratic_form(&self.h[k * size..(k + 1) * size], w)
     }
@@ -380,10 +381,15 @@ impl Model {
     /// First and second derivative of `L` along the model's rollout with the given feedforward and feedback and
     /// change of parameters: `L(a) = L + a d1 + a^2/2 d2`; and the sum of the changes' squares, weighted by the scales
     /// of controls and parameters.
-    pub fn along(&self, policy: &Policy, scale: &[f64], scratch: &mut Scratch) -> (f64, f64, f64) {
+    pub fn directional_derivatives(
+        &self,
+        policy: &Policy,
+        scale: &[f64],
+        scratch: &mut Scratch,
+    ) -> (f64, f64, f64) {
         let (m, width) = (self.sizes.m, self.sizes.w());
         let (mut d1, mut d2, mut size) = (0.0, 0.0, 0.0);
-        self.walk(
+        self.linear_rollout(
             &policy.dp,
             scratch,
             |k, x, u| {
@@ -393,7 +399,7 @@ impl Model {
             |k, w| {
                 size += scale.iter().zip(w).map(|(s, w)| s * w * w).sum::<f64>();
                 d1 += dot(&self.l[k * width..(k + 1) * width], w);
-                d2 += self.square(k, w);
+                d2 += self.curvature(k, w);
                 if self.secant.used {
                     d2 += quadratic_form(self.secant.block(k), w);
                 }
@@ -403,7 +409,7 @@ impl Model {
     }
 }
 
-/// Memory of [`Model::along`].
+/// Memory of [`Model::directional_derivatives`].
 #[derive(Clone, Debug)]
 pub struct Scratch {
     pub w: Vec<f64>,

@@ -18,8 +18,12 @@ pub struct Path {
 }
 
 impl Path {
-    pub fn new<D: Observe>(dynamics: &D, problem: &Problem, x0: &[f64]) -> Self {
-        let mut trajectory = Trajectory::new(dynamics, problem.intervals.clone(), x0);
+    pub fn new<D: Observe>(dynamics: &D, problem: &Problem, w: &mut D::Work) -> Self {
+        // a start that does not exist shows when it is simulated
+        let x0 = problem
+            .start(dynamics, &problem.parameters, w)
+            .unwrap_or_else(|_| vec![f64::NAN; dynamics.dims().nx]);
+        let mut trajectory = Trajectory::new(dynamics, problem.intervals.clone(), &x0);
         trajectory.p.copy_from_slice(&problem.parameters);
         let nx = dynamics.dims().nx;
         Self {
@@ -30,6 +34,15 @@ impl Path {
             trajectory,
             nx,
         }
+    }
+
+    /// The knots, the last included.
+    pub fn knots(&self) -> Vec<Knot> {
+        let mut knots = vec![self.trajectory.knot(0)];
+        for k in 0..self.trajectory.steps() {
+            knots.push(self.trajectory.knot_after(&knots[k]));
+        }
+        knots
     }
 
     /// Where the step from knot `k` ends.
@@ -99,5 +112,17 @@ impl Path {
         w: &mut D::Work,
     ) -> Result<(), StepError> {
         problem.evaluate(dynamics, &self.trajectory, w, &mut self.evaluation)
+    }
+
+    /// Largest violation of a constraint or bound, in the units of constraints, controls and parameters.
+    pub fn violation(&self, problem: &Problem) -> f64 {
+        let t = &self.trajectory;
+        problem.violation(&self.evaluation, &t.u, &t.p)
+    }
+
+    /// Names what is violated by more than `tolerance`, and by how much.
+    pub fn violated<D: Observe>(&self, dynamics: &D, problem: &Problem, tolerance: f64) -> String {
+        let list = problem.violated(dynamics, &self.evaluation, &self.trajectory, tolerance);
+        list.join(", ")
     }
 }

@@ -186,7 +186,7 @@ impl Riccati {
             }
             self.expand(model, l, k);
             if k + 1 == steps && m > 0 {
-                self.join_end(model, l);
+                self.add_terminal_control(model, l);
             }
             symmetrize(w, &mut self.qq);
             for i in (0..n).chain(s..w) {
@@ -272,7 +272,7 @@ impl Riccati {
     }
 
     /// The end's dependence on the last control: `(F; 0 I 0; 0 0 I)' H (..)` less what the value already holds.
-    fn join_end(&mut self, model: &Model, l: &[f64]) {
+    fn add_terminal_control(&mut self, model: &Model, l: &[f64]) {
         let Sizes { steps, n, m, .. } = model.sizes;
         let (s, w) = (model.sizes.s(), model.sizes.w());
         let (l, h) = (&l[steps * w..], &self.end);
@@ -310,7 +310,7 @@ impl Riccati {
             self.quu[j * m..(j + 1) * m]
                 .copy_from_slice(&self.qq[(s + j) * w + s..(s + j + 1) * w]);
         }
-        self.free();
+        self.clear_bounds();
         if let Decisions::Within(problem, t) = decisions {
             let u = &t.u[k * m..(k + 1) * m];
             for (i, (u, (l, h))) in u.iter().zip(&problem.bounds).enumerate() {
@@ -395,7 +395,7 @@ impl Riccati {
             self.hpp[j + j * q] += by.decisions * self.scale[n + j] + by.own * own;
         }
         symmetrize(q, &mut self.hpp);
-        self.free();
+        self.clear_bounds();
         if let Decisions::Within(problem, t) = decisions {
             for (i, &p) in model.free.iter().enumerate() {
                 let (l, h) = problem.parameter_bounds[p];
@@ -418,7 +418,7 @@ impl Riccati {
     }
 
     /// No bounds.
-    fn free(&mut self) {
+    fn clear_bounds(&mut self) {
         self.lower.fill(f64::NEG_INFINITY);
         self.upper.fill(f64::INFINITY);
     }

@@ -22,7 +22,7 @@ pub struct Secant {
     pub used: bool,
     /// Is it worth the effort? Far from a solution it is not.
     pub learning: bool,
-    known: bool,
+    learnt: bool,
     blocks: Vec<f64>,
     /// w a knot: the step that led to the path; zero where none did.
     pub step: Vec<f64>,
@@ -30,86 +30,93 @@ pub struct Secant {
     /// Derivatives at the path before.
     f: Vec<f64>,
     rows: Vec<f64>,
-    seen: bool,
+    has_previous: bool,
     adjoint: Vec<f64>,
     next: Vec<f64>,
     r: Vec<f64>,
-    w: usize,
+    sizes: Sizes,
 }
 
 impl Secant {
-    pub fn new(sizes: &Sizes, values: usize) -> Self {
-        let (w, knots) = (sizes.w(), sizes.steps + 1);
+    /// Allocates nothing before it learns.
+    pub fn new(sizes: Sizes) -> Self {
         Self {
             used: false,
             learning: false,
-            known: false,
-            blocks: vec![0.0; knots * w * w],
-            step: vec![0.0; knots * w],
-            y: vec![0.0; knots * w],
-            f: vec![0.0; sizes.steps * sizes.n * w],
-            rows: vec![0.0; values * w],
-            seen: false,
+            learnt: false,
+            blocks: vec![],
+            step: vec![],
+            y: vec![],
+            f: vec![],
+            rows: vec![],
+            has_previous: false,
             adjoint: vec![0.0; sizes.n],
             next: vec![0.0; sizes.n],
-            r: vec![0.0; w],
-            w,
+            r: vec![0.0; sizes.w()],
+            sizes,
         }
     }
 
     pub fn block(&self, k: usize) -> &[f64] {
-        &self.blocks[k * self.w * self.w..(k + 1) * self.w * self.w]
+        let size = self.sizes.w() * self.sizes.w();
+        &self.blocks[k * size..(k + 1) * size]
     }
 
     /// All blocks, if anything has been learnt.
-    pub fn known(&self) -> &[f64] {
-        if self.known { &self.blocks } else { &[] }
+    pub fn blocks(&self) -> &[f64] {
+        if self.learnt { &self.blocks } else { &[] }
     }
 
     /// Goes on with blocks that were learnt, or none; the next model is the first that is seen, if it is `learning`.
     pub fn restore(&mut self, blocks: &[f64], learning: bool) {
         if !blocks.is_empty() {
-            self.blocks.copy_from_slice(blocks);
+            self.blocks = blocks.to_vec();
         }
-        self.known = !blocks.is_empty();
-        (self.learning, self.seen) = (learning, false);
+        self.learnt = !blocks.is_empty();
+        (self.learning, self.has_previous) = (learning, false);
     }
 
     /// What was learnt is of other derivatives.
-    pub fn forget(&mut self) {
+    pub fn reset(&mut self) {
         self.blocks.fill(0.0);
         self.step.fill(0.0);
-        (self.known, self.seen, self.used) = (false, false, false);
+        (self.learnt, self.has_previous, self.used) = (false, false, false);
     }
 
     /// Has anything been learnt?
-    pub fn is_known(&self) -> bool {
-        self.known
+    pub fn is_learnt(&self) -> bool {
+        self.learnt
     }
 
-    /// A new model will be written over `f`.
-    pub fn begin(&mut self, f: &mut Vec<f64>) {
+    /// A new model will be written over `f`, of a path with so many `values`.
+    pub fn begin(&mut self, f: &mut Vec<f64>, values: usize) {
         if self.learning {
+            let (w, knots) = (self.sizes.w(), self.sizes.steps + 1);
+            self.blocks.resize(knots * w * w, 0.0);
+            self.step.resize(knots * w, 0.0);
+            self.y.resize(knots * w, 0.0);
+            self.rows.resize(values * w, 0.0);
+            self.f.resize(f.len(), 0.0);
             std::mem::swap(f, &mut self.f);
             self.y.fill(0.0);
         }
     }
 
-    /// What [`see`] writes to: w a knot, and w a value.
-    pub fn memory(&mut self) -> (&mut [f64], &mut [f64]) {
+    /// What [`add_row_difference`] writes to while it learns: w a knot, and w a value.
+    pub fn buffers(&mut self) -> (&mut [f64], &mut [f64]) {
         (&mut self.y, &mut self.rows)
     }
 
     /// Learns from the new model.
-    pub fn update(&mut self, sizes: &Sizes, f: &[f64], l: &[f64]) {
-        let (w, n) = (self.w, sizes.n);
+    pub fn update(&mut self, f: &[f64], l: &[f64]) {
+        let (sizes, w, n) = (self.sizes, self.sizes.w(), self.sizes.n);
         if !self.learning {
-            self.seen = false;
+            self.has_previous = false;
             return;
         }
         let moved = self.step.iter().any(|s| *s != 0.0);
-        if self.seen && moved {
-            self.known = true;
+        if self.has_previous && moved {
+            self.learnt = true;
             self.adjoint
                 .copy_from_slice(&l[sizes.steps * w..sizes.steps * w + n]);
             for k in (0..=sizes.steps).rev() {
@@ -131,12 +138,12 @@ impl Secant {
                 self.rank_one(k);
             }
         }
-        self.seen = true;
+        self.has_previous = true;
         self.step.fill(0.0);
     }
 
     fn rank_one(&mut self, k: usize) {
-        let w = self.w;
+        let w = self.sizes.w();
         let b = &mut self.blocks[k * w * w..(k + 1) * w * w];
         let (s, y) = (&self.step[k * w..(k + 1) * w], &self.y[k * w..(k + 1) * w]);
         // r = y - B s
@@ -158,11 +165,12 @@ impl Secant {
     }
 }
 
-/// Updates that would divide by less are left out (Nocedal and Wright, 6.26).
+/// Updates that would divide by less are left out (Nocedal and Wright, (6.26), who take 1e-8). More skips updates
+/// that would be large by rounding or kinks; conventional.
 const SKIP: f64 = 1e-3;
 
 /// Adds what a quantity's row changed by, times the slope of its cost, to the difference of gradients of its knot.
-pub fn see(y: &mut [f64], old: &mut [f64], slope: f64, row: &[f64]) {
+pub fn add_row_difference(y: &mut [f64], old: &mut [f64], slope: f64, row: &[f64]) {
     for ((y, old), row) in y.iter_mut().zip(old).zip(row) {
         *y += slope * (row - *old);
         *old = *row;

@@ -2,6 +2,7 @@
 //! cones, joint limits and friction, cut efforts; by states, controls, parameters and intervals.
 
 mod onset;
+mod stiff;
 
 use super::super::tests::{derivative, difference, displaced};
 use super::super::{Maximal, Options, Work};
@@ -35,6 +36,20 @@ struct Changed {
     x: Vec<f64>,
     u: Vec<f64>,
     p: Vec<f64>,
+}
+
+impl Changed {
+    /// As a step that led to `(next, y)`.
+    fn solved<'a>(&'a self, (next, y): &'a (Vec<f64>, Vec<f64>)) -> SolvedStep<'a> {
+        SolvedStep {
+            at: self.at,
+            x: &self.x,
+            u: &self.u,
+            p: &self.p,
+            y,
+            next,
+        }
+    }
 }
 
 impl Run {
@@ -104,17 +119,10 @@ impl Run {
 fn step_error(r: &mut Run) -> f64 {
     let d = r.system.dims();
     let here = r.changed(&d.inputs());
-    let (next, y) = r.stepped(&here);
+    let after = r.stepped(&here);
     let mut w = r.system.work();
-    let solved = SolvedStep {
-        at: here.at,
-        x: &here.x,
-        u: &here.u,
-        p: &here.p,
-        y: &y,
-        next: &next,
-    };
-    let certificate = r.system.linearize_in(&solved, &mut w).expect("regular");
+    let linearized = r.system.linearize_in(&here.solved(&after), &mut w);
+    let certificate = linearized.expect("regular");
     assert!(certificate.kappa > 0.0);
     // adjoints of the next state and of the elements' impulses
     let mut adjoint = d.outputs();
@@ -146,7 +154,7 @@ fn step_error(r: &mut Run) -> f64 {
         );
         let error = r.error(i, &out.x, |inputs| {
             let (to, _) = r.stepped(&r.changed(inputs));
-            difference(&r.system, &next, &to)
+            difference(&r.system, &after.0, &to)
         });
         worst = worst.max(error);
     }
@@ -510,73 +518,6 @@ fn derivatives_with_pyramids_match_differences() {
     check(Cone::Linearized(8), 1e-6, 1e-10, |_| true);
 }
 
-/// As stiff as contacts are unless told, pushes and pulls are one linear map, to far more digits than eliminated contacts leave, and
-/// the pulls' residual says so.
-#[test]
-fn stiff_contacts_take_no_digits() {
-    let mut stiffest = 0.0_f64;
-    let contact = ContactOptions {
-        warm: false,
-        ..ContactOptions::default()
-    };
-    let options = Options {
-        contact,
-        ..Options::default()
-    };
-    for (name, b, q, rates, u, steps) in scenes() {
-        let mut r = Run::new(&tuned(b), &q, &rates, 0.01, options);
-        r.u = u;
-        for _ in 0..steps {
-            r.step();
-        }
-        let d = r.system.dims();
-        let here = r.changed(&d.inputs());
-        let (next, y) = r.stepped(&here);
-        for own in y[r.system.symbolic.dim()..].chunks_exact(UNKNOWNS) {
-            stiffest = stiffest.max(own[1] / own[0]);
-        }
-        let mut w = r.system.work();
-        r.system.certify(&mut w);
-        let solved = SolvedStep {
-            at: here.at,
-            x: &here.x,
-            u: &here.u,
-            p: &here.p,
-            y: &y,
-            next: &next,
-        };
-        r.system.linearize_in(&solved, &mut w).expect("regular");
-        let mut source = Source::new(4);
-        let mut fill = |v: &mut [f64]| v.iter_mut().for_each(|v| *v = source.unit());
-        let (mut input, mut adjoint) = (d.inputs(), d.outputs());
-        fill(&mut input.x);
-        fill(&mut input.u);
-        fill(&mut input.p);
-        fill(&mut adjoint.x);
-        let (mut output, mut back) = (d.outputs(), d.inputs());
-        r.system.push_in(&mut w, &input, &mut output);
-        r.system.pull_in(&mut w, &adjoint, &mut back);
-        let products = |a: &[f64], b: &[f64]| -> (f64, f64) {
-            let each = a.iter().zip(b).map(|(a, b)| a * b);
-            (each.clone().sum(), each.map(f64::abs).sum())
-        };
-        let forward = products(&adjoint.x, &output.x);
-        let reverse = [
-            products(&back.x, &input.x),
-            products(&back.u, &input.u),
-            products(&back.p, &input.p),
-        ];
-        let sum: f64 = reverse.iter().map(|r| r.0).sum();
-        let size = reverse.iter().fold(forward.1, |m, r| m.max(r.1));
-        let off = (forward.0 - sum).abs() / size;
-        let left = r.system.linear_residual(&w).expect("asked for");
-        eprintln!("{name}: {off:.1e}, residual {left:.1e}");
-        assert!(off < 1e-12 && left < 1e-12, "{name}: {off:.1e} {left:.1e}");
-    }
-    // eliminated, they would leave 1e-6
-    assert!(stiffest > 1e10, "{stiffest:e}");
-}
-
 /// Relaxed derivatives tend to the consistent ones as fast as the path's parameter falls.
 #[test]
 fn relaxed_derivatives_tend_to_the_consistent_ones() {
@@ -597,19 +538,12 @@ fn relaxed_derivatives_tend_to_the_consistent_ones() {
         }
         let d = r.system.dims();
         let here = r.changed(&d.inputs());
-        let (next, y) = r.stepped(&here);
+        let after = r.stepped(&here);
         let mut w = r.system.work();
         let mut jacobian = |kappa: f64| {
             r.system.smoothing(&mut w, kappa);
-            let solved = SolvedStep {
-                at: here.at,
-                x: &here.x,
-                u: &[],
-                p: &[],
-                y: &y,
-                next: &next,
-            };
-            let c = r.system.linearize_in(&solved, &mut w).expect("regular");
+            let linearized = r.system.linearize_in(&here.solved(&after), &mut w);
+            let c = linearized.expect("regular");
             assert!(kappa == 0.0 || c.kappa == kappa);
             let mut all = vec![];
             for i in 0..d.nf {

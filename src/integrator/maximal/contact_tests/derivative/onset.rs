@@ -5,7 +5,7 @@ use super::super::super::tests::difference;
 use super::super::Run;
 use super::scenes;
 use crate::contact::{Cone, ContactOptions};
-use crate::dynamics::{Differentiable, SolvedStep};
+use crate::dynamics::Differentiable;
 
 /// Friction that is a parameter and 0 has Coulomb's one-sided derivative.
 #[test]
@@ -60,23 +60,16 @@ fn friction_of_zero_has_its_derivative_from_above() {
                 r.stepped(&r.changed(&inputs))
             };
             let here = r.changed(&d.inputs());
-            let (next, y) = after(0.0);
-            let solved = SolvedStep {
-                at: here.at,
-                x: &here.x,
-                u: &here.u,
-                p: &here.p,
-                y: &y,
-                next: &next,
-            };
+            let zero = after(0.0);
             let (mut w, mut out) = (r.system.work(), d.outputs());
-            r.system.linearize_in(&solved, &mut w).expect("regular");
+            let linearized = r.system.linearize_in(&here.solved(&zero), &mut w);
+            linearized.expect("regular");
             let mut input = d.inputs();
             input.p[0] = 1.0;
             r.system.push_in(&mut w, &input, &mut out);
             // without the value at zero: next to it the path rounds by a constant, kappa/(2 |eta|)
             let off = |e: f64| {
-                let at = [e, 2.0 * e, 3.0 * e].map(|e| difference(&r.system, &next, &after(e).0));
+                let at = [e, 2.0 * e, 3.0 * e].map(|e| difference(&r.system, &zero.0, &after(e).0));
                 let slope = |i| (8.0 * at[1][i] - 5.0 * at[0][i] - 3.0 * at[2][i]) / (2.0 * e);
                 let off = out.x.iter().enumerate().map(|(i, x)| (x - slope(i)).abs());
                 off.fold(0.0, f64::max)

@@ -1,0 +1,25 @@
+//! Settings of a step, whatever integrator takes it.
+
+use crate::contact::ContactOptions;
+
+/// Settings of the step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Largest residual that is accepted: N s, N m s, m, half rad. With contacts, limits or friction of joints every row
+    /// is measured as a velocity: m/s.
+    pub tolerance: f64,
+    /// Newton iterations at most; with contacts from each start, before turns of the central path are followed.
+    pub max_iterations: usize,
+    /// Of contacts, joint limits and joint friction.
+    pub contact: ContactOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            tolerance: 1e-10,
+            max_iterations: 50,
+            contact: ContactOptions::default(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! How a solve ends whose constraints stay violated.
+
+use super::{Remedy, SolveState, Status};
+
+/// Part of the merit below which a predicted reduction is nothing: the point is a stationary one, and a violation that
+/// fell by less did not fall. Conventional: a thousandth is far above rounding and far below a step that helps.
+pub(super) const STATIONARY: f64 = 1e-3;
+
+/// What is known of constraints that stay violated.
+pub(super) struct Infeasibility {
+    /// In words.
+    pub violated: String,
+    /// Those that no decision changes to first order.
+    pub without_gradient: Vec<String>,
+    /// To what the penalty grew.
+    pub penalty: f64,
+    /// Is there anything to decide?
+    pub has_decisions: bool,
+    /// Has the system contact, limits or friction?
+    pub has_contacts: bool,
+    /// Largest of them now.
+    pub violation: f64,
+    /// Where the optimizer's derivatives of contact start that tell more, m^2/s^2.
+    pub smoothing: f64,
+}
+
+impl Infeasibility {
+    /// Ends the solve. Infeasible only where gradients that do not vanish, or a smooth way to where they do, show it; of
+    /// systems with contacts they show it for those that are made on the way, and for no others.
+    pub fn end(self, state: &mut SolveState) {
+        let violated = self.violated;
+        let first = state.history.first().map_or(0.0, |i| i.violation);
+        let fell = !self.has_contacts && self.violation < (1.0 - STATIONARY) * first;
+        let reason = if self.without_gradient.is_empty() || !self.has_decisions || fell {
+            let stay = format!(
+                "these stay violated although the penalty grew to {:.0e}: {violated}",
+                self.penalty
+            );
+            if !(self.has_contacts && self.has_decisions) {
+                let reason = format!("{stay}; are they within reach?");
+                return state.end(Status::Infeasible, reason);
+            }
+            format!("{stay}; with other contacts they may be met: start from another guess")
+        } else {
+            let guess = if self.has_contacts {
+                "contact that is not made and friction that is not overcome have no derivative: start from a guess that makes contact"
+            } else {
+                "start from a guess at which it does"
+            };
+            format!(
+                "violated: {violated}; no control or parameter changes {} to first order; {guess}",
+                self.without_gradient.join(", ")
+            )
+        };
+        let start = self.smoothing;
+        state.remedy = self.has_contacts.then_some(Remedy::Smoothing { start });
+        state.end(Status::Diverged, reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimize::Iteration;
+
+    fn infeasibility() -> Infeasibility {
+        Infeasibility {
+            violated: "x >= 1 at the end by 5e-1".into(),
+            without_gradient: vec![],
+            penalty: 1e10,
+            has_decisions: true,
+            has_contacts: false,
+            violation: 0.5,
+            smoothing: 0.1,
+        }
+    }
+
+    fn ended(of: Infeasibility, first: f64) -> (Status, String, Option<Remedy>) {
+        let guess = Iteration {
+            violation: first,
+            ..Iteration::default()
+        };
+        let mut state = SolveState::default();
+        state.history.push(guess);
+        of.end(&mut state);
+        let (status, reason) = state.ended.expect("it ended");
+        (status, reason, state.remedy)
+    }
+
+    #[test]
+    fn infeasible_is_what_is_shown() {
+        let (status, reason, remedy) = ended(infeasibility(), 1.0);
+        assert_eq!((status, remedy), (Status::Infeasible, None));
+        assert!(
+            reason.contains("x >= 1") && reason.contains("1e10"),
+            "{reason}"
+        );
+        // contacts that are not made on the way show nothing, unless there is nothing to decide
+        let mut contacts = infeasibility();
+        contacts.has_contacts = true;
+        let (status, _, remedy) = ended(contacts, 1.0);
+        let smoothing = Some(Remedy::Smoothing { start: 0.1 });
+        assert_eq!((status, remedy), (Status::Diverged, smoothing));
+        let mut fixed = infeasibility();
+        (fixed.has_contacts, fixed.has_decisions) = (true, false);
+        assert_eq!(ended(fixed, 1.0).0, Status::Infeasible);
+        // nor does a gradient that vanishes where the guess was no worse
+        let mut flat = infeasibility();
+        flat.without_gradient = vec!["x".into()];
+        let (status, reason, _) = ended(flat, 0.5);
+        assert_eq!(status, Status::Diverged);
+        assert!(reason.contains("first order"), "{reason}");
+    }
+}
