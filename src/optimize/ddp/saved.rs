@@ -99,6 +99,9 @@ pub(super) struct Globalization {
     /// Relaxed steps in a row that gained hardly anything of what was predicted.
     #[serde(default)]
     pub slow_steps: u32,
+    /// Rounds of them in a row that left nearly all of the violation.
+    #[serde(default)]
+    pub slow_rounds: u32,
     /// Regularization to return to, should the policy without it fail.
     pub suspended_regularization: Option<f64>,
 }
@@ -118,6 +121,7 @@ impl Default for Globalization {
             steps_without_gain: 0,
             failures: 0,
             slow_steps: 0,
+            slow_rounds: 0,
             suspended_regularization: None,
         }
     }

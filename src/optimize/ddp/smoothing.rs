@@ -112,9 +112,10 @@ const MIN_GAIN: f64 = 1e-4;
 /// How many poor steps in a row a level may make, and the steps' own derivatives, behind which no level follows.
 const MAX_SLOW_STEPS: u32 = 4;
 const MAX_SLOW_STEPS_UNRELAXED: u32 = 12;
-/// Part of the violation that a round of poor steps on hard contact may leave; with more they crawl, and contact is to be
-/// softened.
+/// Part of the violation that a round of poor steps on hard contact may leave, and how many rounds in a row may leave more,
+/// with larger multipliers and penalties: then contact is to be softened.
 const MAX_LEFT_VIOLATION: f64 = 0.9;
+const MAX_SLOW_ROUNDS: u32 = 3;
 /// Relative change of the objective over so many steps that rest: a tenth of [`MIN_GAIN`].
 const AT_REST: f64 = 1e-5;
 /// Why a solve ends that rests where contact changes.
@@ -185,7 +186,12 @@ impl Rounds {
             }
         } else if e.is_relaxed() {
             self.next_level(e, state)?;
-        } else if violation <= MAX_LEFT_VIOLATION * self.last_violation || !self.soften(e, state)? {
+        } else {
+            let fell = violation <= MAX_LEFT_VIOLATION * self.last_violation;
+            e.search.slow_rounds = if fell { 0 } else { e.search.slow_rounds + 1 };
+            if e.search.slow_rounds >= MAX_SLOW_ROUNDS && self.soften(e, state)? {
+                return Ok(());
+            }
             let before = self.tolerance;
             self.finish_round(e, state, f64::INFINITY)?;
             self.tolerance = before;
