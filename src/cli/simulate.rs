@@ -87,9 +87,12 @@ fn note_bounds(model: &Model) {
             i % model.problem.bounds.len(),
             i / model.problem.bounds.len(),
         );
+        let others = match outside.count() {
+            0 => String::new(),
+            n => format!(", as are {n} others"),
+        };
         eprintln!(
-            "note: the guess of {name} is {u}, outside of its bounds {l} and {h}, as are {} others; it acts as it is, `solve` begins at the bound",
-            outside.count()
+            "note: the guess of {name} is {u}, outside of its bounds {l} and {h}{others}; it acts as it is, `solve` begins at the bound"
         );
     }
 }

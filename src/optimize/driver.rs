@@ -51,7 +51,7 @@ pub(super) trait Algorithm {
     fn counts(&self) -> (u64, u64);
 
     /// The trajectory of a point on steps of a level, if it can be simulated.
-    fn simulated(&mut self, point: &Point, level: f64) -> Option<Trajectory>;
+    fn simulated(&mut self, point: &Point, level: f64, soft: bool) -> Option<Trajectory>;
 
     /// The iterate with all that decides the next steps; the driver adds the rest.
     fn checkpoint(&self) -> Checkpoint;
@@ -366,8 +366,8 @@ impl<A: Algorithm> Solver<(), SolveState> for ArgminSolver<'_, A> {
         self.begun = !matches!(state.ended, Some((Status::Interrupted, _)));
         if let Some(b) = best {
             // what was found before is not lost by a stop
-            state.best =
-                unstopped(|| self.algorithm.simulated(&b.point, b.smoothing)).map(|t| b.best(t));
+            state.best = unstopped(|| self.algorithm.simulated(&b.point, b.smoothing, b.soft))
+                .map(|t| b.best(t));
         }
         self.count(problem);
         let named = state.named();

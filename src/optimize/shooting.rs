@@ -449,7 +449,7 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
         (self.function.steps, self.function.sweeps)
     }
 
-    fn simulated(&mut self, point: &Point, _: f64) -> Option<Trajectory> {
+    fn simulated(&mut self, point: &Point, _: f64, _: bool) -> Option<Trajectory> {
         self.function.simulated(point)
     }
 

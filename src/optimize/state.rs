@@ -17,20 +17,23 @@ pub struct Best {
     pub soft: bool,
 }
 
-impl Best {
-    fn is_worse_than(&self, other: &Iteration, tolerance: f64) -> bool {
-        let value = |i: &Iteration| (i.objective, i.violation);
-        if other.smoothing < self.row.smoothing && (self.soft || value(other) == value(&self.row)) {
-            return true;
-        }
-        match (
-            other.violation <= tolerance,
-            self.row.violation <= tolerance,
-        ) {
-            (true, true) => other.objective < self.row.objective,
-            (a, b) if a != b => a,
-            _ => other.violation < self.row.violation,
-        }
+/// Is an iterate worth more than another one? Both with whether their steps are softened.
+fn is_better(
+    (new, soft): (&Iteration, bool),
+    (old, was_soft): (&Iteration, bool),
+    tolerance: f64,
+) -> bool {
+    if soft != was_soft {
+        return was_soft;
+    }
+    let value = |i: &Iteration| (i.objective, i.violation);
+    if new.smoothing < old.smoothing && (soft || value(new) == value(old)) {
+        return true;
+    }
+    match (new.violation <= tolerance, old.violation <= tolerance) {
+        (true, true) => new.objective < old.objective,
+        (a, b) if a != b => a,
+        _ => new.violation < old.violation,
     }
 }
 
@@ -90,7 +93,7 @@ impl SolveState {
             ..row
         };
         let converged = matches!(self.ended, Some((Status::Converged, _)));
-        let worse = |b: &Best| b.is_worse_than(&row, self.tolerance);
+        let worse = |b: &Best| is_better((&row, soft), (&b.row, b.soft), self.tolerance);
         if is_simulated && (converged || self.best.as_ref().is_none_or(worse)) {
             match &mut self.best {
                 Some(b) => {
@@ -218,5 +221,28 @@ impl State for SolveState {
             TerminationStatus::Terminated(reason) => Some(reason),
             TerminationStatus::NotTerminated => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What softened steps are worth says nothing of hard ones, however good it looks.
+    #[test]
+    fn hard_steps_come_before_softened_ones() {
+        let row = |objective: f64, violation: f64, smoothing: f64| Iteration {
+            objective,
+            violation,
+            smoothing,
+            ..Iteration::default()
+        };
+        let (hard, soft) = (row(1.0, 1e-3, 0.0), row(0.5, 0.0, 0.1));
+        let (hard, soft) = ((&hard, false), (&soft, true));
+        assert!(!is_better((&row(0.5, 0.0, 0.1), true), hard, 1e-6));
+        assert!(is_better((&row(2.0, 0.0, 0.1), false), hard, 1e-6));
+        assert!(!is_better((&row(0.5, 2e-3, 0.0), false), hard, 1e-6));
+        assert!(is_better((&row(9.0, 1.0, 0.1), false), soft, 1e-6));
+        assert!(is_better((&row(0.6, 0.0, 0.01), true), soft, 1e-6));
     }
 }

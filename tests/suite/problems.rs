@@ -5,7 +5,7 @@ use least_action::control::Relation;
 use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
-use least_action::optimize::{Solution, Solve, Status};
+use least_action::optimize::{Iteration, Solution, Solve, Status};
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::path::Path;
 
@@ -245,6 +245,20 @@ fn acrobot_stops() {
     );
     // the first level was that of softened steps
     assert!(s.history[0].smoothing > 0.0);
+    hold("acrobot_stops by ddp", &s, m.options.ddp().optimality);
+}
+
+/// Derivatives alone that are relaxed miss the ball; softened steps find the kick.
+#[test]
+fn ball_kick() {
+    let m = load("ball_kick");
+    let s = by_ddp(&m);
+    verified(&m, &s);
+    assert!(s.objective < 5e-3 && s.smoothing == 0.0);
+    let hard = |i: &&Iteration| i.smoothing == 0.0;
+    let first = s.history.iter().position(|i| hard(&i)).expect("hard steps");
+    let softened = s.history[first..].iter().any(|i| i.smoothing > 0.0);
+    assert!(softened, "{:?}", s.history[first]);
 }
 
 /// An end point beyond the bars' reach is said to be infeasible.

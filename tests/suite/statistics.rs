@@ -15,8 +15,15 @@ const BAND: f64 = 0.3;
 const FEW: f64 = 5.0;
 /// Relative, of objectives.
 const OBJECTIVE: f64 = 1e-6;
-/// The same where a solve rests on a kink: it rests somewhere near the best, and rounding decides where.
-const RESTING: f64 = 1e-3;
+/// The same where a solve rests on a kink, and by how much more its counts may differ: rounding decides where it rests.
+/// Other last digits of derivatives took `hopper_jump` from 0.60590 to 0.60616, and `acrobot_stops` from 4.841 to 4.942
+/// in 457 to 936 iterations.
+const RESTING: f64 = 3e-2;
+const WANDERING: f64 = 3.0;
+/// What is promised and violated is small, and rounding decides how small; by more than this factor it does not.
+const DECADES: f64 = 1e2;
+/// Of a solve that ended well: the default tolerance.
+const VIOLATION: f64 = 1e-6;
 /// Relative to their size or 1, of parameters, which a flat optimum determines less well and which bounds make zero.
 const PARAMETER: f64 = 1e-3;
 
@@ -24,8 +31,10 @@ const PARAMETER: f64 = 1e-3;
 struct Statistics {
     status: String,
     objective: f64,
-    /// As reached; it is small, and rounding decides how small.
+    /// As reached, and the violation.
     optimality: f64,
+    #[serde(default)]
+    violation: f64,
     iterations: u64,
     step_evaluations: u64,
     gradient_evaluations: u64,
@@ -53,6 +62,7 @@ pub fn hold(name: &str, s: &Solution, optimality: f64) {
         status: s.status.name().into(),
         objective: s.objective,
         optimality: s.optimality,
+        violation: s.violation,
         iterations: s.iterations,
         step_evaluations: s.step_evaluations,
         gradient_evaluations: s.gradient_evaluations,
@@ -61,6 +71,7 @@ pub fn hold(name: &str, s: &Solution, optimality: f64) {
     if now.status == "converged" {
         assert!(now.optimality <= optimality, "{name}: {now:?}");
     }
+    assert!(now.violation <= VIOLATION, "{name}: {now:?}");
     let _held = FILE
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -80,19 +91,21 @@ pub fn hold(name: &str, s: &Solution, optimality: f64) {
 }
 
 fn agrees(known: &Statistics, now: &Statistics) -> Result<(), &'static str> {
-    let count = |a: u64, b: u64| (a as f64 - b as f64).abs() <= BAND * a as f64 + FEW;
+    let rests = known.status == "stationary";
+    let band = if rests { WANDERING } else { 1.0 } * BAND;
+    let count = |a: u64, b: u64| (a as f64 - b as f64).abs() <= band * a as f64 + FEW;
     let close = |a: f64, b: f64, part: f64| (a - b).abs() <= part * a.abs().max(f64::MIN_POSITIVE);
     let parameters = known.parameters.iter().zip(&now.parameters);
     if known.status != now.status {
         return Err("another status");
     }
-    let part = if known.status == "stationary" {
-        RESTING
-    } else {
-        OBJECTIVE
-    };
+    let part = if rests { RESTING } else { OBJECTIVE };
     if !close(known.objective, now.objective, part) {
         return Err("another objective");
+    }
+    // converged is held to its tolerance above
+    if rests && now.optimality > DECADES * known.optimality {
+        return Err("far less optimal");
     }
     if known.parameters.len() != now.parameters.len()
         || !parameters
@@ -102,7 +115,8 @@ fn agrees(known: &Statistics, now: &Statistics) -> Result<(), &'static str> {
         return Err("other parameters");
     }
     // steps per iteration are those of line searches, which rounding moves first
-    let steps = (now.step_evaluations as f64) <= 1.5 * known.step_evaluations as f64;
+    let most = if rests { 1.0 + band } else { 1.5 };
+    let steps = (now.step_evaluations as f64) <= most * known.step_evaluations as f64;
     let counts = count(known.iterations, now.iterations)
         && count(known.gradient_evaluations, now.gradient_evaluations);
     if !(counts && steps) {
@@ -117,6 +131,7 @@ fn a_slowdown_or_another_optimum_is_seen() {
         status: "converged".into(),
         objective: 2.0,
         optimality: 1e-9,
+        violation: 0.0,
         iterations: 100,
         step_evaluations: 1000,
         gradient_evaluations: 100,
@@ -134,4 +149,17 @@ fn a_slowdown_or_another_optimum_is_seen() {
     changed(&|s| s.objective += 1e-5).expect_err("another optimum");
     changed(&|s| s.parameters[0] = 0.51).expect_err("other parameters");
     changed(&|s| s.status = "stationary".into()).expect_err("another status");
+    let resting = Statistics {
+        status: "stationary".into(),
+        ..known
+    };
+    let changed = |f: &dyn Fn(&mut Statistics)| {
+        let mut now = resting.clone();
+        f(&mut now);
+        agrees(&resting, &now)
+    };
+    changed(&|s| s.objective *= 1.02).expect("near by");
+    changed(&|s| s.objective *= 1.04).expect_err("elsewhere");
+    changed(&|s| s.optimality = 1e-6).expect_err("far less optimal");
+    changed(&|s| s.iterations = 200).expect_err("slower");
 }

@@ -595,13 +595,15 @@ impl<'a, D: Observe> Engine<'a, D> {
         &mut self,
         t: &Trajectory,
         level: f64,
+        soft: bool,
         hurried: bool,
     ) -> Result<bool, StepError> {
         let prompt = self.modelled.is_some_and(|last| last < PROMPT);
-        let stays = *t == self.path.trajectory && level == self.level;
+        let stays = *t == self.path.trajectory && (level, soft) == (self.level, self.is_soft());
         if stays && self.modelled.is_some() {
             return Ok(true);
         }
+        self.forward = soft;
         self.set_level(level);
         self.path.trajectory.clone_from(t);
         (self.path.has_gaps, self.path.gap) = (false, 0.0);

@@ -245,7 +245,7 @@ impl Rounds {
     }
 
     /// Does the best path so far keep all constraints, on hard steps?
-    fn has_feasible(&self, state: &SolveState) -> bool {
+    pub(super) fn has_feasible(&self, state: &SolveState) -> bool {
         let feasible = |b: &Best| !b.soft && b.row.violation <= self.options.tolerance;
         state.best.as_ref().is_some_and(feasible)
     }
@@ -339,7 +339,7 @@ impl Rounds {
         }
         let reason = format!("no step makes progress any more; promised gain {optimality:.3e}");
         let has_feasible = self.has_feasible(state);
-        if violation > self.options.tolerance && !has_feasible && self.soften(e, state)? {
+        if violation > self.options.tolerance && self.soften(e, state)? {
             return Ok(());
         }
         if violation > self.options.tolerance && !has_feasible {
@@ -437,8 +437,8 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
         (self.engine.steps, self.engine.models)
     }
 
-    fn simulated(&mut self, point: &Point, level: f64) -> Option<Trajectory> {
-        self.engine.simulated(point, level)
+    fn simulated(&mut self, point: &Point, level: f64, soft: bool) -> Option<Trajectory> {
+        self.engine.simulated(point, level, soft)
     }
 
     fn checkpoint(&self) -> Checkpoint {
@@ -456,7 +456,8 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
         if let Some(best) = &state.best {
             // what is found on soft steps is worth what hard ones say
             let hurried = hurried && !best.soft;
-            has_policy = e.return_to(&best.trajectory, best.row.smoothing, hurried)?;
+            let level = best.row.smoothing;
+            has_policy = e.return_to(&best.trajectory, level, best.soft, hurried)?;
             row = best.row.clone();
             if best.soft {
                 row = self.rounds.on_hard_contact(e, row);

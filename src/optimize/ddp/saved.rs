@@ -254,11 +254,13 @@ impl<D: Observe> Engine<'_, D> {
     }
 
     /// The trajectory of a point on steps of a level, if it can be simulated.
-    pub fn simulated(&mut self, point: &Point, level: f64) -> Option<Trajectory> {
-        let now = self.level;
+    pub fn simulated(&mut self, point: &Point, level: f64, soft: bool) -> Option<Trajectory> {
+        let now = (self.level, self.forward);
+        self.forward = soft;
         self.set_level(level);
         let simulated = point.simulated(self.dynamics, self.problem, &mut self.work);
-        self.set_level(now);
+        self.forward = now.1;
+        self.set_level(now.0);
         simulated
     }
 

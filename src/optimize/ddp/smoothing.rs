@@ -204,7 +204,7 @@ impl Rounds {
     }
 
     /// Steps on hard contact led to where constraints stay violated: goes through the levels once more with softened steps,
-    /// from where it is. False where they were softened before, or cannot be.
+    /// from where it is. False where they were softened before or cannot be, and where some path kept the constraints.
     pub(super) fn soften<D: Observe>(
         &mut self,
         e: &mut Engine<D>,
@@ -213,7 +213,12 @@ impl Rounds {
         let Some(smoothing) = self.options.smoothing else {
             return Ok(false);
         };
-        if e.forward || e.model.kappa == 0.0 || !e.dynamics.soften(&mut e.work, 0.0) {
+        e.search.slow_rounds = 0;
+        if e.forward
+            || e.model.kappa == 0.0
+            || self.has_feasible(state)
+            || !e.dynamics.soften(&mut e.work, 0.0)
+        {
             return Ok(false);
         }
         e.forward = true;
