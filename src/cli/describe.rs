@@ -4,7 +4,7 @@ use super::{Failure, print_json, unit};
 use least_action::control::Form;
 use least_action::dynamics::Step;
 use least_action::format::problem::ProblemSpec;
-use least_action::format::{self, Model, Overrides};
+use least_action::format::{self, Model, Overrides, short};
 use least_action::integrator::Mechanical;
 use least_action::mechanism::{Contact, Direction, Field, Mechanism, Range};
 use serde_json::json;
@@ -293,8 +293,8 @@ fn contacts(m: &Mechanism) {
             "  {:<32} {}; friction {}, restitution {}",
             c.name,
             touching(m, c).join(" and "),
-            m.friction(c),
-            m.restitution(c)
+            short(m.friction(c)),
+            short(m.restitution(c))
         );
     }
 }

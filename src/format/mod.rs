@@ -29,7 +29,7 @@ mod write;
 pub use gains::feedback;
 pub use output::{record, record_every};
 pub use schema::schema;
-pub use source::FormatError;
+pub use source::{FormatError, short};
 pub use write::{
     read_checkpoint, read_recording, write_bytes, write_csv, write_csv_with, write_json,
     write_json_with,

@@ -483,7 +483,7 @@ fn suggestion(message: &str) -> (bool, String) {
 }
 
 /// A number for people: twelve digits, without the rounding of binary fractions behind them.
-pub(crate) fn short(v: f64) -> f64 {
+pub fn short(v: f64) -> f64 {
     format!("{v:.11e}").parse().unwrap_or(v)
 }
 
