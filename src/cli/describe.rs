@@ -105,6 +105,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         );
     }
     println!("joints");
+    let poses = system.poses(&model.x0);
     for (index, j) in m.joints.iter().enumerate() {
         let parent = j.parent.map_or("world", |p| &m.bodies[p].name);
         let at: Vec<String> = j
@@ -112,7 +113,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .iter()
             .enumerate()
             .map(|(i, d)| {
-                let value = system.coordinate(&model.x0, index, i);
+                let value = system.coordinate_at(&model.x0, &poses, index, i);
                 let within = if d.is_limited() {
                     format!(" in [{}, {}]", d.lower, d.upper)
                 } else {

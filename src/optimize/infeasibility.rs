@@ -43,7 +43,7 @@ impl Infeasibility {
             format!("{stay}; with other contacts they may be met: start from another guess")
         } else {
             let guess = if self.has_contacts {
-                "contact that is not made and friction that is not overcome have no derivative: start from a guess that makes contact"
+                "contact that is not made and friction that is not overcome have no derivative: start from a guess that makes contact and moves"
             } else {
                 "start from a guess at which it does"
             };

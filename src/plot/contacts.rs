@@ -351,7 +351,7 @@ pub(super) fn overview(recording: &Recording) -> Vec<Panel> {
 }
 
 /// Below the panels.
-pub(super) const NOTE: &str = "Forces and slip at a knot are those of the step that ends there; its impulse closes the gap at the knot.";
+pub(super) const NOTE: &str = "Forces and slip at a knot are those of the step that ends there; its impulse closes the gap there, or with restitution turns it before.";
 
 /// What is summed, and how many touch.
 pub(super) fn caption(recording: &Recording) -> String {

@@ -290,19 +290,18 @@ impl Rounds {
                     e.search.failures = 0;
                 }
                 let updated = e.update_model();
-                let has_policy = updated.is_ok() && e.find_policy();
-                if !has_policy && stop_requested() {
+                if updated.is_err() && stop_requested() {
                     e.return_to_mark(mark);
                     state.end(Status::Interrupted, "");
                     return Ok(None);
                 }
-                // rounds end in one piece
+                // what is learnt of a step is not unlearnt: from here on the iteration ends in one piece
                 return unstopped(|| {
                     // where there are no derivatives there is no way on
                     if updated.is_err() {
                         e.undo_step()?;
                     }
-                    if !(has_policy || updated.is_err() && e.find_policy()) {
+                    if !e.find_policy() {
                         state.end(Status::Diverged, UNBOUNDED);
                     } else if e.is_slow() {
                         self.on_slow_progress(e, state)?;
