@@ -38,7 +38,8 @@ const CANCELS: f64 = 1e-10;
 /// rounds corners off, so that differences across one are uncertain rather than wrong.
 const BLUNT: f64 = 1e-2;
 /// What sticks or rests only crawls along the central path, at some 1e-8 m/s where it ends: slower than this share of the
-/// problem's speeds it stands still, and a derivative of what stands still, smaller than that by a decision, counts as zero.
+/// problem's speeds it stands still, and smaller derivatives of it count as zero. These have no scale of their own here:
+/// that of the speeds would let errors pass where something is fast.
 const CRAWL: f64 = 1e-7;
 /// Derivatives from both sides whose difference changes by less than this factor from step to step meet in a kink: of a
 /// smooth function it falls by 10, of rounding it rises by 10.
@@ -429,7 +430,7 @@ fn verdict<D: Observe>(
     let limited = |j: &Joint| (j.directions.iter()).any(|d| d.is_limited() || d.friction > 0.0);
     let crawls = !m.contacts.is_empty() || m.joints.iter().any(limited);
     let largest = exact.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
-    let allowed = EXACT * largest + CANCELS * steepest + if crawls { crawl } else { 0.0 };
+    let allowed = EXACT * largest + CANCELS * steepest + if crawls { CRAWL } else { 0.0 };
     let judged = |i: usize| {
         let (step, _) = found[i].best();
         let estimate = found[i].estimate(typical, value, allowed);
