@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// An energy error above this share of the energies at play is worth a warning: a time step coarse enough to show.
 const LARGE: f64 = 0.05;
 
+/// Smallest energy error worth a warning, J: the last digit printed; below it what rests has nothing else at play.
+const LEAST: f64 = 1e-6;
+
 /// How well a solution's discretization holds.
 pub struct Quality {
     balance: Balance,
@@ -41,28 +44,6 @@ impl Quality {
         })
     }
 
-    /// The largest energy that anything took or gave along the way, J.
-    fn at_play(&self) -> f64 {
-        let b = &self.balance;
-        let range = |curve: &[f64]| {
-            let low = curve.iter().copied().fold(f64::INFINITY, f64::min);
-            curve.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
-        };
-        let curves = [
-            &b.kinetic,
-            &b.potential,
-            &b.actuators,
-            &b.dampers,
-            &b.friction,
-            &b.impacts,
-        ];
-        curves.map(|c| range(c)).into_iter().fold(0.0, f64::max)
-    }
-
-    fn is_coarse(&self) -> bool {
-        self.balance.largest_error() > LARGE * self.at_play()
-    }
-
     /// Adds its numbers, by the names that `simulate` has for them.
     pub fn add_to(&self, value: &mut Value) {
         let (b, last) = (&self.balance, self.balance.kinetic.len() - 1);
@@ -89,19 +70,23 @@ impl Quality {
 
     /// Says on standard error where the discretization is too coarse.
     pub fn warn(&self) {
-        if self.is_coarse() {
-            eprintln!(
-                "warning: the energy error of {:.1e} J is large against the {:.1e} J at play; take a smaller time step",
-                self.balance.largest_error(),
-                self.at_play()
-            );
-        }
+        warn_of_energy(&self.balance);
         if let Some((far, _)) = self.moved.ok().filter(|m| m.0 > self.reach) {
             eprintln!(
                 "warning: at half of the time step, controls held, it ends {far:.1e} m away, farther than it comes from where it starts ({:.1e} m): it holds for this time step alone; take a smaller one, or feedback",
                 self.reach
             );
         }
+    }
+}
+
+/// Says on standard error where the energy error is large against the largest energy that anything took or gave.
+pub fn warn_of_energy(balance: &Balance) {
+    let (error, at_play) = (balance.largest_error(), balance.largest_exchange());
+    if error > (LARGE * at_play).max(LEAST) {
+        eprintln!(
+            "warning: the energy error of {error:.1e} J is large against the {at_play:.1e} J at play; take a smaller time step"
+        );
     }
 }
 

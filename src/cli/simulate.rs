@@ -2,6 +2,7 @@
 
 use super::gradient::control_name;
 use super::progress::Progress;
+use super::quality::warn_of_energy;
 use super::{
     Failure, Integrator, figure_format, model, positive, print_json, report, room, shown,
     stop_on_interrupt, write, write_trajectory,
@@ -227,6 +228,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             stats.turn
         );
     }
+    warn_of_energy(&balance);
     if stats.fallbacks > 0 {
         eprintln!(
             "note: {} factorizations needed the general sparse solver",

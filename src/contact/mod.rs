@@ -310,6 +310,12 @@ impl Layout {
         self.slots.is_empty()
     }
 
+    /// Are there contacts or limits, not friction in joints alone?
+    pub(crate) fn has_gaps(&self) -> bool {
+        let mut each = self.slots.iter();
+        each.any(|s| !matches!(s.source, Source::Friction(..)))
+    }
+
     /// How many there are.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {

@@ -17,6 +17,8 @@ pub struct Certificate {
     pub fallbacks: usize,
     /// Parameter of the central path that the derivatives are those of, m^2/s^2; 0 where the system has no contact.
     pub kappa: f64,
+    /// Has the system contacts or limits, which act or not by where it is?
+    pub has_gaps: bool,
     /// Smallest pivot of the factorization relative to its row, where that was asked for.
     pub smallest_pivot: Option<f64>,
     /// Largest deviation of a contact's products from `kappa`, relative, at the step's own `kappa`.
@@ -31,6 +33,7 @@ impl Certificate {
             residual: self.residual.max(other.residual),
             fallbacks: self.fallbacks.max(other.fallbacks),
             kappa: self.kappa.max(other.kappa),
+            has_gaps: self.has_gaps || other.has_gaps,
             smallest_pivot: pivots.into_iter().flatten().reduce(f64::min),
             off_centre: self.off_centre.max(other.off_centre),
         }

@@ -171,44 +171,51 @@ impl<'a, D: Observe> Solve<'a, D> {
                 .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
         }
         let (dynamics, problem) = (self.dynamics, self.problem);
-        match self.options {
-            Options::Ddp(o) => self.by(Ddp::new(dynamics, problem, o)),
-            Options::Shooting(o) => self.by(Shooting::new(dynamics, problem, o)),
-        }
-    }
-
-    fn by(self, algorithm: impl Algorithm) -> Result<Solution, Error> {
+        let algorithm: Box<dyn Algorithm + '_> = match self.options {
+            Options::Ddp(o) => Box::new(Ddp::new(dynamics, problem, o)),
+            Options::Shooting(o) => Box::new(Shooting::new(dynamics, problem, o)),
+        };
         let Limits { iterations, time } = self.limits;
-        let steps = self.problem.intervals.len();
         let most = iterations.unwrap_or(self.options.max_iterations());
-        let (tolerance, _) = algorithm.tolerances();
         let solver = ArgminSolver {
             algorithm,
             checkpoints: RefCell::new(self.checkpoints),
             begun: true,
         };
-        let mut executor = Executor::new((), solver)
-            .configure(|state: SolveState| state.limited(tolerance, most))
-            .timer(false)
-            .ctrlc(false)
-            .checkpointing(CheckpointSaver);
-        if !self.observers.is_empty() {
-            executor = executor.add_observer(self.observers, ObserverMode::Always);
-        }
-        if let Some(time) = time {
-            executor = executor.timeout(time);
-        }
-        let result = executor.run()?;
-        solution(result.solver, result.state, self.limits, most, steps)
+        drive(solver, self.observers, most, time, problem.intervals.len())
     }
 }
 
-/// What is told of a solve that has ended.
-fn solution<A: Algorithm>(
-    mut solver: ArgminSolver<'_, A>,
-    mut state: SolveState,
-    limits: Limits,
+/// Runs a method to its end on argmin's executor; the same for every system, and so compiled once.
+fn drive(
+    solver: ArgminSolver,
+    observers: Observers<SolveState>,
     most: u64,
+    limit: Option<Duration>,
+    steps: usize,
+) -> Result<Solution, Error> {
+    let (tolerance, _) = solver.algorithm.tolerances();
+    let mut executor = Executor::new((), solver)
+        .configure(|state: SolveState| state.limited(tolerance, most))
+        .timer(false)
+        .ctrlc(false)
+        .checkpointing(CheckpointSaver);
+    if !observers.is_empty() {
+        executor = executor.add_observer(observers, ObserverMode::Always);
+    }
+    if let Some(limit) = limit {
+        executor = executor.timeout(limit);
+    }
+    let result = executor.run()?;
+    solution(result.solver, result.state, most, limit, steps)
+}
+
+/// What is told of a solve that has ended.
+fn solution(
+    mut solver: ArgminSolver,
+    mut state: SolveState,
+    most: u64,
+    limit: Option<Duration>,
     problem_steps: usize,
 ) -> Result<Solution, Error> {
     if state.ended.is_none() {
@@ -236,7 +243,7 @@ fn solution<A: Algorithm>(
             &found.violated,
         ),
         Status::Interrupted => {
-            let limit = limits.time.filter(|_| timed_out);
+            let limit = limit.filter(|_| timed_out);
             let why = limit.map_or("stopped from outside".into(), |t| {
                 format!("the limit of {} s was reached", t.as_secs_f64())
             });
@@ -287,14 +294,14 @@ fn cut_short(why: &str, violated: &str) -> String {
 }
 
 /// A method as argmin's solver, with the place where it is kept.
-struct ArgminSolver<'c, A> {
-    algorithm: A,
+struct ArgminSolver<'c> {
+    algorithm: Box<dyn Algorithm + 'c>,
     checkpoints: RefCell<Checkpoints<'c>>,
     /// Does it stand where it can be gone on from? Not where a stop came before it did.
     begun: bool,
 }
 
-impl<A: Algorithm> ArgminSolver<'_, A> {
+impl ArgminSolver<'_> {
     /// Keeps the solve, if that was asked for.
     fn keep(&self, state: &SolveState) {
         let mut checkpoints = self.checkpoints.borrow_mut();
@@ -341,7 +348,7 @@ impl<A: Algorithm> ArgminSolver<'_, A> {
     }
 }
 
-impl<A: Algorithm> Solver<(), SolveState> for ArgminSolver<'_, A> {
+impl Solver<(), SolveState> for ArgminSolver<'_> {
     fn name(&self) -> &str {
         self.algorithm.method().title()
     }
@@ -400,15 +407,15 @@ impl<A: Algorithm> Solver<(), SolveState> for ArgminSolver<'_, A> {
 /// argmin's side of the checkpoints: it asks after every iteration. What is gone on from is read before.
 struct CheckpointSaver;
 
-impl<'c, A: Algorithm> Checkpointing<ArgminSolver<'c, A>, SolveState> for CheckpointSaver {
-    fn save(&self, solver: &ArgminSolver<'c, A>, state: &SolveState) -> Result<(), Error> {
+impl<'c> Checkpointing<ArgminSolver<'c>, SolveState> for CheckpointSaver {
+    fn save(&self, solver: &ArgminSolver<'c>, state: &SolveState) -> Result<(), Error> {
         solver.keep(state);
         Ok(())
     }
 
     fn save_cond(
         &self,
-        solver: &ArgminSolver<'c, A>,
+        solver: &ArgminSolver<'c>,
         state: &SolveState,
         _: u64,
     ) -> Result<(), Error> {
@@ -419,7 +426,7 @@ impl<'c, A: Algorithm> Checkpointing<ArgminSolver<'c, A>, SolveState> for Checkp
         Ok(())
     }
 
-    fn load(&self) -> Result<Option<(ArgminSolver<'c, A>, SolveState)>, Error> {
+    fn load(&self) -> Result<Option<(ArgminSolver<'c>, SolveState)>, Error> {
         Ok(None)
     }
 

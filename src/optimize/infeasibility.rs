@@ -16,8 +16,8 @@ pub(super) struct Infeasibility {
     pub penalty: f64,
     /// Is there anything to decide?
     pub has_decisions: bool,
-    /// Has the system contact, limits or friction?
-    pub has_contacts: bool,
+    /// Do derivatives not see what contacts that are not made would change, or friction that is not overcome?
+    pub blind: bool,
     /// Largest of them now.
     pub violation: f64,
     /// Where the optimizer's derivatives of contact start that tell more, m^2/s^2.
@@ -30,19 +30,21 @@ impl Infeasibility {
     pub fn end(self, state: &mut SolveState) {
         let violated = self.violated;
         let first = state.history.first().map_or(0.0, |i| i.violation);
-        let fell = !self.has_contacts && self.violation < (1.0 - STATIONARY) * first;
+        let fell = !self.blind && self.violation < (1.0 - STATIONARY) * first;
         let reason = if self.without_gradient.is_empty() || !self.has_decisions || fell {
             let stay = format!(
                 "these stay violated although the penalty grew to {:.0e}: {violated}",
                 self.penalty
             );
-            if !(self.has_contacts && self.has_decisions) {
+            if !(self.blind && self.has_decisions) {
                 let reason = format!("{stay}; are they within reach?");
                 return state.end(Status::Infeasible, reason);
             }
-            format!("{stay}; with other contacts they may be met: start from another guess")
+            format!(
+                "{stay}; with other contacts, or friction overcome, they may be met: start from another guess or take a smaller time step"
+            )
         } else {
-            let guess = if self.has_contacts {
+            let guess = if self.blind {
                 "contact that is not made and friction that is not overcome have no derivative: start from a guess that makes contact and moves"
             } else {
                 "start from a guess at which it does"
@@ -53,7 +55,7 @@ impl Infeasibility {
             )
         };
         let start = self.smoothing;
-        state.remedy = self.has_contacts.then_some(Remedy::Smoothing { start });
+        state.remedy = self.blind.then_some(Remedy::Smoothing { start });
         state.end(Status::Diverged, reason);
     }
 }
@@ -69,7 +71,7 @@ mod tests {
             without_gradient: vec![],
             penalty: 1e10,
             has_decisions: true,
-            has_contacts: false,
+            blind: false,
             violation: 0.5,
             smoothing: 0.1,
         }
@@ -97,12 +99,12 @@ mod tests {
         );
         // contacts that are not made on the way show nothing, unless there is nothing to decide
         let mut contacts = infeasibility();
-        contacts.has_contacts = true;
+        contacts.blind = true;
         let (status, _, remedy) = ended(contacts, 1.0);
         let smoothing = Some(Remedy::Smoothing { start: 0.1 });
         assert_eq!((status, remedy), (Status::Diverged, smoothing));
         let mut fixed = infeasibility();
-        (fixed.has_contacts, fixed.has_decisions) = (true, false);
+        (fixed.blind, fixed.has_decisions) = (true, false);
         assert_eq!(ended(fixed, 1.0).0, Status::Infeasible);
         // nor does a gradient that vanishes where the guess was no worse
         let mut flat = infeasibility();

@@ -384,7 +384,7 @@ fn end_infeasible<D: Observe>(p: &mut Augmented<D>, tolerance: f64, state: &mut 
         without_gradient: p.without_gradient(tolerance),
         penalty: p.penalty(),
         has_decisions: !p.decisions().is_empty(),
-        has_contacts: p.model.kappa > 0.0,
+        blind: p.model.certificate.kappa > 0.0,
         violation: p.violation(),
         smoothing: Smoothing::default().start,
     };

@@ -18,7 +18,7 @@ pub struct Balance {
     pub actuators: Vec<f64>,
     /// Work of the dampers until the knot; never positive.
     pub dampers: Vec<f64>,
-    /// Work of friction until the knot, in contacts and joints; never positive.
+    /// Work of friction until the knot, in contacts and joints; above zero by errors of the discretization alone.
     pub friction: Vec<f64>,
     /// Work of impacts along normals, of contacts and limits, until the knot.
     pub impacts: Vec<f64>,
@@ -47,6 +47,23 @@ impl Balance {
         (0..self.kinetic.len())
             .map(|k| self.error(k).abs())
             .fold(0.0, f64::max)
+    }
+
+    /// The largest energy that anything took or gave along the way, J.
+    pub fn largest_exchange(&self) -> f64 {
+        let range = |curve: &[f64]| {
+            let low = curve.iter().copied().fold(f64::INFINITY, f64::min);
+            curve.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
+        };
+        let curves = [
+            &self.kinetic,
+            &self.potential,
+            &self.actuators,
+            &self.dampers,
+            &self.friction,
+            &self.impacts,
+        ];
+        curves.map(|c| range(c)).into_iter().fold(0.0, f64::max)
     }
 }
 

@@ -5,7 +5,7 @@ use least_action::control::Relation;
 use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
-use least_action::optimize::{Iteration, Solution, Solve, Status};
+use least_action::optimize::{Iteration, Solution, Solve, Status, ddp};
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::path::Path;
 
@@ -261,7 +261,36 @@ fn ball_kick() {
     assert!(softened, "{:?}", s.history[first]);
 }
 
-/// An end point beyond the bars' reach is said to be infeasible.
+/// What a rod of 1 m swings below, beyond its reach, with friction in its hinge.
+const ROD: &str = r#"
+title = "Rod"
+time_step = 0.05
+horizon = 1.0
+
+[mechanism.bodies.rod]
+mass = 1.0
+shape = { box = [0.05, 0.05, 1.0] }
+
+[mechanism.joints.hinge]
+kind = "revolute"
+child = "rod"
+axis = [0.0, 1.0, 0.0]
+child_anchor = [0.0, 0.0, 0.5]
+friction = 0.2
+
+[mechanism.actuators.motor]
+joint = "hinge"
+
+[[costs]]
+quantity = { control = "motor" }
+weight = 1e-2
+
+[[constraints]]
+quantity = { position = { body = "rod", point = [0.0, 0.0, -0.5], axis = "x" } }
+equals = 1.5
+"#;
+
+/// Ends beyond reach are said to be infeasible; with friction in a joint by ddp, whose levels see past what it holds.
 #[test]
 fn what_cannot_be_reached_is_infeasible() {
     let mut m = load("five_bar_reach");
@@ -272,4 +301,19 @@ fn what_cannot_be_reached_is_infeasible() {
         assert!(s.reason.contains("position of left_arm"), "{}", s.reason);
         assert!(s.violation > 0.3);
     }
+    let rod = format::parse(ROD, "rod.toml")
+        .and_then(|d| d.build(&Overrides::default()))
+        .expect("a problem");
+    let s = by_ddp(&rod);
+    assert_eq!(s.status, Status::Infeasible, "{}", s.reason);
+    let unsmoothed = ddp::Options {
+        smoothing: None,
+        ..rod.options.ddp()
+    };
+    let s = Solve::new(&rod.system, &rod.problem)
+        .with_options(unsmoothed)
+        .run()
+        .expect("no argmin error");
+    assert_eq!(s.status, Status::Diverged, "{}", s.reason);
+    assert!(s.reason.contains("friction"), "{}", s.reason);
 }

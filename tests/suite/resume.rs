@@ -116,6 +116,39 @@ fn cart_pole_from_states() {
     assert_eq!(whole.history, pieces.history);
 }
 
+/// Levels that the file names anew are gone through from the first, from the point that was kept.
+#[test]
+fn other_levels() {
+    let m = load("block_push");
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("resume_levels.json");
+    let solve = |start, most, kept| {
+        let save = |now: Checkpoint| format::write_json(&file, &now).expect("written");
+        let smoothing = ddp::Smoothing {
+            start,
+            ..ddp::Smoothing::default()
+        };
+        let options = ddp::Options {
+            max_iterations: most,
+            smoothing: Some(smoothing),
+            ..m.options.ddp()
+        };
+        Solve::new(&m.system, &m.problem)
+            .with_options(options)
+            .with_checkpoint(Checkpoints::new(kept, Duration::MAX, save))
+            .run()
+            .expect("no argmin error")
+    };
+    let first = solve(1e-2, 3, None);
+    let at = first.history.len();
+    let kept = format::read_checkpoint(&file).expect("a checkpoint");
+    for (start, expected) in [(1e-2, first.history[at - 1].smoothing), (1.0, 1.0)] {
+        let again = solve(start, 500, Some(kept.clone()));
+        assert_eq!(again.history[..at], first.history);
+        assert_eq!(again.history[at].smoothing, expected);
+        assert_eq!(again.status, Status::Converged, "{}", again.reason);
+    }
+}
+
 /// Steps softened on the way, since those on hard contact led nowhere.
 #[test]
 fn ball_kick() {

@@ -62,6 +62,7 @@ impl Maximal {
             residual,
             fallbacks: usize::from(w.matrix.uses_fallback),
             kappa: self.path_of_derivatives(w),
+            has_gaps: self.contacts.has_gaps(),
             smallest_pivot: (w.adjoint.certificate.is_some() && !w.matrix.uses_fallback)
                 .then(|| self.symbolic.smallest_pivot(&w.matrix.values)),
             off_centre,

@@ -105,7 +105,8 @@ pub struct Collider {
     pub orientation: Mat3,
     /// Coulomb friction coefficient.
     pub friction: f64,
-    /// Ratio of speeds along the normal after and before an impact, 0 to 1.
+    /// Ratio of speeds along the normal after and before an impact, 0 to 1: Newton's. With friction, where a body is
+    /// wedged between others, that law can give energy (Kane, Levinson, Dynamics, 1985), seen as work of impacts.
     pub restitution: f64,
 }
 

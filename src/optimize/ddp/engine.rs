@@ -1,7 +1,7 @@
 //! One iteration of differential dynamic programming: policy, line search along rollouts, model at the new path.
 
 use super::saved::Globalization;
-use super::{Gains, Options};
+use super::{Gains, Options, Smoothing};
 use crate::control::Problem;
 use crate::dynamics::{Knot, Observe, StepError, stop_requested, unstopped};
 use crate::optimize::lq::{
@@ -74,6 +74,8 @@ pub(super) struct Engine<'a, D: Observe> {
     pub models: u64,
     /// Objective of the guess.
     pub first_objective: f64,
+    /// The levels that it goes through.
+    pub smoothing: Option<Smoothing>,
     /// Central path's parameter of the derivatives, m^2/s^2; 0: the steps' own.
     pub level: f64,
     /// Steps are softened to the level, too.
@@ -140,6 +142,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             steps: 0,
             models: 0,
             first_objective: 0.0,
+            smoothing: options.smoothing,
             level: options.smoothing.map_or(0.0, |s| s.start),
             forward,
             modelled: None,
@@ -190,7 +193,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             &mut self.workers,
         )?;
         self.modelled = Some(start.elapsed());
-        if self.model.kappa == 0.0 {
+        if self.model.certificate.kappa == 0.0 {
             // nothing to relax
             self.set_level(0.0);
         }

@@ -32,7 +32,7 @@ use super::lq::{FIRST_TOLERANCE, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
 use super::state::Best;
 use super::{Gains, Iteration, Method, SolveState, Status};
 use crate::control::Problem;
-use crate::dynamics::{Observe, stop_requested, unstopped};
+use crate::dynamics::{Certificate, Observe, stop_requested, unstopped};
 use crate::rollout::Trajectory;
 use argmin::core::Error;
 use engine::{Attempt, Engine};
@@ -254,6 +254,9 @@ impl Rounds {
     fn end_infeasible<D: Observe>(&self, e: &mut Engine<D>, state: &mut SolveState) {
         let tolerance = self.options.tolerance;
         let start = Smoothing::default().start;
+        let Certificate {
+            kappa, has_gaps, ..
+        } = e.model.certificate;
         let infeasibility = Infeasibility {
             violated: e.path.violated(e.dynamics, e.problem, tolerance),
             without_gradient: e.model.without_gradient(
@@ -266,7 +269,8 @@ impl Rounds {
             ),
             penalty: e.lagrangian.penalty,
             has_decisions: e.model.sizes.m + e.model.sizes.q > 0,
-            has_contacts: e.model.kappa > 0.0,
+            // friction in joints acts everywhere, and smoothing saw past what it holds
+            blind: kappa > 0.0 && (has_gaps || self.options.smoothing.is_none()),
             violation: e.path.violation(e.problem),
             smoothing: self.options.smoothing.map_or(start, |s| HIGHER * s.start),
         };
@@ -388,15 +392,21 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
     fn begin(&mut self, from: Option<Checkpoint>, state: &mut SolveState) -> Result<(), Error> {
         let (e, rounds) = (&mut self.engine, &mut self.rounds);
         let kept: Option<Saved> = from.as_ref().and_then(Checkpoint::own);
-        if let Err(reason) = e.start(from.as_ref(), kept.as_ref()) {
-            state.end(Status::Diverged, reason);
+        let goes_on = match e.start(from.as_ref(), kept.as_ref()) {
+            Ok(goes_on) => goes_on,
+            Err(reason) => {
+                state.end(Status::Diverged, reason);
+                return Ok(());
+            }
+        };
+        if state.ended.is_some() {
             return Ok(());
         }
-        if let Some(c) = &from {
+        if let Some(c) = from.as_ref().filter(|_| goes_on) {
             rounds.tolerance = c.round_tolerance.max(rounds.options.optimality);
             rounds.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
             // between two iterations all is planned; what had ended may not have by other tolerances
-            if state.ended.is_some() || kept.is_some() && !c.has_ended() {
+            if !c.has_ended() {
                 return Ok(());
             }
         }

@@ -1,6 +1,7 @@
 //! How a solve starts, and what of it a checkpoint keeps: all that decides the next steps, so that a solve that was
 //! stopped goes on as if it had not been.
 
+use super::Smoothing;
 use super::engine::Engine;
 use crate::dynamics::{Observe, StepError};
 use crate::optimize::checkpoint::{Checkpoint, Point};
@@ -14,6 +15,8 @@ pub(super) struct Saved {
     globalization: Globalization,
     first_objective: f64,
     first_penalty: f64,
+    /// Levels that it goes through.
+    pub smoothing: Option<Smoothing>,
     /// Of the derivatives.
     #[serde(default)]
     level: f64,
@@ -157,7 +160,8 @@ impl Backoff {
 }
 
 impl<D: Observe> Engine<'_, D> {
-    /// Simulates the guess, or takes over where an earlier solve stood.
+    /// Simulates the guess, or takes over where an earlier solve stood: true if with all that decided its next steps. Where
+    /// that went through other levels, its point is a guess for those of now.
     ///
     /// # Errors
     /// In words: what is wrong with it.
@@ -165,13 +169,17 @@ impl<D: Observe> Engine<'_, D> {
         &mut self,
         resumed: Option<&Checkpoint>,
         kept: Option<&Saved>,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let problem = self.problem;
         let states = resumed.map_or(&problem.guess_states, |c| &c.point.states);
+        let has_levels = kept.is_none_or(|k| k.smoothing == self.smoothing);
+        let kept = kept.filter(|_| has_levels);
         if let Some(c) = resumed {
             self.path.trajectory.u.copy_from_slice(&c.point.controls);
             self.path.trajectory.p.copy_from_slice(&c.point.parameters);
-            self.lagrangian.restore(&c.multipliers);
+            if has_levels {
+                self.lagrangian.restore(&c.multipliers);
+            }
         }
         let (given, nx) = (states.len(), self.dynamics.dims().nx);
         if given != 0 && given != self.knots.len() * nx {
@@ -195,7 +203,7 @@ impl<D: Observe> Engine<'_, D> {
             }
             (self.steps, self.models) = (c.step_evaluations, c.gradient_evaluations);
         }
-        Ok(())
+        Ok(kept.is_some())
     }
 
     /// Makes what decides the next steps as it was.
@@ -231,6 +239,7 @@ impl<D: Observe> Engine<'_, D> {
             globalization: self.search,
             first_objective: self.first_objective,
             first_penalty: self.lagrangian.first_penalty,
+            smoothing: self.smoothing,
             level: self.level,
             forward: self.forward,
             learning: secant.learning,

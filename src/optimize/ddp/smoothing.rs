@@ -215,7 +215,7 @@ impl Rounds {
         };
         e.search.slow_rounds = 0;
         if e.forward
-            || e.model.kappa == 0.0
+            || e.model.certificate.kappa == 0.0
             || self.has_feasible(state)
             || !e.dynamics.soften(&mut e.work, 0.0)
         {
@@ -321,7 +321,7 @@ impl<D: Observe> Engine<'_, D> {
 
     /// Is the level not above the steps' own parameter, as the model at it has shown?
     pub fn is_below_path(&self) -> bool {
-        self.is_relaxed() && self.model.kappa > self.level
+        self.is_relaxed() && self.model.certificate.kappa > self.level
     }
 
     /// The path on steps of another level: under feedback it stays near.
@@ -359,7 +359,7 @@ impl<D: Observe> Engine<'_, D> {
         let poor = self.is_relaxed()
             && !self.forward
             && gain < MIN_GAIN_RATIO * self.predicted_reduction();
-        let little = self.model.kappa > 0.0 && gain < MIN_GAIN * merit.abs();
+        let little = self.model.certificate.kappa > 0.0 && gain < MIN_GAIN * merit.abs();
         let count = self.search.slow_steps + 1;
         self.search.slow_steps = if poor || little { count } else { 0 };
     }

@@ -5,8 +5,8 @@ use super::model::Sizes;
 use super::secant;
 use crate::control::{Layout, Problem};
 use crate::dynamics::{
-    Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, QuantityId, Rows,
-    SolvedStep, StepError, stop_requested,
+    Certificate, Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, QuantityId,
+    Rows, SolvedStep, StepError, stop_requested,
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
@@ -93,7 +93,7 @@ pub struct Slot<'a> {
     /// Of the secant: differences of gradients, and the rows before.
     pub y: &'a mut [f64],
     pub rows: &'a mut [f64],
-    pub kappa: f64,
+    pub certificate: Certificate,
 }
 
 impl<D: Observe> Linearizer<'_, D> {
@@ -121,7 +121,7 @@ impl<D: Observe> Linearizer<'_, D> {
             ..t.solved(at)
         };
         let mut linear = self.dynamics.linearize(&solved, work)?;
-        slot.kappa = linear.certificate().kappa;
+        slot.certificate = linear.certificate();
         local.eliminate_unknowns(self.dynamics, which, &mut linear);
         self.accumulate(slot, local);
         let (from, to) = (self.frame(k), self.frame(k + 1));

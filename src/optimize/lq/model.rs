@@ -16,7 +16,9 @@ use super::path::Path;
 use super::riccati::Policy;
 use super::secant::Secant;
 use crate::control::{Evaluation, Problem};
-use crate::dynamics::{Dims, Frame, Knot, Observe, StepError, Stoppable, stop_requested};
+use crate::dynamics::{
+    Certificate, Dims, Frame, Knot, Observe, StepError, Stoppable, stop_requested,
+};
 use rayon::prelude::*;
 
 /// Sizes of a stage's matrices.
@@ -64,8 +66,8 @@ pub struct Model {
     pub frames: Vec<Frame>,
     /// Indices of the free parameters.
     pub free: Vec<usize>,
-    /// Largest parameter of the central path that its derivatives used, m^2/s^2.
-    pub kappa: f64,
+    /// Of all its derivatives.
+    pub certificate: Certificate,
     identity: bool,
 }
 
@@ -103,7 +105,7 @@ impl Model {
             secant: Secant::new(sizes),
             frames: vec![],
             free,
-            kappa: 0.0,
+            certificate: Certificate::default(),
             identity: dynamics.has_identity_frames(),
         }
     }
@@ -153,7 +155,7 @@ impl Model {
                 values,
                 y,
                 rows,
-                kappa: 0.0,
+                certificate: Certificate::default(),
             })
             .collect::<Vec<_>>();
         let linearizer = Linearizer {
@@ -183,7 +185,8 @@ impl Model {
             let ends: Vec<Result<(), StepError>> = shares.map(made).collect();
             ends.into_iter().collect::<Result<(), StepError>>()?;
         }
-        self.kappa = all.iter().fold(0.0, |m, s| m.max(s.kappa));
+        let each = all.iter().map(|s| s.certificate);
+        self.certificate = each.fold(Certificate::default(), |all, one| all.and(&one));
         drop(all);
         path.gap = 0.0;
         if path.has_gaps {

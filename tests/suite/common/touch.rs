@@ -205,6 +205,7 @@ impl Differentiable for Masses {
         }
         Ok(Certificate {
             kappa,
+            has_gaps: true,
             ..Certificate::default()
         })
     }

@@ -3,8 +3,9 @@
 use super::*;
 use crate::common::G;
 use least_action::dynamics::KnotPoint;
+use least_action::format::{Overrides, parse};
 use least_action::integrator::Mechanical;
-use least_action::rollout::momentum;
+use least_action::rollout::{RolloutStats, Trajectory, balance, momentum};
 
 /// Two free bodies without gravity, the second flying at the first with spin; by how much linear and angular momentum
 /// change relative to their size, and how often they touch.
@@ -118,4 +119,64 @@ fn restitution_is_the_ratio_of_speeds() {
             assert!(before.abs() < 1e-9, "it stays: {before}");
         }
     }
+}
+
+/// A club that wedges a ball against the ground: its blow spins the ball about the grip of friction, which stops a slip
+/// that is not yet there at the knot before.
+const CLUB: &str = r#"
+title = "Club"
+time_step = 0.005
+horizon = 1.2
+
+[mechanism.half_spaces.floor]
+
+[mechanism.bodies.club]
+mass = 1.0
+shape = { capsule = { radius = 0.03, length = 0.6 } }
+[mechanism.bodies.club.contacts.head]
+shape = { sphere = 0.06 }
+position = [0.0, 0.0, -0.35]
+friction = 0.3
+group = "club"
+against = ["ball"]
+
+[mechanism.joints.grip]
+kind = "revolute"
+child = "club"
+axis = [0.0, 1.0, 0.0]
+parent_anchor = [0.0, 0.0, 0.85]
+child_anchor = [0.0, 0.0, 0.35]
+
+[mechanism.actuators.wrist]
+joint = "grip"
+
+[mechanism.bodies.ball]
+mass = 0.2
+shape = { sphere = 0.06 }
+free = true
+[mechanism.bodies.ball.contacts.hull]
+friction = 0.5
+group = "ball"
+against = ["ground", "club"]
+
+[initial.ball]
+position = [-0.2, 0.0, 0.061]
+"#;
+
+#[test]
+fn friction_gives_no_energy_where_blows_turn_the_slip() {
+    let document = parse(CLUB, "club.toml").expect("parsed");
+    let model = document.build(&Overrides::default()).expect("valid");
+    let system = &model.system;
+    let mut t = Trajectory::new(system, model.problem.intervals.clone(), &model.x0);
+    t.u.fill(10.0);
+    let mut w = system.work();
+    t.roll(system, &mut w, &mut RolloutStats::default())
+        .expect("rolls");
+    let b = balance(system, &t, &mut w).expect("read");
+    // by discretization alone: 10 J without the blows' share
+    let most = b.friction.iter().copied().fold(0.0, f64::max);
+    assert!(most < 0.1, "friction gave {most:.1e} J");
+    let [friction, impacts] = [&b.friction, &b.impacts].map(|w| w[w.len() - 1]);
+    assert!(friction < 5e-3 && impacts < -1.0, "{friction} {impacts}");
 }
