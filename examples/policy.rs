@@ -109,6 +109,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             by.seen[(0, 0)] = -own[0] * (1.0 - t * t);
             by.own[(0, 0)] = -t;
         }
+        Ok(())
     };
     let law = Law {
         sees: vec![RATE],

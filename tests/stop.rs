@@ -68,7 +68,10 @@ fn solves_stop() {
         // by an observer, after three iterations, and on from there: the straight way
         let (observer, seen) = limiter(3, false);
         let mut kept: Option<Checkpoint> = None;
-        let checkpoints = Checkpoints::new(None, Duration::MAX, |c| kept = Some(c));
+        let checkpoints = Checkpoints::new(None, Duration::MAX, |c| {
+            kept = Some(c);
+            Ok(())
+        });
         let stopped = solve()
             .with_observer(observer)
             .with_checkpoint(checkpoints)
@@ -97,7 +100,7 @@ fn solves_stop() {
         };
         let resumed = solve()
             .with_limits(two)
-            .with_checkpoint(Checkpoints::new(kept, Duration::MAX, |_| ()))
+            .with_checkpoint(Checkpoints::new(kept, Duration::MAX, |_| Ok(())))
             .run()
             .expect("solves");
         assert_eq!(resumed.history, straight.history);
@@ -176,7 +179,10 @@ fn models_stop() {
         ] {
             let d = restless(left);
             let mut kept: Option<Checkpoint> = None;
-            let checkpoints = Checkpoints::new(None, Duration::MAX, |c| kept = Some(c));
+            let checkpoints = Checkpoints::new(None, Duration::MAX, |c| {
+                kept = Some(c);
+                Ok(())
+            });
             let solve = Solve::new(&d, &problem).with_method(method);
             let stopped = solve.with_checkpoint(checkpoints).run().expect("solves");
             clear_stop();
@@ -194,7 +200,7 @@ fn models_stop() {
                 continue;
             };
             assert_eq!(straight.history[..stopped.history.len()], stopped.history);
-            let goes_on = Checkpoints::new(Some(kept), Duration::MAX, |_| ());
+            let goes_on = Checkpoints::new(Some(kept), Duration::MAX, |_| Ok(()));
             let solve = Solve::new(&d, &problem).with_method(method);
             let resumed = solve.with_checkpoint(goes_on).run().expect("solves");
             assert_eq!(resumed.history, straight.history, "{method:?} {left}");

@@ -17,7 +17,7 @@ use super::progress::Progress;
 use least_action::dynamics::{Observe, StepError, StepFailure, Stoppable};
 use least_action::format::{self, recording::Recording};
 use least_action::integrator::Mechanical;
-use least_action::mechanism::Joint;
+use least_action::mechanism::{Body, Joint};
 use least_action::rollout::Trajectory;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
@@ -127,37 +127,26 @@ fn crawl<D: Observe>(functions: &Functions<D>, t: &Trajectory) -> f64 {
     let (m, own) = (system.mechanism(), t.of_system(system));
     let motions = (0..=own.steps()).flat_map(|k| system.interval_velocities(own.state(k)));
     let fastest = motions.fold(0.0_f64, |m, (v, w)| m.max(v.norm()).max(w.norm()));
-    let gravity = match m.gravity.norm() {
-        0.0 => STANDARD_GRAVITY,
-        g => g,
-    };
-    // radius of gyration
-    let sizes = m
-        .bodies
-        .iter()
-        .map(|b| (0.5 * b.inertia.trace() / b.mass).sqrt());
-    CRAWL * fastest.max((gravity * sizes.fold(0.0, f64::max)).sqrt())
+    let sizes = m.bodies.iter().map(Body::radius_of_gyration);
+    CRAWL * fastest.max((m.gravity_scale() * sizes.fold(0.0, f64::max)).sqrt())
 }
-
-/// m/s^2, where there is no gravity.
-const STANDARD_GRAVITY: f64 = 9.81;
 
 impl Check {
     pub fn json(&self) -> Value {
         self.verdicts.iter().map(Verdict::json).collect()
     }
 
-    /// The verdict on the objective's derivatives by every group: a relative error says something of them only where they
-    /// agree or are wrong.
+    /// The verdict on the objective's derivatives by every group, `none` where a group has no decisions: a relative error
+    /// says something of them only where they agree or are wrong.
     pub fn of_objective(&self) -> Value {
         let objective = self.verdicts.first().map(|v| &v.of);
-        let own = self
-            .verdicts
-            .iter()
-            .take_while(|v| Some(&v.of) == objective);
-        own.map(|v| (v.group.to_owned(), json!(v.verdict)))
-            .collect::<Map<_, _>>()
-            .into()
+        let mut of = Map::new();
+        for group in self.relative.keys() {
+            let own = |v: &&Verdict| Some(&v.of) == objective && v.group == group;
+            let verdict = self.verdicts.iter().find(own).map_or("none", |v| v.verdict);
+            of.insert(group.clone(), json!(verdict));
+        }
+        of.into()
     }
 
     /// Says what is wrong, if something is.
@@ -190,6 +179,7 @@ impl Check {
             }
             let kink = match &v.kink {
                 Some((_, what)) => format!(": {what}"),
+                None if v.verdict == "zero" => ", from both: it says nothing".into(),
                 None => String::new(),
             };
             println!(
@@ -295,8 +285,10 @@ pub fn check<D: Observe>(functions: &Functions<D>) -> Result<Check, StepError> {
                 let error = relative(here[0], exact, &own);
                 out.relative.insert(group.name.into(), json!(error));
             }
-            let verdict = verdict(functions, group, (f, name), (here[f], crawl), &own)?;
-            out.verdicts.push(verdict);
+            if !own.is_empty() {
+                let verdict = verdict(functions, group, (f, name), (here[f], crawl), &own)?;
+                out.verdicts.push(verdict);
+            }
         }
     }
     // function by function
@@ -466,7 +458,8 @@ fn verdict<D: Observe>(
         out.component = Some(group.components[i].clone());
         out.verdict = verdict;
     };
-    say(&mut out, worst, "agrees");
+    let nothing = largest == 0.0 && judged(worst).0 == 0.0;
+    say(&mut out, worst, if nothing { "zero" } else { "agrees" });
     for &i in &wrong {
         let (step, _) = found[i].best();
         let mut kink = None;
@@ -571,11 +564,8 @@ fn states(model: &format::Model, r: &Recording, crawl: f64) -> States {
             let state = if rests { "resting" } else { "free" };
             out.push((format!("limit of {name}"), state));
         }
-        for (j, d, id) in m
-            .coordinates()
-            .map(|id| (&m.joints[id.0], &m.joints[id.0].directions[id.1], id))
-        {
-            if d.friction == 0.0 || j.directions.is_empty() {
+        for id in m.coordinates() {
+            if m.joints[id.0].directions[id.1].friction == 0.0 {
                 continue;
             }
             let name = m.coordinate_name(id);

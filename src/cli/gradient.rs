@@ -26,6 +26,10 @@ pub struct Arguments {
     json: bool,
 }
 
+/// Part of their right-hand sides that the linear solves of a gradient leave, above which it is none: six digits are what
+/// differences can show.
+const LARGE_RESIDUAL: f64 = 1e-6;
+
 /// What is differentiated: the model's system, or where the problem asks for rates of controls the one that remembers
 /// them.
 pub struct Subject<'a, D: Observe> {
@@ -297,7 +301,7 @@ impl Gradient {
                     .into(),
             );
         }
-        if self.residual.is_nan() || self.residual > 1e-6 {
+        if self.residual.is_nan() || self.residual > LARGE_RESIDUAL {
             return Some(format!(
                 "the linear solves leave {:.1e} of their right-hand sides; take a larger kappa in [contact], or a smaller time step",
                 self.residual

@@ -64,10 +64,11 @@ impl Observer<SolveState> for Shown {
             return Ok(());
         };
         self.0.at(argmin::core::State::get_iter(state) + 1, || {
-            // the level, where derivatives through contact are relaxed
-            let smoothing = match now.smoothing {
-                level if level > 0.0 => format!("  smoothing {level:.0e}"),
-                _ => String::new(),
+            // the level, where derivatives through contact are relaxed, or the steps softened
+            let smoothing = match (now.smoothing, now.softened) {
+                (0.0, _) => String::new(),
+                (level, false) => format!("  smoothing {level:.0e}"),
+                (level, true) => format!("  softened to {level:.0e}"),
             };
             format!(
                 "objective {:.6}  violation {:.1e}  promised gain {:.1e}  step {:.1e}  penalty {:.0e}{smoothing}",
@@ -156,6 +157,7 @@ pub fn run(
         {
             eprintln!("warning: no checkpoint is kept: {e}");
         }
+        Ok(())
     };
     let checkpoints = Checkpoints::new(resume, BETWEEN_CHECKPOINTS, save);
     let solution = solved(model, options, checkpoints, shown).map_err(Failure::unsolved)?;
@@ -188,6 +190,7 @@ fn tell(method: Method, model: &Model, resumes: bool) {
         model.problem.guess.len(),
         match model.problem.free_parameters().len() {
             0 => String::new(),
+            1 => " and 1 unknown parameter".into(),
             n => format!(" and {n} unknown parameters"),
         }
     );
@@ -284,6 +287,9 @@ impl Outcome {
                     format!("take the method {ddp} with")
                 };
                 format!(", or {set} smoothing = {{ start = {start:e} }} in [method]")
+            }
+            Some(Remedy::OtherSmoothing) => {
+                "; other smoothing in [method] may lead lower: another start, forward = true, or false".into()
             }
         };
         format!("{}{help}", s.reason)

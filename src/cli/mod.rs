@@ -287,8 +287,8 @@ const MEGABYTE: u64 = 1 << 20;
 fn write_trajectory(path: &Path, recording: &Recording) -> Result<(), Failure> {
     let columns = 1 + recording.channels.len() + 7 * recording.bodies.len();
     let total = (recording.time.len() * columns) as u64 * BYTES / MEGABYTE;
-    let mut progress = Progress::new("writing", total.max(1));
-    let mut tell = |bytes: u64| progress.at(bytes / MEGABYTE, || "MB".into());
+    let mut progress = Progress::new("writing MB", total.max(1));
+    let mut tell = |bytes: u64| progress.at(bytes / MEGABYTE, String::new);
     if path.extension().is_some_and(|e| e == "csv") {
         format::write_csv_with(path, recording, &mut tell)?;
     } else {

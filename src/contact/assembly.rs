@@ -63,6 +63,9 @@ pub(super) fn both(row: &Row) -> [Vec6; 2] {
     [row.parent(), row.child()]
 }
 
+/// Roundings of a gap's increment, of products and sums of three numbers each, by the largest.
+const ROUNDINGS: f64 = 16.0;
+
 impl Layout {
     /// Wrenches at the knot, the laws, and what a bounce adds.
     pub(crate) fn prepare(&self, w: &View, memory: &mut Memory) {
@@ -169,7 +172,7 @@ impl Layout {
                         let moved = v + w.poses[child].r * turned(arm, &omega, h, w.scalar[child]);
                         e.gap = e.here.gap / h + e.here.normal.dot(&moved) - e.bounce;
                         let size = v.amax() + omega.amax() * arm.amax() + (e.here.gap / h).abs();
-                        e.noise = 16.0 * f64::EPSILON * size;
+                        e.noise = ROUNDINGS * f64::EPSILON * size;
                     }
                 } else {
                     e.gap = e.here.gap / c.interval + dot(y, parent, child, &e.normal);

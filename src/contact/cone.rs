@@ -12,7 +12,7 @@
 //! the central path of maximum dissipation, written with the cone's plain Jordan product.
 
 /// Halvings of an interval: its ends are then neighbours.
-const HALVINGS: usize = 100;
+pub(super) const HALVINGS: usize = 100;
 
 /// The unknowns of a contact, or a change of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -76,7 +76,7 @@ pub(crate) use refine::Side;
 pub use work::ContactWork;
 
 use crate::block::Symbolic;
-use crate::mechanism::{Mechanism, Row, Touch, Vec6, compliance};
+use crate::mechanism::{Body, Mechanism, Row, Touch, Vec6, compliance};
 use crate::spatial::{Mat3, Pose, Vec3};
 use cone::{Law, Linear, Local, Target};
 use derivative::Response;
@@ -203,9 +203,6 @@ pub(crate) struct Memory {
     extended: Option<Box<Extended>>,
 }
 
-/// Where there is no gravity the path is that of the earth's, m/s^2: it wants a scale, not a force.
-const WITHOUT_GRAVITY: f64 = 9.81;
-
 const NOWHERE: Touch = Touch {
     gap: 0.0,
     normal: Vec3::new(0.0, 0.0, 0.0),
@@ -278,21 +275,14 @@ impl Layout {
         let friction = with_friction(m).map(|(j, i)| of_joint(Source::Friction(j, i), j, i));
         let limit = limited(m).map(|(j, i, up)| of_joint(Source::Limit(j, i, up), j, i));
         let slots: Vec<_> = touch.chain(friction).chain(limit).collect();
-        let gravity = match m.gravity.norm() {
-            0.0 => WITHOUT_GRAVITY,
-            g => g,
-        };
+        let gravity = m.gravity_scale();
         Self {
             slots,
             rows: symbolic.dim(),
             options: *options,
             gravity,
             path: options.central_path * gravity,
-            sizes: m
-                .bodies
-                .iter()
-                .map(|b| (b.inertia.trace() / (3.0 * b.mass)).sqrt())
-                .collect(),
+            sizes: m.bodies.iter().map(Body::radius_of_gyration).collect(),
             pyramid: match options.cone {
                 Cone::SecondOrder => None,
                 Cone::Linearized(directions) => Some(Pyramid::new(directions)),

@@ -47,15 +47,15 @@ impl ContactOptions {
                 "expected an even number from 4 to 16",
             ));
         }
-        let path = [self.central_path, self.centred];
-        if !path.iter().all(|v| *v > 0.0 && v.is_finite()) {
-            return Err(ModelError::new(
-                ["contact", "kappa"],
-                format!("a central path of {path:?}"),
-                "expected positive numbers",
-            ));
+        let path = [("kappa", self.central_path), ("centred", self.centred)];
+        match path.iter().find(|(_, v)| !(*v > 0.0 && v.is_finite())) {
+            None => Ok(()),
+            Some((name, v)) => Err(ModelError::new(
+                ["contact", name],
+                format!("{name} is {v}"),
+                "expected a positive number",
+            )),
         }
-        Ok(())
     }
 }
 

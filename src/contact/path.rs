@@ -13,14 +13,19 @@ use super::element::Sides;
 use super::{Element, Failed, Memory, NewtonSystem, Solver};
 use crate::dynamics::StepFailure;
 
-/// Where the central path is entered, m^2/s^2: higher where no solution is found.
+// As those of [`super::interior`], these trade iterations for curves that are lost, on the same drops, and change nothing of
+// what a solved step is.
+
+/// Where the central path is entered, m^2/s^2: higher where no solution is found, up to speeds of 100 m/s.
 const STARTS: [f64; 3] = [1.0, 1e2, 1e4];
-/// Levels on which friction grows, m^2/s^2, and the share of it that it begins with.
+/// Levels on which friction grows, m^2/s^2, and the share of it that it begins with, which a convex problem's solution is
+/// near to.
 const LEVELS: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5];
 const LITTLE: f64 = 0.01;
-/// Where a curve is left that leads away from its goal, by the value it began with.
+/// Where a curve is left that leads away from its goal, by the value it began with: a thousand times the speeds.
 const AWAY: f64 = 1e6;
-/// Points on a curve, corrections of one, and the shortest and longest piece between two.
+/// Points on a curve, corrections of one (Newton's method doubles its digits: who needs more is off the curve), and the
+/// shortest and longest piece between two, in logarithms.
 const MOST_POINTS: usize = 400;
 const MOST_CORRECTIONS: usize = 6;
 const SHORTEST: f64 = 1e-6;
@@ -30,7 +35,8 @@ const ROUGH: f64 = 0.1;
 /// Part of the way to the boundary of the cones that a prediction, and a correction, may go.
 const PREDICTED: f64 = 0.7;
 const CORRECTED: f64 = 0.9;
-/// Last change of a point on the curve, and the least part of a correction worth going on.
+/// Last change of a point on the curve, whose next correction is its square, and the least part of a correction worth
+/// going on.
 const NEAR: f64 = 1e-3;
 const LEAST: f64 = 0.05;
 /// Least part of the way to the boundary that Newton's method goes at a point.

@@ -11,7 +11,7 @@
 //! Friction is `-mu g d_i` with the `d_i` nearest the sliding velocity. Between two directions it pulls sideways, until the
 //! sliding heads midway between them, where it brakes by `mu g cos(pi/n)`: less than the circular cone.
 
-use super::cone::{Law, Linear, Local, Target};
+use super::cone::{HALVINGS, Law, Linear, Local, Target};
 
 /// Directions at most.
 pub(super) const MOST: usize = 16;
@@ -139,7 +139,7 @@ impl Pyramid {
         while excess(least + width) > 0.0 {
             width *= 2.0;
         }
-        for _ in 0..80 {
+        for _ in 0..HALVINGS {
             let middle = 0.5 * (low + width);
             if excess(least + middle) > 0.0 {
                 low = middle;

@@ -1,6 +1,6 @@
 //! Does a problem fit a system?
 
-use super::{Problem, When};
+use super::{Constraint, Problem, Relation, When};
 use crate::dynamics::{Observe, QuantityId};
 
 /// The part of a [`Problem`] that does not fit.
@@ -121,6 +121,7 @@ impl Problem {
         finite(ProblemPart::Coordinates, &self.coordinates)?;
         finite(ProblemPart::Rates, &self.rates)?;
         self.check_functions(dynamics)?;
+        self.check_contradictions()?;
         let counts = [
             (ProblemPart::Bounds, self.bounds.len(), d.nu, "control"),
             (
@@ -150,7 +151,7 @@ impl Problem {
             d.np,
             "one for each parameter of the system",
         )?;
-        // free ones begin within their bounds
+        // one that is held is what it is held at
         for (i, (p, (l, h))) in self
             .parameters
             .iter()
@@ -181,6 +182,33 @@ impl Problem {
     }
 
     /// Quantities, numbers and knots of costs and constraints.
+    /// Are there values that two constraints of a quantity at a knot both allow?
+    fn check_contradictions(&self) -> Result<(), ProblemError> {
+        let n = self.intervals.len();
+        let allowed = |c: &Constraint| match c.relation {
+            Relation::Equal => (c.value, c.value),
+            Relation::Less => (f64::NEG_INFINITY, c.value),
+            Relation::Greater => (c.value, f64::INFINITY),
+        };
+        for (j, b) in self.constraints.iter().enumerate() {
+            for (i, a) in self.constraints[..j].iter().enumerate() {
+                let ((low, high), (l, h)) = (allowed(a), allowed(b));
+                if a.quantity != b.quantity || low.max(l) <= high.min(h) {
+                    continue;
+                }
+                let both = |k: &usize| a.when.holds(*k, n) && b.when.holds(*k, n);
+                if let Some(k) = (0..=n).find(both) {
+                    let message = format!(
+                        "it contradicts constraints[{i}]: no value is {} {} and {} {} at knot {k}; leave one out, or ask for them at different knots",
+                        a.relation, a.value, b.relation, b.value
+                    );
+                    return refuse(ProblemPart::Constraint(j), message);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn check_functions<D: Observe + ?Sized>(&self, dynamics: &D) -> Result<(), ProblemError> {
         let (count, n) = (dynamics.quantities().len(), self.intervals.len());
         let fits = |part, quantity: QuantityId, when: When, at_end: bool| {
@@ -358,6 +386,20 @@ mod tests {
                 constraint(|c| c.when = When::Range(3, 2)),
             ),
             (at, "value is NaN", constraint(|c| c.value = f64::NAN)),
+            (
+                ProblemPart::Constraint(1),
+                "contradicts constraints[0]",
+                of(|p| {
+                    let relation = Relation::Greater;
+                    let value = p.constraints[0].value + 1.0;
+                    let other = Constraint {
+                        relation,
+                        value,
+                        ..p.constraints[0]
+                    };
+                    p.constraints.push(other);
+                }),
+            ),
             (Bounds, "2 ranges; give 1", bounds(&[infinite; 2])),
             (Bounds, "0 ranges; give 1", bounds(&[])),
             (Bound(0), "between 1 and 0", bounds(&[(1.0, 0.0)])),

@@ -109,8 +109,7 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
         // last: an adjoint may follow
         self.dynamics
             .observe_in(&before, self.policy.sees(), &mut w.inner, quantities)?;
-        self.policy.act(&seen.at, &w.seen, seen.u, own, &mut w.u);
-        Ok(())
+        self.policy.act(&seen.at, &w.seen, seen.u, own, &mut w.u)
     }
 
     /// Computes them with their derivatives.
@@ -131,7 +130,7 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
             m.fill(0.0);
         }
         self.policy
-            .differentiate(&seen.at, &w.seen, seen.u, own, rows);
+            .differentiate(&seen.at, &w.seen, seen.u, own, rows)?;
         let before = self.within(seen, &w.idle, &[]);
         let which = self.policy.sees();
         for (i, chain) in w.chain.iter_mut().enumerate() {

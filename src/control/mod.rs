@@ -135,6 +135,16 @@ pub enum Relation {
     Greater,
 }
 
+impl std::fmt::Display for Relation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Equal => "=",
+            Self::Less => "<=",
+            Self::Greater => ">=",
+        })
+    }
+}
+
 /// A quantity held at, below or above a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constraint {
@@ -510,19 +520,14 @@ impl Problem {
                 }
             }
             if worst.0 > tolerance {
-                let sign = match c.relation {
-                    Relation::Equal => "=",
-                    Relation::Less => "<=",
-                    Relation::Greater => ">=",
-                };
                 let place = match (c.when, worst.1) {
                     (When::End, _) => "at the end".to_owned(),
                     (_, k) => format!("at knot {k}"),
                 };
                 let name = names.get(c.quantity.index()).map_or("", |n| &n.0);
                 list.push(format!(
-                    "{name} {sign} {} {place} by {:.3e}",
-                    c.value, worst.0
+                    "{name} {} {} {place} by {:.3e}",
+                    c.relation, c.value, worst.0
                 ));
             }
         }

@@ -1,7 +1,7 @@
 //! Policies: the controls of a system computed from what is seen of it.
 
 use super::{add, dot};
-use crate::dynamics::{Frame, Knot, Observe, Parameter, QuantityId, hand_on};
+use crate::dynamics::{Frame, Knot, Observe, Parameter, QuantityId, StepError, hand_on};
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
 use std::sync::Arc;
@@ -34,9 +34,22 @@ pub trait Policy: Sync {
     }
 
     /// The system's controls, into `out`.
-    fn act(&self, at: &Knot, seen: &[f64], open: &[f64], own: &[f64], out: &mut [f64]);
+    ///
+    /// # Errors
+    /// What the policy cannot act by, which ends the rollout: [`StepError::of_callback`].
+    fn act(
+        &self,
+        at: &Knot,
+        seen: &[f64],
+        open: &[f64],
+        own: &[f64],
+        out: &mut [f64],
+    ) -> Result<(), StepError>;
 
     /// Their derivatives at the same place, into `by`, which holds zeros.
+    ///
+    /// # Errors
+    /// As [`Policy::act`].
     fn differentiate(
         &self,
         at: &Knot,
@@ -44,7 +57,7 @@ pub trait Policy: Sync {
         open: &[f64],
         own: &[f64],
         by: &mut PolicyRows,
-    );
+    ) -> Result<(), StepError>;
 }
 
 /// Policies that are shared, as systems are.
@@ -56,8 +69,8 @@ macro_rules! shared {
             fn planned(at: &Knot) -> Option<Planned<'_>>;
             fn open() -> usize;
             fn parameters() -> Vec<Parameter>;
-            fn act(at: &Knot, seen: &[f64], open: &[f64], own: &[f64], out: &mut [f64]) -> ();
-            fn differentiate(at: &Knot, seen: &[f64], open: &[f64], own: &[f64], by: &mut PolicyRows) -> ();
+            fn act(at: &Knot, seen: &[f64], open: &[f64], own: &[f64], out: &mut [f64]) -> Result<(), StepError>;
+            fn differentiate(at: &Knot, seen: &[f64], open: &[f64], own: &[f64], by: &mut PolicyRows) -> Result<(), StepError>;
         }
     )*};
 }
@@ -195,16 +208,31 @@ impl Policy for Pd {
         self.parameters.clone()
     }
 
-    fn act(&self, at: &Knot, seen: &[f64], open: &[f64], own: &[f64], out: &mut [f64]) {
+    fn act(
+        &self,
+        at: &Knot,
+        seen: &[f64],
+        open: &[f64],
+        own: &[f64],
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
         out.fill(0.0);
         add(out, 1.0, open.iter());
         let pairs = seen.chunks_exact(2).zip(own.chunks_exact(2));
         for (l, (seen, gains)) in self.loops.iter().zip(pairs) {
             out[l.control] += dot(gains.iter(), &Self::errors(l, at.t, seen));
         }
+        Ok(())
     }
 
-    fn differentiate(&self, at: &Knot, seen: &[f64], _: &[f64], own: &[f64], by: &mut PolicyRows) {
+    fn differentiate(
+        &self,
+        at: &Knot,
+        seen: &[f64],
+        _: &[f64],
+        own: &[f64],
+        by: &mut PolicyRows,
+    ) -> Result<(), StepError> {
         by.open.fill_with_identity();
         for (i, l) in self.loops.iter().enumerate() {
             let errors = Self::errors(l, at.t, &seen[2 * i..2 * i + 2]);
@@ -213,6 +241,7 @@ impl Policy for Pd {
                 by.own[(l.control, 2 * i + k)] += errors[k];
             }
         }
+        Ok(())
     }
 }
 
@@ -300,7 +329,14 @@ impl Policy for LinearFeedback {
         self.open
     }
 
-    fn act(&self, at: &Knot, seen: &[f64], open: &[f64], _: &[f64], out: &mut [f64]) {
+    fn act(
+        &self,
+        at: &Knot,
+        seen: &[f64],
+        open: &[f64],
+        _: &[f64],
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
         let k = self.step(at);
         out.fill(0.0);
         add(out, 1.0, open.iter());
@@ -308,16 +344,25 @@ impl Policy for LinearFeedback {
         for (out, row) in out.iter_mut().zip(self.gains[k].row_iter()) {
             *out += dot(row.iter(), seen);
         }
+        Ok(())
     }
 
-    fn differentiate(&self, at: &Knot, _: &[f64], _: &[f64], _: &[f64], by: &mut PolicyRows) {
+    fn differentiate(
+        &self,
+        at: &Knot,
+        _: &[f64],
+        _: &[f64],
+        _: &[f64],
+        by: &mut PolicyRows,
+    ) -> Result<(), StepError> {
         by.open.fill_with_identity();
         by.seen += &self.gains[self.step(at)];
+        Ok(())
     }
 }
 
 /// A law written by the user: `law(knot, seen, open, own, u, rows)` computes the controls `u`, and their derivatives
-/// where `rows` asks for them.
+/// where `rows` asks for them; what it fails with ends the rollout.
 pub struct Law<F> {
     /// The quantities seen.
     pub sees: Vec<QuantityId>,
@@ -333,7 +378,15 @@ pub struct Law<F> {
 
 impl<F> Policy for Law<F>
 where
-    F: Fn(&Knot, &[f64], &[f64], &[f64], &mut [f64], Option<&mut PolicyRows>) + Sync,
+    F: Fn(
+            &Knot,
+            &[f64],
+            &[f64],
+            &[f64],
+            &mut [f64],
+            Option<&mut PolicyRows>,
+        ) -> Result<(), StepError>
+        + Sync,
 {
     fn sees(&self) -> &[QuantityId] {
         &self.sees
@@ -347,8 +400,15 @@ where
         self.parameters.clone()
     }
 
-    fn act(&self, at: &Knot, seen: &[f64], open: &[f64], own: &[f64], out: &mut [f64]) {
-        (self.law)(at, seen, open, own, out, None);
+    fn act(
+        &self,
+        at: &Knot,
+        seen: &[f64],
+        open: &[f64],
+        own: &[f64],
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        (self.law)(at, seen, open, own, out, None)
     }
 
     fn differentiate(
@@ -358,8 +418,8 @@ where
         open: &[f64],
         own: &[f64],
         by: &mut PolicyRows,
-    ) {
+    ) -> Result<(), StepError> {
         let mut u = vec![0.0; self.controls];
-        (self.law)(at, seen, open, own, &mut u, Some(by));
+        (self.law)(at, seen, open, own, &mut u, Some(by))
     }
 }

@@ -157,11 +157,13 @@ pub enum StepFailure {
     Budget,
     /// A stop was requested.
     Stopped,
+    /// A policy or another function of a user's said so.
+    Callback,
 }
 
 /// A step that could not be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("step at t = {time:.6} s failed at {element}: {message} (residual {residual:.3e})")]
+#[error("{}", self.words())]
 pub struct StepError {
     /// What happened.
     pub failure: StepFailure,
@@ -176,6 +178,33 @@ pub struct StepError {
 }
 
 impl StepError {
+    fn words(&self) -> String {
+        let (time, element, message) = (self.time, &self.element, &self.message);
+        match self.failure {
+            StepFailure::Stopped => format!("interrupted at t = {time:.6} s; {message}"),
+            StepFailure::Callback => format!("at t = {time:.6} s {element} failed: {message}"),
+            _ => format!(
+                "step at t = {time:.6} s failed at {element}: {message} (residual {:.3e})",
+                self.residual
+            ),
+        }
+    }
+
+    /// What a policy or another function of a user's failed with, by its name.
+    pub fn of_callback(
+        element: impl Into<String>,
+        time: f64,
+        message: impl std::fmt::Display,
+    ) -> Self {
+        Self {
+            failure: StepFailure::Callback,
+            element: element.into(),
+            time,
+            residual: f64::NAN,
+            message: message.to_string(),
+        }
+    }
+
     /// A rollout that was asked to stop before the step at a time.
     pub fn stopped(time: f64) -> Self {
         Self {
@@ -183,7 +212,7 @@ impl StepError {
             element: "the rollout".into(),
             time,
             residual: 0.0,
-            message: "it was interrupted; what was computed so far is kept".into(),
+            message: "what was computed so far is kept".into(),
         }
     }
 

@@ -377,7 +377,7 @@ impl<D: Observe> Observe for Remember<D> {
         let (h, before) = (seen.at.h_prev, &seen.x[self.system.dims().nx..]);
         for (quantity, out) in which.iter().zip(out) {
             if let Some(i) = self.rate(*quantity) {
-                *out = if h > 0.0 {
+                *out = if h != 0.0 {
                     (seen.u[i] - before[i]) / h
                 } else {
                     0.0
@@ -410,7 +410,7 @@ impl<D: Observe> Observe for Remember<D> {
         let dims = self.system.dims();
         let (h, before) = (seen.at.h_prev, &seen.x[dims.nx..]);
         for (quantity, g) in which.iter().zip(adjoint) {
-            if let Some(i) = self.rate(*quantity).filter(|_| h > 0.0) {
+            if let Some(i) = self.rate(*quantity).filter(|_| h != 0.0) {
                 out.u[i] += g / h;
                 out.x[dims.nf + i] -= g / h;
                 out.h_prev -= g * (seen.u[i] - before[i]) / (h * h);

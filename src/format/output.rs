@@ -60,7 +60,11 @@ pub fn record_every(
     let mut breaks = false;
     let energy = balance_with(system, trajectory, &mut system.work(), |at, data| {
         let keep = at.k.is_multiple_of(every) || at.k == trajectory.steps();
-        touches.see(data, keep);
+        let step = || {
+            let next = (at.k < trajectory.steps()).then(|| trajectory.state(at.k + 1));
+            next.map(|x| system.interval_velocities(x))
+        };
+        touches.see(data, step, keep);
         efforts.see(data, keep);
         if keep {
             kept.push(at.k);
@@ -95,7 +99,7 @@ pub fn record_every(
     let mut channels = Channels::default();
     seen.coordinates(&mut channels);
     seen.controls(&mut channels);
-    reactions.add_to(&mut channels, m);
+    reactions.add_to(&mut channels, system);
     seen.gaps(&mut channels);
     let contacts = touches.add_to(&mut channels, m);
     efforts.add_to(&mut channels, m);
@@ -114,7 +118,6 @@ pub fn record_every(
         }
         channels.add(name, &unit, Group::Other, values.into_iter());
     }
-    not_unique(&mut channels, system);
     goals::mark(&mut channels.list, model, trajectory.steps());
     let mut places = goals::places(model, trajectory);
     // from knots to those that are kept: what is wanted at one that is not is shown at the next
@@ -245,6 +248,9 @@ fn coordinate_names(m: &Mechanism) -> Vec<(String, String, Group)> {
     positions.chain(rates).collect()
 }
 
+/// Written times are whole numbers of these parts of a second, finer than any that is simulated.
+const TICKS: f64 = 1e12;
+
 /// The knots of a trajectory that a recording keeps.
 struct Kept<'a> {
     system: &'a System,
@@ -264,7 +270,9 @@ impl Kept<'_> {
             t += h;
             times.push(t);
         }
-        self.knots.iter().map(|&k| times[k]).collect()
+        // without the rounding of the sum
+        let round = |t: f64| (t * TICKS).round() / TICKS;
+        self.knots.iter().map(|&k| round(times[k])).collect()
     }
 
     /// A joint coordinate at the `i`-th of them.
@@ -378,9 +386,10 @@ impl Reactions {
         }
     }
 
-    fn add_to(self, channels: &mut Channels, m: &Mechanism) {
+    fn add_to(self, channels: &mut Channels, system: &System) {
         for (joint, [forces, moments]) in self.joints {
-            let j = &m.joints[joint];
+            let j = &system.mechanism().joints[joint];
+            let unique = system.has_unique_forces(joint);
             let (translations, rotations) = j.kind.rows();
             for (what, unit, rows, values) in [
                 ("force", "N", translations, forces),
@@ -388,23 +397,12 @@ impl Reactions {
             ] {
                 if rows > 0 {
                     let name = format!("{} {what}", j.name);
-                    channels
-                        .add(name, unit, Group::ConstraintForce, values.into_iter())
-                        .interval = Some(Interval::After);
+                    let values = values.into_iter();
+                    let channel = channels.add(name, unit, Group::ConstraintForce, values);
+                    channel.interval = Some(Interval::After);
+                    channel.not_unique = !unique;
                 }
             }
-        }
-    }
-}
-
-/// Marks the forces that redundant constraints share in any way.
-fn not_unique(channels: &mut Channels, system: &System) {
-    for (index, j) in system.mechanism().joints.iter().enumerate() {
-        let names = ["force", "moment"].map(|what| format!("{} {what}", j.name));
-        let of = |c: &&mut Channel| c.group == Group::ConstraintForce && names.contains(&c.name);
-        let unique = system.has_unique_forces(index);
-        for channel in channels.list.iter_mut().filter(of) {
-            channel.not_unique = !unique;
         }
     }
 }

@@ -6,6 +6,9 @@ pub use crate::optimize::Iteration;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+/// Forces below this share of the largest are not of surfaces that touch: a figure shows no less.
+pub(crate) const LEAST_FORCE: f64 = 1e-4;
+
 /// What a channel shows; figures are drawn per group that is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,11 +1,8 @@
 //! What happens at contacts, for a recording.
 
 use super::output::Channels;
-use super::recording::{Contact, Force, Group, Interval};
-use crate::mechanism::{Contacting, KnotData, Mechanism, Quantity, contacting};
-
-/// Forces below this share of the largest are not of surfaces that touch.
-const LEAST: f64 = 1e-6;
+use super::recording::{Contact, Force, Group, Interval, LEAST_FORCE};
+use crate::mechanism::{Acting, Contacting, KnotData, Mechanism, Motion, Quantity, contacting};
 
 /// All contacts at the knots that are kept.
 #[derive(Default)]
@@ -19,15 +16,20 @@ pub(super) struct Touches {
 }
 
 impl Touches {
-    /// Sees the next knot, which is kept or not.
-    pub fn see(&mut self, data: &KnotData, kept: bool) {
+    /// Sees the next knot, which is kept or not, and the velocities of the step from it.
+    pub fn see(&mut self, data: &KnotData, step: impl Fn() -> Option<Vec<Motion>>, kept: bool) {
         let count = data.mechanism.contacts.len();
         if count == 0 {
             return;
         }
-        let now: Vec<Contacting> = (0..count).map(|c| contacting(data, c)).collect();
-        let forces = now.iter().filter_map(|c| c.force);
-        self.largest = forces.fold(self.largest, |m, f| m.max(f.0));
+        let step = step().map(|all| -> Vec<f64> {
+            let each = all.iter().flat_map(|(v, w)| v.iter().chain(w.iter()));
+            each.copied().collect()
+        });
+        let each = (0..count).map(|c| contacting(data, c, step.as_deref()));
+        let now: Vec<Contacting> = each.collect();
+        let forces = now.iter().filter_map(|c| c.step);
+        self.largest = forces.fold(self.largest, |m, f| m.max(f.normal));
         let before = self.last.replace(now.clone());
         if kept {
             self.knots.push((now, before));
@@ -38,12 +40,11 @@ impl Touches {
     /// knot where its step ends, and closes the gap.
     pub fn add_to(self, channels: &mut Channels, m: &Mechanism) -> Vec<Contact> {
         let knots = &self.knots;
-        let least = LEAST * self.largest;
+        let least = LEAST_FORCE * self.largest;
         let mut contacts = vec![];
         for (i, c) in m.contacts.iter().enumerate() {
             // of the step that ends at the knot
-            let before = |k: usize| knots[k].1.as_ref().map(|all| &all[i]);
-            let force = |k: usize| before(k).and_then(|c| c.force);
+            let step = |k: usize| -> Option<Acting> { knots[k].1.as_ref()?[i].step };
             let mut add =
                 |output: Quantity, of_step: bool, value: &dyn Fn(usize) -> Option<f64>| {
                     let (name, unit) = output.name(m);
@@ -52,15 +53,19 @@ impl Touches {
                     channel.interval = of_step.then_some(Interval::Before);
                 };
             add(Quantity::Gap(i), false, &|k| Some(knots[k].0[i].touch.gap));
-            add(Quantity::NormalForce(i), true, &|k| force(k).map(|f| f.0));
-            add(Quantity::Friction(i), true, &|k| force(k).map(|f| f.1));
-            add(Quantity::Slip(i), true, &|k| before(k).map(|c| c.slip));
+            add(Quantity::NormalForce(i), true, &|k| {
+                step(k).map(|f| f.normal)
+            });
+            add(Quantity::Friction(i), true, &|k| {
+                step(k).map(|f| f.friction)
+            });
+            add(Quantity::Slip(i), true, &|k| step(k).map(|f| f.slip));
             let acting = |knot: usize| {
-                let (size, _, force) = force(knot)?;
-                (size > least).then(|| Force {
+                let step = step(knot)?;
+                (step.normal > least).then(|| Force {
                     knot,
                     point: knots[knot].0[i].touch.point.into(),
-                    force: force.into(),
+                    force: step.force.into(),
                 })
             };
             contacts.push(Contact {

@@ -6,8 +6,8 @@
 use crate::contact::ContactWork;
 use crate::dynamics::{Dynamics, Frame, Inputs, KnotPoint, QuantityId, StepError, StepFailure};
 use crate::mechanism::{
-    Adjoint, Contacting, CoordinateId, KnotData, Mechanism, Mobility, ModelError, Motion, Needs,
-    Quantity, Rows, Vec6, contacting, vec3,
+    Adjoint, CoordinateId, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
+    Rows, Vec6, vec3,
 };
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
@@ -240,26 +240,6 @@ pub trait Mechanical: Dynamics + Sized {
     /// The contact that overlaps most at a state, and by how much, m.
     fn overlap(&self, x: &[f64]) -> Option<(&str, f64)> {
         deepest(self.mechanism(), &self.poses(x))
-    }
-
-    /// All contacts at a knot, in the order of the mechanism's.
-    ///
-    /// # Errors
-    /// When the velocities at the knot cannot be read.
-    fn contacting(
-        &self,
-        seen: &KnotPoint,
-        w: &mut Self::Work,
-    ) -> Result<Vec<Contacting>, StepError> {
-        let needs = Needs {
-            velocities: true,
-            past: false,
-            reactions: true,
-        };
-        self.evaluate_knot(seen, needs, w)?;
-        let data = self.knot_data(seen, w);
-        let all = 0..self.mechanism().contacts.len();
-        Ok(all.map(|c| contacting(&data, c)).collect())
     }
 
     /// The spring with the highest frequency at a state, by name, and that frequency if only its two bodies moved,

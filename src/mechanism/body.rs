@@ -19,6 +19,13 @@ pub struct Body {
     pub shape: Option<Shape>,
 }
 
+impl Body {
+    /// Mean radius of gyration, m: turns angular velocities into velocities.
+    pub fn radius_of_gyration(&self) -> f64 {
+        (self.inertia.trace() / (3.0 * self.mass)).sqrt()
+    }
+}
+
 /// A homogeneous shape about its centre of mass.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]

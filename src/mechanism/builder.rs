@@ -173,6 +173,13 @@ impl MechanismBuilder {
         }
         let mut bodies = vec![];
         for (name, body) in &self.bodies {
+            if name.trim().is_empty() {
+                return Err(ModelError::new(
+                    ["bodies", name],
+                    "a body without a name",
+                    "give it one: [bodies.NAME]",
+                ));
+            }
             if is_world(name) {
                 return Err(ModelError::new(
                     ["bodies", name],

@@ -34,6 +34,10 @@ pub enum Limits {
 }
 
 // unlike serde's untagged enums this keeps the place of an error within the value
+/// What helps where a limit is asked for of a component of a rotation vector.
+const ONE_ROTATION: &str =
+    "limit angles of joints with one rotation; a chain of them turns about several axes";
+
 impl<'de> Deserialize<'de> for Limits {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Forms;
@@ -253,6 +257,14 @@ impl JointSpec {
             }
             Some(Limits::Only(r)) if n == 1 => vec![(0, *r, vec![])],
             Some(Limits::Only(_)) => {
+                let turns = |i: usize| joint.directions[i].freedom == Freedom::Turn;
+                let Some(first) = (0..n).find(|i| !turns(*i)) else {
+                    return Err(err(
+                        &[],
+                        format!("joint `{name}` turns about any axis"),
+                        ONE_ROTATION.into(),
+                    ));
+                };
                 return Err(err(
                     &[],
                     format!(
@@ -260,7 +272,7 @@ impl JointSpec {
                     ),
                     format!(
                         "give limits = {{ {} = [smallest, largest] }}; its free directions: {}",
-                        names[0],
+                        names[first],
                         names.join(", ")
                     ),
                 ));
@@ -288,8 +300,7 @@ impl JointSpec {
                         "direction `{}` of joint `{name}` is a component of a rotation vector, which jumps at half a turn: a limit has no meaning there",
                         d.name
                     ),
-                    "limit angles of joints with one rotation; a chain of them turns about several axes"
-                        .into(),
+                    ONE_ROTATION.into(),
                 ));
             }
             if !range.is_valid() {

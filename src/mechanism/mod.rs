@@ -54,7 +54,7 @@ pub use kinematics::Motion;
 pub use mobility::Mobility;
 pub use parameter::{Field, NamedParameter};
 pub use quantity::{
-    About, Adjoint, Contacting, KnotData, Needs, Past, Quantity, Reaction, ReactionSource,
+    About, Acting, Adjoint, Contacting, KnotData, Needs, Past, Quantity, Reaction, ReactionSource,
     contacting,
 };
 pub use range::Range;
@@ -179,6 +179,14 @@ impl Mechanism {
     pub fn closes_loop(&self, joint: usize) -> bool {
         // they ascend
         self.tree.chords.binary_search(&joint).is_ok()
+    }
+
+    /// Size of gravity, m/s^2, or where there is none that of the earth: for what wants a scale, not a force.
+    pub fn gravity_scale(&self) -> f64 {
+        match self.gravity.norm() {
+            0.0 => 9.81,
+            g => g,
+        }
     }
 
     /// kg

@@ -20,7 +20,7 @@ use super::lq::{
 };
 use super::scale::Scale;
 use crate::control::Problem;
-use crate::dynamics::{Knot, Observe, StepError, stop_requested};
+use crate::dynamics::{Knot, Observe, StepError, unstopped};
 use crate::rollout::{RolloutStats, Trajectory};
 use nalgebra::DVector;
 
@@ -85,7 +85,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
         let model = Model::new(dynamics, problem);
         let half = |&(l, u): &(f64, f64)| {
             let w = 0.5 * (u - l);
-            if w.is_finite() { w } else { 1.0 }
+            // a fixed control has no range
+            if w.is_finite() && w > 0.0 { w } else { 1.0 }
         };
         let each = problem.with_bounds(&problem.guess);
         let ranges: Vec<_> = each.map(|(_, b)| (*b, half(b))).collect();
@@ -267,6 +268,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             for ((u, v), s) in u.iter_mut().zip(own).zip(&scale[k * m..]) {
                 *u = s.value(*v);
             }
+            Ok(())
         });
         self.steps += stats.steps as u64;
         rolled?;
@@ -493,13 +495,14 @@ impl<'a, D: Observe> Augmented<'a, D> {
             ..Regularization::default()
         };
         self.policy.clear();
-        while !self
-            .riccati
-            .run(&self.model, &self.slopes, &decisions, by, &mut self.policy)
-        {
+        // a pass is short, and what is made of a half one would not be the step
+        while !unstopped(|| {
+            self.riccati
+                .run(&self.model, &self.slopes, &decisions, by, &mut self.policy)
+        }) {
             by.decisions = (FLOOR_GROWTH * by.decisions).max(FLOOR);
-            if !by.decisions.is_finite() || stop_requested() {
-                // not even numbers, or not wanted any more
+            if !by.decisions.is_finite() {
+                // not even numbers
                 return g.clone();
             }
             self.policy.clear();

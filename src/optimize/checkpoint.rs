@@ -5,6 +5,7 @@ use super::{Iteration, Method, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
 use crate::rollout::{RolloutStats, Trajectory};
+use argmin::core::Error;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,9 +56,9 @@ pub struct Incumbent {
     /// As in [`Iteration::smoothing`].
     #[serde(default)]
     pub smoothing: f64,
-    /// Of softened steps.
+    /// As in [`Iteration::softened`].
     #[serde(default)]
-    pub soft: bool,
+    pub softened: bool,
 }
 
 impl Incumbent {
@@ -70,9 +71,9 @@ impl Incumbent {
                 violation: self.violation,
                 optimality: self.optimality,
                 smoothing: self.smoothing,
+                softened: self.softened,
                 ..Iteration::default()
             },
-            soft: self.soft,
         }
     }
 }
@@ -93,19 +94,6 @@ pub struct Multipliers {
     /// Weight of the bounds.
     #[serde(default)]
     pub bound_penalty: f64,
-}
-
-impl Multipliers {
-    /// Zeros.
-    pub fn new(constraints: usize, decisions: usize, penalty: f64) -> Self {
-        Self {
-            constraints: vec![0.0; constraints],
-            lower: vec![0.0; decisions],
-            upper: vec![0.0; decisions],
-            penalty,
-            bound_penalty: 1.0,
-        }
-    }
 }
 
 /// A solve, kept.
@@ -163,6 +151,7 @@ impl Checkpoint {
                 && p.parameters.len() == problem.parameters.len()
                 && all.into_iter().all(|v| v.is_finite())
         }) && self.multipliers.constraints.len() == constraints
+            && self.multipliers.constraints.iter().all(|v| v.is_finite())
             && bounds.iter().all(|b| b.is_empty() || b.len() == decisions)
             && self.multipliers.penalty > 0.0;
         if !fits {
@@ -208,45 +197,60 @@ impl Checkpoint {
     }
 }
 
+/// Keeps a solve; what it fails with ends the solve.
+pub type Save<'a> = dyn FnMut(Checkpoint) -> Result<(), Error> + 'a;
+
 /// Where a solve goes on from, and how it is kept. The default starts anew and keeps nothing.
 #[derive(Default)]
 pub struct Checkpoints<'a> {
     /// Go on from here.
     pub resume: Option<Checkpoint>,
     /// Given the solve at most once per `every`, and when it ends.
-    pub save: Option<Box<dyn FnMut(Checkpoint) + 'a>>,
+    pub save: Option<Box<Save<'a>>>,
     /// Shortest time between two.
     pub every: Duration,
     last: Option<Instant>,
+    /// Until the next.
+    pause: Duration,
 }
+
+/// A solve is kept as rarely as makes keeping it at most this share of its time: one part in so many.
+const MOST_KEEPING: u32 = 10;
 
 impl<'a> Checkpoints<'a> {
     /// Goes on from `resume` if there is one; gives `save` the solve at most once per `every`, and when it ends.
     pub fn new(
         resume: Option<Checkpoint>,
         every: Duration,
-        save: impl FnMut(Checkpoint) + 'a,
+        save: impl FnMut(Checkpoint) -> Result<(), Error> + 'a,
     ) -> Self {
         Self {
             resume,
             save: Some(Box::new(save)),
             every,
             last: None,
+            pause: every,
         }
     }
 
-    /// Is it time to keep the solve? For methods to ask after every iteration.
-    pub fn are_due(&mut self) -> bool {
+    /// Is it time to keep the solve?
+    pub(super) fn are_due(&mut self) -> bool {
         let last = *self.last.get_or_insert_with(Instant::now);
-        self.save.is_some() && last.elapsed() >= self.every
+        self.save.is_some() && last.elapsed() >= self.pause
     }
 
     /// Keeps the solve, if that was asked for.
-    pub fn keep(&mut self, now: Checkpoint) {
+    ///
+    /// # Errors
+    /// What it could not be kept for.
+    pub(super) fn keep(&mut self, now: impl FnOnce() -> Checkpoint) -> Result<(), Error> {
         if let Some(save) = &mut self.save {
-            save(now);
+            let start = Instant::now();
+            save(now())?;
+            self.pause = self.every.max(start.elapsed() * MOST_KEEPING);
             self.last = Some(Instant::now());
         }
+        Ok(())
     }
 }
 

@@ -50,8 +50,8 @@ pub(super) trait Algorithm {
     /// Steps simulated, and gradients or linearizations of whole trajectories.
     fn counts(&self) -> (u64, u64);
 
-    /// The trajectory of a point on steps of a level, if it can be simulated.
-    fn simulated(&mut self, point: &Point, level: f64, soft: bool) -> Option<Trajectory>;
+    /// The trajectory of a point that was kept, on steps as they were there, if it can be simulated.
+    fn simulated(&mut self, kept: &Incumbent) -> Option<Trajectory>;
 
     /// The iterate with all that decides the next steps; the driver adds the rest.
     fn checkpoint(&self) -> Checkpoint;
@@ -160,8 +160,8 @@ impl<'a, D: Observe> Solve<'a, D> {
     /// Solves.
     ///
     /// # Errors
-    /// When the problem does not fit the system ([`Problem::check`]), settings have no meaning ([`Options::check`]), or a checkpoint to go on from the problem, and what
-    /// an observer reports. How the solve ended is in
+    /// When the problem does not fit the system ([`Problem::check`]), settings have no meaning ([`Options::check`]), or the
+    /// checkpoint to go on from is of another problem; and what an observer reports. How the solve ended is in
     /// [`Solution::status`].
     pub fn run(self) -> Result<Solution, Error> {
         self.problem.check(self.dynamics)?;
@@ -225,7 +225,7 @@ fn solution(
         };
         state.end(status, "");
     }
-    solver.keep(&state);
+    solver.keep(&state)?;
     let (step_evaluations, gradient_evaluations) = solver.algorithm.counts();
     let hurried = stop_requested();
     let found = unstopped(|| solver.algorithm.finish(&state, hurried))?;
@@ -303,32 +303,34 @@ struct ArgminSolver<'c> {
 
 impl ArgminSolver<'_> {
     /// Keeps the solve, if that was asked for.
-    fn keep(&self, state: &SolveState) {
-        let mut checkpoints = self.checkpoints.borrow_mut();
-        if checkpoints.save.is_none() || !self.begun {
-            return;
+    fn keep(&self, state: &SolveState) -> Result<(), Error> {
+        if !self.begun {
+            return Ok(());
         }
-        let (step_evaluations, gradient_evaluations) = self.algorithm.counts();
-        checkpoints.keep(Checkpoint {
-            method: self.algorithm.method().name().into(),
-            status: state.ended.as_ref().map(|(s, _)| *s),
-            best: state.best.as_ref().map(|b| Incumbent {
-                point: Point {
-                    controls: b.trajectory.u.clone(),
-                    parameters: b.trajectory.p.clone(),
-                    states: vec![],
-                },
-                objective: b.row.objective,
-                violation: b.row.violation,
-                optimality: b.row.optimality,
-                smoothing: b.row.smoothing,
-                soft: b.soft,
-            }),
-            step_evaluations,
-            gradient_evaluations,
-            history: state.history.clone(),
-            ..self.algorithm.checkpoint()
-        });
+        let kept = || {
+            let (step_evaluations, gradient_evaluations) = self.algorithm.counts();
+            Checkpoint {
+                method: self.algorithm.method().name().into(),
+                status: state.ended.as_ref().map(|(s, _)| *s),
+                best: state.best.as_ref().map(|b| Incumbent {
+                    point: Point {
+                        controls: b.trajectory.u.clone(),
+                        parameters: b.trajectory.p.clone(),
+                        states: vec![],
+                    },
+                    objective: b.row.objective,
+                    violation: b.row.violation,
+                    optimality: b.row.optimality,
+                    smoothing: b.row.smoothing,
+                    softened: b.row.softened,
+                }),
+                step_evaluations,
+                gradient_evaluations,
+                history: state.history.clone(),
+                ..self.algorithm.checkpoint()
+            }
+        };
+        self.checkpoints.borrow_mut().keep(kept)
     }
 
     fn count(&self, problem: &mut ArgminProblem<()>) {
@@ -373,8 +375,7 @@ impl Solver<(), SolveState> for ArgminSolver<'_> {
         self.begun = !matches!(state.ended, Some((Status::Interrupted, _)));
         if let Some(b) = best {
             // what was found before is not lost by a stop
-            state.best = unstopped(|| self.algorithm.simulated(&b.point, b.smoothing, b.soft))
-                .map(|t| b.best(t));
+            state.best = unstopped(|| self.algorithm.simulated(&b)).map(|t| b.best(t));
         }
         self.count(problem);
         let named = state.named();
@@ -409,8 +410,7 @@ struct CheckpointSaver;
 
 impl<'c> Checkpointing<ArgminSolver<'c>, SolveState> for CheckpointSaver {
     fn save(&self, solver: &ArgminSolver<'c>, state: &SolveState) -> Result<(), Error> {
-        solver.keep(state);
-        Ok(())
+        solver.keep(state)
     }
 
     fn save_cond(
@@ -420,10 +420,10 @@ impl<'c> Checkpointing<ArgminSolver<'c>, SolveState> for CheckpointSaver {
         _: u64,
     ) -> Result<(), Error> {
         let due = solver.checkpoints.borrow_mut().are_due();
-        if due {
-            solver.keep(state);
+        match due {
+            true => solver.keep(state),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn load(&self) -> Result<Option<(ArgminSolver<'c>, SolveState)>, Error> {

@@ -6,6 +6,9 @@ use super::{Remedy, SolveState, Status};
 /// fell by less did not fall. Conventional: a thousandth is far above rounding and far below a step that helps.
 pub(super) const STATIONARY: f64 = 1e-3;
 
+/// Why a solve ends that found no better than what it had left.
+pub(super) const NO_LONGER_FEASIBLE: &str = "further steps no longer keep the constraints";
+
 /// What is known of constraints that stay violated.
 pub(super) struct Infeasibility {
     /// In words.
@@ -20,8 +23,8 @@ pub(super) struct Infeasibility {
     pub blind: bool,
     /// Largest of them now.
     pub violation: f64,
-    /// Where the optimizer's derivatives of contact start that tell more, m^2/s^2.
-    pub smoothing: f64,
+    /// Where the optimizer's derivatives of contact start that tell more, m^2/s^2, if any do.
+    pub smoothing: Option<f64>,
 }
 
 impl Infeasibility {
@@ -41,7 +44,7 @@ impl Infeasibility {
                 return state.end(Status::Infeasible, reason);
             }
             format!(
-                "{stay}; with other contacts, or friction overcome, they may be met: start from another guess or take a smaller time step"
+                "{stay}; where contacts, limits or friction act otherwise they may be met: start from another guess or take a smaller time step"
             )
         } else {
             let guess = if self.blind {
@@ -54,8 +57,8 @@ impl Infeasibility {
                 self.without_gradient.join(", ")
             )
         };
-        let start = self.smoothing;
-        state.remedy = self.blind.then_some(Remedy::Smoothing { start });
+        let start = self.smoothing.filter(|_| self.blind);
+        state.remedy = start.map(|start| Remedy::Smoothing { start });
         state.end(Status::Diverged, reason);
     }
 }
@@ -73,7 +76,7 @@ mod tests {
             has_decisions: true,
             blind: false,
             violation: 0.5,
-            smoothing: 0.1,
+            smoothing: Some(0.1),
         }
     }
 

@@ -62,7 +62,7 @@ impl Status {
     }
 }
 
-/// What may help a solve that found no solution, for those to put in words who know where it is set.
+/// What may help a solve that found no solution, or not the best, for those to put in words who know where it is set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Remedy {
     /// To go on from its checkpoint ([`Checkpoints::resume`]).
@@ -72,6 +72,8 @@ pub enum Remedy {
         /// [`ddp::Smoothing::start`].
         start: f64,
     },
+    /// Other [`ddp::Smoothing`], or none: what is found on kinks depends on it.
+    OtherSmoothing,
 }
 
 /// One iteration of an optimizer.
@@ -98,6 +100,9 @@ pub struct Iteration {
     /// Central path's parameter that derivatives through contact were taken at, m^2/s^2; 0: that of the steps.
     #[serde(default)]
     pub smoothing: f64,
+    /// Were the steps softened to it, too? In files 1 or 0, as all of a row are numbers.
+    #[serde(default, with = "digit")]
+    pub softened: bool,
 }
 
 impl Iteration {
@@ -155,15 +160,7 @@ impl Solution {
     /// The bound that each parameter of the problem solved ended at; `None` inside, and where it is no decision.
     pub fn parameters_at_bounds(&self, problem: &Problem) -> Vec<Option<Bound>> {
         let at = |(p, (l, u)): (&f64, &(f64, f64))| {
-            let size = |bound: f64| {
-                let range = u - l;
-                AT_BOUND
-                    * if range.is_finite() {
-                        range
-                    } else {
-                        bound.abs().max(1.0)
-                    }
-            };
+            let size = |bound: f64| AT_BOUND * scale::extent(bound, (*l, *u));
             match (l < u, p - l <= size(*l), u - p <= size(*u)) {
                 (true, true, _) => Some(Bound::Lower),
                 (true, _, true) => Some(Bound::Upper),
@@ -213,6 +210,19 @@ impl Gains {
     /// The frame at knot `k`.
     pub fn frame(&self, k: usize) -> &Frame {
         &self.frames[k.min(self.frames.len() - 1)]
+    }
+}
+
+/// Truth as a number.
+mod digit {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(value: &bool, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_u8((*value).into())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<bool, D::Error> {
+        Ok(u8::deserialize(d)? != 0)
     }
 }
 

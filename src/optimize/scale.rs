@@ -16,6 +16,16 @@ pub(super) enum Scale {
 /// How near to a bound, relative to the range or size, a guess may be: at the bound the map does not move.
 const OFF_BOUND: f64 = 1e-3;
 
+/// How far a decision may go: the range of its bounds, or where they are open its own size, at least one.
+pub(super) fn extent(value: f64, (l, u): (f64, f64)) -> f64 {
+    let range = u - l;
+    if range.is_finite() {
+        range
+    } else {
+        value.abs().max(1.0)
+    }
+}
+
 impl Scale {
     /// Of a parameter with these bounds and the given start.
     pub fn of_parameter((l, u): (f64, f64), start: f64) -> Self {

@@ -17,15 +17,14 @@
 //! nothing changes, and what is found are controls again, where the next gradient is taken.
 
 use super::augmented::{Augmented, Param};
-use super::checkpoint::{Checkpoint, Point};
+use super::checkpoint::{Checkpoint, Incumbent};
 use super::ddp::Smoothing;
 use super::driver::{Algorithm, Found};
-use super::infeasibility::Infeasibility;
+use super::infeasibility::{Infeasibility, NO_LONGER_FEASIBLE};
 use super::lq::{
     FIRST_TOLERANCE, Line, LineSearch, MAX_CONTRACTION, PENALTY_GROWTH, ROUNDING, SLOW,
     TOLERANCE_REDUCTION,
 };
-use super::state::Best;
 use super::{Iteration, Method, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
@@ -202,7 +201,7 @@ impl Rounds {
             ..Iteration::default()
         };
         self.iterate = Some(p.decisions().clone());
-        state.record(&p.path().trajectory, row, true, false);
+        state.record(&p.path().trajectory, row, true);
     }
 
     /// Goes on where a solve stood.
@@ -244,6 +243,9 @@ impl Rounds {
         }
         if violation > o.tolerance && p.penalty() > MAX_PENALTY_GROWTH * p.lagrangian.first_penalty
         {
+            if state.has_feasible() {
+                return state.end(Status::Stationary, NO_LONGER_FEASIBLE);
+            }
             return end_infeasible(p, o.tolerance, state);
         }
         let slow = violation > SLOW * self.last_violation && violation > o.tolerance;
@@ -282,22 +284,14 @@ impl Rounds {
                 self.finish_round(p, state, violation, optimality)
             }
             _ => {
-                let feasible = |b: &Best| b.row.violation <= self.options.tolerance;
-                let infeasible = !state.best.as_ref().is_some_and(feasible);
-                let reason = if infeasible {
-                    format!(
-                        "no step makes progress any more; violated: {}",
-                        p.violated(self.options.tolerance)
-                    )
+                let stuck = "no step makes progress any more";
+                if state.has_feasible() {
+                    let reason = format!("{stuck}; promised gain {optimality:.3e}");
+                    state.end(Status::Stationary, reason);
                 } else {
-                    format!("no step makes progress any more; promised gain {optimality:.3e}")
-                };
-                let status = if infeasible {
-                    Status::Diverged
-                } else {
-                    Status::Stationary
-                };
-                state.end(status, reason);
+                    let violated = p.violated(self.options.tolerance);
+                    state.end(Status::Diverged, format!("{stuck}; violated: {violated}"));
+                }
             }
         }
     }
@@ -386,7 +380,7 @@ fn end_infeasible<D: Observe>(p: &mut Augmented<D>, tolerance: f64, state: &mut 
         has_decisions: !p.decisions().is_empty(),
         blind: p.model.certificate.kappa > 0.0,
         violation: p.violation(),
-        smoothing: Smoothing::default().start,
+        smoothing: Some(Smoothing::default().start),
     };
     infeasibility.end(state);
 }
@@ -449,8 +443,8 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
         (self.function.steps, self.function.sweeps)
     }
 
-    fn simulated(&mut self, point: &Point, _: f64, _: bool) -> Option<Trajectory> {
-        self.function.simulated(point)
+    fn simulated(&mut self, kept: &Incumbent) -> Option<Trajectory> {
+        self.function.simulated(&kept.point)
     }
 
     fn checkpoint(&self) -> Checkpoint {

@@ -13,21 +13,15 @@ pub struct Best {
     pub trajectory: Trajectory,
     /// What it is worth.
     pub row: Iteration,
-    /// Of softened steps: worse than any on harder ones.
-    pub soft: bool,
 }
 
-/// Is an iterate worth more than another one? Both with whether their steps are softened.
-fn is_better(
-    (new, soft): (&Iteration, bool),
-    (old, was_soft): (&Iteration, bool),
-    tolerance: f64,
-) -> bool {
-    if soft != was_soft {
-        return was_soft;
+/// Is an iterate worth more than another one? One of softened steps is not, however good it looks.
+pub(super) fn is_better(new: &Iteration, old: &Iteration, tolerance: f64) -> bool {
+    if new.softened != old.softened {
+        return old.softened;
     }
     let value = |i: &Iteration| (i.objective, i.violation);
-    if new.smoothing < old.smoothing && (soft || value(new) == value(old)) {
+    if new.smoothing < old.smoothing && (new.softened || value(new) == value(old)) {
         return true;
     }
     match (new.violation <= tolerance, old.violation <= tolerance) {
@@ -81,30 +75,23 @@ impl SolveState {
     }
 
     /// Notes an iterate, which is a candidate for the best if it `is_simulated`.
-    pub(super) fn record(
-        &mut self,
-        t: &Trajectory,
-        row: Iteration,
-        is_simulated: bool,
-        soft: bool,
-    ) {
+    pub(super) fn record(&mut self, t: &Trajectory, row: Iteration, is_simulated: bool) {
         let row = Iteration {
             iteration: self.history.len() as u64,
             ..row
         };
         let converged = matches!(self.ended, Some((Status::Converged, _)));
-        let worse = |b: &Best| is_better((&row, soft), (&b.row, b.soft), self.tolerance);
+        let worse = |b: &Best| is_better(&row, &b.row, self.tolerance);
         if is_simulated && (converged || self.best.as_ref().is_none_or(worse)) {
             match &mut self.best {
                 Some(b) => {
                     b.trajectory.clone_from(t);
-                    (b.row, b.soft) = (row.clone(), soft);
+                    b.row.clone_from(&row);
                 }
                 none => {
                     *none = Some(Best {
                         trajectory: t.clone(),
                         row: row.clone(),
-                        soft,
                     });
                 }
             }
@@ -115,6 +102,12 @@ impl SolveState {
             none => *none = Some(t.clone()),
         }
         self.history.push(row);
+    }
+
+    /// Does the best so far keep all constraints, on hard steps?
+    pub(super) fn has_feasible(&self) -> bool {
+        let feasible = |b: &Best| !b.row.softened && b.row.violation <= self.tolerance;
+        self.best.as_ref().is_some_and(feasible)
     }
 
     /// The last iteration for observers that know names only.
@@ -231,18 +224,20 @@ mod tests {
     /// What softened steps are worth says nothing of hard ones, however good it looks.
     #[test]
     fn hard_steps_come_before_softened_ones() {
-        let row = |objective: f64, violation: f64, smoothing: f64| Iteration {
+        let row = |objective, violation, smoothing, softened| Iteration {
             objective,
             violation,
             smoothing,
+            softened,
             ..Iteration::default()
         };
-        let (hard, soft) = (row(1.0, 1e-3, 0.0), row(0.5, 0.0, 0.1));
-        let (hard, soft) = ((&hard, false), (&soft, true));
-        assert!(!is_better((&row(0.5, 0.0, 0.1), true), hard, 1e-6));
-        assert!(is_better((&row(2.0, 0.0, 0.1), false), hard, 1e-6));
-        assert!(!is_better((&row(0.5, 2e-3, 0.0), false), hard, 1e-6));
-        assert!(is_better((&row(9.0, 1.0, 0.1), false), soft, 1e-6));
-        assert!(is_better((&row(0.6, 0.0, 0.01), true), soft, 1e-6));
+        let hard = row(1.0, 1e-3, 0.0, false);
+        let soft = row(0.5, 0.0, 0.1, true);
+        let beats = |new: Iteration, old: &Iteration| is_better(&new, old, 1e-6);
+        assert!(!beats(row(0.5, 0.0, 0.1, true), &hard));
+        assert!(beats(row(2.0, 0.0, 0.1, false), &hard));
+        assert!(!beats(row(0.5, 2e-3, 0.0, false), &hard));
+        assert!(beats(row(9.0, 1.0, 0.1, false), &soft));
+        assert!(beats(row(0.6, 0.0, 0.01, true), &soft));
     }
 }

@@ -4,12 +4,10 @@ use super::axis::{drawable, number};
 use super::goal::Mark;
 use super::panel::{BAR, BOUND, Curve, Ink, Panel, Row, decimate};
 use super::sheet::{MUTED, Point, WHITE};
-use crate::format::recording::{Channel, Contact, Group, Recording};
+use crate::format::recording::{Channel, Contact, Group, LEAST_FORCE, Recording};
 
 /// Surfaces that slide slower stick, m/s.
 const SLOW: f64 = 1e-3;
-/// Forces below this share of the largest are not of surfaces that touch.
-pub(super) const LEAST: f64 = 1e-4;
 /// Curves of a panel: pairs of bodies, the last one is all others.
 const MOST: usize = 7;
 /// Forces that peak at so many times their median are drawn on a logarithmic axis.
@@ -99,7 +97,7 @@ impl<'a> Contacts<'a> {
         let forces = all
             .iter()
             .flat_map(|c| (0..knots).filter_map(|k| c.value(NORMAL, k)));
-        let least = LEAST * forces.fold(0.0, f64::max);
+        let least = LEAST_FORCE * forces.fold(0.0, f64::max);
         let touches = |c: &One| (0..knots).any(|k| c.normal(k, least).is_some());
         let counts = [all.len(), all.iter().filter(|c| touches(c)).count()];
         let name = |body: Option<usize>| {

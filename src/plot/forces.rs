@@ -1,10 +1,10 @@
 //! Ground and forces of contacts in the picture of the mechanism.
 
 use super::axis::{Frame, drawable, nice_step, number};
-use super::contacts::LEAST;
 use super::panel::{Ink, Row};
 use super::project::{View, World};
 use super::sheet::{GRID, GUIDE, Point, Rgb, Sheet, WHITE, distance};
+use crate::format::recording::LEAST_FORCE;
 use crate::format::recording::{Ground, Recording};
 
 /// Apart from the bodies' palette.
@@ -112,7 +112,7 @@ impl Forces {
         let norm = |f: &[f64; 3]| World::from(*f).norm();
         let all = || recording.contacts.iter().flat_map(|c| &c.forces);
         let sizes = all().filter_map(|f| drawable(norm(&f.force)));
-        let least = LEAST * sizes.fold(0.0, f64::max);
+        let least = LEAST_FORCE * sizes.fold(0.0, f64::max);
         let mut found = vec![];
         for f in all() {
             let whole = f.point.iter().chain(&f.force);

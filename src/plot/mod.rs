@@ -135,10 +135,7 @@ impl FromStr for Figure {
 #[derive(Debug, thiserror::Error)]
 pub enum PlotError {
     /// No figure has this name.
-    #[error(
-        "there is no figure `{0}`; known are coordinates, rates, controls, constraint_forces, contacts, \
-         energy, convergence and motion"
-    )]
+    #[error("there is no figure `{0}`; known are {known}", known = Figure::ALL.map(Figure::name).join(", "))]
     UnknownFigure(String),
     /// The embedded font was not accepted.
     #[error("the embedded font cannot be read")]

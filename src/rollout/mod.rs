@@ -218,20 +218,20 @@ impl Trajectory {
         stats: &mut RolloutStats,
         mut progress: impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<(), StepError> {
-        self.roll_steps(dynamics, w, stats, |_, _, _, _, _| {}, &mut progress)
+        self.roll_steps(dynamics, w, stats, |_, _, _, _, _| Ok(()), &mut progress)
     }
 
     /// [`Trajectory::roll`] with controls that are changed on the way: `control` sees a knot, its state and the
     /// parameters before the step from there.
     ///
     /// # Errors
-    /// As [`Trajectory::roll`].
+    /// As [`Trajectory::roll`], and what `control` fails with.
     pub fn roll_under<D: Dynamics>(
         &mut self,
         dynamics: &D,
         w: &mut D::Work,
         stats: &mut RolloutStats,
-        control: impl FnMut(&Knot, &[f64], &[f64], &mut D::Work, &mut [f64]),
+        control: impl FnMut(&Knot, &[f64], &[f64], &mut D::Work, &mut [f64]) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
         self.roll_steps(dynamics, w, stats, control, |_| ControlFlow::Continue(()))
     }
@@ -241,7 +241,13 @@ impl Trajectory {
         dynamics: &D,
         w: &mut D::Work,
         stats: &mut RolloutStats,
-        mut control: impl FnMut(&Knot, &[f64], &[f64], &mut D::Work, &mut [f64]),
+        mut control: impl FnMut(
+            &Knot,
+            &[f64],
+            &[f64],
+            &mut D::Work,
+            &mut [f64],
+        ) -> Result<(), StepError>,
         mut progress: impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<(), StepError> {
         *stats = RolloutStats::default();
@@ -261,7 +267,7 @@ impl Trajectory {
                 _ => y.copy_from_slice(&before[(k - 1) * self.ny..]),
             }
             let u = &mut self.u[k * self.nu..(k + 1) * self.nu];
-            control(&at, old, &self.p, w, u);
+            control(&at, old, &self.p, w, u)?;
             stats.add(&dynamics.step(&at, old, u, &self.p, w, &mut new[..self.nx], y)?);
             at = Knot {
                 k: k + 1,
@@ -392,24 +398,6 @@ impl Sweep {
             }
         }
         self.x0.copy_from_slice(&self.adjoint.x);
-        Ok(())
-    }
-
-    /// Adds to the parameters' gradient what comes through the first state, made by [`crate::dynamics::Step::initial`].
-    ///
-    /// # Errors
-    /// As [`crate::dynamics::Step::initial`].
-    pub fn through_start<D: Dynamics>(
-        &mut self,
-        dynamics: &D,
-        (q, rates): (&[f64], &[f64]),
-        p: &[f64],
-        w: &mut D::Work,
-    ) -> Result<(), StepError> {
-        let by = dynamics.initial_by_parameters(q, rates, p, w)?;
-        for (g, column) in self.p.iter_mut().zip(by.column_iter()) {
-            *g += column.iter().zip(&self.x0).map(|(b, x)| b * x).sum::<f64>();
-        }
         Ok(())
     }
 }

@@ -46,7 +46,8 @@ pub(crate) fn solved_files(folder: &Folder, out: &str, v: &Value, ending: &str) 
             "optimality",
             "step_length",
             "regularization",
-            "smoothing"
+            "smoothing",
+            "softened"
         ]
     );
     let iterations = v["iterations"].as_u64().expect("a count");

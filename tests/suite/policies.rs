@@ -9,7 +9,8 @@ use least_action::control::{
     Relation, When,
 };
 use least_action::dynamics::{
-    Charts, Frame, Knot, KnotPoint, Observe, Parameter, QuantityId, Remember, Step,
+    Charts, Frame, Knot, KnotPoint, Observe, Parameter, QuantityId, Remember, Step, StepError,
+    StepFailure,
 };
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
@@ -128,6 +129,7 @@ fn a_law_of_the_users() {
             by.own[(1, 1)] = slope * s[1];
             by.open[(1, 0)] = 1.0;
         }
+        Ok(())
     };
     let gain = |name: &str, value| Parameter {
         name: name.into(),
@@ -149,6 +151,40 @@ fn a_law_of_the_users() {
         ..Problem::new(&system, vec![0.01; 200], q.to_vec())
     };
     Case { system, problem }.check(1e-6);
+}
+
+/// What a policy cannot act by ends the rollout in words, with the steps before it.
+#[test]
+fn a_policy_may_fail() {
+    let q = [0.4, 0.1, -0.2];
+    let inner = system(&chain(), &q);
+    let law =
+        |at: &Knot, _: &[f64], _: &[f64], _: &[f64], u: &mut [f64], _: Option<&mut PolicyRows>| {
+            u.fill(0.0);
+            match at.k {
+                3 => Err(StepError::of_callback("my policy", at.t, "no sensor")),
+                _ => Ok(()),
+            }
+        };
+    let policy = Law {
+        sees: vec![],
+        open: 0,
+        parameters: vec![],
+        controls: 3,
+        law,
+    };
+    let x0 = inner.start(&q, &[0.0; 3], &[true; 3]).expect("a start");
+    let closed = ClosedLoop::new(inner, policy);
+    let mut t = Trajectory::new(&closed, vec![0.01; 10], &x0);
+    let mut stats = RolloutStats::default();
+    let error = t
+        .roll(&closed, &mut closed.work(), &mut stats)
+        .expect_err("the policy fails");
+    assert_eq!((error.failure, stats.steps), (StepFailure::Callback, 3));
+    assert_eq!(
+        error.to_string(),
+        "at t = 0.030000 s my policy failed: no sensor"
+    );
 }
 
 /// A plan rolled out from `q`, with random feedback around it.

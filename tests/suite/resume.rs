@@ -48,7 +48,7 @@ fn in_pieces(m: &Model, solve: By, most: u64, file: &Path) -> [Solution; 2] {
     let mut kept: Option<Checkpoint> = None;
     let mut size = 0;
     let pieces = loop {
-        let save = |now: Checkpoint| format::write_json(file, &now).expect("written");
+        let save = |now: Checkpoint| Ok(format::write_json(file, &now)?);
         let s = solve(m, most, Checkpoints::new(kept, Duration::MAX, save));
         if s.status != Status::MaxIterations || s.iterations > whole.iterations {
             break s;
@@ -122,7 +122,7 @@ fn other_levels() {
     let m = load("block_push");
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("resume_levels.json");
     let solve = |start, most, kept| {
-        let save = |now: Checkpoint| format::write_json(&file, &now).expect("written");
+        let save = |now: Checkpoint| Ok(format::write_json(&file, &now)?);
         let smoothing = ddp::Smoothing {
             start,
             ..ddp::Smoothing::default()

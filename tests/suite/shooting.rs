@@ -330,7 +330,7 @@ fn a_multiplier_with_room_is_no_solution() {
         checkpoint.best = None;
         checkpoint.own = serde_json::Value::Null;
         checkpoint.multipliers.constraints = vec![5.0];
-        let again = Checkpoints::new(Some(checkpoint), Duration::MAX, |_| ());
+        let again = Checkpoints::new(Some(checkpoint), Duration::MAX, |_| Ok(()));
         let s = Solve::new(&drift, &p)
             .with_method(method)
             .with_checkpoint(again)
@@ -370,7 +370,10 @@ fn kept(
     options: impl Into<least_action::optimize::Options>,
 ) -> Vec<Checkpoint> {
     let all = RefCell::new(vec![]);
-    let checkpoints = Checkpoints::new(None, Duration::ZERO, |c| all.borrow_mut().push(c));
+    let checkpoints = Checkpoints::new(None, Duration::ZERO, |c| {
+        all.borrow_mut().push(c);
+        Ok(())
+    });
     Solve::new(drift, p)
         .with_options(options)
         .with_checkpoint(checkpoints)
@@ -410,7 +413,7 @@ fn a_solve_goes_on_from_any_of_its_checkpoints() {
         let read: Checkpoint = serde_json::from_str(&text).expect("reads");
         assert_eq!(*c, read);
         let before = read.iterations();
-        let from = Checkpoints::new(Some(read), Duration::MAX, |_| ());
+        let from = Checkpoints::new(Some(read), Duration::MAX, |_| Ok(()));
         let s = Solve::new(&drift, &p)
             .with_options(options)
             .with_checkpoint(from)
@@ -425,7 +428,7 @@ fn a_solve_goes_on_from_any_of_its_checkpoints() {
     // what had converged ends at once
     let last = all.last().expect("one at the end");
     assert_eq!(last.status, Some(Status::Converged));
-    let from = Checkpoints::new(Some(last.clone()), Duration::MAX, |_| ());
+    let from = Checkpoints::new(Some(last.clone()), Duration::MAX, |_| Ok(()));
     let s = Solve::new(&drift, &p)
         .with_options(options)
         .with_checkpoint(from)
@@ -442,7 +445,7 @@ fn a_solve_goes_on_from_any_of_its_checkpoints() {
         optimality: 1e-13,
         ..options
     };
-    let from = Checkpoints::new(Some(last.clone()), Duration::MAX, |_| ());
+    let from = Checkpoints::new(Some(last.clone()), Duration::MAX, |_| Ok(()));
     let s = Solve::new(&drift, &p)
         .with_options(tighter)
         .with_checkpoint(from)
@@ -473,7 +476,7 @@ fn a_checkpoint_of_something_else_is_refused() {
     c.point.controls[2] = f64::NAN;
     let e = c.fits(Method::Shooting, &p).expect_err("not finite");
     assert!(e.contains("not finite"), "{e}");
-    let from = Checkpoints::new(Some(c), Duration::MAX, |_| ());
+    let from = Checkpoints::new(Some(c), Duration::MAX, |_| Ok(()));
     assert!(
         Solve::new(&drift, &p)
             .with_options(one)

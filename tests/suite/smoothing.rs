@@ -336,7 +336,10 @@ fn a_level_is_gone_on_with() {
         let mut kept: Option<Checkpoint> = None;
         let pieces = loop {
             let mut text = String::new();
-            let save = |now: Checkpoint| text = serde_json::to_string(&now).expect("JSON");
+            let save = |now: Checkpoint| {
+                text = serde_json::to_string(&now)?;
+                Ok(())
+            };
             let options = Options {
                 smoothing,
                 max_iterations: 1,
@@ -399,6 +402,34 @@ fn a_stopped_solve_is_told_on_hard_contact() {
     assert!(s.history.iter().all(|i| i.smoothing == 0.1));
     assert_eq!(s.smoothing, 0.0);
     assert!((objective(&d, &p, &s.trajectory.u) - s.objective).abs() <= 1e-12 * s.objective);
+}
+
+/// Softened steps that are stopped, or lead to worse, do not cost the guess.
+#[test]
+fn a_guess_that_is_better_is_kept() {
+    let (d, mut p) = pusher();
+    p.guess = solve(&d, &p, Some(Smoothing::default())).trajectory.u;
+    let guess = objective(&d, &p, &p.guess);
+    let options = Options {
+        smoothing: Some(Smoothing {
+            start: 10.0,
+            forward: true,
+            ..Smoothing::default()
+        }),
+        max_iterations: 3,
+        ..Options::default()
+    };
+    let s = Solve::new(&d, &p)
+        .with_options(options)
+        .run()
+        .expect("no argmin error");
+    assert_eq!((s.status, s.smoothing), (Status::MaxIterations, 0.0));
+    assert!(s.history.iter().all(|i| i.softened));
+    assert!(
+        s.objective <= guess * (1.0 + 1e-12),
+        "{} {guess}",
+        s.objective
+    );
 }
 
 /// Levels that are not above the steps' own parameter relax nothing.

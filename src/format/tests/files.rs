@@ -410,6 +410,48 @@ position = [0.0, 0.0, 1.0]
     assert!((lowest + 0.35).abs() < 1e-12, "{lowest}");
 }
 
+/// A tilted box that slides, lands on its corners and tumbles: friction that slips is all there may be, in every step.
+#[test]
+fn recorded_forces_obey_coulomb() {
+    let text = r#"
+time_step = 0.01
+horizon = 1.0
+[mechanism.half_spaces.floor]
+[mechanism.bodies.box]
+mass = 1.0
+shape = { box = [0.2, 0.3, 0.4] }
+free = true
+contacts.corners = { friction = 0.3 }
+[initial.box]
+position = [0.0, 0.0, 0.4]
+orientation = { rpy = [0.4, 0.3, 0.2] }
+velocity = [2.0, 0.5, 0.0]
+"#;
+    let r = recorded(&build(text).expect("good"));
+    let mut sliding = 0;
+    for of in r.contacts.iter().map(|c| &c.name) {
+        let values = |what: &str| {
+            let name = format!("{what} of {of}");
+            let channel = r.channels.iter().find(|c| c.name == name).expect("exists");
+            channel.values.clone()
+        };
+        let [normal, friction, slip] = ["normal force", "friction", "slip"].map(values);
+        for k in 1..r.time.len() {
+            let at = |of: &[Option<f64>]| of[k].expect("a value");
+            let (bound, friction, slip) = (0.3 * at(&normal), at(&friction), at(&slip));
+            assert!(friction <= bound * (1.0 + 1e-6), "{of} at {k}");
+            if bound > 1e-2 && slip > 1e-2 {
+                sliding += 1;
+                assert!(
+                    (friction / bound - 1.0).abs() < 1e-3,
+                    "{of} at {k}: {friction} of {bound} N at {slip} m/s"
+                );
+            }
+        }
+    }
+    assert!(sliding > 20, "{sliding}");
+}
+
 #[test]
 fn what_is_wanted_is_recorded() {
     use recording::{Goal, GoalKind};

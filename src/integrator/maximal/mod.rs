@@ -202,6 +202,10 @@ impl Maximal {
                 }
                 .into()
             }
+            // bodies that turn too fast leave no numbers to factor
+            StepFailure::Singular if residual.is_nan() => {
+                "the state leads to numbers that are not finite; take a smaller time step, or check speeds and efforts".into()
+            }
             StepFailure::Singular => {
                 "the step's matrix is singular; check for massless or over-constrained parts".into()
             }
@@ -216,9 +220,12 @@ impl Maximal {
                 "contacts, limits and friction have no unsolved equations; use a method that takes solved steps".into()
             }
             StepFailure::Budget => {
-                "the iterations that a step may take were used up; raise the budget, or take a smaller time step".into()
+                format!(
+                    "the {} iterations that a step may take were used up; raise max_iterations of its contacts, or take a smaller time step",
+                    self.options.contact.max_iterations
+                )
             }
-            StepFailure::Stopped => "a stop was requested".into(),
+            StepFailure::Stopped | StepFailure::Callback => "a step was broken off".into(),
             StepFailure::NotFinite => "the state or a control is not a finite number".into(),
         };
         StepError {

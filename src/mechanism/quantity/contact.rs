@@ -14,26 +14,39 @@ use crate::spatial::{Pose, Vec3};
 pub struct Contacting {
     /// Gap, normal and point.
     pub touch: Touch,
-    /// Normal force and size of friction, N, and both together on the child in the world; none at the last knot.
-    pub force: Option<(f64, f64, Vec3)>,
-    /// Speed with which the surfaces slide, m/s.
+    /// In the step from the knot; none at the last one.
+    pub step: Option<Acting>,
+}
+
+/// What a contact does in a step.
+#[derive(Clone, Copy, Debug)]
+pub struct Acting {
+    /// Normal force, N.
+    pub normal: f64,
+    /// Size of friction, N.
+    pub friction: f64,
+    /// Both together, on the child in the world, N.
+    pub force: Vec3,
+    /// Speed with which the surfaces slide, m/s: what friction acts against.
     pub slip: f64,
 }
 
-/// A contact at a knot whose velocities are known, by its index, as the quantities tell of it.
-pub fn contacting(k: &KnotData, contact: usize) -> Contacting {
-    let (_, touch, a, b) = at(k, contact);
-    let force = (!k.reactions.is_empty()).then(|| {
-        let [n, x, y] = forces(k, contact);
-        let [first, second] = friction_rows(&touch, a, b).map(|row| row.force);
-        let total = touch.normal * n + first * x + second * y;
-        (n, x.hypot(y), total)
+/// A contact, by its index, at a knot whose reactions are known, and in the step from it, whose velocities are given (none
+/// at the last knot).
+pub fn contacting(k: &KnotData, contact: usize, velocities: Option<&[f64]>) -> Contacting {
+    let (c, touch, a, b) = at(k, contact);
+    let step = velocities.map(|v| {
+        let [normal, x, y] = forces(k, contact);
+        let rows = friction_rows(&touch, a, b);
+        let [first, second] = rows.each_ref().map(|row| dot(v, c.parent, c.child, row));
+        Acting {
+            normal,
+            friction: x.hypot(y),
+            force: touch.normal * normal + rows[0].force * x + rows[1].force * y,
+            slip: first.hypot(second),
+        }
     });
-    Contacting {
-        touch,
-        force,
-        slip: slip(k, contact),
-    }
+    Contacting { touch, step }
 }
 
 /// The contact as it is, and the poses of its bodies.

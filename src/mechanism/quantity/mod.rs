@@ -12,7 +12,7 @@ mod reaction;
 mod tests;
 mod whole;
 
-pub use contact::{Contacting, contacting};
+pub use contact::{Acting, Contacting, contacting};
 
 use super::wrench::vec3;
 use super::{Field, Joint, Mechanism, Relative};

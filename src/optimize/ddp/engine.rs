@@ -101,7 +101,7 @@ pub(super) enum Attempt {
     Moved(f64),
     /// No regularization gave a step that makes progress.
     Failed,
-    /// Asked to stop.
+    /// Asked to stop; what it planned on the way is to be undone.
     Stopped,
 }
 
@@ -160,15 +160,19 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
     }
 
-    /// Takes the step back that was made since the mark.
-    pub fn return_to_mark(&mut self, mark: Mark) {
+    /// Returns to the path before the last step.
+    pub fn step_back(&mut self) {
         std::mem::swap(&mut self.path, &mut self.trial);
+        self.modelled = None;
+    }
+
+    /// Plans as at the mark.
+    pub fn return_to_mark(&mut self, mark: Mark) {
         self.search = mark.search;
         self.model.secant.used = mark.used;
         self.model.secant.learning = mark.learning;
         self.policy = mark.policy;
         self.riccati.scale = mark.scale;
-        self.modelled = None;
     }
 
     /// Model at the path.
@@ -329,7 +333,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             self.search.steps_without_gain = 0;
             return Attempt::Failed;
         }
-        let (globalization, used) = (self.search, self.model.secant.used);
+        let globalization = self.search;
         for tries in 1.. {
             if self.path.has_gaps {
                 // the merit must fall along the step: Nocedal and Wright, (18.36)
@@ -361,7 +365,7 @@ impl<'a, D: Observe> Engine<'a, D> {
                     return Attempt::Moved(length);
                 }
                 LineSearch::Failed(curvature) => curvature,
-                LineSearch::Stopped => return self.stopped(globalization, used),
+                LineSearch::Stopped => return Attempt::Stopped,
             };
             self.search.first_length = 1.0;
             if self.model.secant.used {
@@ -379,24 +383,13 @@ impl<'a, D: Observe> Engine<'a, D> {
                 return Attempt::Failed;
             }
             if !self.find_gauss_newton_policy() {
-                if stop_requested() {
-                    return self.stopped(globalization, used);
-                }
-                return Attempt::Failed;
+                return match stop_requested() {
+                    true => Attempt::Stopped,
+                    false => Attempt::Failed,
+                };
             }
         }
         Attempt::Failed
-    }
-
-    /// Back to where the attempt began, so that who goes on makes the same.
-    fn stopped(&mut self, globalization: Globalization, used: bool) -> Attempt {
-        let now = (self.search.regularization, self.model.secant.used);
-        self.search = globalization;
-        self.model.secant.used = used;
-        if now != (globalization.regularization, used) {
-            unstopped(|| self.backward_pass(globalization.regularization));
-        }
-        Attempt::Stopped
     }
 
     /// The merit along the step.
@@ -471,12 +464,8 @@ impl<'a, D: Observe> Engine<'a, D> {
         let (n, s, w, steps) = (sizes.n, sizes.s(), sizes.w(), sizes.steps);
         let (old, new) = (&self.path.trajectory, &self.trial.trajectory);
         for k in 0..=steps {
+            let frame = &self.model.frames[self.model.frame_index(k)];
             let to = &mut self.model.secant.step[k * w..(k + 1) * w];
-            let frame = &self.model.frames[if self.dynamics.has_identity_frames() {
-                0
-            } else {
-                k
-            }];
             self.dynamics.difference(
                 &self.knots[k],
                 old.state(k),
@@ -506,8 +495,8 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.s.fill(0.0);
         for (i, &p) in self.model.free.iter().enumerate() {
             let (l, h) = self.problem.parameter_bounds[p];
-            self.s[n + i] = length * self.policy.dp[i];
-            new.p[p] = (old.p[p] + self.s[n + i]).max(l).min(h);
+            new.p[p] = (old.p[p] + length * self.policy.dp[i]).max(l).min(h);
+            self.s[n + i] = new.p[p] - old.p[p];
         }
         new.x[..nx].copy_from_slice(&old.x[..nx]);
         if sizes.q > 0 {
@@ -616,8 +605,8 @@ impl<'a, D: Observe> Engine<'a, D> {
             return Ok(false);
         }
         self.update_model()?;
-        self.find_gauss_newton_policy();
-        Ok(true)
+        self.search.regularization = 0.0;
+        Ok(self.find_gauss_newton_policy())
     }
 
     /// Feedback by the state.

@@ -25,12 +25,12 @@ mod engine;
 mod saved;
 mod smoothing;
 
-use super::checkpoint::{Checkpoint, Point};
+use super::checkpoint::{Checkpoint, Incumbent};
 use super::driver::{Algorithm, Found};
-use super::infeasibility::{Infeasibility, STATIONARY};
+use super::infeasibility::{Infeasibility, NO_LONGER_FEASIBLE, STATIONARY};
 use super::lq::{FIRST_TOLERANCE, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
-use super::state::Best;
-use super::{Gains, Iteration, Method, SolveState, Status};
+use super::state::{Best, is_better};
+use super::{Gains, Iteration, Method, Remedy, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::{Certificate, Observe, stop_requested, unstopped};
 use crate::rollout::Trajectory;
@@ -50,6 +50,8 @@ const OBJECTIVE_FLOOR: f64 = 1e-12;
 const MAX_FAILURES: u32 = 8;
 /// By what a solve that smoothing did not help is advised to raise it: one level of the default's factor.
 const HIGHER: f64 = 10.0;
+/// Up to where, m^2/s^2: contact is smooth over some metres a second then, and more of it shows nothing else.
+const HIGHEST: f64 = 10.0;
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,6 +96,8 @@ struct Rounds {
     tolerance: f64,
     /// Violation at the end of the one before.
     last_violation: f64,
+    /// The guess on hard steps, where softened ones begin: what they lead to may be worse.
+    guess: Option<Best>,
 }
 
 impl<'a, D: Observe> Ddp<'a, D> {
@@ -103,6 +107,7 @@ impl<'a, D: Observe> Ddp<'a, D> {
             rounds: Rounds {
                 tolerance: options.optimality.max(FIRST_TOLERANCE),
                 last_violation: f64::INFINITY,
+                guess: None,
                 options,
             },
         }
@@ -112,6 +117,10 @@ impl<'a, D: Observe> Ddp<'a, D> {
 impl Rounds {
     fn optimality<D: Observe>(&self, e: &Engine<D>) -> f64 {
         e.attainable_reduction().abs() / self.size(e)
+    }
+
+    fn complementarity<D: Observe>(&self, e: &Engine<D>) -> f64 {
+        e.lagrangian.complementarity(&e.path) / self.size(e)
     }
 
     /// What a predicted reduction is compared with.
@@ -144,29 +153,26 @@ impl Rounds {
             step_length,
             regularization: e.lagrangian.penalty,
             smoothing: e.level,
+            softened: e.is_soft(),
             ..Iteration::default()
         };
-        state.record(&e.path.trajectory, row, !e.path.has_gaps, e.is_soft());
+        state.record(&e.path.trajectory, row, !e.path.has_gaps);
     }
 
     /// What a path of softened steps is worth on hard ones: only these are a result.
-    fn on_hard_contact<D: Observe>(&self, e: &mut Engine<D>, soft: Iteration) -> Iteration {
+    fn on_hard_contact<D: Observe>(&self, e: &mut Engine<D>, soft: Iteration) -> Option<Iteration> {
         let made = e.follow_level(0.0).and_then(|()| e.update_model());
         if made.is_err() || !e.find_policy() {
-            return Iteration {
-                objective: f64::INFINITY,
-                violation: f64::INFINITY,
-                optimality: f64::INFINITY,
-                ..soft
-            };
+            return None;
         }
-        Iteration {
+        Some(Iteration {
             objective: e.path.evaluation.objective,
             violation: e.path.violation(e.problem),
             optimality: self.optimality(e),
             smoothing: 0.0,
+            softened: false,
             ..soft
-        }
+        })
     }
 
     /// Ends rounds as long as the path is their minimum; returns the optimality reached.
@@ -197,7 +203,7 @@ impl Rounds {
             self.next_level(e, state)?;
             return Ok(state.ended.is_none());
         }
-        let complementarity = e.lagrangian.complementarity(&e.path) / self.size(e);
+        let complementarity = self.complementarity(e);
         let optimal = optimality <= o.optimality && complementarity <= o.optimality;
         if !e.is_relaxed() && violation <= o.tolerance && optimal {
             state.end(Status::Converged, "");
@@ -208,8 +214,8 @@ impl Rounds {
             if self.soften(e, state)? {
                 return Ok(state.ended.is_none());
             }
-            if self.has_feasible(state) {
-                state.end(Status::Stationary, NO_LONGER_FEASIBLE);
+            if state.has_feasible() {
+                self.end_at_rest(e, state, NO_LONGER_FEASIBLE);
             } else {
                 self.end_infeasible(e, state);
             }
@@ -239,15 +245,12 @@ impl Rounds {
         if !e.path.evaluation.constraints.is_empty() {
             e.lagrangian.update(&e.path, growth);
             e.update_model()?;
-            e.find_policy();
+            if !e.find_policy() {
+                state.end(Status::Diverged, UNBOUNDED);
+                return Ok(false);
+            }
         }
         Ok(true)
-    }
-
-    /// Does the best path so far keep all constraints, on hard steps?
-    pub(super) fn has_feasible(&self, state: &SolveState) -> bool {
-        let feasible = |b: &Best| !b.soft && b.row.violation <= self.options.tolerance;
-        state.best.as_ref().is_some_and(feasible)
     }
 
     /// Ends where constraints stay violated.
@@ -272,7 +275,10 @@ impl Rounds {
             // friction in joints acts everywhere, and smoothing saw past what it holds
             blind: kappa > 0.0 && (has_gaps || self.options.smoothing.is_none()),
             violation: e.path.violation(e.problem),
-            smoothing: self.options.smoothing.map_or(start, |s| HIGHER * s.start),
+            smoothing: match self.options.smoothing {
+                None => Some(start),
+                Some(s) => Some(HIGHER * s.start).filter(|higher| *higher <= HIGHEST),
+            },
         };
         infeasibility.end(state);
     }
@@ -286,6 +292,7 @@ impl Rounds {
         let mark = e.mark();
         match e.improve() {
             Attempt::Stopped => {
+                e.return_to_mark(mark);
                 state.end(Status::Interrupted, "");
                 return Ok(None);
             }
@@ -295,6 +302,7 @@ impl Rounds {
                 }
                 let updated = e.update_model();
                 if updated.is_err() && stop_requested() {
+                    e.step_back();
                     e.return_to_mark(mark);
                     state.end(Status::Interrupted, "");
                     return Ok(None);
@@ -341,7 +349,7 @@ impl Rounds {
             return Ok(());
         }
         let reason = format!("no step makes progress any more; promised gain {optimality:.3e}");
-        let has_feasible = self.has_feasible(state);
+        let has_feasible = state.has_feasible();
         if violation > self.options.tolerance && self.soften(e, state)? {
             return Ok(());
         }
@@ -363,9 +371,21 @@ impl Rounds {
             );
             state.end(Status::Diverged, reason);
         } else {
-            state.end(Status::Stationary, reason);
+            self.end_at_rest(e, state, reason);
         }
         Ok(())
+    }
+
+    /// Ends where constraints hold and nothing better is found; of contact other levels may find it.
+    fn end_at_rest<D: Observe>(
+        &self,
+        e: &Engine<D>,
+        state: &mut SolveState,
+        reason: impl Into<String>,
+    ) {
+        let touches = e.model.certificate.kappa > 0.0;
+        state.remedy = touches.then_some(Remedy::OtherSmoothing);
+        state.end(Status::Stationary, reason);
     }
 }
 
@@ -374,8 +394,7 @@ impl Rounds {
 const PROJECTION_VIOLATION: f64 = 1e-2;
 const PROJECTION_GROWTH: f64 = 1e3;
 
-/// Why a solve ends that found no better than what it had left.
-const NO_LONGER_FEASIBLE: &str = "further steps no longer keep the constraints";
+const ONLY_SOFTENED: &str = "hard steps, which cannot be made where softened ones lead";
 const UNBOUNDED: &str =
     "the curvature is not positive definite however it is regularized; are all numbers finite?";
 
@@ -409,6 +428,9 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
             if !c.has_ended() {
                 return Ok(());
             }
+        }
+        if from.is_none() && e.is_soft() {
+            rounds.guess = e.guess_on_hard_steps();
         }
         if !e.find_policy() {
             state.end(Status::Diverged, UNBOUNDED);
@@ -446,8 +468,8 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
         (self.engine.steps, self.engine.models)
     }
 
-    fn simulated(&mut self, point: &Point, level: f64, soft: bool) -> Option<Trajectory> {
-        self.engine.simulated(point, level, soft)
+    fn simulated(&mut self, kept: &Incumbent) -> Option<Trajectory> {
+        self.engine.simulated(kept)
     }
 
     fn checkpoint(&self) -> Checkpoint {
@@ -462,24 +484,41 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
     fn finish(&mut self, state: &SolveState, hurried: bool) -> Result<Found, Error> {
         let e = &mut self.engine;
         let (mut row, mut has_policy) = (Iteration::unknown(), false);
+        let mut violated = None;
         if let Some(best) = &state.best {
             // what is found on soft steps is worth what hard ones say
-            let hurried = hurried && !best.soft;
+            let hurried = hurried && !best.row.softened;
             let level = best.row.smoothing;
-            has_policy = e.return_to(&best.trajectory, level, best.soft, hurried)?;
+            has_policy = e.return_to(&best.trajectory, level, best.row.softened, hurried)?;
             row = best.row.clone();
-            if best.soft {
-                row = self.rounds.on_hard_contact(e, row);
+            if best.row.softened {
+                let hard = self.rounds.on_hard_contact(e, row);
+                if hard.is_none() {
+                    (has_policy, violated) = (false, Some(ONLY_SOFTENED.into()));
+                }
+                row = hard.unwrap_or_else(Iteration::unknown);
             }
         } else if !e.path.has_gaps {
             row.objective = e.path.evaluation.objective;
         }
+        let converged = matches!(state.ended, Some((Status::Converged, _)));
+        let tolerance = self.rounds.options.tolerance;
+        if let Some(guess) = &self.rounds.guess
+            && !converged
+            && is_better(&guess.row, &row, tolerance)
+        {
+            // softened steps led nowhere better
+            has_policy = e.return_to(&guess.trajectory, 0.0, false, hurried)?;
+            row = guess.row.clone();
+            if has_policy {
+                row.optimality = self.rounds.optimality(e);
+            }
+            violated = None;
+        }
         Ok(Found {
             row,
             gains: has_policy.then(|| e.gains()),
-            violated: e
-                .path
-                .violated(e.dynamics, e.problem, self.rounds.options.tolerance),
+            violated: violated.unwrap_or_else(|| e.path.violated(e.dynamics, e.problem, tolerance)),
             trajectory: e.path.trajectory.clone(),
         })
     }

@@ -4,10 +4,16 @@
 use super::Smoothing;
 use super::engine::Engine;
 use crate::dynamics::{Observe, StepError};
-use crate::optimize::checkpoint::{Checkpoint, Point};
+use crate::optimize::Iteration;
+use crate::optimize::checkpoint::{Checkpoint, Incumbent, Point};
 use crate::optimize::lq::Policy;
+use crate::optimize::state::Best;
 use crate::rollout::Trajectory;
 use serde::{Deserialize, Serialize};
+
+/// Numbers of learnt curvature that are kept at most, some ten megabytes of text: of larger systems it is learnt anew, and
+/// the steps of who goes on differ from those of who was not stopped.
+const MOST_LEARNT: usize = 500_000;
 
 /// What a checkpoint keeps of this method alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -244,7 +250,9 @@ impl<D: Observe> Engine<'_, D> {
             forward: self.forward,
             learning: secant.learning,
             used: secant.used,
-            blocks: secant.blocks().to_vec(),
+            blocks: Some(secant.blocks())
+                .filter(|b| b.len() <= MOST_LEARNT)
+                .map_or(vec![], <[f64]>::to_vec),
             scale: self.riccati.scale.clone(),
             policy: self.policy.clone(),
             ends: of_gaps(&self.path.ends),
@@ -262,15 +270,45 @@ impl<D: Observe> Engine<'_, D> {
         }
     }
 
-    /// The trajectory of a point on steps of a level, if it can be simulated.
-    pub fn simulated(&mut self, point: &Point, level: f64, soft: bool) -> Option<Trajectory> {
+    /// The trajectory of a point that was kept, on steps as they were there, if it can be simulated.
+    pub fn simulated(&mut self, kept: &Incumbent) -> Option<Trajectory> {
         let now = (self.level, self.forward);
-        self.forward = soft;
-        self.set_level(level);
-        let simulated = point.simulated(self.dynamics, self.problem, &mut self.work);
+        self.forward = kept.softened;
+        self.set_level(kept.smoothing);
+        let simulated = kept
+            .point
+            .simulated(self.dynamics, self.problem, &mut self.work);
         self.forward = now.1;
         self.set_level(now.0);
         simulated
+    }
+
+    /// What the guess of softened steps is worth on hard ones, where it may be a solution already.
+    pub fn guess_on_hard_steps(&mut self) -> Option<Best> {
+        let now = (self.level, self.forward);
+        self.forward = false;
+        self.set_level(0.0);
+        let (from, to) = (&self.path.trajectory, &mut self.trial.trajectory);
+        to.u.clone_from(&from.u);
+        to.p.clone_from(&from.p);
+        let start = ..self.dynamics.dims().nx;
+        to.x[start].copy_from_slice(&from.x[start]);
+        let trial = &mut self.trial;
+        let made = trial
+            .simulate(self.dynamics, &self.knots, &[], &mut self.work)
+            .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
+        self.steps += self.problem.intervals.len() as u64;
+        self.forward = now.1;
+        self.set_level(now.0);
+        made.ok()?;
+        let row = Iteration {
+            objective: self.trial.evaluation.objective,
+            violation: self.trial.violation(self.problem),
+            optimality: f64::INFINITY,
+            ..Iteration::default()
+        };
+        let trajectory = self.trial.trajectory.clone();
+        Some(Best { trajectory, row })
     }
 
     fn simulate_guess(&mut self, states: &[f64]) -> Result<(), StepError> {

@@ -104,11 +104,11 @@ const LEVEL_OPTIMALITY: f64 = 1e-3;
 const LEVEL_VIOLATION: f64 = 1e-2;
 /// Growth of the penalty within the levels, at which constraints are left to harder contact: half the decades of the whole
 /// solve's, so that some remain.
-const MAX_PENALTY_GROWTH: f64 = 1e6;
+const MAX_PENALTY_GROWTH_OF_LEVELS: f64 = 1e6;
 /// Ratio of gain to predicted reduction below which a relaxed step is poor, as of trust regions (Nocedal and Wright,
 /// section 4.1, there a quarter); part of the merit below which the gain of any step through contact is.
 const MIN_GAIN_RATIO: f64 = 0.1;
-const MIN_GAIN: f64 = 1e-4;
+const MIN_GAIN_THROUGH_CONTACT: f64 = 1e-4;
 /// How many poor steps in a row a level may make, and the steps' own derivatives, behind which no level follows. Softened
 /// steps have their own derivatives and no kinks, so that slow ones may still lead somewhere: with 4 to 8, kicks of a ball
 /// (problems/ball_kick.toml and others like it) were left unsolved now and then, with 12 to 24 none was.
@@ -120,7 +120,7 @@ const MAX_SLOW_STEPS_SOFT: u32 = 16;
 /// was about to land.
 const MAX_LEFT_VIOLATION: f64 = 0.9;
 const MAX_SLOW_ROUNDS: u32 = 8;
-/// Relative change of the objective over so many steps that rest: a tenth of [`MIN_GAIN`].
+/// Relative change of the objective by which steps may differ that rest: a tenth of [`MIN_GAIN_THROUGH_CONTACT`].
 const AT_REST: f64 = 1e-5;
 /// Why a solve ends that rests where contact changes.
 const ON_KINK: &str =
@@ -160,7 +160,7 @@ impl Rounds {
         e.is_relaxed()
             && (solved
                 || violation > self.options.tolerance
-                    && l.penalty > MAX_PENALTY_GROWTH * l.first_penalty)
+                    && l.penalty > MAX_PENALTY_GROWTH_OF_LEVELS * l.first_penalty)
     }
 
     /// Steps along kinks crawl: goes on with a heavier penalty while much is violated, else with the next level.
@@ -179,7 +179,7 @@ impl Rounds {
             return Ok(());
         }
         let l = &mut e.lagrangian;
-        if violation > most && l.penalty <= MAX_PENALTY_GROWTH * l.first_penalty {
+        if violation > most && l.penalty <= MAX_PENALTY_GROWTH_OF_LEVELS * l.first_penalty {
             // multipliers would be those of no minimum
             l.penalty *= PENALTY_GROWTH;
             self.tolerance = self.options.optimality.max(FIRST_TOLERANCE);
@@ -216,7 +216,7 @@ impl Rounds {
         e.search.slow_rounds = 0;
         if e.forward
             || e.model.certificate.kappa == 0.0
-            || self.has_feasible(state)
+            || state.has_feasible()
             || !e.dynamics.soften(&mut e.work, 0.0)
         {
             return Ok(false);
@@ -249,12 +249,13 @@ impl Rounds {
             });
         if rests && !e.path.has_gaps {
             e.predicts_at_most(f64::INFINITY);
-            let optimal = self.optimality(e) <= self.options.optimality;
-            state.ended = Some(if optimal {
-                (Status::Converged, String::new())
+            let limit = self.options.optimality;
+            let optimal = self.optimality(e) <= limit && self.complementarity(e) <= limit;
+            if optimal {
+                state.end(Status::Converged, "");
             } else {
-                (Status::Stationary, ON_KINK.into())
-            });
+                self.end_at_rest(e, state, ON_KINK);
+            }
         }
     }
 
@@ -359,7 +360,8 @@ impl<D: Observe> Engine<'_, D> {
         let poor = self.is_relaxed()
             && !self.forward
             && gain < MIN_GAIN_RATIO * self.predicted_reduction();
-        let little = self.model.certificate.kappa > 0.0 && gain < MIN_GAIN * merit.abs();
+        let little =
+            self.model.certificate.kappa > 0.0 && gain < MIN_GAIN_THROUGH_CONTACT * merit.abs();
         let count = self.search.slow_steps + 1;
         self.search.slow_steps = if poor || little { count } else { 0 };
     }

@@ -49,7 +49,10 @@ impl Lagrangian {
     pub fn to_checkpoint(&self) -> Multipliers {
         Multipliers {
             constraints: self.multipliers.clone(),
-            ..Multipliers::new(0, 0, self.penalty)
+            penalty: self.penalty,
+            // no other weighs anything here
+            bound_penalty: 1.0,
+            ..Multipliers::default()
         }
     }
 

@@ -79,7 +79,12 @@ impl Line {
                 best.clamp(least * length, MAX_CONTRACTION * length)
             };
         }
-        LineSearch::Failed(observed)
+        // a step that a stop broke off did not fail
+        if stop_requested() {
+            LineSearch::Stopped
+        } else {
+            LineSearch::Failed(observed)
+        }
     }
 }
 

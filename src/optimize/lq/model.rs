@@ -19,6 +19,7 @@ use crate::control::{Evaluation, Problem};
 use crate::dynamics::{
     Certificate, Dims, Frame, Knot, Observe, StepError, Stoppable, stop_requested,
 };
+use crate::optimize::scale::extent;
 use rayon::prelude::*;
 
 /// Sizes of a stage's matrices.
@@ -112,7 +113,12 @@ impl Model {
 
     /// The frame at knot `k`.
     pub fn frame(&self, k: usize) -> &Frame {
-        &self.frames[if self.identity { 0 } else { k }]
+        &self.frames[self.frame_index(k)]
+    }
+
+    /// Its place among the frames.
+    pub fn frame_index(&self, k: usize) -> usize {
+        if self.identity { 0 } else { k }
     }
 
     /// Makes the model at a path: frames one after the other, then every knot by itself.
@@ -255,17 +261,9 @@ impl Model {
         }
         let frame = self.frame(at.k);
         local.row_by_stage(which.len(), place, frame, self.identity, &self.free);
-        let range = |v: f64, (l, u): (f64, f64)| {
-            let range = u - l;
-            if range.is_finite() {
-                range
-            } else {
-                v.abs().max(1.0)
-            }
-        };
         let of_controls = |by: &[f64], k: usize| {
             let all = by.iter().zip(t.control(k)).zip(&problem.bounds);
-            all.map(|((g, u), b)| g.abs() * range(*u, *b)).sum::<f64>()
+            all.map(|((g, u), b)| g.abs() * extent(*u, *b)).sum::<f64>()
         };
         let mut sum = of_controls(&local.row[s..], at.k);
         let mut adjoint = local.row[..n].to_vec();
@@ -283,7 +281,7 @@ impl Model {
         }
         gemv_transposed(n, &self.start, &adjoint, &mut by_parameters);
         for (g, &p) in by_parameters.iter().zip(&self.free) {
-            sum += g.abs() * range(t.p[p], problem.parameter_bounds[p]);
+            sum += g.abs() * extent(t.p[p], problem.parameter_bounds[p]);
         }
         Ok(sum)
     }

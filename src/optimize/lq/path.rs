@@ -122,7 +122,10 @@ impl Path {
 
     /// Names what is violated by more than `tolerance`, and by how much.
     pub fn violated<D: Observe>(&self, dynamics: &D, problem: &Problem, tolerance: f64) -> String {
-        let list = problem.violated(dynamics, &self.evaluation, &self.trajectory, tolerance);
+        let mut list = problem.violated(dynamics, &self.evaluation, &self.trajectory, tolerance);
+        if self.has_gaps {
+            list.push(format!("gaps between the states of {:.3e}", self.gap));
+        }
         list.join(", ")
     }
 }

@@ -137,11 +137,8 @@ impl<D: Observe> Case<D> {
                     .pull(&self.system, &t, &[], &mut e, at, w, out, y)
             })
             .expect("regular");
-        let start = (&self.problem.coordinates[..], &self.problem.rates[..]);
-        sweep
-            .through_start(&self.system, start, p, &mut w)
-            .expect("closes");
-        (sweep.p, sweep.u)
+        let by = self.problem.by_parameters(&self.system, p, &sweep, &mut w);
+        (by.expect("closes"), sweep.u)
     }
 
     /// Compares every parameter and some controls with fourth-order differences, relative to the largest of the group.
