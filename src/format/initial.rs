@@ -2,8 +2,11 @@
 
 use super::problem::{InitialSpec, InitialTable, Numbers};
 use super::source::{FormatError, Source, nearest, short};
+use crate::control::{Constraint, Relation};
 use crate::integrator::{Mechanical, System};
-use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, ModelError, least_squares, unwind};
+use crate::mechanism::{
+    Freedom, Joint, JointKind, Mechanism, ModelError, Quantity, least_squares, unwind,
+};
 use crate::spatial::{Quat, Vec3, log};
 use indexmap::IndexMap;
 use nalgebra::{DMatrix, DVector};
@@ -415,4 +418,36 @@ fn free_start(
     let turn_rate = q * omega;
     let six = |a: Vec3, b: Vec3| [a.x, a.y, a.z, b.x, b.y, b.z];
     Ok(Some((six(slide, turn), six(slide_rate, turn_rate))))
+}
+
+/// Refuses constraints of a coordinate that ask for more than its limits allow.
+pub(super) fn reachable(
+    m: &Mechanism,
+    source: &Source,
+    (outputs, constraints): (&[Quantity], &[Constraint]),
+) -> Result<(), FormatError> {
+    for c in constraints {
+        let Some(&Quantity::Coordinate { joint, direction }) = outputs.get(c.quantity.index())
+        else {
+            continue;
+        };
+        let d = &m.joints[joint].directions[direction];
+        let beyond = match c.relation {
+            Relation::Equal => c.value < d.lower || c.value > d.upper,
+            Relation::Less => c.value < d.lower,
+            Relation::Greater => c.value > d.upper,
+        };
+        if beyond {
+            let name = m.coordinate_name((joint, direction));
+            return Err(source.error(
+                &["constraints"],
+                format!(
+                    "`{name}` {} {} is beyond its limits {} and {}",
+                    c.relation, c.value, d.lower, d.upper
+                ),
+                "ask for what the limits allow, or widen them (angles are in rad)",
+            ));
+        }
+    }
+    Ok(())
 }

@@ -297,6 +297,7 @@ impl Document {
         let mut start = initial::Start::new(&built, &self.source, &spec.initial)?;
         start.close(&built, &self.source, |e| self.model_error(e))?;
         let wanted = Quantities::new(&self.source, &built, own.steps).wanted(spec)?;
+        initial::reachable(&built, &self.source, (&wanted.outputs, &wanted.constraints))?;
         let bounds = built
             .actuators
             .iter()

@@ -207,7 +207,7 @@ pub struct Checkpoints<'a> {
     pub resume: Option<Checkpoint>,
     /// Given the solve at most once per `every`, and when it ends.
     pub save: Option<Box<Save<'a>>>,
-    /// Shortest time between two.
+    /// Shortest time between two; zero for all.
     pub every: Duration,
     last: Option<Instant>,
     /// Until the next.
@@ -247,7 +247,9 @@ impl<'a> Checkpoints<'a> {
         if let Some(save) = &mut self.save {
             let start = Instant::now();
             save(now())?;
-            self.pause = self.every.max(start.elapsed() * MOST_KEEPING);
+            if !self.every.is_zero() {
+                self.pause = self.every.max(start.elapsed() * MOST_KEEPING);
+            }
             self.last = Some(Instant::now());
         }
         Ok(())

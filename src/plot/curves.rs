@@ -84,7 +84,17 @@ pub(super) fn panels(recording: &Recording, figure: Figure) -> Vec<Panel> {
     let mut panels: Vec<(bool, Group, String, Panel)> = Vec::new();
     for (index, channel) in rotation::readable(&chosen).iter().enumerate() {
         let (error, group, unit) = (is_error(channel), channel.group, channel.unit.trim());
-        let curve = curve(&recording.time, channel, Ink::nth(index));
+        let known = |p: &&mut (bool, Group, String, Panel)| {
+            (p.0, p.1, p.2.as_str()) == (error, group, unit)
+        };
+        let panel = panels.iter_mut().find(known).map(|p| &mut p.3);
+        // each panel has its legend; an error keeps clear of what it is an error of
+        let place = match (error, &panel) {
+            (true, _) => index,
+            (false, Some(panel)) => panel.curves.len(),
+            (false, None) => 0,
+        };
+        let curve = curve(&recording.time, channel, Ink::nth(place));
         let rounding = match error {
             // what others round to is what it shows
             true => 0.0,
@@ -93,10 +103,7 @@ pub(super) fn panels(recording: &Recording, figure: Figure) -> Vec<Panel> {
         let values = channel.values.iter().filter_map(|v| v.and_then(drawable));
         let wanted = channel.goals.iter().map(|g| g.value);
         let quiet = values.chain(wanted).all(|v| v.abs() <= rounding);
-        let known = |p: &&mut (bool, Group, String, Panel)| {
-            (p.0, p.1, p.2.as_str()) == (error, group, unit)
-        };
-        if let Some((.., panel)) = panels.iter_mut().find(known) {
+        if let Some(panel) = panel {
             panel.curves.push(curve);
             panel.quiet &= quiet;
             continue;

@@ -335,7 +335,7 @@ impl Stack {
                 let ink = Ink {
                     color: MUTED,
                     dash: Some(BOUND),
-                    width: 2.0,
+                    width: 1.0,
                 };
                 notes.push((Some(ink.into()), name_of_bounds.to_owned()));
             } else if !bounds.is_empty() {

@@ -247,6 +247,15 @@ fn what_starts_beyond_a_limit_is_refused() {
         "arm = [-0.6, 6.5]",
         &["`arm.d` starts at -0.6", "below its lower"],
     );
+    let far =
+        format!("{SLIDER}\n[[constraints]]\nquantity = {{ joint = \"rail\" }}\nequals = 2.5\n");
+    let error = build(&far).expect_err("beyond");
+    assert!(
+        error
+            .to_string()
+            .contains("`rail` = 2.5 is beyond its limits -inf and 2"),
+        "{error}"
+    );
     // what is left out starts as near to zero as may be
     let m = build(&SLIDER.replace("arm = [0.0, 6.5]\n", "")).expect("good");
     assert_eq!(m.system.coordinate(&m.x0, 1, 1), 0.1);
