@@ -13,6 +13,7 @@
 //! only, or derivatives from both sides that differ by the same whatever the step. There differences are no derivative.
 
 use super::gradient::{Functions, control_name};
+use super::kinks;
 use super::progress::Progress;
 use least_action::dynamics::{Observe, StepError, StepFailure, Stoppable};
 use least_action::format::{self, recording::Recording};
@@ -41,6 +42,9 @@ const BLUNT: f64 = 1e-2;
 /// problem's speeds it stands still, and smaller derivatives of it count as zero. These have no scale of their own here:
 /// that of the speeds would let errors pass where something is fast.
 const CRAWL: f64 = 1e-7;
+/// What rests on several points creeps otherwise on those that a difference leaves it, by a few times that: where neither
+/// derivative nor difference comes to this, nothing is told of it.
+const CREEP: f64 = 10.0 * CRAWL;
 /// Derivatives from both sides whose difference changes by less than this factor from step to step meet in a kink: of a
 /// smooth function it falls by 10, of rounding it rises by 10.
 const PERSISTS: f64 = 2.0;
@@ -471,6 +475,13 @@ fn verdict<D: Observe>(
             }
         }
         if kink.is_none() {
+            let size = exact[i].abs().max(found[i].central[step].abs());
+            if crawls && size < CREEP {
+                if out.kink.is_none() {
+                    say(&mut out, i, "too small to tell");
+                }
+                continue;
+            }
             out.kink = None;
             say(&mut out, i, "wrong");
             return Ok(out);
@@ -509,77 +520,10 @@ fn changes<D: Observe>(
         functions.values(&mut t, &mut w)?;
         format::record(model, &t.of_system(&model.system), "simulated", &[])
     };
-    let sides = [recorded(e)?, recorded(-e)?, recorded(0.0)?].map(|r| states(model, &r, crawl));
-    let [ahead, behind, here] = &sides;
-    let differ = (0..here.len()).find(|k| ahead[*k] != behind[*k] || here[*k] != behind[*k]);
-    Ok(differ.and_then(|knot| {
-        let all = ahead[knot].iter().zip(&behind[knot]).zip(&here[knot]);
-        let mut all = all.filter(|((a, b), c)| a != b || c != b);
-        let (((name, state), (_, other)), (_, here)) = all.next()?;
-        let other = if state == other { here } else { other };
-        Some((knot, format!("{name} {state} or {other} at knot {knot}")))
-    }))
-}
-
-/// By knot: what touches, rests at a limit or sticks, by name.
-type States = Vec<Vec<(String, &'static str)>>;
-
-/// The states of contacts and limits. Of two numbers whose product the central path holds near zero the larger one says
-/// which side of the corner the system is on.
-fn states(model: &format::Model, r: &Recording, crawl: f64) -> States {
-    let m = model.system.mechanism();
-    let h = model.problem.intervals.first().copied().unwrap_or(1.0);
-    let (mass, knots) = (m.mass(), r.time.len());
-    let value = |name: &str, k: usize| {
-        let channel = r.channels.iter().find(|c| c.name == name);
-        channel.and_then(|c| *c.values.get(k)?).unwrap_or(0.0)
-    };
-    let at = |k: usize| {
-        let mut out = vec![];
-        // no interval ends at the first knot, and no force belongs to it
-        for c in m.contacts.iter().filter(|_| k > 0) {
-            let of = |what: &str, k: usize| value(&format!("{what} of {}", c.name), k);
-            let normal = of("normal force", k);
-            // the force is that of the interval which ends at the knot
-            let closed = normal * h * h / mass > of("gap", k);
-            let slack = m.friction(c) * normal - of("friction", k);
-            let sticks = slack * h / mass > of("slip", k);
-            let state = match (closed, sticks) {
-                (false, _) => "open",
-                (true, true) => "sticking",
-                (true, false) => "sliding",
-            };
-            out.push((c.name.clone(), state));
-        }
-        for id in m.coordinates() {
-            let d = &m.joints[id.0].directions[id.1];
-            if !d.is_limited() {
-                continue;
-            }
-            let name = m.coordinate_name(id);
-            let q = value(&name, k);
-            // nearer than the difference step moves it
-            let [.., near] = STEPS;
-            let rests = (q - d.lower).min(d.upper - q) < 0.1 * near;
-            let state = if rests { "resting" } else { "free" };
-            out.push((format!("limit of {name}"), state));
-        }
-        for id in m.coordinates() {
-            if m.joints[id.0].directions[id.1].friction == 0.0 {
-                continue;
-            }
-            let name = m.coordinate_name(id);
-            let moved = value(&name, (k + 1).min(knots - 1)) - value(&name, k);
-            let state = if moved.abs() < crawl * h {
-                "sticking"
-            } else {
-                "sliding"
-            };
-            out.push((format!("friction of {name}"), state));
-        }
-        out
-    };
-    (0..knots).map(at).collect()
+    let sides = [recorded(e)?, recorded(-e)?, recorded(0.0)?];
+    // what rests is nearer than the difference step moves it
+    let [.., near] = STEPS;
+    Ok(kinks::first_change(model, &sides, (crawl, 0.1 * near)))
 }
 
 #[cfg(test)]

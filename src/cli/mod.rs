@@ -14,6 +14,7 @@ macro_rules! eprintln {
 mod check;
 mod describe;
 mod gradient;
+mod kinks;
 mod method;
 mod plot;
 mod progress;

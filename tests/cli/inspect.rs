@@ -276,6 +276,14 @@ fn gradients_have_verdicts() {
         .run(&["gradient", &problem("block_push"), "--check"])
         .ended(0);
     assert!(run.out.contains("too small to tell"), "{}", run.out);
+    // tilted, it rests on two corners of four, and creeps
+    let text = changed(
+        "block_push",
+        "[initial] ",
+        "[[constraints]]\nquantity = { velocity = { body = \"block\", axis = \"x\" } }\nequals = 0.0\n\n[initial] ",
+    );
+    folder.write("rest.toml", &text);
+    folder.run(&["gradient", "rest.toml", "--check"]).ended(0);
     // against a stop, whose stiffness must not take the gradient's digits
     let v = folder.json(&["gradient", &problem("acrobot_stops"), "--check", "--json"]);
     let verdicts = v["verdicts"].as_array().expect("a list");

@@ -261,19 +261,8 @@ fn solve_keeps_the_best_when_interrupted() {
     folder.write("slow.toml", &text);
     let mut command = folder.command(&["solve", "slow.toml", "--json"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("starts");
-    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     // it tells how far it is once a second
-    let told = lines.find(|l| l.as_ref().is_ok_and(|l| l.contains(" after ")));
-    assert!(told.is_some(), "it ended before");
-    let kill = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(kill.expect("kill runs").success());
-    let rest: Vec<String> = lines.map_while(Result::ok).collect();
-    let mut output = child.wait_with_output().expect("ends");
-    output.stderr = rest.join("\n").into_bytes();
-    let run = Run::of(&output).ended(1);
+    let run = interrupted(command, " after ").ended(1);
     let v = run.json();
     assert_eq!(v["status"], "interrupted");
     assert!(v["iterations"].as_u64().is_some_and(|n| n > 0), "{v:#}");
