@@ -8,8 +8,8 @@ use crate::dynamics::{StepFailure, StepStats, stop_requested};
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 
-// These trade iterations for starts anew; none of them changes what a solved step is. They were chosen on drops of boxes,
-// chains and walkers (examples/drops.rs), not derived.
+// These trade iterations for starts anew; none but [`SHORT_OF_IT`] changes what a solved step is. They were chosen on drops
+// of boxes, chains and walkers (examples/drops.rs), not derived.
 
 /// A step length below which the path is left for its centre, and how many of these in a row end a start: what is so near
 /// the boundary of the cones goes on crawling along it.
@@ -26,10 +26,10 @@ const WARMTH: f64 = 10.0;
 const CENTRING: f64 = 0.1;
 /// Products within so many times `kappa` are near the end of the path: a step or two before it.
 const NEAR: f64 = 10.0;
-/// Iterations near the end that the block factors are given, which take two or three where they have the digits.
+/// Iterations near the end that the block factors are given, which need no more where they have the digits.
 const PIVOTED: usize = 6;
-/// Iterations after which some steps are halved, since Newton's method may cycle, and how many: twice what a step commonly
-/// takes, and enough to leave a cycle.
+/// Iterations after which some steps are halved, since Newton's method may cycle, and how many: several times what a step
+/// commonly takes, and enough to leave a cycle.
 const PATIENCE: usize = 25;
 const HALVED: usize = 15;
 /// Least part of what gaps are off that products are led to: impulses `g/s` times that stay of the size of others.

@@ -214,7 +214,7 @@ impl Rounds {
             if self.soften(e, state)? {
                 return Ok(state.ended.is_none());
             }
-            if state.has_feasible() {
+            if self.has_feasible(state) {
                 self.end_at_rest(e, state, NO_LONGER_FEASIBLE);
             } else {
                 self.end_infeasible(e, state);
@@ -251,6 +251,12 @@ impl Rounds {
             }
         }
         Ok(true)
+    }
+
+    /// Does some path keep all constraints, on hard steps?
+    pub(super) fn has_feasible(&self, state: &SolveState) -> bool {
+        let of_guess = |g: &Best| g.row.violation <= self.options.tolerance;
+        state.has_feasible() || self.guess.as_ref().is_some_and(of_guess)
     }
 
     /// Ends where constraints stay violated.
@@ -349,7 +355,7 @@ impl Rounds {
             return Ok(());
         }
         let reason = format!("no step makes progress any more; promised gain {optimality:.3e}");
-        let has_feasible = state.has_feasible();
+        let has_feasible = self.has_feasible(state);
         if violation > self.options.tolerance && self.soften(e, state)? {
             return Ok(());
         }

@@ -216,7 +216,7 @@ impl Rounds {
         e.search.slow_rounds = 0;
         if e.forward
             || e.model.certificate.kappa == 0.0
-            || state.has_feasible()
+            || self.has_feasible(state)
             || !e.dynamics.soften(&mut e.work, 0.0)
         {
             return Ok(false);
