@@ -513,8 +513,12 @@ fn derivatives_match_differences() {
 }
 
 #[test]
-fn derivatives_with_pyramids_match_differences() {
+fn derivatives_with_pyramids_of_four_match_differences() {
     check(Cone::Linearized(4), 1e-6, 1e-10, |_| true);
+}
+
+#[test]
+fn derivatives_with_pyramids_of_eight_match_differences() {
     check(Cone::Linearized(8), 1e-6, 1e-10, |_| true);
 }
 
