@@ -8,8 +8,8 @@ use crate::dynamics::{StepFailure, StepStats, stop_requested};
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 
-// These trade iterations for starts anew; none but [`SHORT_OF_IT`] changes what a solved step is. They were chosen on drops
-// of boxes, chains and walkers (examples/drops.rs), not derived.
+// These trade iterations for starts anew; none but [`SHORT_OF_IT`] changes what a solved step is. They were
+// found by trying, not derived, and what each is worth was not measured alone; examples/drops.rs counts what all cost.
 
 /// A step length below which the path is left for its centre, and how many of these in a row end a start: what is so near
 /// the boundary of the cones goes on crawling along it.
@@ -26,7 +26,7 @@ const WARMTH: f64 = 10.0;
 const CENTRING: f64 = 0.1;
 /// Products within so many times `kappa` are near the end of the path: a step or two before it.
 const NEAR: f64 = 10.0;
-/// Iterations near the end that the block factors are given, which need no more where they have the digits.
+/// Iterations near the end that the block factors are given.
 const PIVOTED: usize = 6;
 /// Iterations after which some steps are halved, since Newton's method may cycle, and how many: several times what a step
 /// commonly takes, and enough to leave a cycle.
@@ -40,7 +40,7 @@ const STIFF: f64 = 1e9;
 /// How many times `kappa` a step may be solved at where rounding keeps it from the end of the path, which `rounded` tells;
 /// at 1e4 a body rests 1e-5 h above the ground, where `central_path` is not changed.
 const SHORT_OF_IT: [f64; 3] = [10.0, 1e2, 1e4];
-/// Sweeps of refinement: each finds what digits the factors have left; more than three, and they have none.
+/// Sweeps of refinement: each finds what digits the factors have left.
 const SWEEPS: usize = 3;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,
 /// and the largest.
