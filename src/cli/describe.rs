@@ -232,6 +232,10 @@ fn wanted(spec: &ProblemSpec, steps: usize) {
         let form = match c.form {
             Form::Square => format!("{}/2 |{quantity} - {target}|^2", c.weight),
             Form::Linear => format!("{} ({quantity} - {target})", c.weight),
+            Form::Absolute => format!("{} |{quantity} - {target}|", c.weight),
+            Form::Huber(delta) => {
+                format!("{} huber({quantity} - {target}, {delta})", c.weight)
+            }
         };
         println!("  {:<20} {form}", toml(&c.at));
     }

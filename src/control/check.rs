@@ -1,6 +1,6 @@
 //! Does a problem fit a system?
 
-use super::{Constraint, Problem, Relation, When};
+use super::{Constraint, Duration, Form, Problem, Relation, When};
 use crate::dynamics::{Observe, QuantityId};
 
 /// The part of a [`Problem`] that does not fit.
@@ -8,6 +8,12 @@ use crate::dynamics::{Observe, QuantityId};
 pub enum ProblemPart {
     /// [`Problem::intervals`]
     Intervals,
+    /// One of [`Problem::durations`].
+    Duration(usize),
+    /// [`Problem::state`]
+    State,
+    /// One of [`Problem::profiles`].
+    Profile(usize),
     /// [`Problem::coordinates`]
     Coordinates,
     /// [`Problem::rates`]
@@ -36,6 +42,9 @@ impl std::fmt::Display for ProblemPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Intervals => write!(f, "intervals"),
+            Self::Duration(i) => write!(f, "durations[{i}]"),
+            Self::State => write!(f, "state"),
+            Self::Profile(i) => write!(f, "profiles[{i}]"),
             Self::Coordinates => write!(f, "coordinates"),
             Self::Rates => write!(f, "rates"),
             Self::Cost(i) => write!(f, "costs[{i}]"),
@@ -120,6 +129,12 @@ impl Problem {
         }
         finite(ProblemPart::Coordinates, &self.coordinates)?;
         finite(ProblemPart::Rates, &self.rates)?;
+        if let Some(state) = &self.state {
+            numbers(ProblemPart::State, state, d.nx, "one for each of the state")?;
+        }
+        for (i, profile) in self.profiles.iter().enumerate() {
+            numbers(ProblemPart::Profile(i), profile, n + 1, "one for each knot")?;
+        }
         self.check_functions(dynamics)?;
         self.check_contradictions()?;
         let counts = [
@@ -151,6 +166,7 @@ impl Problem {
             d.np,
             "one for each parameter of the system",
         )?;
+        self.check_durations()?;
         // one that is held is what it is held at
         for (i, (p, (l, h))) in self
             .parameters
@@ -181,26 +197,33 @@ impl Problem {
         Ok(())
     }
 
-    /// Quantities, numbers and knots of costs and constraints.
     /// Are there values that two constraints of a quantity at a knot both allow?
     fn check_contradictions(&self) -> Result<(), ProblemError> {
         let n = self.intervals.len();
-        let allowed = |c: &Constraint| match c.relation {
-            Relation::Equal => (c.value, c.value),
-            Relation::Less => (f64::NEG_INFINITY, c.value),
-            Relation::Greater => (c.value, f64::INFINITY),
+        let allowed = |c: &Constraint, k: usize| {
+            let value = self.limit(c, k);
+            match c.relation {
+                Relation::Equal => (value, value),
+                Relation::Less => (f64::NEG_INFINITY, value),
+                Relation::Greater => (value, f64::INFINITY),
+            }
         };
         for (j, b) in self.constraints.iter().enumerate() {
             for (i, a) in self.constraints[..j].iter().enumerate() {
-                let ((low, high), (l, h)) = (allowed(a), allowed(b));
-                if a.quantity != b.quantity || low.max(l) <= high.min(h) {
+                if a.quantity != b.quantity {
                     continue;
                 }
-                let both = |k: &usize| a.when.holds(*k, n) && b.when.holds(*k, n);
-                if let Some(k) = (0..=n).find(both) {
+                let contradict = |k: &usize| {
+                    let ((low, high), (l, h)) = (allowed(a, *k), allowed(b, *k));
+                    a.when.holds(*k, n) && b.when.holds(*k, n) && low.max(l) > high.min(h)
+                };
+                if let Some(k) = (0..=n).find(contradict) {
                     let message = format!(
                         "it contradicts constraints[{i}]: no value is {} {} and {} {} at knot {k}; leave one out, or ask for them at different knots",
-                        a.relation, a.value, b.relation, b.value
+                        a.relation,
+                        self.limit(a, k),
+                        b.relation,
+                        self.limit(b, k)
                     );
                     return refuse(ProblemPart::Constraint(j), message);
                 }
@@ -253,17 +276,27 @@ impl Problem {
                 part,
                 c.quantity,
                 c.when,
-                !c.when.is_along() && c.when.holds(n, n),
+                self.quadrature.counts(c.when, n, n),
             )?;
-            if !(c.weight.is_finite() && c.weight >= 0.0) {
+            let may_fall = c.weight >= 0.0 || c.form == Form::Linear;
+            if !(c.weight.is_finite() && may_fall) {
                 return refuse(
                     part,
                     format!(
-                        "its weight is {}; give a finite one, not negative",
+                        "its weight is {}; give a finite one, negative only where the cost is linear",
                         c.weight
                     ),
                 );
             }
+            if let Form::Huber(delta) = c.form
+                && !(delta > 0.0 && delta.is_finite())
+            {
+                return refuse(
+                    part,
+                    format!("Huber's distance is {delta}; give a positive number"),
+                );
+            }
+            self.check_profile(part, c.profile)?;
             finite(part, &[c.target]).or_else(|_| {
                 refuse(
                     part,
@@ -276,6 +309,57 @@ impl Problem {
             fits(part, c.quantity, c.when, c.when.holds(n, n))?;
             if !c.value.is_finite() {
                 return refuse(part, format!("its value is {}; give a finite one", c.value));
+            }
+            self.check_profile(part, c.profile)?;
+        }
+        Ok(())
+    }
+
+    fn check_profile(&self, part: ProblemPart, profile: Option<usize>) -> Result<(), ProblemError> {
+        match profile {
+            Some(i) if i >= self.profiles.len() => {
+                let count = self.profiles.len();
+                refuse(
+                    part,
+                    format!("there is no profile {i}; the problem has {count}, counted from 0"),
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Durations share no interval, and are parameters that stay positive.
+    fn check_durations(&self) -> Result<(), ProblemError> {
+        let (n, count) = (self.intervals.len(), self.parameters.len());
+        for (i, d) in self.durations.iter().enumerate() {
+            let part = ProblemPart::Duration(i);
+            if d.first >= d.end || d.end > n {
+                return refuse(
+                    part,
+                    format!(
+                        "no intervals are from {} to before {}; there are {n}, counted from 0",
+                        d.first, d.end
+                    ),
+                );
+            }
+            let Some((lower, _)) = self.parameter_bounds.get(d.parameter) else {
+                return refuse(
+                    part,
+                    format!(
+                        "there is no parameter {}; the system has {count}, counted from 0",
+                        d.parameter
+                    ),
+                );
+            };
+            if !(*lower > 0.0) {
+                return refuse(
+                    part,
+                    format!("it may fall to {lower} s; give its parameter a positive lower bound"),
+                );
+            }
+            let overlaps = |o: &Duration| d.first < o.end && o.first < d.end;
+            if let Some(j) = self.durations[..i].iter().position(overlaps) {
+                return refuse(part, format!("it shares intervals with durations[{j}]; give each interval to one"));
             }
         }
         Ok(())
@@ -324,6 +408,7 @@ mod tests {
                 quantity: QuantityId::new(0),
                 relation: Relation::Equal,
                 value: 1.0,
+                profile: None,
                 when: When::Range(1, 3),
             }];
             p.guess_states = vec![0.0; 8];

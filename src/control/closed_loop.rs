@@ -257,6 +257,10 @@ impl<D: Observe, P: Policy> Step for ClosedLoop<D, P> {
         Ok(by.resize_horizontally(self.inner.np + self.own, 0.0))
     }
 
+    of_system! {
+        initial_by_coordinates(q: &[f64], rates: &[f64]; p; w) -> Result<DMatrix<f64>, StepError>;
+    }
+
     fn step(
         &self,
         at: &Knot,
@@ -379,6 +383,10 @@ impl<D: Observe, P: Policy> Differentiable for ClosedLoop<D, P> {
 impl<D: Observe, P: Policy> Charts for ClosedLoop<D, P> {
     fn has_identity_frames(&self) -> bool {
         self.dynamics.has_identity_frames()
+    }
+
+    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
+        self.dynamics.by_interval(at, x, out);
     }
 
     of_system! {

@@ -1,191 +1,46 @@
 //! What is wanted of a trajectory: costs, constraints, bounds, parameters. Knows only the seam.
 //!
-//! The objective is the sum of `weight/2 (quantity - target)^2` (or `weight (quantity - target)`), multiplied by the knot's interval for costs along the
-//! way, taken once for those at the end or at one knot.
+//! The objective is the sum of `weight/2 (quantity - target)^2`, or of another [`Form`] of the distance from the target,
+//! multiplied by the share of the knot ([`Quadrature`]) for costs along the way, taken once for those at the end or at one
+//! knot. Intervals may be decisions ([`Duration`]).
 
 mod check;
 mod closed_loop;
+mod cost;
+mod extended;
+mod layout;
 mod objective;
 mod policy;
+mod scenarios;
 
 pub use check::{ProblemError, ProblemPart};
 pub use closed_loop::{ClosedLoop, ClosedLoopWork};
+pub use cost::{Constraint, Cost, Form, Quadrature, Relation, Share, Term, When};
+pub use extended::{Extended, ExtendedWork, Formula, StartNumber, Sum, times};
+pub use layout::{Evaluation, Layout, Stage, Timing};
 pub use objective::{Batch, Objective, ObjectiveGradient, ObjectiveWork, Point};
 pub use policy::{Law, LinearFeedback, Loop, Pd, Planned, Policy, PolicyError, PolicyRows, Signal};
 
-use crate::dynamics::{Dynamics, Inputs, Knot, Observe, QuantityId, StepError, stop_requested};
-use crate::rollout::{Sweep, Trajectory};
-use nalgebra::DVectorView;
+pub use scenarios::{Scenarios, ScenariosError, ScenariosWork};
 
-/// Distance from its target at which a linear cost's curvature, the quantity's own, is taken no larger.
-const AT_TARGET: f64 = 1e-9;
+use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError, stop_requested};
+use crate::rollout::{Sweep, Trajectory};
+use nalgebra::{DMatrix, DVectorView};
+
 /// Half the square of a guess's violation, at least, that scales the penalty: a guess that all but meets its constraints
 /// says nothing of their weight. And the largest scale, and the smallest.
 const LEAST_SQUARE: f64 = 1e-2;
 const MOST_SCALE: f64 = 1e6;
-
-/// Where along the trajectory a cost or a constraint holds.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum When {
-    /// At every knot but the last.
-    Running,
-    /// At the last knot.
-    End,
-    /// At one knot, counted from 0.
-    Knot(usize),
-    /// From one knot to another, both included.
-    Range(usize, usize),
-}
-
-impl When {
-    /// Does it hold at knot `k` of a trajectory of `n` steps?
-    pub fn holds(self, k: usize, n: usize) -> bool {
-        match self {
-            Self::Running => k < n,
-            Self::End => k == n,
-            Self::Knot(at) => k == at,
-            Self::Range(first, last) => (first..=last).contains(&k),
-        }
-    }
-
-    /// Is a cost multiplied by the interval behind its knot? (At the last knot there is none.)
-    pub fn is_along(self) -> bool {
-        matches!(self, Self::Running | Self::Range(..))
-    }
-}
-
-/// How a cost grows with the distance of its quantity from the target.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Form {
-    /// `weight/2 (quantity - target)^2`
-    #[default]
-    Square,
-    /// `weight (quantity - target)`, for what cannot fall below its target, such as an energy.
-    Linear,
-}
-
-/// A cost on a quantity.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
-    /// Which of the system's quantities.
-    pub quantity: QuantityId,
-    /// In the quantity's unit.
-    pub target: f64,
-    /// Not negative.
-    pub weight: f64,
-    /// Where.
-    pub when: When,
-    /// Square or linear.
-    pub form: Form,
-}
-
-impl Cost {
-    /// `weight/2 (quantity - target)^2`
-    pub fn square(quantity: QuantityId, target: f64, weight: f64, when: When) -> Self {
-        Self {
-            quantity,
-            target,
-            weight,
-            when,
-            form: Form::Square,
-        }
-    }
-
-    /// Value, slope and Gauss-Newton curvature by the quantity, at a knot with the interval `h` behind it. A linear cost
-    /// is the square of a root, whose Gauss-Newton curvature is `weight / (2 distance)`.
-    pub fn at(&self, quantity: f64, h: f64) -> (f64, f64, f64) {
-        let (value, slope, curvature) = self.density(quantity);
-        let scale = if self.when.is_along() { h } else { 1.0 };
-        (scale * value, scale * slope, scale * curvature)
-    }
-
-    fn density(&self, quantity: f64) -> (f64, f64, f64) {
-        let (w, d) = (self.weight, quantity - self.target);
-        match self.form {
-            Form::Square => (0.5 * w * d * d, w * d, w),
-            // the quantity's own slope vanishes at the target with the root
-            Form::Linear => (w * d, w, w / (2.0 * d.abs().max(AT_TARGET))),
-        }
-    }
-}
-
-/// How a quantity compares with a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Relation {
-    /// `quantity = value`
-    Equal,
-    /// `quantity <= value`
-    Less,
-    /// `quantity >= value`
-    Greater,
-}
-
-impl std::fmt::Display for Relation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Equal => "=",
-            Self::Less => "<=",
-            Self::Greater => ">=",
-        })
-    }
-}
-
-/// A quantity held at, below or above a value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Constraint {
-    /// Which of the system's quantities.
-    pub quantity: QuantityId,
-    /// Equal, less or greater.
-    pub relation: Relation,
-    /// In the quantity's unit.
-    pub value: f64,
-    /// Where.
-    pub when: When,
-}
-
-impl Constraint {
-    /// `c` such that the constraint says `c = 0`, or `c <= 0` for the inequalities.
-    pub fn value_at(&self, quantity: f64) -> f64 {
-        self.sign() * (quantity - self.value)
-    }
-
-    /// `dc / d quantity`.
-    pub fn sign(&self) -> f64 {
-        match self.relation {
-            Relation::Greater => -1.0,
-            _ => 1.0,
-        }
-    }
-
-    /// How far `c` is from being allowed.
-    pub fn violation(&self, c: f64) -> f64 {
-        match self.relation {
-            Relation::Equal => c.abs(),
-            _ => c.max(0.0),
-        }
-    }
-}
 
 /// A trajectory wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// Lengths of the intervals, s.
     pub intervals: Vec<f64>,
+    /// Parts of the horizon whose durations are parameters; their intervals above say in what proportions they share them.
+    pub durations: Vec<Duration>,
+    /// The state at the start, `nx`, as one that is met in motion. Without one it follows from coordinates and rates.
+    pub state: Option<Vec<f64>>,
     /// Coordinates at the start; see [`crate::dynamics::Step::initial`].
     pub coordinates: Vec<f64>,
     /// Their rates.
@@ -194,6 +49,10 @@ pub struct Problem {
     pub costs: Vec<Cost>,
     /// Constraints.
     pub constraints: Vec<Constraint>,
+    /// How costs along the way are summed.
+    pub quadrature: Quadrature,
+    /// What varies of targets and limits, a number a knot each.
+    pub profiles: Vec<Vec<f64>>,
     /// Smallest and largest value of each control; infinite where there is none.
     pub bounds: Vec<(f64, f64)>,
     /// Parameters to start from.
@@ -207,60 +66,15 @@ pub struct Problem {
     pub guess_states: Vec<f64>,
 }
 
-/// What is asked at a knot: the quantities to observe, and where costs and constraints find theirs among them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stage {
-    /// Quantities, ascending.
-    pub which: Vec<QuantityId>,
-    /// Index of a cost, place in `which`.
-    pub costs: Vec<(usize, usize)>,
-    /// Index of a constraint, place in `which`.
-    pub constraints: Vec<(usize, usize)>,
-}
-
-/// The stages of a problem: most knots share one.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    stages: Vec<Stage>,
-    stage_of: Vec<usize>,
-    first_value: Vec<usize>,
-    first_constraint: Vec<usize>,
-}
-
-impl Layout {
-    /// Number of knots.
-    pub fn knots(&self) -> usize {
-        self.stage_of.len()
-    }
-
-    /// What is asked at knot `k`.
-    pub fn stage(&self, k: usize) -> &Stage {
-        &self.stages[self.stage_of[k]]
-    }
-
-    /// Places of knot `k`'s observed quantities in [`Evaluation::values`].
-    pub fn values(&self, k: usize) -> std::ops::Range<usize> {
-        self.first_value[k]..self.first_value[k + 1]
-    }
-
-    /// Places of knot `k`'s constraints in [`Evaluation::constraints`].
-    pub fn constraints(&self, k: usize) -> std::ops::Range<usize> {
-        self.first_constraint[k]..self.first_constraint[k + 1]
-    }
-}
-
-/// Values of a problem's functions along a trajectory.
-#[derive(Clone, Debug)]
-pub struct Evaluation {
-    /// Which values belong to which knot.
-    pub layout: Layout,
-    /// Observed quantities, knot by knot.
-    pub values: Vec<f64>,
-    /// The objective.
-    pub objective: f64,
-    /// Each constraint at each of its knots, as [`Constraint::value_at`].
-    pub constraints: Vec<f64>,
-    adjoint: Vec<f64>,
+/// A part of the horizon whose duration is a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duration {
+    /// Its first interval.
+    pub first: usize,
+    /// The interval behind its last one.
+    pub end: usize,
+    /// The parameter, s.
+    pub parameter: usize,
 }
 
 impl Problem {
@@ -273,6 +87,10 @@ impl Problem {
             coordinates,
             costs: vec![],
             constraints: vec![],
+            quadrature: Quadrature::default(),
+            profiles: vec![],
+            durations: vec![],
+            state: None,
             bounds: vec![(f64::NEG_INFINITY, f64::INFINITY); dims.nu],
             parameter_bounds: parameters.iter().map(|p| (*p, *p)).collect(),
             parameters,
@@ -292,15 +110,35 @@ impl Problem {
         p: &[f64],
         w: &mut D::Work,
     ) -> Result<Vec<f64>, StepError> {
+        if let Some(state) = &self.state {
+            return Ok(state.clone());
+        }
         let mut x = vec![0.0; dynamics.dims().nx];
         dynamics.initial(&self.coordinates, &self.rates, p, w, &mut x)?;
         Ok(x)
     }
 
-    /// Derivative of the swept function by every parameter, the start that follows from them included.
+    /// Derivative of the state at the start by the parameters, nf x np.
     ///
     /// # Errors
     /// As [`crate::dynamics::Step::initial_by_parameters`].
+    pub fn start_by_parameters<D: Dynamics>(
+        &self,
+        dynamics: &D,
+        p: &[f64],
+        w: &mut D::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        if self.state.is_some() {
+            let d = dynamics.dims();
+            return Ok(DMatrix::zeros(d.nf, d.np));
+        }
+        dynamics.initial_by_parameters(&self.coordinates, &self.rates, p, w)
+    }
+
+    /// Derivative of the swept function by every parameter, the start and the intervals that follow from them included.
+    ///
+    /// # Errors
+    /// As [`Problem::start_by_parameters`].
     pub fn by_parameters<D: Dynamics>(
         &self,
         dynamics: &D,
@@ -308,70 +146,89 @@ impl Problem {
         sweep: &Sweep,
         w: &mut D::Work,
     ) -> Result<Vec<f64>, StepError> {
-        let start = dynamics.initial_by_parameters(&self.coordinates, &self.rates, p, w)?;
+        let start = self.start_by_parameters(dynamics, p, w)?;
         let x0 = DVectorView::from_slice(&sweep.x0, sweep.x0.len());
         let through = start.tr_mul(&x0);
-        Ok(sweep.p.iter().zip(&through).map(|(a, b)| a + b).collect())
+        let mut out: Vec<f64> = sweep.p.iter().zip(&through).map(|(a, b)| a + b).collect();
+        self.intervals_by_parameters(&sweep.intervals, &mut out);
+        Ok(out)
+    }
+
+    /// What sets the length of each interval; empty where all are fixed.
+    fn timing(&self) -> Vec<Option<Timing>> {
+        if self.durations.is_empty() {
+            return vec![];
+        }
+        let mut out = vec![None; self.intervals.len()];
+        for d in &self.durations {
+            let all: f64 = self.intervals[d.first..d.end].iter().sum();
+            for (timing, h) in out[d.first..d.end].iter_mut().zip(&self.intervals[d.first..]) {
+                *timing = Some(Timing {
+                    parameter: d.parameter,
+                    share: h / all,
+                });
+            }
+        }
+        out
+    }
+
+    /// Sets the intervals that are parts of durations, with the parameters `p`.
+    pub fn set_intervals(&self, p: &[f64], intervals: &mut [f64]) {
+        for d in &self.durations {
+            let own = d.first..d.end;
+            let all: f64 = self.intervals[own.clone()].iter().sum();
+            for (to, h) in intervals[own.clone()].iter_mut().zip(&self.intervals[own]) {
+                *to = p[d.parameter] * (h / all);
+            }
+        }
+    }
+
+    /// Adds what derivatives by the intervals come to by the parameters.
+    fn intervals_by_parameters(&self, by: &[f64], out: &mut [f64]) {
+        for (timing, by) in self.timing().iter().zip(by) {
+            if let Some(t) = timing {
+                out[t.parameter] += t.share * by;
+            }
+        }
+    }
+
+    /// What a cost contributes at a knot, and the same before it is multiplied by the knot's share.
+    pub fn cost_at(&self, i: usize, at: &Knot, quantity: f64) -> (Term, f64) {
+        let c = &self.costs[i];
+        let distance = quantity - self.target(c, at.k);
+        let (value, slope, curvature) = c.form.at(c.weight, distance);
+        let scale = self.quadrature.share(c.when, at).weight;
+        let term = Term {
+            value: scale * value,
+            slope: scale * slope,
+            curvature: scale * curvature,
+        };
+        (term, value)
+    }
+
+    /// What a cost wants its quantity to be at knot `k`.
+    pub fn target(&self, cost: &Cost, k: usize) -> f64 {
+        cost.target + self.profile(cost.profile, k)
+    }
+
+    /// What a constraint compares its quantity with at knot `k`.
+    pub fn limit(&self, constraint: &Constraint, k: usize) -> f64 {
+        constraint.value + self.profile(constraint.profile, k)
+    }
+
+    fn profile(&self, profile: Option<usize>, k: usize) -> f64 {
+        profile.map_or(0.0, |i| self.profiles[i][k])
+    }
+
+    /// `c` of a constraint at knot `k`: it says `c = 0`, or `c <= 0` for the inequalities.
+    pub fn constraint_at(&self, constraint: &Constraint, k: usize, quantity: f64) -> f64 {
+        constraint.sign() * (quantity - self.limit(constraint, k))
     }
 
     /// Indices of the parameters that are decisions.
     pub fn free_parameters(&self) -> Vec<usize> {
         let bounds = self.parameter_bounds.iter().enumerate();
         bounds.filter(|(_, (l, u))| l < u).map(|(i, _)| i).collect()
-    }
-
-    /// What is asked at each knot.
-    pub fn layout(&self) -> Layout {
-        let n = self.intervals.len();
-        let mut out = Layout {
-            stages: vec![],
-            stage_of: vec![],
-            first_value: vec![0],
-            first_constraint: vec![0],
-        };
-        for k in 0..=n {
-            let costs = self.costs.iter().enumerate();
-            let costs = costs
-                .filter(|(_, c)| c.when.holds(k, n) && (k < n || !c.when.is_along()))
-                .map(|(i, c)| (i, c.quantity));
-            let constraints = self.constraints.iter().enumerate();
-            let constraints = constraints
-                .filter(|(_, c)| c.when.holds(k, n))
-                .map(|(i, c)| (i, c.quantity));
-            let both = costs.clone().chain(constraints.clone());
-            let mut which: Vec<QuantityId> = both.map(|(_, q)| q).collect();
-            which.sort_unstable();
-            which.dedup();
-            let place = |(i, q)| (i, which.partition_point(|w| *w < q));
-            let stage = Stage {
-                costs: costs.map(place).collect(),
-                constraints: constraints.map(place).collect(),
-                which,
-            };
-            out.first_value.push(out.first_value[k] + stage.which.len());
-            out.first_constraint
-                .push(out.first_constraint[k] + stage.constraints.len());
-            let known = out.stages.iter().rposition(|s| *s == stage);
-            out.stage_of.push(known.unwrap_or(out.stages.len()));
-            if known.is_none() {
-                out.stages.push(stage);
-            }
-        }
-        out
-    }
-
-    /// Memory for evaluations.
-    pub fn evaluation(&self) -> Evaluation {
-        let layout = self.layout();
-        let widest = layout.stages.iter().map(|s| s.which.len()).max();
-        let last = layout.knots();
-        Evaluation {
-            values: vec![0.0; layout.first_value[last]],
-            adjoint: vec![0.0; widest.unwrap_or(0)],
-            objective: f64::INFINITY,
-            constraints: vec![0.0; layout.first_constraint[last]],
-            layout,
-        }
     }
 
     /// Evaluates along a trajectory.
@@ -398,11 +255,12 @@ impl Problem {
                 dynamics.observe(&t.knot_point(&at), &stage.which, w, values)?;
             }
             for &(i, place) in &stage.costs {
-                objective += self.costs[i].at(values[place], at.h).0;
+                objective += self.cost_at(i, &at, values[place]).0.value;
             }
             let first = out.layout.constraints(k).start;
             for (j, &(i, place)) in stage.constraints.iter().enumerate() {
-                out.constraints[first + j] = self.constraints[i].value_at(values[place]);
+                out.constraints[first + j] =
+                    self.constraint_at(&self.constraints[i], k, values[place]);
             }
             at = t.knot_after(&at);
         }
@@ -441,11 +299,11 @@ impl Problem {
         let seen = t.knot_point(at);
         let mut observed = dynamics.observe(&seen, &stage.which, w, values)?;
         for &(i, place) in &stage.costs {
-            let (c, value) = (&self.costs[i], observed.values()[place]);
-            adjoint[place] += c.at(value, at.h).1;
-            if c.when.is_along() {
-                out.h += c.density(value).0;
-            }
+            let (term, density) = self.cost_at(i, at, observed.values()[place]);
+            adjoint[place] += term.slope;
+            let share = self.quadrature.share(self.costs[i].when, at);
+            out.h_prev += share.by_h_prev * density;
+            out.h += share.by_h * density;
         }
         if !multipliers.is_empty() {
             let own = &multipliers[e.layout.constraints(at.k)];
@@ -527,7 +385,9 @@ impl Problem {
                 let name = names.get(c.quantity.index()).map_or("", |n| &n.0);
                 list.push(format!(
                     "{name} {} {} {place} by {:.3e}",
-                    c.relation, c.value, worst.0
+                    c.relation,
+                    self.limit(c, worst.1),
+                    worst.0
                 ));
             }
         }

@@ -188,6 +188,7 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
             &at.controls,
         )?;
         take("parameters", &mut t.p, &at.parameters)?;
+        problem.set_intervals(&t.p, &mut t.intervals);
         match &at.start {
             Some(x0) => take("start", &mut t.x[..d.nx], x0)?,
             None => {
@@ -216,7 +217,11 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
             problem.pull(system, t, &[], e, at, w, out, y)
         })?;
         let parameters = match at.start {
-            Some(_) => sweep.p.clone(),
+            Some(_) => {
+                let mut held = sweep.p.clone();
+                problem.intervals_by_parameters(&sweep.intervals, &mut held);
+                held
+            }
             None => problem.by_parameters(system, &t.p, sweep, &mut w.system)?,
         };
         let steps = problem.intervals.len();

@@ -78,6 +78,10 @@ pub trait Charts: Differentiable {
         out: &mut [f64],
     );
 
+    /// A change of the state, in the free chart, that goes with a longer interval before its knot so that it stays one of the
+    /// system: `dx = out dh`. Of states that do not refer to that interval it is none.
+    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]);
+
     /// Derivative of [`Charts::difference`] by the state that it leads to (free chart), ndx x nf;
     /// [`super::difference_by_moves`] serves any system.
     ///

@@ -28,8 +28,8 @@ pub enum Frame {
     Dense(DenseFrame),
     /// Products.
     Chart(Arc<dyn Chart>),
-    /// A frame of part of the state, with so many numbers behind it for which one chart serves.
-    Bordered(Box<Frame>, usize),
+    /// Frames of parts of the state, one after the other.
+    Parts(Vec<Frame>),
 }
 
 /// A frame by its matrices.
@@ -70,12 +70,15 @@ impl Frame {
                 }
                 out
             }
-            Self::Bordered(inner, n) => {
-                let own = rows.ncols() - n;
-                let part = inner.times_embed(&rows.columns(0, own).into_owned());
-                let joint = part.ncols();
-                let mut out = part.resize_horizontally(joint + n, 0.0);
-                out.columns_mut(joint, *n).copy_from(&rows.columns(own, *n));
+            Self::Parts(parts) => {
+                let mut out = DMatrix::zeros(rows.nrows(), self.sizes().1);
+                let (mut free, mut joint) = (0, 0);
+                for part in parts {
+                    let (nf, ndx) = part.sizes();
+                    let own = part.times_embed(&rows.columns(free, nf).into_owned());
+                    out.columns_mut(joint, ndx).copy_from(&own);
+                    (free, joint) = (free + nf, joint + ndx);
+                }
                 out
             }
         }
@@ -91,12 +94,40 @@ impl Frame {
                 }
             }
             Self::Chart(c) => c.embed_transposed(free, joint),
-            Self::Bordered(inner, n) => {
-                let (own, border) = free.split_at_mut(free.len() - n);
-                let (joint, rest) = joint.split_at_mut(joint.len() - n);
-                inner.embed_transposed(own, joint);
-                rest.copy_from_slice(border);
-            }
+            Self::Parts(parts) => each(parts, free, joint, |p, f, j| p.embed_transposed(f, j)),
+        }
+    }
+
+    /// A change of the joint chart in the free one.
+    pub fn embed_into(&self, joint: &mut [f64], free: &mut [f64]) {
+        match self {
+            Self::Identity(_) => free.copy_from_slice(joint),
+            Self::Dense(own) => product(&own.embed, joint, free),
+            Self::Chart(c) => c.embed(joint, free),
+            Self::Parts(parts) => each(parts, free, joint, |p, f, j| p.embed_into(j, f)),
+        }
+    }
+
+    /// A change of the free chart in the joint one: the left inverse of [`Frame::embed_into`]. `free` is lost.
+    pub fn project_into(&self, free: &mut [f64], joint: &mut [f64]) {
+        match self {
+            Self::Identity(_) => joint.copy_from_slice(free),
+            Self::Dense(own) => product(&own.project, free, joint),
+            Self::Chart(c) => c.project(free, joint),
+            Self::Parts(parts) => each(parts, free, joint, |p, f, j| p.project_into(f, j)),
+        }
+    }
+
+    /// Sizes of the free and of the joint chart.
+    pub fn sizes(&self) -> (usize, usize) {
+        match self {
+            Self::Identity(n) => (*n, *n),
+            Self::Dense(own) => own.embed.shape(),
+            Self::Chart(c) => c.dims(),
+            Self::Parts(parts) => parts.iter().fold((0, 0), |(nf, ndx), p| {
+                let own = p.sizes();
+                (nf + own.0, ndx + own.1)
+            }),
         }
     }
 
@@ -109,7 +140,7 @@ impl Frame {
                 let (nf, ndx) = c.dims();
                 columns(nf, ndx, |unit, out| c.embed(unit, out))
             }
-            Self::Bordered(inner, n) => bordered(&inner.embed(), *n),
+            Self::Parts(parts) => blocks(parts.iter().map(Self::embed)),
         }
     }
 
@@ -122,7 +153,7 @@ impl Frame {
                 let (nf, ndx) = c.dims();
                 columns(ndx, nf, |unit, out| c.project(unit, out))
             }
-            Self::Bordered(inner, n) => bordered(&inner.project(), *n),
+            Self::Parts(parts) => blocks(parts.iter().map(Self::project)),
         }
     }
 }
@@ -196,12 +227,40 @@ pub fn difference_by_moves<D: Charts + ?Sized>(
     Ok(between * there.project())
 }
 
-/// A matrix with an identity at its lower right.
-pub(super) fn bordered(a: &DMatrix<f64>, n: usize) -> DMatrix<f64> {
-    let (rows, columns) = a.shape();
-    let mut out = DMatrix::zeros(rows + n, columns + n);
-    out.view_mut((0, 0), (rows, columns)).copy_from(a);
-    out.view_mut((rows, columns), (n, n)).fill_with_identity();
+/// Visits the parts of a frame with theirs of both charts.
+fn each(
+    parts: &[Frame],
+    mut free: &mut [f64],
+    mut joint: &mut [f64],
+    mut visit: impl FnMut(&Frame, &mut [f64], &mut [f64]),
+) {
+    for part in parts {
+        let (nf, ndx) = part.sizes();
+        let (own_free, own_joint);
+        (own_free, free) = free.split_at_mut(nf);
+        (own_joint, joint) = joint.split_at_mut(ndx);
+        visit(part, own_free, own_joint);
+    }
+}
+
+/// `a x`, allocating nothing.
+fn product(a: &DMatrix<f64>, x: &[f64], out: &mut [f64]) {
+    out.fill(0.0);
+    for (column, x) in a.column_iter().zip(x) {
+        for (o, c) in out.iter_mut().zip(&column) {
+            *o += c * x;
+        }
+    }
+}
+
+/// A matrix with these along its diagonal.
+pub(crate) fn blocks(of: impl Iterator<Item = DMatrix<f64>>) -> DMatrix<f64> {
+    let mut out = DMatrix::zeros(0, 0);
+    for block in of {
+        let ((rows, columns), own) = (out.shape(), block.shape());
+        out = out.resize(rows + own.0, columns + own.1, 0.0);
+        out.view_mut((rows, columns), own).copy_from(&block);
+    }
     out
 }
 

@@ -44,6 +44,7 @@ pub use charts::{Charts, LinearModel};
 pub use differentiable::{Differentiable, Inputs, Linearization, Outputs, SolvedStep};
 pub use dual::{Dual, Real};
 pub use equations::{Equations, Structure};
+pub(crate) use frame::blocks;
 pub use frame::{Chart, DenseFrame, Frame, difference_by_moves, model_by_pushes};
 pub use observe::{KnotPoint, Observe, Observed, QuantityId, Rows};
 pub use remember::{Remember, RememberWork};

@@ -35,7 +35,8 @@ pub struct KnotPoint<'a> {
     pub y: &'a [f64],
 }
 
-/// Derivatives of several quantities, one row each: by state (free chart), control, parameters and unknowns.
+/// Derivatives of several quantities, one row each: by state (free chart), control, parameters, unknowns and
+/// intervals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
     /// rows x nf
@@ -46,6 +47,10 @@ pub struct Rows {
     pub p: DMatrix<f64>,
     /// rows x ny
     pub y: DMatrix<f64>,
+    /// By the interval before the knot.
+    pub h_prev: Vec<f64>,
+    /// By the interval behind it.
+    pub h: Vec<f64>,
 }
 
 impl Rows {
@@ -57,6 +62,8 @@ impl Rows {
             u: zeros(dims.nu),
             p: zeros(dims.np),
             y: zeros(dims.ny),
+            h_prev: vec![0.0; rows],
+            h: vec![0.0; rows],
         }
     }
 }
@@ -191,6 +198,7 @@ fn rows_by_pulls<D: Observe + ?Sized>(
         set(&mut out.u, &inputs.u);
         set(&mut out.p, &inputs.p);
         set(&mut out.y, &y);
+        (out.h_prev[i], out.h[i]) = (inputs.h_prev, inputs.h);
     }
 }
 

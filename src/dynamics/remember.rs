@@ -1,6 +1,6 @@
 //! A system whose state remembers the control before, so that the change of a control is something to observe.
 
-use super::frame::bordered;
+use super::frame::blocks;
 use super::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
     Observe, Outputs, Parameter, QuantityId, SolvedStep, Step, StepError, StepStats, Stored,
@@ -70,7 +70,7 @@ impl<D: Observe> Remember<D> {
     /// The system's own part of a frame.
     fn inner(frame: &Frame) -> &Frame {
         match frame {
-            Frame::Bordered(own, _) => own,
+            Frame::Parts(parts) => parts.first().unwrap_or(frame),
             whole => whole,
         }
     }
@@ -154,6 +154,19 @@ impl<D: Observe> Step for Remember<D> {
         let own = self
             .system
             .initial_by_parameters(q, rates, p, &mut w.system)?;
+        Ok(own.resize_vertically(self.dims().nf, 0.0))
+    }
+
+    fn initial_by_coordinates(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let own = self
+            .system
+            .initial_by_coordinates(q, rates, p, &mut w.system)?;
         Ok(own.resize_vertically(self.dims().nf, 0.0))
     }
 
@@ -259,11 +272,18 @@ impl<D: Observe> Charts for Remember<D> {
         let own = self
             .system
             .frame(at, &x[..d.nx], p, previous, &mut w.system)?;
-        Ok(Frame::Bordered(Box::new(own), d.nu))
+        Ok(Frame::Parts(vec![own, Frame::Identity(d.nu)]))
     }
 
     fn has_identity_frames(&self) -> bool {
         self.system.has_identity_frames()
+    }
+
+    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
+        let d = self.system.dims();
+        let (own, before) = out.split_at_mut(d.nf);
+        before.fill(0.0);
+        self.system.by_interval(at, &x[..d.nx], own);
     }
 
     fn retract(
@@ -321,7 +341,7 @@ impl<D: Observe> Charts for Remember<D> {
         let own = self
             .system
             .difference_by(at, x, p, frame, to, &mut w.system)?;
-        Ok(bordered(&own, d.nu))
+        Ok(blocks([own, DMatrix::identity(d.nu, d.nu)].into_iter()))
     }
 
     fn linear_model_in(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {

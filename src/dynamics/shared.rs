@@ -34,6 +34,7 @@ macro_rules! shared {
             fn parameters() -> Vec<Parameter>;
             fn initial(q: &[f64], rates: &[f64], p: &[f64], w: &mut Self::Work, x: &mut [f64]) -> Result<(), StepError>;
             fn initial_by_parameters(q: &[f64], rates: &[f64], p: &[f64], w: &mut Self::Work) -> Result<DMatrix<f64>, StepError>;
+            fn initial_by_coordinates(q: &[f64], rates: &[f64], p: &[f64], w: &mut Self::Work) -> Result<DMatrix<f64>, StepError>;
             fn step(at: &Knot, x: &[f64], u: &[f64], p: &[f64], w: &mut Self::Work, next: &mut [f64], y: &mut [f64]) -> Result<StepStats, StepError>;
             fn soften(w: &mut Self::Work, kappa: f64) -> bool;
         }
@@ -51,6 +52,7 @@ macro_rules! shared {
             fn has_identity_frames() -> bool;
             fn retract(at: &Knot, x: &[f64], p: &[f64], frame: &Frame, d: &[f64], w: &mut Self::Work, out: &mut [f64]) -> Result<(), StepError>;
             fn difference(at: &Knot, x: &[f64], p: &[f64], frame: &Frame, to: &[f64], w: &mut Self::Work, out: &mut [f64]) -> ();
+            fn by_interval(at: &Knot, x: &[f64], out: &mut [f64]) -> ();
             fn difference_by(at: &Knot, x: &[f64], p: &[f64], frame: &Frame, to: &[f64], w: &mut Self::Work) -> Result<DMatrix<f64>, StepError>;
             fn linear_model_in(w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) -> ();
         }

@@ -51,10 +51,10 @@ pub trait Smooth: Sync {
     fn step<T: Real>(&self, t: f64, h: T, x: &[T], u: &[T], p: &[T], next: &mut [T]);
 
     /// The state at the start, from coordinates `q` and their rates; by default one after the other.
-    fn initial<T: Real>(&self, q: &[f64], rates: &[f64], p: &[T], x: &mut [T]) {
+    fn initial<T: Real>(&self, q: &[T], rates: &[T], p: &[T], x: &mut [T]) {
         let _ = p;
         for (x, v) in x.iter_mut().zip(q.iter().chain(rates)) {
-            *x = T::from(*v);
+            *x = *v;
         }
     }
 
@@ -150,6 +150,24 @@ impl<S: Smooth> Explicit<S> {
                 }
             }
         }
+    }
+
+    /// Derivative of the start by one of coordinates, rates and parameters.
+    fn start_by(&self, values: [&[f64]; 3], by: usize) -> DMatrix<f64> {
+        let mut out = DMatrix::zeros(self.dims.nf, values[by].len());
+        let mut x = vec![Dual::<f64, 1>::constant(0.0); self.dims.nx];
+        for (i, mut column) in out.column_iter_mut().enumerate() {
+            let lift = |of: usize| -> Vec<_> {
+                let number = |(j, v): (usize, &f64)| match (of, j) == (by, i) {
+                    true => Dual::variable(*v, 0),
+                    false => Dual::constant(*v),
+                };
+                values[of].iter().enumerate().map(number).collect()
+            };
+            self.system.initial(&lift(0), &lift(1), &lift(2), &mut x);
+            column.iter_mut().zip(&x).for_each(|(c, x)| *c = x.by[0]);
+        }
+        out
     }
 
     fn by_inputs<const N: usize>(
@@ -290,19 +308,20 @@ impl<S: Smooth> Step for Explicit<S> {
         p: &[f64],
         _w: &mut SmoothWork,
     ) -> Result<DMatrix<f64>, StepError> {
-        let mut by = DMatrix::zeros(self.dims.nf, self.dims.np);
-        let mut x = vec![Dual::<f64, 1>::constant(0.0); self.dims.nx];
-        for i in 0..self.dims.np {
-            let lift = |(j, v): (usize, &f64)| match j == i {
-                true => Dual::variable(*v, 0),
-                false => Dual::constant(*v),
-            };
-            let p: Vec<_> = p.iter().enumerate().map(lift).collect();
-            self.system.initial(q, rates, &p, &mut x);
-            for (b, x) in by.column_mut(i).iter_mut().zip(&x) {
-                *b = x.by[0];
-            }
-        }
+        Ok(self.start_by([q, rates, p], 2))
+    }
+
+    fn initial_by_coordinates(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        _w: &mut SmoothWork,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let rest = self.start_by([q, rates, p], 1);
+        let mut by = self.start_by([q, rates, p], 0);
+        by = by.resize_horizontally(q.len() + rates.len(), 0.0);
+        by.columns_mut(q.len(), rates.len()).copy_from(&rest);
         Ok(by)
     }
 
@@ -514,10 +533,14 @@ impl<S: Smooth> Observe for Explicit<S> {
     ) {
         let (nx, nu, first) = (self.dims.nx, self.dims.nu, self.output_quantity(0).index());
         self.differentiate_outputs(seen, which, w);
-        let Rows { x, u, p, .. } = out;
+        let Rows {
+            x, u, p, h_prev, h, ..
+        } = out;
         for m in [&mut *x, &mut *u, &mut *p] {
             m.as_mut_slice().fill(0.0);
         }
+        h_prev.fill(0.0);
+        h.fill(0.0);
         for (i, q) in which.iter().enumerate() {
             let q = q.index();
             if q < nx {

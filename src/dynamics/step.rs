@@ -46,6 +46,18 @@ pub trait Step: Sync {
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError>;
 
+    /// Derivative of [`Step::initial`] by the coordinates and, behind them, by their rates: nf rows.
+    ///
+    /// # Errors
+    /// As [`Step::initial`].
+    fn initial_by_coordinates(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError>;
+
     /// Solves a step. `y` holds the previous step's unknowns on entry (zeros at the start) as a guess for the
     /// impulses, and this step's on return.
     ///

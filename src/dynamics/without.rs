@@ -101,6 +101,17 @@ macro_rules! without {
         ) -> Result<(), $crate::dynamics::StepError> {
             $crate::dynamics::start_of_coordinates(q, rates, x)
         }
+
+        fn initial_by_coordinates(
+            &self,
+            _: &[f64],
+            _: &[f64],
+            _: &[f64],
+            _: &mut Self::Work,
+        ) -> Result<$crate::nalgebra::DMatrix<f64>, $crate::dynamics::StepError> {
+            let n = self.dims().nf;
+            Ok($crate::nalgebra::DMatrix::identity(n, n))
+        }
     };
     (@softening) => {
         fn soften(&self, _: &mut Self::Work, _: f64) -> bool {
@@ -174,6 +185,10 @@ macro_rules! without {
             for ((o, x), to) in out.iter_mut().zip(x).zip(to) {
                 *o = to - x;
             }
+        }
+
+        fn by_interval(&self, _: &$crate::dynamics::Knot, _: &[f64], out: &mut [f64]) {
+            out.fill(0.0);
         }
 
         fn difference_by(

@@ -20,17 +20,6 @@ type Wanted = (QuantityId, Goal);
 /// A quantity and its value.
 type Value = (Quantity, f64);
 
-/// First and last knot at which something is wanted, of those that `n` steps have.
-fn knots(when: When, n: usize) -> Option<(usize, usize)> {
-    let (first, last) = match when {
-        When::Running => (0, n.checked_sub(1)?),
-        When::End => (n, n),
-        When::Knot(k) => (k, k),
-        When::Range(first, last) => (first, last.min(n)),
-    };
-    (first <= last && last <= n).then_some((first, last))
-}
-
 /// All that a problem wants; costs without weight want nothing.
 fn wanted(model: &Model, n: usize) -> Vec<Wanted> {
     let p = &model.problem;
@@ -44,8 +33,8 @@ fn wanted(model: &Model, n: usize) -> Vec<Wanted> {
         };
         (c.quantity, kind, c.value, c.when)
     });
-    let goal = |(quantity, kind, value, when)| {
-        let (first, last) = knots(when, n)?;
+    let goal = |(quantity, kind, value, when): (QuantityId, GoalKind, f64, When)| {
+        let (first, last) = when.knots(n)?;
         let goal = Goal {
             kind,
             value,

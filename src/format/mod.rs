@@ -35,7 +35,7 @@ pub use write::{
     write_json_with,
 };
 
-use crate::control::Problem;
+use crate::control::{Problem, Quadrature};
 use crate::dynamics::{QuantityId, Remember, Step};
 use crate::integrator::{Choice, Mechanical, System};
 use crate::mechanism::{Mechanism, MechanismBuilder};
@@ -280,6 +280,7 @@ impl Document {
             guess: problem::GuessSpec::default(),
             costs: vec![],
             constraints: vec![],
+            quadrature: Quadrature::default(),
             record: vec![],
             contact: problem::ContactMethodSpec::default(),
             method: MethodSpec::default(),
@@ -345,6 +346,10 @@ impl Document {
             constraints: wanted.constraints,
             bounds,
             guess,
+            quadrature: spec.quadrature,
+            profiles: vec![],
+            durations: vec![],
+            state: None,
         };
         Ok(Model {
             name: self.name(),

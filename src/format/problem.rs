@@ -5,7 +5,7 @@ pub use super::describe_quantity::{
     About, DirectionSpec, FrameSpec, MomentumSpec, OrientationSpec, PointSpec, Quantity,
     ReactionSpec, SpinSpec,
 };
-use crate::control::{Form, When};
+use crate::control::{Form, Quadrature, When};
 use crate::integrator::Choice;
 use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, Orientation,
@@ -110,6 +110,9 @@ pub struct ProblemSpec {
     /// What is to be small.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<CostSpec>,
+    /// How costs along the way are summed over the knots.
+    #[serde(default)]
+    pub quadrature: Quadrature,
     /// What must hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<ConstraintSpec>,

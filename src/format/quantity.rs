@@ -136,6 +136,7 @@ impl<'a> Quantities<'a> {
         let cost = |(name, target, c): (usize, f64, &CostSpec)| Cost {
             quantity: quantity(name),
             target,
+            profile: None,
             weight: c.weight,
             when: c.at,
             form: c.form,
@@ -144,6 +145,7 @@ impl<'a> Quantities<'a> {
             quantity: quantity(name),
             relation,
             value,
+            profile: None,
             when,
         };
         let asked = &mut self.named[..asked].iter();

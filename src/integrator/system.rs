@@ -180,6 +180,16 @@ impl Step for System {
         with!(self, w, (s, w) => s.initial_by_parameters(q, rates, p, w))
     }
 
+    fn initial_by_coordinates(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut SystemWork,
+    ) -> Result<DMatrix<f64>, StepError> {
+        with!(self, w, (s, w) => s.initial_by_coordinates(q, rates, p, w))
+    }
+
     fn step(
         &self,
         at: &Knot,
@@ -247,6 +257,10 @@ impl Charts for System {
 
     fn has_identity_frames(&self) -> bool {
         of!(self, s => s.has_identity_frames())
+    }
+
+    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
+        of!(self, s => s.by_interval(at, x, out));
     }
 
     fn retract(

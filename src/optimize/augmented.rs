@@ -20,7 +20,7 @@ use super::lq::{
 };
 use super::scale::Scale;
 use crate::control::Problem;
-use crate::dynamics::{Knot, Observe, StepError, unstopped};
+use crate::dynamics::{Observe, StepError, unstopped};
 use crate::rollout::{RolloutStats, Trajectory};
 use nalgebra::DVector;
 
@@ -50,7 +50,6 @@ pub(super) struct Augmented<'a, D: Observe> {
     problem: &'a Problem,
     /// What each scaled decision stands for.
     scale: Vec<Scale>,
-    knots: Vec<Knot>,
     pub lagrangian: Lagrangian,
     bound_multipliers: BoundMultipliers,
     pub model: Model,
@@ -105,7 +104,6 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Self {
             dynamics,
             problem,
-            knots: path.knots(),
             lagrangian: Lagrangian::new(problem, &path.evaluation, penalty),
             bound_multipliers: BoundMultipliers {
                 lower: vec![0.0; n],
@@ -245,9 +243,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
         {
             t.p[i] = s.value(*v);
         }
+        trial.path.retime(self.problem);
+        let t = &mut trial.path.trajectory;
         let x0 = self.problem.start(self.dynamics, &t.p, &mut self.work)?;
         t.x[..x0.len()].copy_from_slice(&x0);
         let (model, policy, dynamics) = (&self.model, &self.policy, self.dynamics);
+        let knots = &self.current.path.knots;
         let at = trial.decisions.as_mut_slice();
         let (mut change, mut answer) = (vec![0.0; n], vec![0.0; m]);
         let mut stats = RolloutStats::default();
@@ -256,7 +257,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             let own = &mut at[k * m..(k + 1) * m];
             if let Some(predicted) = response.get(k * n..(k + 1) * n).filter(|p| !p.is_empty()) {
                 let frame = model.frame(k);
-                dynamics.difference(knot, old.state(k), &old.p, frame, x, w, &mut change);
+                dynamics.difference(&knots[k], old.state(k), &old.p, frame, x, w, &mut change);
                 let both = change.iter_mut().zip(predicted);
                 both.for_each(|(c, p)| *c -= length * p);
                 answer.fill(0.0);
@@ -312,7 +313,6 @@ impl<'a, D: Observe> Augmented<'a, D> {
             self.dynamics,
             self.problem,
             &self.lagrangian,
-            &self.knots,
             &mut self.current.path,
             &mut self.workers,
         )?;
@@ -377,7 +377,6 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.model.without_gradient(
             self.dynamics,
             self.problem,
-            &self.knots,
             &self.current.path,
             tolerance,
             &mut self.workers[0],
@@ -531,7 +530,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         );
         let slopes = d.iter().skip(controls).zip(&self.by_scale);
         let dp: Vec<f64> = slopes.map(|(d, slope)| d * slope).collect();
-        let mut out = Vec::with_capacity(self.knots.len() * n);
+        let mut out = Vec::with_capacity(self.current.path.knots.len() * n);
         let (model, scale) = (&self.model, &self.scale);
         let control = |k: usize, _: &[f64], u: &mut [f64]| {
             let own = d.as_slice()[k * m..(k + 1) * m].iter();
@@ -572,5 +571,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
     }
 }
 
+#[cfg(test)]
+mod language_tests;
 #[cfg(test)]
 mod tests;

@@ -36,6 +36,7 @@ impl Point {
         let mut t = Trajectory::new(dynamics, problem.intervals.clone(), &start);
         t.u.copy_from_slice(&self.controls);
         t.p.copy_from_slice(&self.parameters);
+        problem.set_intervals(&self.parameters, &mut t.intervals);
         let rolled = t.roll(dynamics, w, &mut RolloutStats::default());
         rolled.is_ok().then_some(t)
     }

@@ -95,9 +95,9 @@ impl Smooth for Linear {
         times(&self.p, p, next);
     }
 
-    fn initial<T: Real>(&self, q: &[f64], _rates: &[f64], p: &[T], x: &mut [T]) {
+    fn initial<T: Real>(&self, q: &[T], _rates: &[T], p: &[T], x: &mut [T]) {
         for (x, q) in x.iter_mut().zip(q) {
-            *x = T::from(*q);
+            *x = *q;
         }
         times(&self.s, p, x);
     }

@@ -42,7 +42,7 @@ impl Smooth for Everything {
         next[4] /= u[1] + 4.0;
     }
 
-    fn initial<T: Real>(&self, q: &[f64], rates: &[f64], p: &[T], x: &mut [T]) {
+    fn initial<T: Real>(&self, q: &[T], rates: &[T], p: &[T], x: &mut [T]) {
         for (x, v) in x.iter_mut().zip(q.iter().chain(rates)) {
             *x = p[0] * p[1] * *v;
         }

@@ -309,6 +309,16 @@ impl<S: Mechanical + Equations> Step for Composed<S> {
         self.inner.initial_by_parameters(q, rates, p, &mut w.own)
     }
 
+    fn initial_by_coordinates(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        self.inner.initial_by_coordinates(q, rates, p, &mut w.own)
+    }
+
     fn step(
         &self,
         at: &Knot,
@@ -411,6 +421,15 @@ impl<S: Mechanical + Equations> Charts for Composed<S> {
 
     fn has_identity_frames(&self) -> bool {
         self.inner.has_identity_frames()
+    }
+
+    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
+        let own = self.knot(at);
+        self.inner.by_interval(&own, x, out);
+        // the last sub-interval is a part of the interval
+        if at.h_prev != 0.0 {
+            out.iter_mut().for_each(|o| *o *= own.h_prev / at.h_prev);
+        }
     }
 
     fn retract(

@@ -157,9 +157,45 @@ impl Maximal {
             let tear = stacked(tear, &m.law_rate_derivative(poses, &motion, &z, &v));
             v += &tree * follow(m.rate_jacobian(poses, &tree), tear, &self.held_rates);
         }
-        let mut out = DMatrix::zeros(dims.nf, dims.np);
-        out.rows_mut(0, n).copy_from(&z);
-        out.rows_mut(n, n).copy_from(&v);
+        Ok(stacked(z, &v))
+    }
+
+    /// `d state / d(q, rates)` in the free chart: as [`Maximal::initial_jacobian`], what is given moving instead of the
+    /// parameters. What follows from the others moves nothing.
+    pub(super) fn initial_by_start(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        w: &Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        self.check_start(q, rates)?;
+        let m = &w.model;
+        let start = self.closed(m, q, rates)?;
+        let poses = &start.poses;
+        let tree = m.tree_basis(poses);
+        let (mut dq, mut dr) = (
+            DMatrix::identity(q.len(), q.len()),
+            DMatrix::identity(rates.len(), rates.len()),
+        );
+        let bound = m.has_loops() || m.has_laws();
+        if bound {
+            let loops = m.loop_jacobian(poses, &tree);
+            dq += follow(loops.clone(), loops, &self.held);
+            let all = m.rate_jacobian(poses, &tree);
+            dr += follow(all.clone(), all, &self.held_rates);
+        }
+        let z = &tree * &dq;
+        let mut v = m.velocity_derivative(poses, &start.rates) * dq;
+        if bound {
+            let motion = m.velocities(poses, &start.rates);
+            let tear = m.loop_rate_derivative(poses, &motion, &z, &v);
+            let tear = stacked(tear, &m.law_rate_derivative(poses, &motion, &z, &v));
+            v += &tree * follow(m.rate_jacobian(poses, &tree), tear, &self.held_rates);
+        }
+        let by_rates = tree * dr;
+        let (n, by) = (z.nrows(), z.ncols());
+        let mut out = stacked(z, &v).resize_horizontally(by + rates.len(), 0.0);
+        out.view_mut((n, by), by_rates.shape()).copy_from(&by_rates);
         Ok(out)
     }
 }

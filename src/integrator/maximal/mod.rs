@@ -283,6 +283,17 @@ impl crate::dynamics::Step for Maximal {
         self.initial_jacobian(q, rates, w)
     }
 
+    fn initial_by_coordinates(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        self.apply(p, w)?;
+        self.initial_by_start(q, rates, w)
+    }
+
     fn step(
         &self,
         at: &Knot,
@@ -350,6 +361,18 @@ impl crate::dynamics::Charts for Maximal {
 
     fn has_identity_frames(&self) -> bool {
         false
+    }
+
+    /// The knot before is `back(z, h V)`: with `h V` held it stays where it is.
+    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
+        out.fill(0.0);
+        let Some(h) = at.before() else { return };
+        let n = 6 * self.body_count();
+        for (out, (v, w)) in out[n..].chunks_exact_mut(6).zip(self.velocities_of(x)) {
+            for i in 0..3 {
+                (out[i], out[3 + i]) = (-v[i] / h, -w[i] / h);
+            }
+        }
     }
 
     fn retract(

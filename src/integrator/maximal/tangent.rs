@@ -81,7 +81,7 @@ impl Maximal {
                 Some([0, dof].map(|first| own.memory.columns(first, dof).into_owned()))
             }
             // of a part of the state
-            Frame::Bordered(own, _) => self.tangents_of(own),
+            Frame::Parts(parts) => self.tangents_of(parts.first()?),
             _ => None,
         }
     }

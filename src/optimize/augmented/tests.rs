@@ -26,9 +26,9 @@ impl Smooth for Cart {
         named.map(parameter).to_vec()
     }
 
-    fn initial<T: Real>(&self, q: &[f64], rates: &[f64], p: &[T], x: &mut [T]) {
+    fn initial<T: Real>(&self, q: &[T], rates: &[T], p: &[T], x: &mut [T]) {
         x[0] = p[1] + q[0];
-        x[1] = T::from(rates[0]);
+        x[1] = rates[0];
     }
 
     fn step<T: Real>(&self, _: f64, h: T, x: &[T], u: &[T], p: &[T], next: &mut [T]) {
@@ -60,12 +60,12 @@ fn gradient_and_curvature_are_those_of_the_value() {
         Cost::square(QuantityId::new(4), 0.5, 2.0, When::End),
         Cost::square(QuantityId::new(4), 0.0, 0.7, When::Knot(1)),
     ];
-    p.constraints = vec![Constraint {
-        quantity: QuantityId::new(1),
-        relation: Relation::Equal,
-        value: 0.4,
-        when: When::End,
-    }];
+    p.constraints = vec![Constraint::new(
+        QuantityId::new(1),
+        Relation::Equal,
+        0.4,
+        When::End,
+    )];
     let mut f = Augmented::new(&d, &p, 3.0);
     let v = f.guess();
     f.roll(&v);

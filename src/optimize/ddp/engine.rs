@@ -3,7 +3,7 @@
 use super::saved::Globalization;
 use super::{Gains, Options, Smoothing};
 use crate::control::Problem;
-use crate::dynamics::{Knot, Observe, StepError, stop_requested, unstopped};
+use crate::dynamics::{Observe, StepError, stop_requested, unstopped};
 use crate::optimize::lq::{
     Decisions, Lagrangian, Line, LineSearch, Model, Path, Policy, Regularization, Riccati, Scratch,
     Sizes, Worker, dense, workers,
@@ -54,7 +54,6 @@ pub(super) struct Engine<'a, D: Observe> {
     pub dynamics: &'a D,
     pub problem: &'a Problem,
     pub work: D::Work,
-    pub knots: Vec<Knot>,
     pub path: Path,
     pub trial: Path,
     pub model: Model,
@@ -120,6 +119,7 @@ impl<'a, D: Observe> Engine<'a, D> {
                 *p = p.max(*l).min(*h);
             }
         }
+        path.retime(problem);
         let model = Model::new(dynamics, problem);
         Self {
             lagrangian: Lagrangian::new(problem, &path.evaluation, options.penalty),
@@ -133,7 +133,6 @@ impl<'a, D: Observe> Engine<'a, D> {
             s: vec![0.0; model.sizes.s()],
             model,
             work,
-            knots: path.knots(),
             path,
             dynamics,
             problem,
@@ -192,7 +191,6 @@ impl<'a, D: Observe> Engine<'a, D> {
             self.dynamics,
             self.problem,
             &self.lagrangian,
-            &self.knots,
             &mut self.path,
             &mut self.workers,
         )?;
@@ -467,7 +465,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             let frame = &self.model.frames[self.model.frame_index(k)];
             let to = &mut self.model.secant.step[k * w..(k + 1) * w];
             self.dynamics.difference(
-                &self.knots[k],
+                &self.path.knots[k],
                 old.state(k),
                 &old.p,
                 frame,
@@ -498,21 +496,22 @@ impl<'a, D: Observe> Engine<'a, D> {
             new.p[p] = (old.p[p] + length * self.policy.dp[i]).max(l).min(h);
             self.s[n + i] = new.p[p] - old.p[p];
         }
+        self.trial.retime(self.problem);
+        let new = &mut self.trial.trajectory;
         new.x[..nx].copy_from_slice(&old.x[..nx]);
         if sizes.q > 0 {
-            let (q, rates) = (&self.problem.coordinates, &self.problem.rates);
-            self.dynamics
-                .initial(q, rates, &new.p, &mut self.work, &mut new.x[..nx])?;
+            let start = self.problem.start(self.dynamics, &new.p, &mut self.work)?;
+            new.x[..nx].copy_from_slice(&start);
         }
         let keeps_gaps = self.path.has_gaps && length < 1.0;
         for k in 0..steps {
-            let at = &self.knots[k];
+            let at = &self.trial.knots[k];
             if stop_requested() {
                 return Err(StepError::stopped(at.t));
             }
             if k > 0 || sizes.q > 0 {
                 self.dynamics.difference(
-                    at,
+                    &self.path.knots[k],
                     old.state(k),
                     &old.p,
                     self.model.frame(k),
@@ -549,7 +548,7 @@ impl<'a, D: Observe> Engine<'a, D> {
                 for (s, g) in self.shift.iter_mut().zip(gap) {
                     *s = -(1.0 - length) * g;
                 }
-                let after = &self.knots[k + 1];
+                let after = &self.trial.knots[k + 1];
                 let made;
                 let frame = if self.dynamics.has_identity_frames() {
                     self.model.frame(k + 1)
@@ -598,6 +597,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.forward = soft;
         self.set_level(level);
         self.path.trajectory.clone_from(t);
+        self.path.retime(self.problem);
         (self.path.has_gaps, self.path.gap) = (false, 0.0);
         self.path
             .evaluate(self.dynamics, self.problem, &mut self.work)?;

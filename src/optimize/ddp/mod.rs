@@ -271,7 +271,6 @@ impl Rounds {
             without_gradient: e.model.without_gradient(
                 e.dynamics,
                 e.problem,
-                &e.knots,
                 &e.path,
                 tolerance,
                 &mut e.workers[0],

@@ -183,15 +183,16 @@ impl<D: Observe> Engine<'_, D> {
         if let Some(c) = resumed {
             self.path.trajectory.u.copy_from_slice(&c.point.controls);
             self.path.trajectory.p.copy_from_slice(&c.point.parameters);
+            self.path.retime(self.problem);
             if has_levels {
                 self.lagrangian.restore(&c.multipliers);
             }
         }
         let (given, nx) = (states.len(), self.dynamics.dims().nx);
-        if given != 0 && given != self.knots.len() * nx {
+        if given != 0 && given != self.path.knots.len() * nx {
             return Err(format!(
                 "guess_states holds {given} numbers; it takes {nx} for each of {} knots, or none",
-                self.knots.len()
+                self.path.knots.len()
             ));
         }
         if let Some(kept) = kept {
@@ -291,11 +292,14 @@ impl<D: Observe> Engine<'_, D> {
         let (from, to) = (&self.path.trajectory, &mut self.trial.trajectory);
         to.u.clone_from(&from.u);
         to.p.clone_from(&from.p);
+        to.intervals.clone_from(&from.intervals);
+        self.trial.knots.clone_from(&self.path.knots);
+        let (from, to) = (&self.path.trajectory, &mut self.trial.trajectory);
         let start = ..self.dynamics.dims().nx;
         to.x[start].copy_from_slice(&from.x[start]);
         let trial = &mut self.trial;
         let made = trial
-            .simulate(self.dynamics, &self.knots, &[], &mut self.work)
+            .simulate(self.dynamics, &[], &mut self.work)
             .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
         self.steps += self.problem.intervals.len() as u64;
         self.forward = now.1;
@@ -320,9 +324,10 @@ impl<D: Observe> Engine<'_, D> {
             self.trial.trajectory.x[..x0.len()].copy_from_slice(&x0);
             self.trial.trajectory.u.clone_from(&self.path.trajectory.u);
             self.trial.trajectory.p.clone_from(&self.path.trajectory.p);
+            self.trial.retime(self.problem);
             let trial = &mut self.trial;
             let simulated = trial
-                .simulate(self.dynamics, &self.knots, &[], &mut self.work)
+                .simulate(self.dynamics, &[], &mut self.work)
                 .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
             match simulated {
                 Ok(()) => self
@@ -332,7 +337,7 @@ impl<D: Observe> Engine<'_, D> {
             }
         }
         self.path
-            .simulate(self.dynamics, &self.knots, states, &mut self.work)?;
+            .simulate(self.dynamics, states, &mut self.work)?;
         self.steps += self.problem.intervals.len() as u64;
         self.path
             .evaluate(self.dynamics, self.problem, &mut self.work)?;

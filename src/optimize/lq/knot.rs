@@ -3,7 +3,7 @@
 use super::lagrangian::Lagrangian;
 use super::model::Sizes;
 use super::secant;
-use crate::control::{Layout, Problem};
+use crate::control::{Layout, Problem, When};
 use crate::dynamics::{
     Certificate, Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, QuantityId,
     Rows, SolvedStep, StepError, stop_requested,
@@ -26,8 +26,45 @@ pub struct Local {
     pub row: Vec<f64>,
     adjoint: Outputs,
     inputs: Inputs,
-    /// Weight and gradient of each quantity of a stage.
-    weights: Vec<(f64, f64)>,
+    /// Weight and gradient of each quantity of a stage, and the slope of its costs before the knot's share.
+    weights: Vec<(f64, f64, f64)>,
+    /// What a longer interval before the knot does to its state, beside what the joint chart tells.
+    drift: Vec<f64>,
+    joint: Vec<f64>,
+}
+
+/// What the intervals that meet at a knot change by with the durations that are free parameters: their place among these,
+/// and the part of the duration that the interval is.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    before: Option<(usize, f64)>,
+    after: Option<(usize, f64)>,
+}
+
+impl Times {
+    pub fn at(layout: &Layout, free: &[usize], k: usize) -> Self {
+        let of = |k: usize| {
+            let timing = layout.timing(k)?;
+            let place = free.iter().position(|p| *p == timing.parameter)?;
+            Some((place, timing.share))
+        };
+        Self {
+            before: k.checked_sub(1).and_then(of),
+            after: of(k),
+        }
+    }
+
+    /// Each duration with the derivatives of both intervals by it.
+    fn each(&self) -> impl Iterator<Item = (usize, f64, f64)> {
+        let (first, second) = match (self.before, self.after) {
+            (Some((i, before)), Some((j, after))) if i == j => (Some((i, before, after)), None),
+            (before, after) => (
+                before.map(|(i, share)| (i, share, 0.0)),
+                after.map(|(i, share)| (i, 0.0, share)),
+            ),
+        };
+        first.into_iter().chain(second)
+    }
 }
 
 /// Steps times unknowns of a step from which on knots are shared among threads: waking these takes some tens of
@@ -60,6 +97,8 @@ pub fn workers<D: Observe>(dynamics: &D, problem: &Problem) -> Vec<Worker<D::Wor
             row: vec![0.0; width],
             adjoint: dims.outputs(),
             inputs: dims.inputs(),
+            drift: vec![0.0; dims.nf],
+            joint: vec![0.0; dims.ndx],
         },
     };
     (0..count).map(one).collect()
@@ -107,8 +146,10 @@ impl<D: Observe> Linearizer<'_, D> {
         let which = &self.layout.stage(k).which;
         let Worker { work, local } = w;
         local.observe(self.dynamics, t, at, which, work, slot.values)?;
+        let times = Times::at(self.layout, self.free, k);
+        local.follow_interval(self.dynamics, at, t.state(k), self.frame(k), &times);
         if k == self.sizes.steps {
-            self.accumulate(slot, local);
+            self.accumulate(slot, local, &times);
             return Ok(());
         }
         let nx = t.state(0).len();
@@ -123,9 +164,13 @@ impl<D: Observe> Linearizer<'_, D> {
         let mut linear = self.dynamics.linearize(&solved, work)?;
         slot.certificate = linear.certificate();
         local.eliminate_unknowns(self.dynamics, which, &mut linear);
-        self.accumulate(slot, local);
+        self.accumulate(slot, local, &times);
         let (from, to) = (self.frame(k), self.frame(k + 1));
         linear.linear_model(from, to, &mut local.linear);
+        let moved: Vec<(usize, Vec<f64>)> = times
+            .each()
+            .map(|(j, before, after)| (j, local.moved_by_intervals(&mut linear, to, before, after)))
+            .collect();
         if self.ends.is_some() {
             let after = &self.knots[k + 1];
             let state = t.state(k + 1);
@@ -133,6 +178,11 @@ impl<D: Observe> Linearizer<'_, D> {
                 .difference(after, state, &t.p, to, end, work, slot.gap);
         }
         self.store(slot.f, &local.linear);
+        for (j, column) in moved {
+            let n = self.sizes.n;
+            let own = &mut slot.f[(n + j) * n..(n + j + 1) * n];
+            own.iter_mut().zip(&column).for_each(|(f, c)| *f += c);
+        }
         Ok(())
     }
 
@@ -141,32 +191,62 @@ impl<D: Observe> Linearizer<'_, D> {
     }
 
     /// Adds costs and constraints of a knot to `l` and `h`.
-    fn accumulate(&self, slot: &mut Slot, w: &mut Local) {
+    fn accumulate(&self, slot: &mut Slot, w: &mut Local, times: &Times) {
         let (k, values) = (slot.k, &*slot.values);
         let stage = self.layout.stage(k);
         let count = stage.which.len();
         w.weights.clear();
-        w.weights.resize(count, (0.0, 0.0));
+        w.weights.resize(count, (0.0, 0.0, 0.0));
+        // what is summed along the way, and its part that is a square, before the knot's share
+        let (mut density, mut square) = (0.0, 0.0);
+        let share = self.problem.quadrature.share(When::Running, &self.knots[k]);
         for &(i, place) in &stage.costs {
-            let (_, slope, curvature) = self.problem.costs[i].at(values[place], self.knots[k].h);
-            w.weights[place].0 += curvature;
-            w.weights[place].1 += slope;
+            let (term, own) = self.problem.cost_at(i, &self.knots[k], values[place]);
+            w.weights[place].0 += term.curvature;
+            w.weights[place].1 += term.slope;
+            if self.problem.costs[i].when.is_along() {
+                density += own;
+                if own > 0.0 {
+                    square += own;
+                    w.weights[place].2 += term.slope / share.weight;
+                }
+            }
         }
         let first = self.layout.constraints(k).start;
         for (j, &(i, place)) in stage.constraints.iter().enumerate() {
             let c = &self.problem.constraints[i];
             let estimate = self
                 .lagrangian
-                .estimate(first + j, c.value_at(values[place]));
+                .estimate(first + j, self.problem.constraint_at(c, k, values[place]));
             if estimate > 0.0 || self.lagrangian.is_equality(first + j) {
                 w.weights[place].0 += self.lagrangian.penalty;
                 w.weights[place].1 += c.sign() * estimate;
             }
         }
         let size = self.sizes.w();
+        let n = self.sizes.n;
+        // the root of a cost bends with the share as well
+        for (j, before, after) in times.each() {
+            let of_share = share.by_h_prev * before + share.by_h * after;
+            slot.l[n + j] += density * of_share;
+            for (i, before, after) in times.each() {
+                let other = share.by_h_prev * before + share.by_h * after;
+                if share.weight > 0.0 {
+                    slot.h[(n + j) * size + n + i] += square / (2.0 * share.weight) * of_share * other;
+                }
+            }
+        }
         for i in 0..count {
-            let (weight, slope) = w.weights[i];
-            w.row_by_stage(count, i, self.frame(k), self.identity, self.free);
+            let (weight, slope, density_slope) = w.weights[i];
+            w.row_by_stage((count, i), self.frame(k), self.identity, self.free, times);
+            for (j, before, after) in times.each().filter(|_| density_slope != 0.0) {
+                let of_share = share.by_h_prev * before + share.by_h * after;
+                let scale = 0.5 * density_slope * of_share;
+                for (column, r) in w.row.iter().enumerate().filter(|(_, r)| **r != 0.0) {
+                    slot.h[column * size + n + j] += scale * r;
+                    slot.h[(n + j) * size + column] += scale * r;
+                }
+            }
             if self.learning {
                 let old = &mut slot.rows[i * size..(i + 1) * size];
                 secant::add_row_difference(slot.y, old, slope, &w.row);
@@ -250,17 +330,61 @@ impl Local {
             add(&mut rows.x, &self.inputs.x);
             add(&mut rows.u, &self.inputs.u);
             add(&mut rows.p, &self.inputs.p);
+            rows.h_prev[i] += self.inputs.h_prev;
+            rows.h[i] += self.inputs.h;
         }
+    }
+
+    /// What a longer interval before the knot does to its state at given numbers of the joint chart, as far as durations
+    /// that are free change it.
+    pub fn follow_interval<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        at: &Knot,
+        x: &[f64],
+        frame: &Frame,
+        times: &Times,
+    ) {
+        if times.before.is_none() {
+            return;
+        }
+        dynamics.by_interval(at, x, &mut self.drift);
+        // less what the chart tells
+        let own = &mut self.inputs.x;
+        own.copy_from_slice(&self.drift);
+        frame.project_into(own, &mut self.joint);
+        frame.embed_into(&mut self.joint, own);
+        for (d, own) in self.drift.iter_mut().zip(own) {
+            *d -= *own;
+        }
+    }
+
+    /// What the step just linearized does, in the joint chart, where the intervals before and after its knot change so.
+    fn moved_by_intervals<D: Observe>(
+        &mut self,
+        linear: &mut Linearization<D>,
+        to: &Frame,
+        before: f64,
+        after: f64,
+    ) -> Vec<f64> {
+        self.inputs.clear();
+        for (x, drift) in self.inputs.x.iter_mut().zip(&self.drift) {
+            *x = if before == 0.0 { 0.0 } else { before * drift };
+        }
+        (self.inputs.h_prev, self.inputs.h) = (before, after);
+        linear.push(&self.inputs, &mut self.adjoint);
+        to.project_into(&mut self.adjoint.x, &mut self.joint);
+        self.joint.clone()
     }
 
     /// Row `i` of the stage with `count` rows, by `w`.
     pub fn row_by_stage(
         &mut self,
-        count: usize,
-        i: usize,
+        (count, i): (usize, usize),
         frame: &Frame,
         identity: bool,
         free: &[usize],
+        times: &Times,
     ) {
         let Some(rows) = &self.rows[count] else {
             return;
@@ -281,6 +405,15 @@ impl Local {
         }
         for (r, &p) in self.row[n..].iter_mut().zip(free) {
             *r = of(&rows.p, p);
+        }
+        for (j, before, after) in times.each() {
+            let mut by = rows.h[i] * after;
+            if before != 0.0 {
+                let drifts = self.drift.iter().enumerate();
+                let through: f64 = drifts.map(|(x, d)| of(&rows.x, x) * d).sum();
+                by += (rows.h_prev[i] + through) * before;
+            }
+            self.row[n + j] += by;
         }
         for (j, r) in self.row[n + q..].iter_mut().enumerate() {
             *r = of(&rows.u, j);

@@ -10,7 +10,7 @@
 //! of the last step, so that `w_N = (dx_N, dp, du_(N-1))`.
 
 use super::dense::{dot, gemv, gemv_transposed, quadratic_form};
-use super::knot::{Linearizer, Slot, Worker};
+use super::knot::{Linearizer, Slot, Times, Worker};
 use super::lagrangian::Lagrangian;
 use super::path::Path;
 use super::riccati::Policy;
@@ -127,7 +127,6 @@ impl Model {
         dynamics: &D,
         problem: &Problem,
         lagrangian: &Lagrangian,
-        knots: &[Knot],
         path: &mut Path,
         workers: &mut [Worker<D::Work>],
     ) -> Result<(), StepError> {
@@ -136,7 +135,7 @@ impl Model {
         self.l.fill(0.0);
         self.h.fill(0.0);
         self.secant.begin(&mut self.f, path.evaluation.values.len());
-        self.find_frames(dynamics, problem, knots, path, &mut workers[0].work)?;
+        self.find_frames(dynamics, problem, path, &mut workers[0].work)?;
         let learning = self.secant.learning;
         let learnt = if learning { width } else { 0 };
         let (y, rows) = self.secant.buffers();
@@ -168,7 +167,7 @@ impl Model {
             dynamics,
             problem,
             lagrangian,
-            knots,
+            knots: &path.knots,
             layout,
             trajectory: &path.trajectory,
             ends: path.has_gaps.then_some(&path.ends[..]),
@@ -211,11 +210,10 @@ impl Model {
         &mut self,
         dynamics: &D,
         problem: &Problem,
-        knots: &[Knot],
         path: &Path,
         w: &mut D::Work,
     ) -> Result<(), StepError> {
-        let (n, t) = (self.sizes.n, &path.trajectory);
+        let (n, t, knots) = (self.sizes.n, &path.trajectory, &path.knots);
         let count = if self.identity { 1 } else { knots.len() };
         if !(self.identity && self.frames.len() == 1) {
             self.frames.clear();
@@ -228,8 +226,7 @@ impl Model {
             }
         }
         if !self.free.is_empty() {
-            let by =
-                dynamics.initial_by_parameters(&problem.coordinates, &problem.rates, &t.p, w)?;
+            let by = problem.start_by_parameters(dynamics, &t.p, w)?;
             let by = self.frame(0).project() * by;
             for (j, &p) in self.free.iter().enumerate() {
                 self.start[j * n..(j + 1) * n].copy_from_slice(by.column(p).as_slice());
@@ -255,12 +252,14 @@ impl Model {
         let mut values = vec![0.0; which.len()];
         let Worker { work, local } = worker;
         local.observe(dynamics, t, at, which, work, &mut values)?;
+        let frame = self.frame(at.k);
+        let times = Times::at(&path.evaluation.layout, &self.free, at.k);
+        local.follow_interval(dynamics, at, t.state(at.k), frame, &times);
         if at.k < steps {
             let mut linear = dynamics.linearize(&path.solved(at), work)?;
             local.eliminate_unknowns(dynamics, which, &mut linear);
         }
-        let frame = self.frame(at.k);
-        local.row_by_stage(which.len(), place, frame, self.identity, &self.free);
+        local.row_by_stage((which.len(), place), frame, self.identity, &self.free, &times);
         let of_controls = |by: &[f64], k: usize| {
             let all = by.iter().zip(t.control(k)).zip(&problem.bounds);
             all.map(|((g, u), b)| g.abs() * extent(*u, *b)).sum::<f64>()
@@ -291,14 +290,13 @@ impl Model {
         &self,
         dynamics: &D,
         problem: &Problem,
-        knots: &[Knot],
         path: &Path,
         tolerance: f64,
         worker: &mut Worker<D::Work>,
     ) -> Vec<String> {
         let (layout, names) = (&path.evaluation.layout, dynamics.quantities());
         let mut flat = vec![];
-        for at in knots {
+        for at in &path.knots {
             let first = layout.constraints(at.k).start;
             for (j, &(i, place)) in layout.stage(at.k).constraints.iter().enumerate() {
                 let c = &problem.constraints[i];

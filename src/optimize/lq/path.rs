@@ -8,6 +8,8 @@ use crate::rollout::{RolloutStats, Trajectory};
 #[derive(Clone, Debug)]
 pub struct Path {
     pub trajectory: Trajectory,
+    /// The last included; they move with durations that are decisions.
+    pub knots: Vec<Knot>,
     /// Where the steps end, `nx` each; only kept while there are gaps.
     pub ends: Vec<f64>,
     pub has_gaps: bool,
@@ -25,8 +27,10 @@ impl Path {
             .unwrap_or_else(|_| vec![f64::NAN; dynamics.dims().nx]);
         let mut trajectory = Trajectory::new(dynamics, problem.intervals.clone(), &x0);
         trajectory.p.copy_from_slice(&problem.parameters);
+        problem.set_intervals(&problem.parameters, &mut trajectory.intervals);
         let nx = dynamics.dims().nx;
         Self {
+            knots: knots(&trajectory),
             ends: vec![0.0; trajectory.steps() * nx],
             has_gaps: false,
             gap: 0.0,
@@ -36,13 +40,22 @@ impl Path {
         }
     }
 
-    /// The knots, the last included.
-    pub fn knots(&self) -> Vec<Knot> {
-        let mut knots = vec![self.trajectory.knot(0)];
-        for k in 0..self.trajectory.steps() {
-            knots.push(self.trajectory.knot_after(&knots[k]));
+    /// Sets the intervals that follow from the trajectory's parameters.
+    pub fn retime(&mut self, problem: &Problem) {
+        if problem.durations.is_empty() {
+            return;
         }
-        knots
+        let t = &mut self.trajectory;
+        problem.set_intervals(&t.p, &mut t.intervals);
+        for k in 0..t.steps() {
+            self.knots[k] = match k {
+                0 => t.knot(0),
+                _ => t.knot_after(&self.knots[k - 1]),
+            };
+        }
+        if let Some(k) = t.steps().checked_sub(1) {
+            self.knots[k + 1] = t.knot_after(&self.knots[k]);
+        }
     }
 
     /// Where the step from knot `k` ends.
@@ -66,7 +79,6 @@ impl Path {
     pub fn simulate<D: Observe>(
         &mut self,
         dynamics: &D,
-        knots: &[Knot],
         states: &[f64],
         w: &mut D::Work,
     ) -> Result<(), StepError> {
@@ -74,7 +86,7 @@ impl Path {
             let nx = self.nx;
             self.trajectory.x[nx..].copy_from_slice(&states[nx..]);
             self.has_gaps = true;
-            if self.step_from_each(dynamics, knots, w).is_ok() {
+            if self.step_from_each(dynamics, w).is_ok() {
                 return Ok(());
             }
         }
@@ -88,12 +100,11 @@ impl Path {
     fn step_from_each<D: Observe>(
         &mut self,
         dynamics: &D,
-        knots: &[Knot],
         w: &mut D::Work,
     ) -> Result<(), StepError> {
         let (dims, nx) = (dynamics.dims(), self.nx);
         let t = &mut self.trajectory;
-        for at in &knots[..t.steps()] {
+        for at in &self.knots[..t.steps()] {
             let k = at.k;
             let x = &t.x[k * nx..(k + 1) * nx];
             let y = &mut t.y[k * dims.ny..(k + 1) * dims.ny];
@@ -128,4 +139,13 @@ impl Path {
         }
         list.join(", ")
     }
+}
+
+/// The knots of a trajectory, the last included.
+fn knots(t: &Trajectory) -> Vec<Knot> {
+    let mut knots = vec![t.knot(0)];
+    for k in 0..t.steps() {
+        knots.push(t.knot_after(&knots[k]));
+    }
+    knots
 }

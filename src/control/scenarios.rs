@@ -1,0 +1,682 @@
+//! Several systems side by side that share decisions.
+
+use crate::dynamics::{
+    Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
+    Observe, Outputs, Parameter, QuantityId, Rows, SolvedStep, Step, StepError, StepFailure,
+    StepStats, Stored, blocks,
+};
+use nalgebra::DMatrix;
+use std::ops::Range;
+
+/// Systems side by side as one: what is decided serves all of them, whatever else tells them apart (masses, starts,
+/// targets). States, unknowns, coordinates at the start and quantities are those of one system after the other;
+/// parameters are shared, and so are the controls, unless every system has its own.
+#[derive(Clone, Debug)]
+pub struct Scenarios<D> {
+    systems: Vec<D>,
+    names: Vec<String>,
+    sizes: Vec<Dims>,
+    /// Coordinates at the start of each.
+    coordinates: Vec<usize>,
+    quantities: Vec<usize>,
+    shares_controls: bool,
+}
+
+/// Memory of [`Scenarios`].
+#[derive(Debug)]
+pub struct ScenariosWork<W> {
+    each: Vec<Own<W>>,
+    /// The quantities that are looked at, in the order of the systems, with their places.
+    places: Vec<(usize, usize)>,
+}
+
+/// Of one system.
+#[derive(Debug)]
+struct Own<W> {
+    system: W,
+    inputs: Inputs,
+    outputs: Outputs,
+    model: LinearModel,
+    which: Vec<QuantityId>,
+    values: Vec<f64>,
+    rows: Rows,
+}
+
+/// Systems that do not fit together.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub struct ScenariosError(String);
+
+/// Places of one system in what is listed one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Places {
+    x: usize,
+    f: usize,
+    j: usize,
+    u: usize,
+    y: usize,
+    q: usize,
+}
+
+impl<D: Observe> Scenarios<D> {
+    /// Of systems with their names, and the number of coordinates that each takes at the start.
+    ///
+    /// # Errors
+    /// When there is none, or their parameters or, where they share them, their controls differ in number.
+    pub fn new(
+        systems: Vec<(String, D, usize)>,
+        shares_controls: bool,
+    ) -> Result<Self, ScenariosError> {
+        let sizes: Vec<Dims> = systems.iter().map(|(_, s, _)| s.dims()).collect();
+        let Some(first) = sizes.first() else {
+            return Err(ScenariosError("there is no scenario; give one at least".into()));
+        };
+        for (other, (name, ..)) in sizes.iter().zip(&systems) {
+            let differs = other.nu != first.nu && shares_controls;
+            if other.np != first.np || differs {
+                return Err(ScenariosError(format!(
+                    "scenario `{name}` has {} controls and {} parameters, the first {} and {}; give all the same",
+                    other.nu, other.np, first.nu, first.np
+                )));
+            }
+        }
+        let mut out = Self {
+            quantities: systems.iter().map(|(_, s, _)| s.quantities().len()).collect(),
+            coordinates: systems.iter().map(|(.., n)| *n).collect(),
+            systems: vec![],
+            names: vec![],
+            sizes,
+            shares_controls,
+        };
+        for (name, system, _) in systems {
+            out.systems.push(system);
+            out.names.push(name);
+        }
+        Ok(out)
+    }
+
+    /// The systems.
+    pub fn systems(&self) -> &[D] {
+        &self.systems
+    }
+
+    /// Their names.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// A quantity of system `i`.
+    pub fn quantity_of(&self, i: usize, quantity: QuantityId) -> QuantityId {
+        let before: usize = self.quantities[..i].iter().sum();
+        QuantityId::new(before + quantity.index())
+    }
+
+    /// Where system `i` stands in a state.
+    pub fn state_of(&self, i: usize) -> Range<usize> {
+        let first = self.places(i).x;
+        first..first + self.sizes[i].nx
+    }
+
+    /// Where the controls of system `i` stand among all.
+    pub fn controls_of(&self, i: usize) -> Range<usize> {
+        let first = self.places(i).u;
+        first..first + self.sizes[i].nu
+    }
+
+    /// Where the unknowns of system `i` stand among all.
+    pub fn unknowns_of(&self, i: usize) -> Range<usize> {
+        let first = self.places(i).y;
+        first..first + self.sizes[i].ny
+    }
+
+    /// Of which system a quantity is, and which of its own.
+    fn owner(&self, quantity: QuantityId) -> (usize, QuantityId) {
+        let mut left = quantity.index();
+        for (i, n) in self.quantities.iter().enumerate() {
+            match left.checked_sub(*n) {
+                None => return (i, QuantityId::new(left)),
+                Some(rest) => left = rest,
+            }
+        }
+        // not one of these
+        (self.quantities.len() - 1, quantity)
+    }
+
+    fn places(&self, i: usize) -> Places {
+        let shares = self.shares_controls;
+        let mut all = Places::default();
+        for (d, n) in self.sizes[..i].iter().zip(&self.coordinates) {
+            all = Places {
+                x: all.x + d.nx,
+                f: all.f + d.nf,
+                j: all.j + d.ndx,
+                u: all.u + if shares { 0 } else { d.nu },
+                y: all.y + d.ny,
+                q: all.q + n,
+            };
+        }
+        all
+    }
+
+    /// Every system with its memory, sizes and places.
+    fn each<'s, 'w>(
+        &'s self,
+        w: &'w mut ScenariosWork<D::Work>,
+    ) -> impl Iterator<Item = (&'s D, &'w mut Own<D::Work>, Dims, Places)> {
+        let all = self.systems.iter().zip(&mut w.each).zip(&self.sizes);
+        all.enumerate()
+            .map(|(i, ((system, own), d))| (system, own, *d, self.places(i)))
+    }
+
+    fn seen<'a>(d: &Dims, at: Places, seen: &KnotPoint<'a>) -> KnotPoint<'a> {
+        KnotPoint {
+            at: seen.at,
+            x: &seen.x[at.x..at.x + d.nx],
+            u: &seen.u[at.u..at.u + d.nu],
+            p: seen.p,
+            y: if seen.y.is_empty() { seen.y } else { &seen.y[at.y..at.y + d.ny] },
+        }
+    }
+
+    fn solved<'a>(d: &Dims, at: Places, s: &SolvedStep<'a>) -> SolvedStep<'a> {
+        SolvedStep {
+            at: s.at,
+            x: &s.x[at.x..at.x + d.nx],
+            u: &s.u[at.u..at.u + d.nu],
+            p: s.p,
+            y: &s.y[at.y..at.y + d.ny],
+            next: &s.next[at.x..at.x + d.nx],
+        }
+    }
+
+    /// The frame of one system.
+    fn frame_of(frame: &Frame, i: usize) -> &Frame {
+        match frame {
+            Frame::Parts(parts) => parts.get(i).unwrap_or(frame),
+            whole => whole,
+        }
+    }
+
+    fn coordinates<'a>(
+        &self,
+        i: usize,
+        q: &'a [f64],
+        rates: &'a [f64],
+    ) -> Result<(&'a [f64], &'a [f64]), StepError> {
+        let (first, n) = (self.places(i).q, self.coordinates[i]);
+        let own = first..first + n;
+        match (q.get(own.clone()), rates.get(own)) {
+            (Some(q), Some(rates)) => Ok((q, rates)),
+            _ => Err(StepError {
+                failure: StepFailure::Size,
+                element: "the start".into(),
+                time: 0.0,
+                residual: f64::NAN,
+                message: format!(
+                    "{} coordinates and {} rates; give those of every scenario, {} in all",
+                    q.len(),
+                    rates.len(),
+                    self.coordinates.iter().sum::<usize>()
+                ),
+            }),
+        }
+    }
+
+    /// What failed, with the name of its scenario.
+    fn named(&self, i: usize) -> impl Fn(StepError) -> StepError + '_ {
+        move |e| StepError {
+            element: format!("{}: {}", self.names[i], e.element),
+            ..e
+        }
+    }
+}
+
+impl<D: Observe> Step for Scenarios<D> {
+    type Work = ScenariosWork<D::Work>;
+
+    fn dims(&self) -> Dims {
+        let sum = |of: fn(&Dims) -> usize| self.sizes.iter().map(of).sum();
+        Dims {
+            nx: sum(|d| d.nx),
+            nf: sum(|d| d.nf),
+            ndx: sum(|d| d.ndx),
+            nu: if self.shares_controls { self.sizes[0].nu } else { sum(|d| d.nu) },
+            np: self.sizes[0].np,
+            ny: sum(|d| d.ny),
+        }
+    }
+
+    fn work(&self) -> Self::Work {
+        let one = |(s, d): (&D, &Dims)| Own {
+            system: s.work(),
+            inputs: d.inputs(),
+            outputs: d.outputs(),
+            model: LinearModel::new(d),
+            which: vec![],
+            values: vec![],
+            rows: Rows::new(d, 0),
+        };
+        ScenariosWork {
+            each: self.systems.iter().zip(&self.sizes).map(one).collect(),
+            places: vec![],
+        }
+    }
+
+    fn controls(&self) -> Vec<(String, String)> {
+        if self.shares_controls {
+            return self.systems[0].controls();
+        }
+        self.listed(|s| s.controls())
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        self.systems[0].parameters()
+    }
+
+    fn initial(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        for (i, (s, w, d, at)) in self.each(w).enumerate() {
+            let (q, rates) = self.coordinates(i, q, rates)?;
+            let own = &mut x[at.x..at.x + d.nx];
+            s.initial(q, rates, p, &mut w.system, own)
+                .map_err(self.named(i))?;
+        }
+        Ok(())
+    }
+
+    fn initial_by_parameters(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let all = self.dims();
+        let mut out = DMatrix::zeros(all.nf, all.np);
+        for (i, (s, w, d, at)) in self.each(w).enumerate() {
+            let (q, rates) = self.coordinates(i, q, rates)?;
+            let own = s.initial_by_parameters(q, rates, p, &mut w.system)?;
+            out.rows_mut(at.f, d.nf).copy_from(&own);
+        }
+        Ok(out)
+    }
+
+    fn initial_by_coordinates(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let mut out = DMatrix::zeros(self.dims().nf, q.len() + rates.len());
+        for (i, (s, w, d, at)) in self.each(w).enumerate() {
+            let (own_q, own_rates) = self.coordinates(i, q, rates)?;
+            let by = s.initial_by_coordinates(own_q, own_rates, p, &mut w.system)?;
+            let n = own_q.len();
+            out.view_mut((at.f, at.q), (d.nf, n))
+                .copy_from(&by.columns(0, n));
+            out.view_mut((at.f, q.len() + at.q), (d.nf, n))
+                .copy_from(&by.columns(n, n));
+        }
+        Ok(out)
+    }
+
+    fn step(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+        next: &mut [f64],
+        y: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        let mut stats = StepStats::default();
+        for (i, (s, w, d, own)) in self.each(w).enumerate() {
+            let made = s.step(
+                at,
+                &x[own.x..own.x + d.nx],
+                &u[own.u..own.u + d.nu],
+                p,
+                &mut w.system,
+                &mut next[own.x..own.x + d.nx],
+                &mut y[own.y..own.y + d.ny],
+            );
+            let made = made.map_err(self.named(i))?;
+            stats = StepStats {
+                residual: stats.residual.max(made.residual),
+                turn: stats.turn.max(made.turn),
+                rounded: stats.rounded.max(made.rounded),
+                ..stats.and(&made)
+            };
+        }
+        Ok(stats)
+    }
+
+    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
+        let each = self.each(w);
+        each.fold(true, |all, (s, w, ..)| s.soften(&mut w.system, kappa) && all)
+    }
+}
+
+impl<D: Observe> Scenarios<D> {
+    /// Lists of names one after the other, with the names of the scenarios.
+    fn listed(&self, of: impl Fn(&D) -> Vec<(String, String)>) -> Vec<(String, String)> {
+        let all = self.systems.iter().zip(&self.names);
+        all.flat_map(|(s, scenario)| {
+            let own = of(s).into_iter();
+            own.map(move |(name, unit)| (format!("{scenario}: {name}"), unit))
+        })
+        .collect()
+    }
+}
+
+impl<D: Observe> Differentiable for Scenarios<D> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Self::Work) -> Result<Certificate, StepError> {
+        let mut all = Certificate::default();
+        for (i, (s, w, d, own)) in self.each(w).enumerate() {
+            let made = s.linearize_in(&Self::solved(&d, own, at), &mut w.system);
+            all = all.and(&made.map_err(self.named(i))?);
+        }
+        Ok(all)
+    }
+
+    fn smoothing(&self, w: &mut Self::Work, kappa: f64) {
+        for (s, w, ..) in self.each(w) {
+            s.smoothing(&mut w.system, kappa);
+        }
+    }
+
+    fn kept(&self) -> usize {
+        let each = || self.systems.iter().map(D::kept);
+        // all of them or none
+        if each().any(|n| n == 0) { 0 } else { each().sum() }
+    }
+
+    fn keep_in(&self, w: &Self::Work, kept: &mut [f64]) -> bool {
+        let mut rest = kept;
+        for (s, w) in self.systems.iter().zip(&w.each) {
+            let (own, after) = rest.split_at_mut(s.kept());
+            if !s.keep_in(&w.system, own) {
+                return false;
+            }
+            rest = after;
+        }
+        true
+    }
+
+    fn restore_in(
+        &self,
+        at: &SolvedStep,
+        kept: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<bool, StepError> {
+        let mut rest = kept;
+        for (s, w, d, places) in self.each(w) {
+            let (own, after) = rest.split_at(s.kept());
+            if !s.restore_in(&Self::solved(&d, places, at), own, &mut w.system)? {
+                return Ok(false);
+            }
+            rest = after;
+        }
+        Ok(true)
+    }
+
+    fn push_in(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
+        for (s, w, n, at) in self.each(w) {
+            w.inputs.x.copy_from_slice(&d.x[at.f..at.f + n.nf]);
+            w.inputs.u.copy_from_slice(&d.u[at.u..at.u + n.nu]);
+            w.inputs.p.copy_from_slice(&d.p);
+            (w.inputs.h_prev, w.inputs.h) = (d.h_prev, d.h);
+            s.push_in(&mut w.system, &w.inputs, &mut w.outputs);
+            out.x[at.f..at.f + n.nf].copy_from_slice(&w.outputs.x);
+            out.y[at.y..at.y + n.ny].copy_from_slice(&w.outputs.y);
+        }
+    }
+
+    fn pull_in(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
+        out.clear();
+        for (s, w, n, at) in self.each(w) {
+            w.outputs.x.copy_from_slice(&adjoint.x[at.f..at.f + n.nf]);
+            w.outputs.y.copy_from_slice(&adjoint.y[at.y..at.y + n.ny]);
+            w.inputs.clear();
+            s.pull_in(&mut w.system, &w.outputs, &mut w.inputs);
+            add_own(&w.inputs, &n, at, out);
+        }
+    }
+}
+
+/// Adds inputs of one system to those of all.
+fn add_own(own: &Inputs, n: &Dims, at: Places, out: &mut Inputs) {
+    super::add(&mut out.x[at.f..at.f + n.nf], 1.0, own.x.iter());
+    super::add(&mut out.u[at.u..at.u + n.nu], 1.0, own.u.iter());
+    super::add(&mut out.p, 1.0, own.p.iter());
+    out.h_prev += own.h_prev;
+    out.h += own.h;
+}
+
+impl<D: Observe> Charts for Scenarios<D> {
+    fn frame(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        previous: Option<&Frame>,
+        w: &mut Self::Work,
+    ) -> Result<Frame, StepError> {
+        let mut parts = vec![];
+        for (i, (s, w, d, own)) in self.each(w).enumerate() {
+            let x = &x[own.x..own.x + d.nx];
+            let previous = previous.map(|f| Self::frame_of(f, i));
+            parts.push(s.frame(at, x, p, previous, &mut w.system)?);
+        }
+        Ok(Frame::Parts(parts))
+    }
+
+    fn has_identity_frames(&self) -> bool {
+        self.systems.iter().all(D::has_identity_frames)
+    }
+
+    fn retract(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        d: &[f64],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        for (i, (s, w, n, own)) in self.each(w).enumerate() {
+            let (x, d) = (&x[own.x..own.x + n.nx], &d[own.j..own.j + n.ndx]);
+            let (frame, out) = (Self::frame_of(frame, i), &mut out[own.x..own.x + n.nx]);
+            s.retract(at, x, p, frame, d, &mut w.system, out)?;
+        }
+        Ok(())
+    }
+
+    fn difference(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) {
+        for (i, (s, w, n, own)) in self.each(w).enumerate() {
+            let (x, to) = (&x[own.x..own.x + n.nx], &to[own.x..own.x + n.nx]);
+            let (frame, out) = (Self::frame_of(frame, i), &mut out[own.j..own.j + n.ndx]);
+            s.difference(at, x, p, frame, to, &mut w.system, out);
+        }
+    }
+
+    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
+        for (i, (s, d)) in self.systems.iter().zip(&self.sizes).enumerate() {
+            let own = self.places(i);
+            let to = &mut out[own.f..own.f + d.nf];
+            s.by_interval(at, &x[own.x..own.x + d.nx], to);
+        }
+    }
+
+    fn difference_by(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let mut all = vec![];
+        for (i, (s, w, n, own)) in self.each(w).enumerate() {
+            let (x, to) = (&x[own.x..own.x + n.nx], &to[own.x..own.x + n.nx]);
+            let frame = Self::frame_of(frame, i);
+            all.push(s.difference_by(at, x, p, frame, to, &mut w.system)?);
+        }
+        Ok(blocks(all.into_iter()))
+    }
+
+    fn linear_model_in(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
+        out.a.fill(0.0);
+        out.b.fill(0.0);
+        for (i, (s, w, n, at)) in self.each(w).enumerate() {
+            let (from, to) = (Self::frame_of(from, i), Self::frame_of(to, i));
+            s.linear_model_in(&mut w.system, from, to, &mut w.model);
+            let j = at.j;
+            out.a.view_mut((j, j), (n.ndx, n.ndx)).copy_from(&w.model.a);
+            out.b
+                .view_mut((j, at.u), (n.ndx, n.nu))
+                .copy_from(&w.model.b);
+            out.p.rows_mut(j, n.ndx).copy_from(&w.model.p);
+        }
+    }
+}
+
+impl<D: Observe> Observe for Scenarios<D> {
+    fn quantities(&self) -> Vec<(String, String)> {
+        self.listed(|s| s.quantities())
+    }
+
+    fn needs_unknowns(&self, quantity: QuantityId) -> bool {
+        let (i, own) = self.owner(quantity);
+        self.systems[i].needs_unknowns(own)
+    }
+
+    fn observe_in(
+        &self,
+        seen: &KnotPoint,
+        which: &[QuantityId],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        for own in &mut w.each {
+            own.which.clear();
+        }
+        w.places.clear();
+        for q in which {
+            let (i, own) = self.owner(*q);
+            w.places.push((i, w.each[i].which.len()));
+            w.each[i].which.push(own);
+        }
+        for (i, (s, w, d, at)) in self.each(w).enumerate() {
+            w.values.resize(w.which.len(), 0.0);
+            if !w.which.is_empty() {
+                let seen = Self::seen(&d, at, seen);
+                s.observe_in(&seen, &w.which, &mut w.system, &mut w.values)
+                    .map_err(self.named(i))?;
+            }
+        }
+        for (o, (i, place)) in out.iter_mut().zip(&w.places) {
+            *o = w.each[*i].values[*place];
+        }
+        Ok(())
+    }
+
+    fn observe_pull_in(
+        &self,
+        seen: &KnotPoint,
+        _which: &[QuantityId],
+        w: &mut Self::Work,
+        adjoint: &[f64],
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) {
+        for ((i, place), a) in w.places.iter().zip(adjoint) {
+            w.each[*i].values[*place] = *a;
+        }
+        for (s, w, d, at) in self.each(w) {
+            if w.which.is_empty() {
+                continue;
+            }
+            let own = Self::seen(&d, at, seen);
+            w.inputs.clear();
+            let y = if y.is_empty() { &mut [] } else { &mut y[at.y..at.y + d.ny] };
+            s.observe_pull_in(&own, &w.which, &mut w.system, &w.values, &mut w.inputs, y);
+            add_own(&w.inputs, &d, at, out);
+        }
+    }
+
+    fn observe_rows_in(
+        &self,
+        seen: &KnotPoint,
+        _which: &[QuantityId],
+        w: &mut Self::Work,
+        out: &mut Rows,
+    ) {
+        for m in [&mut out.x, &mut out.u, &mut out.p, &mut out.y] {
+            m.fill(0.0);
+        }
+        for (s, w, d, at) in self.each(w) {
+            if w.which.is_empty() {
+                continue;
+            }
+            if w.rows.x.nrows() != w.which.len() {
+                w.rows = Rows::new(&d, w.which.len());
+            }
+            let own = Self::seen(&d, at, seen);
+            s.observe_rows_in(&own, &w.which, &mut w.system, &mut w.rows);
+        }
+        for (row, (i, place)) in w.places.iter().enumerate() {
+            let (i, rows) = (*i, &w.each[*i].rows);
+            let (d, at) = (self.sizes[i], self.places(i));
+            let copy = |to: &mut DMatrix<f64>, first: usize, from: &DMatrix<f64>| {
+                for j in 0..from.ncols() {
+                    to[(row, first + j)] = from[(*place, j)];
+                }
+            };
+            copy(&mut out.x, at.f, &rows.x);
+            copy(&mut out.u, at.u, &rows.u);
+            copy(&mut out.p, 0, &rows.p);
+            if out.y.ncols() >= at.y + d.ny {
+                copy(&mut out.y, at.y, &rows.y);
+            }
+            (out.h_prev[row], out.h[row]) = (rows.h_prev[*place], rows.h[*place]);
+        }
+    }
+}
+
+impl<D: Observe + Stored> Stored for Scenarios<D> {
+    fn stored_push(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        for (i, (s, d)) in self.systems.iter().zip(&self.sizes).enumerate() {
+            let at = self.places(i);
+            let (x, free) = (&x[at.x..at.x + d.nx], &free[at.f..at.f + d.nf]);
+            s.stored_push(x, free, &mut stored[at.x..at.x + d.nx]);
+        }
+    }
+
+    fn stored_pull(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        for (i, (s, d)) in self.systems.iter().zip(&self.sizes).enumerate() {
+            let at = self.places(i);
+            let (x, free) = (&x[at.x..at.x + d.nx], &free[at.f..at.f + d.nf]);
+            s.stored_pull(x, free, &mut stored[at.x..at.x + d.nx]);
+        }
+    }
+}
