@@ -76,7 +76,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         });
         if let Some(spec) = document.problem() {
             value["time_step"] = spec.time_step.into();
-            value["horizon"] = spec.horizon.into();
+            value["horizon"] = horizon(spec).into();
             value["steps"] = model.problem.intervals.len().into();
             value["costs"] = json!(spec.costs);
             value["constraints"] = json!(spec.constraints);
@@ -218,11 +218,18 @@ fn parameters(model: &Model, all: bool) {
     }
 }
 
+/// s
+fn horizon(spec: &ProblemSpec) -> f64 {
+    let phases = spec.phases.iter().map(|p| p.duration);
+    spec.horizon.unwrap_or_else(|| phases.sum())
+}
+
 /// Horizon, costs and constraints.
 fn wanted(spec: &ProblemSpec, steps: usize) {
     println!(
         "horizon {} s, {steps} time steps of {} s",
-        spec.horizon, spec.time_step
+        horizon(spec),
+        spec.time_step
     );
     if !spec.costs.is_empty() {
         println!("costs");

@@ -3,7 +3,7 @@
 use super::check::{Check, check};
 use super::{Failure, Integrator, model, print_json, report};
 use least_action::control::{Layout, Problem};
-use least_action::dynamics::{Certificate, Frame, Observe, StepError};
+use least_action::dynamics::{Step, Certificate, Frame, Observe, StepError};
 use least_action::format::{FormatError, Model, Overrides};
 use least_action::integrator::{Mechanical, System, SystemWork};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -195,6 +195,7 @@ const KEPT: usize = 1 << 28;
 fn started<D: Observe>(subject: &Subject<D>) -> Trajectory {
     let problem = &subject.model.problem;
     let mut t = Trajectory::new(subject.system, problem.intervals.clone(), &subject.x0);
+    problem.set_intervals(&t.p, &mut t.intervals);
     t.u.copy_from_slice(&problem.guess);
     t
 }
@@ -331,15 +332,18 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         .into());
     }
     let x0 = model.x0.clone();
-    if model.remembers {
-        let zeros = std::iter::repeat_n(0.0, model.system.mechanism().actuators.len());
+    if !model.is_plain {
+        let system = model.extended();
+        let start = model
+            .problem
+            .start(&system, &model.problem.parameters, &mut system.work());
         return differentiate(
             a,
             &Subject {
                 model: &model,
-                system: &model.remember(),
-                x0: x0.into_iter().chain(zeros).collect(),
-                inner: |w| w.system(),
+                x0: start.map_err(Failure::unsolved)?,
+                system: &system,
+                inner: |w| w.system().system(),
             },
         );
     }

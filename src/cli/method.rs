@@ -26,7 +26,7 @@ fn solved(
     options: Options,
     checkpoints: Checkpoints,
     shown: Shown,
-) -> Result<Solution, Error> {
+) -> Result<Solved, Error> {
     fn on<D: Observe>(
         d: &D,
         m: &Model,
@@ -40,15 +40,36 @@ fn solved(
             .with_observer(shown)
             .run()
     }
-    if m.remembers {
-        on(&m.remember(), m, options, checkpoints, shown).map(|s| forget(m, s))
+    let solution = if m.is_plain {
+        on(&m.system, m, options, checkpoints, shown)?
     } else {
-        on(&m.system, m, options, checkpoints, shown)
-    }
+        on(&m.extended(), m, options, checkpoints, shown)?
+    };
+    Ok(Solved {
+        parameters: solution.trajectory.p.clone(),
+        bounds: solution.parameters_at_bounds(&m.problem),
+        solution: if m.is_plain { solution } else { alone(m, solution) },
+    })
 }
 
-/// A solution of the system that remembers its controls as one of the system alone.
-fn forget(m: &Model, s: Solution) -> Solution {
+/// A solution, and what is the problem's beside its system's.
+struct Solved {
+    /// Of the system alone.
+    solution: Solution,
+    /// All of them, with the bounds that they ended at.
+    parameters: Vec<f64>,
+    bounds: Vec<Option<Bound>>,
+}
+
+/// A solution of the extended system as one of the system alone. Its feedback is by the state, and by the controls before
+/// where their rates matter; what it says of sums is left out.
+fn alone(m: &Model, mut s: Solution) -> Solution {
+    let controls = if m.remembers { m.system.dims().nu } else { 0 };
+    let columns = m.system.dims().ndx + controls;
+    if let Some(gains) = &mut s.gains {
+        let all = std::mem::take(&mut gains.feedback).into_iter();
+        gains.feedback = all.map(|g| g.columns(0, columns).into_owned()).collect();
+    }
     Solution {
         trajectory: s.trajectory.of_system(&m.system),
         ..s
@@ -93,6 +114,7 @@ pub struct Outcome {
     pub files: Vec<PathBuf>,
     quality: Option<Quality>,
     parameters: Map<String, Value>,
+    values: Vec<f64>,
     /// The parameters that ended at a bound.
     at_bounds: Map<String, Value>,
 }
@@ -160,19 +182,21 @@ pub fn run(
         Ok(())
     };
     let checkpoints = Checkpoints::new(resume, BETWEEN_CHECKPOINTS, save);
-    let solution = solved(model, options, checkpoints, shown).map_err(Failure::unsolved)?;
+    let found = solved(model, options, checkpoints, shown).map_err(Failure::unsolved)?;
+    let solution = found.solution;
     let seconds = start.elapsed().as_secs_f64();
     let (mut files, balance) = unstopped(|| written(model, &solution, out, kind))?;
     files.extend(place.exists().then_some(place));
-    let names = model.system.parameters().into_iter().map(|p| p.name);
-    let values = solution.trajectory.p.iter().map(|v| json!(v));
-    let bounds = solution.parameters_at_bounds(&model.problem);
+    let names = model.parameters().into_iter().map(|p| p.name);
+    let values = found.parameters.iter().map(|v| json!(v));
+    let bounds = found.bounds;
     let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
     Ok(Outcome {
         method: method.name(),
         quality: Quality::of(model, &solution.trajectory, balance).inspect(Quality::warn),
         at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
         parameters: names.zip(values).collect(),
+        values: found.parameters,
         solution,
         seconds,
         out: out.to_owned(),
@@ -361,11 +385,11 @@ impl Outcome {
     }
 
     fn print_parameters(&self, model: &Model, of: &str) {
-        let parameters = model.system.parameters();
+        let parameters = model.parameters();
         if !parameters.is_empty() {
             println!("parameters{of}");
         }
-        for (p, value) in parameters.iter().zip(&self.solution.trajectory.p) {
+        for (p, value) in parameters.iter().zip(&self.values) {
             let bound = match self.at_bounds.get(&p.name).and_then(Value::as_str) {
                 Some(bound) => format!("  at its {bound} bound"),
                 None => String::new(),

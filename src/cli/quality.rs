@@ -31,7 +31,7 @@ impl Quality {
             return None;
         }
         let found;
-        let model = if t.p == model.problem.parameters {
+        let model = if t.p == model.own_parameters() {
             model
         } else {
             found = model.with_parameters(&t.p).ok()?;

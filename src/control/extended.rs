@@ -123,6 +123,13 @@ pub struct ExtendedWork<W> {
     rows: Rows,
 }
 
+impl<W> ExtendedWork<W> {
+    /// The system's own memory.
+    pub fn system(&mut self) -> &mut W {
+        &mut self.system
+    }
+}
+
 impl<D: Observe> Extended<D> {
     /// A system, of which trajectories of so many steps are wanted, as it is.
     pub fn new(system: D, steps: usize) -> Self {

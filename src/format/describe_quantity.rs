@@ -1,6 +1,8 @@
 //! The description of what can be observed, in costs and constraints.
 
+use super::describe_time::At;
 use super::problem::AxisSpec;
+use crate::control::Form;
 pub use crate::mechanism::About;
 use crate::mechanism::Orientation;
 use serde::{Deserialize, Serialize};
@@ -59,6 +61,92 @@ pub enum Quantity {
     ContactFriction(String),
     /// Size of the velocity with which a contact slides, m/s.
     ContactSlip(String),
+    /// A parameter of [parameters], a decided number of the start (`initial hinge`, `initial hinge rate`), a duration
+    /// (`horizon`, or a phase's).
+    Parameter(String),
+    /// Time passed since the start, s.
+    Time,
+    /// The sum of a quantity along the way up to the knot, each times the interval behind its own.
+    Integral(Box<IntegralSpec>),
+    /// That, divided by the time over which it goes.
+    Mean(Box<IntegralSpec>),
+    /// What a quantity was at an earlier knot.
+    ValueAt(Box<ValueSpec>),
+    /// Quantities with weights, added up.
+    Sum(SumSpec),
+    /// One quantity divided by another: cost of transport, mean power.
+    Ratio(Box<RatioSpec>),
+}
+
+/// What is integrated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IntegralSpec {
+    /// A quantity with one component.
+    pub of: Quantity,
+    /// What is integrated is its distance from here.
+    #[serde(default)]
+    pub target: f64,
+    /// Itself (`linear`), half its square (`square`), its size (`absolute`).
+    #[serde(default = "linear")]
+    pub form: Form,
+    /// Along the whole way, or over a phase or a range.
+    #[serde(default = "running")]
+    pub over: At,
+}
+
+/// A quantity at an earlier knot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ValueSpec {
+    /// A quantity with one component.
+    pub of: Quantity,
+    /// One knot.
+    pub at: At,
+}
+
+/// A weighted sum.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SumSpec {
+    /// What is added up.
+    pub terms: Vec<TermSpec>,
+    /// A number beside them.
+    #[serde(default)]
+    pub plus: f64,
+}
+
+/// A quantity with a weight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TermSpec {
+    /// A quantity with one component.
+    pub of: Quantity,
+    /// Its weight.
+    #[serde(default = "one")]
+    pub times: f64,
+}
+
+/// A quotient.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RatioSpec {
+    /// A quantity with one component.
+    pub of: Quantity,
+    /// What it is divided by.
+    pub by: Quantity,
+}
+
+fn linear() -> Form {
+    Form::Linear
+}
+
+fn running() -> At {
+    At::Running
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 /// A point of a body, seen along an axis of the world.

@@ -50,7 +50,7 @@ fn wanted(model: &Model, n: usize) -> Vec<Wanted> {
 pub(super) fn mark(channels: &mut [Channel], model: &Model, steps: usize) {
     let m = model.system.mechanism();
     let outputs = model.system.outputs();
-    let names = model.remember().quantities();
+    let names = model.extended().quantities();
     for (quantity, goal) in wanted(model, steps) {
         let free = outputs
             .get(quantity.index())

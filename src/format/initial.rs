@@ -1,8 +1,9 @@
 //! The start: joint coordinates and rates by name, loops closed.
 
-use super::problem::{InitialSpec, InitialTable, Numbers};
+use super::problem::{FreeSpec, InitialSpec, InitialTable, Numbers, Ranges};
 use super::source::{FormatError, Source, nearest, short};
-use crate::control::{Constraint, Relation};
+use crate::control::{Constraint, Relation, StartNumber};
+use crate::dynamics::Parameter;
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::{
     Freedom, Joint, JointKind, Mechanism, ModelError, Quantity, least_squares, unwind,
@@ -32,6 +33,8 @@ pub(super) struct Start {
     pub held: Vec<bool>,
     /// Rates that were given.
     moved: Vec<bool>,
+    /// Numbers that are to be found, with their bounds.
+    pub free: Vec<(StartNumber, (f64, f64))>,
     /// Coordinates given to joints that close loops: joint, values.
     checks: Vec<(usize, Vec<f64>)>,
 }
@@ -54,6 +57,7 @@ impl Start {
             rates: vec![0.0; n],
             held: vec![false; n],
             moved: vec![false; n],
+            free: vec![],
             checks: vec![],
         };
         let joints = m.joints.iter().enumerate();
@@ -143,6 +147,10 @@ impl Start {
         let rate = numbers("rate", &t.rate)?;
         let free = free_start(joint, source, t)?;
         let Some(first) = first else {
+            if t.free.is_some() {
+                let message = format!("the start of joint `{name}` is to be found, and it closes a loop or does not move");
+                return Err(err("free", message, "free joints of the tree; what closes a loop follows"));
+            }
             // a joint that closes a loop, or one that does not move
             if rate.is_some() || guess.is_some() || free.is_some() {
                 let message = format!(
@@ -162,6 +170,9 @@ impl Start {
             self.rates[own.clone()].copy_from_slice(&values);
             self.moved[own].fill(true);
         }
+        if let Some(sought) = &t.free {
+            self.find(m, source, (index, first), sought)?;
+        }
         if let Some((q, rates)) = free {
             // position and orientation are one pose, its other half zero; so are the velocities
             let placed = t.position.is_some() || t.orientation.is_some();
@@ -176,6 +187,94 @@ impl Start {
             }
         }
         Ok(())
+    }
+
+    /// What of a joint's start is to be found.
+    fn find(
+        &mut self,
+        m: &Mechanism,
+        source: &Source,
+        (index, first): (usize, usize),
+        sought: &FreeSpec,
+    ) -> Result<(), FormatError> {
+        let joint = &m.joints[index];
+        let name = joint.name.as_str();
+        type Make = fn(usize) -> StartNumber;
+        let both: [(&str, &Option<Ranges>, Make); 2] = [
+            ("coordinate", &sought.coordinate, StartNumber::Coordinate),
+            ("rate", &sought.rate, StartNumber::Rate),
+        ];
+        for (field, ranges, make) in both {
+            let Some(ranges) = ranges else { continue };
+            let (ranges, n) = (ranges.as_slice(), joint.directions.len());
+            let err = |message: String, help: &str| {
+                source.error(&["initial", name, "free", field], message, help)
+            };
+            if ranges.len() != n {
+                let message = format!("free {field} of joint `{name}` has {} ranges", ranges.len());
+                return Err(err(message, &format!("expected {n}, one for each coordinate")));
+            }
+            for (i, [lower, upper]) in ranges.iter().enumerate() {
+                if lower.is_nan() || upper.is_nan() || lower > upper {
+                    let message = format!("{field} of `{name}` between {lower} and {upper}");
+                    return Err(err(message, "expected the smaller number first; inf where there is none"));
+                }
+                let own = &joint.directions[i];
+                let limits = match field {
+                    "coordinate" => (own.lower, own.upper),
+                    _ => (f64::NEG_INFINITY, f64::INFINITY),
+                };
+                if *lower < limits.0 || *upper > limits.1 {
+                    let message = format!(
+                        "{field} of `{name}` between {lower} and {upper}, beyond the joint's limits {} and {}",
+                        limits.0, limits.1
+                    );
+                    return Err(err(message, "free it within its limits"));
+                }
+                if lower < upper {
+                    let number = make(first + i);
+                    self.free.push((number, (*lower, *upper)));
+                    if field == "coordinate" {
+                        self.held[first + i] = true;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The parameters that stand for what is to be found: name, unit, and value within its bounds.
+    pub fn sought(
+        &self,
+        m: &Mechanism,
+        source: &Source,
+    ) -> Result<Vec<(StartNumber, Parameter, (f64, f64))>, FormatError> {
+        let ids = m.tree_ids();
+        let mut out = vec![];
+        for (number, bounds) in &self.free {
+            let (k, value, of, per) = match *number {
+                StartNumber::Coordinate(k) => (k, self.q[k], "", ""),
+                StartNumber::Rate(k) => (k, self.rates[k], " rate", "/s"),
+            };
+            let (joint, direction) = ids[k];
+            let name = m.coordinate_name(ids[k]);
+            let (lower, upper) = *bounds;
+            if !(lower..=upper).contains(&value) {
+                return Err(source.error(
+                    &["initial", &m.joints[joint].name, "free"],
+                    format!("`{name}{of}` starts at {value}, outside {lower} to {upper}"),
+                    "give a start within the bounds",
+                ));
+            }
+            let unit = m.joints[joint].directions[direction].unit_name();
+            let parameter = Parameter {
+                name: format!("initial {name}{of}"),
+                unit: format!("{unit}{per}"),
+                value,
+            };
+            out.push((*number, parameter, *bounds));
+        }
+        Ok(out)
     }
 
     /// Moves the coordinates that are free, and the rates, onto the closed loops.

@@ -3,9 +3,14 @@
 #![doc = include_str!("../../docs/files.md")]
 
 mod contact;
+mod composite;
 mod describe_quantity;
+mod describe_time;
+mod forms;
+mod extension;
 pub mod gains;
 mod goals;
+mod grid;
 mod initial;
 mod limits;
 mod model;
@@ -17,6 +22,7 @@ mod quantity;
 mod recorded;
 pub mod recording;
 mod schema;
+mod signal;
 mod source;
 mod states;
 mod table;
@@ -26,6 +32,7 @@ mod touches;
 mod wanted;
 mod write;
 
+pub use extension::{Extension, Extended};
 pub use gains::feedback;
 pub use output::{record, record_every};
 pub use schema::schema;
@@ -36,7 +43,7 @@ pub use write::{
 };
 
 use crate::control::{Problem, Quadrature};
-use crate::dynamics::{QuantityId, Remember, Step};
+use crate::dynamics::{QuantityId, Step};
 use crate::integrator::{Choice, Mechanical, System};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::Method;
@@ -45,7 +52,7 @@ use quantity::Quantities;
 use recording::Line;
 use source::{Source, nearest};
 use std::path::Path;
-use wanted::Grid;
+use grid::Grid;
 
 /// Time step of a mechanism file, s.
 const TIME_STEP: f64 = 0.01;
@@ -94,9 +101,13 @@ pub struct Model {
     pub system: System,
     /// What is wanted of it; without costs and constraints for a mechanism alone.
     pub problem: Problem,
-    /// Costs or constraints refer to rates of controls, which are quantities of [`Model::remember`], not of the system
+    /// Costs or constraints refer to rates of controls, which are quantities of [`Model::extended`], not of the system
     /// alone.
     pub remembers: bool,
+    /// What the problem needs beside the system; see [`Model::extended`].
+    pub extension: Extension,
+    /// The system alone has all that the problem refers to.
+    pub is_plain: bool,
     /// Quantities that are written beside what always is, of the same list as those of costs and constraints.
     pub recorded: Vec<QuantityId>,
     /// Settings of the method.
@@ -107,14 +118,6 @@ pub struct Model {
     pub mechanism: MechanismBuilder,
     /// Line work the file gives instead of the automatic one.
     pub draw: Option<Vec<Line>>,
-}
-
-impl Model {
-    /// The system with the rates of its controls among the quantities, which a problem that [`Model::remembers`] is
-    /// solved with; [`crate::rollout::Trajectory::of_system`] then gives the trajectory of the system alone.
-    pub fn remember(&self) -> Remember<&System> {
-        Remember::new(&self.system, self.system.controls())
-    }
 }
 
 /// Reads a problem or a mechanism. A file with `mechanism` at its top level is a problem, one with `bodies` a
@@ -272,7 +275,9 @@ impl Document {
         let none = ProblemSpec {
             title: None,
             time_step: TIME_STEP,
-            horizon: HORIZON,
+            horizon: Some(HORIZON),
+            horizon_bounds: None,
+            phases: vec![],
             integrator: IntegratorSpec::default(),
             mechanism: MechanismSpec::Inline(Box::default()),
             initial: indexmap::IndexMap::new(),
@@ -297,7 +302,17 @@ impl Document {
 
         let mut start = initial::Start::new(&built, &self.source, &spec.initial)?;
         start.close(&built, &self.source, |e| self.model_error(e))?;
-        let wanted = Quantities::new(&self.source, &built, own.steps).wanted(spec)?;
+        let sought = start.sought(&built, &self.source)?;
+        let extension = Extension::new(&built, sought, &grid);
+        let named = extension.named(&built);
+        let wanted = Quantities::new(&self.source, &built, &own, named).wanted(spec)?;
+        if overrides != &Overrides::default() && !wanted.profiles.is_empty() && own != grid {
+            return Err(FormatError::of_file(
+                self.source.path(),
+                "on the command line: targets or limits of this problem vary along its own knots",
+                "change time_step and horizon in the file",
+            ));
+        }
         initial::reachable(&built, &self.source, (&wanted.outputs, &wanted.constraints))?;
         let bounds = built
             .actuators
@@ -321,25 +336,34 @@ impl Document {
         }
         let mut guess_states = vec![];
         if let Some(states) = &spec.guess.states {
-            let (from, horizon) = ((&start.q[..], &x0[..]), own.step * own.steps as f64);
+            let (from, horizon) = ((&start.q[..], &x0[..]), own.intervals.iter().sum());
             guess_states = states::states(&self.source, states, &system, from, (horizon, &grid))?;
         }
-        if wanted.remembers && !guess_states.is_empty() {
+        let extension = extension.with(wanted.sums, wanted.formulas);
+        let plain = !(wanted.remembers || wanted.sees_parameters || extension.is_needed());
+        let mut parameters: Vec<f64> = system.parameters().iter().map(|p| p.value).collect();
+        let mut parameter_bounds = parameter_bounds;
+        parameters.extend(extension.parameters.iter().map(|(p, _)| p.value));
+        parameter_bounds.extend(extension.parameters.iter().map(|(_, b)| *b));
+        if !(plain || guess_states.is_empty()) {
             // the system that is solved remembers the control of the knot before, at the first none
-            let nu = bounds.len();
+            let (nu, sums) = (bounds.len(), extension.sums.len());
             let before = std::iter::repeat_n(0.0, nu).chain(guess.iter().copied());
             let before: Vec<f64> = before.collect();
             let knots = guess_states.chunks_exact(x0.len()).enumerate();
             guess_states = knots
-                .flat_map(|(k, x)| x.iter().chain(&before[k * nu..(k + 1) * nu]))
-                .copied()
+                .flat_map(|(k, x)| {
+                    let behind = before[k * nu..(k + 1) * nu].iter().copied();
+                    x.iter().copied().chain(behind).chain(std::iter::repeat_n(0.0, sums))
+                })
                 .collect();
         }
         let problem = Problem {
-            intervals: vec![grid.step; grid.steps],
+            durations: extension.durations(system.dims().np),
+            intervals: grid.intervals.clone(),
             coordinates: start.q,
             rates: start.rates,
-            parameters: system.parameters().iter().map(|p| p.value).collect(),
+            parameters,
             parameter_bounds,
             guess_states,
             costs: wanted.costs,
@@ -347,11 +371,12 @@ impl Document {
             bounds,
             guess,
             quadrature: spec.quadrature,
-            profiles: vec![],
-            durations: vec![],
+            profiles: wanted.profiles,
             state: None,
         };
         Ok(Model {
+            extension,
+            is_plain: plain,
             name: self.name(),
             title: self.title(),
             problem,

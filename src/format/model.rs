@@ -39,9 +39,11 @@ impl Model {
             system,
             problem: Problem {
                 coordinates,
-                parameters: p.to_vec(),
+                parameters: [p, &self.problem.parameters[p.len()..]].concat(),
                 ..self.problem.clone()
             },
+            extension: self.extension.clone(),
+            is_plain: self.is_plain,
             options: self.options.clone(),
             x0,
             mechanism,
@@ -52,7 +54,7 @@ impl Model {
     }
 
     /// The model with further quantities, of which costs and constraints added later may speak. Those it had keep their
-    /// places, but for the rates of controls that [`Model::remember`] lists last: costs and constraints follow them. It is
+    /// places, but for the rates of controls that [`Model::extended`] lists behind them: costs and constraints follow them. It is
     /// another model to checkpoints.
     pub fn observing(mut self, quantities: Vec<Quantity>) -> (Self, Vec<QuantityId>) {
         let mut all = self.system.outputs().to_vec();
@@ -65,6 +67,12 @@ impl Model {
             .filter(|q| q.index() >= first)
         {
             *rate = QuantityId::new(rate.index() + count);
+        }
+        let sums = self.extension.sums.iter_mut().map(|s| &mut s.terms);
+        let formulas = self.extension.formulas.iter_mut();
+        let terms = sums.chain(formulas.flat_map(|f| [&mut f.terms, &mut f.over]));
+        for q in terms.flatten().map(|t| &mut t.quantity).filter(|q| q.index() >= first) {
+            *q = QuantityId::new(q.index() + count);
         }
         all.extend(quantities);
         self.system = self.system.with_outputs(all);
@@ -79,6 +87,6 @@ impl Model {
             ..self.problem.clone()
         };
         let system = (self.system.choice(), self.system.outputs());
-        fingerprint(&(&self.mechanism, system, wanted))
+        fingerprint(&(&self.mechanism, system, wanted, &self.extension))
     }
 }

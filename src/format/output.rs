@@ -46,7 +46,7 @@ pub fn record_every(
     every: usize,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<(Recording, Balance), StepError> {
-    if trajectory.p != model.problem.parameters {
+    if trajectory.p != model.own_parameters() {
         let found = model.with_parameters(&trajectory.p)?;
         return record_every(&found, trajectory, every, progress);
     }

@@ -2,10 +2,10 @@
 
 pub use super::contact::{ConeSpec, ContactMethodSpec};
 pub use super::describe_quantity::{
-    About, DirectionSpec, FrameSpec, MomentumSpec, OrientationSpec, PointSpec, Quantity,
-    ReactionSpec, SpinSpec,
+    About, DirectionSpec, FrameSpec, IntegralSpec, MomentumSpec, OrientationSpec, PointSpec,
+    Quantity, RatioSpec, ReactionSpec, SpinSpec, SumSpec, TermSpec, ValueSpec,
 };
-use crate::control::{Form, Quadrature, When};
+use crate::control::{Form, Quadrature};
 use crate::integrator::Choice;
 use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, Orientation,
@@ -13,71 +13,10 @@ use crate::mechanism::{
 };
 use crate::optimize::{Method, Options, ddp, shooting};
 use indexmap::IndexMap;
+use super::forms::forms;
 use serde::{Deserialize, Serialize};
 
-/// Implements `Deserialize` by the form of the value. Unlike serde's untagged enums this keeps the place of an error
-/// within the value.
-macro_rules! forms {
-    ($type:ident, $expecting:literal $(, number $number:ident)? $(, list $list:ident)? $(, text $text:ident)?
-        $(, table $table:ident)?
-        $(, switch $switch:ident)?) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                struct Forms;
-                impl<'de> serde::de::Visitor<'de> for Forms {
-                    type Value = $type;
-
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str($expecting)
-                    }
-                    $(
-                        fn visit_f64<E>(self, v: f64) -> Result<$type, E> {
-                            Ok($type::$number(v))
-                        }
-
-                        fn visit_i64<E>(self, v: i64) -> Result<$type, E> {
-                            Ok($type::$number(v as f64))
-                        }
-
-                        fn visit_u64<E>(self, v: u64) -> Result<$type, E> {
-                            Ok($type::$number(v as f64))
-                        }
-                    )?
-                    $(
-                        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut a: A) -> Result<$type, A::Error> {
-                            let d = serde::de::value::SeqAccessDeserializer::new(&mut a);
-                            let list = Deserialize::deserialize(d).map($type::$list)?;
-                            let mut more = 0;
-                            while a.next_element::<serde::de::IgnoredAny>()?.is_some() {
-                                more += 1;
-                            }
-                            match more {
-                                0 => Ok(list),
-                                _ => Err(serde::de::Error::custom(format!("a list that is {more} too long, expected {}", $expecting))),
-                            }
-                        }
-                    )?
-                    $(
-                        fn visit_str<E>(self, v: &str) -> Result<$type, E> {
-                            Ok($type::$text(v.to_owned()))
-                        }
-                    )?
-                    $(
-                        fn visit_bool<E>(self, v: bool) -> Result<$type, E> {
-                            Ok($type::$switch(v))
-                        }
-                    )?
-                    $(
-                        fn visit_map<A: serde::de::MapAccess<'de>>(self, a: A) -> Result<$type, A::Error> {
-                            Deserialize::deserialize(serde::de::value::MapAccessDeserializer::new(a)).map($type::$table)
-                        }
-                    )?
-                }
-                d.deserialize_any(Forms)
-            }
-        }
-    };
-}
+pub use super::describe_time::{At, ColumnSpec, Goal, PhaseSpec, SignalSpec, SineSpec};
 
 /// A trajectory wanted of a mechanism.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -88,8 +27,15 @@ pub struct ProblemSpec {
     pub title: Option<String>,
     /// s
     pub time_step: f64,
-    /// s, a whole number of time steps
-    pub horizon: f64,
+    /// s, a whole number of time steps; left out where there are phases
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<f64>,
+    /// Smallest and largest horizon, s: it is then found, as the parameter `horizon`, and the time step with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub horizon_bounds: Option<[f64; 2]>,
+    /// Parts of the horizon one after the other, with durations of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseSpec>,
     /// How the mechanism moves.
     #[serde(default)]
     pub integrator: IntegratorSpec,
@@ -232,6 +178,9 @@ pub struct InitialTable {
     /// m/s or rad/s
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Numbers>,
+    /// What of both is to be found, from there on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free: Option<FreeSpec>,
     /// Of a free body's centre of mass in the world, m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<[f64; 3]>,
@@ -244,6 +193,38 @@ pub struct InitialTable {
     /// Of a free body, body frame, rad/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub angular_velocity: Option<[f64; 3]>,
+}
+
+/// Bounds within which a joint's start is found: two numbers, or a pair for each coordinate. Equal ones hold it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FreeSpec {
+    /// m or rad
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coordinate: Option<Ranges>,
+    /// m/s or rad/s
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Ranges>,
+}
+
+/// A range, or a range for each coordinate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum Ranges {
+    /// Of the only coordinate.
+    One([f64; 2]),
+    /// Of each.
+    Each(Vec<[f64; 2]>),
+}
+
+impl Ranges {
+    /// The ranges.
+    pub fn as_slice(&self) -> &[[f64; 2]] {
+        match self {
+            Self::One(v) => std::slice::from_ref(v),
+            Self::Each(v) => v,
+        }
+    }
 }
 
 /// Controls from which the method starts, and which are simulated; states it may start from besides.
@@ -371,28 +352,28 @@ pub struct CostSpec {
     pub quantity: Quantity,
     /// In the quantity's unit; a list where the quantity has three components.
     #[serde(default = "zero")]
-    pub target: Numbers,
-    /// Not negative.
+    pub target: Goal,
+    /// Not negative, unless the form is linear: the quantity is then to be large.
     pub weight: f64,
-    /// Along the way, at the end, at a knot or from one to another.
+    /// Along the way, at a knot, in a phase.
     #[serde(default = "running")]
-    pub at: When,
-    /// `square` or `linear`; a linear cost `weight (quantity - target)` is for what cannot fall below its target, as an
-    /// energy.
+    pub at: At,
+    /// `square`; `linear`, `weight (quantity - target)`, as for an energy; `absolute`, `weight |quantity - target|`;
+    /// `{ huber = delta }`, square up to that distance and absolute beyond.
     #[serde(default)]
     pub form: Form,
 }
 
-fn zero() -> Numbers {
-    Numbers::One(0.0)
+fn zero() -> Goal {
+    Goal::One(0.0)
 }
 
-fn running() -> When {
-    When::Running
+fn running() -> At {
+    At::Running
 }
 
-/// `quantity = equals`, `quantity <= less` or `quantity >= greater`: one of the three, in the quantity's unit, a list
-/// where the quantity has three components.
+/// `quantity = equals`, `quantity <= less`, `quantity >= greater` or the last two together, in the quantity's unit, a list
+/// where the quantity has three components; or the same as a quantity at another knot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConstraintSpec {
@@ -400,20 +381,50 @@ pub struct ConstraintSpec {
     pub quantity: Quantity,
     /// What it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub equals: Option<Numbers>,
+    pub equals: Option<Goal>,
     /// What it does not exceed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub less: Option<Numbers>,
+    pub less: Option<Goal>,
     /// What it does not fall below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub greater: Option<Numbers>,
-    /// At the end, along the way, at a knot or from one to another.
+    pub greater: Option<Goal>,
+    /// What it repeats, as a gait does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<SameSpec>,
+    /// At the end, along the way, at a knot, in a phase.
     #[serde(default = "end")]
-    pub at: When,
+    pub at: At,
 }
 
-fn end() -> When {
-    When::End
+fn end() -> At {
+    At::End
+}
+
+/// `quantity = times other + plus`, with the other at an earlier knot: periodic, mirrored, or shifted by what is
+/// travelled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SameSpec {
+    /// The other; the constraint's own unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<Quantity>,
+    /// Where it is looked at: one knot.
+    #[serde(default = "start")]
+    pub at: At,
+    /// By what it is multiplied.
+    #[serde(default = "one")]
+    pub times: f64,
+    /// What is added, in the quantity's unit.
+    #[serde(default)]
+    pub plus: f64,
+}
+
+fn start() -> At {
+    At::Start
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 /// A quantity with a column of its own in the trajectory's files.

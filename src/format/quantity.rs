@@ -1,122 +1,210 @@
 //! Costs and constraints: from the names of a file to the outputs of a mechanism.
 
-use super::problem::{AxisSpec, CostSpec, FrameSpec, Numbers, ProblemSpec, Quantity, ReactionSpec};
+use super::composite::Made;
+use super::problem::{
+    At, AxisSpec, ConstraintSpec, FrameSpec, Goal, ProblemSpec, Quantity, ReactionSpec,
+};
+use super::signal;
 use super::source::{FormatError, Source, nearest};
-use crate::control::{Constraint, Cost, Relation, When};
+use super::grid::Grid;
+use crate::control::{Constraint, Cost, Form, Formula, Relation, Sum, When};
 use crate::dynamics::QuantityId;
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::{self, Mechanism, Reaction};
 use crate::spatial::{Quat, Vec3};
+use std::path::Path;
+
+/// Until the places of quantities are known.
+const NONE: QuantityId = QuantityId::new(0);
 
 /// Something named in a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Named {
+pub(super) enum Named {
     Output(mechanism::Quantity),
     ControlRate(usize),
+    Parameter(usize),
+    Sum(usize),
+    Formula(usize),
 }
 
-/// Turns names into outputs, each of them once.
+/// Turns names into quantities, each of them once.
 pub(super) struct Quantities<'a> {
     source: &'a Source,
-    mechanism: &'a Mechanism,
+    pub mechanism: &'a Mechanism,
     /// Time steps of the horizon as the file gives it.
-    steps: usize,
-    named: Vec<Named>,
+    pub steps: usize,
+    grid: &'a Grid,
+    /// Name and unit of those of the mechanism, then of those that the problem adds.
+    pub parameters: Vec<(String, String)>,
+    pub named: Vec<Named>,
+    pub sums: Vec<Made>,
+    pub formulas: Vec<Made>,
+    profiles: Vec<Vec<f64>>,
 }
 
 /// Costs and constraints, with what they refer to.
 pub(super) struct Wanted {
     pub costs: Vec<Cost>,
     pub constraints: Vec<Constraint>,
-    /// Quantities of the mechanism; those from place `outputs.len()` on are the rates of the controls.
+    /// Quantities of the mechanism; those from place `outputs.len()` on are the rates of the controls, behind them the
+    /// parameters, the sums and the formulas.
     pub outputs: Vec<mechanism::Quantity>,
     /// Are there rates of controls among the quantities of costs and constraints?
     pub remembers: bool,
     /// Quantities that are written only.
     pub recorded: Vec<QuantityId>,
+    pub sums: Vec<Sum>,
+    pub formulas: Vec<Formula>,
+    /// Is a parameter looked at?
+    pub sees_parameters: bool,
+    /// What varies of targets and limits.
+    pub profiles: Vec<Vec<f64>>,
 }
 
 /// Place of a value in the file: a list's name, the index in it.
-type Place<'a> = [&'a str; 2];
+pub(super) type Place<'a> = [&'a str; 2];
+
+/// A target or limit of each component of a quantity, and what varies of it.
+type Wish = (Vec<f64>, Option<usize>);
 
 impl<'a> Quantities<'a> {
-    pub fn new(source: &'a Source, mechanism: &'a Mechanism, steps: usize) -> Self {
+    pub fn new(
+        source: &'a Source,
+        mechanism: &'a Mechanism,
+        grid: &'a Grid,
+        parameters: Vec<(String, String)>,
+    ) -> Self {
         Self {
             source,
             mechanism,
-            steps,
+            steps: grid.steps(),
+            grid,
+            parameters,
             named: vec![],
+            sums: vec![],
+            formulas: vec![],
+            profiles: vec![],
         }
     }
 
-    /// Costs and constraints with their outputs.
+    /// Costs and constraints with their quantities.
     pub fn wanted(mut self, spec: &ProblemSpec) -> Result<Wanted, FormatError> {
         let (mut costs, mut constraints) = (vec![], vec![]);
         for (i, c) in spec.costs.iter().enumerate() {
             let i = i.to_string();
             let place = ["costs", i.as_str()];
-            if !(c.weight >= 0.0 && c.weight.is_finite()) {
+            if !((c.weight >= 0.0 || c.form == Form::Linear) && c.weight.is_finite()) {
                 let message = format!("weight of a cost is {}", c.weight);
-                let help = "expected a number that is not negative";
+                let help = "expected a number that is not negative; a linear cost may have any: the quantity is then to be large";
                 return Err(self.err(place, "weight", message, help));
             }
-            self.when(place, c.at)?;
-            let names = self.indices(place, &c.quantity, c.at, c.at.is_along())?;
-            let targets = self.values(place, "target", &c.target, names.len())?;
+            if let Form::Huber(delta) = c.form
+                && !(delta > 0.0 && delta.is_finite())
+            {
+                let message = format!("Huber's distance is {delta}");
+                let help = "expected a positive number, in the quantity's unit";
+                return Err(self.err(place, "form", message, help));
+            }
+            let when = self.when(place, "at", &c.at)?;
+            let end = spec.quadrature.counts(when, self.steps, self.steps);
+            let names = self.names(place, &c.quantity, end)?;
+            let (targets, profile) = self.values(place, "target", &c.target, names.len())?;
             for (name, target) in names.into_iter().zip(targets) {
-                costs.push((name, target, c));
+                let (weight, form) = (c.weight, c.form);
+                costs.push((name, Cost { profile, form, ..Cost::square(NONE, target, weight, when) }));
             }
         }
         for (i, c) in spec.constraints.iter().enumerate() {
             let i = i.to_string();
             let place = ["constraints", i.as_str()];
-            let given: Vec<_> = [
-                ("equals", Relation::Equal, &c.equals),
-                ("less", Relation::Less, &c.less),
-                ("greater", Relation::Greater, &c.greater),
-            ]
-            .into_iter()
-            .filter_map(|(field, relation, v)| v.as_ref().map(|v| (field, relation, v)))
-            .collect();
-            let (field, relation, v) = match given[..] {
-                [one] => one,
-                [] => {
-                    let help = "add one of equals = .., less = .., greater = ..";
-                    let message = "a constraint compares its quantity with nothing".into();
-                    return Err(self.err(place, "", message, help));
+            let when = self.when(place, "at", &c.at)?;
+            let names = self.names(place, &c.quantity, when.holds(self.steps, self.steps))?;
+            for (relation, wish) in self.relations(place, c, names.len())? {
+                let (values, profile) = wish;
+                for (name, value) in names.iter().zip(values) {
+                    let constraint = Constraint::new(NONE, relation, value, when);
+                    constraints.push((*name, Constraint { profile, ..constraint }));
                 }
-                [(a, ..), (b, ..), ..] => {
-                    let message = format!("a constraint has {a} and {b}");
-                    let help = "give one of equals, less, greater; a second constraint for another";
-                    return Err(self.err(place, b, message, help));
+            }
+            if let Some(other) = &c.same_as {
+                let of = other.quantity.as_ref().unwrap_or(&c.quantity);
+                let others = self.names(place, of, false)?;
+                if others.len() != names.len() || !(other.times.is_finite() && other.plus.is_finite()) {
+                    let message = "what a quantity is to repeat is another number of components, or no number".into();
+                    let help = "give both an axis, or neither; finite numbers for times and plus";
+                    return Err(self.err(place, "same_as", message, help));
                 }
-            };
-            self.when(place, c.at)?;
-            let names = self.indices(place, &c.quantity, c.at, false)?;
-            let values = self.values(place, field, v, names.len())?;
-            for (name, value) in names.into_iter().zip(values) {
-                constraints.push((name, relation, value, c.at));
+                for (name, theirs) in names.iter().zip(others) {
+                    let by = (theirs, other.times, &other.at);
+                    let difference = self.difference(place, *name, by)?;
+                    let equal = Constraint::new(NONE, Relation::Equal, other.plus, when);
+                    constraints.push((difference, equal));
+                }
             }
         }
         let asked = self.named.len();
         let mut recorded = vec![];
         for (i, r) in spec.record.iter().enumerate() {
             let i = i.to_string();
+            let place = ["record", i.as_str()];
             // where a quantity has no value a file has a gap
-            let all = self.indices(["record", &i], &r.quantity, When::Running, true)?;
-            recorded.extend(all);
+            for name in self.names(place, &r.quantity, false)? {
+                if !matches!(self.named[name], Named::Output(_) | Named::ControlRate(_)) {
+                    let message = "what is made of other quantities is not written".into();
+                    let help = "record what it is made of";
+                    return Err(self.err(place, "quantity", message, help));
+                }
+                recorded.push(name);
+            }
         }
-        Ok(self.sorted(costs, constraints, recorded, asked))
+        Ok(self.sorted(costs, constraints, &recorded, asked))
+    }
+
+    /// How a constraint compares its quantity.
+    fn relations(
+        &mut self,
+        place: Place,
+        c: &ConstraintSpec,
+        components: usize,
+    ) -> Result<Vec<(Relation, Wish)>, FormatError> {
+        let given: Vec<_> = [
+            ("equals", Relation::Equal, &c.equals),
+            ("less", Relation::Less, &c.less),
+            ("greater", Relation::Greater, &c.greater),
+        ]
+        .into_iter()
+        .filter_map(|(field, relation, v)| v.as_ref().map(|v| (field, relation, v)))
+        .collect();
+        if given.is_empty() && c.same_as.is_none() {
+            let help = "add equals = .., less = .., greater = .., or same_as = { at = .. }";
+            let message = "a constraint compares its quantity with nothing".into();
+            return Err(self.err(place, "", message, help));
+        }
+        let equality = c.equals.is_some() || c.same_as.is_some();
+        let other = given.iter().find(|(field, ..)| *field != "equals");
+        let both = c.equals.is_some() && c.same_as.is_some();
+        if let Some((field, ..)) = other.filter(|_| equality).or(given.first().filter(|_| both)) {
+            let first = if c.equals.is_some() { "equals" } else { "same_as" };
+            let second = if both { "same_as" } else { *field };
+            let message = format!("a constraint has {first} and {second}");
+            let help = "give one of equals and same_as, or less, greater or both; a second constraint for another";
+            return Err(self.err(place, second, message, help));
+        }
+        let mut out = vec![];
+        for (field, relation, v) in given {
+            out.push((relation, self.values(place, field, v, components)?));
+        }
+        Ok(out)
     }
 
     /// Puts the rates of controls behind the outputs of the mechanism: one for each control, as
-    /// [`crate::dynamics::Remember`] lists them. What is wanted refers to names by index, costs and constraints to the
-    /// first `asked`.
+    /// [`crate::dynamics::Remember`] lists them, and behind them what [`crate::control::Extended`] does. What is wanted
+    /// refers to names by index, costs and constraints to the first `asked`.
     fn sorted(
         self,
-        costs: Vec<(usize, f64, &CostSpec)>,
-        constraints: Vec<(usize, Relation, f64, When)>,
-        recorded: Vec<usize>,
+        costs: Vec<(usize, Cost)>,
+        constraints: Vec<(usize, Constraint)>,
+        recorded: &[usize],
         asked: usize,
     ) -> Wanted {
         let mut outputs = vec![];
@@ -127,39 +215,43 @@ impl<'a> Quantities<'a> {
                 outputs.push(*o);
             }
         }
+        let parameters = outputs.len() + self.mechanism.actuators.len();
+        let sums = parameters + self.parameters.len();
+        let formulas = sums + self.sums.len();
         for (place, n) in places.iter_mut().zip(&self.named) {
-            if let Named::ControlRate(i) = n {
-                *place = outputs.len() + i;
+            match n {
+                Named::Output(_) => (),
+                Named::ControlRate(i) => *place = outputs.len() + i,
+                Named::Parameter(i) => *place = parameters + i,
+                Named::Sum(i) => *place = sums + i,
+                Named::Formula(i) => *place = formulas + i,
             }
         }
         let quantity = |name: usize| QuantityId::new(places[name]);
-        let cost = |(name, target, c): (usize, f64, &CostSpec)| Cost {
+        let cost = |(name, c): (usize, Cost)| Cost {
             quantity: quantity(name),
-            target,
-            profile: None,
-            weight: c.weight,
-            when: c.at,
-            form: c.form,
+            ..c
         };
-        let constraint = |(name, relation, value, when)| Constraint {
+        let constraint = |(name, c): (usize, Constraint)| Constraint {
             quantity: quantity(name),
-            relation,
-            value,
-            profile: None,
-            when,
+            ..c
         };
-        let asked = &mut self.named[..asked].iter();
+        let asked = || self.named[..asked].iter();
         Wanted {
             costs: costs.into_iter().map(cost).collect(),
             constraints: constraints.into_iter().map(constraint).collect(),
-            remembers: asked.any(|n| matches!(n, Named::ControlRate(_))),
-            recorded: recorded.into_iter().map(quantity).collect(),
+            remembers: asked().any(|n| matches!(n, Named::ControlRate(_))),
+            sees_parameters: asked().any(|n| matches!(n, Named::Parameter(_))),
+            recorded: recorded.iter().map(|n| quantity(*n)).collect(),
+            sums: self.sums.iter().map(|s| s.sum(quantity)).collect(),
+            formulas: self.formulas.iter().map(|f| f.formula(quantity)).collect(),
+            profiles: self.profiles,
             outputs,
         }
     }
 
     /// An error at a field of a cost or a constraint; inner names are joined by dots.
-    fn err(
+    pub(super) fn err(
         &self,
         place: Place,
         field: &str,
@@ -171,42 +263,74 @@ impl<'a> Quantities<'a> {
         self.source.error(&path, message, help)
     }
 
-    /// Refuses knots that the horizon does not have.
-    fn when(&self, place: Place, at: When) -> Result<(), FormatError> {
+    /// The knots that are meant.
+    pub(super) fn when(&self, place: Place, field: &str, at: &At) -> Result<When, FormatError> {
         let n = self.steps;
+        let phase = |name: &str| {
+            let phases = &self.grid.phases;
+            phases.iter().find(|p| p.name == name).ok_or_else(|| {
+                let names = phases.iter().map(|p| p.name.as_str());
+                let message = format!("unknown phase `{name}`");
+                self.err(place, field, message, nearest(name, names))
+            })
+        };
         let message = match at {
-            When::Knot(k) if k > n => format!("there is no knot {k}"),
-            When::Range(first, last) if first > last => {
+            At::Running => return Ok(When::Running),
+            At::Start => return Ok(When::Knot(0)),
+            At::End => return Ok(When::End),
+            At::Phase(name) => {
+                let p = phase(name)?;
+                return Ok(When::Range(p.first, p.end - 1));
+            }
+            At::StartOf(name) => return Ok(When::Knot(phase(name)?.first)),
+            At::EndOf(name) => {
+                let end = phase(name)?.end;
+                return Ok(if end == n { When::End } else { When::Knot(end) });
+            }
+            At::Knot(k) if *k > n => format!("there is no knot {k}"),
+            At::Range(first, last) if first > last => {
                 format!("the range from {first} to {last} holds no knot")
             }
-            When::Range(_, last) if last > n => format!("there is no knot {last}"),
-            _ => return Ok(()),
+            At::Range(_, last) if *last > n => format!("there is no knot {last}"),
+            At::Knot(k) => return Ok(When::Knot(*k)),
+            At::Range(first, last) => return Ok(When::Range(*first, *last)),
         };
         let help = format!("the horizon's knots are 0 to {n}; a range goes up");
-        Err(self.err(place, "at", message, help))
+        Err(self.err(place, field, message, help))
     }
 
-    /// One number for each component.
+    /// One number for each component, and what varies of all.
     fn values(
-        &self,
+        &mut self,
         place: Place,
         field: &str,
-        values: &Numbers,
+        values: &Goal,
         components: usize,
-    ) -> Result<Vec<f64>, FormatError> {
+    ) -> Result<Wish, FormatError> {
         let of = if place[0] == "costs" {
             "a cost"
         } else {
             "a constraint"
         };
-        if let Some(v) = values.as_slice().iter().find(|v| !v.is_finite()) {
+        let list = match values {
+            Goal::One(v) => std::slice::from_ref(v),
+            Goal::List(v) => v,
+            Goal::Varying(signal) => {
+                let folder = self.source.path().parent().unwrap_or(Path::new(""));
+                let profile = signal::values(signal, folder, &self.grid.times());
+                let profile = profile.map_err(|(message, help)| {
+                    self.err(place, field, format!("{field} of {of}: {message}"), help)
+                })?;
+                self.profiles.push(profile);
+                return Ok((vec![0.0; components], Some(self.profiles.len() - 1)));
+            }
+        };
+        if let Some(v) = list.iter().find(|v| !v.is_finite()) {
             let message = format!("{field} of {of} is {v}");
             return Err(self.err(place, field, message, "expected a finite number"));
         }
         match values {
-            Numbers::One(v) => Ok(vec![*v; components]),
-            Numbers::List(v) if v.len() == components => Ok(v.clone()),
-            Numbers::List(v) => {
+            Goal::List(v) if v.len() != components => {
                 let message = format!(
                     "{field} of {of} has {} numbers, its quantity has {components}",
                     v.len()
@@ -217,27 +341,32 @@ impl<'a> Quantities<'a> {
                 };
                 Err(self.err(place, field, message, help))
             }
+            Goal::List(v) => Ok((v.clone(), None)),
+            _ => Ok((vec![list[0]; components], None)),
         }
     }
 
-    /// Indices of the names of a quantity's components. `along`: it is not looked at where no interval follows.
-    fn indices(
+    /// Indices of the names of a quantity's components. `end`: it is looked at where no interval follows.
+    pub(super) fn names(
         &mut self,
         place: Place,
         q: &Quantity,
-        at: When,
-        along: bool,
+        end: bool,
     ) -> Result<Vec<usize>, FormatError> {
-        let end = !along && at.holds(self.steps, self.steps);
+        if let Some(made) = self.composite(place, q, end)? {
+            return Ok(vec![made]);
+        }
         let named = self.named(place, q, end)?;
-        let index = |n: Named| {
-            let known = self.named.iter().position(|o| *o == n);
-            known.unwrap_or_else(|| {
-                self.named.push(n);
-                self.named.len() - 1
-            })
-        };
-        Ok(named.into_iter().map(index).collect())
+        Ok(named.into_iter().map(|n| self.index(n)).collect())
+    }
+
+    /// The index of something named.
+    pub(super) fn index(&mut self, n: Named) -> usize {
+        let known = self.named.iter().position(|o| *o == n);
+        known.unwrap_or_else(|| {
+            self.named.push(n);
+            self.named.len() - 1
+        })
     }
 
     fn named(&self, place: Place, q: &Quantity, end: bool) -> Result<Vec<Named>, FormatError> {
@@ -362,6 +491,14 @@ impl<'a> Quantities<'a> {
             Quantity::ContactSlip(name) => {
                 self.contact(place, "contact_slip", name, mechanism::Quantity::Slip, end)
             }
+            // see `composite`
+            Quantity::Parameter(_)
+            | Quantity::Time
+            | Quantity::Integral(_)
+            | Quantity::Mean(_)
+            | Quantity::ValueAt(_)
+            | Quantity::Sum(_)
+            | Quantity::Ratio(_) => Ok(vec![]),
         }
     }
 

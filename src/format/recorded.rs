@@ -25,7 +25,7 @@ impl Recorded {
             return Self(vec![]);
         }
         let outputs = model.system.outputs();
-        let names = model.remember().quantities();
+        let names = model.extended().quantities();
         let column = |i: usize| {
             let shown = match outputs.get(i) {
                 Some(output) => Shown::Quantity(*output),

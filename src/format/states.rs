@@ -14,7 +14,7 @@
 use super::problem::{StateSpec, StatesSpec};
 use super::source::{FormatError, Source, nearest, short};
 use super::table::{Complaint, Table};
-use super::wanted::Grid;
+use super::grid::Grid;
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::Mechanism;
 use crate::spatial::Pose;
@@ -81,8 +81,9 @@ pub(super) fn states(
         StatesSpec::File(_) => vec![false; curves.len()],
     };
     let (mut out, mut q, mut x) = (x0.to_vec(), q.to_vec(), x0.to_vec());
-    for k in 1..=grid.steps {
-        let t = k as f64 * grid.step;
+    let times = grid.times();
+    for (k, h) in (1..).zip(&grid.intervals) {
+        let t = times[k];
         let earlier = q.clone();
         for (q, curve) in q.iter_mut().zip(&curves).filter(|(_, c)| c.len() > 1) {
             *q = at(curve, t);
@@ -110,7 +111,7 @@ pub(super) fn states(
             let help = "give the turn more time, or take a smaller time step".to_owned();
             return Err(error((message, help).into()));
         }
-        x = system.state_after(&x, &poses, &q, grid.step);
+        x = system.state_after(&x, &poses, &q, *h);
         out.extend_from_slice(&x);
     }
     Ok(out)

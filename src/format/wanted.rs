@@ -1,8 +1,8 @@
-//! Knots and the guess of a problem.
+//! The guess of a problem's controls.
 
-use super::Overrides;
 use super::problem::{ControlsSpec, ProblemSpec};
-use super::source::{FormatError, Source, nearest, short};
+use super::grid::Grid;
+use super::source::{FormatError, Source, nearest};
 use super::table::{Complaint, Table};
 use crate::mechanism::Mechanism;
 use rand::SeedableRng;
@@ -10,88 +10,6 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::HashMap;
 use std::path::Path;
-
-/// More time steps than this are a mistake.
-const MOST_STEPS: f64 = 1e7;
-
-/// Evenly spaced knots.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Grid {
-    /// s
-    pub step: f64,
-    /// Number of steps.
-    pub steps: usize,
-}
-
-impl Grid {
-    /// Horizon and time step, the command line's before the file's.
-    pub fn new(source: &Source, spec: &ProblemSpec, over: &Overrides) -> Result<Self, FormatError> {
-        // what the command line says is not a place in the file
-        let err = |field: &str, overridden: bool, message: String, help: String| {
-            if overridden {
-                FormatError::of_file(
-                    source.path(),
-                    format!("on the command line: {message}"),
-                    help,
-                )
-            } else {
-                source.error(&[field], message, help)
-            }
-        };
-        let step = over.time_step.unwrap_or(spec.time_step);
-        let horizon = over.duration.unwrap_or(spec.horizon);
-        for (field, value, overridden) in [
-            ("time_step", step, over.time_step.is_some()),
-            ("horizon", horizon, over.duration.is_some()),
-        ] {
-            if !(value > 0.0 && value.is_finite()) {
-                let message = format!("{field} is {value} s");
-                return Err(err(
-                    field,
-                    overridden,
-                    message,
-                    "expected a positive number".into(),
-                ));
-            }
-        }
-        let overridden = over.time_step.is_some() || over.duration.is_some();
-        let ratio = horizon / step;
-        let steps = ratio.round().max(1.0);
-        if steps > MOST_STEPS {
-            return Err(err(
-                "time_step",
-                overridden,
-                format!(
-                    "{steps:e} time steps of {step} s make up the horizon, expected at most 10 million"
-                ),
-                "take a larger time step or a shorter horizon".into(),
-            ));
-        }
-        if (steps * step - horizon).abs() > 1e-9 * horizon {
-            let (below, above) = (ratio.floor().max(1.0), ratio.ceil());
-            return Err(err(
-                "horizon",
-                overridden,
-                format!("horizon {horizon} s is not a whole number of time steps of {step} s"),
-                format!(
-                    "the nearest horizons are {} s and {} s",
-                    short(below * step),
-                    short(above.max(below + 1.0) * step)
-                ),
-            ));
-        }
-        Ok(Self {
-            step,
-            steps: steps as usize,
-        })
-    }
-
-    /// The knot of `self` that controls at knot `k` of another grid; the last holds on behind the end.
-    fn knot_at(&self, k: usize, other: &Self) -> usize {
-        let k = (k as f64 * other.step / self.step * (1.0 + 1e-12)).floor() as usize;
-        k.min(self.steps - 1)
-    }
-}
 
 /// Controls to start from, `nu` a knot. The file gives lists on the grid `grids.0`; they are held from knot to knot
 /// where the command line asks for `grids.1` instead. Those of a trajectory go by its times.
@@ -120,11 +38,11 @@ pub(super) fn guess(
                     )
                 })?;
                 let v = values.as_slice();
-                if matches!(values, super::problem::Numbers::List(_)) && v.len() != own.steps {
+                if matches!(values, super::problem::Numbers::List(_)) && v.len() != own.steps() {
                     let message = format!(
                         "control `{name}` has {} numbers, the horizon has {} time steps",
                         v.len(),
-                        own.steps
+                        own.steps()
                     );
                     return Err(source.error(
                         &path,
@@ -145,12 +63,13 @@ pub(super) fn guess(
                 .map_err(|(message, help)| source.error(&["guess", "controls"], message, help))?;
         }
     }
-    let mut u = Vec::with_capacity(grid.steps * nu);
-    for k in 0..grid.steps {
+    let mut u = Vec::with_capacity(grid.steps() * nu);
+    let times = grid.times();
+    for (k, h) in grid.intervals.iter().enumerate() {
         let knot = own.knot_at(k, grid);
-        let from = k as f64 * grid.step;
+        let from = times[k];
         if !recorded.is_empty() {
-            u.extend(recorded.iter().map(|c| c.mean(from, from + grid.step)));
+            u.extend(recorded.iter().map(|c| c.mean(from, from + h)));
             continue;
         }
         u.extend(columns.iter().map(|c| match c.as_slice() {
@@ -208,11 +127,11 @@ impl Held {
 fn read_controls(path: &Path, m: &Mechanism, own: &Grid) -> Result<Vec<Held>, Complaint> {
     let table = Table::read(path)?;
     let shown = path.display();
-    let (rows, steps) = (table.len(), own.steps);
+    let (rows, steps) = (table.len(), own.steps());
     let times = if table.find("time").is_some() {
         table.times()?
     } else if rows == steps || rows == steps + 1 {
-        (0..rows).map(|k| k as f64 * own.step).collect()
+        own.times()[..rows].to_vec()
     } else {
         return Err((
             format!("`{shown}` has {rows} rows and no column `time`, the horizon has {steps} time steps"),

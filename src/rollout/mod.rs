@@ -149,14 +149,15 @@ impl Trajectory {
         &self.y[k * self.ny..(k + 1) * self.ny]
     }
 
-    /// The trajectory of a system whose states are the first numbers of these, as that which
-    /// [`crate::dynamics::Remember`] extends.
+    /// The trajectory of a system whose states and parameters are the first numbers of these, as that which
+    /// [`crate::dynamics::Remember`] or [`crate::control::Extended`] extends.
     pub fn of_system<D: Dynamics>(&self, system: &D) -> Self {
-        let n = system.dims().nx;
+        let d = system.dims();
         let states = self.x.chunks_exact(self.nx);
         Self {
-            x: states.flat_map(|x| &x[..n]).copied().collect(),
-            nx: n,
+            x: states.flat_map(|x| &x[..d.nx]).copied().collect(),
+            p: self.p[..d.np].to_vec(),
+            nx: d.nx,
             ..self.clone()
         }
     }

@@ -1,0 +1,129 @@
+//! What a problem needs beside its system, and the system with it.
+
+use super::Model;
+use super::grid::Grid;
+use crate::control::{self, Duration, Formula, StartNumber, Sum};
+use crate::dynamics::{Parameter, Remember, Step};
+use crate::integrator::System;
+use crate::mechanism::Mechanism;
+
+/// The system of a problem with the rates of its controls, the parameters that the problem adds, its sums and formulas.
+pub type Extended<'a> = control::Extended<Remember<&'a System>>;
+
+/// What a problem needs beside its system.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extension {
+    /// With their bounds.
+    pub parameters: Vec<(Parameter, (f64, f64))>,
+    /// The first of them are these numbers of the start.
+    pub start: Vec<StartNumber>,
+    /// Those behind are these durations: first interval, and the one behind the last.
+    pub spans: Vec<(usize, usize)>,
+    /// Sums along the way.
+    pub sums: Vec<Sum>,
+    /// Formulas of quantities.
+    pub formulas: Vec<Formula>,
+}
+
+impl Extension {
+    pub(super) fn new(
+        m: &Mechanism,
+        sought: Vec<(StartNumber, Parameter, (f64, f64))>,
+        grid: &Grid,
+    ) -> Self {
+        let mut out = Self::default();
+        for (number, parameter, bounds) in sought {
+            out.start.push(number);
+            out.parameters.push((parameter, bounds));
+        }
+        for p in &grid.phases {
+            let value: f64 = grid.intervals[p.first..p.end].iter().sum();
+            let Some(bounds) = p.bounds else { continue };
+            let taken = |name: &str| m.parameters.iter().any(|p| p.name == name);
+            let name = match taken(&p.name) {
+                true => format!("duration of {}", p.name),
+                false => p.name.clone(),
+            };
+            out.spans.push((p.first, p.end));
+            let parameter = Parameter {
+                name,
+                unit: "s".into(),
+                value,
+            };
+            out.parameters.push((parameter, bounds));
+        }
+        out
+    }
+
+    /// Name and unit of all parameters, the mechanism's first.
+    pub(super) fn named(&self, m: &Mechanism) -> Vec<(String, String)> {
+        let own = m.parameters.iter().map(|p| {
+            let unit = p.fields.first().map_or("1".into(), |f| m.field_unit(*f).into());
+            (p.name.clone(), unit)
+        });
+        let added = self.parameters.iter();
+        own.chain(added.map(|(p, _)| (p.name.clone(), p.unit.clone())))
+            .collect()
+    }
+
+    pub(super) fn with(self, sums: Vec<Sum>, formulas: Vec<Formula>) -> Self {
+        Self {
+            sums,
+            formulas,
+            ..self
+        }
+    }
+
+    /// Is there anything in it?
+    pub fn is_needed(&self) -> bool {
+        !(self.parameters.is_empty() && self.sums.is_empty() && self.formulas.is_empty())
+    }
+
+    /// The durations of a problem whose system has so many parameters itself.
+    pub(super) fn durations(&self, own: usize) -> Vec<Duration> {
+        let first = own + self.start.len();
+        let spans = self.spans.iter().zip(first..);
+        spans
+            .map(|(&(first, end), parameter)| Duration {
+                first,
+                end,
+                parameter,
+            })
+            .collect()
+    }
+}
+
+impl Model {
+    /// The system with all that the problem may refer to, which a problem that is not [`Model::is_plain`] is solved with;
+    /// [`crate::rollout::Trajectory::of_system`] then gives the trajectory of the system alone.
+    pub fn extended(&self) -> Extended<'_> {
+        let remember = Remember::new(&self.system, self.system.controls());
+        let mut out = control::Extended::new(remember, self.problem.intervals.len());
+        let e = &self.extension;
+        for (i, (parameter, _)) in e.parameters.iter().enumerate() {
+            match e.start.get(i) {
+                Some(number) => out.add_start(*number, parameter.clone()),
+                None => out.add_parameter(parameter.clone()),
+            };
+        }
+        for sum in &e.sums {
+            out.add_sum(sum.clone());
+        }
+        for formula in &e.formulas {
+            out.add_formula(formula.clone());
+        }
+        out
+    }
+
+    /// Name, unit and value of all parameters: those of the mechanism, then those that the problem adds.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        let mut all = self.system.parameters();
+        all.extend(self.extension.parameters.iter().map(|(p, _)| p.clone()));
+        all
+    }
+
+    /// The values of the problem's parameters that are the mechanism's.
+    pub fn own_parameters(&self) -> &[f64] {
+        &self.problem.parameters[..self.system.dims().np]
+    }
+}
