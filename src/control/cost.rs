@@ -152,7 +152,7 @@ pub enum Quadrature {
     Left,
     /// Half of both intervals that meet at the knot, the last knot included: of second order, and for controls the very
     /// weights with which they act (the first control half an interval, the last one and a half). Forces, which have no
-    /// value at the last knot, are asked for over a range that ends before it.
+    /// value at the last knot, are asked for over a range that ends before it; files say so by themselves.
     Trapezoidal,
 }
 

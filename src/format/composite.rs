@@ -278,6 +278,18 @@ impl Quantities<'_> {
         Err(self.err(place, "quantity", message, "expected finite numbers"))
     }
 
+    /// Does it depend on the impulses of a step?
+    pub(super) fn is_force(&self, name: usize) -> bool {
+        match self.named[name] {
+            Named::Output(o) => o.needs().reactions,
+            Named::Formula(i) => {
+                let f = &self.formulas[i];
+                f.terms.iter().chain(&f.over).any(|t| self.is_force(t.name))
+            }
+            _ => false,
+        }
+    }
+
     /// Name and unit.
     pub(super) fn title(&self, name: usize) -> (String, String) {
         match self.named[name] {

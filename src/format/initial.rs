@@ -3,7 +3,7 @@
 use super::problem::{FreeSpec, InitialSpec, InitialTable, Numbers, Ranges};
 use super::source::{FormatError, Source, nearest, short};
 use crate::control::{Constraint, Relation, StartNumber};
-use crate::dynamics::Parameter;
+use crate::dynamics::{Parameter, Step};
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::{
     Freedom, Joint, JointKind, Mechanism, ModelError, Quantity, least_squares, unwind,
@@ -241,6 +241,41 @@ impl Start {
             }
         }
         Ok(())
+    }
+
+    /// The system with the numbers that are to be found independent of each other.
+    pub fn holding(&self, system: System, source: &Source) -> Result<System, FormatError> {
+        if self.free.is_empty() {
+            return Ok(system);
+        }
+        let mut preferred = vec![false; self.q.len()];
+        for (number, _) in &self.free {
+            let (StartNumber::Coordinate(k) | StartNumber::Rate(k)) = *number;
+            preferred[k] = true;
+        }
+        let system = system.holding(&self.q, &preferred);
+        let p: Vec<f64> = system.parameters().iter().map(|p| p.value).collect();
+        let by = system.initial_by_coordinates(&self.q, &self.rates, &p, &mut system.work());
+        for (number, _) in &self.free {
+            let (k, column) = match *number {
+                StartNumber::Coordinate(k) => (k, k),
+                StartNumber::Rate(k) => (k, self.q.len() + k),
+            };
+            let follows = |by: &DMatrix<f64>| by.column(column).iter().all(|v| *v == 0.0);
+            if by.as_ref().is_ok_and(follows) {
+                let m = system.mechanism();
+                let id = m.tree_ids()[k];
+                return Err(source.error(
+                    &["initial", &m.joints[id.0].name, "free"],
+                    format!(
+                        "`{}` follows from the others that are to be found",
+                        m.coordinate_name(id)
+                    ),
+                    "free as many coordinates as there are degrees of freedom at most (see `describe`)",
+                ));
+            }
+        }
+        Ok(system)
     }
 
     /// The parameters that stand for what is to be found: name, unit, and value within its bounds.

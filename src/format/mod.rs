@@ -324,6 +324,7 @@ impl Document {
         let system = System::new(integrator, built, &start.q, options)
             .map_err(|e| self.model_error(&e))?
             .with_outputs(wanted.outputs);
+        let system = start.holding(system, &self.source)?;
         quantity::unique(&self.source, spec, &system)?;
         let x0 = system
             .start(&start.q, &start.rates, &start.held)

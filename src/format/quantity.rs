@@ -106,11 +106,19 @@ impl<'a> Quantities<'a> {
                 return Err(self.err(place, "form", message, help));
             }
             let when = self.when(place, "at", &c.at)?;
-            let end = spec.quadrature.counts(when, self.steps, self.steps);
+            let end = !when.is_along() && when.holds(self.steps, self.steps);
             let names = self.names(place, &c.quantity, end)?;
             let (targets, profile) = self.values(place, "target", &c.target, names.len())?;
+            let at_end = spec.quadrature.counts(when, self.steps, self.steps);
             for (name, target) in names.into_iter().zip(targets) {
                 let (weight, form) = (c.weight, c.form);
+                // forces have no value at the last knot
+                let when = match when.knots(self.steps) {
+                    Some((first, _)) if at_end && when.is_along() && self.is_force(name) => {
+                        When::Range(first, self.steps - 1)
+                    }
+                    _ => when,
+                };
                 costs.push((name, Cost { profile, form, ..Cost::square(NONE, target, weight, when) }));
             }
         }

@@ -27,6 +27,11 @@ pub trait Mechanical: Dynamics + Sized {
     #[must_use]
     fn with_outputs(self, outputs: Vec<Quantity>) -> Self;
 
+    /// Prefers tree coordinates, and their rates, that should be independent at the start: where loops close, the others
+    /// follow. As many as can be are; `q` are coordinates at which the loops close.
+    #[must_use]
+    fn holding(self, q: &[f64], preferred: &[bool]) -> Self;
+
     /// The same integrator with the same settings and outputs of another mechanism, whose loops close near the tree
     /// coordinates `q`.
     ///

@@ -362,6 +362,10 @@ impl Mechanical for System {
         again!(self, s => s.with_outputs(outputs))
     }
 
+    fn holding(self, q: &[f64], preferred: &[bool]) -> Self {
+        again!(self, s => s.holding(q, preferred))
+    }
+
     fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
         retry!(self, s => s.rebuilt(mechanism, q))
     }

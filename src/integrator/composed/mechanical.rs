@@ -30,6 +30,13 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
         }
     }
 
+    fn holding(self, q: &[f64], preferred: &[bool]) -> Self {
+        Self {
+            inner: Box::new(self.inner.holding(q, preferred)),
+            ..self
+        }
+    }
+
     fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
         Self::new(self.inner.rebuilt(mechanism, q)?, self.order)
     }

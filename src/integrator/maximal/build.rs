@@ -147,7 +147,7 @@ impl Maximal {
         let (windings, winding_of) = windings(&mechanism);
         let of = |p: &NamedParameter| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
         let nominal = mechanism.parameters.iter().map(of).collect();
-        let (held, held_rates) = Self::independent(&mechanism, q, mobility.degrees_of_freedom);
+        let (held, held_rates) = Self::independent(&mechanism, q, mobility.degrees_of_freedom, &[]);
         let inverse_inertia = mechanism.inverse_inertia();
         Ok(Self {
             bodies,

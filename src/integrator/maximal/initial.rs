@@ -22,8 +22,13 @@ use nalgebra::{DMatrix, DVector};
 
 impl Maximal {
     /// Coordinates of the spanning tree that stay when the loops close again, and the rates that stay when the velocity
-    /// constraints are met again.
-    pub(super) fn independent(m: &Mechanism, q: &[f64], freedoms: usize) -> (Vec<bool>, Vec<bool>) {
+    /// constraints are met again: those preferred first.
+    pub(super) fn independent(
+        m: &Mechanism,
+        q: &[f64],
+        freedoms: usize,
+        preferred: &[bool],
+    ) -> (Vec<bool>, Vec<bool>) {
         let (loops, laws) = (m.has_loops(), m.has_laws());
         if !(loops || laws) {
             return (vec![true; q.len()], vec![true; q.len()]);
@@ -31,7 +36,7 @@ impl Maximal {
         let poses = m.forward(q);
         let tree = m.tree_basis(&poses);
         let basis = m.closed_basis(&poses, &tree, freedoms, None);
-        let held = most_moved(basis.clone(), freedoms);
+        let held = most_moved(basis.clone(), freedoms, preferred);
         if !laws {
             return (held.clone(), held);
         }
@@ -46,7 +51,7 @@ impl Maximal {
             left -= &basis * row.transpose() * row;
             count -= 1;
         }
-        (held, most_moved(left, count))
+        (held, most_moved(left, count, preferred))
     }
 
     /// The state at coordinates and rates of the tree; see the module.
@@ -203,12 +208,22 @@ impl Maximal {
 /// A row of an orthonormal basis shorter than this is rounding.
 const UNMOVED: f64 = 1e-12;
 
-/// Picks `count` rows of a basis, one by one the one that the freedoms left over move most.
-fn most_moved(mut left: DMatrix<f64>, count: usize) -> Vec<bool> {
+/// A coordinate that is preferred is independent of those picked before if they leave it this part of its motion.
+const INDEPENDENT: f64 = 1e-3;
+
+/// Picks `count` rows of a basis, one by one the one that the freedoms left over move most; those preferred first.
+fn most_moved(mut left: DMatrix<f64>, count: usize, preferred: &[bool]) -> Vec<bool> {
+    let whole: Vec<f64> = left.row_iter().map(|r| r.norm()).collect();
     let mut held = vec![false; left.nrows()];
     for _ in 0..count {
         let size = |i: &usize| left.row(*i).norm();
-        let best = (0..left.nrows()).max_by(|a, b| size(a).total_cmp(&size(b)));
+        let wished = |i: &usize| {
+            let is = preferred.get(*i).copied().unwrap_or(false);
+            is && size(i) > INDEPENDENT * whole[*i]
+        };
+        let largest = |a: &usize, b: &usize| size(a).total_cmp(&size(b));
+        let best = (0..left.nrows()).filter(wished).max_by(largest);
+        let best = best.or_else(|| (0..left.nrows()).max_by(largest));
         let Some((best, row)) = best.and_then(|b| Some((b, left.row(b).try_normalize(UNMOVED)?)))
         else {
             break;

@@ -59,9 +59,16 @@ impl Mechanical for Maximal {
         self
     }
 
+    fn holding(mut self, q: &[f64], preferred: &[bool]) -> Self {
+        let freedoms = self.mobility.degrees_of_freedom;
+        (self.held, self.held_rates) = Self::independent(&self.mechanism, q, freedoms, preferred);
+        self
+    }
+
     fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
         let new = Self::new(mechanism, q, self.options)?;
-        Ok(new.with_outputs(self.outputs.clone()))
+        let new = new.with_outputs(self.outputs.clone());
+        Ok(new.holding(q, &self.held))
     }
 
     fn mechanism_with<'a>(
