@@ -343,7 +343,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
                 model: &model,
                 x0: start.map_err(Failure::unsolved)?,
                 system: &system,
-                inner: |w| w.system().system(),
+                inner: |w| w.system().system().system(),
             },
         );
     }

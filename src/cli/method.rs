@@ -48,7 +48,7 @@ fn solved(
     Ok(Solved {
         parameters: solution.trajectory.p.clone(),
         bounds: solution.parameters_at_bounds(&m.problem),
-        solution: if m.is_plain { solution } else { alone(m, solution) },
+        solution: if m.is_plain { solution } else { alone(m, solution)? },
     })
 }
 
@@ -63,17 +63,21 @@ struct Solved {
 
 /// A solution of the extended system as one of the system alone. Its feedback is by the state, and by the controls before
 /// where their rates matter; what it says of sums is left out.
-fn alone(m: &Model, mut s: Solution) -> Solution {
+fn alone(m: &Model, mut s: Solution) -> Result<Solution, Error> {
     let controls = if m.remembers { m.system.dims().nu } else { 0 };
     let columns = m.system.dims().ndx + controls;
+    if m.problem.bounds.is_empty() {
+        // the policy is the feedback
+        s.gains = None;
+    }
     if let Some(gains) = &mut s.gains {
         let all = std::mem::take(&mut gains.feedback).into_iter();
         gains.feedback = all.map(|g| g.columns(0, columns).into_owned()).collect();
     }
-    Solution {
-        trajectory: s.trajectory.of_system(&m.system),
+    Ok(Solution {
+        trajectory: m.alone(&s.trajectory)?,
         ..s
-    }
+    })
 }
 
 /// Shows every iteration.

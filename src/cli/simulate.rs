@@ -7,9 +7,9 @@ use super::{
     Failure, Integrator, figure_format, model, positive, print_json, report, room, shown,
     stop_on_interrupt, write, write_trajectory,
 };
-use least_action::dynamics::{Step, StepError, StepFailure, stop_requested, unstopped};
+use least_action::dynamics::{Dynamics, Step, StepError, StepFailure, stop_requested, unstopped};
 use least_action::format::recording::Recording;
-use least_action::format::{self, Model, Overrides};
+use least_action::format::{self, Acting, Model, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::plot::render_overview;
 use least_action::rollout::{Balance, RolloutStats, Trajectory, balance_with};
@@ -98,6 +98,38 @@ fn note_bounds(model: &Model) {
     }
 }
 
+/// What a simulation came to.
+struct Rolled {
+    trajectory: Trajectory,
+    rolled: Result<(), StepError>,
+    stats: RolloutStats,
+    seconds: f64,
+}
+
+/// Simulates with the guessed controls, as far as it goes.
+fn roll<D: Dynamics>(system: &D, model: &Model, x0: &[f64]) -> Rolled {
+    let mut t = Trajectory::new(system, model.problem.intervals.clone(), x0);
+    t.u[..model.problem.guess.len()].copy_from_slice(&model.problem.guess);
+    let (mut w, mut stats) = (system.work(), RolloutStats::default());
+    let mut progress = Progress::new("simulating", t.steps() as u64);
+    let start = Instant::now();
+    let rolled = t.roll_with(system, &mut w, &mut stats, |k| {
+        progress.at(k as u64, String::new);
+        ControlFlow::Continue(())
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    progress.finish();
+    if rolled.is_err() {
+        t.truncate(stats.steps);
+    }
+    Rolled {
+        trajectory: t,
+        rolled,
+        stats,
+        seconds,
+    }
+}
+
 pub fn run(a: &Arguments) -> Result<(), Failure> {
     let overrides = a.integrator.over(Overrides {
         duration: a.duration,
@@ -120,21 +152,26 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     stop_on_interrupt();
     let model = model(&a.file, &overrides)?;
     let system = &model.system;
-    let mut t = Trajectory::new(system, model.problem.intervals.clone(), &model.x0);
-    t.u.copy_from_slice(&model.problem.guess);
     note_bounds(&model);
-    let (mut w, mut stats) = (system.work(), RolloutStats::default());
-    let mut progress = Progress::new("simulating", t.steps() as u64);
-    let start = Instant::now();
-    let mut rolled = t.roll_with(system, &mut w, &mut stats, |k| {
-        progress.at(k as u64, String::new);
-        ControlFlow::Continue(())
-    });
-    let seconds = start.elapsed().as_secs_f64();
-    progress.finish();
-    if rolled.is_err() {
-        t.truncate(stats.steps);
-    }
+    let Rolled {
+        trajectory: mut t,
+        mut rolled,
+        stats,
+        seconds,
+    } = match model.policy {
+        Acting::Open(_) => roll(system, &model, &model.x0),
+        _ => {
+            let extended = model.extended();
+            let p = &model.problem.parameters;
+            let x0 = model.problem.start(&extended, p, &mut extended.work());
+            let found = roll(&extended, &model, &x0.map_err(Failure::unsolved)?);
+            Rolled {
+                trajectory: model.alone(&found.trajectory).map_err(Failure::unsolved)?,
+                ..found
+            }
+        }
+    };
+    let mut w = system.work();
     let every = (a.out.is_some() || a.plot.is_some()).then_some(a.every as usize);
     let (balance, mut recording) = read(&model, &t, every).map_err(Failure::unsolved)?;
     let last = balance.kinetic.len() - 1;

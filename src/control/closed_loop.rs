@@ -49,6 +49,13 @@ pub struct ClosedLoopWork<W> {
     joint: Vec<f64>,
 }
 
+impl<W> ClosedLoopWork<W> {
+    /// The system's own memory.
+    pub fn system(&mut self) -> &mut W {
+        &mut self.inner
+    }
+}
+
 impl<D: Observe, P: Policy> ClosedLoop<D, P> {
     /// Closes the loop around a system, which it takes.
     pub fn new(dynamics: D, policy: P) -> Self {
@@ -60,6 +67,21 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
             dynamics,
             policy,
         }
+    }
+
+    /// The controls of the system at a knot, into `out`.
+    ///
+    /// # Errors
+    /// As the policy fails, or what it sees cannot be observed.
+    pub fn controls_at(
+        &self,
+        seen: &KnotPoint,
+        w: &mut ClosedLoopWork<D::Work>,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        self.act(seen, w)?;
+        out.copy_from_slice(&w.u);
+        Ok(())
     }
 
     /// The system's parameters, and the policy's.

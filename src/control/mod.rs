@@ -9,19 +9,25 @@ mod closed_loop;
 mod cost;
 mod extended;
 mod layout;
+mod network;
 mod objective;
 mod policy;
 mod scenarios;
+mod schedule;
+mod tracking;
 
 pub use check::{ProblemError, ProblemPart};
 pub use closed_loop::{ClosedLoop, ClosedLoopWork};
 pub use cost::{Constraint, Cost, Form, Quadrature, Relation, Share, Term, When};
 pub use extended::{Extended, ExtendedWork, Formula, StartNumber, Sum, times};
 pub use layout::{Evaluation, Layout, Stage, Timing};
+pub use network::{Input, Network};
 pub use objective::{Batch, Objective, ObjectiveGradient, ObjectiveWork, Point};
-pub use policy::{Law, LinearFeedback, Loop, Pd, Planned, Policy, PolicyError, PolicyRows, Signal};
+pub use policy::{Law, LinearFeedback, Loop, Open, Pd, Planned, Policy, PolicyError, PolicyRows, Signal};
 
 pub use scenarios::{Scenarios, ScenariosError, ScenariosWork};
+pub use schedule::{Schedule, ScheduleKnot};
+pub use tracking::{Reference, Track, Tracking, Tunable};
 
 use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError, stop_requested};
 use crate::rollout::{Sweep, Trajectory};

@@ -96,7 +96,48 @@ pub struct Planned<'a> {
 /// A policy that does not fit.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
-pub struct PolicyError(String);
+pub struct PolicyError(pub(super) String);
+
+/// No policy: all controls stay open.
+#[derive(Clone, Copy, Debug)]
+pub struct Open(
+    /// How many there are.
+    pub usize,
+);
+
+impl Policy for Open {
+    fn sees(&self) -> &[QuantityId] {
+        &[]
+    }
+
+    fn open(&self) -> usize {
+        self.0
+    }
+
+    fn act(
+        &self,
+        _: &Knot,
+        _: &[f64],
+        open: &[f64],
+        _: &[f64],
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        out.copy_from_slice(open);
+        Ok(())
+    }
+
+    fn differentiate(
+        &self,
+        _: &Knot,
+        _: &[f64],
+        _: &[f64],
+        _: &[f64],
+        by: &mut PolicyRows,
+    ) -> Result<(), StepError> {
+        by.open.fill_with_identity();
+        Ok(())
+    }
+}
 
 /// Derivatives of the system's controls, one row each.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,13 +2,16 @@
 
 use super::Model;
 use super::grid::Grid;
-use crate::control::{self, Duration, Formula, StartNumber, Sum};
-use crate::dynamics::{Parameter, Remember, Step};
+use super::policy::Acting;
+use crate::control::{self, ClosedLoop, Duration, Formula, Policy, StartNumber, Sum};
+use crate::dynamics::{KnotPoint, Parameter, Remember, Step, StepError};
 use crate::integrator::System;
 use crate::mechanism::Mechanism;
+use crate::rollout::Trajectory;
 
-/// The system of a problem with the rates of its controls, the parameters that the problem adds, its sums and formulas.
-pub type Extended<'a> = control::Extended<Remember<&'a System>>;
+/// The system of a problem under its policy, with the rates of its controls, the parameters that the problem adds, its sums
+/// and formulas.
+pub type Extended<'a> = control::Extended<Remember<ClosedLoop<&'a System, Acting>>>;
 
 /// What a problem needs beside its system.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,13 +58,14 @@ impl Extension {
         out
     }
 
-    /// Name and unit of all parameters, the mechanism's first.
-    pub(super) fn named(&self, m: &Mechanism) -> Vec<(String, String)> {
+    /// Name and unit of all parameters: those of the mechanism, of the policy, and of the problem.
+    pub(super) fn named(&self, m: &Mechanism, policy: Vec<String>) -> Vec<(String, String)> {
         let own = m.parameters.iter().map(|p| {
             let unit = p.fields.first().map_or("1".into(), |f| m.field_unit(*f).into());
             (p.name.clone(), unit)
         });
         let added = self.parameters.iter();
+        let own = own.chain(policy.into_iter().map(|name| (name, "1".to_owned())));
         own.chain(added.map(|(p, _)| (p.name.clone(), p.unit.clone())))
             .collect()
     }
@@ -97,7 +101,9 @@ impl Model {
     /// The system with all that the problem may refer to, which a problem that is not [`Model::is_plain`] is solved with;
     /// [`crate::rollout::Trajectory::of_system`] then gives the trajectory of the system alone.
     pub fn extended(&self) -> Extended<'_> {
-        let remember = Remember::new(&self.system, self.system.controls());
+        let closed = ClosedLoop::new(&self.system, self.policy.clone());
+        let names = closed.controls();
+        let remember = Remember::new(closed, names);
         let mut out = control::Extended::new(remember, self.problem.intervals.len());
         let e = &self.extension;
         for (i, (parameter, _)) in e.parameters.iter().enumerate() {
@@ -118,6 +124,7 @@ impl Model {
     /// Name, unit and value of all parameters: those of the mechanism, then those that the problem adds.
     pub fn parameters(&self) -> Vec<Parameter> {
         let mut all = self.system.parameters();
+        all.extend(self.policy.parameters());
         all.extend(self.extension.parameters.iter().map(|(p, _)| p.clone()));
         all
     }
@@ -125,5 +132,32 @@ impl Model {
     /// The values of the problem's parameters that are the mechanism's.
     pub fn own_parameters(&self) -> &[f64] {
         &self.problem.parameters[..self.system.dims().np]
+    }
+
+    /// The system's own part of a trajectory of [`Model::extended`], with the controls that acted.
+    ///
+    /// # Errors
+    /// When what the policy sees cannot be observed.
+    pub fn alone(&self, t: &Trajectory) -> Result<Trajectory, StepError> {
+        let mut out = t.of_system(&self.system);
+        if matches!(self.policy, Acting::Open(_)) {
+            return Ok(out);
+        }
+        let closed = ClosedLoop::new(&self.system, &self.policy);
+        let (mut w, d) = (closed.work(), self.system.dims());
+        let p = &t.p[..closed.dims().np];
+        let mut controls = vec![0.0; out.steps().max(1) * d.nu];
+        let mut at = t.knot(0);
+        for u in controls.chunks_exact_mut(d.nu.max(1)).take(t.steps()) {
+            let seen = KnotPoint {
+                x: out.state(at.k),
+                p,
+                ..t.knot_point(&at)
+            };
+            closed.controls_at(&seen, &mut w, u)?;
+            at = t.knot_after(&at);
+        }
+        out.set_controls(controls, d.nu);
+        Ok(out)
     }
 }

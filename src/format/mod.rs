@@ -4,6 +4,7 @@
 
 mod contact;
 mod composite;
+mod describe_policy;
 mod describe_quantity;
 mod describe_time;
 mod forms;
@@ -17,6 +18,7 @@ mod model;
 mod outline;
 pub mod output;
 mod parameters;
+mod policy;
 pub mod problem;
 mod quantity;
 mod recorded;
@@ -34,6 +36,7 @@ mod write;
 
 pub use extension::{Extension, Extended};
 pub use gains::feedback;
+pub use policy::Acting;
 pub use output::{record, record_every};
 pub use schema::schema;
 pub use source::{FormatError, short};
@@ -42,7 +45,7 @@ pub use write::{
     write_json_with,
 };
 
-use crate::control::{Problem, Quadrature};
+use crate::control::{Policy, Problem, Quadrature};
 use crate::dynamics::{QuantityId, Step};
 use crate::integrator::{Choice, Mechanical, System};
 use crate::mechanism::{Mechanism, MechanismBuilder};
@@ -104,6 +107,8 @@ pub struct Model {
     /// Costs or constraints refer to rates of controls, which are quantities of [`Model::extended`], not of the system
     /// alone.
     pub remembers: bool,
+    /// What computes the controls.
+    pub policy: Acting,
     /// What the problem needs beside the system; see [`Model::extended`].
     pub extension: Extension,
     /// The system alone has all that the problem refers to.
@@ -282,6 +287,7 @@ impl Document {
             mechanism: MechanismSpec::Inline(Box::default()),
             initial: indexmap::IndexMap::new(),
             parameters: indexmap::IndexMap::new(),
+            policy: None,
             guess: problem::GuessSpec::default(),
             costs: vec![],
             constraints: vec![],
@@ -304,8 +310,14 @@ impl Document {
         start.close(&built, &self.source, |e| self.model_error(e))?;
         let sought = start.sought(&built, &self.source)?;
         let extension = Extension::new(&built, sought, &grid);
-        let named = extension.named(&built);
-        let wanted = Quantities::new(&self.source, &built, &own, named).wanted(spec)?;
+        let nu = built.actuators.len();
+        let of_policy = spec.policy.as_ref().map_or(vec![], |p| p.parameters(nu));
+        let named = extension.named(&built, of_policy);
+        let open = match &spec.policy {
+            Some(policy) if !policy.feed_forward => 0,
+            _ => nu,
+        };
+        let wanted = Quantities::new(&self.source, &built, &own, named, open).wanted(spec)?;
         if overrides != &Overrides::default() && !wanted.profiles.is_empty() && own != grid {
             return Err(FormatError::of_file(
                 self.source.path(),
@@ -325,6 +337,8 @@ impl Document {
             .map_err(|e| self.model_error(&e))?
             .with_outputs(wanted.outputs);
         let system = start.holding(system, &self.source)?;
+        let (policy, sights) = (spec.policy.as_ref(), &wanted.sights);
+        let policy = policy::build(&self.source, policy, sights, &system, &grid)?;
         quantity::unique(&self.source, spec, &system)?;
         let x0 = system
             .start(&start.q, &start.rates, &start.held)
@@ -341,9 +355,19 @@ impl Document {
             guess_states = states::states(&self.source, states, &system, from, (horizon, &grid))?;
         }
         let extension = extension.with(wanted.sums, wanted.formulas);
-        let plain = !(wanted.remembers || wanted.sees_parameters || extension.is_needed());
-        let mut parameters: Vec<f64> = system.parameters().iter().map(|p| p.value).collect();
+        let plain = spec.policy.is_none()
+            && !(wanted.remembers || wanted.sees_parameters || extension.is_needed());
+        let of_policy = policy.acting.parameters();
+        let all = system.parameters().into_iter().chain(of_policy);
+        let mut parameters: Vec<f64> = all.map(|p| p.value).collect();
         let mut parameter_bounds = parameter_bounds;
+        parameter_bounds.extend(policy.bounds);
+        let (mut bounds, mut guess) = (bounds, guess);
+        if open == 0 {
+            // the policy decides
+            bounds.clear();
+            guess.clear();
+        }
         parameters.extend(extension.parameters.iter().map(|(p, _)| p.value));
         parameter_bounds.extend(extension.parameters.iter().map(|(_, b)| *b));
         if !(plain || guess_states.is_empty()) {
@@ -360,7 +384,7 @@ impl Document {
                 .collect();
         }
         let problem = Problem {
-            durations: extension.durations(system.dims().np),
+            durations: extension.durations(parameters.len() - extension.parameters.len()),
             intervals: grid.intervals.clone(),
             coordinates: start.q,
             rates: start.rates,
@@ -377,6 +401,7 @@ impl Document {
         };
         Ok(Model {
             extension,
+            policy: policy.acting,
             is_plain: plain,
             name: self.name(),
             title: self.title(),

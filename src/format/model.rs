@@ -44,6 +44,7 @@ impl Model {
             },
             extension: self.extension.clone(),
             is_plain: self.is_plain,
+            policy: self.policy.clone(),
             options: self.options.clone(),
             x0,
             mechanism,
@@ -87,6 +88,6 @@ impl Model {
             ..self.problem.clone()
         };
         let system = (self.system.choice(), self.system.outputs());
-        fingerprint(&(&self.mechanism, system, wanted, &self.extension))
+        fingerprint(&(&self.mechanism, system, wanted, &self.extension, &self.policy))
     }
 }

@@ -16,6 +16,7 @@ use indexmap::IndexMap;
 use super::forms::forms;
 use serde::{Deserialize, Serialize};
 
+pub use super::describe_policy::*;
 pub use super::describe_time::{At, ColumnSpec, Goal, PhaseSpec, SignalSpec, SineSpec};
 
 /// A trajectory wanted of a mechanism.
@@ -50,6 +51,9 @@ pub struct ProblemSpec {
     /// Numbers of the mechanism to differentiate by and to find, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub parameters: IndexMap<String, ParameterSpec>,
+    /// What computes the controls; without one they are decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicySpec>,
     /// Where the method starts.
     #[serde(default)]
     pub guess: GuessSpec,

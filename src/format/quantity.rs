@@ -34,7 +34,9 @@ pub(super) struct Quantities<'a> {
     /// Time steps of the horizon as the file gives it.
     pub steps: usize,
     grid: &'a Grid,
-    /// Name and unit of those of the mechanism, then of those that the problem adds.
+    /// Controls that are decided.
+    open: usize,
+    /// Name and unit of those of the mechanism, then of those of the policy and those that the problem adds.
     pub parameters: Vec<(String, String)>,
     pub named: Vec<Named>,
     pub sums: Vec<Made>,
@@ -53,6 +55,8 @@ pub(super) struct Wanted {
     pub remembers: bool,
     /// Quantities that are written only.
     pub recorded: Vec<QuantityId>,
+    /// What the policy sees.
+    pub sights: Vec<QuantityId>,
     pub sums: Vec<Sum>,
     pub formulas: Vec<Formula>,
     /// Is a parameter looked at?
@@ -73,8 +77,10 @@ impl<'a> Quantities<'a> {
         mechanism: &'a Mechanism,
         grid: &'a Grid,
         parameters: Vec<(String, String)>,
+        open: usize,
     ) -> Self {
         Self {
+            open,
             source,
             mechanism,
             steps: grid.steps(),
@@ -89,6 +95,10 @@ impl<'a> Quantities<'a> {
 
     /// Costs and constraints with their quantities.
     pub fn wanted(mut self, spec: &ProblemSpec) -> Result<Wanted, FormatError> {
+        let sights = match &spec.policy {
+            Some(policy) => self.sights(policy)?,
+            None => vec![],
+        };
         let (mut costs, mut constraints) = (vec![], vec![]);
         for (i, c) in spec.costs.iter().enumerate() {
             let i = i.to_string();
@@ -165,7 +175,7 @@ impl<'a> Quantities<'a> {
                 recorded.push(name);
             }
         }
-        Ok(self.sorted(costs, constraints, &recorded, asked))
+        Ok(self.sorted(costs, constraints, [&recorded, &sights], asked))
     }
 
     /// How a constraint compares its quantity.
@@ -212,7 +222,7 @@ impl<'a> Quantities<'a> {
         self,
         costs: Vec<(usize, Cost)>,
         constraints: Vec<(usize, Constraint)>,
-        recorded: &[usize],
+        [recorded, sights]: [&[usize]; 2],
         asked: usize,
     ) -> Wanted {
         let mut outputs = vec![];
@@ -223,7 +233,7 @@ impl<'a> Quantities<'a> {
                 outputs.push(*o);
             }
         }
-        let parameters = outputs.len() + self.mechanism.actuators.len();
+        let parameters = outputs.len() + self.open;
         let sums = parameters + self.parameters.len();
         let formulas = sums + self.sums.len();
         for (place, n) in places.iter_mut().zip(&self.named) {
@@ -251,6 +261,7 @@ impl<'a> Quantities<'a> {
             remembers: asked().any(|n| matches!(n, Named::ControlRate(_))),
             sees_parameters: asked().any(|n| matches!(n, Named::Parameter(_))),
             recorded: recorded.iter().map(|n| quantity(*n)).collect(),
+            sights: sights.iter().map(|n| quantity(*n)).collect(),
             sums: self.sums.iter().map(|s| s.sum(quantity)).collect(),
             formulas: self.formulas.iter().map(|f| f.formula(quantity)).collect(),
             profiles: self.profiles,
@@ -266,8 +277,8 @@ impl<'a> Quantities<'a> {
         message: String,
         help: impl Into<String>,
     ) -> FormatError {
-        let inner = field.split('.').filter(|f| !f.is_empty());
-        let path: Vec<&str> = place.iter().copied().chain(inner).collect();
+        let parts = place.iter().copied().chain([field]);
+        let path: Vec<&str> = parts.flat_map(|f| f.split('.')).filter(|f| !f.is_empty()).collect();
         self.source.error(&path, message, help)
     }
 
@@ -402,6 +413,11 @@ impl<'a> Quantities<'a> {
             )),
             Quantity::ControlRate(name) => {
                 let i = self.control(place, "control_rate", name, end)?;
+                if self.open == 0 {
+                    let message = format!("`{name}` is what the policy makes of it, and has no rate");
+                    let help = "weigh the control itself, or rates of joints";
+                    return Err(self.err(place, "quantity.control_rate", message, help));
+                }
                 Ok(vec![Named::ControlRate(i)])
             }
             Quantity::Position(p) => {
@@ -641,11 +657,20 @@ impl<'a> Quantities<'a> {
         field: &str,
         name: &str,
     ) -> Result<(usize, usize), FormatError> {
+        self.coordinate_named(place, &format!("quantity.{field}"), name)
+    }
+
+    /// The coordinate of that name, which stands at `at` within `place`.
+    pub(super) fn coordinate_named(
+        &self,
+        place: Place,
+        at: &str,
+        name: &str,
+    ) -> Result<(usize, usize), FormatError> {
         let m = self.mechanism;
         if let Some(id) = m.coordinates().find(|id| m.coordinate_name(*id) == name) {
             return Ok(id);
         }
-        let at = format!("quantity.{field}");
         if let Some(joint) = m.joint(name) {
             let names: Vec<String> = (0..m.joints[joint].directions.len())
                 .map(|i| m.coordinate_name((joint, i)))
@@ -659,11 +684,11 @@ impl<'a> Quantities<'a> {
             } else {
                 format!("name one of: `{}`", names.join("`, `"))
             };
-            return Err(self.err(place, &at, message, help));
+            return Err(self.err(place, at, message, help));
         }
         let names: Vec<String> = m.coordinates().map(|id| m.coordinate_name(id)).collect();
         let help = nearest(name, names.iter().map(String::as_str));
-        Err(self.err(place, &at, format!("unknown joint `{name}`"), help))
+        Err(self.err(place, at, format!("unknown joint `{name}`"), help))
     }
 
     fn body(&self, place: Place, field: &str, name: &str) -> Result<usize, FormatError> {

@@ -162,6 +162,11 @@ impl Trajectory {
         }
     }
 
+    /// Puts other controls in place of those that were decided: those that acted under a policy, `nu` a step.
+    pub(crate) fn set_controls(&mut self, u: Vec<f64>, nu: usize) {
+        (self.u, self.nu) = (u, nu);
+    }
+
     /// Keeps the first `steps` steps.
     pub fn truncate(&mut self, steps: usize) {
         self.intervals.truncate(steps);
