@@ -3,7 +3,7 @@
 use super::check::{Check, check};
 use super::{Failure, Integrator, model, print_json, report};
 use least_action::control::{Layout, Problem};
-use least_action::dynamics::{Step, Certificate, Frame, Observe, StepError};
+use least_action::dynamics::{Certificate, Frame, Observe, Step, StepError};
 use least_action::format::{FormatError, Model, Overrides};
 use least_action::integrator::{Mechanical, System, SystemWork};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -343,7 +343,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
                 model: &model,
                 x0: start.map_err(Failure::unsolved)?,
                 system: &system,
-                inner: |w| w.system().system().system(),
+                inner: |w| w.system(0).system().system().system(),
             },
         );
     }

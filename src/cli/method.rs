@@ -11,7 +11,7 @@ use least_action::optimize::{
     Bound, Checkpoint, Checkpoints, Iteration, Method, Options, Remedy, Solution, Solve, SolveState,
 };
 use least_action::plot::{Figure, Format, render};
-use least_action::rollout::Balance;
+use least_action::rollout::{Balance, Trajectory};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -45,17 +45,36 @@ fn solved(
     } else {
         on(&m.extended(), m, options, checkpoints, shown)?
     };
+    let (parameters, bounds) = (
+        solution.trajectory.p.clone(),
+        solution.parameters_at_bounds(&m.problem),
+    );
+    let mut scenarios = vec![];
+    let solution = match m.is_plain {
+        true => solution,
+        false => {
+            let each = m.alone(&solution.trajectory)?;
+            let first = each.first().cloned();
+            if each.len() > 1 {
+                scenarios = each;
+            }
+            alone(m, solution, first)
+        }
+    };
     Ok(Solved {
-        parameters: solution.trajectory.p.clone(),
-        bounds: solution.parameters_at_bounds(&m.problem),
-        solution: if m.is_plain { solution } else { alone(m, solution)? },
+        parameters,
+        bounds,
+        solution,
+        scenarios,
     })
 }
 
 /// A solution, and what is the problem's beside its system's.
 struct Solved {
-    /// Of the system alone.
+    /// Of the system alone, the first where there are several.
     solution: Solution,
+    /// Trajectories of all scenarios, where there are several.
+    scenarios: Vec<Trajectory>,
     /// All of them, with the bounds that they ended at.
     parameters: Vec<f64>,
     bounds: Vec<Option<Bound>>,
@@ -63,21 +82,21 @@ struct Solved {
 
 /// A solution of the extended system as one of the system alone. Its feedback is by the state, and by the controls before
 /// where their rates matter; what it says of sums is left out.
-fn alone(m: &Model, mut s: Solution) -> Result<Solution, Error> {
+fn alone(m: &Model, mut s: Solution, trajectory: Option<Trajectory>) -> Solution {
     let controls = if m.remembers { m.system.dims().nu } else { 0 };
     let columns = m.system.dims().ndx + controls;
-    if m.problem.bounds.is_empty() {
-        // the policy is the feedback
+    if m.problem.bounds.is_empty() || !m.scenarios.is_empty() {
+        // the policy is the feedback; of several scenarios it is by the states of all
         s.gains = None;
     }
     if let Some(gains) = &mut s.gains {
         let all = std::mem::take(&mut gains.feedback).into_iter();
         gains.feedback = all.map(|g| g.columns(0, columns).into_owned()).collect();
     }
-    Ok(Solution {
-        trajectory: m.alone(&s.trajectory)?,
+    Solution {
+        trajectory: trajectory.unwrap_or_else(|| s.trajectory.of_system(&m.system)),
         ..s
-    })
+    }
 }
 
 /// Shows every iteration.
@@ -189,7 +208,10 @@ pub fn run(
     let found = solved(model, options, checkpoints, shown).map_err(Failure::unsolved)?;
     let solution = found.solution;
     let seconds = start.elapsed().as_secs_f64();
-    let (mut files, balance) = unstopped(|| written(model, &solution, out, kind))?;
+    let (mut files, balance) = unstopped(|| match &found.scenarios[..] {
+        [] => written(model, &solution, out, kind),
+        all => written_each(model, &solution, all, out, kind),
+    })?;
     files.extend(place.exists().then_some(place));
     let names = model.parameters().into_iter().map(|p| p.name);
     let values = found.parameters.iter().map(|v| json!(v));
@@ -279,6 +301,38 @@ fn written(
         }
     }
     Ok((files, balance))
+}
+
+/// Writes every scenario into a directory of its name; returns where, and the balance of the first.
+fn written_each(
+    model: &Model,
+    solution: &Solution,
+    each: &[Trajectory],
+    out: &Path,
+    kind: Format,
+) -> Result<(Vec<PathBuf>, Balance), Failure> {
+    let (mut files, mut first) = (vec![], None);
+    for (scenario, trajectory) in model.scenarios.iter().zip(each) {
+        let own = Solution {
+            trajectory: trajectory.clone(),
+            gains: None,
+            ..solution.clone()
+        };
+        let place = out.join(&scenario.name);
+        std::fs::create_dir_all(&place).map_err(|e| {
+            Failure::unsolved(format!(
+                "cannot make the directory `{}`: {e}",
+                place.display()
+            ))
+        })?;
+        let (written, balance) = written(&scenario.model, &own, &place, kind)?;
+        files.extend(written);
+        first.get_or_insert(balance);
+    }
+    match first {
+        Some(balance) => Ok((files, balance)),
+        None => written(model, solution, out, kind),
+    }
 }
 
 /// The history as CSV.

@@ -165,8 +165,12 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             let p = &model.problem.parameters;
             let x0 = model.problem.start(&extended, p, &mut extended.work());
             let found = roll(&extended, &model, &x0.map_err(Failure::unsolved)?);
+            let alone = model.alone(&found.trajectory).map_err(Failure::unsolved)?;
+            let Some(trajectory) = alone.into_iter().next() else {
+                return Err(Failure::unsolved("there is no scenario"));
+            };
             Rolled {
-                trajectory: model.alone(&found.trajectory).map_err(Failure::unsolved)?,
+                trajectory,
                 ..found
             }
         }

@@ -359,7 +359,10 @@ impl Problem {
             }
             let overlaps = |o: &Duration| d.first < o.end && o.first < d.end;
             if let Some(j) = self.durations[..i].iter().position(overlaps) {
-                return refuse(part, format!("it shares intervals with durations[{j}]; give each interval to one"));
+                return refuse(
+                    part,
+                    format!("it shares intervals with durations[{j}]; give each interval to one"),
+                );
             }
         }
         Ok(())

@@ -51,7 +51,14 @@ impl When {
 
 /// How a cost grows with the distance `d` of its quantity from the target.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -143,7 +150,15 @@ pub struct Term {
 
 /// By what costs along the way are multiplied at a knot: the sum over the knots is an integral.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Quadrature {
@@ -266,12 +281,7 @@ mod tests {
     #[test]
     fn forms_have_their_slopes() {
         let e = 1e-6;
-        for form in [
-            Form::Square,
-            Form::Linear,
-            Form::Absolute,
-            Form::Huber(0.5),
-        ] {
+        for form in [Form::Square, Form::Linear, Form::Absolute, Form::Huber(0.5)] {
             for d in [-2.0, -0.5 + 1e-3, -0.1, 0.3, 0.7, 5.0] {
                 let (value, slope, curvature) = form.at(2.0, d);
                 let difference = (form.at(2.0, d + e).0 - form.at(2.0, d - e).0) / (2.0 * e);
@@ -281,7 +291,10 @@ mod tests {
                 }
                 for other in [-3.0, -0.2, 0.0, 0.4, 8.0] {
                     let above = value + slope * (other - d) + 0.5 * curvature * (other - d).powi(2);
-                    assert!(form.at(2.0, other).0 <= above + 1e-12, "{form:?} at {d}, {other}");
+                    assert!(
+                        form.at(2.0, other).0 <= above + 1e-12,
+                        "{form:?} at {d}, {other}"
+                    );
                 }
             }
         }

@@ -25,7 +25,7 @@ pub enum StartNumber {
 /// ```
 ///
 /// Terms along the way are multiplied by the interval behind their knot (an integral), those at one knot are taken once
-/// (the value that a quantity had there). See [`Cost`] for what a term is; its profile is not looked at.
+/// (the value that a quantity had there). See [`Cost`] for what a term is; profiles are those of [`Extended::with_profiles`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sum {
     /// Name and unit.
@@ -39,7 +39,7 @@ pub struct Sum {
 pub struct Formula {
     /// Name and unit.
     pub name: (String, String),
-    /// See [`Cost`]; knots and profiles are not looked at.
+    /// See [`Cost`]; at which knots they hold is not looked at.
     pub terms: Vec<Cost>,
     /// Added to them.
     pub constant: f64,
@@ -53,32 +53,46 @@ pub fn times(weight: f64, quantity: QuantityId) -> Cost {
 }
 
 impl Formula {
-    fn value(&self, table: &[f64]) -> f64 {
-        let (above, below) = self.parts(table);
+    fn value(&self, at: Seen) -> f64 {
+        let (above, below) = self.parts(at);
         above / below
     }
 
-    fn parts(&self, table: &[f64]) -> (f64, f64) {
-        let sum = |terms: &[Cost]| terms.iter().map(|t| term(t, table).0).sum::<f64>();
-        let below = if self.over.is_empty() { 1.0 } else { sum(&self.over) };
+    fn parts(&self, at: Seen) -> (f64, f64) {
+        let sum = |terms: &[Cost]| terms.iter().map(|t| term(t, at).0).sum::<f64>();
+        let below = if self.over.is_empty() {
+            1.0
+        } else {
+            sum(&self.over)
+        };
         (self.constant + sum(&self.terms), below)
     }
 
     /// Adds `g` times the derivatives by the quantities.
-    fn pull(&self, table: &[f64], g: f64, adjoint: &mut [f64]) {
-        let (above, below) = self.parts(table);
+    fn pull(&self, at: Seen, g: f64, adjoint: &mut [f64]) {
+        let (above, below) = self.parts(at);
         for t in &self.terms {
-            adjoint[t.quantity.index()] += g / below * term(t, table).1;
+            adjoint[t.quantity.index()] += g / below * term(t, at).1;
         }
         for t in &self.over {
-            adjoint[t.quantity.index()] -= g * above / (below * below) * term(t, table).1;
+            adjoint[t.quantity.index()] -= g * above / (below * below) * term(t, at).1;
         }
     }
 }
 
+/// What terms see: the values of all quantities, the profiles, and the knot.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    table: &'a [f64],
+    profiles: &'a [Vec<f64>],
+    k: usize,
+}
+
 /// Value and slope of a term.
-fn term(t: &Cost, table: &[f64]) -> (f64, f64) {
-    let (value, slope, _) = t.form.at(t.weight, table[t.quantity.index()] - t.target);
+fn term(t: &Cost, at: Seen) -> (f64, f64) {
+    let varies = t.profile.and_then(|i| at.profiles.get(i)?.get(at.k));
+    let target = t.target + varies.unwrap_or(&0.0);
+    let (value, slope, _) = t.form.at(t.weight, at.table[t.quantity.index()] - target);
     (value, slope)
 }
 
@@ -95,6 +109,7 @@ pub struct Extended<D> {
     start: Vec<(StartNumber, usize)>,
     sums: Vec<Sum>,
     formulas: Vec<Formula>,
+    profiles: Vec<Vec<f64>>,
     /// Of each formula: the quantities of the system that it needs, ascending, and the formulas up to itself.
     needs: Vec<(Vec<QuantityId>, Vec<usize>)>,
 }
@@ -142,8 +157,15 @@ impl<D: Observe> Extended<D> {
             start: vec![],
             sums: vec![],
             formulas: vec![],
+            profiles: vec![],
             needs: vec![],
         }
+    }
+
+    /// What varies of the targets of terms, a number a knot each, as [`super::Problem::profiles`].
+    #[must_use]
+    pub fn with_profiles(self, profiles: Vec<Vec<f64>>) -> Self {
+        Self { profiles, ..self }
     }
 
     /// The system.
@@ -266,7 +288,8 @@ impl<D: Observe> Extended<D> {
             *t = *v;
         }
         for &f in &w.formulas {
-            w.table[self.first_formula() + f] = self.formulas[f].value(&w.table);
+            let at = self.seen(&w.table, seen.at.k);
+            w.table[self.first_formula() + f] = self.formulas[f].value(at);
         }
         Ok(())
     }
@@ -279,7 +302,7 @@ impl<D: Observe> Extended<D> {
         out: &mut Inputs,
         y: &mut [f64],
     ) {
-        self.pull_formulas(w);
+        self.pull_formulas(seen.at.k, w);
         for (v, q) in w.values.iter_mut().zip(&w.which) {
             *v = std::mem::take(&mut w.adjoint[q.index()]);
         }
@@ -296,12 +319,20 @@ impl<D: Observe> Extended<D> {
         }
     }
 
+    fn seen<'s>(&'s self, table: &'s [f64], k: usize) -> Seen<'s> {
+        Seen {
+            table,
+            profiles: &self.profiles,
+            k,
+        }
+    }
+
     /// From adjoints of formulas to those of what they are made of.
-    fn pull_formulas(&self, w: &mut ExtendedWork<D::Work>) {
+    fn pull_formulas(&self, k: usize, w: &mut ExtendedWork<D::Work>) {
         for &f in w.formulas.iter().rev() {
             let g = std::mem::take(&mut w.adjoint[self.first_formula() + f]);
             if g != 0.0 {
-                self.formulas[f].pull(&w.table, g, &mut w.adjoint);
+                self.formulas[f].pull(self.seen(&w.table, k), g, &mut w.adjoint);
             }
         }
     }
@@ -370,7 +401,7 @@ impl<D: Observe> Extended<D> {
             // one after the other: an adjoint follows what was looked at last
             self.look(&seen, std::iter::once(t.quantity), w)?;
             let share = Quadrature::Left.share(t.when, &at.at);
-            let (value, slope) = term(t, &w.table);
+            let (value, slope) = term(t, self.seen(&w.table, at.at.k));
             w.adjoint[t.quantity.index()] = share.weight * slope;
             let (by, y) = &mut growth[i];
             self.pull_table(&seen, w, by, y);
@@ -510,7 +541,9 @@ impl<D: Observe> Step for Extended<D> {
     ) -> Result<DMatrix<f64>, StepError> {
         self.decided(q, rates, p, w);
         let (p, work) = (&p[..self.inner.np], &mut w.system);
-        let own = self.system.initial_by_coordinates(&w.q, &w.rates, p, work)?;
+        let own = self
+            .system
+            .initial_by_coordinates(&w.q, &w.rates, p, work)?;
         let mut out = own.resize_vertically(self.dims().nf, 0.0);
         for &(number, _) in &self.start {
             let column = match number {
@@ -539,12 +572,18 @@ impl<D: Observe> Step for Extended<D> {
             .step(at, &x[..n], u, own, &mut w.system, &mut next[..n], y)?;
         next[n..].copy_from_slice(&x[n..]);
         if !self.sums.is_empty() {
-            let seen = KnotPoint { at: *at, x, u, p, y };
+            let seen = KnotPoint {
+                at: *at,
+                x,
+                u,
+                p,
+                y,
+            };
             let terms = self.due(at);
             self.look(&seen, terms.clone().map(|(_, t)| t.quantity), w)?;
             for (i, t) in terms {
                 let share = Quadrature::Left.share(t.when, at).weight;
-                next[n + i] += share * term(t, &w.table).0;
+                next[n + i] += share * term(t, self.seen(&w.table, at.k)).0;
             }
         }
         Ok(stats)
@@ -602,8 +641,7 @@ impl<D: Observe> Differentiable for Extended<D> {
                 (y, &w.outputs.y),
             ];
             let products = pairs.iter().map(|(a, b)| super::dot(a.iter(), b));
-            out.x[n + i] =
-                d.x[n + i] + products.sum::<f64>() + by.h_prev * d.h_prev + by.h * d.h;
+            out.x[n + i] = d.x[n + i] + products.sum::<f64>() + by.h_prev * d.h_prev + by.h * d.h;
         }
     }
 
@@ -830,7 +868,7 @@ impl<D: Observe> Observe for Extended<D> {
         out.h.fill(0.0);
         for (i, q) in which.iter().enumerate() {
             w.adjoint[q.index()] = 1.0;
-            self.pull_formulas(w);
+            self.pull_formulas(seen.at.k, w);
             for (k, q) in w.which.iter().enumerate() {
                 let a = std::mem::take(&mut w.adjoint[q.index()]);
                 if a == 0.0 {
@@ -850,7 +888,10 @@ impl<D: Observe> Observe for Extended<D> {
                 out.h[i] += a * w.rows.h[k];
             }
             let np = out.p.ncols();
-            for (j, a) in w.adjoint[self.own..self.first_formula()].iter_mut().enumerate() {
+            for (j, a) in w.adjoint[self.own..self.first_formula()]
+                .iter_mut()
+                .enumerate()
+            {
                 let a = std::mem::take(a);
                 match j.checked_sub(np) {
                     None => out.p[(i, j)] += a,

@@ -23,7 +23,9 @@ pub use extended::{Extended, ExtendedWork, Formula, StartNumber, Sum, times};
 pub use layout::{Evaluation, Layout, Stage, Timing};
 pub use network::{Input, Network};
 pub use objective::{Batch, Objective, ObjectiveGradient, ObjectiveWork, Point};
-pub use policy::{Law, LinearFeedback, Loop, Open, Pd, Planned, Policy, PolicyError, PolicyRows, Signal};
+pub use policy::{
+    Law, LinearFeedback, Loop, Open, Pd, Planned, Policy, PolicyError, PolicyRows, Signal,
+};
 
 pub use scenarios::{Scenarios, ScenariosError, ScenariosWork};
 pub use schedule::{Schedule, ScheduleKnot};
@@ -168,7 +170,10 @@ impl Problem {
         let mut out = vec![None; self.intervals.len()];
         for d in &self.durations {
             let all: f64 = self.intervals[d.first..d.end].iter().sum();
-            for (timing, h) in out[d.first..d.end].iter_mut().zip(&self.intervals[d.first..]) {
+            for (timing, h) in out[d.first..d.end]
+                .iter_mut()
+                .zip(&self.intervals[d.first..])
+            {
                 *timing = Some(Timing {
                     parameter: d.parameter,
                     share: h / all,

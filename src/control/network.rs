@@ -96,7 +96,11 @@ impl Network {
             Parameter {
                 name: Self::name(layer, row, column, n),
                 unit: "1".into(),
-                value: if column == n { 0.0 } else { last * draw / (n as f64).sqrt() },
+                value: if column == n {
+                    0.0
+                } else {
+                    last * draw / (n as f64).sqrt()
+                },
             }
         });
         let parameters = parameters.collect();
@@ -376,7 +380,9 @@ mod tests {
             h: 0.1,
         };
         let mut u = [1.0; 2];
-        again.act(&at, &[0.8, -1.1], &[], &own, &mut u).expect("acts");
+        again
+            .act(&at, &[0.8, -1.1], &[], &own, &mut u)
+            .expect("acts");
         assert!(u.iter().all(|u| u.abs() < 0.1));
     }
 
@@ -386,7 +392,11 @@ mod tests {
         let inputs = vec![Input::SineCosine(QuantityId::new(99))];
         assert!(Network::new(&system, inputs, &[3], vec![1.0; 2], 0).is_err());
         let inputs = vec![Input::SineCosine(QuantityId::new(0))];
-        for (hidden, scale) in [(vec![0], vec![1.0; 2]), (vec![2], vec![1.0]), (vec![2], vec![0.0; 2])] {
+        for (hidden, scale) in [
+            (vec![0], vec![1.0; 2]),
+            (vec![2], vec![1.0]),
+            (vec![2], vec![0.0; 2]),
+        ] {
             assert!(Network::new(&system, inputs.clone(), &hidden, scale, 0).is_err());
         }
         let track = |kp, control| Track {

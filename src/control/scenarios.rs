@@ -30,6 +30,13 @@ pub struct ScenariosWork<W> {
     places: Vec<(usize, usize)>,
 }
 
+impl<W> ScenariosWork<W> {
+    /// The memory of system `i`.
+    pub fn system(&mut self, i: usize) -> &mut W {
+        &mut self.each[i].system
+    }
+}
+
 /// Of one system.
 #[derive(Debug)]
 struct Own<W> {
@@ -69,7 +76,9 @@ impl<D: Observe> Scenarios<D> {
     ) -> Result<Self, ScenariosError> {
         let sizes: Vec<Dims> = systems.iter().map(|(_, s, _)| s.dims()).collect();
         let Some(first) = sizes.first() else {
-            return Err(ScenariosError("there is no scenario; give one at least".into()));
+            return Err(ScenariosError(
+                "there is no scenario; give one at least".into(),
+            ));
         };
         for (other, (name, ..)) in sizes.iter().zip(&systems) {
             let differs = other.nu != first.nu && shares_controls;
@@ -81,7 +90,10 @@ impl<D: Observe> Scenarios<D> {
             }
         }
         let mut out = Self {
-            quantities: systems.iter().map(|(_, s, _)| s.quantities().len()).collect(),
+            quantities: systems
+                .iter()
+                .map(|(_, s, _)| s.quantities().len())
+                .collect(),
             coordinates: systems.iter().map(|(.., n)| *n).collect(),
             systems: vec![],
             names: vec![],
@@ -174,7 +186,11 @@ impl<D: Observe> Scenarios<D> {
             x: &seen.x[at.x..at.x + d.nx],
             u: &seen.u[at.u..at.u + d.nu],
             p: seen.p,
-            y: if seen.y.is_empty() { seen.y } else { &seen.y[at.y..at.y + d.ny] },
+            y: if seen.y.is_empty() {
+                seen.y
+            } else {
+                &seen.y[at.y..at.y + d.ny]
+            },
         }
     }
 
@@ -240,7 +256,11 @@ impl<D: Observe> Step for Scenarios<D> {
             nx: sum(|d| d.nx),
             nf: sum(|d| d.nf),
             ndx: sum(|d| d.ndx),
-            nu: if self.shares_controls { self.sizes[0].nu } else { sum(|d| d.nu) },
+            nu: if self.shares_controls {
+                self.sizes[0].nu
+            } else {
+                sum(|d| d.nu)
+            },
             np: self.sizes[0].np,
             ny: sum(|d| d.ny),
         }
@@ -361,13 +381,18 @@ impl<D: Observe> Step for Scenarios<D> {
 
     fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
         let each = self.each(w);
-        each.fold(true, |all, (s, w, ..)| s.soften(&mut w.system, kappa) && all)
+        each.fold(true, |all, (s, w, ..)| {
+            s.soften(&mut w.system, kappa) && all
+        })
     }
 }
 
 impl<D: Observe> Scenarios<D> {
     /// Lists of names one after the other, with the names of the scenarios.
     fn listed(&self, of: impl Fn(&D) -> Vec<(String, String)>) -> Vec<(String, String)> {
+        if let [only] = &self.systems[..] {
+            return of(only);
+        }
         let all = self.systems.iter().zip(&self.names);
         all.flat_map(|(s, scenario)| {
             let own = of(s).into_iter();
@@ -396,7 +421,11 @@ impl<D: Observe> Differentiable for Scenarios<D> {
     fn kept(&self) -> usize {
         let each = || self.systems.iter().map(D::kept);
         // all of them or none
-        if each().any(|n| n == 0) { 0 } else { each().sum() }
+        if each().any(|n| n == 0) {
+            0
+        } else {
+            each().sum()
+        }
     }
 
     fn keep_in(&self, w: &Self::Work, kept: &mut [f64]) -> bool {
@@ -618,7 +647,11 @@ impl<D: Observe> Observe for Scenarios<D> {
             }
             let own = Self::seen(&d, at, seen);
             w.inputs.clear();
-            let y = if y.is_empty() { &mut [] } else { &mut y[at.y..at.y + d.ny] };
+            let y = if y.is_empty() {
+                &mut []
+            } else {
+                &mut y[at.y..at.y + d.ny]
+            };
             s.observe_pull_in(&own, &w.which, &mut w.system, &w.values, &mut w.inputs, y);
             add_own(&w.inputs, &d, at, out);
         }

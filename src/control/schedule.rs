@@ -35,7 +35,9 @@ impl Schedule {
         feed_forward: bool,
     ) -> Result<Self, PolicyError> {
         let Some(first) = knots.first() else {
-            return Err(PolicyError("a schedule has no knots; give one a step".into()));
+            return Err(PolicyError(
+                "a schedule has no knots; give one a step".into(),
+            ));
         };
         let nu = first.controls.len();
         let fits = |k: &ScheduleKnot| {

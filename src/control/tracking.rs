@@ -68,7 +68,13 @@ impl Reference {
 
     /// Adds `scale` times the derivatives by the policy's parameters: of the value times the first, of the rate times the
     /// second.
-    fn by_own(&self, at: &Knot, own: &[f64], [of, of_rate]: [f64; 2], add: &mut impl FnMut(usize, f64)) {
+    fn by_own(
+        &self,
+        at: &Knot,
+        own: &[f64],
+        [of, of_rate]: [f64; 2],
+        add: &mut impl FnMut(usize, f64),
+    ) {
         let mut by = |t: Tunable, d: f64| {
             if let Tunable::Parameter(i) = t {
                 add(i, d);
@@ -145,10 +151,16 @@ impl Tracking {
         for l in &loops {
             let wrong = [l.coordinate, l.rate].into_iter().find(|q| q.index() >= nq);
             if let Some(q) = wrong {
-                return refused(format!("there is no quantity {}; the system has {nq}", q.index()));
+                return refused(format!(
+                    "there is no quantity {}; the system has {nq}",
+                    q.index()
+                ));
             }
             if l.control >= nu {
-                return refused(format!("there is no control {}; the system has {nu}", l.control));
+                return refused(format!(
+                    "there is no control {}; the system has {nu}",
+                    l.control
+                ));
             }
             if let Some(limit) = l.limit.filter(|v| !(*v > 0.0 && v.is_finite())) {
                 return refused(format!("a limit is {limit}; give a positive number"));

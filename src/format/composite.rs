@@ -14,6 +14,7 @@ pub(super) struct Term {
     target: f64,
     form: Form,
     when: When,
+    profile: Option<usize>,
 }
 
 /// A sum or a formula, with indices of names instead of quantities.
@@ -29,6 +30,7 @@ impl Made {
     fn of(terms: &[Term], quantity: impl Fn(usize) -> QuantityId) -> Vec<Cost> {
         let cost = |t: &Term| Cost {
             form: t.form,
+            profile: t.profile,
             ..Cost::square(quantity(t.name), t.target, t.weight, t.when)
         };
         terms.iter().map(cost).collect()
@@ -51,6 +53,9 @@ impl Made {
     }
 }
 
+/// The parameter that is the largest cost of all scenarios.
+pub(super) const WORST: &str = "worst cost";
+
 /// `weight` times something named.
 fn times(name: usize, weight: f64) -> Term {
     Term {
@@ -59,6 +64,7 @@ fn times(name: usize, weight: f64) -> Term {
         target: 0.0,
         form: Form::Linear,
         when: When::End,
+        profile: None,
     }
 }
 
@@ -127,7 +133,11 @@ impl Quantities<'_> {
                     self.single(place, &spec.by, end)?,
                 );
                 let (a, b) = (self.title(of), self.title(by));
-                let unit = if a.1 == b.1 { "1".into() } else { format!("{}/({})", a.1, b.1) };
+                let unit = if a.1 == b.1 {
+                    "1".into()
+                } else {
+                    format!("{}/({})", a.1, b.1)
+                };
                 self.formula(Made {
                     title: (format!("{} by {}", a.0, b.0), unit),
                     terms: vec![times(of, 1.0)],
@@ -276,6 +286,39 @@ impl Quantities<'_> {
         }
         let message = format!("a number of a quantity is {value}");
         Err(self.err(place, "quantity", message, "expected finite numbers"))
+    }
+
+    /// What all costs come to, less the parameter that is to be the largest such of all scenarios: a name that must not be
+    /// positive at the end.
+    pub(super) fn worst(&mut self, costs: Vec<(usize, Cost)>) -> usize {
+        let n = self.steps;
+        let term = |(name, c): &(usize, Cost)| Term {
+            name: *name,
+            weight: c.weight,
+            target: c.target,
+            form: c.form,
+            when: c.when,
+            profile: c.profile,
+        };
+        let at_end = |c: &Cost| !c.when.is_along() && c.when.holds(n, n);
+        let (last, along): (Vec<_>, Vec<_>) = costs.into_iter().partition(|(_, c)| at_end(c));
+        let title = |name: &str| (name.to_owned(), "1".to_owned());
+        let sum = self.sum(Made {
+            title: title("cost along the way"),
+            terms: along.iter().map(term).collect(),
+            constant: 0.0,
+            over: vec![],
+        });
+        let found = self.parameters.iter().rposition(|p| p.0 == WORST);
+        let worst = self.index(Named::Parameter(found.unwrap_or(0)));
+        let mut terms: Vec<Term> = last.iter().map(term).collect();
+        terms.extend([times(sum, 1.0), times(worst, -1.0)]);
+        self.formula(Made {
+            title: title("cost less the worst"),
+            terms,
+            constant: 0.0,
+            over: vec![],
+        })
     }
 
     /// Does it depend on the impulses of a step?

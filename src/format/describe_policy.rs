@@ -34,7 +34,11 @@ impl PolicySpec {
         let Some(network) = &self.network else {
             return self.gains.keys().cloned().collect();
         };
-        let inputs = network.sees.iter().map(|s| if s.angle { 2 } else { 1 }).sum();
+        let inputs = network
+            .sees
+            .iter()
+            .map(|s| if s.angle { 2 } else { 1 })
+            .sum();
         let widths = std::iter::once(inputs).chain(network.layers.iter().copied());
         Network::names(&widths.chain([controls]).collect::<Vec<_>>())
     }

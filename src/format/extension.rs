@@ -1,17 +1,21 @@
 //! What a problem needs beside its system, and the system with it.
 
-use super::Model;
+use super::composite::WORST;
 use super::grid::Grid;
 use super::policy::Acting;
-use crate::control::{self, ClosedLoop, Duration, Formula, Policy, StartNumber, Sum};
+use super::{Model, Scenario};
+use crate::control::{self, ClosedLoop, Duration, Formula, Policy, Scenarios, StartNumber, Sum};
 use crate::dynamics::{KnotPoint, Parameter, Remember, Step, StepError};
-use crate::integrator::System;
+use crate::integrator::{Mechanical, System};
 use crate::mechanism::Mechanism;
 use crate::rollout::Trajectory;
 
 /// The system of a problem under its policy, with the rates of its controls, the parameters that the problem adds, its sums
-/// and formulas.
-pub type Extended<'a> = control::Extended<Remember<ClosedLoop<&'a System, Acting>>>;
+/// and formulas; of every scenario, side by side.
+pub type Extended<'a> = Scenarios<One<'a>>;
+
+/// That of one scenario.
+type One<'a> = control::Extended<Remember<ClosedLoop<&'a System, Acting>>>;
 
 /// What a problem needs beside its system.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +37,7 @@ impl Extension {
         m: &Mechanism,
         sought: Vec<(StartNumber, Parameter, (f64, f64))>,
         grid: &Grid,
+        has_worst: bool,
     ) -> Self {
         let mut out = Self::default();
         for (number, parameter, bounds) in sought {
@@ -55,13 +60,25 @@ impl Extension {
             };
             out.parameters.push((parameter, bounds));
         }
+        if has_worst {
+            let parameter = Parameter {
+                name: WORST.into(),
+                unit: "1".into(),
+                value: 0.0,
+            };
+            let free = (f64::NEG_INFINITY, f64::INFINITY);
+            out.parameters.push((parameter, free));
+        }
         out
     }
 
     /// Name and unit of all parameters: those of the mechanism, of the policy, and of the problem.
     pub(super) fn named(&self, m: &Mechanism, policy: Vec<String>) -> Vec<(String, String)> {
         let own = m.parameters.iter().map(|p| {
-            let unit = p.fields.first().map_or("1".into(), |f| m.field_unit(*f).into());
+            let unit = p
+                .fields
+                .first()
+                .map_or("1".into(), |f| m.field_unit(*f).into());
             (p.name.clone(), unit)
         });
         let added = self.parameters.iter();
@@ -99,8 +116,29 @@ impl Extension {
 
 impl Model {
     /// The system with all that the problem may refer to, which a problem that is not [`Model::is_plain`] is solved with;
-    /// [`crate::rollout::Trajectory::of_system`] then gives the trajectory of the system alone.
+    /// [`Model::alone`] then gives the trajectories of the systems alone.
     pub fn extended(&self) -> Extended<'_> {
+        self.extended_with(&self.scenarios)
+    }
+
+    /// The same of these scenarios; of the model alone where there are none.
+    pub(super) fn extended_with<'a>(&'a self, scenarios: &'a [Scenario]) -> Extended<'a> {
+        let one = |name: &str, m: &'a Self| {
+            (
+                name.to_owned(),
+                m.one(),
+                m.system.mechanism().tree_ids().len(),
+            )
+        };
+        let systems = match scenarios {
+            [] => vec![one("", self)],
+            all => all.iter().map(|s| one(&s.name, &s.model)).collect(),
+        };
+        let all = Scenarios::new(systems, !self.own_controls);
+        all.expect("models of one file have the same controls and parameters")
+    }
+
+    fn one(&self) -> One<'_> {
         let closed = ClosedLoop::new(&self.system, self.policy.clone());
         let names = closed.controls();
         let remember = Remember::new(closed, names);
@@ -118,7 +156,7 @@ impl Model {
         for formula in &e.formulas {
             out.add_formula(formula.clone());
         }
-        out
+        out.with_profiles(self.problem.profiles.clone())
     }
 
     /// Name, unit and value of all parameters: those of the mechanism, then those that the problem adds.
@@ -134,23 +172,39 @@ impl Model {
         &self.problem.parameters[..self.system.dims().np]
     }
 
-    /// The system's own part of a trajectory of [`Model::extended`], with the controls that acted.
+    /// The trajectory of each scenario, or of the only one, by its system alone, from one of [`Model::extended`]: its part
+    /// of states and parameters, with the controls that acted.
     ///
     /// # Errors
     /// When what the policy sees cannot be observed.
-    pub fn alone(&self, t: &Trajectory) -> Result<Trajectory, StepError> {
-        let mut out = t.of_system(&self.system);
+    pub fn alone(&self, t: &Trajectory) -> Result<Vec<Trajectory>, StepError> {
+        let all = self.extended();
+        let models = self.scenarios.iter().map(|s| &s.model);
+        let models: Vec<&Self> = match self.scenarios.len() {
+            0 => vec![self],
+            _ => models.collect(),
+        };
+        let each = models.into_iter().enumerate();
+        each.map(|(i, m)| {
+            let parts = [all.state_of(i), all.controls_of(i), all.unknowns_of(i)];
+            m.acted(&t.part(&m.system, parts), &t.p)
+        })
+        .collect()
+    }
+
+    /// A trajectory with the controls that acted in place of those that were decided.
+    fn acted(&self, t: &Trajectory, p: &[f64]) -> Result<Trajectory, StepError> {
+        let mut out = t.clone();
         if matches!(self.policy, Acting::Open(_)) {
             return Ok(out);
         }
         let closed = ClosedLoop::new(&self.system, &self.policy);
         let (mut w, d) = (closed.work(), self.system.dims());
-        let p = &t.p[..closed.dims().np];
-        let mut controls = vec![0.0; out.steps().max(1) * d.nu];
+        let p = &p[..closed.dims().np];
+        let mut controls = vec![0.0; t.steps().max(1) * d.nu];
         let mut at = t.knot(0);
         for u in controls.chunks_exact_mut(d.nu.max(1)).take(t.steps()) {
             let seen = KnotPoint {
-                x: out.state(at.k),
                 p,
                 ..t.knot_point(&at)
             };

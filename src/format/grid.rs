@@ -167,7 +167,11 @@ impl Grid {
                 let message = format!(
                     "phase `{name}` lasts {duration} s, which is no whole number of time steps of {step} s"
                 );
-                return Err(err("duration", message, "give `steps`, or another duration"));
+                return Err(err(
+                    "duration",
+                    message,
+                    "give `steps`, or another duration",
+                ));
             }
             let first = intervals.len();
             intervals.resize(first + count, duration / count as f64);
@@ -201,7 +205,11 @@ impl Grid {
         let uniform = self.intervals.iter().all(|h| *h == self.step);
         let mut t = 0.0;
         let ends = self.intervals.iter().enumerate().map(|(k, h)| {
-            t = if uniform { (k + 1) as f64 * self.step } else { t + h };
+            t = if uniform {
+                (k + 1) as f64 * self.step
+            } else {
+                t + h
+            };
             t
         });
         std::iter::once(0.0).chain(ends).collect()

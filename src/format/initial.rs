@@ -148,8 +148,14 @@ impl Start {
         let free = free_start(joint, source, t)?;
         let Some(first) = first else {
             if t.free.is_some() {
-                let message = format!("the start of joint `{name}` is to be found, and it closes a loop or does not move");
-                return Err(err("free", message, "free joints of the tree; what closes a loop follows"));
+                let message = format!(
+                    "the start of joint `{name}` is to be found, and it closes a loop or does not move"
+                );
+                return Err(err(
+                    "free",
+                    message,
+                    "free joints of the tree; what closes a loop follows",
+                ));
             }
             // a joint that closes a loop, or one that does not move
             if rate.is_some() || guess.is_some() || free.is_some() {
@@ -212,12 +218,18 @@ impl Start {
             };
             if ranges.len() != n {
                 let message = format!("free {field} of joint `{name}` has {} ranges", ranges.len());
-                return Err(err(message, &format!("expected {n}, one for each coordinate")));
+                return Err(err(
+                    message,
+                    &format!("expected {n}, one for each coordinate"),
+                ));
             }
             for (i, [lower, upper]) in ranges.iter().enumerate() {
                 if lower.is_nan() || upper.is_nan() || lower > upper {
                     let message = format!("{field} of `{name}` between {lower} and {upper}");
-                    return Err(err(message, "expected the smaller number first; inf where there is none"));
+                    return Err(err(
+                        message,
+                        "expected the smaller number first; inf where there is none",
+                    ));
                 }
                 let own = &joint.directions[i];
                 let limits = match field {

@@ -2,13 +2,13 @@
 //!
 #![doc = include_str!("../../docs/files.md")]
 
-mod contact;
 mod composite;
+mod contact;
 mod describe_policy;
 mod describe_quantity;
 mod describe_time;
-mod forms;
 mod extension;
+mod forms;
 pub mod gains;
 mod goals;
 mod grid;
@@ -23,6 +23,7 @@ pub mod problem;
 mod quantity;
 mod recorded;
 pub mod recording;
+mod scenarios;
 mod schema;
 mod signal;
 mod source;
@@ -34,10 +35,11 @@ mod touches;
 mod wanted;
 mod write;
 
-pub use extension::{Extension, Extended};
+pub use extension::{Extended, Extension};
 pub use gains::feedback;
-pub use policy::Acting;
 pub use output::{record, record_every};
+pub use policy::Acting;
+pub use scenarios::Scenario;
 pub use schema::schema;
 pub use source::{FormatError, short};
 pub use write::{
@@ -50,12 +52,12 @@ use crate::dynamics::{QuantityId, Step};
 use crate::integrator::{Choice, Mechanical, System};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::Method;
+use grid::Grid;
 use problem::{DrawSpec, IntegratorSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
 use quantity::Quantities;
 use recording::Line;
 use source::{Source, nearest};
 use std::path::Path;
-use grid::Grid;
 
 /// Time step of a mechanism file, s.
 const TIME_STEP: f64 = 0.01;
@@ -111,6 +113,11 @@ pub struct Model {
     pub policy: Acting,
     /// What the problem needs beside the system; see [`Model::extended`].
     pub extension: Extension,
+    /// Where there are several, each by itself; the model's own problem is then of all together, its system that of the
+    /// first.
+    pub scenarios: Vec<Scenario>,
+    /// Every scenario has controls of its own.
+    pub own_controls: bool,
     /// The system alone has all that the problem refers to.
     pub is_plain: bool,
     /// Quantities that are written beside what always is, of the same list as those of costs and constraints.
@@ -287,6 +294,9 @@ impl Document {
             mechanism: MechanismSpec::Inline(Box::default()),
             initial: indexmap::IndexMap::new(),
             parameters: indexmap::IndexMap::new(),
+            scenarios: vec![],
+            worst_case: false,
+            own_controls: false,
             policy: None,
             guess: problem::GuessSpec::default(),
             costs: vec![],
@@ -298,7 +308,29 @@ impl Document {
             draw: None,
         };
         let spec = self.problem().unwrap_or(&none);
-        let (built, builder, parameter_bounds) = self.parameters(spec)?;
+        if spec.scenarios.is_empty() {
+            if spec.worst_case || spec.own_controls {
+                let field = if spec.worst_case {
+                    "worst_case"
+                } else {
+                    "own_controls"
+                };
+                let message = format!("{field} is set, and there are no scenarios");
+                return Err(self.source.error(&[field], message, "add [[scenarios]]"));
+            }
+            return self.one(spec, &self.builder, overrides);
+        }
+        self.several(spec, overrides)
+    }
+
+    /// Makes the model of one scenario, or of the only one.
+    fn one(
+        &self,
+        spec: &ProblemSpec,
+        builder: &MechanismBuilder,
+        overrides: &Overrides,
+    ) -> Result<Model, FormatError> {
+        let (built, builder, parameter_bounds) = self.parameters(spec, builder)?;
         let integrator = self.integrator(&spec.integrator, overrides)?;
         self.method(&spec.method)?;
         spec.contact.check(&self.source)?;
@@ -309,7 +341,7 @@ impl Document {
         let mut start = initial::Start::new(&built, &self.source, &spec.initial)?;
         start.close(&built, &self.source, |e| self.model_error(e))?;
         let sought = start.sought(&built, &self.source)?;
-        let extension = Extension::new(&built, sought, &grid);
+        let extension = Extension::new(&built, sought, &grid, spec.worst_case);
         let nu = built.actuators.len();
         let of_policy = spec.policy.as_ref().map_or(vec![], |p| p.parameters(nu));
         let named = extension.named(&built, of_policy);
@@ -356,6 +388,7 @@ impl Document {
         }
         let extension = extension.with(wanted.sums, wanted.formulas);
         let plain = spec.policy.is_none()
+            && spec.scenarios.is_empty()
             && !(wanted.remembers || wanted.sees_parameters || extension.is_needed());
         let of_policy = policy.acting.parameters();
         let all = system.parameters().into_iter().chain(of_policy);
@@ -379,7 +412,10 @@ impl Document {
             guess_states = knots
                 .flat_map(|(k, x)| {
                     let behind = before[k * nu..(k + 1) * nu].iter().copied();
-                    x.iter().copied().chain(behind).chain(std::iter::repeat_n(0.0, sums))
+                    x.iter()
+                        .copied()
+                        .chain(behind)
+                        .chain(std::iter::repeat_n(0.0, sums))
                 })
                 .collect();
         }
@@ -402,6 +438,8 @@ impl Document {
         Ok(Model {
             extension,
             policy: policy.acting,
+            scenarios: vec![],
+            own_controls: spec.own_controls,
             is_plain: plain,
             name: self.name(),
             title: self.title(),
@@ -420,9 +458,10 @@ impl Document {
     fn parameters(
         &self,
         spec: &ProblemSpec,
+        builder: &MechanismBuilder,
     ) -> Result<(Mechanism, MechanismBuilder, parameters::Bounds), FormatError> {
-        let built = self.builder.build().map_err(|e| self.model_error(&e))?;
-        let mut builder = self.builder.clone();
+        let built = builder.build().map_err(|e| self.model_error(&e))?;
+        let mut builder = builder.clone();
         if spec.parameters.is_empty() {
             return Ok((built, builder, vec![]));
         }

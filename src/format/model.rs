@@ -44,6 +44,8 @@ impl Model {
             },
             extension: self.extension.clone(),
             is_plain: self.is_plain,
+            scenarios: vec![],
+            own_controls: self.own_controls,
             policy: self.policy.clone(),
             options: self.options.clone(),
             x0,
@@ -72,7 +74,11 @@ impl Model {
         let sums = self.extension.sums.iter_mut().map(|s| &mut s.terms);
         let formulas = self.extension.formulas.iter_mut();
         let terms = sums.chain(formulas.flat_map(|f| [&mut f.terms, &mut f.over]));
-        for q in terms.flatten().map(|t| &mut t.quantity).filter(|q| q.index() >= first) {
+        for q in terms
+            .flatten()
+            .map(|t| &mut t.quantity)
+            .filter(|q| q.index() >= first)
+        {
             *q = QuantityId::new(q.index() + count);
         }
         all.extend(quantities);
@@ -87,7 +93,18 @@ impl Model {
             guess_states: vec![],
             ..self.problem.clone()
         };
+        let others: Vec<_> = (self.scenarios.iter())
+            .map(|s| (&s.name, &s.model.mechanism))
+            .collect();
         let system = (self.system.choice(), self.system.outputs());
-        fingerprint(&(&self.mechanism, system, wanted, &self.extension, &self.policy))
+        fingerprint(&(
+            &self.mechanism,
+            system,
+            wanted,
+            &self.extension,
+            &self.policy,
+            self.own_controls,
+            others,
+        ))
     }
 }

@@ -97,7 +97,8 @@ impl Quantities<'_> {
         }
         for (i, l) in spec.loops.iter().enumerate() {
             let i = format!("loops.{i}");
-            let (joint, direction) = self.coordinate_named(["policy", ""], &format!("{i}.joint"), &l.joint)?;
+            let (joint, direction) =
+                self.coordinate_named(["policy", ""], &format!("{i}.joint"), &l.joint)?;
             out.push(self.index(Named::Output(Quantity::Coordinate { joint, direction })));
             out.push(self.index(Named::Output(Quantity::IntervalRate { joint, direction })));
         }
@@ -152,7 +153,11 @@ pub(super) fn build(
         });
     };
     let refused = |field: &str, e: crate::control::PolicyError| {
-        source.error(&["policy", field], e.to_string(), "see the manual's page on files")
+        source.error(
+            &["policy", field],
+            e.to_string(),
+            "see the manual's page on files",
+        )
     };
     let mut b = Builder {
         source,
@@ -198,16 +203,25 @@ impl Builder<'_> {
     fn gains(&mut self) -> Result<(), FormatError> {
         for (name, g) in &self.spec.gains {
             let err = |field: &str, message: String, help: &str| {
-                self.source.error(&["policy", "gains", name, field], message, help)
+                self.source
+                    .error(&["policy", "gains", name, field], message, help)
             };
             let [l, u] = g.bounds.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
             if l.is_nan() || u.is_nan() || l > u {
                 let message = format!("bounds of gain `{name}` are {l} and {u}");
-                return Err(err("bounds", message, "expected the smaller number first; inf where there is none"));
+                return Err(err(
+                    "bounds",
+                    message,
+                    "expected the smaller number first; inf where there is none",
+                ));
             }
             if !(g.value.is_finite() && l <= g.value && g.value <= u) {
                 let message = format!("gain `{name}` starts at {}, outside {l} to {u}", g.value);
-                return Err(err("value", message, "give a finite value within the bounds"));
+                return Err(err(
+                    "value",
+                    message,
+                    "give a finite value within the bounds",
+                ));
             }
             if self.m.parameters.iter().any(|p| p.name == *name) {
                 let message = format!("a gain is called `{name}`, as a parameter is");
@@ -218,7 +232,8 @@ impl Builder<'_> {
                 unit: "1".into(),
                 value: g.value,
             });
-            self.bounds.push(if g.fixed { (g.value, g.value) } else { (l, u) });
+            self.bounds
+                .push(if g.fixed { (g.value, g.value) } else { (l, u) });
         }
         Ok(())
     }
@@ -256,7 +271,9 @@ impl Builder<'_> {
         let at = |field: &'static str| ["policy", "loops", &place, field];
         if let Some(limit) = l.limit.filter(|v| !(*v > 0.0 && v.is_finite())) {
             let message = format!("limit of a loop is {limit}");
-            return Err(self.source.error(&at("limit"), message, "expected a positive number"));
+            return Err(self
+                .source
+                .error(&at("limit"), message, "expected a positive number"));
         }
         Ok(Track {
             control: self.control(&at("control"), &l.control)?,
@@ -289,13 +306,21 @@ impl Builder<'_> {
             });
         }
         if let Some(signal) = table.recorded() {
-            let (folder, times) = (self.source.path().parent().unwrap_or(Path::new("")), self.grid.times());
+            let (folder, times) = (
+                self.source.path().parent().unwrap_or(Path::new("")),
+                self.grid.times(),
+            );
             let values = signal::values(&signal, folder, &times);
-            let values = values.map_err(|(message, help)| self.source.error(place, message, help))?;
+            let values =
+                values.map_err(|(message, help)| self.source.error(place, message, help))?;
             let n = times.len();
             let rate = |k: usize| {
                 let (a, b) = (k.saturating_sub(1), (k + 1).min(n - 1));
-                if a == b { 0.0 } else { (values[b] - values[a]) / (times[b] - times[a]) }
+                if a == b {
+                    0.0
+                } else {
+                    (values[b] - values[a]) / (times[b] - times[a])
+                }
             };
             out.push(Reference::Recorded {
                 rates: (0..n).map(rate).collect(),
@@ -316,7 +341,8 @@ impl Builder<'_> {
         system: &crate::integrator::System,
     ) -> Result<Network, FormatError> {
         let err = |field: &str, message: String, help: &str| {
-            self.source.error(&["policy", "network", field], message, help)
+            self.source
+                .error(&["policy", "network", field], message, help)
         };
         if self.spec.feed_forward || !self.spec.gains.is_empty() {
             let message = "gains and feed_forward are of loops; a network has neither".into();
@@ -324,45 +350,74 @@ impl Builder<'_> {
         }
         let mut scale = vec![];
         for a in &self.m.actuators {
-            let of_bounds = a.bounds.map(|(l, u)| l.abs().max(u.abs())).filter(|b| b.is_finite());
+            let of_bounds = a
+                .bounds
+                .map(|(l, u)| l.abs().max(u.abs()))
+                .filter(|b| b.is_finite());
             let Some(limit) = spec.limit.or(of_bounds) else {
                 let message = format!("control `{}` has no bounds", a.name);
-                return Err(err("limit", message, "give the largest size of what the network exerts"));
+                return Err(err(
+                    "limit",
+                    message,
+                    "give the largest size of what the network exerts",
+                ));
             };
             scale.push(limit);
         }
-        let inputs = spec.sees.iter().zip(ids).map(|(s, quantity)| match s.angle {
-            true => Input::SineCosine(*quantity),
-            false => Input::Scaled {
-                quantity: *quantity,
-                offset: 0.0,
-                scale: s.scale,
-            },
-        });
-        if let Some(s) = spec.sees.iter().find(|s| !(s.scale > 0.0 && s.scale.is_finite())) {
-            return Err(err("sees", format!("a scale is {}", s.scale), "expected a positive number"));
+        let inputs = spec
+            .sees
+            .iter()
+            .zip(ids)
+            .map(|(s, quantity)| match s.angle {
+                true => Input::SineCosine(*quantity),
+                false => Input::Scaled {
+                    quantity: *quantity,
+                    offset: 0.0,
+                    scale: s.scale,
+                },
+            });
+        if let Some(s) = spec
+            .sees
+            .iter()
+            .find(|s| !(s.scale > 0.0 && s.scale.is_finite()))
+        {
+            return Err(err(
+                "sees",
+                format!("a scale is {}", s.scale),
+                "expected a positive number",
+            ));
         }
         Network::new(system, inputs.collect(), &spec.layers, scale, spec.seed)
             .map_err(|e| err("layers", e.to_string(), "see the manual's page on files"))
     }
 
     fn schedule(&self, file: &str, ids: &[QuantityId]) -> Result<Schedule, FormatError> {
-        let err = |message: String, help: &str| {
-            self.source.error(&["policy", "feedback"], message, help)
-        };
+        let err =
+            |message: String, help: &str| self.source.error(&["policy", "feedback"], message, help);
         if !self.spec.gains.is_empty() {
             let message = "gains are of loops; feedback from a file has its own".into();
             return Err(err(message, "leave them out"));
         }
         let turns = |j: &crate::mechanism::Joint| {
             let angles = j.directions.iter();
-            angles.filter(|d| d.freedom != crate::mechanism::Freedom::Slide).count() > 1
+            angles
+                .filter(|d| d.freedom != crate::mechanism::Freedom::Slide)
+                .count()
+                > 1
         };
         if self.m.has_loops() || self.m.joints.iter().any(turns) {
             let message = "feedback from a file is by the coordinates of a tree whose joints have one angle each".into();
-            return Err(err(message, "in Rust, `Solution::feedback` serves any mechanism"));
+            return Err(err(
+                message,
+                "in Rust, `Solution::feedback` serves any mechanism",
+            ));
         }
-        let path = self.source.path().parent().unwrap_or(Path::new("")).join(file);
+        let path = self
+            .source
+            .path()
+            .parent()
+            .unwrap_or(Path::new(""))
+            .join(file);
         let read = std::fs::read_to_string(&path).map_err(|e| e.to_string());
         let found: Feedback = read
             .and_then(|text| serde_json::from_str(&text).map_err(|e| e.to_string()))

@@ -5,6 +5,7 @@ pub use super::describe_quantity::{
     About, DirectionSpec, FrameSpec, IntegralSpec, MomentumSpec, OrientationSpec, PointSpec,
     Quantity, RatioSpec, ReactionSpec, SpinSpec, SumSpec, TermSpec, ValueSpec,
 };
+use super::forms::forms;
 use crate::control::{Form, Quadrature};
 use crate::integrator::Choice;
 use crate::mechanism::{
@@ -13,7 +14,6 @@ use crate::mechanism::{
 };
 use crate::optimize::{Method, Options, ddp, shooting};
 use indexmap::IndexMap;
-use super::forms::forms;
 use serde::{Deserialize, Serialize};
 
 pub use super::describe_policy::*;
@@ -69,6 +69,15 @@ pub struct ProblemSpec {
     /// What is written beside coordinates, controls, forces and energies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub record: Vec<RecordSpec>,
+    /// Mechanisms and starts that differ, and share what is decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scenarios: Vec<ScenarioSpec>,
+    /// The largest cost of any scenario is to be small, rather than the sum of all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub worst_case: bool,
+    /// Every scenario has controls of its own, and shares parameters alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_controls: bool,
     /// How it is solved.
     #[serde(default)]
     pub method: MethodSpec,
@@ -547,6 +556,23 @@ impl MethodSpec {
             penalty: self.penalty.unwrap_or(default.penalty),
         }
     }
+}
+
+/// What tells a scenario apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioSpec {
+    /// Its name, and that of the directory of its results.
+    pub name: String,
+    /// Numbers of the mechanism by their paths, as `bodies.pole.mass`.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub set: IndexMap<String, f64>,
+    /// Joints and free bodies that start elsewhere than [initial] says.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub initial: IndexMap<String, InitialSpec>,
+    /// By what its costs are multiplied.
+    #[serde(default = "one")]
+    pub weight: f64,
 }
 
 /// Line work.

@@ -1,12 +1,12 @@
 //! Costs and constraints: from the names of a file to the outputs of a mechanism.
 
-use super::composite::Made;
+use super::composite::{Made, WORST};
+use super::grid::Grid;
 use super::problem::{
     At, AxisSpec, ConstraintSpec, FrameSpec, Goal, ProblemSpec, Quantity, ReactionSpec,
 };
 use super::signal;
 use super::source::{FormatError, Source, nearest};
-use super::grid::Grid;
 use crate::control::{Constraint, Cost, Form, Formula, Relation, Sum, When};
 use crate::dynamics::QuantityId;
 use crate::integrator::{Mechanical, System};
@@ -129,7 +129,14 @@ impl<'a> Quantities<'a> {
                     }
                     _ => when,
                 };
-                costs.push((name, Cost { profile, form, ..Cost::square(NONE, target, weight, when) }));
+                costs.push((
+                    name,
+                    Cost {
+                        profile,
+                        form,
+                        ..Cost::square(NONE, target, weight, when)
+                    },
+                ));
             }
         }
         for (i, c) in spec.constraints.iter().enumerate() {
@@ -141,13 +148,21 @@ impl<'a> Quantities<'a> {
                 let (values, profile) = wish;
                 for (name, value) in names.iter().zip(values) {
                     let constraint = Constraint::new(NONE, relation, value, when);
-                    constraints.push((*name, Constraint { profile, ..constraint }));
+                    constraints.push((
+                        *name,
+                        Constraint {
+                            profile,
+                            ..constraint
+                        },
+                    ));
                 }
             }
             if let Some(other) = &c.same_as {
                 let of = other.quantity.as_ref().unwrap_or(&c.quantity);
                 let others = self.names(place, of, false)?;
-                if others.len() != names.len() || !(other.times.is_finite() && other.plus.is_finite()) {
+                if others.len() != names.len()
+                    || !(other.times.is_finite() && other.plus.is_finite())
+                {
                     let message = "what a quantity is to repeat is another number of components, or no number".into();
                     let help = "give both an axis, or neither; finite numbers for times and plus";
                     return Err(self.err(place, "same_as", message, help));
@@ -159,6 +174,13 @@ impl<'a> Quantities<'a> {
                     constraints.push((difference, equal));
                 }
             }
+        }
+        if spec.worst_case {
+            let found = self.worst(std::mem::take(&mut costs));
+            constraints.push((found, Constraint::new(NONE, Relation::Less, 0.0, When::End)));
+            let place = self.parameters.iter().rposition(|p| p.0 == WORST);
+            let worst = self.index(Named::Parameter(place.unwrap_or(0)));
+            costs.push((worst, Cost::linear(NONE, 1.0, When::End)));
         }
         let asked = self.named.len();
         let mut recorded = vec![];
@@ -201,8 +223,15 @@ impl<'a> Quantities<'a> {
         let equality = c.equals.is_some() || c.same_as.is_some();
         let other = given.iter().find(|(field, ..)| *field != "equals");
         let both = c.equals.is_some() && c.same_as.is_some();
-        if let Some((field, ..)) = other.filter(|_| equality).or(given.first().filter(|_| both)) {
-            let first = if c.equals.is_some() { "equals" } else { "same_as" };
+        if let Some((field, ..)) = other
+            .filter(|_| equality)
+            .or(given.first().filter(|_| both))
+        {
+            let first = if c.equals.is_some() {
+                "equals"
+            } else {
+                "same_as"
+            };
             let second = if both { "same_as" } else { *field };
             let message = format!("a constraint has {first} and {second}");
             let help = "give one of equals and same_as, or less, greater or both; a second constraint for another";
@@ -278,7 +307,10 @@ impl<'a> Quantities<'a> {
         help: impl Into<String>,
     ) -> FormatError {
         let parts = place.iter().copied().chain([field]);
-        let path: Vec<&str> = parts.flat_map(|f| f.split('.')).filter(|f| !f.is_empty()).collect();
+        let path: Vec<&str> = parts
+            .flat_map(|f| f.split('.'))
+            .filter(|f| !f.is_empty())
+            .collect();
         self.source.error(&path, message, help)
     }
 
@@ -414,7 +446,8 @@ impl<'a> Quantities<'a> {
             Quantity::ControlRate(name) => {
                 let i = self.control(place, "control_rate", name, end)?;
                 if self.open == 0 {
-                    let message = format!("`{name}` is what the policy makes of it, and has no rate");
+                    let message =
+                        format!("`{name}` is what the policy makes of it, and has no rate");
                     let help = "weigh the control itself, or rates of joints";
                     return Err(self.err(place, "quantity.control_rate", message, help));
                 }

@@ -58,7 +58,10 @@ pub(super) fn values(
             .collect::<Result<_, Complaint>>()?;
         if points.is_empty() {
             let help = "name a column that holds numbers";
-            return Err((format!("`{file}` has no number in that column"), help.into()));
+            return Err((
+                format!("`{file}` has no number in that column"),
+                help.into(),
+            ));
         }
         let with = |(o, t): (&mut f64, &f64)| *o += interpolated(&points, *t);
         out.iter_mut().zip(times).for_each(with);
@@ -126,7 +129,10 @@ impl Spline {
     pub fn at(&self, time: f64) -> f64 {
         let (first, last) = (self.t[0], self.t[self.t.len() - 1]);
         let time = time.clamp(first, last);
-        let i = self.t.partition_point(|t| *t <= time).clamp(1, self.t.len().max(2) - 1);
+        let i = self
+            .t
+            .partition_point(|t| *t <= time)
+            .clamp(1, self.t.len().max(2) - 1);
         let (Some(t1), Some(v1)) = (self.t.get(i), self.v.get(i)) else {
             return self.v[0];
         };

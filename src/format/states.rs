@@ -11,10 +11,10 @@
 //! so that the states agree with each other in position, whatever the controls. Where loops close, the coordinates that
 //! were not given follow.
 
+use super::grid::Grid;
 use super::problem::{StateSpec, StatesSpec};
 use super::source::{FormatError, Source, nearest, short};
 use super::table::{Complaint, Table};
-use super::grid::Grid;
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::Mechanism;
 use crate::spatial::Pose;

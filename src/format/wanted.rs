@@ -1,7 +1,7 @@
 //! The guess of a problem's controls.
 
-use super::problem::{ControlsSpec, ProblemSpec};
 use super::grid::Grid;
+use super::problem::{ControlsSpec, ProblemSpec};
 use super::source::{FormatError, Source, nearest};
 use super::table::{Complaint, Table};
 use crate::mechanism::Mechanism;

@@ -161,7 +161,8 @@ impl Solution {
     pub fn parameters_at_bounds(&self, problem: &Problem) -> Vec<Option<Bound>> {
         let at = |(p, (l, u)): (&f64, &(f64, f64))| {
             let size = |bound: f64| AT_BOUND * scale::extent(bound, (*l, *u));
-            match (l < u, p - l <= size(*l), u - p <= size(*u)) {
+            let rests = |bound: f64, away: f64| bound.is_finite() && away <= size(bound);
+            match (l < u, rests(*l, p - l), rests(*u, u - p)) {
                 (true, true, _) => Some(Bound::Lower),
                 (true, _, true) => Some(Bound::Upper),
                 _ => None,

@@ -162,6 +162,31 @@ impl Trajectory {
         }
     }
 
+    /// The trajectory of a system whose states, controls and unknowns are these numbers of those of a knot here, and whose
+    /// parameters are the first of these.
+    pub(crate) fn part<D: Dynamics>(
+        &self,
+        system: &D,
+        [states, controls, unknowns]: [std::ops::Range<usize>; 3],
+    ) -> Self {
+        let d = system.dims();
+        let cut = |all: &[f64], n: usize, of: std::ops::Range<usize>, own: usize| -> Vec<f64> {
+            let of = of.start..of.start + own.min(of.len());
+            let knots = all.chunks_exact(n.max(1));
+            knots.flat_map(|x| &x[of.clone()]).copied().collect()
+        };
+        Self {
+            intervals: self.intervals.clone(),
+            x: cut(&self.x, self.nx, states, d.nx),
+            nu: controls.len(),
+            u: cut(&self.u, self.nu, controls.clone(), controls.len()),
+            y: cut(&self.y, self.ny, unknowns, d.ny),
+            p: self.p[..d.np].to_vec(),
+            nx: d.nx,
+            ny: d.ny,
+        }
+    }
+
     /// Puts other controls in place of those that were decided: those that acted under a policy, `nu` a step.
     pub(crate) fn set_controls(&mut self, u: Vec<f64>, nu: usize) {
         (self.u, self.nu) = (u, nu);

@@ -198,14 +198,18 @@ fn the_language_has_its_derivatives() {
     ];
     for (m, q, has_force) in mechanisms {
         let s = system(&m, &q, has_force);
-        let q = s.tree_coordinates(&s.start(&q, &vec![0.0; q.len()], &vec![true; q.len()]).unwrap_or_else(|_| {
-            // a loop: what follows is found
-            let mut closed = q.clone();
-            let mut held = vec![false; q.len()];
-            held[0] = true;
-            s.mechanism().close(&mut closed, &held).expect("closes");
-            s.start(&closed, &vec![0.0; q.len()], &vec![true; q.len()]).expect("closed")
-        }));
+        let q = s.tree_coordinates(
+            &s.start(&q, &vec![0.0; q.len()], &vec![true; q.len()])
+                .unwrap_or_else(|_| {
+                    // a loop: what follows is found
+                    let mut closed = q.clone();
+                    let mut held = vec![false; q.len()];
+                    held[0] = true;
+                    s.mechanism().close(&mut closed, &held).expect("closes");
+                    s.start(&closed, &vec![0.0; q.len()], &vec![true; q.len()])
+                        .expect("closed")
+                }),
+        );
         let one = extended(s);
         let names = one.quantities().len();
         let p = problem(&one, q.clone(), |i| vec![QuantityId::new(i.min(names - 1))]);

@@ -336,8 +336,7 @@ impl<D: Observe> Engine<'_, D> {
                 Err(_) => self.trial = self.path.clone(),
             }
         }
-        self.path
-            .simulate(self.dynamics, states, &mut self.work)?;
+        self.path.simulate(self.dynamics, states, &mut self.work)?;
         self.steps += self.problem.intervals.len() as u64;
         self.path
             .evaluate(self.dynamics, self.problem, &mut self.work)?;

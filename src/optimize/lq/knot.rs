@@ -232,7 +232,8 @@ impl<D: Observe> Linearizer<'_, D> {
             for (i, before, after) in times.each() {
                 let other = share.by_h_prev * before + share.by_h * after;
                 if share.weight > 0.0 {
-                    slot.h[(n + j) * size + n + i] += square / (2.0 * share.weight) * of_share * other;
+                    slot.h[(n + j) * size + n + i] +=
+                        square / (2.0 * share.weight) * of_share * other;
                 }
             }
         }

@@ -259,7 +259,13 @@ impl Model {
             let mut linear = dynamics.linearize(&path.solved(at), work)?;
             local.eliminate_unknowns(dynamics, which, &mut linear);
         }
-        local.row_by_stage((which.len(), place), frame, self.identity, &self.free, &times);
+        local.row_by_stage(
+            (which.len(), place),
+            frame,
+            self.identity,
+            &self.free,
+            &times,
+        );
         let of_controls = |by: &[f64], k: usize| {
             let all = by.iter().zip(t.control(k)).zip(&problem.bounds);
             all.map(|((g, u), b)| g.abs() * extent(*u, *b)).sum::<f64>()

@@ -1,0 +1,154 @@
+//! Several scenarios: models side by side, and their problem together.
+
+use super::problem::{ProblemSpec, ScenarioSpec};
+use super::source::FormatError;
+use super::{Document, Model, Overrides};
+use crate::control::Problem;
+use crate::dynamics::Observe;
+use crate::mechanism::MechanismBuilder;
+
+/// One of several scenarios.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// By itself.
+    pub model: Model,
+}
+
+impl Document {
+    /// The model of several scenarios.
+    pub(super) fn several(
+        &self,
+        spec: &ProblemSpec,
+        overrides: &Overrides,
+    ) -> Result<Model, FormatError> {
+        let mut scenarios: Vec<Scenario> = vec![];
+        for (i, s) in spec.scenarios.iter().enumerate() {
+            let place = i.to_string();
+            let err = |field: &str, message: String, help: &str| {
+                self.source
+                    .error(&["scenarios", &place, field], message, help)
+            };
+            let is_name = |c: char| c.is_alphanumeric() || "-_ .".contains(c);
+            let taken = scenarios.iter().any(|other| other.name == s.name);
+            if taken || s.name.is_empty() || s.name.starts_with('.') || !s.name.chars().all(is_name)
+            {
+                let message = format!("a scenario is called `{}`", s.name);
+                let help = "give each a name of its own, of letters, digits, spaces, - and _: its results go to a directory of that name";
+                return Err(err("name", message, help));
+            }
+            if !(s.weight >= 0.0 && s.weight.is_finite()) {
+                let message = format!("weight of scenario `{}` is {}", s.name, s.weight);
+                return Err(err(
+                    "weight",
+                    message,
+                    "expected a number that is not negative",
+                ));
+            }
+            let builder = self.set(s, &place)?;
+            let mut own = spec.clone();
+            own.initial.extend(s.initial.clone());
+            scenarios.push(Scenario {
+                name: s.name.clone(),
+                model: self.one(&own, &builder, overrides)?,
+            });
+        }
+        let weights: Vec<f64> = spec.scenarios.iter().map(|s| s.weight).collect();
+        let first = &spec.scenarios[0];
+        let mut own = spec.clone();
+        own.initial.extend(first.initial.clone());
+        let mut all = self.one(&own, &self.set(first, "0")?, overrides)?;
+        all.problem = together(&scenarios, &weights, spec);
+        all.is_plain = false;
+        all.scenarios = scenarios;
+        Ok(all)
+    }
+
+    /// The mechanism of a scenario.
+    fn set(&self, s: &ScenarioSpec, place: &str) -> Result<MechanismBuilder, FormatError> {
+        let mut builder = self.builder.clone();
+        if s.set.is_empty() {
+            return Ok(builder);
+        }
+        let built = builder.build().map_err(|e| self.model_error(&e))?;
+        for (path, value) in &s.set {
+            let at = ["scenarios", place, "set", path];
+            let field = built.field(&s.name, path);
+            let field = field.map_err(|e| self.source.error(&at, e.message, e.help))?;
+            if let Some(expected) = field.refuses(*value) {
+                let message = format!("`{path}` is {value} in scenario `{}`", s.name);
+                return Err(self.source.error(&at, message, expected));
+            }
+            builder.set(&built, field, *value);
+        }
+        builder.build().map_err(|e| {
+            self.source
+                .error(&["scenarios", place, "set"], e.message, e.help)
+        })?;
+        Ok(builder)
+    }
+}
+
+/// The problem of all scenarios: coordinates, and where they are not shared controls, one scenario after the other.
+fn together(scenarios: &[Scenario], weights: &[f64], spec: &ProblemSpec) -> Problem {
+    let first = &scenarios[0].model;
+    let own = |of: fn(&Problem) -> &Vec<f64>| -> Vec<f64> {
+        let all = scenarios.iter().flat_map(|s| of(&s.model.problem));
+        all.copied().collect()
+    };
+    let knots = first.problem.intervals.len();
+    let states = scenarios
+        .iter()
+        .all(|s| !s.model.problem.guess_states.is_empty());
+    let by_knot = |of: fn(&Problem) -> &Vec<f64>, knots: usize| -> Vec<f64> {
+        let part = |k: usize| {
+            scenarios.iter().flat_map(move |s| {
+                let list = of(&s.model.problem);
+                let n = list.len() / knots.max(1);
+                list[k * n..(k + 1) * n].iter().copied()
+            })
+        };
+        (0..knots).flat_map(part).collect()
+    };
+    let mut out = Problem {
+        coordinates: own(|p| &p.coordinates),
+        rates: own(|p| &p.rates),
+        guess_states: if states {
+            by_knot(|p| &p.guess_states, knots + 1)
+        } else {
+            vec![]
+        },
+        costs: vec![],
+        constraints: vec![],
+        ..first.problem.clone()
+    };
+    if spec.own_controls {
+        out.guess = by_knot(|p| &p.guess, knots);
+        let bounds = scenarios.iter().flat_map(|s| &s.model.problem.bounds);
+        out.bounds = bounds.copied().collect();
+    }
+    let system = first.extended_with(scenarios);
+    for (i, (s, weight)) in scenarios.iter().zip(weights).enumerate() {
+        for c in &s.model.problem.costs {
+            let mut c = *c;
+            c.quantity = system.quantity_of(i, c.quantity);
+            c.weight *= weight;
+            // what is the largest of all counts once
+            if !spec.worst_case || i == 0 {
+                out.costs.push(c);
+            }
+        }
+        for c in &s.model.problem.constraints {
+            let mut c = *c;
+            c.quantity = system.quantity_of(i, c.quantity);
+            out.constraints.push(c);
+        }
+    }
+    debug_assert!(
+        out.costs
+            .iter()
+            .all(|c| c.quantity.index() < system.quantities().len())
+    );
+    out
+}
