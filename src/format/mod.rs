@@ -75,7 +75,7 @@ pub struct Overrides {
     pub duration: Option<f64>,
     /// s
     pub time_step: Option<f64>,
-    /// Of the guess's noise.
+    /// Of the guess's noise, and of a learner's.
     pub seed: Option<u64>,
     /// Name of the integrator.
     pub integrator: Option<String>,
@@ -346,13 +346,17 @@ impl Document {
             bounds,
             guess,
         };
+        let mut options = spec.method.clone();
+        if Method::named(&options.name).is_some_and(Method::is_learner) {
+            options.seed = overrides.seed.or(options.seed);
+        }
         Ok(Model {
             name: self.name(),
             title: self.title(),
             problem,
             x0,
             system,
-            options: spec.method.clone(),
+            options,
             remembers: wanted.remembers,
             recorded: wanted.recorded,
             mechanism: builder,
@@ -435,15 +439,27 @@ impl Document {
             return Err(self.source.error(&["method", "name"], message, help));
         }
         let foreign = Method::named(name).map_or(vec![], |m| spec.foreign(m));
-        if let Some((field, owner)) = foreign.first() {
+        if let Some((field, owners)) = foreign.first() {
+            let listed: Vec<&str> = owners.iter().map(|m| m.name()).collect();
             return Err(self.source.error(
                 &["method", field],
                 format!(
                     "{field} is a setting of `{}`, not of `{name}`",
-                    owner.name()
+                    listed.join("`, `")
                 ),
-                format!("leave it out, or take name = \"{}\"", owner.name()),
+                format!(
+                    "leave it out, or take name = \"{}\"",
+                    listed.join("\" or \"")
+                ),
             ));
+        }
+        if let Some(learner) = Method::named(name).filter(|m| m.is_learner())
+            && let Err(e) = spec.of(learner).check()
+        {
+            // it begins with the setting's name, and ends with what was expected
+            let (message, help) = e.split_once("; ").unwrap_or((&e, ""));
+            let field = message.split(' ').next().unwrap_or_default();
+            return Err(self.source.error(&["method", field], message, help));
         }
         for (field, value) in [
             ("tolerance", spec.tolerance),
