@@ -84,12 +84,13 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// The penalty is conventional: what is violated at the guess costs a hundred times the guess's objective.
+    /// The penalty by what `cmaes` left violated of the pendulum's swing-up by a spline of ten knots: 5e-2 rad with 1e2, 6e-3
+    /// with 1e3, 9e-4 with 1e4, 1e-4 with 1e5; `ars` and `mppi`, which go by the size of values, gain nothing beyond 1e4.
     fn default() -> Self {
         Self {
             decide: Decide::All,
             splines: None,
-            penalty: 100.0,
+            penalty: 1e4,
             tolerance: 1e-6,
             max_iterations: 200,
             seed: 0,
