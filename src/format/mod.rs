@@ -7,6 +7,7 @@ mod describe_quantity;
 pub mod gains;
 mod goals;
 mod initial;
+mod learners;
 mod limits;
 mod model;
 mod outline;

@@ -267,7 +267,7 @@ fn solution(
             &found.violated,
         ),
         Status::Completed => {
-            let budget = solver.algorithm.budget().unwrap_or(most);
+            let budget = state.history.len().saturating_sub(1);
             let spent = cut_short(
                 &format!("all {budget} iterations were made"),
                 &found.violated,

@@ -150,7 +150,6 @@ impl Learner for Ars {
         if deviation <= 0.0 {
             return 0.0;
         }
-        let before = self.mean.clone();
         let size = self.options.step / (self.options.top as f64 * deviation);
         for &k in top {
             let (plus, minus) = sides(k);
@@ -160,6 +159,7 @@ impl Learner for Ars {
             }
         }
         decisions::clamp(&mut self.mean, &self.lower, &self.upper);
+        let before = self.draws.column(0);
         let change = self.mean.iter().zip(&before).map(|(a, b)| (a - b).powi(2));
         change.sum::<f64>().sqrt()
     }

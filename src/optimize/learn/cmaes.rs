@@ -294,11 +294,12 @@ impl Learner for Cmaes {
     fn ask(&mut self, random: &mut Random) -> &DMatrix<f64> {
         random.fill(self.z.as_mut_slice());
         let k = &self.kept;
-        let mut stretched = self.z.clone();
-        for mut column in stretched.column_iter_mut() {
+        // x holds D z on the way
+        self.x.copy_from(&self.z);
+        for mut column in self.x.column_iter_mut() {
             column.component_mul_assign(&k.lengths);
         }
-        self.y.gemm(1.0, &k.axes, &stretched, 0.0);
+        self.y.gemm(1.0, &k.axes, &self.x, 0.0);
         for (mut x, y) in self.x.column_iter_mut().zip(self.y.column_iter()) {
             x.copy_from(&k.mean);
             x.axpy(k.sigma, &y, 1.0);

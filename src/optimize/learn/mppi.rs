@@ -75,7 +75,6 @@ impl LearnerOptions for Options {
             lower: decisions.lower.clone(),
             upper: decisions.upper.clone(),
             mean: decisions.start.clone(),
-            before: decisions.start.clone(),
             draws: DMatrix::zeros(decisions.len(), self.population),
         })
     }
@@ -86,8 +85,7 @@ struct Mppi {
     lower: Vec<f64>,
     upper: Vec<f64>,
     mean: Vec<f64>,
-    /// The mean before the last update.
-    before: Vec<f64>,
+    /// The mean, then draws about it.
     draws: DMatrix<f64>,
 }
 
@@ -120,7 +118,6 @@ impl Learner for Mppi {
             distance => (-distance / temperature).exp(),
         };
         let sum: f64 = values.iter().map(|v| weight(*v)).sum();
-        self.before.copy_from_slice(&self.mean);
         self.mean.fill(0.0);
         for (draw, value) in self.draws.column_iter().zip(values) {
             let w = weight(*value) / sum;
@@ -130,7 +127,8 @@ impl Learner for Mppi {
         }
         // rounding alone leaves the bounds
         decisions::clamp(&mut self.mean, &self.lower, &self.upper);
-        let change = self.mean.iter().zip(&self.before);
+        let before = self.draws.column(0);
+        let change = self.mean.iter().zip(&before);
         change.map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
     }
 
@@ -171,7 +169,6 @@ mod tests {
             lower: vec![-1.0; 3],
             upper: vec![1.0; 3],
             mean: vec![0.5; 3],
-            before: vec![0.5; 3],
             draws: DMatrix::zeros(3, population),
         }
     }
