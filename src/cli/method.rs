@@ -73,11 +73,11 @@ impl Shown {
         }
     }
 
-    /// An iteration of a learner: the best return so far and the mean one, as what is made small.
+    /// An iteration of a learner: the best so far, and the mean of the iteration.
     fn learnt(now: &Iteration, rollouts: u64, since: Instant) -> String {
         let mean = now.mean.map_or("none".into(), |m| format!("{m:.6}"));
         format!(
-            "objective {:.6} the best, {mean} the mean with penalties  violation {:.1e}  {} failed  {:.0} rollouts/s",
+            "objective {:.6}  mean {mean}  violation {:.1e}  failed {}  rollouts/s {:.0}",
             now.objective,
             now.violation,
             now.failures.unwrap_or(0),

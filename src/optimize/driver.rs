@@ -87,7 +87,7 @@ pub(super) struct Found {
 /// When a run ends in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Iterations of this run; those of the method's settings unless told.
+    /// Iterations of this run; those of the method's settings unless told. A learner makes no more than its settings leave.
     pub iterations: Option<u64>,
     /// Wall time of this run, looked at after every iteration.
     pub time: Option<Duration>,

@@ -108,8 +108,7 @@ pub struct Iteration {
     /// Were the steps softened to it, too? In files 1 or 0, as all of a row are numbers.
     #[serde(default, with = "digit")]
     pub softened: bool,
-    /// Of learners: mean of what they make small, the objective with penalties, over the iteration's rollouts that did not
-    /// fail.
+    /// Of learners: mean of the objective, without penalties, over the iteration's rollouts that did not fail.
     #[serde(default)]
     pub mean: Option<f64>,
     /// Of learners: the iteration's rollouts that failed.

@@ -114,7 +114,7 @@ impl<D: Observe> Learning<'_, D> {
         }
         let good = || self.found.iter().filter(|r| r.failure.is_none());
         let count = good().count();
-        let mean = good().map(|r| r.value).sum::<f64>() / count as f64;
+        let mean = good().map(|r| r.objective).sum::<f64>() / count as f64;
         let (objective, violation) = s.best.map_or((f64::INFINITY, f64::INFINITY), |b| {
             (b.objective, b.violation)
         });

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The start is the first success, without an improvement. Decisions count in their own units, as the paper's numbers do.
-//! It is sequential; several seeds may run side by side.
+//! It is sequential; several seeds may run side by side, each a solve of its own on a thread of its own.
 
 use super::decisions::{Decisions, Unit};
 use super::{Learner, LearnerOptions, Random, Settings, are_good, decisions, positive};
