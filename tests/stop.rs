@@ -5,7 +5,8 @@ use argmin::core::observers::Observe as Observer;
 use argmin::core::{Error, KV, State};
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
-    Explicit, QuantityId, Real, Smooth, clear_stop, request_stop, stop_requested, unstopped,
+    Explicit, Observe, QuantityId, Real, Smooth, clear_stop, request_stop, stop_requested,
+    unstopped,
 };
 use least_action::format::{self, Overrides};
 use least_action::optimize::{
@@ -164,7 +165,8 @@ fn models_stop() {
         }],
         ..Problem::new(&d, vec![0.05; n], vec![0.0, 0.0])
     };
-    for method in Method::ALL {
+    // learners take no derivatives
+    for method in Method::ALL.into_iter().filter(|m| !m.is_learner()) {
         let straight = Solve::new(&d, &problem)
             .with_method(method)
             .run()
@@ -207,6 +209,96 @@ fn models_stop() {
             counts.1 += 1;
         }
         assert!(counts.0 > 0 && counts.1 > 0, "{method:?} {counts:?}");
+    }
+}
+
+/// A mass whose steps ask to stop once so many were made: in the midst of a generation.
+struct Hasty {
+    left: AtomicI64,
+}
+
+impl Smooth for Hasty {
+    fn states(&self) -> usize {
+        2
+    }
+
+    fn controls(&self) -> usize {
+        1
+    }
+
+    fn step<T: Real>(&self, _: f64, h: T, x: &[T], u: &[T], _: &[T], next: &mut [T]) {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            request_stop();
+        }
+        next[1] = x[1] + h * u[0];
+        next[0] = x[0] + h * next[1];
+    }
+}
+
+fn by<'a, D: Observe>(method: Method, d: &'a D, problem: &'a Problem) -> Solve<'a, D> {
+    Solve::new(d, problem).with_method(method)
+}
+
+/// A stop within a generation is as if it had not begun: what is kept goes on to the same end.
+#[test]
+fn learners_stop() {
+    let _alone = ALONE.lock();
+    let hasty = |left| {
+        Explicit::new(Hasty {
+            left: AtomicI64::new(left),
+        })
+    };
+    let d = hasty(0);
+    let n = 20;
+    let problem = Problem {
+        bounds: vec![(-20.0, 20.0)],
+        costs: vec![
+            Cost::square(d.control_quantity(0), 0.0, 0.1, When::Running),
+            Cost::square(QuantityId::new(0), 1.0, 10.0, When::End),
+        ],
+        ..Problem::new(&d, vec![0.05; n], vec![0.0, 0.0])
+    };
+    let limits = Limits {
+        iterations: Some(6),
+        ..Limits::default()
+    };
+    for method in Method::ALL.into_iter().filter(|m| m.is_learner()) {
+        let straight = by(method, &d, &problem).with_limits(limits).run();
+        let straight = straight.expect("solves");
+        let all = straight.step_evaluations as i64;
+        // in the guess, in the first generation, in the last
+        let mut iterations = vec![];
+        for left in [n as i64 / 2, 3 * n as i64 / 2, all - n as i64 / 2] {
+            let hasty = hasty(left);
+            let mut kept: Option<Checkpoint> = None;
+            let checkpoints = Checkpoints::new(None, Duration::MAX, |c| {
+                kept = Some(c);
+                Ok(())
+            });
+            let solving = by(method, &hasty, &problem).with_limits(limits);
+            let stopped = solving.with_checkpoint(checkpoints).run().expect("solves");
+            clear_stop();
+            assert_eq!(stopped.status, Status::Interrupted, "{}", stopped.reason);
+            let made = stopped.history.len();
+            assert_eq!(straight.history[..made], stopped.history);
+            iterations.push(made);
+            let Some(kept) = kept else {
+                assert!(made == 0 && stopped.trajectory.steps() < n);
+                continue;
+            };
+            let rest = Limits {
+                iterations: Some(7 - made as u64),
+                ..Limits::default()
+            };
+            let goes_on = Checkpoints::new(Some(kept), Duration::MAX, |_| Ok(()));
+            let on = by(method, &d, &problem).with_limits(rest);
+            let on = on.with_checkpoint(goes_on);
+            let on = on.run().expect("solves");
+            assert_eq!(on.history, straight.history, "{method:?} {left}");
+            assert_eq!(on.trajectory, straight.trajectory);
+            assert_eq!(on.step_evaluations, straight.step_evaluations);
+        }
+        assert_eq!(iterations, [0, 1, 6], "{method:?}");
     }
 }
 

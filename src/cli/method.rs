@@ -8,7 +8,8 @@ use argmin::core::{Error, KV};
 use least_action::dynamics::{Observe, Step, unstopped};
 use least_action::format::{self, Model};
 use least_action::optimize::{
-    Bound, Checkpoint, Checkpoints, Iteration, Method, Options, Remedy, Solution, Solve, SolveState,
+    Bound, Checkpoint, Checkpoints, Iteration, Method, Options, Remedy, Solution, Solve,
+    SolveState, Status,
 };
 use least_action::plot::{Figure, Format, render};
 use least_action::rollout::{Balance, Trajectory};
@@ -100,14 +101,49 @@ fn alone(m: &Model, mut s: Solution, trajectory: Option<Trajectory>) -> Solution
 }
 
 /// Shows every iteration.
-struct Shown(Progress);
+struct Shown {
+    progress: Progress,
+    /// When it began, and of learners how many rollouts there were then.
+    start: Instant,
+    rollouts: Option<u64>,
+}
+
+impl Shown {
+    fn new(most: u64) -> Self {
+        Self {
+            progress: Progress::new("solving", most),
+            start: Instant::now(),
+            rollouts: None,
+        }
+    }
+
+    /// An iteration of a learner: the best so far, and the mean of the iteration.
+    fn learnt(now: &Iteration, rollouts: u64, since: Instant) -> String {
+        let mean = now.mean.map_or("none".into(), |m| format!("{m:.6}"));
+        format!(
+            "objective {:.6}  mean {mean}  violation {:.1e}  failed {}  rollouts/s {:.0}",
+            now.objective,
+            now.violation,
+            now.failures.unwrap_or(0),
+            rollouts as f64 / since.elapsed().as_secs_f64(),
+        )
+    }
+}
 
 impl Observer<SolveState> for Shown {
     fn observe_iter(&mut self, state: &SolveState, _: &KV) -> Result<(), Error> {
         let Some(now) = state.last() else {
             return Ok(());
         };
-        self.0.at(argmin::core::State::get_iter(state) + 1, || {
+        if let Some(all) = now.rollouts {
+            let before = *self.rollouts.get_or_insert(all);
+            let start = self.start;
+            let show = || Self::learnt(now, all - before, start);
+            self.progress.at(now.iteration, show);
+            return Ok(());
+        }
+        let made = argmin::core::State::get_iter(state) + 1;
+        self.progress.at(made, || {
             // the level, where derivatives through contact are relaxed, or the steps softened
             let smoothing = match (now.smoothing, now.softened) {
                 (0.0, _) => String::new(),
@@ -123,7 +159,7 @@ impl Observer<SolveState> for Shown {
     }
 
     fn observe_final(&mut self, _: &SolveState) -> Result<(), Error> {
-        self.0.finish();
+        self.progress.finish();
         Ok(())
     }
 }
@@ -189,7 +225,7 @@ pub fn run(
     tell(method, model, resume.is_some());
     let start = Instant::now();
     let options = model.options.of(method);
-    let shown = Shown(Progress::new("solving", options.max_iterations()));
+    let shown = Shown::new(options.max_iterations());
     let (place, problem) = (checkpoint_path(out), model.fingerprint());
     let mut told = false;
     let save = |now: Checkpoint| {
@@ -251,10 +287,11 @@ fn tell(method: Method, model: &Model, resumes: bool) {
             Method::Ddp.name()
         );
     }
-    for (field, owner) in model.options.foreign(method) {
+    for (field, owners) in model.options.foreign(method) {
+        let owners: Vec<&str> = owners.iter().map(|m| m.name()).collect();
         eprintln!(
             "note: {field} in [method] is a setting of {}; {} leaves it aside",
-            owner.name(),
+            owners.join(", "),
             method.name()
         );
     }
@@ -360,6 +397,9 @@ impl Outcome {
         let s = &self.solution;
         let help = match s.remedy {
             None => String::new(),
+            Some(Remedy::Resume) if s.status == Status::Completed => {
+                "; --resume with more --max-iterations goes on from here".into()
+            }
             Some(Remedy::Resume) => "; --resume goes on from here".into(),
             Some(Remedy::Smoothing { start }) => {
                 let ddp = Method::Ddp.name();
@@ -393,6 +433,7 @@ impl Outcome {
             "wall_seconds": self.seconds,
             "parameters": self.parameters,
             "parameters_at_bounds": self.at_bounds,
+            "failed_rollouts": s.failed.iter().map(|f| (f.kind.clone(), json!(f.count))).collect::<Map<_, _>>(),
             "files": self.files.iter().map(|f| shown(f)).collect::<Vec<_>>(),
         });
         if let Some(quality) = &self.quality {
@@ -411,7 +452,14 @@ impl Outcome {
             s.iterations,
             self.seconds
         );
-        if s.objective.is_finite() {
+        if s.objective.is_finite() && !s.optimality.is_finite() {
+            println!(
+                "objective {}, violation {:.1e}; {} steps computed",
+                number(s.objective),
+                s.violation,
+                s.step_evaluations,
+            );
+        } else if s.objective.is_finite() {
             println!(
                 "objective {}, violation {:.1e}, promised gain {:.1e}; {} steps and {} gradients computed",
                 number(s.objective),

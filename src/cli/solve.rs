@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Arguments {
     /// A problem
     file: PathBuf,
-    /// How it is solved, `all` for a table of every method; the file says it otherwise
+    /// How it is solved, `all` for a table of every method but the learners that the file does not name; the file says it
+    /// otherwise
     #[arg(long, value_name = "NAME", value_parser = method)]
     method: Option<String>,
     /// Where everything is written; with --method all in a directory for each [default: out/<problem name>]
@@ -21,13 +22,13 @@ pub struct Arguments {
     out: Option<PathBuf>,
     #[command(flatten)]
     integrator: Integrator,
-    /// Seed of the guess's noise
+    /// Seed of the guess's noise, and of a learner's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Threads; the result does not depend on them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: Option<u64>,
-    /// Iterations at most, in this run
+    /// Iterations at most, in this run; of learners in all runs that go on from each other
     #[arg(long, value_name = "N")]
     max_iterations: Option<u64>,
     /// Go on from the checkpoint that the last run left in its directory, as after Ctrl-C
@@ -56,6 +57,17 @@ fn method(text: &str) -> Result<String, String> {
 /// A method, where it writes, and what it goes on from.
 type Task = (Method, PathBuf, Option<Checkpoint>);
 
+/// The methods that a name asks for. Learners take many rollouts, and no two of their seeds compare: of `all` they are
+/// part only where the file names them.
+fn chosen<'a>(name: &'a str, model: &'a Model) -> impl Iterator<Item = Method> + 'a {
+    let of_all = |m: &Method| !m.is_learner() || m.name() == model.options.name;
+    let asked = move |m: &Method| match name {
+        "all" => of_all(m),
+        name => m.name() == name,
+    };
+    Method::ALL.into_iter().filter(asked)
+}
+
 /// What is to be done. Nothing is written before all of it is known to be possible.
 fn tasks(a: &Arguments, name: &str, model: &Model) -> Result<Vec<Task>, Failure> {
     let out = a
@@ -64,11 +76,7 @@ fn tasks(a: &Arguments, name: &str, model: &Model) -> Result<Vec<Task>, Failure>
         .unwrap_or_else(|| Path::new("out").join(&model.name));
     let all = name == "all";
     let of = |m: Method| if all { out.join(m.name()) } else { out.clone() };
-    let chosen: Vec<(Method, PathBuf)> = Method::ALL
-        .into_iter()
-        .filter(|m| all || m.name() == name)
-        .map(|m| (m, of(m)))
-        .collect();
+    let chosen: Vec<(Method, PathBuf)> = chosen(name, model).map(|m| (m, of(m))).collect();
     let started = chosen.iter().any(|(_, o)| checkpoint_path(o).exists());
     let mut tasks = vec![];
     for (method, out) in chosen {
@@ -112,6 +120,24 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     if let Some(n) = a.max_iterations {
         model.options.max_iterations = Some(n);
+    }
+    if chosen(name, &model).any(Method::is_learner) {
+        model.options.seed = a.seed.or(model.options.seed);
+    }
+    for method in chosen(name, &model) {
+        let options = model.options.of(method);
+        let fits = options.check().and_then(|()| options.fits(&model.problem));
+        fits.map_err(|e| Failure::input(format!("{}: {e}", method.name())))?;
+    }
+    if name == "all" {
+        let left: Vec<&str> = (Method::ALL.into_iter())
+            .filter(|m| !chosen(name, &model).any(|c| c == *m))
+            .map(Method::name)
+            .collect();
+        eprintln!(
+            "note: all leaves the learners {} aside; --method NAME runs one",
+            left.join(", ")
+        );
     }
     if let Some(n) = a.threads {
         // the pool exists already only if something was computed before, and then the result is the same

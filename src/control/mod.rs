@@ -350,17 +350,23 @@ impl Problem {
         })
     }
 
-    /// The objective by half the square of the violation, both at a guess: a penalty in its multiples has the objective's
-    /// size, whatever the units. `None` where that says nothing.
-    pub fn penalty_scale(&self, guess: &Evaluation) -> Option<f64> {
-        let layout = &guess.layout;
+    /// Sum of the squares of the constraints' violations, of all at all of their knots; bounds are not among them.
+    pub fn violation_squared(&self, evaluation: &Evaluation) -> f64 {
+        let layout = &evaluation.layout;
         let mut square = 0.0;
         for k in 0..layout.knots() {
-            let values = &guess.constraints[layout.constraints(k)];
+            let values = &evaluation.constraints[layout.constraints(k)];
             for ((i, _), c) in layout.stage(k).constraints.iter().zip(values) {
                 square += self.constraints[*i].violation(*c).powi(2);
             }
         }
+        square
+    }
+
+    /// The objective by half the square of the violation, both at a guess: a penalty in its multiples has the objective's
+    /// size, whatever the units. `None` where that says nothing.
+    pub fn penalty_scale(&self, guess: &Evaluation) -> Option<f64> {
+        let square = self.violation_squared(guess);
         let scale = guess.objective.abs() / (0.5 * square).max(LEAST_SQUARE);
         (scale > 0.0 && scale.is_finite()).then(|| scale.clamp(1.0 / MOST_SCALE, MOST_SCALE))
     }

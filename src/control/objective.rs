@@ -88,6 +88,11 @@ impl<W> ObjectiveWork<W> {
         &self.trajectory
     }
 
+    /// The values of the problem's functions along it.
+    pub fn evaluation(&self) -> &Evaluation {
+        &self.evaluation
+    }
+
     /// What its rollout cost.
     pub fn stats(&self) -> &RolloutStats {
         &self.stats
@@ -181,6 +186,8 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
     /// When a list of the point has another length than the system's, there is no such start, or a step fails.
     pub fn value(&self, at: &Point, w: &mut ObjectiveWork<D::Work>) -> Result<f64, StepError> {
         let (d, problem) = (self.system.dims(), self.problem());
+        // where there is no start no step was made
+        w.stats = RolloutStats::default();
         let t = &mut w.trajectory;
         take(
             "controls",

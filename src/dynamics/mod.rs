@@ -162,6 +162,26 @@ pub enum StepFailure {
     Callback,
 }
 
+impl StepFailure {
+    /// For people and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Domain => "turned too far",
+            Self::NotConverged => "not converged",
+            Self::Singular => "singular",
+            Self::NotFinite => "not finite",
+            Self::Interval => "wrong interval",
+            Self::Parameter => "wrong parameter",
+            Self::Frame => "wrong frame",
+            Self::Size => "wrong size",
+            Self::Unsupported => "unsupported",
+            Self::Budget => "budget used up",
+            Self::Stopped => "stopped",
+            Self::Callback => "refused",
+        }
+    }
+}
+
 /// A step that could not be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", self.words())]

@@ -13,6 +13,7 @@ pub mod gains;
 mod goals;
 mod grid;
 mod initial;
+mod learners;
 mod limits;
 mod model;
 mod outline;
@@ -87,7 +88,7 @@ pub struct Overrides {
     pub duration: Option<f64>,
     /// s
     pub time_step: Option<f64>,
-    /// Of the guess's noise.
+    /// Of the guess's noise, and of a learner's.
     pub seed: Option<u64>,
     /// Name of the integrator.
     pub integrator: Option<String>,
@@ -435,6 +436,10 @@ impl Document {
             profiles: wanted.profiles,
             state: None,
         };
+        let mut options = spec.method.clone();
+        if Method::named(&options.name).is_some_and(Method::is_learner) {
+            options.seed = overrides.seed.or(options.seed);
+        }
         Ok(Model {
             extension,
             policy: policy.acting,
@@ -446,7 +451,7 @@ impl Document {
             problem,
             x0,
             system,
-            options: spec.method.clone(),
+            options,
             remembers: wanted.remembers,
             recorded: wanted.recorded,
             mechanism: builder,
@@ -530,15 +535,27 @@ impl Document {
             return Err(self.source.error(&["method", "name"], message, help));
         }
         let foreign = Method::named(name).map_or(vec![], |m| spec.foreign(m));
-        if let Some((field, owner)) = foreign.first() {
+        if let Some((field, owners)) = foreign.first() {
+            let listed: Vec<&str> = owners.iter().map(|m| m.name()).collect();
             return Err(self.source.error(
                 &["method", field],
                 format!(
                     "{field} is a setting of `{}`, not of `{name}`",
-                    owner.name()
+                    listed.join("`, `")
                 ),
-                format!("leave it out, or take name = \"{}\"", owner.name()),
+                format!(
+                    "leave it out, or take name = \"{}\"",
+                    listed.join("\" or \"")
+                ),
             ));
+        }
+        if let Some(learner) = Method::named(name).filter(|m| m.is_learner())
+            && let Err(e) = spec.of(learner).check()
+        {
+            // it begins with the setting's name, and ends with what was expected
+            let (message, help) = e.split_once("; ").unwrap_or((&e, ""));
+            let field = message.split(' ').next().unwrap_or_default();
+            return Err(self.source.error(&["method", field], message, help));
         }
         for (field, value) in [
             ("tolerance", spec.tolerance),

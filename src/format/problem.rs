@@ -12,6 +12,7 @@ use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, Orientation,
     SpringSpec,
 };
+use crate::optimize::learn::Decide;
 use crate::optimize::{Method, Options, ddp, shooting};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -452,7 +453,7 @@ pub struct RecordSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodSpec {
-    /// `ddp` or `shooting`.
+    /// `ddp` or `shooting`; or a learner: `search`, `ars`, `cmaes` or `mppi`.
     #[serde(default = "ddp")]
     pub name: String,
     /// Largest violation of a constraint or a bound, in their units.
@@ -461,11 +462,11 @@ pub struct MethodSpec {
     /// What the curvature still promises to gain, relative to the objective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimality: Option<f64>,
-    /// Iterations at most.
+    /// Iterations at most of a run; of learners in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
     /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
-    /// guess.
+    /// guess. Of learners it stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty: Option<f64>,
     /// Of `shooting`: pairs of steps and gradients that are remembered.
@@ -476,6 +477,34 @@ pub struct MethodSpec {
     /// `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothing: Option<SmoothingSpec>,
+    /// Of learners: whether controls, free parameters or both are decided; whatever there is unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decide: Option<Decide>,
+    /// Of learners: controls are cubic splines through so many knots each over the horizon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub splines: Option<usize>,
+    /// Of learners: of the random numbers; `--seed` replaces it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Of learners: standard deviation of the (first) noise, in units of half of a decision's range between its bounds, or
+    /// of its size; of `search` in the decision's own unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sigma: Option<f64>,
+    /// Of `cmaes` and `mppi`: rollouts an iteration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<usize>,
+    /// Of `ars`: directions an iteration, two rollouts each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directions: Option<usize>,
+    /// Of `ars`: how many of the directions move the mean, the best; half of them unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top: Option<usize>,
+    /// Of `ars`: length of a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
+    /// Of `mppi`: relative to the standard deviation of the values; the smaller, the more the best alone count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
 }
 
 /// Whether derivatives through contact are relaxed at first, and how.
@@ -503,6 +532,15 @@ impl Default for MethodSpec {
             memory: None,
             penalty: None,
             smoothing: None,
+            decide: None,
+            splines: None,
+            seed: None,
+            sigma: None,
+            population: None,
+            directions: None,
+            top: None,
+            step: None,
+            temperature: None,
         }
     }
 }
@@ -513,19 +551,36 @@ impl MethodSpec {
         match method {
             Method::Ddp => self.ddp().into(),
             Method::Shooting => self.shooting().into(),
+            Method::Search => self.search().into(),
+            Method::Ars => self.ars().into(),
+            Method::Cmaes => self.cmaes().into(),
+            Method::Mppi => self.mppi().into(),
         }
     }
 
     /// What is set that is no setting of a method, and whose it is.
-    pub fn foreign(&self, method: Method) -> Vec<(&'static str, Method)> {
-        let owned = [
-            ("memory", Method::Shooting, self.memory.is_some()),
-            ("smoothing", Method::Ddp, self.smoothing.is_some()),
+    pub fn foreign(&self, method: Method) -> Vec<(&'static str, Vec<Method>)> {
+        use Method::{Ars, Cmaes, Ddp, Mppi, Shooting};
+        let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
+        let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
+        let owned: [(&str, Vec<Method>, bool); 12] = [
+            ("optimality", others().collect(), self.optimality.is_some()),
+            ("memory", vec![Shooting], self.memory.is_some()),
+            ("smoothing", vec![Ddp], self.smoothing.is_some()),
+            ("decide", learners().collect(), self.decide.is_some()),
+            ("splines", learners().collect(), self.splines.is_some()),
+            ("seed", learners().collect(), self.seed.is_some()),
+            ("sigma", learners().collect(), self.sigma.is_some()),
+            ("population", vec![Cmaes, Mppi], self.population.is_some()),
+            ("directions", vec![Ars], self.directions.is_some()),
+            ("top", vec![Ars], self.top.is_some()),
+            ("step", vec![Ars], self.step.is_some()),
+            ("temperature", vec![Mppi], self.temperature.is_some()),
         ];
         owned
             .into_iter()
-            .filter(|(_, owner, set)| *set && *owner != method)
-            .map(|(field, owner, _)| (field, owner))
+            .filter(|(_, owners, set)| *set && !owners.contains(&method))
+            .map(|(field, owners, _)| (field, owners))
             .collect()
     }
 

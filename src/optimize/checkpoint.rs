@@ -188,7 +188,7 @@ impl Checkpoint {
     pub fn has_ended(&self) -> bool {
         !matches!(
             self.status,
-            None | Some(Status::MaxIterations | Status::Interrupted)
+            None | Some(Status::MaxIterations | Status::Interrupted | Status::Completed)
         )
     }
 

@@ -12,6 +12,7 @@
 
 use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
 use super::ddp::Ddp;
+use super::learn::{self, Failed};
 use super::shooting::Shooting;
 use super::{Gains, Iteration, Method, Options, Remedy, Solution, SolveState, Status};
 use crate::control::Problem;
@@ -56,6 +57,17 @@ pub(super) trait Algorithm {
     /// The iterate with all that decides the next steps; the driver adds the rest.
     fn checkpoint(&self) -> Checkpoint;
 
+    /// Iterations in all, those of earlier runs included, of a method that cannot tell when it is done: it has completed
+    /// when these are made.
+    fn budget(&self) -> Option<u64> {
+        None
+    }
+
+    /// Rollouts that failed without ending the solve, and how many were made.
+    fn failed(&self) -> (&[Failed], u64) {
+        (&[], 0)
+    }
+
     /// Ends at the best iterate; `hurried` where somebody waits for it, without what would take long.
     ///
     /// # Errors
@@ -75,7 +87,7 @@ pub(super) struct Found {
 /// When a run ends in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Iterations of this run; those of the method's settings unless told.
+    /// Iterations of this run; those of the method's settings unless told. A learner makes no more than its settings leave.
     pub iterations: Option<u64>,
     /// Wall time of this run, looked at after every iteration.
     pub time: Option<Duration>,
@@ -174,9 +186,21 @@ impl<'a, D: Observe> Solve<'a, D> {
         let algorithm: Box<dyn Algorithm + '_> = match self.options {
             Options::Ddp(o) => Box::new(Ddp::new(dynamics, problem, o)),
             Options::Shooting(o) => Box::new(Shooting::new(dynamics, problem, o)),
+            Options::Search(o) => learn::algorithm(dynamics, problem, &o)?,
+            Options::Ars(o) => learn::algorithm(dynamics, problem, &o)?,
+            Options::Cmaes(o) => learn::algorithm(dynamics, problem, &o)?,
+            Options::Mppi(o) => learn::algorithm(dynamics, problem, &o)?,
         };
         let Limits { iterations, time } = self.limits;
-        let most = iterations.unwrap_or(self.options.max_iterations());
+        let made = self.checkpoints.resume.as_ref();
+        let made = made.map_or(0, Checkpoint::iterations);
+        let most = match algorithm.budget() {
+            Some(budget) => {
+                let left = budget.saturating_sub(made);
+                iterations.map_or(left, |i| i.min(left))
+            }
+            None => iterations.unwrap_or(self.options.max_iterations()),
+        };
         let solver = ArgminSolver {
             algorithm,
             checkpoints: RefCell::new(self.checkpoints),
@@ -220,10 +244,10 @@ fn solution(
 ) -> Result<Solution, Error> {
     if state.ended.is_none() {
         let status = match state.get_termination_reason() {
-            Some(TerminationReason::MaxItersReached) => Status::MaxIterations,
-            _ => Status::Interrupted,
+            Some(TerminationReason::MaxItersReached) => at_limit(&*solver.algorithm, &state),
+            _ => (Status::Interrupted, String::new()),
         };
-        state.end(status, "");
+        state.end(status.0, status.1);
     }
     solver.keep(&state)?;
     let (step_evaluations, gradient_evaluations) = solver.algorithm.counts();
@@ -232,7 +256,7 @@ fn solution(
     let timed_out = state.get_termination_reason() == Some(&TerminationReason::Timeout);
     let (status, reason) = state.ended.unwrap_or((Status::Interrupted, String::new()));
     let remedy = match status {
-        Status::MaxIterations | Status::Interrupted => Some(Remedy::Resume),
+        Status::MaxIterations | Status::Interrupted | Status::Completed => Some(Remedy::Resume),
         _ => state.remedy,
     };
     let reason = match status {
@@ -242,6 +266,17 @@ fn solution(
             ),
             &found.violated,
         ),
+        Status::Completed => {
+            let budget = state.history.len().saturating_sub(1);
+            let spent = cut_short(
+                &format!("all {budget} iterations were made"),
+                &found.violated,
+            );
+            match reason.as_str() {
+                "" => spent,
+                failures => format!("{spent}; {failures}"),
+            }
+        }
         Status::Interrupted => {
             let limit = limit.filter(|_| timed_out);
             let why = limit.map_or("stopped from outside".into(), |t| {
@@ -281,7 +316,24 @@ fn solution(
         gradient_evaluations,
         gains: found.gains,
         history: state.history,
+        failed: solver.algorithm.failed().0.to_vec(),
     })
+}
+
+/// How a method ends that has made all iterations it may make.
+fn at_limit(algorithm: &dyn Algorithm, state: &SolveState) -> (Status, String) {
+    let made = state.history.len().saturating_sub(1) as u64;
+    match algorithm.budget() {
+        Some(budget) if made >= budget => {}
+        _ => return (Status::MaxIterations, String::new()),
+    }
+    let (failed, rollouts) = algorithm.failed();
+    let failures = learn::told(failed, rollouts);
+    match &state.best {
+        Some(_) => (Status::Completed, failures),
+        // nothing was ever simulated to its end
+        None => (Status::Diverged, failures),
+    }
 }
 
 /// Why a solve ended that a limit or a request cut short, and what is still violated.

@@ -1,18 +1,20 @@
 //! The methods there are, and their settings.
 
+use super::learn::{self, ars, cmaes, mppi, search};
 use super::{ddp, shooting};
+use crate::control::Problem;
 
 /// Names, with titles of the methods that there are, in the order of [`Method`]; behind them those of methods to come.
 const TABLE: [(&str, Option<&str>); 15] = [
     ("ddp", Some("differential dynamic programming")),
     ("shooting", Some("single shooting")),
+    ("search", Some("random local search")),
+    ("ars", Some("augmented random search")),
+    ("cmaes", Some("covariance matrix adaptation")),
+    ("mppi", Some("model predictive path integral control")),
     ("multiple-shooting", None),
     ("direct", None),
     ("levenberg-marquardt", None),
-    ("search", None),
-    ("ars", None),
-    ("cmaes", None),
-    ("mppi", None),
     ("lbfgs", None),
     ("newton-cg", None),
     ("trust-region", None),
@@ -28,11 +30,26 @@ pub enum Method {
     Ddp,
     /// Single shooting, see [`shooting`].
     Shooting,
+    /// Random local search, see [`search`].
+    Search,
+    /// Augmented random search, see [`ars`].
+    Ars,
+    /// Covariance matrix adaptation, see [`cmaes`].
+    Cmaes,
+    /// Model predictive path integral control, see [`mppi`].
+    Mppi,
 }
 
 impl Method {
     /// All of them; the first is the one that is taken unless told.
-    pub const ALL: [Self; 2] = [Self::Ddp, Self::Shooting];
+    pub const ALL: [Self; 6] = [
+        Self::Ddp,
+        Self::Shooting,
+        Self::Search,
+        Self::Ars,
+        Self::Cmaes,
+        Self::Mppi,
+    ];
 
     /// As in files and on the command line.
     pub fn name(self) -> &'static str {
@@ -64,11 +81,20 @@ impl Method {
         self == Self::Ddp
     }
 
+    /// Does it learn from rollouts alone, see [`super::learn`], and end when its budget is spent?
+    pub fn is_learner(self) -> bool {
+        matches!(self, Self::Search | Self::Ars | Self::Cmaes | Self::Mppi)
+    }
+
     /// Its settings as they are unless told.
     pub fn options(self) -> Options {
         match self {
             Self::Ddp => ddp::Options::default().into(),
             Self::Shooting => shooting::Options::default().into(),
+            Self::Search => search::Options::default().into(),
+            Self::Ars => ars::Options::default().into(),
+            Self::Cmaes => cmaes::Options::default().into(),
+            Self::Mppi => mppi::Options::default().into(),
         }
     }
 }
@@ -80,6 +106,14 @@ pub enum Options {
     Ddp(ddp::Options),
     /// Of [`Method::Shooting`].
     Shooting(shooting::Options),
+    /// Of [`Method::Search`].
+    Search(search::Options),
+    /// Of [`Method::Ars`].
+    Ars(ars::Options),
+    /// Of [`Method::Cmaes`].
+    Cmaes(cmaes::Options),
+    /// Of [`Method::Mppi`].
+    Mppi(mppi::Options),
 }
 
 impl Options {
@@ -88,6 +122,10 @@ impl Options {
         match self {
             Self::Ddp(_) => Method::Ddp,
             Self::Shooting(_) => Method::Shooting,
+            Self::Search(_) => Method::Search,
+            Self::Ars(_) => Method::Ars,
+            Self::Cmaes(_) => Method::Cmaes,
+            Self::Mppi(_) => Method::Mppi,
         }
     }
 
@@ -99,6 +137,10 @@ impl Options {
         let (tolerance, optimality, penalty, smoothing) = match self {
             Self::Ddp(o) => (o.tolerance, o.optimality, o.penalty, o.smoothing),
             Self::Shooting(o) => (o.tolerance, o.optimality, o.penalty, None),
+            Self::Search(o) => return o.check(),
+            Self::Ars(o) => return o.check(),
+            Self::Cmaes(o) => return o.check(),
+            Self::Mppi(o) => return o.check(),
         };
         let named = [
             ("tolerance", tolerance),
@@ -119,11 +161,34 @@ impl Options {
         }
     }
 
-    /// Iterations that a run may take.
+    /// What all learners have; none of other methods.
+    pub fn learning(&self) -> Option<&learn::Settings> {
+        match self {
+            Self::Search(o) => Some(&o.settings),
+            Self::Ars(o) => Some(&o.settings),
+            Self::Cmaes(o) => Some(&o.settings),
+            Self::Mppi(o) => Some(&o.settings),
+            Self::Ddp(_) | Self::Shooting(_) => None,
+        }
+    }
+
+    /// Do they suit a problem?
+    ///
+    /// # Errors
+    /// What does not, and what was expected.
+    pub fn fits(&self, problem: &Problem) -> Result<(), String> {
+        self.learning().map_or(Ok(()), |s| s.fits(problem))
+    }
+
+    /// Iterations that a run may take; learners, all runs that are gone on with.
     pub fn max_iterations(&self) -> u64 {
         match self {
             Self::Ddp(o) => o.max_iterations,
             Self::Shooting(o) => o.max_iterations,
+            Self::Search(o) => o.settings.max_iterations,
+            Self::Ars(o) => o.settings.max_iterations,
+            Self::Cmaes(o) => o.settings.max_iterations,
+            Self::Mppi(o) => o.settings.max_iterations,
         }
     }
 }
@@ -146,6 +211,30 @@ impl From<shooting::Options> for Options {
     }
 }
 
+impl From<search::Options> for Options {
+    fn from(options: search::Options) -> Self {
+        Self::Search(options)
+    }
+}
+
+impl From<ars::Options> for Options {
+    fn from(options: ars::Options) -> Self {
+        Self::Ars(options)
+    }
+}
+
+impl From<cmaes::Options> for Options {
+    fn from(options: cmaes::Options) -> Self {
+        Self::Cmaes(options)
+    }
+}
+
+impl From<mppi::Options> for Options {
+    fn from(options: mppi::Options) -> Self {
+        Self::Mppi(options)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,19 +244,25 @@ mod tests {
     fn settings_without_a_meaning_are_refused() {
         for method in Method::ALL {
             assert_eq!(method.options().check(), Ok(()));
+            if method.is_learner() {
+                continue;
+            }
             for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
                 let fields: [fn(&mut Options, f64); 3] = [
                     |o, v| match o {
                         Options::Ddp(o) => o.tolerance = v,
                         Options::Shooting(o) => o.tolerance = v,
+                        _ => (),
                     },
                     |o, v| match o {
                         Options::Ddp(o) => o.optimality = v,
                         Options::Shooting(o) => o.optimality = v,
+                        _ => (),
                     },
                     |o, v| match o {
                         Options::Ddp(o) => o.penalty = v,
                         Options::Shooting(o) => o.penalty = v,
+                        _ => (),
                     },
                 ];
                 for (set, name) in fields.iter().zip(["tolerance", "optimality", "penalty"]) {
@@ -202,6 +297,92 @@ mod tests {
         ] {
             let said = levels(start, end, factor).expect_err("no levels");
             assert!(said.contains("smoothing goes from"), "{said}");
+        }
+    }
+
+    #[test]
+    fn settings_of_learners_without_a_meaning_are_refused() {
+        let said = |o: Options| o.check().expect_err("no meaning");
+        let settings = learn::Settings {
+            splines: Some(1),
+            ..learn::Settings::default()
+        };
+        let cases: [(Options, &str); 9] = [
+            (
+                search::Options {
+                    settings,
+                    ..search::Options::default()
+                }
+                .into(),
+                "splines is 1; expected at least 2",
+            ),
+            (
+                search::Options {
+                    sigma: 0.0,
+                    ..search::Options::default()
+                }
+                .into(),
+                "sigma is 0; expected a positive number",
+            ),
+            (
+                ars::Options {
+                    directions: 0,
+                    ..ars::Options::default()
+                }
+                .into(),
+                "directions is 0; expected at least 1",
+            ),
+            (
+                ars::Options {
+                    top: 25,
+                    ..ars::Options::default()
+                }
+                .into(),
+                "top is 25, more than the 24 directions; expected at most 24",
+            ),
+            (
+                ars::Options {
+                    step: f64::NAN,
+                    ..ars::Options::default()
+                }
+                .into(),
+                "step is NaN; expected a positive number",
+            ),
+            (
+                cmaes::Options {
+                    population: Some(3),
+                    ..cmaes::Options::default()
+                }
+                .into(),
+                "population is 3; expected at least 4",
+            ),
+            (
+                cmaes::Options {
+                    sigma: -1.0,
+                    ..cmaes::Options::default()
+                }
+                .into(),
+                "sigma is -1; expected a positive number",
+            ),
+            (
+                mppi::Options {
+                    population: 1,
+                    ..mppi::Options::default()
+                }
+                .into(),
+                "population is 1; expected at least 2",
+            ),
+            (
+                mppi::Options {
+                    temperature: f64::INFINITY,
+                    ..mppi::Options::default()
+                }
+                .into(),
+                "temperature is inf; expected a positive number",
+            ),
+        ];
+        for (options, expected) in cases {
+            assert_eq!(said(options), expected);
         }
     }
 

@@ -7,6 +7,7 @@ pub mod checkpoint;
 pub mod ddp;
 mod driver;
 mod infeasibility;
+pub mod learn;
 mod lq;
 mod method;
 mod scale;
@@ -41,12 +42,15 @@ pub enum Status {
     Diverged,
     /// Stopped from outside; the best iterate is kept.
     Interrupted,
+    /// A learner made the iterations that it was given; what it found is the best of them, and no more is known of it.
+    Completed,
 }
 
 impl Status {
-    /// Is there a solution: the constraints hold, and nothing better was found near it?
+    /// Is there a solution: the constraints hold, and nothing better was found near it? Or is all done that a learner was
+    /// asked for, which cannot say so much?
     pub fn is_solved(self) -> bool {
-        matches!(self, Self::Converged | Self::Stationary)
+        matches!(self, Self::Converged | Self::Stationary | Self::Completed)
     }
 
     /// As in files and on the command line.
@@ -58,6 +62,7 @@ impl Status {
             Self::Infeasible => "infeasible",
             Self::Diverged => "diverged",
             Self::Interrupted => "interrupted",
+            Self::Completed => "completed",
         }
     }
 }
@@ -81,17 +86,17 @@ pub enum Remedy {
 pub struct Iteration {
     /// Number, from 0 (the guess).
     pub iteration: u64,
-    /// Without penalties.
+    /// Without penalties; of learners that of the best so far.
     #[serde(deserialize_with = "number")]
     pub objective: f64,
-    /// Largest violation of any constraint or bound.
+    /// Largest violation of any constraint or bound; of learners that of the best so far.
     #[serde(deserialize_with = "number")]
     pub violation: f64,
     /// Reduction that the method's model still predicts, relative to the objective and half the penalty times the square of
-    /// the violation, or of the tolerance.
+    /// the violation, or of the tolerance. Infinite of learners, which have no model.
     #[serde(deserialize_with = "number")]
     pub optimality: f64,
-    /// Length of the step taken.
+    /// Length of the step taken; of `cmaes` and `search` the width, or the length, of the draw.
     #[serde(deserialize_with = "number")]
     pub step_length: f64,
     /// Penalty weight of the augmented Lagrangian.
@@ -103,6 +108,15 @@ pub struct Iteration {
     /// Were the steps softened to it, too? In files 1 or 0, as all of a row are numbers.
     #[serde(default, with = "digit")]
     pub softened: bool,
+    /// Of learners: mean of the objective, without penalties, over the iteration's rollouts that did not fail.
+    #[serde(default)]
+    pub mean: Option<f64>,
+    /// Of learners: the iteration's rollouts that failed.
+    #[serde(default)]
+    pub failures: Option<u64>,
+    /// Of learners: rollouts so far.
+    #[serde(default)]
+    pub rollouts: Option<u64>,
 }
 
 impl Iteration {
@@ -147,6 +161,8 @@ pub struct Solution {
     pub gains: Option<Gains>,
     /// One entry an iteration, the guess first.
     pub history: Vec<Iteration>,
+    /// Of learners: rollouts that failed, by the way they did.
+    pub failed: Vec<learn::Failed>,
 }
 
 impl Solution {
@@ -227,7 +243,7 @@ mod digit {
     }
 }
 
-/// JSON writes a number that is not finite as `null`.
+/// JSON writes a number that is not finite as `null`. Those that are kept are infinite: what could not be evaluated.
 fn number<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(d)?.unwrap_or(f64::NAN))
+    Ok(Option::deserialize(d)?.unwrap_or(f64::INFINITY))
 }

@@ -104,6 +104,24 @@ impl SolveState {
         self.history.push(row);
     }
 
+    /// Notes an iteration of a method that judges by itself which iterate is the best: the one given, if there is a new
+    /// one. The iterate is the best so far.
+    pub(super) fn note(&mut self, best: Option<Trajectory>, row: Iteration) {
+        let row = Iteration {
+            iteration: self.history.len() as u64,
+            ..row
+        };
+        if let Some(t) = best {
+            self.iterate = Some(t.clone());
+            self.best = Some(Best {
+                trajectory: t,
+                row: row.clone(),
+            });
+            self.best_at = self.iterations;
+        }
+        self.history.push(row);
+    }
+
     /// Does the best so far keep all constraints, on hard steps?
     pub(super) fn has_feasible(&self) -> bool {
         let feasible = |b: &Best| !b.row.softened && b.row.violation <= self.tolerance;

@@ -2,6 +2,7 @@
 
 mod input;
 mod inspect;
+mod learners;
 mod plot;
 mod simulate;
 mod solve;

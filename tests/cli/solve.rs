@@ -47,7 +47,10 @@ pub(crate) fn solved_files(folder: &Folder, out: &str, v: &Value, ending: &str) 
             "step_length",
             "regularization",
             "smoothing",
-            "softened"
+            "softened",
+            "mean",
+            "failures",
+            "rollouts"
         ]
     );
     let iterations = v["iterations"].as_u64().expect("a count");

@@ -17,6 +17,7 @@ mod extremes;
 mod gradients;
 #[path = "../../examples/common/knife_edge.rs"]
 mod knife_edge;
+mod learners;
 mod objective;
 mod pages;
 mod parameters;
