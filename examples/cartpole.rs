@@ -66,6 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             quantity,
             relation: Relation::Equal,
             value,
+            profile: None,
             when: When::End,
         });
     }

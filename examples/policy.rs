@@ -64,6 +64,7 @@ fn swing_up(system: &Maximal) -> Problem {
             quantity,
             relation: Relation::Equal,
             value,
+            profile: None,
             when: When::End,
         });
     }

@@ -161,6 +161,7 @@ fn models_stop() {
             quantity: QuantityId::new(0),
             relation: Relation::Equal,
             value: 3.0,
+            profile: None,
             when: When::End,
         }],
         ..Problem::new(&d, vec![0.05; n], vec![0.0, 0.0])

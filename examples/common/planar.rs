@@ -175,6 +175,7 @@ pub fn bounded(mut p: Problem, bound: f64) -> Problem {
             quantity,
             relation: Relation::Equal,
             value: 0.0,
+            profile: None,
             when: When::End,
         });
     }

@@ -375,12 +375,14 @@ fn inequalities_along_the_way_hold_to_1e_9() {
         quantity: QuantityId::new(1),
         relation: Relation::Greater,
         value: -5.0,
+        profile: None,
         when: When::Running,
     });
     p.constraints.push(Constraint {
         quantity: QuantityId::new(1),
         relation: Relation::Less,
         value: 5.0,
+        profile: None,
         when: When::Range(0, 60),
     });
     planar::random_guess(&mut p, 1);
@@ -412,6 +414,7 @@ fn what_cannot_be_reached_is_infeasible() {
         quantity: QuantityId::new(0),
         relation: Relation::Equal,
         value: 100.0,
+        profile: None,
         when: When::End,
     });
     let s = solve(&d, &p, Options::default());

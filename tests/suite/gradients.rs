@@ -95,6 +95,7 @@ impl Case {
                 quantity,
                 relation: Relation::Equal,
                 value: r.unit(),
+                profile: None,
                 when: When::End,
             })
             .collect();

@@ -388,6 +388,7 @@ fn gains_are_decisions_of_both_optimizers() {
         quantity: QuantityId::new(9),
         relation: Relation::Less,
         value: 2.0,
+        profile: None,
         when: When::Running,
     });
     let by_ddp = Solve::new(&system, &p)

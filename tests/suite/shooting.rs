@@ -87,6 +87,16 @@ impl Step for Drift {
         Ok(DMatrix::from_row_slice(1, 3, &[0.0, 0.0, 1.0]))
     }
 
+    fn initial_by_coordinates(
+        &self,
+        _: &[f64],
+        rates: &[f64],
+        _: &[f64],
+        _: &mut Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        Ok(DMatrix::identity(1, 1 + rates.len()))
+    }
+
     fn step(
         &self,
         at: &Knot,
@@ -184,6 +194,7 @@ fn constraint(quantity: QuantityId, relation: Relation, value: f64, when: When) 
         quantity,
         relation,
         value,
+        profile: None,
         when,
     }
 }

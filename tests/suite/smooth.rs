@@ -277,6 +277,7 @@ fn a_three_line_pendulum_is_solved_by_every_optimizer() {
             quantity: QuantityId::new(place),
             relation: Relation::Equal,
             value,
+            profile: None,
             when: When::End,
         });
     }

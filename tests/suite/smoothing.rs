@@ -250,6 +250,7 @@ fn a_foot_is_lifted() {
             quantity: QuantityId::new(place),
             relation: Relation::Equal,
             value,
+            profile: None,
             when: When::End,
         });
     }
@@ -302,6 +303,7 @@ fn nothing_changes_without_contact() {
         quantity: QuantityId::new(0),
         relation: Relation::Equal,
         value: 3.0,
+        profile: None,
         when: When::End,
     }];
     let (plain, smoothed) = (
@@ -325,6 +327,7 @@ fn a_level_is_gone_on_with() {
             quantity: end.quantity,
             relation: Relation::Equal,
             value: end.target,
+            profile: None,
             when: When::End,
         });
         let smoothing = Some(Smoothing {

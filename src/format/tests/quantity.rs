@@ -54,7 +54,7 @@ fn with(quantity: &str, more: &str) -> String {
     format!("{EVERYTHING}[[costs]]\nquantity = {quantity}\nweight = 0.7\n{more}\n")
 }
 
-const QUANTITIES: [&str; 18] = [
+const QUANTITIES: [&str; 25] = [
     "{ joint = \"elbow\" }",
     "{ joint_rate = \"shoulder.ry\" }",
     "{ control = \"motor\" }",
@@ -73,6 +73,13 @@ const QUANTITIES: [&str; 18] = [
     "\"energy\"",
     "{ constraint_force = { joint = \"shoulder\" } }",
     "{ constraint_torque = { joint = \"elbow\", axis = \"x\" } }",
+    "{ integral = { of = { joint_rate = \"elbow\" }, form = \"square\" } }",
+    "{ integral = { of = { constraint_force = { joint = \"elbow\", axis = \"z\" } }, over = { range = [2, 6] } } }",
+    "{ mean = { of = { control = \"motor\" }, form = \"absolute\", target = 0.05 } }",
+    "{ value_at = { of = { joint = \"elbow\" }, at = { knot = 4 } } }",
+    "{ sum = { terms = [{ of = \"energy\", times = 0.3 }, { of = { joint = \"elbow\" } }], plus = 1.0 } }",
+    "{ ratio = { of = { integral = { of = \"kinetic_energy\" } }, by = { sum = { terms = [{ of = \"time\" }], plus = 1.0 } } } }",
+    "{ ratio = { of = { control = \"motor\" }, by = { position = { body = \"lower\", axis = \"z\" } } } }",
 ];
 
 /// The objective's gradient by controls and by the start's free chart, and its value along a change of the controls.
@@ -133,7 +140,7 @@ fn quantities_are_added_after_loading() {
     let first = model().system.outputs().len();
     assert_eq!(new, [first, first + 1].map(QuantityId::new));
     let objective = |m: &Model| {
-        let of = Objective::new(m.remember(), &m.problem).expect("fits");
+        let of = Objective::new(m.extended(), &m.problem).expect("fits");
         of.value(&of.guess(), &mut of.work()).expect("rolls")
     };
     assert_eq!(objective(&more), objective(&model()));
@@ -148,8 +155,8 @@ fn quantities_are_added_after_loading() {
 fn every_quantity_loads_and_has_its_gradient() {
     for q in QUANTITIES {
         let m = build(&with(q, "target = 0.1")).unwrap_or_else(|e| panic!("{q}: {e:#}"));
-        let (exact, numeric) = if m.remembers {
-            gradient(&m, &m.remember())
+        let (exact, numeric) = if !m.is_plain {
+            gradient(&m, &m.extended())
         } else {
             gradient(&m, &m.system)
         };
@@ -221,7 +228,7 @@ fn control_rates_are_weighed() {
     let rates = "[[costs]]\nquantity = { control_rate = \"motor\" }\nweight = 0.01\n";
     let (plain, smooth) = (lift(""), lift(rates));
     assert!(!plain.remembers && smooth.remembers);
-    let remember = smooth.remember();
+    let remember = smooth.extended();
     let by_plain = Solve::new(&plain.system, &plain.problem)
         .with_options(plain.options.ddp())
         .run();
@@ -265,7 +272,7 @@ fn names_and_units_of_quantities() {
         ]
     );
     assert!(m.remembers);
-    let names = m.remember().quantities();
+    let names = m.extended().quantities();
     let expected = [
         ("angular momentum y about the center of mass", "N m s"),
         ("elbow constraint torque z", "N m"),

@@ -87,7 +87,7 @@ fn loops_close_and_controls_are_remembered() {
     let rates = "[[costs]]\nquantity = { control_rate = \"push\" }\nweight = 0.1\n\n[method]";
     let text = with("[{ time = 5.0, joints = { hinge = 3.0 } }]").replace("[method]", rates);
     let m = build(&text).expect("good");
-    let nx = m.remember().dims().nx;
+    let nx = m.extended().dims().nx;
     assert_eq!(m.problem.guess_states.len(), 101 * nx);
     for (k, x) in m.problem.guess_states.chunks_exact(nx).enumerate() {
         assert_eq!(x[nx - 1], if k == 0 { 0.0 } else { 0.01 });

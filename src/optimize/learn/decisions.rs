@@ -183,6 +183,10 @@ mod tests {
             parameter_bounds: vec![(0.0, 4.0), (7.0, 7.0), (-inf, 0.0)],
             guess: (0..16).map(|i| 0.25 * f64::from(i)).collect(),
             guess_states: vec![],
+            quadrature: crate::control::Quadrature::default(),
+            profiles: vec![],
+            durations: vec![],
+            state: None,
         }
     }
 
