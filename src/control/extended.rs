@@ -34,7 +34,8 @@ pub struct Sum {
     pub terms: Vec<Cost>,
 }
 
-/// A function of quantities at a knot: a sum of terms, divided by another where there is one.
+/// A function of quantities at a knot: a sum of terms, divided by another where there is one. Nothing by nothing, as a
+/// mean where no time has passed, is zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formula {
     /// Name and unit.
@@ -54,8 +55,10 @@ pub fn times(weight: f64, quantity: QuantityId) -> Cost {
 
 impl Formula {
     fn value(&self, at: Seen) -> f64 {
-        let (above, below) = self.parts(at);
-        above / below
+        match self.parts(at) {
+            (0.0, 0.0) => 0.0,
+            (above, below) => above / below,
+        }
     }
 
     fn parts(&self, at: Seen) -> (f64, f64) {
@@ -71,6 +74,9 @@ impl Formula {
     /// Adds `g` times the derivatives by the quantities.
     fn pull(&self, at: Seen, g: f64, adjoint: &mut [f64]) {
         let (above, below) = self.parts(at);
+        if (above, below) == (0.0, 0.0) {
+            return;
+        }
         for t in &self.terms {
             adjoint[t.quantity.index()] += g / below * term(t, at).1;
         }

@@ -195,6 +195,11 @@ impl Grid {
         })
     }
 
+    /// s
+    pub fn horizon(&self) -> f64 {
+        self.times().pop().unwrap_or(0.0)
+    }
+
     /// Number of steps.
     pub fn steps(&self) -> usize {
         self.intervals.len()

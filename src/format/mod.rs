@@ -384,7 +384,7 @@ impl Document {
         }
         let mut guess_states = vec![];
         if let Some(states) = &spec.guess.states {
-            let (from, horizon) = ((&start.q[..], &x0[..]), own.intervals.iter().sum());
+            let (from, horizon) = ((&start.q[..], &x0[..]), own.horizon());
             guess_states = states::states(&self.source, states, &system, from, (horizon, &grid))?;
         }
         let extension = extension.with(wanted.sums, wanted.formulas);
