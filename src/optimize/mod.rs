@@ -9,6 +9,7 @@ mod driver;
 mod infeasibility;
 mod lq;
 mod method;
+mod rounds;
 mod scale;
 pub mod shooting;
 mod state;
