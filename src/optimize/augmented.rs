@@ -222,6 +222,22 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.accept();
     }
 
+    /// Goes to the scaled decisions `v`, without simulating anew where it stands or where it stood before.
+    pub fn visit(&mut self, v: &Param) {
+        if self.current.decisions == *v {
+            return;
+        }
+        if self.trial.decisions == *v && self.trial.value.is_finite() {
+            self.accept();
+            self.failed = None;
+            // of multipliers that may have changed since
+            return self.reevaluate();
+        }
+        let before = self.current.decisions.clone();
+        self.roll(v);
+        self.trial.decisions = before;
+    }
+
     /// Simulates and evaluates a step of `length` along the change `d` of the scaled decisions, into the trial. Where
     /// the system leaves its `response` to `d` the feedback of the curvature leads it back; without a response the step
     /// is `d` itself.
@@ -471,6 +487,41 @@ impl<'a, D: Observe> Augmented<'a, D> {
         sum
     }
 
+    /// `H d`, undamped: the model's rollout, then its adjoint sweep of `H_k w_k`.
+    pub fn product(&mut self, d: &Param) -> Param {
+        let (m, width, controls) = (
+            self.model.sizes.m,
+            self.model.sizes.w(),
+            self.problem.guess.len(),
+        );
+        let (of_controls, of_parameters) = d.as_slice().split_at(controls);
+        let slopes = of_parameters.iter().zip(&self.by_scale);
+        let dp: Vec<f64> = slopes.map(|(d, slope)| d * slope).collect();
+        let (model, scale) = (&self.model, &self.scale);
+        let mut l = vec![0.0; model.l.len()];
+        let control = |k: usize, _: &[f64], u: &mut [f64]| {
+            let own = of_controls[k * m..(k + 1) * m].iter();
+            for ((u, d), s) in u.iter_mut().zip(own).zip(&scale[k * m..]) {
+                *u = d * s.slope(0.0);
+            }
+        };
+        model.linear_rollout(&dp, &mut self.scratch, control, |k, w| {
+            let h = &model.h[k * width * width..(k + 1) * width * width];
+            dense::gemv(width, h, w, &mut l[k * width..(k + 1) * width]);
+        });
+        let mut out = DVector::zeros(d.len());
+        let (by_controls, by_parameters) = out.as_mut_slice().split_at_mut(controls);
+        model.adjoint(&l, by_controls, by_parameters);
+        for (g, s) in by_controls.iter_mut().zip(scale) {
+            *g *= s.slope(0.0);
+        }
+        let own = self.by_scale.iter().zip(&self.by_bounds).zip(of_parameters);
+        for (g, ((slope, curvature), d)) in by_parameters.iter_mut().zip(own) {
+            *g = slope * *g + curvature * d;
+        }
+        out
+    }
+
     /// `H^-1 g`, damped. Where that curvature is not positive definite, with as much more as makes it so.
     pub fn newton(&mut self, g: &Param) -> Param {
         let (s, m, width) = (
@@ -571,6 +622,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Ok(list.join(", "))
     }
 }
+
+mod residuals;
+
+pub(super) use residuals::squares;
 
 #[cfg(test)]
 mod tests;

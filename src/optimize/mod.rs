@@ -9,6 +9,7 @@ mod driver;
 mod infeasibility;
 mod lq;
 mod method;
+mod reduced;
 mod rounds;
 mod scale;
 pub mod shooting;
@@ -17,6 +18,7 @@ mod state;
 pub use checkpoint::{Checkpoint, Checkpoints};
 pub use driver::{Limits, Solve, solve};
 pub use method::{Method, Options};
+pub use reduced::Reduced;
 pub use state::{Best, SolveState};
 
 use crate::control::{LinearFeedback, Problem};
