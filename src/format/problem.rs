@@ -11,7 +11,7 @@ use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, Orientation,
     SpringSpec,
 };
-use crate::optimize::{Method, Options, ddp, shooting};
+use crate::optimize::{Method, Options, ddp, shooting, unconstrained};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -425,7 +425,8 @@ pub struct RecordSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodSpec {
-    /// `ddp` or `shooting`.
+    /// `ddp`, `shooting`, or one of argmin's solvers: `lbfgs`, `newton-cg`, `trust-region`, `gauss-newton`, `nelder-mead`,
+    /// `particle-swarm`.
     #[serde(default = "ddp")]
     pub name: String,
     /// Largest violation of a constraint or a bound, in their units.
@@ -441,9 +442,15 @@ pub struct MethodSpec {
     /// guess.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty: Option<f64>,
-    /// Of `shooting`: pairs of steps and gradients that are remembered.
+    /// Of `shooting` and `lbfgs`: pairs of steps and gradients that are remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<usize>,
+    /// Of `particle-swarm`: where its random numbers begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Of `particle-swarm`: particles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<usize>,
     /// Of `ddp`: derivatives through contact are relaxed at first, and with `forward` the steps, too, from one parameter of
     /// the central path to the next, before they are those of hard contact. They are so from the beginning where this is
     /// `false`.
@@ -474,6 +481,8 @@ impl Default for MethodSpec {
             optimality: None,
             max_iterations: None,
             memory: None,
+            seed: None,
+            population: None,
             penalty: None,
             smoothing: None,
         }
@@ -483,22 +492,30 @@ impl Default for MethodSpec {
 impl MethodSpec {
     /// Settings of a method.
     pub fn of(&self, method: Method) -> Options {
-        match method {
-            Method::Ddp => self.ddp().into(),
-            Method::Shooting => self.shooting().into(),
+        match method.argmin_solver() {
+            Some(solver) => self.unconstrained(solver).into(),
+            None if method == Method::Shooting => self.shooting().into(),
+            None => self.ddp().into(),
         }
     }
 
     /// What is set that is no setting of a method, and whose it is.
     pub fn foreign(&self, method: Method) -> Vec<(&'static str, Method)> {
-        let owned = [
-            ("memory", Method::Shooting, self.memory.is_some()),
-            ("smoothing", Method::Ddp, self.smoothing.is_some()),
+        let swarm = [Method::ParticleSwarm];
+        let owned: [(_, &[Method], _); 4] = [
+            (
+                "memory",
+                &[Method::Shooting, Method::Lbfgs],
+                self.memory.is_some(),
+            ),
+            ("seed", &swarm, self.seed.is_some()),
+            ("population", &swarm, self.population.is_some()),
+            ("smoothing", &[Method::Ddp], self.smoothing.is_some()),
         ];
         owned
             .into_iter()
-            .filter(|(_, owner, set)| *set && *owner != method)
-            .map(|(field, owner, _)| (field, owner))
+            .filter(|(_, owners, set)| *set && !owners.contains(&method))
+            .map(|(field, owners, _)| (field, owners[0]))
             .collect()
     }
 
@@ -527,6 +544,21 @@ impl MethodSpec {
             max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
             memory: self.memory.unwrap_or(default.memory),
             penalty: self.penalty.unwrap_or(default.penalty),
+        }
+    }
+
+    /// Settings of one of argmin's solvers.
+    pub fn unconstrained(&self, solver: unconstrained::Solver) -> unconstrained::Options {
+        let default = unconstrained::Options::of(solver);
+        unconstrained::Options {
+            tolerance: self.tolerance.unwrap_or(default.tolerance),
+            optimality: self.optimality.unwrap_or(default.optimality),
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            penalty: self.penalty.unwrap_or(default.penalty),
+            memory: self.memory.unwrap_or(default.memory),
+            seed: self.seed.unwrap_or(default.seed),
+            population: self.population.unwrap_or(default.population),
+            ..default
         }
     }
 }

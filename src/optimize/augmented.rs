@@ -223,19 +223,22 @@ impl<'a, D: Observe> Augmented<'a, D> {
     }
 
     /// Goes to the scaled decisions `v`, without simulating anew where it stands or where it stood before.
-    pub fn visit(&mut self, v: &Param) {
+    /// The function there.
+    pub fn visit(&mut self, v: &Param) -> f64 {
         if self.current.decisions == *v {
-            return;
+            return self.current.value;
         }
         if self.trial.decisions == *v && self.trial.value.is_finite() {
             self.accept();
             self.failed = None;
             // of multipliers that may have changed since
-            return self.reevaluate();
+            self.reevaluate();
+            return self.current.value;
         }
         let before = self.current.decisions.clone();
         self.roll(v);
         self.trial.decisions = before;
+        self.current.value
     }
 
     /// Simulates and evaluates a step of `length` along the change `d` of the scaled decisions, into the trial. Where
@@ -377,6 +380,14 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Ok(g)
     }
 
+    /// Bounds of the scaled decisions; infinite where there is none.
+    pub fn bounds(&self) -> (Param, Param) {
+        let each = self.bound_multipliers.bounds.iter().zip(&self.scale);
+        let both = each.map(|(own, scale)| scale.bounds().unwrap_or(*own));
+        let (lower, upper): (Vec<f64>, Vec<f64>) = both.unzip();
+        (lower.into(), upper.into())
+    }
+
     /// Largest violation at the present point.
     pub fn violation(&self) -> f64 {
         self.current.path.violation(self.problem)
@@ -401,7 +412,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
     }
 
     /// What gains are compared with: the function without what multipliers add.
-    fn size(&self, tolerance: f64) -> f64 {
+    pub fn size(&self, tolerance: f64) -> f64 {
         let violation = self.violation().max(tolerance);
         let objective = self.current.path.evaluation.objective.abs();
         objective + 0.5 * self.penalty() * violation * violation

@@ -13,6 +13,7 @@
 use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
 use super::ddp::Ddp;
 use super::shooting::Shooting;
+use super::unconstrained::Unconstrained;
 use super::{Gains, Iteration, Method, Options, Remedy, Solution, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::{Observe, stop_requested, unstopped};
@@ -160,12 +161,15 @@ impl<'a, D: Observe> Solve<'a, D> {
     /// Solves.
     ///
     /// # Errors
-    /// When the problem does not fit the system ([`Problem::check`]), settings have no meaning ([`Options::check`]), or the
+    /// When the problem does not fit the system ([`Problem::check`]), settings have no meaning ([`Options::check`]), the
+    /// method cannot take the problem ([`Options::fits`]), or the
     /// checkpoint to go on from is of another problem; and what an observer reports. How the solve ended is in
     /// [`Solution::status`].
     pub fn run(self) -> Result<Solution, Error> {
         self.problem.check(self.dynamics)?;
         self.options.check().map_err(Error::msg)?;
+        let fits = self.options.fits(self.dynamics, self.problem);
+        fits.map_err(Error::msg)?;
         if let Some(c) = &self.checkpoints.resume {
             c.fits(self.options.method(), self.problem)
                 .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
@@ -174,6 +178,7 @@ impl<'a, D: Observe> Solve<'a, D> {
         let algorithm: Box<dyn Algorithm + '_> = match self.options {
             Options::Ddp(o) => Box::new(Ddp::new(dynamics, problem, o)),
             Options::Shooting(o) => Box::new(Shooting::new(dynamics, problem, o)),
+            Options::Unconstrained(o) => Box::new(Unconstrained::new(dynamics, problem, o)),
         };
         let Limits { iterations, time } = self.limits;
         let most = iterations.unwrap_or(self.options.max_iterations());

@@ -1,11 +1,20 @@
 //! The methods there are, and their settings.
 
+use super::unconstrained::{self, Solver};
 use super::{ddp, shooting};
+use crate::control::Problem;
+use crate::dynamics::Observe;
 
 /// Names, with titles of the methods that there are, in the order of [`Method`]; behind them those of methods to come.
 const TABLE: [(&str, Option<&str>); 15] = [
     ("ddp", Some("differential dynamic programming")),
     ("shooting", Some("single shooting")),
+    ("lbfgs", Some("L-BFGS")),
+    ("newton-cg", Some("Newton-CG")),
+    ("trust-region", Some("a trust region (Steihaug)")),
+    ("gauss-newton", Some("Gauss-Newton")),
+    ("nelder-mead", Some("Nelder-Mead")),
+    ("particle-swarm", Some("a particle swarm")),
     ("multiple-shooting", None),
     ("direct", None),
     ("levenberg-marquardt", None),
@@ -13,12 +22,6 @@ const TABLE: [(&str, Option<&str>); 15] = [
     ("ars", None),
     ("cmaes", None),
     ("mppi", None),
-    ("lbfgs", None),
-    ("newton-cg", None),
-    ("trust-region", None),
-    ("gauss-newton", None),
-    ("nelder-mead", None),
-    ("particle-swarm", None),
 ];
 
 /// A way to solve.
@@ -28,11 +31,32 @@ pub enum Method {
     Ddp,
     /// Single shooting, see [`shooting`].
     Shooting,
+    /// argmin's L-BFGS, see [`unconstrained`].
+    Lbfgs,
+    /// argmin's Newton-CG, see [`unconstrained`].
+    NewtonCg,
+    /// argmin's trust region, see [`unconstrained`].
+    TrustRegion,
+    /// argmin's Gauss-Newton method, see [`unconstrained`].
+    GaussNewton,
+    /// argmin's simplex, see [`unconstrained`].
+    NelderMead,
+    /// argmin's particle swarm, see [`unconstrained`].
+    ParticleSwarm,
 }
 
 impl Method {
     /// All of them; the first is the one that is taken unless told.
-    pub const ALL: [Self; 2] = [Self::Ddp, Self::Shooting];
+    pub const ALL: [Self; 8] = [
+        Self::Ddp,
+        Self::Shooting,
+        Self::Lbfgs,
+        Self::NewtonCg,
+        Self::TrustRegion,
+        Self::GaussNewton,
+        Self::NelderMead,
+        Self::ParticleSwarm,
+    ];
 
     /// As in files and on the command line.
     pub fn name(self) -> &'static str {
@@ -64,11 +88,25 @@ impl Method {
         self == Self::Ddp
     }
 
+    /// Which of argmin's solvers it is, if it is one.
+    pub fn argmin_solver(self) -> Option<Solver> {
+        match self {
+            Self::Ddp | Self::Shooting => None,
+            Self::Lbfgs => Some(Solver::Lbfgs),
+            Self::NewtonCg => Some(Solver::NewtonCg),
+            Self::TrustRegion => Some(Solver::TrustRegion),
+            Self::GaussNewton => Some(Solver::GaussNewton),
+            Self::NelderMead => Some(Solver::NelderMead),
+            Self::ParticleSwarm => Some(Solver::ParticleSwarm),
+        }
+    }
+
     /// Its settings as they are unless told.
     pub fn options(self) -> Options {
-        match self {
-            Self::Ddp => ddp::Options::default().into(),
-            Self::Shooting => shooting::Options::default().into(),
+        match self.argmin_solver() {
+            Some(solver) => unconstrained::Options::of(solver).into(),
+            None if self == Self::Shooting => shooting::Options::default().into(),
+            None => ddp::Options::default().into(),
         }
     }
 }
@@ -80,6 +118,8 @@ pub enum Options {
     Ddp(ddp::Options),
     /// Of [`Method::Shooting`].
     Shooting(shooting::Options),
+    /// Of argmin's solvers.
+    Unconstrained(unconstrained::Options),
 }
 
 impl Options {
@@ -88,6 +128,7 @@ impl Options {
         match self {
             Self::Ddp(_) => Method::Ddp,
             Self::Shooting(_) => Method::Shooting,
+            Self::Unconstrained(o) => o.solver.method(),
         }
     }
 
@@ -99,6 +140,7 @@ impl Options {
         let (tolerance, optimality, penalty, smoothing) = match self {
             Self::Ddp(o) => (o.tolerance, o.optimality, o.penalty, o.smoothing),
             Self::Shooting(o) => (o.tolerance, o.optimality, o.penalty, None),
+            Self::Unconstrained(o) => (o.tolerance, o.optimality, o.penalty, None),
         };
         let named = [
             ("tolerance", tolerance),
@@ -110,6 +152,13 @@ impl Options {
                 return Err(format!("{name} is {value}; expected a positive number"));
             }
         }
+        if let Self::Unconstrained(o) = self {
+            for (name, value) in [("memory", o.memory), ("population", o.population)] {
+                if value == 0 {
+                    return Err(format!("{name} is 0; expected at least 1"));
+                }
+            }
+        }
         match smoothing.filter(|s| !s.is_valid()) {
             None => Ok(()),
             Some(s) => Err(format!(
@@ -119,11 +168,23 @@ impl Options {
         }
     }
 
+    /// Can the method take the problem?
+    ///
+    /// # Errors
+    /// Why not, and what does.
+    pub fn fits<D: Observe>(&self, dynamics: &D, problem: &Problem) -> Result<(), String> {
+        match self {
+            Self::Ddp(_) | Self::Shooting(_) => Ok(()),
+            Self::Unconstrained(o) => o.fits(dynamics, problem),
+        }
+    }
+
     /// Iterations that a run may take.
     pub fn max_iterations(&self) -> u64 {
         match self {
             Self::Ddp(o) => o.max_iterations,
             Self::Shooting(o) => o.max_iterations,
+            Self::Unconstrained(o) => o.max_iterations,
         }
     }
 }
@@ -146,6 +207,12 @@ impl From<shooting::Options> for Options {
     }
 }
 
+impl From<unconstrained::Options> for Options {
+    fn from(options: unconstrained::Options) -> Self {
+        Self::Unconstrained(options)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,14 +227,17 @@ mod tests {
                     |o, v| match o {
                         Options::Ddp(o) => o.tolerance = v,
                         Options::Shooting(o) => o.tolerance = v,
+                        Options::Unconstrained(o) => o.tolerance = v,
                     },
                     |o, v| match o {
                         Options::Ddp(o) => o.optimality = v,
                         Options::Shooting(o) => o.optimality = v,
+                        Options::Unconstrained(o) => o.optimality = v,
                     },
                     |o, v| match o {
                         Options::Ddp(o) => o.penalty = v,
                         Options::Shooting(o) => o.penalty = v,
+                        Options::Unconstrained(o) => o.penalty = v,
                     },
                 ];
                 for (set, name) in fields.iter().zip(["tolerance", "optimality", "penalty"]) {

@@ -14,6 +14,7 @@ mod rounds;
 mod scale;
 pub mod shooting;
 mod state;
+pub mod unconstrained;
 
 pub use checkpoint::{Checkpoint, Checkpoints};
 pub use driver::{Limits, Solve, solve};

@@ -115,11 +115,6 @@ impl<'a, D: Observe> Reduced<'a, D> {
         }
     }
 
-    /// The function itself.
-    pub(super) fn function(&mut self) -> &mut Augmented<'a, D> {
-        self.function.get_mut()
-    }
-
     /// Runs something on the function.
     pub(super) fn with<T>(&self, run: impl FnOnce(&mut Augmented<'a, D>) -> T) -> T {
         run(&mut self.function.borrow_mut())
@@ -142,6 +137,11 @@ impl<'a, D: Observe> Reduced<'a, D> {
     /// The least value since then, and where.
     pub(super) fn best(&self) -> Option<(f64, Param)> {
         self.best.borrow().clone()
+    }
+
+    /// The function, infinite where the rollout fails.
+    pub(super) fn value_of(&self, decisions: &Param) -> Result<f64, Error> {
+        self.at(decisions, |f| Ok(f.value()))
     }
 
     /// The problem's guess, scaled.
