@@ -50,7 +50,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let is_problem = |a: &str| PROBLEMS.contains(&a);
     let is_method = |a: &str| Method::named(a).is_some();
-    println!("| problem | from | method | status | objective | violation | iterations | rollouts | seconds |");
+    println!(
+        "| problem | from | method | status | objective | violation | iterations | rollouts | seconds |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|");
     for name in PROBLEMS.into_iter().filter(|n| asked(n, &is_problem)) {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -78,6 +80,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let before = format!("| {name} | {from} | {} |", method.name());
                 match solved {
                     Ok(s) => {
+                        if std::env::var_os("HISTORY").is_some() {
+                            for r in &s.history {
+                                eprintln!(
+                                    "{} {:.8} viol {:.1e} opt {:.2e} step {:.2e} pen {:.1e}",
+                                    r.iteration,
+                                    r.objective,
+                                    r.violation,
+                                    r.optimality,
+                                    r.step_length,
+                                    r.regularization
+                                );
+                            }
+                        }
                         let steps = model.problem.intervals.len() as u64;
                         let status = match s.status {
                             Status::Interrupted => "time limit",

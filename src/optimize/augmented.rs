@@ -71,6 +71,8 @@ pub(super) struct Augmented<'a, D: Observe> {
     trial: Iterate,
     /// At the present point; the model is then of it, too.
     gradient: Option<Param>,
+    /// Where the model was made, while the function stays.
+    modelled: Option<Param>,
     pub failed: Option<StepError>,
     /// Steps of the last [`Augmented::roll`].
     rolled: usize,
@@ -131,6 +133,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             current,
             scale,
             gradient: None,
+            modelled: None,
             failed: None,
             rolled: 0,
             steps: 0,
@@ -232,7 +235,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             self.accept();
             self.failed = None;
             // of multipliers that may have changed since
-            self.reevaluate();
+            self.current.value = self.value_of(&self.current);
             return self.current.value;
         }
         let before = self.current.decisions.clone();
@@ -303,9 +306,27 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.gradient = None;
     }
 
+    /// Goes from the scaled decisions `from` by the change `d`, where the feedback of the curvature at `from` leads back what
+    /// leaves the response to `d`, see [`Augmented::try_step`]; `None` where that cannot be simulated.
+    ///
+    /// # Errors
+    /// When a step from there cannot be linearized.
+    pub fn retract(&mut self, from: &Param, d: &Param) -> Result<Option<Param>, StepError> {
+        self.visit(from);
+        if self.modelled.as_ref() != Some(from) {
+            self.gradient()?;
+        }
+        let response = self.response(d);
+        if self.try_step(d, &response, 1.0).is_err() {
+            return Ok(None);
+        }
+        self.accept();
+        Ok(Some(self.current.decisions.clone()))
+    }
+
     /// The function changed: computes the value anew.
     fn reevaluate(&mut self) {
-        self.gradient = None;
+        (self.gradient, self.modelled) = (None, None);
         self.current.value = self.value_of(&self.current);
     }
 
@@ -365,6 +386,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             g[i] = slope * g[i] + upper - lower;
         }
         self.gradient = Some(g.clone());
+        self.modelled = Some(self.current.decisions.clone());
         self.damp(0.0);
         // scales what damping there is to come, and tells the curvature of each control
         self.newton(&DVector::zeros(self.scale.len()));

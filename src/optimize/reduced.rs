@@ -139,6 +139,26 @@ impl<'a, D: Observe> Reduced<'a, D> {
         self.best.borrow().clone()
     }
 
+    /// Counts a value.
+    fn count(&self) -> Result<(), Error> {
+        let left = self.left.get().checked_sub(1);
+        let left = left.ok_or_else(|| Error::msg("no more values are to be computed"))?;
+        self.left.set(left);
+        Ok(())
+    }
+
+    /// A value that was asked for where nothing can be simulated.
+    pub(super) fn failure(&self) -> Result<f64, Error> {
+        self.count()?;
+        Ok(self.failed.get())
+    }
+
+    /// Residuals of that value.
+    pub(super) fn failed_residuals(&self, value: f64) -> Param {
+        let n = self.with(|f| f.residuals().len());
+        DVector::from_element(n, (2.0 * value / n as f64).sqrt())
+    }
+
     /// The function, infinite where the rollout fails.
     pub(super) fn value_of(&self, decisions: &Param) -> Result<f64, Error> {
         self.at(decisions, |f| Ok(f.value()))
@@ -277,9 +297,7 @@ impl<D: Observe> CostFunction for Reduced<'_, D> {
     type Output = f64;
 
     fn cost(&self, v: &DVector<f64>) -> Result<f64, Error> {
-        let left = self.left.get().checked_sub(1);
-        self.left
-            .set(left.ok_or_else(|| Error::msg("no more values are to be computed"))?);
+        self.count()?;
         let value = self.at(v, |f| Ok(f.value()))?;
         if !value.is_finite() {
             return Ok(self.failed.get());
@@ -337,16 +355,10 @@ impl<D: Observe> Operator for Reduced<'_, D> {
     fn apply(&self, v: &DVector<f64>) -> Result<DVector<f64>, Error> {
         self.has_residuals()?;
         let value = self.cost(v)?;
-        self.at(v, |f| {
-            let r = f.residuals();
-            Ok(match f.failed {
-                Some(_) => {
-                    let each = (2.0 * value / r.len() as f64).sqrt();
-                    DVector::from_element(r.len(), each)
-                }
-                None => r,
-            })
-        })
+        match self.at(v, |f| Ok(f.failed.is_none().then(|| f.residuals())))? {
+            Some(r) => Ok(r),
+            None => Ok(self.failed_residuals(value)),
+        }
     }
 }
 

@@ -7,9 +7,10 @@
 //! One iteration here is one of the solver's. Whether it converged is decided outside, by the optimality of
 //! [`Options::optimality`] at its point, for solvers that use values alone as well: argmin's trust region reports nothing,
 //! others report by absolute differences of costs. `lbfgs`, `newton-cg`, `trust-region` and `gauss-newton` work in variables
-//! in which the curvature at the beginning of the round is the identity. Steps are open-loop: where a system is unstable a
-//! small change of early controls carries it far from where its linear model holds, and steps become short; shooting's
-//! feedback and differential dynamic programming keep it there.
+//! in which the curvature at the beginning of the round is the identity. Trials of the last three are simulated with the
+//! feedback of shooting, and each iteration begins from its iterate anew. Those of `lbfgs`, whose memory spans iterations, are
+//! open-loop: where a system is unstable a small change of early controls carries it far from where its linear model holds,
+//! and steps become short.
 
 mod inner;
 mod variables;
@@ -118,9 +119,10 @@ impl Solver {
         }
     }
 
-    /// Does an iteration know nothing of those before?
-    fn is_memoryless(self) -> bool {
-        matches!(self, Self::NewtonCg | Self::GaussNewton)
+    /// Does an iteration know nothing of those before but, perhaps, the size of a step? It can then be another one around each
+    /// iterate.
+    fn begins_anew(self) -> bool {
+        matches!(self, Self::NewtonCg | Self::GaussNewton | Self::TrustRegion)
     }
 }
 
@@ -189,6 +191,8 @@ struct Running<'a, D: Observe> {
     value: f64,
     idle: u64,
     gained: bool,
+    /// It did not move, and goes on from there.
+    stays: bool,
 }
 
 /// What a checkpoint keeps of this method alone. The solver begins anew where a solve goes on: L-BFGS without memory, the trust
@@ -225,7 +229,7 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
     fn running(&mut self, at: &Param) -> Result<Running<'a, D>, Error> {
         let kind = self.options.solver;
         let begun = match self.running.take() {
-            Some(running) if !kind.is_memoryless() => return Ok(running),
+            Some(running) if !kind.begins_anew() || running.stays => return Ok(running),
             other => other,
         };
         let mut running = match begun {
@@ -266,7 +270,8 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
         let variables = if kind.is_derivative_free() {
             Variables::new(Param::zeros(at.len()), scale)
         } else {
-            Variables::whitened(at.clone(), &self.reduced.hessian(at)?, scale)
+            let by = Variables::whitened(at.clone(), &self.reduced.hessian(at)?, scale);
+            if kind.begins_anew() { by.curved() } else { by }
         };
         let seed = self.options.seed.wrapping_add(self.begun);
         self.begun += 1;
@@ -276,6 +281,7 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
             value,
             idle: 0,
             gained: false,
+            stays: false,
         })
     }
 
@@ -284,7 +290,8 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
         let mut running = self.running(at)?;
         let problem = self.problem(&running.variables);
         let Stepped { at, ended } = running.solver.step(&problem)?;
-        let at = running.variables.decisions(&at);
+        let at = running.variables.decisions(&at, &self.reduced)?;
+        let at = at.ok_or_else(|| Error::msg("it ended where nothing can be simulated"))?;
         self.running = Some(running);
         Ok(Stepped { at, ended })
     }
@@ -314,16 +321,24 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
         before: f64,
         ended: bool,
     ) -> Result<(), Error> {
+        // a trust region becomes smaller where nothing was gained, and L-BFGS forgets; all else would be tried as it was
         let kind = self.options.solver;
-        let rounds = &mut self.rounds;
-        let decided = self.reduced.with(|f| -> Result<_, Error> {
+        let hopeless = matches!(kind, Solver::NewtonCg | Solver::GaussNewton);
+        let (rounds, known) = (&mut self.rounds, self.optimality.filter(|_| at == to));
+        let (optimality, decided) = self.reduced.with(|f| -> Result<_, Error> {
             let gained = f.visit(to) - before < -ROUNDING * before.abs();
-            let optimality = f.optimality(rounds.violation)?;
-            let decided = rounds.decide(f, state, optimality, gained, kind.is_memoryless());
+            let optimality = match known {
+                Some(known) => known,
+                None => f.optimality(rounds.violation)?,
+            };
+            let decided = rounds.decide(f, state, optimality, gained, hopeless);
             rounds.record(f, state, optimality, (to - at).norm());
-            Ok(decided)
+            Ok((optimality, decided))
         })?;
-        // a trust region becomes smaller where nothing was gained; all else would be tried again as it was
+        self.optimality = Some(optimality).filter(|_| !decided.is_new);
+        if let Some(running) = &mut self.running {
+            running.stays = at == to;
+        }
         if ended || decided.is_new || (decided.failed && kind != Solver::TrustRegion) {
             self.running = None;
         }

@@ -7,6 +7,7 @@ use crate::optimize::Reduced;
 use crate::optimize::augmented::Param;
 use argmin::core::{CostFunction, Error, Gradient, Hessian, Jacobian, Operator};
 use nalgebra::{Cholesky, DMatrix};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Added to the diagonal where a curvature is not positive definite, relative to its largest entry, and by how much more it
@@ -14,11 +15,20 @@ use std::rc::Rc;
 const FLOOR: f64 = 1e-14;
 const FLOOR_GROWTH: f64 = 100.0;
 
-/// `v = v_0 + L'^-1 z` with `L L'` the curvature at `v_0`, or `L = 1`; the function times `scale`.
+/// `v = v_0 + L'^-1 z` with `L L'` the curvature where they were made, or `L = 1`; the function times `scale`.
+///
+/// Along a straight line of controls the states of an unstable system soon leave their linear prediction. Variables that
+/// [`Variables::curved`] made follow shooting's feedback there: `z` is a change of the decisions, to which the feedback of the
+/// curvature at `v_0` adds what keeps the states at their prediction. To first order it is the same (a retraction: Absil, Mahony
+/// and Sepulchre, *Optimization Algorithms on Matrix Manifolds*, 2008, section 4.1), so that derivatives at `z = 0` are right;
+/// elsewhere there are none.
 #[derive(Clone)]
 pub struct Variables {
     origin: Param,
     factor: Option<DMatrix<f64>>,
+    is_curved: bool,
+    /// The last variables, and the decisions that they are, if these can be simulated.
+    last: RefCell<Option<(Param, Option<Param>)>>,
     pub scale: f64,
 }
 
@@ -28,6 +38,8 @@ impl Variables {
         Self {
             origin,
             factor: None,
+            is_curved: false,
+            last: RefCell::new(None),
             scale,
         }
     }
@@ -53,23 +65,54 @@ impl Variables {
         Self {
             origin,
             factor,
+            is_curved: false,
+            last: RefCell::new(None),
             scale,
         }
     }
 
-    /// The decisions.
-    pub fn decisions(&self, z: &Param) -> Param {
-        let mut v = z.clone();
+    /// With feedback.
+    pub fn curved(self) -> Self {
+        Self {
+            is_curved: true,
+            ..self
+        }
+    }
+
+    /// The decisions; `None` where finding them means to simulate what cannot be.
+    ///
+    /// # Errors
+    /// A step from the origin that cannot be linearized.
+    pub fn decisions<D: Observe>(
+        &self,
+        z: &Param,
+        reduced: &Reduced<D>,
+    ) -> Result<Option<Param>, Error> {
+        let mut d = z.clone();
         if let Some(l) = &self.factor {
             // its diagonal is positive
-            l.tr_solve_lower_triangular_mut(&mut v);
+            l.tr_solve_lower_triangular_mut(&mut d);
         }
-        v + &self.origin
+        if !self.is_curved || self.is_origin(z) {
+            return Ok(Some(d + &self.origin));
+        }
+        if let Some((_, v)) = self.last.borrow().as_ref().filter(|(last, _)| last == z) {
+            return Ok(v.clone());
+        }
+        let v = reduced.with(|f| f.retract(&self.origin, &d))?;
+        self.last.replace(Some((z.clone(), v.clone())));
+        Ok(v)
+    }
+
+    /// Is it where derivatives are known?
+    fn is_origin(&self, z: &Param) -> bool {
+        z.iter().all(|z| *z == 0.0)
     }
 
     /// From another origin, the same otherwise.
     pub fn move_to(&mut self, origin: &Param) {
         self.origin.copy_from(origin);
+        self.last.replace(None);
     }
 
     /// A gradient by the variables, from one by the decisions, unscaled.
@@ -104,12 +147,28 @@ impl<D: Observe> Clone for Transformed<'_, D> {
     }
 }
 
+impl<D: Observe> Transformed<'_, D> {
+    fn decisions(&self, z: &Param) -> Result<Option<Param>, Error> {
+        self.by.decisions(z, &self.reduced)
+    }
+
+    /// The decisions, where derivatives are asked for.
+    fn origin(&self, z: &Param) -> Result<Param, Error> {
+        let v = self.decisions(z)?;
+        v.ok_or_else(|| Error::msg("there are no derivatives where nothing can be simulated"))
+    }
+}
+
 impl<D: Observe> CostFunction for Transformed<'_, D> {
     type Param = Param;
     type Output = f64;
 
     fn cost(&self, z: &Param) -> Result<f64, Error> {
-        Ok(self.by.scale * self.reduced.cost(&self.by.decisions(z))?)
+        let value = match self.decisions(z)? {
+            Some(v) => self.reduced.cost(&v)?,
+            None => self.reduced.failure()?,
+        };
+        Ok(self.by.scale * value)
     }
 }
 
@@ -118,7 +177,7 @@ impl<D: Observe> Gradient for Transformed<'_, D> {
     type Gradient = Param;
 
     fn gradient(&self, z: &Param) -> Result<Param, Error> {
-        let g = self.reduced.gradient(&self.by.decisions(z))?;
+        let g = self.reduced.gradient(&self.origin(z)?)?;
         Ok(self.by.scale * self.by.gradient(g))
     }
 }
@@ -129,7 +188,11 @@ impl<D: Observe> Hessian for Transformed<'_, D> {
 
     /// `s L^-1 H L'^-1`
     fn hessian(&self, z: &Param) -> Result<DMatrix<f64>, Error> {
-        let h = self.reduced.hessian(&self.by.decisions(z))?;
+        if self.by.is_curved && !self.by.is_origin(z) {
+            // the trust region asks where it went, and begins from there anew
+            return Ok(DMatrix::identity(z.len(), z.len()));
+        }
+        let h = self.reduced.hessian(&self.origin(z)?)?;
         let half = self.by.reduce(h).transpose();
         let whole = self.by.scale * self.by.reduce(half);
         // conjugate gradients in argmin never end on what is no number
@@ -145,7 +208,11 @@ impl<D: Observe> Operator for Transformed<'_, D> {
     type Output = Param;
 
     fn apply(&self, z: &Param) -> Result<Param, Error> {
-        Ok(self.by.scale.sqrt() * self.reduced.apply(&self.by.decisions(z))?)
+        let r = match self.decisions(z)? {
+            Some(v) => self.reduced.apply(&v)?,
+            None => self.reduced.failed_residuals(self.reduced.failure()?),
+        };
+        Ok(self.by.scale.sqrt() * r)
     }
 }
 
@@ -155,7 +222,7 @@ impl<D: Observe> Jacobian for Transformed<'_, D> {
 
     /// `s^(1/2) J L'^-1`
     fn jacobian(&self, z: &Param) -> Result<DMatrix<f64>, Error> {
-        let j = self.reduced.jacobian(&self.by.decisions(z))?;
+        let j = self.reduced.jacobian(&self.origin(z)?)?;
         let by = self.by.reduce(j.transpose()).transpose();
         Ok(self.by.scale.sqrt() * by)
     }
