@@ -236,6 +236,10 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
             Some(running) => running,
             None => self.fresh(at)?,
         };
+        if kind == Solver::TrustRegion {
+            // its region is a ball in the curvature of where it is; in that of where the round began it fits nowhere
+            running.variables = self.variables(at)?;
+        }
         let by = Rc::make_mut(&mut running.variables);
         let start = if kind.is_derivative_free() {
             at.clone()
@@ -260,24 +264,27 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
         Ok(running)
     }
 
+    /// Variables around the iterate, in which the function is as large as one.
+    fn variables(&self, at: &Param) -> Result<Rc<Variables>, Error> {
+        let kind = self.options.solver;
+        let size = self.reduced.with(|f| f.size(self.options.tolerance));
+        let scale = if size > 0.0 { 1.0 / size } else { 1.0 };
+        if kind.is_derivative_free() {
+            let none = Param::zeros(at.len());
+            return Ok(Rc::new(Variables::new(none, scale)));
+        }
+        let by = Variables::whitened(at.clone(), &self.reduced.hessian(at)?, scale);
+        Ok(Rc::new(if kind.begins_anew() { by.curved() } else { by }))
+    }
+
     /// A solver in variables of its own.
     fn fresh(&mut self, at: &Param) -> Result<Running<'a, D>, Error> {
-        let kind = self.options.solver;
-        let (value, size, bounds) = self
-            .reduced
-            .with(|f| (f.value(), f.size(self.options.tolerance), f.bounds()));
-        let scale = if size > 0.0 { 1.0 / size } else { 1.0 };
-        let variables = if kind.is_derivative_free() {
-            Variables::new(Param::zeros(at.len()), scale)
-        } else {
-            let by = Variables::whitened(at.clone(), &self.reduced.hessian(at)?, scale);
-            if kind.begins_anew() { by.curved() } else { by }
-        };
+        let (value, bounds) = self.reduced.with(|f| (f.value(), f.bounds()));
         let seed = self.options.seed.wrapping_add(self.begun);
         self.begun += 1;
         Ok(Running {
             solver: inner(&self.options, at, bounds, seed)?,
-            variables: Rc::new(variables),
+            variables: self.variables(at)?,
             value,
             idle: 0,
             gained: false,
