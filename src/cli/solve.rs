@@ -64,11 +64,14 @@ fn tasks(a: &Arguments, name: &str, model: &Model) -> Result<Vec<Task>, Failure>
         .unwrap_or_else(|| Path::new("out").join(&model.name));
     let all = name == "all";
     let of = |m: Method| if all { out.join(m.name()) } else { out.clone() };
-    let chosen: Vec<(Method, PathBuf)> = Method::ALL
-        .into_iter()
-        .filter(|m| all || m.name() == name)
-        .map(|m| (m, of(m)))
-        .collect();
+    let mut chosen: Vec<(Method, PathBuf)> = vec![];
+    for method in Method::ALL.into_iter().filter(|m| all || m.name() == name) {
+        match model.options.of(method).fits(&model.system, &model.problem) {
+            Ok(()) => chosen.push((method, of(method))),
+            Err(why) if all => eprintln!("note: {why}"),
+            Err(why) => return Err(Failure::input(why)),
+        }
+    }
     let started = chosen.iter().any(|(_, o)| checkpoint_path(o).exists());
     let mut tasks = vec![];
     for (method, out) in chosen {

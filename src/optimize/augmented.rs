@@ -494,6 +494,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Ok(())
     }
 
+    /// Curvature of the free parameters' own at the present point, which squares of residuals lack: of the map that keeps them
+    /// within their bounds, where it presses; of those that have no other, their slope.
+    pub fn bend(&self) -> &[f64] {
+        &self.by_bounds
+    }
+
     /// What follows is with the curvature of each decision made larger by the factor `1 + damping`.
     pub fn damp(&mut self, damping: f64) {
         self.damping = damping;

@@ -258,7 +258,7 @@ impl<'a, D: Observe> Reduced<'a, D> {
     ) -> Result<DVector<f64>, Error> {
         self.fits(d)?;
         self.at(decisions, |f| {
-            if f.failed.is_some() {
+            if !f.value().is_finite() {
                 return Ok(DVector::zeros(d.len()));
             }
             f.gradient()?;
@@ -315,9 +315,9 @@ impl<D: Observe> Gradient for Reduced<'_, D> {
     type Gradient = DVector<f64>;
 
     fn gradient(&self, v: &DVector<f64>) -> Result<DVector<f64>, Error> {
-        self.at(v, |f| match f.failed {
-            Some(_) => Ok(DVector::zeros(v.len())),
-            None => Ok(f.gradient()?),
+        self.at(v, |f| match f.value().is_finite() {
+            true => Ok(f.gradient()?),
+            false => Ok(DVector::zeros(v.len())),
         })
     }
 }
@@ -330,7 +330,7 @@ impl<D: Observe> Hessian for Reduced<'_, D> {
         self.at(v, |f| {
             let n = v.len();
             let mut out = DMatrix::zeros(n, n);
-            if f.failed.is_some() {
+            if !f.value().is_finite() {
                 return Ok(out);
             }
             f.gradient()?;
@@ -355,7 +355,7 @@ impl<D: Observe> Operator for Reduced<'_, D> {
     fn apply(&self, v: &DVector<f64>) -> Result<DVector<f64>, Error> {
         self.has_residuals()?;
         let value = self.cost(v)?;
-        match self.at(v, |f| Ok(f.failed.is_none().then(|| f.residuals())))? {
+        match self.at(v, |f| Ok(f.value().is_finite().then(|| f.residuals())))? {
             Some(r) => Ok(r),
             None => Ok(self.failed_residuals(value)),
         }
@@ -368,9 +368,9 @@ impl<D: Observe> Jacobian for Reduced<'_, D> {
 
     fn jacobian(&self, v: &DVector<f64>) -> Result<DMatrix<f64>, Error> {
         self.has_residuals()?;
-        self.at(v, |f| match f.failed {
-            Some(_) => Ok(DMatrix::zeros(f.residuals().len(), v.len())),
-            None => Ok(f.jacobian()?),
+        self.at(v, |f| match f.value().is_finite() {
+            true => Ok(f.jacobian()?),
+            false => Ok(DMatrix::zeros(f.residuals().len(), v.len())),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The library from outside: physics, derivatives, optimizers, failures. One program, since linking each file of tests
 //! on its own takes longer than running it.
 
+mod argmin;
 mod common;
 mod conservation;
 mod contact;

@@ -13,6 +13,7 @@ use argmin::solver::newton::NewtonCG;
 use argmin::solver::particleswarm::{Particle, ParticleSwarm};
 use argmin::solver::quasinewton::LBFGS;
 use argmin::solver::trustregion::{Steihaug, TrustRegion};
+use nalgebra::DMatrix;
 use rand_xoshiro_of_argmin::Xoshiro256PlusPlus;
 use rand_xoshiro_of_argmin::rand_core::SeedableRng;
 
@@ -78,11 +79,15 @@ pub trait Inner<'a, D: Observe> {
     /// # Errors
     /// The solver's; it is then to begin again.
     fn step(&mut self, on: &Transformed<'a, D>) -> Result<Stepped, Error>;
+
+    /// Of a trust region.
+    fn radius(&self) -> Option<f64>;
 }
 
 struct Stepper<S, I> {
     solver: S,
     state: Option<I>,
+    radius: fn(&S) -> Option<f64>,
 }
 
 impl<'a, D, S, I> Inner<'a, D> for Stepper<S, I>
@@ -115,6 +120,10 @@ where
         self.state = Some(state);
         Ok(Stepped { at, ended })
     }
+
+    fn radius(&self) -> Option<f64> {
+        (self.radius)(&self.solver)
+    }
 }
 
 fn stepped<'a, D, S, I>(solver: S) -> Box<dyn Inner<'a, D> + 'a>
@@ -126,7 +135,17 @@ where
     Box::new(Stepper {
         solver,
         state: None::<I>,
+        radius: |_| None,
     })
+}
+
+/// The trust region with its steps and its state.
+type Region = TrustRegion<Steihaug<Param, f64>, f64>;
+type RegionState = IterState<Param, Param, (), DMatrix<f64>, (), f64>;
+
+/// Its radius, which argmin shows to serde alone.
+fn radius(of: &Region) -> Option<f64> {
+    serde_json::to_value(of).ok()?.get("radius")?.as_f64()
 }
 
 /// Halves steps until they decrease sufficiently: those of Newton's kind have their length already, and no gradients are
@@ -137,7 +156,7 @@ fn backtracking() -> Result<BacktrackingLineSearch<Param, Param, ArmijoCondition
     BacktrackingLineSearch::new(condition).rho(CONTRACTION)
 }
 
-/// The solver of the settings, to begin at `at`; the `box_` is the swarm's.
+/// The solver of the settings, to begin at `at`; the `box_` is the swarm's, and `kept` a trust region's radius.
 ///
 /// # Errors
 /// Settings that argmin refuses.
@@ -146,6 +165,7 @@ pub fn inner<'a, D: Observe + 'a>(
     at: &Param,
     box_: (Param, Param),
     seed: u64,
+    kept: Option<f64>,
 ) -> Result<Box<dyn Inner<'a, D> + 'a>, Error> {
     Ok(match o.solver {
         Kind::Lbfgs => {
@@ -157,7 +177,15 @@ pub fn inner<'a, D: Observe + 'a>(
         Kind::NewtonCg => stepped(NewtonCG::new(backtracking()?)),
         Kind::TrustRegion => {
             let steps = Steihaug::new().with_max_iters(MOST_CONJUGATE_GRADIENTS);
-            stepped(TrustRegion::new(steps))
+            let region = Region::new(steps);
+            Box::new(Stepper {
+                solver: match kept {
+                    Some(radius) => region.with_radius(radius)?,
+                    None => region,
+                },
+                state: None::<RegionState>,
+                radius,
+            })
         }
         Kind::GaussNewton => stepped(GaussNewtonLS::new(backtracking()?)),
         Kind::NelderMead => {

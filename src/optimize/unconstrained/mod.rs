@@ -181,6 +181,8 @@ pub(super) struct Unconstrained<'a, D: Observe> {
     begun: u64,
     /// At the iterate, while function and iterate stay.
     optimality: Option<f64>,
+    /// Of the trust region that a solve goes on with.
+    radius: Option<f64>,
 }
 
 struct Running<'a, D: Observe> {
@@ -195,14 +197,15 @@ struct Running<'a, D: Observe> {
     stays: bool,
 }
 
-/// What a checkpoint keeps of this method alone. The solver begins anew where a solve goes on: L-BFGS without memory, the trust
-/// region with its first radius, a simplex of its first size, another swarm.
+/// What a checkpoint keeps of this method alone. `newton-cg`, `gauss-newton` and `trust-region` go on as if they had not been
+/// stopped; the others begin anew at the iterate: L-BFGS without memory, a simplex of its first size, another swarm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Saved {
     decisions: Vec<f64>,
     failures: u32,
     first_penalty: f64,
     begun: u64,
+    radius: Option<f64>,
 }
 
 impl<'a, D: Observe> Unconstrained<'a, D> {
@@ -215,6 +218,7 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
             running: None,
             begun: 0,
             optimality: None,
+            radius: None,
         }
     }
 
@@ -233,19 +237,18 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
             other => other,
         };
         let mut running = match begun {
-            Some(running) => running,
+            // around each iterate other variables: a trust region is a ball in the curvature there, and fits nowhere in that
+            // of where the round began
+            Some(running) => Running {
+                variables: self.variables(at)?,
+                ..running
+            },
             None => self.fresh(at)?,
         };
-        if kind == Solver::TrustRegion {
-            // its region is a ball in the curvature of where it is; in that of where the round began it fits nowhere
-            running.variables = self.variables(at)?;
-        }
         let by = Rc::make_mut(&mut running.variables);
-        let start = if kind.is_derivative_free() {
-            at.clone()
-        } else {
-            by.move_to(at);
-            Param::zeros(at.len())
+        let start = match kind.is_derivative_free() {
+            true => at.clone(),
+            false => Param::zeros(at.len()),
         };
         let size = match kind {
             // whose line search takes the slope of half the square for that of the norm: right where the norm is one
@@ -273,7 +276,7 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
             let none = Param::zeros(at.len());
             return Ok(Rc::new(Variables::new(none, scale)));
         }
-        let by = Variables::whitened(at.clone(), &self.reduced.hessian(at)?, scale);
+        let by = Variables::whitened(at.clone(), self.reduced.hessian(at)?, scale);
         Ok(Rc::new(if kind.begins_anew() { by.curved() } else { by }))
     }
 
@@ -283,7 +286,7 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
         let seed = self.options.seed.wrapping_add(self.begun);
         self.begun += 1;
         Ok(Running {
-            solver: inner(&self.options, at, bounds, seed)?,
+            solver: inner(&self.options, at, bounds, seed, self.radius.take())?,
             variables: self.variables(at)?,
             value,
             idle: 0,
@@ -309,10 +312,14 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
         let population = self.options.population.max(at.len() + 1) as u64;
         self.reduced.allow(MOST_VALUES + population);
         let stepped = self.step(at);
-        if let Ok(Stepped { at: to, ended }) = &stepped
-            && (to == at || self.reduced.with(|f| f.visit(to)) < before)
-        {
-            return (to.clone(), *ended);
+        if let Ok(Stepped { at: to, ended }) = &stepped {
+            if to == at || self.reduced.with(|f| f.visit(to)) < before {
+                return (to.clone(), *ended);
+            }
+            // a swarm may begin with worse than there was
+            if self.options.solver.is_derivative_free() {
+                return (at.clone(), *ended);
+            }
         }
         match self.reduced.best() {
             Some((value, to)) if value < before => (to, true),
@@ -429,7 +436,7 @@ impl<D: Observe> Algorithm for Unconstrained<'_, D> {
         let rounds = &mut self.rounds;
         let kept: Option<Saved> = from.as_ref().and_then(Checkpoint::own);
         if let Some(kept) = &kept {
-            (rounds.failures, self.begun) = (kept.failures, kept.begun);
+            (rounds.failures, self.begun, self.radius) = (kept.failures, kept.begun, kept.radius);
         }
         self.reduced.with(|f| {
             if let Some(c) = &from {
@@ -475,6 +482,7 @@ impl<D: Observe> Algorithm for Unconstrained<'_, D> {
                 failures: rounds.failures,
                 first_penalty: f.lagrangian.first_penalty,
                 begun: self.begun,
+                radius: self.running.as_ref().and_then(|r| r.solver.radius()),
             })),
             ..rounds.checkpoint(f)
         })

@@ -26,6 +26,8 @@ const FLOOR_GROWTH: f64 = 100.0;
 pub struct Variables {
     origin: Param,
     factor: Option<DMatrix<f64>>,
+    /// At the origin, by the decisions, unscaled.
+    curvature: Option<DMatrix<f64>>,
     is_curved: bool,
     /// The last variables, and the decisions that they are, if these can be simulated.
     last: RefCell<Option<(Param, Option<Param>)>>,
@@ -38,6 +40,7 @@ impl Variables {
         Self {
             origin,
             factor: None,
+            curvature: None,
             is_curved: false,
             last: RefCell::new(None),
             scale,
@@ -45,11 +48,11 @@ impl Variables {
     }
 
     /// In which the curvature `h` at the origin, times the scale, is the identity.
-    pub fn whitened(origin: Param, h: &DMatrix<f64>, scale: f64) -> Self {
+    pub fn whitened(origin: Param, h: DMatrix<f64>, scale: f64) -> Self {
         let largest = h.diagonal().iter().fold(0.0, |m: f64, d| m.max(d.abs()));
         let mut floor = 0.0;
         let factor = loop {
-            let mut h = scale * h;
+            let mut h = scale * &h;
             for i in 0..h.nrows() {
                 h[(i, i)] += floor * scale * largest;
             }
@@ -65,6 +68,7 @@ impl Variables {
         Self {
             origin,
             factor,
+            curvature: Some(h),
             is_curved: false,
             last: RefCell::new(None),
             scale,
@@ -107,12 +111,6 @@ impl Variables {
     /// Is it where derivatives are known?
     fn is_origin(&self, z: &Param) -> bool {
         z.iter().all(|z| *z == 0.0)
-    }
-
-    /// From another origin, the same otherwise.
-    pub fn move_to(&mut self, origin: &Param) {
-        self.origin.copy_from(origin);
-        self.last.replace(None);
     }
 
     /// A gradient by the variables, from one by the decisions, unscaled.
@@ -192,7 +190,11 @@ impl<D: Observe> Hessian for Transformed<'_, D> {
             // the trust region asks where it went, and begins from there anew
             return Ok(DMatrix::identity(z.len(), z.len()));
         }
-        let h = self.reduced.hessian(&self.origin(z)?)?;
+        let known = self.by.curvature.clone();
+        let h = match known.filter(|_| self.by.is_origin(z)) {
+            Some(h) => h,
+            None => self.reduced.hessian(&self.origin(z)?)?,
+        };
         let half = self.by.reduce(h).transpose();
         let whole = self.by.scale * self.by.reduce(half);
         // conjugate gradients in argmin never end on what is no number
@@ -212,7 +214,9 @@ impl<D: Observe> Operator for Transformed<'_, D> {
             Some(v) => self.reduced.apply(&v)?,
             None => self.reduced.failed_residuals(self.reduced.failure()?),
         };
-        Ok(self.by.scale.sqrt() * r)
+        let n = r.len();
+        let bent = self.reduced.with(|f| f.bend().len());
+        Ok(self.by.scale.sqrt() * r.resize_vertically(n + bent, 0.0))
     }
 }
 
@@ -220,9 +224,16 @@ impl<D: Observe> Jacobian for Transformed<'_, D> {
     type Param = Param;
     type Jacobian = DMatrix<f64>;
 
-    /// `s^(1/2) J L'^-1`
+    /// `s^(1/2) J L'^-1`; behind the rows of the residuals one for each free parameter with the root of its own curvature, of
+    /// residuals that are zero: a parameter at its bound would have none, and Gauss and Newton's step no end.
     fn jacobian(&self, z: &Param) -> Result<DMatrix<f64>, Error> {
         let j = self.reduced.jacobian(&self.origin(z)?)?;
+        let bent: Vec<f64> = self.reduced.with(|f| f.bend().to_vec());
+        let (m, n) = j.shape();
+        let mut j = j.resize_vertically(m + bent.len(), 0.0);
+        for (i, c) in bent.iter().enumerate() {
+            j[(m + i, n - bent.len() + i)] = c.sqrt();
+        }
         let by = self.by.reduce(j.transpose()).transpose();
         Ok(self.by.scale.sqrt() * by)
     }
