@@ -31,6 +31,8 @@ pub(super) struct Rounds {
     pub tolerance: f64,
     /// Violation at the end of the last round.
     pub last_violation: f64,
+    /// Is a round minimized by values alone? Where it ends then shows nothing of what is feasible.
+    pub by_values: bool,
     /// The point last recorded; after an interruption others may have been tried.
     pub iterate: Option<Param>,
 }
@@ -55,6 +57,7 @@ impl Rounds {
             failures: 0,
             tolerance: optimality.max(FIRST_TOLERANCE),
             last_violation: f64::INFINITY,
+            by_values: false,
             iterate: None,
         }
     }
@@ -197,7 +200,7 @@ impl Rounds {
             if state.has_feasible() {
                 state.end(Status::Stationary, NO_LONGER_FEASIBLE);
             } else {
-                end_infeasible(p, self.violation, state);
+                end_infeasible(p, self, state);
             }
             return Decided::default();
         }
@@ -253,12 +256,17 @@ impl Rounds {
 }
 
 /// Ends where constraints stay violated.
-fn end_infeasible<D: Observe>(p: &mut Augmented<D>, tolerance: f64, state: &mut SolveState) {
-    if p.beyond_bounds() > tolerance {
+fn end_infeasible<D: Observe>(p: &mut Augmented<D>, rounds: &Rounds, state: &mut SolveState) {
+    let tolerance = rounds.violation;
+    if rounds.by_values || p.beyond_bounds() > tolerance {
         // its bounds are penalties as well, which may have lost against the constraints: that nothing is left within them
         // is not shown
+        let remedy = match rounds.by_values {
+            true => "which follows gradients",
+            false => "which never leaves the bounds",
+        };
         let reason = format!(
-            "the penalty grew to {:.0e}, and these stay violated: {}; scale the costs, or take the method {}, which never leaves the bounds",
+            "the penalty grew to {:.0e}, and these stay violated: {}; scale the costs, or take the method {}, {remedy}",
             p.penalty(),
             p.violated(tolerance),
             Method::Ddp.name()

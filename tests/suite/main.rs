@@ -24,6 +24,8 @@ mod parameters;
 mod physics;
 #[path = "../../examples/common/planar.rs"]
 mod planar;
+#[path = "../../examples/argmin.rs"]
+mod plugged;
 mod policies;
 mod problems;
 mod resume;

@@ -4,6 +4,7 @@ use super::variables::Transformed;
 use super::{Options, Solver as Kind};
 use crate::dynamics::Observe;
 use crate::optimize::augmented::Param;
+use crate::optimize::lq::ROUNDING;
 use argmin::core::{Error, IterState, PopulationState, Problem, Solver, State, TerminationStatus};
 use argmin::solver::gaussnewton::GaussNewtonLS;
 use argmin::solver::linesearch::condition::ArmijoCondition;
@@ -27,10 +28,6 @@ const MOST_CONJUGATE_GRADIENTS: u64 = 200;
 /// Edge of the first simplex, scaled, so that half a range is one. Conventional: argmin's own examples and others take a tenth
 /// to a twentieth of the size.
 const EDGE: f64 = 0.1;
-/// The vertices of a simplex agree where their values differ by this part of the optimality asked for: they spread further
-/// than the best is from the optimum. Conventional.
-const AGREE: f64 = 0.1;
-
 /// A state that is made from a point, and holds one.
 trait Located: State {
     fn located(at: Param) -> Self;
@@ -195,7 +192,9 @@ pub fn inner<'a, D: Observe + 'a>(
                 v[i] += EDGE;
                 vertices.push(v);
             }
-            stepped(NelderMead::new(vertices).with_sd_tolerance(AGREE * o.optimality)?)
+            // of a function about as large as one: as constraints hold to a part in a million by a part in 1e12 of it, nothing
+            // less will do
+            stepped(NelderMead::new(vertices).with_sd_tolerance(ROUNDING)?)
         }
         Kind::ParticleSwarm => {
             let random = Xoshiro256PlusPlus::seed_from_u64(seed);

@@ -213,7 +213,10 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
         let function = Augmented::new(dynamics, problem, options.penalty);
         Self {
             reduced: Rc::new(Reduced::of(function, squares(dynamics, problem))),
-            rounds: Rounds::new(options.tolerance, options.optimality),
+            rounds: Rounds {
+                by_values: options.solver.is_derivative_free(),
+                ..Rounds::new(options.tolerance, options.optimality)
+            },
             options,
             running: None,
             begun: 0,
@@ -309,7 +312,8 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
     /// Where an iteration from `at`, of the value `before`, led, and whether it ended the solver: to the solver's point, or if
     /// it gave none to the best that it tried, or nowhere.
     fn moved(&mut self, at: &Param, before: f64) -> (Param, bool) {
-        let population = self.options.population.max(at.len() + 1) as u64;
+        // once to begin, and once to go on
+        let population = 2 * self.options.population.max(at.len() + 1) as u64;
         self.reduced.allow(MOST_VALUES + population);
         let stepped = self.step(at);
         if let Ok(Stepped { at: to, ended }) = &stepped {
@@ -387,7 +391,7 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
             if running.value - value > least {
                 (running.value, running.idle, running.gained) = (value, 0, true);
             }
-            ended |= running.idle >= PATIENCE;
+            ended |= self.options.solver == Solver::ParticleSwarm && running.idle >= PATIENCE;
             gained = running.gained;
         }
         let same = state.iterate.clone().zip(state.last().cloned());
@@ -405,6 +409,10 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
         }
         let decided = self.reduced.with(|f| {
             f.visit(to);
+            if f.violation() > rounds.violation {
+                // the round is over, not the solve: the multipliers can do more
+                rounds.failures = 0;
+            }
             let decided = match ended || optimality <= rounds.tolerance {
                 true => rounds.decide(f, state, optimality, gained, true),
                 false => Decided::default(),
