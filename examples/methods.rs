@@ -1,10 +1,12 @@
 //! Every method on the swing-ups and the arm: from the solution of differential dynamic programming with noise on the controls,
-//! and from the problem's own guess. Prints the table of the documentation.
+//! simulated without its feedback and with it, and from the problem's own guess. Prints a table.
 //!
 //! `cargo run --release --example methods -- [seconds a solve] [iterations] [problems, methods...]`
 
+use least_action::dynamics::Dynamics;
 use least_action::format::{self, Overrides};
-use least_action::optimize::{Limits, Method, Solve, Status};
+use least_action::optimize::{Limits, Method, Solution, Solve, Status};
+use least_action::rollout::RolloutStats;
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -37,6 +39,33 @@ fn disturbed(controls: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
     controls.iter().enumerate().map(&mut one).collect()
 }
 
+/// The controls that the solution's feedback makes of these.
+fn kept_near<D: Dynamics>(
+    system: &D,
+    best: &Solution,
+    controls: &[f64],
+    bounds: &[(f64, f64)],
+) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
+    let Some(gains) = &best.gains else {
+        return Ok(controls.to_vec());
+    };
+    let (old, mut t) = (&best.trajectory, best.trajectory.clone());
+    t.u.copy_from_slice(controls);
+    let mut d = vec![0.0; system.dims().ndx];
+    let (mut w, mut stats) = (system.work(), RolloutStats::default());
+    t.roll_under(system, &mut w, &mut stats, |at, x, p, w, u| {
+        let frame = gains.frame(at.k);
+        system.difference(at, old.state(at.k), p, frame, x, w, &mut d);
+        for (i, (u, (l, h))) in u.iter_mut().zip(bounds).enumerate() {
+            let row = gains.feedback[at.k].row(i);
+            let answer = row.iter().zip(&d);
+            *u = (*u + answer.map(|(k, d)| k * d).sum::<f64>()).clamp(*l, *h);
+        }
+        Ok(())
+    })?;
+    Ok(t.u)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize, or: u64| arguments.get(i).and_then(|a| a.parse().ok()).unwrap_or(or);
@@ -63,10 +92,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let best = Solve::new(&model.system, &model.problem)
             .with_options(model.options.of(Method::Ddp))
             .run()?;
-        let mut near = model.problem.clone();
-        near.guess_states.clear();
-        near.guess = disturbed(&best.trajectory.u, &near.bounds);
-        for (from, problem) in [("ddp + 5 %", &near), ("guess", &model.problem)] {
+        let mut open = model.problem.clone();
+        open.guess_states.clear();
+        open.guess = disturbed(&best.trajectory.u, &open.bounds);
+        let mut closed = open.clone();
+        closed.guess = kept_near(&model.system, &best, &open.guess, &open.bounds)?;
+        for (from, problem) in [
+            ("ddp + 5 %, its feedback", &closed),
+            ("ddp + 5 %", &open),
+            ("guess", &model.problem),
+        ] {
             for method in Method::ALL {
                 if !asked(method.name(), &is_method) {
                     continue;
@@ -80,19 +115,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let before = format!("| {name} | {from} | {} |", method.name());
                 match solved {
                     Ok(s) => {
-                        if std::env::var_os("HISTORY").is_some() {
-                            for r in &s.history {
-                                eprintln!(
-                                    "{} {:.8} viol {:.1e} opt {:.2e} step {:.2e} pen {:.1e}",
-                                    r.iteration,
-                                    r.objective,
-                                    r.violation,
-                                    r.optimality,
-                                    r.step_length,
-                                    r.regularization
-                                );
-                            }
-                        }
                         let steps = model.problem.intervals.len() as u64;
                         let status = match s.status {
                             Status::Interrupted => "time limit",

@@ -392,9 +392,9 @@ fn limits_and_verdicts() {
 fn another_solver_of_argmin() {
     let (guess, objective, found) = crate::plugged::tune().expect("tuned");
     let best = by_ddp("damper_tuning").objective;
-    // thirty iterations without scaling come close
+    // another minimum, which is no worse
     assert!(objective < 0.5 * guess, "{guess} {objective} {found:?}");
-    assert!((objective / best - 1.0).abs() < 0.01, "{objective} {best}");
+    assert!(objective < best, "{objective} {best}");
 }
 
 fn by_ddp(name: &str) -> Solution {
