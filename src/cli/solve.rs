@@ -21,7 +21,7 @@ pub struct Arguments {
     out: Option<PathBuf>,
     #[command(flatten)]
     integrator: Integrator,
-    /// Seed of the guess's noise
+    /// Seed of the guess's noise, and of a particle swarm
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Threads; the result does not depend on them
@@ -112,6 +112,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "add them; to watch it move, use `simulate`",
         )
         .into());
+    }
+    if name == Method::ParticleSwarm.name() {
+        model.options.seed = a.seed.or(model.options.seed);
     }
     if let Some(n) = a.max_iterations {
         model.options.max_iterations = Some(n);

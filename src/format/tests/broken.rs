@@ -64,6 +64,11 @@ fn names_that_are_not_known_come_with_a_suggestion() {
         &["memory is a setting of `shooting`, not of `ddp`"],
     );
     breaks(
+        "tolerance = 1e-6",
+        "population = 5",
+        &["population is a setting of `particle-swarm`, not of `shooting`"],
+    );
+    breaks(
         "integrator = \"maximal\"",
         "integrator = \"verlet\"",
         &["not available in this version"],
