@@ -240,7 +240,10 @@ impl<'a, D: Observe> Reduced<'a, D> {
         }
         self.at(decisions, |f| match f.failed.clone() {
             Some(e) => Err(Error::new(e)),
-            None => Ok(f.update(growth)),
+            None => {
+                f.update(growth);
+                Ok(())
+            }
         })?;
         self.best.take();
         self.rate_failures();
