@@ -22,7 +22,7 @@ pub struct Arguments {
     out: Option<PathBuf>,
     #[command(flatten)]
     integrator: Integrator,
-    /// Seed of the guess's noise, and of a learner's
+    /// Seed of the guess's noise, and of a learner or a swarm
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Threads; the result does not depend on them
@@ -76,7 +76,14 @@ fn tasks(a: &Arguments, name: &str, model: &Model) -> Result<Vec<Task>, Failure>
         .unwrap_or_else(|| Path::new("out").join(&model.name));
     let all = name == "all";
     let of = |m: Method| if all { out.join(m.name()) } else { out.clone() };
-    let chosen: Vec<(Method, PathBuf)> = chosen(name, model).map(|m| (m, of(m))).collect();
+    let mut chosen: Vec<(Method, PathBuf)> = vec![];
+    for method in self::chosen(name, model) {
+        match model.options.of(method).fits(&model.system, &model.problem) {
+            Ok(()) => chosen.push((method, of(method))),
+            Err(why) if all => eprintln!("note: {why}"),
+            Err(why) => return Err(Failure::input(format!("{}: {why}", method.name()))),
+        }
+    }
     let started = chosen.iter().any(|(_, o)| checkpoint_path(o).exists());
     let mut tasks = vec![];
     for (method, out) in chosen {
@@ -121,17 +128,17 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     if let Some(n) = a.max_iterations {
         model.options.max_iterations = Some(n);
     }
-    if chosen(name, &model).any(Method::is_learner) {
+    let is_random = |m: Method| m.is_learner() || m == Method::ParticleSwarm;
+    if chosen(name, &model).any(is_random) {
         model.options.seed = a.seed.or(model.options.seed);
     }
     for method in chosen(name, &model) {
-        let options = model.options.of(method);
-        let fits = options.check().and_then(|()| options.fits(&model.problem));
+        let fits = model.options.of(method).check();
         fits.map_err(|e| Failure::input(format!("{}: {e}", method.name())))?;
     }
     if name == "all" {
         let left: Vec<&str> = (Method::ALL.into_iter())
-            .filter(|m| !chosen(name, &model).any(|c| c == *m))
+            .filter(|m| m.is_learner() && !chosen(name, &model).any(|c| c == *m))
             .map(Method::name)
             .collect();
         eprintln!(

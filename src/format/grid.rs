@@ -51,7 +51,7 @@ impl Grid {
         let Some(horizon) = over.duration.or(spec.horizon) else {
             return Err(source.error::<&str>(
                 &[],
-                "missing field `horizon`",
+                "missing field `horizon` at the top level",
                 "give horizon = .. (s), or [[phases]]",
             ));
         };

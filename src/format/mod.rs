@@ -595,12 +595,14 @@ impl Document {
                 "expected positive numbers, the factor below 1; e.g. smoothing = { start = 1e-1, end = 1e-5, factor = 0.1 }",
             ));
         }
-        if spec.memory == Some(0) {
-            return Err(self.source.error(
-                &["method", "memory"],
-                "memory is 0",
-                "expected at least 1",
-            ));
+        for (field, value) in [("memory", spec.memory), ("population", spec.population)] {
+            if value == Some(0) {
+                return Err(self.source.error(
+                    &["method", field],
+                    format!("{field} is 0"),
+                    "expected at least 1",
+                ));
+            }
         }
         Ok(())
     }

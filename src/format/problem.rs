@@ -13,7 +13,7 @@ use crate::mechanism::{
     SpringSpec,
 };
 use crate::optimize::learn::Decide;
-use crate::optimize::{Method, Options, ddp, shooting};
+use crate::optimize::{Method, Options, ddp, shooting, unconstrained};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -453,7 +453,8 @@ pub struct RecordSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodSpec {
-    /// `ddp` or `shooting`; or a learner: `search`, `ars`, `cmaes` or `mppi`.
+    /// `ddp` or `shooting`; one of argmin's solvers: `lbfgs`, `newton-cg`, `trust-region`, `gauss-newton`, `nelder-mead`,
+    /// `particle-swarm`; or a learner: `search`, `ars`, `cmaes` or `mppi`.
     #[serde(default = "ddp")]
     pub name: String,
     /// Largest violation of a constraint or a bound, in their units.
@@ -469,7 +470,7 @@ pub struct MethodSpec {
     /// guess. Of learners it stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty: Option<f64>,
-    /// Of `shooting`: pairs of steps and gradients that are remembered.
+    /// Of `shooting` and `lbfgs`: pairs of steps and gradients that are remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<usize>,
     /// Of `ddp`: derivatives through contact are relaxed at first, and with `forward` the steps, too, from one parameter of
@@ -555,23 +556,43 @@ impl MethodSpec {
             Method::Ars => self.ars().into(),
             Method::Cmaes => self.cmaes().into(),
             Method::Mppi => self.mppi().into(),
+            Method::Lbfgs => self.unconstrained(unconstrained::Solver::Lbfgs).into(),
+            Method::NewtonCg => self.unconstrained(unconstrained::Solver::NewtonCg).into(),
+            Method::TrustRegion => self
+                .unconstrained(unconstrained::Solver::TrustRegion)
+                .into(),
+            Method::GaussNewton => self
+                .unconstrained(unconstrained::Solver::GaussNewton)
+                .into(),
+            Method::NelderMead => self.unconstrained(unconstrained::Solver::NelderMead).into(),
+            Method::ParticleSwarm => self
+                .unconstrained(unconstrained::Solver::ParticleSwarm)
+                .into(),
         }
     }
 
     /// What is set that is no setting of a method, and whose it is.
     pub fn foreign(&self, method: Method) -> Vec<(&'static str, Vec<Method>)> {
-        use Method::{Ars, Cmaes, Ddp, Mppi, Shooting};
+        use Method::{Ars, Cmaes, Ddp, Lbfgs, Mppi, ParticleSwarm, Shooting};
         let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
         let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
         let owned: [(&str, Vec<Method>, bool); 12] = [
             ("optimality", others().collect(), self.optimality.is_some()),
-            ("memory", vec![Shooting], self.memory.is_some()),
+            ("memory", vec![Shooting, Lbfgs], self.memory.is_some()),
             ("smoothing", vec![Ddp], self.smoothing.is_some()),
             ("decide", learners().collect(), self.decide.is_some()),
             ("splines", learners().collect(), self.splines.is_some()),
-            ("seed", learners().collect(), self.seed.is_some()),
+            (
+                "seed",
+                learners().chain([ParticleSwarm]).collect(),
+                self.seed.is_some(),
+            ),
             ("sigma", learners().collect(), self.sigma.is_some()),
-            ("population", vec![Cmaes, Mppi], self.population.is_some()),
+            (
+                "population",
+                vec![Cmaes, Mppi, ParticleSwarm],
+                self.population.is_some(),
+            ),
             ("directions", vec![Ars], self.directions.is_some()),
             ("top", vec![Ars], self.top.is_some()),
             ("step", vec![Ars], self.step.is_some()),
@@ -609,6 +630,21 @@ impl MethodSpec {
             max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
             memory: self.memory.unwrap_or(default.memory),
             penalty: self.penalty.unwrap_or(default.penalty),
+        }
+    }
+
+    /// Settings of one of argmin's solvers.
+    pub fn unconstrained(&self, solver: unconstrained::Solver) -> unconstrained::Options {
+        let default = unconstrained::Options::of(solver);
+        unconstrained::Options {
+            tolerance: self.tolerance.unwrap_or(default.tolerance),
+            optimality: self.optimality.unwrap_or(default.optimality),
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            penalty: self.penalty.unwrap_or(default.penalty),
+            memory: self.memory.unwrap_or(default.memory),
+            seed: self.seed.unwrap_or(default.seed),
+            population: self.population.unwrap_or(default.population),
+            ..default
         }
     }
 }

@@ -70,6 +70,8 @@ pub(super) struct Augmented<'a, D: Observe> {
     trial: Iterate,
     /// At the present point; the model is then of it, too.
     gradient: Option<Param>,
+    /// Where the model was made, while the function stays.
+    modelled: Option<Param>,
     pub failed: Option<StepError>,
     /// Steps of the last [`Augmented::roll`].
     rolled: usize,
@@ -129,6 +131,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             current,
             scale,
             gradient: None,
+            modelled: None,
             failed: None,
             rolled: 0,
             steps: 0,
@@ -220,6 +223,25 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.accept();
     }
 
+    /// Goes to the scaled decisions `v`, without simulating anew where it stands or where it stood before.
+    /// The function there.
+    pub fn visit(&mut self, v: &Param) -> f64 {
+        if self.current.decisions == *v {
+            return self.current.value;
+        }
+        if self.trial.decisions == *v && self.trial.value.is_finite() {
+            self.accept();
+            self.failed = None;
+            // of multipliers that may have changed since
+            self.current.value = self.value_of(&self.current);
+            return self.current.value;
+        }
+        let before = self.current.decisions.clone();
+        self.roll(v);
+        self.trial.decisions = before;
+        self.current.value
+    }
+
     /// Simulates and evaluates a step of `length` along the change `d` of the scaled decisions, into the trial. Where
     /// the system leaves its `response` to `d` the feedback of the curvature leads it back; without a response the step
     /// is `d` itself.
@@ -285,9 +307,27 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.gradient = None;
     }
 
+    /// Goes from the scaled decisions `from` by the change `d`, where the feedback of the curvature at `from` leads back what
+    /// leaves the response to `d`, see [`Augmented::try_step`]; `None` where that cannot be simulated.
+    ///
+    /// # Errors
+    /// When a step from there cannot be linearized.
+    pub fn retract(&mut self, from: &Param, d: &Param) -> Result<Option<Param>, StepError> {
+        self.visit(from);
+        if self.modelled.as_ref() != Some(from) {
+            self.gradient()?;
+        }
+        let response = self.response(d);
+        if self.try_step(d, &response, 1.0).is_err() {
+            return Ok(None);
+        }
+        self.accept();
+        Ok(Some(self.current.decisions.clone()))
+    }
+
     /// The function changed: computes the value anew.
     fn reevaluate(&mut self) {
-        self.gradient = None;
+        (self.gradient, self.modelled) = (None, None);
         self.current.value = self.value_of(&self.current);
     }
 
@@ -346,6 +386,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             g[i] = slope * g[i] + upper - lower;
         }
         self.gradient = Some(g.clone());
+        self.modelled = Some(self.current.decisions.clone());
         self.damp(0.0);
         // scales what damping there is to come, and tells the curvature of each control
         self.newton(&DVector::zeros(self.scale.len()));
@@ -359,6 +400,14 @@ impl<'a, D: Observe> Augmented<'a, D> {
             }
         }
         Ok(g)
+    }
+
+    /// Bounds of the scaled decisions; infinite where there is none.
+    pub fn bounds(&self) -> (Param, Param) {
+        let each = self.bound_multipliers.bounds.iter().zip(&self.scale);
+        let both = each.map(|(own, scale)| scale.bounds().unwrap_or(*own));
+        let (lower, upper): (Vec<f64>, Vec<f64>) = both.unzip();
+        (lower.into(), upper.into())
     }
 
     /// Largest violation at the present point.
@@ -384,7 +433,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
     }
 
     /// What gains are compared with: the function without what multipliers add.
-    fn size(&self, tolerance: f64) -> f64 {
+    pub fn size(&self, tolerance: f64) -> f64 {
         let violation = self.violation().max(tolerance);
         let objective = self.current.path.evaluation.objective.abs();
         objective + 0.5 * self.penalty() * violation * violation
@@ -444,6 +493,12 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Ok(())
     }
 
+    /// Curvature of the free parameters' own at the present point, which squares of residuals lack: of the map that keeps them
+    /// within their bounds, where it presses; of those that have no other, their slope.
+    pub fn bend(&self) -> &[f64] {
+        &self.by_bounds
+    }
+
     /// What follows is with the curvature of each decision made larger by the factor `1 + damping`.
     pub fn damp(&mut self, damping: f64) {
         self.damping = damping;
@@ -468,6 +523,41 @@ impl<'a, D: Observe> Augmented<'a, D> {
             sum += model.curvature(k, w);
         });
         sum
+    }
+
+    /// `H d`, undamped: the model's rollout, then its adjoint sweep of `H_k w_k`.
+    pub fn product(&mut self, d: &Param) -> Param {
+        let (m, width, controls) = (
+            self.model.sizes.m,
+            self.model.sizes.w(),
+            self.problem.guess.len(),
+        );
+        let (of_controls, of_parameters) = d.as_slice().split_at(controls);
+        let slopes = of_parameters.iter().zip(&self.by_scale);
+        let dp: Vec<f64> = slopes.map(|(d, slope)| d * slope).collect();
+        let (model, scale) = (&self.model, &self.scale);
+        let mut l = vec![0.0; model.l.len()];
+        let control = |k: usize, _: &[f64], u: &mut [f64]| {
+            let own = of_controls[k * m..(k + 1) * m].iter();
+            for ((u, d), s) in u.iter_mut().zip(own).zip(&scale[k * m..]) {
+                *u = d * s.slope(0.0);
+            }
+        };
+        model.linear_rollout(&dp, &mut self.scratch, control, |k, w| {
+            let h = &model.h[k * width * width..(k + 1) * width * width];
+            dense::gemv(width, h, w, &mut l[k * width..(k + 1) * width]);
+        });
+        let mut out = DVector::zeros(d.len());
+        let (by_controls, by_parameters) = out.as_mut_slice().split_at_mut(controls);
+        model.adjoint(&l, by_controls, by_parameters);
+        for (g, s) in by_controls.iter_mut().zip(scale) {
+            *g *= s.slope(0.0);
+        }
+        let own = self.by_scale.iter().zip(&self.by_bounds).zip(of_parameters);
+        for (g, ((slope, curvature), d)) in by_parameters.iter_mut().zip(own) {
+            *g = slope * *g + curvature * d;
+        }
+        out
     }
 
     /// `H^-1 g`, damped. Where that curvature is not positive definite, with as much more as makes it so.
@@ -570,6 +660,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Ok(list.join(", "))
     }
 }
+
+mod residuals;
+
+pub(super) use residuals::squares;
 
 #[cfg(test)]
 mod language_tests;

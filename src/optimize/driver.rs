@@ -14,6 +14,7 @@ use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
 use super::ddp::Ddp;
 use super::learn::{self, Failed};
 use super::shooting::Shooting;
+use super::unconstrained::Unconstrained;
 use super::{Gains, Iteration, Method, Options, Remedy, Solution, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::{Observe, stop_requested, unstopped};
@@ -172,12 +173,15 @@ impl<'a, D: Observe> Solve<'a, D> {
     /// Solves.
     ///
     /// # Errors
-    /// When the problem does not fit the system ([`Problem::check`]), settings have no meaning ([`Options::check`]), or the
+    /// When the problem does not fit the system ([`Problem::check`]), settings have no meaning ([`Options::check`]), the
+    /// method cannot take the problem ([`Options::fits`]), or the
     /// checkpoint to go on from is of another problem; and what an observer reports. How the solve ended is in
     /// [`Solution::status`].
     pub fn run(self) -> Result<Solution, Error> {
         self.problem.check(self.dynamics)?;
         self.options.check().map_err(Error::msg)?;
+        let fits = self.options.fits(self.dynamics, self.problem);
+        fits.map_err(Error::msg)?;
         if let Some(c) = &self.checkpoints.resume {
             c.fits(self.options.method(), self.problem)
                 .map_err(|e| Error::msg(format!("the checkpoint does not fit: {e}")))?;
@@ -190,6 +194,7 @@ impl<'a, D: Observe> Solve<'a, D> {
             Options::Ars(o) => learn::algorithm(dynamics, problem, &o)?,
             Options::Cmaes(o) => learn::algorithm(dynamics, problem, &o)?,
             Options::Mppi(o) => learn::algorithm(dynamics, problem, &o)?,
+            Options::Unconstrained(o) => Box::new(Unconstrained::new(dynamics, problem, o)),
         };
         let Limits { iterations, time } = self.limits;
         let made = self.checkpoints.resume.as_ref();

@@ -1,13 +1,21 @@
 //! The methods there are, and their settings.
 
 use super::learn::{self, ars, cmaes, mppi, search};
+use super::unconstrained::{self, Solver};
 use super::{ddp, shooting};
 use crate::control::Problem;
+use crate::dynamics::Observe;
 
 /// Names, with titles of the methods that there are, in the order of [`Method`]; behind them those of methods to come.
 const TABLE: [(&str, Option<&str>); 15] = [
     ("ddp", Some("differential dynamic programming")),
     ("shooting", Some("single shooting")),
+    ("lbfgs", Some("L-BFGS")),
+    ("newton-cg", Some("Newton-CG")),
+    ("trust-region", Some("a trust region (Steihaug)")),
+    ("gauss-newton", Some("Gauss-Newton")),
+    ("nelder-mead", Some("Nelder-Mead")),
+    ("particle-swarm", Some("a particle swarm")),
     ("search", Some("random local search")),
     ("ars", Some("augmented random search")),
     ("cmaes", Some("covariance matrix adaptation")),
@@ -15,12 +23,6 @@ const TABLE: [(&str, Option<&str>); 15] = [
     ("multiple-shooting", None),
     ("direct", None),
     ("levenberg-marquardt", None),
-    ("lbfgs", None),
-    ("newton-cg", None),
-    ("trust-region", None),
-    ("gauss-newton", None),
-    ("nelder-mead", None),
-    ("particle-swarm", None),
 ];
 
 /// A way to solve.
@@ -30,6 +32,18 @@ pub enum Method {
     Ddp,
     /// Single shooting, see [`shooting`].
     Shooting,
+    /// argmin's L-BFGS, see [`unconstrained`].
+    Lbfgs,
+    /// argmin's Newton-CG, see [`unconstrained`].
+    NewtonCg,
+    /// argmin's trust region, see [`unconstrained`].
+    TrustRegion,
+    /// argmin's Gauss-Newton method, see [`unconstrained`].
+    GaussNewton,
+    /// argmin's simplex, see [`unconstrained`].
+    NelderMead,
+    /// argmin's particle swarm, see [`unconstrained`].
+    ParticleSwarm,
     /// Random local search, see [`search`].
     Search,
     /// Augmented random search, see [`ars`].
@@ -42,9 +56,15 @@ pub enum Method {
 
 impl Method {
     /// All of them; the first is the one that is taken unless told.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 12] = [
         Self::Ddp,
         Self::Shooting,
+        Self::Lbfgs,
+        Self::NewtonCg,
+        Self::TrustRegion,
+        Self::GaussNewton,
+        Self::NelderMead,
+        Self::ParticleSwarm,
         Self::Search,
         Self::Ars,
         Self::Cmaes,
@@ -86,6 +106,20 @@ impl Method {
         matches!(self, Self::Search | Self::Ars | Self::Cmaes | Self::Mppi)
     }
 
+    /// Which of argmin's solvers it is, if it is one.
+    pub fn argmin_solver(self) -> Option<Solver> {
+        match self {
+            Self::Ddp | Self::Shooting => None,
+            Self::Search | Self::Ars | Self::Cmaes | Self::Mppi => None,
+            Self::Lbfgs => Some(Solver::Lbfgs),
+            Self::NewtonCg => Some(Solver::NewtonCg),
+            Self::TrustRegion => Some(Solver::TrustRegion),
+            Self::GaussNewton => Some(Solver::GaussNewton),
+            Self::NelderMead => Some(Solver::NelderMead),
+            Self::ParticleSwarm => Some(Solver::ParticleSwarm),
+        }
+    }
+
     /// Its settings as they are unless told.
     pub fn options(self) -> Options {
         match self {
@@ -95,6 +129,12 @@ impl Method {
             Self::Ars => ars::Options::default().into(),
             Self::Cmaes => cmaes::Options::default().into(),
             Self::Mppi => mppi::Options::default().into(),
+            Self::Lbfgs => unconstrained::Options::of(Solver::Lbfgs).into(),
+            Self::NewtonCg => unconstrained::Options::of(Solver::NewtonCg).into(),
+            Self::TrustRegion => unconstrained::Options::of(Solver::TrustRegion).into(),
+            Self::GaussNewton => unconstrained::Options::of(Solver::GaussNewton).into(),
+            Self::NelderMead => unconstrained::Options::of(Solver::NelderMead).into(),
+            Self::ParticleSwarm => unconstrained::Options::of(Solver::ParticleSwarm).into(),
         }
     }
 }
@@ -114,6 +154,8 @@ pub enum Options {
     Cmaes(cmaes::Options),
     /// Of [`Method::Mppi`].
     Mppi(mppi::Options),
+    /// Of argmin's solvers.
+    Unconstrained(unconstrained::Options),
 }
 
 impl Options {
@@ -126,6 +168,7 @@ impl Options {
             Self::Ars(_) => Method::Ars,
             Self::Cmaes(_) => Method::Cmaes,
             Self::Mppi(_) => Method::Mppi,
+            Self::Unconstrained(o) => o.solver.method(),
         }
     }
 
@@ -141,6 +184,7 @@ impl Options {
             Self::Ars(o) => return o.check(),
             Self::Cmaes(o) => return o.check(),
             Self::Mppi(o) => return o.check(),
+            Self::Unconstrained(o) => (o.tolerance, o.optimality, o.penalty, None),
         };
         let named = [
             ("tolerance", tolerance),
@@ -150,6 +194,13 @@ impl Options {
         for (name, value) in named {
             if !(value > 0.0 && value.is_finite()) {
                 return Err(format!("{name} is {value}; expected a positive number"));
+            }
+        }
+        if let Self::Unconstrained(o) = self {
+            for (name, value) in [("memory", o.memory), ("population", o.population)] {
+                if value == 0 {
+                    return Err(format!("{name} is 0; expected at least 1"));
+                }
             }
         }
         match smoothing.filter(|s| !s.is_valid()) {
@@ -168,16 +219,19 @@ impl Options {
             Self::Ars(o) => Some(&o.settings),
             Self::Cmaes(o) => Some(&o.settings),
             Self::Mppi(o) => Some(&o.settings),
-            Self::Ddp(_) | Self::Shooting(_) => None,
+            Self::Ddp(_) | Self::Shooting(_) | Self::Unconstrained(_) => None,
         }
     }
 
-    /// Do they suit a problem?
+    /// Can the method take the problem with these settings?
     ///
     /// # Errors
-    /// What does not, and what was expected.
-    pub fn fits(&self, problem: &Problem) -> Result<(), String> {
-        self.learning().map_or(Ok(()), |s| s.fits(problem))
+    /// Why not, and what does.
+    pub fn fits<D: Observe>(&self, dynamics: &D, problem: &Problem) -> Result<(), String> {
+        match self {
+            Self::Unconstrained(o) => o.fits(dynamics, problem),
+            _ => self.learning().map_or(Ok(()), |s| s.fits(problem)),
+        }
     }
 
     /// Iterations that a run may take; learners, all runs that are gone on with.
@@ -189,6 +243,7 @@ impl Options {
             Self::Ars(o) => o.settings.max_iterations,
             Self::Cmaes(o) => o.settings.max_iterations,
             Self::Mppi(o) => o.settings.max_iterations,
+            Self::Unconstrained(o) => o.max_iterations,
         }
     }
 }
@@ -235,6 +290,12 @@ impl From<mppi::Options> for Options {
     }
 }
 
+impl From<unconstrained::Options> for Options {
+    fn from(options: unconstrained::Options) -> Self {
+        Self::Unconstrained(options)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,16 +313,19 @@ mod tests {
                     |o, v| match o {
                         Options::Ddp(o) => o.tolerance = v,
                         Options::Shooting(o) => o.tolerance = v,
+                        Options::Unconstrained(o) => o.tolerance = v,
                         _ => (),
                     },
                     |o, v| match o {
                         Options::Ddp(o) => o.optimality = v,
                         Options::Shooting(o) => o.optimality = v,
+                        Options::Unconstrained(o) => o.optimality = v,
                         _ => (),
                     },
                     |o, v| match o {
                         Options::Ddp(o) => o.penalty = v,
                         Options::Shooting(o) => o.penalty = v,
+                        Options::Unconstrained(o) => o.penalty = v,
                         _ => (),
                     },
                 ];

@@ -10,13 +10,17 @@ mod infeasibility;
 pub mod learn;
 mod lq;
 mod method;
+mod reduced;
+mod rounds;
 mod scale;
 pub mod shooting;
 mod state;
+pub mod unconstrained;
 
 pub use checkpoint::{Checkpoint, Checkpoints};
 pub use driver::{Limits, Solve, solve};
 pub use method::{Method, Options};
+pub use reduced::Reduced;
 pub use state::{Best, SolveState};
 
 use crate::control::{LinearFeedback, Problem};

@@ -47,6 +47,12 @@ impl Scale {
         }
     }
 
+    /// Between which a scaled decision takes every value between two bounds once.
+    pub fn bounds(self) -> Option<(f64, f64)> {
+        let quarter = std::f64::consts::FRAC_PI_2;
+        matches!(self, Self::Between(..)).then_some((-quarter, quarter))
+    }
+
     /// Its derivative.
     pub fn slope(self, v: f64) -> f64 {
         match self {

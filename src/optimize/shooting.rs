@@ -18,14 +18,10 @@
 
 use super::augmented::{Augmented, Param};
 use super::checkpoint::{Checkpoint, Incumbent};
-use super::ddp::Smoothing;
 use super::driver::{Algorithm, Found};
-use super::infeasibility::{Infeasibility, NO_LONGER_FEASIBLE};
-use super::lq::{
-    FIRST_TOLERANCE, Line, LineSearch, MAX_CONTRACTION, PENALTY_GROWTH, ROUNDING, SLOW,
-    TOLERANCE_REDUCTION,
-};
-use super::{Iteration, Method, SolveState, Status};
+use super::lq::{Line, LineSearch, MAX_CONTRACTION, ROUNDING};
+use super::rounds::{Decided, Rounds};
+use super::{Method, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::Observe;
 use crate::rollout::Trajectory;
@@ -78,10 +74,6 @@ const GROWTH_IF_SHORT: f64 = 4.0;
 const DECREASE_IF_LONG: f64 = 0.2;
 const SHORT_STEP: f64 = 0.1;
 const LONG_STEP: f64 = 0.3;
-/// Line searches in a row without gain after which a round ends as it is, and the solve. From none
-/// damping has then grown to 1e4, and to 1e12.
-const MAX_FAILURES: u32 = 8;
-const MAX_FAILURES_OF_SOLVE: u32 = 16;
 
 /// Pairs of changes of the decisions and of the gradient: what L-BFGS knows of the curvature that Gauss and Newton's
 /// lacks.
@@ -122,26 +114,18 @@ impl LimitedMemory {
     }
 }
 
-/// The method: the function of a round, and the search for its minimum.
+/// The method: the function of a round, the search for its minimum, and the rounds.
 pub(super) struct Shooting<'a, D: Observe> {
     function: Augmented<'a, D>,
+    search: QuasiNewton,
     rounds: Rounds,
 }
 
-/// L-BFGS iterations with rounds of multiplier updates between them.
-struct Rounds {
-    options: Options,
+/// L-BFGS iterations.
+struct QuasiNewton {
     memory: LimitedMemory,
     /// Of the curvature.
     damping: f64,
-    /// Line searches in a row that gained nothing.
-    failures: u32,
-    /// Optimality asked of the round.
-    tolerance: f64,
-    /// Violation at the end of the last round.
-    last_violation: f64,
-    /// The point last recorded; after an interruption others may have been tried.
-    iterate: Option<Param>,
 }
 
 /// What a checkpoint keeps of this method alone.
@@ -167,132 +151,43 @@ impl<'a, D: Observe> Shooting<'a, D> {
     pub fn new(dynamics: &'a D, problem: &'a Problem, options: Options) -> Self {
         Self {
             function: Augmented::new(dynamics, problem, options.penalty),
-            rounds: Rounds {
+            search: QuasiNewton {
                 memory: LimitedMemory {
                     most: options.memory,
                     pairs: VecDeque::new(),
                 },
                 damping: 0.0,
-                failures: 0,
-                tolerance: options.optimality.max(FIRST_TOLERANCE),
-                last_violation: f64::INFINITY,
-                iterate: None,
-                options,
             },
+            rounds: Rounds::new(options.tolerance, options.optimality),
+        }
+    }
+
+    /// Goes on where a solve stood.
+    fn resume(&mut self, c: &Checkpoint) {
+        let n = self.function.guess().len();
+        let kept = c.own::<Saved>().filter(|k| k.decisions.len() == n);
+        let own = kept.as_ref().map(|k| (&k.decisions[..], k.first_penalty));
+        self.rounds.resume(c, own, &mut self.function);
+        if let Some(kept) = kept {
+            let pairs = kept.pairs.into_iter();
+            self.search.memory.pairs = pairs
+                .filter(|(s, y)| s.len() == n && y.len() == n)
+                .map(|(s, y)| (s.into(), y.into()))
+                .collect();
+            (self.search.damping, self.rounds.failures) = (kept.damping, kept.failures);
         }
     }
 }
 
-impl Rounds {
-    /// Notes the point last rolled out.
-    fn record<D: Observe>(
-        &mut self,
-        p: &Augmented<D>,
-        state: &mut SolveState,
-        optimality: f64,
-        step_length: f64,
-    ) {
-        let row = Iteration {
-            objective: p.path().evaluation.objective,
-            violation: p.violation(),
-            optimality,
-            step_length,
-            regularization: p.penalty(),
-            ..Iteration::default()
-        };
-        self.iterate = Some(p.decisions().clone());
-        state.record(&p.path().trajectory, row, true);
-    }
-
-    /// Goes on where a solve stood.
-    fn resume<D: Observe>(&mut self, c: &Checkpoint, p: &mut Augmented<D>) {
-        self.tolerance = c.round_tolerance.max(self.options.optimality);
-        self.last_violation = c.last_violation.unwrap_or(f64::INFINITY);
-        let mut v = p.decisions_of(&c.point);
-        let n = v.len();
-        let mut first_penalty = c.multipliers.penalty;
-        if let Some(kept) = c.own::<Saved>().filter(|k| k.decisions.len() == n) {
-            v.copy_from_slice(&kept.decisions);
-            let pairs = kept.pairs.into_iter();
-            self.memory.pairs = pairs
-                .filter(|(s, y)| s.len() == n && y.len() == n)
-                .map(|(s, y)| (s.into(), y.into()))
-                .collect();
-            (self.damping, self.failures) = (kept.damping, kept.failures);
-            first_penalty = kept.first_penalty;
+impl QuasiNewton {
+    /// After an iteration: where it gained nothing first without memory and with damping; what was learnt with another
+    /// penalty is of another curvature.
+    fn adapt(&mut self, to: Decided) {
+        if to.failed {
+            self.damping = (GROWTH_IF_FAILED * self.damping).max(FIRST_DAMPING);
         }
-        self.iterate = Some(v.clone());
-        p.restore(&c.multipliers, &v);
-        p.lagrangian.first_penalty = first_penalty;
-    }
-
-    /// The end of a round: converged, infeasible, or new multipliers and penalties.
-    fn finish_round<D: Observe>(
-        &mut self,
-        p: &mut Augmented<D>,
-        state: &mut SolveState,
-        violation: f64,
-        optimality: f64,
-    ) {
-        let o = &self.options;
-        if violation <= o.tolerance
-            && optimality <= o.optimality
-            && p.complementarity(o.tolerance) <= o.optimality
-        {
-            return state.end(Status::Converged, "");
-        }
-        if violation > o.tolerance && p.penalty() > MAX_PENALTY_GROWTH * p.lagrangian.first_penalty
-        {
-            if state.has_feasible() {
-                return state.end(Status::Stationary, NO_LONGER_FEASIBLE);
-            }
-            return end_infeasible(p, o.tolerance, state);
-        }
-        let slow = violation > SLOW * self.last_violation && violation > o.tolerance;
-        p.update(if slow { PENALTY_GROWTH } else { 1.0 });
-        if slow {
+        if to.failed || to.slow {
             self.memory.pairs.clear();
-        }
-        self.last_violation = violation;
-        self.tolerance = (self.tolerance * TOLERANCE_REDUCTION).max(o.optimality);
-    }
-
-    /// Decides after an iteration.
-    fn decide<D: Observe>(
-        &mut self,
-        p: &mut Augmented<D>,
-        state: &mut SolveState,
-        optimality: f64,
-        gained: bool,
-    ) {
-        let violation = p.violation();
-        if optimality <= self.tolerance {
-            self.failures = 0;
-            return self.finish_round(p, state, violation, optimality);
-        }
-        if gained {
-            self.failures = 0;
-            return;
-        }
-        // no gain: first without memory and with damping, then as far as this round gets
-        self.failures += 1;
-        self.memory.pairs.clear();
-        self.damping = (GROWTH_IF_FAILED * self.damping).max(FIRST_DAMPING);
-        match self.failures {
-            1..MAX_FAILURES => (),
-            MAX_FAILURES..MAX_FAILURES_OF_SOLVE => {
-                self.finish_round(p, state, violation, optimality)
-            }
-            _ => {
-                let stuck = "no step makes progress any more";
-                if state.has_feasible() {
-                    let reason = format!("{stuck}; promised gain {optimality:.3e}");
-                    state.end(Status::Stationary, reason);
-                } else {
-                    let violated = p.violated(self.options.tolerance);
-                    state.end(Status::Diverged, format!("{stuck}; violated: {violated}"));
-                }
-            }
         }
     }
 
@@ -350,9 +245,6 @@ impl Rounds {
     }
 }
 
-/// Growth of the penalty at which constraints that stay violated are given up: ten rounds of [`PENALTY_GROWTH`].
-const MAX_PENALTY_GROWTH: f64 = 1e10;
-
 /// Sufficient decrease: part of the slope's prediction that a step must keep (Nocedal and Wright, section 3.1).
 const SUFFICIENT_DECREASE: f64 = 1e-4;
 
@@ -360,70 +252,25 @@ const SUFFICIENT_DECREASE: f64 = 1e-4;
 /// direction, too.
 const MIN_LENGTH: f64 = 1e-4;
 
-/// Ends where constraints stay violated.
-fn end_infeasible<D: Observe>(p: &mut Augmented<D>, tolerance: f64, state: &mut SolveState) {
-    if p.beyond_bounds() > tolerance {
-        // its bounds are penalties as well, which may have lost against the constraints: that nothing is left within them
-        // is not shown
-        let reason = format!(
-            "the penalty grew to {:.0e}, and these stay violated: {}; scale the costs, or take the method {}, which never leaves the bounds",
-            p.penalty(),
-            p.violated(tolerance),
-            Method::Ddp.name()
-        );
-        return state.end(Status::Diverged, reason);
-    }
-    let infeasibility = Infeasibility {
-        violated: p.violated(tolerance),
-        without_gradient: p.without_gradient(tolerance),
-        penalty: p.penalty(),
-        has_decisions: !p.decisions().is_empty(),
-        blind: p.model.certificate.kappa > 0.0,
-        violation: p.violation(),
-        smoothing: Some(Smoothing::default().start),
-    };
-    infeasibility.end(state);
-}
-
 impl<D: Observe> Algorithm for Shooting<'_, D> {
     fn method(&self) -> Method {
         Method::Shooting
     }
 
     fn tolerances(&self) -> (f64, f64) {
-        let o = &self.rounds.options;
-        (o.tolerance, o.optimality)
+        (self.rounds.violation, self.rounds.optimality)
     }
 
     fn begin(&mut self, from: Option<Checkpoint>, state: &mut SolveState) -> Result<(), Error> {
-        let (p, rounds) = (&mut self.function, &mut self.rounds);
-        match &from {
-            None => p.roll(&p.guess()),
-            Some(c) => rounds.resume(c, p),
+        if let Some(c) = &from {
+            self.resume(c);
         }
-        if let Some(e) = &p.failed {
-            let reason = format!("the guess cannot be simulated: {e}");
-            state.end(Status::Diverged, reason);
-            return Ok(());
-        }
-        if from.is_none() {
-            p.calibrate()?;
-        }
-        p.gradient()?;
-        match &from {
-            None => {
-                let optimality = p.optimality(rounds.options.tolerance)?;
-                rounds.record(p, state, optimality, 0.0);
-            }
-            // to stand where it stood is no progress
-            Some(c) => (p.steps, p.sweeps) = (c.step_evaluations, c.gradient_evaluations),
-        }
-        Ok(())
+        self.rounds.begin(&mut self.function, from.as_ref(), state)
     }
 
     fn advance(&mut self, state: &mut SolveState) -> Result<(), Error> {
         let (p, rounds) = (&mut self.function, &mut self.rounds);
-        let (length, gained) = match rounds.search(p)? {
+        let (length, gained) = match self.search.search(p)? {
             Search::Interrupted => {
                 state.end(Status::Interrupted, "");
                 return Ok(());
@@ -432,8 +279,9 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
             Search::Failed => (0.0, false),
         };
         p.gradient()?;
-        let optimality = p.optimality(rounds.options.tolerance)?;
-        rounds.decide(p, state, optimality, gained);
+        let optimality = p.optimality(rounds.violation)?;
+        self.search
+            .adapt(rounds.decide(p, state, optimality, gained, false));
         rounds.record(p, state, optimality, length);
         p.gradient()?;
         Ok(())
@@ -448,44 +296,22 @@ impl<D: Observe> Algorithm for Shooting<'_, D> {
     }
 
     fn checkpoint(&self) -> Checkpoint {
-        let (p, rounds) = (&self.function, &self.rounds);
+        let (search, rounds) = (&self.search, &self.rounds);
         let of = |v: &Param| v.as_slice().to_vec();
-        let pairs = rounds.memory.pairs.iter();
-        let last = rounds.last_violation;
+        let pairs = search.memory.pairs.iter();
         Checkpoint {
-            point: p.point(rounds.iterate.as_ref().unwrap_or(&p.guess())),
-            multipliers: p.multipliers(),
-            round_tolerance: rounds.tolerance,
-            last_violation: last.is_finite().then_some(last),
             own: Checkpoint::owned(rounds.iterate.as_ref().map(|v| Saved {
                 decisions: of(v),
                 pairs: pairs.map(|(s, y)| (of(s), of(y))).collect(),
-                damping: rounds.damping,
+                damping: search.damping,
                 failures: rounds.failures,
-                first_penalty: p.lagrangian.first_penalty,
+                first_penalty: self.function.lagrangian.first_penalty,
             })),
-            ..Checkpoint::default()
+            ..rounds.checkpoint(&self.function)
         }
     }
 
     fn finish(&mut self, state: &SolveState, _: bool) -> Result<Found, Error> {
-        let (row, trajectory) = match &state.best {
-            Some(best) => (best.row.clone(), best.trajectory.clone()),
-            None => {
-                let row = Iteration {
-                    objective: self.function.path().evaluation.objective,
-                    ..Iteration::unknown()
-                };
-                (row, self.function.reached())
-            }
-        };
-        Ok(Found {
-            row,
-            gains: None,
-            violated: self
-                .function
-                .violated_along(&trajectory, self.rounds.options.tolerance)?,
-            trajectory,
-        })
+        self.rounds.finish(&mut self.function, state)
     }
 }

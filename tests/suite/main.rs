@@ -1,6 +1,7 @@
 //! The library from outside: physics, derivatives, optimizers, failures. One program, since linking each file of tests
 //! on its own takes longer than running it.
 
+mod argmin;
 mod common;
 mod conservation;
 mod contact;
@@ -24,6 +25,8 @@ mod parameters;
 mod physics;
 #[path = "../../examples/common/planar.rs"]
 mod planar;
+#[path = "../../examples/argmin.rs"]
+mod plugged;
 mod policies;
 mod problems;
 mod resume;

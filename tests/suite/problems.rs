@@ -9,7 +9,7 @@ use least_action::optimize::{Iteration, Solution, Solve, Status, ddp};
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::path::Path;
 
-fn load(name: &str) -> Model {
+pub fn load(name: &str) -> Model {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("problems")
         .join(name)

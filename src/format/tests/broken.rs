@@ -64,6 +64,11 @@ fn names_that_are_not_known_come_with_a_suggestion() {
         &["memory is a setting of `shooting`, not of `ddp`"],
     );
     breaks(
+        "tolerance = 1e-6",
+        "population = 5",
+        &["population is a setting of ", "`particle-swarm`"],
+    );
+    breaks(
         "integrator = \"maximal\"",
         "integrator = \"verlet\"",
         &["not available in this version"],
@@ -78,7 +83,7 @@ fn names_that_are_not_known_come_with_a_suggestion() {
         "joint = \"rial\"",
         &["unknown joint `rial`", "did you mean `rail`"],
     );
-    breaks("at = \"end\"", "at = \"start\"", &["`start`", "end"]);
+    breaks("at = \"end\"", "at = \"strat\"", &["`strat`", "end"]);
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Times {
     }
 
     /// Each duration with the derivatives of both intervals by it.
-    fn each(&self) -> impl Iterator<Item = (usize, f64, f64)> {
+    pub fn each(&self) -> impl Iterator<Item = (usize, f64, f64)> {
         let (first, second) = match (self.before, self.after) {
             (Some((i, before)), Some((j, after))) if i == j => (Some((i, before, after)), None),
             (before, after) => (

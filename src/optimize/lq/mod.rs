@@ -11,7 +11,7 @@ mod path;
 mod riccati;
 mod secant;
 
-pub use knot::{Worker, workers};
+pub use knot::{Times, Worker, workers};
 pub use lagrangian::{FIRST_TOLERANCE, Lagrangian, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
 pub use line_search::{Line, LineSearch, MAX_CONTRACTION, ROUNDING};
 pub use model::{Model, Scratch, Sizes};

@@ -322,10 +322,15 @@ impl Model {
 
     /// Derivatives of `L` by the controls, knot by knot, and by the free parameters.
     pub fn gradient(&self, controls: &mut [f64], parameters: &mut [f64]) {
+        self.adjoint(&self.l, controls, parameters);
+    }
+
+    /// Derivatives of `sum_k l_k' w_k`, w a knot, the last included, by the controls and by the free parameters.
+    pub fn adjoint(&self, l: &[f64], controls: &mut [f64], parameters: &mut [f64]) {
         let Sizes { steps, n, m, .. } = self.sizes;
         let (s, width) = (self.sizes.s(), self.sizes.w());
         controls.fill(0.0);
-        let end = &self.l[steps * width..];
+        let end = &l[steps * width..];
         let mut adjoint = end[..n].to_vec();
         parameters.copy_from_slice(&end[n..s]);
         if steps > 0 {
@@ -333,7 +338,7 @@ impl Model {
         }
         let mut by = vec![0.0; width];
         for k in (0..steps).rev() {
-            by.copy_from_slice(&self.l[k * width..(k + 1) * width]);
+            by.copy_from_slice(&l[k * width..(k + 1) * width]);
             let f = &self.f[k * n * width..(k + 1) * n * width];
             gemv_transposed(n, f, &adjoint, &mut by);
             adjoint.copy_from_slice(&by[..n]);
