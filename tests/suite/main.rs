@@ -18,6 +18,7 @@ mod extremes;
 mod gradients;
 #[path = "../../examples/common/knife_edge.rs"]
 mod knife_edge;
+mod language;
 mod learners;
 mod objective;
 mod pages;
