@@ -463,7 +463,7 @@ fn the_schema_knows_every_field() {
     }
     assert_eq!(
         schema["required"],
-        serde_json::json!(["time_step", "horizon", "mechanism"])
+        serde_json::json!(["time_step", "mechanism"])
     );
     assert_eq!(schema["additionalProperties"], false);
     let mut file: Value = toml::from_str(&problem_text("pendulum_swingup")).expect("TOML");

@@ -147,7 +147,7 @@ fn wrong_settings_are_refused() {
     );
     refused(
         "name = \"search\"\npopulation = 8",
-        &["population is a setting of `cmaes`, `mppi`, not of `search`"],
+        &["population is a setting of `cmaes`, `mppi`, `particle-swarm`, not of `search`"],
     );
     refused(
         "name = \"ddp\"\nseed = 1",
@@ -200,5 +200,11 @@ fn seeds_and_all() {
     let v = run.json();
     let all = v["methods"].as_array().expect("a list");
     let methods: Vec<&str> = all.iter().filter_map(|m| m["method"].as_str()).collect();
-    assert_eq!(methods, ["ddp", "shooting", "ars"]);
+    let others = ["lbfgs", "newton-cg", "trust-region", "gauss-newton"];
+    let expected: Vec<&str> = ["ddp", "shooting"]
+        .into_iter()
+        .chain(others)
+        .chain(["ars"])
+        .collect();
+    assert_eq!(methods, expected);
 }
