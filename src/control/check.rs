@@ -351,7 +351,7 @@ impl Problem {
                     ),
                 );
             };
-            if !(*lower > 0.0) {
+            if lower.is_nan() || *lower <= 0.0 {
                 return refuse(
                     part,
                     format!("it may fall to {lower} s; give its parameter a positive lower bound"),

@@ -262,8 +262,8 @@ impl Policy for Tracking {
             let [e, rate] = l.errors(at, seen, own);
             let gains = [l.kp.value(own), l.kd.value(own)];
             let slope = l.limited(gains[0] * e + gains[1] * rate).1;
-            for k in 0..2 {
-                by.seen[(l.control, 2 * i + k)] -= slope * gains[k];
+            for (k, gain) in gains.iter().enumerate() {
+                by.seen[(l.control, 2 * i + k)] -= slope * gain;
             }
             let mut add = |p: usize, d: f64| by.own[(l.control, p)] += slope * d;
             for (gain, error) in [(l.kp, e), (l.kd, rate)] {

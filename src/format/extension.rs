@@ -2,6 +2,7 @@
 
 use super::composite::WORST;
 use super::grid::Grid;
+use super::initial::Sought;
 use super::policy::Acting;
 use super::{Model, Scenario};
 use crate::control::{self, ClosedLoop, Duration, Formula, Policy, Scenarios, StartNumber, Sum};
@@ -33,12 +34,7 @@ pub struct Extension {
 }
 
 impl Extension {
-    pub(super) fn new(
-        m: &Mechanism,
-        sought: Vec<(StartNumber, Parameter, (f64, f64))>,
-        grid: &Grid,
-        has_worst: bool,
-    ) -> Self {
+    pub(super) fn new(m: &Mechanism, sought: Vec<Sought>, grid: &Grid, has_worst: bool) -> Self {
         let mut out = Self::default();
         for (number, parameter, bounds) in sought {
             out.start.push(number);

@@ -22,6 +22,9 @@ const ROUNDING: f64 = 1e-9;
 const FASTEST: f64 = 299_792_458.0;
 const TOO_FAST: &str = "expected at most 299792458, the speed of light in m/s";
 
+/// A number of the start that is to be found, the parameter that stands for it, and its bounds.
+pub(super) type Sought = (StartNumber, Parameter, (f64, f64));
+
 /// Coordinates and rates of the spanning tree.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
@@ -291,11 +294,7 @@ impl Start {
     }
 
     /// The parameters that stand for what is to be found: name, unit, and value within its bounds.
-    pub fn sought(
-        &self,
-        m: &Mechanism,
-        source: &Source,
-    ) -> Result<Vec<(StartNumber, Parameter, (f64, f64))>, FormatError> {
+    pub fn sought(&self, m: &Mechanism, source: &Source) -> Result<Vec<Sought>, FormatError> {
         let ids = m.tree_ids();
         let mut out = vec![];
         for (number, bounds) in &self.free {
