@@ -61,7 +61,7 @@ pub enum Quantity {
     ContactFriction(String),
     /// Size of the velocity with which a contact slides, m/s.
     ContactSlip(String),
-    /// A parameter of [parameters], a decided number of the start (`initial hinge`, `initial hinge rate`), a duration
+    /// A parameter of `[parameters]`, a decided number of the start (`initial hinge`, `initial hinge rate`), a duration
     /// (`horizon`, or a phase's).
     Parameter(String),
     /// Time passed since the start, s.

@@ -4,6 +4,7 @@
 
 mod composite;
 mod contact;
+mod describe_method;
 mod describe_policy;
 mod describe_quantity;
 mod describe_time;
@@ -16,6 +17,7 @@ mod initial;
 mod learners;
 mod limits;
 mod model;
+mod named;
 mod outline;
 pub mod output;
 mod parameters;

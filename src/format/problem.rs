@@ -12,11 +12,10 @@ use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, Orientation,
     SpringSpec,
 };
-use crate::optimize::learn::Decide;
-use crate::optimize::{Method, Options, ddp, shooting, unconstrained};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+pub use super::describe_method::{MethodSpec, SmoothingSpec};
 pub use super::describe_policy::*;
 pub use super::describe_time::{At, ColumnSpec, Goal, PhaseSpec, SignalSpec, SineSpec};
 
@@ -449,206 +448,6 @@ pub struct RecordSpec {
     pub quantity: Quantity,
 }
 
-/// How a problem is solved; what is left out has the method's default.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MethodSpec {
-    /// `ddp` or `shooting`; one of argmin's solvers: `lbfgs`, `newton-cg`, `trust-region`, `gauss-newton`, `nelder-mead`,
-    /// `particle-swarm`; or a learner: `search`, `ars`, `cmaes` or `mppi`.
-    #[serde(default = "ddp")]
-    pub name: String,
-    /// Largest violation of a constraint or a bound, in their units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tolerance: Option<f64>,
-    /// What the curvature still promises to gain, relative to the objective.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub optimality: Option<f64>,
-    /// Iterations at most of a run; of learners in all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_iterations: Option<u64>,
-    /// First penalty weight of the constraints, relative to the objective by half the square of the violation at the
-    /// guess. Of learners it stays as it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub penalty: Option<f64>,
-    /// Of `shooting` and `lbfgs`: pairs of steps and gradients that are remembered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<usize>,
-    /// Of `ddp`: derivatives through contact are relaxed at first, and with `forward` the steps, too, from one parameter of
-    /// the central path to the next, before they are those of hard contact. They are so from the beginning where this is
-    /// `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub smoothing: Option<SmoothingSpec>,
-    /// Of learners: whether controls, free parameters or both are decided; whatever there is unless told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decide: Option<Decide>,
-    /// Of learners: controls are cubic splines through so many knots each over the horizon.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub splines: Option<usize>,
-    /// Of learners: of the random numbers; `--seed` replaces it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// Of learners: standard deviation of the (first) noise, in units of half of a decision's range between its bounds, or
-    /// of its size; of `search` in the decision's own unit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sigma: Option<f64>,
-    /// Of `cmaes` and `mppi`: rollouts an iteration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub population: Option<usize>,
-    /// Of `ars`: directions an iteration, two rollouts each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directions: Option<usize>,
-    /// Of `ars`: how many of the directions move the mean, the best; half of them unless told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub top: Option<usize>,
-    /// Of `ars`: length of a step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<f64>,
-    /// Of `mppi`: relative to the standard deviation of the values; the smaller, the more the best alone count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-}
-
-/// Whether derivatives through contact are relaxed at first, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-#[serde(untagged)]
-pub enum SmoothingSpec {
-    /// As by default, or not at all.
-    Switch(bool),
-    /// By these levels.
-    Levels(ddp::Smoothing),
-}
-forms!(SmoothingSpec, "a table such as { start = 1e-1 }, or false", table Levels, switch Switch);
-
-fn ddp() -> String {
-    Method::ALL[0].name().into()
-}
-
-impl Default for MethodSpec {
-    fn default() -> Self {
-        Self {
-            name: ddp(),
-            tolerance: None,
-            optimality: None,
-            max_iterations: None,
-            memory: None,
-            penalty: None,
-            smoothing: None,
-            decide: None,
-            splines: None,
-            seed: None,
-            sigma: None,
-            population: None,
-            directions: None,
-            top: None,
-            step: None,
-            temperature: None,
-        }
-    }
-}
-
-impl MethodSpec {
-    /// Settings of a method.
-    pub fn of(&self, method: Method) -> Options {
-        match method {
-            Method::Ddp => self.ddp().into(),
-            Method::Shooting => self.shooting().into(),
-            Method::Search => self.search().into(),
-            Method::Ars => self.ars().into(),
-            Method::Cmaes => self.cmaes().into(),
-            Method::Mppi => self.mppi().into(),
-            Method::Lbfgs => self.unconstrained(unconstrained::Solver::Lbfgs).into(),
-            Method::NewtonCg => self.unconstrained(unconstrained::Solver::NewtonCg).into(),
-            Method::TrustRegion => self
-                .unconstrained(unconstrained::Solver::TrustRegion)
-                .into(),
-            Method::GaussNewton => self
-                .unconstrained(unconstrained::Solver::GaussNewton)
-                .into(),
-            Method::NelderMead => self.unconstrained(unconstrained::Solver::NelderMead).into(),
-            Method::ParticleSwarm => self
-                .unconstrained(unconstrained::Solver::ParticleSwarm)
-                .into(),
-        }
-    }
-
-    /// What is set that is no setting of a method, and whose it is.
-    pub fn foreign(&self, method: Method) -> Vec<(&'static str, Vec<Method>)> {
-        use Method::{Ars, Cmaes, Ddp, Lbfgs, Mppi, ParticleSwarm, Shooting};
-        let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
-        let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
-        let owned: [(&str, Vec<Method>, bool); 12] = [
-            ("optimality", others().collect(), self.optimality.is_some()),
-            ("memory", vec![Shooting, Lbfgs], self.memory.is_some()),
-            ("smoothing", vec![Ddp], self.smoothing.is_some()),
-            ("decide", learners().collect(), self.decide.is_some()),
-            ("splines", learners().collect(), self.splines.is_some()),
-            (
-                "seed",
-                learners().chain([ParticleSwarm]).collect(),
-                self.seed.is_some(),
-            ),
-            ("sigma", learners().collect(), self.sigma.is_some()),
-            (
-                "population",
-                vec![Cmaes, Mppi, ParticleSwarm],
-                self.population.is_some(),
-            ),
-            ("directions", vec![Ars], self.directions.is_some()),
-            ("top", vec![Ars], self.top.is_some()),
-            ("step", vec![Ars], self.step.is_some()),
-            ("temperature", vec![Mppi], self.temperature.is_some()),
-        ];
-        owned
-            .into_iter()
-            .filter(|(_, owners, set)| *set && !owners.contains(&method))
-            .map(|(field, owners, _)| (field, owners))
-            .collect()
-    }
-
-    /// Settings of differential dynamic programming.
-    pub fn ddp(&self) -> ddp::Options {
-        let default = ddp::Options::default();
-        ddp::Options {
-            tolerance: self.tolerance.unwrap_or(default.tolerance),
-            optimality: self.optimality.unwrap_or(default.optimality),
-            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
-            penalty: self.penalty.unwrap_or(default.penalty),
-            smoothing: match self.smoothing {
-                None | Some(SmoothingSpec::Switch(true)) => default.smoothing,
-                Some(SmoothingSpec::Switch(false)) => None,
-                Some(SmoothingSpec::Levels(levels)) => Some(levels),
-            },
-        }
-    }
-
-    /// Settings of single shooting.
-    pub fn shooting(&self) -> shooting::Options {
-        let default = shooting::Options::default();
-        shooting::Options {
-            tolerance: self.tolerance.unwrap_or(default.tolerance),
-            optimality: self.optimality.unwrap_or(default.optimality),
-            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
-            memory: self.memory.unwrap_or(default.memory),
-            penalty: self.penalty.unwrap_or(default.penalty),
-        }
-    }
-
-    /// Settings of one of argmin's solvers.
-    pub fn unconstrained(&self, solver: unconstrained::Solver) -> unconstrained::Options {
-        let default = unconstrained::Options::of(solver);
-        unconstrained::Options {
-            tolerance: self.tolerance.unwrap_or(default.tolerance),
-            optimality: self.optimality.unwrap_or(default.optimality),
-            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
-            penalty: self.penalty.unwrap_or(default.penalty),
-            memory: self.memory.unwrap_or(default.memory),
-            seed: self.seed.unwrap_or(default.seed),
-            population: self.population.unwrap_or(default.population),
-            ..default
-        }
-    }
-}
-
 /// What tells a scenario apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -658,7 +457,7 @@ pub struct ScenarioSpec {
     /// Numbers of the mechanism by their paths, as `bodies.pole.mass`.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub set: IndexMap<String, f64>,
-    /// Joints and free bodies that start elsewhere than [initial] says.
+    /// Joints and free bodies that start elsewhere than `[initial]` says.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub initial: IndexMap<String, InitialSpec>,
     /// By what its costs are multiplied.

@@ -1,0 +1,369 @@
+//! What of a mechanism a file names, as its quantities.
+
+use super::problem::{AxisSpec, FrameSpec, Quantity, ReactionSpec};
+use super::quantity::{Named, Place, Quantities};
+use super::source::{FormatError, nearest};
+use crate::mechanism::{self, Reaction};
+use crate::spatial::{Quat, Vec3};
+
+impl Quantities<'_> {
+    pub(super) fn named(
+        &self,
+        place: Place,
+        q: &Quantity,
+        end: bool,
+    ) -> Result<Vec<Named>, FormatError> {
+        let one = |o: mechanism::Quantity| Ok(vec![Named::Output(o)]);
+        let each =
+            |field: &str, axis: &Option<AxisSpec>, make: &dyn Fn(Vec3) -> mechanism::Quantity| {
+                let axes = self.axes(place, field, axis)?;
+                Ok(axes.into_iter().map(|a| Named::Output(make(a))).collect())
+            };
+        match q {
+            Quantity::Joint(name) => {
+                let (joint, direction) = self.coordinate(place, "joint", name)?;
+                one(mechanism::Quantity::Coordinate { joint, direction })
+            }
+            Quantity::JointRate(name) => {
+                let (joint, direction) = self.coordinate(place, "joint_rate", name)?;
+                one(mechanism::Quantity::Rate { joint, direction })
+            }
+            Quantity::IntervalRate(name) => {
+                let (joint, direction) = self.coordinate(place, "interval_rate", name)?;
+                one(mechanism::Quantity::IntervalRate { joint, direction })
+            }
+            Quantity::Control(name) => one(mechanism::Quantity::Control(
+                self.control(place, "control", name, end)?,
+            )),
+            Quantity::ControlRate(name) => {
+                let i = self.control(place, "control_rate", name, end)?;
+                if self.open == 0 {
+                    let message =
+                        format!("`{name}` is what the policy makes of it, and has no rate");
+                    let help = "weigh the control itself, or rates of joints";
+                    return Err(self.err(place, "quantity.control_rate", message, help));
+                }
+                Ok(vec![Named::ControlRate(i)])
+            }
+            Quantity::Position(p) => {
+                let body = self.body(place, "position", &p.body)?;
+                let point = self.point(place, "position", &p.point)?;
+                each("position", &p.axis, &|axis| mechanism::Quantity::Position {
+                    body,
+                    point,
+                    axis,
+                })
+            }
+            Quantity::Velocity(p) => {
+                let body = self.body(place, "velocity", &p.body)?;
+                let point = self.point(place, "velocity", &p.point)?;
+                each("velocity", &p.axis, &|axis| mechanism::Quantity::Velocity {
+                    body,
+                    point,
+                    axis,
+                })
+            }
+            Quantity::Orientation(o) => {
+                let body = self.body(place, "orientation", &o.body)?;
+                let target = match &o.target {
+                    None => Quat::identity(),
+                    Some(t) => t.quat().ok_or_else(|| {
+                        let message = format!("target orientation of `{}` is no rotation", o.body);
+                        let help = "give rpy in rad, or a quaternion w, x, y, z";
+                        self.err(place, "quantity.orientation.target", message, help)
+                    })?,
+                };
+                each("orientation", &o.axis, &|axis| {
+                    mechanism::Quantity::Orientation { body, target, axis }
+                })
+            }
+            Quantity::AngularVelocity(s) => {
+                let body = self.body(place, "angular_velocity", &s.body)?;
+                let in_body = s.frame == FrameSpec::Body;
+                each("angular_velocity", &s.axis, &|axis| {
+                    mechanism::Quantity::AngularVelocity {
+                        body,
+                        axis,
+                        in_body,
+                    }
+                })
+            }
+            Quantity::CenterOfMass(d) => each(
+                "center_of_mass",
+                &d.axis,
+                &mechanism::Quantity::CenterOfMass,
+            ),
+            Quantity::CenterOfMassVelocity(d) => each(
+                "center_of_mass_velocity",
+                &d.axis,
+                &mechanism::Quantity::CenterOfMassVelocity,
+            ),
+            Quantity::LinearMomentum(d) => each(
+                "linear_momentum",
+                &d.axis,
+                &mechanism::Quantity::LinearMomentum,
+            ),
+            Quantity::AngularMomentum(d) => each("angular_momentum", &d.axis, &|axis| {
+                mechanism::Quantity::AngularMomentum {
+                    axis,
+                    about: d.about,
+                }
+            }),
+            Quantity::KineticEnergy => one(mechanism::Quantity::KineticEnergy),
+            Quantity::PotentialEnergy => one(mechanism::Quantity::PotentialEnergy),
+            Quantity::Energy => one(mechanism::Quantity::Energy),
+            Quantity::ConstraintForce(r) => {
+                self.reaction(place, "constraint_force", r, Reaction::Force, end)
+            }
+            Quantity::ConstraintTorque(r) => {
+                self.reaction(place, "constraint_torque", r, Reaction::Torque, end)
+            }
+            Quantity::LimitForce(name) => self.limit_force(place, name, end),
+            Quantity::JointFriction(name) => self.joint_friction(place, name, end),
+            Quantity::ContactGap(name) => {
+                self.contact(place, "contact_gap", name, mechanism::Quantity::Gap, end)
+            }
+            Quantity::ContactForce(name) => self.contact(
+                place,
+                "contact_force",
+                name,
+                mechanism::Quantity::NormalForce,
+                end,
+            ),
+            Quantity::ContactFriction(name) => self.contact(
+                place,
+                "contact_friction",
+                name,
+                mechanism::Quantity::Friction,
+                end,
+            ),
+            Quantity::ContactSlip(name) => {
+                self.contact(place, "contact_slip", name, mechanism::Quantity::Slip, end)
+            }
+            // see `composite`
+            Quantity::Parameter(_)
+            | Quantity::Time
+            | Quantity::Integral(_)
+            | Quantity::Mean(_)
+            | Quantity::ValueAt(_)
+            | Quantity::Sum(_)
+            | Quantity::Ratio(_) => Ok(vec![]),
+        }
+    }
+
+    fn contact(
+        &self,
+        place: Place,
+        field: &str,
+        name: &str,
+        output: fn(usize) -> mechanism::Quantity,
+        end: bool,
+    ) -> Result<Vec<Named>, FormatError> {
+        let names = || self.mechanism.contacts.iter().map(|c| c.name.as_str());
+        let at = format!("quantity.{field}");
+        let contact = names().position(|n| n == name).ok_or_else(|| {
+            let message = format!("unknown contact `{name}`");
+            self.err(place, &at, message, nearest(name, names()))
+        })?;
+        let output = output(contact);
+        if end && output.needs().reactions {
+            let message = "a contact force has no value at the end".into();
+            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            return Err(self.err(place, &at, message, help));
+        }
+        Ok(vec![Named::Output(output)])
+    }
+
+    fn limit_force(&self, place: Place, name: &str, end: bool) -> Result<Vec<Named>, FormatError> {
+        let (joint, direction) = self.coordinate(place, "limit_force", name)?;
+        let at = "quantity.limit_force";
+        if !self.mechanism.joints[joint].directions[direction].is_limited() {
+            let message = format!("`{name}` has no limits");
+            let help = "give its joint `limits = [lower, upper]`, or name a joint that has them";
+            return Err(self.err(place, at, message, help));
+        }
+        if end {
+            let message = "a limit's force has no value at the end".into();
+            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            return Err(self.err(place, at, message, help));
+        }
+        Ok(vec![Named::Output(mechanism::Quantity::LimitForce {
+            joint,
+            direction,
+        })])
+    }
+
+    fn joint_friction(
+        &self,
+        place: Place,
+        name: &str,
+        end: bool,
+    ) -> Result<Vec<Named>, FormatError> {
+        let (joint, direction) = self.coordinate(place, "joint_friction", name)?;
+        let at = "quantity.joint_friction";
+        if self.mechanism.joints[joint].directions[direction].friction == 0.0 {
+            let message = format!("`{name}` has no friction");
+            let help = "give its joint `friction`, or name a joint that has it";
+            return Err(self.err(place, at, message, help));
+        }
+        if end {
+            let message = "a joint's friction has no value at the end".into();
+            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            return Err(self.err(place, at, message, help));
+        }
+        Ok(vec![Named::Output(mechanism::Quantity::JointFriction {
+            joint,
+            direction,
+        })])
+    }
+
+    fn reaction(
+        &self,
+        place: Place,
+        field: &str,
+        r: &ReactionSpec,
+        kind: Reaction,
+        end: bool,
+    ) -> Result<Vec<Named>, FormatError> {
+        let m = self.mechanism;
+        let at = format!("quantity.{field}.joint");
+        let joint = m.joint(&r.joint).ok_or_else(|| {
+            let names = m.joints.iter().map(|j| j.name.as_str());
+            let message = format!("unknown joint `{}`", r.joint);
+            self.err(place, &at, message, nearest(&r.joint, names))
+        })?;
+        let (forces, torques) = m.joints[joint].kind.rows();
+        let (rows, what) = match kind {
+            Reaction::Force => (forces, "force"),
+            Reaction::Torque => (torques, "torque"),
+        };
+        if rows == 0 {
+            let message = format!("joint `{}` transmits no constraint {what}", r.joint);
+            let help = format!(
+                "a joint of kind `{}` leaves it free; choose another",
+                m.joints[joint].kind.name()
+            );
+            return Err(self.err(place, &at, message, help));
+        }
+        if end {
+            let message = format!("a constraint {what} has no value at the end");
+            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            return Err(self.err(place, "quantity", message, help));
+        }
+        let axes = self.axes(place, field, &r.axis)?;
+        Ok(axes
+            .into_iter()
+            .map(|axis| Named::Output(mechanism::Quantity::Constraint { joint, kind, axis }))
+            .collect())
+    }
+
+    fn control(
+        &self,
+        place: Place,
+        field: &str,
+        name: &str,
+        end: bool,
+    ) -> Result<usize, FormatError> {
+        let names = || self.mechanism.actuators.iter().map(|a| a.name.as_str());
+        let at = format!("quantity.{field}");
+        if end {
+            let message = "no control acts at the end".into();
+            return Err(self.err(place, &at, message, "look at knots before the end"));
+        }
+        names().position(|n| n == name).ok_or_else(|| {
+            let message = format!("unknown control `{name}`");
+            self.err(place, &at, message, nearest(name, names()))
+        })
+    }
+
+    fn coordinate(
+        &self,
+        place: Place,
+        field: &str,
+        name: &str,
+    ) -> Result<(usize, usize), FormatError> {
+        self.coordinate_named(place, &format!("quantity.{field}"), name)
+    }
+
+    /// The coordinate of that name, which stands at `at` within `place`.
+    pub(super) fn coordinate_named(
+        &self,
+        place: Place,
+        at: &str,
+        name: &str,
+    ) -> Result<(usize, usize), FormatError> {
+        let m = self.mechanism;
+        if let Some(id) = m.coordinates().find(|id| m.coordinate_name(*id) == name) {
+            return Ok(id);
+        }
+        if let Some(joint) = m.joint(name) {
+            let names: Vec<String> = (0..m.joints[joint].directions.len())
+                .map(|i| m.coordinate_name((joint, i)))
+                .collect();
+            let message = format!(
+                "joint `{name}` has {} coordinates, expected the name of one",
+                names.len()
+            );
+            let help = if names.is_empty() {
+                "it does not move; choose another joint".into()
+            } else {
+                format!("name one of: `{}`", names.join("`, `"))
+            };
+            return Err(self.err(place, at, message, help));
+        }
+        let names: Vec<String> = m.coordinates().map(|id| m.coordinate_name(id)).collect();
+        let help = nearest(name, names.iter().map(String::as_str));
+        Err(self.err(place, at, format!("unknown joint `{name}`"), help))
+    }
+
+    fn body(&self, place: Place, field: &str, name: &str) -> Result<usize, FormatError> {
+        self.mechanism.body(name).ok_or_else(|| {
+            let names = self.mechanism.bodies.iter().map(|b| b.name.as_str());
+            let at = format!("quantity.{field}.body");
+            let message = format!("unknown body `{name}`");
+            self.err(place, &at, message, nearest(name, names))
+        })
+    }
+
+    fn point(&self, place: Place, field: &str, point: &[f64; 3]) -> Result<Vec3, FormatError> {
+        if point.iter().all(|v| v.is_finite()) {
+            return Ok((*point).into());
+        }
+        let at = format!("quantity.{field}.point");
+        let message = format!("point is {point:?}");
+        Err(self.err(place, &at, message, "expected finite numbers, m"))
+    }
+
+    /// The axis given, or all three.
+    fn axes(
+        &self,
+        place: Place,
+        field: &str,
+        axis: &Option<AxisSpec>,
+    ) -> Result<Vec<Vec3>, FormatError> {
+        let (found, shown) = match axis {
+            None => return Ok(vec![Vec3::x(), Vec3::y(), Vec3::z()]),
+            Some(AxisSpec::Name(name)) => (
+                match name.as_str() {
+                    "x" => Some(Vec3::x()),
+                    "y" => Some(Vec3::y()),
+                    "z" => Some(Vec3::z()),
+                    _ => None,
+                },
+                format!("`{name}`"),
+            ),
+            Some(AxisSpec::Vector(v)) => (
+                Vec3::from(*v)
+                    .try_normalize(1e-9)
+                    .filter(|a| a.iter().all(|v| v.is_finite())),
+                format!("{v:?}"),
+            ),
+        };
+        found.map(|a| vec![a]).ok_or_else(|| {
+            let at = format!("quantity.{field}.axis");
+            let message = format!("axis {shown} has no direction");
+            let help = "expected \"x\", \"y\", \"z\" or a vector of non-zero length";
+            self.err(place, &at, message, help)
+        })
+    }
+}
