@@ -12,7 +12,7 @@
 //! the function has a kink within the step: contacts or limits that open or close, or slide or stick, on one side
 //! only, or derivatives from both sides that differ by the same whatever the step. There differences are no derivative.
 
-use super::gradient::{Functions, control_name};
+use super::gradient::Functions;
 use super::kinks;
 use super::progress::Progress;
 use least_action::dynamics::{Observe, StepError, StepFailure, Stoppable};
@@ -306,11 +306,7 @@ fn groups<'a, D: Observe>(functions: &'a Functions<'a, D>) -> Vec<Group<'a, D>> 
     let (subject, frame, names) = (functions.subject, functions.frame, functions.independent);
     let (system, problem) = (subject.system, &subject.model.problem);
     let start = &functions.start;
-    let (dof, ndx, nu) = (
-        names.names.len(),
-        system.dims().ndx,
-        subject.model.system.mechanism().actuators.len(),
-    );
+    let (dof, ndx) = (names.names.len(), system.dims().ndx);
     let at = start.knot(0);
     let state = move |offset: usize| {
         move |i: usize, e: f64, w: &mut D::Work| {
@@ -342,7 +338,9 @@ fn groups<'a, D: Observe>(functions: &'a Functions<'a, D>) -> Vec<Group<'a, D>> 
                 .collect()
         })
         .collect();
-    let control = |i: usize| control_name(subject.model, i % nu.max(1), i / nu.max(1));
+    let controls = system.controls();
+    let nu = controls.len().max(1);
+    let control = |i: usize| format!("{} at knot {}", controls[i % nu].0, i / nu);
     let named = system.parameters().into_iter().map(|p| p.name);
     vec![
         Group {

@@ -378,8 +378,8 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
     } else {
         None
     };
-    let m = model.system.mechanism();
-    let nu = m.actuators.len();
+    let named_controls = system.controls();
+    let nu = named_controls.len();
     let by_name = |values: &DVector<f64>| -> Map<String, Value> {
         names
             .names
@@ -388,13 +388,12 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
             .zip(values.iter().map(|v| json!(v)))
             .collect()
     };
-    let controls: Map<String, Value> = m
-        .actuators
+    let controls: Map<String, Value> = named_controls
         .iter()
         .enumerate()
-        .map(|(i, c)| {
+        .map(|(i, (name, _))| {
             (
-                c.name.clone(),
+                name.clone(),
                 g.by.controls
                     .iter()
                     .skip(i)
@@ -446,18 +445,18 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
         1e3 * g.gradient_seconds
     );
     println!("by the controls, largest component");
-    for (i, c) in m.actuators.iter().enumerate() {
+    for (i, (name, _)) in named_controls.iter().enumerate() {
         let largest =
             g.by.controls
                 .iter()
                 .skip(i)
                 .step_by(nu)
                 .fold(0.0_f64, |m, v| if v.abs() > m.abs() { *v } else { m });
-        println!("  {:<24} {largest:+.9e}", c.name);
+        println!("  {:<24} {largest:+.9e}", name);
     }
     println!(
         "by the initial coordinates and rates{}",
-        if m.has_loops() {
+        if model.system.mechanism().has_loops() {
             " (independent ones; the loops follow)"
         } else {
             ""

@@ -9,7 +9,7 @@ use super::{
 };
 use least_action::dynamics::{Dynamics, Step, StepError, StepFailure, stop_requested, unstopped};
 use least_action::format::recording::Recording;
-use least_action::format::{self, Acting, Model, Overrides};
+use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::plot::render_overview;
 use least_action::rollout::{Balance, RolloutStats, Trajectory, balance_with};
@@ -158,9 +158,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         mut rolled,
         stats,
         seconds,
-    } = match model.policy {
-        Acting::Open(_) => roll(system, &model, &model.x0),
-        _ => {
+    } = match model.is_plain {
+        true => roll(system, &model, &model.x0),
+        false => {
             let extended = model.extended();
             let p = &model.problem.parameters;
             let x0 = model.problem.start(&extended, p, &mut extended.work());

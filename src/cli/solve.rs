@@ -78,7 +78,12 @@ fn tasks(a: &Arguments, name: &str, model: &Model) -> Result<Vec<Task>, Failure>
     let of = |m: Method| if all { out.join(m.name()) } else { out.clone() };
     let mut chosen: Vec<(Method, PathBuf)> = vec![];
     for method in self::chosen(name, model) {
-        match model.options.of(method).fits(&model.system, &model.problem) {
+        let options = model.options.of(method);
+        let fits = match model.is_plain {
+            true => options.fits(&model.system, &model.problem),
+            false => options.fits(&model.extended(), &model.problem),
+        };
+        match fits {
             Ok(()) => chosen.push((method, of(method))),
             Err(why) if all => eprintln!("note: {why}"),
             Err(why) => return Err(Failure::input(format!("{}: {why}", method.name()))),

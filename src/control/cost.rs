@@ -84,8 +84,10 @@ impl Form {
         let away = d.abs().max(AT_TARGET);
         match self {
             Self::Square => (0.5 * w * d * d, w * d, w),
-            // the quantity is the square of a root, whose own slope vanishes at the target
-            Self::Linear => (w * d, w, w.abs() / (2.0 * away)),
+            // the square of a root, whose own slope vanishes at the target; what is to be large, or is at its target and
+            // falls below, is no such square, and a curvature would hide what can be gained
+            Self::Linear if w > 0.0 && d.abs() > AT_TARGET => (w * d, w, w / (2.0 * d.abs())),
+            Self::Linear => (w * d, w, 0.0),
             Self::Absolute if d == 0.0 => (0.0, 0.0, w / away),
             Self::Absolute => (w * d.abs(), w * d.signum(), w / away),
             Self::Huber(delta) if d.abs() <= delta => (0.5 * w * d * d, w * d, w),
@@ -167,7 +169,7 @@ pub enum Quadrature {
     Left,
     /// Half of both intervals that meet at the knot, the last knot included: of second order, and for controls the very
     /// weights with which they act (the first control half an interval, the last one and a half). Forces, which have no
-    /// value at the last knot, are asked for over a range that ends before it; files say so by themselves.
+    /// value at the last knot, are asked for over a range that ends an interval before; files say so by themselves.
     Trapezoidal,
 }
 
@@ -183,15 +185,25 @@ pub struct Share {
 }
 
 impl Quadrature {
-    /// The share of a knot in what is summed.
+    /// The share of a knot in what is summed. A range goes from its first knot to the one behind its last.
     pub fn share(self, when: When, at: &Knot) -> Share {
-        let (weight, by_h_prev, by_h) = match self {
-            _ if !when.is_along() => (1.0, 0.0, 0.0),
-            Self::Left => (at.h, 0.0, 1.0),
-            Self::Trapezoidal => (0.5 * (at.h_prev + at.h), 0.5, 0.5),
+        let (by_h_prev, by_h) = match (self, when) {
+            (_, When::End | When::Knot(_)) => {
+                return Share {
+                    weight: 1.0,
+                    by_h_prev: 0.0,
+                    by_h: 0.0,
+                };
+            }
+            (Self::Left, _) => (0.0, 1.0),
+            (Self::Trapezoidal, When::Range(first, last)) => {
+                let half = |is: bool| if is { 0.5 } else { 0.0 };
+                (half(at.k > first), half(at.k <= last))
+            }
+            (Self::Trapezoidal, _) => (0.5, 0.5),
         };
         Share {
-            weight,
+            weight: by_h_prev * at.h_prev + by_h * at.h,
             by_h_prev,
             by_h,
         }
@@ -199,11 +211,14 @@ impl Quadrature {
 
     /// Does a cost count at knot `k` of `n` steps?
     pub fn counts(self, when: When, k: usize, n: usize) -> bool {
-        if k < n || !when.is_along() {
-            return when.holds(k, n);
+        match (self, when) {
+            (Self::Left, When::Running | When::Range(..)) => k < n && when.holds(k, n),
+            (Self::Trapezoidal, When::Running) => k <= n,
+            (Self::Trapezoidal, When::Range(first, last)) => {
+                (first..=(last + 1).min(n)).contains(&k) && first < n
+            }
+            _ => when.holds(k, n),
         }
-        let reaches = when == When::Running || when.holds(n, n);
-        self == Self::Trapezoidal && reaches
     }
 }
 
@@ -319,7 +334,20 @@ mod tests {
             }
             assert!((sum - 0.6_f64).abs() < 1e-15, "{quadrature:?}: {sum}");
         }
-        assert!(!Quadrature::Trapezoidal.counts(When::Range(0, 2), 3, 3));
+        // a range and the rest are the whole
+        let at = |k: usize| Knot {
+            k,
+            t: 0.0,
+            h_prev: if k > 0 { h[k - 1] } else { 0.0 },
+            h: h.get(k).copied().unwrap_or(0.0),
+        };
+        for (when, expected) in [(When::Range(0, 0), 0.1), (When::Range(1, 2), 0.5)] {
+            for q in [Quadrature::Left, Quadrature::Trapezoidal] {
+                let counted = (0..=3).filter(|k| q.counts(when, *k, 3));
+                let sum: f64 = counted.map(|k| q.share(when, &at(k)).weight).sum();
+                assert!((sum - expected).abs() < 1e-15, "{q:?} {when:?}: {sum}");
+            }
+        }
         assert!(Quadrature::Left.counts(When::End, 3, 3));
     }
 }

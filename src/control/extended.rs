@@ -198,7 +198,7 @@ impl<D: Observe> Extended<D> {
         place
     }
 
-    /// Adds a sum of terms on quantities of the system and parameters. Its quantity is [`Extended::sum`] of the place
+    /// Adds a sum of terms on any quantities, of sums the values up to the knot. Its quantity is [`Extended::sum`] of the place
     /// returned.
     pub fn add_sum(&mut self, sum: Sum) -> usize {
         self.sums.push(sum);
@@ -397,9 +397,20 @@ impl<D: Observe> Extended<D> {
         at: &SolvedStep,
         w: &mut ExtendedWork<D::Work>,
     ) -> Result<(), StepError> {
-        let seen = point(at);
         let mut growth = std::mem::take(&mut w.growth);
-        for (by, y) in &mut growth {
+        let made = self.grow(at, &mut growth, w);
+        w.growth = growth;
+        made
+    }
+
+    fn grow(
+        &self,
+        at: &SolvedStep,
+        growth: &mut [(Inputs, Vec<f64>)],
+        w: &mut ExtendedWork<D::Work>,
+    ) -> Result<(), StepError> {
+        let seen = point(at);
+        for (by, y) in &mut *growth {
             by.clear();
             y.fill(0.0);
         }
@@ -413,12 +424,17 @@ impl<D: Observe> Extended<D> {
             self.pull_table(&seen, w, by, y);
             by.h += share.by_h * value;
         }
-        w.growth = growth;
         Ok(())
     }
 
     /// Coordinates and rates with those that parameters decide.
-    fn decided(&self, q: &[f64], rates: &[f64], p: &[f64], w: &mut ExtendedWork<D::Work>) {
+    fn decided(
+        &self,
+        q: &[f64],
+        rates: &[f64],
+        p: &[f64],
+        w: &mut ExtendedWork<D::Work>,
+    ) -> Result<(), StepError> {
         w.q.clear();
         w.q.extend(q);
         w.rates.clear();
@@ -428,10 +444,16 @@ impl<D: Observe> Extended<D> {
                 StartNumber::Coordinate(i) => w.q.get_mut(i),
                 StartNumber::Rate(i) => w.rates.get_mut(i),
             };
-            if let Some(slot) = slot {
-                *slot = p[place];
-            }
+            let Some(slot) = slot else {
+                let (q, rates) = (q.len(), rates.len());
+                let message = format!(
+                    "{number:?} is to be found, and there are {q} coordinates and {rates} rates"
+                );
+                return Err(StepError::of_size("the start", message));
+            };
+            *slot = p[place];
         }
+        Ok(())
     }
 }
 

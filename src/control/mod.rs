@@ -168,7 +168,13 @@ impl Problem {
             return vec![];
         }
         let mut out = vec![None; self.intervals.len()];
-        for d in &self.durations {
+        let n = self.intervals.len();
+        // others are refused by `check`
+        for d in self
+            .durations
+            .iter()
+            .filter(|d| d.first < d.end && d.end <= n)
+        {
             let all: f64 = self.intervals[d.first..d.end].iter().sum();
             for (timing, h) in out[d.first..d.end]
                 .iter_mut()

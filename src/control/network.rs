@@ -76,6 +76,15 @@ impl Network {
             let place = i.quantity().index();
             return refused(format!("there is no quantity {place}; the system has {nq}"));
         }
+        let has_scale = |i: &Input| match i {
+            Input::Scaled { scale, offset, .. } => {
+                *scale > 0.0 && scale.is_finite() && offset.is_finite()
+            }
+            Input::SineCosine(_) => true,
+        };
+        if !inputs.iter().all(has_scale) {
+            return refused("the scale of an input is not a positive number".into());
+        }
         if inputs.is_empty() || hidden.contains(&0) {
             return refused("a layer has no width; give each at least one".into());
         }

@@ -133,6 +133,7 @@ pub struct Tracking {
     parameters: Vec<Parameter>,
     sees: Vec<QuantityId>,
     open: usize,
+    times: Vec<f64>,
 }
 
 impl Tracking {
@@ -188,7 +189,22 @@ impl Tracking {
             open: if feed_forward { nu } else { 0 },
             loops,
             parameters,
+            times: vec![],
         })
+    }
+
+    /// References go by these times of the knots, s, whatever durations that are found make of them: derivatives by a
+    /// duration know nothing of what depends on time itself.
+    #[must_use]
+    pub fn with_times(self, times: Vec<f64>) -> Self {
+        Self { times, ..self }
+    }
+
+    fn knot(&self, at: &Knot) -> Knot {
+        Knot {
+            t: self.times.get(at.k).copied().unwrap_or(at.t),
+            ..*at
+        }
     }
 }
 
@@ -239,6 +255,7 @@ impl Policy for Tracking {
         own: &[f64],
         out: &mut [f64],
     ) -> Result<(), StepError> {
+        let at = &self.knot(at);
         out.fill(0.0);
         super::add(out, 1.0, open.iter());
         for (l, seen) in self.loops.iter().zip(seen.chunks_exact(2)) {
@@ -257,6 +274,7 @@ impl Policy for Tracking {
         own: &[f64],
         by: &mut PolicyRows,
     ) -> Result<(), StepError> {
+        let at = &self.knot(at);
         by.open.fill_with_identity();
         for (i, (l, seen)) in self.loops.iter().zip(seen.chunks_exact(2)).enumerate() {
             let [e, rate] = l.errors(at, seen, own);

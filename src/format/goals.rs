@@ -2,7 +2,7 @@
 
 use super::Model;
 use super::recording::{Channel, Goal, GoalKind, Group, Interval, Place};
-use crate::control::{Relation, When};
+use crate::control::{Form, Relation, When};
 use crate::dynamics::{Observe, QuantityId};
 use crate::integrator::Mechanical;
 use crate::mechanism::{Freedom, Joint, JointKind, Mechanism, Quantity};
@@ -23,9 +23,15 @@ type Value = (Quantity, f64);
 /// All that a problem wants; costs without weight want nothing.
 fn wanted(model: &Model, n: usize) -> Vec<Wanted> {
     let p = &model.problem;
-    let costs = p.costs.iter().filter(|c| c.weight > 0.0);
+    // what is to be small or large has no place, and what varies has many
+    let costs = p
+        .costs
+        .iter()
+        .filter(|c| c.weight > 0.0 && c.profile.is_none());
+    let costs = costs.filter(|c| c.form != Form::Linear);
     let costs = costs.map(|c| (c.quantity, GoalKind::Target, c.target, c.when));
-    let constraints = p.constraints.iter().map(|c| {
+    let constraints = p.constraints.iter().filter(|c| c.profile.is_none());
+    let constraints = constraints.map(|c| {
         let kind = match c.relation {
             Relation::Equal => GoalKind::Equal,
             Relation::Less => GoalKind::Less,

@@ -138,6 +138,10 @@ impl Grid {
             }
         }
         let step = spec.time_step;
+        if !(step > 0.0 && step.is_finite()) {
+            let message = format!("time_step is {step} s");
+            return Err(source.error(&["time_step"], message, "expected a positive number"));
+        }
         let (mut intervals, mut phases) = (vec![], vec![]);
         for (i, p) in spec.phases.iter().enumerate() {
             let place = i.to_string();
@@ -174,11 +178,11 @@ impl Grid {
                 ));
             }
             let first = intervals.len();
-            intervals.resize(first + count, duration / count as f64);
-            if intervals.len() as f64 > MOST_STEPS {
-                let message = format!("{} time steps", intervals.len());
+            if first as f64 + count as f64 > MOST_STEPS {
+                let message = format!("phase `{name}` has {count} time steps");
                 return Err(err("steps", message, "expected at most 10 million in all"));
             }
+            intervals.resize(first + count, duration / count as f64);
             let place = ["phases", place.as_str(), "bounds"];
             let bounds = bounds.map(|b| durations(source, &place, b, *duration));
             phases.push(Phase {

@@ -323,6 +323,11 @@ impl Document {
             }
             return self.one(spec, &self.builder, overrides);
         }
+        if spec.worst_case && spec.quadrature != Quadrature::Left {
+            let message = "the worst case is of sums by the interval behind each knot";
+            let help = "leave quadrature out, or worst_case";
+            return Err(self.source.error(&["quadrature"], message, help));
+        }
         self.several(spec, overrides)
     }
 
@@ -348,6 +353,17 @@ impl Document {
         let nu = built.actuators.len();
         let of_policy = spec.policy.as_ref().map_or(vec![], |p| p.parameters(nu));
         let named = extension.named(&built, of_policy);
+        for (i, (name, _)) in named.iter().enumerate() {
+            if named[..i].iter().any(|(other, _)| other == name) {
+                return Err(FormatError::of_file(
+                    self.source.path(),
+                    format!(
+                        "two parameters are called `{name}`: of [parameters], [policy], a start or a duration to be found"
+                    ),
+                    "give one of them another name",
+                ));
+            }
+        }
         let open = match &spec.policy {
             Some(policy) if !policy.feed_forward => 0,
             _ => nu,

@@ -110,9 +110,10 @@ impl Quantities<'_> {
                 let message = "a quantity with three components has no place here".into();
                 return Err(self.err(place, "quantity", message, "give it an axis"));
             };
-            if !matches!(self.named[name], Named::Output(o) if !o.needs().reactions) {
-                let message = "a policy cannot see what its own control changes, or what is made of other quantities".into();
-                let help = "give joints, rates, positions, velocities";
+            let sees = |o: Quantity| !(o.needs().reactions || o.needs().velocities);
+            if !matches!(self.named[name], Named::Output(o) if sees(o)) {
+                let message = "a policy cannot see what its own control changes at the knot, as forces and rates there, or what is made of other quantities".into();
+                let help = "give joints, positions, orientations, and interval_rate for rates";
                 return Err(self.err(place, "quantity", message, help));
             }
             out.push(name);
@@ -182,7 +183,8 @@ pub(super) fn build(
         let loops = (0..spec.loops.len()).map(|i| b.track(i, ids));
         let loops = loops.collect::<Result<Vec<_>, _>>()?;
         let tracking = Tracking::new(system, loops, b.parameters.clone(), spec.feed_forward);
-        Acting::Tracking(tracking.map_err(|e| refused("loops", e))?)
+        let tracking = tracking.map_err(|e| refused("loops", e))?;
+        Acting::Tracking(tracking.with_times(grid.times()))
     };
     Ok(Built {
         acting,
@@ -391,6 +393,18 @@ impl Builder<'_> {
             .map_err(|e| err("layers", e.to_string(), "see the manual's page on files"))
     }
 
+    /// Names of coordinates and rates of the tree, as a file of feedback has them.
+    fn state_names(&self) -> Vec<String> {
+        let ids = self.m.tree_ids();
+        let coordinates = ids
+            .iter()
+            .map(|&(joint, direction)| Quantity::Coordinate { joint, direction });
+        let rates = ids
+            .iter()
+            .map(|&(joint, direction)| Quantity::IntervalRate { joint, direction });
+        coordinates.chain(rates).map(|q| q.name(self.m).0).collect()
+    }
+
     fn schedule(&self, file: &str, ids: &[QuantityId]) -> Result<Schedule, FormatError> {
         let err =
             |message: String, help: &str| self.source.error(&["policy", "feedback"], message, help);
@@ -428,18 +442,41 @@ impl Builder<'_> {
                 );
                 err(format!("cannot read `{}`: {e}", path.display()), &help)
             })?;
+        let rows = found.knots.iter().flat_map(|k| &k.gains);
+        let fits = rows.clone().all(|row| row.len() == ids.len());
+        let states: Vec<&str> = found.states.iter().map(|s| s.name.as_str()).collect();
+        let expected: Vec<String> = self.state_names();
+        if !fits || states != expected {
+            let message = format!(
+                "`{file}` is feedback by {} ({} numbers)",
+                states.join(", "),
+                found.coordinates.len()
+            );
+            let help = format!("expected by {}, and nothing else", expected.join(", "));
+            return Err(err(message, &help));
+        }
+        let times = self.grid.times();
+        let apart = |(k, t): (&super::gains::FeedbackKnot, &f64)| (k.time - t).abs();
+        let off = found
+            .knots
+            .iter()
+            .zip(&times)
+            .map(apart)
+            .fold(0.0, f64::max);
+        if off > 1e-9 * self.grid.horizon() {
+            let message =
+                format!("the knots of `{file}` are up to {off} s off those of this problem");
+            return Err(err(message, "solve with the same time step first"));
+        }
         let names: Vec<&str> = found.controls.iter().map(|c| c.name.as_str()).collect();
         if names.iter().ne(self.m.actuators.iter().map(|a| &a.name)) {
             let message = format!("`{file}` has the controls {}", names.join(", "));
             return Err(err(message, "give one of this mechanism"));
         }
         let knots = found.knots.into_iter().map(|k| {
-            let columns = ids.len();
-            let rows = k.gains.len();
+            let all: Vec<f64> = k.gains.iter().flatten().copied().collect();
             ScheduleKnot {
-                gains: nalgebra::DMatrix::from_fn(rows, columns, |i, j| {
-                    k.gains[i].get(j).copied().unwrap_or(0.0)
-                }),
+                gains: nalgebra::DMatrix::from_row_slice(k.gains.len(), ids.len(), &all),
                 controls: k.controls,
                 seen: k.state,
             }

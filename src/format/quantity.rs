@@ -122,7 +122,12 @@ impl<'a> Quantities<'a> {
                 // forces have no value at the last knot
                 let when = match when.knots(self.steps) {
                     Some((first, _)) if at_end && when.is_along() && self.is_force(name) => {
-                        When::Range(first, self.steps - 1)
+                        if first + 2 > self.steps {
+                            let message = "a force has no value at the last knot".into();
+                            let help = "give more time steps, or take quadrature = \"left\"";
+                            return Err(self.err(place, "quantity", message, help));
+                        }
+                        When::Range(first, self.steps - 2)
                     }
                     _ => when,
                 };

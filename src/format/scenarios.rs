@@ -47,19 +47,16 @@ impl Document {
                 ));
             }
             let builder = self.set(s, &place)?;
-            let mut own = spec.clone();
-            own.initial.extend(s.initial.clone());
+            let own = weighed(spec, s);
             scenarios.push(Scenario {
                 name: s.name.clone(),
                 model: self.one(&own, &builder, overrides)?,
             });
         }
-        let weights: Vec<f64> = spec.scenarios.iter().map(|s| s.weight).collect();
         let first = &spec.scenarios[0];
-        let mut own = spec.clone();
-        own.initial.extend(first.initial.clone());
+        let own = weighed(spec, first);
         let mut all = self.one(&own, &self.set(first, "0")?, overrides)?;
-        all.problem = together(&scenarios, &weights, spec);
+        all.problem = together(&scenarios, spec);
         all.is_plain = false;
         all.scenarios = scenarios;
         Ok(all)
@@ -90,8 +87,16 @@ impl Document {
     }
 }
 
+/// What is asked of one scenario.
+fn weighed(spec: &ProblemSpec, s: &ScenarioSpec) -> ProblemSpec {
+    let mut own = spec.clone();
+    own.initial.extend(s.initial.clone());
+    own.costs.iter_mut().for_each(|c| c.weight *= s.weight);
+    own
+}
+
 /// The problem of all scenarios: coordinates, and where they are not shared controls, one scenario after the other.
-fn together(scenarios: &[Scenario], weights: &[f64], spec: &ProblemSpec) -> Problem {
+fn together(scenarios: &[Scenario], spec: &ProblemSpec) -> Problem {
     let first = &scenarios[0].model;
     let own = |of: fn(&Problem) -> &Vec<f64>| -> Vec<f64> {
         let all = scenarios.iter().flat_map(|s| of(&s.model.problem));
@@ -129,11 +134,10 @@ fn together(scenarios: &[Scenario], weights: &[f64], spec: &ProblemSpec) -> Prob
         out.bounds = bounds.copied().collect();
     }
     let system = first.extended_with(scenarios);
-    for (i, (s, weight)) in scenarios.iter().zip(weights).enumerate() {
+    for (i, s) in scenarios.iter().enumerate() {
         for c in &s.model.problem.costs {
             let mut c = *c;
             c.quantity = system.quantity_of(i, c.quantity);
-            c.weight *= weight;
             // what is the largest of all counts once
             if !spec.worst_case || i == 0 {
                 out.costs.push(c);

@@ -71,7 +71,7 @@ impl<D: Observe> Step for Extended<D> {
     ) -> Result<(), StepError> {
         let (own, sums) = x.split_at_mut(self.inner.nx);
         sums.fill(0.0);
-        self.decided(q, rates, p, w);
+        self.decided(q, rates, p, w)?;
         let p = &p[..self.inner.np];
         self.system.initial(&w.q, &w.rates, p, &mut w.system, own)
     }
@@ -83,7 +83,7 @@ impl<D: Observe> Step for Extended<D> {
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.decided(q, rates, p, w);
+        self.decided(q, rates, p, w)?;
         let d = self.dims();
         let p = &p[..self.inner.np];
         let (q, rates, work) = (&w.q, &w.rates, &mut w.system);
@@ -110,7 +110,7 @@ impl<D: Observe> Step for Extended<D> {
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.decided(q, rates, p, w);
+        self.decided(q, rates, p, w)?;
         let (p, work) = (&p[..self.inner.np], &mut w.system);
         let own = self
             .system
@@ -354,6 +354,10 @@ impl<D: Observe> Charts for Extended<D> {
             from.embed_transposed(&mut w.free, &mut w.joint);
             for (j, v) in w.joint.iter().enumerate() {
                 out.a[(row, j)] = *v;
+            }
+            // sums of what is made of sums
+            for (j, own) in by.x[d.nf..].iter().enumerate() {
+                out.a[(row, d.ndx + j)] = *own;
             }
             out.a[(row, row)] += 1.0;
             for (j, (own, through)) in by.u.iter().zip(&w.inputs.u).enumerate() {

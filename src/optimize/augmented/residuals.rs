@@ -1,7 +1,7 @@
 //! The function as half a sum of squares, where it is one.
 
 use super::{Augmented, Param};
-use crate::control::{Form, Problem, When};
+use crate::control::{Form, Problem};
 use crate::dynamics::{Observe, StepError};
 use crate::optimize::lq::Times;
 use nalgebra::DMatrix;
@@ -28,8 +28,8 @@ pub(in crate::optimize) fn squares<D: Observe>(
 struct Row {
     factor: f64,
     place: usize,
-    /// By the knot's share, of what is summed along the way.
-    by_share: f64,
+    /// By the intervals before and behind the knot, through its share.
+    by_intervals: [f64; 2],
 }
 
 impl<D: Observe> Augmented<'_, D> {
@@ -137,18 +137,21 @@ impl<D: Observe> Augmented<'_, D> {
             let stage = layout.stage(at.k);
             let which = &stage.which;
             let values = &path.evaluation.values[layout.values(at.k)];
-            let share = self.problem.quadrature.share(When::Running, at);
             let costs = stage.costs.iter().map(|&(i, place)| {
                 let (term, _) = self.problem.cost_at(i, at, values[place]);
                 let factor = term.curvature.sqrt();
-                let along = self.problem.costs[i].when.is_along() && factor > 0.0;
+                let share = self
+                    .problem
+                    .quadrature
+                    .share(self.problem.costs[i].when, at);
+                let root = match factor > 0.0 && share.weight > 0.0 {
+                    true => term.slope / factor / (2.0 * share.weight),
+                    false => 0.0,
+                };
                 Row {
                     factor,
                     place,
-                    by_share: match along {
-                        true => term.slope / factor / (2.0 * share.weight),
-                        false => 0.0,
-                    },
+                    by_intervals: [share.by_h_prev, share.by_h].map(|by| by * root),
                 }
             });
             let own = layout.constraints(at.k).zip(&stage.constraints);
@@ -159,7 +162,7 @@ impl<D: Observe> Augmented<'_, D> {
                 Row {
                     factor: self.problem.constraints[i].sign() * root,
                     place,
-                    by_share: 0.0,
+                    by_intervals: [0.0; 2],
                 }
             });
             let all: Vec<Row> = costs.chain(constraints).collect();
@@ -184,8 +187,8 @@ impl<D: Observe> Augmented<'_, D> {
                 let first = rows.len();
                 rows.extend(local.row.iter().map(|r| row.factor * r));
                 for (j, before, after) in times.each() {
-                    let of_share = share.by_h_prev * before + share.by_h * after;
-                    rows[first + self.model.sizes.n + j] += row.by_share * of_share;
+                    let [by_h_prev, by_h] = row.by_intervals;
+                    rows[first + self.model.sizes.n + j] += by_h_prev * before + by_h * after;
                 }
             }
         }

@@ -138,7 +138,7 @@ impl<D: Observe> Learning<'_, D> {
         self.standing.best.map_or(f64::INFINITY, |b| b.value)
     }
 
-    /// Goes on where a solve stood. What another version, or other settings, kept of the learner is left: it starts anew
+    /// Goes on where a solve stood. What another version, or another number of decisions, kept of the learner is left: it starts anew
     /// where that stood.
     fn resume(&mut self, c: &Checkpoint) {
         self.steps = c.step_evaluations;

@@ -3,7 +3,7 @@
 use super::lagrangian::Lagrangian;
 use super::model::Sizes;
 use super::secant;
-use crate::control::{Layout, Problem, When};
+use crate::control::{Layout, Problem};
 use crate::dynamics::{
     Certificate, Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, QuantityId,
     Rows, SolvedStep, StepError, stop_requested,
@@ -26,11 +26,21 @@ pub struct Local {
     pub row: Vec<f64>,
     adjoint: Outputs,
     inputs: Inputs,
-    /// Weight and gradient of each quantity of a stage, and the slope of its costs before the knot's share.
-    weights: Vec<(f64, f64, f64)>,
+    /// Of each quantity of a stage.
+    weights: Vec<Weight>,
     /// What a longer interval before the knot does to its state, beside what the joint chart tells.
     drift: Vec<f64>,
     joint: Vec<f64>,
+}
+
+/// What costs and constraints weigh a quantity with.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weight {
+    curvature: f64,
+    slope: f64,
+    /// The slope of its costs before their shares, times the derivatives of these by both intervals.
+    by_h_prev: f64,
+    by_h: f64,
 }
 
 /// What the intervals that meet at a knot change by with the durations that are free parameters: their place among these,
@@ -196,19 +206,31 @@ impl<D: Observe> Linearizer<'_, D> {
         let stage = self.layout.stage(k);
         let count = stage.which.len();
         w.weights.clear();
-        w.weights.resize(count, (0.0, 0.0, 0.0));
-        // what is summed along the way, and its part that is a square, before the knot's share
-        let (mut density, mut square) = (0.0, 0.0);
-        let share = self.problem.quadrature.share(When::Running, &self.knots[k]);
+        w.weights.resize(count, Weight::default());
+        let n = self.sizes.n;
+        let size = self.sizes.w();
         for &(i, place) in &stage.costs {
-            let (term, own) = self.problem.cost_at(i, &self.knots[k], values[place]);
-            w.weights[place].0 += term.curvature;
-            w.weights[place].1 += term.slope;
-            if self.problem.costs[i].when.is_along() {
-                density += own;
-                if own > 0.0 {
-                    square += own;
-                    w.weights[place].2 += term.slope / share.weight;
+            let (term, density) = self.problem.cost_at(i, &self.knots[k], values[place]);
+            let own = &mut w.weights[place];
+            own.curvature += term.curvature;
+            own.slope += term.slope;
+            // what a cost comes to changes with its share; of a square the root bends with it as well
+            let share = self
+                .problem
+                .quadrature
+                .share(self.problem.costs[i].when, &self.knots[k]);
+            let is_square = density > 0.0 && share.weight > 0.0;
+            if is_square {
+                own.by_h_prev += term.slope / share.weight * share.by_h_prev;
+                own.by_h += term.slope / share.weight * share.by_h;
+            }
+            for (j, before, after) in times.each() {
+                let of_share = share.by_h_prev * before + share.by_h * after;
+                slot.l[n + j] += density * of_share;
+                for (i, before, after) in times.each().filter(|_| is_square) {
+                    let other = share.by_h_prev * before + share.by_h * after;
+                    slot.h[(n + j) * size + n + i] +=
+                        density / (2.0 * share.weight) * of_share * other;
                 }
             }
         }
@@ -219,30 +241,20 @@ impl<D: Observe> Linearizer<'_, D> {
                 .lagrangian
                 .estimate(first + j, self.problem.constraint_at(c, k, values[place]));
             if estimate > 0.0 || self.lagrangian.is_equality(first + j) {
-                w.weights[place].0 += self.lagrangian.penalty;
-                w.weights[place].1 += c.sign() * estimate;
-            }
-        }
-        let size = self.sizes.w();
-        let n = self.sizes.n;
-        // the root of a cost bends with the share as well
-        for (j, before, after) in times.each() {
-            let of_share = share.by_h_prev * before + share.by_h * after;
-            slot.l[n + j] += density * of_share;
-            for (i, before, after) in times.each() {
-                let other = share.by_h_prev * before + share.by_h * after;
-                if share.weight > 0.0 {
-                    slot.h[(n + j) * size + n + i] +=
-                        square / (2.0 * share.weight) * of_share * other;
-                }
+                w.weights[place].curvature += self.lagrangian.penalty;
+                w.weights[place].slope += c.sign() * estimate;
             }
         }
         for i in 0..count {
-            let (weight, slope, density_slope) = w.weights[i];
+            let Weight {
+                curvature: weight,
+                slope,
+                by_h_prev,
+                by_h,
+            } = w.weights[i];
             w.row_by_stage((count, i), self.frame(k), self.identity, self.free, times);
-            for (j, before, after) in times.each().filter(|_| density_slope != 0.0) {
-                let of_share = share.by_h_prev * before + share.by_h * after;
-                let scale = 0.5 * density_slope * of_share;
+            for (j, before, after) in times.each() {
+                let scale = 0.5 * (by_h_prev * before + by_h * after);
                 for (column, r) in w.row.iter().enumerate().filter(|(_, r)| **r != 0.0) {
                     slot.h[column * size + n + j] += scale * r;
                     slot.h[(n + j) * size + column] += scale * r;
