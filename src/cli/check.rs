@@ -517,7 +517,12 @@ fn changes<D: Observe>(
     let mut recorded = |e: f64| -> Result<Recording, StepError> {
         let mut t = (group.moved)(i, e, &mut w)?;
         functions.values(&mut t, &mut w)?;
-        format::record(model, &t.of_system(&model.system), "simulated", &[])
+        let own = match model.is_plain {
+            true => t,
+            // of several scenarios the first
+            false => model.alone(&t)?.swap_remove(0),
+        };
+        format::record(model, &own, "simulated", &[])
     };
     let sides = [recorded(e)?, recorded(-e)?, recorded(0.0)?];
     // what rests is nearer than the difference step moves it

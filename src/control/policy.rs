@@ -288,8 +288,8 @@ impl Policy for Pd {
 
 /// Linear feedback around a plan, `u = u_k + K_k d`, as differential dynamic programming finds it
 /// ([`crate::optimize::Solution::feedback`]): `d`, `ndx` numbers, leads from the plan's state to the present one in the
-/// joint chart at the plan's knot ([`crate::dynamics::Charts::difference`]). Behind its end the plan's last step holds
-/// on.
+/// joint chart at the plan's knot ([`crate::dynamics::Charts::difference`]). Behind its end the plan's last controls
+/// hold on, without feedback.
 #[derive(Clone, Debug)]
 pub struct LinearFeedback {
     plan: Trajectory,
@@ -356,6 +356,9 @@ impl Policy for LinearFeedback {
     }
 
     fn planned(&self, at: &Knot) -> Option<Planned<'_>> {
+        if at.k >= self.gains.len() {
+            return None;
+        }
         let k = self.step(at);
         Some(Planned {
             at: self.plan.knot_at(k),
@@ -397,7 +400,9 @@ impl Policy for LinearFeedback {
         by: &mut PolicyRows,
     ) -> Result<(), StepError> {
         by.open.fill_with_identity();
-        by.seen += &self.gains[self.step(at)];
+        if at.k < self.gains.len() {
+            by.seen += &self.gains[self.step(at)];
+        }
         Ok(())
     }
 }

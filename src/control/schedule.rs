@@ -4,8 +4,8 @@ use super::policy::{Policy, PolicyError, PolicyRows};
 use crate::dynamics::{Knot, QuantityId, StepError};
 use nalgebra::DMatrix;
 
-/// Linear feedback on quantities `s` along a plan, `u = u_k + K_k (s - s_k)`. Behind its end the plan's last knot holds
-/// on.
+/// Linear feedback on quantities `s` along a plan, `u = u_k + K_k (s - s_k)`. Behind its end the plan's last
+/// controls hold on, without feedback.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     sees: Vec<QuantityId>,
@@ -60,6 +60,10 @@ impl Schedule {
     fn knot(&self, at: &Knot) -> &ScheduleKnot {
         &self.knots[at.k.min(self.knots.len() - 1)]
     }
+
+    fn has_ended(&self, at: &Knot) -> bool {
+        at.k >= self.knots.len()
+    }
 }
 
 impl Policy for Schedule {
@@ -82,6 +86,9 @@ impl Policy for Schedule {
         let k = self.knot(at);
         out.copy_from_slice(&k.controls);
         super::add(out, 1.0, open.iter());
+        if self.has_ended(at) {
+            return Ok(());
+        }
         for (column, (s, plan)) in k.gains.column_iter().zip(seen.iter().zip(&k.seen)) {
             super::add(out, s - plan, column.iter());
         }
@@ -97,7 +104,9 @@ impl Policy for Schedule {
         by: &mut PolicyRows,
     ) -> Result<(), StepError> {
         by.open.fill_with_identity();
-        by.seen += &self.knot(at).gains;
+        if !self.has_ended(at) {
+            by.seen += &self.knot(at).gains;
+        }
         Ok(())
     }
 }

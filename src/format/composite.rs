@@ -53,8 +53,9 @@ impl Made {
     }
 }
 
-/// The parameter that is the largest cost of all scenarios.
+/// The parameter that is the largest cost of all scenarios, and what each scenario's is less that.
 pub(super) const WORST: &str = "worst cost";
+pub(super) const LESS_WORST: &str = "cost less the worst";
 
 /// `weight` times something named.
 fn times(name: usize, weight: f64) -> Term {
@@ -314,7 +315,7 @@ impl Quantities<'_> {
         let mut terms: Vec<Term> = last.iter().map(term).collect();
         terms.extend([times(sum, 1.0), times(worst, -1.0)]);
         self.formula(Made {
-            title: title("cost less the worst"),
+            title: title(LESS_WORST),
             terms,
             constant: 0.0,
             over: vec![],

@@ -41,7 +41,7 @@ impl Extension {
             out.parameters.push((parameter, bounds));
         }
         for p in &grid.phases {
-            let value: f64 = grid.intervals[p.first..p.end].iter().sum();
+            let value = p.duration;
             let Some(bounds) = p.bounds else { continue };
             let taken = |name: &str| m.parameters.iter().any(|p| p.name == name);
             let name = match taken(&p.name) {
@@ -131,7 +131,7 @@ impl Model {
             all => all.iter().map(|s| one(&s.name, &s.model)).collect(),
         };
         let all = Scenarios::new(systems, !self.own_controls);
-        all.expect("models of one file have the same controls and parameters")
+        all.expect("`several` refuses scenarios whose controls or parameters differ")
     }
 
     fn one(&self) -> One<'_> {
@@ -197,9 +197,9 @@ impl Model {
         let closed = ClosedLoop::new(&self.system, &self.policy);
         let (mut w, d) = (closed.work(), self.system.dims());
         let p = &p[..closed.dims().np];
-        let mut controls = vec![0.0; t.steps().max(1) * d.nu];
+        let mut controls = vec![0.0; (t.steps() + 1) * d.nu];
         let mut at = t.knot(0);
-        for u in controls.chunks_exact_mut(d.nu.max(1)).take(t.steps()) {
+        for u in controls.chunks_exact_mut(d.nu.max(1)) {
             let seen = KnotPoint {
                 p,
                 ..t.knot_point(&at)

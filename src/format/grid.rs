@@ -14,6 +14,8 @@ pub(super) struct Phase {
     /// First and last knot.
     pub first: usize,
     pub end: usize,
+    /// s, as given
+    pub duration: f64,
     /// Of the duration, s, where it is to be found.
     pub bounds: Option<(f64, f64)>,
 }
@@ -102,6 +104,7 @@ impl Grid {
                 name: "horizon".into(),
                 first: 0,
                 end: steps,
+                duration: horizon,
                 bounds: Some(bounds),
             })
         });
@@ -189,6 +192,7 @@ impl Grid {
                 name: name.clone(),
                 first,
                 end: intervals.len(),
+                duration: *duration,
                 bounds: bounds.transpose()?,
             });
         }

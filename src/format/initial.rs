@@ -18,6 +18,9 @@ const TOLERANCE: f64 = 1e-6;
 /// Rounding of a coordinate that starts at its limit, m or rad.
 const ROUNDING: f64 = 1e-9;
 
+/// A coordinate whose derivative of the start is smaller than this part of the largest does not move it.
+const UNMOVED: f64 = 1e-9;
+
 /// Nothing starts faster, m/s or rad/s: the speed of light. What is faster is a slip, and its energy overflows.
 const FASTEST: f64 = 299_792_458.0;
 const TOO_FAST: &str = "expected at most 299792458, the speed of light in m/s";
@@ -276,7 +279,7 @@ impl Start {
                 StartNumber::Coordinate(k) => (k, k),
                 StartNumber::Rate(k) => (k, self.q.len() + k),
             };
-            let follows = |by: &DMatrix<f64>| by.column(column).iter().all(|v| *v == 0.0);
+            let follows = |by: &DMatrix<f64>| by.column(column).amax() < UNMOVED * by.amax();
             if by.as_ref().is_ok_and(follows) {
                 let m = system.mechanism();
                 let id = m.tree_ids()[k];

@@ -321,14 +321,30 @@ impl Document {
                 let message = format!("{field} is set, and there are no scenarios");
                 return Err(self.source.error(&[field], message, "add [[scenarios]]"));
             }
-            return self.one(spec, &self.builder, overrides);
+            return self.checked(self.one(spec, &self.builder, overrides)?);
         }
         if spec.worst_case && spec.quadrature != Quadrature::Left {
             let message = "the worst case is of sums by the interval behind each knot";
             let help = "leave quadrature out, or worst_case";
             return Err(self.source.error(&["quadrature"], message, help));
         }
-        self.several(spec, overrides)
+        self.checked(self.several(spec, overrides)?)
+    }
+
+    /// Refuses what contradicts itself.
+    fn checked(&self, model: Model) -> Result<Model, FormatError> {
+        let fits = match model.is_plain {
+            true => model.problem.check(&model.system),
+            false => model.problem.check(&model.extended()),
+        };
+        match fits {
+            Ok(()) => Ok(model),
+            Err(e) => Err(FormatError::of_file(
+                self.source.path(),
+                e.to_string(),
+                "lists are counted from 0; components of a quantity, and both limits of a constraint, one by one",
+            )),
+        }
     }
 
     /// Makes the model of one scenario, or of the only one.

@@ -1,9 +1,10 @@
 //! Several scenarios: models side by side, and their problem together.
 
+use super::composite::{LESS_WORST, WORST};
 use super::problem::{ProblemSpec, ScenarioSpec};
 use super::source::FormatError;
 use super::{Document, Model, Overrides};
-use crate::control::Problem;
+use crate::control::{Objective, Problem};
 use crate::dynamics::Observe;
 use crate::mechanism::MechanismBuilder;
 
@@ -53,12 +54,30 @@ impl Document {
                 model: self.one(&own, &builder, overrides)?,
             });
         }
+        let free = |m: &Model| -> Vec<(String, (f64, f64))> {
+            let added = m.extension.parameters.iter();
+            added.map(|(p, bounds)| (p.name.clone(), *bounds)).collect()
+        };
+        let differs = |s: &&Scenario| free(&s.model) != free(&scenarios[0].model);
+        if let Some(other) = scenarios.iter().find(differs) {
+            return Err(self.source.error(
+                &["scenarios"],
+                format!(
+                    "what is to be found of the start differs between the scenarios `{}` and `{}`",
+                    scenarios[0].name, other.name
+                ),
+                "free the same numbers of the start within the same bounds in all of them",
+            ));
+        }
         let first = &spec.scenarios[0];
         let own = weighed(spec, first);
         let mut all = self.one(&own, &self.set(first, "0")?, overrides)?;
         all.problem = together(&scenarios, spec);
         all.is_plain = false;
         all.scenarios = scenarios;
+        if spec.worst_case {
+            all.begin_worst();
+        }
         Ok(all)
     }
 
@@ -84,6 +103,45 @@ impl Document {
                 .error(&["scenarios", place, "set"], e.message, e.help)
         })?;
         Ok(builder)
+    }
+}
+
+impl Model {
+    /// Lets the worst cost begin at that of the guess, where it can be simulated: from zero it would be all that is violated.
+    fn begin_worst(&mut self) {
+        let Some(place) = self
+            .extension
+            .parameters
+            .iter()
+            .position(|(p, _)| p.name == WORST)
+        else {
+            return;
+        };
+        let place = self.problem.parameters.len() - self.extension.parameters.len() + place;
+        let system = self.extended();
+        let Ok(objective) = Objective::new(&system, &self.problem) else {
+            return;
+        };
+        let mut w = objective.work();
+        if objective.value(&objective.guess(), &mut w).is_err() {
+            return;
+        }
+        let e = w.evaluation();
+        let last = e.layout.constraints(self.problem.intervals.len());
+        let stage = e.layout.stage(self.problem.intervals.len());
+        let all = stage.constraints.iter().zip(&e.constraints[last]);
+        let names = system.quantities();
+        let is_worst = |i: usize| {
+            let quantity = self.problem.constraints[i].quantity.index();
+            names
+                .get(quantity)
+                .is_some_and(|(name, _)| name.ends_with(LESS_WORST))
+        };
+        let costs = all.filter(|((i, _), _)| is_worst(*i)).map(|(_, c)| *c);
+        let largest = costs.fold(f64::NEG_INFINITY, f64::max);
+        if largest.is_finite() {
+            self.problem.parameters[place] = largest;
+        }
     }
 }
 

@@ -446,6 +446,9 @@ impl Solver<(), SolveState> for ArgminSolver<'_> {
     ) -> Result<(SolveState, Option<KV>), Error> {
         let made = self.algorithm.advance(&mut state);
         self.settle(made, &mut state);
+        if is_unbounded(&state) {
+            state.end(Status::Diverged, UNBOUNDED);
+        }
         self.count(problem);
         let named = state.named();
         Ok((state, named))
@@ -460,6 +463,22 @@ impl Solver<(), SolveState> for ArgminSolver<'_> {
             Some((_, why)) => TerminationReason::SolverExit(why.clone()),
         })
     }
+}
+
+/// An objective that fell so far below zero, in multiples of the guess's, is not bounded below: ten orders beyond what
+/// any change of units makes of a well-posed one.
+const FALLEN: f64 = 1e15;
+const UNBOUNDED: &str = "the objective falls without end: it is not bounded below; bound the controls and parameters, or weigh them with squares";
+
+fn is_unbounded(state: &SolveState) -> bool {
+    let first = state.history.first().map_or(1.0, |i| i.objective.abs());
+    let least = -FALLEN
+        * if first.is_finite() {
+            first.max(1.0)
+        } else {
+            1.0
+        };
+    state.last().is_some_and(|i| i.objective < least)
 }
 
 /// argmin's side of the checkpoints: it asks after every iteration. What is gone on from is read before.

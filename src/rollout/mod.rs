@@ -100,10 +100,15 @@ impl Trajectory {
         &self.x[k * self.nx..(k + 1) * self.nx]
     }
 
-    /// Control that acts at knot `k`. At the end it is that of the last step: reading velocities there to second order
-    /// needs the force of the interval's second half.
+    /// Control that acts at knot `k`. At the end it is that of the last step, unless a policy gave one: reading velocities
+    /// there to second order needs the force of the interval's second half.
     pub fn control(&self, k: usize) -> &[f64] {
-        let k = k.min(self.steps().saturating_sub(1));
+        let has_end = self.u.len() > self.steps().max(1) * self.nu;
+        let k = if has_end {
+            k
+        } else {
+            k.min(self.steps().saturating_sub(1))
+        };
         &self.u[k * self.nu..(k + 1) * self.nu]
     }
 
@@ -187,7 +192,8 @@ impl Trajectory {
         }
     }
 
-    /// Puts other controls in place of those that were decided: those that acted under a policy, `nu` a step.
+    /// Puts other controls in place of those that were decided: those that acted under a policy, `nu` a knot, the last
+    /// included.
     pub(crate) fn set_controls(&mut self, u: Vec<f64>, nu: usize) {
         (self.u, self.nu) = (u, nu);
     }
@@ -206,9 +212,14 @@ impl Trajectory {
     /// [`StepFailure::Size`](crate::dynamics::StepFailure::Size), with the list that is not.
     pub fn fits<D: Dynamics>(&self, dynamics: &D) -> Result<(), StepError> {
         let (d, n) = (dynamics.dims(), self.steps());
+        let controls = if self.u.len() == (n + 1) * d.nu {
+            n + 1
+        } else {
+            n.max(1)
+        } * d.nu;
         let lists = [
             ("states", self.x.len(), (n + 1) * d.nx, self.nx == d.nx),
-            ("controls", self.u.len(), n.max(1) * d.nu, self.nu == d.nu),
+            ("controls", self.u.len(), controls, self.nu == d.nu),
             ("unknowns", self.y.len(), n * d.ny, self.ny == d.ny),
             ("parameters", self.p.len(), d.np, true),
         ];
