@@ -198,7 +198,7 @@ impl Problem {
     }
 
     /// Are there values that two constraints of a quantity at a knot both allow?
-    fn check_contradictions(&self) -> Result<(), ProblemError> {
+    pub(crate) fn check_contradictions(&self) -> Result<(), ProblemError> {
         let n = self.intervals.len();
         let allowed = |c: &Constraint, k: usize| {
             let value = self.limit(c, k);

@@ -333,11 +333,8 @@ impl Document {
 
     /// Refuses what contradicts itself.
     fn checked(&self, model: Model) -> Result<Model, FormatError> {
-        let fits = match model.is_plain {
-            true => model.problem.check(&model.system),
-            false => model.problem.check(&model.extended()),
-        };
-        match fits {
+        // the rest is checked where it is solved: what is simulated may end before a constraint's knot
+        match model.problem.check_contradictions() {
             Ok(()) => Ok(model),
             Err(e) => Err(FormatError::of_file(
                 self.source.path(),

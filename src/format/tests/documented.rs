@@ -21,7 +21,7 @@ fn blocks(page: &str) -> Vec<(&str, &str)> {
 
 /// A file without one of its tables.
 fn without(text: &str, table: &str) -> String {
-    let header = format!("\n[{table}]\n");
+    let header = format!("\n[{table}]");
     let (before, rest) = text.split_once(&header).expect("the table is there");
     let after = rest.find("\n[").map_or("", |i| &rest[i..]);
     format!("{before}\n{after}")

@@ -127,7 +127,7 @@ fn problem<D: Observe>(d: &D, q: Vec<f64>, place: impl Fn(usize) -> Vec<Quantity
             Cost::square(past[i], 0.1, 0.1, When::End),
             Cost {
                 form: Form::Huber(0.1),
-                ..Cost::square(force[i], 0.2, 0.1, When::Range(0, STEPS - 1))
+                ..Cost::square(force[i], 0.2, 0.1, When::Range(0, STEPS - 2))
             },
             Cost::linear(last[i], 0.4, When::End),
         ]);
