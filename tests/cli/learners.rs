@@ -159,7 +159,7 @@ fn wrong_settings_are_refused() {
     );
     refused(
         "name = \"ars\"\nmemory = 4",
-        &["memory is a setting of `shooting`, not of `ars`"],
+        &["memory is a setting of `shooting`, `lbfgs`, not of `ars`"],
     );
     refused(
         "name = \"mppi\"\ndecide = \"parameters\"",
