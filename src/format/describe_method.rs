@@ -2,14 +2,14 @@
 
 use super::forms::forms;
 use crate::optimize::learn::Decide;
-use crate::optimize::{Method, Options, ddp, shooting, unconstrained};
+use crate::optimize::{Method, Options, ddp, levenberg_marquardt, shooting, unconstrained};
 use serde::{Deserialize, Serialize};
 
 /// How a problem is solved; what is left out has the method's default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodSpec {
-    /// `ddp` or `shooting`; one of argmin's solvers: `lbfgs`, `newton-cg`, `trust-region`, `gauss-newton`, `nelder-mead`,
+    /// `ddp`, `shooting` or `levenberg-marquardt`; one of argmin's solvers: `lbfgs`, `newton-cg`, `trust-region`, `gauss-newton`, `nelder-mead`,
     /// `particle-swarm`; or a learner: `search`, `ars`, `cmaes` or `mppi`.
     #[serde(default = "ddp")]
     pub name: String,
@@ -29,6 +29,9 @@ pub struct MethodSpec {
     /// Of `shooting` and `lbfgs`: pairs of steps and gradients that are remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<usize>,
+    /// Of `levenberg-marquardt`: first damping, relative to the curvature of each decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damping: Option<f64>,
     /// Of `ddp`: derivatives through contact are relaxed at first, and with `forward` the steps, too, from one parameter of
     /// the central path to the next, before they are those of hard contact. They are so from the beginning where this is
     /// `false`.
@@ -88,6 +91,7 @@ impl Default for MethodSpec {
             max_iterations: None,
             memory: None,
             penalty: None,
+            damping: None,
             smoothing: None,
             decide: None,
             splines: None,
@@ -108,6 +112,7 @@ impl MethodSpec {
         match method {
             Method::Ddp => self.ddp().into(),
             Method::Shooting => self.shooting().into(),
+            Method::LevenbergMarquardt => self.levenberg_marquardt().into(),
             Method::Search => self.search().into(),
             Method::Ars => self.ars().into(),
             Method::Cmaes => self.cmaes().into(),
@@ -129,12 +134,13 @@ impl MethodSpec {
 
     /// What is set that is no setting of a method, and whose it is.
     pub fn foreign(&self, method: Method) -> Vec<(&'static str, Vec<Method>)> {
-        use Method::{Ars, Cmaes, Ddp, Lbfgs, Mppi, ParticleSwarm, Shooting};
+        use Method::{Ars, Cmaes, Ddp, Lbfgs, LevenbergMarquardt, Mppi, ParticleSwarm, Shooting};
         let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
         let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
-        let owned: [(&str, Vec<Method>, bool); 12] = [
+        let owned: [(&str, Vec<Method>, bool); 13] = [
             ("optimality", others().collect(), self.optimality.is_some()),
             ("memory", vec![Shooting, Lbfgs], self.memory.is_some()),
+            ("damping", vec![LevenbergMarquardt], self.damping.is_some()),
             ("smoothing", vec![Ddp], self.smoothing.is_some()),
             ("decide", learners().collect(), self.decide.is_some()),
             ("splines", learners().collect(), self.splines.is_some()),
@@ -186,6 +192,18 @@ impl MethodSpec {
             max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
             memory: self.memory.unwrap_or(default.memory),
             penalty: self.penalty.unwrap_or(default.penalty),
+        }
+    }
+
+    /// Settings of Levenberg and Marquardt's method.
+    pub fn levenberg_marquardt(&self) -> levenberg_marquardt::Options {
+        let default = levenberg_marquardt::Options::default();
+        levenberg_marquardt::Options {
+            tolerance: self.tolerance.unwrap_or(default.tolerance),
+            optimality: self.optimality.unwrap_or(default.optimality),
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            penalty: self.penalty.unwrap_or(default.penalty),
+            damping: self.damping.unwrap_or(default.damping),
         }
     }
 

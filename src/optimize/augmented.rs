@@ -83,7 +83,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
     pub fn new(dynamics: &'a D, problem: &'a Problem, penalty: f64) -> Self {
         let mut work = dynamics.work();
         let path = Path::new(dynamics, problem, &mut work);
-        let model = Model::new(dynamics, problem);
+        let model = match problem.guess.is_empty() {
+            true => Model::of_parameters(dynamics, problem),
+            false => Model::new(dynamics, problem),
+        };
         let half = |&(l, u): &(f64, f64)| {
             let w = 0.5 * (u - l);
             // a fixed control has no range
@@ -120,9 +123,9 @@ impl<'a, D: Observe> Augmented<'a, D> {
             by_scale: vec![0.0; model.sizes.q],
             by_bounds: vec![0.0; model.sizes.q],
             scratch: Scratch::new(&model.sizes),
+            workers: workers(dynamics, problem, &model.sizes),
             model,
             work,
-            workers: workers(dynamics, problem),
             trial: Iterate {
                 decisions: current.decisions.clone(),
                 value: f64::INFINITY,
@@ -443,7 +446,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// optimality. Independent of units and scaling.
     pub fn optimality(&mut self, tolerance: f64) -> Result<f64, StepError> {
         let gradient = self.gradient()?;
+        // damping hides what is promised
+        let damping = std::mem::replace(&mut self.damping, 0.0);
         let predicted = 0.5 * gradient.dot(&self.newton(&gradient));
+        self.damping = damping;
         Ok(predicted / self.size(tolerance))
     }
 
@@ -661,8 +667,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
     }
 }
 
+mod covariance;
 mod residuals;
 
+pub use covariance::Covariance;
 pub(super) use residuals::squares;
 
 #[cfg(test)]

@@ -13,9 +13,10 @@
 use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
 use super::ddp::Ddp;
 use super::learn::{self, Failed};
+use super::levenberg_marquardt::LevenbergMarquardt;
 use super::shooting::Shooting;
 use super::unconstrained::Unconstrained;
-use super::{Gains, Iteration, Method, Options, Remedy, Solution, SolveState, Status};
+use super::{Covariance, Gains, Iteration, Method, Options, Remedy, Solution, SolveState, Status};
 use crate::control::Problem;
 use crate::dynamics::{Observe, stop_requested, unstopped};
 use crate::rollout::Trajectory;
@@ -81,6 +82,7 @@ pub(super) struct Found {
     pub trajectory: Trajectory,
     pub row: Iteration,
     pub gains: Option<Gains>,
+    pub covariance: Option<Covariance>,
     /// What is violated there, in words.
     pub violated: String,
 }
@@ -190,6 +192,9 @@ impl<'a, D: Observe> Solve<'a, D> {
         let algorithm: Box<dyn Algorithm + '_> = match self.options {
             Options::Ddp(o) => Box::new(Ddp::new(dynamics, problem, o)),
             Options::Shooting(o) => Box::new(Shooting::new(dynamics, problem, o)),
+            Options::LevenbergMarquardt(o) => {
+                Box::new(LevenbergMarquardt::new(dynamics, problem, o))
+            }
             Options::Search(o) => learn::algorithm(dynamics, problem, &o)?,
             Options::Ars(o) => learn::algorithm(dynamics, problem, &o)?,
             Options::Cmaes(o) => learn::algorithm(dynamics, problem, &o)?,
@@ -320,6 +325,7 @@ fn solution(
         step_evaluations,
         gradient_evaluations,
         gains: found.gains,
+        covariance: found.covariance,
         history: state.history,
         failed: solver.algorithm.failed().0.to_vec(),
     })

@@ -2,7 +2,7 @@
 
 use super::learn::{self, ars, cmaes, mppi, search};
 use super::unconstrained::{self, Solver};
-use super::{ddp, shooting};
+use super::{ddp, levenberg_marquardt, shooting};
 use crate::control::Problem;
 use crate::dynamics::Observe;
 
@@ -10,6 +10,10 @@ use crate::dynamics::Observe;
 const TABLE: [(&str, Option<&str>); 15] = [
     ("ddp", Some("differential dynamic programming")),
     ("shooting", Some("single shooting")),
+    (
+        "levenberg-marquardt",
+        Some("Levenberg and Marquardt's method"),
+    ),
     ("lbfgs", Some("L-BFGS")),
     ("newton-cg", Some("Newton-CG")),
     ("trust-region", Some("a trust region (Steihaug)")),
@@ -22,7 +26,6 @@ const TABLE: [(&str, Option<&str>); 15] = [
     ("mppi", Some("model predictive path integral control")),
     ("multiple-shooting", None),
     ("direct", None),
-    ("levenberg-marquardt", None),
 ];
 
 /// A way to solve.
@@ -32,6 +35,8 @@ pub enum Method {
     Ddp,
     /// Single shooting, see [`shooting`].
     Shooting,
+    /// Levenberg and Marquardt's method, see [`levenberg_marquardt`].
+    LevenbergMarquardt,
     /// argmin's L-BFGS, see [`unconstrained`].
     Lbfgs,
     /// argmin's Newton-CG, see [`unconstrained`].
@@ -56,9 +61,10 @@ pub enum Method {
 
 impl Method {
     /// All of them; the first is the one that is taken unless told.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Ddp,
         Self::Shooting,
+        Self::LevenbergMarquardt,
         Self::Lbfgs,
         Self::NewtonCg,
         Self::TrustRegion,
@@ -109,7 +115,7 @@ impl Method {
     /// Which of argmin's solvers it is, if it is one.
     pub fn argmin_solver(self) -> Option<Solver> {
         match self {
-            Self::Ddp | Self::Shooting => None,
+            Self::Ddp | Self::Shooting | Self::LevenbergMarquardt => None,
             Self::Search | Self::Ars | Self::Cmaes | Self::Mppi => None,
             Self::Lbfgs => Some(Solver::Lbfgs),
             Self::NewtonCg => Some(Solver::NewtonCg),
@@ -125,6 +131,7 @@ impl Method {
         match self {
             Self::Ddp => ddp::Options::default().into(),
             Self::Shooting => shooting::Options::default().into(),
+            Self::LevenbergMarquardt => levenberg_marquardt::Options::default().into(),
             Self::Search => search::Options::default().into(),
             Self::Ars => ars::Options::default().into(),
             Self::Cmaes => cmaes::Options::default().into(),
@@ -146,6 +153,8 @@ pub enum Options {
     Ddp(ddp::Options),
     /// Of [`Method::Shooting`].
     Shooting(shooting::Options),
+    /// Of [`Method::LevenbergMarquardt`].
+    LevenbergMarquardt(levenberg_marquardt::Options),
     /// Of [`Method::Search`].
     Search(search::Options),
     /// Of [`Method::Ars`].
@@ -164,6 +173,7 @@ impl Options {
         match self {
             Self::Ddp(_) => Method::Ddp,
             Self::Shooting(_) => Method::Shooting,
+            Self::LevenbergMarquardt(_) => Method::LevenbergMarquardt,
             Self::Search(_) => Method::Search,
             Self::Ars(_) => Method::Ars,
             Self::Cmaes(_) => Method::Cmaes,
@@ -180,6 +190,7 @@ impl Options {
         let (tolerance, optimality, penalty, smoothing) = match self {
             Self::Ddp(o) => (o.tolerance, o.optimality, o.penalty, o.smoothing),
             Self::Shooting(o) => (o.tolerance, o.optimality, o.penalty, None),
+            Self::LevenbergMarquardt(o) => (o.tolerance, o.optimality, o.penalty, None),
             Self::Search(o) => return o.check(),
             Self::Ars(o) => return o.check(),
             Self::Cmaes(o) => return o.check(),
@@ -195,6 +206,14 @@ impl Options {
             if !(value > 0.0 && value.is_finite()) {
                 return Err(format!("{name} is {value}; expected a positive number"));
             }
+        }
+        if let Self::LevenbergMarquardt(o) = self
+            && !(o.damping >= 0.0 && o.damping.is_finite())
+        {
+            return Err(format!(
+                "damping is {}; expected a number from 0 on",
+                o.damping
+            ));
         }
         if let Self::Unconstrained(o) = self {
             for (name, value) in [("memory", o.memory), ("population", o.population)] {
@@ -219,7 +238,8 @@ impl Options {
             Self::Ars(o) => Some(&o.settings),
             Self::Cmaes(o) => Some(&o.settings),
             Self::Mppi(o) => Some(&o.settings),
-            Self::Ddp(_) | Self::Shooting(_) | Self::Unconstrained(_) => None,
+            Self::Ddp(_) | Self::Shooting(_) | Self::LevenbergMarquardt(_) => None,
+            Self::Unconstrained(_) => None,
         }
     }
 
@@ -239,6 +259,7 @@ impl Options {
         match self {
             Self::Ddp(o) => o.max_iterations,
             Self::Shooting(o) => o.max_iterations,
+            Self::LevenbergMarquardt(o) => o.max_iterations,
             Self::Search(o) => o.settings.max_iterations,
             Self::Ars(o) => o.settings.max_iterations,
             Self::Cmaes(o) => o.settings.max_iterations,
@@ -263,6 +284,12 @@ impl From<ddp::Options> for Options {
 impl From<shooting::Options> for Options {
     fn from(options: shooting::Options) -> Self {
         Self::Shooting(options)
+    }
+}
+
+impl From<levenberg_marquardt::Options> for Options {
+    fn from(options: levenberg_marquardt::Options) -> Self {
+        Self::LevenbergMarquardt(options)
     }
 }
 
@@ -313,18 +340,21 @@ mod tests {
                     |o, v| match o {
                         Options::Ddp(o) => o.tolerance = v,
                         Options::Shooting(o) => o.tolerance = v,
+                        Options::LevenbergMarquardt(o) => o.tolerance = v,
                         Options::Unconstrained(o) => o.tolerance = v,
                         _ => (),
                     },
                     |o, v| match o {
                         Options::Ddp(o) => o.optimality = v,
                         Options::Shooting(o) => o.optimality = v,
+                        Options::LevenbergMarquardt(o) => o.optimality = v,
                         Options::Unconstrained(o) => o.optimality = v,
                         _ => (),
                     },
                     |o, v| match o {
                         Options::Ddp(o) => o.penalty = v,
                         Options::Shooting(o) => o.penalty = v,
+                        Options::LevenbergMarquardt(o) => o.penalty = v,
                         Options::Unconstrained(o) => o.penalty = v,
                         _ => (),
                     },

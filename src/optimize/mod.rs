@@ -8,6 +8,7 @@ pub mod ddp;
 mod driver;
 mod infeasibility;
 pub mod learn;
+pub mod levenberg_marquardt;
 mod lq;
 mod method;
 mod reduced;
@@ -17,6 +18,7 @@ pub mod shooting;
 mod state;
 pub mod unconstrained;
 
+pub use augmented::Covariance;
 pub use checkpoint::{Checkpoint, Checkpoints};
 pub use driver::{Limits, Solve, solve};
 pub use method::{Method, Options};
@@ -163,6 +165,8 @@ pub struct Solution {
     pub gradient_evaluations: u64,
     /// Feedback around the trajectory, where the method finds one.
     pub gains: Option<Gains>,
+    /// How well the parameters are determined, where `levenberg-marquardt` found them from residuals.
+    pub covariance: Option<Covariance>,
     /// One entry an iteration, the guess first.
     pub history: Vec<Iteration>,
     /// Of learners: rollouts that failed, by the way they did.
@@ -179,18 +183,23 @@ impl Solution {
 
     /// The bound that each parameter of the problem solved ended at; `None` inside, and where it is no decision.
     pub fn parameters_at_bounds(&self, problem: &Problem) -> Vec<Option<Bound>> {
-        let at = |(p, (l, u)): (&f64, &(f64, f64))| {
-            let size = |bound: f64| AT_BOUND * scale::extent(bound, (*l, *u));
-            let rests = |bound: f64, away: f64| bound.is_finite() && away <= size(bound);
-            match (l < u, rests(*l, p - l), rests(*u, u - p)) {
-                (true, true, _) => Some(Bound::Lower),
-                (true, _, true) => Some(Bound::Upper),
-                _ => None,
-            }
-        };
-        let parameters = self.trajectory.p.iter().zip(&problem.parameter_bounds);
-        parameters.map(at).collect()
+        bounds_reached(problem, &self.trajectory.p)
     }
+}
+
+/// The bound that each of these parameters is at, as [`Solution::parameters_at_bounds`].
+fn bounds_reached(problem: &Problem, parameters: &[f64]) -> Vec<Option<Bound>> {
+    let at = |(p, (l, u)): (&f64, &(f64, f64))| {
+        let size = |bound: f64| AT_BOUND * scale::extent(bound, (*l, *u));
+        let rests = |bound: f64, away: f64| bound.is_finite() && away <= size(bound);
+        match (l < u, rests(*l, p - l), rests(*u, u - p)) {
+            (true, true, _) => Some(Bound::Lower),
+            (true, _, true) => Some(Bound::Upper),
+            _ => None,
+        }
+    };
+    let parameters = parameters.iter().zip(&problem.parameter_bounds);
+    parameters.map(at).collect()
 }
 
 /// A bound of a decision.

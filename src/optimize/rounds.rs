@@ -249,6 +249,7 @@ impl Rounds {
         Ok(Found {
             row,
             gains: None,
+            covariance: None,
             violated: p.violated_along(&trajectory, self.violation)?,
             trajectory,
         })

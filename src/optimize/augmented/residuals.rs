@@ -2,8 +2,8 @@
 
 use super::{Augmented, Param};
 use crate::control::{Form, Problem};
-use crate::dynamics::{Observe, StepError};
-use crate::optimize::lq::Times;
+use crate::dynamics::{Knot, Observe, StepError};
+use crate::optimize::lq::{Along, Sensitivities, Times};
 use nalgebra::DMatrix;
 
 /// Are all costs squares?
@@ -125,71 +125,93 @@ impl<D: Observe> Augmented<'_, D> {
         Ok(out)
     }
 
-    /// Rows of the residuals of the knots by `w`, and the first of each knot, with their number at the end.
+    /// The residuals at a knot, as functions of its quantities.
+    fn rows_at(&self, at: &Knot) -> Vec<Row> {
+        let (path, lagrangian) = (&self.current.path, &self.lagrangian);
+        let layout = &path.evaluation.layout;
+        let stage = layout.stage(at.k);
+        let values = &path.evaluation.values[layout.values(at.k)];
+        let costs = stage.costs.iter().map(|&(i, place)| {
+            let (term, _) = self.problem.cost_at(i, at, values[place]);
+            let factor = term.curvature.sqrt();
+            let share = self
+                .problem
+                .quadrature
+                .share(self.problem.costs[i].when, at);
+            let root = match factor > 0.0 && share.weight > 0.0 {
+                true => term.slope / factor / (2.0 * share.weight),
+                false => 0.0,
+            };
+            Row {
+                factor,
+                place,
+                by_intervals: [share.by_h_prev, share.by_h].map(|by| by * root),
+            }
+        });
+        let own = layout.constraints(at.k).zip(&stage.constraints);
+        let constraints = own.map(|(j, &(i, place))| {
+            let estimate = lagrangian.estimate(j, path.evaluation.constraints[j]);
+            let acts = estimate > 0.0 || lagrangian.is_equality(j);
+            let root = if acts { lagrangian.penalty.sqrt() } else { 0.0 };
+            Row {
+                factor: self.problem.constraints[i].sign() * root,
+                place,
+                by_intervals: [0.0; 2],
+            }
+        });
+        costs.chain(constraints).collect()
+    }
+
+    /// Rows of the residuals of the knots by `w`, and the first of each knot of the model, with their number at the end.
     fn rows(&mut self) -> Result<(Vec<f64>, Vec<usize>), StepError> {
+        let knots = self.current.path.knots.iter();
+        let all: Vec<Vec<Row>> = knots.map(|at| self.rows_at(at)).collect();
         let (dynamics, path) = (self.dynamics, &self.current.path);
-        let (layout, steps) = (&path.evaluation.layout, self.model.sizes.steps);
-        let (lagrangian, t) = (&self.lagrangian, &path.trajectory);
-        let identity = dynamics.has_identity_frames();
-        let (mut rows, mut first) = (vec![], vec![0]);
-        let mut count = 0;
-        for at in &path.knots {
-            let stage = layout.stage(at.k);
-            let which = &stage.which;
-            let values = &path.evaluation.values[layout.values(at.k)];
-            let costs = stage.costs.iter().map(|&(i, place)| {
-                let (term, _) = self.problem.cost_at(i, at, values[place]);
-                let factor = term.curvature.sqrt();
-                let share = self
-                    .problem
-                    .quadrature
-                    .share(self.problem.costs[i].when, at);
-                let root = match factor > 0.0 && share.weight > 0.0 {
-                    true => term.slope / factor / (2.0 * share.weight),
-                    false => 0.0,
-                };
-                Row {
-                    factor,
-                    place,
-                    by_intervals: [share.by_h_prev, share.by_h].map(|by| by * root),
+        let (n, width) = (self.model.sizes.n, self.model.sizes.w());
+        let (layout, free) = (&path.evaluation.layout, &self.model.free);
+        let mut rows = vec![];
+        let mut add = |of: &Row, by: &[f64], times: &Times| {
+            let first = rows.len();
+            rows.extend(by.iter().map(|r| of.factor * r));
+            let [by_h_prev, by_h] = of.by_intervals;
+            for (j, before, after) in times.each() {
+                rows[first + n + j] += by_h_prev * before + by_h * after;
+            }
+        };
+        if !self.model.has_stages() {
+            let along = Along::of(dynamics, self.problem, path, free);
+            let mut own = Sensitivities::new(&dynamics.dims(), free);
+            own.run(&along, &mut self.workers[0], |seen, _| {
+                let times = Times::at(layout, free, seen.at.k);
+                for row in &all[seen.at.k] {
+                    let by = &seen.rows[row.place * width..(row.place + 1) * width];
+                    add(row, by, &times);
                 }
-            });
-            let own = layout.constraints(at.k).zip(&stage.constraints);
-            let constraints = own.map(|(j, &(i, place))| {
-                let estimate = lagrangian.estimate(j, path.evaluation.constraints[j]);
-                let acts = estimate > 0.0 || lagrangian.is_equality(j);
-                let root = if acts { lagrangian.penalty.sqrt() } else { 0.0 };
-                Row {
-                    factor: self.problem.constraints[i].sign() * root,
-                    place,
-                    by_intervals: [0.0; 2],
-                }
-            });
-            let all: Vec<Row> = costs.chain(constraints).collect();
-            count += all.len();
-            first.push(count);
+            })?;
+            return Ok((rows, vec![0, all.iter().map(Vec::len).sum()]));
+        }
+        let (t, identity) = (&path.trajectory, dynamics.has_identity_frames());
+        let mut first = vec![0];
+        for (at, all) in path.knots.iter().zip(&all) {
+            first.push(first[at.k] + all.len());
             if all.is_empty() {
                 continue;
             }
+            let which = &layout.stage(at.k).which;
             let mut values = vec![0.0; which.len()];
             let worker = &mut self.workers[0];
             let (work, local) = (&mut worker.work, &mut worker.local);
             local.observe(dynamics, t, at, which, work, &mut values)?;
-            let (frame, free) = (self.model.frame(at.k), &self.model.free);
+            let frame = self.model.frame(at.k);
             let times = Times::at(layout, free, at.k);
             local.follow_interval(dynamics, at, t.state(at.k), frame, &times);
-            if at.k < steps {
+            if at.k < self.model.sizes.steps {
                 let mut linear = dynamics.linearize(&path.solved(at), work)?;
                 local.eliminate_unknowns(dynamics, which, &mut linear);
             }
             for row in all {
                 local.row_by_stage((which.len(), row.place), frame, identity, free, &times);
-                let first = rows.len();
-                rows.extend(local.row.iter().map(|r| row.factor * r));
-                for (j, before, after) in times.each() {
-                    let [by_h_prev, by_h] = row.by_intervals;
-                    rows[first + self.model.sizes.n + j] += by_h_prev * before + by_h * after;
-                }
+                add(row, &local.row, &times);
             }
         }
         Ok((rows, first))

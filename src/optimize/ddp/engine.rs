@@ -125,7 +125,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             lagrangian: Lagrangian::new(problem, &path.evaluation, options.penalty),
             trial: path.clone(),
             riccati: Riccati::new(&model.sizes),
-            workers: workers(dynamics, problem),
+            workers: workers(dynamics, problem, &model.sizes),
             policy: Policy::new(&model.sizes),
             scratch: Scratch::new(&model.sizes),
             dx: vec![0.0; model.sizes.n],

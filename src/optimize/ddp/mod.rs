@@ -523,6 +523,7 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
         Ok(Found {
             row,
             gains: has_policy.then(|| e.gains()),
+            covariance: None,
             violated: violated.unwrap_or_else(|| e.path.violated(e.dynamics, e.problem, tolerance)),
             trajectory: e.path.trajectory.clone(),
         })

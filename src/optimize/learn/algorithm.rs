@@ -261,6 +261,7 @@ impl<D: Observe> Algorithm for Learning<'_, D> {
         Ok(Found {
             row,
             gains: None,
+            covariance: None,
             violated: self
                 .returns
                 .violated(&trajectory, self.settings.tolerance)?,

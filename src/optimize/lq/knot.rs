@@ -21,7 +21,7 @@ pub struct Worker<W> {
 pub struct Local {
     linear: LinearModel,
     /// By number of rows.
-    rows: Vec<Option<Rows>>,
+    pub rows: Vec<Option<Rows>>,
     /// By `w`.
     pub row: Vec<f64>,
     adjoint: Outputs,
@@ -81,14 +81,13 @@ impl Times {
 /// microseconds, which so many unknowns take to linearize.
 const WORTH_THREADS: usize = 1000;
 
-/// As many workers as are worth their while; what they make does not depend on their number.
-pub fn workers<D: Observe>(dynamics: &D, problem: &Problem) -> Vec<Worker<D::Work>> {
+/// As many workers as are worth their while for a model of these sizes; what they make does not depend on their number.
+pub fn workers<D: Observe>(dynamics: &D, problem: &Problem, sizes: &Sizes) -> Vec<Worker<D::Work>> {
     let dims = dynamics.dims();
-    let steps = problem.intervals.len();
-    let count = if steps * dims.ny < WORTH_THREADS {
+    let count = if sizes.steps * dims.ny < WORTH_THREADS {
         1
     } else {
-        rayon::current_num_threads().min(steps)
+        rayon::current_num_threads().min(sizes.steps)
     };
     let layout = problem.layout();
     let mut rows: Vec<Option<Rows>> = vec![];
@@ -97,14 +96,13 @@ pub fn workers<D: Observe>(dynamics: &D, problem: &Problem) -> Vec<Worker<D::Wor
         rows.resize(rows.len().max(count + 1), None);
         rows[count].get_or_insert_with(|| Rows::new(&dims, count));
     }
-    let width = dims.ndx + problem.free_parameters().len() + dims.nu;
     let one = |_| Worker {
         work: dynamics.work(),
         local: Local {
             linear: LinearModel::new(&dims),
             weights: Vec::with_capacity(rows.len()),
             rows: rows.clone(),
-            row: vec![0.0; width],
+            row: vec![0.0; sizes.w()],
             adjoint: dims.outputs(),
             inputs: dims.inputs(),
             drift: vec![0.0; dims.nf],
@@ -159,7 +157,7 @@ impl<D: Observe> Linearizer<'_, D> {
         let times = Times::at(self.layout, self.free, k);
         local.follow_interval(self.dynamics, at, t.state(k), self.frame(k), &times);
         if k == self.sizes.steps {
-            self.accumulate(slot, local, &times);
+            self.accumulate(slot, local, &times, None);
             return Ok(());
         }
         let nx = t.state(0).len();
@@ -174,7 +172,7 @@ impl<D: Observe> Linearizer<'_, D> {
         let mut linear = self.dynamics.linearize(&solved, work)?;
         slot.certificate = linear.certificate();
         local.eliminate_unknowns(self.dynamics, which, &mut linear);
-        self.accumulate(slot, local, &times);
+        self.accumulate(slot, local, &times, None);
         let (from, to) = (self.frame(k), self.frame(k + 1));
         linear.linear_model(from, to, &mut local.linear);
         let moved: Vec<(usize, Vec<f64>)> = times
@@ -200,8 +198,9 @@ impl<D: Observe> Linearizer<'_, D> {
         &self.frames[if self.identity { 0 } else { k }]
     }
 
-    /// Adds costs and constraints of a knot to `l` and `h`.
-    fn accumulate(&self, slot: &mut Slot, w: &mut Local, times: &Times) {
+    /// Adds costs and constraints of a knot to `l` and `h`: by the rows of the knot's quantities last observed, or by
+    /// those given.
+    pub fn accumulate(&self, slot: &mut Slot, w: &mut Local, times: &Times, given: Option<&[f64]>) {
         let (k, values) = (slot.k, &*slot.values);
         let stage = self.layout.stage(k);
         let count = stage.which.len();
@@ -252,7 +251,10 @@ impl<D: Observe> Linearizer<'_, D> {
                 by_h_prev,
                 by_h,
             } = w.weights[i];
-            w.row_by_stage((count, i), self.frame(k), self.identity, self.free, times);
+            match given {
+                Some(rows) => w.row.copy_from_slice(&rows[i * size..(i + 1) * size]),
+                None => w.row_by_stage((count, i), self.frame(k), self.identity, self.free, times),
+            }
             for (j, before, after) in times.each() {
                 let scale = 0.5 * (by_h_prev * before + by_h * after);
                 for (column, r) in w.row.iter().enumerate().filter(|(_, r)| **r != 0.0) {

@@ -10,6 +10,7 @@ mod model;
 mod path;
 mod riccati;
 mod secant;
+mod sensitivity;
 
 pub use knot::{Times, Worker, workers};
 pub use lagrangian::{FIRST_TOLERANCE, Lagrangian, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
@@ -17,6 +18,7 @@ pub use line_search::{Line, LineSearch, MAX_CONTRACTION, ROUNDING};
 pub use model::{Model, Scratch, Sizes};
 pub use path::Path;
 pub use riccati::{Decisions, Policy, Regularization, Riccati, ScaledParameters};
+pub use sensitivity::{Along, Sensitivities};
 
 /// A constraint has no gradient if, to first order, all decisions over their whole ranges change it by less than this
 /// part of its violation. Contact that is open by a centimetre and more gives 1e-5 and less.

@@ -15,6 +15,7 @@ use super::lagrangian::Lagrangian;
 use super::path::Path;
 use super::riccati::Policy;
 use super::secant::Secant;
+use super::sensitivity::Sensitivities;
 use crate::control::{Evaluation, Problem};
 use crate::dynamics::{
     Certificate, Dims, Frame, Knot, Observe, StepError, Stoppable, stop_requested,
@@ -70,6 +71,8 @@ pub struct Model {
     /// Of all its derivatives.
     pub certificate: Certificate,
     identity: bool,
+    /// Of a problem without controls.
+    pub(super) sensitivities: Option<Sensitivities>,
 }
 
 /// Cuts a slice into pieces of these lengths.
@@ -88,13 +91,16 @@ fn pieces(
 impl Model {
     pub fn new<D: Observe>(dynamics: &D, problem: &Problem) -> Self {
         let dims: Dims = dynamics.dims();
-        let free = problem.free_parameters();
         let sizes = Sizes {
             steps: problem.intervals.len(),
             n: dims.ndx,
-            q: free.len(),
+            q: problem.free_parameters().len(),
             m: dims.nu,
         };
+        Self::with_sizes(dynamics, problem, sizes)
+    }
+
+    pub(super) fn with_sizes<D: Observe>(dynamics: &D, problem: &Problem, sizes: Sizes) -> Self {
         let (w, knots) = (sizes.w(), sizes.steps + 1);
         Self {
             sizes,
@@ -105,9 +111,10 @@ impl Model {
             start: vec![0.0; sizes.n * sizes.q],
             secant: Secant::new(sizes),
             frames: vec![],
-            free,
+            free: problem.free_parameters(),
             certificate: Certificate::default(),
             identity: dynamics.has_identity_frames(),
+            sensitivities: None,
         }
     }
 
@@ -130,6 +137,13 @@ impl Model {
         path: &mut Path,
         workers: &mut [Worker<D::Work>],
     ) -> Result<(), StepError> {
+        if let Some(mut own) = self.sensitivities.take() {
+            let of = (dynamics, problem);
+            let built =
+                self.build_by_sensitivities(&mut own, of, lagrangian, path, &mut workers[0]);
+            self.sensitivities = Some(own);
+            return built;
+        }
         let Sizes { steps, n, .. } = self.sizes;
         let width = self.sizes.w();
         self.l.fill(0.0);
@@ -301,6 +315,7 @@ impl Model {
         worker: &mut Worker<D::Work>,
     ) -> Vec<String> {
         let (layout, names) = (&path.evaluation.layout, dynamics.quantities());
+        let by_parameters = self.range_sensitivities(dynamics, problem, path, worker);
         let mut flat = vec![];
         for at in &path.knots {
             let first = layout.constraints(at.k).start;
@@ -311,7 +326,10 @@ impl Model {
                 if violation <= tolerance || flat.iter().any(|n| n == name) {
                     continue;
                 }
-                let change = self.range_sensitivity(dynamics, problem, path, (at, place), worker);
+                let change = match &by_parameters {
+                    Some(all) => Ok(all[layout.values(at.k)][place]),
+                    None => self.range_sensitivity(dynamics, problem, path, (at, place), worker),
+                };
                 if change.is_ok_and(|c| c < super::NO_GRADIENT * violation) {
                     flat.push(name.to_owned());
                 }

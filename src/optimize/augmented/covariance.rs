@@ -1,0 +1,213 @@
+//! How well parameters are determined by what they were found from.
+
+use super::Augmented;
+use crate::control::{Form, Problem};
+use crate::dynamics::{Observe, StepError};
+use crate::optimize::bounds_reached;
+use crate::optimize::lq::{Along, Sensitivities};
+use crate::rollout::Trajectory;
+use nalgebra::{DMatrix, DVector, SymmetricEigen};
+
+/// Covariance of parameters that were found by least squares, as it follows from the residuals that are left:
+///
+/// ```text
+/// s^2 Z (Z' A Z)^-1 Z',    A = sum_i a_i a_i',    s^2 = sum_i psi_i^2 / (m - n) / (sum_i psi_i' / m)^2
+/// ```
+///
+/// with `a_i` the derivatives of the m residuals `r_i = sqrt(weight share) (quantity - target)` by the parameters, `psi` the slope of
+/// what each adds to the objective (`r` itself for squares; of Huber's form the slope ends at its distance: Huber and Ronchetti,
+/// *Robust Statistics*, 2009, equation 7.81), and `Z` the n directions that bounds and constraints leave. To first order in
+/// the residuals, and if weights are inverse to the variances of independent noise, up to a common factor: a target that was
+/// interpolated between fewer samples than knots is not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Covariance {
+    /// Places of the free parameters among the problem's.
+    pub parameters: Vec<usize>,
+    /// In their units, as many rows as columns. Zero where a bound holds a parameter; infinite on the diagonal where the residuals
+    /// do not determine it.
+    pub matrix: DMatrix<f64>,
+    /// `m`.
+    pub residuals: usize,
+    /// `s^2`, variance of a residual.
+    pub variance: f64,
+}
+
+/// Part of the largest eigenvalue of `A`, scaled to a unit diagonal, below which a direction is not determined: its derivatives, the
+/// root of it, are then lost in what the steps' tolerance leaves of theirs.
+const RANK: f64 = 1e-12;
+/// The same of a constraint's direction.
+const CONSTRAINED: f64 = 1e-9;
+/// Component in a direction that is not determined from which on a parameter is not, either.
+const PART: f64 = 1e-3;
+
+impl Covariance {
+    /// Standard deviation of each of [`Covariance::parameters`].
+    pub fn standard_deviations(&self) -> impl Iterator<Item = f64> + '_ {
+        let diagonal = self.matrix.diagonal();
+        (0..diagonal.len()).map(move |i| diagonal[i].sqrt())
+    }
+}
+
+/// What is summed over the residuals.
+struct Sums {
+    /// `A`
+    information: DMatrix<f64>,
+    residuals: usize,
+    squares: f64,
+    curvature: f64,
+    /// Derivatives of the constraints that act.
+    acting: Vec<DVector<f64>>,
+}
+
+/// The slope and the curvature of half of what a cost comes to as a function of its residual, in which its square's are the residual and
+/// one; of what has none, nothing.
+fn influence(form: Form, distance: f64, root: f64) -> Option<(f64, f64)> {
+    match form {
+        Form::Square => Some((root * distance, 1.0)),
+        Form::Huber(delta) if distance.abs() <= delta => Some((root * distance, 1.0)),
+        Form::Huber(delta) => Some((root * delta * distance.signum(), 0.0)),
+        Form::Absolute | Form::Linear => None,
+    }
+}
+
+impl<D: Observe> Augmented<'_, D> {
+    /// The covariance of the parameters at a solution, where they alone were found, from squares or Huber's form of them, and there are
+    /// more residuals than parameters.
+    ///
+    /// # Errors
+    /// When a step cannot be linearized.
+    pub fn covariance(&mut self, t: &Trajectory) -> Result<Option<Covariance>, StepError> {
+        let problem = self.problem;
+        let has_law = |form: &Form| influence(*form, 0.0, 1.0).is_some();
+        if self.model.has_stages() || !problem.costs.iter().all(|c| has_law(&c.form)) {
+            return Ok(None);
+        }
+        let sums = self.information(t)?;
+        let bounds = bounds_reached(problem, &t.p);
+        let free: Vec<bool> = (self.model.free.iter())
+            .map(|p| bounds[*p].is_none())
+            .collect();
+        Ok(sums.covariance(&free).map(|(matrix, variance)| Covariance {
+            parameters: self.model.free.clone(),
+            matrix,
+            residuals: sums.residuals,
+            variance,
+        }))
+    }
+
+    fn information(&mut self, t: &Trajectory) -> Result<Sums, StepError> {
+        let (dynamics, problem): (_, &Problem) = (self.dynamics, self.problem);
+        let mut path = self.current.path.clone();
+        path.trajectory.clone_from(t);
+        path.retime(problem);
+        path.evaluate(dynamics, problem, &mut self.work)?;
+        let (free, lagrangian) = (&self.model.free, &self.lagrangian);
+        let q = free.len();
+        let mut sums = Sums {
+            information: DMatrix::zeros(q, q),
+            residuals: 0,
+            squares: 0.0,
+            curvature: 0.0,
+            acting: vec![],
+        };
+        let e = &path.evaluation;
+        let along = Along::of(dynamics, problem, &path, free);
+        let mut own = Sensitivities::new(&dynamics.dims(), free);
+        own.run(&along, &mut self.workers[0], |seen, _| {
+            let stage = e.layout.stage(seen.at.k);
+            let row = |place: usize| DVector::from_row_slice(&seen.rows[place * q..][..q]);
+            for &(i, place) in &stage.costs {
+                let c = &problem.costs[i];
+                let share = problem.quadrature.share(c.when, seen.at).weight;
+                let root = (c.weight * share).sqrt();
+                let distance = seen.values[place] - problem.target(c, seen.at.k);
+                let Some((slope, curvature)) =
+                    influence(c.form, distance, root).filter(|_| root > 0.0)
+                else {
+                    continue;
+                };
+                let a = root * row(place);
+                sums.information.ger(1.0, &a, &a, 1.0);
+                sums.residuals += 1;
+                sums.squares += slope * slope;
+                sums.curvature += curvature;
+            }
+            let constraints = e.layout.constraints(seen.at.k);
+            for (j, &(_, place)) in constraints.zip(&stage.constraints) {
+                if lagrangian.is_equality(j) || lagrangian.estimate(j, e.constraints[j]) > 0.0 {
+                    sums.acting.push(row(place));
+                }
+            }
+        })?;
+        Ok(sums)
+    }
+}
+
+impl Sums {
+    /// The covariance of the parameters, those that are not free held, and the variance of a residual.
+    fn covariance(&self, free: &[bool]) -> Option<(DMatrix<f64>, f64)> {
+        let q = free.len();
+        // in units in which each parameter alone is determined as well as any other
+        let scale = DVector::from_fn(q, |i, _| match (free[i], self.information[(i, i)]) {
+            (true, a) if a > 0.0 => a.sqrt().recip(),
+            (true, _) => 1.0,
+            (false, _) => 0.0,
+        });
+        let z = self.directions(&scale, free);
+        let scaled = DMatrix::from_diagonal(&scale);
+        let inner = z.tr_mul(&(&scaled * &self.information * &scaled)) * &z;
+        let m = self.residuals as f64;
+        let left = m - z.ncols() as f64;
+        let bent = self.curvature / m;
+        if left <= 0.0 || bent <= 0.0 {
+            return None;
+        }
+        let variance = self.squares / left / (bent * bent);
+        let eigen = SymmetricEigen::new(inner);
+        let largest = eigen.eigenvalues.iter().fold(0.0, |m: f64, v| m.max(*v));
+        let directions = &z * &eigen.eigenvectors;
+        let mut out = DMatrix::zeros(q, q);
+        let mut open = vec![false; q];
+        for (column, value) in directions.column_iter().zip(eigen.eigenvalues.iter()) {
+            if *value > RANK * largest {
+                let own = column.component_mul(&scale);
+                out.ger(variance / value, &own, &own, 1.0);
+                continue;
+            }
+            for (open, part) in open.iter_mut().zip(column.iter()) {
+                *open |= part.abs() > PART;
+            }
+        }
+        for i in (0..q).filter(|i| open[*i]) {
+            out[(i, i)] = f64::INFINITY;
+        }
+        Some((out, variance))
+    }
+
+    /// Orthonormal columns of the directions, scaled, that keep what is held and the constraints that act.
+    fn directions(&self, scale: &DVector<f64>, free: &[bool]) -> DMatrix<f64> {
+        let q = free.len();
+        let mut against = DMatrix::zeros(q, q);
+        for (i, _) in free.iter().enumerate().filter(|(_, free)| !**free) {
+            against[(i, i)] = 1.0;
+        }
+        for c in &self.acting {
+            let own = c.component_mul(scale);
+            let square = own.norm_squared();
+            if square > 0.0 {
+                against.ger(1.0 / square, &own, &own, 1.0);
+            }
+        }
+        let eigen = SymmetricEigen::new(against);
+        let kept: Vec<_> = (eigen.eigenvectors.column_iter())
+            .zip(eigen.eigenvalues.iter())
+            .filter(|(_, value)| **value < CONSTRAINED)
+            .map(|(column, _)| column.into_owned())
+            .collect();
+        let mut z = DMatrix::zeros(q, kept.len());
+        for (j, column) in kept.iter().enumerate() {
+            z.set_column(j, column);
+        }
+        z
+    }
+}
