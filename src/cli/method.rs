@@ -176,6 +176,19 @@ pub struct Outcome {
     values: Vec<f64>,
     /// The parameters that ended at a bound.
     at_bounds: Map<String, Value>,
+    /// Standard deviations, where the method tells them.
+    deviations: Map<String, Value>,
+}
+
+/// Standard deviations of the parameters that were found, by their names; null where they are not determined.
+fn deviations(solution: &Solution, names: impl Iterator<Item = String>) -> Map<String, Value> {
+    let Some(covariance) = &solution.covariance else {
+        return Map::new();
+    };
+    let names: Vec<String> = names.collect();
+    let each = covariance.parameters.iter().zip(covariance.standard_deviations());
+    each.filter_map(|(p, s)| Some((names.get(*p)?.clone(), json!(s))))
+        .collect()
 }
 
 /// Where a method keeps its checkpoint.
@@ -257,6 +270,7 @@ pub fn run(
         method: method.name(),
         quality: Quality::of(model, &solution.trajectory, balance).inspect(Quality::warn),
         at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
+        deviations: deviations(&solution, names.clone()),
         parameters: names.zip(values).collect(),
         values: found.parameters,
         solution,
@@ -433,6 +447,7 @@ impl Outcome {
             "wall_seconds": self.seconds,
             "parameters": self.parameters,
             "parameters_at_bounds": self.at_bounds,
+            "standard_deviations": self.deviations,
             "failed_rollouts": s.failed.iter().map(|f| (f.kind.clone(), json!(f.count))).collect::<Map<_, _>>(),
             "files": self.files.iter().map(|f| shown(f)).collect::<Vec<_>>(),
         });
@@ -490,6 +505,17 @@ impl Outcome {
         }
     }
 
+    /// How well a parameter is determined, in words.
+    fn deviation(&self, name: &str) -> String {
+        match self.deviations.get(name) {
+            None => String::new(),
+            Some(value) => match value.as_f64() {
+                Some(s) => format!("  standard deviation {}", number(s)),
+                None => "  not determined by what is recorded".into(),
+            },
+        }
+    }
+
     fn print_parameters(&self, model: &Model, of: &str) {
         let parameters = model.parameters();
         if !parameters.is_empty() {
@@ -498,7 +524,7 @@ impl Outcome {
         for (p, value) in parameters.iter().zip(&self.values) {
             let bound = match self.at_bounds.get(&p.name).and_then(Value::as_str) {
                 Some(bound) => format!("  at its {bound} bound"),
-                None => String::new(),
+                None => self.deviation(&p.name),
             };
             println!(
                 "  {:<24} {:>14}{}{bound}",

@@ -3,11 +3,12 @@
 use super::describe_quantity::Quantity;
 use super::describe_time::{ColumnSpec, SignalSpec};
 use super::forms::forms;
+use super::problem::ControlsSpec;
 use crate::control::Network;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-/// What computes controls from what is seen: one of `loops`, `network` and `feedback`.
+/// What computes controls from what is seen: one of `loops`, `network`, `feedback` and `controls`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySpec {
@@ -23,6 +24,9 @@ pub struct PolicySpec {
     /// Path of a `gains.json` as `solve` writes it: its linear feedback around its trajectory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
+    /// Controls that are given, as those of a recorded motion; none is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controls: Option<ControlsSpec>,
     /// Controls are decided beside what the policy says, and added to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub feed_forward: bool,

@@ -89,10 +89,31 @@ pub struct SineSpec {
     pub phase: f64,
 }
 
-/// A column of a CSV file.
+/// A column of a CSV file: that of a name, or with the path alone that of the quantity itself.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum ColumnSpec {
+    /// Path relative to the problem's; it has a column `time`, and one of the quantity's name.
+    File(String),
+    /// With another name.
+    Table(NamedColumn),
+}
+forms!(ColumnSpec, "the path of a CSV file, or a table { file, column }", text File, table Table);
+
+impl ColumnSpec {
+    /// The path, and the name of the column where it is not the quantity's.
+    pub fn parts(&self) -> (&str, Option<&str>) {
+        match self {
+            Self::File(file) => (file, None),
+            Self::Table(t) => (&t.file, Some(&t.column)),
+        }
+    }
+}
+
+/// A column of a CSV file by its name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ColumnSpec {
+pub struct NamedColumn {
     /// Path relative to the problem's; it has a column `time`.
     pub file: String,
     /// Name of the column, without its unit.

@@ -402,7 +402,7 @@ impl Document {
             .with_outputs(wanted.outputs);
         let system = start.holding(system, &self.source)?;
         let (policy, sights) = (spec.policy.as_ref(), &wanted.sights);
-        let policy = policy::build(&self.source, policy, sights, &system, &grid)?;
+        let policy = policy::build(&self.source, policy, sights, &system, (&own, &grid))?;
         quantity::unique(&self.source, spec, &system)?;
         let x0 = system
             .start(&start.q, &start.rates, &start.held)

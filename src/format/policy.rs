@@ -6,6 +6,7 @@ use super::grid::Grid;
 use super::quantity::{Named, Quantities};
 use super::signal;
 use super::source::{FormatError, Source, nearest};
+use super::wanted;
 use crate::control::{
     Input, Network, Open, Policy, PolicyRows, Reference, Schedule, ScheduleKnot, Track, Tracking,
     Tunable,
@@ -13,6 +14,7 @@ use crate::control::{
 use crate::dynamics::{Knot, Parameter, QuantityId, StepError};
 use crate::mechanism::{Mechanism, Quantity};
 use crate::optimize::Method;
+use nalgebra::DMatrix;
 use std::path::Path;
 
 /// What computes the controls of a file's mechanism.
@@ -84,6 +86,7 @@ impl Quantities<'_> {
             ("loops", !spec.loops.is_empty()),
             ("network", spec.network.is_some()),
             ("feedback", spec.feedback.is_some()),
+            ("controls", spec.controls.is_some()),
         ];
         let given: Vec<&str> = given.iter().filter(|g| g.1).map(|g| g.0).collect();
         if given.len() != 1 {
@@ -92,7 +95,7 @@ impl Quantities<'_> {
                 [a, b, ..] => (format!("a policy has {a} and {b}"), b),
                 [_] => Default::default(),
             };
-            let help = "give one of loops, network, feedback";
+            let help = "give one of loops, network, feedback, controls";
             return Err(self.err(["policy", field], "", message, help));
         }
         for (i, l) in spec.loops.iter().enumerate() {
@@ -143,7 +146,7 @@ pub(super) fn build(
     spec: Option<&PolicySpec>,
     ids: &[QuantityId],
     system: &crate::integrator::System,
-    grid: &Grid,
+    grids: (&Grid, &Grid),
 ) -> Result<Built, FormatError> {
     use crate::integrator::Mechanical;
     let m = system.mechanism();
@@ -164,7 +167,7 @@ pub(super) fn build(
         source,
         m,
         spec,
-        grid,
+        grid: grids.1,
         parameters: vec![],
         bounds: vec![],
     };
@@ -179,12 +182,23 @@ pub(super) fn build(
         Acting::Network(network)
     } else if let Some(file) = &spec.feedback {
         Acting::Schedule(b.schedule(file, ids)?)
+    } else if let Some(controls) = &spec.controls {
+        let u = wanted::controls(source, m, (controls, "policy"), grids)?;
+        let none = || DMatrix::zeros(m.actuators.len(), 0);
+        let knots = u.chunks_exact(m.actuators.len().max(1));
+        let knots = knots.map(|u| ScheduleKnot {
+            controls: u.to_vec(),
+            seen: vec![],
+            gains: none(),
+        });
+        let schedule = Schedule::new(vec![], knots.collect(), spec.feed_forward);
+        Acting::Schedule(schedule.map_err(|e| refused("controls", e))?)
     } else {
         let loops = (0..spec.loops.len()).map(|i| b.track(i, ids));
         let loops = loops.collect::<Result<Vec<_>, _>>()?;
         let tracking = Tracking::new(system, loops, b.parameters.clone(), spec.feed_forward);
         let tracking = tracking.map_err(|e| refused("loops", e))?;
-        Acting::Tracking(tracking.with_times(grid.times()))
+        Acting::Tracking(tracking.with_times(grids.1.times()))
     };
     Ok(Built {
         acting,
@@ -283,13 +297,13 @@ impl Builder<'_> {
             rate: ids[2 * i + 1],
             kp: self.number(&at("kp"), &l.kp)?,
             kd: self.number(&at("kd"), &l.kd)?,
-            reference: self.reference(&at("reference"), &l.reference)?,
+            reference: self.reference(&at("reference"), &l.joint, &l.reference)?,
             follows_rate: !l.damped,
             limit: l.limit,
         })
     }
 
-    fn reference(&self, place: &[&str], r: &ReferenceSpec) -> Result<Vec<Reference>, FormatError> {
+    fn reference(&self, place: &[&str], own: &str, r: &ReferenceSpec) -> Result<Vec<Reference>, FormatError> {
         let constant = |n: &NumberSpec| Ok(vec![Reference::Constant(self.number(place, n)?)]);
         let table = match r {
             ReferenceSpec::Constant(v) => return constant(&NumberSpec::Given(*v)),
@@ -312,7 +326,7 @@ impl Builder<'_> {
                 self.source.path().parent().unwrap_or(Path::new("")),
                 self.grid.times(),
             );
-            let values = signal::values(&signal, folder, &times);
+            let values = signal::values(&signal, folder, Some(own), &times);
             let values =
                 values.map_err(|(message, help)| self.source.error(place, message, help))?;
             let n = times.len();

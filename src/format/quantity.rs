@@ -115,7 +115,7 @@ impl<'a> Quantities<'a> {
             let when = self.when(place, "at", &c.at)?;
             let end = !when.is_along() && when.holds(self.steps, self.steps);
             let names = self.names(place, &c.quantity, end)?;
-            let (targets, profile) = self.values(place, "target", &c.target, names.len())?;
+            let (targets, profile) = self.values(place, "target", &c.target, &names)?;
             let at_end = spec.quadrature.counts(when, self.steps, self.steps);
             for (name, target) in names.into_iter().zip(targets) {
                 let (weight, form) = (c.weight, c.form);
@@ -146,7 +146,7 @@ impl<'a> Quantities<'a> {
             let place = ["constraints", i.as_str()];
             let when = self.when(place, "at", &c.at)?;
             let names = self.names(place, &c.quantity, when.holds(self.steps, self.steps))?;
-            for (relation, wish) in self.relations(place, c, names.len())? {
+            for (relation, wish) in self.relations(place, c, &names)? {
                 let (values, profile) = wish;
                 for (name, value) in names.iter().zip(values) {
                     let constraint = Constraint::new(NONE, relation, value, when);
@@ -207,7 +207,7 @@ impl<'a> Quantities<'a> {
         &mut self,
         place: Place,
         c: &ConstraintSpec,
-        components: usize,
+        named: &[usize],
     ) -> Result<Vec<(Relation, Wish)>, FormatError> {
         let given: Vec<_> = [
             ("equals", Relation::Equal, &c.equals),
@@ -241,7 +241,7 @@ impl<'a> Quantities<'a> {
         }
         let mut out = vec![];
         for (field, relation, v) in given {
-            out.push((relation, self.values(place, field, v, components)?));
+            out.push((relation, self.values(place, field, v, named)?));
         }
         Ok(out)
     }
@@ -358,8 +358,9 @@ impl<'a> Quantities<'a> {
         place: Place,
         field: &str,
         values: &Goal,
-        components: usize,
+        named: &[usize],
     ) -> Result<Wish, FormatError> {
+        let components = named.len();
         let of = if place[0] == "costs" {
             "a cost"
         } else {
@@ -370,7 +371,11 @@ impl<'a> Quantities<'a> {
             Goal::List(v) => v,
             Goal::Varying(signal) => {
                 let folder = self.source.path().parent().unwrap_or(Path::new(""));
-                let profile = signal::values(signal, folder, &self.grid.times());
+                let own = match named {
+                    [one] => Some(self.title(*one).0),
+                    _ => None,
+                };
+                let profile = signal::values(signal, folder, own.as_deref(), &self.grid.times());
                 let profile = profile.map_err(|(message, help)| {
                     self.err(place, field, format!("{field} of {of}: {message}"), help)
                 })?;

@@ -5,13 +5,14 @@ use super::table::{Complaint, Table};
 use std::f64::consts::TAU;
 use std::path::Path;
 
-/// The values of a signal at times, s. Files are looked for beside `folder`.
+/// The values of a signal at times, s. Files are looked for beside `folder`; a column goes by the name `own` unless told.
 ///
 /// # Errors
 /// What is wrong, and the remedy.
 pub(super) fn values(
     spec: &SignalSpec,
     folder: &Path,
+    own: Option<&str>,
     times: &[f64],
 ) -> Result<Vec<f64>, Complaint> {
     let mut out = vec![spec.constant.unwrap_or(0.0); times.len()];
@@ -48,8 +49,12 @@ pub(super) fn values(
         }
         out.iter_mut().zip(list).for_each(|(o, v)| *o += v);
     }
-    if let Some(ColumnSpec { file, column }) = &spec.csv {
+    if let Some((file, name)) = spec.csv.as_ref().map(ColumnSpec::parts) {
         let table = Table::read(&folder.join(file))?;
+        let Some(column) = name.or(own) else {
+            let help = "name it: csv = { file = \"..\", column = \"..\" }";
+            return Err(("a quantity with several components has no column of its name".into(), help.into()));
+        };
         let (t, column) = (table.times()?, table.column(column)?);
         // forces have no value at the last knot
         let rows = (0..table.len()).filter(|row| !table.is_empty(*row, column));
@@ -181,11 +186,11 @@ mod tests {
             }),
             ..SignalSpec::default()
         };
-        let v = values(&spec, Path::new(""), &[0.0, 1.0, 2.0]).expect("numbers");
+        let v = values(&spec, Path::new(""), None, &[0.0, 1.0, 2.0]).expect("numbers");
         for (v, expected) in v.iter().zip([1.0, 5.0, 5.0]) {
             assert!((v - expected).abs() < 1e-14, "{v}");
         }
-        assert!(values(&spec, Path::new(""), &[0.0]).is_err());
-        assert!(values(&SignalSpec::default(), Path::new(""), &[0.0]).is_err());
+        assert!(values(&spec, Path::new(""), None, &[0.0]).is_err());
+        assert!(values(&SignalSpec::default(), Path::new(""), None, &[0.0]).is_err());
     }
 }

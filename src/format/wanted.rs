@@ -11,25 +11,24 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Controls to start from, `nu` a knot. The file gives lists on the grid `grids.0`; they are held from knot to knot
-/// where the command line asks for `grids.1` instead. Those of a trajectory go by its times.
-pub(super) fn guess(
+/// Controls as they are described in a table of the file, `nu` a knot. The file gives lists on the grid `grids.0`; they are held
+/// from knot to knot where the command line asks for `grids.1` instead. Those of a trajectory go by its times.
+pub(super) fn controls(
     source: &Source,
     m: &Mechanism,
-    spec: &ProblemSpec,
+    (spec, of): (&ControlsSpec, &str),
     grids: (&Grid, &Grid),
-    seed: Option<u64>,
 ) -> Result<Vec<f64>, FormatError> {
     let (own, grid) = grids;
     let nu = m.actuators.len();
     let mut columns: Vec<Vec<f64>> = vec![vec![]; nu];
     let mut recorded = vec![];
-    match &spec.guess.controls {
+    match spec {
         ControlsSpec::Table(table) => {
             let names = || m.actuators.iter().map(|a| a.name.as_str());
             let places: HashMap<&str, usize> = names().zip(0..).collect();
             for (name, values) in table {
-                let path = ["guess", "controls", name];
+                let path = [of, "controls", name];
                 let i = places.get(name.as_str()).copied().ok_or_else(|| {
                     source.name_error(
                         &path,
@@ -60,7 +59,7 @@ pub(super) fn guess(
         ControlsSpec::File(file) => {
             let path = source.path().parent().unwrap_or(Path::new("")).join(file);
             recorded = read_controls(&path, m, own)
-                .map_err(|(message, help)| source.error(&["guess", "controls"], message, help))?;
+                .map_err(|(message, help)| source.error(&[of, "controls"], message, help))?;
         }
     }
     let mut u = Vec::with_capacity(grid.steps() * nu);
@@ -78,6 +77,18 @@ pub(super) fn guess(
             values => values[knot],
         }));
     }
+    Ok(u)
+}
+
+/// Controls to start from, `nu` a knot.
+pub(super) fn guess(
+    source: &Source,
+    m: &Mechanism,
+    spec: &ProblemSpec,
+    grids: (&Grid, &Grid),
+    seed: Option<u64>,
+) -> Result<Vec<f64>, FormatError> {
+    let mut u = controls(source, m, (&spec.guess.controls, "guess"), grids)?;
     if let Some(noise) = spec.guess.noise {
         if !noise.scale.is_finite() {
             let message = format!("scale of the noise is {}", noise.scale);
