@@ -186,7 +186,10 @@ fn deviations(solution: &Solution, names: impl Iterator<Item = String>) -> Map<S
         return Map::new();
     };
     let names: Vec<String> = names.collect();
-    let each = covariance.parameters.iter().zip(covariance.standard_deviations());
+    let each = covariance
+        .parameters
+        .iter()
+        .zip(covariance.standard_deviations());
     each.filter_map(|(p, s)| Some((names.get(*p)?.clone(), json!(s))))
         .collect()
 }

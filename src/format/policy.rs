@@ -303,7 +303,12 @@ impl Builder<'_> {
         })
     }
 
-    fn reference(&self, place: &[&str], own: &str, r: &ReferenceSpec) -> Result<Vec<Reference>, FormatError> {
+    fn reference(
+        &self,
+        place: &[&str],
+        own: &str,
+        r: &ReferenceSpec,
+    ) -> Result<Vec<Reference>, FormatError> {
         let constant = |n: &NumberSpec| Ok(vec![Reference::Constant(self.number(place, n)?)]);
         let table = match r {
             ReferenceSpec::Constant(v) => return constant(&NumberSpec::Given(*v)),

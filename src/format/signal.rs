@@ -53,7 +53,10 @@ pub(super) fn values(
         let table = Table::read(&folder.join(file))?;
         let Some(column) = name.or(own) else {
             let help = "name it: csv = { file = \"..\", column = \"..\" }";
-            return Err(("a quantity with several components has no column of its name".into(), help.into()));
+            return Err((
+                "a quantity with several components has no column of its name".into(),
+                help.into(),
+            ));
         };
         let (t, column) = (table.times()?, table.column(column)?);
         // forces have no value at the last knot

@@ -16,6 +16,7 @@ mod drops;
 mod elements;
 mod extremes;
 mod gradients;
+mod identification;
 #[path = "../../examples/common/knife_edge.rs"]
 mod knife_edge;
 mod language;

@@ -211,3 +211,130 @@ impl Sums {
         z
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::{Constraint, Cost, Relation, When};
+    use crate::dynamics::{Explicit, Parameter, QuantityId, Real, Smooth};
+    use crate::optimize::{Method, Solution, Solve, Status};
+
+    /// `a + b t`, and a number that does nothing.
+    struct Line;
+
+    impl Smooth for Line {
+        fn states(&self) -> usize {
+            1
+        }
+
+        fn parameters(&self) -> Vec<Parameter> {
+            let named = ["a", "b", "nothing"].map(|name| Parameter {
+                name: name.into(),
+                unit: "1".into(),
+                value: 0.5,
+            });
+            named.to_vec()
+        }
+
+        fn initial<T: Real>(&self, _: &[T], _: &[T], p: &[T], x: &mut [T]) {
+            x[0] = p[0];
+        }
+
+        fn step<T: Real>(&self, _: f64, h: T, x: &[T], _: &[T], p: &[T], next: &mut [T]) {
+            next[0] = x[0] + h * p[1];
+        }
+    }
+
+    const H: f64 = 0.1;
+    const SAMPLES: [f64; 6] = [0.1, 0.35, 0.4, 0.72, 0.7, 1.02];
+
+    fn fit(change: impl Fn(&mut Problem)) -> Solution {
+        let line = Explicit::new(Line);
+        let mut p = Problem::new(&line, vec![H; SAMPLES.len()], vec![]);
+        p.rates.clear();
+        p.profiles = vec![[&SAMPLES[..], &[0.0]].concat()];
+        p.costs = vec![Cost {
+            profile: Some(0),
+            ..Cost::square(QuantityId::new(0), 0.0, 3.0, When::Running)
+        }];
+        p.parameter_bounds[..2].fill((f64::NEG_INFINITY, f64::INFINITY));
+        change(&mut p);
+        let solve = Solve::new(&line, &p).with_method(Method::LevenbergMarquardt);
+        let s = solve.run().expect("fits");
+        assert_eq!(s.status, Status::Converged, "{}", s.reason);
+        s
+    }
+
+    /// The textbook's regression: sums over times and squares of what is left.
+    #[test]
+    fn a_line_has_the_covariance_of_the_textbook() {
+        let s = fit(|_| ());
+        let n = SAMPLES.len() as f64;
+        let times: Vec<f64> = (0..SAMPLES.len()).map(|k| H * k as f64).collect();
+        let mean = times.iter().sum::<f64>() / n;
+        let spread: f64 = times.iter().map(|t| (t - mean).powi(2)).sum();
+        let along = times.iter().zip(SAMPLES).map(|(t, y)| (t - mean) * y);
+        let slope = along.sum::<f64>() / spread;
+        let offset = SAMPLES.iter().sum::<f64>() / n - slope * mean;
+        assert!((s.trajectory.p[0] - offset).abs() < 1e-9, "{offset}");
+        assert!((s.trajectory.p[1] - slope).abs() < 1e-9, "{slope}");
+        let left = times
+            .iter()
+            .zip(SAMPLES)
+            .map(|(t, y)| y - offset - slope * t);
+        let variance = left.map(|d| d * d).sum::<f64>() / (n - 2.0);
+        let expected = [
+            [
+                variance * (1.0 / n + mean * mean / spread),
+                -variance * mean / spread,
+            ],
+            [-variance * mean / spread, variance / spread],
+        ];
+        let c = s.covariance.expect("squares");
+        assert_eq!((c.parameters, c.residuals), (vec![0, 1], SAMPLES.len()));
+        for (i, row) in expected.iter().enumerate() {
+            for (j, e) in row.iter().enumerate() {
+                assert!((c.matrix[(i, j)] - e).abs() < 1e-9, "{i} {j}: {e}");
+            }
+        }
+        assert!((c.variance - variance * 3.0 * H).abs() < 1e-9);
+    }
+
+    /// What nothing depends on is not determined, and does not spoil what is.
+    #[test]
+    fn what_is_not_determined_is_said() {
+        let alone = fit(|_| ()).covariance.expect("squares");
+        let s = fit(|p| p.parameter_bounds[2] = (-1.0, 1.0));
+        let c = s.covariance.expect("squares");
+        assert_eq!(c.matrix[(2, 2)], f64::INFINITY);
+        for (i, j) in [(0, 0), (0, 1), (1, 1)] {
+            assert!((c.matrix[(i, j)] - alone.matrix[(i, j)]).abs() < 1e-9);
+        }
+    }
+
+    /// A bound that holds a parameter takes it from what is found, and so does a constraint.
+    #[test]
+    fn what_is_held_does_not_vary() {
+        let bound = fit(|p| p.parameter_bounds[0] = (0.5, 0.9));
+        let c = bound.covariance.expect("squares");
+        assert_eq!((c.matrix[(0, 0)], c.matrix[(0, 1)]), (0.0, 0.0));
+        assert!(c.matrix[(1, 1)] > 0.0);
+        let start = Constraint::new(QuantityId::new(0), Relation::Equal, 0.5, When::Knot(0));
+        let held = fit(|p| p.constraints.push(start))
+            .covariance
+            .expect("squares");
+        assert!(held.matrix[(0, 0)].abs() < 1e-12);
+        let (a, b) = (held.matrix[(1, 1)], c.matrix[(1, 1)]);
+        assert!((a - b).abs() < 1e-4 * b, "{a} {b}");
+    }
+
+    /// Robust costs beyond their distance tell of the noise by their number; of `|d|` there is no such law.
+    #[test]
+    fn robust_costs_have_the_law_of_theirs() {
+        let wide = fit(|p| p.costs[0].form = Form::Huber(10.0));
+        let square = fit(|_| ()).covariance.expect("squares");
+        assert_eq!(wide.covariance.expect("Huber's"), square);
+        let absolute = fit(|p| p.costs[0].form = Form::Absolute);
+        assert!(absolute.covariance.is_none());
+    }
+}

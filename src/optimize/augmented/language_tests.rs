@@ -2,14 +2,15 @@
 
 use super::*;
 use crate::control::{
-    Constraint, Cost, Duration, Extended, Form, Formula, Objective, Point as Place, Quadrature,
-    Relation, Scenarios, StartNumber, Sum, When, times,
+    ClosedLoop, Constraint, Cost, Duration, Extended, Form, Formula, Objective, Point as Place,
+    Quadrature, Relation, Scenarios, Schedule, ScheduleKnot, StartNumber, Sum, When, times,
 };
 use crate::dynamics::{Observe, Parameter, QuantityId};
 use crate::integrator::{Maximal, Mechanical, Options};
 use crate::mechanism::samples::{Source, four_bar, tree};
 use crate::mechanism::{JointKind, MechanismBuilder, Quantity, Reaction};
 use crate::spatial::Vec3;
+use nalgebra::DMatrix;
 
 const STEPS: usize = 7;
 
@@ -227,5 +228,21 @@ fn the_language_has_its_derivatives() {
             vec![both.quantity_of(0, own), both.quantity_of(1, own)]
         });
         check(&both, &p);
+        // with controls that are given: of parameters alone, carried forward
+        let controls = Source::new(5).vector(both.dims().nu, 1.0);
+        let given = ScheduleKnot {
+            gains: DMatrix::zeros(controls.len(), 0),
+            seen: vec![],
+            controls,
+        };
+        let played = Schedule::new(vec![], vec![given], false).expect("fits");
+        let alone = ClosedLoop::new(&both, played);
+        let twice = [q.clone(), q.clone()].concat();
+        let p = problem(&alone, twice, |i| {
+            let own = QuantityId::new(i.min(names - 1));
+            vec![both.quantity_of(0, own), both.quantity_of(1, own)]
+        });
+        assert!(p.guess.is_empty());
+        check(&alone, &p);
     }
 }
