@@ -18,6 +18,7 @@ mod state;
 pub mod unconstrained;
 
 pub use checkpoint::{Checkpoint, Checkpoints};
+pub use ddp::receding::{self, RecedingHorizon};
 pub use driver::{Limits, Solve, solve};
 pub use method::{Method, Options};
 pub use reduced::Reduced;
