@@ -13,8 +13,12 @@
 //! - **Between ticks** the plan's feedback serves, see [`RecedingHorizon::control`].
 //!
 //! The work of a tick is bounded: of each iteration one model, and at most as many backward passes and rollouts as
-//! regularization and line search have levels. After the first two it allocates nothing on systems whose frames and linear models
-//! do not: users' formulas, and trees without contacts. The result does not depend on the number of threads.
+//! regularization and line search have levels. A rollout that cannot be made is a value, see [`Tick::failure`]; what the window
+//! leaves free at its end, the last control may drive there, so that rates want a cost at the end.
+//!
+//! From the third tick on it allocates nothing on trees of joints and users' formulas, as long as states are met at knots of the
+//! run ([`Knot::h_prev`] is an interval); frames of loops and at instants, linear models of contacts, steps that fail, and
+//! the queue of several threads do allocate. The result does not depend on the number of threads.
 //!
 //! ```
 //! # use least_action::control::{Cost, Problem, When};
