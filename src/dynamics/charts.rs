@@ -31,10 +31,6 @@ pub trait Charts: Differentiable {
     ///
     /// # Errors
     /// As [`Charts::frame`]; `out` is then not to be used.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a knot, what goes in and what comes out"
-    )]
     fn frame_in(
         &self,
         at: &Knot,
