@@ -12,6 +12,8 @@ pub enum ProblemPart {
     Duration(usize),
     /// [`Problem::state`]
     State,
+    /// [`Problem::before`]
+    Before,
     /// One of [`Problem::profiles`].
     Profile(usize),
     /// [`Problem::coordinates`]
@@ -44,6 +46,7 @@ impl std::fmt::Display for ProblemPart {
             Self::Intervals => write!(f, "intervals"),
             Self::Duration(i) => write!(f, "durations[{i}]"),
             Self::State => write!(f, "state"),
+            Self::Before => write!(f, "before"),
             Self::Profile(i) => write!(f, "profiles[{i}]"),
             Self::Coordinates => write!(f, "coordinates"),
             Self::Rates => write!(f, "rates"),
@@ -131,6 +134,15 @@ impl Problem {
         finite(ProblemPart::Rates, &self.rates)?;
         if let Some(state) = &self.state {
             numbers(ProblemPart::State, state, d.nx, "one for each of the state")?;
+        }
+        let before = self.before;
+        if !(before >= 0.0 && before.is_finite()) {
+            let message = format!("it is {before} s; give a positive number, or 0");
+            return refuse(ProblemPart::Before, message);
+        }
+        if before > 0.0 && self.state.is_none() {
+            let message = "a start from coordinates and rates has velocities of the instant; give 0, or a state";
+            return refuse(ProblemPart::Before, message.into());
         }
         for (i, profile) in self.profiles.iter().enumerate() {
             numbers(ProblemPart::Profile(i), profile, n + 1, "one for each knot")?;

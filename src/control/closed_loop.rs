@@ -412,7 +412,7 @@ impl<D: Observe, P: Policy> Charts for ClosedLoop<D, P> {
     }
 
     of_system! {
-        frame(at: &Knot, x: &[f64]; p, previous: Option<&Frame>; w) -> Result<Frame, StepError>;
+        frame_in(at: &Knot, x: &[f64]; p, previous: Option<&Frame>; w, out: &mut Frame) -> Result<(), StepError>;
         retract(at: &Knot, x: &[f64]; p, frame: &Frame, d: &[f64]; w, out: &mut [f64]) -> Result<(), StepError>;
         difference(at: &Knot, x: &[f64]; p, frame: &Frame, to: &[f64]; w, out: &mut [f64]) -> ();
         difference_by(at: &Knot, x: &[f64]; p, frame: &Frame, to: &[f64]; w) -> Result<DMatrix<f64>, StepError>;

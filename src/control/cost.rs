@@ -202,6 +202,8 @@ impl Quadrature {
             }
             (Self::Trapezoidal, _) => (0.5, 0.5),
         };
+        // what was before the start is no part of the sum
+        let by_h_prev = if at.k == 0 { 0.0 } else { by_h_prev };
         Share {
             weight: by_h_prev * at.h_prev + by_h * at.h,
             by_h_prev,

@@ -49,6 +49,9 @@ pub struct Problem {
     pub durations: Vec<Duration>,
     /// The state at the start, `nx`, as one that is met in motion. Without one it follows from coordinates and rates.
     pub state: Option<Vec<f64>>,
+    /// Length of the interval that the velocities of that state are of, s: of the one before it where it is a knot of a
+    /// trajectory, 0 where they are those of the instant, as they are of a state from coordinates and rates.
+    pub before: f64,
     /// Coordinates at the start; see [`crate::dynamics::Step::initial`].
     pub coordinates: Vec<f64>,
     /// Their rates.
@@ -99,6 +102,7 @@ impl Problem {
             profiles: vec![],
             durations: vec![],
             state: None,
+            before: 0.0,
             bounds: vec![(f64::NEG_INFINITY, f64::INFINITY); dims.nu],
             parameter_bounds: parameters.iter().map(|p| (*p, *p)).collect(),
             parameters,

@@ -170,7 +170,8 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
     pub fn work(&self) -> ObjectiveWork<D::Work> {
         let (system, problem) = (&self.system, self.problem());
         let x0 = vec![0.0; system.dims().nx];
-        let trajectory = Trajectory::new(system, problem.intervals.clone(), &x0);
+        let mut trajectory = Trajectory::new(system, problem.intervals.clone(), &x0);
+        trajectory.before = problem.before;
         ObjectiveWork {
             system: system.work(),
             evaluation: problem.evaluation(),

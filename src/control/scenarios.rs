@@ -491,21 +491,21 @@ fn add_own(own: &Inputs, n: &Dims, at: Places, out: &mut Inputs) {
 }
 
 impl<D: Observe> Charts for Scenarios<D> {
-    fn frame(
+    fn frame_in(
         &self,
         at: &Knot,
         x: &[f64],
         p: &[f64],
         previous: Option<&Frame>,
         w: &mut Self::Work,
-    ) -> Result<Frame, StepError> {
-        let mut parts = vec![];
-        for (i, (s, w, d, own)) in self.each(w).enumerate() {
+        out: &mut Frame,
+    ) -> Result<(), StepError> {
+        out.fill_parts(self.systems.len(), |i, part| {
+            let (s, d, own) = (&self.systems[i], &self.sizes[i], self.places(i));
             let x = &x[own.x..own.x + d.nx];
             let previous = previous.map(|f| Self::frame_of(f, i));
-            parts.push(s.frame(at, x, p, previous, &mut w.system)?);
-        }
-        Ok(Frame::Parts(parts))
+            s.frame_in(at, x, p, previous, &mut w.each[i].system, part)
+        })
     }
 
     fn has_identity_frames(&self) -> bool {

@@ -27,6 +27,20 @@ impl LinearModel {
 
 /// A system whose states have charts; see the [module](super).
 pub trait Charts: Differentiable {
+    /// [`Charts::frame`] into `out`, whose memory serves again where it was a frame of the system that nobody shares.
+    ///
+    /// # Errors
+    /// As [`Charts::frame`]; `out` is then not to be used.
+    fn frame_in(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        previous: Option<&Frame>,
+        w: &mut Self::Work,
+        out: &mut Frame,
+    ) -> Result<(), StepError>;
+
     /// The frame at a state; `previous` is the frame of the knot before, when one walks along a path.
     ///
     /// # Errors
@@ -38,7 +52,11 @@ pub trait Charts: Differentiable {
         p: &[f64],
         previous: Option<&Frame>,
         w: &mut Self::Work,
-    ) -> Result<Frame, StepError>;
+    ) -> Result<Frame, StepError> {
+        let mut out = Frame::default();
+        self.frame_in(at, x, p, previous, w, &mut out)?;
+        Ok(out)
+    }
 
     /// Is every frame the identity? Who keeps one per knot then need not ask for them.
     fn has_identity_frames(&self) -> bool;

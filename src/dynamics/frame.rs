@@ -2,10 +2,11 @@
 
 use super::{Charts, Knot, LinearModel, StepError};
 use nalgebra::DMatrix;
+use std::any::Any;
 use std::sync::Arc;
 
 /// The joint chart at a state by its products with vectors, where those are cheaper than matrices.
-pub trait Chart: std::fmt::Debug + Send + Sync {
+pub trait Chart: Any + std::fmt::Debug + Send + Sync {
     /// Sizes of the free and of the joint chart.
     fn dims(&self) -> (usize, usize);
 
@@ -44,7 +45,38 @@ pub struct DenseFrame {
     pub(crate) memory: DMatrix<f64>,
 }
 
+/// Of nothing.
+impl Default for Frame {
+    fn default() -> Self {
+        Self::Identity(0)
+    }
+}
+
 impl Frame {
+    /// Its chart, where it is of this kind and nobody shares it.
+    pub(crate) fn chart_mut<C: Chart>(&mut self) -> Option<&mut C> {
+        let Self::Chart(chart) = self else {
+            return None;
+        };
+        let chart: &mut dyn Any = Arc::get_mut(chart)?;
+        chart.downcast_mut()
+    }
+
+    /// Makes it one of so many parts, each from the part that was there.
+    pub(crate) fn fill_parts<E>(
+        &mut self,
+        count: usize,
+        mut fill: impl FnMut(usize, &mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut parts = match std::mem::take(self) {
+            Self::Parts(parts) if parts.len() == count => parts,
+            _ => vec![Self::default(); count],
+        };
+        let filled = (parts.iter_mut().enumerate()).try_for_each(|(i, part)| fill(i, part));
+        *self = Self::Parts(parts);
+        filled
+    }
+
     /// A frame by the matrix [`DenseFrame::embed`] and its left inverse.
     pub fn dense(embed: DMatrix<f64>, project: DMatrix<f64>) -> Self {
         Self::Dense(DenseFrame {

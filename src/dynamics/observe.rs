@@ -37,7 +37,7 @@ pub struct KnotPoint<'a> {
 
 /// Derivatives of several quantities, one row each: by state (free chart), control, parameters, unknowns and
 /// intervals.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Rows {
     /// rows x nf
     pub x: DMatrix<f64>,
@@ -51,6 +51,10 @@ pub struct Rows {
     pub h_prev: Vec<f64>,
     /// By the interval behind it.
     pub h: Vec<f64>,
+    /// Memory of rows made by pulls.
+    inputs: Inputs,
+    unknowns: Vec<f64>,
+    adjoint: Vec<f64>,
 }
 
 impl Rows {
@@ -64,6 +68,9 @@ impl Rows {
             y: zeros(dims.ny),
             h_prev: vec![0.0; rows],
             h: vec![0.0; rows],
+            inputs: dims.inputs(),
+            unknowns: vec![0.0; dims.ny],
+            adjoint: vec![0.0; rows],
         }
     }
 }
@@ -182,14 +189,19 @@ fn rows_by_pulls<D: Observe + ?Sized>(
     w: &mut D::Work,
     out: &mut Rows,
 ) {
-    let dims = system.dims();
-    let (mut inputs, mut y) = (dims.inputs(), vec![0.0; seen.y.len()]);
-    let mut adjoint = vec![0.0; which.len()];
+    let Rows {
+        inputs,
+        unknowns,
+        adjoint,
+        ..
+    } = out;
+    let y = &mut unknowns[..seen.y.len()];
+    adjoint.fill(0.0);
     for i in 0..which.len() {
         inputs.clear();
         y.fill(0.0);
         adjoint[i] = 1.0;
-        system.observe_pull_in(seen, which, w, &adjoint, &mut inputs, &mut y);
+        system.observe_pull_in(seen, which, w, adjoint, inputs, y);
         adjoint[i] = 0.0;
         let set = |m: &mut DMatrix<f64>, v: &[f64]| {
             m.row_mut(i).iter_mut().zip(v).for_each(|(m, v)| *m = *v);
@@ -197,7 +209,7 @@ fn rows_by_pulls<D: Observe + ?Sized>(
         set(&mut out.x, &inputs.x);
         set(&mut out.u, &inputs.u);
         set(&mut out.p, &inputs.p);
-        set(&mut out.y, &y);
+        set(&mut out.y, y);
         (out.h_prev[i], out.h[i]) = (inputs.h_prev, inputs.h);
     }
 }

@@ -259,20 +259,25 @@ impl<D: Observe> Differentiable for Remember<D> {
 }
 
 impl<D: Observe> Charts for Remember<D> {
-    fn frame(
+    fn frame_in(
         &self,
         at: &Knot,
         x: &[f64],
         p: &[f64],
         previous: Option<&Frame>,
         w: &mut Self::Work,
-    ) -> Result<Frame, StepError> {
+        out: &mut Frame,
+    ) -> Result<(), StepError> {
         let d = self.system.dims();
-        let previous = previous.map(Self::inner);
-        let own = self
-            .system
-            .frame(at, &x[..d.nx], p, previous, &mut w.system)?;
-        Ok(Frame::Parts(vec![own, Frame::Identity(d.nu)]))
+        let (x, previous) = (&x[..d.nx], previous.map(Self::inner));
+        out.fill_parts(2, |i, part| {
+            if i == 0 {
+                let w = &mut w.system;
+                return self.system.frame_in(at, x, p, previous, w, part);
+            }
+            *part = Frame::Identity(d.nu);
+            Ok(())
+        })
     }
 
     fn has_identity_frames(&self) -> bool {

@@ -48,7 +48,7 @@ macro_rules! shared {
             fn restore_in(at: &SolvedStep, kept: &[f64], w: &mut Self::Work) -> Result<bool, StepError>;
         }
         hand_on! { Charts for $pointer $(where $bound)?:
-            fn frame(at: &Knot, x: &[f64], p: &[f64], previous: Option<&Frame>, w: &mut Self::Work) -> Result<Frame, StepError>;
+            fn frame_in(at: &Knot, x: &[f64], p: &[f64], previous: Option<&Frame>, w: &mut Self::Work, out: &mut Frame) -> Result<(), StepError>;
             fn has_identity_frames() -> bool;
             fn retract(at: &Knot, x: &[f64], p: &[f64], frame: &Frame, d: &[f64], w: &mut Self::Work, out: &mut [f64]) -> Result<(), StepError>;
             fn difference(at: &Knot, x: &[f64], p: &[f64], frame: &Frame, to: &[f64], w: &mut Self::Work, out: &mut [f64]) -> ();

@@ -140,16 +140,18 @@ macro_rules! without {
         }
     };
     (@charts) => {
-        fn frame(
+        fn frame_in(
             &self,
             _: &$crate::dynamics::Knot,
             _: &[f64],
             _: &[f64],
             _: Option<&$crate::dynamics::Frame>,
             _: &mut Self::Work,
-        ) -> Result<$crate::dynamics::Frame, $crate::dynamics::StepError> {
+            out: &mut $crate::dynamics::Frame,
+        ) -> Result<(), $crate::dynamics::StepError> {
             let dims = $crate::dynamics::Step::dims(self);
-            Ok($crate::dynamics::Frame::Identity(dims.nf))
+            *out = $crate::dynamics::Frame::Identity(dims.nf);
+            Ok(())
         }
 
         fn has_identity_frames(&self) -> bool {

@@ -244,15 +244,16 @@ impl Differentiable for System {
 }
 
 impl Charts for System {
-    fn frame(
+    fn frame_in(
         &self,
         at: &Knot,
         x: &[f64],
         p: &[f64],
         previous: Option<&Frame>,
         w: &mut SystemWork,
-    ) -> Result<Frame, StepError> {
-        with!(self, w, (s, w) => s.frame(at, x, p, previous, w))
+        out: &mut Frame,
+    ) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.frame_in(at, x, p, previous, w, out))
     }
 
     fn has_identity_frames(&self) -> bool {

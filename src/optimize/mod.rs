@@ -20,6 +20,7 @@ pub mod unconstrained;
 
 pub use augmented::Covariance;
 pub use checkpoint::{Checkpoint, Checkpoints};
+pub use ddp::receding::{self, RecedingHorizon};
 pub use driver::{Limits, Solve, solve};
 pub use method::{Method, Options};
 pub use reduced::Reduced;

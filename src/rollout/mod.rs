@@ -17,6 +17,11 @@ use std::ops::ControlFlow;
 /// States at N + 1 knots, with the controls and unknowns of the N steps between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trajectory {
+    /// Time of the first knot, s.
+    pub time: f64,
+    /// Length of the interval before the first knot, s, that the velocities of a state met in motion are of; 0 where they
+    /// are those of the instant.
+    pub before: f64,
     /// Lengths of the intervals, s.
     pub intervals: Vec<f64>,
     /// States, `nx` each.
@@ -71,6 +76,8 @@ impl Trajectory {
         let mut x = x0.to_vec();
         x.resize(x0.len() + n * d.nx, 0.0);
         Self {
+            time: 0.0,
+            before: 0.0,
             intervals,
             x,
             u: vec![0.0; n.max(1) * d.nu],
@@ -90,7 +97,7 @@ impl Trajectory {
     /// Knot `k` with the intervals that meet there.
     pub fn knot(&self, k: usize) -> Knot {
         Knot {
-            t: self.intervals[..k].iter().fold(0.0, |t, h| t + h),
+            t: self.intervals[..k].iter().fold(self.time, |t, h| t + h),
             ..self.knot_at(k)
         }
     }
@@ -181,6 +188,8 @@ impl Trajectory {
             knots.flat_map(|x| &x[of.clone()]).copied().collect()
         };
         Self {
+            time: self.time,
+            before: self.before,
             intervals: self.intervals.clone(),
             x: cut(&self.x, self.nx, states, d.nx),
             nu: controls.len(),
@@ -396,7 +405,7 @@ impl Sweep {
         self.certificate = Certificate::default();
         self.intervals.fill(0.0);
         self.p.fill(0.0);
-        let mut t: f64 = trajectory.intervals.iter().sum();
+        let mut t = trajectory.time + trajectory.intervals.iter().sum::<f64>();
         for k in (0..=n).rev() {
             if stop_requested() {
                 return Err(StepError::stopped(t));
@@ -450,12 +459,15 @@ impl Trajectory {
         Knot {
             k,
             t: 0.0,
-            h_prev: self.interval(k.wrapping_sub(1)),
+            h_prev: match k {
+                0 => self.before,
+                _ => self.interval(k - 1),
+            },
             h: self.interval(k),
         }
     }
 
-    /// Zero outside the trajectory.
+    /// Zero behind the trajectory.
     fn interval(&self, k: usize) -> f64 {
         self.intervals.get(k).copied().unwrap_or(0.0)
     }

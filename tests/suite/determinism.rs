@@ -9,11 +9,11 @@ use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{
     Charts, Differentiable, Knot, LinearModel, Observe, QuantityId, Remember, Step,
 };
-use least_action::format::{self, Overrides};
+use least_action::format::{self, Model, Overrides};
 use least_action::integrator::{Composed, Cone, Maximal, Mechanical, Options, Order};
 use least_action::mechanism::GearSpec;
 use least_action::mechanism::{About, Quantity, Reaction};
-use least_action::optimize::{Limits, Method, Solve};
+use least_action::optimize::{Limits, Method, RecedingHorizon, Solve, receding};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
 use least_action::spatial::{Quat, Vec3};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -184,12 +184,7 @@ fn batches_do_not_depend_on_the_threads() {
 /// Knots are linearized by as many threads as there are; what a solve finds does not depend on them, to the bit.
 #[test]
 fn solves_do_not_depend_on_the_threads() {
-    let file = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/problems/cartpole_swingup.toml"
-    );
-    let model = format::load(Path::new(file)).and_then(|d| d.build(&Overrides::default()));
-    let model = model.expect("a shipped problem");
+    let model = shipped("cartpole_swingup");
     for method in [Method::Ddp, Method::Shooting] {
         let found = [1, 2, 5].map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -440,6 +435,67 @@ fn linear_models_of_trees_allocate_nothing() {
                 });
                 assert!(round == 0 || counted == 0, "{name}: {counted}");
             }
+        }
+    }
+}
+
+fn shipped(name: &str) -> Model {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems");
+    let read = format::load(&path.join(name).with_extension("toml"));
+    let model = read.and_then(|d| d.build(&Overrides::default()));
+    model.expect("a shipped problem")
+}
+
+/// Ticks of a horizon of at most thirty steps that recedes with the system on so many threads: how often each allocated on its own,
+/// and the bits of the states met.
+fn ticks(model: &Model, threads: usize) -> (Vec<usize>, Vec<u64>) {
+    let (system, mut problem) = (&model.system, model.problem.clone());
+    let (d, h) = (system.dims(), problem.intervals[0]);
+    problem.intervals.truncate(30);
+    problem.guess.truncate(30 * d.nu);
+    let run = || {
+        let mut w = system.work();
+        let start = problem.start(system, &problem.parameters, &mut w);
+        let mut x = start.expect("a start");
+        let options = receding::Options::default();
+        let controller = RecedingHorizon::new(system, problem.clone(), options);
+        let mut controller = controller.expect("fits");
+        let (mut next, mut y, mut u) = (x.clone(), vec![0.0; d.ny], vec![0.0; d.nu]);
+        let (mut counts, mut met) = (vec![], vec![]);
+        for k in 0..12 {
+            let at = Knot {
+                k,
+                t: k as f64 * h,
+                h_prev: if k == 0 { 0.0 } else { h },
+                h,
+            };
+            counts.push(allocations(|| {
+                let tick = controller.tick(&at, &x);
+                assert_eq!(tick.failure, None);
+                controller.control(&at, &x, &mut u);
+            }));
+            let p = &controller.plan().p;
+            let stepped = system.step(&at, &x, &u, p, &mut w, &mut next, &mut y);
+            stepped.expect("a step");
+            x.copy_from_slice(&next);
+            met.extend(x.iter().map(|v| v.to_bits()));
+        }
+        (counts, met)
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.expect("threads").install(run)
+}
+
+/// The memory once made: the first frame is that of a start, whose rates are those of the instant, and on its way to the target
+/// the arm tries steps that fail, which say so.
+#[test]
+fn ticks_allocate_nothing_and_do_not_depend_on_the_threads() {
+    for name in ["cartpole_swingup", "arm_mpc"] {
+        let model = shipped(name);
+        let (counts, met) = ticks(&model, 1);
+        assert_eq!(counts[4..], [0; 8], "{name}: {counts:?}");
+        for threads in [2, 5] {
+            assert!(ticks(&model, threads).1 == met, "{name}");
         }
     }
 }

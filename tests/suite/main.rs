@@ -2,6 +2,8 @@
 //! on its own takes longer than running it.
 
 mod argmin;
+#[path = "../../examples/common/arm.rs"]
+mod arm;
 mod common;
 mod conservation;
 mod contact;
@@ -31,6 +33,7 @@ mod planar;
 mod plugged;
 mod policies;
 mod problems;
+mod receding;
 mod resume;
 #[path = "../../examples/common/segments.rs"]
 mod segments;

@@ -240,20 +240,30 @@ impl<D: Observe> Differentiable for Extended<D> {
 }
 
 impl<D: Observe> Charts for Extended<D> {
-    fn frame(
+    fn frame_in(
         &self,
         at: &Knot,
         x: &[f64],
         p: &[f64],
         previous: Option<&Frame>,
         w: &mut Self::Work,
-    ) -> Result<Frame, StepError> {
+        out: &mut Frame,
+    ) -> Result<(), StepError> {
         let previous = previous.map(|f| self.frame_of(f));
         let (x, p) = (&x[..self.inner.nx], &p[..self.inner.np]);
-        let own = self.system.frame(at, x, p, previous, &mut w.system)?;
-        Ok(match self.sums.len() {
-            0 => own,
-            n => Frame::Parts(vec![own, Frame::Identity(n)]),
+        let mut own = |out: &mut Frame| {
+            let w = &mut w.system;
+            self.system.frame_in(at, x, p, previous, w, out)
+        };
+        if self.sums.is_empty() {
+            return own(out);
+        }
+        out.fill_parts(2, |i, part| {
+            if i == 0 {
+                return own(part);
+            }
+            *part = Frame::Identity(self.sums.len());
+            Ok(())
         })
     }
 

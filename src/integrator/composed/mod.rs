@@ -408,15 +408,17 @@ impl<S: Mechanical + Equations> Differentiable for Composed<S> {
 }
 
 impl<S: Mechanical + Equations> Charts for Composed<S> {
-    fn frame(
+    fn frame_in(
         &self,
         at: &Knot,
         x: &[f64],
         p: &[f64],
         previous: Option<&Frame>,
         w: &mut Self::Work,
-    ) -> Result<Frame, StepError> {
-        self.inner.frame(&self.knot(at), x, p, previous, &mut w.own)
+        out: &mut Frame,
+    ) -> Result<(), StepError> {
+        self.inner
+            .frame_in(&self.knot(at), x, p, previous, &mut w.own, out)
     }
 
     fn has_identity_frames(&self) -> bool {

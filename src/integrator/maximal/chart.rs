@@ -5,13 +5,14 @@
 //! transpose adds wrenches towards the root, as recursive Newton-Euler does.
 
 use super::Maximal;
-use super::assembly::{dot, vec3};
-use super::tangent::velocities_between;
-use crate::dynamics::{Chart, Knot};
+use super::assembly::{dot, pose, vec3};
+use super::tangent::{pose_before, velocities_between};
+use crate::dynamics::{Chart, Frame, Knot};
 use crate::mechanism::{Joint, Mechanism, Relative, Row};
 use crate::spatial::{Mat3, Pose, Vec3, increment, increment_jacobian, increment_scalar, rotation};
 use nalgebra::DMatrix;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A body of the tree.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ struct Link {
 }
 
 /// The tree's tangent at a configuration.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Screws {
     /// From the world outwards.
     links: Vec<Link>,
@@ -43,7 +44,15 @@ fn unit_motion(j: &Joint, i: usize, rel: &Relative) -> (Vec3, Vec3) {
 
 impl Screws {
     pub(super) fn new(m: &Mechanism) -> Self {
-        let links = m.tree.edges.iter().map(|e| {
+        let mut new = Self::default();
+        new.fit(m);
+        new
+    }
+
+    /// Makes room for a mechanism; none is made where it was there.
+    fn fit(&mut self, m: &Mechanism) {
+        self.links.clear();
+        self.links.extend(m.tree.edges.iter().map(|e| {
             let j = &m.joints[e.joint];
             let (body, inboard) = match (e.reversed, j.parent) {
                 (true, Some(parent)) => (parent, Some(j.child)),
@@ -56,11 +65,8 @@ impl Screws {
                 arm: Vec3::zeros(),
                 r: Mat3::identity(),
             }
-        });
-        Self {
-            links: links.collect(),
-            screws: vec![[0.0; 6]; m.tree.coordinates],
-        }
+        }));
+        self.screws.resize(m.tree.coordinates, [0.0; 6]);
     }
 
     /// Moves to a configuration. Allocates nothing.
@@ -225,39 +231,82 @@ struct TreeChart {
     here: Screws,
     rows: Vec<RateRow>,
     rates: Rates,
+    /// Memory of [`TreeChart::set`].
+    poses: Vec<Pose>,
+}
+
+impl Default for TreeChart {
+    fn default() -> Self {
+        Self {
+            here: Screws::default(),
+            rows: vec![],
+            rates: Rates::Start {
+                follow: DMatrix::zeros(0, 0),
+            },
+            poses: vec![],
+        }
+    }
 }
 
 impl Maximal {
-    pub(super) fn tree_chart(&self, at: &Knot, x: &[f64], m: &Mechanism) -> impl Chart + 'static {
-        let poses = self.poses_of(x);
-        let mut here = Screws::new(m);
-        let rates = if let Some(h) = at.before() {
-            let old = self.poses_before(at, x);
-            let mut before = here.clone();
-            before.set(m, &old);
-            let velocities = x[..13 * poses.len()].chunks_exact(13);
-            let back = velocities.map(|s| {
-                let omega = vec3(s, 10);
-                Back::new(&omega, h, increment_scalar(&omega, h))
-            });
-            Rates::Interval {
-                h,
-                before,
-                rows: rate_rows(m, &old).collect(),
-                back: back.collect(),
-            }
-        } else {
-            let rates = m.tree_rates(&poses, &self.velocities_of(x));
-            Rates::Start {
-                follow: m.velocity_derivative(&poses, &rates),
-            }
-        };
-        here.set(m, &poses);
-        TreeChart {
-            here,
-            rows: rate_rows(m, &poses).collect(),
-            rates,
+    /// [`crate::dynamics::Charts::frame_in`] of trees. Allocates nothing where the frame was one of this system already, but at
+    /// the start.
+    pub(super) fn tree_frame(&self, at: &Knot, x: &[f64], m: &Mechanism, out: &mut Frame) {
+        if let Some(chart) = out.chart_mut::<TreeChart>() {
+            return chart.set(self, at, x, m);
         }
+        let mut chart = TreeChart::default();
+        chart.set(self, at, x, m);
+        *out = Frame::Chart(Arc::new(chart));
+    }
+}
+
+impl TreeChart {
+    /// Moves to a state.
+    fn set(&mut self, system: &Maximal, at: &Knot, x: &[f64], m: &Mechanism) {
+        let bodies = x[..13 * m.bodies.len()].chunks_exact(13);
+        let poses = &mut self.poses;
+        if let Some(h) = at.before() {
+            if !matches!(self.rates, Rates::Interval { .. }) {
+                self.rates = Rates::Interval {
+                    h,
+                    before: Screws::default(),
+                    rows: vec![],
+                    back: vec![],
+                };
+            }
+            if let Rates::Interval {
+                h: own,
+                before,
+                rows,
+                back,
+            } = &mut self.rates
+            {
+                poses.clear();
+                poses.extend(bodies.clone().map(|s| pose_before(at, s)));
+                *own = h;
+                before.fit(m);
+                before.set(m, poses);
+                rows.clear();
+                rows.extend(rate_rows(m, poses));
+                back.clear();
+                back.extend(bodies.clone().map(|s| {
+                    let omega = vec3(s, 10);
+                    Back::new(&omega, h, increment_scalar(&omega, h))
+                }));
+            }
+        }
+        poses.clear();
+        poses.extend(bodies.map(pose));
+        if at.before().is_none() {
+            let rates = m.tree_rates(poses, &system.velocities_of(x));
+            let follow = m.velocity_derivative(poses, &rates);
+            self.rates = Rates::Start { follow };
+        }
+        self.here.fit(m);
+        self.here.set(m, poses);
+        self.rows.clear();
+        self.rows.extend(rate_rows(m, poses));
     }
 }
 
@@ -395,14 +444,15 @@ impl Maximal {
         out: &mut [f64],
     ) {
         let (a, rate) = out.split_at_mut(m.tree.coordinates);
-        let along = |from: &[Pose], to: &[Pose], out: &mut [f64]| {
+        // of two states the poses that `of` reads of a body's numbers
+        let along = |of: &dyn Fn(&[f64]) -> Pose, out: &mut [f64]| {
             for e in &m.tree.edges {
                 let j = &m.joints[e.joint];
-                let of = |poses| {
-                    let (a, b) = m.ends(j, poses);
-                    j.relative(a, b)
+                let relative = |x: &[f64]| {
+                    let a = j.parent.map_or_else(Pose::identity, |p| of(&x[13 * p..]));
+                    j.relative(&a, &of(&x[13 * j.child..]))
                 };
-                let (from, to) = (of(from), of(to));
+                let (from, to) = (relative(x), relative(to));
                 for (i, out) in out[e.first..]
                     .iter_mut()
                     .take(j.directions.len())
@@ -412,16 +462,15 @@ impl Maximal {
                 }
             }
         };
-        let (here, there) = (self.poses_of(x), self.poses_of(to));
-        along(&here, &there, a);
+        along(&pose, a);
         if let Some(h) = at.before() {
-            along(&self.poses_before(at, x), &self.poses_before(at, to), rate);
+            along(&|s| pose_before(at, s), rate);
             for (r, a) in rate.iter_mut().zip(a) {
                 *r = (*a - *r) / h;
             }
         } else {
-            let of = |poses: &[Pose], x: &[f64]| m.tree_rates(poses, &self.velocities_of(x));
-            let (from, to) = (of(&here, x), of(&there, to));
+            let of = |x: &[f64]| m.tree_rates(&self.poses_of(x), &self.velocities_of(x));
+            let (from, to) = (of(x), of(to));
             for ((r, from), to) in rate.iter_mut().zip(from).zip(to) {
                 *r = to - from;
             }

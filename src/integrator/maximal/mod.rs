@@ -347,16 +347,22 @@ impl crate::dynamics::Differentiable for Maximal {
 }
 
 impl crate::dynamics::Charts for Maximal {
-    fn frame(
+    fn frame_in(
         &self,
         at: &Knot,
         x: &[f64],
         p: &[f64],
         previous: Option<&Frame>,
         w: &mut Work,
-    ) -> Result<Frame, StepError> {
+        out: &mut Frame,
+    ) -> Result<(), StepError> {
         self.apply(p, w)?;
-        self.frame_at(at, x, previous, &w.model)
+        if !w.model.has_loops() {
+            self.tree_frame(at, x, &w.model, out);
+            return Ok(());
+        }
+        *out = self.loop_frame(at, x, previous, &w.model)?;
+        Ok(())
     }
 
     fn has_identity_frames(&self) -> bool {

@@ -6,6 +6,7 @@
 //! the joint coordinates; for loops `N = N_tree Z` with `N' M N = I`, aligned along the path.
 
 use super::Maximal;
+use super::assembly::{pose, vec3};
 use crate::dynamics::{DenseFrame, Frame, Knot, StepError, StepFailure};
 use crate::mechanism::{Mechanism, ModelError, Motion, least_squares};
 use crate::spatial::{
@@ -13,7 +14,6 @@ use crate::spatial::{
     right_log_jacobian,
 };
 use nalgebra::{DMatrix, DVector};
-use std::sync::Arc;
 
 pub(super) const FOREIGN: &str =
     "the frame belongs to another system; take it from this one's `Charts::frame`";
@@ -98,14 +98,8 @@ impl Maximal {
 
     /// Configuration at the knot before.
     pub(super) fn poses_before(&self, at: &Knot, x: &[f64]) -> Vec<Pose> {
-        self.poses_of(x)
-            .iter()
-            .zip(self.velocities_of(x))
-            .map(|(p, (v, w))| {
-                let s = increment_scalar(&w, at.h_prev);
-                Pose::new(p.x - v * at.h_prev, p.q * increment(&w, -at.h_prev, s))
-            })
-            .collect()
+        let bodies = x[..13 * self.body_count()].chunks_exact(13);
+        bodies.map(|s| pose_before(at, s)).collect()
     }
 
     /// `d velocities / d a` at the start: the velocities follow the configuration, and stay on the loops.
@@ -129,16 +123,14 @@ impl Maximal {
         change
     }
 
-    pub(super) fn frame_at(
+    /// [`crate::dynamics::Charts::frame`] of loops.
+    pub(super) fn loop_frame(
         &self,
         at: &Knot,
         x: &[f64],
         previous: Option<&Frame>,
         m: &Mechanism,
     ) -> Result<Frame, StepError> {
-        if !m.has_loops() {
-            return Ok(Frame::Chart(Arc::new(self.tree_chart(at, x, m))));
-        }
         let (n, dof) = (6 * self.body_count(), self.mobility.degrees_of_freedom);
         let near = self.tree_coordinates_of(m, x);
         // the first half of a frame's memory is its basis at the knot, the second that of the knot before
@@ -379,6 +371,13 @@ impl Maximal {
             .copy_from(&(blocks_times(&old, &bv) / -h));
         Ok(out)
     }
+}
+
+/// Pose of a body at the knot before, from its thirteen numbers.
+pub(super) fn pose_before(at: &Knot, s: &[f64]) -> Pose {
+    let (p, v, w) = (pose(s), vec3(s, 7), vec3(s, 10));
+    let scalar = increment_scalar(&w, at.h_prev);
+    Pose::new(p.x - v * at.h_prev, p.q * increment(&w, -at.h_prev, scalar))
 }
 
 /// The velocities that lead from one configuration to another.

@@ -10,6 +10,7 @@ use crate::optimize::lq::{
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 // Where no reason is given beside what a constant trades, its value is conventional, not derived.
@@ -52,7 +53,7 @@ const PROMPT: Duration = Duration::from_secs(1);
 /// The iterate with everything needed to improve it.
 pub(super) struct Engine<'a, D: Observe> {
     pub dynamics: &'a D,
-    pub problem: &'a Problem,
+    pub problem: Cow<'a, Problem>,
     pub work: D::Work,
     pub path: Path,
     pub trial: Path,
@@ -79,6 +80,8 @@ pub(super) struct Engine<'a, D: Observe> {
     pub level: f64,
     /// Steps are softened to the level, too.
     pub forward: bool,
+    /// Does the path start elsewhere than the problem, where a rollout's policy is to see it?
+    pub start_moved: bool,
     /// Time that the last model took; none where the model is not of the path.
     modelled: Option<Duration>,
 }
@@ -105,11 +108,11 @@ pub(super) enum Attempt {
 }
 
 impl<'a, D: Observe> Engine<'a, D> {
-    pub fn new(dynamics: &'a D, problem: &'a Problem, options: &Options) -> Self {
+    pub fn new(dynamics: &'a D, problem: Cow<'a, Problem>, options: &Options) -> Self {
         let mut work = dynamics.work();
         let forward =
             options.smoothing.is_some_and(|s| s.forward) && dynamics.soften(&mut work, 0.0);
-        let mut path = Path::new(dynamics, problem, &mut work);
+        let mut path = Path::new(dynamics, &problem, &mut work);
         let controls = problem.with_bounds(&problem.guess);
         for (u, (g, (l, h))) in path.trajectory.u.iter_mut().zip(controls) {
             *u = g.max(*l).min(*h);
@@ -119,13 +122,13 @@ impl<'a, D: Observe> Engine<'a, D> {
                 *p = p.max(*l).min(*h);
             }
         }
-        path.retime(problem);
-        let model = Model::new(dynamics, problem);
+        path.retime(&problem);
+        let model = Model::new(dynamics, &problem);
         Self {
-            lagrangian: Lagrangian::new(problem, &path.evaluation, options.penalty),
+            lagrangian: Lagrangian::new(&problem, &path.evaluation, options.penalty),
             trial: path.clone(),
             riccati: Riccati::new(&model.sizes),
-            workers: workers(dynamics, problem, &model.sizes),
+            workers: workers(dynamics, &problem, &model.sizes),
             policy: Policy::new(&model.sizes),
             scratch: Scratch::new(&model.sizes),
             dx: vec![0.0; model.sizes.n],
@@ -144,6 +147,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             smoothing: options.smoothing,
             level: options.smoothing.map_or(0.0, |s| s.start),
             forward,
+            start_moved: false,
             modelled: None,
         }
     }
@@ -189,7 +193,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         let start = Instant::now();
         self.model.build(
             self.dynamics,
-            self.problem,
+            &self.problem,
             &self.lagrangian,
             &mut self.path,
             &mut self.workers,
@@ -208,7 +212,7 @@ impl<'a, D: Observe> Engine<'a, D> {
     }
 
     /// More regularization: as much as the curvature observed along the last step tells, where it was observed.
-    fn regularize_to_curvature(&mut self, observed: f64) {
+    pub fn regularize_to_curvature(&mut self, observed: f64) {
         let needed = (observed - self.search.curvature) / self.search.damping;
         let before = self.search.regularization;
         self.increase_regularization();
@@ -250,7 +254,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             decisions: regularization,
             own: 0.0,
         };
-        let within = Decisions::Within(self.problem, &self.path.trajectory);
+        let within = Decisions::Within(&self.problem, &self.path.trajectory);
         let (model, policy) = (&self.model, &mut self.policy);
         if !self.riccati.run(model, &model.l, &within, by, policy) {
             return false;
@@ -277,7 +281,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.find_gauss_newton_policy()
     }
 
-    fn find_gauss_newton_policy(&mut self) -> bool {
+    pub fn find_gauss_newton_policy(&mut self) -> bool {
         self.model.secant.used = false;
         while !self.backward_pass(self.search.regularization) {
             if self.search.regularization >= MAX_REGULARIZATION || stop_requested() {
@@ -333,39 +337,11 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         let globalization = self.search;
         for tries in 1.. {
-            if self.path.has_gaps {
-                // the merit must fall along the step: Nocedal and Wright, (18.36)
-                let needed = (self.search.slope + 0.5 * self.search.curvature.max(0.0))
-                    / (GAP_SHARE * self.path.gap);
-                if needed.is_finite() {
-                    self.search.gap_weight = self.search.gap_weight.max(needed);
-                }
-            }
-            let before = self.merit(&self.path);
-            let shortest = if self.model.secant.used {
-                MIN_LENGTH_BY_SECANT
-            } else {
-                MIN_LENGTH
-            };
-            let first = if self.path.has_gaps || self.model.secant.used {
-                1.0
-            } else {
-                self.search.first_length
-            };
-            let line = self.line(before);
-            let change = |length: f64| self.change(length, before);
-            let observed = match line.search(first, shortest, change) {
-                LineSearch::Accepted(length, change) => {
-                    if length < first {
-                        self.search.first_length = 1.0;
-                    }
-                    self.accept(length, change, before);
-                    return Attempt::Moved(length);
-                }
+            let observed = match self.search_along_policy() {
+                LineSearch::Accepted(length, _) => return Attempt::Moved(length),
                 LineSearch::Failed(curvature) => curvature,
                 LineSearch::Stopped => return Attempt::Stopped,
             };
-            self.search.first_length = 1.0;
             if self.model.secant.used {
                 self.search.secant_backoff.failed();
             } else if let Some(before) = self.search.suspended_regularization.take() {
@@ -388,6 +364,42 @@ impl<'a, D: Observe> Engine<'a, D> {
             }
         }
         Attempt::Failed
+    }
+
+    /// Takes a step along the policy if one of its lengths makes progress.
+    pub fn search_along_policy(&mut self) -> LineSearch {
+        if self.path.has_gaps {
+            // the merit must fall along the step: Nocedal and Wright, (18.36)
+            let needed = (self.search.slope + 0.5 * self.search.curvature.max(0.0))
+                / (GAP_SHARE * self.path.gap);
+            if needed.is_finite() {
+                self.search.gap_weight = self.search.gap_weight.max(needed);
+            }
+        }
+        let before = self.merit(&self.path);
+        let shortest = if self.model.secant.used {
+            MIN_LENGTH_BY_SECANT
+        } else {
+            MIN_LENGTH
+        };
+        let first = if self.path.has_gaps || self.model.secant.used {
+            1.0
+        } else {
+            self.search.first_length
+        };
+        let line = self.line(before);
+        let found = line.search(first, shortest, |length| self.change(length, before));
+        match found {
+            LineSearch::Accepted(length, change) => {
+                if length < first {
+                    self.search.first_length = 1.0;
+                }
+                self.accept(length, change, before);
+            }
+            LineSearch::Failed(_) => self.search.first_length = 1.0,
+            LineSearch::Stopped => (),
+        }
+        found
     }
 
     /// The merit along the step.
@@ -496,10 +508,12 @@ impl<'a, D: Observe> Engine<'a, D> {
             new.p[p] = (old.p[p] + length * self.policy.dp[i]).max(l).min(h);
             self.s[n + i] = new.p[p] - old.p[p];
         }
-        self.trial.retime(self.problem);
+        self.trial.retime(&self.problem);
         let new = &mut self.trial.trajectory;
         new.x[..nx].copy_from_slice(&old.x[..nx]);
-        if sizes.q > 0 {
+        if let Some(state) = &self.problem.state {
+            new.x[..nx].copy_from_slice(state);
+        } else if sizes.q > 0 {
             let start = self.problem.start(self.dynamics, &new.p, &mut self.work)?;
             new.x[..nx].copy_from_slice(&start);
         }
@@ -509,7 +523,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             if stop_requested() {
                 return Err(StepError::stopped(at.t));
             }
-            if k > 0 || sizes.q > 0 {
+            if k > 0 || sizes.q > 0 || self.start_moved {
                 self.dynamics.difference(
                     &self.path.knots[k],
                     old.state(k),
@@ -577,7 +591,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             0.0
         };
         self.trial
-            .evaluate(self.dynamics, self.problem, &mut self.work)
+            .evaluate(self.dynamics, &self.problem, &mut self.work)
     }
 
     /// Makes model and policy at a trajectory without gaps, with the derivatives of a level. False where that would keep a
@@ -597,10 +611,10 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.forward = soft;
         self.set_level(level);
         self.path.trajectory.clone_from(t);
-        self.path.retime(self.problem);
+        self.path.retime(&self.problem);
         (self.path.has_gaps, self.path.gap) = (false, 0.0);
         self.path
-            .evaluate(self.dynamics, self.problem, &mut self.work)?;
+            .evaluate(self.dynamics, &self.problem, &mut self.work)?;
         if hurried && !prompt {
             return Ok(false);
         }

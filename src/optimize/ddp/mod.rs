@@ -22,6 +22,7 @@
 //!   [`Smoothing`]); objective and violation of a solution always are those of steps with hard contact.
 
 mod engine;
+pub mod receding;
 mod saved;
 mod smoothing;
 
@@ -38,6 +39,7 @@ use argmin::core::Error;
 use engine::{Attempt, Engine};
 use saved::Saved;
 pub use smoothing::Smoothing;
+use std::borrow::Cow;
 
 // Where no reason is given beside what a constant trades, its value is conventional, not derived.
 
@@ -103,7 +105,7 @@ struct Rounds {
 impl<'a, D: Observe> Ddp<'a, D> {
     pub fn new(dynamics: &'a D, problem: &'a Problem, options: Options) -> Self {
         Self {
-            engine: Engine::new(dynamics, problem, &options),
+            engine: Engine::new(dynamics, Cow::Borrowed(problem), &options),
             rounds: Rounds {
                 tolerance: options.optimality.max(FIRST_TOLERANCE),
                 last_violation: f64::INFINITY,
@@ -125,7 +127,7 @@ impl Rounds {
 
     /// What a predicted reduction is compared with.
     fn size<D: Observe>(&self, e: &Engine<D>) -> f64 {
-        let violation = e.path.violation(e.problem).max(self.options.tolerance);
+        let violation = e.path.violation(&e.problem).max(self.options.tolerance);
         let constrained = !e.path.evaluation.constraints.is_empty();
         let penalty = if constrained {
             e.lagrangian.penalty
@@ -148,7 +150,7 @@ impl Rounds {
     ) {
         let row = Iteration {
             objective: e.path.evaluation.objective,
-            violation: e.path.violation(e.problem).max(e.path.gap),
+            violation: e.path.violation(&e.problem).max(e.path.gap),
             optimality,
             step_length,
             regularization: e.lagrangian.penalty,
@@ -167,7 +169,7 @@ impl Rounds {
         }
         Some(Iteration {
             objective: e.path.evaluation.objective,
-            violation: e.path.violation(e.problem),
+            violation: e.path.violation(&e.problem),
             optimality: self.optimality(e),
             smoothing: 0.0,
             softened: false,
@@ -198,7 +200,7 @@ impl Rounds {
         state: &mut SolveState,
         optimality: f64,
     ) -> Result<bool, Error> {
-        let (violation, o) = (e.path.violation(e.problem), &self.options);
+        let (violation, o) = (e.path.violation(&e.problem), &self.options);
         if self.level_is_done(e, violation, optimality) {
             self.next_level(e, state)?;
             return Ok(state.ended.is_none());
@@ -267,10 +269,10 @@ impl Rounds {
             kappa, has_gaps, ..
         } = e.model.certificate;
         let infeasibility = Infeasibility {
-            violated: e.path.violated(e.dynamics, e.problem, tolerance),
+            violated: e.path.violated(e.dynamics, &e.problem, tolerance),
             without_gradient: e.model.without_gradient(
                 e.dynamics,
-                e.problem,
+                &e.problem,
                 &e.path,
                 tolerance,
                 &mut e.workers[0],
@@ -279,7 +281,7 @@ impl Rounds {
             has_decisions: e.model.sizes.m + e.model.sizes.q > 0,
             // friction in joints acts everywhere, and smoothing saw past what it holds
             blind: kappa > 0.0 && (has_gaps || self.options.smoothing.is_none()),
-            violation: e.path.violation(e.problem),
+            violation: e.path.violation(&e.problem),
             smoothing: match self.options.smoothing {
                 None => Some(start),
                 Some(s) => Some(HIGHER * s.start).filter(|higher| *higher <= HIGHEST),
@@ -337,7 +339,7 @@ impl Rounds {
         e: &mut Engine<D>,
         state: &mut SolveState,
     ) -> Result<(), Error> {
-        if e.is_soft() && e.path.violation(e.problem) > self.level_violation(e) {
+        if e.is_soft() && e.path.violation(&e.problem) > self.level_violation(e) {
             let optimality = self.optimality(e);
             self.finish_round(e, state, optimality)?;
             return Ok(());
@@ -347,7 +349,7 @@ impl Rounds {
         }
         e.search.failures += 1;
         e.predicts_at_most(f64::INFINITY);
-        let (violation, optimality) = (e.path.violation(e.problem), self.optimality(e));
+        let (violation, optimality) = (e.path.violation(&e.problem), self.optimality(e));
         let constrained = !e.path.evaluation.constraints.is_empty();
         if constrained && !e.path.has_gaps && e.search.failures < MAX_FAILURES {
             self.finish_round(e, state, optimality)?;
@@ -364,7 +366,7 @@ impl Rounds {
                 self.end_infeasible(e, state);
             } else {
                 let tolerance = self.options.tolerance;
-                let violated = e.path.violated(e.dynamics, e.problem, tolerance);
+                let violated = e.path.violated(e.dynamics, &e.problem, tolerance);
                 let reason = format!(
                     "{reason}; violated: {violated}; try another guess, or scale the costs"
                 );
@@ -524,7 +526,8 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
             row,
             gains: has_policy.then(|| e.gains()),
             covariance: None,
-            violated: violated.unwrap_or_else(|| e.path.violated(e.dynamics, e.problem, tolerance)),
+            violated: violated
+                .unwrap_or_else(|| e.path.violated(e.dynamics, &e.problem, tolerance)),
             trajectory: e.path.trajectory.clone(),
         })
     }

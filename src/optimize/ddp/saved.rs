@@ -176,14 +176,14 @@ impl<D: Observe> Engine<'_, D> {
         resumed: Option<&Checkpoint>,
         kept: Option<&Saved>,
     ) -> Result<bool, String> {
-        let problem = self.problem;
-        let states = resumed.map_or(&problem.guess_states, |c| &c.point.states);
+        let states = resumed.map_or(&self.problem.guess_states, |c| &c.point.states);
+        let states = states.clone();
         let has_levels = kept.is_none_or(|k| k.smoothing == self.smoothing);
         let kept = kept.filter(|_| has_levels);
         if let Some(c) = resumed {
             self.path.trajectory.u.copy_from_slice(&c.point.controls);
             self.path.trajectory.p.copy_from_slice(&c.point.parameters);
-            self.path.retime(self.problem);
+            self.path.retime(&self.problem);
             if has_levels {
                 self.lagrangian.restore(&c.multipliers);
             }
@@ -200,7 +200,7 @@ impl<D: Observe> Engine<'_, D> {
         }
         self.set_level(self.level);
         let failed = |e: StepError| format!("the guess cannot be simulated: {e}");
-        self.simulate_guess(states).map_err(failed)?;
+        self.simulate_guess(&states).map_err(failed)?;
         if let Some(c) = resumed {
             if let Some(kept) = kept {
                 if !kept.fits(self) {
@@ -219,7 +219,7 @@ impl<D: Observe> Engine<'_, D> {
             self.path.ends.clone_from(&kept.ends);
             self.path.trajectory.y.clone_from(&kept.unknowns);
             self.path
-                .evaluate(self.dynamics, self.problem, &mut self.work)?;
+                .evaluate(self.dynamics, &self.problem, &mut self.work)?;
         }
         self.first_objective = kept.first_objective;
         self.lagrangian.first_penalty = kept.first_penalty;
@@ -278,7 +278,7 @@ impl<D: Observe> Engine<'_, D> {
         self.set_level(kept.smoothing);
         let simulated = kept
             .point
-            .simulated(self.dynamics, self.problem, &mut self.work);
+            .simulated(self.dynamics, &self.problem, &mut self.work);
         self.forward = now.1;
         self.set_level(now.0);
         simulated
@@ -300,14 +300,14 @@ impl<D: Observe> Engine<'_, D> {
         let trial = &mut self.trial;
         let made = trial
             .simulate(self.dynamics, &[], &mut self.work)
-            .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
+            .and_then(|()| trial.evaluate(self.dynamics, &self.problem, &mut self.work));
         self.steps += self.problem.intervals.len() as u64;
         self.forward = now.1;
         self.set_level(now.0);
         made.ok()?;
         let row = Iteration {
             objective: self.trial.evaluation.objective,
-            violation: self.trial.violation(self.problem),
+            violation: self.trial.violation(&self.problem),
             optimality: f64::INFINITY,
             ..Iteration::default()
         };
@@ -324,25 +324,25 @@ impl<D: Observe> Engine<'_, D> {
             self.trial.trajectory.x[..x0.len()].copy_from_slice(&x0);
             self.trial.trajectory.u.clone_from(&self.path.trajectory.u);
             self.trial.trajectory.p.clone_from(&self.path.trajectory.p);
-            self.trial.retime(self.problem);
+            self.trial.retime(&self.problem);
             let trial = &mut self.trial;
             let simulated = trial
                 .simulate(self.dynamics, &[], &mut self.work)
-                .and_then(|()| trial.evaluate(self.dynamics, self.problem, &mut self.work));
+                .and_then(|()| trial.evaluate(self.dynamics, &self.problem, &mut self.work));
             match simulated {
                 Ok(()) => self
                     .lagrangian
-                    .scale_penalty(self.problem, &trial.evaluation),
+                    .scale_penalty(&self.problem, &trial.evaluation),
                 Err(_) => self.trial = self.path.clone(),
             }
         }
         self.path.simulate(self.dynamics, states, &mut self.work)?;
         self.steps += self.problem.intervals.len() as u64;
         self.path
-            .evaluate(self.dynamics, self.problem, &mut self.work)?;
+            .evaluate(self.dynamics, &self.problem, &mut self.work)?;
         self.first_objective = self.path.evaluation.objective;
         self.lagrangian
-            .scale_penalty(self.problem, &self.path.evaluation);
+            .scale_penalty(&self.problem, &self.path.evaluation);
         self.update_model()?;
         if self.is_below_path() {
             self.set_level(0.0);

@@ -170,7 +170,7 @@ impl Rounds {
         state: &mut SolveState,
     ) -> Result<(), Error> {
         e.search.slow_steps = 0;
-        let (violation, most) = (e.path.violation(e.problem), self.level_violation(e));
+        let (violation, most) = (e.path.violation(&e.problem), self.level_violation(e));
         if e.path.has_gaps || violation <= self.options.tolerance {
             if e.is_relaxed() {
                 return self.next_level(e, state);

@@ -187,6 +187,7 @@ mod tests {
             profiles: vec![],
             durations: vec![],
             state: None,
+            before: 0.0,
         }
     }
 

@@ -6,7 +6,7 @@ use super::secant;
 use crate::control::{Layout, Problem};
 use crate::dynamics::{
     Certificate, Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, QuantityId,
-    Rows, SolvedStep, StepError, stop_requested,
+    Rows, SolvedStep, StepError, Stoppable, stop_requested,
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
@@ -129,8 +129,9 @@ pub struct Linearizer<'a, D> {
     pub learning: bool,
 }
 
-/// What a knot is modelled into.
-pub struct Slot<'a> {
+/// What knots are modelled into, one after the other.
+pub struct Slots<'a> {
+    /// The first.
     pub k: usize,
     pub f: &'a mut [f64],
     pub gap: &'a mut [f64],
@@ -140,12 +141,81 @@ pub struct Slot<'a> {
     /// Of the secant: differences of gradients, and the rows before.
     pub y: &'a mut [f64],
     pub rows: &'a mut [f64],
-    pub certificate: Certificate,
+}
+
+impl<'a> Slots<'a> {
+    /// Cuts off those before knot `k`.
+    fn cut(self, k: usize, sizes: &Sizes, layout: &Layout, learning: bool) -> (Self, Self) {
+        let (w, knots) = (sizes.w(), k - self.k);
+        let steps = k.min(sizes.steps) - self.k.min(sizes.steps);
+        let count = layout.values(k - 1).end - layout.values(self.k).start;
+        let learnt = if learning { w } else { 0 };
+        let (f, f_rest) = self.f.split_at_mut(steps * sizes.n * w);
+        let (gap, gap_rest) = self.gap.split_at_mut(steps * sizes.n);
+        let (l, l_rest) = self.l.split_at_mut(knots * w);
+        let (h, h_rest) = self.h.split_at_mut(knots * w * w);
+        let (values, values_rest) = self.values.split_at_mut(count);
+        let (y, y_rest) = self.y.split_at_mut(knots * learnt);
+        let (rows, rows_rest) = self.rows.split_at_mut(count * learnt);
+        let own = Slots {
+            f,
+            gap,
+            l,
+            h,
+            values,
+            y,
+            rows,
+            ..self
+        };
+        let rest = Slots {
+            k,
+            f: f_rest,
+            gap: gap_rest,
+            l: l_rest,
+            h: h_rest,
+            values: values_rest,
+            y: y_rest,
+            rows: rows_rest,
+        };
+        (own, rest)
+    }
 }
 
 impl<D: Observe> Linearizer<'_, D> {
-    /// Models a knot.
-    pub fn model(&self, slot: &mut Slot, w: &mut Worker<D::Work>) -> Result<(), StepError> {
+    /// Models the knots of `slots` up to `end`, shared among the workers; tells how good the derivatives are. Of several
+    /// failures it is the first along the path. One worker allocates nothing.
+    pub fn model_all(
+        &self,
+        mut slots: Slots,
+        end: usize,
+        workers: &mut [Worker<D::Work>],
+        stoppable: Stoppable,
+    ) -> Result<Certificate, StepError> {
+        let (sizes, layout, learning) = (&self.sizes, self.layout, self.learning);
+        if let [worker] = workers {
+            return stoppable.run(|| {
+                let mut all = Certificate::default();
+                for k in slots.k..end {
+                    let (mut own, rest) = slots.cut(k + 1, sizes, layout, learning);
+                    slots = rest;
+                    all = all.and(&self.model(&mut own, worker)?);
+                }
+                Ok(all)
+            });
+        }
+        let count = workers.len();
+        let (first, second) = workers.split_at_mut(count / 2);
+        let middle = slots.k + ((end - slots.k) * first.len()).div_ceil(count);
+        let (before, behind) = slots.cut(middle, sizes, layout, learning);
+        let (before, behind) = rayon::join(
+            || self.model_all(before, middle, first, stoppable),
+            || self.model_all(behind, end, second, stoppable),
+        );
+        Ok(before?.and(&behind?))
+    }
+
+    /// Models the first knot; tells how good the derivatives of its step are.
+    fn model(&self, slot: &mut Slots, w: &mut Worker<D::Work>) -> Result<Certificate, StepError> {
         let (k, t) = (slot.k, self.trajectory);
         let at = &self.knots[k];
         if stop_requested() {
@@ -158,7 +228,7 @@ impl<D: Observe> Linearizer<'_, D> {
         local.follow_interval(self.dynamics, at, t.state(k), self.frame(k), &times);
         if k == self.sizes.steps {
             self.accumulate(slot, local, &times, None);
-            return Ok(());
+            return Ok(Certificate::default());
         }
         let nx = t.state(0).len();
         let end = match self.ends {
@@ -170,7 +240,7 @@ impl<D: Observe> Linearizer<'_, D> {
             ..t.solved(at)
         };
         let mut linear = self.dynamics.linearize(&solved, work)?;
-        slot.certificate = linear.certificate();
+        let certificate = linear.certificate();
         local.eliminate_unknowns(self.dynamics, which, &mut linear);
         self.accumulate(slot, local, &times, None);
         let (from, to) = (self.frame(k), self.frame(k + 1));
@@ -191,7 +261,7 @@ impl<D: Observe> Linearizer<'_, D> {
             let own = &mut slot.f[(n + j) * n..(n + j + 1) * n];
             own.iter_mut().zip(&column).for_each(|(f, c)| *f += c);
         }
-        Ok(())
+        Ok(certificate)
     }
 
     fn frame(&self, k: usize) -> &Frame {
@@ -200,7 +270,13 @@ impl<D: Observe> Linearizer<'_, D> {
 
     /// Adds costs and constraints of a knot to `l` and `h`: by the rows of the knot's quantities last observed, or by
     /// those given.
-    pub fn accumulate(&self, slot: &mut Slot, w: &mut Local, times: &Times, given: Option<&[f64]>) {
+    pub fn accumulate(
+        &self,
+        slot: &mut Slots,
+        w: &mut Local,
+        times: &Times,
+        given: Option<&[f64]>,
+    ) {
         let (k, values) = (slot.k, &*slot.values);
         let stage = self.layout.stage(k);
         let count = stage.which.len();

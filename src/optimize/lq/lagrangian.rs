@@ -5,7 +5,7 @@
 //! ```
 
 use super::path::Path;
-use crate::control::{Evaluation, Problem, Relation};
+use crate::control::{Evaluation, Layout, Problem, Relation};
 use crate::optimize::checkpoint::Multipliers;
 
 /// Optimality asked of the first round at most: its multipliers are far off, and more would be wasted. As the factor below
@@ -117,6 +117,20 @@ impl Lagrangian {
             (estimate * estimate - l * l) / (2.0 * self.penalty)
         });
         path.evaluation.objective + terms.sum::<f64>()
+    }
+
+    /// Multipliers of the knots so many steps later; those of constraints that do not hold there, as of those at the end,
+    /// stay.
+    pub fn shift(&mut self, layout: &Layout, steps: usize) {
+        for k in 0..layout.knots().saturating_sub(steps) {
+            let (own, later) = (layout.constraints(k).start, layout.constraints(k + steps));
+            for (j, &(i, _)) in layout.stage(k).constraints.iter().enumerate() {
+                let mut there = layout.stage(k + steps).constraints.iter();
+                if let Some(from) = there.position(|(of, _)| *of == i) {
+                    self.multipliers[own + j] = self.multipliers[later.start + from];
+                }
+            }
+        }
     }
 
     /// First-order update of the multipliers, then the penalty times `growth`.

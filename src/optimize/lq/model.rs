@@ -10,7 +10,7 @@
 //! of the last step, so that `w_N = (dx_N, dp, du_(N-1))`.
 
 use super::dense::{dot, gemv, gemv_transposed, quadratic_form};
-use super::knot::{Linearizer, Slot, Times, Worker};
+use super::knot::{Linearizer, Slots, Times, Worker};
 use super::lagrangian::Lagrangian;
 use super::path::Path;
 use super::riccati::Policy;
@@ -21,7 +21,6 @@ use crate::dynamics::{
     Certificate, Dims, Frame, Knot, Observe, StepError, Stoppable, stop_requested,
 };
 use crate::optimize::scale::extent;
-use rayon::prelude::*;
 
 /// Sizes of a stage's matrices.
 #[derive(Clone, Copy, Debug)]
@@ -73,19 +72,6 @@ pub struct Model {
     identity: bool,
     /// Of a problem without controls.
     pub(super) sensitivities: Option<Sensitivities>,
-}
-
-/// Cuts a slice into pieces of these lengths.
-fn pieces(
-    all: &mut [f64],
-    lengths: impl Iterator<Item = usize>,
-) -> impl Iterator<Item = &mut [f64]> {
-    let mut rest = all;
-    lengths.map(move |n| {
-        let (own, after) = std::mem::take(&mut rest).split_at_mut(n);
-        rest = after;
-        own
-    })
 }
 
 impl Model {
@@ -144,39 +130,24 @@ impl Model {
             self.sensitivities = Some(own);
             return built;
         }
-        let Sizes { steps, n, .. } = self.sizes;
-        let width = self.sizes.w();
+        let n = self.sizes.n;
         self.l.fill(0.0);
         self.h.fill(0.0);
         self.secant.begin(&mut self.f, path.evaluation.values.len());
         self.find_frames(dynamics, problem, path, &mut workers[0].work)?;
         let learning = self.secant.learning;
-        let learnt = if learning { width } else { 0 };
         let (y, rows) = self.secant.buffers();
         let Evaluation { layout, values, .. } = &mut path.evaluation;
-        let stepped = |size: usize| (0..=steps).map(move |k| if k < steps { size } else { 0 });
-        let every = |size: usize| (0..=steps).map(move |_| size);
-        let counts = (0..=steps).map(|k| layout.values(k).len());
-        let mut all = pieces(&mut self.f, stepped(n * width))
-            .zip(pieces(&mut self.gap, stepped(n)))
-            .zip(pieces(&mut self.l, every(width)))
-            .zip(pieces(&mut self.h, every(width * width)))
-            .zip(pieces(values, counts.clone()))
-            .zip(pieces(y, every(learnt)))
-            .zip(pieces(rows, counts.map(|c| c * learnt)))
-            .enumerate()
-            .map(|(k, ((((((f, gap), l), h), values), y), rows))| Slot {
-                k,
-                f,
-                gap,
-                l,
-                h,
-                values,
-                y,
-                rows,
-                certificate: Certificate::default(),
-            })
-            .collect::<Vec<_>>();
+        let all = Slots {
+            k: 0,
+            f: &mut self.f,
+            gap: &mut self.gap,
+            l: &mut self.l,
+            h: &mut self.h,
+            values,
+            y,
+            rows,
+        };
         let linearizer = Linearizer {
             dynamics,
             problem,
@@ -191,22 +162,8 @@ impl Model {
             free: &self.free,
             learning,
         };
-        let share = all.len().div_ceil(workers.len());
-        let stoppable = Stoppable::here();
-        let made = |(w, slots): (&mut Worker<D::Work>, &mut [Slot])| {
-            stoppable.run(|| slots.iter_mut().try_for_each(|s| linearizer.model(s, w)))
-        };
-        if workers.len() == 1 {
-            made((&mut workers[0], &mut all))?;
-        } else {
-            let shares = workers.par_iter_mut().zip(all.par_chunks_mut(share));
-            // of several failures the first along the path
-            let ends: Vec<Result<(), StepError>> = shares.map(made).collect();
-            ends.into_iter().collect::<Result<(), StepError>>()?;
-        }
-        let each = all.iter().map(|s| s.certificate);
-        self.certificate = each.fold(Certificate::default(), |all, one| all.and(&one));
-        drop(all);
+        let knots = path.knots.len();
+        self.certificate = linearizer.model_all(all, knots, workers, Stoppable::here())?;
         path.gap = 0.0;
         if path.has_gaps {
             for own in self.gap.chunks_exact(n.max(1)) {
@@ -230,16 +187,18 @@ impl Model {
         let (n, t, knots) = (self.sizes.n, &path.trajectory, &path.knots);
         let count = if self.identity { 1 } else { knots.len() };
         if !(self.identity && self.frames.len() == 1) {
-            self.frames.clear();
+            self.frames.resize_with(count, Frame::default);
             for at in &knots[..count] {
                 if stop_requested() {
                     return Err(StepError::stopped(at.t));
                 }
-                let frame = dynamics.frame(at, t.state(at.k), &t.p, self.frames.last(), w)?;
-                self.frames.push(frame);
+                let (before, own) = self.frames.split_at_mut(at.k);
+                dynamics.frame_in(at, t.state(at.k), &t.p, before.last(), w, &mut own[0])?;
             }
         }
-        if !self.free.is_empty() {
+        if problem.state.is_some() {
+            self.start.fill(0.0);
+        } else if !self.free.is_empty() {
             let by = problem.start_by_parameters(dynamics, &t.p, w)?;
             let by = self.frame(0).project() * by;
             for (j, &p) in self.free.iter().enumerate() {

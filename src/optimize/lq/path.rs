@@ -26,6 +26,7 @@ impl Path {
             .start(dynamics, &problem.parameters, w)
             .unwrap_or_else(|_| vec![f64::NAN; dynamics.dims().nx]);
         let mut trajectory = Trajectory::new(dynamics, problem.intervals.clone(), &x0);
+        trajectory.before = problem.before;
         trajectory.p.copy_from_slice(&problem.parameters);
         problem.set_intervals(&problem.parameters, &mut trajectory.intervals);
         let nx = dynamics.dims().nx;
@@ -47,6 +48,17 @@ impl Path {
         }
         let t = &mut self.trajectory;
         problem.set_intervals(&t.p, &mut t.intervals);
+        self.renew_knots();
+    }
+
+    /// Moves the first knot to a time, with the interval before it.
+    pub fn begin_at(&mut self, time: f64, before: f64) {
+        (self.trajectory.time, self.trajectory.before) = (time, before);
+        self.renew_knots();
+    }
+
+    fn renew_knots(&mut self) {
+        let t = &self.trajectory;
         for k in 0..t.steps() {
             self.knots[k] = match k {
                 0 => t.knot(0),

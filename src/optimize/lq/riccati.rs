@@ -44,6 +44,15 @@ impl Policy {
         self.dp.fill(0.0);
     }
 
+    /// Becomes that of the knots so many steps later; behind its end there is no feedback.
+    pub fn shift(&mut self, steps: usize, sizes: &Sizes) {
+        let (m, left) = (sizes.m, sizes.steps - steps);
+        self.feedforward.copy_within(steps * m.., 0);
+        self.feedforward[left * m..].fill(0.0);
+        self.feedback.copy_within(steps * self.block.., 0);
+        self.feedback[left * self.block..].fill(0.0);
+    }
+
     pub fn feedback(&self, k: usize) -> &[f64] {
         &self.feedback[k * self.block..(k + 1) * self.block]
     }

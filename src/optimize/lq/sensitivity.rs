@@ -11,7 +11,7 @@
 //! large mechanisms cost what they take to simulate, times a little more than the number of parameters; a dense model of each
 //! step would cost its cube, and memory.
 
-use super::knot::{Linearizer, Local, Slot, Times, Worker};
+use super::knot::{Linearizer, Local, Slots, Times, Worker};
 use super::lagrangian::Lagrangian;
 use super::model::{Model, Sizes};
 use super::path::Path;
@@ -206,7 +206,7 @@ impl Model {
         self.certificate = sensitivities.run(&along, worker, |seen, local| {
             values.clear();
             values.extend_from_slice(seen.values);
-            let mut slot = Slot {
+            let mut slot = Slots {
                 k: seen.at.k,
                 f: &mut [],
                 gap: &mut [],
@@ -215,7 +215,6 @@ impl Model {
                 values: &mut values,
                 y: &mut [],
                 rows: &mut [],
-                certificate: Certificate::default(),
             };
             let times = Times::at(along.layout, along.free, seen.at.k);
             linearizer.accumulate(&mut slot, local, &times, Some(seen.rows));
