@@ -466,6 +466,7 @@ impl Document {
             quadrature: spec.quadrature,
             profiles: wanted.profiles,
             state: None,
+            episodes: None,
         };
         let mut options = spec.method.clone();
         if Method::named(&options.name).is_some_and(Method::is_learner) {

@@ -219,6 +219,7 @@ impl<D: Observe> Algorithm for Learning<'_, D> {
             controls: self.problem.guess.clone(),
             parameters: self.problem.parameters.clone(),
             start: None,
+            seed: None,
         };
         self.decisions
             .put(self.learner.center(), self.problem, &mut point);

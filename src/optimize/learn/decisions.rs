@@ -183,6 +183,7 @@ mod tests {
             parameter_bounds: vec![(0.0, 4.0), (7.0, 7.0), (-inf, 0.0)],
             guess: (0..16).map(|i| 0.25 * f64::from(i)).collect(),
             guess_states: vec![],
+            episodes: None,
             quadrature: crate::control::Quadrature::default(),
             profiles: vec![],
             durations: vec![],
@@ -195,6 +196,7 @@ mod tests {
             controls: p.guess.clone(),
             parameters: p.parameters.clone(),
             start: None,
+            seed: None,
         };
         d.put(decisions, p, &mut point);
         point
