@@ -460,8 +460,12 @@ impl Problem {
     /// The objective by half the square of the violation, both at a guess: a penalty in its multiples has the objective's
     /// size, whatever the units. `None` where that says nothing.
     pub fn penalty_scale(&self, guess: &Evaluation) -> Option<f64> {
-        let square = self.violation_squared(guess);
-        let scale = guess.objective.abs() / (0.5 * square).max(LEAST_SQUARE);
+        Self::penalty_scale_of(guess.objective, self.violation_squared(guess))
+    }
+
+    /// [`Problem::penalty_scale`] of an objective and the square of the violation.
+    pub(crate) fn penalty_scale_of(objective: f64, square: f64) -> Option<f64> {
+        let scale = objective.abs() / (0.5 * square).max(LEAST_SQUARE);
         (scale > 0.0 && scale.is_finite()).then(|| scale.clamp(1.0 / MOST_SCALE, MOST_SCALE))
     }
 

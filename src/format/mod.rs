@@ -602,6 +602,28 @@ impl Document {
                 ));
             }
         }
+        let is_gradient = name == Method::PolicyGradient.name();
+        let level = matches!(
+            spec.smoothing,
+            None | Some(problem::SmoothingSpec::Switch(false) | problem::SmoothingSpec::Level(_))
+        );
+        if is_gradient && !level {
+            return Err(self.source.error(
+                &["method", "smoothing"],
+                format!("smoothing of `{name}` is one parameter of the central path"),
+                "give a number, e.g. smoothing = 1e-3 (m^2/s^2), or false",
+            ));
+        }
+        if let Some(problem::SmoothingSpec::Level(level)) = spec.smoothing
+            && !is_gradient
+            && !(level > 0.0 && level.is_finite())
+        {
+            return Err(self.source.error(
+                &["method", "smoothing"],
+                format!("smoothing is {level}"),
+                "expected a positive number, m^2/s^2; or levels, { start = .. }; or false",
+            ));
+        }
         if let Some(problem::SmoothingSpec::Levels(s)) = spec.smoothing
             && s.start > 0.0
             && s.start < s.end

@@ -1,7 +1,7 @@
 //! What a learner decides as one list of numbers, and where that is in a problem.
 
 use super::{Decide, Settings, spline};
-use crate::control::{Point, Problem};
+use crate::control::{ObjectiveGradient, Point, Problem};
 use crate::optimize::scale;
 use nalgebra::{DMatrix, DVector};
 
@@ -125,6 +125,40 @@ impl Decisions {
     /// Moves decisions to the nearest within bounds.
     pub fn clamp(&self, decisions: &mut [f64]) {
         clamp(decisions, &self.lower, &self.upper);
+    }
+
+    /// The gradient by decisions within bounds, from the one by controls and parameters where they were put. A spline's
+    /// overshoot beyond the bounds, which [`Decisions::put`] cuts off, does not count.
+    pub fn pull(
+        &self,
+        decisions: &[f64],
+        problem: &Problem,
+        gradient: &ObjectiveGradient,
+        out: &mut [f64],
+    ) {
+        let (controls, parameters) = out.split_at_mut(self.controls);
+        match &self.basis {
+            None => controls.copy_from_slice(&gradient.controls[..self.controls]),
+            Some(basis) => {
+                controls.fill(0.0);
+                let by = gradient.controls.chunks_exact(self.nu).enumerate();
+                for (k, by) in by {
+                    for (j, (by, (l, h))) in by.iter().zip(&problem.bounds).enumerate() {
+                        let knots = 0..basis.ncols();
+                        let place = |i: usize| i * self.nu + j;
+                        let value = |i: usize| self.unit[place(i)] * decisions[place(i)];
+                        let u: f64 = knots.clone().map(|i| basis[(k, i)] * value(i)).sum();
+                        if (*l..=*h).contains(&u) {
+                            knots.for_each(|i| controls[place(i)] += basis[(k, i)] * by);
+                        }
+                    }
+                }
+            }
+        }
+        for (to, &i) in parameters.iter_mut().zip(&self.free) {
+            *to = gradient.parameters[i];
+        }
+        out.iter_mut().zip(&self.unit).for_each(|(g, s)| *g *= s);
     }
 
     /// Puts decisions into a point, within bounds; what is not decided stays there as it is.
