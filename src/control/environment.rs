@@ -265,7 +265,10 @@ impl<D: Observe, P: Borrow<Problem>> Episode<'_, D, P> {
         let (w, n) = (&mut self.work, self.idle.len());
         if controls.len() != n {
             let got = controls.len();
-            return Err(StepError::of_size("controls", format!("{got} numbers; give {n}")));
+            return Err(StepError::of_size(
+                "controls",
+                format!("{got} numbers; give {n}"),
+            ));
         }
         w.trajectory.u[at.k * n..(at.k + 1) * n].copy_from_slice(controls);
         w.trajectory.step(system, &at, &mut w.system)?;
@@ -355,9 +358,11 @@ impl<D: Observe, P: Borrow<Problem>> Episode<'_, D, P> {
                 let adjoint = &of.observations[place * seen..(place + 1) * seen];
                 let at = unforced(t, at, idle);
                 by.clear();
-                system
-                    .observe(&at, observations, w, values)?
-                    .pull(adjoint, &mut by, &mut zeros[..0]);
+                system.observe(&at, observations, w, values)?.pull(
+                    adjoint,
+                    &mut by,
+                    &mut zeros[..0],
+                );
                 by.u.fill(0.0);
                 out.add(&by);
             }

@@ -1,7 +1,9 @@
 //! The objective as a function of controls, parameters and start: its value and gradient, alone and in batches.
 
 use super::{Ended, Episodes, Evaluation, Problem, ProblemError};
-use crate::dynamics::{Certificate, Knot, KnotPoint, Observe, QuantityId, StepError, StepFailure, Stoppable, Stored};
+use crate::dynamics::{
+    Certificate, Knot, KnotPoint, Observe, QuantityId, StepError, StepFailure, Stoppable, Stored,
+};
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
 use rayon::prelude::*;
 use std::borrow::Borrow;
@@ -366,9 +368,14 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
         let (ended, steps) = (e.ended, problem.intervals.len());
         let made = 0..ended.map_or(steps, |e| e.knot);
         let multipliers = &w.multipliers[..multipliers];
-        sweep.run_over(system, t, made, self.window, &mut w.system, |at, w, out, y| {
-            problem.pull(system, t, multipliers, e, at, w, out, y)
-        })?;
+        sweep.run_over(
+            system,
+            t,
+            made,
+            self.window,
+            &mut w.system,
+            |at, w, out, y| problem.pull(system, t, multipliers, e, at, w, out, y),
+        )?;
         if let Some(ended) = ended {
             // what is left of the horizon
             let rest = problem.ends()[ended.end].rest;

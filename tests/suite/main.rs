@@ -14,6 +14,7 @@ mod disc;
 #[allow(dead_code, reason = "the example uses more")]
 mod drops;
 mod elements;
+mod episodes;
 mod extremes;
 mod gradients;
 #[path = "../../examples/common/knife_edge.rs"]

@@ -115,7 +115,10 @@ impl LearnerOptions for Options {
         };
         match self.samples {
             1 => format!("{kind} {over}"),
-            n => format!("{kind} {over}, the mean at {n} decisions perturbed by {}", self.sigma),
+            n => format!(
+                "{kind} {over}, the mean at {n} decisions perturbed by {}",
+                self.sigma
+            ),
         }
     }
 
@@ -228,7 +231,10 @@ impl Learner for Gradient {
             };
             watched.clipped += u64::from(size > limit);
             let share = scale / count as f64;
-            self.sum.iter_mut().zip(*g).for_each(|(s, g)| *s += share * g);
+            self.sum
+                .iter_mut()
+                .zip(*g)
+                .for_each(|(s, g)| *s += share * g);
         }
         self.next.step(&self.sum, self.options.step);
         decisions::clamp(&mut self.next.center, &self.lower, &self.upper);
@@ -236,7 +242,9 @@ impl Learner for Gradient {
     }
 
     fn ask(&mut self, _: &mut Random) -> &DMatrix<f64> {
-        self.column.as_mut_slice().copy_from_slice(&self.next.center);
+        self.column
+            .as_mut_slice()
+            .copy_from_slice(&self.next.center);
         &self.column
     }
 
@@ -258,8 +266,11 @@ impl Learner for Gradient {
     fn restore(&mut self, kept: &Value) -> bool {
         let n = self.kept.center.len();
         let kept = Kept::deserialize(kept).ok();
-        let good =
-            |k: &Kept| [&k.center, &k.first, &k.second].iter().all(|v| are_good(v, n));
+        let good = |k: &Kept| {
+            [&k.center, &k.first, &k.second]
+                .iter()
+                .all(|v| are_good(v, n))
+        };
         match kept.filter(good) {
             Some(kept) => {
                 self.kept = kept;
@@ -305,7 +316,13 @@ mod tests {
     /// The first steps of Adam by hand: the first goes `alpha` against the sign of the gradient, whatever its size; bounds hold.
     #[test]
     fn steps_are_adams() {
-        let mut l = learner(2, Options { step: 0.1, ..Options::default() });
+        let mut l = learner(
+            2,
+            Options {
+                step: 0.1,
+                ..Options::default()
+            },
+        );
         iterate(&mut l, &[Some(&[3.0, -1e-3])]);
         for (z, expected) in l.kept.center.iter().zip([0.4, 0.6]) {
             assert!((z - expected).abs() < 1e-5, "{z}");
@@ -338,7 +355,13 @@ mod tests {
     /// What was not told a value is not kept.
     #[test]
     fn an_iteration_counts_when_it_is_whole() {
-        let mut l = learner(2, Options { samples: 3, ..Options::default() });
+        let mut l = learner(
+            2,
+            Options {
+                samples: 3,
+                ..Options::default()
+            },
+        );
         let before = l.keep();
         let mut random = Random::new(4);
         let asked = l.ask_gradients(&mut random).expect("gradients");
