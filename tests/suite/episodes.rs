@@ -383,7 +383,8 @@ fn a_fall_ends_a_rollout_with_its_value() {
 
 #[test]
 fn episodes_that_do_not_fit_are_refused_in_words() {
-    let said = |change: fn(&mut Problem)| {
+    type Change = fn(&mut Problem);
+    let said = |change: Change| {
         let (d, mut problem) = line();
         change(&mut problem);
         Objective::new(&d, problem)
@@ -393,7 +394,7 @@ fn episodes_that_do_not_fit_are_refused_in_words() {
     fn episodes(p: &mut Problem) -> &mut Episodes {
         p.episodes.as_mut().expect("episodes")
     }
-    let cases: [(fn(&mut Problem), &str); 6] = [
+    let cases: [(Change, &str); 6] = [
         (|p| episodes(p).count = 0, "the mean of 0 of them"),
         (
             |p| episodes(p).draws[0].number = Drawn::Rate(0),
@@ -594,11 +595,8 @@ fn upright(m: &Model, parameters: &[f64], seeds: std::ops::Range<u64>) -> usize 
     let environment = Environment::new(objective, vec![]).expect("fits");
     let seeds: Vec<u64> = seeds.collect();
     let all = environment.trajectories(&point, &seeds);
-    let [angle, rate] = ["hinge", "hinge interval_rate"].map(|name| {
-        system
-            .quantity(name)
-            .unwrap_or_else(|| panic!("{:?}", system.quantities()))
-    });
+    let [angle, rate] =
+        ["hinge", "hinge interval rate"].map(|name| system.quantity(name).expect("a quantity"));
     let mut w = system.work();
     let good = all.succeeded().filter(|(_, (_, t))| {
         let (at, mut seen) = (t.knot(t.steps()), [0.0; 2]);
