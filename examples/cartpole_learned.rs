@@ -1,11 +1,12 @@
 //! Gains that balance a cart-pole, learnt from nothing by every learner and by gradients of the policy, on the same episodes:
 //! the return over the number of rollouts, its mean and its range over seeds.
 //!
-//! `cargo run --release --example cartpole_learned -- [FIGURE.svg] [rollouts] [seeds]`
+//! `cargo run --release --example cartpole_learned -- [FIGURE.svg or .png] [rollouts] [seeds]`
 
 use least_action::format::problem::MethodSpec;
 use least_action::format::{self, Model, Overrides};
 use least_action::optimize::{Iteration, Limits, Method, Solve};
+use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::{register_font, text_anchor};
 use std::error::Error;
@@ -95,8 +96,28 @@ fn curve(history: &[Iteration], most: u64) -> Vec<f64> {
     (0..POINTS).map(at).collect()
 }
 
-/// Means and ranges of returns over rollouts.
+/// As the ending of the path says, `.png` or else `.svg`.
 fn draw(path: &str, all: &[Learnt], most: u64) -> Result<(), Box<dyn Error>> {
+    let size = (960, 600);
+    match path.ends_with(".png") {
+        true => draw_on(
+            BitMapBackend::new(path, size).into_drawing_area(),
+            all,
+            most,
+        ),
+        false => draw_on(SVGBackend::new(path, size).into_drawing_area(), all, most),
+    }
+}
+
+/// Means and ranges of returns over rollouts.
+fn draw_on<B: DrawingBackend>(
+    root: DrawingArea<B, Shift>,
+    all: &[Learnt],
+    most: u64,
+) -> Result<(), Box<dyn Error>>
+where
+    B::ErrorType: 'static,
+{
     let font = include_bytes!("../assets/fonts/DejaVuSans.ttf");
     register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;
     let colors = [
@@ -109,7 +130,6 @@ fn draw(path: &str, all: &[Learnt], most: u64) -> Result<(), Box<dyn Error>> {
     let costs = || all.iter().flat_map(|m| m.1.iter().flatten()).map(|v| -v);
     let largest = costs().fold(0.0, f64::max);
     let least = costs().fold(f64::INFINITY, f64::min);
-    let root = SVGBackend::new(path, (960, 600)).into_drawing_area();
     root.fill(&WHITE)?;
     let (plot, side) = root.split_horizontally(760);
     let mut chart = ChartBuilder::on(&plot)
