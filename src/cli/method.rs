@@ -120,8 +120,18 @@ impl Shown {
     /// An iteration of a learner: the best so far, and the mean of the iteration.
     fn learnt(now: &Iteration, rollouts: u64, since: Instant) -> String {
         let mean = now.mean.map_or("none".into(), |m| format!("{m:.6}"));
+        let gradients = match (now.gradient_mean, now.gradient_largest, now.clipped) {
+            (Some(mean), Some(largest), Some(clipped)) => {
+                let kind = match now.smoothing > 0.0 {
+                    true => "relaxed",
+                    false => "exact",
+                };
+                format!("  {kind} gradients {mean:.1e}, largest {largest:.1e}, {clipped} clipped")
+            }
+            _ => String::new(),
+        };
         format!(
-            "objective {:.6}  mean {mean}  violation {:.1e}  failed {}  rollouts/s {:.0}",
+            "objective {:.6}  mean {mean}  violation {:.1e}  failed {}  rollouts/s {:.0}{gradients}",
             now.objective,
             now.violation,
             now.failures.unwrap_or(0),

@@ -38,6 +38,8 @@ pub enum ProblemPart {
     Guess,
     /// [`Problem::guess_states`]
     GuessStates,
+    /// [`Problem::episodes`]
+    Episodes,
 }
 
 impl std::fmt::Display for ProblemPart {
@@ -59,6 +61,7 @@ impl std::fmt::Display for ProblemPart {
             Self::ParameterBound(i) => write!(f, "parameter_bounds[{i}]"),
             Self::Guess => write!(f, "guess"),
             Self::GuessStates => write!(f, "guess_states"),
+            Self::Episodes => write!(f, "episodes"),
         }
     }
 }
@@ -74,7 +77,7 @@ pub struct ProblemError {
 }
 
 /// Refuses a part.
-fn refuse<T>(part: ProblemPart, message: String) -> Result<T, ProblemError> {
+pub(super) fn refuse<T>(part: ProblemPart, message: String) -> Result<T, ProblemError> {
     Err(ProblemError { part, message })
 }
 
@@ -87,7 +90,7 @@ fn numbers(part: ProblemPart, list: &[f64], n: usize, what: &str) -> Result<(), 
     finite(part, list)
 }
 
-fn finite(part: ProblemPart, list: &[f64]) -> Result<(), ProblemError> {
+pub(super) fn finite(part: ProblemPart, list: &[f64]) -> Result<(), ProblemError> {
     match list.iter().position(|v| !v.is_finite()) {
         Some(i) => refuse(
             part,
@@ -179,6 +182,7 @@ impl Problem {
             "one for each parameter of the system",
         )?;
         self.check_durations()?;
+        self.check_episodes(dynamics)?;
         // one that is held is what it is held at
         for (i, (p, (l, h))) in self
             .parameters

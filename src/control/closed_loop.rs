@@ -13,6 +13,7 @@ use crate::dynamics::{
     Observe, Outputs, Parameter, QuantityId, SolvedStep, Step, StepError, StepFailure, StepStats,
     Stored,
 };
+use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
 
 /// A system under a policy.
@@ -82,6 +83,29 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
         self.act(seen, w)?;
         out.copy_from_slice(&w.u);
         Ok(())
+    }
+
+    /// The trajectory of the system alone, under the controls that the policy gave it, that at the last knot included: for
+    /// energies, figures and files, which know no policies.
+    ///
+    /// # Errors
+    /// As [`ClosedLoop::controls_at`], and when the trajectory is of another system.
+    pub fn acted(
+        &self,
+        t: &Trajectory,
+        w: &mut ClosedLoopWork<D::Work>,
+    ) -> Result<Trajectory, StepError> {
+        t.fits(self)?;
+        let (n, nu) = (t.steps() + 1, self.inner.nu);
+        let mut controls = vec![0.0; n * nu];
+        let mut at = t.knot(0);
+        for k in 0..n {
+            self.controls_at(&t.knot_point(&at), w, &mut controls[k * nu..(k + 1) * nu])?;
+            at = t.knot_after(&at);
+        }
+        let mut out = t.of_system(&self.dynamics);
+        out.set_controls(controls, nu);
+        Ok(out)
     }
 
     /// The system's parameters, and the policy's.

@@ -288,6 +288,14 @@ impl Constraint {
             _ => c.max(0.0),
         }
     }
+
+    /// Derivative of half the square of [`Constraint::violation`] by `c`.
+    pub fn violation_slope(&self, c: f64) -> f64 {
+        match self.relation {
+            Relation::Equal => c,
+            _ => c.max(0.0),
+        }
+    }
 }
 
 #[cfg(test)]

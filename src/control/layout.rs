@@ -1,6 +1,6 @@
 //! What is asked of a problem's quantities, knot by knot, and their values.
 
-use super::Problem;
+use super::{Ended, Problem};
 use crate::dynamics::QuantityId;
 
 /// What is asked at a knot: the quantities to observe, and where costs and constraints find theirs among them.
@@ -69,8 +69,10 @@ pub struct Evaluation {
     pub values: Vec<f64>,
     /// The objective.
     pub objective: f64,
-    /// Each constraint at each of its knots, as [`Problem::constraint_at`].
+    /// Each constraint at each of its knots, as [`Problem::constraint_at`]; zero behind the end of an episode.
     pub constraints: Vec<f64>,
+    /// Where the episode ended before its horizon did.
+    pub ended: Option<Ended>,
     pub(super) adjoint: Vec<f64>,
 }
 
@@ -125,6 +127,7 @@ impl Problem {
             values: vec![0.0; layout.first_value[last]],
             adjoint: vec![0.0; widest.unwrap_or(0)],
             objective: f64::INFINITY,
+            ended: None,
             constraints: vec![0.0; layout.first_constraint[last]],
             layout,
         }

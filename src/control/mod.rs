@@ -7,6 +7,8 @@
 mod check;
 mod closed_loop;
 mod cost;
+mod environment;
+mod episodes;
 mod extended;
 mod layout;
 mod network;
@@ -19,6 +21,8 @@ mod tracking;
 pub use check::{ProblemError, ProblemPart};
 pub use closed_loop::{ClosedLoop, ClosedLoopWork};
 pub use cost::{Constraint, Cost, Form, Quadrature, Relation, Share, Term, When};
+pub use environment::{Adjoints, Environment, Episode, Outcome, Pulled};
+pub use episodes::{Distribution, Draw, Drawn, End, Ended, Episodes};
 pub use extended::{Extended, ExtendedWork, Formula, StartNumber, Sum, times};
 pub use layout::{Evaluation, Layout, Stage, Timing};
 pub use network::{Input, Network};
@@ -75,6 +79,8 @@ pub struct Problem {
     /// States to start from, `nx` a knot, the last included; they need not follow from the controls. Empty: those that
     /// do. Methods that simulate from the start ignore it.
     pub guess_states: Vec<f64>,
+    /// The rollouts that learners learn from, where these are not one from the start. Other methods refuse them.
+    pub episodes: Option<Episodes>,
 }
 
 /// A part of the horizon whose duration is a parameter.
@@ -108,6 +114,7 @@ impl Problem {
             parameters,
             guess: vec![0.0; intervals.len() * dims.nu],
             guess_states: vec![],
+            episodes: None,
             intervals,
         }
     }
@@ -122,12 +129,30 @@ impl Problem {
         p: &[f64],
         w: &mut D::Work,
     ) -> Result<Vec<f64>, StepError> {
-        if let Some(state) = &self.state {
-            return Ok(state.clone());
-        }
         let mut x = vec![0.0; dynamics.dims().nx];
-        dynamics.initial(&self.coordinates, &self.rates, p, w, &mut x)?;
+        self.start_from(dynamics, self.coordinates_and_rates(), p, w, &mut x)?;
         Ok(x)
+    }
+
+    /// [`Problem::coordinates`] and [`Problem::rates`].
+    fn coordinates_and_rates(&self) -> [&[f64]; 2] {
+        [&self.coordinates, &self.rates]
+    }
+
+    /// The state at the start, of other coordinates and rates.
+    fn start_from<D: Dynamics>(
+        &self,
+        dynamics: &D,
+        [q, rates]: [&[f64]; 2],
+        p: &[f64],
+        w: &mut D::Work,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        if let Some(state) = &self.state {
+            x.copy_from_slice(state);
+            return Ok(());
+        }
+        dynamics.initial(q, rates, p, w, x)
     }
 
     /// Derivative of the state at the start by the parameters, nf x np.
@@ -140,11 +165,21 @@ impl Problem {
         p: &[f64],
         w: &mut D::Work,
     ) -> Result<DMatrix<f64>, StepError> {
+        self.start_from_by_parameters(dynamics, self.coordinates_and_rates(), p, w)
+    }
+
+    fn start_from_by_parameters<D: Dynamics>(
+        &self,
+        dynamics: &D,
+        [q, rates]: [&[f64]; 2],
+        p: &[f64],
+        w: &mut D::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
         if self.state.is_some() {
             let d = dynamics.dims();
             return Ok(DMatrix::zeros(d.nf, d.np));
         }
-        dynamics.initial_by_parameters(&self.coordinates, &self.rates, p, w)
+        dynamics.initial_by_parameters(q, rates, p, w)
     }
 
     /// Derivative of the swept function by every parameter, the start and the intervals that follow from them included.
@@ -158,7 +193,18 @@ impl Problem {
         sweep: &Sweep,
         w: &mut D::Work,
     ) -> Result<Vec<f64>, StepError> {
-        let start = self.start_by_parameters(dynamics, p, w)?;
+        self.by_parameters_from(dynamics, self.coordinates_and_rates(), p, sweep, w)
+    }
+
+    fn by_parameters_from<D: Dynamics>(
+        &self,
+        dynamics: &D,
+        from: [&[f64]; 2],
+        p: &[f64],
+        sweep: &Sweep,
+        w: &mut D::Work,
+    ) -> Result<Vec<f64>, StepError> {
+        let start = self.start_from_by_parameters(dynamics, from, p, w)?;
         let x0 = DVectorView::from_slice(&sweep.x0, sweep.x0.len());
         let through = start.tr_mul(&x0);
         let mut out: Vec<f64> = sweep.p.iter().zip(&through).map(|(a, b)| a + b).collect();
@@ -263,30 +309,68 @@ impl Problem {
         w: &mut D::Work,
         out: &mut Evaluation,
     ) -> Result<(), StepError> {
+        self.evaluate_until(dynamics, t, None, w, out)
+    }
+
+    /// Evaluates along an episode, which may have ended.
+    fn evaluate_until<D: Observe>(
+        &self,
+        dynamics: &D,
+        t: &Trajectory,
+        ended: Option<Ended>,
+        w: &mut D::Work,
+        out: &mut Evaluation,
+    ) -> Result<(), StepError> {
         out.objective = f64::INFINITY;
+        out.ended = ended;
         let mut objective = 0.0;
         let mut at = t.knot(0);
-        for k in 0..=t.steps() {
+        let knots = ended.map_or(t.steps() + 1, |e| e.knot);
+        for _ in 0..knots {
             if stop_requested() {
                 return Err(StepError::stopped(at.t));
             }
-            let stage = out.layout.stage(k);
-            let values = &mut out.values[out.layout.values(k)];
-            if !stage.which.is_empty() {
-                dynamics.observe(&t.knot_point(&at), &stage.which, w, values)?;
-            }
-            for &(i, place) in &stage.costs {
-                objective += self.cost_at(i, &at, values[place]).0.value;
-            }
-            let first = out.layout.constraints(k).start;
-            for (j, &(i, place)) in stage.constraints.iter().enumerate() {
-                out.constraints[first + j] =
-                    self.constraint_at(&self.constraints[i], k, values[place]);
-            }
+            objective = self.evaluate_at(dynamics, t, &at, objective, w, out)?;
             at = t.knot_after(&at);
         }
-        out.objective = objective;
+        let last = out.layout.constraints(knots - 1).end;
+        out.constraints[last..].fill(0.0);
+        out.objective = objective + self.end_cost(t, ended);
         Ok(())
+    }
+
+    /// What an episode costs that has ended before its horizon did.
+    fn end_cost(&self, t: &Trajectory, ended: Option<Ended>) -> f64 {
+        let Some((e, end)) = ended.and_then(|e| Some((e, self.ends().get(e.end)?))) else {
+            return 0.0;
+        };
+        end.cost + end.rest * t.intervals[e.knot..].iter().sum::<f64>()
+    }
+
+    /// Evaluates at one knot, and adds the costs there.
+    fn evaluate_at<D: Observe>(
+        &self,
+        dynamics: &D,
+        t: &Trajectory,
+        at: &Knot,
+        mut sum: f64,
+        w: &mut D::Work,
+        out: &mut Evaluation,
+    ) -> Result<f64, StepError> {
+        let k = at.k;
+        let stage = out.layout.stage(k);
+        let values = &mut out.values[out.layout.values(k)];
+        if !stage.which.is_empty() {
+            dynamics.observe(&t.knot_point(at), &stage.which, w, values)?;
+        }
+        for &(i, place) in &stage.costs {
+            sum += self.cost_at(i, at, values[place]).0.value;
+        }
+        let first = out.layout.constraints(k).start;
+        for (j, &(i, place)) in stage.constraints.iter().enumerate() {
+            out.constraints[first + j] = self.constraint_at(&self.constraints[i], k, values[place]);
+        }
+        Ok(sum)
     }
 
     /// Adjoints at a knot of `objective + sum multiplier_i constraint_i`; for [`crate::rollout::Sweep::run`]. `y` are
@@ -311,7 +395,8 @@ impl Problem {
     ) -> Result<(), StepError> {
         let e = evaluation;
         let stage = e.layout.stage(at.k);
-        if stage.which.is_empty() {
+        let is_behind = e.ended.is_some_and(|ended| at.k >= ended.knot);
+        if stage.which.is_empty() || is_behind {
             return Ok(());
         }
         let values = &mut e.values[e.layout.values(at.k)];
@@ -362,22 +447,29 @@ impl Problem {
 
     /// Sum of the squares of the constraints' violations, of all at all of their knots; bounds are not among them.
     pub fn violation_squared(&self, evaluation: &Evaluation) -> f64 {
+        let knots = 0..evaluation.layout.knots();
+        knots.fold(0.0, |sum, k| self.violation_squared_at(evaluation, k, sum))
+    }
+
+    /// Adds those of the constraints at one knot.
+    fn violation_squared_at(&self, evaluation: &Evaluation, k: usize, sum: f64) -> f64 {
         let layout = &evaluation.layout;
-        let mut square = 0.0;
-        for k in 0..layout.knots() {
-            let values = &evaluation.constraints[layout.constraints(k)];
-            for ((i, _), c) in layout.stage(k).constraints.iter().zip(values) {
-                square += self.constraints[*i].violation(*c).powi(2);
-            }
-        }
-        square
+        let values = &evaluation.constraints[layout.constraints(k)];
+        let all = layout.stage(k).constraints.iter().zip(values);
+        all.fold(sum, |sum, ((i, _), c)| {
+            sum + self.constraints[*i].violation(*c).powi(2)
+        })
     }
 
     /// The objective by half the square of the violation, both at a guess: a penalty in its multiples has the objective's
     /// size, whatever the units. `None` where that says nothing.
     pub fn penalty_scale(&self, guess: &Evaluation) -> Option<f64> {
-        let square = self.violation_squared(guess);
-        let scale = guess.objective.abs() / (0.5 * square).max(LEAST_SQUARE);
+        Self::penalty_scale_of(guess.objective, self.violation_squared(guess))
+    }
+
+    /// [`Problem::penalty_scale`] of an objective and the square of the violation.
+    pub(crate) fn penalty_scale_of(objective: f64, square: f64) -> Option<f64> {
+        let scale = objective.abs() / (0.5 * square).max(LEAST_SQUARE);
         (scale > 0.0 && scale.is_finite()).then(|| scale.clamp(1.0 / MOST_SCALE, MOST_SCALE))
     }
 

@@ -1,13 +1,17 @@
 //! The objective as a function of controls, parameters and start: its value and gradient, alone and in batches.
 
-use super::{Evaluation, Problem, ProblemError};
-use crate::dynamics::{Certificate, Observe, StepError, StepFailure, Stoppable, Stored};
+use super::{Ended, Episodes, Evaluation, Problem, ProblemError};
+use crate::dynamics::{
+    Certificate, Knot, KnotPoint, Observe, QuantityId, StepError, StepFailure, Stoppable, Stored,
+};
 use crate::rollout::{RolloutStats, Sweep, Trajectory};
 use rayon::prelude::*;
 use std::borrow::Borrow;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 
 /// The objective of a problem with the states simulated away: a function of controls, parameters and the state at the
-/// start. Constraints and bounds are no part of it. System and problem are owned, borrowed or shared.
+/// start. Constraints are part of it only by a penalty ([`Objective::with_penalty`]), bounds are none. System and problem are owned, borrowed or shared.
 ///
 /// ```
 /// use least_action::control::{Cost, Objective, Problem, When};
@@ -36,10 +40,16 @@ use std::borrow::Borrow;
 /// assert_eq!((g.objective, &g.controls[..]), (0.5, &[0.5, 0.5][..])); // x^2/2 at x = 1
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// Of a problem with [`Episodes`](super::Episodes) it breaks off where one of their conditions ends the rollout, which then
+/// costs what it says; the episode of a seed is that of [`Point::seed`].
 #[derive(Clone, Debug)]
 pub struct Objective<D, P = Problem> {
     system: D,
     problem: P,
+    penalty: f64,
+    window: Option<NonZeroUsize>,
+    smoothing: f64,
 }
 
 /// Where an [`Objective`] is evaluated.
@@ -51,6 +61,9 @@ pub struct Point {
     pub parameters: Vec<f64>,
     /// State at the start, `nx`; without one it follows from the problem's coordinates and the parameters.
     pub start: Option<Vec<f64>>,
+    /// The episode whose start and parameters are drawn from this seed, where the problem has episodes; without one it
+    /// starts as the problem says.
+    pub seed: Option<u64>,
 }
 
 /// An objective and its gradient.
@@ -75,15 +88,61 @@ pub struct ObjectiveGradient {
 /// Memory of an [`Objective`], for one thread.
 #[derive(Debug)]
 pub struct ObjectiveWork<W> {
-    system: W,
-    trajectory: Trajectory,
-    evaluation: Evaluation,
-    sweep: Sweep,
+    pub(super) system: W,
+    pub(super) trajectory: Trajectory,
+    pub(super) evaluation: Evaluation,
+    pub(super) sweep: Sweep,
     stats: RolloutStats,
+    /// Coordinates and rates at the start.
+    from: [Vec<f64>; 2],
+    /// The quantities that may end an episode, and their values.
+    watched: (Vec<QuantityId>, Vec<f64>),
+    pub(super) multipliers: Vec<f64>,
 }
 
 impl<W> ObjectiveWork<W> {
-    /// The trajectory last evaluated.
+    /// Where the episode last evaluated ended before its horizon did.
+    pub fn ended(&self) -> Option<Ended> {
+        self.evaluation.ended
+    }
+
+    /// Simulates until an episode ends; where it did.
+    fn roll<D: Observe<Work = W>>(
+        &mut self,
+        system: &D,
+        problem: &Problem,
+    ) -> Result<Option<Ended>, StepError> {
+        let (t, watched) = (&mut self.trajectory, &mut self.watched);
+        let Some(episodes) = problem.episodes.as_ref().filter(|e| !e.ends.is_empty()) else {
+            t.roll(system, &mut self.system, &mut self.stats)?;
+            return Ok(None);
+        };
+        let mut found = None;
+        t.roll_until(system, &mut self.system, &mut self.stats, |seen, w| {
+            found = ended(system, episodes, seen, watched, w)?;
+            Ok(match found {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            })
+        })?;
+        Ok(found)
+    }
+
+    /// Does an episode end at a knot reached?
+    pub(super) fn ends<D: Observe<Work = W>>(
+        &mut self,
+        system: &D,
+        problem: &Problem,
+        at: &Knot,
+    ) -> Result<Option<Ended>, StepError> {
+        let Some(episodes) = problem.episodes.as_ref().filter(|e| !e.ends.is_empty()) else {
+            return Ok(None);
+        };
+        let seen = self.trajectory.reached(at);
+        ended(system, episodes, &seen, &mut self.watched, &mut self.system)
+    }
+
+    /// The trajectory last evaluated; of an episode that ended what lies behind its end is of others.
     pub fn trajectory(&self) -> &Trajectory {
         &self.trajectory
     }
@@ -144,7 +203,33 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
     /// As [`Problem::check`].
     pub fn new(system: D, problem: P) -> Result<Self, ProblemError> {
         problem.borrow().check(&system)?;
-        Ok(Self { system, problem })
+        Ok(Self {
+            system,
+            problem,
+            penalty: 0.0,
+            window: None,
+            smoothing: 0.0,
+        })
+    }
+
+    /// Adds `weight/2` times the sum of the squares of the constraints' violations to values and gradients.
+    #[must_use]
+    pub fn with_penalty(self, penalty: f64) -> Self {
+        Self { penalty, ..self }
+    }
+
+    /// Truncates gradients to windows of so many steps ([`Sweep::run_over`]): each starts from the state that was reached
+    /// as if it were given.
+    #[must_use]
+    pub fn with_window(self, window: Option<NonZeroUsize>) -> Self {
+        Self { window, ..self }
+    }
+
+    /// Takes gradients through contacts on the central path at `kappa`, m^2/s^2 (0: that of the steps, which makes them
+    /// exact); see [`Differentiable::smoothing`](crate::dynamics::Differentiable::smoothing). Memory made before does not.
+    #[must_use]
+    pub fn with_smoothing(self, smoothing: f64) -> Self {
+        Self { smoothing, ..self }
     }
 
     /// The system.
@@ -163,6 +248,7 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
             controls: self.problem().guess.clone(),
             parameters: self.problem().parameters.clone(),
             start: None,
+            seed: None,
         }
     }
 
@@ -172,12 +258,19 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
         let x0 = vec![0.0; system.dims().nx];
         let mut trajectory = Trajectory::new(system, problem.intervals.clone(), &x0);
         trajectory.before = problem.before;
+        let evaluation = problem.evaluation();
+        let watched: Vec<QuantityId> = problem.ends().iter().map(|e| e.quantity).collect();
+        let mut work = system.work();
+        system.smoothing(&mut work, self.smoothing);
         ObjectiveWork {
-            system: system.work(),
-            evaluation: problem.evaluation(),
+            system: work,
             sweep: Sweep::new(system, &trajectory),
             trajectory,
             stats: RolloutStats::default(),
+            from: [problem.coordinates.clone(), problem.rates.clone()],
+            watched: (watched.clone(), vec![0.0; watched.len()]),
+            multipliers: vec![0.0; evaluation.constraints.len()],
+            evaluation,
         }
     }
 
@@ -186,6 +279,54 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
     /// # Errors
     /// When a list of the point has another length than the system's, there is no such start, or a step fails.
     pub fn value(&self, at: &Point, w: &mut ObjectiveWork<D::Work>) -> Result<f64, StepError> {
+        self.begin(at, w)?;
+        let (system, problem) = (&self.system, self.problem());
+        let ended = w.roll(system, problem)?;
+        let (t, e) = (&w.trajectory, &mut w.evaluation);
+        problem.evaluate_until(system, t, ended, &mut w.system, e)?;
+        Ok(self.penalized(e.objective, || problem.violation_squared(e)))
+    }
+
+    /// The trajectory from a point to the end of the horizon, whatever ends episodes before.
+    ///
+    /// # Errors
+    /// As [`Objective::value`].
+    pub fn whole<'w>(
+        &self,
+        at: &Point,
+        w: &'w mut ObjectiveWork<D::Work>,
+    ) -> Result<&'w Trajectory, StepError> {
+        self.begin(at, w)?;
+        w.trajectory
+            .roll(&self.system, &mut w.system, &mut w.stats)?;
+        Ok(&w.trajectory)
+    }
+
+    /// The part of one knot in the objective, along the trajectory that is there.
+    pub(super) fn value_at(
+        &self,
+        at: &Knot,
+        w: &mut ObjectiveWork<D::Work>,
+    ) -> Result<f64, StepError> {
+        let (problem, t, e) = (self.problem(), &w.trajectory, &mut w.evaluation);
+        let costs = problem.evaluate_at(&self.system, t, at, 0.0, &mut w.system, e)?;
+        Ok(self.penalized(costs, || problem.violation_squared_at(e, at.k, 0.0)))
+    }
+
+    /// What violations cost, added.
+    fn penalized(&self, objective: f64, square: impl FnOnce() -> f64) -> f64 {
+        match self.penalty > 0.0 {
+            true => objective + 0.5 * self.penalty * square(),
+            false => objective,
+        }
+    }
+
+    /// Sets where a rollout starts and what acts on the way.
+    pub(super) fn begin(
+        &self,
+        at: &Point,
+        w: &mut ObjectiveWork<D::Work>,
+    ) -> Result<(), StepError> {
         let (d, problem) = (self.system.dims(), self.problem());
         // where there is no start no step was made
         w.stats = RolloutStats::default();
@@ -196,17 +337,20 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
             &at.controls,
         )?;
         take("parameters", &mut t.p, &at.parameters)?;
+        let [q, rates] = &mut w.from;
+        q.copy_from_slice(&problem.coordinates);
+        rates.copy_from_slice(&problem.rates);
+        if let (Some(seed), Some(episodes)) = (at.seed, &problem.episodes) {
+            episodes.draw(seed, q, rates, &mut t.p);
+        }
         problem.set_intervals(&t.p, &mut t.intervals);
         match &at.start {
-            Some(x0) => take("start", &mut t.x[..d.nx], x0)?,
+            Some(x0) => take("start", &mut t.x[..d.nx], x0),
             None => {
-                let x0 = problem.start(&self.system, &at.parameters, &mut w.system)?;
-                t.x[..d.nx].copy_from_slice(&x0);
+                let (from, x) = ([&q[..], &rates[..]], &mut t.x[..d.nx]);
+                problem.start_from(&self.system, from, &t.p, &mut w.system, x)
             }
         }
-        t.roll(&self.system, &mut w.system, &mut w.stats)?;
-        problem.evaluate(&self.system, t, &mut w.system, &mut w.evaluation)?;
-        Ok(w.evaluation.objective)
     }
 
     /// The objective and its gradient: a rollout, a reverse sweep.
@@ -220,19 +364,36 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
     ) -> Result<ObjectiveGradient, StepError> {
         let objective = self.value(at, w)?;
         let (system, problem) = (&self.system, self.problem());
+        let multipliers = self.multipliers(w);
         let (t, e, sweep) = (&w.trajectory, &mut w.evaluation, &mut w.sweep);
-        sweep.run(system, t, &mut w.system, |at, w, out, y| {
-            problem.pull(system, t, &[], e, at, w, out, y)
-        })?;
+        let (ended, steps) = (e.ended, problem.intervals.len());
+        let made = 0..ended.map_or(steps, |e| e.knot);
+        let multipliers = &w.multipliers[..multipliers];
+        sweep.run_over(
+            system,
+            t,
+            made,
+            self.window,
+            &mut w.system,
+            |at, w, out, y| problem.pull(system, t, multipliers, e, at, w, out, y),
+        )?;
+        if let Some(ended) = ended {
+            // what is left of the horizon
+            let rest = problem.ends()[ended.end].rest;
+            let left = sweep.intervals[ended.knot..].iter_mut();
+            left.for_each(|by| *by += rest);
+        }
         let parameters = match at.start {
             Some(_) => {
                 let mut held = sweep.p.clone();
                 problem.intervals_by_parameters(&sweep.intervals, &mut held);
                 held
             }
-            None => problem.by_parameters(system, &t.p, sweep, &mut w.system)?,
+            None => {
+                let [q, rates] = &w.from;
+                problem.by_parameters_from(system, [q, rates], &t.p, sweep, &mut w.system)?
+            }
         };
-        let steps = problem.intervals.len();
         Ok(ObjectiveGradient {
             objective,
             controls: sweep.u[..steps * system.dims().nu].to_vec(),
@@ -242,6 +403,23 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
             intervals: sweep.intervals.clone(),
             certificate: sweep.certificate,
         })
+    }
+
+    /// Sets the constraints' multipliers that the penalty comes to; how many there are of them, none where it is none.
+    pub(super) fn multipliers(&self, w: &mut ObjectiveWork<D::Work>) -> usize {
+        if self.penalty <= 0.0 {
+            return 0;
+        }
+        let (problem, e) = (self.problem(), &w.evaluation);
+        for k in 0..e.layout.knots() {
+            let own = e.layout.constraints(k);
+            let stage = e.layout.stage(k).constraints.iter();
+            for ((i, _), place) in stage.zip(own) {
+                let slope = problem.constraints[*i].violation_slope(e.constraints[place]);
+                w.multipliers[place] = self.penalty * slope;
+            }
+        }
+        w.multipliers.len()
     }
 
     /// [`Objective::value`] at many points, over the threads of the current rayon pool. Each is the same bits whatever
@@ -285,6 +463,19 @@ impl<D: Observe + Stored, P: Borrow<Problem>> Objective<D, P> {
         self.system.stored_pull(&g.start, &g.by_start, &mut out);
         out
     }
+}
+
+/// Does an episode end here?
+fn ended<D: Observe>(
+    system: &D,
+    episodes: &Episodes,
+    seen: &KnotPoint,
+    (which, values): &mut (Vec<QuantityId>, Vec<f64>),
+    w: &mut D::Work,
+) -> Result<Option<Ended>, StepError> {
+    system.observe_in(seen, which, w, values)?;
+    let knot = seen.at.k;
+    Ok(episodes.ended(values).map(|end| Ended { knot, end }))
 }
 
 /// Copies a list that has the right length.

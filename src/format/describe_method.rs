@@ -4,13 +4,14 @@ use super::forms::forms;
 use crate::optimize::learn::Decide;
 use crate::optimize::{Method, Options, ddp, levenberg_marquardt, shooting, unconstrained};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
 
 /// How a problem is solved; what is left out has the method's default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodSpec {
     /// `ddp`, `shooting` or `levenberg-marquardt`; one of argmin's solvers: `lbfgs`, `newton-cg`, `trust-region`, `gauss-newton`, `nelder-mead`,
-    /// `particle-swarm`; or a learner: `search`, `ars`, `cmaes` or `mppi`.
+    /// `particle-swarm`; or a learner: `search`, `ars`, `cmaes`, `mppi` or `policy-gradient`.
     #[serde(default = "ddp")]
     pub name: String,
     /// Largest violation of a constraint or a bound, in their units.
@@ -34,7 +35,7 @@ pub struct MethodSpec {
     pub damping: Option<f64>,
     /// Of `ddp`: derivatives through contact are relaxed at first, and with `forward` the steps, too, from one parameter of
     /// the central path to the next, before they are those of hard contact. They are so from the beginning where this is
-    /// `false`.
+    /// `false`. Of `policy-gradient` they are relaxed to one parameter, m^2/s^2, where it is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothing: Option<SmoothingSpec>,
     /// Of learners: whether controls, free parameters or both are decided; whatever there is unless told.
@@ -47,7 +48,7 @@ pub struct MethodSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Of learners: standard deviation of the (first) noise, in units of half of a decision's range between its bounds, or
-    /// of its size; of `search` in the decision's own unit.
+    /// of its size; of `search` in the decision's own unit; of `policy-gradient` what perturbs the samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sigma: Option<f64>,
     /// Of `cmaes` and `mppi`: rollouts an iteration.
@@ -59,12 +60,24 @@ pub struct MethodSpec {
     /// Of `ars`: how many of the directions move the mean, the best; half of them unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top: Option<usize>,
-    /// Of `ars`: length of a step.
+    /// Of `ars` and `policy-gradient`: length of a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
     /// Of `mppi`: relative to the standard deviation of the values; the smaller, the more the best alone count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Of `policy-gradient`: episodes an iteration, from fresh seeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
+    /// Of `policy-gradient`: steps after which gradients are truncated; the whole horizon unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<NonZeroUsize>,
+    /// Of `policy-gradient`: largest norm of a rollout's gradient, in multiples of the median of its batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// Of `policy-gradient`: perturbed decisions that the gradient is the mean at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<usize>,
 }
 
 /// Whether derivatives through contact are relaxed at first, and how.
@@ -73,10 +86,12 @@ pub struct MethodSpec {
 pub enum SmoothingSpec {
     /// As by default, or not at all.
     Switch(bool),
+    /// At one level, m^2/s^2.
+    Level(f64),
     /// By these levels.
     Levels(ddp::Smoothing),
 }
-forms!(SmoothingSpec, "a table such as { start = 1e-1 }, or false", table Levels, switch Switch);
+forms!(SmoothingSpec, "a table such as { start = 1e-1 }, a number, or false", number Level, table Levels, switch Switch);
 
 fn ddp() -> String {
     Method::ALL[0].name().into()
@@ -102,6 +117,10 @@ impl Default for MethodSpec {
             top: None,
             step: None,
             temperature: None,
+            batch: None,
+            window: None,
+            clip: None,
+            samples: None,
         }
     }
 }
@@ -117,6 +136,7 @@ impl MethodSpec {
             Method::Ars => self.ars().into(),
             Method::Cmaes => self.cmaes().into(),
             Method::Mppi => self.mppi().into(),
+            Method::PolicyGradient => self.policy_gradient().into(),
             Method::Lbfgs => self.unconstrained(unconstrained::Solver::Lbfgs).into(),
             Method::NewtonCg => self.unconstrained(unconstrained::Solver::NewtonCg).into(),
             Method::TrustRegion => self
@@ -134,14 +154,21 @@ impl MethodSpec {
 
     /// What is set that is no setting of a method, and whose it is.
     pub fn foreign(&self, method: Method) -> Vec<(&'static str, Vec<Method>)> {
-        use Method::{Ars, Cmaes, Ddp, Lbfgs, LevenbergMarquardt, Mppi, ParticleSwarm, Shooting};
+        use Method::{
+            Ars, Cmaes, Ddp, Lbfgs, LevenbergMarquardt, Mppi, ParticleSwarm, PolicyGradient,
+            Shooting,
+        };
         let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
         let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
-        let owned: [(&str, Vec<Method>, bool); 13] = [
+        let owned: [(&str, Vec<Method>, bool); 17] = [
             ("optimality", others().collect(), self.optimality.is_some()),
             ("memory", vec![Shooting, Lbfgs], self.memory.is_some()),
             ("damping", vec![LevenbergMarquardt], self.damping.is_some()),
-            ("smoothing", vec![Ddp], self.smoothing.is_some()),
+            (
+                "smoothing",
+                vec![Ddp, PolicyGradient],
+                self.smoothing.is_some(),
+            ),
             ("decide", learners().collect(), self.decide.is_some()),
             ("splines", learners().collect(), self.splines.is_some()),
             (
@@ -157,8 +184,12 @@ impl MethodSpec {
             ),
             ("directions", vec![Ars], self.directions.is_some()),
             ("top", vec![Ars], self.top.is_some()),
-            ("step", vec![Ars], self.step.is_some()),
+            ("step", vec![Ars, PolicyGradient], self.step.is_some()),
             ("temperature", vec![Mppi], self.temperature.is_some()),
+            ("batch", vec![PolicyGradient], self.batch.is_some()),
+            ("window", vec![PolicyGradient], self.window.is_some()),
+            ("clip", vec![PolicyGradient], self.clip.is_some()),
+            ("samples", vec![PolicyGradient], self.samples.is_some()),
         ];
         owned
             .into_iter()
@@ -179,6 +210,11 @@ impl MethodSpec {
                 None | Some(SmoothingSpec::Switch(true)) => default.smoothing,
                 Some(SmoothingSpec::Switch(false)) => None,
                 Some(SmoothingSpec::Levels(levels)) => Some(levels),
+                Some(SmoothingSpec::Level(level)) => Some(ddp::Smoothing {
+                    start: level,
+                    end: level,
+                    ..ddp::Smoothing::default()
+                }),
             },
         }
     }

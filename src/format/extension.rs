@@ -6,10 +6,11 @@ use super::initial::Sought;
 use super::policy::Acting;
 use super::{Model, Scenario};
 use crate::control::{self, ClosedLoop, Duration, Formula, Policy, Scenarios, StartNumber, Sum};
-use crate::dynamics::{KnotPoint, Parameter, Remember, Step, StepError};
+use crate::dynamics::{Parameter, Remember, Step, StepError};
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::Mechanism;
 use crate::rollout::Trajectory;
+use std::ops::Range;
 
 /// The system of a problem under its policy, with the rates of its controls, the parameters that the problem adds, its sums
 /// and formulas; of every scenario, side by side.
@@ -183,31 +184,17 @@ impl Model {
         let each = models.into_iter().enumerate();
         each.map(|(i, m)| {
             let parts = [all.state_of(i), all.controls_of(i), all.unknowns_of(i)];
-            m.acted(&t.part(&m.system, parts), &t.p)
+            m.acted(t, parts)
         })
         .collect()
     }
 
-    /// A trajectory with the controls that acted in place of those that were decided.
-    fn acted(&self, t: &Trajectory, p: &[f64]) -> Result<Trajectory, StepError> {
-        let mut out = t.clone();
+    /// A part of a trajectory, of the system alone, with the controls that acted in place of those that were decided.
+    fn acted(&self, t: &Trajectory, parts: [Range<usize>; 3]) -> Result<Trajectory, StepError> {
         if matches!(self.policy, Acting::Open(_)) {
-            return Ok(out);
+            return Ok(t.part(&self.system, parts));
         }
         let closed = ClosedLoop::new(&self.system, &self.policy);
-        let (mut w, d) = (closed.work(), self.system.dims());
-        let p = &p[..closed.dims().np];
-        let mut controls = vec![0.0; (t.steps() + 1) * d.nu];
-        let mut at = t.knot(0);
-        for u in controls.chunks_exact_mut(d.nu.max(1)) {
-            let seen = KnotPoint {
-                p,
-                ..t.knot_point(&at)
-            };
-            closed.controls_at(&seen, &mut w, u)?;
-            at = t.knot_after(&at);
-        }
-        out.set_controls(controls, d.nu);
-        Ok(out)
+        closed.acted(&t.part(&closed, parts), &mut closed.work())
     }
 }

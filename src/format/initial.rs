@@ -2,7 +2,7 @@
 
 use super::problem::{FreeSpec, InitialSpec, InitialTable, Numbers, Ranges};
 use super::source::{FormatError, Source, nearest, short};
-use crate::control::{Constraint, Relation, StartNumber};
+use crate::control::{Constraint, Draw, Drawn, Relation, StartNumber};
 use crate::dynamics::{Parameter, Step};
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::{
@@ -41,6 +41,8 @@ pub(super) struct Start {
     moved: Vec<bool>,
     /// Numbers that are to be found, with their bounds.
     pub free: Vec<(StartNumber, (f64, f64))>,
+    /// Numbers that are drawn.
+    pub drawn: Vec<Draw>,
     /// Coordinates given to joints that close loops: joint, values.
     checks: Vec<(usize, Vec<f64>)>,
 }
@@ -64,6 +66,7 @@ impl Start {
             held: vec![false; n],
             moved: vec![false; n],
             free: vec![],
+            drawn: vec![],
             checks: vec![],
         };
         let joints = m.joints.iter().enumerate();
@@ -261,21 +264,47 @@ impl Start {
         Ok(())
     }
 
-    /// The system with the numbers that are to be found independent of each other.
+    /// Takes what is drawn, which is not to be found as well.
+    pub fn draw(
+        &mut self,
+        draws: Vec<Draw>,
+        (m, source): (&Mechanism, &Source),
+    ) -> Result<(), FormatError> {
+        for d in &draws {
+            let number = start_number(d.number);
+            if self.free.iter().any(|(free, _)| Some(*free) == number) {
+                let (Drawn::Coordinate(k) | Drawn::Rate(k) | Drawn::Parameter(k)) = d.number;
+                let joint = &m.joints[m.tree_ids()[k].0].name;
+                return Err(source.error(
+                    &["episodes", "starts", joint],
+                    format!("the start of `{joint}` is drawn, and it is to be found"),
+                    "leave `free` out in [initial], or do not draw it",
+                ));
+            }
+        }
+        self.drawn = draws;
+        Ok(())
+    }
+
+    /// The system with the numbers that are to be found or drawn independent of each other.
     pub fn holding(&self, system: System, source: &Source) -> Result<System, FormatError> {
-        if self.free.is_empty() {
+        let drawn = self.drawn.iter().filter_map(|d| start_number(d.number));
+        let drawn = drawn.map(|n| (n, ["episodes", "starts"]));
+        let free = self.free.iter().map(|(n, _)| (*n, ["initial", "free"]));
+        let chosen: Vec<(StartNumber, [&str; 2])> = free.chain(drawn).collect();
+        if chosen.is_empty() {
             return Ok(system);
         }
         let mut preferred = vec![false; self.q.len()];
-        for (number, _) in &self.free {
+        for (number, _) in &chosen {
             let (StartNumber::Coordinate(k) | StartNumber::Rate(k)) = *number;
             preferred[k] = true;
         }
         let system = system.holding(&self.q, &preferred);
         let p: Vec<f64> = system.parameters().iter().map(|p| p.value).collect();
         let by = system.initial_by_coordinates(&self.q, &self.rates, &p, &mut system.work());
-        for (number, _) in &self.free {
-            let (k, column) = match *number {
+        for (number, place) in chosen {
+            let (k, column) = match number {
                 StartNumber::Coordinate(k) => (k, k),
                 StartNumber::Rate(k) => (k, self.q.len() + k),
             };
@@ -283,13 +312,18 @@ impl Start {
             if by.as_ref().is_ok_and(follows) {
                 let m = system.mechanism();
                 let id = m.tree_ids()[k];
+                let joint = m.joints[id.0].name.as_str();
+                let path = match place {
+                    ["initial", free] => ["initial", joint, free],
+                    [episodes, starts] => [episodes, starts, joint],
+                };
                 return Err(source.error(
-                    &["initial", &m.joints[id.0].name, "free"],
+                    &path,
                     format!(
-                        "`{}` follows from the others that are to be found",
+                        "`{}` follows from the others that are to be found or drawn",
                         m.coordinate_name(id)
                     ),
-                    "free as many coordinates as there are degrees of freedom at most (see `describe`)",
+                    "free or draw as many coordinates as there are degrees of freedom at most (see `describe`)",
                 ));
             }
         }
@@ -477,6 +511,15 @@ impl Start {
             }
         }
         Ok(())
+    }
+}
+
+/// The number of the start that is drawn, if it is one.
+fn start_number(drawn: Drawn) -> Option<StartNumber> {
+    match drawn {
+        Drawn::Coordinate(k) => Some(StartNumber::Coordinate(k)),
+        Drawn::Rate(k) => Some(StartNumber::Rate(k)),
+        Drawn::Parameter(_) => None,
     }
 }
 

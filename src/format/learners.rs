@@ -1,7 +1,7 @@
 //! From what a file says of a learner to its settings.
 
-use super::problem::MethodSpec;
-use crate::optimize::learn::{Settings, ars, cmaes, mppi, search};
+use super::problem::{MethodSpec, SmoothingSpec};
+use crate::optimize::learn::{Settings, ars, cmaes, gradient, mppi, search};
 
 impl MethodSpec {
     /// Settings of a learner, which have these defaults.
@@ -57,6 +57,24 @@ impl MethodSpec {
             population: self.population.unwrap_or(default.population),
             sigma: self.sigma.unwrap_or(default.sigma),
             temperature: self.temperature.unwrap_or(default.temperature),
+        }
+    }
+
+    /// Settings of gradients of policies. Levels of smoothing are another method's: gradients are then exact.
+    pub fn policy_gradient(&self) -> gradient::Options {
+        let default = gradient::Options::default();
+        gradient::Options {
+            settings: self.learning(default.settings),
+            batch: self.batch.unwrap_or(default.batch),
+            window: self.window.or(default.window),
+            clip: self.clip.unwrap_or(default.clip),
+            step: self.step.unwrap_or(default.step),
+            smoothing: match self.smoothing {
+                Some(SmoothingSpec::Level(level)) => level,
+                _ => default.smoothing,
+            },
+            samples: self.samples.unwrap_or(default.samples),
+            sigma: self.sigma.unwrap_or(default.sigma),
         }
     }
 }

@@ -4,10 +4,12 @@
 
 mod composite;
 mod contact;
+mod describe_episodes;
 mod describe_method;
 mod describe_policy;
 mod describe_quantity;
 mod describe_time;
+mod episodes;
 mod extension;
 mod forms;
 pub mod gains;
@@ -298,6 +300,7 @@ impl Document {
             initial: indexmap::IndexMap::new(),
             parameters: indexmap::IndexMap::new(),
             scenarios: vec![],
+            episodes: None,
             worst_case: false,
             own_controls: false,
             policy: None,
@@ -322,6 +325,11 @@ impl Document {
                 return Err(self.source.error(&[field], message, "add [[scenarios]]"));
             }
             return self.checked(self.one(spec, &self.builder, overrides)?);
+        }
+        if spec.episodes.is_some() {
+            let message = "there are scenarios and episodes";
+            let help = "give [[scenarios]] alone, or [episodes], which draw parameters and starts";
+            return Err(self.source.error(&["episodes"], message, help));
         }
         if spec.worst_case && spec.quadrature != Quadrature::Left {
             let message = "the worst case is of sums by the interval behind each knot";
@@ -361,6 +369,17 @@ impl Document {
 
         let mut start = initial::Start::new(&built, &self.source, &spec.initial)?;
         start.close(&built, &self.source, |e| self.model_error(e))?;
+        if let Some(episodes) = &spec.episodes {
+            if !episodes.ends.is_empty() && spec.quadrature != Quadrature::Left {
+                let message = "an episode that ends has no half of an interval to weigh";
+                let help = "leave quadrature out, or the ends";
+                return Err(self.source.error(&["quadrature"], message, help));
+            }
+            start.draw(
+                episodes::starts(&self.source, &built, episodes)?,
+                (&built, &self.source),
+            )?;
+        }
         let sought = start.sought(&built, &self.source)?;
         let extension = Extension::new(&built, sought, &grid, spec.worst_case);
         let nu = built.actuators.len();
@@ -381,6 +400,8 @@ impl Document {
             Some(policy) if !policy.feed_forward => 0,
             _ => nu,
         };
+        let names = named.clone().into_iter().map(|(name, _)| name);
+        let names: Vec<String> = names.collect();
         let wanted = Quantities::new(&self.source, &built, &own, named, open).wanted(spec)?;
         if overrides != &Overrides::default() && !wanted.profiles.is_empty() && own != grid {
             return Err(FormatError::of_file(
@@ -435,6 +456,13 @@ impl Document {
         }
         parameters.extend(extension.parameters.iter().map(|(p, _)| p.value));
         parameter_bounds.extend(extension.parameters.iter().map(|(_, b)| *b));
+        let of_episodes = |episodes| {
+            let bounds = parameter_bounds.iter().copied();
+            let parameters: Vec<_> = names.into_iter().zip(bounds).collect();
+            let draws = start.drawn.clone();
+            episodes::build(&self.source, episodes, draws, &wanted.watched, &parameters)
+        };
+        let episodes = spec.episodes.as_ref().map(of_episodes).transpose()?;
         if !(plain || guess_states.is_empty()) {
             // the system that is solved remembers the control of the knot before, at the first none
             let (nu, sums) = (bounds.len(), extension.sums.len());
@@ -467,6 +495,7 @@ impl Document {
             profiles: wanted.profiles,
             state: None,
             before: 0.0,
+            episodes,
         };
         let mut options = spec.method.clone();
         if Method::named(&options.name).is_some_and(Method::is_learner) {
@@ -601,6 +630,28 @@ impl Document {
                     "expected a positive number",
                 ));
             }
+        }
+        let is_gradient = name == Method::PolicyGradient.name();
+        let level = matches!(
+            spec.smoothing,
+            None | Some(problem::SmoothingSpec::Switch(false) | problem::SmoothingSpec::Level(_))
+        );
+        if is_gradient && !level {
+            return Err(self.source.error(
+                &["method", "smoothing"],
+                format!("smoothing of `{name}` is one parameter of the central path"),
+                "give a number, e.g. smoothing = 1e-3 (m^2/s^2), or false",
+            ));
+        }
+        if let Some(problem::SmoothingSpec::Level(level)) = spec.smoothing
+            && !is_gradient
+            && !(level > 0.0 && level.is_finite())
+        {
+            return Err(self.source.error(
+                &["method", "smoothing"],
+                format!("smoothing is {level}"),
+                "expected a positive number, m^2/s^2; or levels, { start = .. }; or false",
+            ));
         }
         if let Some(problem::SmoothingSpec::Levels(s)) = spec.smoothing
             && s.start > 0.0

@@ -64,7 +64,9 @@ impl Model {
         let (first, count) = (all.len(), quantities.len());
         let costs = self.problem.costs.iter_mut().map(|c| &mut c.quantity);
         let constraints = self.problem.constraints.iter_mut();
+        let ends = self.problem.episodes.iter_mut().flat_map(|e| &mut e.ends);
         let asked = costs.chain(constraints.map(|c| &mut c.quantity));
+        let asked = asked.chain(ends.map(|e| &mut e.quantity));
         for rate in asked
             .chain(&mut self.recorded)
             .filter(|q| q.index() >= first)

@@ -15,6 +15,9 @@ use crate::mechanism::{
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+pub use super::describe_episodes::{
+    DistributionSpec, DistributionSpecs, DrawnStart, EndSpec, EpisodesSpec,
+};
 pub use super::describe_method::{MethodSpec, SmoothingSpec};
 pub use super::describe_policy::*;
 pub use super::describe_time::{At, ColumnSpec, Goal, PhaseSpec, SignalSpec, SineSpec};
@@ -72,6 +75,9 @@ pub struct ProblemSpec {
     /// Mechanisms and starts that differ, and share what is decided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scenarios: Vec<ScenarioSpec>,
+    /// Rollouts that a learner learns from, where these are not one from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub episodes: Option<EpisodesSpec>,
     /// The largest cost of any scenario is to be small, rather than the sum of all.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub worst_case: bool,

@@ -54,6 +54,8 @@ pub(super) struct Wanted {
     pub recorded: Vec<QuantityId>,
     /// What the policy sees.
     pub sights: Vec<QuantityId>,
+    /// What may end an episode.
+    pub watched: Vec<QuantityId>,
     pub sums: Vec<Sum>,
     pub formulas: Vec<Formula>,
     /// Is a parameter looked at?
@@ -184,6 +186,10 @@ impl<'a> Quantities<'a> {
             let worst = self.index(Named::Parameter(place.unwrap_or(0)));
             costs.push((worst, Cost::linear(NONE, 1.0, When::End)));
         }
+        let watched = match &spec.episodes {
+            Some(episodes) => self.watched(episodes)?,
+            None => vec![],
+        };
         let asked = self.named.len();
         let mut recorded = vec![];
         for (i, r) in spec.record.iter().enumerate() {
@@ -199,7 +205,7 @@ impl<'a> Quantities<'a> {
                 recorded.push(name);
             }
         }
-        Ok(self.sorted(costs, constraints, [&recorded, &sights], asked))
+        Ok(self.sorted(costs, constraints, [&recorded, &sights, &watched], asked))
     }
 
     /// How a constraint compares its quantity.
@@ -253,7 +259,7 @@ impl<'a> Quantities<'a> {
         self,
         costs: Vec<(usize, Cost)>,
         constraints: Vec<(usize, Constraint)>,
-        [recorded, sights]: [&[usize]; 2],
+        [recorded, sights, watched]: [&[usize]; 3],
         asked: usize,
     ) -> Wanted {
         let mut outputs = vec![];
@@ -293,6 +299,7 @@ impl<'a> Quantities<'a> {
             sees_parameters: asked().any(|n| matches!(n, Named::Parameter(_))),
             recorded: recorded.iter().map(|n| quantity(*n)).collect(),
             sights: sights.iter().map(|n| quantity(*n)).collect(),
+            watched: watched.iter().map(|n| quantity(*n)).collect(),
             sums: self.sums.iter().map(|s| s.sum(quantity)).collect(),
             formulas: self.formulas.iter().map(|f| f.formula(quantity)).collect(),
             profiles: self.profiles,

@@ -65,6 +65,11 @@ pub(super) trait Algorithm {
         None
     }
 
+    /// How it went about, in words, where settings leave it a choice that has to be told.
+    fn manner(&self) -> &str {
+        ""
+    }
+
     /// Rollouts that failed without ending the solve, and how many were made.
     fn failed(&self) -> (&[Failed], u64) {
         (&[], 0)
@@ -199,6 +204,7 @@ impl<'a, D: Observe> Solve<'a, D> {
             Options::Ars(o) => learn::algorithm(dynamics, problem, &o)?,
             Options::Cmaes(o) => learn::algorithm(dynamics, problem, &o)?,
             Options::Mppi(o) => learn::algorithm(dynamics, problem, &o)?,
+            Options::PolicyGradient(o) => learn::algorithm(dynamics, problem, &o)?,
             Options::Unconstrained(o) => Box::new(Unconstrained::new(dynamics, problem, o)),
         };
         let Limits { iterations, time } = self.limits;
@@ -284,7 +290,7 @@ fn solution(
             );
             match reason.as_str() {
                 "" => spent,
-                failures => format!("{spent}; {failures}"),
+                told => format!("{spent}; {told}"),
             }
         }
         Status::Interrupted => {
@@ -340,10 +346,13 @@ fn at_limit(algorithm: &dyn Algorithm, state: &SolveState) -> (Status, String) {
     }
     let (failed, rollouts) = algorithm.failed();
     let failures = learn::told(failed, rollouts);
+    let parts = [algorithm.manner(), &failures];
+    let parts: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+    let told = parts.join("; ");
     match &state.best {
-        Some(_) => (Status::Completed, failures),
+        Some(_) => (Status::Completed, told),
         // nothing was ever simulated to its end
-        None => (Status::Diverged, failures),
+        None => (Status::Diverged, told),
     }
 }
 

@@ -1,13 +1,13 @@
 //! The methods there are, and their settings.
 
-use super::learn::{self, ars, cmaes, mppi, search};
+use super::learn::{self, ars, cmaes, gradient, mppi, search};
 use super::unconstrained::{self, Solver};
 use super::{ddp, levenberg_marquardt, shooting};
 use crate::control::Problem;
 use crate::dynamics::Observe;
 
 /// Names, with titles of the methods that there are, in the order of [`Method`]; behind them those of methods to come.
-const TABLE: [(&str, Option<&str>); 15] = [
+const TABLE: [(&str, Option<&str>); 16] = [
     ("ddp", Some("differential dynamic programming")),
     ("shooting", Some("single shooting")),
     (
@@ -24,6 +24,7 @@ const TABLE: [(&str, Option<&str>); 15] = [
     ("ars", Some("augmented random search")),
     ("cmaes", Some("covariance matrix adaptation")),
     ("mppi", Some("model predictive path integral control")),
+    ("policy-gradient", Some("gradients of the policy")),
     ("multiple-shooting", None),
     ("direct", None),
 ];
@@ -57,11 +58,13 @@ pub enum Method {
     Cmaes,
     /// Model predictive path integral control, see [`mppi`].
     Mppi,
+    /// Back-propagation through the closed loop, see [`gradient`].
+    PolicyGradient,
 }
 
 impl Method {
     /// All of them; the first is the one that is taken unless told.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Ddp,
         Self::Shooting,
         Self::LevenbergMarquardt,
@@ -75,6 +78,7 @@ impl Method {
         Self::Ars,
         Self::Cmaes,
         Self::Mppi,
+        Self::PolicyGradient,
     ];
 
     /// As in files and on the command line.
@@ -107,16 +111,19 @@ impl Method {
         self == Self::Ddp
     }
 
-    /// Does it learn from rollouts alone, see [`super::learn`], and end when its budget is spent?
+    /// Does it learn from rollouts, see [`super::learn`], and end when its budget is spent?
     pub fn is_learner(self) -> bool {
-        matches!(self, Self::Search | Self::Ars | Self::Cmaes | Self::Mppi)
+        matches!(
+            self,
+            Self::Search | Self::Ars | Self::Cmaes | Self::Mppi | Self::PolicyGradient
+        )
     }
 
     /// Which of argmin's solvers it is, if it is one.
     pub fn argmin_solver(self) -> Option<Solver> {
         match self {
             Self::Ddp | Self::Shooting | Self::LevenbergMarquardt => None,
-            Self::Search | Self::Ars | Self::Cmaes | Self::Mppi => None,
+            Self::Search | Self::Ars | Self::Cmaes | Self::Mppi | Self::PolicyGradient => None,
             Self::Lbfgs => Some(Solver::Lbfgs),
             Self::NewtonCg => Some(Solver::NewtonCg),
             Self::TrustRegion => Some(Solver::TrustRegion),
@@ -136,6 +143,7 @@ impl Method {
             Self::Ars => ars::Options::default().into(),
             Self::Cmaes => cmaes::Options::default().into(),
             Self::Mppi => mppi::Options::default().into(),
+            Self::PolicyGradient => gradient::Options::default().into(),
             Self::Lbfgs => unconstrained::Options::of(Solver::Lbfgs).into(),
             Self::NewtonCg => unconstrained::Options::of(Solver::NewtonCg).into(),
             Self::TrustRegion => unconstrained::Options::of(Solver::TrustRegion).into(),
@@ -163,6 +171,8 @@ pub enum Options {
     Cmaes(cmaes::Options),
     /// Of [`Method::Mppi`].
     Mppi(mppi::Options),
+    /// Of [`Method::PolicyGradient`].
+    PolicyGradient(gradient::Options),
     /// Of argmin's solvers.
     Unconstrained(unconstrained::Options),
 }
@@ -178,6 +188,7 @@ impl Options {
             Self::Ars(_) => Method::Ars,
             Self::Cmaes(_) => Method::Cmaes,
             Self::Mppi(_) => Method::Mppi,
+            Self::PolicyGradient(_) => Method::PolicyGradient,
             Self::Unconstrained(o) => o.solver.method(),
         }
     }
@@ -195,6 +206,7 @@ impl Options {
             Self::Ars(o) => return o.check(),
             Self::Cmaes(o) => return o.check(),
             Self::Mppi(o) => return o.check(),
+            Self::PolicyGradient(o) => return o.check(),
             Self::Unconstrained(o) => (o.tolerance, o.optimality, o.penalty, None),
         };
         let named = [
@@ -238,6 +250,7 @@ impl Options {
             Self::Ars(o) => Some(&o.settings),
             Self::Cmaes(o) => Some(&o.settings),
             Self::Mppi(o) => Some(&o.settings),
+            Self::PolicyGradient(o) => Some(&o.settings),
             Self::Ddp(_) | Self::Shooting(_) | Self::LevenbergMarquardt(_) => None,
             Self::Unconstrained(_) => None,
         }
@@ -248,6 +261,14 @@ impl Options {
     /// # Errors
     /// Why not, and what does.
     pub fn fits<D: Observe>(&self, dynamics: &D, problem: &Problem) -> Result<(), String> {
+        if problem.episodes.is_some() && !self.method().is_learner() {
+            let learners = Method::ALL.into_iter().filter(|m| m.is_learner());
+            let learners: Vec<&str> = learners.map(Method::name).collect();
+            return Err(format!(
+                "it solves for one trajectory, and the problem has episodes; take one of `{}`, or leave the episodes out",
+                learners.join("`, `")
+            ));
+        }
         match self {
             Self::Unconstrained(o) => o.fits(dynamics, problem),
             _ => self.learning().map_or(Ok(()), |s| s.fits(problem)),
@@ -264,6 +285,7 @@ impl Options {
             Self::Ars(o) => o.settings.max_iterations,
             Self::Cmaes(o) => o.settings.max_iterations,
             Self::Mppi(o) => o.settings.max_iterations,
+            Self::PolicyGradient(o) => o.settings.max_iterations,
             Self::Unconstrained(o) => o.max_iterations,
         }
     }
@@ -314,6 +336,12 @@ impl From<cmaes::Options> for Options {
 impl From<mppi::Options> for Options {
     fn from(options: mppi::Options) -> Self {
         Self::Mppi(options)
+    }
+}
+
+impl From<gradient::Options> for Options {
+    fn from(options: gradient::Options) -> Self {
+        Self::PolicyGradient(options)
     }
 }
 

@@ -124,6 +124,15 @@ pub struct Iteration {
     /// Of learners: rollouts so far.
     #[serde(default)]
     pub rollouts: Option<u64>,
+    /// Of `policy-gradient`: mean of the norms of the iteration's gradients, before any was clipped.
+    #[serde(default)]
+    pub gradient_mean: Option<f64>,
+    /// Of `policy-gradient`: the largest of them.
+    #[serde(default)]
+    pub gradient_largest: Option<f64>,
+    /// Of `policy-gradient`: how many of them were clipped.
+    #[serde(default)]
+    pub clipped: Option<u64>,
 }
 
 impl Iteration {

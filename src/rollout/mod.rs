@@ -12,7 +12,8 @@ use crate::dynamics::{
 };
 use cache::Cache;
 use rayon::prelude::*;
-use std::ops::ControlFlow;
+use std::num::NonZeroUsize;
+use std::ops::{ControlFlow, Range};
 
 /// States at N + 1 knots, with the controls and unknowns of the N steps between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -269,7 +270,28 @@ impl Trajectory {
         stats: &mut RolloutStats,
         mut progress: impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<(), StepError> {
-        self.roll_steps(dynamics, w, stats, |_, _, _, _, _| Ok(()), &mut progress)
+        let progress = |seen: &KnotPoint, _: &mut D::Work| Ok(progress(seen.at.k));
+        let steps = self.roll_steps(dynamics, w, stats, |_, _, _, _, _| Ok(()), progress)?;
+        match steps < self.steps() {
+            true => Err(StepError::stopped(self.knot(steps).t)),
+            false => Ok(()),
+        }
+    }
+
+    /// [`Trajectory::roll`] that shows every knot reached behind the first, before the step from there: without unknowns,
+    /// and under the control that is stored. Where it is told to break off it has ended. Returns how many steps were made;
+    /// what lies behind them is left as it was. Allocates nothing.
+    ///
+    /// # Errors
+    /// As [`Trajectory::roll`], and what `visit` fails with.
+    pub fn roll_until<D: Dynamics>(
+        &mut self,
+        dynamics: &D,
+        w: &mut D::Work,
+        stats: &mut RolloutStats,
+        visit: impl FnMut(&KnotPoint, &mut D::Work) -> Result<ControlFlow<()>, StepError>,
+    ) -> Result<usize, StepError> {
+        self.roll_steps(dynamics, w, stats, |_, _, _, _, _| Ok(()), visit)
     }
 
     /// [`Trajectory::roll`] with controls that are changed on the way: `control` sees a knot, its state and the
@@ -284,7 +306,8 @@ impl Trajectory {
         stats: &mut RolloutStats,
         control: impl FnMut(&Knot, &[f64], &[f64], &mut D::Work, &mut [f64]) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
-        self.roll_steps(dynamics, w, stats, control, |_| ControlFlow::Continue(()))
+        let on = |_: &KnotPoint, _: &mut D::Work| Ok(ControlFlow::Continue(()));
+        self.roll_steps(dynamics, w, stats, control, on).map(|_| ())
     }
 
     fn roll_steps<D: Dynamics>(
@@ -299,8 +322,8 @@ impl Trajectory {
             &mut D::Work,
             &mut [f64],
         ) -> Result<(), StepError>,
-        mut progress: impl FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<(), StepError> {
+        mut visit: impl FnMut(&KnotPoint, &mut D::Work) -> Result<ControlFlow<()>, StepError>,
+    ) -> Result<usize, StepError> {
         *stats = RolloutStats::default();
         self.fits(dynamics)?;
         let mut at = self.knot(0);
@@ -308,29 +331,48 @@ impl Trajectory {
             if stop_requested() {
                 return Err(StepError::stopped(at.t));
             }
-            at.h = self.intervals[k];
-            let (old, new) = self.x[k * self.nx..].split_at_mut(self.nx);
-            let (before, y) = self.y.split_at_mut(k * self.ny);
-            let y = &mut y[..self.ny];
-            match k {
-                // the first step knows no impulses to start from
-                0 => y.fill(0.0),
-                _ => y.copy_from_slice(&before[(k - 1) * self.ny..]),
-            }
-            let u = &mut self.u[k * self.nu..(k + 1) * self.nu];
-            control(&at, old, &self.p, w, u)?;
-            stats.add(&dynamics.step(&at, old, u, &self.p, w, &mut new[..self.nx], y)?);
-            at = Knot {
-                k: k + 1,
-                t: at.t + at.h,
-                h_prev: at.h,
-                h: at.h,
-            };
-            if progress(at.k).is_break() && at.k < self.steps() {
-                return Err(StepError::stopped(at.t));
+            let (nx, nu) = (self.nx, self.nu);
+            let u = &mut self.u[k * nu..(k + 1) * nu];
+            control(&at, &self.x[k * nx..(k + 1) * nx], &self.p, w, u)?;
+            stats.add(&self.step(dynamics, &at, w)?);
+            at = self.knot_after(&at);
+            if visit(&self.reached(&at), w)?.is_break() {
+                break;
             }
         }
-        Ok(())
+        Ok(at.k)
+    }
+
+    /// What can be seen at a knot before the step from there is made.
+    pub fn reached(&self, at: &Knot) -> KnotPoint<'_> {
+        KnotPoint {
+            y: &[],
+            ..self.knot_point(at)
+        }
+    }
+
+    /// Makes the step from a knot, with the control stored there, from the unknowns of the step before. Lists must fit
+    /// ([`Trajectory::fits`]).
+    ///
+    /// # Errors
+    /// When the step fails.
+    pub(crate) fn step<D: Dynamics>(
+        &mut self,
+        dynamics: &D,
+        at: &Knot,
+        w: &mut D::Work,
+    ) -> Result<StepStats, StepError> {
+        let k = at.k;
+        let (old, new) = self.x[k * self.nx..].split_at_mut(self.nx);
+        let (before, y) = self.y.split_at_mut(k * self.ny);
+        let y = &mut y[..self.ny];
+        match k {
+            // the first step knows no impulses to start from
+            0 => y.fill(0.0),
+            _ => y.copy_from_slice(&before[(k - 1) * self.ny..]),
+        }
+        let u = &self.u[k * self.nu..(k + 1) * self.nu];
+        dynamics.step(at, old, u, &self.p, w, &mut new[..self.nx], y)
     }
 }
 
@@ -389,9 +431,36 @@ impl Sweep {
         dynamics: &D,
         trajectory: &Trajectory,
         w: &mut D::Work,
+        local: impl FnMut(&Knot, &mut D::Work, &mut Inputs, &mut [f64]) -> Result<(), StepError>,
+    ) -> Result<(), StepError> {
+        let steps = 0..trajectory.steps();
+        self.run_over(dynamics, trajectory, steps, None, w, local)
+    }
+
+    /// [`Sweep::run`] over some of the steps, as if the trajectory had no others: [`Sweep::x0`] is by the state that the
+    /// first of them starts from, and of controls and intervals of other steps the derivative is zero.
+    ///
+    /// With a `window` of so many steps the derivative is truncated: the steps are cut into windows, each of which starts
+    /// from the state that was reached as if it were given. What a knot's function says of the state where two windows
+    /// meet goes into the one before, what it says of the control there into the one behind. One window as long as all
+    /// steps is the derivative itself.
+    ///
+    /// # Errors
+    /// As [`Sweep::run`].
+    ///
+    /// # Panics
+    /// When there are no such steps.
+    pub fn run_over<D: Dynamics>(
+        &mut self,
+        dynamics: &D,
+        trajectory: &Trajectory,
+        steps: Range<usize>,
+        window: Option<NonZeroUsize>,
+        w: &mut D::Work,
         mut local: impl FnMut(&Knot, &mut D::Work, &mut Inputs, &mut [f64]) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
         let (n, nu) = (trajectory.steps(), trajectory.nu);
+        let Range { start, end } = steps;
         trajectory.fits(dynamics)?;
         if (self.u.len(), self.intervals.len()) != (trajectory.u.len(), n) {
             let made_for = self.intervals.len();
@@ -405,8 +474,9 @@ impl Sweep {
         self.certificate = Certificate::default();
         self.intervals.fill(0.0);
         self.p.fill(0.0);
-        let mut t = trajectory.time + trajectory.intervals.iter().sum::<f64>();
-        for k in (0..=n).rev() {
+        self.u.fill(0.0);
+        let mut t = trajectory.time + trajectory.intervals[..end].iter().sum::<f64>();
+        for k in (start..=end).rev() {
             if stop_requested() {
                 return Err(StepError::stopped(t));
             }
@@ -416,9 +486,9 @@ impl Sweep {
             };
             self.local.clear();
             self.adjoint.y.fill(0.0);
-            let y = if k < n { self.adjoint.y.len() } else { 0 };
+            let y = if k < end { self.adjoint.y.len() } else { 0 };
             local(&at, w, &mut self.local, &mut self.adjoint.y[..y])?;
-            if k < n {
+            if k < end {
                 // adjoint of x_(k+1) through the step
                 let solved = trajectory.solved(&at);
                 let mut linear = self.cache.linearize(dynamics, &solved, w)?;
@@ -427,8 +497,12 @@ impl Sweep {
             } else {
                 self.inputs.clear();
             }
+            if window.is_some_and(|n| k > start && (k - start) % n == 0) {
+                // a window begins here, from a state that is given
+                self.inputs.x.fill(0.0);
+            }
             self.inputs.add(&self.local);
-            if k < n {
+            if k < end {
                 self.intervals[k] += self.inputs.h;
             }
             std::mem::swap(&mut self.adjoint.x, &mut self.inputs.x);
@@ -444,7 +518,7 @@ impl Sweep {
             let own = k.min(n.saturating_sub(1)) * nu;
             if n > 0 {
                 for (o, i) in self.u[own..own + nu].iter_mut().zip(&self.inputs.u) {
-                    *o = i + if k + 1 == n { *o } else { 0.0 };
+                    *o += i;
                 }
             }
         }

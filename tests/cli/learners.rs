@@ -151,7 +151,9 @@ fn wrong_settings_are_refused() {
     );
     refused(
         "name = \"ddp\"\nseed = 1",
-        &["seed is a setting of `search`, `ars`, `cmaes`, `mppi`, `particle-swarm`, not of `ddp`"],
+        &[
+            "seed is a setting of `search`, `ars`, `cmaes`, `mppi`, `policy-gradient`, `particle-swarm`, not of `ddp`",
+        ],
     );
     refused(
         "name = \"ars\"\noptimality = 1e-3",

@@ -3,7 +3,7 @@
 use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Explicit, Parameter, QuantityId, Real, Smooth};
 use least_action::format::{self, Model, Overrides};
-use least_action::optimize::learn::{Decide, Settings, ars, cmaes, mppi, search};
+use least_action::optimize::learn::{Decide, Settings, ars, cmaes, gradient, mppi, search};
 use least_action::optimize::{
     Checkpoint, Checkpoints, Limits, Method, Options, Remedy, Solution, Solve, Status, solve,
 };
@@ -72,7 +72,7 @@ fn settings(max_iterations: u64) -> Settings {
 }
 
 /// Each learner, with so many iterations and what else is set.
-fn learners(settings: Settings) -> [Options; 4] {
+fn learners(settings: Settings) -> [Options; 5] {
     [
         search::Options {
             settings,
@@ -97,6 +97,12 @@ fn learners(settings: Settings) -> [Options; 4] {
             ..mppi::Options::default()
         }
         .into(),
+        gradient::Options {
+            settings,
+            samples: 12,
+            ..gradient::Options::default()
+        }
+        .into(),
     ]
 }
 
@@ -109,7 +115,10 @@ fn bits(s: &Solution) -> Vec<u64> {
             i.rollouts.unwrap_or(0),
         ];
         let mean = i.mean.unwrap_or(f64::NAN);
+        let gradient = i.gradient_mean.unwrap_or(f64::NAN);
+        let largest = i.gradient_largest.unwrap_or(f64::NAN);
         let numbers = [i.objective, i.violation, i.optimality, i.step_length, mean];
+        let numbers = numbers.into_iter().chain([gradient, largest]);
         counts.into_iter().chain(numbers.map(f64::to_bits))
     });
     let t = &s.trajectory;
@@ -130,7 +139,7 @@ fn learners_come_near_a_known_optimum() {
     let (d, problem) = mass();
     let best = solve(&d, &problem).expect("solves");
     assert_eq!(best.status, Status::Converged);
-    let options: [(Options, f64); 4] = [
+    let options: [(Options, f64); 5] = [
         (
             search::Options {
                 settings: settings(3000),
@@ -162,6 +171,14 @@ fn learners_come_near_a_known_optimum() {
             }
             .into(),
             1e-2,
+        ),
+        (
+            gradient::Options {
+                settings: settings(300),
+                ..gradient::Options::default()
+            }
+            .into(),
+            1e-3,
         ),
     ];
     for (options, part) in options {
@@ -334,7 +351,8 @@ fn what_is_gone_on_with_ends_the_same() {
 fn failures_are_counted_with_their_reasons() {
     let mut m = load("pendulum_swingup");
     m.problem.bounds = vec![(-2000.0, 2000.0)];
-    for options in learners(settings(5)).into_iter().skip(1) {
+    // `search` goes too slowly to fail, gradients lead back
+    for options in learners(settings(5)).into_iter().skip(1).take(3) {
         let method = options.method().name();
         let s = Solve::new(&m.system, &m.problem)
             .with_options(options)
@@ -454,6 +472,12 @@ fn seeds_are_seeds() {
                 .into(),
                 Options::Mppi(o) => mppi::Options {
                     settings: with(o.settings),
+                    ..o
+                }
+                .into(),
+                Options::PolicyGradient(o) => gradient::Options {
+                    settings: with(o.settings),
+                    samples: 2,
                     ..o
                 }
                 .into(),

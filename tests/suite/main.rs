@@ -16,6 +16,7 @@ mod disc;
 #[allow(dead_code, reason = "the example uses more")]
 mod drops;
 mod elements;
+mod episodes;
 mod extremes;
 mod gradients;
 mod identification;

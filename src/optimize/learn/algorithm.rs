@@ -1,8 +1,8 @@
 //! Any learner as a method of the driver: rollouts, the best so far, progress, checkpoints and the end.
 
 use super::decisions::Decisions;
-use super::value::{self, Failed, Return, Returns};
-use super::{Learner, LearnerOptions, Random, Settings};
+use super::value::{self, Failed, Return, Returns, Slope};
+use super::{Learner, LearnerOptions, Random, Settings, Watched};
 use crate::control::{Point, Problem};
 use crate::dynamics::{Observe, StepError, StepFailure};
 use crate::optimize::checkpoint::{self, Checkpoint, Incumbent, Multipliers};
@@ -27,8 +27,10 @@ pub(in crate::optimize) fn algorithm<'a, D: Observe, O: LearnerOptions>(
     let decisions = Decisions::new(problem, &settings, O::UNIT);
     Ok(Box::new(Learning {
         learner: options.learner(&decisions),
-        returns: Returns::new(dynamics, problem)?,
+        returns: Returns::new(dynamics, problem, options.derivatives())?,
         method: O::METHOD,
+        manner: options.manner(),
+        smoothing: options.derivatives().1,
         problem,
         standing: Standing {
             random: Random::new(settings.seed),
@@ -39,6 +41,8 @@ pub(in crate::optimize) fn algorithm<'a, D: Observe, O: LearnerOptions>(
         settings,
         decisions,
         steps: 0,
+        gradients: 0,
+        slopes: vec![],
         found: vec![],
         values: vec![],
         reached: None,
@@ -48,6 +52,10 @@ pub(in crate::optimize) fn algorithm<'a, D: Observe, O: LearnerOptions>(
 /// A learner on a problem.
 struct Learning<'a, D: Observe> {
     method: Method,
+    /// How it goes about, in words.
+    manner: String,
+    /// What its gradients are relaxed to.
+    smoothing: f64,
     problem: &'a Problem,
     settings: Settings,
     decisions: Decisions,
@@ -56,7 +64,10 @@ struct Learning<'a, D: Observe> {
     standing: Standing,
     /// Steps simulated.
     steps: u64,
+    /// Gradients computed.
+    gradients: u64,
     /// Of the last iteration.
+    slopes: Vec<Slope>,
     found: Vec<Return>,
     values: Vec<f64>,
     /// Where the guess leads, as far as it can be simulated.
@@ -97,12 +108,25 @@ impl<D: Observe> Learning<'_, D> {
     }
 
     /// Takes note of rollouts: counts, failures, the best of them, and the row of the history.
-    fn note(&mut self, state: &mut SolveState, best: Option<(usize, Trajectory)>, moved: f64) {
+    fn note(
+        &mut self,
+        state: &mut SolveState,
+        best: Option<(usize, Trajectory)>,
+        moved: f64,
+        watched: Option<Watched>,
+    ) {
         let s = &mut self.standing;
-        s.rollouts += self.found.len() as u64;
+        let episodes = self.problem.episodes.as_ref().map_or(1, |e| e.count);
+        s.rollouts += (self.slopes.len() + self.found.len() * episodes) as u64;
+        self.gradients += self.slopes.len() as u64;
+        self.steps += self.slopes.iter().map(|r| r.steps).sum::<u64>();
         self.steps += self.found.iter().map(|r| r.steps).sum::<u64>();
-        for e in self.found.iter().filter_map(|r| r.failure.as_ref()) {
+        let of_gradients = self.slopes.iter().filter_map(|r| r.failure.as_ref());
+        let failures = of_gradients.chain(self.found.iter().filter_map(|r| r.failure.as_ref()));
+        let mut failed = 0;
+        for e in failures {
             value::count(&mut s.failed, e);
+            failed += 1;
         }
         if let Some((i, _)) = &best {
             let r = &self.found[*i];
@@ -124,13 +148,36 @@ impl<D: Observe> Learning<'_, D> {
             // it has no model that could promise anything
             optimality: f64::INFINITY,
             step_length: moved,
-            regularization: self.returns.weight,
+            regularization: self.returns.weight(),
+            smoothing: self.smoothing,
             mean: (count > 0).then_some(mean),
-            failures: Some((self.found.len() - count) as u64),
+            failures: Some(failed),
+            gradient_mean: watched.map(|w| w.mean),
+            gradient_largest: watched.map(|w| w.largest),
+            clipped: watched.map(|w| w.clipped),
             rollouts: Some(s.rollouts),
             ..Iteration::default()
         };
         state.note(best.map(|(_, t)| t), row);
+    }
+
+    /// Gives the learner the gradients that it asks for.
+    fn descend(&mut self) -> Option<Watched> {
+        self.slopes.clear();
+        let random = &mut self.standing.random;
+        let asked = self.learner.ask_gradients(random)?;
+        let seeds: Vec<Option<u64>> = match &self.problem.episodes {
+            Some(_) => (0..asked.episodes).map(|_| Some(random.seed())).collect(),
+            None => vec![None],
+        };
+        let (columns, slopes) = (asked.decisions, &mut self.slopes);
+        self.returns
+            .gradients(&self.decisions, columns, &seeds, slopes);
+        let good = |s: &'_ Slope| s.failure.is_none();
+        let found: Vec<Option<&[f64]>> = (self.slopes.iter())
+            .map(|s| good(s).then_some(&s.by[..]))
+            .collect();
+        self.learner.tell_gradients(&found)
     }
 
     /// The value below which there is a new best.
@@ -142,7 +189,8 @@ impl<D: Observe> Learning<'_, D> {
     /// where that stood.
     fn resume(&mut self, c: &Checkpoint) {
         self.steps = c.step_evaluations;
-        self.returns.weight = c.multipliers.penalty;
+        self.gradients = c.gradient_evaluations;
+        self.returns.weigh(c.multipliers.penalty);
         let kept = c.own::<Saved>();
         if let Some(kept) = &kept {
             self.standing = kept.standing.clone();
@@ -181,19 +229,21 @@ impl<D: Observe> Algorithm for Learning<'_, D> {
         self.found = vec![first];
         let best = simulated.then(|| (0, trajectory.clone()));
         self.reached = Some(trajectory);
-        self.note(state, best, 0.0);
+        self.note(state, best, 0.0, None);
         Ok(())
     }
 
     fn advance(&mut self, state: &mut SolveState) -> Result<(), Error> {
         let before = self.standing.random.clone();
         let least = self.least();
+        let watched = self.descend();
         let columns = self.learner.ask(&mut self.standing.random);
         let best = self
             .returns
             .batch(&self.decisions, columns, least, &mut self.found);
         let failures = self.found.iter().filter_map(|r| r.failure.as_ref());
-        if failures.into_iter().any(Self::is_stop) {
+        let slopes = self.slopes.iter().filter_map(|r| r.failure.as_ref());
+        if failures.chain(slopes).any(Self::is_stop) {
             // as if it had not begun
             self.standing.random = before;
             state.end(Status::Interrupted, "");
@@ -202,12 +252,12 @@ impl<D: Observe> Algorithm for Learning<'_, D> {
         self.values.clear();
         self.values.extend(self.found.iter().map(|r| r.value));
         let moved = self.learner.tell(&self.values);
-        self.note(state, best, moved);
+        self.note(state, best, moved, watched);
         Ok(())
     }
 
     fn counts(&self) -> (u64, u64) {
-        (self.steps, 0)
+        (self.steps, self.gradients)
     }
 
     fn simulated(&mut self, kept: &Incumbent) -> Option<Trajectory> {
@@ -219,6 +269,7 @@ impl<D: Observe> Algorithm for Learning<'_, D> {
             controls: self.problem.guess.clone(),
             parameters: self.problem.parameters.clone(),
             start: None,
+            seed: None,
         };
         self.decisions
             .put(self.learner.center(), self.problem, &mut point);
@@ -230,7 +281,7 @@ impl<D: Observe> Algorithm for Learning<'_, D> {
             },
             multipliers: Multipliers {
                 constraints: vec![0.0; self.problem.evaluation().constraints.len()],
-                penalty: self.returns.weight,
+                penalty: self.returns.weight(),
                 ..Multipliers::default()
             },
             own: Checkpoint::owned(Some(Saved {
@@ -243,6 +294,10 @@ impl<D: Observe> Algorithm for Learning<'_, D> {
 
     fn budget(&self) -> Option<u64> {
         Some(self.settings.max_iterations)
+    }
+
+    fn manner(&self) -> &str {
+        &self.manner
     }
 
     fn failed(&self) -> (&[Failed], u64) {

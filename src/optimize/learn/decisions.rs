@@ -1,7 +1,7 @@
 //! What a learner decides as one list of numbers, and where that is in a problem.
 
 use super::{Decide, Settings, spline};
-use crate::control::{Point, Problem};
+use crate::control::{ObjectiveGradient, Point, Problem};
 use crate::optimize::scale;
 use nalgebra::{DMatrix, DVector};
 
@@ -127,6 +127,40 @@ impl Decisions {
         clamp(decisions, &self.lower, &self.upper);
     }
 
+    /// The gradient by decisions within bounds, from the one by controls and parameters where they were put. A spline's
+    /// overshoot beyond the bounds, which [`Decisions::put`] cuts off, does not count.
+    pub fn pull(
+        &self,
+        decisions: &[f64],
+        problem: &Problem,
+        gradient: &ObjectiveGradient,
+        out: &mut [f64],
+    ) {
+        let (controls, parameters) = out.split_at_mut(self.controls);
+        match &self.basis {
+            None => controls.copy_from_slice(&gradient.controls[..self.controls]),
+            Some(basis) => {
+                controls.fill(0.0);
+                let by = gradient.controls.chunks_exact(self.nu).enumerate();
+                for (k, by) in by {
+                    for (j, (by, (l, h))) in by.iter().zip(&problem.bounds).enumerate() {
+                        let knots = 0..basis.ncols();
+                        let place = |i: usize| i * self.nu + j;
+                        let value = |i: usize| self.unit[place(i)] * decisions[place(i)];
+                        let u: f64 = knots.clone().map(|i| basis[(k, i)] * value(i)).sum();
+                        if (*l..=*h).contains(&u) {
+                            knots.for_each(|i| controls[place(i)] += basis[(k, i)] * by);
+                        }
+                    }
+                }
+            }
+        }
+        for (to, &i) in parameters.iter_mut().zip(&self.free) {
+            *to = gradient.parameters[i];
+        }
+        out.iter_mut().zip(&self.unit).for_each(|(g, s)| *g *= s);
+    }
+
     /// Puts decisions into a point, within bounds; what is not decided stays there as it is.
     pub fn put(&self, decisions: &[f64], problem: &Problem, point: &mut Point) {
         let value = |i: usize| {
@@ -183,6 +217,7 @@ mod tests {
             parameter_bounds: vec![(0.0, 4.0), (7.0, 7.0), (-inf, 0.0)],
             guess: (0..16).map(|i| 0.25 * f64::from(i)).collect(),
             guess_states: vec![],
+            episodes: None,
             quadrature: crate::control::Quadrature::default(),
             profiles: vec![],
             durations: vec![],
@@ -196,6 +231,7 @@ mod tests {
             controls: p.guess.clone(),
             parameters: p.parameters.clone(),
             start: None,
+            seed: None,
         };
         d.put(decisions, p, &mut point);
         point

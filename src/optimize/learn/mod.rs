@@ -1,4 +1,4 @@
-//! Learners: they know of a problem what rollouts return, no derivatives.
+//! Learners: they know of a problem what rollouts return, and all but one no derivatives.
 //!
 //! Every iteration draws decisions, simulates them in parallel over the threads of the current rayon pool, and learns from
 //! their values: the objective with a penalty for what is violated ([`Settings::penalty`]), to be small. A rollout that
@@ -13,11 +13,16 @@
 //! | [`ars`] | pairs on either side of a mean, which moves along their differences | Mania, Guy, Recht 2018 |
 //! | [`cmaes`] | a normal distribution that learns its covariance and its width | Hansen 2016 |
 //! | [`mppi`] | a normal distribution about a mean, which moves to the weighted mean | Williams et al. 2017 |
+//! | [`gradient`] | fresh episodes, whose gradients move the decisions | Kingma, Ba 2015 |
+//!
+//! Where the problem has [`crate::control::Episodes`], a value is the mean over those of its own seeds, the same for all
+//! decisions; the trajectory that is told is the one from the problem's own start, to the end of the horizon.
 
 mod algorithm;
 pub mod ars;
 pub mod cmaes;
 mod decisions;
+pub mod gradient;
 pub mod mppi;
 pub mod search;
 mod spline;
@@ -33,10 +38,11 @@ use crate::control::Problem;
 use decisions::{Decisions, Unit};
 use nalgebra::DMatrix;
 use rand::SeedableRng;
-use rand_distr::{Distribution, StandardNormal};
+use rand_distr::{Distribution, StandardNormal, StandardUniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::num::NonZeroUsize;
 
 /// What a learner decides.
 #[derive(
@@ -168,8 +174,36 @@ pub(super) trait LearnerOptions {
     /// What all learners have.
     fn settings(&self) -> &Settings;
 
+    /// After how many steps its gradients are truncated, and to what they are relaxed
+    /// ([`crate::control::Objective::with_smoothing`]).
+    fn derivatives(&self) -> (Option<NonZeroUsize>, f64) {
+        (None, 0.0)
+    }
+
+    /// How it went about, in words, where that has to be told.
+    fn manner(&self) -> String {
+        String::new()
+    }
+
     /// The learner, at the start of the decisions.
     fn learner(&self, decisions: &Decisions) -> Box<dyn Learner>;
+}
+
+/// Where a learner wants gradients.
+pub(super) struct Asked<'a> {
+    /// Decisions, one a column.
+    pub decisions: &'a DMatrix<f64>,
+    /// Of how many episodes each, where the problem has any.
+    pub episodes: usize,
+}
+
+/// Norms of gradients, before any was clipped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Watched {
+    pub mean: f64,
+    pub largest: f64,
+    /// How many were.
+    pub clipped: u64,
 }
 
 /// A learner: what it draws, and what it makes of the values found there. All that decides what comes next, but for the
@@ -178,6 +212,19 @@ pub(super) trait Learner {
     /// Draws decisions, one a column. It changes nothing else that is kept, so that a generation that was interrupted
     /// can be drawn again.
     fn ask(&mut self, random: &mut Random) -> &DMatrix<f64>;
+
+    /// Where it wants gradients before it draws decisions; nothing of those that learn from values alone. As [`Learner::ask`]
+    /// it changes nothing that is kept.
+    fn ask_gradients(&mut self, _: &mut Random) -> Option<Asked<'_>> {
+        None
+    }
+
+    /// Takes the gradients asked for, by decisions, column by column and of each episode by episode; nothing where the
+    /// rollout failed. It keeps nothing of them before the values of the next draw are told. Returns what they were like,
+    /// where there was any.
+    fn tell_gradients(&mut self, _: &[Option<&[f64]>]) -> Option<Watched> {
+        None
+    }
 
     /// Learns from the values of the columns asked for, to be small, infinite where a rollout failed. Returns how far it
     /// went, in its own unit.
@@ -206,6 +253,11 @@ pub(super) struct Random(Xoshiro256PlusPlus);
 impl Random {
     fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// A seed for another generator.
+    fn seed(&mut self) -> u64 {
+        StandardUniform.sample(&mut self.0)
     }
 
     /// Standard normal numbers.

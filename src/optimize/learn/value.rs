@@ -7,6 +7,7 @@ use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Rollouts that failed in one way.
@@ -55,10 +56,34 @@ pub(super) struct Return {
     pub objective: f64,
     /// Largest violation.
     pub violation: f64,
+    /// Sum of the squares of violations.
+    square: f64,
     /// Steps made.
     pub steps: u64,
     /// Why there is no value.
     pub failure: Option<StepError>,
+}
+
+/// A rollout's gradient by the decisions.
+pub(super) struct Slope {
+    pub by: Vec<f64>,
+    /// Steps made.
+    pub steps: u64,
+    /// Why there is none.
+    pub failure: Option<StepError>,
+}
+
+impl Return {
+    fn failed(e: StepError, steps: u64) -> Self {
+        Self {
+            value: f64::INFINITY,
+            objective: f64::INFINITY,
+            violation: f64::INFINITY,
+            square: f64::INFINITY,
+            steps,
+            failure: Some(e),
+        }
+    }
 }
 
 /// Rollouts of a problem.
@@ -67,7 +92,7 @@ pub(super) struct Returns<'a, D: Observe> {
     problem: &'a Problem,
     objective: Objective<&'a D, &'a Problem>,
     /// Of half the square of the violation.
-    pub weight: f64,
+    weight: f64,
     pool: Mutex<Vec<Memory<D::Work>>>,
 }
 
@@ -86,14 +111,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 type Front = Option<(f64, usize, Trajectory)>;
 
 impl<'a, D: Observe> Returns<'a, D> {
-    pub fn new(dynamics: &'a D, problem: &'a Problem) -> Result<Self, ProblemError> {
+    /// With gradients truncated and relaxed as told.
+    pub fn new(
+        dynamics: &'a D,
+        problem: &'a Problem,
+        (window, smoothing): (Option<NonZeroUsize>, f64),
+    ) -> Result<Self, ProblemError> {
+        let objective = Objective::new(dynamics, problem)?;
         Ok(Self {
             dynamics,
             problem,
-            objective: Objective::new(dynamics, problem)?,
-            weight: 1.0,
+            objective: objective.with_window(window).with_smoothing(smoothing),
+            weight: 0.0,
             pool: Mutex::new(vec![]),
         })
+    }
+
+    /// The weight of half the square of the violation.
+    pub fn weight(&self) -> f64 {
+        self.weight
+    }
+
+    /// Weighs violations.
+    pub fn weigh(&mut self, weight: f64) {
+        self.weight = weight;
+        self.objective = self.objective.clone().with_penalty(weight);
     }
 
     /// Does something with memory of its own.
@@ -108,63 +150,96 @@ impl<'a, D: Observe> Returns<'a, D> {
         out
     }
 
+    /// The value of a point: of its rollout, or the mean over the problem's episodes.
     fn evaluate(&self, m: &mut Memory<D::Work>) -> Return {
+        let Some(episodes) = &self.problem.episodes else {
+            m.point.seed = None;
+            return self.rollout(m);
+        };
+        let mut all = Return {
+            value: 0.0,
+            objective: 0.0,
+            violation: 0.0,
+            square: 0.0,
+            steps: 0,
+            failure: None,
+        };
+        for seed in episodes.seeds() {
+            m.point.seed = Some(seed);
+            let one = self.rollout(m);
+            all.steps += one.steps;
+            if let Some(e) = one.failure {
+                return Return::failed(e, all.steps);
+            }
+            all.value += one.value;
+            all.objective += one.objective;
+            all.square += one.square;
+            all.violation = all.violation.max(one.violation);
+        }
+        let n = episodes.count as f64;
+        [&mut all.value, &mut all.objective, &mut all.square]
+            .into_iter()
+            .for_each(|sum| *sum /= n);
+        all
+    }
+
+    fn rollout(&self, m: &mut Memory<D::Work>) -> Return {
         let made = self.objective.value(&m.point, &mut m.work);
         let steps = m.work.stats().steps as u64;
-        let failed = |e: StepError| Return {
-            value: f64::INFINITY,
-            objective: f64::INFINITY,
-            violation: f64::INFINITY,
-            steps,
-            failure: Some(e),
-        };
-        let objective = match made {
-            Ok(objective) => objective,
-            Err(e) => return failed(e),
+        let value = match made {
+            Ok(value) => value,
+            Err(e) => return Return::failed(e, steps),
         };
         let (e, t) = (m.work.evaluation(), m.work.trajectory());
         let problem = self.problem;
-        let value = objective + 0.5 * self.weight * problem.violation_squared(e);
         // a comparison with what is not a number would hide it
         if !(value.is_finite() && e.constraints.iter().all(|c| c.is_finite())) {
-            return failed(StepError {
-                failure: StepFailure::NotFinite,
-                element: "the objective".into(),
-                time: t.intervals.iter().sum(),
-                residual: f64::INFINITY,
-                message: "it, or a constraint, is not finite".into(),
-            });
+            return Return::failed(not_finite("the objective", t), steps);
         }
         Return {
             value,
-            objective,
+            objective: e.objective,
             violation: problem.violation(e, &t.u, &t.p),
+            square: problem.violation_squared(e),
             steps,
             failure: None,
         }
+    }
+
+    /// Leaves the trajectory that is told of a point that was evaluated: of episodes that from the problem's own start.
+    fn tell(&self, m: &mut Memory<D::Work>) -> Result<(), StepError> {
+        if self.problem.episodes.is_some() {
+            m.point.seed = None;
+            self.objective.whole(&m.point, &mut m.work)?;
+        }
+        Ok(())
     }
 
     /// The start, from which the weight of the penalty follows where `relative` gives it; with its trajectory, as far as
     /// it goes.
     pub fn start(&mut self, decisions: &Decisions, relative: f64) -> (Return, Trajectory) {
         let problem = self.problem;
-        self.weight = relative;
-        let (mut first, (scale, square), trajectory) = self.with(|m| {
+        self.weigh(relative);
+        let (mut first, trajectory) = self.with(|m| {
             decisions.put(&decisions.start, problem, &mut m.point);
-            let first = self.evaluate(m);
-            let scale = problem.penalty_scale(m.work.evaluation());
-            let scale = scale.filter(|_| first.failure.is_none()).unwrap_or(1.0);
+            let mut first = self.evaluate(m);
+            if first.failure.is_none()
+                && let Err(e) = self.tell(m)
+            {
+                first = Return::failed(e, first.steps);
+            }
             let mut trajectory = m.work.trajectory().clone();
             if first.failure.is_some() {
                 trajectory.truncate(m.work.stats().steps);
             }
-            let square = problem.violation_squared(m.work.evaluation());
-            (first, (scale, square), trajectory)
+            (first, trajectory)
         });
-        self.weight = relative * scale;
-        if first.failure.is_none() {
-            first.value = first.objective + 0.5 * self.weight * square;
+        if first.failure.is_some() {
+            return (first, trajectory);
         }
+        let scale = Problem::penalty_scale_of(first.objective, first.square).unwrap_or(1.0);
+        self.weigh(relative * scale);
+        first.value = first.objective + 0.5 * self.weight * first.square;
         (first, trajectory)
     }
 
@@ -184,11 +259,16 @@ impl<'a, D: Observe> Returns<'a, D> {
             let column = &columns.as_slice()[i * n..(i + 1) * n];
             self.with(|m| {
                 decisions.put(column, problem, &mut m.point);
-                let found = stoppable.run(|| self.evaluate(m));
-                if found.value < least {
-                    keep(&front, found.value, i, m.work.trajectory());
-                }
-                found
+                stoppable.run(|| {
+                    let found = self.evaluate(m);
+                    if found.value < least {
+                        if let Err(e) = self.tell(m) {
+                            return Return::failed(e, found.steps);
+                        }
+                        keep(&front, found.value, i, m.work.trajectory());
+                    }
+                    found
+                })
             })
         };
         // rollouts differ in length: each is a piece of work of its own
@@ -196,6 +276,51 @@ impl<'a, D: Observe> Returns<'a, D> {
         each.map(one).collect_into_vec(out);
         let front = front.into_inner().unwrap_or_else(PoisonError::into_inner);
         front.map(|(_, i, t)| (i, t))
+    }
+
+    /// Gradients at decisions, one a column, of each of its episodes, over the threads of the current rayon pool: column by
+    /// column. The same bits whatever the number of threads.
+    pub fn gradients(
+        &self,
+        decisions: &Decisions,
+        columns: &DMatrix<f64>,
+        seeds: &[Option<u64>],
+        out: &mut Vec<Slope>,
+    ) {
+        let (problem, n) = (self.problem, columns.nrows());
+        let stoppable = Stoppable::here();
+        let one = |i: usize| {
+            let (column, seed) = (i / seeds.len(), seeds[i % seeds.len()]);
+            let column = &columns.as_slice()[column * n..(column + 1) * n];
+            self.with(|m| {
+                decisions.put(column, problem, &mut m.point);
+                m.point.seed = seed;
+                let made =
+                    stoppable.run(|| self.objective.value_and_gradient(&m.point, &mut m.work));
+                let steps = m.work.stats().steps as u64;
+                let failed = |e| Slope {
+                    by: vec![],
+                    steps,
+                    failure: Some(e),
+                };
+                let gradient = match made {
+                    Ok(gradient) => gradient,
+                    Err(e) => return failed(e),
+                };
+                let mut by = vec![0.0; n];
+                decisions.pull(column, problem, &gradient, &mut by);
+                if !by.iter().all(|v| v.is_finite()) {
+                    return failed(not_finite("the gradient", m.work.trajectory()));
+                }
+                Slope {
+                    by,
+                    steps,
+                    failure: None,
+                }
+            })
+        };
+        let each = (0..columns.ncols() * seeds.len()).into_par_iter();
+        each.with_max_len(1).map(one).collect_into_vec(out);
     }
 
     /// The trajectory of a point that was kept.
@@ -212,6 +337,16 @@ impl<'a, D: Observe> Returns<'a, D> {
         let mut e = problem.evaluation();
         self.with(|m| problem.evaluate(dynamics, t, m.work.system(), &mut e))?;
         Ok(problem.violated(dynamics, &e, t, tolerance).join(", "))
+    }
+}
+
+fn not_finite(what: &str, t: &Trajectory) -> StepError {
+    StepError {
+        failure: StepFailure::NotFinite,
+        element: what.into(),
+        time: t.intervals.iter().sum(),
+        residual: f64::INFINITY,
+        message: "it, or a constraint, is not finite".into(),
     }
 }
 
