@@ -395,7 +395,7 @@ impl Document {
             .iter()
             .map(|a| a.bounds.unwrap_or((f64::NEG_INFINITY, f64::INFINITY)));
         let bounds: Vec<(f64, f64)> = bounds.collect();
-        let guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
+        let mut guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
         let options = contact::integrator_options(spec);
         let system = System::new(integrator, built, &start.q, options)
             .map_err(|e| self.model_error(&e))?
@@ -413,6 +413,10 @@ impl Document {
             // a mechanism alone starts nowhere
             initial::Start::apart(&system, &self.source, &x0)?;
         }
+        if let Some(held) = wanted::held(&self.source, &system, spec, &x0)? {
+            let knots = guess.chunks_exact_mut(nu.max(1));
+            knots.for_each(|u| u.iter_mut().zip(&held).for_each(|(u, held)| *u += held));
+        }
         let mut guess_states = vec![];
         if let Some(states) = &spec.guess.states {
             let (from, horizon) = ((&start.q[..], &x0[..]), own.horizon());
@@ -427,7 +431,7 @@ impl Document {
         let mut parameters: Vec<f64> = all.map(|p| p.value).collect();
         let mut parameter_bounds = parameter_bounds;
         parameter_bounds.extend(policy.bounds);
-        let (mut bounds, mut guess) = (bounds, guess);
+        let mut bounds = bounds;
         if open == 0 {
             // the policy decides
             bounds.clear();

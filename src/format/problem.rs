@@ -247,6 +247,9 @@ pub struct GuessSpec {
     /// Zero where nothing is said.
     #[serde(default)]
     pub controls: ControlsSpec,
+    /// Those that hold a pose are added to them: `true` for that of the start.
+    #[serde(default, rename = "static", skip_serializing_if = "Option::is_none")]
+    pub hold: Option<StaticSpec>,
     /// Added to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseSpec>,
@@ -254,6 +257,26 @@ pub struct GuessSpec {
     /// `simulate` know no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub states: Option<StatesSpec>,
+}
+
+/// A pose that is held.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum StaticSpec {
+    /// That of the start; `false` holds none.
+    Start(bool),
+    /// Another one.
+    Other(PoseSpec),
+}
+forms!(StaticSpec, "true, or a table such as { pose = { hinge = 1.0 } }", table Other, switch Start);
+
+/// Where a mechanism is held.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoseSpec {
+    /// Coordinates of joints and free bodies by name, m or rad; those left out are where they start, or follow where loops
+    /// close.
+    pub pose: IndexMap<String, Numbers>,
 }
 
 /// Joint coordinates at times, between which they are interpolated, or the path of a trajectory's CSV file.

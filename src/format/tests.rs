@@ -4,6 +4,7 @@ mod broken;
 mod contact;
 mod documented;
 mod files;
+mod hold;
 mod kept;
 mod parameter;
 mod parameters;

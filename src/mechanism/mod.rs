@@ -28,6 +28,7 @@ mod rank;
 #[cfg(test)]
 pub(crate) mod samples;
 mod spring;
+mod statics;
 #[cfg(test)]
 mod tests;
 mod wrench;
@@ -60,6 +61,7 @@ pub use quantity::{
 pub use range::Range;
 pub(crate) use rank::{RANK, decompose, least_squares};
 pub use spring::{Actuator, Drive, Spring};
+pub use statics::Unheld;
 
 pub(crate) use attached::{Rows, stacked};
 pub(crate) use contact::{friction_rows, normal_row, touch_change, wrench_derivative};
