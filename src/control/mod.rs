@@ -7,6 +7,7 @@
 mod check;
 mod closed_loop;
 mod cost;
+mod disturbed;
 mod environment;
 mod episodes;
 mod extended;
@@ -21,6 +22,7 @@ mod tracking;
 pub use check::{ProblemError, ProblemPart};
 pub use closed_loop::{ClosedLoop, ClosedLoopWork};
 pub use cost::{Constraint, Cost, Form, Quadrature, Relation, Share, Term, When};
+pub use disturbed::Disturbed;
 pub use environment::{Adjoints, Environment, Episode, Outcome, Pulled};
 pub use episodes::{Distribution, Draw, Drawn, End, Ended, Episodes};
 pub use extended::{Extended, ExtendedWork, Formula, StartNumber, Sum, times};

@@ -1,9 +1,8 @@
 //! The start: joint coordinates and rates by name, loops closed.
 
-use super::problem::{FreeSpec, InitialSpec, InitialTable, Numbers, Ranges};
+use super::problem::{InitialSpec, InitialTable, NumberSpec, StartNumbers};
 use super::source::{FormatError, Source, nearest, short};
-use crate::control::{Constraint, Draw, Drawn, Relation, StartNumber};
-use crate::dynamics::{Parameter, Step};
+use crate::control::{Constraint, Draw, Relation, StartNumber};
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::{
     Freedom, Joint, JointKind, Mechanism, ModelError, Quantity, least_squares, unwind,
@@ -18,15 +17,9 @@ const TOLERANCE: f64 = 1e-6;
 /// Rounding of a coordinate that starts at its limit, m or rad.
 const ROUNDING: f64 = 1e-9;
 
-/// A coordinate whose derivative of the start is smaller than this part of the largest does not move it.
-const UNMOVED: f64 = 1e-9;
-
 /// Nothing starts faster, m/s or rad/s: the speed of light. What is faster is a slip, and its energy overflows.
 const FASTEST: f64 = 299_792_458.0;
 const TOO_FAST: &str = "expected at most 299792458, the speed of light in m/s";
-
-/// A number of the start that is to be found, the parameter that stands for it, and its bounds.
-pub(super) type Sought = (StartNumber, Parameter, (f64, f64));
 
 /// Coordinates and rates of the spanning tree.
 #[derive(Clone, Debug)]
@@ -43,6 +36,8 @@ pub(super) struct Start {
     pub free: Vec<(StartNumber, (f64, f64))>,
     /// Numbers that are drawn.
     pub drawn: Vec<Draw>,
+    /// Numbers that are those of parameters, by name.
+    pub(super) tied: Vec<(StartNumber, String)>,
     /// Coordinates given to joints that close loops: joint, values.
     checks: Vec<(usize, Vec<f64>)>,
 }
@@ -67,6 +62,7 @@ impl Start {
             moved: vec![false; n],
             free: vec![],
             drawn: vec![],
+            tied: vec![],
             checks: vec![],
         };
         let joints = m.joints.iter().enumerate();
@@ -81,8 +77,9 @@ impl Start {
                 return Err(source.name_error(&["initial", name], message, nearest(name, names)));
             };
             let table = match spec.clone() {
-                InitialSpec::Number(v) => coordinate(Numbers::One(v)),
-                InitialSpec::List(v) => coordinate(Numbers::List(v)),
+                InitialSpec::Number(v) => coordinate(StartNumbers::One(v)),
+                InitialSpec::Named(name) => coordinate(StartNumbers::Named(name)),
+                InitialSpec::List(v) => coordinate(StartNumbers::List(v)),
                 InitialSpec::Table(t) => *t,
             };
             let first = firsts.get(&index).copied();
@@ -104,11 +101,17 @@ impl Start {
         let err = |field: &str, message: String, help: &str| {
             source.error(&["initial", name, field], message, help)
         };
+        // a parameter's value is put in its place later
+        let given = |n: &NumberSpec| match n {
+            NumberSpec::Given(v) => *v,
+            NumberSpec::Named(_) => 0.0,
+        };
         let numbers = |field: &str,
-                       value: &Option<Numbers>|
+                       value: &Option<Vec<NumberSpec>>|
          -> Result<Option<Vec<f64>>, FormatError> {
             let Some(value) = value else { return Ok(None) };
-            let (values, n) = (value.as_slice(), joint.directions.len());
+            let values: Vec<f64> = value.iter().map(given).collect();
+            let n = joint.directions.len();
             if values.len() != n {
                 let names: Vec<String> = (0..n).map(|i| m.coordinate_name((index, i))).collect();
                 let message = format!(
@@ -139,7 +142,7 @@ impl Start {
                     TOO_FAST,
                 ));
             }
-            Ok(Some(values.to_vec()))
+            Ok(Some(values))
         };
         if t.coordinate.is_some() && t.guess.is_some() {
             let message = format!("`{name}` has a coordinate and a guess");
@@ -149,11 +152,24 @@ impl Start {
                 "give `coordinate` to hold it, `guess` to start closing loops from it",
             ));
         }
-        let (held, guess) = (
-            numbers("coordinate", &t.coordinate)?,
-            numbers("guess", &t.guess)?,
-        );
-        let rate = numbers("rate", &t.rate)?;
+        let list = |numbers: &Option<StartNumbers>| numbers.as_ref().map(StartNumbers::list);
+        let (places, rates) = (list(&t.coordinate), list(&t.rate));
+        let from = t.guess.clone().map(|g| StartNumbers::from(g).list());
+        let (held, guess) = (numbers("coordinate", &places)?, numbers("guess", &from)?);
+        let rate = numbers("rate", &rates)?;
+        type Make = fn(usize) -> StartNumber;
+        let both: [(_, Make); 2] = [
+            (&places, StartNumber::Coordinate),
+            (&rates, StartNumber::Rate),
+        ];
+        let named: Vec<(usize, Make, &String)> = both
+            .into_iter()
+            .flat_map(|(list, make)| list.iter().flatten().enumerate().map(move |n| (n, make)))
+            .filter_map(|((i, n), make)| match n {
+                NumberSpec::Named(name) => Some((i, make, name)),
+                NumberSpec::Given(_) => None,
+            })
+            .collect();
         let free = free_start(joint, source, t)?;
         let Some(first) = first else {
             if t.free.is_some() {
@@ -167,6 +183,12 @@ impl Start {
                 ));
             }
             // a joint that closes a loop, or one that does not move
+            if let Some((.., parameter)) = named.first() {
+                let message = format!(
+                    "joint `{name}` closes a loop: its coordinates follow from the other joints, not from `{parameter}`"
+                );
+                return Err(err("coordinate", message, "set joints of the tree instead"));
+            }
             if rate.is_some() || guess.is_some() || free.is_some() {
                 let message = format!(
                     "joint `{name}` closes a loop: its coordinates and rates follow from the other joints"
@@ -185,6 +207,9 @@ impl Start {
             self.rates[own.clone()].copy_from_slice(&values);
             self.moved[own].fill(true);
         }
+        let tied = named.iter();
+        self.tied
+            .extend(tied.map(|(i, make, parameter)| (make(first + i), (*parameter).clone())));
         if let Some(sought) = &t.free {
             self.find(m, source, (index, first), sought)?;
         }
@@ -202,162 +227,6 @@ impl Start {
             }
         }
         Ok(())
-    }
-
-    /// What of a joint's start is to be found.
-    fn find(
-        &mut self,
-        m: &Mechanism,
-        source: &Source,
-        (index, first): (usize, usize),
-        sought: &FreeSpec,
-    ) -> Result<(), FormatError> {
-        let joint = &m.joints[index];
-        let name = joint.name.as_str();
-        type Make = fn(usize) -> StartNumber;
-        let both: [(&str, &Option<Ranges>, Make); 2] = [
-            ("coordinate", &sought.coordinate, StartNumber::Coordinate),
-            ("rate", &sought.rate, StartNumber::Rate),
-        ];
-        for (field, ranges, make) in both {
-            let Some(ranges) = ranges else { continue };
-            let (ranges, n) = (ranges.as_slice(), joint.directions.len());
-            let err = |message: String, help: &str| {
-                source.error(&["initial", name, "free", field], message, help)
-            };
-            if ranges.len() != n {
-                let message = format!("free {field} of joint `{name}` has {} ranges", ranges.len());
-                return Err(err(
-                    message,
-                    &format!("expected {n}, one for each coordinate"),
-                ));
-            }
-            for (i, [lower, upper]) in ranges.iter().enumerate() {
-                if lower.is_nan() || upper.is_nan() || lower > upper {
-                    let message = format!("{field} of `{name}` between {lower} and {upper}");
-                    return Err(err(
-                        message,
-                        "expected the smaller number first; inf where there is none",
-                    ));
-                }
-                let own = &joint.directions[i];
-                let limits = match field {
-                    "coordinate" => (own.lower, own.upper),
-                    _ => (f64::NEG_INFINITY, f64::INFINITY),
-                };
-                if *lower < limits.0 || *upper > limits.1 {
-                    let message = format!(
-                        "{field} of `{name}` between {lower} and {upper}, beyond the joint's limits {} and {}",
-                        limits.0, limits.1
-                    );
-                    return Err(err(message, "free it within its limits"));
-                }
-                if lower < upper {
-                    let number = make(first + i);
-                    self.free.push((number, (*lower, *upper)));
-                    if field == "coordinate" {
-                        self.held[first + i] = true;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes what is drawn, which is not to be found as well.
-    pub fn draw(
-        &mut self,
-        draws: Vec<Draw>,
-        (m, source): (&Mechanism, &Source),
-    ) -> Result<(), FormatError> {
-        for d in &draws {
-            let number = start_number(d.number);
-            if self.free.iter().any(|(free, _)| Some(*free) == number) {
-                let (Drawn::Coordinate(k) | Drawn::Rate(k) | Drawn::Parameter(k)) = d.number;
-                let joint = &m.joints[m.tree_ids()[k].0].name;
-                return Err(source.error(
-                    &["episodes", "starts", joint],
-                    format!("the start of `{joint}` is drawn, and it is to be found"),
-                    "leave `free` out in [initial], or do not draw it",
-                ));
-            }
-        }
-        self.drawn = draws;
-        Ok(())
-    }
-
-    /// The system with the numbers that are to be found or drawn independent of each other.
-    pub fn holding(&self, system: System, source: &Source) -> Result<System, FormatError> {
-        let drawn = self.drawn.iter().filter_map(|d| start_number(d.number));
-        let drawn = drawn.map(|n| (n, ["episodes", "starts"]));
-        let free = self.free.iter().map(|(n, _)| (*n, ["initial", "free"]));
-        let chosen: Vec<(StartNumber, [&str; 2])> = free.chain(drawn).collect();
-        if chosen.is_empty() {
-            return Ok(system);
-        }
-        let mut preferred = vec![false; self.q.len()];
-        for (number, _) in &chosen {
-            let (StartNumber::Coordinate(k) | StartNumber::Rate(k)) = *number;
-            preferred[k] = true;
-        }
-        let system = system.holding(&self.q, &preferred);
-        let p: Vec<f64> = system.parameters().iter().map(|p| p.value).collect();
-        let by = system.initial_by_coordinates(&self.q, &self.rates, &p, &mut system.work());
-        for (number, place) in chosen {
-            let (k, column) = match number {
-                StartNumber::Coordinate(k) => (k, k),
-                StartNumber::Rate(k) => (k, self.q.len() + k),
-            };
-            let follows = |by: &DMatrix<f64>| by.column(column).amax() < UNMOVED * by.amax();
-            if by.as_ref().is_ok_and(follows) {
-                let m = system.mechanism();
-                let id = m.tree_ids()[k];
-                let joint = m.joints[id.0].name.as_str();
-                let path = match place {
-                    ["initial", free] => ["initial", joint, free],
-                    [episodes, starts] => [episodes, starts, joint],
-                };
-                return Err(source.error(
-                    &path,
-                    format!(
-                        "`{}` follows from the others that are to be found or drawn",
-                        m.coordinate_name(id)
-                    ),
-                    "free or draw as many coordinates as there are degrees of freedom at most (see `describe`)",
-                ));
-            }
-        }
-        Ok(system)
-    }
-
-    /// The parameters that stand for what is to be found: name, unit, and value within its bounds.
-    pub fn sought(&self, m: &Mechanism, source: &Source) -> Result<Vec<Sought>, FormatError> {
-        let ids = m.tree_ids();
-        let mut out = vec![];
-        for (number, bounds) in &self.free {
-            let (k, value, of, per) = match *number {
-                StartNumber::Coordinate(k) => (k, self.q[k], "", ""),
-                StartNumber::Rate(k) => (k, self.rates[k], " rate", "/s"),
-            };
-            let (joint, direction) = ids[k];
-            let name = m.coordinate_name(ids[k]);
-            let (lower, upper) = *bounds;
-            if !(lower..=upper).contains(&value) {
-                return Err(source.error(
-                    &["initial", &m.joints[joint].name, "free"],
-                    format!("`{name}{of}` starts at {value}, outside {lower} to {upper}"),
-                    "give a start within the bounds",
-                ));
-            }
-            let unit = m.joints[joint].directions[direction].unit_name();
-            let parameter = Parameter {
-                name: format!("initial {name}{of}"),
-                unit: format!("{unit}{per}"),
-                value,
-            };
-            out.push((*number, parameter, *bounds));
-        }
-        Ok(out)
     }
 
     /// Moves the coordinates that are free, and the rates, onto the closed loops.
@@ -514,16 +383,7 @@ impl Start {
     }
 }
 
-/// The number of the start that is drawn, if it is one.
-fn start_number(drawn: Drawn) -> Option<StartNumber> {
-    match drawn {
-        Drawn::Coordinate(k) => Some(StartNumber::Coordinate(k)),
-        Drawn::Rate(k) => Some(StartNumber::Rate(k)),
-        Drawn::Parameter(_) => None,
-    }
-}
-
-fn coordinate(values: Numbers) -> InitialTable {
+fn coordinate(values: StartNumbers) -> InitialTable {
     InitialTable {
         coordinate: Some(values),
         ..InitialTable::default()
@@ -563,11 +423,11 @@ fn free_start(
         ));
     }
     for (other, is) in [
-        ("coordinate", &t.coordinate),
-        ("guess", &t.guess),
-        ("rate", &t.rate),
+        ("coordinate", t.coordinate.is_some()),
+        ("guess", t.guess.is_some()),
+        ("rate", t.rate.is_some()),
     ] {
-        if is.is_some() {
+        if is {
             let message = format!("`{name}` has {field} and {other}");
             return Err(err(
                 other,

@@ -8,8 +8,8 @@ use super::signal;
 use super::source::{FormatError, Source, nearest};
 use super::wanted;
 use crate::control::{
-    Input, Network, Open, Policy, PolicyRows, Reference, Schedule, ScheduleKnot, Track, Tracking,
-    Tunable,
+    Disturbed, Input, Network, Open, Policy, PolicyRows, Reference, Schedule, ScheduleKnot, Track,
+    Tracking, Tunable,
 };
 use crate::dynamics::{Knot, Parameter, QuantityId, StepError};
 use crate::mechanism::{Mechanism, Quantity};
@@ -28,6 +28,8 @@ pub enum Acting {
     Network(Network),
     /// Linear feedback along a trajectory.
     Schedule(Schedule),
+    /// Any of these, with disturbances added.
+    Disturbed(Disturbed<Box<Self>>),
 }
 
 /// The policy that it is.
@@ -38,6 +40,7 @@ macro_rules! of {
             Self::Tracking($p) => $call,
             Self::Network($p) => $call,
             Self::Schedule($p) => $call,
+            Self::Disturbed($p) => $call,
         }
     };
 }

@@ -2,15 +2,14 @@
 
 pub use super::contact::{ConeSpec, ContactMethodSpec};
 pub use super::describe_quantity::{
-    About, DirectionSpec, FrameSpec, IntegralSpec, MomentumSpec, OrientationSpec, PointSpec,
-    Quantity, RatioSpec, ReactionSpec, SpinSpec, SumSpec, TermSpec, ValueSpec,
+    About, DirectionSpec, ExtremeSpec, FrameSpec, IntegralSpec, MomentumSpec, OrientationSpec,
+    PointSpec, Quantity, RatioSpec, ReactionSpec, SpinSpec, SumSpec, TermSpec, ValueSpec,
 };
 use super::forms::forms;
 use crate::control::{Form, Quadrature};
 use crate::integrator::Choice;
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, Orientation,
-    SpringSpec,
+    ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, SpringSpec,
 };
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -20,6 +19,7 @@ pub use super::describe_episodes::{
 };
 pub use super::describe_method::{MethodSpec, SmoothingSpec};
 pub use super::describe_policy::*;
+pub use super::describe_start::{FreeSpec, InitialSpec, InitialTable, Ranges, StartNumbers};
 pub use super::describe_time::{At, ColumnSpec, Goal, PhaseSpec, SignalSpec, SineSpec};
 
 /// A trajectory wanted of a mechanism.
@@ -170,82 +170,6 @@ impl Numbers {
     }
 }
 
-/// Where a joint or a free body starts; a number or a list stands for its coordinates.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-#[serde(untagged)]
-pub enum InitialSpec {
-    /// The joint's only coordinate, m or rad.
-    Number(f64),
-    /// One per coordinate, m or rad.
-    List(Vec<f64>),
-    /// With rates and more.
-    Table(Box<InitialTable>),
-}
-forms!(InitialSpec, "a number, a list with one number per coordinate, or a table",
-    number Number, list List, table Table);
-
-/// Where a joint or a free body starts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct InitialTable {
-    /// Coordinates, m or rad; they stay as they are when loops are closed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub coordinate: Option<Numbers>,
-    /// Coordinates from which loops are closed, m or rad.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guess: Option<Numbers>,
-    /// m/s or rad/s
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Numbers>,
-    /// What of both is to be found, from there on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub free: Option<FreeSpec>,
-    /// Of a free body's centre of mass in the world, m.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub position: Option<[f64; 3]>,
-    /// Of a free body in the world.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub orientation: Option<Orientation>,
-    /// Of a free body's centre of mass in the world, m/s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub velocity: Option<[f64; 3]>,
-    /// Of a free body, body frame, rad/s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub angular_velocity: Option<[f64; 3]>,
-}
-
-/// Bounds within which a joint's start is found: two numbers, or a pair for each coordinate. Equal ones hold it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FreeSpec {
-    /// m or rad
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub coordinate: Option<Ranges>,
-    /// m/s or rad/s
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Ranges>,
-}
-
-/// A range, or a range for each coordinate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(untagged)]
-pub enum Ranges {
-    /// Of the only coordinate.
-    One([f64; 2]),
-    /// Of each.
-    Each(Vec<[f64; 2]>),
-}
-
-impl Ranges {
-    /// The ranges.
-    pub fn as_slice(&self) -> &[[f64; 2]] {
-        match self {
-            Self::One(v) => std::slice::from_ref(v),
-            Self::Each(v) => v,
-        }
-    }
-}
-
 /// Controls from which the method starts, and which are simulated; states it may start from besides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -253,6 +177,9 @@ pub struct GuessSpec {
     /// Zero where nothing is said.
     #[serde(default)]
     pub controls: ControlsSpec,
+    /// Those that hold a pose are added to them: `true` for that of the start.
+    #[serde(default, rename = "static", skip_serializing_if = "Option::is_none")]
+    pub hold: Option<StaticSpec>,
     /// Added to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseSpec>,
@@ -260,6 +187,26 @@ pub struct GuessSpec {
     /// `simulate` know no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub states: Option<StatesSpec>,
+}
+
+/// A pose that is held.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum StaticSpec {
+    /// That of the start; `false` holds none.
+    Start(bool),
+    /// Another one.
+    Other(PoseSpec),
+}
+forms!(StaticSpec, "true, or a table such as { pose = { hinge = 1.0 } }", table Other, switch Start);
+
+/// Where a mechanism is held.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoseSpec {
+    /// Coordinates of joints and free bodies by name, m or rad; those left out are where they start, or follow where loops
+    /// close.
+    pub pose: IndexMap<String, Numbers>,
 }
 
 /// Joint coordinates at times, between which they are interpolated, or the path of a trajectory's CSV file.
@@ -367,6 +314,9 @@ forms!(AxisSpec, "\"x\", \"y\", \"z\" or a list of three numbers", list Vector, 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CostSpec {
+    /// By which scenarios give it other targets; several may share it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What is weighed.
     pub quantity: Quantity,
     /// In the quantity's unit; a list where the quantity has three components.
@@ -396,6 +346,9 @@ fn running() -> At {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConstraintSpec {
+    /// By which scenarios give it another value; several may share it, costs among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What is held.
     pub quantity: Quantity,
     /// What it is.
@@ -466,9 +419,33 @@ pub struct ScenarioSpec {
     /// Joints and free bodies that start elsewhere than `[initial]` says.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub initial: IndexMap<String, InitialSpec>,
+    /// Other targets of costs, and values of constraints, by their names.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub targets: IndexMap<String, Goal>,
+    /// Disturbances of the start and the controls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<DisturbanceSpec>,
     /// By what its costs are multiplied.
     #[serde(default = "one")]
     pub weight: f64,
+}
+
+/// Normal noise of a scenario, the same whenever it is simulated: standard deviations by the names of what is disturbed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DisturbanceSpec {
+    /// Of the random numbers.
+    #[serde(default)]
+    pub seed: u64,
+    /// Of joints' coordinates at the start, m or rad.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub coordinates: IndexMap<String, f64>,
+    /// Of their rates, m/s or rad/s.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub rates: IndexMap<String, f64>,
+    /// Added to controls, whoever decides them, anew at every knot, N or N m.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub controls: IndexMap<String, f64>,
 }
 
 /// Line work.

@@ -1,10 +1,13 @@
 //! The guess of a problem's controls.
 
 use super::grid::Grid;
-use super::problem::{ControlsSpec, ProblemSpec};
+use super::initial::Start;
+use super::problem::{ControlsSpec, InitialSpec, InitialTable, Numbers, ProblemSpec, StaticSpec};
 use super::source::{FormatError, Source, nearest};
 use super::table::{Complaint, Table};
-use crate::mechanism::Mechanism;
+use crate::integrator::{Mechanical, System};
+use crate::mechanism::{Mechanism, ModelError};
+use indexmap::IndexMap;
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -105,6 +108,70 @@ pub(super) fn guess(
         }
     }
     Ok(u)
+}
+
+/// The controls that hold the pose that the guess names.
+pub(super) fn held(
+    source: &Source,
+    system: &System,
+    spec: &ProblemSpec,
+    (x0, known): (&[f64], Vec<(String, f64)>),
+) -> Result<Option<Vec<f64>>, FormatError> {
+    let place = ["guess", "static"];
+    let found = match &spec.guess.hold {
+        None | Some(StaticSpec::Start(false)) => return Ok(None),
+        _ if spec.policy.as_ref().is_some_and(|p| !p.feed_forward) => {
+            let message = "a guess of controls, and the policy decides them";
+            let help = "leave static out, or take feed_forward = true";
+            return Err(source.error(&place, message, help));
+        }
+        Some(StaticSpec::Start(true)) => system.holding_controls(x0),
+        Some(StaticSpec::Other(other)) => {
+            let x = posed(source, system, spec, (&other.pose, known))?;
+            system.holding_controls(&x)
+        }
+    };
+    found.map(Some).map_err(|e| {
+        let help = "give another pose, wider bounds, more friction; contacts hold what is nearer than 0.1 mm";
+        source.error(&place, e.to_string(), help)
+    })
+}
+
+/// The state at rest at the start's pose, but for these coordinates.
+fn posed(
+    source: &Source,
+    system: &System,
+    spec: &ProblemSpec,
+    (pose, known): (&IndexMap<String, Numbers>, Vec<(String, f64)>),
+) -> Result<Vec<f64>, FormatError> {
+    let m = system.mechanism();
+    let place = ["guess", "static", "pose"];
+    let mut initial = spec.initial.clone();
+    for (name, numbers) in pose {
+        if m.joint(name).is_none() {
+            let names = m.joints.iter().map(|j| j.name.as_str());
+            let message = format!("unknown joint or free body `{name}`");
+            let path = ["guess", "static", "pose", name];
+            return Err(source.name_error(&path, message, nearest(name, names)));
+        }
+        let table = InitialTable {
+            coordinate: Some(numbers.clone().into()),
+            ..InitialTable::default()
+        };
+        let there = InitialSpec::Table(Box::new(table));
+        initial.insert(name.clone(), there);
+    }
+    let here = |e: FormatError| source.error(&place, e.message(), e.help());
+    let mut start = Start::new(m, source, &initial).map_err(here)?;
+    let of_model = |e: &ModelError| source.error(&place, e.message.clone(), e.help.clone());
+    start.tie(m, source, known).map_err(here)?;
+    start.close(m, source, of_model).map_err(here)?;
+    start.rates.fill(0.0);
+    let x = system.start(&start.q, &start.rates, &start.held);
+    let x = x.map_err(|e| of_model(&e))?;
+    start.within(system, source, &x).map_err(here)?;
+    Start::apart(system, source, &x).map_err(here)?;
+    Ok(x)
 }
 
 /// A control that is held from each of its times to the next, and from the last on.

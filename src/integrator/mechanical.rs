@@ -7,7 +7,7 @@ use crate::contact::ContactWork;
 use crate::dynamics::{Dynamics, Frame, Inputs, KnotPoint, QuantityId, StepError, StepFailure};
 use crate::mechanism::{
     Adjoint, CoordinateId, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
-    Rows, Vec6, vec3,
+    Rows, Unheld, Vec6, vec3,
 };
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
@@ -251,6 +251,16 @@ pub trait Mechanical: Dynamics + Sized {
     /// rad/s. The explicit treatment of springs wants `h omega` below 1 and is unstable from 2 on.
     fn fastest_spring(&self, x: &[f64]) -> Option<(String, f64)> {
         self.mechanism().fastest_spring(&self.poses(x))
+    }
+
+    /// The controls that hold the mechanism at rest at the pose of a state; see [`Mechanism::holding_controls`].
+    ///
+    /// # Errors
+    /// When none do.
+    fn holding_controls(&self, x: &[f64]) -> Result<Vec<f64>, Unheld> {
+        let m = self.mechanism();
+        let windings = (0..m.joints.len()).map(|j| self.winding_angle(x, j));
+        m.holding_controls(&self.poses(x), &windings.collect::<Vec<_>>())
     }
 
     /// Does the motion determine the constraint forces of a joint? See [`Mechanism::has_unique_forces`].

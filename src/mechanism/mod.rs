@@ -28,6 +28,7 @@ mod rank;
 #[cfg(test)]
 pub(crate) mod samples;
 mod spring;
+mod statics;
 #[cfg(test)]
 mod tests;
 mod wrench;
@@ -54,12 +55,13 @@ pub use kinematics::Motion;
 pub use mobility::Mobility;
 pub use parameter::{Field, NamedParameter};
 pub use quantity::{
-    About, Acting, Adjoint, Contacting, KnotData, Needs, Past, Quantity, Reaction, ReactionSource,
-    contacting,
+    About, Acting, Adjoint, Contacting, ForceOf, KnotData, Needs, Past, PowerOf, Quantity,
+    Reaction, ReactionSource, contacting,
 };
 pub use range::Range;
 pub(crate) use rank::{RANK, decompose, least_squares};
 pub use spring::{Actuator, Drive, Spring};
+pub use statics::Unheld;
 
 pub(crate) use attached::{Rows, stacked};
 pub(crate) use contact::{friction_rows, normal_row, touch_change, wrench_derivative};

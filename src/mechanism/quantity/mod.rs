@@ -6,7 +6,9 @@
 
 mod body;
 mod contact;
+mod force;
 mod joint;
+mod name;
 mod reaction;
 #[cfg(test)]
 mod tests;
@@ -15,7 +17,7 @@ mod whole;
 pub use contact::{Acting, Contacting, contacting};
 
 use super::wrench::vec3;
-use super::{Field, Joint, Mechanism, Relative};
+use super::{CoordinateId, Field, Joint, Mechanism, Relative};
 use crate::spatial::{Pose, Quat, Vec3};
 use std::ops::Range;
 
@@ -128,6 +130,17 @@ pub enum Quantity {
         /// Free direction of the joint.
         direction: usize,
     },
+    /// What a spring exerts along a joint's coordinate on the child, `-stiffness (q - rest)`, or along the line between its
+    /// points, there positive where it pushes them apart, N or N m.
+    SpringForce(ForceOf),
+    /// The same of a damper, `-damping rate`, N or N m.
+    DamperForce(ForceOf),
+    /// Power of a joint's springs, or of a spring between points: positive where they give back what they stored, W.
+    SpringPower(PowerOf),
+    /// Power of dampers, never positive, W.
+    DamperPower(PowerOf),
+    /// Power of a control, W.
+    ControlPower(usize),
     /// Signed distance of a contact, by its index, m.
     Gap(usize),
     /// Normal force of a contact: the impulse at the knot over half of the two intervals that meet there, N. Like friction
@@ -158,6 +171,24 @@ pub enum About {
     Origin,
     /// The centre of mass of all bodies.
     CenterOfMass,
+}
+
+/// Whose spring or damper exerts a force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForceOf {
+    /// A joint's along a free direction.
+    Coordinate(CoordinateId),
+    /// That between two points, by its index.
+    Spring(usize),
+}
+
+/// Whose springs or dampers have a power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PowerOf {
+    /// All of a joint.
+    Joint(usize),
+    /// That between two points, by its index.
+    Spring(usize),
 }
 
 /// What a constraint exerts.
@@ -365,6 +396,10 @@ impl Quantity {
                 | Self::AngularMomentum { .. }
                 | Self::KineticEnergy
                 | Self::Energy
+                | Self::DamperForce(_)
+                | Self::SpringPower(_)
+                | Self::DamperPower(_)
+                | Self::ControlPower(_)
                 | Self::Slip(_)
         );
         let reactions = matches!(
@@ -380,92 +415,6 @@ impl Quantity {
             past: matches!(self, Self::IntervalRate { .. }),
             reactions,
         }
-    }
-
-    /// Name and unit.
-    pub fn name(&self, m: &Mechanism) -> (String, String) {
-        let along = |axis: &Vec3| match axis.iamax() {
-            _ if axis.amax() < 1.0 => "along an axis",
-            i => ["x", "y", "z"][i],
-        };
-        let body = |i: usize| m.bodies[i].name.as_str();
-        let coordinate = |joint: usize, i: usize| m.coordinate_name((joint, i));
-        let unit = |joint: usize, i: usize| m.joints[joint].directions[i].unit_name();
-        let contact = |c: usize| m.contacts[c].name.as_str();
-        let (name, unit) = match *self {
-            Self::Coordinate { joint, direction } => {
-                (coordinate(joint, direction), unit(joint, direction))
-            }
-            Self::Rate { joint, direction } => {
-                let name = format!("{} rate", coordinate(joint, direction));
-                return (name, format!("{}/s", unit(joint, direction)));
-            }
-            Self::IntervalRate { joint, direction } => {
-                let name = format!("{} interval rate", coordinate(joint, direction));
-                return (name, format!("{}/s", unit(joint, direction)));
-            }
-            Self::Control(i) => (m.actuators[i].name.clone(), m.control_unit(i)),
-            Self::Position { body: b, axis, .. } => {
-                (format!("position of {} {}", body(b), along(&axis)), "m")
-            }
-            Self::Velocity { body: b, axis, .. } => {
-                (format!("velocity of {} {}", body(b), along(&axis)), "m/s")
-            }
-            Self::Orientation { body: b, axis, .. } => (
-                format!("orientation of {} {}", body(b), along(&axis)),
-                "rad",
-            ),
-            Self::AngularVelocity {
-                body: b,
-                axis,
-                in_body,
-            } => {
-                let frame = if in_body { " of its own" } else { "" };
-                let name = format!("angular velocity of {} {}{frame}", body(b), along(&axis));
-                (name, "rad/s")
-            }
-            Self::CenterOfMass(axis) => (format!("center of mass {}", along(&axis)), "m"),
-            Self::CenterOfMassVelocity(axis) => {
-                (format!("center of mass velocity {}", along(&axis)), "m/s")
-            }
-            Self::LinearMomentum(axis) => (format!("linear momentum {}", along(&axis)), "N s"),
-            Self::AngularMomentum { axis, about } => {
-                let about = match about {
-                    About::Origin => "",
-                    About::CenterOfMass => " about the center of mass",
-                };
-                (format!("angular momentum {}{about}", along(&axis)), "N m s")
-            }
-            Self::KineticEnergy => ("kinetic energy".into(), "J"),
-            Self::PotentialEnergy => ("potential energy".into(), "J"),
-            Self::Energy => ("energy".into(), "J"),
-            Self::Constraint { joint, kind, axis } => {
-                let (what, unit) = match kind {
-                    Reaction::Force => ("force", "N"),
-                    Reaction::Torque => ("torque", "N m"),
-                };
-                let name = &m.joints[joint].name;
-                (format!("{name} constraint {what} {}", along(&axis)), unit)
-            }
-            Self::LimitForce { joint, direction } => {
-                let d = &m.joints[joint].directions[direction];
-                let what = if d.freedom.turns() { "torque" } else { "force" };
-                let name = format!("{} limit {what}", coordinate(joint, direction));
-                (name, d.force_unit())
-            }
-            Self::JointFriction { joint, direction } => {
-                let d = &m.joints[joint].directions[direction];
-                (
-                    format!("{} friction", coordinate(joint, direction)),
-                    d.force_unit(),
-                )
-            }
-            Self::Gap(c) => (format!("gap of {}", contact(c)), "m"),
-            Self::NormalForce(c) => (format!("normal force of {}", contact(c)), "N"),
-            Self::Friction(c) => (format!("friction of {}", contact(c)), "N"),
-            Self::Slip(c) => (format!("slip of {}", contact(c)), "m/s"),
-        };
-        (name, unit.into())
     }
 
     /// Value, from what is known of the knot. What it [needs](Quantity::needs) must be there.
@@ -499,6 +448,11 @@ impl Quantity {
             Self::JointFriction { joint, direction } => {
                 reaction::effort(k, ReactionSource::Friction, (joint, direction))
             }
+            Self::SpringForce(of) => force::spring(k, of),
+            Self::DamperForce(of) => force::damper(k, of),
+            Self::SpringPower(of) => force::spring_power(k, of),
+            Self::DamperPower(of) => force::damper_power(k, of),
+            Self::ControlPower(i) => force::control_power(k, i),
             Self::Gap(c) => contact::gap(k, c),
             Self::NormalForce(c) => contact::forces(k, c)[0],
             Self::Friction(c) => contact::friction(k, c),
@@ -554,6 +508,11 @@ impl Quantity {
             Self::JointFriction { joint, direction } => {
                 reaction::pull_effort(k, ReactionSource::Friction, (joint, direction), g, out);
             }
+            Self::SpringForce(of) => force::pull_spring(k, of, g, out),
+            Self::DamperForce(of) => force::pull_damper(k, of, g, out),
+            Self::SpringPower(of) => force::pull_spring_power(k, of, g, out),
+            Self::DamperPower(of) => force::pull_damper_power(k, of, g, out),
+            Self::ControlPower(i) => force::pull_control_power(k, i, g, out),
             Self::Gap(c) => contact::pull_gap(k, c, g, out),
             Self::NormalForce(c) => contact::pull_normal_force(k, c, g, out),
             Self::Friction(c) => contact::pull_friction(k, c, g, out),
@@ -582,6 +541,11 @@ impl Quantity {
             Self::Energy => {
                 whole::kinetic_energy_by(k, field) + whole::potential_energy_by(k, field)
             }
+            Self::SpringForce(of) => force::spring_by(k, of, field),
+            Self::DamperForce(of) => force::damper_by(k, of, field),
+            Self::SpringPower(of) => force::spring_power_by(k, of, field),
+            Self::DamperPower(of) => force::damper_power_by(k, of, field),
+            Self::ControlPower(i) => force::control_power_by(k, i, field),
             Self::Gap(c) => contact::gap_by(k, c, field),
             Self::Slip(c) => contact::slip_by(k, c, field),
             // at given reactions the forces are what they are
