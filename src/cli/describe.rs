@@ -2,8 +2,9 @@
 
 use super::{Failure, print_json, unit};
 use least_action::control::Form;
-use least_action::dynamics::Step;
-use least_action::format::problem::ProblemSpec;
+use least_action::format::problem::{
+    InitialSpec, NumberSpec, PolicySpec, ProblemSpec, StartNumbers,
+};
 use least_action::format::{self, Model, Overrides, short};
 use least_action::integrator::Mechanical;
 use least_action::mechanism::{Contact, Direction, Field, Mechanism, Range};
@@ -46,7 +47,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             let (l, u) = bounds(&model, i);
             [l, u].map(|b| b.is_finite().then_some(b))
         };
-        let parameters: Vec<_> = system
+        let parameters: Vec<_> = model
             .parameters()
             .iter()
             .enumerate()
@@ -80,6 +81,11 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             value["steps"] = model.problem.intervals.len().into();
             value["costs"] = json!(spec.costs);
             value["constraints"] = json!(spec.constraints);
+            value["phases"] = json!(spec.phases);
+            value["policy"] = json!(spec.policy);
+            value["scenarios"] = json!(spec.scenarios);
+            value["worst_case"] = spec.worst_case.into();
+            value["own_controls"] = spec.own_controls.into();
         }
         if a.fields {
             let field = |(path, f): &(String, Field)| json!({ "path": path, "unit": m.field_unit(*f), "value": m.get(*f) });
@@ -189,20 +195,26 @@ fn bounds(model: &Model, parameter: usize) -> (f64, f64) {
         .unwrap_or((own, own))
 }
 
+/// More parameters than these, as a network's weights, are counted and not listed.
+const MOST_PARAMETERS: usize = 50;
+
 /// The parameters there are, and what could be others.
 fn parameters(model: &Model, all: bool) {
     let m = model.system.mechanism();
-    let declared = model.system.parameters();
+    let declared = model.parameters();
     if !declared.is_empty() {
         println!("parameters");
     }
-    for (i, p) in declared.iter().enumerate() {
+    for (i, p) in declared.iter().enumerate().take(MOST_PARAMETERS) {
         let range = match bounds(model, i) {
             (l, u) if l == u => "fixed".into(),
             (f64::NEG_INFINITY, f64::INFINITY) => "unbounded".into(),
             (l, u) => format!("{l} to {u}"),
         };
         println!("  {:<20} {:>12}{}, {range}", p.name, p.value, unit(&p.unit));
+    }
+    if declared.len() > MOST_PARAMETERS {
+        println!("  and {} more", declared.len() - MOST_PARAMETERS);
     }
     let fields = m.fields();
     if all {
@@ -224,13 +236,98 @@ fn horizon(spec: &ProblemSpec) -> f64 {
     spec.horizon.unwrap_or_else(|| phases.sum())
 }
 
-/// Horizon, costs and constraints.
+/// What decides the start, beside the numbers that stand there.
+fn start(spec: &ProblemSpec) {
+    for (name, start) in &spec.initial {
+        match start {
+            InitialSpec::Named(parameter) => println!("{name} starts at `{parameter}`"),
+            InitialSpec::Table(table) => {
+                let named = [("", &table.coordinate), (" rate", &table.rate)];
+                for (of, numbers) in named {
+                    for number in numbers.iter().flat_map(StartNumbers::list) {
+                        if let NumberSpec::Named(parameter) = number {
+                            println!("{name}{of} starts at `{parameter}`");
+                        }
+                    }
+                }
+            }
+            InitialSpec::Number(_) | InitialSpec::List(_) => {}
+        }
+    }
+}
+
+/// What computes the controls.
+fn policy(policy: &PolicySpec) {
+    let beside = if policy.feed_forward {
+        ", beside controls that are decided"
+    } else {
+        ""
+    };
+    if let Some(network) = &policy.network {
+        let (sees, layers) = (network.sees.len(), &network.layers);
+        println!("policy: a network of {sees} quantities, hidden layers {layers:?}");
+    }
+    if let Some(file) = &policy.feedback {
+        println!("policy: the feedback of {file}{beside}");
+    }
+    if !policy.loops.is_empty() {
+        println!("policy{beside}");
+    }
+    for l in &policy.loops {
+        let gains = format!("kp {}, kd {}", toml(&l.kp), toml(&l.kd));
+        let reference = toml(&l.reference);
+        println!("  {:<20} {} to {reference}, {gains}", l.control, l.joint);
+    }
+}
+
+/// What tells scenarios apart, and how they count.
+fn scenarios(spec: &ProblemSpec) {
+    if spec.scenarios.is_empty() {
+        return;
+    }
+    let how = match (spec.worst_case, spec.own_controls) {
+        (true, true) => ", of which the worst counts, with controls of their own",
+        (true, false) => ", of which the worst counts",
+        (false, true) => ", with controls of their own",
+        (false, false) => "",
+    };
+    println!("scenarios{how}");
+    for s in &spec.scenarios {
+        let set = s
+            .set
+            .iter()
+            .map(|(path, value)| format!("{path} = {value}"));
+        let initial = s.initial.keys().map(|name| format!("{name} elsewhere"));
+        let all: Vec<String> = set.chain(initial).collect();
+        println!("  {:<20} weight {}; {}", s.name, s.weight, all.join(", "));
+    }
+}
+
+/// Horizon, policy, scenarios, costs and constraints.
 fn wanted(spec: &ProblemSpec, steps: usize) {
-    println!(
-        "horizon {} s, {steps} time steps of {} s",
-        horizon(spec),
-        spec.time_step
-    );
+    start(spec);
+    if spec.phases.is_empty() {
+        println!(
+            "horizon {} s, {steps} time steps of {} s",
+            horizon(spec),
+            spec.time_step
+        );
+    } else {
+        println!("horizon {} s, {steps} time steps", horizon(spec));
+        println!("phases");
+    }
+    for p in &spec.phases {
+        let free = p
+            .bounds
+            .map(|[l, u]| format!(", found between {l} and {u} s"));
+        let steps = p.steps.map(|n| format!(" in {n} steps"));
+        let [free, steps] = [free, steps].map(Option::unwrap_or_default);
+        println!("  {:<20} {} s{steps}{free}", p.name, p.duration);
+    }
+    if let Some(own) = &spec.policy {
+        policy(own);
+    }
+    scenarios(spec);
     if !spec.costs.is_empty() {
         println!("costs");
     }
@@ -255,7 +352,16 @@ fn wanted(spec: &ProblemSpec, steps: usize) {
             let value = toml(side.as_ref()?);
             Some(format!(" {sign} {value}"))
         });
-        let sides: String = sides.collect();
+        let mut sides: String = sides.collect();
+        if let Some(same) = &c.same_as {
+            let of = same.quantity.as_ref().map_or("its own".into(), toml);
+            let (times, plus) = (same.times, same.plus);
+            let at = toml(&same.at);
+            sides += &match (times, plus) {
+                (1.0, 0.0) => format!(" = {of} at {at}"),
+                _ => format!(" = {times} {of} at {at} + {plus}"),
+            };
+        }
         println!("  {:<20} {}{sides}", toml(&c.at), toml(&c.quantity));
     }
 }

@@ -3,7 +3,7 @@
 
 mod roles;
 
-use super::cost::{Cost, Quadrature, When};
+use super::cost::{Cost, Quadrature, Share, When};
 use crate::dynamics::{
     Dims, Frame, Inputs, Knot, KnotPoint, LinearModel, Observe, Outputs, Parameter, QuantityId,
     Rows, SolvedStep, StepError,
@@ -24,19 +24,22 @@ pub enum StartNumber {
 /// s_(k+1) = s_k + sum over terms that hold at k of share_k term(quantity_k)
 /// ```
 ///
-/// Terms along the way are multiplied by the interval behind their knot (an integral), those at one knot are taken once
+/// Terms along the way are multiplied by the share of their knot (an integral), those at one knot are taken once
 /// (the value that a quantity had there). See [`Cost`] for what a term is; profiles are those of [`Extended::with_profiles`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sum {
     /// Name and unit.
     pub name: (String, String),
     /// What is summed; at the last knot nothing is.
     pub terms: Vec<Cost>,
+    /// What the shares are. Of a trapezoidal sum half of the interval before the knot is missing yet at every knot: it is
+    /// [`Formula::pending`].
+    pub quadrature: Quadrature,
 }
 
 /// A function of quantities at a knot: a sum of terms, divided by another where there is one. Nothing by nothing, as a
 /// mean where no time has passed, is zero.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Formula {
     /// Name and unit.
     pub name: (String, String),
@@ -44,6 +47,9 @@ pub struct Formula {
     pub terms: Vec<Cost>,
     /// Added to them.
     pub constant: f64,
+    /// Added as well, each times half the interval before the knot where it holds along the way, a range up to the knot
+    /// behind its last: beside a trapezoidal [`Sum`] of the same terms what makes it the integral up to the knot.
+    pub pending: Vec<Cost>,
     /// What the sum is divided by; nothing where there are none.
     pub over: Vec<Cost>,
 }
@@ -68,14 +74,22 @@ impl Formula {
         } else {
             sum(&self.over)
         };
-        (self.constant + sum(&self.terms), below)
+        let due = self.pending.iter().filter(|t| is_pending(t.when, at.at.k));
+        let half: f64 = due.map(|t| term(t, at).0).sum();
+        let above = self.constant + sum(&self.terms) + 0.5 * at.at.h_prev * half;
+        (above, below)
     }
 
-    /// Adds `g` times the derivatives by the quantities.
-    fn pull(&self, at: Seen, g: f64, adjoint: &mut [f64]) {
+    /// Adds `g` times the derivatives by the quantities, and by the interval before the knot.
+    fn pull(&self, at: Seen, g: f64, adjoint: &mut [f64], by_h_prev: &mut f64) {
         let (above, below) = self.parts(at);
         if (above, below) == (0.0, 0.0) {
             return;
+        }
+        for t in self.pending.iter().filter(|t| is_pending(t.when, at.at.k)) {
+            let (value, slope) = term(t, at);
+            *by_h_prev += 0.5 * g / below * value;
+            adjoint[t.quantity.index()] += 0.5 * at.at.h_prev * g / below * slope;
         }
         for t in &self.terms {
             adjoint[t.quantity.index()] += g / below * term(t, at).1;
@@ -86,17 +100,34 @@ impl Formula {
     }
 }
 
+/// Does half of the interval before knot `k` count for what holds there?
+fn is_pending(when: When, k: usize) -> bool {
+    match when {
+        When::Running => k > 0,
+        When::Range(first, last) => first < k && k <= last + 1,
+        When::End | When::Knot(_) => false,
+    }
+}
+
 /// What terms see: the values of all quantities, the profiles, and the knot.
 #[derive(Clone, Copy)]
 struct Seen<'a> {
     table: &'a [f64],
     profiles: &'a [Vec<f64>],
-    k: usize,
+    at: Knot,
+}
+
+/// What a formula needs of the system, and where: at every knot unless it is [`Formula::pending`]; and the formulas up to
+/// itself, ascending.
+#[derive(Clone, Debug, Default)]
+struct Needs {
+    which: Vec<(QuantityId, Option<When>)>,
+    formulas: Vec<usize>,
 }
 
 /// Value and slope of a term.
 fn term(t: &Cost, at: Seen) -> (f64, f64) {
-    let varies = t.profile.and_then(|i| at.profiles.get(i)?.get(at.k));
+    let varies = t.profile.and_then(|i| at.profiles.get(i)?.get(at.at.k));
     let target = t.target + varies.unwrap_or(&0.0);
     let (value, slope, _) = t.form.at(t.weight, at.table[t.quantity.index()] - target);
     (value, slope)
@@ -116,8 +147,8 @@ pub struct Extended<D> {
     sums: Vec<Sum>,
     formulas: Vec<Formula>,
     profiles: Vec<Vec<f64>>,
-    /// Of each formula: the quantities of the system that it needs, ascending, and the formulas up to itself.
-    needs: Vec<(Vec<QuantityId>, Vec<usize>)>,
+    /// Of each formula.
+    needs: Vec<Needs>,
 }
 
 /// Memory of [`Extended`].
@@ -133,8 +164,9 @@ pub struct ExtendedWork<W> {
     /// Quantities of the system that are looked at, and their values or adjoints.
     which: Vec<QuantityId>,
     values: Vec<f64>,
-    /// Formulas that are looked at.
+    /// Formulas that are looked at, and what their adjoints come to by the interval before the knot.
     formulas: Vec<usize>,
+    by_h_prev: f64,
     /// Derivatives of what each sum grows by: by the system's state, controls, parameters (all), intervals; by unknowns.
     growth: Vec<(Inputs, Vec<f64>)>,
     q: Vec<f64>,
@@ -198,6 +230,12 @@ impl<D: Observe> Extended<D> {
         place
     }
 
+    /// Lets a number at the start be that of a parameter that is there, by its place among all: a gain that a policy begins
+    /// from, or another number of the start. Several may be the same.
+    pub fn tie_start(&mut self, number: StartNumber, place: usize) {
+        self.start.push((number, place));
+    }
+
     /// Adds a sum of terms on any quantities, of sums the values up to the knot. Its quantity is [`Extended::sum`] of the place
     /// returned.
     pub fn add_sum(&mut self, sum: Sum) -> usize {
@@ -236,25 +274,27 @@ impl<D: Observe> Extended<D> {
     }
 
     /// What each formula needs.
-    fn closure(&self) -> Vec<(Vec<QuantityId>, Vec<usize>)> {
-        let mut out: Vec<(Vec<QuantityId>, Vec<usize>)> = vec![];
+    fn closure(&self) -> Vec<Needs> {
+        let mut out: Vec<Needs> = vec![];
         for (i, f) in self.formulas.iter().enumerate() {
-            let (mut which, mut formulas) = (vec![], vec![i]);
-            for q in f.terms.iter().chain(&f.over).map(|t| t.quantity) {
+            let mut own = Needs::default();
+            let always = f.terms.iter().chain(&f.over).map(|t| (t.quantity, None));
+            let pending = f.pending.iter().map(|t| (t.quantity, Some(t.when)));
+            for (q, when) in always.chain(pending) {
                 if q.index() < self.own {
-                    which.push(q);
+                    own.which.push((q, when));
                 } else if let Some(other) = q.index().checked_sub(self.first_formula())
-                    && let Some((w, f)) = out.get(other)
+                    && let Some(other) = out.get(other)
                 {
-                    which.extend(w);
-                    formulas.extend(f);
+                    let theirs = other.which.iter().map(|&(q, own)| (q, own.or(when)));
+                    own.which.extend(theirs);
+                    own.formulas.extend(&other.formulas);
                 }
             }
-            which.sort_unstable();
-            which.dedup();
-            formulas.sort_unstable();
-            formulas.dedup();
-            out.push((which, formulas));
+            own.formulas.push(i);
+            own.formulas.sort_unstable();
+            own.formulas.dedup();
+            out.push(own);
         }
         out
     }
@@ -272,8 +312,11 @@ impl<D: Observe> Extended<D> {
             if q.index() < self.own {
                 w.which.push(q);
             } else if let Some(f) = q.index().checked_sub(self.first_formula()) {
-                w.which.extend(&self.needs[f].0);
-                w.formulas.extend(&self.needs[f].1);
+                let needs = &self.needs[f];
+                let here = |when: Option<When>| when.is_none_or(|w| is_pending(w, seen.at.k));
+                let due = needs.which.iter().filter(|(_, when)| here(*when));
+                w.which.extend(due.map(|(q, _)| *q));
+                w.formulas.extend(&needs.formulas);
             }
         }
         w.which.sort_unstable();
@@ -294,7 +337,7 @@ impl<D: Observe> Extended<D> {
             *t = *v;
         }
         for &f in &w.formulas {
-            let at = self.seen(&w.table, seen.at.k);
+            let at = self.seen(&w.table, &seen.at);
             w.table[self.first_formula() + f] = self.formulas[f].value(at);
         }
         Ok(())
@@ -308,7 +351,8 @@ impl<D: Observe> Extended<D> {
         out: &mut Inputs,
         y: &mut [f64],
     ) {
-        self.pull_formulas(seen.at.k, w);
+        self.pull_formulas(&seen.at, w);
+        out.h_prev += std::mem::take(&mut w.by_h_prev);
         for (v, q) in w.values.iter_mut().zip(&w.which) {
             *v = std::mem::take(&mut w.adjoint[q.index()]);
         }
@@ -325,20 +369,21 @@ impl<D: Observe> Extended<D> {
         }
     }
 
-    fn seen<'s>(&'s self, table: &'s [f64], k: usize) -> Seen<'s> {
+    fn seen<'s>(&'s self, table: &'s [f64], at: &Knot) -> Seen<'s> {
         Seen {
             table,
             profiles: &self.profiles,
-            k,
+            at: *at,
         }
     }
 
     /// From adjoints of formulas to those of what they are made of.
-    fn pull_formulas(&self, k: usize, w: &mut ExtendedWork<D::Work>) {
+    fn pull_formulas(&self, at: &Knot, w: &mut ExtendedWork<D::Work>) {
         for &f in w.formulas.iter().rev() {
             let g = std::mem::take(&mut w.adjoint[self.first_formula() + f]);
             if g != 0.0 {
-                self.formulas[f].pull(self.seen(&w.table, k), g, &mut w.adjoint);
+                let seen = self.seen(&w.table, at);
+                self.formulas[f].pull(seen, g, &mut w.adjoint, &mut w.by_h_prev);
             }
         }
     }
@@ -383,12 +428,13 @@ impl<D: Observe> Extended<D> {
         }
     }
 
-    /// Terms of sums that hold at a knot.
-    fn due(&self, at: &Knot) -> impl Iterator<Item = (usize, &Cost)> + Clone {
-        let (k, n) = (at.k, self.steps);
+    /// Terms of sums that count at a knot, with their shares.
+    fn due(&self, at: &Knot) -> impl Iterator<Item = (usize, &Cost, Share)> + Clone {
+        let (at, n) = (*at, self.steps);
         let all = self.sums.iter().enumerate();
-        all.flat_map(|(i, s)| s.terms.iter().map(move |t| (i, t)))
-            .filter(move |(_, t)| t.when.holds(k, n))
+        all.flat_map(|(i, s)| s.terms.iter().map(move |t| (i, t, s.quadrature)))
+            .filter(move |(_, t, rule)| rule.counts(t.when, at.k, n))
+            .map(move |(i, t, rule)| (i, t, rule.share(t.when, &at)))
     }
 
     /// Derivatives of what the sums grow by in a step.
@@ -414,15 +460,15 @@ impl<D: Observe> Extended<D> {
             by.clear();
             y.fill(0.0);
         }
-        for (i, t) in self.due(&at.at) {
+        for (i, t, share) in self.due(&at.at) {
             // one after the other: an adjoint follows what was looked at last
             self.look(&seen, std::iter::once(t.quantity), w)?;
-            let share = Quadrature::Left.share(t.when, &at.at);
-            let (value, slope) = term(t, self.seen(&w.table, at.at.k));
+            let (value, slope) = term(t, self.seen(&w.table, &at.at));
             w.adjoint[t.quantity.index()] = share.weight * slope;
             let (by, y) = &mut growth[i];
             self.pull_table(&seen, w, by, y);
             by.h += share.by_h * value;
+            by.h_prev += share.by_h_prev * value;
         }
         Ok(())
     }

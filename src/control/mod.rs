@@ -7,6 +7,7 @@
 mod check;
 mod closed_loop;
 mod cost;
+mod disturbed;
 mod extended;
 mod layout;
 mod network;
@@ -19,6 +20,7 @@ mod tracking;
 pub use check::{ProblemError, ProblemPart};
 pub use closed_loop::{ClosedLoop, ClosedLoopWork};
 pub use cost::{Constraint, Cost, Form, Quadrature, Relation, Share, Term, When};
+pub use disturbed::Disturbed;
 pub use extended::{Extended, ExtendedWork, Formula, StartNumber, Sum, times};
 pub use layout::{Evaluation, Layout, Stage, Timing};
 pub use network::{Input, Network};

@@ -1,9 +1,9 @@
 //! Quantities that are made of others: sums along the way, values at earlier knots, weighted sums, quotients.
 
-use super::problem::{At, IntegralSpec, Quantity};
+use super::problem::{At, CostSpec, Goal, IntegralSpec, Quantity};
 use super::quantity::{Named, Place, Quantities};
 use super::source::{FormatError, nearest};
-use crate::control::{self, Cost, Form, When};
+use crate::control::{self, Cost, Form, Quadrature, When};
 use crate::dynamics::QuantityId;
 
 /// A term on something named.
@@ -18,12 +18,14 @@ pub(super) struct Term {
 }
 
 /// A sum or a formula, with indices of names instead of quantities.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Made {
     title: (String, String),
     terms: Vec<Term>,
     constant: f64,
+    pending: Vec<Term>,
     over: Vec<Term>,
+    quadrature: Quadrature,
 }
 
 impl Made {
@@ -40,6 +42,7 @@ impl Made {
         control::Sum {
             name: self.title.clone(),
             terms: Self::of(&self.terms, quantity),
+            quadrature: self.quadrature,
         }
     }
 
@@ -48,9 +51,23 @@ impl Made {
             name: self.title.clone(),
             terms: Self::of(&self.terms, quantity),
             constant: self.constant,
+            pending: Self::of(&self.pending, quantity),
             over: Self::of(&self.over, quantity),
         }
     }
+}
+
+/// A parameter that bounds what varies.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Extreme {
+    /// Its name.
+    pub bound: usize,
+    /// 1 where it lies above, -1 below.
+    pub sign: f64,
+    /// Formulas, by their names, that must not be positive.
+    pub less: Vec<usize>,
+    /// Where they are looked at.
+    pub when: When,
 }
 
 /// The parameter that is the largest cost of all scenarios, and what each scenario's is less that.
@@ -98,8 +115,8 @@ impl Quantities<'_> {
                 self.formula(Made {
                     title: (title, unit),
                     terms: vec![times(sum, 1.0)],
-                    constant: 0.0,
                     over,
+                    ..Made::default()
                 })
             }
             Quantity::ValueAt(spec) => {
@@ -125,7 +142,7 @@ impl Quantities<'_> {
                     title: (format!("sum of {}", names.join(" and ")), unit),
                     terms,
                     constant: spec.plus,
-                    over: vec![],
+                    ..Made::default()
                 })
             }
             Quantity::Ratio(spec) => {
@@ -142,8 +159,8 @@ impl Quantities<'_> {
                 self.formula(Made {
                     title: (format!("{} by {}", a.0, b.0), unit),
                     terms: vec![times(of, 1.0)],
-                    constant: 0.0,
                     over: vec![times(by, 1.0)],
+                    ..Made::default()
                 })
             }
             _ => return Ok(None),
@@ -164,8 +181,7 @@ impl Quantities<'_> {
         Ok(self.formula(Made {
             title: (format!("{title} less {}", self.title(latch).0), unit),
             terms: vec![times(name, 1.0), times(latch, -scale)],
-            constant: 0.0,
-            over: vec![],
+            ..Made::default()
         }))
     }
 
@@ -182,8 +198,7 @@ impl Quantities<'_> {
                 when,
                 ..times(name, 1.0)
             }],
-            constant: 0.0,
-            over: vec![],
+            ..Made::default()
         })
     }
 
@@ -191,9 +206,8 @@ impl Quantities<'_> {
     fn elapsed(&mut self, when: When) -> usize {
         let one = self.formula(Made {
             title: ("one".into(), "1".into()),
-            terms: vec![],
             constant: 1.0,
-            over: vec![],
+            ..Made::default()
         });
         self.sum(Made {
             title: ("time".into(), "s".into()),
@@ -201,8 +215,7 @@ impl Quantities<'_> {
                 when,
                 ..times(one, 1.0)
             }],
-            constant: 0.0,
-            over: vec![],
+            ..Made::default()
         })
     }
 
@@ -225,18 +238,35 @@ impl Quantities<'_> {
             Form::Absolute => ("size of ", unit),
             Form::Square | Form::Huber(_) => ("square of ", format!("({unit})^2")),
         };
+        let title = (format!("integral of {words}{title}"), format!("{unit} s"));
+        let when = self.counted(place, name, when)?;
+        let term = Term {
+            target: spec.target,
+            form: spec.form,
+            when,
+            ..times(name, 1.0)
+        };
+        Ok((self.integrated(title, vec![term]), when))
+    }
+
+    /// The sum of terms along the way, up to the knot.
+    fn integrated(&mut self, title: (String, String), terms: Vec<Term>) -> usize {
+        let quadrature = self.quadrature;
         let sum = self.sum(Made {
-            title: (format!("integral of {words}{title}"), format!("{unit} s")),
-            terms: vec![Term {
-                target: spec.target,
-                form: spec.form,
-                when,
-                ..times(name, 1.0)
-            }],
-            constant: 0.0,
-            over: vec![],
+            title: title.clone(),
+            terms: terms.clone(),
+            quadrature,
+            ..Made::default()
         });
-        Ok((sum, when))
+        match quadrature {
+            Quadrature::Left => sum,
+            Quadrature::Trapezoidal => self.formula(Made {
+                title,
+                terms: vec![times(sum, 1.0)],
+                pending: terms,
+                ..Made::default()
+            }),
+        }
     }
 
     fn sum(&mut self, made: Made) -> usize {
@@ -289,9 +319,85 @@ impl Quantities<'_> {
         Err(self.err(place, "quantity", message, "expected finite numbers"))
     }
 
+    /// A free parameter that the problem adds: its name.
+    pub(super) fn add_parameter(
+        &mut self,
+        place: Place,
+        (name, unit): (String, String),
+    ) -> Result<usize, FormatError> {
+        if self.parameters.iter().any(|p| p.0 == name) {
+            let message = format!("two parameters would be called `{name}`");
+            let help = "ask for the largest or smallest of a quantity once, or give what is called so another name";
+            return Err(self.err(place, "", message, help));
+        }
+        self.parameters.push((name, unit));
+        Ok(self.index(Named::Parameter(self.parameters.len() - 1)))
+    }
+
+    /// A cost on the largest or smallest value along the way: a parameter that is free, with the formulas that must not be
+    /// positive where it is looked at. Nothing for other costs.
+    ///
+    /// This is exact, and has no kinks (the epigraph form: Boyd, Vandenberghe, *Convex Optimization*, 4.1.3).
+    pub(super) fn extreme(
+        &mut self,
+        place: Place,
+        c: &CostSpec,
+    ) -> Result<Option<Extreme>, FormatError> {
+        let (spec, sign, word) = match &c.quantity {
+            Quantity::Largest(spec) => (spec, 1.0, "largest"),
+            Quantity::Smallest(spec) => (spec, -1.0, "smallest"),
+            _ => return Ok(None),
+        };
+        if c.form != Form::Linear || c.weight * sign < 0.0 {
+            let message = format!(
+                "a cost on the {word} value is not linear, or its weight pulls the wrong way"
+            );
+            let help = match sign > 0.0 {
+                true => {
+                    "give form = \"linear\" and a positive weight: the largest value is to be small"
+                }
+                false => {
+                    "give form = \"linear\" and a negative weight: the smallest value is to be large"
+                }
+            };
+            return Err(self.err(place, "form", message, help));
+        }
+        if !matches!(c.at, At::Running | At::End) || !matches!(c.target, Goal::One(_)) {
+            let message = format!("a cost on the {word} value counts once");
+            let help = "leave `at` out, and give `over` to the quantity; a target is a number";
+            return Err(self.err(place, "at", message, help));
+        }
+        if spec.size && sign < 0.0 {
+            let message = "the smallest size is no convex bound".into();
+            let help = "ask for the smallest value, or the largest size";
+            return Err(self.err(place, "quantity", message, help));
+        }
+        let when = self.when(place, "quantity.over", &spec.over)?;
+        let of = self.single(place, &spec.of, when.holds(self.steps, self.steps))?;
+        let (title, unit) = self.title(of);
+        let size = if spec.size { "size of " } else { "" };
+        let name = format!("{word} {size}{title}");
+        let bound = self.add_parameter(place, (name.clone(), unit.clone()))?;
+        let sides = [Some(sign), spec.size.then_some(-1.0)];
+        let less = sides.into_iter().flatten().map(|side| {
+            self.formula(Made {
+                title: (format!("{title} less the {name}"), unit.clone()),
+                terms: vec![times(of, side), times(bound, -sign)],
+                ..Made::default()
+            })
+        });
+        let less = less.collect();
+        Ok(Some(Extreme {
+            bound,
+            sign,
+            less,
+            when,
+        }))
+    }
+
     /// What all costs come to, less the parameter that is to be the largest such of all scenarios: a name that must not be
     /// positive at the end.
-    pub(super) fn worst(&mut self, costs: Vec<(usize, Cost)>) -> usize {
+    pub(super) fn less_worst(&mut self, costs: Vec<(usize, Cost)>, worst: usize) -> usize {
         let n = self.steps;
         let term = |(name, c): &(usize, Cost)| Term {
             name: *name,
@@ -304,21 +410,14 @@ impl Quantities<'_> {
         let at_end = |c: &Cost| !c.when.is_along() && c.when.holds(n, n);
         let (last, along): (Vec<_>, Vec<_>) = costs.into_iter().partition(|(_, c)| at_end(c));
         let title = |name: &str| (name.to_owned(), "1".to_owned());
-        let sum = self.sum(Made {
-            title: title("cost along the way"),
-            terms: along.iter().map(term).collect(),
-            constant: 0.0,
-            over: vec![],
-        });
-        let found = self.parameters.iter().rposition(|p| p.0 == WORST);
-        let worst = self.index(Named::Parameter(found.unwrap_or(0)));
+        let along = along.iter().map(term).collect();
+        let sum = self.integrated(title("cost along the way"), along);
         let mut terms: Vec<Term> = last.iter().map(term).collect();
         terms.extend([times(sum, 1.0), times(worst, -1.0)]);
         self.formula(Made {
             title: title(LESS_WORST),
             terms,
-            constant: 0.0,
-            over: vec![],
+            ..Made::default()
         })
     }
 

@@ -53,6 +53,17 @@ pub enum Quantity {
     LimitForce(String),
     /// Force or torque that a joint's friction exerts along a coordinate, N or N m.
     JointFriction(String),
+    /// What a spring exerts: of a joint along a coordinate, or by its name along the line between its points, where it is
+    /// positive if it pushes them apart, N or N m.
+    SpringForce(String),
+    /// The same of a damper, N or N m.
+    DamperForce(String),
+    /// Power of all springs of a joint, or of a spring between points; positive where they give energy back, W.
+    SpringPower(String),
+    /// Power of the dampers there, never positive, W.
+    DamperPower(String),
+    /// Power of a control, W.
+    Power(String),
     /// Signed distance of a contact, m.
     ContactGap(String),
     /// Normal force of a contact, N.
@@ -76,6 +87,24 @@ pub enum Quantity {
     Sum(SumSpec),
     /// One quantity divided by another: cost of transport, mean power.
     Ratio(Box<RatioSpec>),
+    /// The largest value along the way, as a linear cost with a positive weight.
+    Largest(Box<ExtremeSpec>),
+    /// The smallest value along the way, as a linear cost with a negative weight: it is to be large.
+    Smallest(Box<ExtremeSpec>),
+}
+
+/// What is to be small, or large, wherever it is looked at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExtremeSpec {
+    /// A quantity with one component.
+    pub of: Quantity,
+    /// Its size is meant, whatever the sign.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub size: bool,
+    /// Along the whole way, or over a phase or a range.
+    #[serde(default = "running")]
+    pub over: At,
 }
 
 /// What is integrated.

@@ -1,12 +1,13 @@
 //! What a problem needs beside its system, and the system with it.
 
-use super::composite::WORST;
-use super::grid::Grid;
+use super::grid::{Grid, Phase};
 use super::initial::Sought;
 use super::policy::Acting;
+use super::problem::ProblemSpec;
+use super::quantity::Wanted;
 use super::{Model, Scenario};
 use crate::control::{self, ClosedLoop, Duration, Formula, Policy, Scenarios, StartNumber, Sum};
-use crate::dynamics::{KnotPoint, Parameter, Remember, Step, StepError};
+use crate::dynamics::{KnotPoint, Parameter, QuantityId, Remember, Step, StepError};
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::Mechanism;
 use crate::rollout::Trajectory;
@@ -18,6 +19,17 @@ pub type Extended<'a> = Scenarios<One<'a>>;
 /// That of one scenario.
 type One<'a> = control::Extended<Remember<ClosedLoop<&'a System, Acting>>>;
 
+/// A parameter that is to be no smaller, or no larger, than what varies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// Its place among all parameters.
+    pub parameter: usize,
+    /// 1 where it lies above what varies, -1 below.
+    pub sign: f64,
+    /// Formulas that must not be positive: what varies, less the parameter (the other way round below).
+    pub less: Vec<QuantityId>,
+}
+
 /// What a problem needs beside its system.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extension {
@@ -25,16 +37,40 @@ pub struct Extension {
     pub parameters: Vec<(Parameter, (f64, f64))>,
     /// The first of them are these numbers of the start.
     pub start: Vec<StartNumber>,
-    /// Those behind are these durations: first interval, and the one behind the last.
+    /// Numbers of the start that are those of parameters, by their places among all.
+    pub ties: Vec<(StartNumber, usize)>,
+    /// Those behind the numbers of the start are these durations: first interval, and the one behind the last.
     pub spans: Vec<(usize, usize)>,
     /// Sums along the way.
     pub sums: Vec<Sum>,
     /// Formulas of quantities.
     pub formulas: Vec<Formula>,
+    /// What the last parameters bound.
+    pub bounds: Vec<Bound>,
+}
+
+/// What the duration of a phase is called among the parameters.
+fn duration(m: &Mechanism, phase: &Phase) -> String {
+    let taken = m.parameters.iter().any(|p| p.name == phase.name);
+    match taken {
+        true => format!("duration of {}", phase.name),
+        false => phase.name.clone(),
+    }
+}
+
+/// Values of the parameters that a number of the start may be: those of the mechanism and of a policy, and durations.
+pub(super) fn known(m: &Mechanism, spec: &ProblemSpec, grid: &Grid) -> Vec<(String, f64)> {
+    let own = m.parameters.iter();
+    let own = own.filter_map(|p| Some((p.name.clone(), m.get(*p.fields.first()?))));
+    let gains = spec.policy.iter().flat_map(|p| &p.gains);
+    let gains = gains.map(|(name, gain)| (name.clone(), gain.value));
+    let phases = grid.phases.iter().filter(|p| p.bounds.is_some());
+    let phases = phases.map(|p| (duration(m, p), p.duration));
+    own.chain(gains).chain(phases).collect()
 }
 
 impl Extension {
-    pub(super) fn new(m: &Mechanism, sought: Vec<Sought>, grid: &Grid, has_worst: bool) -> Self {
+    pub(super) fn new(m: &Mechanism, sought: Vec<Sought>, grid: &Grid) -> Self {
         let mut out = Self::default();
         for (number, parameter, bounds) in sought {
             out.start.push(number);
@@ -43,27 +79,13 @@ impl Extension {
         for p in &grid.phases {
             let value = p.duration;
             let Some(bounds) = p.bounds else { continue };
-            let taken = |name: &str| m.parameters.iter().any(|p| p.name == name);
-            let name = match taken(&p.name) {
-                true => format!("duration of {}", p.name),
-                false => p.name.clone(),
-            };
             out.spans.push((p.first, p.end));
             let parameter = Parameter {
-                name,
+                name: duration(m, p),
                 unit: "s".into(),
                 value,
             };
             out.parameters.push((parameter, bounds));
-        }
-        if has_worst {
-            let parameter = Parameter {
-                name: WORST.into(),
-                unit: "1".into(),
-                value: 0.0,
-            };
-            let free = (f64::NEG_INFINITY, f64::INFINITY);
-            out.parameters.push((parameter, free));
         }
         out
     }
@@ -83,17 +105,27 @@ impl Extension {
             .collect()
     }
 
-    pub(super) fn with(self, sums: Vec<Sum>, formulas: Vec<Formula>) -> Self {
+    /// With what costs and constraints need.
+    pub(super) fn with(mut self, wanted: &mut Wanted) -> Self {
+        let free = (f64::NEG_INFINITY, f64::INFINITY);
+        for bound in &wanted.bounds {
+            let (name, unit) = wanted.parameters[bound.parameter].clone();
+            let value = 0.0;
+            self.parameters
+                .push((Parameter { name, unit, value }, free));
+        }
         Self {
-            sums,
-            formulas,
+            sums: std::mem::take(&mut wanted.sums),
+            formulas: std::mem::take(&mut wanted.formulas),
+            bounds: std::mem::take(&mut wanted.bounds),
             ..self
         }
     }
 
     /// Is there anything in it?
     pub fn is_needed(&self) -> bool {
-        !(self.parameters.is_empty() && self.sums.is_empty() && self.formulas.is_empty())
+        let added = self.parameters.is_empty() && self.ties.is_empty();
+        !(added && self.sums.is_empty() && self.formulas.is_empty())
     }
 
     /// The durations of a problem whose system has so many parameters itself.
@@ -145,6 +177,9 @@ impl Model {
                 Some(number) => out.add_start(*number, parameter.clone()),
                 None => out.add_parameter(parameter.clone()),
             };
+        }
+        for (number, place) in &e.ties {
+            out.tie_start(*number, *place);
         }
         for sum in &e.sums {
             out.add_sum(sum.clone());

@@ -1,6 +1,6 @@
 //! The start: joint coordinates and rates by name, loops closed.
 
-use super::problem::{FreeSpec, InitialSpec, InitialTable, Numbers, Ranges};
+use super::problem::{FreeSpec, InitialSpec, InitialTable, NumberSpec, Ranges, StartNumbers};
 use super::source::{FormatError, Source, nearest, short};
 use crate::control::{Constraint, Relation, StartNumber};
 use crate::dynamics::{Parameter, Step};
@@ -41,6 +41,8 @@ pub(super) struct Start {
     moved: Vec<bool>,
     /// Numbers that are to be found, with their bounds.
     pub free: Vec<(StartNumber, (f64, f64))>,
+    /// Numbers that are those of parameters, by name.
+    tied: Vec<(StartNumber, String)>,
     /// Coordinates given to joints that close loops: joint, values.
     checks: Vec<(usize, Vec<f64>)>,
 }
@@ -64,6 +66,7 @@ impl Start {
             held: vec![false; n],
             moved: vec![false; n],
             free: vec![],
+            tied: vec![],
             checks: vec![],
         };
         let joints = m.joints.iter().enumerate();
@@ -78,8 +81,9 @@ impl Start {
                 return Err(source.name_error(&["initial", name], message, nearest(name, names)));
             };
             let table = match spec.clone() {
-                InitialSpec::Number(v) => coordinate(Numbers::One(v)),
-                InitialSpec::List(v) => coordinate(Numbers::List(v)),
+                InitialSpec::Number(v) => coordinate(StartNumbers::One(v)),
+                InitialSpec::Named(name) => coordinate(StartNumbers::Named(name)),
+                InitialSpec::List(v) => coordinate(StartNumbers::List(v)),
                 InitialSpec::Table(t) => *t,
             };
             let first = firsts.get(&index).copied();
@@ -101,11 +105,17 @@ impl Start {
         let err = |field: &str, message: String, help: &str| {
             source.error(&["initial", name, field], message, help)
         };
+        // a parameter's value is put in its place later
+        let given = |n: &NumberSpec| match n {
+            NumberSpec::Given(v) => *v,
+            NumberSpec::Named(_) => 0.0,
+        };
         let numbers = |field: &str,
-                       value: &Option<Numbers>|
+                       value: &Option<Vec<NumberSpec>>|
          -> Result<Option<Vec<f64>>, FormatError> {
             let Some(value) = value else { return Ok(None) };
-            let (values, n) = (value.as_slice(), joint.directions.len());
+            let values: Vec<f64> = value.iter().map(given).collect();
+            let n = joint.directions.len();
             if values.len() != n {
                 let names: Vec<String> = (0..n).map(|i| m.coordinate_name((index, i))).collect();
                 let message = format!(
@@ -136,7 +146,7 @@ impl Start {
                     TOO_FAST,
                 ));
             }
-            Ok(Some(values.to_vec()))
+            Ok(Some(values))
         };
         if t.coordinate.is_some() && t.guess.is_some() {
             let message = format!("`{name}` has a coordinate and a guess");
@@ -146,11 +156,24 @@ impl Start {
                 "give `coordinate` to hold it, `guess` to start closing loops from it",
             ));
         }
-        let (held, guess) = (
-            numbers("coordinate", &t.coordinate)?,
-            numbers("guess", &t.guess)?,
-        );
-        let rate = numbers("rate", &t.rate)?;
+        let list = |numbers: &Option<StartNumbers>| numbers.as_ref().map(StartNumbers::list);
+        let (places, rates) = (list(&t.coordinate), list(&t.rate));
+        let from = t.guess.clone().map(|g| StartNumbers::from(g).list());
+        let (held, guess) = (numbers("coordinate", &places)?, numbers("guess", &from)?);
+        let rate = numbers("rate", &rates)?;
+        type Make = fn(usize) -> StartNumber;
+        let both: [(_, Make); 2] = [
+            (&places, StartNumber::Coordinate),
+            (&rates, StartNumber::Rate),
+        ];
+        let named: Vec<(usize, Make, &String)> = both
+            .into_iter()
+            .flat_map(|(list, make)| list.iter().flatten().enumerate().map(move |n| (n, make)))
+            .filter_map(|((i, n), make)| match n {
+                NumberSpec::Named(name) => Some((i, make, name)),
+                NumberSpec::Given(_) => None,
+            })
+            .collect();
         let free = free_start(joint, source, t)?;
         let Some(first) = first else {
             if t.free.is_some() {
@@ -164,6 +187,12 @@ impl Start {
                 ));
             }
             // a joint that closes a loop, or one that does not move
+            if let Some((.., parameter)) = named.first() {
+                let message = format!(
+                    "joint `{name}` closes a loop: its coordinates follow from the other joints, not from `{parameter}`"
+                );
+                return Err(err("coordinate", message, "set joints of the tree instead"));
+            }
             if rate.is_some() || guess.is_some() || free.is_some() {
                 let message = format!(
                     "joint `{name}` closes a loop: its coordinates and rates follow from the other joints"
@@ -182,6 +211,9 @@ impl Start {
             self.rates[own.clone()].copy_from_slice(&values);
             self.moved[own].fill(true);
         }
+        let tied = named.iter();
+        self.tied
+            .extend(tied.map(|(i, make, parameter)| (make(first + i), (*parameter).clone())));
         if let Some(sought) = &t.free {
             self.find(m, source, (index, first), sought)?;
         }
@@ -261,21 +293,108 @@ impl Start {
         Ok(())
     }
 
+    /// Puts the values of parameters where they stand for a number of the start.
+    pub fn tie(
+        &mut self,
+        m: &Mechanism,
+        source: &Source,
+        mut values: Vec<(String, f64)>,
+    ) -> Result<(), FormatError> {
+        let ids = m.tree_ids();
+        let named = |number: StartNumber| match number {
+            StartNumber::Coordinate(k) => (k, "coordinate", m.coordinate_name(ids[k])),
+            StartNumber::Rate(k) => (k, "rate", format!("{} rate", m.coordinate_name(ids[k]))),
+        };
+        for (number, _) in &self.free {
+            let value = match *number {
+                StartNumber::Coordinate(k) => self.q[k],
+                StartNumber::Rate(k) => self.rates[k],
+            };
+            values.push((format!("initial {}", named(*number).2), value));
+        }
+        for (number, parameter) in &self.tied {
+            let (k, field, name) = named(*number);
+            let place = ["initial", m.joints[ids[k].0].name.as_str(), field];
+            let Some((_, value)) = values.iter().find(|(own, _)| own == parameter) else {
+                let message = format!("`{name}` starts at the unknown parameter `{parameter}`");
+                let help = nearest(parameter, values.iter().map(|v| v.0.as_str()));
+                return Err(source.error(&place, message, help));
+            };
+            if self.free.iter().any(|(free, _)| free == number) {
+                let message = format!("`{name}` starts at `{parameter}`, and is free");
+                return Err(source.error(&place, message, "give one of both"));
+            }
+            match *number {
+                StartNumber::Coordinate(k) => self.q[k] = *value,
+                StartNumber::Rate(k) => self.rates[k] = *value,
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers that are those of parameters, with the places of these in a list of parameters with their names, which
+    /// must not leave the limits of the joints within their `bounds`.
+    pub fn ties(
+        &self,
+        m: &Mechanism,
+        source: &Source,
+        parameters: &[(String, String)],
+        bounds: &[(f64, f64)],
+    ) -> Result<Vec<(StartNumber, usize)>, FormatError> {
+        let mut out = vec![];
+        for (number, parameter) in &self.tied {
+            let found = parameters.iter().position(|(name, _)| name == parameter);
+            let place = found.expect("`tie` refuses parameters that are unknown");
+            out.push((*number, place));
+            let (StartNumber::Coordinate(k), (lower, upper)) = (*number, bounds[place]) else {
+                continue;
+            };
+            let id = m.tree_ids()[k];
+            let d = &m.joints[id.0].directions[id.1];
+            if lower < upper && (lower < d.lower || upper > d.upper) {
+                return Err(source.error(
+                    &["initial", &m.joints[id.0].name, "coordinate"],
+                    format!(
+                        "`{}` starts at `{parameter}`, which may be between {lower} and {upper}, beyond the joint's limits {} and {}",
+                        m.coordinate_name(id), d.lower, d.upper
+                    ),
+                    "give the parameter bounds within the limits",
+                ));
+            }
+        }
+        Ok(out)
+    }
+
+    /// Does a parameter decide a coordinate, or its rate?
+    pub fn is_decided(&self, k: usize, rate: bool) -> bool {
+        let number = match rate {
+            true => StartNumber::Rate(k),
+            false => StartNumber::Coordinate(k),
+        };
+        self.decided().any(|own| own == number)
+    }
+
+    /// The numbers that parameters decide.
+    fn decided(&self) -> impl Iterator<Item = StartNumber> + '_ {
+        let free = self.free.iter().map(|(number, _)| *number);
+        free.chain(self.tied.iter().map(|(number, _)| *number))
+    }
+
     /// The system with the numbers that are to be found independent of each other.
     pub fn holding(&self, system: System, source: &Source) -> Result<System, FormatError> {
-        if self.free.is_empty() {
+        if self.decided().next().is_none() {
             return Ok(system);
         }
         let mut preferred = vec![false; self.q.len()];
-        for (number, _) in &self.free {
-            let (StartNumber::Coordinate(k) | StartNumber::Rate(k)) = *number;
+        for number in self.decided() {
+            let (StartNumber::Coordinate(k) | StartNumber::Rate(k)) = number;
             preferred[k] = true;
         }
         let system = system.holding(&self.q, &preferred);
         let p: Vec<f64> = system.parameters().iter().map(|p| p.value).collect();
         let by = system.initial_by_coordinates(&self.q, &self.rates, &p, &mut system.work());
-        for (number, _) in &self.free {
-            let (k, column) = match *number {
+        for number in self.decided() {
+            let (k, column) = match number {
                 StartNumber::Coordinate(k) => (k, k),
                 StartNumber::Rate(k) => (k, self.q.len() + k),
             };
@@ -283,8 +402,10 @@ impl Start {
             if by.as_ref().is_ok_and(follows) {
                 let m = system.mechanism();
                 let id = m.tree_ids()[k];
+                let own = self.free.iter().any(|(free, _)| *free == number);
+                let field = if own { "free" } else { "coordinate" };
                 return Err(source.error(
-                    &["initial", &m.joints[id.0].name, "free"],
+                    &["initial", &m.joints[id.0].name, field],
                     format!(
                         "`{}` follows from the others that are to be found",
                         m.coordinate_name(id)
@@ -480,7 +601,7 @@ impl Start {
     }
 }
 
-fn coordinate(values: Numbers) -> InitialTable {
+fn coordinate(values: StartNumbers) -> InitialTable {
     InitialTable {
         coordinate: Some(values),
         ..InitialTable::default()
@@ -520,11 +641,11 @@ fn free_start(
         ));
     }
     for (other, is) in [
-        ("coordinate", &t.coordinate),
-        ("guess", &t.guess),
-        ("rate", &t.rate),
+        ("coordinate", t.coordinate.is_some()),
+        ("guess", t.guess.is_some()),
+        ("rate", t.rate.is_some()),
     ] {
-        if is.is_some() {
+        if is {
             let message = format!("`{name}` has {field} and {other}");
             return Err(err(
                 other,

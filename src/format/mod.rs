@@ -18,6 +18,7 @@ mod learners;
 mod limits;
 mod model;
 mod named;
+mod noise;
 mod outline;
 pub mod output;
 mod parameters;
@@ -50,12 +51,13 @@ pub use write::{
     write_json_with,
 };
 
-use crate::control::{Policy, Problem, Quadrature};
+use crate::control::{Disturbed, Policy, Problem, Quadrature};
 use crate::dynamics::{QuantityId, Step};
 use crate::integrator::{Choice, Mechanical, System};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::Method;
 use grid::Grid;
+use noise::Noise;
 use problem::{DrawSpec, IntegratorSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
 use quantity::Quantities;
 use recording::Line;
@@ -321,12 +323,9 @@ impl Document {
                 let message = format!("{field} is set, and there are no scenarios");
                 return Err(self.source.error(&[field], message, "add [[scenarios]]"));
             }
-            return self.checked(self.one(spec, &self.builder, overrides)?);
-        }
-        if spec.worst_case && spec.quadrature != Quadrature::Left {
-            let message = "the worst case is of sums by the interval behind each knot";
-            let help = "leave quadrature out, or worst_case";
-            return Err(self.source.error(&["quadrature"], message, help));
+            let mut model = self.one(spec, &self.builder, None, overrides)?;
+            model.begin_bounds();
+            return self.checked(model);
         }
         self.checked(self.several(spec, overrides)?)
     }
@@ -349,6 +348,7 @@ impl Document {
         &self,
         spec: &ProblemSpec,
         builder: &MechanismBuilder,
+        noise: Option<Noise>,
         overrides: &Overrides,
     ) -> Result<Model, FormatError> {
         let (built, builder, parameter_bounds) = self.parameters(spec, builder)?;
@@ -360,9 +360,14 @@ impl Document {
         let draw = self.draw(&built, spec)?;
 
         let mut start = initial::Start::new(&built, &self.source, &spec.initial)?;
+        let known = extension::known(&built, spec, &grid);
+        start.tie(&built, &self.source, known.clone())?;
+        if let Some(noise) = noise {
+            noise.move_start(&built, &mut start)?;
+        }
         start.close(&built, &self.source, |e| self.model_error(e))?;
         let sought = start.sought(&built, &self.source)?;
-        let extension = Extension::new(&built, sought, &grid, spec.worst_case);
+        let extension = Extension::new(&built, sought, &grid);
         let nu = built.actuators.len();
         let of_policy = spec.policy.as_ref().map_or(vec![], |p| p.parameters(nu));
         let named = extension.named(&built, of_policy);
@@ -381,7 +386,8 @@ impl Document {
             Some(policy) if !policy.feed_forward => 0,
             _ => nu,
         };
-        let wanted = Quantities::new(&self.source, &built, &own, named, open).wanted(spec)?;
+        let mut wanted =
+            Quantities::new(&self.source, &built, &own, named.clone(), open).wanted(spec)?;
         if overrides != &Overrides::default() && !wanted.profiles.is_empty() && own != grid {
             return Err(FormatError::of_file(
                 self.source.path(),
@@ -399,10 +405,15 @@ impl Document {
         let options = contact::integrator_options(spec);
         let system = System::new(integrator, built, &start.q, options)
             .map_err(|e| self.model_error(&e))?
-            .with_outputs(wanted.outputs);
+            .with_outputs(std::mem::take(&mut wanted.outputs));
         let system = start.holding(system, &self.source)?;
         let (policy, sights) = (spec.policy.as_ref(), &wanted.sights);
-        let policy = policy::build(&self.source, policy, sights, &system, &grid)?;
+        let mut policy = policy::build(&self.source, policy, sights, &system, &grid)?;
+        let disturbance = noise.map(|n| n.of_controls(system.mechanism(), grid.steps()));
+        if let Some(disturbance) = disturbance.transpose()?.flatten() {
+            let inner = Box::new(policy.acting);
+            policy.acting = Acting::Disturbed(Disturbed::new(inner, disturbance, nu));
+        }
         quantity::unique(&self.source, spec, &system)?;
         let x0 = system
             .start(&start.q, &start.rates, &start.held)
@@ -413,7 +424,7 @@ impl Document {
             // a mechanism alone starts nowhere
             initial::Start::apart(&system, &self.source, &x0)?;
         }
-        if let Some(held) = wanted::held(&self.source, &system, spec, &x0)? {
+        if let Some(held) = wanted::held(&self.source, &system, spec, (&x0, known))? {
             let knots = guess.chunks_exact_mut(nu.max(1));
             knots.for_each(|u| u.iter_mut().zip(&held).for_each(|(u, held)| *u += held));
         }
@@ -422,10 +433,7 @@ impl Document {
             let (from, horizon) = ((&start.q[..], &x0[..]), own.horizon());
             guess_states = states::states(&self.source, states, &system, from, (horizon, &grid))?;
         }
-        let extension = extension.with(wanted.sums, wanted.formulas);
-        let plain = spec.policy.is_none()
-            && spec.scenarios.is_empty()
-            && !(wanted.remembers || wanted.sees_parameters || extension.is_needed());
+        let mut extension = extension.with(&mut wanted);
         let of_policy = policy.acting.parameters();
         let all = system.parameters().into_iter().chain(of_policy);
         let mut parameters: Vec<f64> = all.map(|p| p.value).collect();
@@ -439,6 +447,10 @@ impl Document {
         }
         parameters.extend(extension.parameters.iter().map(|(p, _)| p.value));
         parameter_bounds.extend(extension.parameters.iter().map(|(_, b)| *b));
+        extension.ties = start.ties(system.mechanism(), &self.source, &named, &parameter_bounds)?;
+        let plain = spec.policy.is_none()
+            && spec.scenarios.is_empty()
+            && !(wanted.remembers || wanted.sees_parameters || extension.is_needed());
         if !(plain || guess_states.is_empty()) {
             // the system that is solved remembers the control of the knot before, at the first none
             let (nu, sums) = (bounds.len(), extension.sums.len());

@@ -73,12 +73,16 @@ impl Model {
         }
         let sums = self.extension.sums.iter_mut().map(|s| &mut s.terms);
         let formulas = self.extension.formulas.iter_mut();
-        let terms = sums.chain(formulas.flat_map(|f| [&mut f.terms, &mut f.over]));
+        let terms = sums.chain(formulas.flat_map(|f| [&mut f.terms, &mut f.pending, &mut f.over]));
         for q in terms
             .flatten()
             .map(|t| &mut t.quantity)
             .filter(|q| q.index() >= first)
         {
+            *q = QuantityId::new(q.index() + count);
+        }
+        let bounds = self.extension.bounds.iter_mut().flat_map(|b| &mut b.less);
+        for q in bounds.filter(|q| q.index() >= first) {
             *q = QuantityId::new(q.index() + count);
         }
         all.extend(quantities);

@@ -3,7 +3,7 @@
 use super::problem::{AxisSpec, FrameSpec, Quantity, ReactionSpec};
 use super::quantity::{Named, Place, Quantities};
 use super::source::{FormatError, nearest};
-use crate::mechanism::{self, Reaction};
+use crate::mechanism::{self, Field, ForceOf, PowerOf, Reaction};
 use crate::spatial::{Quat, Vec3};
 
 impl Quantities<'_> {
@@ -140,6 +140,25 @@ impl Quantities<'_> {
             Quantity::ContactSlip(name) => {
                 self.contact(place, "contact_slip", name, mechanism::Quantity::Slip, end)
             }
+            Quantity::SpringForce(name) => {
+                let of = self.force_of(place, "spring_force", name)?;
+                one(mechanism::Quantity::SpringForce(of))
+            }
+            Quantity::DamperForce(name) => {
+                let of = self.force_of(place, "damper_force", name)?;
+                one(mechanism::Quantity::DamperForce(of))
+            }
+            Quantity::SpringPower(name) => {
+                let of = self.power_of(place, "spring_power", name)?;
+                one(mechanism::Quantity::SpringPower(of))
+            }
+            Quantity::DamperPower(name) => {
+                let of = self.power_of(place, "damper_power", name)?;
+                one(mechanism::Quantity::DamperPower(of))
+            }
+            Quantity::Power(name) => one(mechanism::Quantity::ControlPower(
+                self.control(place, "power", name, end)?,
+            )),
             // see `composite`
             Quantity::Parameter(_)
             | Quantity::Time
@@ -148,6 +167,12 @@ impl Quantities<'_> {
             | Quantity::ValueAt(_)
             | Quantity::Sum(_)
             | Quantity::Ratio(_) => Ok(vec![]),
+            Quantity::Largest(_) | Quantity::Smallest(_) => {
+                let message =
+                    "the largest or smallest value along the way has no place here".into();
+                let help = "it is a cost; as a constraint, hold the quantity itself along the way";
+                Err(self.err(place, "quantity", message, help))
+            }
         }
     }
 
@@ -215,6 +240,74 @@ impl Quantities<'_> {
             joint,
             direction,
         })])
+    }
+
+    /// Whose spring or damper is meant: a coordinate's, or that between points.
+    fn force_of(&self, place: Place, field: &str, name: &str) -> Result<ForceOf, FormatError> {
+        let m = self.mechanism;
+        let Some(spring) = self.spring(place, field, name)? else {
+            let (joint, i) = self.coordinate(place, field, name)?;
+            let d = &m.joints[joint].directions[i];
+            let acts = match field {
+                "spring_force" => {
+                    d.stiffness != 0.0 || m.is_parameter(Field::Stiffness((joint, i)))
+                }
+                _ => d.damping != 0.0 || m.is_parameter(Field::Damping((joint, i))),
+            };
+            self.acts(place, field, name, acts)?;
+            return Ok(ForceOf::Coordinate((joint, i)));
+        };
+        Ok(ForceOf::Spring(spring))
+    }
+
+    fn power_of(&self, place: Place, field: &str, name: &str) -> Result<PowerOf, FormatError> {
+        let m = self.mechanism;
+        if let Some(spring) = self.spring(place, field, name)? {
+            return Ok(PowerOf::Spring(spring));
+        }
+        let joint = m.joint(name).ok_or_else(|| {
+            let springs = m.springs.iter().map(|s| s.name.as_str());
+            let names = m.joints.iter().map(|j| j.name.as_str()).chain(springs);
+            let at = format!("quantity.{field}");
+            let message = format!("unknown joint or spring `{name}`");
+            self.err(place, &at, message, nearest(name, names))
+        })?;
+        let own = m.joints[joint].directions.iter().enumerate();
+        let acts = match field {
+            "spring_power" => own
+                .clone()
+                .any(|(i, d)| d.stiffness != 0.0 || m.is_parameter(Field::Stiffness((joint, i)))),
+            _ => own
+                .clone()
+                .any(|(i, d)| d.damping != 0.0 || m.is_parameter(Field::Damping((joint, i)))),
+        };
+        self.acts(place, field, name, acts)?;
+        Ok(PowerOf::Joint(joint))
+    }
+
+    /// A spring between points of that name, which no joint may have, too.
+    fn spring(&self, place: Place, field: &str, name: &str) -> Result<Option<usize>, FormatError> {
+        let m = self.mechanism;
+        let found = m.springs.iter().position(|s| s.name == name);
+        if found.is_some() && m.joint(name).is_some() {
+            let message = format!("a joint and a spring are called `{name}`");
+            let help = "give one of them another name";
+            return Err(self.err(place, &format!("quantity.{field}"), message, help));
+        }
+        Ok(found)
+    }
+
+    fn acts(&self, place: Place, field: &str, name: &str, acts: bool) -> Result<(), FormatError> {
+        if acts {
+            return Ok(());
+        }
+        let (what, number) = match field {
+            "spring_force" | "spring_power" => ("spring", "stiffness"),
+            _ => ("damper", "damping"),
+        };
+        let message = format!("`{name}` has no {what}");
+        let help = format!("give its joint `{number}`, or name a joint or a spring that has it");
+        Err(self.err(place, &format!("quantity.{field}"), message, help))
     }
 
     fn reaction(

@@ -7,8 +7,8 @@ use super::quantity::{Named, Quantities};
 use super::signal;
 use super::source::{FormatError, Source, nearest};
 use crate::control::{
-    Input, Network, Open, Policy, PolicyRows, Reference, Schedule, ScheduleKnot, Track, Tracking,
-    Tunable,
+    Disturbed, Input, Network, Open, Policy, PolicyRows, Reference, Schedule, ScheduleKnot, Track,
+    Tracking, Tunable,
 };
 use crate::dynamics::{Knot, Parameter, QuantityId, StepError};
 use crate::mechanism::{Mechanism, Quantity};
@@ -26,6 +26,8 @@ pub enum Acting {
     Network(Network),
     /// Linear feedback along a trajectory.
     Schedule(Schedule),
+    /// Any of these, with disturbances added.
+    Disturbed(Disturbed<Box<Self>>),
 }
 
 /// The policy that it is.
@@ -36,6 +38,7 @@ macro_rules! of {
             Self::Tracking($p) => $call,
             Self::Network($p) => $call,
             Self::Schedule($p) => $call,
+            Self::Disturbed($p) => $call,
         }
     };
 }

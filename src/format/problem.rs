@@ -2,8 +2,8 @@
 
 pub use super::contact::{ConeSpec, ContactMethodSpec};
 pub use super::describe_quantity::{
-    About, DirectionSpec, FrameSpec, IntegralSpec, MomentumSpec, OrientationSpec, PointSpec,
-    Quantity, RatioSpec, ReactionSpec, SpinSpec, SumSpec, TermSpec, ValueSpec,
+    About, DirectionSpec, ExtremeSpec, FrameSpec, IntegralSpec, MomentumSpec, OrientationSpec,
+    PointSpec, Quantity, RatioSpec, ReactionSpec, SpinSpec, SumSpec, TermSpec, ValueSpec,
 };
 use super::forms::forms;
 use crate::control::{Form, Quadrature};
@@ -164,33 +164,69 @@ impl Numbers {
     }
 }
 
-/// Where a joint or a free body starts; a number or a list stands for its coordinates.
+/// Numbers of the start, each given or the value of a parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum StartNumbers {
+    /// One.
+    One(f64),
+    /// Name of a parameter: of `[parameters]`, a gain of `[policy]`, a free duration, another number of the start that is
+    /// free.
+    Named(String),
+    /// Several.
+    List(Vec<NumberSpec>),
+}
+forms!(StartNumbers, "a number, the name of a parameter, or a list of these", number One, list List, text Named);
+
+impl StartNumbers {
+    /// One by one.
+    pub fn list(&self) -> Vec<NumberSpec> {
+        match self {
+            Self::One(v) => vec![NumberSpec::Given(*v)],
+            Self::Named(name) => vec![NumberSpec::Named(name.clone())],
+            Self::List(list) => list.clone(),
+        }
+    }
+}
+
+impl From<Numbers> for StartNumbers {
+    fn from(numbers: Numbers) -> Self {
+        match numbers {
+            Numbers::One(v) => Self::One(v),
+            Numbers::List(v) => Self::List(v.into_iter().map(NumberSpec::Given).collect()),
+        }
+    }
+}
+
+/// Where a joint or a free body starts; a number, a name or a list stands for its coordinates.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum InitialSpec {
     /// The joint's only coordinate, m or rad.
     Number(f64),
-    /// One per coordinate, m or rad.
-    List(Vec<f64>),
+    /// The same, that of a parameter.
+    Named(String),
+    /// One per coordinate, m or rad, or names of parameters.
+    List(Vec<NumberSpec>),
     /// With rates and more.
     Table(Box<InitialTable>),
 }
-forms!(InitialSpec, "a number, a list with one number per coordinate, or a table",
-    number Number, list List, table Table);
+forms!(InitialSpec, "a number, the name of a parameter, a list with one number per coordinate, or a table",
+    number Number, list List, text Named, table Table);
 
 /// Where a joint or a free body starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InitialTable {
-    /// Coordinates, m or rad; they stay as they are when loops are closed.
+    /// Coordinates, m or rad, or names of parameters; they stay as they are when loops are closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub coordinate: Option<Numbers>,
+    pub coordinate: Option<StartNumbers>,
     /// Coordinates from which loops are closed, m or rad.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guess: Option<Numbers>,
-    /// m/s or rad/s
+    /// m/s or rad/s, or names of parameters
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Numbers>,
+    pub rate: Option<StartNumbers>,
     /// What of both is to be found, from there on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free: Option<FreeSpec>,
@@ -384,6 +420,9 @@ forms!(AxisSpec, "\"x\", \"y\", \"z\" or a list of three numbers", list Vector, 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CostSpec {
+    /// By which scenarios give it other targets; several may share it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What is weighed.
     pub quantity: Quantity,
     /// In the quantity's unit; a list where the quantity has three components.
@@ -413,6 +452,9 @@ fn running() -> At {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConstraintSpec {
+    /// By which scenarios give it another value; several may share it, costs among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What is held.
     pub quantity: Quantity,
     /// What it is.
@@ -483,9 +525,33 @@ pub struct ScenarioSpec {
     /// Joints and free bodies that start elsewhere than `[initial]` says.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub initial: IndexMap<String, InitialSpec>,
+    /// Other targets of costs, and values of constraints, by their names.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub targets: IndexMap<String, Goal>,
+    /// Disturbances of the start and the controls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<DisturbanceSpec>,
     /// By what its costs are multiplied.
     #[serde(default = "one")]
     pub weight: f64,
+}
+
+/// Normal noise of a scenario, the same whenever it is simulated: standard deviations by the names of what is disturbed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DisturbanceSpec {
+    /// Of the random numbers.
+    #[serde(default)]
+    pub seed: u64,
+    /// Of joints' coordinates at the start, m or rad.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub coordinates: IndexMap<String, f64>,
+    /// Of their rates, m/s or rad/s.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub rates: IndexMap<String, f64>,
+    /// Added to controls, whoever decides them, anew at every knot, N or N m.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub controls: IndexMap<String, f64>,
 }
 
 /// Line work.

@@ -1,11 +1,12 @@
 //! Costs and constraints: from the names of a file to the outputs of a mechanism.
 
-use super::composite::{Made, WORST};
+use super::composite::{Extreme, Made, WORST};
+use super::extension::Bound;
 use super::grid::Grid;
 use super::problem::{At, ConstraintSpec, Goal, ProblemSpec, Quantity};
 use super::signal;
 use super::source::{FormatError, Source, nearest};
-use crate::control::{Constraint, Cost, Form, Formula, Relation, Sum, When};
+use crate::control::{Constraint, Cost, Form, Formula, Quadrature, Relation, Sum, When};
 use crate::dynamics::QuantityId;
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::{self, Mechanism};
@@ -31,6 +32,8 @@ pub(super) struct Quantities<'a> {
     /// Time steps of the horizon as the file gives it.
     pub steps: usize,
     grid: &'a Grid,
+    /// How quantities along the way are summed, as costs are.
+    pub quadrature: Quadrature,
     /// Controls that are decided.
     pub open: usize,
     /// Name and unit of those of the mechanism, then of those of the policy and those that the problem adds.
@@ -60,7 +63,14 @@ pub(super) struct Wanted {
     pub sees_parameters: bool,
     /// What varies of targets and limits.
     pub profiles: Vec<Vec<f64>>,
+    /// Name and unit of all parameters, the last of which bound what varies.
+    pub parameters: Vec<(String, String)>,
+    /// What these bound.
+    pub bounds: Vec<Bound>,
 }
+
+/// Costs and constraints by names, and the parameters that bound what varies.
+type Asked = (Vec<(usize, Cost)>, Vec<(usize, Constraint)>, Vec<Extreme>);
 
 /// Place of a value in the file: a list's name, the index in it.
 pub(super) type Place<'a> = [&'a str; 2];
@@ -77,6 +87,7 @@ impl<'a> Quantities<'a> {
         open: usize,
     ) -> Self {
         Self {
+            quadrature: Quadrature::default(),
             open,
             source,
             mechanism,
@@ -92,11 +103,12 @@ impl<'a> Quantities<'a> {
 
     /// Costs and constraints with their quantities.
     pub fn wanted(mut self, spec: &ProblemSpec) -> Result<Wanted, FormatError> {
+        self.quadrature = spec.quadrature;
         let sights = match &spec.policy {
             Some(policy) => self.sights(policy)?,
             None => vec![],
         };
-        let (mut costs, mut constraints) = (vec![], vec![]);
+        let (mut costs, mut constraints, mut extremes) = (vec![], vec![], vec![]);
         for (i, c) in spec.costs.iter().enumerate() {
             let i = i.to_string();
             let place = ["costs", i.as_str()];
@@ -112,25 +124,28 @@ impl<'a> Quantities<'a> {
                 let help = "expected a positive number, in the quantity's unit";
                 return Err(self.err(place, "form", message, help));
             }
+            if let Some(extreme) = self.extreme(place, c)? {
+                let less = extreme.less.iter();
+                let below = Constraint::new(NONE, Relation::Less, 0.0, extreme.when);
+                constraints.extend(less.map(|name| (*name, below)));
+                let Goal::One(target) = c.target else {
+                    continue;
+                };
+                let cost = Cost {
+                    target,
+                    ..Cost::linear(NONE, c.weight, When::End)
+                };
+                costs.push((extreme.bound, cost));
+                extremes.push(extreme);
+                continue;
+            }
             let when = self.when(place, "at", &c.at)?;
             let end = !when.is_along() && when.holds(self.steps, self.steps);
             let names = self.names(place, &c.quantity, end)?;
             let (targets, profile) = self.values(place, "target", &c.target, names.len())?;
-            let at_end = spec.quadrature.counts(when, self.steps, self.steps);
             for (name, target) in names.into_iter().zip(targets) {
                 let (weight, form) = (c.weight, c.form);
-                // forces have no value at the last knot
-                let when = match when.knots(self.steps) {
-                    Some((first, _)) if at_end && when.is_along() && self.is_force(name) => {
-                        if first + 2 > self.steps {
-                            let message = "a force has no value at the last knot".into();
-                            let help = "give more time steps, or take quadrature = \"left\"";
-                            return Err(self.err(place, "quantity", message, help));
-                        }
-                        When::Range(first, self.steps - 2)
-                    }
-                    _ => when,
-                };
+                let when = self.counted(place, name, when)?;
                 costs.push((
                     name,
                     Cost {
@@ -178,11 +193,18 @@ impl<'a> Quantities<'a> {
             }
         }
         if spec.worst_case {
-            let found = self.worst(std::mem::take(&mut costs));
-            constraints.push((found, Constraint::new(NONE, Relation::Less, 0.0, When::End)));
-            let place = self.parameters.iter().rposition(|p| p.0 == WORST);
-            let worst = self.index(Named::Parameter(place.unwrap_or(0)));
-            costs.push((worst, Cost::linear(NONE, 1.0, When::End)));
+            let title = (WORST.to_owned(), "1".to_owned());
+            let bound = self.add_parameter(["worst_case", ""], title)?;
+            let less = self.less_worst(std::mem::take(&mut costs), bound);
+            let when = When::End;
+            constraints.push((less, Constraint::new(NONE, Relation::Less, 0.0, when)));
+            costs.push((bound, Cost::linear(NONE, 1.0, when)));
+            extremes.push(Extreme {
+                bound,
+                sign: 1.0,
+                less: vec![less],
+                when,
+            });
         }
         let asked = self.named.len();
         let mut recorded = vec![];
@@ -199,7 +221,30 @@ impl<'a> Quantities<'a> {
                 recorded.push(name);
             }
         }
-        Ok(self.sorted(costs, constraints, [&recorded, &sights], asked))
+        let lists: [&[usize]; 2] = [&recorded, &sights];
+        Ok(self.sorted((costs, constraints, extremes), lists, asked))
+    }
+
+    /// Where a quantity counts in a sum: forces have no value at the last knot.
+    pub(super) fn counted(
+        &self,
+        place: Place,
+        name: usize,
+        when: When,
+    ) -> Result<When, FormatError> {
+        let at_end = self.quadrature.counts(when, self.steps, self.steps);
+        let Some((first, _)) = when
+            .knots(self.steps)
+            .filter(|_| at_end && when.is_along() && self.is_force(name))
+        else {
+            return Ok(when);
+        };
+        if first + 2 > self.steps {
+            let message = "a force has no value at the last knot".into();
+            let help = "give more time steps, or take quadrature = \"left\"";
+            return Err(self.err(place, "quantity", message, help));
+        }
+        Ok(When::Range(first, self.steps - 2))
     }
 
     /// How a constraint compares its quantity.
@@ -251,8 +296,7 @@ impl<'a> Quantities<'a> {
     /// refers to names by index, costs and constraints to the first `asked`.
     fn sorted(
         self,
-        costs: Vec<(usize, Cost)>,
-        constraints: Vec<(usize, Constraint)>,
+        (costs, constraints, extremes): Asked,
         [recorded, sights]: [&[usize]; 2],
         asked: usize,
     ) -> Wanted {
@@ -286,7 +330,13 @@ impl<'a> Quantities<'a> {
             ..c
         };
         let asked = || self.named[..asked].iter();
+        let extreme = |e: Extreme| Bound {
+            parameter: places[e.bound] - parameters,
+            sign: e.sign,
+            less: e.less.into_iter().map(quantity).collect(),
+        };
         Wanted {
+            bounds: extremes.into_iter().map(extreme).collect(),
             costs: costs.into_iter().map(cost).collect(),
             constraints: constraints.into_iter().map(constraint).collect(),
             remembers: asked().any(|n| matches!(n, Named::ControlRate(_))),
@@ -296,6 +346,7 @@ impl<'a> Quantities<'a> {
             sums: self.sums.iter().map(|s| s.sum(quantity)).collect(),
             formulas: self.formulas.iter().map(|f| f.formula(quantity)).collect(),
             profiles: self.profiles,
+            parameters: self.parameters,
             outputs,
         }
     }

@@ -1,8 +1,8 @@
 //! Several scenarios: models side by side, and their problem together.
 
-use super::composite::{LESS_WORST, WORST};
+use super::noise::Noise;
 use super::problem::{ProblemSpec, ScenarioSpec};
-use super::source::FormatError;
+use super::source::{FormatError, nearest};
 use super::{Document, Model, Overrides};
 use crate::control::{Objective, Problem};
 use crate::dynamics::Observe;
@@ -48,10 +48,10 @@ impl Document {
                 ));
             }
             let builder = self.set(s, &place)?;
-            let own = weighed(spec, s);
+            let own = self.weighed(spec, s, &place)?;
             scenarios.push(Scenario {
                 name: s.name.clone(),
-                model: self.one(&own, &builder, overrides)?,
+                model: self.one(&own, &builder, self.noise(s, &place), overrides)?,
             });
         }
         let free = |m: &Model| -> Vec<(String, (f64, f64))> {
@@ -70,15 +70,66 @@ impl Document {
             ));
         }
         let first = &spec.scenarios[0];
-        let own = weighed(spec, first);
-        let mut all = self.one(&own, &self.set(first, "0")?, overrides)?;
+        let own = self.weighed(spec, first, "0")?;
+        let noise = self.noise(first, "0");
+        let mut all = self.one(&own, &self.set(first, "0")?, noise, overrides)?;
         all.problem = together(&scenarios, spec);
         all.is_plain = false;
         all.scenarios = scenarios;
-        if spec.worst_case {
-            all.begin_worst();
-        }
+        all.begin_bounds();
         Ok(all)
+    }
+
+    fn noise<'a>(&'a self, s: &'a ScenarioSpec, place: &'a str) -> Option<Noise<'a>> {
+        let source = &self.source;
+        let spec = s.noise.as_ref()?;
+        Some(Noise {
+            source,
+            spec,
+            place,
+        })
+    }
+
+    /// What is asked of one scenario.
+    fn weighed(
+        &self,
+        spec: &ProblemSpec,
+        s: &ScenarioSpec,
+        place: &str,
+    ) -> Result<ProblemSpec, FormatError> {
+        let mut own = spec.clone();
+        own.initial.extend(s.initial.clone());
+        own.costs.iter_mut().for_each(|c| c.weight *= s.weight);
+        for (name, target) in &s.targets {
+            let at = ["scenarios", place, "targets", name];
+            let is_meant = |own: &Option<String>| own.as_ref() == Some(name);
+            let mut found = false;
+            for c in own.costs.iter_mut().filter(|c| is_meant(&c.name)) {
+                (c.target, found) = (target.clone(), true);
+            }
+            for c in own.constraints.iter_mut().filter(|c| is_meant(&c.name)) {
+                let sides = [&mut c.equals, &mut c.less, &mut c.greater];
+                let mut given: Vec<_> = sides.into_iter().flatten().collect();
+                let [side] = &mut given[..] else {
+                    let message = format!("constraint `{name}` has no single value");
+                    let help = "give it one of equals, less and greater; the other limit as a constraint of its own";
+                    return Err(self.source.error(&at, message, help));
+                };
+                (**side, found) = (target.clone(), true);
+            }
+            if !found {
+                let costs = spec.costs.iter().map(|c| &c.name);
+                let constraints = spec.constraints.iter().map(|c| &c.name);
+                let names = costs.chain(constraints).flatten().map(String::as_str);
+                let message = format!("no cost or constraint is called `{name}`");
+                let help = match names.clone().next() {
+                    None => "give it a name = \"..\"".into(),
+                    Some(_) => nearest(name, names),
+                };
+                return Err(self.source.error(&at, message, help));
+            }
+        }
+        Ok(own)
     }
 
     /// The mechanism of a scenario.
@@ -107,50 +158,39 @@ impl Document {
 }
 
 impl Model {
-    /// Lets the worst cost begin at that of the guess, where it can be simulated: from zero it would be all that is violated.
-    fn begin_worst(&mut self) {
-        let Some(place) = self
-            .extension
-            .parameters
-            .iter()
-            .position(|(p, _)| p.name == WORST)
-        else {
-            return;
-        };
-        let place = self.problem.parameters.len() - self.extension.parameters.len() + place;
-        let system = self.extended();
-        let Ok(objective) = Objective::new(&system, &self.problem) else {
-            return;
-        };
-        let mut w = objective.work();
-        if objective.value(&objective.guess(), &mut w).is_err() {
-            return;
-        }
-        let e = w.evaluation();
-        let last = e.layout.constraints(self.problem.intervals.len());
-        let stage = e.layout.stage(self.problem.intervals.len());
-        let all = stage.constraints.iter().zip(&e.constraints[last]);
-        let names = system.quantities();
-        let is_worst = |i: usize| {
-            let quantity = self.problem.constraints[i].quantity.index();
-            names
-                .get(quantity)
-                .is_some_and(|(name, _)| name.ends_with(LESS_WORST))
-        };
-        let costs = all.filter(|((i, _), _)| is_worst(*i)).map(|(_, c)| *c);
-        let largest = costs.fold(f64::NEG_INFINITY, f64::max);
-        if largest.is_finite() {
-            self.problem.parameters[place] = largest;
+    /// Lets parameters that bound what varies begin at what the guess makes of it, where that can be simulated: from zero
+    /// it would be all that is violated.
+    pub(super) fn begin_bounds(&mut self) {
+        // the worst cost comes last, and may speak of the others
+        for place in 0..self.extension.bounds.len() {
+            let bound = &self.extension.bounds[place];
+            let system = self.extended();
+            let Ok(objective) = Objective::new(&system, &self.problem) else {
+                return;
+            };
+            let mut w = objective.work();
+            if objective.value(&objective.guess(), &mut w).is_err() {
+                return;
+            }
+            let count = self.scenarios.len().max(1);
+            let mut less = vec![];
+            for i in 0..count {
+                less.extend(bound.less.iter().map(|q| system.quantity_of(i, *q)));
+            }
+            let (e, mut largest) = (w.evaluation(), f64::NEG_INFINITY);
+            for k in 0..e.layout.knots() {
+                let values = &e.constraints[e.layout.constraints(k)];
+                for ((i, _), c) in e.layout.stage(k).constraints.iter().zip(values) {
+                    if less.contains(&self.problem.constraints[*i].quantity) {
+                        largest = largest.max(*c);
+                    }
+                }
+            }
+            if largest.is_finite() {
+                self.problem.parameters[bound.parameter] += bound.sign * largest;
+            }
         }
     }
-}
-
-/// What is asked of one scenario.
-fn weighed(spec: &ProblemSpec, s: &ScenarioSpec) -> ProblemSpec {
-    let mut own = spec.clone();
-    own.initial.extend(s.initial.clone());
-    own.costs.iter_mut().for_each(|c| c.weight *= s.weight);
-    own
 }
 
 /// The problem of all scenarios: coordinates, and where they are not shared controls, one scenario after the other.
@@ -184,6 +224,7 @@ fn together(scenarios: &[Scenario], spec: &ProblemSpec) -> Problem {
         },
         costs: vec![],
         constraints: vec![],
+        profiles: vec![],
         ..first.problem.clone()
     };
     if spec.own_controls {
@@ -193,9 +234,13 @@ fn together(scenarios: &[Scenario], spec: &ProblemSpec) -> Problem {
     }
     let system = first.extended_with(scenarios);
     for (i, s) in scenarios.iter().enumerate() {
+        let profiles = out.profiles.len();
+        out.profiles
+            .extend(s.model.problem.profiles.iter().cloned());
         for c in &s.model.problem.costs {
             let mut c = *c;
             c.quantity = system.quantity_of(i, c.quantity);
+            c.profile = c.profile.map(|own| own + profiles);
             // what is the largest of all counts once
             if !spec.worst_case || i == 0 {
                 out.costs.push(c);
@@ -204,6 +249,7 @@ fn together(scenarios: &[Scenario], spec: &ProblemSpec) -> Problem {
         for c in &s.model.problem.constraints {
             let mut c = *c;
             c.quantity = system.quantity_of(i, c.quantity);
+            c.profile = c.profile.map(|own| own + profiles);
             out.constraints.push(c);
         }
     }

@@ -6,6 +6,7 @@ mod documented;
 mod files;
 mod hold;
 mod kept;
+mod language;
 mod parameter;
 mod parameters;
 mod quantity;

@@ -2,7 +2,7 @@
 
 use super::grid::Grid;
 use super::initial::Start;
-use super::problem::{ControlsSpec, InitialSpec, Numbers, ProblemSpec, StaticSpec};
+use super::problem::{ControlsSpec, InitialSpec, InitialTable, Numbers, ProblemSpec, StaticSpec};
 use super::source::{FormatError, Source, nearest};
 use super::table::{Complaint, Table};
 use crate::integrator::{Mechanical, System};
@@ -104,7 +104,7 @@ pub(super) fn held(
     source: &Source,
     system: &System,
     spec: &ProblemSpec,
-    x0: &[f64],
+    (x0, known): (&[f64], Vec<(String, f64)>),
 ) -> Result<Option<Vec<f64>>, FormatError> {
     let place = ["guess", "static"];
     let found = match &spec.guess.hold {
@@ -116,7 +116,7 @@ pub(super) fn held(
         }
         Some(StaticSpec::Start(true)) => system.holding_controls(x0),
         Some(StaticSpec::Other(other)) => {
-            let x = posed(source, system, spec, &other.pose)?;
+            let x = posed(source, system, spec, (&other.pose, known))?;
             system.holding_controls(&x)
         }
     };
@@ -131,7 +131,7 @@ fn posed(
     source: &Source,
     system: &System,
     spec: &ProblemSpec,
-    pose: &IndexMap<String, Numbers>,
+    (pose, known): (&IndexMap<String, Numbers>, Vec<(String, f64)>),
 ) -> Result<Vec<f64>, FormatError> {
     let m = system.mechanism();
     let place = ["guess", "static", "pose"];
@@ -143,15 +143,17 @@ fn posed(
             let path = ["guess", "static", "pose", name];
             return Err(source.name_error(&path, message, nearest(name, names)));
         }
-        let there = match numbers {
-            Numbers::One(v) => InitialSpec::Number(*v),
-            Numbers::List(v) => InitialSpec::List(v.clone()),
+        let table = InitialTable {
+            coordinate: Some(numbers.clone().into()),
+            ..InitialTable::default()
         };
+        let there = InitialSpec::Table(Box::new(table));
         initial.insert(name.clone(), there);
     }
     let here = |e: FormatError| source.error(&place, e.message(), e.help());
     let mut start = Start::new(m, source, &initial).map_err(here)?;
     let of_model = |e: &ModelError| source.error(&place, e.message.clone(), e.help.clone());
+    start.tie(m, source, known).map_err(here)?;
     start.close(m, source, of_model).map_err(here)?;
     start.rates.fill(0.0);
     let x = system.start(&start.q, &start.rates, &start.held);

@@ -55,8 +55,8 @@ pub use kinematics::Motion;
 pub use mobility::Mobility;
 pub use parameter::{Field, NamedParameter};
 pub use quantity::{
-    About, Acting, Adjoint, Contacting, KnotData, Needs, Past, Quantity, Reaction, ReactionSource,
-    contacting,
+    About, Acting, Adjoint, Contacting, ForceOf, KnotData, Needs, Past, PowerOf, Quantity,
+    Reaction, ReactionSource, contacting,
 };
 pub use range::Range;
 pub(crate) use rank::{RANK, decompose, least_squares};

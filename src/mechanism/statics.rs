@@ -27,7 +27,7 @@ const FORCES: f64 = 1e-6;
 const BALANCED: f64 = 1e-9;
 /// Weight of what is left, at first, by what it falls, and where it stays: the smaller, the fewer rounds and the worse
 /// conditioned.
-const LEFT: (f64, f64, f64) = (1e-2, 0.1, 1e-7);
+const LEFT: (f64, f64, f64) = (1e-2, 0.1, 1e-4);
 /// Rounds of multipliers, and Newton's iterations in each: some ten and five are usual.
 const ROUNDS: usize = 60;
 const ITERATIONS: usize = 100;

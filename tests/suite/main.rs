@@ -34,6 +34,7 @@ mod resume;
 #[path = "../../examples/common/segments.rs"]
 mod segments;
 mod shooting;
+mod small_problems;
 mod smooth;
 mod smoothing;
 #[path = "../../examples/common/spheres.rs"]

@@ -1,7 +1,6 @@
 //! The faces of an extended system.
 
 use super::{Extended, ExtendedWork, StartNumber, term};
-use crate::control::cost::Quadrature;
 use crate::control::{add, dot};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
@@ -42,6 +41,7 @@ impl<D: Observe> Step for Extended<D> {
             which: Vec::with_capacity(self.own),
             values: Vec::with_capacity(self.own),
             formulas: Vec::with_capacity(self.formulas.len()),
+            by_h_prev: 0.0,
             growth: vec![(by, vec![0.0; d.ny]); self.sums.len()],
             q: vec![],
             rates: vec![],
@@ -96,8 +96,10 @@ impl<D: Observe> Step for Extended<D> {
                     StartNumber::Coordinate(i) => i,
                     StartNumber::Rate(i) => q.len() + i,
                 };
-                let to = &mut out.column_mut(place);
-                to.rows_mut(0, self.inner.nf).copy_from(&by.column(column));
+                // beside what a parameter of the system does itself
+                let mut to = out.column_mut(place);
+                let mut own = to.rows_mut(0, self.inner.nf);
+                own += by.column(column);
             }
         }
         Ok(out)
@@ -151,10 +153,9 @@ impl<D: Observe> Step for Extended<D> {
                 y,
             };
             let terms = self.due(at);
-            self.look(&seen, terms.clone().map(|(_, t)| t.quantity), w)?;
-            for (i, t) in terms {
-                let share = Quadrature::Left.share(t.when, at).weight;
-                next[n + i] += share * term(t, self.seen(&w.table, at.k)).0;
+            self.look(&seen, terms.clone().map(|(_, t, _)| t.quantity), w)?;
+            for (i, t, share) in terms {
+                next[n + i] += share.weight * term(t, self.seen(&w.table, at)).0;
             }
         }
         Ok(stats)
@@ -384,8 +385,12 @@ impl<D: Observe> Observe for Extended<D> {
         let q = quantity.index();
         match q.checked_sub(self.first_formula()) {
             Some(f) => {
-                let mut needs = self.needs[f].0.iter();
-                needs.any(|q| self.system.needs_unknowns(*q))
+                let always = self.needs[f]
+                    .which
+                    .iter()
+                    .filter(|(_, when)| when.is_none());
+                let mut always = always.map(|(q, _)| *q);
+                always.any(|q| self.system.needs_unknowns(q))
             }
             None => q < self.own && self.system.needs_unknowns(quantity),
         }
@@ -443,7 +448,8 @@ impl<D: Observe> Observe for Extended<D> {
         out.h.fill(0.0);
         for (i, q) in which.iter().enumerate() {
             w.adjoint[q.index()] = 1.0;
-            self.pull_formulas(seen.at.k, w);
+            self.pull_formulas(&seen.at, w);
+            out.h_prev[i] += std::mem::take(&mut w.by_h_prev);
             for (k, q) in w.which.iter().enumerate() {
                 let a = std::mem::take(&mut w.adjoint[q.index()]);
                 if a == 0.0 {

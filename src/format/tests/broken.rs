@@ -158,8 +158,13 @@ fn wrong_values_are_found() {
     );
     breaks(
         "hinge = 0.0",
+        "hinge = true",
+        &["initial.hinge", "a number, the name of a parameter"],
+    );
+    breaks(
+        "hinge = 0.0",
         "hinge = \"up\"",
-        &["initial.hinge", "a number, a list"],
+        &["`hinge` starts at the unknown parameter `up`"],
     );
     breaks(
         "controls = { push = 0.01 }",

@@ -54,7 +54,7 @@ fn with(quantity: &str, more: &str) -> String {
     format!("{EVERYTHING}[[costs]]\nquantity = {quantity}\nweight = 0.7\n{more}\n")
 }
 
-const QUANTITIES: [&str; 25] = [
+const QUANTITIES: [&str; 31] = [
     "{ joint = \"elbow\" }",
     "{ joint_rate = \"shoulder.ry\" }",
     "{ control = \"motor\" }",
@@ -73,6 +73,12 @@ const QUANTITIES: [&str; 25] = [
     "\"energy\"",
     "{ constraint_force = { joint = \"shoulder\" } }",
     "{ constraint_torque = { joint = \"elbow\", axis = \"x\" } }",
+    "{ spring_force = \"shoulder.rx\" }",
+    "{ damper_force = \"shoulder.ry\" }",
+    "{ spring_power = \"shoulder\" }",
+    "{ damper_power = \"shoulder\" }",
+    "{ power = \"motor\" }",
+    "{ power = \"wind\" }",
     "{ integral = { of = { joint_rate = \"elbow\" }, form = \"square\" } }",
     "{ integral = { of = { constraint_force = { joint = \"elbow\", axis = \"z\" } }, over = { range = [2, 6] } } }",
     "{ mean = { of = { control = \"motor\" }, form = \"absolute\", target = 0.05 } }",
@@ -423,6 +429,29 @@ fn quantities_that_mean_nothing_are_refused() {
         (
             "{ control_rate = \"mtor\" }",
             ["unknown control `mtor`", "did you mean `motor`"],
+        ),
+        (
+            "{ spring_force = \"elbow\" }",
+            ["`elbow` has no spring", "stiffness"],
+        ),
+        (
+            "{ damper_power = \"elbow\" }",
+            ["`elbow` has no damper", "damping"],
+        ),
+        (
+            "{ spring_power = \"sholder\" }",
+            ["unknown joint or spring `sholder`", "shoulder"],
+        ),
+        (
+            "{ power = \"mtor\" }",
+            ["unknown control `mtor`", "did you mean `motor`"],
+        ),
+        (
+            "{ sum = { terms = [{ of = { largest = { of = \"energy\" } } }] } }",
+            [
+                "has no place here",
+                "hold the quantity itself along the way",
+            ],
         ),
     ] {
         let text = with(q, "");

@@ -6,6 +6,7 @@
 
 mod body;
 mod contact;
+mod force;
 mod joint;
 mod reaction;
 #[cfg(test)]
@@ -15,7 +16,7 @@ mod whole;
 pub use contact::{Acting, Contacting, contacting};
 
 use super::wrench::vec3;
-use super::{Field, Joint, Mechanism, Relative};
+use super::{CoordinateId, Field, Joint, Mechanism, Relative};
 use crate::spatial::{Pose, Quat, Vec3};
 use std::ops::Range;
 
@@ -128,6 +129,17 @@ pub enum Quantity {
         /// Free direction of the joint.
         direction: usize,
     },
+    /// What a spring exerts along a joint's coordinate on the child, `-stiffness (q - rest)`, or along the line between its
+    /// points, there positive where it pushes them apart, N or N m.
+    SpringForce(ForceOf),
+    /// The same of a damper, `-damping rate`, N or N m.
+    DamperForce(ForceOf),
+    /// Power of a joint's springs, or of a spring between points: positive where they give back what they stored, W.
+    SpringPower(PowerOf),
+    /// Power of dampers, never positive, W.
+    DamperPower(PowerOf),
+    /// Power of a control, W.
+    ControlPower(usize),
     /// Signed distance of a contact, by its index, m.
     Gap(usize),
     /// Normal force of a contact: the impulse at the knot over half of the two intervals that meet there, N. Like friction
@@ -158,6 +170,24 @@ pub enum About {
     Origin,
     /// The centre of mass of all bodies.
     CenterOfMass,
+}
+
+/// Whose spring or damper exerts a force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForceOf {
+    /// A joint's along a free direction.
+    Coordinate(CoordinateId),
+    /// That between two points, by its index.
+    Spring(usize),
+}
+
+/// Whose springs or dampers have a power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PowerOf {
+    /// All of a joint.
+    Joint(usize),
+    /// That between two points, by its index.
+    Spring(usize),
 }
 
 /// What a constraint exerts.
@@ -365,6 +395,10 @@ impl Quantity {
                 | Self::AngularMomentum { .. }
                 | Self::KineticEnergy
                 | Self::Energy
+                | Self::DamperForce(_)
+                | Self::SpringPower(_)
+                | Self::DamperPower(_)
+                | Self::ControlPower(_)
                 | Self::Slip(_)
         );
         let reactions = matches!(
@@ -460,6 +494,35 @@ impl Quantity {
                     d.force_unit(),
                 )
             }
+            Self::SpringForce(of) | Self::DamperForce(of) => {
+                let kind = match self {
+                    Self::SpringForce(_) => "spring",
+                    _ => "damper",
+                };
+                let (name, is_torque) = match of {
+                    ForceOf::Coordinate((j, i)) => {
+                        (coordinate(j, i), m.joints[j].directions[i].freedom.turns())
+                    }
+                    ForceOf::Spring(s) => (m.springs[s].name.clone(), false),
+                };
+                let (what, unit) = match is_torque {
+                    true => ("torque", "N m"),
+                    false => ("force", "N"),
+                };
+                (format!("{name} {kind} {what}"), unit)
+            }
+            Self::SpringPower(of) | Self::DamperPower(of) => {
+                let kind = match self {
+                    Self::SpringPower(_) => "spring",
+                    _ => "damper",
+                };
+                let name = match of {
+                    PowerOf::Joint(j) => &m.joints[j].name,
+                    PowerOf::Spring(s) => &m.springs[s].name,
+                };
+                (format!("{name} {kind} power"), "W")
+            }
+            Self::ControlPower(i) => (format!("{} power", m.actuators[i].name), "W"),
             Self::Gap(c) => (format!("gap of {}", contact(c)), "m"),
             Self::NormalForce(c) => (format!("normal force of {}", contact(c)), "N"),
             Self::Friction(c) => (format!("friction of {}", contact(c)), "N"),
@@ -499,6 +562,11 @@ impl Quantity {
             Self::JointFriction { joint, direction } => {
                 reaction::effort(k, ReactionSource::Friction, (joint, direction))
             }
+            Self::SpringForce(of) => force::spring(k, of),
+            Self::DamperForce(of) => force::damper(k, of),
+            Self::SpringPower(of) => force::spring_power(k, of),
+            Self::DamperPower(of) => force::damper_power(k, of),
+            Self::ControlPower(i) => force::control_power(k, i),
             Self::Gap(c) => contact::gap(k, c),
             Self::NormalForce(c) => contact::forces(k, c)[0],
             Self::Friction(c) => contact::friction(k, c),
@@ -554,6 +622,11 @@ impl Quantity {
             Self::JointFriction { joint, direction } => {
                 reaction::pull_effort(k, ReactionSource::Friction, (joint, direction), g, out);
             }
+            Self::SpringForce(of) => force::pull_spring(k, of, g, out),
+            Self::DamperForce(of) => force::pull_damper(k, of, g, out),
+            Self::SpringPower(of) => force::pull_spring_power(k, of, g, out),
+            Self::DamperPower(of) => force::pull_damper_power(k, of, g, out),
+            Self::ControlPower(i) => force::pull_control_power(k, i, g, out),
             Self::Gap(c) => contact::pull_gap(k, c, g, out),
             Self::NormalForce(c) => contact::pull_normal_force(k, c, g, out),
             Self::Friction(c) => contact::pull_friction(k, c, g, out),
@@ -582,6 +655,11 @@ impl Quantity {
             Self::Energy => {
                 whole::kinetic_energy_by(k, field) + whole::potential_energy_by(k, field)
             }
+            Self::SpringForce(of) => force::spring_by(k, of, field),
+            Self::DamperForce(of) => force::damper_by(k, of, field),
+            Self::SpringPower(of) => force::spring_power_by(k, of, field),
+            Self::DamperPower(of) => force::damper_power_by(k, of, field),
+            Self::ControlPower(i) => force::control_power_by(k, i, field),
             Self::Gap(c) => contact::gap_by(k, c, field),
             Self::Slip(c) => contact::slip_by(k, c, field),
             // at given reactions the forces are what they are

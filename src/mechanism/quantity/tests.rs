@@ -4,7 +4,8 @@
 use super::*;
 use crate::mechanism::samples::{Source, tree};
 use crate::mechanism::{
-    BodySpec, ContactSpec, Freedom, HalfSpaceSpec, JointKind, MechanismBuilder, Surface,
+    ActuatorSpec, BodySpec, ContactSpec, Freedom, HalfSpaceSpec, JointKind, MechanismBuilder,
+    Surface, WrenchFrame,
     element_samples::{Line, Rubber},
 };
 use crate::spatial::exp;
@@ -81,6 +82,9 @@ fn mechanisms() -> Vec<Mechanism> {
         kinds.extend((0..2).map(|_| JointKind::ALL[s.below(16)]));
         let rubber = Rubber(Line(s.vec3(), s.vec3()), 2.0, 0.3);
         let m = tree(seed as u64, &kinds).potential("rubber", &["b0", "b3"], Arc::new(rubber));
+        // a control whose effort is cut, at some of the situations
+        let cut = ActuatorSpec::wrench("b1", s.array3(), WrenchFrame::World, s.array3());
+        let m = m.actuator("cut", cut.gain(1.3).effort_limits(-0.3, 0.4));
         out.push(m.build().expect("valid"));
     }
     let mut s = Source::new(20);
@@ -117,8 +121,21 @@ fn all(m: &Mechanism) -> Vec<Quantity> {
             Quantity::IntervalRate { joint, direction },
             Quantity::LimitForce { joint, direction },
             Quantity::JointFriction { joint, direction },
+            Quantity::SpringForce(ForceOf::Coordinate((joint, direction))),
+            Quantity::DamperForce(ForceOf::Coordinate((joint, direction))),
         ]);
     }
+    for s in 0..m.springs.len() {
+        out.extend([
+            Quantity::SpringForce(ForceOf::Spring(s)),
+            Quantity::DamperForce(ForceOf::Spring(s)),
+        ]);
+    }
+    let joints = (0..m.joints.len()).map(PowerOf::Joint);
+    for of in joints.chain((0..m.springs.len()).map(PowerOf::Spring)) {
+        out.extend([Quantity::SpringPower(of), Quantity::DamperPower(of)]);
+    }
+    out.extend((0..m.actuators.len()).map(Quantity::ControlPower));
     let (point, axis) = (Vec3::new(0.1, -0.3, 0.2), Vec3::new(0.6, 0.0, 0.8));
     let target = exp(&Vec3::new(0.3, -0.2, 0.5));
     for body in 0..m.bodies.len() {

@@ -47,7 +47,8 @@ fn system(m: &MechanismBuilder, q: &[f64], has_force: bool) -> Maximal {
     ])
 }
 
-/// Two durations, a start that is decided, sums (one of what is seen of a step's unknowns), formulas of everything.
+/// Two durations, a start that is decided, a rate that is a parameter of both, sums (one of what is seen of a step's unknowns,
+/// one trapezoidal, one of another), formulas of everything.
 fn extended(s: Maximal) -> Extended<Maximal> {
     let id = QuantityId::new;
     let mut e = Extended::new(s, STEPS);
@@ -55,6 +56,8 @@ fn extended(s: Maximal) -> Extended<Maximal> {
     e.add_parameter(parameter("second duration", 0.21));
     e.add_start(StartNumber::Coordinate(0), parameter("initial angle", 0.4));
     e.add_start(StartNumber::Rate(0), parameter("initial rate", 0.7));
+    // what a duration is, a rate may be, too
+    e.tie_start(StartNumber::Rate(1), e.inner_parameters());
     let name = |n: &str| (n.to_owned(), "1".to_owned());
     let first = e.inner_parameters();
     let work = e.add_sum(Sum {
@@ -67,24 +70,58 @@ fn extended(s: Maximal) -> Extended<Maximal> {
                 ..Cost::square(id(5), 0.0, 0.01, When::Running)
             },
         ],
+        ..Sum::default()
+    });
+    let half = vec![
+        Cost::square(id(1), 0.1, 0.7, When::Running),
+        Cost::linear(id(0), 0.4, When::Range(2, 4)),
+        Cost::square(id(5), 0.0, 0.01, When::Range(0, STEPS - 2)),
+    ];
+    let action = e.add_sum(Sum {
+        name: name("action"),
+        terms: half.clone(),
+        quadrature: Quadrature::Trapezoidal,
+    });
+    let (above, below) = (e.sum(work), e.sum(action));
+    let both = e.add_sum(Sum {
+        name: name("sum of sums"),
+        terms: vec![
+            Cost::square(above, 0.1, 0.9, When::Running),
+            Cost::linear(below, 0.3, When::Range(1, 5)),
+        ],
+        quadrature: Quadrature::Trapezoidal,
     });
     let latch = e.add_sum(Sum {
         name: name("angle at knot 2"),
         terms: vec![Cost::linear(id(0), 1.0, When::Knot(2))],
+        ..Sum::default()
     });
+    let (action, both) = (e.sum(action), e.sum(both));
     let (work, latch) = (e.sum(work), e.sum(latch));
     let (t1, t2) = (e.parameter(first), e.parameter(first + 1));
     let turn = e.add_formula(Formula {
         name: name("turn"),
         terms: vec![times(1.0, id(0)), times(-1.0, latch)],
         constant: 0.05,
-        over: vec![],
+        ..Formula::default()
     });
     let turn = e.formula(turn);
+    let action = e.add_formula(Formula {
+        name: name("action up to the knot"),
+        terms: vec![times(1.0, action)],
+        pending: half,
+        ..Formula::default()
+    });
+    let action = e.formula(action);
     e.add_formula(Formula {
         name: name("mean work by turn"),
-        terms: vec![times(1.0, work), Cost::square(turn, 0.1, 0.3, When::End)],
+        terms: vec![
+            times(1.0, work),
+            times(0.6, both),
+            Cost::square(turn, 0.1, 0.3, When::End),
+        ],
         constant: 2.0,
+        pending: vec![Cost::square(action, 0.2, 0.5, When::Running)],
         over: vec![times(1.0, t1), times(1.0, t2), times(0.2, turn)],
     });
     e
