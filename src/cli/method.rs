@@ -50,7 +50,7 @@ fn solved(
         solution.trajectory.p.clone(),
         solution.parameters_at_bounds(&m.problem),
     );
-    let mut scenarios = vec![];
+    let (mut scenarios, mut costs) = (vec![], vec![]);
     let solution = match m.is_plain {
         true => solution,
         false => {
@@ -58,11 +58,15 @@ fn solved(
             let first = each.first().cloned();
             if each.len() > 1 {
                 scenarios = each;
+                if solution.objective.is_finite() {
+                    costs = m.costs(&solution.trajectory)?;
+                }
             }
             alone(m, solution, first)
         }
     };
     Ok(Solved {
+        costs,
         parameters,
         bounds,
         solution,
@@ -76,7 +80,9 @@ struct Solved {
     solution: Solution,
     /// Trajectories of all scenarios, where there are several.
     scenarios: Vec<Trajectory>,
-    /// All of them, with the bounds that they ended at.
+    /// What each of these costs.
+    costs: Vec<f64>,
+    /// All parameters, with the bounds that they ended at.
     parameters: Vec<f64>,
     bounds: Vec<Option<Bound>>,
 }
@@ -171,7 +177,10 @@ pub struct Outcome {
     pub seconds: f64,
     pub out: PathBuf,
     pub files: Vec<PathBuf>,
-    quality: Option<Quality>,
+    /// Of the only scenario, or of each by its name.
+    quality: Vec<(String, Quality)>,
+    /// Of each scenario, where there are several.
+    costs: Vec<f64>,
     parameters: Map<String, Value>,
     values: Vec<f64>,
     /// The parameters that ended at a bound.
@@ -244,8 +253,8 @@ pub fn run(
     let found = solved(model, options, checkpoints, shown).map_err(Failure::unsolved)?;
     let solution = found.solution;
     let seconds = start.elapsed().as_secs_f64();
-    let (mut files, balance) = unstopped(|| match &found.scenarios[..] {
-        [] => written(model, &solution, out, kind),
+    let (mut files, balances) = unstopped(|| match &found.scenarios[..] {
+        [] => written(model, &solution, out, kind).map(|(files, one)| (files, vec![one])),
         all => written_each(model, &solution, all, out, kind),
     })?;
     files.extend(place.exists().then_some(place));
@@ -255,7 +264,8 @@ pub fn run(
     let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
     Ok(Outcome {
         method: method.name(),
-        quality: Quality::of(model, &solution.trajectory, balance).inspect(Quality::warn),
+        quality: qualities(model, &solution.trajectory, &found.scenarios, balances),
+        costs: found.costs,
         at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
         parameters: names.zip(values).collect(),
         values: found.parameters,
@@ -264,6 +274,28 @@ pub fn run(
         out: out.to_owned(),
         files,
     })
+}
+
+/// How well the discretization of each scenario holds, or of the only one.
+fn qualities(
+    model: &Model,
+    only: &Trajectory,
+    each: &[Trajectory],
+    balances: Vec<Balance>,
+) -> Vec<(String, Quality)> {
+    let several = model.scenarios.iter().zip(each);
+    let mut all: Vec<_> = several.map(|(s, t)| (&*s.name, &s.model, t)).collect();
+    if all.is_empty() {
+        all.push(("", model, only));
+    }
+    let found = all
+        .into_iter()
+        .zip(balances)
+        .filter_map(|((name, m, t), b)| {
+            let quality = Quality::of(m, t, b).inspect(Quality::warn)?;
+            Some((name.to_owned(), quality))
+        });
+    found.collect()
 }
 
 /// Tells people what begins, and what of the file is left aside.
@@ -340,15 +372,15 @@ fn written(
     Ok((files, balance))
 }
 
-/// Writes every scenario into a directory of its name; returns where, and the balance of the first.
+/// Writes every scenario into a directory of its name; returns where, and the balances.
 fn written_each(
     model: &Model,
     solution: &Solution,
     each: &[Trajectory],
     out: &Path,
     kind: Format,
-) -> Result<(Vec<PathBuf>, Balance), Failure> {
-    let (mut files, mut first) = (vec![], None);
+) -> Result<(Vec<PathBuf>, Vec<Balance>), Failure> {
+    let (mut files, mut balances) = (vec![], vec![]);
     for (scenario, trajectory) in model.scenarios.iter().zip(each) {
         let own = Solution {
             trajectory: trajectory.clone(),
@@ -364,12 +396,9 @@ fn written_each(
         })?;
         let (written, balance) = written(&scenario.model, &own, &place, kind)?;
         files.extend(written);
-        first.get_or_insert(balance);
+        balances.push(balance);
     }
-    match first {
-        Some(balance) => Ok((files, balance)),
-        None => written(model, solution, out, kind),
-    }
+    Ok((files, balances))
 }
 
 /// The history as CSV.
@@ -436,8 +465,20 @@ impl Outcome {
             "failed_rollouts": s.failed.iter().map(|f| (f.kind.clone(), json!(f.count))).collect::<Map<_, _>>(),
             "files": self.files.iter().map(|f| shown(f)).collect::<Vec<_>>(),
         });
-        if let Some(quality) = &self.quality {
-            quality.add_to(&mut value);
+        if let Some((_, first)) = self.quality.first() {
+            first.add_to(&mut value);
+        }
+        let each = self
+            .quality
+            .iter()
+            .zip(&self.costs)
+            .map(|((name, q), cost)| {
+                let mut own = json!({ "name": name, "cost": cost });
+                q.add_to(&mut own);
+                own
+            });
+        if !self.costs.is_empty() {
+            value["scenarios"] = each.collect();
         }
         value
     }
@@ -480,7 +521,10 @@ impl Outcome {
                 s.smoothing
             );
         }
-        if let Some(quality) = &self.quality {
+        for (i, (name, quality)) in self.quality.iter().enumerate() {
+            if let Some(cost) = self.costs.get(i) {
+                println!("scenario {name}: cost {}", number(*cost));
+            }
             quality.print();
         }
         self.print_parameters(model, "");

@@ -1,7 +1,7 @@
 //! What a problem needs beside its system, and the system with it.
 
+use super::decided::Sought;
 use super::grid::{Grid, Phase};
-use super::initial::Sought;
 use super::policy::Acting;
 use super::problem::ProblemSpec;
 use super::quantity::Wanted;

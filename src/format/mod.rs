@@ -4,9 +4,11 @@
 
 mod composite;
 mod contact;
+mod decided;
 mod describe_method;
 mod describe_policy;
 mod describe_quantity;
+mod describe_start;
 mod describe_time;
 mod extension;
 mod forms;

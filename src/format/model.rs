@@ -98,7 +98,7 @@ impl Model {
             ..self.problem.clone()
         };
         let others: Vec<_> = (self.scenarios.iter())
-            .map(|s| (&s.name, &s.model.mechanism))
+            .map(|s| (&s.name, &s.model.mechanism, &s.model.policy))
             .collect();
         let system = (self.system.choice(), self.system.outputs());
         fingerprint(&(

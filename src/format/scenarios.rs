@@ -1,12 +1,15 @@
 //! Several scenarios: models side by side, and their problem together.
 
+use super::composite::WORST;
+use super::extension::Bound;
 use super::noise::Noise;
 use super::problem::{ProblemSpec, ScenarioSpec};
 use super::source::{FormatError, nearest};
 use super::{Document, Model, Overrides};
-use crate::control::{Objective, Problem};
-use crate::dynamics::Observe;
+use crate::control::{Cost, Objective, Problem, When};
+use crate::dynamics::{Observe, QuantityId, Step, StepError};
 use crate::mechanism::MechanismBuilder;
+use crate::rollout::Trajectory;
 
 /// One of several scenarios.
 #[derive(Debug)]
@@ -158,6 +161,45 @@ impl Document {
 }
 
 impl Model {
+    /// What each scenario costs along a trajectory of [`Model::extended`], times its weight.
+    ///
+    /// # Errors
+    /// When a quantity cannot be observed.
+    pub fn costs(&self, t: &Trajectory) -> Result<Vec<f64>, StepError> {
+        let system = self.extended();
+        let mut w = system.work();
+        let first = |i: usize| match i == self.scenarios.len() {
+            true => usize::MAX,
+            false => system.quantity_of(i, QuantityId::new(0)).index(),
+        };
+        let names = self.parameters();
+        let is_worst = |b: &&Bound| names[b.parameter].name == WORST;
+        let worst = self.extension.bounds.iter().find(is_worst);
+        let each = (0..self.scenarios.len()).map(|i| {
+            let costs = match worst {
+                // a scenario's is this parameter and what its own differs from it by
+                Some(b) => {
+                    let own = b.less.iter().map(|q| system.quantity_of(i, *q));
+                    own.map(|q| Cost::linear(q, 1.0, When::End)).collect()
+                }
+                None => {
+                    let own = first(i)..first(i + 1);
+                    let all = self.problem.costs.iter().copied();
+                    all.filter(|c| own.contains(&c.quantity.index())).collect()
+                }
+            };
+            let problem = Problem {
+                costs,
+                constraints: vec![],
+                ..self.problem.clone()
+            };
+            let mut evaluation = problem.evaluation();
+            problem.evaluate(&system, t, &mut w, &mut evaluation)?;
+            Ok(evaluation.objective + worst.map_or(0.0, |b| t.p[b.parameter]))
+        });
+        each.collect()
+    }
+
     /// Lets parameters that bound what varies begin at what the guess makes of it, where that can be simulated: from zero
     /// it would be all that is violated.
     pub(super) fn begin_bounds(&mut self) {

@@ -134,7 +134,7 @@ impl Mechanism {
 }
 
 /// Null space of `a` by singular values, and the rank found; `dimension` overrides the rank found.
-fn null_space(a: &DMatrix<f64>, dimension: Option<usize>) -> (DMatrix<f64>, usize) {
+pub(super) fn null_space(a: &DMatrix<f64>, dimension: Option<usize>) -> (DMatrix<f64>, usize) {
     let n = a.ncols();
     // rows of zeros give all n right singular vectors
     let square = a.clone().resize_vertically(a.nrows().max(n), 0.0);

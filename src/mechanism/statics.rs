@@ -3,14 +3,16 @@
 //! At rest the momentum balance of a step says that all forces along the tree's rates cancel,
 //!
 //! ```text
-//! N' (w + B u + G' lambda + sum over contacts C_c' f_c + D' e) = 0,
+//! N' (w + B u + sum over contacts C_c' f_c + D' e) = 0,
 //! ```
 //!
-//! with the tree's tangents `N`, the wrenches `w` of gravity, springs and potentials, of controls `B u`, of what closes loops
-//! and binds velocities `G' lambda`, of contacts that touch `C' f`, and of limits reached and joint friction `D' e`. Controls
+//! with the tangents `N` of the tree that keep loops closed and obey velocity constraints (what these exert drops out), the
+//! wrenches `w` of gravity, springs and potentials, of controls `B u`, of contacts that touch `C' f`, and of limits reached and
+//! joint friction `D' e`. Controls
 //! keep their bounds and effort limits, `|f_t| <= mu f_n`, limits only push, and friction is no larger than Coulomb's.
 //! Of all that balance the controls with the least sum of squares are taken.
 
+use super::mobility::null_space;
 use super::quantity::{Adjoint, KnotData, Past, Quantity};
 use super::wrench::add_wrench;
 use super::{Mechanism, Row, friction_rows, normal_row};
@@ -23,8 +25,9 @@ const TOUCH: f64 = 1e-4;
 const AT_LIMIT: f64 = 1e-6;
 /// Forces count this much beside controls, as squares: it makes them unique, and changes controls by about as much.
 const FORCES: f64 = 1e-6;
-/// Balanced where what is left is below this part of the largest load.
-const BALANCED: f64 = 1e-9;
+/// Balanced where what is left is below this part of the largest load: rounding, which [`FORCES`] makes 1e6 times larger,
+/// and a hundred times that.
+const BALANCED: f64 = 1e-8;
 /// Weight of what is left, at first, by what it falls, and where it stays: the smaller, the fewer rounds and the worse
 /// conditioned.
 const LEFT: (f64, f64, f64) = (1e-2, 0.1, 1e-4);
@@ -80,7 +83,13 @@ impl Mechanism {
     /// # Errors
     /// When none do: what is left, and along which coordinate.
     pub fn holding_controls(&self, poses: &[Pose], windings: &[f64]) -> Result<Vec<f64>, Unheld> {
-        let basis = self.tree_basis(poses);
+        let tree = self.tree_basis(poses);
+        let rows = self.rate_jacobian(poses, &tree);
+        let free = match rows.nrows() {
+            0 => DMatrix::identity(tree.ncols(), tree.ncols()),
+            _ => null_space(&rows, None).0,
+        };
+        let basis = &tree * &free;
         let mut gradient = Adjoint::new(self);
         let at = KnotData {
             mechanism: self,
@@ -96,15 +105,16 @@ impl Mechanism {
         Quantity::PotentialEnergy.pull(&at, 1.0, &mut gradient);
         let load = basis.tr_mul(&DVector::from_vec(gradient.poses));
         let acting = self.acting(poses, windings, &basis);
-        let ids = self.tree_ids();
         let (z, left) = least(&acting, &load);
-        let Some((i, effort)) = left else {
+        let Some(left) = left else {
             return Ok(z[..self.actuators.len()].to_vec());
         };
-        let (joint, direction) = ids[i];
+        let along = &free * left;
+        let most = along.iamax();
+        let id @ (joint, direction) = self.tree_ids()[most];
         Err(Unheld {
-            coordinate: self.coordinate_name(ids[i]),
-            effort,
+            coordinate: self.coordinate_name(id),
+            effort: along[most],
             unit: self.joints[joint].directions[direction].force_unit(),
         })
     }
@@ -132,11 +142,6 @@ impl Mechanism {
             let (parent, child) = self.driven(c);
             let row = c.row(&self.joints, (self.pose(poses, parent), &poses[child]));
             out.add(range, 1.0, [along(parent, child, &row)]);
-        }
-        let rows = self.rate_jacobian(poses, basis);
-        for row in rows.row_iter() {
-            let free = Range::Between(f64::NEG_INFINITY, f64::INFINITY);
-            out.add(free, FORCES, [row.transpose()]);
         }
         for c in &self.contacts {
             let touch = self.touch(c, poses);
@@ -245,13 +250,13 @@ fn onto_cone(f: &Vec3, mu: f64) -> (Vec3, crate::spatial::Mat3) {
 }
 
 /// The variables within their ranges with the least weighed squares that balance a load, `sum columns z = load`; or, where
-/// none do, those that leave least, with the row that is left with most, and what.
+/// none do, those that leave least, with what is left.
 ///
 /// By the method of multipliers (Rockafellar 1976) on the dual problem: each round maximizes
 /// `load'y - max_z (z'A'y - 1/2 z'Wz) - left/2 |y - y_before|^2`, which has the gradient `load - A z - left (y - y_before)`, by
 /// Newton's method on its piecewise linear gradient. Where nothing balances, the residual tends to the smallest (Chiche,
 /// Gilbert 2016).
-fn least(acting: &Acting, load: &DVector<f64>) -> (Vec<f64>, Option<(usize, f64)>) {
+fn least(acting: &Acting, load: &DVector<f64>) -> (Vec<f64>, Option<DVector<f64>>) {
     let n = load.len();
     let size = if load.amax() > 0.0 { load.amax() } else { 1.0 };
     let scaled = |range: Range| match range {
@@ -312,9 +317,8 @@ fn least(acting: &Acting, load: &DVector<f64>) -> (Vec<f64>, Option<(usize, f64)
         }
         left = (left * LEFT.1).max(LEFT.2);
     }
-    let rest = rest(&z);
-    let most = rest.iamax();
-    z.iter_mut().for_each(|z| *z *= size);
     // a load pushes where what acts does not hold against it
-    (z, Some((most, -rest[most] * size)))
+    let left = rest(&z) * -size;
+    z.iter_mut().for_each(|z| *z *= size);
+    (z, Some(left))
 }
