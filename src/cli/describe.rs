@@ -298,8 +298,12 @@ fn scenarios(spec: &ProblemSpec) {
             .iter()
             .map(|(path, value)| format!("{path} = {value}"));
         let initial = s.initial.keys().map(|name| format!("{name} elsewhere"));
-        let all: Vec<String> = set.chain(initial).collect();
-        println!("  {:<20} weight {}; {}", s.name, s.weight, all.join(", "));
+        let targets = s.targets.iter();
+        let targets = targets.map(|(name, goal)| format!("target of {name} {}", toml(goal)));
+        let noise = s.noise.iter().map(|n| format!("noise {}", toml(n)));
+        let weight = std::iter::once(format!("weight {}", s.weight));
+        let all = weight.chain(set).chain(initial).chain(targets).chain(noise);
+        println!("  {:<20} {}", s.name, all.collect::<Vec<_>>().join(", "));
     }
 }
 
