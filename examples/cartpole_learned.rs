@@ -149,6 +149,7 @@ where
         .y_desc("return of the best so far")
         .label_style(("sans-serif", 15))
         .axis_desc_style(("sans-serif", 17))
+        .x_label_formatter(&|v| format!("{v:.0}"))
         .y_label_formatter(&|v| format!("−{v}"))
         .draw()?;
     for ((name, curves), (color, i)) in all.iter().zip(colors.into_iter().zip(0..)) {

@@ -282,7 +282,9 @@ fn learners_stop() {
     for method in Method::ALL.into_iter().filter(|m| m.is_learner()) {
         let straight = by(method, &d, &problem).with_limits(limits).run();
         let straight = straight.expect("solves");
-        let all = straight.step_evaluations as i64;
+        // a sweep goes over the steps once more
+        let swept = straight.gradient_evaluations as i64 * n as i64;
+        let all = straight.step_evaluations as i64 + swept;
         // in the guess, in the first generation, in the last
         let mut iterations = vec![];
         for left in [n as i64 / 2, 3 * n as i64 / 2, all - n as i64 / 2] {

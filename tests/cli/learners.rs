@@ -198,7 +198,7 @@ fn seeds_and_all() {
         "solve", "p.toml", "--method", "all", "--out", "all", "--json",
     ]);
     let run = run.ended(0);
-    run.says(&["all leaves the learners search, cmaes, mppi aside"]);
+    run.says(&["all leaves the learners search, cmaes, mppi, policy-gradient aside"]);
     let v = run.json();
     let all = v["methods"].as_array().expect("a list");
     let methods: Vec<&str> = all.iter().filter_map(|m| m["method"].as_str()).collect();

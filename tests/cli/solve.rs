@@ -50,7 +50,10 @@ pub(crate) fn solved_files(folder: &Folder, out: &str, v: &Value, ending: &str) 
             "softened",
             "mean",
             "failures",
-            "rollouts"
+            "rollouts",
+            "gradient_mean",
+            "gradient_largest",
+            "clipped"
         ]
     );
     let iterations = v["iterations"].as_u64().expect("a count");
