@@ -5,13 +5,13 @@ use crate::problems::load;
 use crate::statistics::hold;
 use least_action::control::{Form, Objective, Problem};
 use least_action::dynamics::Observe;
-use least_action::format::Model;
+use least_action::format::{self, Model, Overrides};
 use least_action::optimize::{Method, Reduced, Solution, Solve, Status};
 use std::path::PathBuf;
 
-/// What moved when the record was taken: masses of upper arm, forearm and hand, kg; damping of yaw, shoulder and elbow,
-/// N m s/rad. In the order of the problem's parameters.
-const TRUE: [f64; 6] = [1.4, 0.8, 0.9, 0.25, 0.35, 0.12];
+/// What moved when the record was taken: masses of upper arm and forearm, kg; damping of yaw, shoulder and elbow, N m s/rad. In the
+/// order of the problem's parameters.
+const TRUE: [f64; 5] = [1.4, 0.8, 0.25, 0.35, 0.12];
 /// Standard deviation of the noise by an angle's range.
 const NOISE: f64 = 0.01;
 
@@ -97,11 +97,11 @@ fn masses_and_damping_are_found_from_noisy_records() {
         let c = s.covariance.expect("squares");
         for ((p, t), sd) in s.trajectory.p.iter().zip(TRUE).zip(c.standard_deviations()) {
             assert!(sd < 0.01 * t, "{sd} of {t}");
-            scatter += ((p - t) / sd).powi(2) / 18.0;
+            scatter += ((p - t) / sd).powi(2) / 15.0;
         }
     }
-    // 18 numbers of unit variance, though not independent: chi squared of 18 is within 7 and 35 in 99 of 100 cases
-    assert!((7.0 / 18.0..35.0 / 18.0).contains(&scatter), "{scatter}");
+    // 15 numbers of unit variance, not all independent: chi squared of 15 is within 4.6 and 32.8 in 99 of 100 cases
+    assert!((4.6 / 15.0..32.8 / 15.0).contains(&scatter), "{scatter}");
 }
 
 /// The record that is shipped is the one of the first seed, as it is written.
@@ -161,7 +161,7 @@ fn robust_costs_bear_wrong_samples() {
     let mut record = recorded(&m, 1);
     let mut source = Source::new(9);
     for angle in &mut record {
-        for _ in 0..12 {
+        for _ in 0..24 {
             let k = source.below(m.problem.intervals.len());
             angle[k] += 1.0;
         }
@@ -173,7 +173,7 @@ fn robust_costs_bear_wrong_samples() {
     }
     let robust = error(&solved(&system, &p));
     assert!(
-        robust < 0.02 && by_squares > 3.0 * robust,
+        robust < 0.01 && by_squares > 2.0 * robust,
         "{robust} {by_squares}"
     );
 }
@@ -193,8 +193,10 @@ fn the_jacobian_is_that_of_the_residuals() {
             moved[i] += e;
             reduced.apply(&moved).expect("simulated")
         };
+        // to sixth order, from steps that leave the tolerance of the states far below
         let difference = |e: f64| (by(e) - by(-e)) / (2.0 * e);
-        let best = (difference(1e-3) * 4.0 - difference(2e-3)) / 3.0;
+        let better = |e: f64| (difference(e) * 4.0 - difference(2.0 * e)) / 3.0;
+        let best = (better(4e-3) * 16.0 - better(8e-3)) / 15.0;
         let far = (j.column(i) - &best).amax();
         assert!(
             far < 1e-6 * best.amax(),
@@ -204,20 +206,22 @@ fn the_jacobian_is_that_of_the_residuals() {
     }
 }
 
-/// Gains, constraints, costs that are no squares, several scenarios: what `ddp` finds as well.
+/// Numbers of a mechanism under costs that are no squares, and gains that serve three carts: what `ddp` finds as well.
 #[test]
 fn tuning_agrees_with_ddp() {
-    for (name, expected) in [
-        ("cartpole_gains", 0.281_085_9),
-        ("damper_tuning", 6.976_116_77),
-    ] {
-        let m = load(name);
-        let s = solved(&m.extended(), &m.problem);
-        hold(&format!("{name} by levenberg-marquardt"), &s, 1e-8);
-        assert!(
-            (s.objective / expected - 1.0).abs() < 1e-4,
-            "{name}: {}",
-            s.objective
-        );
-    }
+    let m = load("damper_tuning");
+    let s = solved(&m.extended(), &m.problem);
+    hold("damper_tuning by levenberg-marquardt", &s, 1e-8);
+    assert!((s.objective / 6.976_116_77 - 1.0).abs() < 1e-6);
+    let text = std::fs::read_to_string(path("cartpole_gains.toml")).expect("shipped");
+    let summed = text.replace("worst_case = true", "");
+    let m = format::parse(&summed, "gains.toml").and_then(|d| d.build(&Overrides::default()));
+    let m = m.expect("a problem");
+    let system = m.extended();
+    let ours = solved(&system, &m.problem).objective;
+    let theirs = Solve::new(&system, &m.problem)
+        .run()
+        .expect("solved")
+        .objective;
+    assert!((ours / theirs - 1.0).abs() < 1e-5, "{ours} {theirs}");
 }
