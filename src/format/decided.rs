@@ -159,7 +159,10 @@ impl Start {
 
     /// The numbers that parameters decide, and where the file says so of a joint.
     fn decided(&self) -> impl Iterator<Item = (StartNumber, [&'static str; 2])> + '_ {
-        let free = self.free.iter().map(|(number, _)| (*number, ["initial", "free"]));
+        let free = self
+            .free
+            .iter()
+            .map(|(number, _)| (*number, ["initial", "free"]));
         let tied = self.tied.iter();
         free.chain(tied.map(|(number, _)| (*number, ["initial", "coordinate"])))
     }

@@ -5,7 +5,7 @@ use crate::control::{
     ClosedLoop, Constraint, Cost, Duration, Extended, Form, Formula, Objective, Point as Place,
     Quadrature, Relation, Scenarios, Schedule, ScheduleKnot, StartNumber, Sum, When, times,
 };
-use crate::dynamics::{Observe, Parameter, QuantityId};
+use crate::dynamics::{Observe, Parameter, QuantityId, Step};
 use crate::integrator::{Maximal, Mechanical, Options};
 use crate::mechanism::samples::{Source, four_bar, tree};
 use crate::mechanism::{JointKind, MechanismBuilder, Quantity, Reaction};
