@@ -475,6 +475,22 @@ impl Problem {
         (scale > 0.0 && scale.is_finite()).then(|| scale.clamp(1.0 / MOST_SCALE, MOST_SCALE))
     }
 
+    /// The place of the constraint that is violated most, by more than `tolerance`, and the knot where it is.
+    pub fn worst(&self, evaluation: &Evaluation, tolerance: f64) -> Option<(usize, usize)> {
+        let (layout, mut most) = (&evaluation.layout, tolerance);
+        let mut worst = None;
+        for k in 0..layout.knots() {
+            let values = &evaluation.constraints[layout.constraints(k)];
+            for (&(i, _), c) in layout.stage(k).constraints.iter().zip(values) {
+                let violation = self.constraints[i].violation(*c);
+                if violation > most {
+                    (most, worst) = (violation, Some((i, k)));
+                }
+            }
+        }
+        worst
+    }
+
     /// Says in words what is violated by more than `tolerance`, and by how much.
     pub fn violated<D: Observe>(
         &self,

@@ -19,6 +19,7 @@ use super::lq::{
     Worker, dense, workers,
 };
 use super::scale::Scale;
+use super::{SolveState, infeasibility};
 use crate::control::Problem;
 use crate::dynamics::{Observe, StepError, unstopped};
 use crate::rollout::{RolloutStats, Trajectory};
@@ -416,6 +417,17 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Largest violation at the present point.
     pub fn violation(&self) -> f64 {
         self.current.path.violation(self.problem)
+    }
+
+    /// The constraint violated most at the present point, by more than `tolerance`.
+    pub fn worst(&self, tolerance: f64) -> Option<usize> {
+        let e = &self.current.path.evaluation;
+        self.problem.worst(e, tolerance).map(|(i, _)| i)
+    }
+
+    /// Its name, and since which iteration it is the worst.
+    pub fn worst_since(&self, state: &SolveState) -> Option<(String, u64)> {
+        infeasibility::worst(self.dynamics, self.problem, state)
     }
 
     /// Names what is violated by more than `tolerance` at the present point, and by how much.

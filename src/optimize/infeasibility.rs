@@ -1,6 +1,8 @@
 //! How a solve ends whose constraints stay violated.
 
 use super::{Remedy, SolveState, Status};
+use crate::control::Problem;
+use crate::dynamics::Observe;
 
 /// Part of the merit below which a predicted reduction is nothing: the point is a stationary one, and a violation that
 /// fell by less did not fall. Conventional: a thousandth is far above rounding and far below a step that helps.
@@ -13,6 +15,8 @@ pub(super) const NO_LONGER_FEASIBLE: &str = "further steps no longer keep the co
 pub(super) struct Infeasibility {
     /// In words.
     pub violated: String,
+    /// The worst of them, and since which iteration it is, if it was seen.
+    pub worst: Option<(String, u64)>,
     /// Those that no decision changes to first order.
     pub without_gradient: Vec<String>,
     /// To what the penalty grew.
@@ -27,11 +31,26 @@ pub(super) struct Infeasibility {
     pub smoothing: Option<f64>,
 }
 
+/// The constraint that is violated most, by the name of its quantity, and since which iteration it is.
+pub(super) fn worst<D: Observe>(
+    dynamics: &D,
+    problem: &Problem,
+    state: &SolveState,
+) -> Option<(String, u64)> {
+    let (i, since) = state.worst?;
+    let quantity = problem.constraints.get(i)?.quantity.index();
+    let name = dynamics.quantities().into_iter().nth(quantity)?.0;
+    Some((name, since))
+}
+
 impl Infeasibility {
     /// Ends the solve. Infeasible only where gradients that do not vanish, or a smooth way to where they do, show it; of
     /// systems with contacts they show it for those that are made on the way, and for no others.
     pub fn end(self, state: &mut SolveState) {
-        let violated = self.violated;
+        let mut violated = self.violated;
+        if let Some((name, since)) = self.worst {
+            violated += &format!(" (the worst, {name}, is so since iteration {since})");
+        }
         let first = state.history.first().map_or(0.0, |i| i.violation);
         let fell = !self.blind && self.violation < (1.0 - STATIONARY) * first;
         let reason = if self.without_gradient.is_empty() || !self.has_decisions || fell {
@@ -71,6 +90,7 @@ mod tests {
     fn infeasibility() -> Infeasibility {
         Infeasibility {
             violated: "x >= 1 at the end by 5e-1".into(),
+            worst: Some(("x".into(), 3)),
             without_gradient: vec![],
             penalty: 1e10,
             has_decisions: true,
@@ -97,7 +117,9 @@ mod tests {
         let (status, reason, remedy) = ended(infeasibility(), 1.0);
         assert_eq!((status, remedy), (Status::Infeasible, None));
         assert!(
-            reason.contains("x >= 1") && reason.contains("1e10"),
+            reason.contains("x >= 1")
+                && reason.contains("1e10")
+                && reason.contains("since iteration 3"),
             "{reason}"
         );
         // contacts that are not made on the way show nothing, unless there is nothing to decide

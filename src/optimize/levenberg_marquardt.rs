@@ -72,6 +72,8 @@ pub(super) struct LevenbergMarquardt<'a, D: Observe> {
     function: Augmented<'a, D>,
     rounds: Rounds,
     search: Search,
+    /// As it was at the iterate last recorded: an iteration that is broken off has not begun.
+    recorded: Search,
 }
 
 /// What is carried from iteration to iteration.
@@ -103,13 +105,15 @@ enum Step {
 
 impl<'a, D: Observe> LevenbergMarquardt<'a, D> {
     pub fn new(dynamics: &'a D, problem: &'a Problem, options: Options) -> Self {
+        let search = Search {
+            damping: options.damping,
+            growth: GROWTH,
+        };
         Self {
             function: Augmented::new(dynamics, problem, options.penalty),
             rounds: Rounds::new(options.tolerance, options.optimality),
-            search: Search {
-                damping: options.damping,
-                growth: GROWTH,
-            },
+            search,
+            recorded: search,
         }
     }
 }
@@ -165,7 +169,8 @@ impl<D: Observe> Algorithm for LevenbergMarquardt<'_, D> {
             let own = kept.as_ref().map(|k| (&k.decisions[..], k.first_penalty));
             self.rounds.resume(c, own, &mut self.function);
             if let Some(kept) = kept {
-                (self.search, self.rounds.failures) = (kept.search, kept.failures);
+                (self.search, self.recorded) = (kept.search, kept.search);
+                self.rounds.failures = kept.failures;
             }
         }
         self.rounds.begin(&mut self.function, from.as_ref(), state)
@@ -191,6 +196,7 @@ impl<D: Observe> Algorithm for LevenbergMarquardt<'_, D> {
             };
         }
         rounds.record(p, state, optimality, if moved { 1.0 } else { 0.0 });
+        self.recorded = self.search;
         Ok(())
     }
 
@@ -207,7 +213,7 @@ impl<D: Observe> Algorithm for LevenbergMarquardt<'_, D> {
         Checkpoint {
             own: Checkpoint::owned(rounds.iterate.as_ref().map(|v| Saved {
                 decisions: v.as_slice().to_vec(),
-                search: self.search,
+                search: self.recorded,
                 failures: rounds.failures,
                 first_penalty: self.function.lagrangian.first_penalty,
             })),

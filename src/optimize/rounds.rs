@@ -113,6 +113,8 @@ impl Rounds {
             ..Iteration::default()
         };
         self.iterate = Some(p.decisions().clone());
+        let worst = p.worst(self.violation);
+        state.watch(worst);
         state.record(&p.path().trajectory, row, true);
     }
 
@@ -276,6 +278,7 @@ fn end_infeasible<D: Observe>(p: &mut Augmented<D>, rounds: &Rounds, state: &mut
     }
     let infeasibility = Infeasibility {
         violated: p.violated(tolerance),
+        worst: p.worst_since(state),
         without_gradient: p.without_gradient(tolerance),
         penalty: p.penalty(),
         has_decisions: !p.decisions().is_empty(),

@@ -46,6 +46,8 @@ pub struct SolveState {
     pub remedy: Option<Remedy>,
     /// Largest violation of what counts as feasible.
     pub tolerance: f64,
+    /// The place of the constraint that is violated most, and since which iteration of this run it is.
+    pub worst: Option<(usize, u64)>,
     iterations: u64,
     most: u64,
     best_at: u64,
@@ -72,6 +74,13 @@ impl SolveState {
     /// The method ends.
     pub(super) fn end(&mut self, status: Status, reason: impl Into<String>) {
         self.ended = Some((status, reason.into()));
+    }
+
+    /// Notes which constraint is violated most at the iterate that is recorded next.
+    pub(super) fn watch(&mut self, worst: Option<usize>) {
+        if self.worst.map(|(i, _)| i) != worst {
+            self.worst = worst.map(|i| (i, self.history.len() as u64));
+        }
     }
 
     /// Notes an iterate, which is a candidate for the best if it `is_simulated`.

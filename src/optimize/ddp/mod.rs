@@ -28,7 +28,7 @@ mod smoothing;
 
 use super::checkpoint::{Checkpoint, Incumbent};
 use super::driver::{Algorithm, Found};
-use super::infeasibility::{Infeasibility, NO_LONGER_FEASIBLE, STATIONARY};
+use super::infeasibility::{Infeasibility, NO_LONGER_FEASIBLE, STATIONARY, worst};
 use super::lq::{FIRST_TOLERANCE, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
 use super::state::{Best, is_better};
 use super::{Gains, Iteration, Method, Remedy, SolveState, Status};
@@ -158,6 +158,8 @@ impl Rounds {
             softened: e.is_soft(),
             ..Iteration::default()
         };
+        let worst = e.problem.worst(&e.path.evaluation, self.options.tolerance);
+        state.watch(worst.map(|(i, _)| i));
         state.record(&e.path.trajectory, row, !e.path.has_gaps);
     }
 
@@ -270,6 +272,7 @@ impl Rounds {
         } = e.model.certificate;
         let infeasibility = Infeasibility {
             violated: e.path.violated(e.dynamics, &e.problem, tolerance),
+            worst: worst(e.dynamics, &e.problem, state),
             without_gradient: e.model.without_gradient(
                 e.dynamics,
                 &e.problem,
