@@ -147,13 +147,19 @@ where
         });
         let high = most.map_or(high, |m| high.min(m));
         let room = 0.08 * (high - low);
+        // the first legend stands below its curves
+        let below = if title.is_empty() || most.is_some() {
+            room
+        } else {
+            0.7 * (high - low)
+        };
         let end = with.times.last().copied().unwrap_or(1.0);
         let mut chart = ChartBuilder::on(area)
             .margin(8)
             .caption(title, ("sans-serif", 17))
             .x_label_area_size(40)
             .y_label_area_size(70)
-            .build_cartesian_2d(0.0..end, low - room..high + room)?;
+            .build_cartesian_2d(0.0..end, low - below..high + room)?;
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)

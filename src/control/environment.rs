@@ -374,10 +374,19 @@ impl<D: Observe, P: Borrow<Problem>> Episode<'_, D, P> {
         if let Some(at) = self.at {
             self.look(&at)?;
         }
-        let sweep = &self.work.sweep;
+        let sweep = &mut self.work.sweep;
+        if let Some(ended) = self.ended.filter(|ended| ended.knot == window.end) {
+            // what is left of the horizon is of the last reward
+            let last = of.rewards.last().map_or(0.0, |r| -r);
+            let rest = last * problem.ends()[ended.end].rest;
+            let left = sweep.intervals[ended.knot..].iter_mut();
+            left.for_each(|by| *by += rest);
+        }
+        let mut parameters = sweep.p.clone();
+        problem.intervals_by_parameters(&sweep.intervals, &mut parameters);
         Ok(Pulled {
             controls: sweep.u[window.start * d.nu..window.end * d.nu].to_vec(),
-            parameters: sweep.p.clone(),
+            parameters,
             start: sweep.x0.clone(),
         })
     }

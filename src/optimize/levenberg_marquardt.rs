@@ -62,6 +62,9 @@ const SUFFICIENT: f64 = 1e-4;
 /// (Nielsen, equation 2.4).
 const DECREASE: f64 = 1.0 / 3.0;
 const GROWTH: f64 = 2.0;
+/// Part of the function below which a gain counts as none: several such in a row end a round, where kinks of constraints or of
+/// costs keep steps short. Conventional: a thousandth of the first round's [`super::lq::FIRST_TOLERANCE`].
+const SLOW_GAIN: f64 = 1e-5;
 /// Damping beyond which a step is a vanishing part of one along the gradient: then none gains.
 const MOST_DAMPING: f64 = 1e12;
 /// Damping below which it is none: growth starts from there.
@@ -143,7 +146,7 @@ impl Search {
                 self.damping *= factor.max(DECREASE);
                 self.growth = GROWTH;
                 return Ok(Step::Moved {
-                    gained: before - value > ROUNDING * before.abs(),
+                    gained: before - value > SLOW_GAIN * before.abs(),
                 });
             }
             self.damping = self.growth * self.damping.max(LEAST_DAMPING);
@@ -223,9 +226,11 @@ impl<D: Observe> Algorithm for LevenbergMarquardt<'_, D> {
 
     fn finish(&mut self, state: &SolveState, hurried: bool) -> Result<Found, Error> {
         let found = self.rounds.finish(&mut self.function, state)?;
-        let covariance = match hurried || state.best.is_none() {
-            true => None,
-            false => self.function.covariance(&found.trajectory)?,
+        // what is not a minimum has no such law
+        let converged = matches!(state.ended, Some((Status::Converged, _)));
+        let covariance = match converged && !hurried {
+            true => self.function.covariance(&found.trajectory).ok().flatten(),
+            false => None,
         };
         Ok(Found {
             covariance,

@@ -4,7 +4,7 @@ use super::Augmented;
 use crate::control::{Form, Problem};
 use crate::dynamics::{Observe, StepError};
 use crate::optimize::bounds_reached;
-use crate::optimize::lq::{Along, Sensitivities};
+use crate::optimize::lq::{Along, Sensitivities, Times};
 use crate::rollout::Trajectory;
 use nalgebra::{DMatrix, DVector, SymmetricEigen};
 
@@ -79,7 +79,10 @@ impl<D: Observe> Augmented<'_, D> {
     pub fn covariance(&mut self, t: &Trajectory) -> Result<Option<Covariance>, StepError> {
         let problem = self.problem;
         let has_law = |form: &Form| influence(*form, 0.0, 1.0).is_some();
-        if self.model.has_stages() || !problem.costs.iter().all(|c| has_law(&c.form)) {
+        if self.model.has_stages()
+            || self.model.free.is_empty()
+            || !problem.costs.iter().all(|c| has_law(&c.form))
+        {
             return Ok(None);
         }
         let sums = self.information(t)?;
@@ -118,15 +121,20 @@ impl<D: Observe> Augmented<'_, D> {
             let row = |place: usize| DVector::from_row_slice(&seen.rows[place * q..][..q]);
             for &(i, place) in &stage.costs {
                 let c = &problem.costs[i];
-                let share = problem.quadrature.share(c.when, seen.at).weight;
-                let root = (c.weight * share).sqrt();
+                let share = problem.quadrature.share(c.when, seen.at);
+                let root = (c.weight * share.weight).sqrt();
                 let distance = seen.values[place] - problem.target(c, seen.at.k);
                 let Some((slope, curvature)) =
                     influence(c.form, distance, root).filter(|_| root > 0.0)
                 else {
                     continue;
                 };
-                let a = root * row(place);
+                let mut a = root * row(place);
+                // the share changes with durations that are found
+                let by_share = 0.5 * distance * root / share.weight;
+                for (j, before, after) in Times::at(&e.layout, free, seen.at.k).each() {
+                    a[j] += by_share * (share.by_h_prev * before + share.by_h * after);
+                }
                 sums.information.ger(1.0, &a, &a, 1.0);
                 sums.residuals += 1;
                 sums.squares += slope * slope;
@@ -163,6 +171,9 @@ impl Sums {
             return None;
         }
         let variance = self.squares / left / (bent * bent);
+        if z.ncols() == 0 {
+            return Some((DMatrix::zeros(q, q), variance));
+        }
         let eigen = SymmetricEigen::new(inner);
         let largest = eigen.eigenvalues.iter().fold(0.0, |m: f64, v| m.max(*v));
         let directions = &z * &eigen.eigenvectors;
@@ -215,7 +226,7 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::{Constraint, Cost, Relation, When};
+    use crate::control::{Constraint, Cost, Duration, Relation, When};
     use crate::dynamics::{Explicit, Parameter, QuantityId, Real, Smooth};
     use crate::optimize::levenberg_marquardt::Options;
     use crate::optimize::{Solution, Solve, Status};
@@ -337,6 +348,52 @@ mod tests {
         assert!(held.matrix[(0, 0)].abs() < 1e-12);
         let (a, b) = (held.matrix[(1, 1)], c.matrix[(1, 1)]);
         assert!((a - b).abs() < 1e-4 * b, "{a} {b}");
+    }
+
+    /// Where everything is held, by bounds or by constraints, nothing varies.
+    #[test]
+    fn all_may_be_held() {
+        let s = fit(|p| p.parameter_bounds[..2].copy_from_slice(&[(0.5, 0.9), (2.0, 3.0)]));
+        let none = |s: Solution| s.covariance.expect("squares").matrix.amax() < 1e-12;
+        assert!(none(s));
+        let at = |k: usize, x: f64| {
+            Constraint::new(QuantityId::new(0), Relation::Equal, x, When::Knot(k))
+        };
+        assert!(none(fit(|p| p
+            .constraints
+            .extend([at(0, 0.5), at(5, 0.8)]))));
+    }
+
+    /// A longer horizon makes every residual larger: along `x = t` with the horizon T over n knots they are
+    /// `sqrt(w T/n) k T/n`, and at the end `sqrt(v) (T - 2)`.
+    #[test]
+    fn durations_change_the_shares() {
+        let (n, w, v) = (SAMPLES.len() as f64, 3.0, 5.0);
+        let s = fit(|p| {
+            p.profiles.clear();
+            p.costs = vec![
+                Cost::square(QuantityId::new(0), 0.0, w, When::Running),
+                Cost::square(QuantityId::new(0), 2.0, v, When::End),
+            ];
+            p.parameters = vec![0.0, 1.0, 0.5];
+            p.parameter_bounds = vec![(0.0, 0.0), (1.0, 1.0), (0.1, 5.0)];
+            p.durations = vec![Duration {
+                first: 0,
+                end: SAMPLES.len(),
+                parameter: 2,
+            }];
+        });
+        let end = s.trajectory.p[2];
+        let residual = |k: usize| (w * end / n).sqrt() * k as f64 * end / n;
+        let along: f64 = (0..SAMPLES.len()).map(|k| residual(k).powi(2)).sum();
+        let information = along * (1.5 / end).powi(2) + v;
+        let variance = (along + v * (end - 2.0).powi(2)) / n;
+        let c = s.covariance.expect("squares");
+        let expected = variance / information;
+        assert!(
+            (c.matrix[(0, 0)] / expected - 1.0).abs() < 1e-9,
+            "{expected}"
+        );
     }
 
     /// Robust costs beyond their distance tell of the noise by their number; of `|d|` there is no such law.

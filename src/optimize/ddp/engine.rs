@@ -227,8 +227,18 @@ impl<'a, D: Observe> Engine<'a, D> {
     fn increase_regularization(&mut self) {
         self.search.growth =
             (self.search.growth * REGULARIZATION_FACTOR).max(REGULARIZATION_FACTOR);
-        self.search.regularization =
-            (self.search.regularization * self.search.growth).max(MIN_REGULARIZATION);
+        self.search.regularization = (self.search.regularization * self.search.growth)
+            .clamp(MIN_REGULARIZATION, MAX_REGULARIZATION);
+    }
+
+    /// None of it, as at the beginning.
+    pub fn reset_regularization(&mut self) {
+        (self.search.regularization, self.search.growth) = (0.0, 1.0);
+    }
+
+    /// Is there no more to have?
+    pub fn is_fully_regularized(&self) -> bool {
+        self.search.regularization >= MAX_REGULARIZATION
     }
 
     fn decrease_regularization(&mut self) {
@@ -523,7 +533,9 @@ impl<'a, D: Observe> Engine<'a, D> {
             if stop_requested() {
                 return Err(StepError::stopped(at.t));
             }
-            if k > 0 || sizes.q > 0 || self.start_moved {
+            // a start that is given is the same, unless it moved
+            let follows = sizes.q > 0 && self.problem.state.is_none();
+            if k > 0 || follows || self.start_moved {
                 self.dynamics.difference(
                     &self.path.knots[k],
                     old.state(k),

@@ -147,6 +147,11 @@ impl<'a, D: Observe> RecedingHorizon<'a, D> {
                 "a window that is shifted by steps needs equal intervals, and none that is a decision",
             ));
         }
+        if problem.episodes.is_some() {
+            return Err(Error::msg(
+                "a window starts where a tick says, and episodes draw their starts; leave them out",
+            ));
+        }
         if options.iterations == 0 {
             return Err(Error::msg("iterations is 0; expected at least 1"));
         }
@@ -321,7 +326,11 @@ impl<'a, D: Observe> RecedingHorizon<'a, D> {
             e.model.secant.learning = false;
             e.build()?;
             tick.step_length = 0.0;
-            if e.find_gauss_newton_policy() {
+            if !e.find_gauss_newton_policy() {
+                // what a pass left that was not ended is no feedback
+                e.policy.forget();
+                e.reset_regularization();
+            } else {
                 let gain = e.predicted_reduction();
                 let violation = e.path.violation(&e.problem);
                 let size = e.path.evaluation.objective.abs()
@@ -334,6 +343,12 @@ impl<'a, D: Observe> RecedingHorizon<'a, D> {
                         LineSearch::Failed(observed) => e.regularize_to_curvature(observed),
                         LineSearch::Stopped => (),
                     }
+                    if e.is_fully_regularized() {
+                        e.reset_regularization();
+                    }
+                } else {
+                    // regularization that hides what could be gained has served
+                    e.reset_regularization();
                 }
             }
             e.lagrangian.update(&e.path, 1.0);

@@ -313,13 +313,21 @@ impl<D: Observe> Algorithm for Learning<'_, D> {
                 self.returns.start(&self.decisions, self.settings.penalty).1,
             ),
         };
+        let tolerance = self.settings.tolerance;
+        let violated = match self.problem.episodes {
+            None => self.returns.violated(&trajectory, tolerance)?,
+            // the trajectory is none of theirs
+            Some(_) if row.violation <= tolerance => String::new(),
+            Some(_) => format!(
+                "constraints in the episodes, by up to {:.3e}",
+                row.violation
+            ),
+        };
         Ok(Found {
             row,
             gains: None,
             covariance: None,
-            violated: self
-                .returns
-                .violated(&trajectory, self.settings.tolerance)?,
+            violated,
             trajectory,
         })
     }

@@ -216,7 +216,11 @@ impl Learner for Gradient {
         }
         let count = self.norms.len();
         self.norms.sort_by(f64::total_cmp);
-        let limit = self.options.clip * self.norms[count / 2];
+        // samples that say nothing, as those that fell at once, do not make the others less
+        let zeros = self.norms.partition_point(|n| *n == 0.0);
+        let telling = &self.norms[zeros..];
+        let median = telling.get(telling.len() / 2).copied().unwrap_or(0.0);
+        let limit = self.options.clip * median;
         let mut watched = Watched {
             mean: self.norms.iter().sum::<f64>() / count as f64,
             largest: self.norms[count - 1],

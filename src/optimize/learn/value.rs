@@ -199,20 +199,34 @@ impl<'a, D: Observe> Returns<'a, D> {
         Return {
             value,
             objective: e.objective,
-            violation: problem.violation(e, &t.u, &t.p),
+            // what is drawn is no decision
+            violation: problem.violation(e, &t.u, &m.point.parameters),
             square: problem.violation_squared(e),
             steps,
             failure: None,
         }
     }
 
-    /// Leaves the trajectory that is told of a point that was evaluated: of episodes that from the problem's own start.
-    fn tell(&self, m: &mut Memory<D::Work>) -> Result<(), StepError> {
+    /// The trajectory that is told of a point that was evaluated: of episodes that from the problem's own start, as far as it
+    /// goes, since what it does behind their ends says nothing of them.
+    ///
+    /// # Errors
+    /// When a stop is requested.
+    fn told(&self, m: &mut Memory<D::Work>) -> Result<Trajectory, StepError> {
+        let mut reached = usize::MAX;
         if self.problem.episodes.is_some() {
             m.point.seed = None;
-            self.objective.whole(&m.point, &mut m.work)?;
+            match self.objective.whole(&m.point, &mut m.work) {
+                Err(e) if e.failure == StepFailure::Stopped => return Err(e),
+                Err(_) => reached = m.work.stats().steps,
+                Ok(_) => (),
+            }
         }
-        Ok(())
+        let mut told = m.work.trajectory().clone();
+        if reached < told.steps() {
+            told.truncate(reached);
+        }
+        Ok(told)
     }
 
     /// The start, from which the weight of the penalty follows where `relative` gives it; with its trajectory, as far as
@@ -223,15 +237,14 @@ impl<'a, D: Observe> Returns<'a, D> {
         let (mut first, trajectory) = self.with(|m| {
             decisions.put(&decisions.start, problem, &mut m.point);
             let mut first = self.evaluate(m);
-            if first.failure.is_none()
-                && let Err(e) = self.tell(m)
-            {
-                first = Return::failed(e, first.steps);
+            if first.failure.is_none() {
+                match self.told(m) {
+                    Ok(told) => return (first, told),
+                    Err(e) => first = Return::failed(e, first.steps),
+                }
             }
             let mut trajectory = m.work.trajectory().clone();
-            if first.failure.is_some() {
-                trajectory.truncate(m.work.stats().steps);
-            }
+            trajectory.truncate(m.work.stats().steps);
             (first, trajectory)
         });
         if first.failure.is_some() {
@@ -262,10 +275,10 @@ impl<'a, D: Observe> Returns<'a, D> {
                 stoppable.run(|| {
                     let found = self.evaluate(m);
                     if found.value < least {
-                        if let Err(e) = self.tell(m) {
-                            return Return::failed(e, found.steps);
+                        match self.told(m) {
+                            Ok(told) => keep(&front, found.value, i, told),
+                            Err(e) => return Return::failed(e, found.steps),
                         }
-                        keep(&front, found.value, i, m.work.trajectory());
                     }
                     found
                 })
@@ -351,14 +364,12 @@ fn not_finite(what: &str, t: &Trajectory) -> StepError {
 }
 
 /// Keeps a trajectory if it is better than the one kept, or as good and earlier.
-fn keep(front: &Mutex<Front>, value: f64, i: usize, t: &Trajectory) {
-    match &mut *lock(front) {
-        Some((least, first, kept)) => {
-            if value < *least || (value == *least && i < *first) {
-                (*least, *first) = (value, i);
-                kept.clone_from(t);
-            }
-        }
-        none => *none = Some((value, i, t.clone())),
+fn keep(front: &Mutex<Front>, value: f64, i: usize, t: Trajectory) {
+    let mut front = lock(front);
+    let better = |(least, first, _): &(f64, usize, Trajectory)| {
+        value < *least || (value == *least && i < *first)
+    };
+    if front.as_ref().is_none_or(better) {
+        *front = Some((value, i, t));
     }
 }

@@ -44,6 +44,12 @@ impl Policy {
         self.dp.fill(0.0);
     }
 
+    /// Changes nothing, and has no feedback.
+    pub fn forget(&mut self) {
+        self.clear();
+        self.feedback.fill(0.0);
+    }
+
     /// Becomes that of the knots so many steps later; behind its end there is no feedback.
     pub fn shift(&mut self, steps: usize, sizes: &Sizes) {
         let (m, left) = (sizes.m, sizes.steps - steps);
