@@ -270,6 +270,9 @@ fn policy(policy: &PolicySpec) {
     if let Some(file) = &policy.feedback {
         println!("policy: the feedback of {file}{beside}");
     }
+    if policy.controls.is_some() {
+        println!("policy: controls that are given{beside}");
+    }
     if !policy.loops.is_empty() {
         println!("policy{beside}");
     }

@@ -175,6 +175,14 @@ pub(super) fn build(
         bounds: vec![],
     };
     b.gains()?;
+    if !spec.gains.is_empty() && spec.loops.is_empty() && spec.network.is_none() {
+        let message = "gains are of loops, and there are none";
+        return Err(source.error(
+            &["policy", "gains"],
+            message,
+            "leave them out; numbers of the mechanism are [parameters]",
+        ));
+    }
     let acting = if let Some(network) = &spec.network {
         let network = b.network(network, ids, system)?;
         b.bounds = network

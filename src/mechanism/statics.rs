@@ -31,6 +31,8 @@ const BALANCED: f64 = 1e-8;
 /// Weight of what is left, at first, by what it falls, and where it stays: the smaller, the fewer rounds and the worse
 /// conditioned.
 const LEFT: (f64, f64, f64) = (1e-2, 0.1, 1e-4);
+/// Least that [`LEFT`] is multiplied by: below, rounding decides.
+const WEAKEST: f64 = 1e-8;
 /// Rounds of multipliers, and Newton's iterations in each: some ten and five are usual.
 const ROUNDS: usize = 60;
 const ITERATIONS: usize = 100;
@@ -278,7 +280,23 @@ fn least(acting: &Acting, load: &DVector<f64>) -> (Vec<f64>, Option<DVector<f64>
     };
     let mut y = DVector::zeros(n);
     let mut z = vec![];
-    let mut left = LEFT.0;
+    // what moves little for its weight, as a motor with a small gain, must not look like nothing beside what is left
+    let mut weakest: f64 = 1.0;
+    let mut columns = acting.columns.iter();
+    for (range, weight) in &acting.ranges {
+        let count = if matches!(range, Range::Cone(_)) {
+            3
+        } else {
+            1
+        };
+        for column in columns.by_ref().take(count) {
+            let moved = column.norm_squared() / weight;
+            if moved > 0.0 {
+                weakest = weakest.min(moved.max(WEAKEST));
+            }
+        }
+    }
+    let mut left = LEFT.0 * weakest;
     for _ in 0..ROUNDS {
         let before = y.clone();
         let value = |y: &DVector<f64>, r: &Response| {
@@ -315,7 +333,7 @@ fn least(acting: &Acting, load: &DVector<f64>) -> (Vec<f64>, Option<DVector<f64>
             z.iter_mut().for_each(|z| *z *= size);
             return (z, None);
         }
-        left = (left * LEFT.1).max(LEFT.2);
+        left = (left * LEFT.1).max(LEFT.2 * weakest);
     }
     // a load pushes where what acts does not hold against it
     let left = rest(&z) * -size;

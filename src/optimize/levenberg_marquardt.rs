@@ -12,8 +12,8 @@
 //! reweighted from iteration to iteration. Parameters keep their bounds; constraints enter by rounds of multipliers, as in
 //! [`super::shooting`].
 //!
-//! Tuning of gains and identification are the same call: what is wanted is a target, and so is what was recorded. Where
-//! parameters alone are decided, `J` is carried forward along the trajectory, which takes a solve for each parameter a step, and the
+//! Tuning of gains and identification are the same call: what is wanted is a target, and so is what was recorded. Controls are
+//! those of a policy, or given; `J` is carried forward along the trajectory, which takes a solve for each parameter a step, and the
 //! solution tells how well it is determined: its [`super::Covariance`].
 
 use super::augmented::{Augmented, Param};
@@ -66,7 +66,7 @@ const GROWTH: f64 = 2.0;
 /// costs keep steps short. Conventional: a thousandth of the first round's [`super::lq::FIRST_TOLERANCE`].
 const SLOW_GAIN: f64 = 1e-5;
 /// Damping beyond which a step is a vanishing part of one along the gradient: then none gains.
-const MOST_DAMPING: f64 = 1e12;
+pub(super) const MOST_DAMPING: f64 = 1e12;
 /// Damping below which it is none: growth starts from there.
 const LEAST_DAMPING: f64 = 1e-12;
 
@@ -106,6 +106,22 @@ enum Step {
     Interrupted,
 }
 
+impl Options {
+    /// Can the method take the problem?
+    ///
+    /// # Errors
+    /// Why not, and what does.
+    pub(super) fn fits(&self, problem: &Problem) -> Result<(), String> {
+        match problem.guess.is_empty() {
+            true => Ok(()),
+            false => Err(format!(
+                "{} finds parameters, and controls are decided here; give these ([policy] controls in a file), or take ddp",
+                Method::LevenbergMarquardt.name()
+            )),
+        }
+    }
+}
+
 impl<'a, D: Observe> LevenbergMarquardt<'a, D> {
     pub fn new(dynamics: &'a D, problem: &'a Problem, options: Options) -> Self {
         let search = Search {
@@ -130,7 +146,7 @@ impl Search {
             let d: Param = -p.newton(&gradient);
             let promised = -gradient.dot(&d) - 0.5 * p.curvature_along(&d);
             // what is less is lost in the sums that the value is made of
-            if promised <= ROUNDING * before.abs() {
+            if -gradient.dot(&d) <= ROUNDING * before.abs() {
                 return Ok(Step::Failed);
             }
             let response = p.response(&d);
@@ -140,7 +156,7 @@ impl Search {
                 return Ok(Step::Interrupted);
             }
             let ratio = (before - value) / promised;
-            if ratio > SUFFICIENT {
+            if promised > 0.0 && ratio > SUFFICIENT {
                 p.accept();
                 let factor = 1.0 - (2.0 * ratio - 1.0).powi(3);
                 self.damping *= factor.max(DECREASE);

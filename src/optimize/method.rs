@@ -220,11 +220,12 @@ impl Options {
             }
         }
         if let Self::LevenbergMarquardt(o) = self
-            && !(o.damping >= 0.0 && o.damping.is_finite())
+            && !(0.0..=levenberg_marquardt::MOST_DAMPING).contains(&o.damping)
         {
             return Err(format!(
-                "damping is {}; expected a number from 0 on",
-                o.damping
+                "damping is {}; expected a number from 0 to {:.0e}",
+                o.damping,
+                levenberg_marquardt::MOST_DAMPING
             ));
         }
         if let Self::Unconstrained(o) = self {
@@ -271,6 +272,7 @@ impl Options {
         }
         match self {
             Self::Unconstrained(o) => o.fits(dynamics, problem),
+            Self::LevenbergMarquardt(o) => o.fits(problem),
             _ => self.learning().map_or(Ok(()), |s| s.fits(problem)),
         }
     }

@@ -366,7 +366,6 @@ fn solve_by_every_method() {
     let gradients = [
         "ddp",
         "shooting",
-        "levenberg-marquardt",
         "lbfgs",
         "newton-cg",
         "trust-region",

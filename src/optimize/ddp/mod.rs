@@ -186,6 +186,9 @@ impl Rounds {
         state: &mut SolveState,
     ) -> Result<f64, Error> {
         loop {
+            if stop_requested() || !e.path.evaluation.objective.is_finite() {
+                return Ok(f64::INFINITY);
+            }
             let enough = self.tolerance * self.size(e);
             let ended = !e.path.has_gaps && e.predicts_at_most(enough);
             let optimality = self.optimality(e);

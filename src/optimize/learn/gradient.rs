@@ -70,6 +70,9 @@ impl Default for Options {
     }
 }
 
+/// Gradients that an iteration asks for at most, by samples or by points: a day of rollouts, and memory for each.
+const MOST: usize = 100_000;
+
 impl Options {
     /// Are they settings that a solve can end with?
     ///
@@ -79,6 +82,11 @@ impl Options {
         self.settings.check()?;
         at_least("batch", self.batch, 1)?;
         at_least("samples", self.samples, 1)?;
+        for (name, value) in [("batch", self.batch), ("samples", self.samples)] {
+            if value > MOST {
+                return Err(format!("{name} is {value}; expected at most {MOST}"));
+            }
+        }
         positive("clip", self.clip)?;
         positive("step", self.step)?;
         positive("sigma", self.sigma)?;
