@@ -45,3 +45,4 @@ mod smoothing;
 #[path = "../../examples/common/spheres.rs"]
 mod spheres;
 mod statistics;
+mod two_balls;

@@ -70,7 +70,7 @@ impl Default for Options {
     }
 }
 
-/// Gradients that an iteration asks for at most, by samples or by points: a day of rollouts, and memory for each.
+/// Gradients that an iteration asks for at most, by samples or by points; each takes memory of its own. Conventional.
 const MOST: usize = 100_000;
 
 impl Options {
