@@ -141,6 +141,11 @@ impl Search {
     /// Damps until a step gains.
     fn step<D: Observe>(&mut self, p: &mut Augmented<D>) -> Result<Step, Error> {
         let (gradient, before) = (p.gradient()?, p.value());
+        // without constraints there is no next round to come to
+        let slow = match p.lagrangian.multipliers.is_empty() {
+            true => ROUNDING,
+            false => SLOW_GAIN,
+        };
         while self.damping <= MOST_DAMPING {
             p.damp(self.damping);
             let d: Param = -p.newton(&gradient);
@@ -162,7 +167,7 @@ impl Search {
                 self.damping *= factor.max(DECREASE);
                 self.growth = GROWTH;
                 return Ok(Step::Moved {
-                    gained: before - value > SLOW_GAIN * before.abs(),
+                    gained: before - value > slow * before.abs(),
                 });
             }
             self.damping = self.growth * self.damping.max(LEAST_DAMPING);

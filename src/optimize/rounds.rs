@@ -5,7 +5,7 @@ use super::augmented::{Augmented, Param};
 use super::checkpoint::Checkpoint;
 use super::ddp::Smoothing;
 use super::driver::Found;
-use super::infeasibility::{Infeasibility, NO_LONGER_FEASIBLE, STATIONARY};
+use super::infeasibility::{Infeasibility, NO_LONGER_FEASIBLE};
 use super::lq::{FIRST_TOLERANCE, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
 use super::{Iteration, Method, SolveState, Status};
 use crate::dynamics::Observe;
@@ -202,7 +202,7 @@ impl Rounds {
             if state.has_feasible() {
                 state.end(Status::Stationary, NO_LONGER_FEASIBLE);
             } else {
-                end_infeasible(p, self, state, optimality);
+                end_infeasible(p, self, state);
             }
             return Decided::default();
         }
@@ -259,25 +259,8 @@ impl Rounds {
 }
 
 /// Ends where constraints stay violated.
-fn end_infeasible<D: Observe>(
-    p: &mut Augmented<D>,
-    rounds: &Rounds,
-    state: &mut SolveState,
-    optimality: f64,
-) {
+fn end_infeasible<D: Observe>(p: &mut Augmented<D>, rounds: &Rounds, state: &mut SolveState) {
     let tolerance = rounds.violation;
-    // a stationary point of the violation is one of a function that is all but the violation, as ddp asks as well
-    let weight = 0.5 * p.penalty() * p.violation().powi(2);
-    let is_all = weight >= (1.0 - STATIONARY) * p.size(tolerance);
-    if !(is_all && optimality <= STATIONARY) {
-        let reason = format!(
-            "the penalty grew to {:.0e}, and these stay violated: {}; promised gain {optimality:.3e}; scale the costs, or take the method {}",
-            p.penalty(),
-            p.violated(tolerance),
-            Method::Ddp.name()
-        );
-        return state.end(Status::Diverged, reason);
-    }
     if rounds.by_values || p.beyond_bounds() > tolerance {
         // its bounds are penalties as well, which may have lost against the constraints: that nothing is left within them
         // is not shown

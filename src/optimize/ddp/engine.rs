@@ -227,8 +227,8 @@ impl<'a, D: Observe> Engine<'a, D> {
     fn increase_regularization(&mut self) {
         self.search.growth =
             (self.search.growth * REGULARIZATION_FACTOR).max(REGULARIZATION_FACTOR);
-        self.search.regularization = (self.search.regularization * self.search.growth)
-            .clamp(MIN_REGULARIZATION, MAX_REGULARIZATION);
+        self.search.regularization =
+            (self.search.regularization * self.search.growth).max(MIN_REGULARIZATION);
     }
 
     /// None of it, as at the beginning.
