@@ -129,30 +129,6 @@ fn the_shipped_record_is_found_anew() {
     assert!(error(&s) < 0.01, "{:?}", s.trajectory.p);
 }
 
-/// Writes the shipped record, from the torques that it holds.
-#[test]
-#[ignore = "writes a file of the project"]
-fn write_the_record() {
-    let m = load("arm_identification");
-    let place = path("arm_identification.csv");
-    let text = std::fs::read_to_string(&place).expect("there");
-    let record = recorded(&m, 1);
-    let mut lines = text.lines();
-    let mut out = format!("{}\n", lines.next().expect("a title"));
-    for (k, line) in lines.enumerate() {
-        let old: Vec<&str> = line.split(',').collect();
-        let angles = record
-            .iter()
-            .map(|own| match k < m.problem.intervals.len() {
-                true => format!("{:.6}", own[k]),
-                false => String::new(),
-            });
-        let angles: Vec<String> = angles.collect();
-        out += &format!("{},{},{}\n", old[0], angles.join(","), old[4..].join(","));
-    }
-    std::fs::write(place, out).expect("written");
-}
-
 /// Samples that are wrong pull squares away, and Huber's form of them little.
 #[test]
 fn robust_costs_bear_wrong_samples() {
