@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodSpec {
-    /// `ddp`, `shooting` or `levenberg-marquardt`; one of argmin's solvers: `lbfgs`, `newton-cg`, `trust-region`, `gauss-newton`, `nelder-mead`,
+    /// `ddp`, `shooting`, `multiple-shooting` or `levenberg-marquardt`; one of argmin's solvers: `lbfgs`, `newton-cg`, `trust-region`, `gauss-newton`, `nelder-mead`,
     /// `particle-swarm`; or a learner: `search`, `ars`, `cmaes`, `mppi` or `policy-gradient`.
     #[serde(default = "ddp")]
     pub name: String,
@@ -30,10 +30,13 @@ pub struct MethodSpec {
     /// Of `shooting` and `lbfgs`: pairs of steps and gradients that are remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<usize>,
+    /// Of `multiple-shooting`: parts of the horizon, each of which is simulated from a state that is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<NonZeroUsize>,
     /// Of `levenberg-marquardt`: first damping, relative to the curvature of each decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<f64>,
-    /// Of `ddp`: derivatives through contact are relaxed at first, and with `forward` the steps, too, from one parameter of
+    /// Of `ddp` and `multiple-shooting`: derivatives through contact are relaxed at first, and with `forward` the steps, too, from one parameter of
     /// the central path to the next, before they are those of hard contact. They are so from the beginning where this is
     /// `false`. Of `policy-gradient` they are relaxed to one parameter, m^2/s^2, where it is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +109,7 @@ impl Default for MethodSpec {
             max_iterations: None,
             memory: None,
             penalty: None,
+            segments: None,
             damping: None,
             smoothing: None,
             decide: None,
@@ -130,6 +134,7 @@ impl MethodSpec {
     pub fn of(&self, method: Method) -> Options {
         match method {
             Method::Ddp => self.ddp().into(),
+            Method::MultipleShooting => self.multiple_shooting().into(),
             Method::Shooting => self.shooting().into(),
             Method::LevenbergMarquardt => self.levenberg_marquardt().into(),
             Method::Search => self.search().into(),
@@ -155,18 +160,23 @@ impl MethodSpec {
     /// What is set that is no setting of a method, and whose it is.
     pub fn foreign(&self, method: Method) -> Vec<(&'static str, Vec<Method>)> {
         use Method::{
-            Ars, Cmaes, Ddp, Lbfgs, LevenbergMarquardt, Mppi, ParticleSwarm, PolicyGradient,
+            Ars, Cmaes, Ddp, Lbfgs, LevenbergMarquardt, Mppi, MultipleShooting, ParticleSwarm, PolicyGradient,
             Shooting,
         };
         let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
         let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
-        let owned: [(&str, Vec<Method>, bool); 17] = [
+        let owned: [(&str, Vec<Method>, bool); 18] = [
             ("optimality", others().collect(), self.optimality.is_some()),
             ("memory", vec![Shooting, Lbfgs], self.memory.is_some()),
+            (
+                "segments",
+                vec![MultipleShooting],
+                self.segments.is_some(),
+            ),
             ("damping", vec![LevenbergMarquardt], self.damping.is_some()),
             (
                 "smoothing",
-                vec![Ddp, PolicyGradient],
+                vec![Ddp, MultipleShooting, PolicyGradient],
                 self.smoothing.is_some(),
             ),
             ("decide", learners().collect(), self.decide.is_some()),
@@ -216,6 +226,16 @@ impl MethodSpec {
                     ..ddp::Smoothing::default()
                 }),
             },
+            ..default
+        }
+    }
+
+    /// Settings of multiple shooting.
+    pub fn multiple_shooting(&self) -> ddp::Options {
+        let default = ddp::Options::multiple_shooting();
+        ddp::Options {
+            segments: self.segments.or(default.segments),
+            ..self.ddp()
         }
     }
 

@@ -10,6 +10,7 @@ use crate::dynamics::Observe;
 const TABLE: [(&str, Option<&str>); 16] = [
     ("ddp", Some("differential dynamic programming")),
     ("shooting", Some("single shooting")),
+    ("multiple-shooting", Some("multiple shooting")),
     (
         "levenberg-marquardt",
         Some("Levenberg and Marquardt's method"),
@@ -25,7 +26,6 @@ const TABLE: [(&str, Option<&str>); 16] = [
     ("cmaes", Some("covariance matrix adaptation")),
     ("mppi", Some("model predictive path integral control")),
     ("policy-gradient", Some("gradients of the policy")),
-    ("multiple-shooting", None),
     ("direct", None),
 ];
 
@@ -36,6 +36,8 @@ pub enum Method {
     Ddp,
     /// Single shooting, see [`shooting`].
     Shooting,
+    /// Multiple shooting, see [`ddp::Options::segments`].
+    MultipleShooting,
     /// Levenberg and Marquardt's method, see [`levenberg_marquardt`].
     LevenbergMarquardt,
     /// argmin's L-BFGS, see [`unconstrained`].
@@ -64,9 +66,10 @@ pub enum Method {
 
 impl Method {
     /// All of them; the first is the one that is taken unless told.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Ddp,
         Self::Shooting,
+        Self::MultipleShooting,
         Self::LevenbergMarquardt,
         Self::Lbfgs,
         Self::NewtonCg,
@@ -108,7 +111,7 @@ impl Method {
 
     /// Does it start from states that need not follow from the controls?
     pub fn takes_states(self) -> bool {
-        self == Self::Ddp
+        matches!(self, Self::Ddp | Self::MultipleShooting)
     }
 
     /// Does it learn from rollouts, see [`super::learn`], and end when its budget is spent?
@@ -122,7 +125,7 @@ impl Method {
     /// Which of argmin's solvers it is, if it is one.
     pub fn argmin_solver(self) -> Option<Solver> {
         match self {
-            Self::Ddp | Self::Shooting | Self::LevenbergMarquardt => None,
+            Self::Ddp | Self::Shooting | Self::MultipleShooting | Self::LevenbergMarquardt => None,
             Self::Search | Self::Ars | Self::Cmaes | Self::Mppi | Self::PolicyGradient => None,
             Self::Lbfgs => Some(Solver::Lbfgs),
             Self::NewtonCg => Some(Solver::NewtonCg),
@@ -138,6 +141,7 @@ impl Method {
         match self {
             Self::Ddp => ddp::Options::default().into(),
             Self::Shooting => shooting::Options::default().into(),
+            Self::MultipleShooting => ddp::Options::multiple_shooting().into(),
             Self::LevenbergMarquardt => levenberg_marquardt::Options::default().into(),
             Self::Search => search::Options::default().into(),
             Self::Ars => ars::Options::default().into(),
@@ -157,7 +161,7 @@ impl Method {
 /// A method with its settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Options {
-    /// Of [`Method::Ddp`].
+    /// Of [`Method::Ddp`] and [`Method::MultipleShooting`].
     Ddp(ddp::Options),
     /// Of [`Method::Shooting`].
     Shooting(shooting::Options),
@@ -181,7 +185,7 @@ impl Options {
     /// Whose settings they are.
     pub fn method(&self) -> Method {
         match self {
-            Self::Ddp(_) => Method::Ddp,
+            Self::Ddp(o) => o.method(),
             Self::Shooting(_) => Method::Shooting,
             Self::LevenbergMarquardt(_) => Method::LevenbergMarquardt,
             Self::Search(_) => Method::Search,

@@ -6,11 +6,12 @@ use crate::control::Problem;
 use crate::dynamics::{Observe, StepError, stop_requested, unstopped};
 use crate::optimize::lq::{
     Decisions, Lagrangian, Line, LineSearch, Model, Path, Policy, Regularization, Riccati, Scratch,
-    Sizes, Worker, dense, workers,
+    Sizes, Worker, workers,
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
 use std::borrow::Cow;
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 // Where no reason is given beside what a constant trades, its value is conventional, not derived.
@@ -63,10 +64,14 @@ pub(super) struct Engine<'a, D: Observe> {
     pub workers: Vec<Worker<D::Work>>,
     pub policy: Policy,
     pub lagrangian: Lagrangian,
-    scratch: Scratch,
-    dx: Vec<f64>,
-    shift: Vec<f64>,
-    s: Vec<f64>,
+    pub(super) scratch: Scratch,
+    pub(super) dx: Vec<f64>,
+    pub(super) shift: Vec<f64>,
+    pub(super) s: Vec<f64>,
+    /// Parts of the horizon.
+    pub(super) segments: usize,
+    /// Where the policy leads by the model, n a knot; nothing where the horizon is in one part.
+    pub(super) predicted: Vec<f64>,
     pub search: Globalization,
     /// Predicted reduction of a policy without regularization, where the policy is another.
     unregularized: Option<f64>,
@@ -134,6 +139,8 @@ impl<'a, D: Observe> Engine<'a, D> {
             dx: vec![0.0; model.sizes.n],
             shift: vec![0.0; model.sizes.n],
             s: vec![0.0; model.sizes.s()],
+            segments: options.segments.map_or(1, NonZeroUsize::get),
+            predicted: vec![],
             model,
             work,
             path,
@@ -182,8 +189,8 @@ impl<'a, D: Observe> Engine<'a, D> {
     pub fn update_model(&mut self) -> Result<(), StepError> {
         self.models += 1;
         let size = self.lagrangian.value(&self.path).abs();
-        self.model.secant.learning =
-            self.predicted_reduction() < LEARN_BELOW * size && !self.path.has_gaps;
+        self.model.secant.learning = self.predicted_reduction() < LEARN_BELOW * size
+            && !(self.path.has_gaps || self.has_segments());
         self.build()
     }
 
@@ -386,6 +393,7 @@ impl<'a, D: Observe> Engine<'a, D> {
                 self.search.gap_weight = self.search.gap_weight.max(needed);
             }
         }
+        self.predict();
         let before = self.merit(&self.path);
         let shortest = if self.model.secant.used {
             MIN_LENGTH_BY_SECANT
@@ -502,108 +510,6 @@ impl<'a, D: Observe> Engine<'a, D> {
                 *t = u - o;
             }
         }
-    }
-
-    /// Rolls the policy out from the path into the trial: `u + a k + K (x' - x, a dp)`, gaps shrunk by `1 - a`.
-    pub(super) fn roll(&mut self, length: f64) -> Result<(), StepError> {
-        let sizes = self.model.sizes;
-        let (n, m, steps) = (sizes.n, sizes.m, sizes.steps);
-        let nx = self.dynamics.dims().nx;
-        let ny = self.dynamics.dims().ny;
-        let (old, new) = (&self.path.trajectory, &mut self.trial.trajectory);
-        new.p.copy_from_slice(&old.p);
-        self.s.fill(0.0);
-        for (i, &p) in self.model.free.iter().enumerate() {
-            let (l, h) = self.problem.parameter_bounds[p];
-            new.p[p] = (old.p[p] + length * self.policy.dp[i]).max(l).min(h);
-            self.s[n + i] = new.p[p] - old.p[p];
-        }
-        self.trial.retime(&self.problem);
-        let new = &mut self.trial.trajectory;
-        new.x[..nx].copy_from_slice(&old.x[..nx]);
-        if let Some(state) = &self.problem.state {
-            new.x[..nx].copy_from_slice(state);
-        } else if sizes.q > 0 {
-            let start = self.problem.start(self.dynamics, &new.p, &mut self.work)?;
-            new.x[..nx].copy_from_slice(&start);
-        }
-        let keeps_gaps = self.path.has_gaps && length < 1.0;
-        for k in 0..steps {
-            let at = &self.trial.knots[k];
-            if stop_requested() {
-                return Err(StepError::stopped(at.t));
-            }
-            // a start that is given is the same, unless it moved
-            let follows = sizes.q > 0 && self.problem.state.is_none();
-            if k > 0 || follows || self.start_moved {
-                self.dynamics.difference(
-                    &self.path.knots[k],
-                    old.state(k),
-                    &old.p,
-                    self.model.frame(k),
-                    &new.x[k * nx..(k + 1) * nx],
-                    &mut self.work,
-                    &mut self.dx,
-                );
-                self.s[..n].copy_from_slice(&self.dx);
-            }
-            let u = &mut new.u[k * m..(k + 1) * m];
-            let feedforward = &self.policy.feedforward[k * m..(k + 1) * m];
-            for ((u, o), f) in u.iter_mut().zip(old.control(k)).zip(feedforward) {
-                *u = o + length * f;
-            }
-            dense::gemv(m, self.policy.feedback(k), &self.s, u);
-            for (u, (l, h)) in u.iter_mut().zip(&self.problem.bounds) {
-                *u = u.max(*l).min(*h);
-            }
-            let (x, next) = new.x[k * nx..].split_at_mut(nx);
-            let (before, y) = new.y.split_at_mut(k * ny);
-            let y = &mut y[..ny];
-            match k {
-                0 => y.fill(0.0),
-                _ => y.copy_from_slice(&before[(k - 1) * ny..]),
-            }
-            self.steps += 1;
-            let next = &mut next[..nx];
-            self.dynamics
-                .step(at, x, u, &new.p, &mut self.work, next, y)?;
-            if keeps_gaps {
-                let end = &mut self.trial.ends[k * nx..(k + 1) * nx];
-                end.copy_from_slice(next);
-                let gap = &self.model.gap[k * n..(k + 1) * n];
-                for (s, g) in self.shift.iter_mut().zip(gap) {
-                    *s = -(1.0 - length) * g;
-                }
-                let after = &self.trial.knots[k + 1];
-                let made;
-                let frame = if self.dynamics.has_identity_frames() {
-                    self.model.frame(k + 1)
-                } else {
-                    let near = Some(self.model.frame(k + 1));
-                    made = self
-                        .dynamics
-                        .frame(after, end, &new.p, near, &mut self.work)?;
-                    &made
-                };
-                self.dynamics.retract(
-                    after,
-                    end,
-                    &new.p,
-                    frame,
-                    &self.shift,
-                    &mut self.work,
-                    next,
-                )?;
-            }
-        }
-        self.trial.has_gaps = keeps_gaps;
-        self.trial.gap = if keeps_gaps {
-            (1.0 - length) * self.path.gap
-        } else {
-            0.0
-        };
-        self.trial
-            .evaluate(self.dynamics, &self.problem, &mut self.work)
     }
 
     /// Makes model and policy at a trajectory without gaps, with the derivatives of a level. False where that would keep a

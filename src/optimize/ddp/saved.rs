@@ -111,6 +111,9 @@ pub(super) struct Globalization {
     /// Rounds of them in a row that left nearly all of the violation.
     #[serde(default)]
     pub slow_rounds: u32,
+    /// Are the segments of the horizon joined?
+    #[serde(default)]
+    pub joined: bool,
     /// Regularization to return to, should the policy without it fail.
     pub suspended_regularization: Option<f64>,
 }
@@ -131,6 +134,7 @@ impl Default for Globalization {
             failures: 0,
             slow_steps: 0,
             slow_rounds: 0,
+            joined: false,
             suspended_regularization: None,
         }
     }

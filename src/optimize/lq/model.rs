@@ -359,6 +359,21 @@ impl Model {
         }
     }
 
+    /// Walks along the model under a policy, from its change of the parameters.
+    pub fn rollout_of(
+        &self,
+        policy: &Policy,
+        scratch: &mut Scratch,
+        visit: impl FnMut(usize, &[f64]),
+    ) {
+        let m = self.sizes.m;
+        let control = |k: usize, x: &[f64], u: &mut [f64]| {
+            u.copy_from_slice(&policy.feedforward[k * m..(k + 1) * m]);
+            gemv(m, policy.feedback(k), x, u);
+        };
+        self.linear_rollout(&policy.dp, scratch, control, visit);
+    }
+
     /// `w' H w` of a knot.
     pub fn curvature(&self, k: usize, w: &[f64]) -> f64 {
         let size = w.len() * w.len();
@@ -374,24 +389,16 @@ impl Model {
         scale: &[f64],
         scratch: &mut Scratch,
     ) -> (f64, f64, f64) {
-        let (m, width) = (self.sizes.m, self.sizes.w());
+        let width = self.sizes.w();
         let (mut d1, mut d2, mut size) = (0.0, 0.0, 0.0);
-        self.linear_rollout(
-            &policy.dp,
-            scratch,
-            |k, x, u| {
-                u.copy_from_slice(&policy.feedforward[k * m..(k + 1) * m]);
-                gemv(m, policy.feedback(k), x, u);
-            },
-            |k, w| {
-                size += scale.iter().zip(w).map(|(s, w)| s * w * w).sum::<f64>();
-                d1 += dot(&self.l[k * width..(k + 1) * width], w);
-                d2 += self.curvature(k, w);
-                if self.secant.used {
-                    d2 += quadratic_form(self.secant.block(k), w);
-                }
-            },
-        );
+        self.rollout_of(policy, scratch, |k, w| {
+            size += scale.iter().zip(w).map(|(s, w)| s * w * w).sum::<f64>();
+            d1 += dot(&self.l[k * width..(k + 1) * width], w);
+            d2 += self.curvature(k, w);
+            if self.secant.used {
+                d2 += quadratic_form(self.secant.block(k), w);
+            }
+        });
         (d1, d2, size)
     }
 }
