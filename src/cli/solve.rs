@@ -151,12 +151,12 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             left.join(", ")
         );
     }
-    if let Some(n) = a.threads {
-        // the pool exists already only if something was computed before, and then the result is the same
-        let _ = rayon::ThreadPoolBuilder::new()
-            .num_threads(n as usize)
-            .build_global();
-    }
+    // this thread is one of them: work handed over waits for a thread to wake, which costs short iterations a tenth. The pool
+    // exists already only if something was computed before, and then the result is the same
+    let _ = rayon::ThreadPoolBuilder::new()
+        .num_threads(a.threads.unwrap_or(0) as usize)
+        .use_current_thread()
+        .build_global();
     let tasks = tasks(a, name, &model)?;
     stop_on_interrupt();
     let kind = if a.png { Format::Png } else { Format::Svg };

@@ -290,7 +290,20 @@ impl<'a, D: Observe> Reduced<'a, D> {
         })
     }
 
-    fn has_residuals(&self) -> Result<(), Error> {
+    /// The Jacobian, and behind the rows of the residuals one for each free parameter with the root of its own curvature, of
+    /// residuals that are zero: a parameter at its bound would have none, and Gauss and Newton's step no end.
+    pub(super) fn bent_jacobian(&self, v: &DVector<f64>) -> Result<DMatrix<f64>, Error> {
+        let j = self.jacobian(v)?;
+        let bent: Vec<f64> = self.with(|f| f.bend().to_vec());
+        let (m, n) = j.shape();
+        let mut j = j.resize_vertically(m + bent.len(), 0.0);
+        for (i, c) in bent.iter().enumerate() {
+            j[(m + i, n - bent.len() + i)] = c.sqrt();
+        }
+        Ok(j)
+    }
+
+    pub(super) fn has_residuals(&self) -> Result<(), Error> {
         self.squares.clone().map_err(Error::msg)
     }
 }

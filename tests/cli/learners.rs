@@ -203,7 +203,7 @@ fn seeds_and_all() {
     let all = v["methods"].as_array().expect("a list");
     let methods: Vec<&str> = all.iter().filter_map(|m| m["method"].as_str()).collect();
     let others = ["lbfgs", "newton-cg", "trust-region", "gauss-newton"];
-    let expected: Vec<&str> = ["ddp", "shooting"]
+    let expected: Vec<&str> = ["ddp", "shooting", "multiple-shooting"]
         .into_iter()
         .chain(others)
         .chain(["ars"])

@@ -366,6 +366,7 @@ fn solve_by_every_method() {
     let gradients = [
         "ddp",
         "shooting",
+        "multiple-shooting",
         "lbfgs",
         "newton-cg",
         "trust-region",

@@ -334,6 +334,7 @@ fn agree(name: &str) {
     let near = disturbed(&m, &best);
     for method in [
         Method::Shooting,
+        Method::MultipleShooting,
         Method::NewtonCg,
         Method::TrustRegion,
         Method::GaussNewton,

@@ -23,7 +23,8 @@ enum Joints {
 
 /// Does a segment begin at knot `k`, of so many over so many steps? The first begins at the start.
 fn begins(k: usize, segments: usize, steps: usize) -> bool {
-    let of = |k: usize| k.saturating_mul(segments) / steps.max(1);
+    let segments = segments.min(steps);
+    let of = |k: usize| k * segments / steps.max(1);
     (1..steps).contains(&k) && of(k) > of(k - 1)
 }
 
@@ -57,9 +58,10 @@ impl<D: Observe> Engine<'_, D> {
             });
     }
 
-    /// Joins the segments: simulates from the start alone, now and from here on. False where that cannot be.
+    /// Joins the segments: simulates from the start alone, now and from here on. False where there are none, or where that
+    /// cannot be.
     pub fn join(&mut self) -> Result<bool, Error> {
-        if self.roll_with(0.0, Joints::Closed).is_err() {
+        if !self.has_segments() || self.roll_with(0.0, Joints::Closed).is_err() {
             return Ok(false);
         }
         std::mem::swap(&mut self.path, &mut self.trial);

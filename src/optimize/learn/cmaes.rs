@@ -16,7 +16,10 @@
 use super::decisions::{Decisions, Unit};
 use super::{Learner, LearnerOptions, Random, Settings, are_good, at_least, positive};
 use crate::optimize::Method;
-use nalgebra::{DMatrix, DVector, SymmetricEigen};
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
+use faer::{ColMut, MatMut, MatRef, Par};
+use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -67,6 +70,22 @@ impl Options {
 /// Fewer candidates have no better and worse halves that differ in weight (the tutorial asks for five; table 1's own
 /// choice in one dimension is four).
 const MIN_POPULATION: usize = 4;
+/// Eigenvalues and, a column each, eigenvectors of a symmetric matrix; false where there are none. On the calling thread only:
+/// parallel faer changes the last bits.
+fn eigen(of: &DMatrix<f64>, values: &mut DVector<f64>, vectors: &mut DMatrix<f64>) -> bool {
+    let n = of.nrows();
+    let (par, params) = (Par::Seq, Default::default());
+    let size = self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, par, params);
+    let Ok(mut memory) = MemBuffer::try_new(size) else {
+        return false;
+    };
+    let values = ColMut::from_slice_mut(values.as_mut_slice()).as_diagonal_mut();
+    let vectors = MatMut::from_column_major_slice_mut(vectors.as_mut_slice(), n, n);
+    let of = MatRef::from_column_major_slice(of.as_slice(), n, n);
+    let stack = MemStack::new(&mut memory);
+    self_adjoint_evd(of, values, Some(vectors), par, stack, params).is_ok()
+}
+
 /// Largest ratio of variances along the axes: beyond, their square roots lose half of the digits.
 const MAX_CONDITION: f64 = 1e14;
 /// The covariance is decomposed once in `1 / (2 n (c_1 + c_mu))` generations, before which it hardly changes, as in Hansen's
@@ -219,21 +238,20 @@ impl Kept {
     /// matrix that rounding spoilt becomes the identity.
     fn decompose(&mut self) {
         let n = self.mean.len();
-        let eigen = SymmetricEigen::new(self.covariance.clone());
-        let largest = eigen.eigenvalues.max();
-        let good = eigen.eigenvalues.iter().chain(eigen.eigenvectors.iter());
-        if !(good.into_iter().all(|v| v.is_finite()) && largest > 0.0) {
+        let found = eigen(&self.covariance, &mut self.lengths, &mut self.axes);
+        let largest = self.lengths.max();
+        let mut good = self.lengths.iter().chain(self.axes.iter());
+        if !(found && good.all(|v| v.is_finite()) && largest > 0.0) {
             self.covariance = DMatrix::identity(n, n);
             self.axes = DMatrix::identity(n, n);
             self.lengths.fill(1.0);
             return;
         }
-        let raise = (largest / MAX_CONDITION - eigen.eigenvalues.min()).max(0.0);
+        let raise = (largest / MAX_CONDITION - self.lengths.min()).max(0.0);
         if raise > 0.0 {
             (0..n).for_each(|i| self.covariance[(i, i)] += raise);
         }
-        self.lengths = eigen.eigenvalues.map(|v| (v + raise).sqrt());
-        self.axes = eigen.eigenvectors;
+        self.lengths.apply(|v| *v = (*v + raise).sqrt());
         self.decomposed = self.generation;
     }
 }

@@ -279,7 +279,10 @@ impl<'a, D: Observe> Unconstrained<'a, D> {
             let none = Param::zeros(at.len());
             return Ok(Rc::new(Variables::new(none, scale)));
         }
-        let by = Variables::whitened(at.clone(), self.reduced.hessian(at)?, scale);
+        let mut by = Variables::whitened(at.clone(), self.reduced.hessian(at)?, scale);
+        if by.is_singular() && self.reduced.has_residuals().is_ok() {
+            by = by.whitened_by_rows(self.reduced.bent_jacobian(at)?);
+        }
         Ok(Rc::new(if kind.begins_anew() { by.curved() } else { by }))
     }
 

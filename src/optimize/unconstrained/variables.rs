@@ -28,7 +28,11 @@ pub struct Variables {
     factor: Option<DMatrix<f64>>,
     /// At the origin, by the decisions, unscaled.
     curvature: Option<DMatrix<f64>>,
+    /// Of which it is the square, where the factor is theirs.
+    rows: Option<DMatrix<f64>>,
     is_curved: bool,
+    /// Added to the diagonal, relative to its largest entry.
+    floor: f64,
     /// The last variables, and the decisions that they are, if these can be simulated.
     last: RefCell<Option<(Param, Option<Param>)>>,
     pub scale: f64,
@@ -41,7 +45,9 @@ impl Variables {
             origin,
             factor: None,
             curvature: None,
+            rows: None,
             is_curved: false,
+            floor: 0.0,
             last: RefCell::new(None),
             scale,
         }
@@ -69,9 +75,40 @@ impl Variables {
             origin,
             factor,
             curvature: Some(h),
+            rows: None,
             is_curved: false,
+            floor,
             last: RefCell::new(None),
             scale,
+        }
+    }
+
+    /// Did rounding take what the curvature has of definiteness?
+    pub fn is_singular(&self) -> bool {
+        self.floor > 0.0
+    }
+
+    /// In which the curvature `J'J` at the origin, times the scale, is the identity, by `J = Q R`: the factor keeps twice the
+    /// digits of one of `J'J`. The same where `R` is singular.
+    pub fn whitened_by_rows(self, j: DMatrix<f64>) -> Self {
+        if j.nrows() < j.ncols() {
+            return self;
+        }
+        let mut l = (self.scale.sqrt() * &j).qr().r().transpose();
+        for i in 0..l.ncols() {
+            if l[(i, i)] < 0.0 {
+                l.column_mut(i).neg_mut();
+            }
+        }
+        let regular = l.diagonal().iter().all(|d| *d > 0.0) && l.iter().all(|x| x.is_finite());
+        if !regular {
+            return self;
+        }
+        Self {
+            factor: Some(l),
+            rows: Some(j),
+            floor: 0.0,
+            ..self
         }
     }
 
@@ -190,6 +227,10 @@ impl<D: Observe> Hessian for Transformed<'_, D> {
             // the trust region asks where it went, and begins from there anew
             return Ok(DMatrix::identity(z.len(), z.len()));
         }
+        if let Some(j) = self.by.rows.as_ref().filter(|_| self.by.is_origin(z)) {
+            let half = self.by.reduce(j.transpose());
+            return Ok(self.by.scale * &half * half.transpose());
+        }
         let known = self.by.curvature.clone();
         let h = match known.filter(|_| self.by.is_origin(z)) {
             Some(h) => h,
@@ -224,16 +265,9 @@ impl<D: Observe> Jacobian for Transformed<'_, D> {
     type Param = Param;
     type Jacobian = DMatrix<f64>;
 
-    /// `s^(1/2) J L'^-1`; behind the rows of the residuals one for each free parameter with the root of its own curvature, of
-    /// residuals that are zero: a parameter at its bound would have none, and Gauss and Newton's step no end.
+    /// `s^(1/2) J L'^-1`, with [`Reduced::bent_jacobian`]
     fn jacobian(&self, z: &Param) -> Result<DMatrix<f64>, Error> {
-        let j = self.reduced.jacobian(&self.origin(z)?)?;
-        let bent: Vec<f64> = self.reduced.with(|f| f.bend().to_vec());
-        let (m, n) = j.shape();
-        let mut j = j.resize_vertically(m + bent.len(), 0.0);
-        for (i, c) in bent.iter().enumerate() {
-            j[(m + i, n - bent.len() + i)] = c.sqrt();
-        }
+        let j = self.reduced.bent_jacobian(&self.origin(z)?)?;
         let by = self.by.reduce(j.transpose()).transpose();
         Ok(self.by.scale.sqrt() * by)
     }
