@@ -1,16 +1,20 @@
-//! Every method on the swing-ups and the arm: from the solution of differential dynamic programming with noise on the controls,
-//! simulated without its feedback and with it, and from the problem's own guess. Prints a table.
+//! Every method on the swing-ups and the arm, from the problem's own guess and from the solution of differential dynamic
+//! programming with noise on its controls: simulated without its feedback (its states given to methods that take states), and
+//! with it. Prints the tables of `docs/methods.md`.
 //!
 //! `cargo run --release --example methods -- [seconds a solve] [iterations] [problems, methods...]`
 
+use least_action::control::Problem;
 use least_action::dynamics::Dynamics;
-use least_action::format::{self, Overrides};
+use least_action::format::{self, Model, Overrides};
 use least_action::optimize::{Limits, Method, Solution, Solve, Status};
 use least_action::rollout::RolloutStats;
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::{Duration, Instant};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const PROBLEMS: [&str; 5] = [
     "pendulum_swingup",
@@ -22,6 +26,15 @@ const PROBLEMS: [&str; 5] = [
 
 /// Standard deviation of the noise, relative to the root mean square of each control.
 const NOISE: f64 = 0.05;
+
+/// A problem of `problems/`.
+pub fn load(name: &str) -> Outcome<Model> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("problems")
+        .join(name)
+        .with_extension("toml");
+    Ok(format::load(&path)?.build(&Overrides::default())?)
+}
 
 /// The controls with noise, within their bounds.
 fn disturbed(controls: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
@@ -45,7 +58,7 @@ fn kept_near<D: Dynamics>(
     best: &Solution,
     controls: &[f64],
     bounds: &[(f64, f64)],
-) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
+) -> Outcome<Vec<f64>> {
     let Some(gains) = &best.gains else {
         return Ok(controls.to_vec());
     };
@@ -66,12 +79,23 @@ fn kept_near<D: Dynamics>(
     Ok(t.u)
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// The problem with guesses near a solution: noise on its controls, beside its states; and what its feedback makes of that.
+pub fn near(model: &Model, best: &Solution) -> Outcome<[Problem; 2]> {
+    let mut open = model.problem.clone();
+    open.guess = disturbed(&best.trajectory.u, &open.bounds);
+    open.guess_states.clone_from(&best.trajectory.x);
+    let mut closed = open.clone();
+    closed.guess = kept_near(&model.system, best, &open.guess, &open.bounds)?;
+    closed.guess_states.clear();
+    Ok([open, closed])
+}
+
+fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize, or: u64| arguments.get(i).and_then(|a| a.parse().ok()).unwrap_or(or);
     let limits = Limits {
         iterations: Some(number(1, 5000)),
-        time: Some(Duration::from_secs(number(0, 10))),
+        time: Some(Duration::from_secs(number(0, 20))),
     };
     let asked = |name: &str, among: &dyn Fn(&str) -> bool| {
         let mut named = arguments.iter().skip(2).filter(|a| among(a)).peekable();
@@ -84,57 +108,52 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for name in PROBLEMS.into_iter().filter(|n| asked(n, &is_problem)) {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("problems")
-            .join(name)
-            .with_extension("toml");
-        let model = format::load(&path)?.build(&Overrides::default())?;
+        let model = load(name)?;
         let best = Solve::new(&model.system, &model.problem)
             .with_options(model.options.of(Method::Ddp))
             .run()?;
-        let mut open = model.problem.clone();
-        open.guess_states.clear();
-        open.guess = disturbed(&best.trajectory.u, &open.bounds);
-        let mut closed = open.clone();
-        closed.guess = kept_near(&model.system, &best, &open.guess, &open.bounds)?;
+        let [open, closed] = near(&model, &best)?;
         for (from, problem) in [
-            ("ddp + 5 %, its feedback", &closed),
-            ("ddp + 5 %", &open),
             ("guess", &model.problem),
+            ("ddp + 5 %", &open),
+            ("ddp + 5 %, feedback", &closed),
         ] {
             for method in Method::ALL {
-                if !asked(method.name(), &is_method) {
+                // learners learn nothing from where to begin
+                let tells = from == "guess" || !method.is_learner();
+                let options = model.options.of(method);
+                if !tells
+                    || !asked(method.name(), &is_method)
+                    || options.fits(&model.system, problem).is_err()
+                {
                     continue;
                 }
                 let start = Instant::now();
-                let solved = Solve::new(&model.system, problem)
-                    .with_options(model.options.of(method))
+                let s = Solve::new(&model.system, problem)
+                    .with_options(options)
                     .with_limits(limits)
-                    .run();
+                    .run()?;
                 let seconds = start.elapsed().as_secs_f64();
+                let status = match s.status {
+                    Status::Interrupted => "time limit",
+                    other => other.name(),
+                };
                 let before = format!("| {name} | {from} | {} |", method.name());
-                match solved {
-                    Ok(s) => {
-                        let steps = model.problem.intervals.len() as u64;
-                        let status = match s.status {
-                            Status::Interrupted => "time limit",
-                            other => other.name(),
-                        };
-                        println!(
-                            "{before} {status} | {:.7} | {:.0e} | {} | {} | {seconds:.1} |",
-                            s.objective,
-                            s.violation,
-                            s.iterations,
-                            s.step_evaluations / steps
-                        );
-                        if !s.reason.is_empty() {
-                            eprintln!("{before} {}", s.reason);
-                        }
+                let (rollouts, made) = (
+                    s.step_evaluations / model.problem.intervals.len() as u64,
+                    s.iterations,
+                );
+                match s.objective.is_finite() {
+                    true => println!(
+                        "{before} {status} | {:.6} | {:.0e} | {made} | {rollouts} | {seconds:.1} |",
+                        s.objective, s.violation
+                    ),
+                    false => {
+                        println!("{before} {status} | | | {made} | {rollouts} | {seconds:.1} |")
                     }
-                    Err(e) => {
-                        println!("{before} refused | | | | | |");
-                        eprintln!("{before} {e}");
-                    }
+                }
+                if !s.reason.is_empty() {
+                    eprintln!("{before} {}", s.reason);
                 }
             }
         }

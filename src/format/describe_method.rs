@@ -160,19 +160,15 @@ impl MethodSpec {
     /// What is set that is no setting of a method, and whose it is.
     pub fn foreign(&self, method: Method) -> Vec<(&'static str, Vec<Method>)> {
         use Method::{
-            Ars, Cmaes, Ddp, Lbfgs, LevenbergMarquardt, Mppi, MultipleShooting, ParticleSwarm, PolicyGradient,
-            Shooting,
+            Ars, Cmaes, Ddp, Lbfgs, LevenbergMarquardt, Mppi, MultipleShooting, ParticleSwarm,
+            PolicyGradient, Shooting,
         };
         let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
         let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
         let owned: [(&str, Vec<Method>, bool); 18] = [
             ("optimality", others().collect(), self.optimality.is_some()),
             ("memory", vec![Shooting, Lbfgs], self.memory.is_some()),
-            (
-                "segments",
-                vec![MultipleShooting],
-                self.segments.is_some(),
-            ),
+            ("segments", vec![MultipleShooting], self.segments.is_some()),
             ("damping", vec![LevenbergMarquardt], self.damping.is_some()),
             (
                 "smoothing",

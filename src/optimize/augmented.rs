@@ -447,6 +447,16 @@ impl<'a, D: Observe> Augmented<'a, D> {
         )
     }
 
+    /// See [`Model::within_reach`].
+    pub fn within_reach(&mut self) -> f64 {
+        match self.gradient() {
+            Ok(_) => self
+                .model
+                .within_reach(self.problem, &self.lagrangian, &self.current.path),
+            Err(_) => f64::INFINITY,
+        }
+    }
+
     /// What gains are compared with: the function without what multipliers add.
     pub fn size(&self, tolerance: f64) -> f64 {
         let violation = self.violation().max(tolerance);

@@ -8,6 +8,12 @@ use crate::dynamics::Observe;
 /// fell by less did not fall. Conventional: a thousandth is far above rounding and far below a step that helps.
 pub(super) const STATIONARY: f64 = 1e-3;
 
+/// Part of the weighted violation that decisions may take away to first order, anywhere within their bounds, where constraints
+/// are said to be infeasible: with the multipliers for weights, nine tenths of it stay in every combination of the
+/// linearized constraints (Farkas). Ends that could not be reached gave 1e-8 to 6e-3 by all methods, one that could, and was given
+/// up too early, 2.
+const WITHIN_REACH: f64 = 0.1;
+
 /// Why a solve ends that found no better than what it had left.
 pub(super) const NO_LONGER_FEASIBLE: &str = "further steps no longer keep the constraints";
 
@@ -27,6 +33,8 @@ pub(super) struct Infeasibility {
     pub blind: bool,
     /// Largest of them now.
     pub violation: f64,
+    /// See [`super::lq::Model::within_reach`].
+    pub within_reach: f64,
     /// Where the optimizer's derivatives of contact start that tell more, m^2/s^2, if any do.
     pub smoothing: Option<f64>,
 }
@@ -44,7 +52,7 @@ pub(super) fn worst<D: Observe>(
 }
 
 impl Infeasibility {
-    /// Ends the solve. Infeasible only where gradients that do not vanish, or a smooth way to where they do, show it; of
+    /// Ends the solve. Infeasible only where the linearized constraints show it, at a point to which gradients led; of
     /// systems with contacts they show it for those that are made on the way, and for no others.
     pub fn end(self, state: &mut SolveState) {
         let mut violated = self.violated;
@@ -58,9 +66,15 @@ impl Infeasibility {
                 "these stay violated although the penalty grew to {:.0e}: {violated}",
                 self.penalty
             );
-            if !(self.blind && self.has_decisions) {
+            if !self.has_decisions || !self.blind && self.within_reach <= WITHIN_REACH {
                 let reason = format!("{stay}; are they within reach?");
                 return state.end(Status::Infeasible, reason);
+            }
+            if !self.blind {
+                let reason = format!(
+                    "{stay}; to first order they are within reach: start from another guess, scale the costs, or take another method"
+                );
+                return state.end(Status::Diverged, reason);
             }
             format!(
                 "{stay}; where contacts, limits or friction act otherwise they may be met: start from another guess or take a smaller time step"
@@ -96,6 +110,7 @@ mod tests {
             has_decisions: true,
             blind: false,
             violation: 0.5,
+            within_reach: 0.0,
             smoothing: Some(0.1),
         }
     }
@@ -131,6 +146,12 @@ mod tests {
         let mut fixed = infeasibility();
         (fixed.blind, fixed.has_decisions) = (true, false);
         assert_eq!(ended(fixed, 1.0).0, Status::Infeasible);
+        // what the linearized constraints allow is not shown to be infeasible
+        let mut reached = infeasibility();
+        reached.within_reach = 2.0;
+        let (status, reason, _) = ended(reached, 1.0);
+        assert_eq!(status, Status::Diverged);
+        assert!(reason.contains("within reach: start"), "{reason}");
         // nor does a gradient that vanishes where the guess was no worse
         let mut flat = infeasibility();
         flat.without_gradient = vec!["x".into()];

@@ -284,6 +284,7 @@ fn end_infeasible<D: Observe>(p: &mut Augmented<D>, rounds: &Rounds, state: &mut
         has_decisions: !p.decisions().is_empty(),
         blind: p.model.certificate.kappa > 0.0,
         violation: p.violation(),
+        within_reach: p.within_reach(),
         smoothing: Some(Smoothing::default().start),
     };
     infeasibility.end(state);

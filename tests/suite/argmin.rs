@@ -1,18 +1,15 @@
 //! argmin's solvers: a problem reduced to its decisions with all its derivatives, and the methods on it.
 
+use crate::methods;
 use crate::problems::load;
 use argmin::core::{CostFunction, Gradient, Hessian, Jacobian, Operator};
 use least_action::control::{Constraint, Cost, Form, Problem, Relation, When};
 use least_action::dynamics::{Explicit, Parameter, QuantityId, Real, Smooth};
-use least_action::format::Model;
 use least_action::optimize::unconstrained::{Options, Solver};
 use least_action::optimize::{
     Checkpoint, Checkpoints, Limits, Method, Reduced, Solution, Solve, Status,
 };
 use nalgebra::{DMatrix, DVector};
-use rand::SeedableRng;
-use rand_distr::{Distribution, StandardNormal};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
 
 /// A pendulum with a drag to be found, driven in two ways.
@@ -307,59 +304,67 @@ fn a_method_of_argmin_goes_on_from_its_checkpoint() {
     }
 }
 
-/// A solution's controls with noise of 5 % of their root mean square.
-fn disturbed(m: &Model, solution: &Solution) -> Problem {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-    let u = &solution.trajectory.u;
-    let size = (u.iter().map(|u| u * u).sum::<f64>() / u.len() as f64).sqrt();
-    let mut p = m.problem.clone();
-    p.guess_states.clear();
-    for (i, (u, new)) in u.iter().zip(&mut p.guess).enumerate() {
-        let noise: f64 = StandardNormal.sample(&mut random);
-        let (l, h) = p.bounds[i % p.bounds.len()];
-        *new = (u + 0.05 * size * noise).clamp(l, h);
-    }
-    p
-}
-
-/// Second-order methods agree near a solution.
-fn agree(name: &str) {
-    let m = load(name);
+/// Second-order methods agree near a solution: with noise on its controls, where that can be simulated, and with what its
+/// feedback makes of it. Methods that take states are given them.
+fn agree(name: &str, takes_noise: bool) {
+    let m = methods::load(name).expect("a problem");
     let solve = |p: &Problem, method| {
         let options = m.options.of(method);
         let s = Solve::new(&m.system, p).with_options(options).run();
         s.expect("no argmin error")
     };
     let best = solve(&m.problem, Method::Ddp);
-    let near = disturbed(&m, &best);
-    for method in [
+    let [open, closed] = methods::near(&m, &best).expect("a guess");
+    let second_order = [
+        Method::Ddp,
         Method::Shooting,
         Method::MultipleShooting,
         Method::NewtonCg,
         Method::TrustRegion,
         Method::GaussNewton,
-    ] {
-        let s = solve(&near, method);
-        let said = format!("{name}, {method:?}: {} {}", s.objective, s.reason);
-        assert_eq!(s.status, Status::Converged, "{said}");
-        assert!(s.violation <= 1e-6, "{said}");
-        assert!((s.objective / best.objective - 1.0).abs() < 1e-4, "{said}");
+    ];
+    for (near, is_open) in [(&open, true), (&closed, false)] {
+        for method in second_order {
+            if is_open && !takes_noise && !method.takes_states() {
+                continue;
+            }
+            let s = solve(near, method);
+            let said = format!(
+                "{name}, {method:?}, {is_open}: {} {}",
+                s.objective, s.reason
+            );
+            assert_eq!(s.status, Status::Converged, "{said}");
+            assert!(s.violation <= 1e-6, "{said}");
+            assert!((s.objective / best.objective - 1.0).abs() < 1e-4, "{said}");
+        }
     }
 }
 
 #[test]
 fn second_order_methods_agree_on_the_pendulum() {
-    agree("pendulum_swingup");
+    agree("pendulum_swingup", true);
 }
 
 #[test]
 fn second_order_methods_agree_on_the_cartpole() {
-    agree("cartpole_swingup");
+    agree("cartpole_swingup", true);
 }
 
 #[test]
 fn second_order_methods_agree_on_the_acrobot() {
-    agree("acrobot_swingup");
+    agree("acrobot_swingup", true);
+}
+
+/// Its curvature by the controls spans more than the digits of a number.
+#[test]
+fn second_order_methods_agree_on_the_double_pendulum() {
+    agree("double_pendulum_swingup", false);
+}
+
+/// Noise takes its controls to another arm's pose.
+#[test]
+fn second_order_methods_agree_on_the_arm() {
+    agree("spatial_arm_reach", false);
 }
 
 /// L-BFGS is open-loop; a limit is kept, and nothing is claimed that was not reached.

@@ -24,6 +24,9 @@ mod identification;
 mod knife_edge;
 mod language;
 mod learners;
+#[path = "../../examples/methods.rs"]
+#[allow(dead_code, reason = "the example prints a table")]
+mod methods;
 mod objective;
 mod pages;
 mod parameters;

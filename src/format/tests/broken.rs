@@ -56,7 +56,9 @@ fn names_that_are_not_known_come_with_a_suggestion() {
     breaks(
         "tolerance = 1e-6",
         "smoothing = { start = 1.0 }",
-        &["smoothing is a setting of `ddp`, `multiple-shooting`, `policy-gradient`, not of `shooting`"],
+        &[
+            "smoothing is a setting of `ddp`, `multiple-shooting`, `policy-gradient`, not of `shooting`",
+        ],
     );
     breaks(
         "name = \"shooting\"",

@@ -325,6 +325,7 @@ impl Rounds {
             // friction in joints acts everywhere, and smoothing saw past what it holds
             blind: kappa > 0.0 && (has_gaps || self.options.smoothing.is_none()),
             violation: e.path.violation(&e.problem),
+            within_reach: e.model.within_reach(&e.problem, &e.lagrangian, &e.path),
             smoothing: match self.options.smoothing {
                 None => Some(start),
                 Some(s) => Some(HIGHER * s.start).filter(|higher| *higher <= HIGHEST),

@@ -228,7 +228,9 @@ mod tests {
     #[test]
     fn segments_begin_evenly() {
         let of = |segments, steps| -> Vec<usize> {
-            (0..=steps).filter(|&k| begins(k, segments, steps)).collect()
+            (0..=steps)
+                .filter(|&k| begins(k, segments, steps))
+                .collect()
         };
         assert_eq!(of(1, 10), [0; 0]);
         assert_eq!(of(2, 10), [5]);

@@ -109,6 +109,12 @@ impl Lagrangian {
         })
     }
 
+    /// Sum of multiplier times violation: by how much `L` would fall to first order if all constraints came to hold.
+    pub fn pressure(&self, path: &Path) -> f64 {
+        let constraints = path.evaluation.constraints.iter().enumerate();
+        constraints.map(|(i, c)| self.estimate(i, *c) * c).sum()
+    }
+
     /// `L` of a path.
     pub fn value(&self, path: &Path) -> f64 {
         let constraints = path.evaluation.constraints.iter().enumerate();
