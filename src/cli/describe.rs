@@ -1,9 +1,9 @@
 //! `describe`: what a file holds.
 
 use super::{Failure, print_json, unit};
-use least_action::control::Form;
+use least_action::control::{Form, Quadrature};
 use least_action::format::problem::{
-    InitialSpec, NumberSpec, PolicySpec, ProblemSpec, StartNumbers,
+    EpisodesSpec, InitialSpec, NumberSpec, PolicySpec, ProblemSpec, StartNumbers,
 };
 use least_action::format::{self, Model, Overrides, short};
 use least_action::integrator::Mechanical;
@@ -86,6 +86,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             value["scenarios"] = json!(spec.scenarios);
             value["worst_case"] = spec.worst_case.into();
             value["own_controls"] = spec.own_controls.into();
+            value["episodes"] = json!(spec.episodes);
+            value["quadrature"] = json!(spec.quadrature);
         }
         if a.fields {
             let field = |(path, f): &(String, Field)| json!({ "path": path, "unit": m.field_unit(*f), "value": m.get(*f) });
@@ -310,7 +312,37 @@ fn scenarios(spec: &ProblemSpec) {
     }
 }
 
-/// Horizon, policy, scenarios, costs and constraints.
+/// What learners draw, and what ends an episode.
+fn episodes(spec: &EpisodesSpec) {
+    let last = spec
+        .seed
+        .saturating_add(spec.count.saturating_sub(1) as u64);
+    println!(
+        "episodes: the mean of {}, seeds {} to {last}",
+        spec.count, spec.seed
+    );
+    for (name, drawn) in &spec.starts {
+        println!("  {name:<20} start {}", toml(drawn));
+    }
+    for (name, drawn) in &spec.parameters {
+        println!("  {name:<20} {}", toml(drawn));
+    }
+    for end in &spec.ends {
+        let sides = [("below", end.below), ("above", end.above)];
+        let sides = sides
+            .into_iter()
+            .filter_map(|(side, at)| Some(format!("{side} {}", at?)));
+        println!(
+            "  ends where {} is {}, which costs {} and {} a second that is left",
+            toml(&end.quantity),
+            sides.collect::<Vec<_>>().join(" or "),
+            end.cost,
+            end.rest
+        );
+    }
+}
+
+/// Horizon, policy, scenarios, episodes, costs and constraints.
 fn wanted(spec: &ProblemSpec, steps: usize) {
     start(spec);
     if spec.phases.is_empty() {
@@ -335,8 +367,15 @@ fn wanted(spec: &ProblemSpec, steps: usize) {
         policy(own);
     }
     scenarios(spec);
+    if let Some(own) = &spec.episodes {
+        episodes(own);
+    }
     if !spec.costs.is_empty() {
-        println!("costs");
+        let how = match spec.quadrature {
+            Quadrature::Trapezoidal => ", along the way by the trapezoidal rule",
+            Quadrature::Left => "",
+        };
+        println!("costs{how}");
     }
     for c in &spec.costs {
         let (quantity, target) = (toml(&c.quantity), toml(&c.target));

@@ -71,12 +71,18 @@ fn rows(m: &DMatrix<f64>) -> Vec<Vec<f64>> {
 /// The feedback of a solution of the model; `None` where the method found none.
 ///
 /// # Errors
-/// When the joint coordinates of the trajectory cannot be observed.
+/// When the joint coordinates of the trajectory cannot be observed, or it is none of the model's own system.
 pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, StepError> {
     let (Some(gains), t) = (&solution.gains, &solution.trajectory) else {
         return Ok(None);
     };
     let system = model.with_parameters(&t.p)?.system;
+    let (got, nx) = (t.state(0).len(), system.dims().nx);
+    if got != nx {
+        let sizes =
+            format!("{got} numbers a state; give one of the model's own system, which has {nx}");
+        return Err(StepError::of_size("solution", sizes));
+    }
     let m = system.mechanism();
     let ids = m.tree_ids();
     let of = |make: fn(usize, usize) -> Quantity| ids.iter().map(move |&(j, i)| make(j, i));

@@ -16,6 +16,7 @@ mod states;
 use super::problem::{MechanismSpec, ProblemSpec};
 use super::*;
 use crate::dynamics::Step;
+use crate::integrator::Mechanical;
 use crate::mechanism;
 use crate::optimize::ddp::Smoothing;
 use std::path::PathBuf;

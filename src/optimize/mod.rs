@@ -1,5 +1,9 @@
 //! How a trajectory is found: one driver on argmin's executor ([`Solve`]) for every [`Method`]; all know only
 //! [`crate::control`] and the seam.
+//!
+//! # The methods compared
+//!
+#![doc = include_str!("../../docs/methods.md")]
 
 mod augmented;
 mod bound_multipliers;

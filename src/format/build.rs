@@ -1,0 +1,356 @@
+//! From a file that was read to what runs: every table checked and made ready.
+
+use super::extension::Extension;
+use super::grid::Grid;
+use super::noise::Noise;
+use super::policy::Acting;
+use super::problem::{self, IntegratorSpec, MechanismSpec, MethodSpec, ProblemSpec};
+use super::quantity::{self, Quantities};
+use super::recording::Line;
+use super::source::nearest;
+use super::{Content, Document, FormatError, Model, Overrides};
+use super::{contact, episodes, extension, initial, parameters, policy, states, wanted};
+use crate::control::{Disturbed, Policy, Problem, Quadrature};
+use crate::dynamics::Step;
+use crate::integrator::{Choice, Mechanical, System};
+use crate::mechanism::{Mechanism, MechanismBuilder};
+use crate::optimize::Method;
+
+/// Time step of a mechanism file, s.
+const TIME_STEP: f64 = 0.01;
+/// Horizon of a mechanism file, s.
+const HORIZON: f64 = 10.0;
+
+impl Document {
+    /// Checks everything and makes it ready to run.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn build(&self, overrides: &Overrides) -> Result<Model, FormatError> {
+        let none = ProblemSpec {
+            title: None,
+            time_step: TIME_STEP,
+            horizon: Some(HORIZON),
+            horizon_bounds: None,
+            phases: vec![],
+            integrator: IntegratorSpec::default(),
+            mechanism: MechanismSpec::Inline(Box::default()),
+            initial: indexmap::IndexMap::new(),
+            parameters: indexmap::IndexMap::new(),
+            scenarios: vec![],
+            episodes: None,
+            worst_case: false,
+            own_controls: false,
+            policy: None,
+            guess: problem::GuessSpec::default(),
+            costs: vec![],
+            constraints: vec![],
+            quadrature: Quadrature::default(),
+            record: vec![],
+            contact: problem::ContactMethodSpec::default(),
+            method: MethodSpec::default(),
+            draw: None,
+        };
+        let spec = self.problem().unwrap_or(&none);
+        if spec.scenarios.is_empty() {
+            if spec.worst_case || spec.own_controls {
+                let field = if spec.worst_case {
+                    "worst_case"
+                } else {
+                    "own_controls"
+                };
+                let message = format!("{field} is set, and there are no scenarios");
+                return Err(self.source.error(&[field], message, "add [[scenarios]]"));
+            }
+            let mut model = self.one(spec, &self.builder, None, overrides)?;
+            model.begin_bounds();
+            return self.checked(model);
+        }
+        if spec.episodes.is_some() {
+            let message = "there are scenarios and episodes";
+            let help = "give [[scenarios]] alone, or [episodes], which draw parameters and starts";
+            return Err(self.source.error(&["episodes"], message, help));
+        }
+        self.checked(self.several(spec, overrides)?)
+    }
+
+    /// Refuses what contradicts itself.
+    fn checked(&self, model: Model) -> Result<Model, FormatError> {
+        // the rest is checked where it is solved: what is simulated may end before a constraint's knot
+        match model.problem.check_contradictions() {
+            Ok(()) => Ok(model),
+            Err(e) => Err(FormatError::of_file(
+                self.source.path(),
+                e.to_string(),
+                "lists are counted from 0; components of a quantity, and both limits of a constraint, one by one",
+            )),
+        }
+    }
+
+    /// Makes the model of one scenario, or of the only one.
+    pub(super) fn one(
+        &self,
+        spec: &ProblemSpec,
+        builder: &MechanismBuilder,
+        noise: Option<Noise>,
+        overrides: &Overrides,
+    ) -> Result<Model, FormatError> {
+        let (built, builder, parameter_bounds) = self.parameters(spec, builder)?;
+        let integrator = self.integrator(&spec.integrator, overrides)?;
+        self.method(&spec.method)?;
+        spec.contact.check(&self.source)?;
+        let own = Grid::new(&self.source, spec, &Overrides::default())?;
+        let grid = Grid::new(&self.source, spec, overrides)?;
+        let draw = self.draw(&built, spec)?;
+
+        let mut start = initial::Start::new(&built, &self.source, &spec.initial)?;
+        let known = extension::known(&built, spec, &grid);
+        start.tie(&built, &self.source, known.clone())?;
+        if let Some(noise) = noise {
+            noise.move_start(&built, &mut start)?;
+        }
+        start.close(&built, &self.source, |e| self.model_error(e))?;
+        if let Some(episodes) = &spec.episodes {
+            if !episodes.ends.is_empty() && spec.quadrature != Quadrature::Left {
+                let message = "an episode that ends has no half of an interval to weigh";
+                let help = "leave quadrature out, or the ends";
+                return Err(self.source.error(&["quadrature"], message, help));
+            }
+            start.draw(
+                episodes::starts(&self.source, &built, episodes)?,
+                (&built, &self.source),
+            )?;
+        }
+        let sought = start.sought(&built, &self.source)?;
+        let extension = Extension::new(&built, sought, &grid);
+        let nu = built.actuators.len();
+        let of_policy = spec.policy.as_ref().map_or(vec![], |p| p.parameters(nu));
+        let named = extension.named(&built, of_policy);
+        for (i, (name, _)) in named.iter().enumerate() {
+            if named[..i].iter().any(|(other, _)| other == name) {
+                return Err(FormatError::of_file(
+                    self.source.path(),
+                    format!(
+                        "two parameters are called `{name}`: of [parameters], [policy], a start or a duration to be found"
+                    ),
+                    "give one of them another name",
+                ));
+            }
+        }
+        let open = match &spec.policy {
+            Some(policy) if !policy.feed_forward => 0,
+            _ => nu,
+        };
+        let mut wanted =
+            Quantities::new(&self.source, &built, &own, named.clone(), open).wanted(spec)?;
+        if overrides != &Overrides::default() && !wanted.profiles.is_empty() && own != grid {
+            return Err(FormatError::of_file(
+                self.source.path(),
+                "on the command line: targets or limits of this problem vary along its own knots",
+                "change time_step and horizon in the file",
+            ));
+        }
+        initial::reachable(&built, &self.source, (&wanted.outputs, &wanted.constraints))?;
+        let bounds = built
+            .actuators
+            .iter()
+            .map(|a| a.bounds.unwrap_or((f64::NEG_INFINITY, f64::INFINITY)));
+        let bounds: Vec<(f64, f64)> = bounds.collect();
+        let mut guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
+        let options = contact::integrator_options(spec);
+        let system = System::new(integrator, built, &start.q, options)
+            .map_err(|e| self.model_error(&e))?
+            .with_outputs(std::mem::take(&mut wanted.outputs));
+        let system = start.holding(system, &self.source)?;
+        let (policy, sights) = (spec.policy.as_ref(), &wanted.sights);
+        let grids = (&own, &grid);
+        let mut policy = policy::build(&self.source, policy, sights, &system, grids)?;
+        let disturbance = noise.map(|n| n.of_controls(system.mechanism(), grid.steps()));
+        if let Some(disturbance) = disturbance.transpose()?.flatten() {
+            let inner = Box::new(policy.acting);
+            policy.acting = Acting::Disturbed(Disturbed::new(inner, disturbance, nu));
+        }
+        quantity::unique(&self.source, spec, &system)?;
+        let x0 = system
+            .start(&start.q, &start.rates, &start.held)
+            .map_err(|e| self.model_error(&e))?;
+        start.check(&system, &self.source, &x0)?;
+        start.within(&system, &self.source, &x0)?;
+        if self.problem().is_some() {
+            // a mechanism alone starts nowhere
+            initial::Start::apart(&system, &self.source, &x0)?;
+        }
+        if let Some(held) = wanted::held(&self.source, &system, spec, (&x0, known))? {
+            let knots = guess.chunks_exact_mut(nu.max(1));
+            knots.for_each(|u| u.iter_mut().zip(&held).for_each(|(u, held)| *u += held));
+        }
+        let mut guess_states = vec![];
+        if let Some(states) = &spec.guess.states {
+            let (from, horizon) = ((&start.q[..], &x0[..]), own.horizon());
+            guess_states = states::states(&self.source, states, &system, from, (horizon, &grid))?;
+        }
+        let mut extension = extension.with(&mut wanted);
+        let of_policy = policy.acting.parameters();
+        let all = system.parameters().into_iter().chain(of_policy);
+        let mut parameters: Vec<f64> = all.map(|p| p.value).collect();
+        let mut parameter_bounds = parameter_bounds;
+        parameter_bounds.extend(policy.bounds);
+        let mut bounds = bounds;
+        if open == 0 {
+            // the policy decides
+            bounds.clear();
+            guess.clear();
+        }
+        parameters.extend(extension.parameters.iter().map(|(p, _)| p.value));
+        parameter_bounds.extend(extension.parameters.iter().map(|(_, b)| *b));
+        let of_episodes = |episodes| {
+            let bounds = parameter_bounds.iter().copied();
+            let names = named.iter().map(|(name, _)| name.clone());
+            let parameters: Vec<_> = names.zip(bounds).collect();
+            let draws = start.drawn.clone();
+            episodes::build(&self.source, episodes, draws, &wanted.watched, &parameters)
+        };
+        let episodes = spec.episodes.as_ref().map(of_episodes).transpose()?;
+        extension.ties = start.ties(system.mechanism(), &self.source, &named, &parameter_bounds)?;
+        let plain = spec.policy.is_none()
+            && spec.scenarios.is_empty()
+            && !(wanted.remembers || wanted.sees_parameters || extension.is_needed());
+        if !(plain || guess_states.is_empty()) {
+            // the system that is solved remembers the control of the knot before, at the first none
+            let (nu, sums) = (bounds.len(), extension.sums.len());
+            let before = std::iter::repeat_n(0.0, nu).chain(guess.iter().copied());
+            let before: Vec<f64> = before.collect();
+            let knots = guess_states.chunks_exact(x0.len()).enumerate();
+            guess_states = knots
+                .flat_map(|(k, x)| {
+                    let behind = before[k * nu..(k + 1) * nu].iter().copied();
+                    x.iter()
+                        .copied()
+                        .chain(behind)
+                        .chain(std::iter::repeat_n(0.0, sums))
+                })
+                .collect();
+        }
+        let problem = Problem {
+            durations: extension.durations(parameters.len() - extension.parameters.len()),
+            intervals: grid.intervals.clone(),
+            coordinates: start.q,
+            rates: start.rates,
+            parameters,
+            parameter_bounds,
+            guess_states,
+            costs: wanted.costs,
+            constraints: wanted.constraints,
+            bounds,
+            guess,
+            quadrature: spec.quadrature,
+            profiles: wanted.profiles,
+            state: None,
+            before: 0.0,
+            episodes,
+        };
+        let mut options = spec.method.clone();
+        if Method::named(&options.name).is_some_and(Method::is_learner) {
+            options.seed = overrides.seed.or(options.seed);
+        }
+        Ok(Model {
+            extension,
+            policy: policy.acting,
+            scenarios: vec![],
+            own_controls: spec.own_controls,
+            is_plain: plain,
+            name: self.name(),
+            title: self.title(),
+            problem,
+            x0,
+            system,
+            options,
+            remembers: wanted.remembers,
+            recorded: wanted.recorded,
+            mechanism: builder,
+            draw,
+        })
+    }
+
+    /// The mechanism with the problem's parameters, its description with their values, and their bounds.
+    fn parameters(
+        &self,
+        spec: &ProblemSpec,
+        builder: &MechanismBuilder,
+    ) -> Result<(Mechanism, MechanismBuilder, parameters::Bounds), FormatError> {
+        let built = builder.build().map_err(|e| self.model_error(&e))?;
+        let mut builder = builder.clone();
+        if spec.parameters.is_empty() {
+            return Ok((built, builder, vec![]));
+        }
+        let bounds = parameters::declare(&self.source, &built, &spec.parameters, &mut builder)?;
+        // the mechanism was good before: whatever is wrong now came with the parameters
+        let tuned = builder.build().map_err(|e| {
+            let path = match e.path.first().map(String::as_str) {
+                Some("parameters") => e.path.clone(),
+                _ => vec!["parameters".into()],
+            };
+            self.source.error(&path, e.message, e.help)
+        })?;
+        Ok((tuned, builder, bounds))
+    }
+
+    /// The integrator that the command line or the file names.
+    fn integrator(
+        &self,
+        spec: &IntegratorSpec,
+        overrides: &Overrides,
+    ) -> Result<Choice, FormatError> {
+        let name = overrides.integrator.as_deref().unwrap_or(spec.name());
+        let order = overrides.order.or(spec.order());
+        Choice::new(name, order).map_err(|e| {
+            let path: &[&str] = match (spec, e.of_order) {
+                (IntegratorSpec::Name(_), _) => &["integrator"],
+                (_, true) => &["integrator", "order"],
+                (_, false) => &["integrator", "name"],
+            };
+            self.source.error(path, e.message, e.help)
+        })
+    }
+
+    /// The problem's line work, or else that of the mechanism's file.
+    fn draw(&self, m: &Mechanism, spec: &ProblemSpec) -> Result<Option<Vec<Line>>, FormatError> {
+        let (source, draw) = match (&spec.draw, &self.content, &self.mechanism) {
+            (Some(d), ..) => (&self.source, d),
+            (None, Content::Mechanism(file), _) => match &file.draw {
+                Some(d) => (&self.source, d),
+                None => return Ok(None),
+            },
+            (None, _, Some((other, Some(d)))) => (other, d),
+            _ => return Ok(None),
+        };
+        let mut lines = vec![];
+        for (name, polylines) in &draw.lines {
+            let body = m.body(name);
+            if body.is_none() && name != "world" {
+                let names = m.bodies.iter().map(|b| b.name.as_str()).chain(["world"]);
+                let message = format!("unknown body `{name}`");
+                return Err(source.name_error(
+                    &["draw", "lines", name],
+                    message,
+                    nearest(name, names),
+                ));
+            }
+            for points in polylines {
+                if points.iter().flatten().any(|v| !v.is_finite()) {
+                    let message = format!("a line of `{name}` has a point that is not finite");
+                    return Err(source.error(
+                        &["draw", "lines", name],
+                        message,
+                        "give coordinates in m",
+                    ));
+                }
+                lines.push(Line {
+                    body,
+                    points: points.clone(),
+                });
+            }
+        }
+        Ok(Some(lines))
+    }
+}
