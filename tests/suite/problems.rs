@@ -5,7 +5,7 @@ use least_action::control::Relation;
 use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
-use least_action::optimize::{Iteration, Solution, Solve, Status, ddp};
+use least_action::optimize::{Iteration, Method, Solution, Solve, Status, ddp};
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::path::Path;
 
@@ -73,58 +73,57 @@ fn verified(m: &Model, solution: &Solution) {
     assert!((evaluation.objective / solution.objective - 1.0).abs() < 1e-9);
 }
 
-/// Solves by both methods.
-fn both(name: &str) {
+/// Solves by the three methods that are ours.
+fn all_three(name: &str) {
     let m = load(name);
-    let (a, b) = (by_ddp(&m), by_shooting(&m));
-    verified(&m, &a);
-    verified(&m, &b);
-    hold(&format!("{name} by ddp"), &a, m.options.ddp().optimality);
-    hold(
-        &format!("{name} by shooting"),
-        &b,
-        m.options.shooting().optimality,
-    );
+    for method in [Method::Ddp, Method::Shooting, Method::MultipleShooting] {
+        let options = m.options.of(method);
+        let solve = Solve::new(&m.system, &m.problem).with_options(options);
+        let s = solve.run().expect("no argmin error");
+        verified(&m, &s);
+        let optimality = m.options.ddp().optimality;
+        hold(&format!("{name} by {}", method.name()), &s, optimality);
+    }
 }
 
 #[test]
 fn cartpole_swingup() {
-    both("cartpole_swingup");
+    all_three("cartpole_swingup");
 }
 
 #[test]
 fn pendulum_swingup() {
-    both("pendulum_swingup");
+    all_three("pendulum_swingup");
 }
 
 #[test]
 fn five_bar_reach() {
-    both("five_bar_reach");
+    all_three("five_bar_reach");
 }
 
 #[test]
 fn acrobot_swingup() {
-    both("acrobot_swingup");
+    all_three("acrobot_swingup");
 }
 
 #[test]
 fn double_pendulum_swingup() {
-    both("double_pendulum_swingup");
+    all_three("double_pendulum_swingup");
 }
 
 #[test]
 fn quadrotor_waypoints() {
-    both("quadrotor_waypoints");
+    all_three("quadrotor_waypoints");
 }
 
 #[test]
 fn spatial_arm_reach() {
-    both("spatial_arm_reach");
+    all_three("spatial_arm_reach");
 }
 
 #[test]
 fn damper_tuning() {
-    both("damper_tuning");
+    all_three("damper_tuning");
 }
 
 /// Through contact by `ddp`: positions of a body's centre at every knot.

@@ -30,6 +30,18 @@ fn by_ddp(m: &Model, most: u64, checkpoints: Checkpoints) -> Solution {
         .expect("no argmin error")
 }
 
+fn by_segments(m: &Model, most: u64, checkpoints: Checkpoints) -> Solution {
+    let options = ddp::Options {
+        max_iterations: most,
+        ..m.options.multiple_shooting()
+    };
+    Solve::new(&m.system, &m.problem)
+        .with_options(options)
+        .with_checkpoint(checkpoints)
+        .run()
+        .expect("no argmin error")
+}
+
 fn by_shooting(m: &Model, most: u64, checkpoints: Checkpoints) -> Solution {
     let options = shooting::Options {
         max_iterations: most,
@@ -66,7 +78,12 @@ fn in_pieces(m: &Model, solve: By, most: u64, file: &Path) -> [Solution; 2] {
 fn same(name: &str, most: u64) {
     let m = load(name);
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    for (method, solve) in [("ddp", by_ddp as By), ("shooting", by_shooting)] {
+    let all = [
+        ("ddp", by_ddp as By),
+        ("shooting", by_shooting),
+        ("multiple-shooting", by_segments),
+    ];
+    for (method, solve) in all {
         let file = place.join(format!("resume_{name}_{method}.json"));
         let [whole, pieces] = in_pieces(&m, solve, most, &file);
         assert_eq!(whole.status, Status::Converged, "{}", whole.reason);
