@@ -119,7 +119,7 @@ fn main() -> Outcome<()> {
             ("ddp + 5 %, feedback", &closed),
         ] {
             for method in Method::ALL {
-                // learners learn nothing from where to begin
+                // noise on a guess tells nothing of learners
                 let tells = from == "guess" || !method.is_learner();
                 let options = model.options.of(method);
                 if !tells
@@ -129,10 +129,8 @@ fn main() -> Outcome<()> {
                     continue;
                 }
                 let start = Instant::now();
-                let s = Solve::new(&model.system, problem)
-                    .with_options(options)
-                    .with_limits(limits)
-                    .run()?;
+                let solve = Solve::new(&model.system, problem).with_options(options);
+                let s = solve.with_limits(limits).run()?;
                 let seconds = start.elapsed().as_secs_f64();
                 let status = match s.status {
                     Status::Interrupted => "time limit",

@@ -597,13 +597,13 @@ impl Outcome {
 pub fn print_table(model: &Model, all: &[Outcome]) {
     println!("{}", model.title);
     println!(
-        "{:<18} {:<15} {:>14} {:>10} {:>10} {:>12} {:>9}",
+        "{:<20} {:<15} {:>14} {:>10} {:>10} {:>12} {:>9}",
         "method", "status", "objective", "violation", "iterations", "steps", "seconds"
     );
     for solved in all {
         let s = &solved.solution;
         println!(
-            "{:<18} {:<15} {:>14} {:>10.1e} {:>10} {:>12} {:>9.2}",
+            "{:<20} {:<15} {:>14} {:>10.1e} {:>10} {:>12} {:>9.2}",
             solved.method,
             s.status.name(),
             if s.objective.is_finite() {

@@ -241,7 +241,11 @@ impl<D: Observe> Scenarios<D> {
     /// What failed, with the name of its scenario.
     fn named(&self, i: usize) -> impl Fn(StepError) -> StepError + '_ {
         move |e| StepError {
-            element: format!("{}: {}", self.names[i], e.element),
+            // one system alone has no name
+            element: match self.names[i].as_str() {
+                "" => e.element,
+                name => format!("{name}: {}", e.element),
+            },
             ..e
         }
     }

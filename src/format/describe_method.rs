@@ -32,7 +32,7 @@ pub struct MethodSpec {
     pub memory: Option<usize>,
     /// Of `multiple-shooting`: parts of the horizon, each of which is simulated from a state that is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub segments: Option<NonZeroUsize>,
+    pub segments: Option<usize>,
     /// Of `levenberg-marquardt`: first damping, relative to the curvature of each decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<f64>,
@@ -230,7 +230,10 @@ impl MethodSpec {
     pub fn multiple_shooting(&self) -> ddp::Options {
         let default = ddp::Options::multiple_shooting();
         ddp::Options {
-            segments: self.segments.or(default.segments),
+            segments: self
+                .segments
+                .and_then(NonZeroUsize::new)
+                .or(default.segments),
             ..self.ddp()
         }
     }

@@ -398,7 +398,11 @@ impl Document {
                 "expected positive numbers, the factor below 1; e.g. smoothing = { start = 1e-1, end = 1e-5, factor = 0.1 }",
             ));
         }
-        for (field, value) in [("memory", spec.memory), ("population", spec.population)] {
+        for (field, value) in [
+            ("memory", spec.memory),
+            ("population", spec.population),
+            ("segments", spec.segments),
+        ] {
             if value == Some(0) {
                 return Err(self.source.error(
                     &["method", field],

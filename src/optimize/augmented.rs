@@ -14,7 +14,9 @@
 
 use super::bound_multipliers::BoundMultipliers;
 use super::checkpoint::{Multipliers, Point};
-use super::lq::{Lagrangian, Model, Path, Policy, Riccati, Scratch, Worker, dense, workers};
+use super::lq::{
+    Lagrangian, Model, Path, Policy, Riccati, Scratch, Worker, dense, within_reach, workers,
+};
 use super::scale::Scale;
 use super::{SolveState, infeasibility};
 use crate::control::Problem;
@@ -440,14 +442,10 @@ impl<'a, D: Observe> Augmented<'a, D> {
         )
     }
 
-    /// See [`Model::within_reach`].
-    pub fn within_reach(&mut self) -> f64 {
-        match self.gradient() {
-            Ok(_) => self
-                .model
-                .within_reach(self.problem, &self.lagrangian, &self.current.path),
-            Err(_) => f64::INFINITY,
-        }
+    /// See [`within_reach`].
+    pub fn within_reach(&self) -> f64 {
+        let path = &self.current.path;
+        within_reach(self.dynamics, self.problem, &self.lagrangian, path)
     }
 
     /// What gains are compared with: the function without what multipliers add.

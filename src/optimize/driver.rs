@@ -309,6 +309,14 @@ fn solution(
                 _ => format!("{why} before the first iteration; the checkpoint is as it was"),
             }
         }
+        Status::Diverged | Status::Infeasible
+            if !(found.violated.is_empty() || reason.contains(&found.violated)) =>
+        {
+            format!(
+                "{reason}; the best, which is returned, leaves {}",
+                found.violated
+            )
+        }
         _ => reason,
     };
     let Iteration {

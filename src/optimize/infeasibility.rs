@@ -8,10 +8,9 @@ use crate::dynamics::Observe;
 /// fell by less did not fall. Conventional: a thousandth is far above rounding and far below a step that helps.
 pub(super) const STATIONARY: f64 = 1e-3;
 
-/// Part of the weighted violation that decisions may take away to first order, anywhere within their bounds, where constraints
-/// are said to be infeasible: with the multipliers for weights, nine tenths of it stay in every combination of the
-/// linearized constraints (Farkas). Ends that could not be reached gave 1e-8 to 6e-3 by all methods, one that could, and was given
-/// up too early, 2.
+/// Part of the weighted violation that decisions may take away to first order at the end of a solve, where constraints are said
+/// to be infeasible: at most a tenth, where a whole is Farkas' own limit. Ends out of reach gave 1e-8 to
+/// 6e-3 by all methods; one within reach that was given up 2.
 const WITHIN_REACH: f64 = 0.1;
 
 /// Why a solve ends that found no better than what it had left.
@@ -33,7 +32,7 @@ pub(super) struct Infeasibility {
     pub blind: bool,
     /// Largest of them now.
     pub violation: f64,
-    /// See [`super::lq::Model::within_reach`].
+    /// See [`super::lq::within_reach`].
     pub within_reach: f64,
     /// Where the optimizer's derivatives of contact start that tell more, m^2/s^2, if any do.
     pub smoothing: Option<f64>,
@@ -67,7 +66,9 @@ impl Infeasibility {
                 self.penalty
             );
             if !self.has_decisions || !self.blind && self.within_reach <= WITHIN_REACH {
-                let reason = format!("{stay}; are they within reach?");
+                let reason = format!(
+                    "{stay}; nothing near meets them: are they within reach, from another guess perhaps?"
+                );
                 return state.end(Status::Infeasible, reason);
             }
             if !self.blind {

@@ -47,7 +47,8 @@ pub enum Status {
     Stationary,
     /// The limit of iterations was reached.
     MaxIterations,
-    /// The constraints cannot be met near the iterate: it is a stationary point of their violation.
+    /// The constraints cannot be met near the iterate: within the bounds of all decisions their linearization cannot, or the
+    /// iterate is a stationary point of their violation.
     Infeasible,
     /// No step makes progress towards the constraints, or the trajectory cannot be simulated.
     Diverged,

@@ -15,6 +15,10 @@ pub struct Best {
     pub row: Iteration,
 }
 
+/// Part of the objective by which an iterate before was better that is worth telling: far more than what a tolerance of the
+/// violation makes of it. Conventional.
+const WORTH_TELLING: f64 = 1e-3;
+
 /// Is an iterate worth more than another one? One of softened steps is not, however good it looks.
 pub(super) fn is_better(new: &Iteration, old: &Iteration, tolerance: f64) -> bool {
     if new.softened != old.softened {
@@ -91,6 +95,16 @@ impl SolveState {
         };
         let converged = matches!(self.ended, Some((Status::Converged, _)));
         let worse = |b: &Best| is_better(&row, &b.row, self.tolerance);
+        if let (true, Some(b), Some((_, reason))) = (converged, &self.best, &mut self.ended)
+            && b.row.violation <= self.tolerance
+            && b.row.softened == row.softened
+            && row.objective - b.row.objective > WORTH_TELLING * row.objective.abs()
+        {
+            *reason = format!(
+                "on its way from there it left {:.6}, where all constraints held as well",
+                b.row.objective
+            );
+        }
         if is_simulated && (converged || self.best.as_ref().is_none_or(worse)) {
             match &mut self.best {
                 Some(b) => {

@@ -27,6 +27,7 @@ mod learners;
 #[path = "../../examples/methods.rs"]
 #[allow(dead_code, reason = "the example prints a table")]
 mod methods;
+mod multiple_shooting;
 mod objective;
 mod pages;
 mod parameters;

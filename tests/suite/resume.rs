@@ -30,7 +30,7 @@ fn by_ddp(m: &Model, most: u64, checkpoints: Checkpoints) -> Solution {
         .expect("no argmin error")
 }
 
-fn by_segments(m: &Model, most: u64, checkpoints: Checkpoints) -> Solution {
+pub fn by_segments(m: &Model, most: u64, checkpoints: Checkpoints) -> Solution {
     let options = ddp::Options {
         max_iterations: most,
         ..m.options.multiple_shooting()

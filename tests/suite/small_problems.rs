@@ -379,3 +379,52 @@ fn feedback_of_a_file_carries_a_plan_out() {
         "{closed} {open}"
     );
 }
+
+/// With a small penalty a cart keeps the energy that a cost wants of it: the sum is stationary there, the violation is not.
+#[test]
+fn a_cost_that_pulls_is_not_taken_for_infeasible() {
+    let text = |penalty: f64| {
+        format!(
+            r#"time_step = 0.05
+horizon = 1.0
+[mechanism]
+gravity = [0.0, 0.0, 0.0]
+[mechanism.bodies.cart]
+mass = 1000.0
+inertia = [1.0, 1.0, 1.0]
+[mechanism.joints.rail]
+kind = "prismatic"
+child = "cart"
+axis = [1.0, 0.0, 0.0]
+[mechanism.actuators.push]
+joint = "rail"
+bounds = [-600, 600]
+[initial]
+rail = {{ rate = 0.5 }}
+[[costs]]
+quantity = {{ joint_rate = "rail" }}
+target = 20.0
+weight = 1.0
+at = "end"
+[[costs]]
+quantity = {{ control = "push" }}
+weight = 1e-12
+[[constraints]]
+quantity = "kinetic_energy"
+equals = 0.0
+[method]
+penalty = {penalty:e}
+"#
+        )
+    };
+    let stands = build(&text(1.0));
+    assert_eq!(
+        solve(&stands, stands.options.ddp()).status,
+        Status::Converged
+    );
+    let pulled = build(&text(1e-9));
+    for method in [Method::Ddp, Method::NewtonCg, Method::Shooting] {
+        let s = solve(&pulled, pulled.options.of(method));
+        assert_eq!(s.status, Status::Diverged, "{method:?}: {}", s.reason);
+    }
+}

@@ -33,7 +33,7 @@ mod smoothing;
 use super::checkpoint::{Checkpoint, Incumbent};
 use super::driver::{Algorithm, Found};
 use super::infeasibility::{Infeasibility, NO_LONGER_FEASIBLE, STATIONARY, worst};
-use super::lq::{FIRST_TOLERANCE, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
+use super::lq::{FIRST_TOLERANCE, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION, within_reach};
 use super::state::{Best, is_better};
 use super::{Gains, Iteration, Method, Remedy, SolveState, Status};
 use crate::control::Problem;
@@ -61,14 +61,17 @@ const HIGHER: f64 = 10.0;
 const HIGHEST: f64 = 10.0;
 
 /// Segments of multiple shooting unless told. From the guesses of the four swing-ups, the arm, the quadrotor and the five-bar's turn
-/// 5, 20, 50 and 1000 of them solve all, in 0.5 to 2.3 times the iterations of none, 2 the five-bar's turn not, and 10 the
-/// acrobot's not.
+/// 2, 5, 20, 50 and 1000 of them solve all, in 0.7 to 2 times the iterations of none; 10 leave the acrobot unsolved.
 const SEGMENTS: NonZeroUsize = NonZeroUsize::new(20).unwrap();
 
 /// Sum over the segments of the largest number of each gap, in the units of the states, from which on segments are joined: feedback
-/// bridges it, and curvature is learnt behind it. At 1e-6 the swing-ups, the quadrotor and minimum time take two to five
-/// times the iterations, at 1e-1 no more.
+/// bridges it, and curvature is learnt behind it. At 1e-6 the acrobot, the quadrotor and minimum time took two times the
+/// iterations and more, at 1e-1 no more.
 const JOINED_GAP: f64 = 1e-2;
+
+/// Length of a step behind which they are: gaps behind a short one are small by themselves. As a short one is for
+/// regularization.
+const JOINED_LENGTH: f64 = 0.1;
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -325,7 +328,7 @@ impl Rounds {
             // friction in joints acts everywhere, and smoothing saw past what it holds
             blind: kappa > 0.0 && (has_gaps || self.options.smoothing.is_none()),
             violation: e.path.violation(&e.problem),
-            within_reach: e.model.within_reach(&e.problem, &e.lagrangian, &e.path),
+            within_reach: within_reach(e.dynamics, &e.problem, &e.lagrangian, &e.path),
             smoothing: match self.options.smoothing {
                 None => Some(start),
                 Some(s) => Some(HIGHER * s.start).filter(|higher| *higher <= HIGHEST),
@@ -364,11 +367,15 @@ impl Rounds {
                     if updated.is_err() {
                         e.undo_step()?;
                     }
-                    let meet = e.path.has_gaps && e.path.gap <= JOINED_GAP;
-                    if meet && e.join()? {
+                    let found = e.find_policy();
+                    if !found {
+                        e.policy.forget();
+                    }
+                    let meet = e.path.gap <= JOINED_GAP && taken >= JOINED_LENGTH;
+                    if e.path.has_gaps && found && meet && e.join()? {
                         return Ok(Some(taken));
                     }
-                    if !(e.find_policy() || self.join_anyhow(e, state)?) {
+                    if !(found || self.join_anyhow(e, state)?) {
                         state.end(Status::Diverged, UNBOUNDED);
                     } else if e.is_slow() {
                         self.on_slow_progress(e, state)?;
@@ -397,7 +404,12 @@ impl Rounds {
             return Ok(false);
         };
         e.search.joined = true;
-        Ok(e.return_to(trajectory, row.smoothing, row.softened, false)?)
+        // hard steps are the same at every level of the derivatives
+        let (level, soft) = match e.is_soft() || row.softened {
+            true => (row.smoothing, row.softened),
+            false => (e.level, false),
+        };
+        Ok(e.return_to(trajectory, level, soft, false)?)
     }
 
     /// No step makes progress: the round has got as far as it can, or all of it has.
@@ -432,7 +444,8 @@ impl Rounds {
         }
         if violation > self.options.tolerance && !has_feasible {
             let weight = 0.5 * e.lagrangian.penalty * violation * violation;
-            if optimality <= STATIONARY && weight >= (1.0 - STATIONARY) * self.size(e) {
+            let stationary = optimality <= STATIONARY && !e.path.has_gaps;
+            if stationary && weight >= (1.0 - STATIONARY) * self.size(e) {
                 self.end_infeasible(e, state);
             } else {
                 let tolerance = self.options.tolerance;
@@ -472,8 +485,7 @@ const PROJECTION_VIOLATION: f64 = 1e-2;
 const PROJECTION_GROWTH: f64 = 1e3;
 
 const ONLY_SOFTENED: &str = "hard steps, which cannot be made where softened ones lead";
-const UNBOUNDED: &str =
-    "the curvature is not positive definite however it is regularized; are all numbers finite?";
+const UNBOUNDED: &str = "the curvature is not positive definite however it is regularized; take a smaller time step, another guess or another penalty";
 
 impl<D: Observe> Algorithm for Ddp<'_, D> {
     fn method(&self) -> Method {
@@ -562,12 +574,21 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
         let e = &mut self.engine;
         let (mut row, mut has_policy) = (Iteration::unknown(), false);
         let mut violated = None;
-        if let Some(best) = &state.best {
+        let tolerance = self.rounds.options.tolerance;
+        // what was on its way may be better simulated than what was before it
+        let closed = e.closed().filter(|c| {
+            let of_best = state.best.as_ref();
+            of_best.is_none_or(|b| is_better(&c.row, &b.row, tolerance))
+        });
+        if let Some(best) = closed.as_ref().or(state.best.as_ref()) {
             // what is found on soft steps is worth what hard ones say
             let hurried = hurried && !best.row.softened;
             let level = best.row.smoothing;
             has_policy = e.return_to(&best.trajectory, level, best.row.softened, hurried)?;
             row = best.row.clone();
+            if has_policy && closed.is_some() {
+                row.optimality = self.rounds.optimality(e);
+            }
             if best.row.softened {
                 let hard = self.rounds.on_hard_contact(e, row);
                 if hard.is_none() {
@@ -579,7 +600,6 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
             row.objective = e.path.evaluation.objective;
         }
         let converged = matches!(state.ended, Some((Status::Converged, _)));
-        let tolerance = self.rounds.options.tolerance;
         if let Some(guess) = &self.rounds.guess
             && !converged
             && is_better(&guess.row, &row, tolerance)

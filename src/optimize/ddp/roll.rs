@@ -6,8 +6,11 @@
 //! beginning of the next gaps remain, of the second order in the step, which the next model closes to the first.
 
 use super::engine::Engine;
+use super::saved::Globalization;
 use crate::dynamics::{Knot, Observe, StepError, stop_requested};
+use crate::optimize::Iteration;
 use crate::optimize::lq::dense;
+use crate::optimize::state::Best;
 use argmin::core::Error;
 
 /// Where states begin that a rollout goes on from.
@@ -15,7 +18,7 @@ use argmin::core::Error;
 enum Joints {
     /// Beside the end of the step before, by `1 - a` of the gap that was there.
     Shrunk,
-    /// Where the model leads, if a segment begins there; else at the end of the step before.
+    /// Where the model leads, if a segment begins there; else as above.
     Free,
     /// At the end of the step before.
     Closed,
@@ -58,16 +61,43 @@ impl<D: Observe> Engine<'_, D> {
             });
     }
 
-    /// Joins the segments: simulates from the start alone, now and from here on. False where there are none, or where that
-    /// cannot be.
+    /// Joins the segments: simulates from the start alone, now and from here on. False where there are none, where that cannot
+    /// be, or where the path that it leads to has no policy.
     pub fn join(&mut self) -> Result<bool, Error> {
-        if !self.has_segments() || self.roll_with(0.0, Joints::Closed).is_err() {
+        if !self.has_segments() || !self.close() {
             return Ok(false);
         }
         std::mem::swap(&mut self.path, &mut self.trial);
-        self.search.joined = true;
+        self.predicted.clear();
+        self.search = Globalization {
+            joined: true,
+            ..Globalization::default()
+        };
         self.update_model()?;
         Ok(self.find_policy())
+    }
+
+    /// Makes the trial the path without its gaps, under the policy's feedback; false where that cannot be simulated.
+    fn close(&mut self) -> bool {
+        let rolled = self.roll_with(0.0, Joints::Closed);
+        rolled.is_ok() && self.trial.evaluation.objective.is_finite()
+    }
+
+    /// What a path with gaps is worth without them, where it has some and can be simulated.
+    pub fn closed(&mut self) -> Option<Best> {
+        if !self.path.has_gaps || !self.close() {
+            return None;
+        }
+        let row = Iteration {
+            objective: self.trial.evaluation.objective,
+            violation: self.trial.violation(&self.problem),
+            optimality: f64::INFINITY,
+            smoothing: self.level,
+            softened: self.is_soft(),
+            ..Iteration::default()
+        };
+        let trajectory = self.trial.trajectory.clone();
+        Some(Best { trajectory, row })
     }
 
     /// Rolls the policy out from the path into the trial: `u + a k + K (x' - x, a dp)`.
@@ -108,10 +138,7 @@ impl<D: Observe> Engine<'_, D> {
             Joints::Closed => false,
         };
         self.trial.has_gaps = has_gaps;
-        self.trial.gap = match joints {
-            Joints::Shrunk if has_gaps => (1.0 - length) * self.path.gap,
-            _ => 0.0,
-        };
+        self.trial.gap = 0.0;
         for k in 0..steps {
             let (old, new) = (&self.path.trajectory, &mut self.trial.trajectory);
             let at = &self.trial.knots[k];
@@ -158,7 +185,7 @@ impl<D: Observe> Engine<'_, D> {
                     Joints::Free if begins(k + 1, self.segments, steps) => {
                         self.begin_segment(k + 1, length)?;
                     }
-                    Joints::Shrunk => self.shrink_gap(k, length)?,
+                    _ if self.path.has_gaps && length < 1.0 => self.shrink_gap(k, length)?,
                     _ => (),
                 }
             }
@@ -188,6 +215,7 @@ impl<D: Observe> Engine<'_, D> {
             &made
         };
         let next = &mut new.x[(k + 1) * nx..(k + 2) * nx];
+        self.trial.gap += largest(&self.shift);
         self.dynamics
             .retract(after, end, &new.p, frame, &self.shift, &mut self.work, next)
     }

@@ -175,6 +175,9 @@ impl Rounds {
             if e.is_relaxed() {
                 return self.next_level(e, state);
             }
+            if self.join_anyhow(e, state)? {
+                return Ok(());
+            }
             self.end_at_kink(e, state);
             return Ok(());
         }
@@ -344,6 +347,7 @@ impl<D: Observe> Engine<'_, D> {
         self.search = Globalization {
             regularization: self.search.regularization,
             gap_weight: self.search.gap_weight,
+            joined: self.search.joined,
             ..Globalization::default()
         };
         self.model.secant.reset();

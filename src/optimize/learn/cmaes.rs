@@ -70,22 +70,6 @@ impl Options {
 /// Fewer candidates have no better and worse halves that differ in weight (the tutorial asks for five; table 1's own
 /// choice in one dimension is four).
 const MIN_POPULATION: usize = 4;
-/// Eigenvalues and, a column each, eigenvectors of a symmetric matrix; false where there are none. On the calling thread only:
-/// parallel faer changes the last bits.
-fn eigen(of: &DMatrix<f64>, values: &mut DVector<f64>, vectors: &mut DMatrix<f64>) -> bool {
-    let n = of.nrows();
-    let (par, params) = (Par::Seq, Default::default());
-    let size = self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, par, params);
-    let Ok(mut memory) = MemBuffer::try_new(size) else {
-        return false;
-    };
-    let values = ColMut::from_slice_mut(values.as_mut_slice()).as_diagonal_mut();
-    let vectors = MatMut::from_column_major_slice_mut(vectors.as_mut_slice(), n, n);
-    let of = MatRef::from_column_major_slice(of.as_slice(), n, n);
-    let stack = MemStack::new(&mut memory);
-    self_adjoint_evd(of, values, Some(vectors), par, stack, params).is_ok()
-}
-
 /// Largest ratio of variances along the axes: beyond, their square roots lose half of the digits.
 const MAX_CONDITION: f64 = 1e14;
 /// The covariance is decomposed once in `1 / (2 n (c_1 + c_mu))` generations, before which it hardly changes, as in Hansen's
@@ -397,6 +381,25 @@ impl Learner for Cmaes {
     fn restart(&mut self, center: &[f64]) {
         self.kept = Kept::new(center, self.first_sigma);
     }
+}
+
+/// Eigenvalues and, a column each, eigenvectors of a symmetric matrix by its lower triangle; false where there are none. On the calling thread only:
+/// parallel faer changes the last bits.
+fn eigen(of: &DMatrix<f64>, values: &mut DVector<f64>, vectors: &mut DMatrix<f64>) -> bool {
+    let n = of.nrows();
+    if n == 0 {
+        return true;
+    }
+    let (par, params) = (Par::Seq, Default::default());
+    let size = self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, par, params);
+    let Ok(mut memory) = MemBuffer::try_new(size) else {
+        return false;
+    };
+    let values = ColMut::from_slice_mut(values.as_mut_slice()).as_diagonal_mut();
+    let vectors = MatMut::from_column_major_slice_mut(vectors.as_mut_slice(), n, n);
+    let of = MatRef::from_column_major_slice(of.as_slice(), n, n);
+    let stack = MemStack::new(&mut memory);
+    self_adjoint_evd(of, values, Some(vectors), par, stack, params).is_ok()
 }
 
 #[cfg(test)]

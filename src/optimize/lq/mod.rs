@@ -8,6 +8,7 @@ mod lagrangian;
 mod line_search;
 mod model;
 mod path;
+mod reach;
 mod riccati;
 mod secant;
 mod sensitivity;
@@ -17,6 +18,7 @@ pub use lagrangian::{FIRST_TOLERANCE, Lagrangian, PENALTY_GROWTH, SLOW, TOLERANC
 pub use line_search::{Line, LineSearch, MAX_CONTRACTION, ROUNDING};
 pub use model::{Model, Scratch, Sizes};
 pub use path::Path;
+pub use reach::within_reach;
 pub use riccati::{Decisions, Policy, Regularization, Riccati, ScaledParameters};
 pub use sensitivity::{Along, Sensitivities};
 

@@ -21,7 +21,6 @@ use crate::dynamics::{
     Certificate, Dims, Frame, Knot, Observe, StepError, Stoppable, stop_requested,
 };
 use crate::optimize::scale::extent;
-use crate::rollout::Trajectory;
 
 /// Sizes of a stage's matrices.
 #[derive(Clone, Copy, Debug)]
@@ -301,41 +300,6 @@ impl Model {
     /// Derivatives of `L` by the controls, knot by knot, and by the free parameters.
     pub fn gradient(&self, controls: &mut [f64], parameters: &mut [f64]) {
         self.adjoint(&self.l, controls, parameters);
-    }
-
-    /// How far `L` can fall to first order within all bounds, relative to what it would if all constraints came to hold. With
-    /// the multipliers `y` and the decisions `d` in their box `B` that is, of what the constraints add to `L`,
-    ///
-    /// ```text
-    /// - min_(d in B) y' J d / y' c
-    /// ```
-    ///
-    /// and below one no `d` in `B` meets the linearized constraints `c + J d` (Farkas' lemma).
-    pub fn within_reach(&self, problem: &Problem, lagrangian: &Lagrangian, path: &Path) -> f64 {
-        self.first_order_fall(problem, &path.trajectory) / lagrangian.pressure(path)
-    }
-
-    /// How far `L` can fall to first order, every decision on its way to a bound, or where that is open by its size.
-    pub fn first_order_fall(&self, problem: &Problem, t: &Trajectory) -> f64 {
-        let mut by_controls = vec![0.0; t.u.len()];
-        let mut by_parameters = vec![0.0; self.sizes.q];
-        self.gradient(&mut by_controls, &mut by_parameters);
-        let fall = |g: f64, value: f64, (l, h): (f64, f64)| {
-            let room = if g > 0.0 { value - l } else { h - value };
-            let room = if room.is_finite() {
-                room.max(0.0)
-            } else {
-                extent(value, (l, h))
-            };
-            // what does not matter may have room without end
-            if g == 0.0 { 0.0 } else { g.abs() * room }
-        };
-        let controls = problem.with_bounds(&t.u).zip(&by_controls);
-        let parameters = self.free.iter().zip(&by_parameters);
-        controls.map(|((u, b), g)| fall(*g, *u, *b)).sum::<f64>()
-            + parameters
-                .map(|(&p, g)| fall(*g, t.p[p], problem.parameter_bounds[p]))
-                .sum::<f64>()
     }
 
     /// Derivatives of `sum_k l_k' w_k`, w a knot, the last included, by the controls and by the free parameters.

@@ -100,6 +100,7 @@ impl Variables {
                 l.column_mut(i).neg_mut();
             }
         }
+        // a test against rounding refuses the curvature of unstable systems, whose small entries are right
         let regular = l.diagonal().iter().all(|d| *d > 0.0) && l.iter().all(|x| x.is_finite());
         if !regular {
             return self;
@@ -217,6 +218,14 @@ impl<D: Observe> Gradient for Transformed<'_, D> {
     }
 }
 
+/// Conjugate gradients in argmin never end on what is no number.
+fn finite(h: DMatrix<f64>) -> Result<DMatrix<f64>, Error> {
+    match h.iter().all(|h| h.is_finite()) {
+        true => Ok(h),
+        false => Err(Error::msg("the curvature is not finite")),
+    }
+}
+
 impl<D: Observe> Hessian for Transformed<'_, D> {
     type Param = Param;
     type Hessian = DMatrix<f64>;
@@ -229,7 +238,7 @@ impl<D: Observe> Hessian for Transformed<'_, D> {
         }
         if let Some(j) = self.by.rows.as_ref().filter(|_| self.by.is_origin(z)) {
             let half = self.by.reduce(j.transpose());
-            return Ok(self.by.scale * &half * half.transpose());
+            return finite(self.by.scale * &half * half.transpose());
         }
         let known = self.by.curvature.clone();
         let h = match known.filter(|_| self.by.is_origin(z)) {
@@ -238,11 +247,7 @@ impl<D: Observe> Hessian for Transformed<'_, D> {
         };
         let half = self.by.reduce(h).transpose();
         let whole = self.by.scale * self.by.reduce(half);
-        // conjugate gradients in argmin never end on what is no number
-        if whole.iter().any(|h| !h.is_finite()) {
-            return Err(Error::msg("the curvature is not finite"));
-        }
-        Ok(0.5 * (&whole + whole.transpose()))
+        finite(0.5 * (&whole + whole.transpose()))
     }
 }
 
