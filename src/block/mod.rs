@@ -30,12 +30,14 @@ mod kernel;
 mod ldu;
 mod order;
 mod solve;
+mod symmetric;
 #[cfg(test)]
 mod tests;
 
 pub use fallback::{Fallback, FallbackError};
 pub use ldu::{BadPivot, Symbolic};
 pub use solve::Scratch;
+pub use symmetric::{Inertia, Symmetric};
 
 /// When the diagonal block of a node can be inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,21 @@
 //! The step's equations, unsolved: for methods whose unknowns are all states and impulses at once.
 
-use super::{Dynamics, KnotPoint, StepError};
+use super::{Dynamics, Inputs, KnotPoint, Outputs, StepError};
 
 /// The equations of a step, `r(y; x, u, p) = 0` with as many rows as the step has unknowns `y`, and the state that the
 /// unknowns lead to. Their derivatives are the blocks of which Newton's method and the linear models are made. States
-/// are in the free chart.
+/// are in the free chart; [`Equations::displace`] moves them in it, [`Equations::separation`] is the way back.
 pub trait Equations: Dynamics {
     /// Which derivatives may differ from zero. Rows are those of the residual (ny), then of the next state (nf); columns
-    /// are those of the state (nf), the control (nu), the parameters (np) and the unknowns (ny).
+    /// are those of the state (nf), the control (nu), the parameters (np), the unknowns (ny), and the intervals before and
+    /// after the knot.
     fn structure(&self) -> Structure;
+
+    /// Moves a state by `d` of the free chart (nf). It need not be one that the joints allow. False where it is too far.
+    fn displace(&self, x: &[f64], d: &[f64], out: &mut [f64]) -> bool;
+
+    /// The change of the free chart (nf) by which [`Equations::displace`] leads from `x` to `to`.
+    fn separation(&self, x: &[f64], to: &[f64], out: &mut [f64]);
 
     /// The residual `r` (ny): N s, N m s, m or half rad.
     ///
@@ -27,17 +34,34 @@ pub trait Equations: Dynamics {
         next: &mut [f64],
     ) -> Result<(), StepError>;
 
-    /// The derivatives, in the order of [`Structure::entries`]. The unknowns need not solve the step. What was linearized
-    /// before is lost.
+    /// The derivatives, in the order of [`Structure::entries`]. The unknowns need not solve the step. Rows of the next state
+    /// are those of its separation from the state `toward`; of itself where there is none. What was linearized before is
+    /// lost.
     ///
     /// # Errors
     /// As [`Equations::residual`].
     fn derivatives(
         &self,
         at: &KnotPoint,
+        toward: Option<&[f64]>,
         structure: &Structure,
         w: &mut Self::Work,
         values: &mut [f64],
+    ) -> Result<(), StepError>;
+
+    /// The product of the transposed derivatives with an adjoint of the residual (`adjoint.y`) and of the next state
+    /// (`adjoint.x`), as [`Equations::derivatives`] has them: into the adjoints of the inputs and of the unknowns.
+    ///
+    /// # Errors
+    /// As [`Equations::residual`].
+    fn pull_equations(
+        &self,
+        at: &KnotPoint,
+        toward: Option<&[f64]>,
+        adjoint: &Outputs,
+        w: &mut Self::Work,
+        out: &mut Inputs,
+        y: &mut [f64],
     ) -> Result<(), StepError>;
 }
 

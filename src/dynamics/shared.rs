@@ -60,7 +60,10 @@ macro_rules! shared {
             fn structure() -> Structure;
             fn residual(at: &KnotPoint, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError>;
             fn advance(at: &KnotPoint, w: &mut Self::Work, next: &mut [f64]) -> Result<(), StepError>;
-            fn derivatives(at: &KnotPoint, structure: &Structure, w: &mut Self::Work, values: &mut [f64]) -> Result<(), StepError>;
+            fn displace(x: &[f64], d: &[f64], out: &mut [f64]) -> bool;
+            fn separation(x: &[f64], to: &[f64], out: &mut [f64]) -> ();
+            fn derivatives(at: &KnotPoint, toward: Option<&[f64]>, structure: &Structure, w: &mut Self::Work, values: &mut [f64]) -> Result<(), StepError>;
+            fn pull_equations(at: &KnotPoint, toward: Option<&[f64]>, adjoint: &Outputs, w: &mut Self::Work, out: &mut Inputs, y: &mut [f64]) -> Result<(), StepError>;
         }
         hand_on! { Observe for $pointer $(where $bound)?:
             fn quantities() -> Vec<(String, String)>;

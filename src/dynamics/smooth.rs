@@ -412,8 +412,23 @@ impl<S: Smooth> Stored for Explicit<S> {
 impl<S: Smooth> Equations for Explicit<S> {
     fn structure(&self) -> Structure {
         let d = self.dims();
-        let columns = vec![(0..d.nf).collect(); d.nf + d.nu + d.np];
+        let mut columns: Vec<Vec<usize>> = vec![(0..d.nf).collect(); d.nf + d.nu + d.np];
+        // steps do not refer to the interval before
+        columns.extend([vec![], (0..d.nf).collect()]);
         Structure::new(d.nf, &columns)
+    }
+
+    fn displace(&self, x: &[f64], d: &[f64], out: &mut [f64]) -> bool {
+        for ((o, x), d) in out.iter_mut().zip(x).zip(d) {
+            *o = x + d;
+        }
+        true
+    }
+
+    fn separation(&self, x: &[f64], to: &[f64], out: &mut [f64]) {
+        for ((o, x), to) in out.iter_mut().zip(x).zip(to) {
+            *o = to - x;
+        }
     }
 
     fn residual(&self, _: &KnotPoint, _: &mut Self::Work, _: &mut [f64]) -> Result<(), StepError> {
@@ -433,33 +448,45 @@ impl<S: Smooth> Equations for Explicit<S> {
     fn derivatives(
         &self,
         at: &KnotPoint,
+        _toward: Option<&[f64]>,
         structure: &Structure,
         w: &mut Self::Work,
         values: &mut [f64],
     ) -> Result<(), StepError> {
         let d = self.dims();
-        let solved = SolvedStep {
-            at: at.at,
-            x: at.x,
-            u: at.u,
-            p: at.p,
-            y: &[],
-            next: &[],
-        };
-        let mut model = LinearModel::new(&d);
-        let frame = Frame::Identity(d.nf);
-        self.linearize(&solved, w)?
-            .linear_model(&frame, &frame, &mut model);
+        self.linearize_in(&unsolved(at), w)?;
         for (value, &(row, column)) in values.iter_mut().zip(structure.entries()) {
-            *value = if column < d.nf {
-                model.a[(row, column)]
-            } else if column < d.nf + d.nu {
-                model.b[(row, column - d.nf)]
-            } else {
-                model.p[(row, column - d.nf - d.nu)]
-            };
+            // the interval before has a column in the structure, not in the Jacobian
+            let column = column.min(d.nf + d.nu + d.np);
+            *value = w.jacobian[(row, column)];
         }
         Ok(())
+    }
+
+    fn pull_equations(
+        &self,
+        at: &KnotPoint,
+        _toward: Option<&[f64]>,
+        adjoint: &Outputs,
+        w: &mut Self::Work,
+        out: &mut Inputs,
+        _y: &mut [f64],
+    ) -> Result<(), StepError> {
+        self.linearize_in(&unsolved(at), w)?;
+        self.pull_in(w, adjoint, out);
+        Ok(())
+    }
+}
+
+/// Nothing of a step is left to solve.
+fn unsolved<'a>(at: &KnotPoint<'a>) -> SolvedStep<'a> {
+    SolvedStep {
+        at: at.at,
+        x: at.x,
+        u: at.u,
+        p: at.p,
+        y: &[],
+        next: &[],
     }
 }
 

@@ -335,14 +335,35 @@ impl Equations for System {
         with!(self, w, (s, w) => s.advance(at, w, next))
     }
 
+    fn displace(&self, x: &[f64], d: &[f64], out: &mut [f64]) -> bool {
+        of!(self, s => s.displace(x, d, out))
+    }
+
+    fn separation(&self, x: &[f64], to: &[f64], out: &mut [f64]) {
+        of!(self, s => s.separation(x, to, out));
+    }
+
     fn derivatives(
         &self,
         at: &KnotPoint,
+        toward: Option<&[f64]>,
         structure: &Structure,
         w: &mut SystemWork,
         values: &mut [f64],
     ) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.derivatives(at, structure, w, values))
+        with!(self, w, (s, w) => s.derivatives(at, toward, structure, w, values))
+    }
+
+    fn pull_equations(
+        &self,
+        at: &KnotPoint,
+        toward: Option<&[f64]>,
+        adjoint: &Outputs,
+        w: &mut SystemWork,
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.pull_equations(at, toward, adjoint, w, out, y))
     }
 }
 

@@ -15,6 +15,7 @@ pub mod learn;
 pub mod levenberg_marquardt;
 mod lq;
 mod method;
+pub mod nlp;
 mod reduced;
 mod rounds;
 mod scale;

@@ -138,8 +138,17 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
         let rows = d.ny + d.nf;
         let inputs = vec![(0..rows).collect(); d.nf + d.nu + d.np];
         let unknowns = (0..d.ny).map(|i| (i / n * n..rows).collect());
-        let columns: Vec<Vec<usize>> = inputs.into_iter().chain(unknowns).collect();
+        let mut columns: Vec<Vec<usize>> = inputs.into_iter().chain(unknowns).collect();
+        columns.extend([(0..rows).collect(), (0..rows).collect()]);
         Structure::new(rows, &columns)
+    }
+
+    fn displace(&self, x: &[f64], d: &[f64], out: &mut [f64]) -> bool {
+        self.inner.displace(x, d, out)
+    }
+
+    fn separation(&self, x: &[f64], to: &[f64], out: &mut [f64]) {
+        self.inner.separation(x, to, out);
     }
 
     fn residual(&self, at: &KnotPoint, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError> {
@@ -167,6 +176,7 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
     fn derivatives(
         &self,
         at: &KnotPoint,
+        toward: Option<&[f64]>,
         structure: &Structure,
         w: &mut Self::Work,
         values: &mut [f64],
@@ -175,13 +185,17 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
         let inner = self.inner.structure();
         let mut own_values = vec![0.0; inner.entries().len()];
         let common = d.nf + d.nu + d.np;
-        let columns = common + self.dims.ny;
+        let times = common + self.dims.ny;
+        let columns = times + 2;
+        let last = self.shares.len() - 1;
         let mut all = DMatrix::zeros(self.dims.ny + d.nf, columns);
         // what every column does to the state before a stage
         let mut by = DMatrix::identity(d.nf, columns);
         let ComposedWork { own, between, .. } = w;
         self.visit(at, own, between, |i, here, w| {
-            self.inner.derivatives(here, &inner, w, &mut own_values)?;
+            let toward = toward.filter(|_| i == last);
+            self.inner
+                .derivatives(here, toward, &inner, w, &mut own_values)?;
             let mut part = DMatrix::zeros(n + d.nf, columns);
             for (&(row, column), value) in inner.entries().iter().zip(&own_values) {
                 if column < d.nf {
@@ -190,8 +204,11 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
                     }
                 } else if column < common {
                     part[(row, column)] += value;
-                } else {
+                } else if column < common + n {
                     part[(row, column + n * i)] += value;
+                } else {
+                    let (share, is_within) = self.interval(i, column == common + n);
+                    part[(row, times + usize::from(is_within))] += share * value;
                 }
             }
             all.rows_mut(n * i, n).copy_from(&part.rows(0, n));
@@ -203,5 +220,66 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
             *value = all[*place];
         }
         Ok(())
+    }
+
+    fn pull_equations(
+        &self,
+        at: &KnotPoint,
+        toward: Option<&[f64]>,
+        adjoint: &Outputs,
+        w: &mut Self::Work,
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) -> Result<(), StepError> {
+        let n = self.inner_dims.ny;
+        let last = self.shares.len() - 1;
+        let ComposedWork { own, between, .. } = w;
+        // the states between, then backwards
+        self.visit(at, own, between, |_, _, _| Ok(()))?;
+        let mut inputs = self.inner_dims.inputs();
+        let mut outer = self.inner_dims.outputs();
+        outer.x.copy_from_slice(&adjoint.x);
+        out.clear();
+        for i in (0..=last).rev() {
+            let stage = n * i..n * (i + 1);
+            outer.y.copy_from_slice(&adjoint.y[stage.clone()]);
+            let here = KnotPoint {
+                at: self.stage(&at.at, i),
+                x: i.checked_sub(1).map_or(at.x, |i| &between[i]),
+                y: self.unknowns(at.y, i),
+                ..*at
+            };
+            let toward = toward.filter(|_| i == last);
+            let y = &mut y[stage];
+            self.inner
+                .pull_equations(&here, toward, &outer, own, &mut inputs, y)?;
+            outer.x.copy_from_slice(&inputs.x);
+            let add = |to: &mut [f64], from: &[f64]| {
+                to.iter_mut().zip(from).for_each(|(t, f)| *t += f);
+            };
+            add(&mut out.u, &inputs.u);
+            add(&mut out.p, &inputs.p);
+            for (is_before, value) in [(true, inputs.h_prev), (false, inputs.h)] {
+                let (share, is_within) = self.interval(i, is_before);
+                *(if is_within {
+                    &mut out.h
+                } else {
+                    &mut out.h_prev
+                }) += share * value;
+            }
+        }
+        out.x.copy_from_slice(&outer.x);
+        Ok(())
+    }
+}
+
+impl<S: Mechanical + Equations> Composed<S> {
+    /// The interval before or after stage `i`: its share, and whether of the interval that is stepped over.
+    fn interval(&self, i: usize, is_before: bool) -> (f64, bool) {
+        if is_before {
+            self.before(i)
+        } else {
+            (self.shares[i], true)
+        }
     }
 }

@@ -18,7 +18,7 @@
 mod derivative;
 mod mechanical;
 #[cfg(test)]
-mod tests;
+pub(in crate::integrator) mod tests;
 
 use super::mechanical::Mechanical;
 use crate::dynamics::{

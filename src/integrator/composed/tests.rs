@@ -247,8 +247,9 @@ fn equations_hold_at_the_step_and_have_their_derivatives() {
             p: &p,
             y: &y,
         };
-        s.derivatives(&seen, &structure, &mut w, &mut values)
+        s.derivatives(&seen, None, &structure, &mut w, &mut values)
             .expect("a state");
+        pulls_are_products(&s, &seen, &structure);
         let mut r = Source::new(6);
         let (du, dy) = (r.vector(d.nu, 1.0), r.vector(d.ny, 0.1));
         let plus = |v: &[f64], d: &[f64], e: f64| -> Vec<f64> {
@@ -260,12 +261,44 @@ fn equations_hold_at_the_step_and_have_their_derivatives() {
         for (value, &(row, column)) in values.iter().zip(structure.entries()) {
             let change = match column {
                 c if (controls..controls + d.nu).contains(&c) => du[c - controls],
+                c if c >= unknowns + d.ny => 0.0,
                 c if c >= unknowns => dy[c - unknowns],
                 _ => 0.0,
             };
             exact[row] += value * change;
         }
         assert_close(&exact, &numeric, 1e-6, "equations");
+    }
+}
+
+/// Pulls are products with the transposed derivatives, toward another state or not.
+pub(in crate::integrator) fn pulls_are_products<S: Equations>(
+    s: &S,
+    seen: &KnotPoint,
+    structure: &crate::dynamics::Structure,
+) {
+    let (d, mut w) = (s.dims(), s.work());
+    let mut r = Source::new(16);
+    let mut to = seen.x.to_vec();
+    assert!(s.displace(seen.x, &r.vector(d.nf, 0.2), &mut to));
+    let mut adjoint = d.outputs();
+    adjoint.x = r.vector(d.nf, 1.0);
+    adjoint.y = r.vector(d.ny, 1.0);
+    for toward in [None, Some(&to[..])] {
+        let mut values = vec![0.0; structure.entries().len()];
+        s.derivatives(seen, toward, structure, &mut w, &mut values)
+            .expect("a state");
+        let mut expected = vec![0.0; d.nf + d.nu + d.np + d.ny + 2];
+        for (value, &(row, column)) in values.iter().zip(structure.entries()) {
+            let own = row.checked_sub(d.ny);
+            expected[column] += value * own.map_or_else(|| adjoint.y[row], |i| adjoint.x[i]);
+        }
+        let (mut out, mut y) = (d.inputs(), vec![0.0; d.ny]);
+        s.pull_equations(seen, toward, &adjoint, &mut w, &mut out, &mut y)
+            .expect("a state");
+        let mut pulled = [out.x, out.u, out.p, y].concat();
+        pulled.extend([out.h_prev, out.h]);
+        assert_close(&pulled, &expected, 1e-9, "pull");
     }
 }
 

@@ -240,6 +240,7 @@ impl Maximal {
                 couplings: vec![Coupling::default(); couplings],
                 coupled: false,
                 certificate: None,
+                seen: Default::default(),
             },
             observation: Observation {
                 past: vec![Pose::identity(); n],

@@ -56,19 +56,50 @@ impl Maximal {
         self.solve_linearized(w, Side::Pull, &rhs, &mut flow.mu);
         self.certify_solve(w, &rhs, &flow.mu);
         flow.mu.iter_mut().for_each(|v| *v = -*v);
-        // from here every input's adjoint is mu' dr/d(input) plus what goes straight into z+
+        self.pull_inputs(w, &mut flow, out);
+        w.newton.delta = rhs;
+        (w.adjoint.mu, w.adjoint.zplus, w.adjoint.zminus) = (flow.mu, flow.zplus, flow.zminus);
+    }
+
+    /// Adjoints of the inputs and of the unknowns from those of the next state and of the residual, of a step that need not
+    /// be solved: no contacts act.
+    pub(super) fn pull_unsolved(
+        &self,
+        w: &mut Work,
+        adjoint: &Outputs,
+        mu: &[f64],
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) {
+        let mut rhs = std::mem::take(&mut w.newton.delta);
+        let mut flow = Flow {
+            mu: std::mem::take(&mut w.adjoint.mu),
+            zplus: std::mem::take(&mut w.adjoint.zplus),
+            zminus: std::mem::take(&mut w.adjoint.zminus),
+        };
+        self.gather_adjoints(w, adjoint, &mut flow.zplus, &mut rhs);
+        flow.mu.copy_from_slice(mu);
+        self.symbolic
+            .multiply_transposed(Self::unregularized(w), mu, y);
+        y.iter_mut().zip(&rhs).for_each(|(y, r)| *y += r);
+        self.couple(w);
+        self.pull_inputs(w, &mut flow, out);
+        w.newton.delta = rhs;
+        (w.adjoint.mu, w.adjoint.zplus, w.adjoint.zminus) = (flow.mu, flow.zplus, flow.zminus);
+    }
+
+    /// Every input's adjoint is `mu' dr/d(input)` plus what goes straight into `z+`.
+    fn pull_inputs(&self, w: &mut Work, flow: &mut Flow, out: &mut Inputs) {
         out.x.fill(0.0);
-        self.pull_joints(w, &mut flow, out);
+        self.pull_joints(w, flow, out);
         self.pull_elements(w, &flow.mu, &mut flow.zplus, out);
-        self.pull_dampers(w, &mut flow, out);
+        self.pull_dampers(w, flow, out);
         self.pull_wrenches(w, &flow.mu, out);
         self.pull_numbers(w, &flow.mu, out);
         let view = self.view(w);
         self.contacts
             .pull(&view, &w.contacts, &flow.mu, &mut flow.zplus, out);
-        self.pull_motion(w, &flow, out);
-        w.newton.delta = rhs;
-        (w.adjoint.mu, w.adjoint.zplus, w.adjoint.zminus) = (flow.mu, flow.zplus, flow.zminus);
+        self.pull_motion(w, flow, out);
     }
 
     /// The adjoints of the unknowns: as given, and through the next state and the contacts.

@@ -4,7 +4,7 @@ use super::mechanical::Observation;
 use super::{elements, jacobian};
 use crate::block::Fallback;
 use crate::contact;
-use crate::dynamics::Place;
+use crate::dynamics::{Outputs, Place};
 use crate::mechanism::{Coupling, Mechanism, Relative, Row};
 use crate::spatial::{Mat3, Pose};
 
@@ -98,6 +98,8 @@ pub(super) struct Adjoints {
     pub coupled: bool,
     /// Largest relative residual of the adjoint solves since it was asked for.
     pub certificate: Option<f64>,
+    /// Adjoints of the next state where it is seen from another one.
+    pub seen: Outputs,
 }
 
 impl Work {

@@ -1,0 +1,352 @@
+//! The system of a step: assembled, factored with the right inertia, solved with refinement.
+
+use super::model::{Derivatives, Model};
+use super::{Program, largest};
+use crate::block::{Inertia, Symmetric};
+
+/// A direction, or a right-hand side: of variables and slacks, and of the rows.
+#[derive(Clone, Debug, Default)]
+pub struct Direction {
+    pub w: Vec<f64>,
+    pub y: Vec<f64>,
+}
+
+impl Direction {
+    fn new(w: usize, y: usize) -> Self {
+        Self {
+            w: vec![0.0; w],
+            y: vec![0.0; y],
+        }
+    }
+
+    fn largest(&self) -> f64 {
+        largest(&self.w).max(largest(&self.y))
+    }
+
+    /// Adds a multiple.
+    pub fn add(&mut self, factor: f64, other: &Self) {
+        let of = |a: &mut [f64], b: &[f64]| {
+            a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * b);
+        };
+        of(&mut self.w, &other.w);
+        of(&mut self.y, &other.y);
+    }
+}
+
+/// What is added to the diagonal, of variables and of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Regularization {
+    pub variables: f64,
+    pub rows: f64,
+}
+
+/// The first shift of the variables' diagonal where none was needed before; its growth then and later; its fall from one
+/// iteration to the next; its least and largest.
+const FIRST: f64 = 1e-4;
+const FIRST_GROWTH: f64 = 100.0;
+const GROWTH: f64 = 8.0;
+const FALL: f64 = 1.0 / 3.0;
+const LEAST: f64 = 1e-20;
+const LARGEST: f64 = 1e40;
+/// Shift of dependent rows, times the fourth root of the barrier's parameter.
+const OF_ROWS: f64 = 1e-8;
+/// Thresholds of pivots: the first, how it grows where solutions are poor, and the largest.
+const PIVOTS: (f64, f64, f64) = (1e-8, 0.75, 1e-2);
+/// Refinement ends at this residual, relative to what the solution makes of it; more than the second makes a factorization
+/// be made again with larger pivots.
+const RESIDUAL: (f64, f64) = (1e-10, 1e-5);
+const SWEEPS: usize = 10;
+
+/// The matrix, its factors, and memory.
+pub struct Kkt {
+    matrix: Symmetric,
+    values: Vec<f64>,
+    /// First entries of the diagonal and of the Jacobian.
+    diagonal: usize,
+    jacobian: usize,
+    threshold: f64,
+    last: f64,
+    pub regularization: Regularization,
+    /// Of variables and slacks: what the bounds add.
+    pub barrier: Vec<f64>,
+    redundancy: f64,
+    local: Vec<f64>,
+    residual: Direction,
+    correction: Direction,
+    pub factorizations: (usize, usize),
+}
+
+/// Groups of each row with the variable that it depends on most, of those that no row before has taken; rows with few
+/// variables choose first.
+fn paired(model: &Model, jacobian: &[f64]) -> Vec<usize> {
+    let mut of_row = vec![vec![]; model.m];
+    for (value, (row, i)) in jacobian.iter().zip(&model.jacobian) {
+        if *value != 0.0 {
+            of_row[*row].push((value.abs(), *i));
+        }
+    }
+    let mut order: Vec<usize> = (0..model.m).filter(|i| model.slack[*i].is_none()).collect();
+    order.sort_by_key(|i| of_row[*i].len());
+    let mut group: Vec<Option<usize>> = vec![None; model.n + model.m];
+    let mut count = 0;
+    for row in order {
+        let free = of_row[row].iter().filter(|(_, i)| group[*i].is_none());
+        if let Some((_, i)) = free.max_by(|a, b| a.0.total_cmp(&b.0)) {
+            (group[*i], group[model.n + row]) = (Some(count), Some(count));
+            count += 1;
+        }
+    }
+    group
+        .into_iter()
+        .map(|g| {
+            g.unwrap_or_else(|| {
+                count += 1;
+                count - 1
+            })
+        })
+        .collect()
+}
+
+impl Kkt {
+    pub fn new(model: &Model, jacobian: &[f64], redundancy: f64) -> Self {
+        let (n, m) = (model.n, model.m);
+        let mut entries = model.hessian.clone();
+        let diagonal = entries.len();
+        entries.extend((0..n + m).map(|i| (i, i)));
+        let first = entries.len();
+        entries.extend(model.jacobian.iter().map(|(row, i)| (n + row, *i)));
+        let group = (model.program.groups()).unwrap_or_else(|| paired(model, jacobian));
+        let wide = model.lower.len();
+        Self {
+            values: vec![0.0; entries.len()],
+            matrix: Symmetric::new(&entries, &group),
+            diagonal,
+            jacobian: first,
+            threshold: PIVOTS.0,
+            last: 0.0,
+            regularization: Regularization::default(),
+            barrier: vec![0.0; wide],
+            redundancy,
+            local: vec![0.0; n + m],
+            residual: Direction::new(wide, m),
+            correction: Direction::new(wide, m),
+            factorizations: (0, 0),
+        }
+    }
+
+    /// Memory for a direction.
+    pub fn direction(&self) -> Direction {
+        self.residual.clone()
+    }
+
+    /// Factors with as little regularization as gives as many negative eigenvalues as rows. False where none does.
+    pub fn factor(&mut self, model: &Model, hessian: &[f64], d: &Derivatives, mu: f64) -> bool {
+        self.values[..self.diagonal].copy_from_slice(hessian);
+        self.values[self.jacobian..].copy_from_slice(&d.jacobian);
+        let expected = Inertia {
+            positive: model.n,
+            negative: model.m,
+            zero: 0,
+        };
+        let dependent = OF_ROWS * mu.powf(0.25);
+        self.regularization = Regularization {
+            variables: 0.0,
+            rows: self.redundancy,
+        };
+        loop {
+            self.set_diagonal(model);
+            self.factorizations.0 += 1;
+            let found = self.matrix.factor(&self.values, self.threshold);
+            let r = &mut self.regularization;
+            match found {
+                Some(i) if i == expected => {
+                    if r.variables > 0.0 {
+                        self.last = r.variables;
+                    }
+                    return true;
+                }
+                // rows that depend on each other
+                Some(i) if i.zero > 0 && r.rows < dependent && r.variables == 0.0 => {
+                    r.rows = dependent;
+                }
+                _ => {
+                    r.variables = match (r.variables, self.last) {
+                        (0.0, 0.0) => FIRST,
+                        (0.0, last) => (FALL * last).max(LEAST),
+                        (now, 0.0) => FIRST_GROWTH * now,
+                        (now, _) => GROWTH * now,
+                    };
+                    if found.is_some_and(|i| i.zero > 0) {
+                        r.rows = r.rows.max(dependent);
+                    }
+                    if r.variables > LARGEST {
+                        return false;
+                    }
+                }
+            }
+            self.factorizations.1 += 1;
+        }
+    }
+
+    fn set_diagonal(&mut self, model: &Model) {
+        let r = self.regularization;
+        let to = &mut self.values[self.diagonal..self.jacobian];
+        for ((to, held), barrier) in to.iter_mut().zip(&model.held).zip(&self.barrier) {
+            *to = if *held { 1.0 } else { barrier + r.variables };
+        }
+        for (to, slack) in to[model.n..].iter_mut().zip(&model.slack) {
+            // what eliminating the slack leaves
+            *to = -r.rows - slack.map_or(0.0, |s| 1.0 / (self.barrier[s] + r.variables));
+        }
+    }
+
+    /// One solve, unrefined: `out = K^-1 rhs`.
+    fn solve_once(&mut self, model: &Model, rhs: &Direction, out: &mut Direction) {
+        let shift = self.regularization.variables;
+        let (n, local) = (model.n, &mut self.local);
+        local[..n].copy_from_slice(&rhs.w[..n]);
+        for (i, slack) in model.slack.iter().enumerate() {
+            local[n + i] = rhs.y[i] + slack.map_or(0.0, |s| rhs.w[s] / (self.barrier[s] + shift));
+        }
+        self.matrix.solve(local);
+        out.w[..n].copy_from_slice(&local[..n]);
+        out.y.copy_from_slice(&local[n..]);
+        for (i, slack) in model.slack.iter().enumerate() {
+            if let Some(s) = *slack {
+                out.w[s] = (rhs.w[s] + out.y[i]) / (self.barrier[s] + shift);
+            }
+        }
+    }
+
+    /// `rhs - K d`.
+    fn residual(&self, model: &Model, rhs: &Direction, d: &Direction, out: &mut Direction) {
+        let r = self.regularization;
+        for i in 0..out.w.len() {
+            out.w[i] = if i < model.n && model.held[i] {
+                rhs.w[i] - d.w[i]
+            } else {
+                rhs.w[i] - (self.barrier[i] + r.variables) * d.w[i]
+            };
+        }
+        for (value, &(i, j)) in self.values.iter().zip(&model.hessian) {
+            out.w[i] -= value * d.w[j];
+            if i != j {
+                out.w[j] -= value * d.w[i];
+            }
+        }
+        for ((out, rhs), d) in out.y.iter_mut().zip(&rhs.y).zip(&d.y) {
+            *out = rhs + r.rows * d;
+        }
+        for (value, &(row, i)) in self.values[self.jacobian..].iter().zip(&model.jacobian) {
+            out.w[i] -= value * d.y[row];
+            out.y[row] -= value * d.w[i];
+        }
+        for (row, slack) in model.slack.iter().enumerate() {
+            if let Some(s) = *slack {
+                out.w[s] += d.y[row];
+                out.y[row] += d.w[s];
+            }
+        }
+    }
+
+    /// Solves with refinement; larger pivots are taken where that does not help.
+    pub fn solve(&mut self, model: &Model, rhs: &Direction, out: &mut Direction) -> bool {
+        loop {
+            let ratio = self.refined(model, rhs, out);
+            if ratio <= RESIDUAL.1 {
+                return true;
+            }
+            if self.threshold >= PIVOTS.2 {
+                return ratio.is_finite();
+            }
+            self.threshold = self.threshold.powf(PIVOTS.1).min(PIVOTS.2);
+            self.factorizations.0 += 1;
+            self.factorizations.1 += 1;
+            if self.matrix.factor(&self.values, self.threshold).is_none() {
+                return false;
+            }
+        }
+    }
+
+    fn refined(&mut self, model: &Model, rhs: &Direction, out: &mut Direction) -> f64 {
+        let mut residual = std::mem::take(&mut self.residual);
+        let mut correction = std::mem::take(&mut self.correction);
+        self.solve_once(model, rhs, out);
+        let mut ratio = f64::INFINITY;
+        for sweep in 0..SWEEPS {
+            self.residual(model, rhs, out, &mut residual);
+            let size = rhs.largest() + out.largest().min(1e6 * rhs.largest());
+            let now = if size == 0.0 {
+                0.0
+            } else {
+                residual.largest() / size
+            };
+            if sweep > 0 && (now <= RESIDUAL.0 || now >= 0.5 * ratio) || now.is_nan() {
+                if now > ratio {
+                    // the last correction did harm
+                    out.add(-1.0, &correction);
+                } else {
+                    ratio = now;
+                }
+                if now.is_nan() {
+                    ratio = f64::NAN;
+                }
+                break;
+            }
+            ratio = now;
+            self.solve_once(model, &residual, &mut correction);
+            out.add(1.0, &correction);
+        }
+        (self.residual, self.correction) = (residual, correction);
+        ratio
+    }
+
+    /// Multipliers of the rows that leave least of `gradient`, by the same pattern: `| I J'; J 0 |`.
+    pub fn least_squares(
+        &mut self,
+        model: &Model,
+        d: &Derivatives,
+        gradient: &[f64],
+    ) -> Option<Vec<f64>> {
+        self.values[..self.diagonal].fill(0.0);
+        self.values[self.jacobian..].copy_from_slice(&d.jacobian);
+        self.barrier.fill(1.0);
+        self.regularization = Regularization {
+            variables: 0.0,
+            rows: self.redundancy,
+        };
+        self.set_diagonal(model);
+        let mut found = self.matrix.factor(&self.values, self.threshold)?;
+        if found.zero > 0 {
+            self.regularization.rows = OF_ROWS;
+            self.set_diagonal(model);
+            found = self.matrix.factor(&self.values, self.threshold)?;
+        }
+        if found.zero > 0 {
+            return None;
+        }
+        let mut rhs = self.direction();
+        rhs.w.copy_from_slice(gradient);
+        rhs.w.iter_mut().for_each(|g| *g = -*g);
+        rhs.y.fill(0.0);
+        let mut out = self.direction();
+        self.solve(model, &rhs, &mut out).then_some(out.y)
+    }
+}
+
+/// Names of the worst rows.
+pub fn name_rows(program: &dyn Program, rows: &[f64], weights: &[f64]) -> String {
+    const NAMED: usize = 3;
+    let mut order: Vec<(f64, usize)> = rows
+        .iter()
+        .zip(weights)
+        .map(|(c, w)| c.abs() / w)
+        .zip(0..)
+        .collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let worst = order.iter().take(NAMED).filter(|(c, _)| *c > 0.0);
+    let named: Vec<String> = worst
+        .map(|(c, i)| format!("{} by {c:.3e}", program.row_name(*i)))
+        .collect();
+    named.join(", ")
+}
