@@ -9,6 +9,7 @@ mod augmented;
 mod bound_multipliers;
 pub mod checkpoint;
 pub mod ddp;
+pub mod direct;
 mod driver;
 mod infeasibility;
 pub mod learn;

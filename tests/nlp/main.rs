@@ -1,4 +1,5 @@
-//! The interior-point method on published programs, and where programs are not as they should be.
+//! The interior-point method on published programs and where programs are not as they should be; direct transcription.
 
+mod direct;
 mod programs;
 mod solver;

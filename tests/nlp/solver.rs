@@ -294,10 +294,11 @@ impl Program for Sphere {
         Ok(())
     }
 
-    fn accept(&mut self, d: &mut [f64]) {
+    fn accept(&mut self, d: &mut [f64]) -> bool {
         self.at = self.moved(d);
         self.retracted += 1;
         d.fill(0.0);
+        true
     }
 }
 

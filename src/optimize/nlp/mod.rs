@@ -126,8 +126,10 @@ pub trait Program {
     ) -> Result<(), Undefined>;
 
     /// A step was accepted: here a program whose variables are moves in the tangent of a manifold retracts them, and sets
-    /// those to zero. They have no bounds.
-    fn accept(&mut self, _x: &mut [f64]) {}
+    /// those to zero. They have no bounds. True where it did, as values may be others then.
+    fn accept(&mut self, _x: &mut [f64]) -> bool {
+        false
+    }
 
     /// Is the iterate, with the slacks of the rows that are no equations, good enough for whoever asked for it?
     fn suffices(&mut self, _x: &[f64], _slacks: &[f64]) -> bool {
@@ -198,7 +200,7 @@ pub enum Barrier {
 pub struct Options {
     /// Largest error of optimality, rows and complementarity, relative to the multipliers' size and after scaling.
     pub tolerance: f64,
-    /// Largest violation, unscaled.
+    /// Largest violation, unscaled (theirs is 1e-4).
     pub violation: f64,
     /// Iterations, restoration included.
     pub max_iterations: usize,

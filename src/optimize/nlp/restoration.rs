@@ -27,7 +27,7 @@ struct Elastic<'a, 'b> {
     violation: f64,
     values: Values,
     w: Vec<f64>,
-    zeros: Vec<f64>,
+    before: Vec<f64>,
 }
 
 impl Elastic<'_, '_> {
@@ -140,13 +140,14 @@ impl Program for Elastic<'_, '_> {
         done
     }
 
-    fn accept(&mut self, x: &mut [f64]) {
+    fn accept(&mut self, x: &mut [f64]) -> bool {
         let n = self.n();
-        self.zeros.copy_from_slice(&x[..n]);
-        self.inner.model.program.accept(&mut x[..n]);
-        for ((origin, before), x) in self.origin.iter_mut().zip(&self.zeros).zip(x.iter()) {
+        self.before.copy_from_slice(&x[..n]);
+        let accepted = self.inner.model.program.accept(&mut x[..n]);
+        for ((origin, before), x) in self.origin.iter_mut().zip(&self.before).zip(x.iter()) {
             *origin += x - before;
         }
+        accepted
     }
 
     fn suffices(&mut self, x: &[f64], slacks: &[f64]) -> bool {
@@ -225,7 +226,7 @@ pub fn restore(
             rows: vec![0.0; m],
         },
         w: vec![0.0; wide],
-        zeros: vec![0.0; n],
+        before: vec![0.0; n],
         inner: solver,
     };
     let mut inner = Solver::new(&mut elastic, &options, 1);
@@ -241,7 +242,6 @@ pub fn restore(
     drop(inner);
     drop(elastic);
     solver.count(made);
-    solver.restoring += history.len().saturating_sub(1);
     // the first is where the restoration began
     solver.history.extend(history.into_iter().skip(1));
     solver.at = at;

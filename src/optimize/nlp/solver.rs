@@ -77,7 +77,6 @@ pub struct Solver<'a> {
     /// Largest violation that is looked at, and from which on down steps may be judged by the barrier function.
     pub violations: (f64, f64),
     pub history: Vec<Row>,
-    pub restoring: usize,
     /// Are the factors those of this iteration?
     pub factored: bool,
     tiny: usize,
@@ -101,7 +100,6 @@ impl<'a> Solver<'a> {
             filter: Filter::default(),
             violations: (f64::INFINITY, 0.0),
             history: vec![],
-            restoring: 0,
             factored: false,
             tiny: 0,
             earlier: (0, 0),
@@ -325,7 +323,10 @@ impl<'a> Solver<'a> {
     /// What follows from being at a new point.
     pub fn arrive(&mut self) {
         let n = self.model.n;
-        self.model.program.accept(&mut self.at.w[..n]);
+        if self.model.program.accept(&mut self.at.w[..n]) {
+            // the trial point had them as well
+            let _ = self.model.evaluate(&self.at.w, &mut self.at.values);
+        }
         let mu = self.parameter.mu;
         for i in 0..self.at.w.len() {
             let (below, above) = self.model.gaps(&self.at.w, i);

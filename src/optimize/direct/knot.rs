@@ -1,0 +1,380 @@
+//! What a knot contributes to the program: its equations, costs and constraints, with their derivatives by its own variables.
+//!
+//! These are, one after the other: the move of its state (free chart), its control, the unknowns of its step, and the
+//! parameters that are decided.
+
+use crate::control::{Layout, Problem};
+use crate::dynamics::{
+    Dims, Equations, Inputs, Knot, KnotPoint, Observe, Outputs, Rows, StepError, Structure,
+};
+
+/// Central differences of gradients are over this change of a variable to both sides, relative to its size where that is above
+/// 1: rounding (1e-13 of the gradient, as poses are renormalized) over it and the square of it are both below 1e-8. One-sided
+/// differences over 1e-7 left so much rounding that the pendulum took 220 iterations instead of 25.
+const DIFFERENCE: f64 = 1e-5;
+
+/// What all knots share.
+pub struct Shared<'a, D> {
+    pub dynamics: &'a D,
+    pub problem: &'a Problem,
+    pub layout: &'a Layout,
+    pub dims: Dims,
+    /// The parameters that are decided.
+    pub free: &'a [usize],
+    pub structure: &'a Structure,
+}
+
+/// A knot's point: its own variables, and the state that its step leads to.
+#[derive(Clone, Copy)]
+pub struct Here<'a> {
+    pub at: Knot,
+    /// The state that moves begin at.
+    pub x: &'a [f64],
+    /// The same of the next knot; none at the end.
+    pub next: Option<&'a [f64]>,
+}
+
+/// Its own variables.
+#[derive(Clone, Debug, Default)]
+pub struct Local {
+    pub u: Vec<f64>,
+    pub y: Vec<f64>,
+    pub p: Vec<f64>,
+    /// Move of the state.
+    pub d: Vec<f64>,
+    state: Vec<f64>,
+    next: Vec<f64>,
+    values: Vec<f64>,
+    weights: Vec<f64>,
+    rows: Option<Rows>,
+    adjoint: Outputs,
+    inputs: Inputs,
+    seen: Inputs,
+    unknowns: Vec<f64>,
+    by_unknowns: Vec<f64>,
+    equations: Vec<f64>,
+    saved: Vec<f64>,
+}
+
+/// Multipliers of the knot's rows, and the weight of the objective.
+#[derive(Clone, Copy)]
+pub struct Weights<'a> {
+    pub objective: f64,
+    pub residual: &'a [f64],
+    pub gap: &'a [f64],
+    pub constraints: &'a [f64],
+}
+
+/// A state that cannot be reached, as an error.
+fn too_far(at: &Knot) -> StepError {
+    StepError {
+        failure: crate::dynamics::StepFailure::Domain,
+        element: "the state".into(),
+        time: at.t,
+        residual: f64::NAN,
+        message: "the move is too large for the chart".into(),
+    }
+}
+
+impl Local {
+    pub fn new(dims: &Dims, widest: usize, has_step: bool) -> Self {
+        let ny = if has_step { dims.ny } else { 0 };
+        Self {
+            u: vec![0.0; dims.nu],
+            y: vec![0.0; ny],
+            p: vec![0.0; dims.np],
+            d: vec![0.0; dims.nf],
+            state: vec![0.0; dims.nx],
+            next: vec![0.0; dims.nx],
+            values: vec![0.0; widest],
+            weights: vec![0.0; widest],
+            rows: None,
+            adjoint: dims.outputs(),
+            inputs: dims.inputs(),
+            seen: dims.inputs(),
+            unknowns: vec![0.0; ny],
+            by_unknowns: vec![0.0; ny],
+            equations: vec![],
+            saved: vec![],
+        }
+    }
+
+    /// What [`Shared::linearize`] left.
+    pub fn equations(&self) -> &[f64] {
+        &self.equations
+    }
+}
+
+impl<D: Observe + Equations> Shared<'_, D> {
+    /// Variables of a knot.
+    pub fn width(&self, has_step: bool) -> usize {
+        let d = &self.dims;
+        d.nf + d.nu + if has_step { d.ny } else { 0 } + self.free.len()
+    }
+
+    /// Moves to the local variables, intervals included.
+    fn arrive(&self, here: &Here, l: &mut Local) -> Result<Knot, StepError> {
+        let at = self.timed(&here.at, &l.p);
+        if self.dynamics.displace(here.x, &l.d, &mut l.state) {
+            Ok(at)
+        } else {
+            Err(too_far(&at))
+        }
+    }
+
+    /// The knot with the intervals that the parameters give it.
+    fn timed(&self, at: &Knot, p: &[f64]) -> Knot {
+        let length = |k: usize, else_: f64| {
+            let timing = self.layout.timing(k);
+            timing.map_or(else_, |t| p[t.parameter] * t.share)
+        };
+        Knot {
+            h_prev: match at.k.checked_sub(1) {
+                Some(before) => length(before, at.h_prev),
+                None => at.h_prev,
+            },
+            h: length(at.k, at.h),
+            ..*at
+        }
+    }
+
+    /// Rows of the equations (residual, then gap) and of the constraints; the objective.
+    pub fn evaluate(
+        &self,
+        here: &Here,
+        l: &mut Local,
+        w: &mut D::Work,
+        rows: &mut [f64],
+    ) -> Result<f64, StepError> {
+        let at = self.arrive(here, l)?;
+        let seen = KnotPoint {
+            at,
+            x: &l.state,
+            u: &l.u,
+            p: &l.p,
+            y: &l.y,
+        };
+        let mut first = 0;
+        if let Some(next) = here.next {
+            let (residual, rest) = rows.split_at_mut(self.dims.ny);
+            self.dynamics.residual(&seen, w, residual)?;
+            self.dynamics.advance(&seen, w, &mut l.next)?;
+            self.dynamics
+                .separation(next, &l.next, &mut rest[..self.dims.nf]);
+            first = self.dims.ny + self.dims.nf;
+        }
+        let stage = self.layout.stage(at.k);
+        let count = stage.which.len();
+        if count == 0 {
+            return Ok(0.0);
+        }
+        let values = &mut l.values[..count];
+        self.dynamics.observe(&seen, &stage.which, w, values)?;
+        for (row, &(i, place)) in rows[first..].iter_mut().zip(&stage.constraints) {
+            let c = &self.problem.constraints[i];
+            *row = self.problem.constraint_at(c, at.k, values[place]);
+        }
+        let costs = stage.costs.iter();
+        Ok(costs
+            .map(|&(i, place)| self.problem.cost_at(i, &at, values[place]).0.value)
+            .sum())
+    }
+
+    /// Gradient of the weighted sum of objective and rows, by the knot's own variables.
+    pub fn gradient(
+        &self,
+        here: &Here,
+        l: &mut Local,
+        w: &mut D::Work,
+        weights: &Weights,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        let at = self.arrive(here, l)?;
+        let seen = KnotPoint {
+            at,
+            x: &l.state,
+            u: &l.u,
+            p: &l.p,
+            y: &l.y,
+        };
+        l.inputs.clear();
+        l.unknowns.fill(0.0);
+        if here.next.is_some() && !weights.gap.is_empty() {
+            l.adjoint.x.copy_from_slice(weights.gap);
+            l.adjoint.y.copy_from_slice(weights.residual);
+            let (inputs, unknowns) = (&mut l.inputs, &mut l.unknowns);
+            self.dynamics
+                .pull_equations(&seen, here.next, &l.adjoint, w, inputs, unknowns)?;
+        }
+        let stage = self.layout.stage(at.k);
+        let count = stage.which.len();
+        if count > 0 {
+            let (values, sums) = (&mut l.values[..count], &mut l.weights[..count]);
+            let mut observed = self.dynamics.observe(&seen, &stage.which, w, values)?;
+            sums.fill(0.0);
+            for &(i, place) in &stage.costs {
+                let (term, density) = (self.problem).cost_at(i, &at, observed.values()[place]);
+                sums[place] += weights.objective * term.slope;
+                let when = self.problem.costs[i].when;
+                let share = self.problem.quadrature.share(when, &at);
+                l.inputs.h_prev += weights.objective * density * share.by_h_prev;
+                l.inputs.h += weights.objective * density * share.by_h;
+            }
+            for (&(i, place), y) in stage.constraints.iter().zip(weights.constraints) {
+                sums[place] += y * self.problem.constraints[i].sign();
+            }
+            l.seen.clear();
+            l.by_unknowns.fill(0.0);
+            observed.pull(sums, &mut l.seen, &mut l.by_unknowns);
+            l.inputs.add(&l.seen);
+            let pairs = l.unknowns.iter_mut().zip(&l.by_unknowns);
+            pairs.for_each(|(u, b)| *u += b);
+        }
+        self.gather(&at, l, out);
+        Ok(())
+    }
+
+    /// Adjoints of the inputs by the knot's own variables.
+    fn gather(&self, at: &Knot, l: &Local, out: &mut [f64]) {
+        let (x, rest) = out.split_at_mut(self.dims.nf);
+        let (u, rest) = rest.split_at_mut(self.dims.nu);
+        let (y, p) = rest.split_at_mut(l.unknowns.len());
+        x.copy_from_slice(&l.inputs.x);
+        u.copy_from_slice(&l.inputs.u);
+        y.copy_from_slice(&l.unknowns);
+        for (to, &i) in p.iter_mut().zip(self.free) {
+            *to = l.inputs.p[i];
+        }
+        for (j, by_h_prev, by_h) in self.times(at.k) {
+            p[j] += by_h_prev * l.inputs.h_prev + by_h * l.inputs.h;
+        }
+    }
+
+    /// The decided parameters that a knot's intervals depend on, with the derivatives of both.
+    pub fn times(&self, k: usize) -> impl Iterator<Item = (usize, f64, f64)> {
+        let of = |k: usize| {
+            let timing = self.layout.timing(k)?;
+            let place = self.free.iter().position(|p| *p == timing.parameter)?;
+            Some((place, timing.share))
+        };
+        let before = k.checked_sub(1).and_then(of).map(|(j, s)| (j, s, 0.0));
+        let after = of(k).map(|(j, s)| (j, 0.0, s));
+        before.into_iter().chain(after)
+    }
+
+    /// Entries of the equations, in the order of the structure.
+    pub fn linearize(&self, here: &Here, l: &mut Local, w: &mut D::Work) -> Result<(), StepError> {
+        let at = self.arrive(here, l)?;
+        let seen = KnotPoint {
+            at,
+            x: &l.state,
+            u: &l.u,
+            p: &l.p,
+            y: &l.y,
+        };
+        l.equations.resize(self.structure.entries().len(), 0.0);
+        self.dynamics
+            .derivatives(&seen, here.next, self.structure, w, &mut l.equations)?;
+        Ok(())
+    }
+
+    /// Rows of the constraints by the knot's own variables, one after the other.
+    pub fn constraint_rows(
+        &self,
+        here: &Here,
+        l: &mut Local,
+        w: &mut D::Work,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        let at = self.arrive(here, l)?;
+        let stage = self.layout.stage(at.k);
+        let count = stage.which.len();
+        if stage.constraints.is_empty() {
+            return Ok(());
+        }
+        let seen = KnotPoint {
+            at,
+            x: &l.state,
+            u: &l.u,
+            p: &l.p,
+            y: &l.y,
+        };
+        let rows = l.rows.get_or_insert_with(|| Rows::new(&self.dims, count));
+        let values = &mut l.values[..count];
+        self.dynamics
+            .observe(&seen, &stage.which, w, values)?
+            .rows(rows);
+        let ny = l.y.len();
+        let width = out.len() / stage.constraints.len();
+        for (out, &(i, place)) in out.chunks_exact_mut(width).zip(&stage.constraints) {
+            let sign = self.problem.constraints[i].sign();
+            let d = &self.dims;
+            let own = (rows.x.row(place).iter())
+                .chain(rows.u.row(place).iter())
+                .chain(rows.y.row(place).iter().take(ny))
+                .copied()
+                .collect::<Vec<f64>>();
+            for (o, v) in out.iter_mut().zip(own) {
+                *o = sign * v;
+            }
+            let p = &mut out[d.nf + d.nu + ny..];
+            for (to, &i) in p.iter_mut().zip(self.free) {
+                *to = sign * rows.p[(place, i)];
+            }
+            for (j, by_h_prev, by_h) in self.times(at.k) {
+                p[j] += sign * (by_h_prev * rows.h_prev[place] + by_h * rows.h[place]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The variable of that place.
+    fn variable<'l>(&self, l: &'l mut Local, i: usize) -> &'l mut f64 {
+        let d = &self.dims;
+        let first = [d.nf, d.nu, l.y.len()];
+        let mut left = i;
+        for (size, list) in first.into_iter().zip([&mut l.d, &mut l.u, &mut l.y]) {
+            match left.checked_sub(size) {
+                None => return &mut list[left],
+                Some(rest) => left = rest,
+            }
+        }
+        &mut l.p[self.free[left]]
+    }
+
+    /// Derivative of the gradient by several variables at once, by a central difference.
+    pub fn curvature(
+        &self,
+        here: &Here,
+        l: &mut Local,
+        w: &mut D::Work,
+        weights: &Weights,
+        group: &[usize],
+        (other, out): (&mut [f64], &mut [f64]),
+    ) -> Result<(), StepError> {
+        // one length for all of a group
+        let size = group
+            .iter()
+            .fold(1.0_f64, |s, i| s.max(self.variable(l, *i).abs()));
+        let change = DIFFERENCE * size;
+        let mut saved = std::mem::take(&mut l.saved);
+        saved.clear();
+        saved.extend(group.iter().map(|i| *self.variable(l, *i)));
+        let mut side = |l: &mut Local, change: f64, out: &mut [f64]| {
+            for (&i, value) in group.iter().zip(&saved) {
+                *self.variable(l, i) = value + change;
+            }
+            self.gradient(here, l, w, weights, out)
+        };
+        let made = side(l, change, out).and(side(l, -change, other));
+        for (&i, value) in group.iter().zip(&saved) {
+            *self.variable(l, i) = *value;
+        }
+        l.saved = saved;
+        made?;
+        for (o, b) in out.iter_mut().zip(other) {
+            *o = (*o - *b) / (2.0 * change);
+        }
+        Ok(())
+    }
+}

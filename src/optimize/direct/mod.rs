@@ -1,0 +1,169 @@
+//! Direct transcription: the step's equations as constraints of a nonlinear program, no step solved inside (discrete
+//! mechanics and optimal control: Junge, Marsden and Ober-Bloebaum 2005; in maximal coordinates).
+//!
+//! ```text
+//! minimize  sum_k cost_k(x_k, u_k, y_k, p)
+//! where     x_0 = start(p),   r(y_k; x_k, u_k, p) = 0,   x_(k+1) = next(x_k, y_k),   constraints and bounds of the problem
+//! ```
+//!
+//! Variables are the states `x` (moves in the free chart, retracted after every step), the unknowns `y` of the steps
+//! (velocities and impulses), the controls, and the parameters that are decided, durations among them. The equations and
+//! their derivatives are those of [`crate::dynamics::Equations`]; [`super::nlp`] solves the program. Its Hessian is made of
+//! differences of analytic products with the transposed Jacobian, knot by knot, several columns at a time where they share
+//! no row (Curtis, Powell and Reid 1974).
+//!
+//! ```
+//! use least_action::control::{Constraint, Cost, Problem, Relation, When};
+//! use least_action::dynamics::{Explicit, Observe, Real, Smooth};
+//! use least_action::optimize::direct::{self, Options};
+//!
+//! /// A unit mass pushed along a line.
+//! struct Mass;
+//!
+//! impl Smooth for Mass {
+//!     fn states(&self) -> usize { 2 }
+//!     fn controls(&self) -> usize { 1 }
+//!     fn step<T: Real>(&self, _: f64, h: T, x: &[T], u: &[T], _: &[T], next: &mut [T]) {
+//!         next[1] = x[1] + h * u[0];
+//!         next[0] = x[0] + h * next[1];
+//!     }
+//! }
+//!
+//! // from 0 to rest at 1 within a second, least effort
+//! let mass = Explicit::new(Mass);
+//! let mut problem = Problem::new(&mass, vec![0.1; 10], vec![0.0, 0.0]);
+//! problem.costs.push(Cost::square(mass.control_quantity(0), 0.0, 1.0, When::Running));
+//! for (name, value) in [("x0", 1.0), ("x1", 0.0)] {
+//!     let quantity = mass.quantity(name).ok_or("a name")?;
+//!     problem.constraints.push(Constraint::new(quantity, Relation::Equal, value, When::End));
+//! }
+//! let found = direct::solve(&mass, &problem, &Options::default())?;
+//! // pushes fall on a line: 6 (1 - 2 t) in the limit of small steps
+//! assert!((found.trajectory.u[0] + found.trajectory.u[9]).abs() < 1e-8);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod knot;
+mod probe;
+mod transcription;
+
+pub use transcription::Transcription;
+
+use super::nlp;
+use crate::control::Problem;
+use crate::dynamics::{Equations, Observe, StepError};
+use crate::rollout::Trajectory;
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Of the program's solver.
+    pub nlp: nlp::Options,
+    /// Standard deviation of what is added to the coordinates of a guess that is the start at every knot. A symmetric guess
+    /// may lie on a saddle.
+    pub noise: f64,
+    /// Of that noise.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            nlp: nlp::Options::default(),
+            noise: 0.02,
+            seed: 0,
+        }
+    }
+}
+
+/// What a transcription's solve found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The plan: states, controls, unknowns and parameters as decided.
+    pub trajectory: Trajectory,
+    /// How the program was solved.
+    pub program: nlp::Solution,
+    /// Largest separation (free chart) of a plan's state from the end of the step from the state before, solved from the
+    /// plan's unknowns; infinite where a step cannot be solved.
+    pub resimulated: f64,
+}
+
+/// Solves a problem from its guess of states, or from the start at every knot with some noise.
+///
+/// # Errors
+/// When the problem does not fit the system, or the start does not exist.
+pub fn solve<D: Observe + Equations>(
+    dynamics: &D,
+    problem: &Problem,
+    options: &Options,
+) -> Result<Found, argmin::core::Error> {
+    problem.check(dynamics)?;
+    let guess = guess(dynamics, problem, options)?;
+    let mut program = Transcription::new(dynamics, problem, guess)?;
+    let solution = nlp::solve(&mut program, &options.nlp);
+    let trajectory = program.trajectory(&solution.x);
+    Ok(Found {
+        resimulated: resimulated(dynamics, &trajectory),
+        trajectory,
+        program: solution,
+    })
+}
+
+/// The guess: the problem's states, or the start at every knot with noise of the joint chart; its controls; unknowns zero.
+///
+/// # Errors
+/// When the start does not exist.
+pub fn guess<D: Observe>(
+    dynamics: &D,
+    problem: &Problem,
+    options: &Options,
+) -> Result<Trajectory, StepError> {
+    let (d, mut w) = (dynamics.dims(), dynamics.work());
+    let x0 = problem.start(dynamics, &problem.parameters, &mut w)?;
+    let mut t = Trajectory::new(dynamics, problem.intervals.clone(), &x0);
+    t.before = problem.before;
+    t.p.copy_from_slice(&problem.parameters);
+    problem.set_intervals(&problem.parameters, &mut t.intervals);
+    t.u[..problem.guess.len()].copy_from_slice(&problem.guess);
+    if !problem.guess_states.is_empty() {
+        t.x.copy_from_slice(&problem.guess_states);
+        return Ok(t);
+    }
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(options.seed);
+    let (mut change, mut x) = (vec![0.0; d.ndx], x0.clone());
+    let frame = dynamics.frame(&t.knot(0), &x0, &t.p, None, &mut w)?;
+    for k in 1..=t.steps() {
+        for c in &mut change[..d.ndx / 2] {
+            let draw: f64 = StandardNormal.sample(&mut random);
+            *c = options.noise * draw;
+        }
+        // where the noise leads nowhere the start stays
+        let moved = dynamics.retract(&t.knot(0), &x0, &t.p, &frame, &change, &mut w, &mut x);
+        let to = &mut t.x[k * d.nx..(k + 1) * d.nx];
+        to.copy_from_slice(if moved.is_ok() { &x } else { &x0 });
+    }
+    Ok(t)
+}
+
+/// [`Found::resimulated`]
+fn resimulated<D: Equations>(dynamics: &D, t: &Trajectory) -> f64 {
+    let (d, mut w) = (dynamics.dims(), dynamics.work());
+    let (mut next, mut apart) = (t.state(0).to_vec(), vec![0.0; d.nf]);
+    let mut worst = 0.0_f64;
+    for k in 0..t.steps() {
+        let mut y = t.y[k * d.ny..(k + 1) * d.ny].to_vec();
+        let (x, u) = (t.state(k), t.control(k));
+        if dynamics
+            .step(&t.knot(k), x, u, &t.p, &mut w, &mut next, &mut y)
+            .is_err()
+        {
+            return f64::INFINITY;
+        }
+        dynamics.separation(t.state(k + 1), &next, &mut apart);
+        worst = apart.iter().fold(worst, |l, d| l.max(d.abs()));
+    }
+    worst
+}

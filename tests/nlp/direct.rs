@@ -1,0 +1,229 @@
+//! Transcription: its derivatives, and problems whose solutions are known otherwise.
+
+use least_action::control::{Constraint, Cost, Duration, Problem, Relation, When};
+use least_action::dynamics::{Equations, Explicit, Observe, Real, Smooth};
+use least_action::format::{self, Model, Overrides};
+use least_action::optimize::direct::{self, Options, Transcription};
+use least_action::optimize::nlp::{Program, Status};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+fn load(name: &str) -> Model {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("problems");
+    let file = format::load(&path.join(name)).expect("a file");
+    file.build(&Overrides::default()).expect("a model")
+}
+
+/// The first knots of a problem, with its end's costs and constraints.
+fn shortened(mut problem: Problem, steps: usize, nu: usize) -> Problem {
+    problem.intervals.truncate(steps);
+    problem.guess.truncate(steps * nu);
+    problem
+}
+
+/// Differences of values against derivatives, and second differences against the Hessian.
+fn check_derivatives<D: Observe + Equations>(dynamics: &D, problem: &Problem) {
+    let guess = direct::guess(dynamics, problem, &Options::default()).expect("a guess");
+    let mut program = Transcription::new(dynamics, problem, guess).expect("a program");
+    let (n, m) = (program.variables(), program.rows());
+    let random = &mut Xoshiro256PlusPlus::seed_from_u64(3);
+    let mut x = program.start();
+    let held = program.bounds();
+    for (x, (l, u)) in x.iter_mut().zip(&held) {
+        *x += if l < u {
+            random.random_range(-0.1..0.1)
+        } else {
+            0.0
+        };
+    }
+    // moves of states are zero where derivatives are taken
+    program.accept(&mut x);
+    let y: Vec<f64> = (0..m).map(|_| random.random_range(-1.0..1.0)).collect();
+    let (jacobian, hessian) = (program.jacobian(), program.hessian());
+    let (mut by, mut entries) = (vec![0.0; n], vec![0.0; jacobian.len()]);
+    let mut second = vec![0.0; hessian.len()];
+    program
+        .differentiate(&x, &mut by, &mut entries)
+        .expect("defined");
+    program.curve(&x, 0.7, &y, &mut second).expect("defined");
+    let mut rows = nalgebra::DMatrix::<f64>::zeros(m, n);
+    for (place, value) in jacobian.iter().zip(&entries) {
+        rows[*place] += value;
+    }
+    let values = |program: &mut Transcription<D>, x: &[f64]| -> (f64, Vec<f64>) {
+        let mut c = vec![0.0; m];
+        let f = program.evaluate(x, &mut c).expect("defined");
+        (f, c)
+    };
+    for i in 0..n {
+        let e = 1e-5;
+        let mut at = |e: f64| {
+            let mut x = x.clone();
+            x[i] += e;
+            values(&mut program, &x)
+        };
+        let ((fp, cp), (fm, cm)) = (at(e), at(-e));
+        let slope = (fp - fm) / (2.0 * e);
+        assert!((slope - by[i]).abs() < 1e-6, "{i}: {slope} {}", by[i]);
+        for j in 0..m {
+            let slope = (cp[j] - cm[j]) / (2.0 * e);
+            let error = (slope - rows[(j, i)]).abs();
+            let size = rows[(j, i)].abs().max(1.0);
+            let names = (program.row_name(j), program.variable_name(i));
+            assert!(error < 1e-6 * size, "{names:?}: {slope} {}", rows[(j, i)]);
+        }
+    }
+    // along random directions: second differences of the Lagrangian
+    let mut lagrangian = |x: &[f64]| {
+        let (f, c) = values(&mut program, x);
+        0.7 * f + c.iter().zip(&y).map(|(c, y)| c * y).sum::<f64>()
+    };
+    for _ in 0..20 {
+        let size = 1.0 / (n as f64).sqrt();
+        let d: Vec<f64> = (0..n)
+            .map(|_| size * random.random_range(-1.0..1.0))
+            .collect();
+        let e = 1e-3;
+        let mut at = |e: f64| {
+            let x: Vec<f64> = x.iter().zip(&d).map(|(x, d)| x + e * d).collect();
+            lagrangian(&x)
+        };
+        let numeric = (at(e) - 2.0 * at(0.0) + at(-e)) / (e * e);
+        let mut exact = 0.0;
+        for (&(i, j), value) in hessian.iter().zip(&second) {
+            exact += if i == j { 1.0 } else { 2.0 } * value * d[i] * d[j];
+        }
+        let error = (numeric - exact).abs();
+        assert!(error < 1e-6 * exact.abs().max(1.0), "{numeric} {exact}");
+    }
+}
+
+#[test]
+fn derivatives_are_those_of_the_program() {
+    // a tree, and a loop whose rows depend on each other
+    for (name, is_tree) in [
+        ("double_pendulum_swingup.toml", true),
+        ("five_bar_reach.toml", false),
+    ] {
+        let model = load(name);
+        let nu = model.problem.bounds.len();
+        let mut problem = shortened(model.problem, 3, nu);
+        if !is_tree {
+            // rates read where a loop does not close depend on which of its rows are believed
+            problem.constraints.clear();
+        }
+        check_derivatives(&model.system, &problem);
+        // a duration that is decided, by the place of a parameter that nothing else uses
+        if let Some(p) = problem.parameters.first().copied() {
+            problem.parameter_bounds[0] = (0.5 * p, 2.0 * p);
+            check_derivatives(&model.system, &problem);
+        }
+    }
+}
+
+#[test]
+fn the_pendulum_swings_up_from_rest() {
+    let model = load("pendulum_swingup.toml");
+    let found = direct::solve(&model.system, &model.problem, &Options::default());
+    let found = found.expect("a start");
+    let program = &found.program;
+    assert_eq!(program.status, Status::Converged, "{}", program.reason);
+    // what differential dynamic programming finds
+    assert!(
+        (program.objective - 0.018_241_9).abs() < 1e-6,
+        "{}",
+        program.objective
+    );
+    assert!(found.resimulated < 1e-7, "{:.1e}", found.resimulated);
+    assert!(program.iterations <= 60, "{}", program.iterations);
+}
+
+/// A unit mass on a line, whose one parameter is how long it takes.
+struct Mass;
+
+impl Smooth for Mass {
+    fn states(&self) -> usize {
+        2
+    }
+
+    fn controls(&self) -> usize {
+        1
+    }
+
+    fn parameters(&self) -> Vec<least_action::dynamics::Parameter> {
+        vec![least_action::dynamics::Parameter {
+            name: "duration".into(),
+            unit: "s".into(),
+            value: 3.0,
+        }]
+    }
+
+    fn step<T: Real>(&self, _: f64, h: T, x: &[T], u: &[T], _: &[T], next: &mut [T]) {
+        next[1] = x[1] + h * u[0];
+        next[0] = x[0] + h * (x[1] + next[1]) * 0.5;
+    }
+
+    fn outputs(&self) -> Vec<(String, String)> {
+        vec![("duration".into(), "s".into())]
+    }
+
+    fn observe<T: Real>(&self, _: f64, _: &[T], _: &[T], p: &[T], out: &mut [T]) {
+        out[0] = p[0];
+    }
+}
+
+#[test]
+fn least_time_is_a_decision() {
+    // from rest to rest a unit away with |u| <= 1: 2 s, whole steps forward and back
+    let mass = Explicit::new(Mass);
+    let mut problem = Problem::new(&mass, vec![0.3; 10], vec![0.0, 0.0]);
+    let quantity = |name: &str| mass.quantity(name).expect("a name");
+    problem.durations.push(Duration {
+        first: 0,
+        end: 10,
+        parameter: 0,
+    });
+    problem.parameter_bounds[0] = (0.5, 10.0);
+    problem.bounds[0] = (-1.0, 1.0);
+    let time = quantity("duration");
+    problem.costs.push(Cost::linear(time, 1.0, When::End));
+    for (name, value) in [("x0", 1.0), ("x1", 0.0)] {
+        let constraint = Constraint::new(quantity(name), Relation::Equal, value, When::End);
+        problem.constraints.push(constraint);
+    }
+    // a limit on the way that is not reached
+    let speed = Constraint::new(quantity("x1"), Relation::Less, 1.5, When::Running);
+    problem.constraints.push(speed);
+    check_derivatives(&mass, &problem);
+    let found = direct::solve(&mass, &problem, &Options::default()).expect("fits");
+    assert_eq!(
+        found.program.status,
+        Status::Converged,
+        "{}",
+        found.program.reason
+    );
+    assert!(
+        (found.trajectory.p[0] - 2.0).abs() < 1e-6,
+        "{}",
+        found.trajectory.p[0]
+    );
+    for (k, u) in found.trajectory.u.iter().enumerate() {
+        let expected = if k < 5 { 1.0 } else { -1.0 };
+        assert!((u - expected).abs() < 1e-4 && u.abs() <= 1.0, "{k}: {u}");
+    }
+    assert!(found.resimulated < 1e-7, "{:.1e}", found.resimulated);
+    // a speed that forbids it: what cannot be met is named
+    problem.constraints[2].value = -0.1;
+    let found = direct::solve(&mass, &problem, &Options::default()).expect("fits");
+    assert_eq!(
+        found.program.status,
+        Status::Infeasible,
+        "{}",
+        found.program.reason
+    );
+    assert!(
+        found.program.reason.contains("`x0`"),
+        "{}",
+        found.program.reason
+    );
+}
