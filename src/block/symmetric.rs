@@ -197,6 +197,7 @@ impl Symmetric {
     pub fn factor(&mut self, values: &[f64], threshold: f64) -> Option<Inertia> {
         assert_eq!(values.len(), self.pattern.len(), "one value an entry");
         self.scale.fill(0.0);
+        self.panels.clear();
         for (value, &(i, j)) in values.iter().zip(&self.pattern) {
             if !value.is_finite() {
                 return None;
@@ -204,7 +205,6 @@ impl Symmetric {
             self.scale[i] = self.scale[i].max(value.abs());
             self.scale[j] = self.scale[j].max(value.abs());
         }
-        self.panels.clear();
         self.eliminated.clear();
         self.stack.clear();
         self.stacked.clear();

@@ -172,6 +172,35 @@ impl Smooth for Mass {
     }
 }
 
+/// The same with two parameters, whose sum is the duration.
+struct Halves;
+
+impl Smooth for Halves {
+    fn states(&self) -> usize {
+        2
+    }
+
+    fn controls(&self) -> usize {
+        1
+    }
+
+    fn parameters(&self) -> Vec<least_action::dynamics::Parameter> {
+        [Mass.parameters(), Mass.parameters()].concat()
+    }
+
+    fn step<T: Real>(&self, t: f64, h: T, x: &[T], u: &[T], p: &[T], next: &mut [T]) {
+        Mass.step(t, h, x, u, p, next);
+    }
+
+    fn outputs(&self) -> Vec<(String, String)> {
+        Mass.outputs()
+    }
+
+    fn observe<T: Real>(&self, _: f64, _: &[T], _: &[T], p: &[T], out: &mut [T]) {
+        out[0] = p[0] + p[1];
+    }
+}
+
 #[test]
 fn least_time_is_a_decision() {
     // from rest to rest a unit away with |u| <= 1: 2 s, whole steps forward and back
@@ -212,6 +241,29 @@ fn least_time_is_a_decision() {
         assert!((u - expected).abs() < 1e-4 && u.abs() <= 1.0, "{k}: {u}");
     }
     assert!(found.resimulated < 1e-7, "{:.1e}", found.resimulated);
+    // with a duration for each half, the same
+    let halves = Explicit::new(Halves);
+    let mut two = problem.clone();
+    two.parameters = vec![1.5, 1.2];
+    two.parameter_bounds = vec![(0.25, 5.0); 2];
+    two.durations = vec![(0, 5, 0), (5, 10, 1)]
+        .into_iter()
+        .map(|(first, end, parameter)| Duration {
+            first,
+            end,
+            parameter,
+        })
+        .collect();
+    check_derivatives(&halves, &two);
+    let found = direct::solve(&halves, &two, &Options::default()).expect("fits");
+    assert_eq!(
+        found.program.status,
+        Status::Converged,
+        "{}",
+        found.program.reason
+    );
+    let all: f64 = found.trajectory.p.iter().sum();
+    assert!((all - 2.0).abs() < 1e-6, "{all}");
     // a speed that forbids it: what cannot be met is named
     problem.constraints[2].value = -0.1;
     let found = direct::solve(&mass, &problem, &Options::default()).expect("fits");

@@ -63,6 +63,8 @@ pub struct Weights<'a> {
     pub residual: &'a [f64],
     pub gap: &'a [f64],
     pub constraints: &'a [f64],
+    /// Every quantity counts by half its square: for the pattern, which forms that are flat where one looks do not tell.
+    pub by_squares: bool,
 }
 
 /// A state that cannot be reached, as an error.
@@ -223,6 +225,10 @@ impl<D: Observe + Equations> Shared<'_, D> {
             for (&(i, place), y) in stage.constraints.iter().zip(weights.constraints) {
                 sums[place] += y * self.problem.constraints[i].sign();
             }
+            if weights.by_squares {
+                let values = observed.values().iter();
+                sums.iter_mut().zip(values).for_each(|(s, v)| *s += v);
+            }
             l.seen.clear();
             l.by_unknowns.fill(0.0);
             observed.pull(sums, &mut l.seen, &mut l.by_unknowns);
@@ -342,7 +348,12 @@ impl<D: Observe + Equations> Shared<'_, D> {
         &mut l.p[self.free[left]]
     }
 
-    /// Derivative of the gradient by several variables at once, by a central difference.
+    /// What a variable is changed by, to both sides.
+    pub fn change(&self, l: &mut Local, i: usize) -> f64 {
+        DIFFERENCE * self.variable(l, i).abs().max(1.0)
+    }
+
+    /// Difference of the gradient between several variables changed to both sides, each by [`Shared::change`].
     pub fn curvature(
         &self,
         here: &Here,
@@ -352,28 +363,25 @@ impl<D: Observe + Equations> Shared<'_, D> {
         group: &[usize],
         (other, out): (&mut [f64], &mut [f64]),
     ) -> Result<(), StepError> {
-        // one length for all of a group
-        let size = group
-            .iter()
-            .fold(1.0_f64, |s, i| s.max(self.variable(l, *i).abs()));
-        let change = DIFFERENCE * size;
         let mut saved = std::mem::take(&mut l.saved);
         saved.clear();
         saved.extend(group.iter().map(|i| *self.variable(l, *i)));
-        let mut side = |l: &mut Local, change: f64, out: &mut [f64]| {
+        let mut side = |l: &mut Local, sign: f64, out: &mut [f64]| {
             for (&i, value) in group.iter().zip(&saved) {
-                *self.variable(l, i) = value + change;
+                *self.variable(l, i) = *value;
+                let change = self.change(l, i);
+                *self.variable(l, i) = value + sign * change;
             }
             self.gradient(here, l, w, weights, out)
         };
-        let made = side(l, change, out).and(side(l, -change, other));
+        let made = side(l, 1.0, out).and(side(l, -1.0, other));
         for (&i, value) in group.iter().zip(&saved) {
             *self.variable(l, i) = *value;
         }
         l.saved = saved;
         made?;
         for (o, b) in out.iter_mut().zip(other) {
-            *o = (*o - *b) / (2.0 * change);
+            *o -= *b;
         }
         Ok(())
     }

@@ -29,6 +29,11 @@ pub fn curved<D: Observe + Equations>(
         for list in [&mut l.d, &mut l.u, &mut l.y] {
             list.iter_mut().for_each(|v| *v += FAR * unit(random));
         }
+        for &i in shared.free {
+            let (lower, upper) = shared.problem.parameter_bounds[i];
+            let size = if l.p[i] == 0.0 { 1.0 } else { l.p[i].abs() };
+            l.p[i] = (l.p[i] + FAR * size * unit(random)).max(lower).min(upper);
+        }
         let mut drawn = |n: usize| -> Vec<f64> { (0..n).map(|_| unit(random)).collect() };
         let (residual, gap) = match here.next {
             Some(_) => (drawn(shared.dims.ny), drawn(shared.dims.nf)),
@@ -40,6 +45,7 @@ pub fn curved<D: Observe + Equations>(
             residual: &residual,
             gap: &gap,
             constraints: &own,
+            by_squares: true,
         };
         let (mut other, mut by) = (vec![0.0; width], vec![0.0; width]);
         for (i, column) in columns.iter_mut().enumerate() {

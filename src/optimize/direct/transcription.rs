@@ -17,6 +17,9 @@ pub struct Transcription<'a, D: Observe + Equations> {
     workers: Vec<D::Work>,
 }
 
+/// Length of the moves, in parts of the derivative, by which the start's separation is differentiated.
+const MOVE: f64 = 1e-5;
+
 /// What threads share.
 struct Plan<'a, D> {
     dynamics: &'a D,
@@ -136,6 +139,7 @@ impl<'a, D: Observe + Equations> Transcription<'a, D> {
         if stop_requested() {
             return Err(Undefined("a stop was requested".into()));
         }
+        self.plan.retime(x);
         let (plan, memory) = (&self.plan, &mut self.memory);
         let size = memory.len().div_ceil(self.workers.len());
         let parts = memory.par_chunks_mut(size).zip(&mut self.workers);
@@ -166,13 +170,25 @@ impl<'a, D: Observe + Equations> Transcription<'a, D> {
         let mut apart = vec![0.0; plan.dims.nf];
         let first = plan.trajectory.state(0);
         plan.dynamics.separation(first, &x0, &mut apart);
-        let columns = plan.free.iter().map(|i| by.column(*i));
-        Ok((
-            apart,
-            columns
-                .flat_map(|c| c.iter().copied().collect::<Vec<_>>())
-                .collect(),
-        ))
+        // how the separation follows the start: by moves of the start
+        let mut moved = x0.clone();
+        let mut columns = vec![];
+        for &i in &plan.free {
+            let mut column = vec![0.0; plan.dims.nf];
+            let mut side = |sign: f64, column: &mut [f64]| {
+                let change: Vec<f64> = by.column(i).iter().map(|b| sign * MOVE * b).collect();
+                plan.dynamics.displace(&x0, &change, &mut moved);
+                let mut apart = vec![0.0; plan.dims.nf];
+                plan.dynamics.separation(first, &moved, &mut apart);
+                for (c, a) in column.iter_mut().zip(&apart) {
+                    *c += sign * a / (2.0 * MOVE);
+                }
+            };
+            side(1.0, &mut column);
+            side(-1.0, &mut column);
+            columns.extend(column);
+        }
+        Ok((apart, columns))
     }
 }
 
@@ -208,9 +224,9 @@ impl<D: Observe + Equations> Plan<'_, D> {
 
     /// Patterns of the Hessian: knots that ask for the same share one.
     fn find_kinds(&mut self, widest: usize, w: &mut D::Work) {
-        let mut known: Vec<(*const crate::control::Stage, [bool; 2], bool)> = vec![];
+        let mut known: Vec<(*const crate::control::Stage, [Option<usize>; 2], bool)> = vec![];
         for k in 0..=self.steps() {
-            let timed = |k: Option<usize>| k.is_some_and(|k| self.layout.timing(k).is_some());
+            let timed = |k: Option<usize>| Some(self.layout.timing(k?)?.parameter);
             let own = (
                 std::ptr::from_ref(self.layout.stage(k)),
                 [timed(k.checked_sub(1)), timed(Some(k))],
@@ -309,6 +325,24 @@ impl<D: Observe + Equations> Plan<'_, D> {
         }
         self.problem.set_intervals(&t.p, &mut t.intervals);
         t
+    }
+
+    /// Moves the knots to the times that the parameters give them.
+    fn retime(&mut self, x: &[f64]) {
+        if self.problem.durations.is_empty() {
+            return;
+        }
+        for (j, &i) in self.free.iter().enumerate() {
+            self.trajectory.p[i] = x[self.parameters() + j];
+        }
+        let t = &mut self.trajectory;
+        self.problem.set_intervals(&t.p, &mut t.intervals);
+        for k in 0..self.knots.len() {
+            self.knots[k] = match k {
+                0 => t.knot(0),
+                _ => t.knot_after(&self.knots[k - 1]),
+            };
+        }
     }
 
     fn decided(&self, x: &[f64]) -> Vec<f64> {
@@ -454,6 +488,7 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
                 residual: &[],
                 gap: &[],
                 constraints: &[],
+                by_squares: false,
             };
             shared.gradient(&here, &mut m.local, w, &weights, &mut m.gradient)?;
             shared.constraint_rows(&here, &mut m.local, w, &mut m.jacobian)?;
@@ -609,12 +644,16 @@ impl<D: Observe + Equations> Plan<'_, D> {
             residual,
             gap,
             constraints,
+            by_squares: false,
         };
         let kind = &self.kinds[self.kind_of[k]];
         for (g, group) in kind.curved.groups().iter().enumerate() {
             let base = (&mut m.gradient[..], &mut m.by[..]);
             shared.curvature(&here, &mut m.local, w, &weights, group, base)?;
             kind.curved.take(g, &m.by, &mut m.curved);
+        }
+        for (value, (_, column)) in m.curved.iter_mut().zip(kind.curved.entries()) {
+            *value /= 2.0 * shared.change(&mut m.local, *column);
         }
         // both triangles tell the same
         for (to, (_, _, [a, b])) in m.hessian.iter_mut().zip(&kind.lower) {

@@ -23,6 +23,8 @@ const CENTRING: (f64, f64) = (1e-6, 100.0);
 const SECTIONS: usize = 10;
 /// Margin of the progress that a free parameter has to make, relative to the error, and the error that it is at most of.
 const PROGRESS: (f64, f64) = (1e-5, 1.0);
+/// What slacks are divided by, at least.
+const LEAST_BARRIER: f64 = 1e-20;
 /// Part of the way to a bound that a step leaves.
 const TO_BOUND: f64 = 0.99;
 
@@ -56,7 +58,7 @@ impl Parameter {
     pub fn fit(&mut self, weight: f64, tolerance: f64, has_bounds: bool) {
         self.least = LEAST * tolerance.min(UNSCALED.1 * weight);
         if !has_bounds {
-            // nothing to choose, and a filter that is never emptied
+            // nothing to choose, and a filter that is not emptied in every iteration
             (self.barrier, self.free) = (Barrier::Monotone, false);
         }
     }
@@ -73,7 +75,7 @@ impl Parameter {
     pub fn hold(&mut self, average: f64) {
         self.free = false;
         let largest = self.largest.unwrap_or(f64::INFINITY);
-        self.mu = (HELD * average).clamp(self.least, largest);
+        self.mu = (HELD * average).clamp(self.least, largest.max(self.least));
     }
 
     /// The last step was none.
@@ -154,7 +156,9 @@ impl Solver<'_> {
         let Some(kkt) = &mut self.kkt else { return };
         for i in 0..self.at.w.len() {
             let (below, above) = self.model.gaps(&self.at.w, i);
-            kkt.barrier[i] = self.at.lower[i] / below + self.at.upper[i] / above;
+            let own = self.at.lower[i] / below + self.at.upper[i] / above;
+            // the slack of a row without bounds is free
+            kkt.barrier[i] = own.max(if i < self.model.n { 0.0 } else { LEAST_BARRIER });
         }
         self.factored = false;
     }
@@ -250,7 +254,7 @@ impl Solver<'_> {
         }
         let quality = |log: f64, s: &mut Self| s.quality(log.exp(), &affine, &centring);
         let least = LEAST_FREE.max(CENTRING.0 * average).ln();
-        let most = (CENTRING.1 * average).min(largest).max(LEAST_FREE).ln();
+        let most = (CENTRING.1 * average).min(largest).ln().max(least);
         let middle = average.ln().clamp(least, most);
         // on which side of the average
         let (at, below) = (quality(middle, self), quality(middle - 0.01, self));

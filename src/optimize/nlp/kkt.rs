@@ -20,7 +20,7 @@ impl Direction {
     }
 
     fn largest(&self) -> f64 {
-        largest(&self.w).max(largest(&self.y))
+        largest(&[largest(&self.w), largest(&self.y)])
     }
 
     /// Adds a multiple.
@@ -50,6 +50,9 @@ const LEAST: f64 = 1e-20;
 const LARGEST: f64 = 1e40;
 /// Shift of dependent rows, times the fourth root of the barrier's parameter.
 const OF_ROWS: f64 = 1e-8;
+/// By what that grows where zeros remain, and the largest one.
+const ROWS_GROWTH: f64 = 100.0;
+const LARGEST_OF_ROWS: f64 = 1e-4;
 /// Thresholds of pivots: the first, how it grows where solutions are poor, and the largest.
 const PIVOTS: (f64, f64, f64) = (1e-8, 0.75, 1e-2);
 /// Refinement ends at this residual, relative to what the solution makes of it; more than the second makes a factorization
@@ -165,8 +168,12 @@ impl Kkt {
                     }
                     return true;
                 }
-                // rows that depend on each other
-                Some(i) if i.zero > 0 && r.rows < dependent && r.variables == 0.0 => {
+                // rows that depend on each other: as zeros, or as rounding that came out positive
+                Some(i)
+                    if (i.zero > 0 || i.negative < model.m)
+                        && r.rows < dependent
+                        && r.variables == 0.0 =>
+                {
                     r.rows = dependent;
                 }
                 _ => {
@@ -177,7 +184,7 @@ impl Kkt {
                         (now, _) => GROWTH * now,
                     };
                     if found.is_some_and(|i| i.zero > 0) {
-                        r.rows = r.rows.max(dependent);
+                        r.rows = (ROWS_GROWTH * r.rows).clamp(dependent, LARGEST_OF_ROWS);
                     }
                     if r.variables > LARGEST {
                         return false;

@@ -94,6 +94,18 @@ impl<'a> Model<'a> {
         out
     }
 
+    /// A bound that lies on the wrong side of the other one.
+    pub fn empty(&self) -> Option<String> {
+        let is_empty = |(l, u): &(f64, f64)| l > u || l.is_nan() || u.is_nan();
+        let of =
+            |name: String, (l, u): (f64, f64)| format!("{name} has no value between {l} and {u}");
+        let variable = self.bounds.iter().position(is_empty);
+        let rows = self.program.row_bounds();
+        let row = rows.iter().position(is_empty);
+        let variable = variable.map(|i| of(self.program.variable_name(i), self.bounds[i]));
+        variable.or_else(|| row.map(|i| of(self.program.row_name(i), rows[i])))
+    }
+
     /// Bounds of slacks and what equations say, for the rows' scaling.
     fn bound_rows(&mut self, options: &Options) {
         let all = self.program.row_bounds();

@@ -4,7 +4,6 @@
 //! minimize rho sum (p + n) + zeta/2 |D (x - x0)|^2   where   c(x) + n - p is within its bounds,  p, n >= 0
 //! ```
 
-use super::filter::{MARGINS, at_most};
 use super::model::Values;
 use super::solver::Solver;
 use super::{Barrier, Options, Program, Row, Status, Undefined, largest};
@@ -13,6 +12,11 @@ use super::{Barrier, Options, Program, Row, Status, Undefined, largest};
 const RHO: f64 = 1000.0;
 /// The restoration ends where the filter accepts a point whose violation is this part of the one at its start.
 const ENOUGH: f64 = 0.9;
+/// What holds a restoration near its start fades by this factor where it has converged, down to what is next to nothing beside
+/// the weight of the violation; the barrier's parameter then starts here.
+const FADING: f64 = 1e-3;
+const ALONE: f64 = 1e-8;
+const RESTART: f64 = 1e-6;
 /// Multipliers of the rows are forgotten where they come out larger.
 const LARGEST_MULTIPLIER: f64 = 1e3;
 
@@ -164,12 +168,9 @@ impl Program for Elastic<'_, '_> {
         }
         let violation = self.values.violation();
         let value = self.inner.barrier_at(&self.w, &self.values);
-        let at = &self.inner.at;
-        let (before, barrier) = (self.violation, self.inner.barrier_at(&at.w, &at.values));
-        violation <= ENOUGH * before
-            && self.inner.filter.accepts((violation, value))
-            && (at_most(violation, (1.0 - MARGINS.0) * before)
-                || at_most(value, barrier - MARGINS.1 * before))
+        let before = self.violation;
+        // better than its start by far more than the filter's margins
+        violation <= ENOUGH * before && self.inner.filter.accepts((violation, value))
     }
 
     fn row_name(&self, i: usize) -> String {
@@ -188,14 +189,15 @@ pub fn restore(
     solver.filter.add((violation, value));
     let rows = solver.at.values.rows.clone();
     let mu = solver.parameter.mu.max(largest(&rows));
-    let options = Options {
+    let mut options = Options {
         start: mu,
         barrier: Barrier::Monotone,
         largest_gradient: f64::INFINITY,
         max_iterations: solver.options.max_iterations - solver.made(),
         widening: 0.0,
         violation: f64::INFINITY,
-        push: solver.options.push.min(1e-2),
+        // it is inside, and what is elastic on its central path
+        push: 1e-9,
         ..solver.options
     };
     let mut start = solver.at.w[..n].to_vec();
@@ -212,38 +214,53 @@ pub fn restore(
             }
         }));
     }
-    let origin = solver.at.w[..n].to_vec();
+    let mut origin = solver.at.w[..n].to_vec();
     let wide = solver.at.w.len();
     let at = solver.at.clone();
-    let mut elastic = Elastic {
-        scale: origin.iter().map(|x| 1.0 / x.abs().max(1.0)).collect(),
-        origin,
-        zeta: solver.parameter.mu.sqrt(),
-        start,
-        violation,
-        values: Values {
-            objective: 0.0,
-            rows: vec![0.0; m],
-        },
-        w: vec![0.0; wide],
-        before: vec![0.0; n],
-        inner: solver,
+    let scale: Vec<f64> = origin.iter().map(|x| 1.0 / x.abs().max(1.0)).collect();
+    let mut zeta = solver.parameter.mu.sqrt();
+    let mut x = origin.clone();
+    let (status, reason, slacks) = loop {
+        let mut elastic = Elastic {
+            scale: scale.clone(),
+            origin: origin.clone(),
+            zeta,
+            start: start.clone(),
+            violation,
+            values: Values {
+                objective: 0.0,
+                rows: vec![0.0; m],
+            },
+            w: vec![0.0; wide],
+            before: vec![0.0; n],
+            inner: &mut *solver,
+        };
+        let mut inner = Solver::new(&mut elastic, &options, 1);
+        let mut history = vec![];
+        let (status, reason) = inner.run_from(None, &mut |row| {
+            history.push(*row);
+            observer(row)
+        });
+        let slacks = inner.at.w[n + 2 * m..].to_vec();
+        let made = inner.kkt.as_ref().map_or((0, 0), |k| k.factorizations);
+        start.copy_from_slice(&inner.at.w[..n + 2 * m]);
+        drop(inner);
+        let moved = elastic.origin.clone();
+        drop(elastic);
+        x.copy_from_slice(&start[..n]);
+        // a manifold's moves begin anew where they were accepted
+        origin.copy_from_slice(&moved);
+        solver.count(made);
+        // the first is where the restoration began
+        solver.history.extend(history.into_iter().skip(1));
+        if status != Status::Converged || zeta <= ALONE {
+            break (status, reason, slacks);
+        }
+        // what holds it near its start is no violation
+        zeta = (FADING * zeta).max(ALONE);
+        options.start = RESTART;
+        options.max_iterations = solver.options.max_iterations.saturating_sub(solver.made());
     };
-    let mut inner = Solver::new(&mut elastic, &options, 1);
-    let mut history = vec![];
-    let found = inner.run_from(None, &mut |row| {
-        history.push(*row);
-        observer(row)
-    });
-    let slacks = inner.at.w[n + 2 * m..].to_vec();
-    let made = inner.kkt.as_ref().map_or((0, 0), |k| k.factorizations);
-    let (status, reason) = found;
-    let x = inner.at.w[..n].to_vec();
-    drop(inner);
-    drop(elastic);
-    solver.count(made);
-    // the first is where the restoration began
-    solver.history.extend(history.into_iter().skip(1));
     solver.at = at;
     solver.at.w[..n].copy_from_slice(&x);
     solver.at.w[n..].copy_from_slice(&slacks);
@@ -255,7 +272,7 @@ pub fn restore(
         Status::Stopped if reason.is_empty() => None,
         Status::Stopped => Some((Status::Stopped, reason)),
         Status::MaxIterations => Some((Status::MaxIterations, reason)),
-        _ if largest(&at.values.rows) <= solver.options.violation.min(1e-6) => {
+        _ if model.worst(&at.values.rows).0 <= solver.options.violation => {
             let reason = "no step from here is acceptable, and the rows hold";
             Some((Status::Stalled, reason.into()))
         }

@@ -97,7 +97,7 @@ impl Solver<'_> {
         let slope = self.slope();
         let violation = self.at.values.violation();
         let value = self.barrier_at(&self.at.w, &self.at.values);
-        let shortest = SHORTEST * self.shortest(violation, slope);
+        let shortest = (SHORTEST * self.shortest(violation, slope)).max(f64::EPSILON);
         let mut length = primal;
         let mut is_first = true;
         while length > shortest || is_first {

@@ -6,6 +6,7 @@ use super::kkt::{Direction, Kkt, name_rows};
 use super::model::{Derivatives, Model, Values};
 use super::search::Searched;
 use super::{Multipliers, Options, Program, Row, Solution, Status, largest, restoration};
+use crate::dynamics::stop_requested;
 
 /// Multipliers of the rows that least squares makes larger than this are not used.
 const LARGEST_MULTIPLIER: f64 = 1e3;
@@ -55,7 +56,7 @@ pub struct Errors {
 
 impl Errors {
     pub fn largest(&self) -> f64 {
-        self.gradient.max(self.rows).max(self.complementarity)
+        largest(&[self.gradient, self.rows, self.complementarity])
     }
 }
 
@@ -162,7 +163,16 @@ impl<'a> Solver<'a> {
         let (n, wide) = (self.model.n, self.model.lower.len());
         let mut w = self.model.program.start();
         w.resize(wide, 0.0);
-        self.at.w = w;
+        self.at = Iterate {
+            w,
+            y: vec![0.0; self.model.m],
+            lower: vec![0.0; wide],
+            upper: vec![0.0; wide],
+            ..Iterate::default()
+        };
+        if let Some(empty) = self.model.empty() {
+            return Err((Status::Infeasible, empty));
+        }
         self.model
             .push_inside(&mut self.at.w[..n], self.options.push);
         let undefined = |e: super::Undefined| {
@@ -187,8 +197,6 @@ impl<'a> Solver<'a> {
         model.push_inside(&mut at.w, options.push);
         model.evaluate(&at.w, &mut at.values).map_err(undefined)?;
         model.differentiate(&at.w, &mut self.d).map_err(undefined)?;
-        (at.lower, at.upper) = (vec![0.0; wide], vec![0.0; wide]);
-        at.y = vec![0.0; model.m];
         for i in 0..wide {
             at.lower[i] = f64::from(model.lower[i].is_finite());
             at.upper[i] = f64::from(model.upper[i].is_finite());
@@ -215,12 +223,20 @@ impl<'a> Solver<'a> {
         for ((y, given), w) in at.y.iter_mut().zip(&m.rows).zip(&model.row_weights) {
             *y = given * weight / w;
         }
+        let mut of_slack = vec![0.0; at.w.len() - model.n];
+        for (slack, y) in model.slack.iter().zip(&at.y) {
+            if let Some(s) = slack {
+                of_slack[s - model.n] = *y;
+            }
+        }
+        let given = |z: &[f64], i: usize| z.get(i).copied().unwrap_or(0.0);
         let least = self.parameter.mu;
         for i in 0..at.w.len() {
             let (below, above) = model.gaps(&at.w, i);
             let (l, u) = match i < model.n {
-                true => (m.lower[i] * weight, m.upper[i] * weight),
-                false => (0.0, 0.0),
+                true => (given(&m.lower, i) * weight, given(&m.upper, i) * weight),
+                // zu - zl = y
+                false => (-of_slack[i - model.n], of_slack[i - model.n]),
             };
             if model.lower[i].is_finite() {
                 at.lower[i] = l.max(least / below);
@@ -250,7 +266,13 @@ impl<'a> Solver<'a> {
             let reason = "variables grow without end: the program is unbounded";
             return Err((Status::Diverged, reason.into()));
         }
-        self.advance(observer)
+        self.advance(observer).map_err(|end| {
+            if stop_requested() {
+                (Status::Stopped, "a stop was requested".into())
+            } else {
+                end
+            }
+        })
     }
 
     /// One iteration.
@@ -392,18 +414,14 @@ impl<'a> Solver<'a> {
                 continue;
             }
             let g = self.gradient[i] - at.lower[i] + at.upper[i];
-            e.gradient = if g.is_nan() {
-                g
-            } else {
-                e.gradient.max(g.abs())
-            };
+            e.gradient = largest(&[e.gradient, g]);
             let (below, above) = model.gaps(&at.w, i);
             for (z, gap, bound) in [
                 (at.lower[i], below, model.lower[i]),
                 (at.upper[i], above, model.upper[i]),
             ] {
                 if bound.is_finite() {
-                    e.complementarity = e.complementarity.max((z * gap - mu).abs());
+                    e.complementarity = largest(&[e.complementarity, z * gap - mu]);
                     sum += z;
                     count += 1;
                 }
@@ -455,12 +473,12 @@ impl<'a> Solver<'a> {
     }
 
     /// What was found.
-    pub fn solution(self, status: Status, reason: String) -> Solution {
+    pub fn solution(self, mut status: Status, mut reason: String) -> Solution {
         let n = self.model.n;
         let mut x = self.at.w;
         x.truncate(n);
         for (x, (l, u)) in x.iter_mut().zip(&self.model.bounds) {
-            *x = x.clamp(*l, *u);
+            *x = x.max(*l).min(*u);
         }
         let weight = self.model.weight;
         let mut rows = vec![0.0; self.model.m];
@@ -470,13 +488,23 @@ impl<'a> Solver<'a> {
             .iter()
             .zip(&bounds)
             .map(|(c, (a, b))| (a - c).max(c - b).max(0.0));
+        let violation = match &objective {
+            Ok(_) => outside.fold(0.0, f64::max),
+            Err(_) => f64::INFINITY,
+        };
+        if status == Status::Converged && violation > self.options.violation {
+            status = Status::Stalled;
+            reason = format!(
+                "put back inside their bounds, the variables leave rows by {violation:.3e}"
+            );
+        }
         let last = self.history.last().copied().unwrap_or_default();
         let of_bounds = |z: &[f64]| -> Vec<f64> { z.iter().take(n).map(|z| z / weight).collect() };
         let made = self.kkt.as_ref().map_or((0, 0), |k| k.factorizations);
         Solution {
             status,
             reason,
-            violation: outside.fold(0.0, f64::max),
+            violation,
             objective: objective.unwrap_or(f64::INFINITY),
             multipliers: Multipliers {
                 rows: (self.at.y.iter().zip(&self.model.row_weights))
