@@ -44,6 +44,7 @@
 //! ```
 
 mod knot;
+mod plan;
 mod probe;
 mod transcription;
 
