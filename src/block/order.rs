@@ -4,6 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Node, Role};
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::sparse::SymbolicSparseColMatRef;
+use faer::sparse::linalg::amd;
 
 /// The order of elimination and the pattern it leaves.
 pub(super) struct Elimination {
@@ -39,6 +42,50 @@ pub(super) fn eliminate(nodes: &[Node], neighbours: &[Vec<usize>]) -> Eliminatio
         }
     }
     postorder(order, state.remaining)
+}
+
+/// Orders a graph for which any order will do by approximate minimum degree (Amestoy, Davis and Duff 1996): on large graphs
+/// a hundredth of the work of [`eliminate`].
+pub(super) fn approximate(neighbours: &[Vec<usize>]) -> Elimination {
+    let count = neighbours.len();
+    let mut first = vec![0];
+    first.extend(neighbours.iter().scan(0, |sum, list| {
+        *sum += list.len();
+        Some(*sum)
+    }));
+    let flat: Vec<usize> = neighbours.iter().flatten().copied().collect();
+    let graph = SymbolicSparseColMatRef::new_checked(count, count, &first, None, &flat);
+    let (mut order, mut position) = (vec![0; count], vec![0; count]);
+    let mut memory = MemBuffer::new(amd::order_scratch::<usize>(count, flat.len()));
+    let made = amd::order(
+        &mut order,
+        &mut position,
+        graph,
+        amd::Control::default(),
+        MemStack::new(&mut memory),
+    );
+    if made.is_err() {
+        // sizes beyond what it can count: any order will do
+        order = (0..count).collect();
+        position.clone_from(&order);
+    }
+    // what a node touches: its own later neighbours, and those of the nodes that it is the first to follow
+    let mut later: Vec<Vec<usize>> = vec![vec![]; count];
+    let mut seen = vec![usize::MAX; count];
+    for &node in &order {
+        let mut own = std::mem::take(&mut later[node]);
+        own.extend(&neighbours[node]);
+        own.retain(|&n| {
+            let is_new = position[n] > position[node] && seen[n] != node;
+            seen[n] = node;
+            is_new
+        });
+        if let Some(&next) = own.iter().min_by_key(|n| position[**n]) {
+            later[next].extend(own.iter().filter(|n| **n != next));
+        }
+        later[node] = own;
+    }
+    postorder(order, later)
 }
 
 /// What decides the order: scalars of fill (one triangle), then rows of the neighbours.

@@ -12,7 +12,6 @@
 mod front;
 
 use super::order;
-use super::{Node, Role};
 use front::{Eliminated, Panel};
 use std::ops::Range;
 
@@ -112,14 +111,7 @@ impl Symmetric {
             list.sort_unstable();
             list.dedup();
         }
-        let nodes: Vec<Node> = members
-            .iter()
-            .map(|m| Node {
-                size: m.len(),
-                role: Role::Regular,
-            })
-            .collect();
-        let order = order::eliminate(&nodes, &neighbours);
+        let order = order::approximate(&neighbours);
         let fronts = assemble_fronts(&order, &members);
         let mut out = Self {
             dim,

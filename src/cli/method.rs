@@ -112,14 +112,17 @@ struct Shown {
     /// When it began, and of learners how many rollouts there were then.
     start: Instant,
     rollouts: Option<u64>,
+    /// [`Method::measures`]
+    measures: (&'static str, &'static str),
 }
 
 impl Shown {
-    fn new(most: u64) -> Self {
+    fn new(method: Method, most: u64) -> Self {
         Self {
             progress: Progress::new("solving", most),
             start: Instant::now(),
             rollouts: None,
+            measures: method.measures(),
         }
     }
 
@@ -166,8 +169,9 @@ impl Observer<SolveState> for Shown {
                 (level, false) => format!("  smoothing {level:.0e}"),
                 (level, true) => format!("  softened to {level:.0e}"),
             };
+            let (optimality, regularization) = self.measures;
             format!(
-                "objective {:.6}  violation {:.1e}  promised gain {:.1e}  step {:.1e}  penalty {:.0e}{smoothing}",
+                "objective {:.6}  violation {:.1e}  {optimality} {:.1e}  step {:.1e}  {regularization} {:.0e}{smoothing}",
                 now.objective, now.violation, now.optimality, now.step_length, now.regularization,
             )
         });
@@ -182,7 +186,7 @@ impl Observer<SolveState> for Shown {
 
 /// What a method found, and the files it is in.
 pub struct Outcome {
-    pub method: &'static str,
+    pub method: Method,
     pub solution: Solution,
     pub seconds: f64,
     pub out: PathBuf,
@@ -260,7 +264,7 @@ pub fn run(
     tell(method, model, resume.is_some());
     let start = Instant::now();
     let options = model.options.of(method);
-    let shown = Shown::new(options.max_iterations());
+    let shown = Shown::new(method, options.max_iterations());
     let (place, problem) = (checkpoint_path(out), model.fingerprint());
     let mut told = false;
     let save = |now: Checkpoint| {
@@ -289,7 +293,7 @@ pub fn run(
     let bounds = found.bounds;
     let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
     Ok(Outcome {
-        method: method.name(),
+        method,
         quality: qualities(model, &solution.trajectory, &found.scenarios, balances),
         costs: found.costs,
         at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
@@ -458,11 +462,9 @@ impl Outcome {
             }
             Some(Remedy::Resume) => "; --resume goes on from here".into(),
             Some(Remedy::Smoothing { start }) => {
-                let ddp = Method::Ddp.name();
-                let set = if self.method == ddp {
-                    "set".into()
-                } else {
-                    format!("take the method {ddp} with")
+                let set = match self.method {
+                    Method::Ddp => "set".into(),
+                    _ => format!("take the method {} with", Method::Ddp.name()),
                 };
                 format!(", or {set} smoothing = {{ start = {start:e} }} in [method]")
             }
@@ -478,7 +480,7 @@ impl Outcome {
         let mut value = json!({
             "status": s.status.name(),
             "reason": self.advice(),
-            "method": self.method,
+            "method": self.method.name(),
             "objective": s.objective,
             "constraint_violation": s.violation,
             "optimality": s.optimality,
@@ -530,9 +532,10 @@ impl Outcome {
             );
         } else if s.objective.is_finite() {
             println!(
-                "objective {}, violation {:.1e}, promised gain {:.1e}; {} steps and {} gradients computed",
+                "objective {}, violation {:.1e}, {} {:.1e}; {} steps and {} gradients computed",
                 number(s.objective),
                 s.violation,
+                self.method.measures().0,
                 s.optimality,
                 s.step_evaluations,
                 s.gradient_evaluations
@@ -604,7 +607,7 @@ pub fn print_table(model: &Model, all: &[Outcome]) {
         let s = &solved.solution;
         println!(
             "{:<20} {:<15} {:>14} {:>10.1e} {:>10} {:>12} {:>9.2}",
-            solved.method,
+            solved.method.name(),
             s.status.name(),
             if s.objective.is_finite() {
                 number(s.objective)
@@ -618,7 +621,7 @@ pub fn print_table(model: &Model, all: &[Outcome]) {
         );
     }
     for solved in all {
-        solved.print_parameters(model, &format!(" found by {}", solved.method));
+        solved.print_parameters(model, &format!(" found by {}", solved.method.name()));
     }
     for solved in all {
         println!("trajectory and figures in {}", solved.out.display());

@@ -44,13 +44,12 @@ pub struct Arguments {
 
 fn method(text: &str) -> Result<String, String> {
     let names = Method::names();
-    let use_one = || format!("use `{}` or `all`", names.join("`, `"));
     match text {
         _ if text == "all" || names.contains(&text) => Ok(text.into()),
-        _ if Method::known_names().any(|name| name == text) => {
-            Err(format!("not available in this version; {}", use_one()))
-        }
-        _ => Err(format!("unknown method; {}", use_one())),
+        _ => Err(format!(
+            "unknown method; use `{}` or `all`",
+            names.join("`, `")
+        )),
     }
 }
 
@@ -114,9 +113,6 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         ..Overrides::default()
     });
     let document = format::load(&a.file)?;
-    if a.method.is_none() {
-        document.solvable()?;
-    }
     let name = a.method.as_deref().unwrap_or(document.method_name());
     let mut model = document.build(&overrides)?;
     let problem = &model.problem;
@@ -133,7 +129,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     if let Some(n) = a.max_iterations {
         model.options.max_iterations = Some(n);
     }
-    let is_random = |m: Method| m.is_learner() || m == Method::ParticleSwarm;
+    let is_random =
+        |m: Method| m.is_learner() || matches!(m, Method::ParticleSwarm | Method::Direct);
     if chosen(name, &model).any(is_random) {
         model.options.seed = a.seed.or(model.options.seed);
     }

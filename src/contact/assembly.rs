@@ -17,7 +17,7 @@ pub(super) fn along(v: &[f64], parent: Option<usize>, child: usize, row: &[Vec6;
 }
 
 /// How far a coordinate is from its limit.
-fn limit_gap(joint: &Joint, i: usize, upper: bool, rel: &Relative, near: f64) -> f64 {
+pub(super) fn limit_gap(joint: &Joint, i: usize, upper: bool, rel: &Relative, near: f64) -> f64 {
     let (d, value) = (&joint.directions[i], joint.coordinate(i, rel, near));
     if upper {
         d.upper - value
@@ -78,6 +78,7 @@ impl Layout {
             Stage::Readout => at.h_prev,
         };
         c.kappa = (self.path * c.interval).max(c.softness);
+        c.levelled = false;
         c.idle = c.interval == 0.0;
         c.spent = 0;
         let floor = 4.0 * f64::EPSILON / c.interval;

@@ -122,6 +122,11 @@ impl Law {
         if self.gap { self.mu * l.g } else { self.bound }
     }
 
+    /// Derivative of that by the normal impulse.
+    pub fn coefficient(&self) -> f64 {
+        if self.gap { self.mu } else { 0.0 }
+    }
+
     /// On the central path at `nu`, given what the gap would be, the normal impulse before, and the sliding velocity.
     pub fn start(&self, gap: f64, before: f64, eta: [f64; 2], nu: f64) -> Local {
         let mut l = Local {

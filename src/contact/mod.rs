@@ -67,6 +67,7 @@ mod progress;
 mod pyramid;
 mod reaction;
 mod refine;
+mod unsolved;
 mod work;
 
 pub(crate) use interior::Solver;
@@ -181,6 +182,9 @@ pub(crate) struct Memory {
     softness: f64,
     /// The larger parameter that linearizations use, if any.
     smoothing: f64,
+    /// Parameter of the unsolved equations; is it that of the step prepared?
+    level: Option<f64>,
+    levelled: bool,
     /// Length by which gaps are divided, s.
     interval: f64,
     /// Iterations of the step so far.
@@ -362,6 +366,8 @@ impl Layout {
             ],
             kappa: 0.0,
             softness: 0.0,
+            level: None,
+            levelled: false,
             smoothing: 0.0,
             interval: 1.0,
             spent: 0,
@@ -456,6 +462,19 @@ impl Memory {
         self.softness = kappa;
     }
 
+    /// Central-path parameter of the unsolved equations to come, m^2/s^2.
+    pub(crate) fn set_level(&mut self, kappa: f64) {
+        self.level = Some(kappa);
+    }
+
+    /// Sets the unsolved equations of the step prepared to their level; the step's own where there is none.
+    pub(crate) fn take_level(&mut self) {
+        if let Some(kappa) = self.level {
+            self.kappa = kappa;
+        }
+        self.levelled = self.level.is_some();
+    }
+
     /// Parameter that derivatives are taken at.
     pub(crate) fn path_of_derivatives(&self) -> f64 {
         self.smoothing.max(self.kappa).max(f64::MIN_POSITIVE)
@@ -468,7 +487,7 @@ impl Memory {
 
     /// Derivative of the path's parameter in use by the interval.
     fn path(&self) -> f64 {
-        if self.smoothing > self.kappa || self.softness >= self.kappa {
+        if self.levelled || self.smoothing > self.kappa || self.softness >= self.kappa {
             // it does not depend on the interval
             0.0
         } else {

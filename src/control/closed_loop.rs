@@ -6,12 +6,14 @@
 //! actuators, are on the open controls alone: what a policy asks for is not clamped, as that has no derivative where it
 //! acts. Constrain the system's controls, which are quantities, or let the policy saturate smoothly.
 
+mod equations;
+
 use super::policy::{Planned, Policy, PolicyRows};
 use super::{add, dot};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, QuantityId, SolvedStep, Step, StepError, StepFailure, StepStats,
-    Stored,
+    Observe, Outputs, Parameter, Part, QuantityId, SolvedStep, Step, StepError, StepFailure,
+    StepStats, Stored,
 };
 use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
@@ -43,6 +45,7 @@ pub struct ClosedLoopWork<W> {
     /// Derivatives of each control by the system's state, parameters and interval before.
     chain: Vec<Inputs>,
     inputs: Inputs,
+    part: Part,
     /// The system's own model, the controls' derivatives by the joint chart, and one row of them in both charts.
     model: LinearModel,
     feedback: DMatrix<f64>,
@@ -264,6 +267,7 @@ impl<D: Observe, P: Policy> Step for ClosedLoop<D, P> {
             },
             chain: vec![d.inputs(); d.nu],
             inputs: d.inputs(),
+            part: Part::default(),
             model: LinearModel::new(&d),
             feedback: DMatrix::zeros(d.nu, d.ndx),
             row: vec![0.0; d.nf],

@@ -1,12 +1,13 @@
 //! A system with what a problem needs beside it: numbers to decide, a start that is decided, sums along the way, and
 //! formulas of quantities.
 
+mod equations;
 mod roles;
 
 use super::cost::{Cost, Quadrature, Share, When};
 use crate::dynamics::{
-    Dims, Frame, Inputs, Knot, KnotPoint, LinearModel, Observe, Outputs, Parameter, QuantityId,
-    Rows, SolvedStep, StepError,
+    Dims, Frame, Inputs, Knot, KnotPoint, LinearModel, Observe, Outputs, Parameter, Part,
+    QuantityId, Rows, SolvedStep, StepError,
 };
 
 /// A number at the start.
@@ -174,6 +175,7 @@ pub struct ExtendedWork<W> {
     free: Vec<f64>,
     joint: Vec<f64>,
     rows: Rows,
+    part: Part,
 }
 
 impl<W> ExtendedWork<W> {

@@ -28,6 +28,11 @@ pub trait Policy: Sync {
     /// Number of controls left open.
     fn open(&self) -> usize;
 
+    /// Are these the system's controls, one by one, and is that all?
+    fn is_open(&self) -> bool {
+        false
+    }
+
     /// Gains and the like.
     fn parameters(&self) -> Vec<Parameter> {
         vec![]
@@ -68,6 +73,7 @@ macro_rules! shared {
             fn compares() -> usize;
             fn planned(at: &Knot) -> Option<Planned<'_>>;
             fn open() -> usize;
+            fn is_open() -> bool;
             fn parameters() -> Vec<Parameter>;
             fn act(at: &Knot, seen: &[f64], open: &[f64], own: &[f64], out: &mut [f64]) -> Result<(), StepError>;
             fn differentiate(at: &Knot, seen: &[f64], open: &[f64], own: &[f64], by: &mut PolicyRows) -> Result<(), StepError>;
@@ -112,6 +118,10 @@ impl Policy for Open {
 
     fn open(&self) -> usize {
         self.0
+    }
+
+    fn is_open(&self) -> bool {
+        true
     }
 
     fn act(

@@ -2,7 +2,7 @@
 
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, QuantityId, Rows, SolvedStep, Step, StepError, StepFailure,
+    Observe, Outputs, Parameter, Part, QuantityId, Rows, SolvedStep, Step, StepError, StepFailure,
     StepStats, blocks,
 };
 use nalgebra::DMatrix;
@@ -47,6 +47,7 @@ struct Own<W> {
     which: Vec<QuantityId>,
     values: Vec<f64>,
     rows: Rows,
+    part: Part,
 }
 
 /// Systems that do not fit together.
@@ -279,6 +280,7 @@ impl<D: Observe> Step for Scenarios<D> {
             which: vec![],
             values: vec![],
             rows: Rows::new(d, 0),
+            part: Part::default(),
         };
         ScenariosWork {
             each: self.systems.iter().zip(&self.sizes).map(one).collect(),
@@ -593,4 +595,5 @@ impl<D: Observe> Charts for Scenarios<D> {
     }
 }
 
+mod equations;
 mod observed;

@@ -1,27 +1,122 @@
 //! The step's equations, unsolved: for methods whose unknowns are all states and impulses at once.
 
-use super::{Dynamics, Inputs, KnotPoint, Outputs, StepError};
+use super::{Differentiable, Dims, Inputs, KnotPoint, Outputs, SolvedStep, StepError};
+use std::ops::Range;
+
+/// A step whose unknowns need not solve it.
+#[derive(Clone, Copy, Debug)]
+pub struct UnsolvedStep<'a> {
+    /// Its start, with the unknowns.
+    pub start: KnotPoint<'a>,
+    /// Its end, where that is a variable of its own: rows of the residual that are functions of the next state alone, as those
+    /// of joints, are taken there, and not where the unknowns lead. With all rows zero both are the same.
+    pub end: Option<End<'a>>,
+}
+
+/// The end of a step, as a variable.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// The state that the next state's separation is from.
+    pub from: &'a [f64],
+    /// The state.
+    pub state: &'a [f64],
+}
+
+impl<'a> End<'a> {
+    /// Of a part of the state.
+    #[must_use]
+    pub fn part(&self, own: Range<usize>) -> Self {
+        Self {
+            from: &self.from[own.clone()],
+            state: &self.state[own],
+        }
+    }
+}
 
 /// The equations of a step, `r(y; x, u, p) = 0` with as many rows as the step has unknowns `y`, and the state that the
 /// unknowns lead to. Their derivatives are the blocks of which Newton's method and the linear models are made. States
 /// are in the free chart; [`Equations::displace`] moves them in it, [`Equations::separation`] is the way back.
-pub trait Equations: Dynamics {
+///
+/// What is given is for systems without unknowns whose states are plain numbers: nothing is left to solve, and steps and
+/// their derivatives are those of [`super::Step`] and [`Differentiable`].
+pub trait Equations: Differentiable {
+    /// Is there all of it?
+    ///
+    /// # Errors
+    /// What is missing.
+    fn check_equations(&self) -> Result<(), String> {
+        match self.dims().ny {
+            0 => Ok(()),
+            _ => Err("the step has unknowns, and no equations of them are offered".into()),
+        }
+    }
+
     /// Which derivatives may differ from zero. Rows are those of the residual (ny), then of the next state (nf); columns
-    /// are those of the state (nf), the control (nu), the parameters (np), the unknowns (ny), and the intervals before and
-    /// after the knot.
-    fn structure(&self) -> Structure;
+    /// are those of the state (nf), the control (nu), the parameters (np), the unknowns (ny), the intervals before and
+    /// after the knot, and the end (nf) where it is a variable, `has_end`.
+    fn structure(&self, _has_end: bool) -> Structure {
+        let d = self.dims();
+        let mut columns = vec![(0..d.nf).collect(); d.nf + d.nu + d.np + 2];
+        columns.resize(Column::count(&d), vec![]);
+        Structure::new(d.nf, &columns)
+    }
 
     /// Moves a state by `d` of the free chart (nf). It need not be one that the joints allow. False where it is too far.
-    fn displace(&self, x: &[f64], d: &[f64], out: &mut [f64]) -> bool;
+    fn displace(&self, x: &[f64], d: &[f64], out: &mut [f64]) -> bool {
+        for ((o, x), d) in out.iter_mut().zip(x).zip(d) {
+            *o = x + d;
+        }
+        true
+    }
 
     /// The change of the free chart (nf) by which [`Equations::displace`] leads from `x` to `to`.
-    fn separation(&self, x: &[f64], to: &[f64], out: &mut [f64]);
+    fn separation(&self, x: &[f64], to: &[f64], out: &mut [f64]) {
+        for ((o, x), to) in out.iter_mut().zip(x).zip(to) {
+            *o = to - x;
+        }
+    }
 
-    /// The residual `r` (ny): N s, N m s, m or half rad.
+    /// The adjoint of a separation from `x` to `to` becomes that of a small change (free chart) of `to`.
+    fn pull_separation(&self, _x: &[f64], _to: &[f64], _adjoint: &mut [f64]) {}
+
+    /// Components of the next state (free chart) that are unknowns, with those: separations by them are differences.
+    fn copies(&self) -> Vec<(usize, usize)> {
+        vec![]
+    }
+
+    /// Where the unknowns may be: impulses of contacts and their gaps are not negative.
+    fn unknown_bounds(&self) -> Vec<(f64, f64)> {
+        vec![(f64::NEG_INFINITY, f64::INFINITY); self.dims().ny]
+    }
+
+    /// The parameter (m^2/s^2) of the central path that the rows of contacts are on from here on; zero are hard contacts.
+    fn set_central_path(&self, _w: &mut Self::Work, _kappa: f64) {}
+
+    /// Puts the unknowns of contacts onto their central path, for the states and the velocities given; the others stay.
+    ///
+    /// # Errors
+    /// As [`Equations::residual`].
+    fn centre(
+        &self,
+        _at: &UnsolvedStep,
+        _w: &mut Self::Work,
+        _y: &mut [f64],
+    ) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    /// The residual `r` (ny): N s, N m s, m or half rad; of contacts m/s and m^2/s^2.
     ///
     /// # Errors
     /// When the state is not one of the system.
-    fn residual(&self, at: &KnotPoint, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError>;
+    fn residual(
+        &self,
+        _at: &UnsolvedStep,
+        _w: &mut Self::Work,
+        _r: &mut [f64],
+    ) -> Result<(), StepError> {
+        Ok(())
+    }
 
     /// The state that the unknowns lead to.
     ///
@@ -32,37 +127,168 @@ pub trait Equations: Dynamics {
         at: &KnotPoint,
         w: &mut Self::Work,
         next: &mut [f64],
-    ) -> Result<(), StepError>;
+    ) -> Result<(), StepError> {
+        let made = self.step(&at.at, at.x, at.u, at.p, w, next, &mut []);
+        made.map(|_| ())
+    }
 
-    /// The derivatives, in the order of [`Structure::entries`]. The unknowns need not solve the step. Rows of the next state
-    /// are those of its separation from the state `toward`; of itself where there is none. What was linearized before is
-    /// lost.
+    /// The derivatives, in the order of [`Structure::entries`]. Rows of the next state are those of its separation from
+    /// [`End::from`], of itself where there is no end. What was linearized before is lost.
     ///
     /// # Errors
     /// As [`Equations::residual`].
     fn derivatives(
         &self,
-        at: &KnotPoint,
-        toward: Option<&[f64]>,
+        at: &UnsolvedStep,
         structure: &Structure,
         w: &mut Self::Work,
         values: &mut [f64],
-    ) -> Result<(), StepError>;
+    ) -> Result<(), StepError> {
+        let d = self.dims();
+        explicitly(self, &at.start, w)?;
+        let (mut inputs, mut outputs) = (d.inputs(), d.outputs());
+        for (g, group) in structure.groups().iter().enumerate() {
+            inputs.clear();
+            for &column in group {
+                match Column::at(&d, column) {
+                    Column::State(i) => inputs.x[i] = 1.0,
+                    Column::Control(i) => inputs.u[i] = 1.0,
+                    Column::Parameter(i) => inputs.p[i] = 1.0,
+                    Column::Before => inputs.h_prev = 1.0,
+                    Column::After => inputs.h = 1.0,
+                    Column::Unknown(_) | Column::End(_) => {}
+                }
+            }
+            self.push_in(w, &inputs, &mut outputs);
+            structure.take(g, &outputs.x, values);
+        }
+        Ok(())
+    }
 
     /// The product of the transposed derivatives with an adjoint of the residual (`adjoint.y`) and of the next state
-    /// (`adjoint.x`), as [`Equations::derivatives`] has them: into the adjoints of the inputs and of the unknowns.
+    /// (`adjoint.x`), as [`Equations::derivatives`] has them: into the adjoints of the inputs, of the unknowns and of the end.
     ///
     /// # Errors
     /// As [`Equations::residual`].
     fn pull_equations(
         &self,
-        at: &KnotPoint,
-        toward: Option<&[f64]>,
+        at: &UnsolvedStep,
         adjoint: &Outputs,
         w: &mut Self::Work,
         out: &mut Inputs,
-        y: &mut [f64],
-    ) -> Result<(), StepError>;
+        _y: &mut [f64],
+        end: &mut [f64],
+    ) -> Result<(), StepError> {
+        end.fill(0.0);
+        explicitly(self, &at.start, w)?;
+        self.pull_in(w, adjoint, out);
+        Ok(())
+    }
+}
+
+/// Linearizes a step without unknowns.
+fn explicitly<D: Equations + ?Sized>(
+    system: &D,
+    at: &KnotPoint,
+    w: &mut D::Work,
+) -> Result<(), StepError> {
+    let mut next = vec![0.0; at.x.len()];
+    system.advance(at, w, &mut next)?;
+    let solved = SolvedStep {
+        at: at.at,
+        x: at.x,
+        u: at.u,
+        p: at.p,
+        y: &[],
+        next: &next,
+    };
+    system.linearize_in(&solved, w).map(|_| ())
+}
+
+/// What a column of [`Equations::derivatives`] belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// A component of the state, free chart.
+    State(usize),
+    /// A control.
+    Control(usize),
+    /// A parameter.
+    Parameter(usize),
+    /// An unknown of the step.
+    Unknown(usize),
+    /// The interval before the knot.
+    Before,
+    /// The interval after it.
+    After,
+    /// A component of the end (free chart).
+    End(usize),
+}
+
+impl Column {
+    /// The column of that place, of a system of those sizes.
+    pub fn at(d: &Dims, place: usize) -> Self {
+        let mut left = place;
+        for (size, kind) in [
+            (d.nf, Self::State as fn(usize) -> Self),
+            (d.nu, Self::Control),
+            (d.np, Self::Parameter),
+            (d.ny, Self::Unknown),
+        ] {
+            if left < size {
+                return kind(left);
+            }
+            left -= size;
+        }
+        match left {
+            0 => Self::Before,
+            1 => Self::After,
+            end => Self::End(end - 2),
+        }
+    }
+
+    /// The way back.
+    pub fn place(self, d: &Dims) -> usize {
+        let last = d.nf + d.nu + d.np + d.ny;
+        match self {
+            Self::State(i) => i,
+            Self::Control(i) => d.nf + i,
+            Self::Parameter(i) => d.nf + d.nu + i,
+            Self::Unknown(i) => d.nf + d.nu + d.np + i,
+            Self::Before => last,
+            Self::After => last + 1,
+            Self::End(i) => last + 2 + i,
+        }
+    }
+
+    /// How many there are.
+    pub fn count(d: &Dims) -> usize {
+        Self::End(d.nf).place(d)
+    }
+}
+
+/// The derivatives of a system that another one wraps, without the end and by it: their structure, found once, and values;
+/// and which were last filled in.
+#[derive(Debug, Default)]
+pub(crate) struct Part([Option<(Structure, Vec<f64>)>; 2], bool);
+
+impl Part {
+    /// Those of a system, always the same one, by its end or not.
+    pub fn of(&mut self, system: &impl Equations, has_end: bool) -> (&Structure, &mut Vec<f64>) {
+        let own = &mut self.0[usize::from(has_end)];
+        self.1 = has_end;
+        let (structure, values) = own.get_or_insert_with(|| {
+            let structure = system.structure(has_end);
+            let values = vec![0.0; structure.entries().len()];
+            (structure, values)
+        });
+        (structure, values)
+    }
+
+    /// Row, column and value of all entries, as they were last filled in.
+    pub fn entries(&self) -> impl Iterator<Item = (usize, usize, f64)> {
+        let all = self.0[usize::from(self.1)].iter();
+        all.flat_map(|(s, v)| s.entries.iter().zip(v).map(|((i, j), v)| (*i, *j, *v)))
+    }
 }
 
 /// The places of a sparse matrix that may differ from zero, and groups of columns that share no row: the product with
@@ -105,6 +331,16 @@ impl Structure {
     /// Row and column of every entry, column by column.
     pub fn entries(&self) -> &[(usize, usize)] {
         &self.entries
+    }
+
+    /// Adds to the value of an entry. One that is none has to be zero.
+    pub(crate) fn add(&self, values: &mut [f64], (row, column): (usize, usize), by: f64) {
+        let own = self.first[column]..self.first[column + 1];
+        let place = self.entries[own.clone()].binary_search(&(row, column));
+        match place {
+            Ok(i) => values[own.start + i] += by,
+            Err(_) => debug_assert_eq!(by, 0.0, "row {row}, column {column}"),
+        }
     }
 
     /// Columns that share no row.

@@ -43,7 +43,8 @@ pub use certificate::Certificate;
 pub use charts::{Charts, LinearModel};
 pub use differentiable::{Differentiable, Inputs, Linearization, Outputs, SolvedStep};
 pub use dual::{Dual, Real};
-pub use equations::{Equations, Structure};
+pub(crate) use equations::Part;
+pub use equations::{Column, End, Equations, Structure, UnsolvedStep};
 pub(crate) use frame::blocks;
 pub use frame::{Chart, DenseFrame, Frame, difference_by_moves, model_by_pushes};
 pub use observe::{KnotPoint, Observe, Observed, QuantityId, Rows};
@@ -55,10 +56,11 @@ pub use step::{Step, start_of_coordinates};
 pub use stop::{Stoppable, clear_stop, request_stop, stop_requested, unstopped};
 pub use stored::Stored;
 
-/// A discrete-time system that can be stepped and differentiated, and has charts. Who has the three roles has this one.
-pub trait Dynamics: Charts {}
+/// A discrete-time system that can be stepped and differentiated, has charts and tells its equations. Who has the four roles
+/// has this one.
+pub trait Dynamics: Charts + Equations {}
 
-impl<D: Charts + ?Sized> Dynamics for D {}
+impl<D: Charts + Equations + ?Sized> Dynamics for D {}
 
 /// The knot a step starts from, with the two intervals that meet there. Their lengths are negative in the backward steps of
 /// a composition, which systems without contacts may offer.

@@ -3,10 +3,11 @@
 use super::frame::blocks;
 use super::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, QuantityId, SolvedStep, Step, StepError, StepStats, Stored,
+    Observe, Outputs, Parameter, Part, QuantityId, SolvedStep, Step, StepError, StepStats, Stored,
 };
 use nalgebra::DMatrix;
 
+mod equations;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ pub struct RememberWork<W> {
     inputs: Inputs,
     outputs: Outputs,
     model: LinearModel,
+    part: Part,
     /// The system's quantities among those asked for, their values or adjoints, and their places.
     which: Vec<QuantityId>,
     values: Vec<f64>,
@@ -117,6 +119,7 @@ impl<D: Observe> Step for Remember<D> {
             inputs: d.inputs(),
             outputs: d.outputs(),
             model: LinearModel::new(&d),
+            part: Part::default(),
             which: Vec::with_capacity(self.own),
             values: Vec::with_capacity(self.own),
             places: Vec::with_capacity(self.own),

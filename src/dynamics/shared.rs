@@ -3,7 +3,7 @@
 use super::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
     LinearModel, Observe, Outputs, Parameter, QuantityId, Rows, SolvedStep, Step, StepError,
-    StepStats, Stored, Structure,
+    StepStats, Stored, Structure, UnsolvedStep,
 };
 use nalgebra::DMatrix;
 use std::sync::Arc;
@@ -57,13 +57,19 @@ macro_rules! shared {
             fn linear_model_in(w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) -> ();
         }
         hand_on! { Equations for $pointer $(where $bound)?:
-            fn structure() -> Structure;
-            fn residual(at: &KnotPoint, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError>;
+            fn check_equations() -> Result<(), String>;
+            fn structure(has_end: bool) -> Structure;
+            fn residual(at: &UnsolvedStep, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError>;
             fn advance(at: &KnotPoint, w: &mut Self::Work, next: &mut [f64]) -> Result<(), StepError>;
             fn displace(x: &[f64], d: &[f64], out: &mut [f64]) -> bool;
             fn separation(x: &[f64], to: &[f64], out: &mut [f64]) -> ();
-            fn derivatives(at: &KnotPoint, toward: Option<&[f64]>, structure: &Structure, w: &mut Self::Work, values: &mut [f64]) -> Result<(), StepError>;
-            fn pull_equations(at: &KnotPoint, toward: Option<&[f64]>, adjoint: &Outputs, w: &mut Self::Work, out: &mut Inputs, y: &mut [f64]) -> Result<(), StepError>;
+            fn pull_separation(x: &[f64], to: &[f64], adjoint: &mut [f64]) -> ();
+            fn copies() -> Vec<(usize, usize)>;
+            fn unknown_bounds() -> Vec<(f64, f64)>;
+            fn set_central_path(w: &mut Self::Work, kappa: f64) -> ();
+            fn centre(at: &UnsolvedStep, w: &mut Self::Work, y: &mut [f64]) -> Result<(), StepError>;
+            fn derivatives(at: &UnsolvedStep, structure: &Structure, w: &mut Self::Work, values: &mut [f64]) -> Result<(), StepError>;
+            fn pull_equations(at: &UnsolvedStep, adjoint: &Outputs, w: &mut Self::Work, out: &mut Inputs, y: &mut [f64], end: &mut [f64]) -> Result<(), StepError>;
         }
         hand_on! { Observe for $pointer $(where $bound)?:
             fn quantities() -> Vec<(String, String)>;

@@ -1,9 +1,9 @@
 //! Dynamics written as formulas: a user gives one step, its derivatives follow by automatic differentiation.
 
 use super::{
-    Certificate, Charts, Differentiable, Dims, Dual, Equations, Frame, Inputs, Knot, KnotPoint,
-    LinearModel, Observe, Outputs, Parameter, QuantityId, Real, Rows, SolvedStep, Step, StepError,
-    StepFailure, StepStats, Stored, Structure,
+    Certificate, Charts, Column, Differentiable, Dims, Dual, Equations, Frame, Inputs, Knot,
+    KnotPoint, LinearModel, Observe, Outputs, Parameter, QuantityId, Real, Rows, SolvedStep, Step,
+    StepError, StepFailure, StepStats, Stored, Structure, UnsolvedStep,
 };
 use nalgebra::DMatrix;
 
@@ -410,70 +410,29 @@ impl<S: Smooth> Stored for Explicit<S> {
 
 /// Nothing is left unsolved: the next state is a function of what goes in.
 impl<S: Smooth> Equations for Explicit<S> {
-    fn structure(&self) -> Structure {
+    fn structure(&self, _has_end: bool) -> Structure {
         let d = self.dims();
         let mut columns: Vec<Vec<usize>> = vec![(0..d.nf).collect(); d.nf + d.nu + d.np];
         // steps do not refer to the interval before
         columns.extend([vec![], (0..d.nf).collect()]);
+        columns.resize(Column::count(&d), vec![]);
         Structure::new(d.nf, &columns)
-    }
-
-    fn displace(&self, x: &[f64], d: &[f64], out: &mut [f64]) -> bool {
-        for ((o, x), d) in out.iter_mut().zip(x).zip(d) {
-            *o = x + d;
-        }
-        true
-    }
-
-    fn separation(&self, x: &[f64], to: &[f64], out: &mut [f64]) {
-        for ((o, x), to) in out.iter_mut().zip(x).zip(to) {
-            *o = to - x;
-        }
-    }
-
-    fn residual(&self, _: &KnotPoint, _: &mut Self::Work, _: &mut [f64]) -> Result<(), StepError> {
-        Ok(())
-    }
-
-    fn advance(
-        &self,
-        at: &KnotPoint,
-        w: &mut Self::Work,
-        next: &mut [f64],
-    ) -> Result<(), StepError> {
-        self.step(&at.at, at.x, at.u, at.p, w, next, &mut [])
-            .map(|_| ())
     }
 
     fn derivatives(
         &self,
-        at: &KnotPoint,
-        _toward: Option<&[f64]>,
+        at: &UnsolvedStep,
         structure: &Structure,
         w: &mut Self::Work,
         values: &mut [f64],
     ) -> Result<(), StepError> {
         let d = self.dims();
-        self.linearize_in(&unsolved(at), w)?;
+        self.linearize_in(&unsolved(&at.start), w)?;
         for (value, &(row, column)) in values.iter_mut().zip(structure.entries()) {
             // the interval before has a column in the structure, not in the Jacobian
             let column = column.min(d.nf + d.nu + d.np);
             *value = w.jacobian[(row, column)];
         }
-        Ok(())
-    }
-
-    fn pull_equations(
-        &self,
-        at: &KnotPoint,
-        _toward: Option<&[f64]>,
-        adjoint: &Outputs,
-        w: &mut Self::Work,
-        out: &mut Inputs,
-        _y: &mut [f64],
-    ) -> Result<(), StepError> {
-        self.linearize_in(&unsolved(at), w)?;
-        self.pull_in(w, adjoint, out);
         Ok(())
     }
 }

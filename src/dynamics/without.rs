@@ -11,7 +11,7 @@
 ///
 /// ```
 /// use least_action::dynamics::{
-///     Certificate, Charts, Differentiable, Dims, Inputs, Knot, Outputs, SolvedStep, Step, StepError, StepStats,
+///     Certificate, Charts, Differentiable, Dims, Equations, Inputs, Knot, Outputs, SolvedStep, Step, StepError, StepStats,
 /// };
 /// use least_action::without;
 ///
@@ -56,6 +56,8 @@
 ///         (out.x[0], out.u[0]) = (adjoint.x[0], *h * adjoint.x[0]);
 ///     }
 /// }
+///
+/// impl Equations for Integrator {}
 ///
 /// impl Charts for Integrator {
 ///     without!(charts, model);

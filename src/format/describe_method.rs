@@ -2,7 +2,9 @@
 
 use super::forms::forms;
 use crate::optimize::learn::Decide;
-use crate::optimize::{Method, Options, ddp, levenberg_marquardt, shooting, unconstrained};
+use crate::optimize::{
+    Method, Options, ddp, direct, levenberg_marquardt, nlp, shooting, unconstrained,
+};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
@@ -10,14 +12,15 @@ use std::num::NonZeroUsize;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MethodSpec {
-    /// `ddp`, `shooting`, `multiple-shooting` or `levenberg-marquardt`; one of argmin's solvers: `lbfgs`, `newton-cg`, `trust-region`, `gauss-newton`, `nelder-mead`,
+    /// `ddp`, `shooting`, `multiple-shooting`, `levenberg-marquardt` or `direct`; one of argmin's solvers: `lbfgs`, `newton-cg`, `trust-region`, `gauss-newton`, `nelder-mead`,
     /// `particle-swarm`; or a learner: `search`, `ars`, `cmaes`, `mppi` or `policy-gradient`.
     #[serde(default = "ddp")]
     pub name: String,
     /// Largest violation of a constraint or a bound, in their units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
-    /// What the curvature still promises to gain, relative to the objective.
+    /// What the curvature still promises to gain, relative to the objective; of `direct` the largest error of the conditions
+    /// of optimality, scaled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimality: Option<f64>,
     /// Iterations at most of a run; of learners in all.
@@ -47,13 +50,17 @@ pub struct MethodSpec {
     /// Of learners: controls are cubic splines through so many knots each over the horizon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub splines: Option<usize>,
-    /// Of learners: of the random numbers; `--seed` replaces it.
+    /// Of learners and of `direct`: of the random numbers; `--seed` replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Of learners: standard deviation of the (first) noise, in units of half of a decision's range between its bounds, or
     /// of its size; of `search` in the decision's own unit; of `policy-gradient` what perturbs the samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sigma: Option<f64>,
+    /// Of `direct`: standard deviation of what is added to the coordinates (m, rad) of a guess that is the start at every
+    /// knot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
     /// Of `cmaes` and `mppi`: rollouts an iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub population: Option<usize>,
@@ -116,6 +123,7 @@ impl Default for MethodSpec {
             splines: None,
             seed: None,
             sigma: None,
+            noise: None,
             population: None,
             directions: None,
             top: None,
@@ -142,6 +150,7 @@ impl MethodSpec {
             Method::Cmaes => self.cmaes().into(),
             Method::Mppi => self.mppi().into(),
             Method::PolicyGradient => self.policy_gradient().into(),
+            Method::Direct => self.direct().into(),
             Method::Lbfgs => self.unconstrained(unconstrained::Solver::Lbfgs).into(),
             Method::NewtonCg => self.unconstrained(unconstrained::Solver::NewtonCg).into(),
             Method::TrustRegion => self
@@ -160,12 +169,12 @@ impl MethodSpec {
     /// What is set that is no setting of a method, and whose it is.
     pub fn foreign(&self, method: Method) -> Vec<(&'static str, Vec<Method>)> {
         use Method::{
-            Ars, Cmaes, Ddp, Lbfgs, LevenbergMarquardt, Mppi, MultipleShooting, ParticleSwarm,
-            PolicyGradient, Shooting,
+            Ars, Cmaes, Ddp, Direct, Lbfgs, LevenbergMarquardt, Mppi, MultipleShooting,
+            ParticleSwarm, PolicyGradient, Shooting,
         };
         let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
         let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
-        let owned: [(&str, Vec<Method>, bool); 18] = [
+        let owned: [(&str, Vec<Method>, bool); 20] = [
             ("optimality", others().collect(), self.optimality.is_some()),
             ("memory", vec![Shooting, Lbfgs], self.memory.is_some()),
             ("segments", vec![MultipleShooting], self.segments.is_some()),
@@ -179,10 +188,16 @@ impl MethodSpec {
             ("splines", learners().collect(), self.splines.is_some()),
             (
                 "seed",
-                learners().chain([ParticleSwarm]).collect(),
+                learners().chain([ParticleSwarm, Direct]).collect(),
                 self.seed.is_some(),
             ),
             ("sigma", learners().collect(), self.sigma.is_some()),
+            ("noise", vec![Direct], self.noise.is_some()),
+            (
+                "penalty",
+                Method::ALL.into_iter().filter(|m| *m != Direct).collect(),
+                self.penalty.is_some(),
+            ),
             (
                 "population",
                 vec![Cmaes, Mppi, ParticleSwarm],
@@ -235,6 +250,23 @@ impl MethodSpec {
                 .and_then(NonZeroUsize::new)
                 .or(default.segments),
             ..self.ddp()
+        }
+    }
+
+    /// Settings of direct transcription.
+    pub fn direct(&self) -> direct::Options {
+        let default = direct::Options::default();
+        direct::Options {
+            nlp: nlp::Options {
+                violation: self.tolerance.unwrap_or(default.nlp.violation),
+                tolerance: self.optimality.unwrap_or(default.nlp.tolerance),
+                max_iterations: self
+                    .max_iterations
+                    .map_or(default.nlp.max_iterations, |n| n as usize),
+                ..default.nlp
+            },
+            noise: self.noise.unwrap_or(default.noise),
+            seed: self.seed.unwrap_or(default.seed),
         }
     }
 

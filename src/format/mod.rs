@@ -287,32 +287,12 @@ impl Document {
             .map_or(Method::ALL[0].name(), |p| &p.method.name)
     }
 
-    /// Is the method that the file names available in this version? Only solving needs it to be.
-    ///
-    /// # Errors
-    /// When it is not.
-    pub fn solvable(&self) -> Result<(), FormatError> {
-        let (name, available) = (self.method_name(), Method::names());
-        if available.contains(&name) {
-            return Ok(());
-        }
-        Err(self.source.error(
-            &["method", "name"],
-            format!("method `{name}` is not available in this version"),
-            format!(
-                "use one of `{0}`, here or with --method {1}",
-                available.join("`, `"),
-                available[0]
-            ),
-        ))
-    }
-
     fn method(&self, spec: &MethodSpec) -> Result<(), FormatError> {
         let name = spec.name.as_str();
-        let known = Method::known_names();
-        if !known.clone().any(|k| k == name) {
+        let known = Method::names();
+        if !known.contains(&name) {
             let message = format!("unknown method `{name}`");
-            let help = nearest(name, known);
+            let help = nearest(name, known.into_iter());
             return Err(self.source.error(&["method", "name"], message, help));
         }
         let foreign = Method::named(name).map_or(vec![], |m| spec.foreign(m));

@@ -54,6 +54,10 @@ impl Policy for Acting {
         of!(self, p => p.open())
     }
 
+    fn is_open(&self) -> bool {
+        of!(self, p => p.is_open())
+    }
+
     fn parameters(&self) -> Vec<Parameter> {
         of!(self, p => p.parameters())
     }

@@ -424,8 +424,8 @@ pub(super) fn pull<S: Mechanical>(
 
 /// What can be observed of a mechanical system; for all alike.
 macro_rules! observable {
-    ($system:ty $(, $inner:ident: $bound:ident + $other:ident)?) => {
-        impl $(<$inner: $bound + $other>)? crate::dynamics::Observe for $system {
+    ($system:ty $(, $inner:ident: $bound:ident)?) => {
+        impl $(<$inner: $bound>)? crate::dynamics::Observe for $system {
             fn quantities(&self) -> Vec<(String, String)> {
                 $crate::integrator::mechanical::quantities(self)
             }

@@ -7,6 +7,7 @@ use crate::contact::ContactWork;
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
     LinearModel, Outputs, Parameter, SolvedStep, Step, StepError, StepStats, Stored, Structure,
+    UnsolvedStep,
 };
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
@@ -318,11 +319,20 @@ impl Stored for System {
 }
 
 impl Equations for System {
-    fn structure(&self) -> Structure {
-        of!(self, s => s.structure())
+    fn check_equations(&self) -> Result<(), String> {
+        of!(self, s => s.check_equations())
     }
 
-    fn residual(&self, at: &KnotPoint, w: &mut SystemWork, r: &mut [f64]) -> Result<(), StepError> {
+    fn structure(&self, has_end: bool) -> Structure {
+        of!(self, s => s.structure(has_end))
+    }
+
+    fn residual(
+        &self,
+        at: &UnsolvedStep,
+        w: &mut SystemWork,
+        r: &mut [f64],
+    ) -> Result<(), StepError> {
         with!(self, w, (s, w) => s.residual(at, w, r))
     }
 
@@ -343,27 +353,51 @@ impl Equations for System {
         of!(self, s => s.separation(x, to, out));
     }
 
+    fn pull_separation(&self, x: &[f64], to: &[f64], adjoint: &mut [f64]) {
+        of!(self, s => s.pull_separation(x, to, adjoint));
+    }
+
+    fn copies(&self) -> Vec<(usize, usize)> {
+        of!(self, s => s.copies())
+    }
+
+    fn unknown_bounds(&self) -> Vec<(f64, f64)> {
+        of!(self, s => s.unknown_bounds())
+    }
+
+    fn set_central_path(&self, w: &mut SystemWork, kappa: f64) {
+        with!(self, w, (s, w) => s.set_central_path(w, kappa));
+    }
+
+    fn centre(
+        &self,
+        at: &UnsolvedStep,
+        w: &mut SystemWork,
+        y: &mut [f64],
+    ) -> Result<(), StepError> {
+        with!(self, w, (s, w) => s.centre(at, w, y))
+    }
+
     fn derivatives(
         &self,
-        at: &KnotPoint,
-        toward: Option<&[f64]>,
+        at: &UnsolvedStep,
         structure: &Structure,
         w: &mut SystemWork,
         values: &mut [f64],
     ) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.derivatives(at, toward, structure, w, values))
+        with!(self, w, (s, w) => s.derivatives(at, structure, w, values))
     }
 
     fn pull_equations(
         &self,
-        at: &KnotPoint,
-        toward: Option<&[f64]>,
+        at: &UnsolvedStep,
         adjoint: &Outputs,
         w: &mut SystemWork,
         out: &mut Inputs,
         y: &mut [f64],
+        end: &mut [f64],
     ) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.pull_equations(at, toward, adjoint, w, out, y))
+        with!(self, w, (s, w) => s.pull_equations(at, adjoint, w, out, y, end))
     }
 }
 

@@ -204,7 +204,7 @@ impl Joint {
     }
 
     /// Force and torque of the springs on the child, in the parent's frame: minus the gradient of
-    /// `1/2 sum k_i (c_i - rest_i)^2`. `winding` is the continuous angle where the joint has one.
+    /// `1/2 sum k_i (c_i - rest_i)^2`, along the axes of the joint also where it is not closed. `winding` is the continuous angle where the joint has one.
     pub fn spring_force(&self, rel: &Relative, winding: f64) -> (Vec3, Vec3) {
         let (mut force, mut torque) = (Vec3::zeros(), Vec3::zeros());
         let mut turn = Vec3::zeros();
@@ -239,6 +239,14 @@ impl Joint {
             self.translation_row(&force, a, b, rel),
             Row::torque(&torque, a, b),
         ]
+    }
+
+    /// The wrench of a unit force of the spring of direction `i`. Where the joint is closed it is the gradient of the coordinate.
+    pub(crate) fn spring_row(&self, i: usize, a: &Pose, b: &Pose, rel: &Relative) -> Row {
+        match self.directions[i].freedom {
+            Freedom::Angle => self.direction_row(i, a, b, rel),
+            _ => self.coordinate_row(i, a, b, rel),
+        }
     }
 
     /// `scale` times the derivative of the springs' wrenches, added to `out`.

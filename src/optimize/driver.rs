@@ -12,6 +12,7 @@
 
 use super::checkpoint::{Checkpoint, Checkpoints, Incumbent, Point};
 use super::ddp::Ddp;
+use super::direct::Direct;
 use super::learn::{self, Failed};
 use super::levenberg_marquardt::LevenbergMarquardt;
 use super::shooting::Shooting;
@@ -206,6 +207,7 @@ impl<'a, D: Observe> Solve<'a, D> {
             Options::Mppi(o) => learn::algorithm(dynamics, problem, &o)?,
             Options::PolicyGradient(o) => learn::algorithm(dynamics, problem, &o)?,
             Options::Unconstrained(o) => Box::new(Unconstrained::new(dynamics, problem, o)),
+            Options::Direct(o) => Box::new(Direct::new(dynamics, problem, o)),
         };
         let Limits { iterations, time } = self.limits;
         let made = self.checkpoints.resume.as_ref();

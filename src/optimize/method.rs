@@ -2,31 +2,28 @@
 
 use super::learn::{self, ars, cmaes, gradient, mppi, search};
 use super::unconstrained::{self, Solver};
-use super::{ddp, levenberg_marquardt, shooting};
+use super::{ddp, direct, levenberg_marquardt, shooting};
 use crate::control::Problem;
 use crate::dynamics::Observe;
 
-/// Names, with titles of the methods that there are, in the order of [`Method`]; behind them those of methods to come.
-const TABLE: [(&str, Option<&str>); 16] = [
-    ("ddp", Some("differential dynamic programming")),
-    ("shooting", Some("single shooting")),
-    ("multiple-shooting", Some("multiple shooting")),
-    (
-        "levenberg-marquardt",
-        Some("Levenberg and Marquardt's method"),
-    ),
-    ("lbfgs", Some("L-BFGS")),
-    ("newton-cg", Some("Newton-CG")),
-    ("trust-region", Some("a trust region (Steihaug)")),
-    ("gauss-newton", Some("Gauss-Newton")),
-    ("nelder-mead", Some("Nelder-Mead")),
-    ("particle-swarm", Some("a particle swarm")),
-    ("search", Some("random local search")),
-    ("ars", Some("augmented random search")),
-    ("cmaes", Some("covariance matrix adaptation")),
-    ("mppi", Some("model predictive path integral control")),
-    ("policy-gradient", Some("gradients of the policy")),
-    ("direct", None),
+/// Names and titles, in the order of [`Method`].
+const TABLE: [(&str, &str); 16] = [
+    ("ddp", "differential dynamic programming"),
+    ("shooting", "single shooting"),
+    ("multiple-shooting", "multiple shooting"),
+    ("levenberg-marquardt", "Levenberg and Marquardt's method"),
+    ("lbfgs", "L-BFGS"),
+    ("newton-cg", "Newton-CG"),
+    ("trust-region", "a trust region (Steihaug)"),
+    ("gauss-newton", "Gauss-Newton"),
+    ("nelder-mead", "Nelder-Mead"),
+    ("particle-swarm", "a particle swarm"),
+    ("search", "random local search"),
+    ("ars", "augmented random search"),
+    ("cmaes", "covariance matrix adaptation"),
+    ("mppi", "model predictive path integral control"),
+    ("policy-gradient", "gradients of the policy"),
+    ("direct", "direct transcription"),
 ];
 
 /// A way to solve.
@@ -62,11 +59,13 @@ pub enum Method {
     Mppi,
     /// Back-propagation through the closed loop, see [`gradient`].
     PolicyGradient,
+    /// Direct transcription, see [`direct`].
+    Direct,
 }
 
 impl Method {
     /// All of them; the first is the one that is taken unless told.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Ddp,
         Self::Shooting,
         Self::MultipleShooting,
@@ -82,6 +81,7 @@ impl Method {
         Self::Cmaes,
         Self::Mppi,
         Self::PolicyGradient,
+        Self::Direct,
     ];
 
     /// As in files and on the command line.
@@ -91,7 +91,7 @@ impl Method {
 
     /// For people.
     pub fn title(self) -> &'static str {
-        TABLE[self as usize].1.unwrap_or(self.name())
+        TABLE[self as usize].1
     }
 
     /// The method of that name.
@@ -104,14 +104,17 @@ impl Method {
         Self::ALL.map(Self::name)
     }
 
-    /// These, and the names that are kept for methods to come.
-    pub fn known_names() -> impl Iterator<Item = &'static str> + Clone {
-        TABLE.iter().map(|(name, _)| *name)
+    /// What [`super::Iteration::optimality`] and [`super::Iteration::regularization`] are, in words.
+    pub fn measures(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Direct => ("error of optimality", "shift"),
+            _ => ("promised gain", "penalty"),
+        }
     }
 
     /// Does it start from states that need not follow from the controls?
     pub fn takes_states(self) -> bool {
-        matches!(self, Self::Ddp | Self::MultipleShooting)
+        matches!(self, Self::Ddp | Self::MultipleShooting | Self::Direct)
     }
 
     /// Does it learn from rollouts, see [`super::learn`], and end when its budget is spent?
@@ -126,6 +129,7 @@ impl Method {
     pub fn argmin_solver(self) -> Option<Solver> {
         match self {
             Self::Ddp | Self::Shooting | Self::MultipleShooting | Self::LevenbergMarquardt => None,
+            Self::Direct => None,
             Self::Search | Self::Ars | Self::Cmaes | Self::Mppi | Self::PolicyGradient => None,
             Self::Lbfgs => Some(Solver::Lbfgs),
             Self::NewtonCg => Some(Solver::NewtonCg),
@@ -148,6 +152,7 @@ impl Method {
             Self::Cmaes => cmaes::Options::default().into(),
             Self::Mppi => mppi::Options::default().into(),
             Self::PolicyGradient => gradient::Options::default().into(),
+            Self::Direct => direct::Options::default().into(),
             Self::Lbfgs => unconstrained::Options::of(Solver::Lbfgs).into(),
             Self::NewtonCg => unconstrained::Options::of(Solver::NewtonCg).into(),
             Self::TrustRegion => unconstrained::Options::of(Solver::TrustRegion).into(),
@@ -179,6 +184,8 @@ pub enum Options {
     PolicyGradient(gradient::Options),
     /// Of argmin's solvers.
     Unconstrained(unconstrained::Options),
+    /// Of [`Method::Direct`].
+    Direct(direct::Options),
 }
 
 impl Options {
@@ -194,6 +201,7 @@ impl Options {
             Self::Mppi(_) => Method::Mppi,
             Self::PolicyGradient(_) => Method::PolicyGradient,
             Self::Unconstrained(o) => o.solver.method(),
+            Self::Direct(_) => Method::Direct,
         }
     }
 
@@ -211,6 +219,7 @@ impl Options {
             Self::Cmaes(o) => return o.check(),
             Self::Mppi(o) => return o.check(),
             Self::PolicyGradient(o) => return o.check(),
+            Self::Direct(o) => return o.check(),
             Self::Unconstrained(o) => (o.tolerance, o.optimality, o.penalty, None),
         };
         let named = [
@@ -257,7 +266,7 @@ impl Options {
             Self::Mppi(o) => Some(&o.settings),
             Self::PolicyGradient(o) => Some(&o.settings),
             Self::Ddp(_) | Self::Shooting(_) | Self::LevenbergMarquardt(_) => None,
-            Self::Unconstrained(_) => None,
+            Self::Unconstrained(_) | Self::Direct(_) => None,
         }
     }
 
@@ -277,6 +286,7 @@ impl Options {
         match self {
             Self::Unconstrained(o) => o.fits(dynamics, problem),
             Self::LevenbergMarquardt(o) => o.fits(problem),
+            Self::Direct(o) => o.fits(dynamics),
             _ => self.learning().map_or(Ok(()), |s| s.fits(problem)),
         }
     }
@@ -293,6 +303,7 @@ impl Options {
             Self::Mppi(o) => o.settings.max_iterations,
             Self::PolicyGradient(o) => o.settings.max_iterations,
             Self::Unconstrained(o) => o.max_iterations,
+            Self::Direct(o) => o.nlp.max_iterations as u64,
         }
     }
 }
@@ -351,6 +362,12 @@ impl From<gradient::Options> for Options {
     }
 }
 
+impl From<direct::Options> for Options {
+    fn from(options: direct::Options) -> Self {
+        Self::Direct(options)
+    }
+}
+
 impl From<unconstrained::Options> for Options {
     fn from(options: unconstrained::Options) -> Self {
         Self::Unconstrained(options)
@@ -366,7 +383,7 @@ mod tests {
     fn settings_without_a_meaning_are_refused() {
         for method in Method::ALL {
             assert_eq!(method.options().check(), Ok(()));
-            if method.is_learner() {
+            if method.is_learner() || method == Method::Direct {
                 continue;
             }
             for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -515,11 +532,10 @@ mod tests {
     }
 
     #[test]
-    fn the_table_begins_with_the_methods_that_there_are() {
-        for (method, (_, title)) in Method::ALL.into_iter().zip(TABLE) {
-            assert_eq!(Some(method.title()), title);
+    fn settings_are_of_their_method() {
+        for (i, method) in Method::ALL.into_iter().enumerate() {
+            assert_eq!(method as usize, i);
             assert_eq!(method.options().method(), method);
         }
-        assert!(TABLE[Method::ALL.len()..].iter().all(|m| m.1.is_none()));
     }
 }

@@ -152,7 +152,7 @@ fn wrong_settings_are_refused() {
     refused(
         "name = \"ddp\"\nseed = 1",
         &[
-            "seed is a setting of `search`, `ars`, `cmaes`, `mppi`, `policy-gradient`, `particle-swarm`, not of `ddp`",
+            "seed is a setting of `search`, `ars`, `cmaes`, `mppi`, `policy-gradient`, `particle-swarm`, `direct`, not of `ddp`",
         ],
     );
     refused(
@@ -206,7 +206,7 @@ fn seeds_and_all() {
     let expected: Vec<&str> = ["ddp", "shooting", "multiple-shooting"]
         .into_iter()
         .chain(others)
-        .chain(["ars"])
+        .chain(["ars", "direct"])
         .collect();
     assert_eq!(methods, expected);
 }

@@ -371,6 +371,7 @@ fn solve_by_every_method() {
         "newton-cg",
         "trust-region",
         "gauss-newton",
+        "direct",
     ];
     assert_eq!(listed, gradients.map(Some));
     for m in methods {

@@ -15,28 +15,12 @@ fn solve_says_why_it_cannot() {
     ]);
     let five = problem("five_bar_reach");
     folder
-        .run(&["solve", &five, "--method", "direct"])
-        .refused(&["--method", "not available in this version", "`ddp`"]);
-    folder
         .run(&["solve", &five, "--method", "magic"])
         .refused(&["--method", "unknown method", "`ddp`"]);
     folder
         .run(&["solve", &five, "--threads", "0"])
         .refused(&["--threads"]);
     assert_eq!(folder.list(), [""; 0]);
-
-    // a file may ask for a method to come: all but solving works, and solving by another
-    let later = changed("five_bar_reach", "name = \"ddp\"", "name = \"direct\"");
-    folder.write("later.toml", &later);
-    folder.run(&["describe", "later.toml"]).ended(0);
-    folder.run(&["simulate", "later.toml"]).ended(0);
-    folder
-        .run(&["solve", "later.toml"])
-        .refused(&["`direct` is not available in this version", "--method ddp"]);
-    assert_eq!(folder.list(), ["later.toml"]);
-    folder
-        .run(&["solve", "later.toml", "--method", "shooting"])
-        .ended(0);
 
     // the arms reach half a metre
     let text = changed("five_bar_reach", "equals = 0.25", "equals = 1.0");

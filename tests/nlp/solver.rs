@@ -295,7 +295,7 @@ impl Program for Sphere {
         Ok(())
     }
 
-    fn accept(&mut self, d: &mut [f64]) -> bool {
+    fn accept(&mut self, d: &mut [f64], _: &mut [f64]) -> bool {
         self.at = self.moved(d);
         self.retracted += 1;
         d.fill(0.0);

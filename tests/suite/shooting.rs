@@ -3,8 +3,8 @@
 
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Inputs, Knot, KnotPoint, Observe, Outputs,
-    Parameter, QuantityId, SolvedStep, Step, StepError, StepStats,
+    Certificate, Charts, Differentiable, Dims, Equations, Inputs, Knot, KnotPoint, Observe,
+    Outputs, Parameter, QuantityId, SolvedStep, Step, StepError, StepStats,
 };
 use least_action::optimize::shooting::Options;
 use least_action::optimize::unconstrained::Solver;
@@ -136,6 +136,8 @@ impl Differentiable for Drift {
         (out.p[WIND], out.p[DECAY]) = (y, -w.x * y);
     }
 }
+
+impl Equations for Drift {}
 
 impl Charts for Drift {
     without!(charts, model);

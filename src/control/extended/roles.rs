@@ -4,8 +4,8 @@ use super::{Extended, ExtendedWork, StartNumber, term};
 use crate::control::{add, dot};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, QuantityId, Rows, SolvedStep, Step, StepError, StepStats, Stored,
-    blocks,
+    Observe, Outputs, Parameter, Part, QuantityId, Rows, SolvedStep, Step, StepError, StepStats,
+    Stored, blocks,
 };
 use nalgebra::DMatrix;
 
@@ -48,6 +48,7 @@ impl<D: Observe> Step for Extended<D> {
             free: vec![0.0; d.nf],
             joint: vec![0.0; d.ndx],
             rows: Rows::new(&d, 0),
+            part: Part::default(),
         }
     }
 

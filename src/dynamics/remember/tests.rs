@@ -1,6 +1,7 @@
 //! A small system that remembers.
 
 use super::*;
+use crate::dynamics::Equations;
 use crate::rollout::{RolloutStats, Trajectory};
 
 /// A cart on a spring with two controls, semi-implicit Euler.
@@ -64,6 +65,8 @@ impl Differentiable for Cart {
         (out.u[0], out.u[1]) = (h * rate, -2.0 * h * rate);
     }
 }
+
+impl Equations for Cart {}
 
 impl Charts for Cart {
     crate::without!(charts, model);

@@ -2,7 +2,8 @@
 
 use super::{Composed, ComposedWork};
 use crate::dynamics::{
-    Certificate, Equations, Inputs, KnotPoint, Outputs, SolvedStep, StepError, Structure,
+    Certificate, Column, Equations, Inputs, KnotPoint, Outputs, SolvedStep, StepError, Structure,
+    UnsolvedStep,
 };
 use crate::integrator::mechanical::Mechanical;
 use nalgebra::DMatrix;
@@ -17,7 +18,7 @@ fn knot_point<'a>(at: &SolvedStep<'a>) -> KnotPoint<'a> {
     }
 }
 
-impl<S: Mechanical + Equations> Composed<S> {
+impl<S: Mechanical> Composed<S> {
     /// A stage as a solved step of the inner integrator.
     fn solved<'a>(&self, at: &SolvedStep<'a>, between: &'a [Vec<f64>], i: usize) -> SolvedStep<'a> {
         SolvedStep {
@@ -132,14 +133,26 @@ impl<S: Mechanical + Equations> Composed<S> {
 }
 
 /// The stages' equations below each other. A stage sees the unknowns of those before it through its state.
-impl<S: Mechanical + Equations> Equations for Composed<S> {
-    fn structure(&self) -> Structure {
+impl<S: Mechanical> Equations for Composed<S> {
+    fn check_equations(&self) -> Result<(), String> {
+        self.inner.check_equations()
+    }
+
+    fn structure(&self, has_end: bool) -> Structure {
         let (d, n) = (&self.dims, self.inner_dims.ny);
         let rows = d.ny + d.nf;
         let inputs = vec![(0..rows).collect(); d.nf + d.nu + d.np];
         let unknowns = (0..d.ny).map(|i| (i / n * n..rows).collect());
         let mut columns: Vec<Vec<usize>> = inputs.into_iter().chain(unknowns).collect();
         columns.extend([(0..rows).collect(), (0..rows).collect()]);
+        columns.resize(Column::count(d), vec![]);
+        for &(row, column) in self.inner.structure(has_end).entries() {
+            let column = Column::at(&self.inner_dims, column);
+            if matches!(column, Column::End(_)) {
+                // of the last part
+                columns[column.place(d)].push(d.ny - n + row);
+            }
+        }
         Structure::new(rows, &columns)
     }
 
@@ -151,11 +164,32 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
         self.inner.separation(x, to, out);
     }
 
-    fn residual(&self, at: &KnotPoint, w: &mut Self::Work, r: &mut [f64]) -> Result<(), StepError> {
+    fn pull_separation(&self, x: &[f64], to: &[f64], adjoint: &mut [f64]) {
+        self.inner.pull_separation(x, to, adjoint);
+    }
+
+    fn copies(&self) -> Vec<(usize, usize)> {
+        // of the last part
+        let first = self.dims.ny - self.inner_dims.ny;
+        let inner = self.inner.copies().into_iter();
+        inner.map(|(i, unknown)| (i, first + unknown)).collect()
+    }
+
+    fn residual(
+        &self,
+        at: &UnsolvedStep,
+        w: &mut Self::Work,
+        r: &mut [f64],
+    ) -> Result<(), StepError> {
         let n = self.inner_dims.ny;
+        let last = self.shares.len() - 1;
         let ComposedWork { own, between, .. } = w;
-        self.visit(at, own, between, |i, here, w| {
-            self.inner.residual(here, w, &mut r[n * i..n * (i + 1)])
+        self.visit(&at.start, own, between, |i, here, w| {
+            let step = UnsolvedStep {
+                start: *here,
+                end: at.end.filter(|_| i == last),
+            };
+            self.inner.residual(&step, w, &mut r[n * i..n * (i + 1)])
         })
     }
 
@@ -175,40 +209,39 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
 
     fn derivatives(
         &self,
-        at: &KnotPoint,
-        toward: Option<&[f64]>,
+        at: &UnsolvedStep,
         structure: &Structure,
         w: &mut Self::Work,
         values: &mut [f64],
     ) -> Result<(), StepError> {
         let (d, n) = (&self.inner_dims, self.inner_dims.ny);
-        let inner = self.inner.structure();
-        let mut own_values = vec![0.0; inner.entries().len()];
-        let common = d.nf + d.nu + d.np;
-        let times = common + self.dims.ny;
-        let columns = times + 2;
         let last = self.shares.len() - 1;
+        let structures = [false, at.end.is_some()].map(|has_end| self.inner.structure(has_end));
+        let columns = Column::count(&self.dims);
         let mut all = DMatrix::zeros(self.dims.ny + d.nf, columns);
         // what every column does to the state before a stage
         let mut by = DMatrix::identity(d.nf, columns);
         let ComposedWork { own, between, .. } = w;
-        self.visit(at, own, between, |i, here, w| {
-            let toward = toward.filter(|_| i == last);
-            self.inner
-                .derivatives(here, toward, &inner, w, &mut own_values)?;
+        self.visit(&at.start, own, between, |i, here, w| {
+            let inner = &structures[usize::from(i == last)];
+            let mut own_values = vec![0.0; inner.entries().len()];
+            let step = UnsolvedStep {
+                start: *here,
+                end: at.end.filter(|_| i == last),
+            };
+            self.inner.derivatives(&step, inner, w, &mut own_values)?;
             let mut part = DMatrix::zeros(n + d.nf, columns);
             for (&(row, column), value) in inner.entries().iter().zip(&own_values) {
-                if column < d.nf {
-                    for c in 0..columns {
-                        part[(row, c)] += value * by[(column, c)];
+                match Column::at(d, column) {
+                    Column::State(column) => {
+                        for c in 0..columns {
+                            part[(row, c)] += value * by[(column, c)];
+                        }
                     }
-                } else if column < common {
-                    part[(row, column)] += value;
-                } else if column < common + n {
-                    part[(row, column + n * i)] += value;
-                } else {
-                    let (share, is_within) = self.interval(i, column == common + n);
-                    part[(row, times + usize::from(is_within))] += share * value;
+                    own => {
+                        let (column, share) = self.column(i, own);
+                        part[(row, column.place(&self.dims))] += share * value;
+                    }
                 }
             }
             all.rows_mut(n * i, n).copy_from(&part.rows(0, n));
@@ -224,18 +257,19 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
 
     fn pull_equations(
         &self,
-        at: &KnotPoint,
-        toward: Option<&[f64]>,
+        at: &UnsolvedStep,
         adjoint: &Outputs,
         w: &mut Self::Work,
         out: &mut Inputs,
         y: &mut [f64],
+        end: &mut [f64],
     ) -> Result<(), StepError> {
         let n = self.inner_dims.ny;
         let last = self.shares.len() - 1;
         let ComposedWork { own, between, .. } = w;
         // the states between, then backwards
-        self.visit(at, own, between, |_, _, _| Ok(()))?;
+        self.visit(&at.start, own, between, |_, _, _| Ok(()))?;
+        let mut none = vec![0.0; end.len()];
         let mut inputs = self.inner_dims.inputs();
         let mut outer = self.inner_dims.outputs();
         outer.x.copy_from_slice(&adjoint.x);
@@ -243,16 +277,19 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
         for i in (0..=last).rev() {
             let stage = n * i..n * (i + 1);
             outer.y.copy_from_slice(&adjoint.y[stage.clone()]);
-            let here = KnotPoint {
-                at: self.stage(&at.at, i),
-                x: i.checked_sub(1).map_or(at.x, |i| &between[i]),
-                y: self.unknowns(at.y, i),
-                ..*at
+            let start = KnotPoint {
+                at: self.stage(&at.start.at, i),
+                x: i.checked_sub(1).map_or(at.start.x, |i| &between[i]),
+                y: self.unknowns(at.start.y, i),
+                ..at.start
             };
-            let toward = toward.filter(|_| i == last);
-            let y = &mut y[stage];
+            let here = UnsolvedStep {
+                start,
+                end: at.end.filter(|_| i == last),
+            };
+            let (y, end) = (&mut y[stage], if i == last { &mut *end } else { &mut none });
             self.inner
-                .pull_equations(&here, toward, &outer, own, &mut inputs, y)?;
+                .pull_equations(&here, &outer, own, &mut inputs, y, end)?;
             outer.x.copy_from_slice(&inputs.x);
             let add = |to: &mut [f64], from: &[f64]| {
                 to.iter_mut().zip(from).for_each(|(t, f)| *t += f);
@@ -273,7 +310,26 @@ impl<S: Mechanical + Equations> Equations for Composed<S> {
     }
 }
 
-impl<S: Mechanical + Equations> Composed<S> {
+impl<S: Mechanical> Composed<S> {
+    /// The column that a column of stage `i` belongs to, if it is no state's, and its share.
+    fn column(&self, i: usize, own: Column) -> (Column, f64) {
+        match own {
+            Column::Unknown(j) => (Column::Unknown(j + self.inner_dims.ny * i), 1.0),
+            Column::Before | Column::After => {
+                let (share, is_within) = self.interval(i, own == Column::Before);
+                (
+                    if is_within {
+                        Column::After
+                    } else {
+                        Column::Before
+                    },
+                    share,
+                )
+            }
+            other => (other, 1.0),
+        }
+    }
+
     /// The interval before or after stage `i`: its share, and whether of the interval that is stepped over.
     fn interval(&self, i: usize, is_before: bool) -> (f64, bool) {
         if is_before {

@@ -2,7 +2,7 @@
 
 use super::{Composed, ComposedWork};
 use crate::contact::ContactWork;
-use crate::dynamics::{Equations, Frame, Inputs, KnotPoint, StepError};
+use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
 use crate::integrator::mechanical::{ExternalWork, MatrixSize, Mechanical, observable};
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
@@ -10,7 +10,7 @@ use crate::mechanism::{
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
-impl<S: Mechanical + Equations> Mechanical for Composed<S> {
+impl<S: Mechanical> Mechanical for Composed<S> {
     fn mechanism(&self) -> &Mechanism {
         self.inner.mechanism()
     }
@@ -151,4 +151,4 @@ impl<S: Mechanical + Equations> Mechanical for Composed<S> {
     }
 }
 
-observable!(Composed<S>, S: Mechanical + Equations);
+observable!(Composed<S>, S: Mechanical);

@@ -103,7 +103,7 @@ pub struct ComposedWork<W> {
     outputs: Outputs,
 }
 
-impl<S: Mechanical + Equations> Composed<S> {
+impl<S: Mechanical> Composed<S> {
     /// Composes an integrator's steps.
     ///
     /// # Errors
@@ -262,7 +262,7 @@ fn one_way(m: &Mechanism) -> Option<((&'static str, String), String)> {
     Some((at("constraints", &law.name), what))
 }
 
-impl<S: Mechanical + Equations> Step for Composed<S> {
+impl<S: Mechanical> Step for Composed<S> {
     type Work = ComposedWork<S::Work>;
 
     fn dims(&self) -> Dims {
@@ -365,7 +365,7 @@ impl<S: Mechanical + Equations> Step for Composed<S> {
     }
 }
 
-impl<S: Mechanical + Equations> Differentiable for Composed<S> {
+impl<S: Mechanical> Differentiable for Composed<S> {
     fn linearize_in(&self, at: &SolvedStep, w: &mut Self::Work) -> Result<Certificate, StepError> {
         self.linearize_stages(at, w)
     }
@@ -407,7 +407,7 @@ impl<S: Mechanical + Equations> Differentiable for Composed<S> {
     }
 }
 
-impl<S: Mechanical + Equations> Charts for Composed<S> {
+impl<S: Mechanical> Charts for Composed<S> {
     fn frame_in(
         &self,
         at: &Knot,
@@ -480,7 +480,7 @@ impl<S: Mechanical + Equations> Charts for Composed<S> {
     }
 }
 
-impl<S: Mechanical + Equations + Stored> Stored for Composed<S> {
+impl<S: Mechanical + Stored> Stored for Composed<S> {
     fn stored_push(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
         self.inner.stored_push(x, free, stored);
     }

@@ -1,7 +1,7 @@
 //! Orders, derivatives, energies and refusals of compositions.
 
 use super::*;
-use crate::dynamics::{Observe, QuantityId};
+use crate::dynamics::{Column, End, Observe, QuantityId, UnsolvedStep};
 use crate::integrator::maximal::tests::{
     assert_close, derivative, difference, displaced, situation, systems,
 };
@@ -232,13 +232,17 @@ fn equations_hold_at_the_step_and_have_their_derivatives() {
             let (x, p) = (&x[..], &p[..]);
             let seen = KnotPoint { at, x, u, p, y };
             let mut w = s.work();
-            s.residual(&seen, &mut w, &mut r).expect("a state");
+            let step = UnsolvedStep {
+                start: seen,
+                end: None,
+            };
+            s.residual(&step, &mut w, &mut r).expect("a state");
             s.advance(&seen, &mut w, &mut to).expect("a state");
             r.extend(difference(s.inner(), &next, &to));
             r
         };
         assert!(of(&u, &y).iter().all(|r| r.abs() < 1e-9));
-        let structure = s.structure();
+        let structure = s.structure(false);
         let mut values = vec![0.0; structure.entries().len()];
         let seen = KnotPoint {
             at,
@@ -247,9 +251,22 @@ fn equations_hold_at_the_step_and_have_their_derivatives() {
             p: &p,
             y: &y,
         };
-        s.derivatives(&seen, None, &structure, &mut w, &mut values)
+        let step = UnsolvedStep {
+            start: seen,
+            end: None,
+        };
+        s.derivatives(&step, &structure, &mut w, &mut values)
             .expect("a state");
-        pulls_are_products(&s, &seen, &structure);
+        pulls_are_products(&s, s.work(), &step, &structure);
+        let end = End {
+            from: &next,
+            state: &next,
+        };
+        let step = UnsolvedStep {
+            end: Some(end),
+            ..step
+        };
+        pulls_are_products(&s, s.work(), &step, &s.structure(true));
         let mut r = Source::new(6);
         let (du, dy) = (r.vector(d.nu, 1.0), r.vector(d.ny, 0.1));
         let plus = |v: &[f64], d: &[f64], e: f64| -> Vec<f64> {
@@ -271,34 +288,35 @@ fn equations_hold_at_the_step_and_have_their_derivatives() {
     }
 }
 
-/// Pulls are products with the transposed derivatives, toward another state or not.
+/// Pulls are products with the transposed derivatives.
 pub(in crate::integrator) fn pulls_are_products<S: Equations>(
     s: &S,
-    seen: &KnotPoint,
+    mut w: S::Work,
+    step: &UnsolvedStep,
     structure: &crate::dynamics::Structure,
 ) {
-    let (d, mut w) = (s.dims(), s.work());
+    let d = s.dims();
     let mut r = Source::new(16);
-    let mut to = seen.x.to_vec();
-    assert!(s.displace(seen.x, &r.vector(d.nf, 0.2), &mut to));
     let mut adjoint = d.outputs();
     adjoint.x = r.vector(d.nf, 1.0);
     adjoint.y = r.vector(d.ny, 1.0);
-    for toward in [None, Some(&to[..])] {
-        let mut values = vec![0.0; structure.entries().len()];
-        s.derivatives(seen, toward, structure, &mut w, &mut values)
-            .expect("a state");
-        let mut expected = vec![0.0; d.nf + d.nu + d.np + d.ny + 2];
-        for (value, &(row, column)) in values.iter().zip(structure.entries()) {
-            let own = row.checked_sub(d.ny);
-            expected[column] += value * own.map_or_else(|| adjoint.y[row], |i| adjoint.x[i]);
-        }
-        let (mut out, mut y) = (d.inputs(), vec![0.0; d.ny]);
-        s.pull_equations(seen, toward, &adjoint, &mut w, &mut out, &mut y)
-            .expect("a state");
-        let mut pulled = [out.x, out.u, out.p, y].concat();
-        pulled.extend([out.h_prev, out.h]);
-        assert_close(&pulled, &expected, 1e-9, "pull");
+    let mut values = vec![0.0; structure.entries().len()];
+    s.derivatives(step, structure, &mut w, &mut values)
+        .expect("a state");
+    let mut expected = vec![0.0; Column::count(&d)];
+    for (value, &(row, column)) in values.iter().zip(structure.entries()) {
+        let own = row.checked_sub(d.ny);
+        expected[column] += value * own.map_or_else(|| adjoint.y[row], |i| adjoint.x[i]);
+    }
+    let (mut out, mut y, mut end) = (d.inputs(), vec![0.0; d.ny], vec![1.0; d.nf]);
+    s.pull_equations(step, &adjoint, &mut w, &mut out, &mut y, &mut end)
+        .expect("a state");
+    let mut pulled = [out.x, out.u, out.p, y].concat();
+    pulled.extend([out.h_prev, out.h]);
+    pulled.extend(end);
+    for (i, (a, b)) in pulled.iter().zip(&expected).enumerate() {
+        let (size, column) = (b.abs().max(1.0), Column::at(&d, i));
+        assert!((a - b).abs() <= 1e-9 * size, "pull by {column:?}: {a} {b}");
     }
 }
 

@@ -303,6 +303,31 @@ impl Maximal {
 
     /// [`Maximal::assemble`], with the matrix kept in `w.matrix.original` only if it will be needed.
     pub(super) fn assemble_and_keep(&self, w: &mut Work, keep: bool) {
+        self.assemble_bodies(w);
+        self.assemble_contacts(w, keep);
+        let (m, values) = (&w.model, &mut w.matrix.values);
+        let redundant = m.may_be_redundant();
+        if keep {
+            w.matrix.original.copy_from_slice(values);
+        }
+        if redundant {
+            for (j, s) in m.joints.iter().zip(&self.slots) {
+                let (Some(s), n) = (s, j.rows()) else {
+                    continue;
+                };
+                for (i, epsilon) in w.matrix.epsilon[s.first_row..s.first_row + n]
+                    .iter()
+                    .enumerate()
+                {
+                    values[s.diagonal + i * (n + 1)] += epsilon;
+                }
+            }
+            self.regularize_elements(w);
+        }
+    }
+
+    /// The matrix without contacts and without `eps`.
+    pub(super) fn assemble_bodies(&self, w: &mut Work) {
         let (m, h, steps) = (&w.model, w.knot.at.h(), w.knot.at.steps());
         let values = &mut w.matrix.values;
         for zero in &self.zeros {
@@ -367,26 +392,6 @@ impl Maximal {
             }
         }
         self.assemble_elements(w);
-        self.assemble_contacts(w, keep);
-        let (m, values) = (&w.model, &mut w.matrix.values);
-        let redundant = m.may_be_redundant();
-        if keep {
-            w.matrix.original.copy_from_slice(values);
-        }
-        if redundant {
-            for (j, s) in m.joints.iter().zip(&self.slots) {
-                let (Some(s), n) = (s, j.rows()) else {
-                    continue;
-                };
-                for (i, epsilon) in w.matrix.epsilon[s.first_row..s.first_row + n]
-                    .iter()
-                    .enumerate()
-                {
-                    values[s.diagonal + i * (n + 1)] += epsilon;
-                }
-            }
-            self.regularize_elements(w);
-        }
     }
 
     /// `K' t`: a torque row carried from the end of the interval to the angular velocity.

@@ -241,6 +241,7 @@ impl Maximal {
                 coupled: false,
                 certificate: None,
                 seen: Default::default(),
+                residual: vec![],
             },
             observation: Observation {
                 past: vec![Pose::identity(); n],

@@ -1,22 +1,66 @@
 //! The step's equations, unsolved, from the same assembly as the step and its derivatives.
 
-use super::assembly::vec3;
+use super::assembly::{add_wrench, dot, vec3};
 use super::{Maximal, Work};
-use crate::dynamics::{Equations, Inputs, KnotPoint, Outputs, StepError, StepFailure, Structure};
+use crate::contact::{Memory, UNKNOWNS, View};
+use crate::dynamics::{
+    Column, End, Equations, Inputs, KnotPoint, Outputs, StepError, StepFailure, Structure,
+    UnsolvedStep,
+};
+use crate::mechanism::{Joint, Relative};
 use crate::spatial::{Pose, Vec3, increment_jacobian};
 use nalgebra::Quaternion;
+use std::ops::Range;
 
 impl Maximal {
     /// Everything at the knot and at the unknowns given, the matrix assembled but not factored.
-    fn unsolved(&self, at: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
-        if !self.contacts.is_empty() {
+    fn unsolved(&self, step: &UnsolvedStep, w: &mut Work) -> Result<(), StepError> {
+        let at = &step.start;
+        if step.end.is_none() && !self.contacts.is_empty() {
+            // gaps are those of the end
             return Err(self.failure(StepFailure::Unsupported, w, self.symbolic.dim(), f64::NAN));
         }
         self.apply(at.p, w)?;
         self.prepare(at.at.step(), at.x, at.u, w)?;
-        w.newton.trial.copy_from_slice(at.y);
+        let (core, contacts) = at.y.split_at(w.newton.trial.len());
+        w.newton.trial.copy_from_slice(core);
+        w.contacts.read(contacts, &self.contacts);
+        w.contacts.take_level();
         self.evaluate(w);
         Ok(())
+    }
+
+    /// Lets contacts see the end of the step, where they have to hold.
+    fn at_end<T>(
+        &self,
+        w: &mut Work,
+        end: Option<&[f64]>,
+        see: impl FnOnce(&View, &mut Memory) -> T,
+    ) -> T {
+        let poses = end.map(|x| self.poses_of(x));
+        let mut memory = std::mem::take(&mut w.contacts);
+        let mut view = self.view(w);
+        if let Some(poses) = &poses {
+            view.next = poses;
+        }
+        let seen = see(&view, &mut memory);
+        w.contacts = memory;
+        seen
+    }
+
+    /// Shows every joint that has rows, with these and the poses of its bodies.
+    fn close(
+        &self,
+        poses: &[Pose],
+        w: &Work,
+        mut show: impl FnMut(&Joint, Range<usize>, (&Pose, &Pose), &Relative),
+    ) {
+        for (j, s) in w.model.joints.iter().zip(&self.slots) {
+            let Some(s) = s else { continue };
+            let ends = w.model.ends(j, poses);
+            let relative = j.relative(ends.0, ends.1);
+            show(j, s.offset..s.offset + j.rows(), ends, &relative);
+        }
     }
 
     /// Bodies that something ties together, and the rows of its constraint.
@@ -25,6 +69,7 @@ impl Maximal {
         let pair =
             |parent: Option<usize>, child: usize| parent.into_iter().chain([child]).collect();
         let mut out: Vec<(Vec<usize>, _)> = vec![];
+        // joints first
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let rows = s.map_or(0..0, |s| s.offset..s.offset + j.rows());
             out.push((pair(j.parent, j.child), rows));
@@ -33,25 +78,38 @@ impl Maximal {
         let driven = m.actuators.iter().map(|a| m.driven(a));
         out.extend(driven.map(|(parent, child)| (pair(parent, child), 0..0)));
         out.extend(self.elements.ties(m));
+        let both = |(parent, child): (Option<usize>, usize)| pair(parent, child);
+        out.extend(self.contacts.pairs().map(both).map(|bodies| (bodies, 0..0)));
         out
     }
 }
 
 impl Equations for Maximal {
-    fn structure(&self) -> Structure {
+    fn check_equations(&self) -> Result<(), String> {
+        self.contacts.check_equations(&self.mechanism)
+    }
+
+    fn structure(&self, has_end: bool) -> Structure {
         let (d, n) = (self.dims(), self.body_count());
         let ties = self.ties();
         // rows that see a body's configuration or velocity: bodies tied to it, and what constrains it
         let mut seen: Vec<Vec<usize>> = (0..n).map(|b| (6 * b..6 * b + 6).collect()).collect();
-        for (bodies, rows) in &ties {
+        let mut ended = vec![vec![]; n];
+        for (i, (bodies, rows)) in ties.iter().enumerate() {
+            let is_joint = i < self.mechanism.joints.len();
             for &b in bodies {
                 seen[b].extend(bodies.iter().flat_map(|o| 6 * o..6 * o + 6));
-                seen[b].extend(rows.clone());
+                let of_rows = if has_end && is_joint {
+                    &mut ended[b]
+                } else {
+                    &mut seen[b]
+                };
+                of_rows.extend(rows.clone());
             }
         }
         let ending = |b: usize| d.ny + 6 * b..d.ny + 6 * b + 6;
         let velocity = |b: usize| d.ny + 6 * (n + b)..d.ny + 6 * (n + b) + 6;
-        let mut columns: Vec<Vec<usize>> = vec![vec![]; d.nf + d.nu + d.np + d.ny + 2];
+        let mut columns: Vec<Vec<usize>> = vec![vec![]; Column::count(&d)];
         for (b, seen) in seen.iter().enumerate() {
             for i in 6 * b..6 * b + 6 {
                 columns[i] = seen.iter().copied().chain(ending(b)).collect();
@@ -78,6 +136,39 @@ impl Equations for Maximal {
         let times = d.nf + d.nu + d.np + d.ny;
         columns[times] = (0..6 * n).collect();
         columns[times + 1] = (0..d.ny + 6 * n).collect();
+        for (i, (parent, child)) in self.contacts.pairs().enumerate() {
+            let first = self.symbolic.dim() + i * UNKNOWNS;
+            let bodies: Vec<usize> = parent.into_iter().chain([child]).collect();
+            for &b in &bodies {
+                for j in 6 * b..6 * b + 6 {
+                    columns[j].extend(first + 2..first + 5);
+                    columns[Column::Unknown(j).place(&d)].extend(first + 2..first + 5);
+                    columns[Column::End(j).place(&d)].push(first);
+                }
+            }
+            let on = bodies.iter().flat_map(|b| 6 * b..6 * b + 6);
+            let on: Vec<usize> = on.collect();
+            let own = [
+                vec![0, 1],
+                vec![1, 2, 3, 4],
+                vec![2, 3, 4],
+                vec![2, 3],
+                vec![2, 4],
+            ];
+            for (j, own) in own.into_iter().enumerate() {
+                let column = &mut columns[Column::Unknown(first + j).place(&d)];
+                column.extend(own.into_iter().map(|row| first + row));
+                if [1, 3, 4].contains(&j) {
+                    column.extend(&on);
+                }
+            }
+            columns[times].extend(first..first + UNKNOWNS);
+        }
+        for (b, rows) in ended.into_iter().enumerate() {
+            for i in 6 * b..6 * b + 6 {
+                columns[Column::End(i).place(&d)].extend(&rows);
+            }
+        }
         Structure::new(d.ny + d.nf, &columns)
     }
 
@@ -121,50 +212,123 @@ impl Equations for Maximal {
         }
     }
 
-    fn residual(&self, at: &KnotPoint, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {
+    fn pull_separation(&self, x: &[f64], to: &[f64], adjoint: &mut [f64]) {
+        let bodies = x.chunks_exact(13).zip(to.chunks_exact(13));
+        for (b, (x, to)) in bodies.enumerate().take(self.body_count()) {
+            turn_adjoint(&turn_between(x, to), &mut adjoint[6 * b + 3..6 * b + 6]);
+        }
+    }
+
+    fn unknown_bounds(&self) -> Vec<(f64, f64)> {
+        let mut out = vec![(f64::NEG_INFINITY, f64::INFINITY); self.symbolic.dim()];
+        out.extend(self.contacts.bounds(&self.mechanism));
+        out
+    }
+
+    fn set_central_path(&self, w: &mut Work, kappa: f64) {
+        w.contacts.set_level(kappa);
+    }
+
+    fn centre(&self, at: &UnsolvedStep, w: &mut Work, y: &mut [f64]) -> Result<(), StepError> {
         self.unsolved(at, w)?;
+        let own = &mut y[self.symbolic.dim()..];
+        self.at_end(w, at.end.map(|e| e.state), |view, memory| {
+            self.contacts.centre(view, memory, own);
+        });
+        Ok(())
+    }
+
+    fn copies(&self) -> Vec<(usize, usize)> {
+        let n = 6 * self.body_count();
+        (0..n).map(|i| (n + i, i)).collect()
+    }
+
+    fn residual(&self, at: &UnsolvedStep, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {
+        self.unsolved(at, w)?;
+        let (r, own) = r.split_at_mut(self.symbolic.dim());
         r.copy_from_slice(&w.newton.residual);
+        self.at_end(w, at.end.map(|e| e.state), |view, memory| {
+            self.contacts.leave_unsolved(view, memory, own);
+        });
+        if let Some(end) = at.end {
+            self.close(&self.poses_of(end.state), w, |j, rows, _, relative| {
+                j.constraint(relative, &mut r[rows]);
+            });
+        }
         Ok(())
     }
 
     fn advance(&self, at: &KnotPoint, w: &mut Work, next: &mut [f64]) -> Result<(), StepError> {
-        self.unsolved(at, w)?;
+        let (from, state) = (at.x, at.x);
+        let end = Some(End { from, state });
+        self.unsolved(&UnsolvedStep { start: *at, end }, w)?;
         self.write_next(w, next);
         Ok(())
     }
 
     fn derivatives(
         &self,
-        at: &KnotPoint,
-        toward: Option<&[f64]>,
+        at: &UnsolvedStep,
         structure: &Structure,
         w: &mut Work,
         values: &mut [f64],
     ) -> Result<(), StepError> {
         self.unsolved_matrix(at, w)?;
-        let turns = self.turns(w, toward);
+        let turns = self.turns(w, at.end.map(|e| e.from));
+        let mut closing = vec![];
+        let poses = at.end.map(|end| self.poses_of(end.state));
+        if let Some(poses) = &poses {
+            self.close(poses, w, |j, rows, (a, b), relative| {
+                closing.extend(
+                    rows.enumerate()
+                        .map(|(i, row)| (row, j.parent, j.child, j.row(i, a, b, relative))),
+                );
+            });
+        }
+        let mut of_end = vec![0.0; 6 * self.body_count()];
         let (d, n) = (self.dims(), 6 * self.body_count());
         let mut product = vec![0.0; d.ny + d.nf];
         let (mut inputs, mut unknowns) = (d.inputs(), vec![0.0; d.ny]);
-        let mut through = vec![0.0; d.ny];
+        let core = self.symbolic.dim();
+        let mut through = vec![0.0; core];
         for (g, group) in structure.groups().iter().enumerate() {
             inputs.clear();
             unknowns.fill(0.0);
+            of_end.fill(0.0);
             for &column in group {
-                match self.column(column) {
+                match Column::at(&d, column) {
                     Column::State(i) => inputs.x[i] = 1.0,
                     Column::Control(i) => inputs.u[i] = 1.0,
                     Column::Parameter(i) => inputs.p[i] = 1.0,
                     Column::Unknown(i) => unknowns[i] = 1.0,
                     Column::Before => inputs.h_prev = 1.0,
                     Column::After => inputs.h = 1.0,
+                    // velocities close nothing
+                    Column::End(i) => {
+                        if let Some(end) = of_end.get_mut(i) {
+                            *end = 1.0;
+                        }
+                    }
                 }
             }
             let (rows, next) = product.split_at_mut(d.ny);
-            self.change(w, &inputs, rows);
-            let matrix = Self::unregularized(w);
-            self.symbolic.multiply(matrix, &unknowns, &mut through);
+            self.change_bodies(w, &inputs, &mut rows[..core]);
+            let (matrix, dy) = (&w.matrix.values, &unknowns[..core]);
+            self.symbolic.multiply(matrix, dy, &mut through);
             rows.iter_mut().zip(&through).for_each(|(r, t)| *r += t);
+            for (row, parent, child, by) in &closing {
+                rows[*row] = dot(&of_end, *parent, *child, by);
+            }
+            if let Some(poses) = &poses {
+                for (i, dp) in inputs.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
+                    self.close_by_parameter(w, i, poses, |row, by| rows[row] += by * dp);
+                }
+            }
+            let changes = (&of_end[..], &unknowns[..]);
+            self.at_end(w, at.end.map(|e| e.state), |view, memory| {
+                let contacts = &self.contacts;
+                contacts.push_unsolved(view, memory, &inputs, changes, rows);
+            });
             self.change_of_next(w, &unknowns, next, n);
             for (b, turn) in turns.iter().enumerate() {
                 let own = &mut next[6 * b + 3..6 * b + 6];
@@ -178,26 +342,47 @@ impl Equations for Maximal {
 
     fn pull_equations(
         &self,
-        at: &KnotPoint,
-        toward: Option<&[f64]>,
+        at: &UnsolvedStep,
         adjoint: &Outputs,
         w: &mut Work,
         out: &mut Inputs,
         y: &mut [f64],
+        end: &mut [f64],
     ) -> Result<(), StepError> {
         self.unsolved_matrix(at, w)?;
+        end.fill(0.0);
+        let mut residual = std::mem::take(&mut w.adjoint.residual);
+        residual.clone_from(&adjoint.y);
+        let poses = at.end.map(|end| self.poses_of(end.state));
+        if let Some(poses) = &poses {
+            self.close(poses, w, |j, rows, (a, b), relative| {
+                for (i, row) in rows.enumerate() {
+                    let mu = std::mem::take(&mut residual[row]);
+                    add_wrench(end, j.parent, j.child, &j.row(i, a, b, relative), mu);
+                }
+            });
+        }
         let mut seen = std::mem::take(&mut w.adjoint.seen);
         seen.x.clone_from(&adjoint.x);
         seen.y.clear();
         seen.y.resize(adjoint.y.len(), 0.0);
-        for (b, turn) in self.turns(w, toward).iter().enumerate() {
-            let own = &mut seen.x[6 * b + 3..6 * b + 6];
-            // the transpose of `turned`
-            let back = turned(&turn.conjugate(), &Vec3::from_column_slice(own));
-            own.copy_from_slice(back.as_slice());
+        for (b, turn) in self.turns(w, at.end.map(|e| e.from)).iter().enumerate() {
+            turn_adjoint(turn, &mut seen.x[6 * b + 3..6 * b + 6]);
         }
-        self.pull_unsolved(w, &seen, &adjoint.y, out, y);
-        w.adjoint.seen = seen;
+        let core = self.symbolic.dim();
+        let (own, rest) = y.split_at_mut(core);
+        self.pull_unsolved(w, &seen, &residual[..core], out, own);
+        rest.fill(0.0);
+        self.at_end(w, at.end.map(|e| e.state), |view, memory| {
+            let contacts = &self.contacts;
+            contacts.pull_unsolved(view, memory, &residual, end, (out, y));
+        });
+        if let Some(poses) = &poses {
+            for (i, dp) in out.p.iter_mut().enumerate() {
+                self.close_by_parameter(w, i, poses, |row, by| *dp += by * adjoint.y[row]);
+            }
+        }
+        (w.adjoint.seen, w.adjoint.residual) = (seen, residual);
         Ok(())
     }
 }
@@ -214,22 +399,25 @@ fn turned(turn: &Quaternion<f64>, phi: &Vec3) -> Vec3 {
     phi * turn.w + turn.imag().cross(phi)
 }
 
-impl Maximal {
-    /// The matrix without the regularization of redundant rows.
-    pub(super) fn unregularized(w: &Work) -> &[f64] {
-        if w.model.may_be_redundant() {
-            &w.matrix.original
-        } else {
-            &w.matrix.values
-        }
-    }
+/// The transpose of [`turned`], in place.
+fn turn_adjoint(turn: &Quaternion<f64>, adjoint: &mut [f64]) {
+    let back = turned(&turn.conjugate(), &Vec3::from_column_slice(adjoint));
+    adjoint.copy_from_slice(back.as_slice());
+}
 
+impl Maximal {
     /// [`Maximal::unsolved`] with the matrix.
-    fn unsolved_matrix(&self, at: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
+    fn unsolved_matrix(&self, at: &UnsolvedStep, w: &mut Work) -> Result<(), StepError> {
         self.unsolved(at, w)?;
-        self.assemble(w);
+        self.assemble_bodies(w);
         self.turn_elements(w);
         w.adjoint.coupled = false;
+        // gaps at the end, and what of them is differentiated
+        let mut left = vec![0.0; self.contacts.unknowns()];
+        self.at_end(w, at.end.map(|e| e.state), |view, memory| {
+            self.contacts.leave_unsolved(view, memory, &mut left);
+            self.contacts.hold(view, memory);
+        });
         Ok(())
     }
 
@@ -260,37 +448,7 @@ impl Maximal {
     }
 }
 
-/// What a column of the derivatives belongs to.
-enum Column {
-    State(usize),
-    Control(usize),
-    Parameter(usize),
-    Unknown(usize),
-    Before,
-    After,
-}
-
 impl Maximal {
-    fn column(&self, column: usize) -> Column {
-        let d = self.dims();
-        let mut left = column;
-        for (size, kind) in [
-            (d.nf, Column::State as fn(usize) -> Column),
-            (d.nu, Column::Control),
-            (d.np, Column::Parameter),
-        ] {
-            if left < size {
-                return kind(left);
-            }
-            left -= size;
-        }
-        match left.checked_sub(d.ny) {
-            None => Column::Unknown(left),
-            Some(0) => Column::Before,
-            Some(_) => Column::After,
-        }
-    }
-
     /// Change of the next state by that of its configuration left by [`Maximal::change`] and by the unknowns'.
     pub(super) fn change_of_next(&self, w: &Work, dy: &[f64], next: &mut [f64], n: usize) {
         let h = w.knot.at.h();
@@ -308,71 +466,121 @@ impl Maximal {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::tests::{
-        assert_close, derivative, difference, displaced, named, situation, systems,
+        Situation, assert_close, derivative, difference, displaced, named, situation, systems,
     };
-    use crate::dynamics::{Equations, KnotPoint};
+    use super::Maximal;
+    use crate::dynamics::{Column, End, Equations, KnotPoint, UnsolvedStep};
     use crate::integrator::composed::tests::pulls_are_products;
     use crate::mechanism::samples::Source;
 
     /// The unsolved equations, at unknowns that do not solve them: every entry that the structure leaves out is zero, every
     /// other as differences have it.
-    #[test]
-    fn the_equations_have_their_derivatives() {
-        for (s, x) in systems() {
-            let (d, n) = (s.dims(), s.body_count());
-            let (at, x, u, mut y) = situation(&s, &x, false);
-            let mut r = Source::new(21);
-            y.iter_mut().for_each(|y| *y += 0.05 * r.unit());
-            let seen = |at, x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
-                let seen = KnotPoint { at, x, u, p, y };
-                let (mut w, mut out, mut next) = (s.work(), vec![0.0; d.ny], x.to_vec());
-                s.residual(&seen, &mut w, &mut out).expect("a state");
-                s.advance(&seen, &mut w, &mut next).expect("a state");
-                (out, next)
-            };
-            let p = &s.nominal;
-            let (_, next) = seen(at, &x, &u, p, &y);
-            let structure = s.structure();
-            let mut values = vec![0.0; structure.entries().len()];
-            let here = KnotPoint {
-                at,
-                x: &x,
-                u: &u,
-                p,
-                y: &y,
-            };
-            s.derivatives(&here, None, &structure, &mut s.work(), &mut values)
-                .expect("a state");
-            pulls_are_products(&s, &here, &structure);
-            // far fewer products than columns
-            assert!(structure.groups().len() <= 24 * n + d.nu + d.np + 12);
-            let times = d.nf + d.nu + d.np + d.ny;
-            let mut dense = nalgebra::DMatrix::zeros(d.ny + d.nf, times + 2);
-            for (value, &place) in values.iter().zip(structure.entries()) {
-                dense[place] = *value;
+    pub(in super::super) fn equations_have_their_derivatives(
+        s: &Maximal,
+        (at, x, u, mut y): Situation,
+        kappa: Option<f64>,
+        has_end: bool,
+        what: &str,
+    ) {
+        let (d, n) = (s.dims(), s.body_count());
+        let mut r = Source::new(21);
+        y.iter_mut().for_each(|y| *y += 0.05 * r.unit());
+        let mut end = x.clone();
+        assert!(s.displace(&x, &r.vector(d.nf, 0.1), &mut end));
+        let work = || {
+            let mut w = s.work();
+            if let Some(kappa) = kappa {
+                s.set_central_path(&mut w, kappa);
             }
-            for i in 0..dense.ncols() {
-                let by = |e: f64| {
-                    let (mut c, mut u, mut p, mut y) =
-                        (vec![0.0; d.nf], u.clone(), p.clone(), y.clone());
-                    let mut at = at;
-                    match i {
-                        i if i == times => at.h_prev += e,
-                        i if i == times + 1 => at.h += e,
-                        i if i < d.nf => c[i] = e,
-                        i if i < d.nf + d.nu => u[i - d.nf] += e,
-                        i if i < d.nf + d.nu + d.np => p[i - d.nf - d.nu] += e,
-                        i => y[i - d.nf - d.nu - d.np] += e,
-                    }
-                    let (mut all, to) = seen(at, &displaced(&s, &x, &c), &u, &p, &y);
-                    all.extend(difference(&s, &next, &to));
-                    all
-                };
-                let column: Vec<f64> = dense.column(i).iter().copied().collect();
-                let what = format!("column {i} ({})", named(&s, i, d.nf + d.nu));
-                assert_close(&column, &derivative(1e-4, by), 2e-7, &what);
+            w
+        };
+        let all = |at, x: &[f64], u: &[f64], p: &[f64], y: &[f64], end: &[f64]| {
+            let start = KnotPoint { at, x, u, p, y };
+            let (from, state) = (end, end);
+            let seen = UnsolvedStep {
+                start,
+                end: has_end.then_some(End { from, state }),
+            };
+            let (mut w, mut out, mut next) = (work(), vec![0.0; d.ny], x.to_vec());
+            s.residual(&seen, &mut w, &mut out).expect("a state");
+            s.advance(&start, &mut w, &mut next).expect("a state");
+            (out, next)
+        };
+        let p = &s.nominal;
+        let (_, next) = all(at, &x, &u, p, &y, &end);
+        let structure = s.structure(has_end);
+        let mut values = vec![0.0; structure.entries().len()];
+        let start = KnotPoint {
+            at,
+            x: &x,
+            u: &u,
+            p,
+            y: &y,
+        };
+        let here = UnsolvedStep {
+            start,
+            // as of the next state itself
+            end: has_end.then_some(End {
+                from: &next,
+                state: &end,
+            }),
+        };
+        s.derivatives(&here, &structure, &mut work(), &mut values)
+            .expect("a state");
+        pulls_are_products(s, work(), &here, &structure);
+        // far fewer products than columns
+        let most = 24 * n + d.nu + d.np + 12 + s.contacts.unknowns();
+        assert!(structure.groups().len() <= most);
+        let times = d.nf + d.nu + d.np + d.ny;
+        let columns = Column::count(&d);
+        let mut dense = nalgebra::DMatrix::zeros(d.ny + d.nf, columns);
+        for (value, &place) in values.iter().zip(structure.entries()) {
+            dense[place] = *value;
+        }
+        for i in 0..columns {
+            let by = |e: f64| {
+                let (mut c, mut u, mut p, mut y) =
+                    (vec![0.0; d.nf], u.clone(), p.clone(), y.clone());
+                let (mut at, mut to) = (at, vec![0.0; d.nf]);
+                match Column::at(&d, i) {
+                    Column::Before => at.h_prev += e,
+                    Column::After => at.h += e,
+                    Column::State(i) => c[i] = e,
+                    Column::Control(i) => u[i] += e,
+                    Column::Parameter(i) => p[i] += e,
+                    Column::Unknown(i) => y[i] += e,
+                    Column::End(i) => to[i] = e,
+                }
+                let (x, end) = (displaced(s, &x, &c), displaced(s, &end, &to));
+                let (mut rows, to) = all(at, &x, &u, &p, &y, &end);
+                rows.extend(difference(s, &next, &to));
+                rows
+            };
+            let column: Vec<f64> = dense.column(i).iter().copied().collect();
+            let name = match i < times {
+                true => named(s, i, d.nf + d.nu),
+                false => "",
+            };
+            let kind = Column::at(&d, i);
+            let what = format!("{what}: {kind:?} {name}, with an end: {has_end}");
+            assert_close(&column, &derivative(1e-4, by), 2e-7, &what);
+        }
+    }
+
+    #[test]
+    fn they_are_those_of_trees_loops_and_elements() {
+        for (i, (s, x)) in systems().into_iter().enumerate() {
+            for has_end in [false, true] {
+                let what = format!("system {i}");
+                equations_have_their_derivatives(
+                    &s,
+                    situation(&s, &x, false),
+                    None,
+                    has_end,
+                    &what,
+                );
             }
         }
     }
@@ -387,13 +595,28 @@ mod tests {
             s.separation(&x, &to, &mut back);
             assert_close(&back, &move_, 1e-12, "the way back");
             assert!(!s.displace(&x, &vec![2.5; d.nf], &mut to.clone()));
+            let (weights, change) = (r.vector(d.nf, 1.0), r.vector(d.nf, 1.0));
+            let along = derivative(1e-4, |e| {
+                let (mut apart, mut moved) = (vec![0.0; d.nf], to.clone());
+                let change: Vec<f64> = change.iter().map(|c| e * c).collect();
+                assert!(s.displace(&to, &change, &mut moved));
+                s.separation(&x, &moved, &mut apart);
+                vec![apart.iter().zip(&weights).map(|(a, w)| a * w).sum()]
+            });
+            let mut pulled = weights.clone();
+            s.pull_separation(&x, &to, &mut pulled);
+            let product = pulled.iter().zip(&change).map(|(p, c)| p * c).sum();
+            assert_close(&[product], &along, 1e-8, "the adjoint of a separation");
             let (at, x, u, y) = situation(&s, &x, false);
-            let structure = s.structure();
+            let structure = s.structure(true);
             let mut values = vec![0.0; structure.entries().len()];
             let (x, u, p) = (&x[..], &u[..], &s.nominal[..]);
             let mut w = s.work();
-            let here = KnotPoint { at, x, u, p, y: &y };
-            s.derivatives(&here, Some(&to), &structure, &mut w, &mut values)
+            let start = KnotPoint { at, x, u, p, y: &y };
+            let (from, state) = (&to[..], &to[..]);
+            let end = Some(End { from, state });
+            let here = UnsolvedStep { start, end };
+            s.derivatives(&here, &structure, &mut w, &mut values)
                 .expect("a state");
             let change = r.vector(d.ny, 0.1);
             let numeric = derivative(1e-4, |e| {

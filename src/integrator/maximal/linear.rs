@@ -213,11 +213,19 @@ impl Maximal {
     /// Change `dr` of the residual by a change of the inputs, unknowns held. Leaves in `w.adjoint.zplus` the change of the next
     /// configuration that does not come through the unknowns.
     pub(super) fn change(&self, w: &mut Work, d: &Inputs, r: &mut [f64]) {
+        self.couple_contacts(w);
+        self.change_bodies(w, d, r);
+        let zplus = std::mem::take(&mut w.adjoint.zplus);
+        self.push_contacts(w, d, &zplus, r);
+        w.adjoint.zplus = zplus;
+    }
+
+    /// [`Maximal::change`] without contacts.
+    pub(super) fn change_bodies(&self, w: &mut Work, d: &Inputs, r: &mut [f64]) {
         let (h, half) = (w.knot.at.h(), w.knot.at.half());
         let n = 6 * self.body_count();
         let half_change = 0.5 * (d.h_prev + d.h);
         self.couple(w);
-        self.couple_contacts(w);
         let m = &w.model;
         r.fill(0.0);
         let (mut zplus, mut zminus) = (
@@ -290,7 +298,6 @@ impl Maximal {
             self.push_parameter(w, i, *dp, r);
         }
         self.push_elements(w, &d.x, &zplus, r);
-        self.push_contacts(w, d, &zplus, r);
         (w.adjoint.zplus, w.adjoint.zminus) = (zplus, zminus);
     }
 }

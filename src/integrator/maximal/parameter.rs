@@ -209,7 +209,7 @@ impl Maximal {
     fn spring_row(&self, w: &Work, joint: usize, direction: usize) -> Row {
         let j = &w.model.joints[joint];
         let (a, b) = w.model.ends(j, &w.knot.poses);
-        j.coordinate_row(direction, a, b, &w.knot.relative[joint])
+        j.spring_row(direction, a, b, &w.knot.relative[joint])
     }
 
     fn put_row(
@@ -266,19 +266,53 @@ impl Maximal {
     fn by_parent_anchor(&self, w: &Work, j: usize, k: usize, emit: &mut impl FnMut(usize, f64)) {
         let joint = &w.model.joints[j];
         let half = w.knot.at.half();
-        if let (Some(s), true) = (&self.slots[j], w.knot.at.steps()) {
-            for (i, e) in joint.constrained[..joint.translation_rows]
-                .iter()
-                .enumerate()
-            {
-                emit(s.offset + i, -e[k]);
-            }
+        if w.knot.at.steps() {
+            self.close_by_anchor(w, Field::ParentAnchor(j, k), &w.end.poses, emit);
         }
         for (i, d) in joint.directions.iter().enumerate() {
             if d.freedom == Freedom::Slide && d.stiffness != 0.0 {
                 let row = self.spring_row(w, j, i);
                 self.put_row(w, j, &row, -half * d.stiffness * d.unit[k], emit);
             }
+        }
+    }
+
+    /// How a joint's rows, at the poses where it has to close, depend on its anchors.
+    fn close_by_anchor(
+        &self,
+        w: &Work,
+        field: Field,
+        poses: &[Pose],
+        emit: &mut impl FnMut(usize, f64),
+    ) {
+        let (Field::ParentAnchor(j, k) | Field::ChildAnchor(j, k)) = field else {
+            return;
+        };
+        let joint = &w.model.joints[j];
+        let Some(s) = &self.slots[j] else { return };
+        let arm = match field {
+            Field::ChildAnchor(..) => {
+                let (a, b) = w.model.ends(joint, poses);
+                joint.arm_by_child_anchor(&unit(k), a, b)
+            }
+            // it is what the arm is compared with
+            _ => -unit(k),
+        };
+        let rows = joint.constrained[..joint.translation_rows].iter();
+        rows.enumerate()
+            .for_each(|(i, row)| emit(s.offset + i, row.dot(&arm)));
+    }
+
+    /// How the joints' rows depend on a parameter where the state `poses` is the end.
+    pub(super) fn close_by_parameter(
+        &self,
+        w: &Work,
+        index: usize,
+        poses: &[Pose],
+        mut emit: impl FnMut(usize, f64),
+    ) {
+        for field in &w.model.parameters[index].fields {
+            self.close_by_anchor(w, *field, poses, &mut emit);
         }
     }
 
@@ -291,6 +325,7 @@ impl Maximal {
         let arm = joint.arm_by_child_anchor(&e, a, b);
         let after = if steps {
             let (a, b) = m.ends(joint, &w.end.poses);
+            self.close_by_anchor(w, Field::ChildAnchor(j, k), &w.end.poses, emit);
             joint.arm_by_child_anchor(&e, a, b)
         } else {
             Vec3::zeros()
@@ -302,16 +337,12 @@ impl Maximal {
             for (i, row) in rows.enumerate() {
                 let at = s.offset + i;
                 force += row * w.newton.trial[at];
-                emit(
-                    at,
-                    if steps {
-                        row.dot(&after)
-                    } else {
-                        joint.rate_by_child_anchor(row, &e, (a, b), |body| {
-                            vec3(&w.newton.trial, 6 * body + 3)
-                        })
-                    },
-                );
+                if !steps {
+                    let rate = joint.rate_by_child_anchor(row, &e, (a, b), |body| {
+                        vec3(&w.newton.trial, 6 * body + 3)
+                    });
+                    emit(at, rate);
+                }
             }
         }
         for (i, d) in joint.directions.iter().enumerate() {

@@ -62,7 +62,7 @@ impl Maximal {
     }
 
     /// Adjoints of the inputs and of the unknowns from those of the next state and of the residual, of a step that need not
-    /// be solved: no contacts act.
+    /// be solved; without its contacts.
     pub(super) fn pull_unsolved(
         &self,
         w: &mut Work,
@@ -79,27 +79,32 @@ impl Maximal {
         };
         self.gather_adjoints(w, adjoint, &mut flow.zplus, &mut rhs);
         flow.mu.copy_from_slice(mu);
-        self.symbolic
-            .multiply_transposed(Self::unregularized(w), mu, y);
+        self.symbolic.multiply_transposed(&w.matrix.values, mu, y);
         y.iter_mut().zip(&rhs).for_each(|(y, r)| *y += r);
         self.couple(w);
-        self.pull_inputs(w, &mut flow, out);
+        self.pull_bodies(w, &mut flow, out);
+        self.pull_motion(w, &flow, out);
         w.newton.delta = rhs;
         (w.adjoint.mu, w.adjoint.zplus, w.adjoint.zminus) = (flow.mu, flow.zplus, flow.zminus);
     }
 
     /// Every input's adjoint is `mu' dr/d(input)` plus what goes straight into `z+`.
     fn pull_inputs(&self, w: &mut Work, flow: &mut Flow, out: &mut Inputs) {
+        self.pull_bodies(w, flow, out);
+        let view = self.view(w);
+        self.contacts
+            .pull(&view, &w.contacts, &flow.mu, &mut flow.zplus, out);
+        self.pull_motion(w, flow, out);
+    }
+
+    /// What reaches them by forces and joints.
+    fn pull_bodies(&self, w: &mut Work, flow: &mut Flow, out: &mut Inputs) {
         out.x.fill(0.0);
         self.pull_joints(w, flow, out);
         self.pull_elements(w, &flow.mu, &mut flow.zplus, out);
         self.pull_dampers(w, flow, out);
         self.pull_wrenches(w, &flow.mu, out);
         self.pull_numbers(w, &flow.mu, out);
-        let view = self.view(w);
-        self.contacts
-            .pull(&view, &w.contacts, &flow.mu, &mut flow.zplus, out);
-        self.pull_motion(w, flow, out);
     }
 
     /// The adjoints of the unknowns: as given, and through the next state and the contacts.

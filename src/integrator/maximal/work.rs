@@ -100,6 +100,8 @@ pub(super) struct Adjoints {
     pub certificate: Option<f64>,
     /// Adjoints of the next state where it is seen from another one.
     pub seen: Outputs,
+    /// Adjoint of the residual, as far as it is not taken at the end.
+    pub residual: Vec<f64>,
 }
 
 impl Work {

@@ -181,8 +181,13 @@ pub(super) fn pull_potential_energy(k: &KnotData, g: f64, out: &mut Adjoint) {
     }
     for (index, j) in m.joints.iter().enumerate().filter(|(_, j)| j.has_springs()) {
         let (a, b, rel) = k.ends(j);
-        for row in j.spring_wrench(&rel, k.windings[index], a, b) {
-            add_wrench(x, j.parent, j.child, &row, -g);
+        // where a joint is not closed the springs' forces are not the gradient
+        for (i, d) in j.directions.iter().enumerate() {
+            if d.stiffness != 0.0 {
+                let stretch = j.coordinate(i, &rel, k.windings[index]) - d.rest;
+                let row = j.coordinate_row(i, a, b, &rel);
+                add_wrench(x, j.parent, j.child, &row, g * d.stiffness * stretch);
+            }
         }
     }
     for s in &m.springs {

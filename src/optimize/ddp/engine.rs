@@ -551,3 +551,19 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
     }
 }
+
+/// Feedback about a solution with these multipliers of its constraints, by Gauss and Newton's curvature and the penalty that
+/// a solve from `guess` would begin with; none where the curvature is of no use.
+pub fn feedback<D: Observe>(
+    dynamics: &D,
+    problem: &Problem,
+    guess: &Trajectory,
+    t: &Trajectory,
+    multipliers: &[f64],
+) -> Result<Option<Gains>, StepError> {
+    let mut e = Engine::new(dynamics, Cow::Borrowed(problem), &Options::default());
+    e.return_to(guess, 0.0, false, true)?;
+    e.lagrangian.scale_penalty(problem, &e.path.evaluation);
+    e.lagrangian.multipliers.copy_from_slice(multipliers);
+    Ok(e.return_to(t, 0.0, false, false)?.then(|| e.gains()))
+}

@@ -40,6 +40,7 @@ use crate::control::Problem;
 use crate::dynamics::{Certificate, Observe, stop_requested, unstopped};
 use crate::rollout::Trajectory;
 use argmin::core::Error;
+pub(super) use engine::feedback;
 use engine::{Attempt, Engine};
 use saved::Saved;
 pub use smoothing::Smoothing;

@@ -5,7 +5,7 @@
 
 use crate::control::{Layout, Problem};
 use crate::dynamics::{
-    Dims, Equations, Inputs, Knot, KnotPoint, Observe, Outputs, Rows, StepError, Structure,
+    Dims, End, Inputs, Knot, KnotPoint, Observe, Outputs, Rows, StepError, Structure, UnsolvedStep,
 };
 
 /// Central differences of gradients are over this change of a variable to both sides, relative to its size where that is above
@@ -21,6 +21,11 @@ pub struct Shared<'a, D> {
     pub dims: Dims,
     /// The parameters that are decided.
     pub free: &'a [usize],
+    /// Components of the next state whose separation has rows.
+    pub next: &'a [usize],
+    /// What constraints hold the quantities of costs at the end at: those costs are constants, whose slopes would only add
+    /// to the constraints' multipliers.
+    pub held: &'a [Option<f64>],
     pub structure: &'a Structure,
 }
 
@@ -40,31 +45,36 @@ pub struct Local {
     pub u: Vec<f64>,
     pub y: Vec<f64>,
     pub p: Vec<f64>,
-    /// Move of the state.
+    /// Moves of the state, and of the one that the step leads to.
     pub d: Vec<f64>,
+    pub end: Vec<f64>,
     state: Vec<f64>,
+    end_state: Vec<f64>,
     next: Vec<f64>,
+    apart: Vec<f64>,
     values: Vec<f64>,
     weights: Vec<f64>,
     rows: Option<Rows>,
     adjoint: Outputs,
     inputs: Inputs,
-    seen: Inputs,
     unknowns: Vec<f64>,
-    by_unknowns: Vec<f64>,
+    by_end: Vec<f64>,
     equations: Vec<f64>,
     saved: Vec<f64>,
 }
 
-/// Multipliers of the knot's rows, and the weight of the objective.
+/// A part of the Lagrangian at a knot.
 #[derive(Clone, Copy)]
-pub struct Weights<'a> {
-    pub objective: f64,
-    pub residual: &'a [f64],
-    pub gap: &'a [f64],
-    pub constraints: &'a [f64],
-    /// Every quantity counts by half its square: for the pattern, which forms that are flat where one looks do not tell.
-    pub by_squares: bool,
+pub enum Part<'a> {
+    /// The step's equations with their multipliers: of the residual, and of all components of the gap.
+    Equations { residual: &'a [f64], gap: &'a [f64] },
+    /// What is made of quantities.
+    Quantities {
+        objective: f64,
+        constraints: &'a [f64],
+        /// Every quantity counts by half its square: for the pattern, which forms that are flat where one looks do not tell.
+        by_squares: bool,
+    },
 }
 
 /// A state that cannot be reached, as an error.
@@ -86,16 +96,18 @@ impl Local {
             y: vec![0.0; ny],
             p: vec![0.0; dims.np],
             d: vec![0.0; dims.nf],
+            end: vec![0.0; if has_step { dims.nf } else { 0 }],
             state: vec![0.0; dims.nx],
+            end_state: vec![0.0; dims.nx],
+            by_end: vec![0.0; if has_step { dims.nf } else { 0 }],
             next: vec![0.0; dims.nx],
+            apart: vec![0.0; dims.nf],
             values: vec![0.0; widest],
             weights: vec![0.0; widest],
             rows: None,
             adjoint: dims.outputs(),
             inputs: dims.inputs(),
-            seen: dims.inputs(),
             unknowns: vec![0.0; ny],
-            by_unknowns: vec![0.0; ny],
             equations: vec![],
             saved: vec![],
         }
@@ -107,9 +119,14 @@ impl Local {
     }
 }
 
-impl<D: Observe + Equations> Shared<'_, D> {
-    /// Variables of a knot.
+impl<D: Observe> Shared<'_, D> {
+    /// Variables of a knot: its own, and behind them moves of the state that the step leads to.
     pub fn width(&self, has_step: bool) -> usize {
+        self.own(has_step) + if has_step { self.dims.nf } else { 0 }
+    }
+
+    /// Its own.
+    pub fn own(&self, has_step: bool) -> usize {
         let d = &self.dims;
         d.nf + d.nu + if has_step { d.ny } else { 0 } + self.free.len()
     }
@@ -117,11 +134,12 @@ impl<D: Observe + Equations> Shared<'_, D> {
     /// Moves to the local variables, intervals included.
     fn arrive(&self, here: &Here, l: &mut Local) -> Result<Knot, StepError> {
         let at = self.timed(&here.at, &l.p);
-        if self.dynamics.displace(here.x, &l.d, &mut l.state) {
-            Ok(at)
-        } else {
-            Err(too_far(&at))
+        let moves = |x: &[f64], d: &[f64], to: &mut [f64]| self.dynamics.displace(x, d, to);
+        let mut is_near = moves(here.x, &l.d, &mut l.state);
+        if let Some(next) = here.next {
+            is_near &= moves(next, &l.end, &mut l.end_state);
         }
+        if is_near { Ok(at) } else { Err(too_far(&at)) }
     }
 
     /// The knot with the intervals that the parameters give it.
@@ -159,11 +177,18 @@ impl<D: Observe + Equations> Shared<'_, D> {
         let mut first = 0;
         if let Some(next) = here.next {
             let (residual, rest) = rows.split_at_mut(self.dims.ny);
-            self.dynamics.residual(&seen, w, residual)?;
+            let end = Some(End {
+                from: next,
+                state: &l.end_state,
+            });
+            let step = UnsolvedStep { start: seen, end };
+            self.dynamics.residual(&step, w, residual)?;
             self.dynamics.advance(&seen, w, &mut l.next)?;
-            self.dynamics
-                .separation(next, &l.next, &mut rest[..self.dims.nf]);
-            first = self.dims.ny + self.dims.nf;
+            self.dynamics.separation(next, &l.next, &mut l.apart);
+            for (row, i) in rest.iter_mut().zip(self.next) {
+                *row = l.apart[*i];
+            }
+            first = self.dims.ny + self.next.len();
         }
         let stage = self.layout.stage(at.k);
         let count = stage.which.len();
@@ -178,17 +203,20 @@ impl<D: Observe + Equations> Shared<'_, D> {
         }
         let costs = stage.costs.iter();
         Ok(costs
-            .map(|&(i, place)| self.problem.cost_at(i, &at, values[place]).0.value)
+            .map(|&(i, place)| {
+                let quantity = self.held[i].unwrap_or(values[place]);
+                self.problem.cost_at(i, &at, quantity).0.value
+            })
             .sum())
     }
 
-    /// Gradient of the weighted sum of objective and rows, by the knot's own variables.
+    /// Gradient of a part of the Lagrangian, by the knot's own variables.
     pub fn gradient(
         &self,
         here: &Here,
         l: &mut Local,
         w: &mut D::Work,
-        weights: &Weights,
+        part: &Part,
         out: &mut [f64],
     ) -> Result<(), StepError> {
         let at = self.arrive(here, l)?;
@@ -201,40 +229,54 @@ impl<D: Observe + Equations> Shared<'_, D> {
         };
         l.inputs.clear();
         l.unknowns.fill(0.0);
-        if here.next.is_some() && !weights.gap.is_empty() {
-            l.adjoint.x.copy_from_slice(weights.gap);
-            l.adjoint.y.copy_from_slice(weights.residual);
-            let (inputs, unknowns) = (&mut l.inputs, &mut l.unknowns);
-            self.dynamics
-                .pull_equations(&seen, here.next, &l.adjoint, w, inputs, unknowns)?;
-        }
+        l.by_end.fill(0.0);
         let stage = self.layout.stage(at.k);
         let count = stage.which.len();
-        if count > 0 {
-            let (values, sums) = (&mut l.values[..count], &mut l.weights[..count]);
-            let mut observed = self.dynamics.observe(&seen, &stage.which, w, values)?;
-            sums.fill(0.0);
-            for &(i, place) in &stage.costs {
-                let (term, density) = (self.problem).cost_at(i, &at, observed.values()[place]);
-                sums[place] += weights.objective * term.slope;
-                let when = self.problem.costs[i].when;
-                let share = self.problem.quadrature.share(when, &at);
-                l.inputs.h_prev += weights.objective * density * share.by_h_prev;
-                l.inputs.h += weights.objective * density * share.by_h;
+        match *part {
+            Part::Equations { residual, gap } => {
+                l.adjoint.x.copy_from_slice(gap);
+                l.adjoint.y.copy_from_slice(residual);
+                let (inputs, unknowns) = (&mut l.inputs, &mut l.unknowns);
+                let step = UnsolvedStep {
+                    start: seen,
+                    end: here.next.map(|from| End {
+                        from,
+                        state: &l.end_state,
+                    }),
+                };
+                let adjoint = &l.adjoint;
+                self.dynamics
+                    .pull_equations(&step, adjoint, w, inputs, unknowns, &mut l.by_end)?;
             }
-            for (&(i, place), y) in stage.constraints.iter().zip(weights.constraints) {
-                sums[place] += y * self.problem.constraints[i].sign();
+            Part::Quantities { .. } if count == 0 => {}
+            Part::Quantities {
+                objective,
+                constraints,
+                by_squares,
+            } => {
+                let (values, sums) = (&mut l.values[..count], &mut l.weights[..count]);
+                let mut observed = self.dynamics.observe(&seen, &stage.which, w, values)?;
+                sums.fill(0.0);
+                let (mut h_prev, mut h) = (0.0, 0.0);
+                for &(i, place) in stage.costs.iter().filter(|(i, _)| self.held[*i].is_none()) {
+                    let (term, density) = (self.problem).cost_at(i, &at, observed.values()[place]);
+                    sums[place] += objective * term.slope;
+                    let when = self.problem.costs[i].when;
+                    let share = self.problem.quadrature.share(when, &at);
+                    h_prev += objective * density * share.by_h_prev;
+                    h += objective * density * share.by_h;
+                }
+                for (&(i, place), y) in stage.constraints.iter().zip(constraints) {
+                    sums[place] += y * self.problem.constraints[i].sign();
+                }
+                if by_squares {
+                    let values = observed.values().iter();
+                    sums.iter_mut().zip(values).for_each(|(s, v)| *s += v);
+                }
+                observed.pull(sums, &mut l.inputs, &mut l.unknowns);
+                l.inputs.h_prev += h_prev;
+                l.inputs.h += h;
             }
-            if weights.by_squares {
-                let values = observed.values().iter();
-                sums.iter_mut().zip(values).for_each(|(s, v)| *s += v);
-            }
-            l.seen.clear();
-            l.by_unknowns.fill(0.0);
-            observed.pull(sums, &mut l.seen, &mut l.by_unknowns);
-            l.inputs.add(&l.seen);
-            let pairs = l.unknowns.iter_mut().zip(&l.by_unknowns);
-            pairs.for_each(|(u, b)| *u += b);
         }
         self.gather(&at, l, out);
         Ok(())
@@ -244,7 +286,9 @@ impl<D: Observe + Equations> Shared<'_, D> {
     fn gather(&self, at: &Knot, l: &Local, out: &mut [f64]) {
         let (x, rest) = out.split_at_mut(self.dims.nf);
         let (u, rest) = rest.split_at_mut(self.dims.nu);
-        let (y, p) = rest.split_at_mut(l.unknowns.len());
+        let (y, rest) = rest.split_at_mut(l.unknowns.len());
+        let (p, end) = rest.split_at_mut(self.free.len());
+        end.copy_from_slice(&l.by_end);
         x.copy_from_slice(&l.inputs.x);
         u.copy_from_slice(&l.inputs.u);
         y.copy_from_slice(&l.unknowns);
@@ -279,8 +323,15 @@ impl<D: Observe + Equations> Shared<'_, D> {
             y: &l.y,
         };
         l.equations.resize(self.structure.entries().len(), 0.0);
+        let step = UnsolvedStep {
+            start: seen,
+            end: here.next.map(|from| End {
+                from,
+                state: &l.end_state,
+            }),
+        };
         self.dynamics
-            .derivatives(&seen, here.next, self.structure, w, &mut l.equations)?;
+            .derivatives(&step, self.structure, w, &mut l.equations)?;
         Ok(())
     }
 
@@ -345,7 +396,10 @@ impl<D: Observe + Equations> Shared<'_, D> {
                 Some(rest) => left = rest,
             }
         }
-        &mut l.p[self.free[left]]
+        match left.checked_sub(self.free.len()) {
+            None => &mut l.p[self.free[left]],
+            Some(i) => &mut l.end[i],
+        }
     }
 
     /// What a variable is changed by, to both sides.
@@ -359,7 +413,7 @@ impl<D: Observe + Equations> Shared<'_, D> {
         here: &Here,
         l: &mut Local,
         w: &mut D::Work,
-        weights: &Weights,
+        part: &Part,
         group: &[usize],
         (other, out): (&mut [f64], &mut [f64]),
     ) -> Result<(), StepError> {
@@ -372,7 +426,7 @@ impl<D: Observe + Equations> Shared<'_, D> {
                 let change = self.change(l, i);
                 *self.variable(l, i) = value + sign * change;
             }
-            self.gradient(here, l, w, weights, out)
+            self.gradient(here, l, w, part, out)
         };
         let made = side(l, 1.0, out).and(side(l, -1.0, other));
         for (&i, value) in group.iter().zip(&saved) {

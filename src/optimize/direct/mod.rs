@@ -15,7 +15,7 @@
 //! ```
 //! use least_action::control::{Constraint, Cost, Problem, Relation, When};
 //! use least_action::dynamics::{Explicit, Observe, Real, Smooth};
-//! use least_action::optimize::direct::{self, Options};
+//! use least_action::optimize::{Method, Solve};
 //!
 //! /// A unit mass pushed along a line.
 //! struct Mass;
@@ -34,20 +34,23 @@
 //! let mut problem = Problem::new(&mass, vec![0.1; 10], vec![0.0, 0.0]);
 //! problem.costs.push(Cost::square(mass.control_quantity(0), 0.0, 1.0, When::Running));
 //! for (name, value) in [("x0", 1.0), ("x1", 0.0)] {
-//!     let quantity = mass.quantity(name).ok_or("a name")?;
+//!     let quantity = mass.quantity(name).ok_or_else(|| argmin::core::Error::msg("a name"))?;
 //!     problem.constraints.push(Constraint::new(quantity, Relation::Equal, value, When::End));
 //! }
-//! let found = direct::solve(&mass, &problem, &Options::default())?;
+//! let found = Solve::new(&mass, &problem).with_method(Method::Direct).run()?;
 //! // pushes fall on a line: 6 (1 - 2 t) in the limit of small steps
 //! assert!((found.trajectory.u[0] + found.trajectory.u[9]).abs() < 1e-8);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), argmin::core::Error>(())
 //! ```
 
+mod algorithm;
+mod curved;
 mod knot;
 mod plan;
 mod probe;
 mod transcription;
 
+pub(super) use algorithm::Direct;
 pub use transcription::Transcription;
 
 use super::nlp;
@@ -80,37 +83,43 @@ impl Default for Options {
     }
 }
 
-/// What a transcription's solve found.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// The plan: states, controls, unknowns and parameters as decided.
-    pub trajectory: Trajectory,
-    /// How the program was solved.
-    pub program: nlp::Solution,
-    /// Largest separation (free chart) of a plan's state from the end of the step from the state before, solved from the
-    /// plan's unknowns; infinite where a step cannot be solved.
-    pub resimulated: f64,
-}
+impl Options {
+    /// Can the method take the system?
+    ///
+    /// # Errors
+    /// Why not, and what does.
+    pub fn fits<D: Observe>(&self, dynamics: &D) -> Result<(), String> {
+        let open = (f64::NEG_INFINITY, f64::INFINITY);
+        let made = dynamics.check_equations();
+        made.and_then(|()| match dynamics.unknown_bounds().iter().all(|b| *b == open) {
+            true => Ok(()),
+            false => Err("it does not take contacts, limits and joint friction".into()),
+        })
+        .map_err(|e| {
+            let other = super::Method::Ddp.name();
+            format!("it is made of the step's equations, unsolved: {e}; take another method, as `{other}`")
+        })
+    }
 
-/// Solves a problem from its guess of states, or from the start at every knot with some noise.
-///
-/// # Errors
-/// When the problem does not fit the system, or the start does not exist.
-pub fn solve<D: Observe + Equations>(
-    dynamics: &D,
-    problem: &Problem,
-    options: &Options,
-) -> Result<Found, argmin::core::Error> {
-    problem.check(dynamics)?;
-    let guess = guess(dynamics, problem, options)?;
-    let mut program = Transcription::new(dynamics, problem, guess)?;
-    let solution = nlp::solve(&mut program, &options.nlp);
-    let trajectory = program.trajectory(&solution.x);
-    Ok(Found {
-        resimulated: resimulated(dynamics, &trajectory),
-        trajectory,
-        program: solution,
-    })
+    /// Are they settings that a solve can end with?
+    ///
+    /// # Errors
+    /// Which is not, and what was expected.
+    pub fn check(&self) -> Result<(), String> {
+        for (name, value) in [
+            ("tolerance", self.nlp.violation),
+            ("optimality", self.nlp.tolerance),
+        ] {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(format!("{name} is {value}; expected a positive number"));
+            }
+        }
+        if !(self.noise >= 0.0 && self.noise.is_finite()) {
+            let noise = self.noise;
+            return Err(format!("noise is {noise}; expected a number of at least 0"));
+        }
+        Ok(())
+    }
 }
 
 /// The guess: the problem's states, or the start at every knot with noise of the joint chart; its controls; unknowns zero.
@@ -149,8 +158,9 @@ pub fn guess<D: Observe>(
     Ok(t)
 }
 
-/// [`Found::resimulated`]
-fn resimulated<D: Equations>(dynamics: &D, t: &Trajectory) -> f64 {
+/// How far a plan is from steps: the largest separation (free chart) of a state from the end of the step from the state
+/// before, solved from the plan's unknowns; infinite where a step cannot be solved.
+pub fn resimulated<D: Equations>(dynamics: &D, t: &Trajectory) -> f64 {
     let (d, mut w) = (dynamics.dims(), dynamics.work());
     let (mut next, mut apart) = (t.state(0).to_vec(), vec![0.0; d.nf]);
     let mut worst = 0.0_f64;

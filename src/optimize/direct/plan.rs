@@ -1,9 +1,10 @@
 //! Where everything of a transcription lies, and what each knot computes.
 
-use super::knot::{Here, Local, Shared, Weights};
+use super::curved::Curved;
+use super::knot::{Here, Local, Part, Shared};
 use super::probe;
 use crate::control::{Layout, Problem};
-use crate::dynamics::{Dims, Equations, Knot, Observe, StepError, Structure};
+use crate::dynamics::{Column, Dims, Knot, Observe, StepError, Structure};
 use crate::rollout::Trajectory;
 
 /// What threads share.
@@ -19,30 +20,74 @@ pub struct Plan<'a, D> {
     pub knots: Vec<Knot>,
     /// Is the start decided by parameters?
     pub start_moves: bool,
+    /// What the next state is made of.
+    pub next: Next,
+    /// The unknowns that components of each state copy, where the state's moves begin.
+    pub copied: Vec<f64>,
+    /// Entries of the equations of every knot with a step.
+    pub entries: Vec<Vec<Entry>>,
     pub kinds: Vec<Kind>,
     /// Which of them each knot is of.
     pub kind_of: Vec<usize>,
     /// First variable and first row of every knot; then those behind the last one.
     pub first: Vec<(usize, usize)>,
+    /// [`Shared::held`]
+    pub held: Vec<Option<f64>>,
 }
 
-/// The pattern of the Hessian of knots that ask for the same.
+/// Components of a state: copies of the unknowns of the step before are no variables of their own.
+pub struct Next {
+    /// The unknown that each is a copy of, or its place among those that are none.
+    of: Vec<Result<usize, usize>>,
+    /// Those that are none.
+    own: Vec<usize>,
+}
+
+impl Next {
+    pub fn new(nf: usize, copies: &[(usize, usize)]) -> Self {
+        let mut of = vec![Err(0); nf];
+        copies.iter().for_each(|(i, unknown)| of[*i] = Ok(*unknown));
+        let mut own = vec![];
+        for (i, of) in of.iter_mut().enumerate() {
+            if let Err(place) = of {
+                *place = own.len();
+                own.push(i);
+            }
+        }
+        Self { of, own }
+    }
+
+    /// Components that have rows and variables.
+    pub fn own(&self) -> &[usize] {
+        &self.own
+    }
+
+    /// Components that are copies, with the unknowns.
+    pub fn copies(&self) -> impl Iterator<Item = (usize, usize)> {
+        let of = self.of.iter().enumerate();
+        of.filter_map(|(i, of)| Some((i, of.ok()?)))
+    }
+}
+
+/// An entry of the equations' Jacobian: the place in their structure, a factor, the row among the knot's, and the variable.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub source: usize,
+    pub factor: f64,
+    pub row: usize,
+    pub variable: usize,
+}
+
+/// How the Hessian of knots that ask for the same is found: that of the equations, and that of quantities.
 pub struct Kind {
-    pub curved: Structure,
-    /// Its lower triangle, with the places of both halves in the pattern.
-    pub lower: Vec<(usize, usize, [usize; 2])>,
+    pub equations: Curved,
+    pub quantities: Curved,
 }
 
 impl Kind {
-    pub fn new(curved: Structure) -> Self {
-        let entries = curved.entries();
-        let of = |row, column| entries.iter().position(|e| *e == (row, column));
-        let lower = entries.iter().enumerate().filter(|(_, (i, j))| i >= j);
-        let lower = lower.map(|(at, &(i, j))| (i, j, [at, of(j, i).unwrap_or(at)]));
-        Self {
-            lower: lower.collect(),
-            curved,
-        }
+    /// Places of the lower triangle; those that both parts have are there twice.
+    pub fn lower(&self) -> impl Iterator<Item = &(usize, usize)> {
+        self.equations.lower.iter().chain(&self.quantities.lower)
     }
 }
 
@@ -54,12 +99,13 @@ pub struct Memory {
     pub jacobian: Vec<f64>,
     pub hessian: Vec<f64>,
     pub by: Vec<f64>,
-    pub curved: Vec<f64>,
+    /// Multipliers of all components of the gap; zero where there are no rows.
+    pub gap: Vec<f64>,
     pub objective: f64,
     pub failed: Option<StepError>,
 }
 
-impl<D: Observe + Equations> Plan<'_, D> {
+impl<D: Observe> Plan<'_, D> {
     pub fn memory(&self, k: usize, widest: usize) -> Memory {
         let has_step = k < self.steps();
         let width = self.shared().width(has_step);
@@ -71,10 +117,10 @@ impl<D: Observe + Equations> Plan<'_, D> {
             local,
             rows: vec![0.0; self.first[k + 1].1 - self.first[k].1],
             gradient: vec![0.0; width],
-            jacobian: vec![0.0; constraints * width],
-            hessian: vec![0.0; kind.lower.len()],
+            jacobian: vec![0.0; constraints * self.shared().own(has_step)],
+            hessian: vec![0.0; kind.lower().count()],
             by: vec![0.0; width],
-            curved: vec![0.0; kind.curved.entries().len()],
+            gap: vec![0.0; self.dims.nf],
             objective: 0.0,
             failed: None,
         }
@@ -84,6 +130,15 @@ impl<D: Observe + Equations> Plan<'_, D> {
         self.knots.len() - 1
     }
 
+    /// Rows of the separation of the next state from a step's end.
+    pub fn gaps(&self, k: usize) -> usize {
+        if k < self.steps() {
+            self.next.own.len()
+        } else {
+            0
+        }
+    }
+
     /// First of the parameters among the variables.
     pub fn parameters(&self) -> usize {
         self.first[self.knots.len()].0
@@ -91,21 +146,26 @@ impl<D: Observe + Equations> Plan<'_, D> {
 
     /// Patterns of the Hessian: knots that ask for the same share one.
     pub fn find_kinds(&mut self, widest: usize, w: &mut D::Work) {
-        let mut known: Vec<(*const crate::control::Stage, [Option<usize>; 2], bool)> = vec![];
+        let mut known = vec![];
         for k in 0..=self.steps() {
             let timed = |k: Option<usize>| Some(self.layout.timing(k?)?.parameter);
             let own = (
                 std::ptr::from_ref(self.layout.stage(k)),
                 [timed(k.checked_sub(1)), timed(Some(k))],
-                k < self.steps(),
+                // quantities at the start do not look back
+                [k < self.steps(), self.knots[k].before().is_some()],
             );
             let kind = known.iter().position(|o| *o == own).unwrap_or_else(|| {
                 known.push(own);
                 let mut local = Local::new(&self.dims, widest, k < self.steps());
                 local.p.copy_from_slice(&self.trajectory.p);
                 self.fill(k, &[], &mut local);
-                let found = probe::curved(&self.shared(), &self.here(k), &local, w);
-                self.kinds.push(Kind::new(found));
+                let (shared, here) = (self.shared(), self.here(k));
+                let [equations, quantities] = probe::curved(&shared, &here, &local, w);
+                self.kinds.push(Kind {
+                    equations,
+                    quantities,
+                });
                 self.kinds.len() - 1
             });
             self.kind_of.push(kind);
@@ -119,6 +179,8 @@ impl<D: Observe + Equations> Plan<'_, D> {
             layout: &self.layout,
             dims: self.dims,
             free: &self.free,
+            next: self.next.own(),
+            held: &self.held,
             structure: &self.structure,
         }
     }
@@ -131,20 +193,57 @@ impl<D: Observe + Equations> Plan<'_, D> {
         }
     }
 
+    /// Variables that move the state of a knot.
+    pub fn moves(&self, k: usize) -> usize {
+        match k {
+            0 => self.dims.nf,
+            _ => self.next.own.len(),
+        }
+    }
+
+    /// First variable of the control of a step.
+    pub fn control(&self, k: usize) -> usize {
+        self.first[k].0 + self.moves(k)
+    }
+
+    /// First variable of the unknowns of a step.
+    pub fn unknowns(&self, k: usize) -> usize {
+        self.control(k) + self.dims.nu
+    }
+
+    /// The variable that moves a component of a knot's state.
+    pub fn mover(&self, k: usize, i: usize) -> usize {
+        match self.next.of[i] {
+            _ if k == 0 => i,
+            Err(place) => self.first[k].0 + place,
+            Ok(unknown) => self.unknowns(k - 1) + unknown,
+        }
+    }
+
     /// The variable of a knot's own one. The last knot sees the control of the last step.
     pub fn variable(&self, k: usize, own: usize) -> usize {
-        let (d, first) = (&self.dims, self.first[k].0);
-        if k < self.steps() {
-            let width = d.nf + d.nu + d.ny;
-            return match own.checked_sub(width) {
-                None => first + own,
-                Some(p) => self.parameters() + p,
-            };
-        }
+        let d = &self.dims;
+        let last = k.min(self.steps().saturating_sub(1));
+        let ny = if k < self.steps() { d.ny } else { 0 };
         match own.checked_sub(d.nf) {
-            None => first + own,
-            Some(u) if u < d.nu => self.first[k.saturating_sub(1)].0 + d.nf + u,
-            Some(rest) => self.parameters() + rest - d.nu,
+            None => self.mover(k, own),
+            Some(u) if u < d.nu => self.control(last) + u,
+            Some(y) if y < d.nu + ny => self.control(k) + y,
+            Some(rest) => match (rest - d.nu - ny).checked_sub(self.free.len()) {
+                None => self.parameters() + rest - d.nu - ny,
+                Some(end) => self.mover(k + 1, end),
+            },
+        }
+    }
+
+    /// How far a knot's state is moved.
+    pub fn fill_moves(&self, k: usize, x: &[f64], out: &mut [f64]) {
+        for (i, d) in out.iter_mut().enumerate() {
+            *d = x[self.mover(k, i)];
+        }
+        if k > 0 {
+            let base = &self.copied[(k - 1) * self.dims.ny..];
+            self.next.copies().for_each(|(i, y)| out[i] -= base[y]);
         }
     }
 
@@ -159,13 +258,14 @@ impl<D: Observe + Equations> Plan<'_, D> {
             l.y.copy_from_slice(&t.y[k * d.ny..][..ny]);
             return;
         }
-        let first = self.first[k].0;
-        l.d.copy_from_slice(&x[first..first + d.nf]);
-        let u = self.first[last].0 + d.nf;
-        l.u.copy_from_slice(&x[u..u + d.nu]);
-        let y = first + d.nf + d.nu;
-        let ny = l.y.len();
-        l.y.copy_from_slice(&x[y.min(x.len() - ny)..][..ny]);
+        self.fill_moves(k, x, &mut l.d);
+        if k < self.steps() {
+            self.fill_moves(k + 1, x, &mut l.end);
+        }
+        l.u.copy_from_slice(&x[self.control(last)..][..d.nu]);
+        if k < self.steps() {
+            l.y.copy_from_slice(&x[self.unknowns(k)..][..d.ny]);
+        }
         for (j, &i) in self.free.iter().enumerate() {
             l.p[i] = x[self.parameters() + j];
         }
@@ -175,14 +275,13 @@ impl<D: Observe + Equations> Plan<'_, D> {
     pub fn trajectory_at(&self, x: &[f64]) -> Trajectory {
         let mut t = self.trajectory.clone();
         let d = &self.dims;
+        let mut by = vec![0.0; d.nf];
         for k in 0..=self.steps() {
-            let first = self.first[k].0;
-            let state = self.trajectory.state(k);
-            let moved = &mut t.x[k * d.nx..(k + 1) * d.nx];
-            self.dynamics
-                .displace(state, &x[first..first + d.nf], moved);
+            self.fill_moves(k, x, &mut by);
+            let (state, moved) = (self.trajectory.state(k), &mut t.x[k * d.nx..(k + 1) * d.nx]);
+            self.dynamics.displace(state, &by, moved);
             if k < self.steps() {
-                let own = &x[first + d.nf..];
+                let own = &x[self.control(k)..];
                 t.u[k * d.nu..(k + 1) * d.nu].copy_from_slice(&own[..d.nu]);
                 t.y[k * d.ny..(k + 1) * d.ny].copy_from_slice(&own[d.nu..d.nu + d.ny]);
             }
@@ -220,33 +319,49 @@ impl<D: Observe + Equations> Plan<'_, D> {
         p
     }
 
-    /// Entries of the equations of a step by what is decided: the place in the structure, a factor, the row among the
-    /// knot's, and the variable.
-    pub fn equation_entries(&self, k: usize) -> impl Iterator<Item = (usize, f64, usize, usize)> {
+    /// [`Plan::entries`] of a step.
+    pub fn equation_entries(&self, k: usize) -> Vec<Entry> {
         let d = self.dims;
-        let first = self.first[k].0;
-        let (parameters, unknowns) = (d.nf + d.nu, d.nf + d.nu + d.np);
         let times: Vec<(usize, f64, f64)> = self.shared().times(k).collect();
-        let entries = self.structure.entries().iter().enumerate();
-        entries.flat_map(move |(source, &(row, column))| {
-            let mut out = [None; 2];
-            if column < parameters {
-                out[0] = Some((1.0, first + column));
-            } else if column < unknowns {
-                let place = self.free.iter().position(|p| *p == column - parameters);
-                out[0] = place.map(|j| (1.0, self.parameters() + j));
-            } else if column < unknowns + d.ny {
-                out[0] = Some((1.0, first + column - d.np));
-            } else {
-                let is_before = column == unknowns + d.ny;
-                for (to, (j, before, after)) in out.iter_mut().zip(&times) {
-                    let factor = if is_before { *before } else { *after };
-                    *to = (factor != 0.0).then_some((factor, self.parameters() + j));
+        let mut out = vec![];
+        for (source, &(row, column)) in self.structure.entries().iter().enumerate() {
+            let row = match row.checked_sub(d.ny) {
+                None => row,
+                Some(i) => match self.next.of[i] {
+                    Err(place) => d.ny + place,
+                    Ok(_) => continue,
+                },
+            };
+            let mut put = |factor: f64, variable: usize| {
+                out.push(Entry {
+                    source,
+                    factor,
+                    row,
+                    variable,
+                });
+            };
+            match Column::at(&d, column) {
+                Column::State(_) | Column::Control(_) => put(1.0, self.variable(k, column)),
+                Column::Parameter(i) => {
+                    let place = self.free.iter().position(|p| *p == i);
+                    place
+                        .into_iter()
+                        .for_each(|j| put(1.0, self.parameters() + j));
+                }
+                Column::Unknown(i) => put(1.0, self.unknowns(k) + i),
+                Column::End(i) => put(1.0, self.mover(k + 1, i)),
+                at => {
+                    for (j, before, after) in &times {
+                        let is_before = at == Column::Before;
+                        let factor = if is_before { *before } else { *after };
+                        if factor != 0.0 {
+                            put(factor, self.parameters() + j);
+                        }
+                    }
                 }
             }
-            let found = out.into_iter().flatten();
-            found.map(move |(factor, variable)| (source, factor, row, variable))
-        })
+        }
+        out
     }
 
     pub fn curve_knot(
@@ -254,33 +369,32 @@ impl<D: Observe + Equations> Plan<'_, D> {
         k: usize,
         m: &mut Memory,
         w: &mut D::Work,
-        weight: f64,
+        objective: f64,
         y: &[f64],
     ) -> Result<(), StepError> {
-        let (shared, here, d) = (self.shared(), self.here(k), &self.dims);
+        let (shared, here) = (self.shared(), self.here(k));
         let own = &y[self.first[k].1..self.first[k + 1].1];
-        let (residual, rest) = own.split_at(if k < self.steps() { d.ny } else { 0 });
-        let (gap, constraints) = rest.split_at(if k < self.steps() { d.nf } else { 0 });
-        let weights = Weights {
-            objective: weight,
-            residual,
-            gap,
+        let (residual, rest) = own.split_at(if k < self.steps() { self.dims.ny } else { 0 });
+        let (of_gap, constraints) = rest.split_at(self.gaps(k));
+        for (i, y) in self.next.own.iter().zip(of_gap) {
+            m.gap[*i] = *y;
+        }
+        let kind = &self.kinds[self.kind_of[k]];
+        let (of_equations, of_quantities) = m.hessian.split_at_mut(kind.equations.lower.len());
+        let (l, both) = (&mut m.local, (&mut m.gradient[..], &mut m.by[..]));
+        if here.next.is_some() {
+            let gap = &m.gap;
+            let part = Part::Equations { residual, gap };
+            kind.equations
+                .find(&shared, &here, (l, w), &part, both, of_equations)?;
+        }
+        let part = Part::Quantities {
+            objective,
             constraints,
             by_squares: false,
         };
-        let kind = &self.kinds[self.kind_of[k]];
-        for (g, group) in kind.curved.groups().iter().enumerate() {
-            let base = (&mut m.gradient[..], &mut m.by[..]);
-            shared.curvature(&here, &mut m.local, w, &weights, group, base)?;
-            kind.curved.take(g, &m.by, &mut m.curved);
-        }
-        for (value, (_, column)) in m.curved.iter_mut().zip(kind.curved.entries()) {
-            *value /= 2.0 * shared.change(&mut m.local, *column);
-        }
-        // both triangles tell the same
-        for (to, (_, _, [a, b])) in m.hessian.iter_mut().zip(&kind.lower) {
-            *to = 0.5 * (m.curved[*a] + m.curved[*b]);
-        }
-        Ok(())
+        let (l, both) = (&mut m.local, (&mut m.gradient[..], &mut m.by[..]));
+        kind.quantities
+            .find(&shared, &here, (l, w), &part, both, of_quantities)
     }
 }

@@ -1,26 +1,34 @@
 //! A problem as a nonlinear program.
 
-use super::knot::Weights;
-use super::plan::{Memory, Plan};
-use crate::control::{Problem, Relation};
-use crate::dynamics::{Equations, Observe, StepError, stop_requested};
+use super::knot::Part;
+use super::plan::{Memory, Next, Plan};
+use crate::control::{Constraint, Problem, Relation, When};
+use crate::dynamics::{Equations, Knot, KnotPoint, Observe, StepError, stop_requested};
 use crate::optimize::nlp::{Program, Undefined};
 use crate::rollout::Trajectory;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// The program of a problem. Its variables are, knot by knot, the move of the state (free chart), the control and the
 /// unknowns of the step; behind them the parameters that are decided. Its rows are the start (where parameters decide it),
 /// then knot by knot the step's residual, the separation of the next state from the step's end, and the constraints.
-pub struct Transcription<'a, D: Observe + Equations> {
+pub struct Transcription<'a, D: Observe> {
     plan: Plan<'a, D>,
     memory: Vec<Memory>,
     workers: Vec<D::Work>,
 }
 
+/// Where a program's variables are seen from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Saved {
+    states: Vec<f64>,
+    copied: Vec<f64>,
+}
+
 /// Length of the moves, in parts of the derivative, by which the start's separation is differentiated.
 const MOVE: f64 = 1e-5;
 
-impl<'a, D: Observe + Equations> Transcription<'a, D> {
+impl<'a, D: Observe> Transcription<'a, D> {
     /// Of a problem from a guess.
     ///
     /// # Errors
@@ -28,9 +36,10 @@ impl<'a, D: Observe + Equations> Transcription<'a, D> {
     pub fn new(
         dynamics: &'a D,
         problem: &'a Problem,
-        guess: Trajectory,
+        mut guess: Trajectory,
     ) -> Result<Self, StepError> {
         let (dims, layout) = (dynamics.dims(), problem.layout());
+        let next = Next::new(dims.nf, &dynamics.copies());
         let free = problem.free_parameters();
         let mut work = dynamics.work();
         let by = problem.start_by_parameters(dynamics, &guess.p, &mut work)?;
@@ -40,25 +49,39 @@ impl<'a, D: Observe + Equations> Transcription<'a, D> {
         for k in 0..n {
             knots.push(guess.knot_after(&knots[k]));
         }
+        copy(dynamics, &next, &knots, &mut guess, &mut work)?;
         let widest = (0..=n).map(|k| layout.stage(k).which.len()).max();
         let mut first = vec![(0, if start_moves { dims.nf } else { 0 })];
         for k in 0..=n {
             let (v, r) = first[k];
             let constraints = layout.stage(k).constraints.len();
+            let moves = if k == 0 { dims.nf } else { next.own().len() };
             first.push(if k < n {
-                let rows = dims.ny + dims.nf + constraints;
-                (v + dims.nf + dims.nu + dims.ny, r + rows)
+                let rows = dims.ny + next.own().len() + constraints;
+                (v + moves + dims.nu + dims.ny, r + rows)
             } else {
-                (v + dims.nf, r + constraints)
+                (v + moves, r + constraints)
             });
         }
+        let held = problem.costs.iter().map(|cost| {
+            let holds = |c: &&Constraint| {
+                let both_end = c.when == When::End && cost.when == When::End;
+                both_end && c.relation == Relation::Equal && c.quantity == cost.quantity
+            };
+            let c = problem.constraints.iter().find(holds)?;
+            Some(problem.limit(c, n))
+        });
         let mut plan = Plan {
-            structure: dynamics.structure(),
+            structure: dynamics.structure(true),
             dynamics,
             problem,
             layout,
             dims,
             free,
+            next,
+            copied: guess.y.clone(),
+            entries: vec![],
+            held: held.collect(),
             trajectory: guess,
             knots,
             start_moves,
@@ -66,6 +89,7 @@ impl<'a, D: Observe + Equations> Transcription<'a, D> {
             kind_of: vec![],
             first,
         };
+        plan.entries = (0..n).map(|k| plan.equation_entries(k)).collect();
         plan.find_kinds(widest.unwrap_or(0), &mut work);
         let threads = rayon::current_num_threads().clamp(1, n.max(1));
         Ok(Self {
@@ -106,6 +130,35 @@ impl<'a, D: Observe + Equations> Transcription<'a, D> {
         self.plan.trajectory_at(x)
     }
 
+    /// What decides where its variables are seen from.
+    pub(super) fn save(&self) -> Saved {
+        Saved {
+            states: self.plan.trajectory.x.clone(),
+            copied: self.plan.copied.clone(),
+        }
+    }
+
+    /// Sees its variables from where they were kept; false where they are not of its kind.
+    pub(super) fn restore(&mut self, kept: Saved) -> bool {
+        let plan = &mut self.plan;
+        let sizes = |s: &Saved| (s.states.len(), s.copied.len());
+        if sizes(&kept) != (plan.trajectory.x.len(), plan.copied.len()) {
+            return false;
+        }
+        (plan.trajectory.x, plan.copied) = (kept.states, kept.copied);
+        true
+    }
+
+    /// The multipliers of the problem's constraints among those of all rows, knot by knot.
+    pub(super) fn of_constraints(&self, rows: &[f64]) -> Vec<f64> {
+        let plan = &self.plan;
+        let own = |k: usize| {
+            let count = plan.layout.stage(k).constraints.len();
+            &rows[plan.first[k + 1].1 - count..plan.first[k + 1].1]
+        };
+        (0..=plan.steps()).flat_map(own).copied().collect()
+    }
+
     /// Separation of the first state from the start, and its derivative by the decided parameters.
     fn start_at(&mut self, x: &[f64]) -> Result<(Vec<f64>, Vec<f64>), Undefined> {
         let (plan, w) = (&self.plan, &mut self.workers[0]);
@@ -139,7 +192,7 @@ impl<'a, D: Observe + Equations> Transcription<'a, D> {
     }
 }
 
-impl<D: Observe + Equations> Program for Transcription<'_, D> {
+impl<D: Observe> Program for Transcription<'_, D> {
     fn variables(&self) -> usize {
         self.plan.parameters() + self.plan.free.len()
     }
@@ -152,7 +205,7 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
         let (d, t) = (&self.plan.dims, &self.plan.trajectory);
         let mut x = vec![0.0; self.variables()];
         for k in 0..self.plan.steps() {
-            let own = &mut x[self.plan.first[k].0 + d.nf..];
+            let own = &mut x[self.plan.control(k)..];
             own[..d.nu].copy_from_slice(t.control(k));
             own[d.nu..d.nu + d.ny].copy_from_slice(&t.y[k * d.ny..(k + 1) * d.ny]);
         }
@@ -169,7 +222,7 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
             out[..self.plan.dims.nf].fill((0.0, 0.0));
         }
         for k in 0..self.plan.steps() {
-            let own = &mut out[self.plan.first[k].0 + self.plan.dims.nf..];
+            let own = &mut out[self.plan.control(k)..];
             own[..self.plan.dims.nu].copy_from_slice(&self.plan.problem.bounds);
         }
         let first = self.plan.parameters();
@@ -206,17 +259,14 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
         for k in 0..=self.plan.steps() {
             let row = self.plan.first[k].1;
             if k < self.plan.steps() {
-                out.extend(
-                    self.plan
-                        .equation_entries(k)
-                        .map(|(_, _, r, v)| (row + r, v)),
-                );
+                let entries = self.plan.entries[k].iter();
+                out.extend(entries.map(|e| (row + e.row, e.variable)));
                 let next = self.plan.first[k + 1].0;
-                out.extend((0..d.nf).map(|i| (row + d.ny + i, next + i)));
+                out.extend((0..self.plan.gaps(k)).map(|i| (row + d.ny + i, next + i)));
             }
             let count = self.plan.layout.stage(k).constraints.len();
             let own = self.plan.first[k + 1].1 - count;
-            let width = self.memory[k].gradient.len();
+            let width = self.plan.shared().own(k < self.plan.steps());
             out.extend(
                 (0..count)
                     .flat_map(|c| (0..width).map(move |i| (own + c, self.plan.variable(k, i)))),
@@ -228,8 +278,8 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
     fn hessian(&self) -> Vec<(usize, usize)> {
         let plan = &self.plan;
         let of = |k: usize| {
-            let places = plan.kinds[plan.kind_of[k]].lower.iter();
-            places.map(move |(i, j, _)| (plan.variable(k, *i), plan.variable(k, *j)))
+            let places = plan.kinds[plan.kind_of[k]].lower();
+            places.map(move |(i, j)| (plan.variable(k, *i), plan.variable(k, *j)))
         };
         (0..=plan.steps()).flat_map(of).collect()
     }
@@ -247,7 +297,7 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
         let d = self.plan.dims;
         for k in 0..self.plan.steps() {
             let (row, next) = (self.plan.first[k].1 + d.ny, self.plan.first[k + 1].0);
-            for i in 0..d.nf {
+            for i in 0..self.plan.gaps(k) {
                 rows[row + i] -= x[next + i];
             }
         }
@@ -268,14 +318,12 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
     ) -> Result<(), Undefined> {
         self.each(x, |s, k, m, w| {
             let (shared, here) = (s.shared(), s.here(k));
-            let weights = Weights {
+            let cost = Part::Quantities {
                 objective: 1.0,
-                residual: &[],
-                gap: &[],
                 constraints: &[],
                 by_squares: false,
             };
-            shared.gradient(&here, &mut m.local, w, &weights, &mut m.gradient)?;
+            shared.gradient(&here, &mut m.local, w, &cost, &mut m.gradient)?;
             shared.constraint_rows(&here, &mut m.local, w, &mut m.jacobian)?;
             if here.next.is_some() {
                 shared.linearize(&here, &mut m.local, w)?;
@@ -302,10 +350,10 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
         for (k, m) in self.memory.iter().enumerate() {
             if k < self.plan.steps() {
                 let values = m.local.equations();
-                for (source, factor, _, _) in self.plan.equation_entries(k) {
-                    put(factor * values[source]);
+                for e in &self.plan.entries[k] {
+                    put(e.factor * values[e.source]);
                 }
-                (0..d.nf).for_each(|_| put(-1.0));
+                (0..self.plan.gaps(k)).for_each(|_| put(-1.0));
             }
             m.jacobian.iter().copied().for_each(&mut put);
         }
@@ -328,16 +376,36 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
         Ok(())
     }
 
-    fn accept(&mut self, x: &mut [f64]) -> bool {
-        let d = self.plan.dims;
-        let mut to = vec![0.0; d.nx];
-        for k in 0..=self.plan.steps() {
-            let first = self.plan.first[k].0;
-            let own = &mut x[first..first + d.nf];
-            let state = &mut self.plan.trajectory.x[k * d.nx..(k + 1) * d.nx];
-            if self.plan.dynamics.displace(state, own, &mut to) {
-                state.copy_from_slice(&to);
-                own.fill(0.0);
+    fn accept(&mut self, x: &mut [f64], y: &mut [f64]) -> bool {
+        let plan = &mut self.plan;
+        let d = plan.dims;
+        let (mut to, mut by) = (vec![0.0; d.nx], vec![0.0; d.nf]);
+        for k in 0..=plan.steps() {
+            plan.fill_moves(k, x, &mut by);
+            let state = &mut plan.trajectory.x[k * d.nx..(k + 1) * d.nx];
+            if !plan.dynamics.displace(state, &by, &mut to) {
+                continue;
+            }
+            // what was separated from the state that was is now from the one that is
+            by.fill(0.0);
+            let first = match k {
+                0 => 0,
+                _ => plan.first[k - 1].1 + d.ny,
+            };
+            let rows = match k {
+                0 if !plan.start_moves => 0..0,
+                0 => 0..d.nf,
+                _ => 0..plan.next.own().len(),
+            };
+            let component = |i: usize| if k == 0 { i } else { plan.next.own()[i] };
+            rows.clone().for_each(|i| by[component(i)] = y[first + i]);
+            plan.dynamics.pull_separation(state, &to, &mut by);
+            rows.for_each(|i| y[first + i] = by[component(i)]);
+            state.copy_from_slice(&to);
+            x[plan.first[k].0..][..plan.moves(k)].fill(0.0);
+            if let Some(before) = k.checked_sub(1) {
+                let y = &x[plan.unknowns(before)..][..d.ny];
+                plan.copied[before * d.ny..k * d.ny].copy_from_slice(y);
             }
         }
         true
@@ -352,7 +420,7 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
         let own = i - self.plan.first[k].1;
         let d = &self.plan.dims;
         let equations = if k < self.plan.steps() {
-            d.ny + d.nf
+            d.ny + self.plan.gaps(k)
         } else {
             0
         };
@@ -380,4 +448,26 @@ impl<D: Observe + Equations> Program for Transcription<'_, D> {
             }
         }
     }
+}
+
+/// Makes unknowns of a guess what the states that copy them have.
+fn copy<D: Equations>(
+    dynamics: &D,
+    next: &Next,
+    knots: &[Knot],
+    guess: &mut Trajectory,
+    w: &mut D::Work,
+) -> Result<(), StepError> {
+    let d = dynamics.dims();
+    let (mut end, mut apart) = (guess.state(0).to_vec(), vec![0.0; d.nf]);
+    for (k, at) in knots[..knots.len() - 1].iter().enumerate() {
+        let (at, y) = (*at, &guess.y[k * d.ny..(k + 1) * d.ny]);
+        let (x, u, p) = (guess.state(k), guess.control(k), &guess.p[..]);
+        dynamics.advance(&KnotPoint { at, x, u, p, y }, w, &mut end)?;
+        dynamics.separation(&end, guess.state(k + 1), &mut apart);
+        for (i, unknown) in next.copies() {
+            guess.y[k * d.ny + unknown] += apart[i];
+        }
+    }
+    Ok(())
 }

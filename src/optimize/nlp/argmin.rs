@@ -49,7 +49,8 @@ pub type State = IterState<Vec<f64>, Infallible, Infallible, Infallible, Infalli
 /// # Ok::<(), argmin::core::Error>(())
 /// ```
 pub struct InteriorPoint<'a> {
-    solver: Solver<'a>,
+    program: &'a mut dyn Program,
+    solver: Solver,
     multipliers: Option<Multipliers>,
     ended: Option<(Status, String)>,
 }
@@ -63,6 +64,7 @@ impl<'a> InteriorPoint<'a> {
     ) -> Self {
         Self {
             solver: Solver::new(program, options, 0),
+            program,
             multipliers,
             ended: None,
         }
@@ -73,7 +75,7 @@ impl<'a> InteriorPoint<'a> {
         let (status, reason) = self
             .ended
             .unwrap_or_else(|| (Status::Stopped, "stopped from outside".into()));
-        self.solver.solution(status, reason)
+        self.solver.solution(self.program, status, reason)
     }
 
     fn told(&self, state: State) -> (State, Option<KV>) {
@@ -104,7 +106,7 @@ impl ArgminSolver<(), State> for InteriorPoint<'_> {
 
     fn init(&mut self, _: &mut Problem<()>, state: State) -> Result<(State, Option<KV>), Error> {
         let multipliers = self.multipliers.take();
-        self.ended = self.solver.begin(multipliers.as_ref()).err();
+        self.ended = self.solver.begin(self.program, multipliers.as_ref()).err();
         Ok(self.told(state))
     }
 
@@ -114,7 +116,7 @@ impl ArgminSolver<(), State> for InteriorPoint<'_> {
         state: State,
     ) -> Result<(State, Option<KV>), Error> {
         if self.ended.is_none() {
-            self.ended = self.solver.next(&mut |_| true).err();
+            self.ended = self.solver.next(self.program, &mut |_| true).err();
         }
         Ok(self.told(state))
     }

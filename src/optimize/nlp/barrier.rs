@@ -4,6 +4,7 @@ use super::filter::Filter;
 use super::kkt::Direction;
 use super::solver::{DAMPING, Solver, UNSCALED};
 use super::{Barrier, Options};
+use serde::{Deserialize, Serialize};
 
 /// How the parameter falls where its problem is solved: to this part, or this power.
 const FALL: f64 = 0.2;
@@ -29,7 +30,7 @@ const LEAST_BARRIER: f64 = 1e-20;
 const TO_BOUND: f64 = 0.99;
 
 /// The parameter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Parameter {
     pub mu: f64,
     barrier: Barrier,
@@ -89,7 +90,7 @@ impl Parameter {
     }
 }
 
-impl Solver<'_> {
+impl Solver {
     /// Average complementarity.
     pub fn average(&self) -> f64 {
         let (mut sum, mut count) = (0.0, 0);

@@ -1,11 +1,13 @@
 //! Pairs of violation and barrier function that a new iterate has to improve on.
 
+use serde::{Deserialize, Serialize};
+
 /// Part of the violation by which a point has to be better than one of the filter; and by which the barrier function has
 /// to be.
 pub const MARGINS: (f64, f64) = (1e-5, 1e-8);
 
 /// The filter.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Filter {
     entries: Vec<(f64, f64)>,
 }

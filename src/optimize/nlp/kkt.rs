@@ -67,8 +67,9 @@ pub struct Kkt {
     /// First entries of the diagonal and of the Jacobian.
     diagonal: usize,
     jacobian: usize,
-    threshold: f64,
-    last: f64,
+    /// Of pivots, and the last shift that was needed: what decides the next factorization.
+    pub threshold: f64,
+    pub last: f64,
     pub regularization: Regularization,
     /// Of variables and slacks: what the bounds add.
     pub barrier: Vec<f64>,
@@ -111,14 +112,14 @@ fn paired(model: &Model, jacobian: &[f64]) -> Vec<usize> {
 }
 
 impl Kkt {
-    pub fn new(model: &Model, jacobian: &[f64], redundancy: f64) -> Self {
+    pub fn new(program: &dyn Program, model: &Model, jacobian: &[f64], redundancy: f64) -> Self {
         let (n, m) = (model.n, model.m);
         let mut entries = model.hessian.clone();
         let diagonal = entries.len();
         entries.extend((0..n + m).map(|i| (i, i)));
         let first = entries.len();
         entries.extend(model.jacobian.iter().map(|(row, i)| (n + row, *i)));
-        let group = (model.program.groups()).unwrap_or_else(|| paired(model, jacobian));
+        let group = (program.groups()).unwrap_or_else(|| paired(model, jacobian));
         let wide = model.lower.len();
         Self {
             values: vec![0.0; entries.len()],

@@ -57,10 +57,11 @@ mod kkt;
 mod model;
 mod restoration;
 mod search;
-mod solver;
+pub(in crate::optimize) mod solver;
 
 pub use self::argmin::{InteriorPoint, State};
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The program is not defined at a point: a step fails there, or a number is not finite. A shorter step is tried.
@@ -126,8 +127,9 @@ pub trait Program {
     ) -> Result<(), Undefined>;
 
     /// A step was accepted: here a program whose variables are moves in the tangent of a manifold retracts them, and sets
-    /// those to zero. They have no bounds. True where it did, as values may be others then.
-    fn accept(&mut self, _x: &mut [f64]) -> bool {
+    /// those to zero. They have no bounds. Where a row is then seen in another frame, so is its multiplier `y`. True where
+    /// it did, as values may be others then.
+    fn accept(&mut self, _x: &mut [f64], _y: &mut [f64]) -> bool {
         false
     }
 
@@ -187,7 +189,7 @@ impl fmt::Display for Status {
 }
 
 /// How the barrier's parameter falls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Barrier {
     /// It is chosen in every iteration for the largest progress, until that is lacking: then it falls step by step.
     Adaptive,
@@ -317,7 +319,7 @@ pub fn solve_from(
     multipliers: Option<&Multipliers>,
     observer: &mut dyn FnMut(&Row) -> bool,
 ) -> Solution {
-    solver::Solver::new(program, options, 0).run(multipliers, observer)
+    solver::Solver::new(program, options, 0).run(program, multipliers, observer)
 }
 
 /// Largest absolute value; NaN if there is one.

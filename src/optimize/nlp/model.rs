@@ -4,8 +4,7 @@ use super::{Options, Program, Undefined, largest};
 
 /// Scaling, bounds and patterns of a program. Variables are those of the program, behind them a slack for every row that
 /// is no equation.
-pub struct Model<'a> {
-    pub program: &'a mut dyn Program,
+pub struct Model {
     /// Variables and rows of the program.
     pub n: usize,
     pub m: usize,
@@ -56,8 +55,8 @@ const ROUNDING: f64 = 100.0 * f64::EPSILON;
 /// No gradient is scaled to less than this part.
 const LEAST_WEIGHT: f64 = 1e-8;
 
-impl<'a> Model<'a> {
-    pub fn new(program: &'a mut dyn Program, options: &Options) -> Self {
+impl Model {
+    pub fn new(program: &dyn Program, options: &Options) -> Self {
         let (n, m) = (program.variables(), program.rows());
         let bounds = program.bounds();
         let mut slack = vec![None; m];
@@ -83,32 +82,31 @@ impl<'a> Model<'a> {
             scaled: vec![0.0; m],
             held,
             bounds,
-            program,
         };
         for (i, (l, u)) in out.bounds.iter().enumerate() {
             if !out.held[i] {
                 (out.lower[i], out.upper[i]) = widened((*l, *u), options.widening);
             }
         }
-        out.bound_rows(options);
+        out.bound_rows(program, options);
         out
     }
 
     /// A bound that lies on the wrong side of the other one.
-    pub fn empty(&self) -> Option<String> {
+    pub fn empty(&self, program: &dyn Program) -> Option<String> {
         let is_empty = |(l, u): &(f64, f64)| l > u || l.is_nan() || u.is_nan();
         let of =
             |name: String, (l, u): (f64, f64)| format!("{name} has no value between {l} and {u}");
         let variable = self.bounds.iter().position(is_empty);
-        let rows = self.program.row_bounds();
+        let rows = program.row_bounds();
         let row = rows.iter().position(is_empty);
-        let variable = variable.map(|i| of(self.program.variable_name(i), self.bounds[i]));
-        variable.or_else(|| row.map(|i| of(self.program.row_name(i), rows[i])))
+        let variable = variable.map(|i| of(program.variable_name(i), self.bounds[i]));
+        variable.or_else(|| row.map(|i| of(program.row_name(i), rows[i])))
     }
 
     /// Bounds of slacks and what equations say, for the rows' scaling.
-    fn bound_rows(&mut self, options: &Options) {
-        let all = self.program.row_bounds();
+    fn bound_rows(&mut self, program: &dyn Program, options: &Options) {
+        let all = program.row_bounds();
         for (i, (a, b)) in all.into_iter().enumerate() {
             let w = self.row_weights[i];
             match self.slack[i] {
@@ -122,9 +120,14 @@ impl<'a> Model<'a> {
     }
 
     /// Scales objective and rows by their gradients at a point.
-    pub fn scale(&mut self, x: &[f64], options: &Options) -> Result<(), Undefined> {
+    pub fn scale(
+        &mut self,
+        program: &mut dyn Program,
+        x: &[f64],
+        options: &Options,
+    ) -> Result<(), Undefined> {
         let mut d = self.derivatives();
-        self.differentiate(x, &mut d)?;
+        self.differentiate(program, x, &mut d)?;
         let weight = |largest: f64| {
             let weight = options.largest_gradient / largest;
             if weight < 1.0 {
@@ -141,7 +144,7 @@ impl<'a> Model<'a> {
         }
         self.weight = weight(largest(&d.gradient));
         self.row_weights = rows.into_iter().map(weight).collect();
-        self.bound_rows(options);
+        self.bound_rows(program, options);
         Ok(())
     }
 
@@ -154,9 +157,14 @@ impl<'a> Model<'a> {
     }
 
     /// Values at variables and slacks.
-    pub fn evaluate(&mut self, w: &[f64], out: &mut Values) -> Result<(), Undefined> {
+    pub fn evaluate(
+        &self,
+        program: &mut dyn Program,
+        w: &[f64],
+        out: &mut Values,
+    ) -> Result<(), Undefined> {
         out.rows.resize(self.m, 0.0);
-        let objective = self.program.evaluate(&w[..self.n], &mut out.rows)?;
+        let objective = program.evaluate(&w[..self.n], &mut out.rows)?;
         out.objective = self.weight * objective;
         for (i, c) in out.rows.iter_mut().enumerate() {
             *c = *c * self.row_weights[i] - self.slack[i].map_or(self.target[i], |s| w[s]);
@@ -168,9 +176,13 @@ impl<'a> Model<'a> {
     }
 
     /// Derivatives; those by what is held are zero.
-    pub fn differentiate(&mut self, w: &[f64], out: &mut Derivatives) -> Result<(), Undefined> {
-        self.program
-            .differentiate(&w[..self.n], &mut out.gradient, &mut out.jacobian)?;
+    pub fn differentiate(
+        &self,
+        program: &mut dyn Program,
+        w: &[f64],
+        out: &mut Derivatives,
+    ) -> Result<(), Undefined> {
+        program.differentiate(&w[..self.n], &mut out.gradient, &mut out.jacobian)?;
         for (g, held) in out.gradient.iter_mut().zip(&self.held) {
             *g = if *held { 0.0 } else { *g * self.weight };
         }
@@ -193,12 +205,17 @@ impl<'a> Model<'a> {
     }
 
     /// Entries of the Hessian of the Lagrangian, whose multipliers are scaled.
-    pub fn curve(&mut self, w: &[f64], y: &[f64], out: &mut [f64]) -> Result<(), Undefined> {
+    pub fn curve(
+        &mut self,
+        program: &mut dyn Program,
+        w: &[f64],
+        y: &[f64],
+        out: &mut [f64],
+    ) -> Result<(), Undefined> {
         for ((s, y), weight) in self.scaled.iter_mut().zip(y).zip(&self.row_weights) {
             *s = y * weight;
         }
-        self.program
-            .curve(&w[..self.n], self.weight, &self.scaled, out)?;
+        program.curve(&w[..self.n], self.weight, &self.scaled, out)?;
         for (value, (i, j)) in out.iter_mut().zip(&self.hessian) {
             if self.held[*i] || self.held[*j] {
                 *value = 0.0;
@@ -210,6 +227,15 @@ impl<'a> Model<'a> {
         Err(Undefined(
             "a second derivative is not a finite number".into(),
         ))
+    }
+
+    /// [`Program::accept`] with multipliers of the scaled rows.
+    pub fn accept(&self, program: &mut dyn Program, x: &mut [f64], y: &mut [f64]) -> bool {
+        let weights = &self.row_weights;
+        y.iter_mut().zip(weights).for_each(|(y, w)| *y *= w);
+        let accepted = program.accept(x, y);
+        y.iter_mut().zip(weights).for_each(|(y, w)| *y /= w);
+        accepted
     }
 
     /// Adds `J' y` of variables and slacks.

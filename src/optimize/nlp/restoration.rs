@@ -21,8 +21,9 @@ const RESTART: f64 = 1e-6;
 const LARGEST_MULTIPLIER: f64 = 1e3;
 
 /// The program that minimizes the violation of another one.
-struct Elastic<'a, 'b> {
-    inner: &'a mut Solver<'b>,
+struct Elastic<'a> {
+    program: &'a mut dyn Program,
+    inner: &'a mut Solver,
     /// Where it starts, and what changes of each variable are measured with.
     origin: Vec<f64>,
     scale: Vec<f64>,
@@ -34,7 +35,7 @@ struct Elastic<'a, 'b> {
     before: Vec<f64>,
 }
 
-impl Elastic<'_, '_> {
+impl Elastic<'_> {
     fn n(&self) -> usize {
         self.inner.model.n
     }
@@ -44,7 +45,7 @@ impl Elastic<'_, '_> {
     }
 }
 
-impl Program for Elastic<'_, '_> {
+impl Program for Elastic<'_> {
     fn variables(&self) -> usize {
         self.n() + 2 * self.m()
     }
@@ -95,7 +96,8 @@ impl Program for Elastic<'_, '_> {
         let (n, m) = (self.n(), self.m());
         self.w[..n].copy_from_slice(&x[..n]);
         self.w[n..].fill(0.0);
-        self.inner.model.evaluate(&self.w, &mut self.values)?;
+        let (program, w) = (&mut *self.program, &self.w);
+        self.inner.model.evaluate(program, w, &mut self.values)?;
         for i in 0..m {
             rows[i] = self.values.rows[i] - x[n + i] + x[n + m + i];
         }
@@ -113,7 +115,7 @@ impl Program for Elastic<'_, '_> {
     ) -> Result<(), Undefined> {
         let (n, m) = (self.n(), self.m());
         let mut d = std::mem::take(&mut self.inner.d);
-        let done = self.inner.model.differentiate(&x[..n], &mut d);
+        let done = (self.inner.model).differentiate(self.program, &x[..n], &mut d);
         let own = d.jacobian.len();
         jacobian[..own].copy_from_slice(&d.jacobian);
         self.inner.d = d;
@@ -136,7 +138,7 @@ impl Program for Elastic<'_, '_> {
         let n = self.n();
         let own = hessian.len() - n;
         let before = std::mem::replace(&mut self.inner.model.weight, 0.0);
-        let done = self.inner.model.curve(&x[..n], y, &mut hessian[..own]);
+        let done = (self.inner.model).curve(self.program, &x[..n], y, &mut hessian[..own]);
         self.inner.model.weight = before;
         for (to, scale) in hessian[own..].iter_mut().zip(&self.scale) {
             *to = weight * self.zeta * scale * scale;
@@ -144,10 +146,10 @@ impl Program for Elastic<'_, '_> {
         done
     }
 
-    fn accept(&mut self, x: &mut [f64]) -> bool {
+    fn accept(&mut self, x: &mut [f64], y: &mut [f64]) -> bool {
         let n = self.n();
         self.before.copy_from_slice(&x[..n]);
-        let accepted = self.inner.model.program.accept(&mut x[..n]);
+        let accepted = (self.inner.model).accept(self.program, &mut x[..n], y);
         for ((origin, before), x) in self.origin.iter_mut().zip(&self.before).zip(x.iter()) {
             *origin += x - before;
         }
@@ -161,7 +163,7 @@ impl Program for Elastic<'_, '_> {
         if self
             .inner
             .model
-            .evaluate(&self.w, &mut self.values)
+            .evaluate(self.program, &self.w, &mut self.values)
             .is_err()
         {
             return false;
@@ -174,13 +176,14 @@ impl Program for Elastic<'_, '_> {
     }
 
     fn row_name(&self, i: usize) -> String {
-        self.inner.model.program.row_name(i)
+        self.program.row_name(i)
     }
 }
 
 /// Restores feasibility, or tells why not.
 pub fn restore(
     solver: &mut Solver,
+    program: &mut dyn Program,
     observer: &mut dyn FnMut(&Row) -> bool,
 ) -> Result<(), (Status, String)> {
     let (n, m) = (solver.model.n, solver.model.m);
@@ -234,10 +237,11 @@ pub fn restore(
             w: vec![0.0; wide],
             before: vec![0.0; n],
             inner: &mut *solver,
+            program: &mut *program,
         };
-        let mut inner = Solver::new(&mut elastic, &options, 1);
+        let mut inner = Solver::new(&elastic, &options, 1);
         let mut history = vec![];
-        let (status, reason) = inner.run_from(None, &mut |row| {
+        let (status, reason) = inner.run_from(&mut elastic, None, &mut |row| {
             history.push(*row);
             observer(row)
         });
@@ -265,7 +269,7 @@ pub fn restore(
     solver.at.w[..n].copy_from_slice(&x);
     solver.at.w[n..].copy_from_slice(&slacks);
     let (model, at) = (&mut solver.model, &mut solver.at);
-    if let Err(e) = model.evaluate(&at.w, &mut at.values) {
+    if let Err(e) = model.evaluate(program, &at.w, &mut at.values) {
         return Err((Status::Stalled, e.to_string()));
     }
     let end = match status {
@@ -297,10 +301,10 @@ pub fn restore(
             }
         }
     }
-    solver.arrive();
+    solver.arrive(program);
     solver.forget_rows(LARGEST_MULTIPLIER);
     if let Some((status, reason)) = end {
-        let reason = solver.with_rows(reason);
+        let reason = solver.with_rows(program, reason);
         return Err((status, reason));
     }
     solver.note(1.0, 0.0);

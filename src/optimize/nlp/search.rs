@@ -1,5 +1,6 @@
 //! Which length of a step is acceptable.
 
+use super::Program;
 use super::filter::{MARGINS, at_most};
 use super::model::Values;
 use super::solver::{DAMPING, Solver};
@@ -22,7 +23,7 @@ pub enum Searched {
     Refused,
 }
 
-impl Solver<'_> {
+impl Solver {
     /// The largest steps, primal and dual, that stay inside all bounds.
     pub fn largest_steps(&self) -> (f64, f64) {
         let part = self.parameter.to_bound();
@@ -53,11 +54,11 @@ impl Solver<'_> {
     }
 
     /// Moves the trial point; is there a value?
-    pub fn try_step(&mut self, length: f64) -> bool {
+    pub fn try_step(&mut self, program: &mut dyn Program, length: f64) -> bool {
         let to = self.trial.w.iter_mut().zip(&self.at.w).zip(&self.step.d.w);
         to.for_each(|((t, w), d)| *t = w + length * d);
         self.model
-            .evaluate(&self.trial.w, &mut self.trial.values)
+            .evaluate(program, &self.trial.w, &mut self.trial.values)
             .is_ok()
     }
 
@@ -92,7 +93,7 @@ impl Solver<'_> {
     }
 
     /// Finds an acceptable step.
-    pub fn search(&mut self) -> Searched {
+    pub fn search(&mut self, program: &mut dyn Program) -> Searched {
         let (primal, dual) = self.largest_steps();
         let slope = self.slope();
         let violation = self.at.values.violation();
@@ -101,7 +102,7 @@ impl Solver<'_> {
         let mut length = primal;
         let mut is_first = true;
         while length > shortest || is_first {
-            if self.try_step(length) {
+            if self.try_step(program, length) {
                 let judged = self.judge((violation, value), slope, length);
                 if judged {
                     return Searched::Accepted(length, dual);
@@ -109,7 +110,7 @@ impl Solver<'_> {
                 let trial = self.trial.values.violation();
                 if is_first
                     && trial >= violation
-                    && let Some(found) = self.correct((violation, value), slope, length)
+                    && let Some(found) = self.correct(program, (violation, value), slope, length)
                 {
                     return Searched::Accepted(found, dual);
                 }
@@ -162,7 +163,13 @@ impl Solver<'_> {
     }
 
     /// Corrects the step by what the rows are at its end; the length of the corrected step that is acceptable.
-    fn correct(&mut self, from: (f64, f64), slope: f64, length: f64) -> Option<f64> {
+    fn correct(
+        &mut self,
+        program: &mut dyn Program,
+        from: (f64, f64),
+        slope: f64,
+        length: f64,
+    ) -> Option<f64> {
         let step = self.step.clone();
         let mut rows: Vec<f64> = self.at.values.rows.clone();
         let mut scale = length;
@@ -188,7 +195,7 @@ impl Solver<'_> {
             }
             let (primal, _) = self.largest_steps();
             scale = primal;
-            if !self.try_step(primal) {
+            if !self.try_step(program, primal) {
                 break;
             }
             if self.judge(from, slope, length) {

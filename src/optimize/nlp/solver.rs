@@ -5,8 +5,11 @@ use super::filter::Filter;
 use super::kkt::{Direction, Kkt, name_rows};
 use super::model::{Derivatives, Model, Values};
 use super::search::Searched;
-use super::{Multipliers, Options, Program, Row, Solution, Status, largest, restoration};
+use super::{
+    Multipliers, Options, Program, Row, Solution, Status, Undefined, largest, restoration,
+};
 use crate::dynamics::stop_requested;
+use serde::{Deserialize, Serialize};
 
 /// Multipliers of the rows that least squares makes larger than this are not used.
 const LARGEST_MULTIPLIER: f64 = 1e3;
@@ -38,6 +41,21 @@ pub struct Iterate {
     pub values: Values,
 }
 
+/// All that decides the next iterations.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Saved {
+    w: Vec<f64>,
+    y: Vec<f64>,
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+    parameter: Parameter,
+    filter: Filter,
+    violations: (f64, f64),
+    /// [`Kkt::threshold`] and [`Kkt::last`]
+    factored: (f64, f64),
+    tiny: usize,
+}
+
 /// A step of all.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
@@ -60,8 +78,8 @@ impl Errors {
     }
 }
 
-pub struct Solver<'a> {
-    pub model: Model<'a>,
+pub struct Solver {
+    pub model: Model,
     pub options: Options,
     pub depth: usize,
     pub at: Iterate,
@@ -81,11 +99,13 @@ pub struct Solver<'a> {
     /// Are the factors those of this iteration?
     pub factored: bool,
     tiny: usize,
+    /// Were multipliers made anew where no step made progress?
+    renewed: bool,
     earlier: (usize, usize),
 }
 
-impl<'a> Solver<'a> {
-    pub fn new(program: &'a mut dyn Program, options: &Options, depth: usize) -> Self {
+impl Solver {
+    pub fn new(program: &dyn Program, options: &Options, depth: usize) -> Self {
         let model = Model::new(program, options);
         let d = model.derivatives();
         Self {
@@ -103,6 +123,7 @@ impl<'a> Solver<'a> {
             history: vec![],
             factored: false,
             tiny: 0,
+            renewed: false,
             earlier: (0, 0),
             options: *options,
             depth,
@@ -113,20 +134,22 @@ impl<'a> Solver<'a> {
     /// Solves.
     pub fn run(
         mut self,
+        program: &mut dyn Program,
         multipliers: Option<&Multipliers>,
         observer: &mut dyn FnMut(&Row) -> bool,
     ) -> Solution {
-        let (status, reason) = self.run_from(multipliers, observer);
-        self.solution(status, reason)
+        let (status, reason) = self.run_from(program, multipliers, observer);
+        self.solution(program, status, reason)
     }
 
     /// Solves, and stays as it ends.
     pub fn run_from(
         &mut self,
+        program: &mut dyn Program,
         multipliers: Option<&Multipliers>,
         observer: &mut dyn FnMut(&Row) -> bool,
     ) -> (Status, String) {
-        if let Err(end) = self.begin(multipliers) {
+        if let Err(end) = self.begin(program, multipliers) {
             return end;
         }
         loop {
@@ -134,7 +157,7 @@ impl<'a> Solver<'a> {
             if !observer(&row) {
                 return (Status::Stopped, "stopped from outside".into());
             }
-            if let Err(end) = self.next(observer) {
+            if let Err(end) = self.next(program, observer) {
                 return end;
             }
         }
@@ -159,9 +182,13 @@ impl<'a> Solver<'a> {
     }
 
     /// Values and multipliers at the start.
-    pub fn begin(&mut self, multipliers: Option<&Multipliers>) -> Result<(), (Status, String)> {
+    pub fn begin(
+        &mut self,
+        program: &mut dyn Program,
+        multipliers: Option<&Multipliers>,
+    ) -> Result<(), (Status, String)> {
         let (n, wide) = (self.model.n, self.model.lower.len());
-        let mut w = self.model.program.start();
+        let mut w = program.start();
         w.resize(wide, 0.0);
         self.at = Iterate {
             w,
@@ -170,17 +197,17 @@ impl<'a> Solver<'a> {
             upper: vec![0.0; wide],
             ..Iterate::default()
         };
-        if let Some(empty) = self.model.empty() {
+        if let Some(empty) = self.model.empty(program) {
             return Err((Status::Infeasible, empty));
         }
         self.model
             .push_inside(&mut self.at.w[..n], self.options.push);
-        let undefined = |e: super::Undefined| {
+        let undefined = |e: Undefined| {
             let reason = format!("the program has no value at its start: {e}");
             (Status::Undefined, reason)
         };
         let options = self.options;
-        self.model.scale(&self.at.w, &options).map_err(undefined)?;
+        (self.model.scale(program, &self.at.w, &options)).map_err(undefined)?;
         let (model, at) = (&mut self.model, &mut self.at);
         let has_bounds = (model.lower.iter().chain(&model.upper)).any(|b| b.is_finite());
         self.parameter
@@ -188,20 +215,20 @@ impl<'a> Solver<'a> {
         at.w[n..].fill(0.0);
         at.values.rows.resize(model.m, 0.0);
         at.values.rows.fill(0.0);
-        model.evaluate(&at.w, &mut at.values).map_err(undefined)?;
+        (model.evaluate(program, &at.w, &mut at.values)).map_err(undefined)?;
         for (slack, c) in model.slack.iter().zip(&at.values.rows) {
             if let Some(s) = *slack {
                 at.w[s] = *c;
             }
         }
         model.push_inside(&mut at.w, options.push);
-        model.evaluate(&at.w, &mut at.values).map_err(undefined)?;
-        model.differentiate(&at.w, &mut self.d).map_err(undefined)?;
+        (model.evaluate(program, &at.w, &mut at.values)).map_err(undefined)?;
+        (model.differentiate(program, &at.w, &mut self.d)).map_err(undefined)?;
         for i in 0..wide {
             at.lower[i] = f64::from(model.lower[i].is_finite());
             at.upper[i] = f64::from(model.upper[i].is_finite());
         }
-        let kkt = Kkt::new(model, &self.d.jacobian, options.redundancy);
+        let kkt = Kkt::new(program, model, &self.d.jacobian, options.redundancy);
         self.step.d = kkt.direction();
         self.rhs = kkt.direction();
         self.kkt = Some(kkt);
@@ -247,26 +274,89 @@ impl<'a> Solver<'a> {
         }
     }
 
+    /// Where it stands, once it has begun.
+    pub fn save(&self) -> Option<Saved> {
+        let kkt = self.kkt.as_ref()?;
+        Some(Saved {
+            w: self.at.w.clone(),
+            y: self.at.y.clone(),
+            lower: self.at.lower.clone(),
+            upper: self.at.upper.clone(),
+            parameter: self.parameter.clone(),
+            filter: self.filter.clone(),
+            violations: self.violations,
+            factored: (kkt.threshold, kkt.last),
+            tiny: self.tiny,
+        })
+    }
+
+    /// Goes on from where a solve of the same program stood that had begun at the same guess.
+    pub fn resume(&mut self, program: &mut dyn Program, s: Saved) -> Result<(), Undefined> {
+        let at = &mut self.at;
+        (at.w, at.y, at.lower, at.upper) = (s.w, s.y, s.lower, s.upper);
+        (self.parameter, self.filter) = (s.parameter, s.filter);
+        (self.violations, self.tiny) = (s.violations, s.tiny);
+        if let Some(kkt) = &mut self.kkt {
+            (kkt.threshold, kkt.last) = s.factored;
+        }
+        (self.model).evaluate(program, &self.at.w, &mut self.at.values)?;
+        (self.model).differentiate(program, &self.at.w, &mut self.d)?;
+        self.trial = self.at.clone();
+        self.history.clear();
+        self.note(0.0, 0.0);
+        Ok(())
+    }
+
+    /// Is a kept solve of such a program?
+    pub fn fits(&self, s: &Saved) -> bool {
+        let sizes = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().all(|v| v.is_finite());
+        sizes(&s.w, &self.at.w)
+            && sizes(&s.y, &self.at.y)
+            && sizes(&s.lower, &self.at.lower)
+            && sizes(&s.upper, &self.at.upper)
+    }
+
     /// Ends, or makes an iteration.
-    pub fn next(&mut self, observer: &mut dyn FnMut(&Row) -> bool) -> Result<(), (Status, String)> {
+    pub fn next(
+        &mut self,
+        program: &mut dyn Program,
+        observer: &mut dyn FnMut(&Row) -> bool,
+    ) -> Result<(), (Status, String)> {
+        match self.ended(program) {
+            Some(end) => Err(end),
+            None => self.advance(program, observer),
+        }
+    }
+
+    /// How it ends, if nothing is left to do here.
+    pub fn ended(&mut self, program: &mut dyn Program) -> Option<(Status, String)> {
         self.set_gradient();
         let errors = self.errors(0.0);
         let (x, slacks) = self.at.w.split_at(self.model.n);
-        if self.model.program.suffices(x, slacks) {
-            return Err((Status::Stopped, String::new()));
+        if program.suffices(x, slacks) {
+            return Some((Status::Stopped, String::new()));
         }
         if self.is_solved(&errors) {
-            return Err((Status::Converged, String::new()));
+            return Some((Status::Converged, String::new()));
         }
         if self.made() >= self.options.max_iterations {
             let reason = format!("{} iterations were not enough", self.made());
-            return Err((Status::MaxIterations, self.with_rows(reason)));
+            return Some((Status::MaxIterations, self.with_rows(program, reason)));
         }
         if largest(&self.at.w) > DIVERGED {
             let reason = "variables grow without end: the program is unbounded";
-            return Err((Status::Diverged, reason.into()));
+            return Some((Status::Diverged, reason.into()));
         }
-        self.advance(observer).map_err(|end| {
+        None
+    }
+
+    /// An iteration, or how it ended.
+    pub fn advance(
+        &mut self,
+        program: &mut dyn Program,
+        observer: &mut dyn FnMut(&Row) -> bool,
+    ) -> Result<(), (Status, String)> {
+        self.iterate(program, observer).map_err(|end| {
             if stop_requested() {
                 (Status::Stopped, "a stop was requested".into())
             } else {
@@ -275,11 +365,14 @@ impl<'a> Solver<'a> {
         })
     }
 
-    /// One iteration.
-    fn advance(&mut self, observer: &mut dyn FnMut(&Row) -> bool) -> Result<(), (Status, String)> {
+    fn iterate(
+        &mut self,
+        program: &mut dyn Program,
+        observer: &mut dyn FnMut(&Row) -> bool,
+    ) -> Result<(), (Status, String)> {
         let (model, at) = (&mut self.model, &self.at);
         let stalled = |reason: String| (Status::Stalled, reason);
-        if let Err(e) = model.curve(&at.w, &at.y, &mut self.hessian) {
+        if let Err(e) = model.curve(program, &at.w, &at.y, &mut self.hessian) {
             return Err(stalled(e.to_string()));
         }
         if self.tiny > 0 {
@@ -289,32 +382,32 @@ impl<'a> Solver<'a> {
             && largest(&self.at.values.rows) > HOPELESS.1
             && self.depth < DEEPEST
         {
-            return self.restore(observer);
+            return self.restore(program, observer);
         }
         self.set_parameter();
         loop {
             if !self.direction() {
-                return self.restore(observer);
+                return self.restore(program, observer);
             }
             let change = self.step.d.w.iter().zip(&self.at.w);
             let change = change.fold(0.0_f64, |l, (d, w)| l.max(d.abs() / (1.0 + w.abs())));
             if change <= TINY && self.at.values.violation() <= self.violations.1 {
                 if self.tiny > 1 && self.parameter.is_least() {
                     let reason = "steps are as small as rounding".to_string();
-                    return Err(stalled(self.with_rows(reason)));
+                    return Err(stalled(self.with_rows(program, reason)));
                 }
                 self.tiny += 1;
                 let (primal, dual) = self.largest_steps();
-                if self.try_step(primal) {
-                    self.take(primal, dual);
+                if self.try_step(program, primal) {
+                    self.take(program, primal, dual);
                     return Ok(());
                 }
             } else {
                 self.tiny = 0;
             }
-            match self.search() {
+            match self.search(program) {
                 Searched::Accepted(primal, dual) => {
-                    self.take(primal, dual);
+                    self.take(program, primal, dual);
                     return Ok(());
                 }
                 Searched::Refused if self.parameter.is_free() => {
@@ -322,13 +415,13 @@ impl<'a> Solver<'a> {
                     self.filter.clear();
                     self.settle();
                 }
-                Searched::Refused => return self.restore(observer),
+                Searched::Refused => return self.restore(program, observer),
             }
         }
     }
 
     /// Accepts the trial point, reached by steps of these lengths.
-    pub fn take(&mut self, primal: f64, dual: f64) {
+    pub fn take(&mut self, program: &mut dyn Program, primal: f64, dual: f64) {
         let (at, step) = (&mut self.at, &self.step);
         std::mem::swap(&mut at.w, &mut self.trial.w);
         std::mem::swap(&mut at.values, &mut self.trial.values);
@@ -338,16 +431,16 @@ impl<'a> Solver<'a> {
         moved(&mut at.y, &step.d.y, primal);
         moved(&mut at.lower, &step.lower, dual);
         moved(&mut at.upper, &step.upper, dual);
-        self.arrive();
+        self.arrive(program);
         self.note(primal, self.regularization());
     }
 
     /// What follows from being at a new point.
-    pub fn arrive(&mut self) {
+    pub fn arrive(&mut self, program: &mut dyn Program) {
         let n = self.model.n;
-        if self.model.program.accept(&mut self.at.w[..n]) {
+        if (self.model).accept(program, &mut self.at.w[..n], &mut self.at.y) {
             // the trial point had them as well
-            let _ = self.model.evaluate(&self.at.w, &mut self.at.values);
+            let _ = (self.model).evaluate(program, &self.at.w, &mut self.at.values);
         }
         let mu = self.parameter.mu;
         for i in 0..self.at.w.len() {
@@ -360,7 +453,7 @@ impl<'a> Solver<'a> {
                 self.at.upper[i] = within(self.at.upper[i], above);
             }
         }
-        if self.model.differentiate(&self.at.w, &mut self.d).is_err() {
+        if (self.model.differentiate(program, &self.at.w, &mut self.d)).is_err() {
             // no step leads on from here
             self.d.gradient.fill(f64::NAN);
         }
@@ -444,8 +537,19 @@ impl<'a> Solver<'a> {
     }
 
     /// Leaves the filter's worst to a program that minimizes the violation.
-    fn restore(&mut self, observer: &mut dyn FnMut(&Row) -> bool) -> Result<(), (Status, String)> {
+    fn restore(
+        &mut self,
+        program: &mut dyn Program,
+        observer: &mut dyn FnMut(&Row) -> bool,
+    ) -> Result<(), (Status, String)> {
         if self.depth >= DEEPEST {
+            if !std::mem::replace(&mut self.renewed, true) {
+                // multipliers may have been the reason
+                self.forget_rows(LARGEST_MULTIPLIER);
+                self.filter.clear();
+                self.note(0.0, 0.0);
+                return Ok(());
+            }
             let reason = "no step of the restoration makes progress".into();
             return Err((Status::Stalled, reason));
         }
@@ -453,15 +557,14 @@ impl<'a> Solver<'a> {
             let reason = "no step from here is acceptable, and the rows hold".into();
             return Err((Status::Stalled, reason));
         }
-        restoration::restore(self, observer)
+        restoration::restore(self, program, observer)
     }
 
     /// A reason with the rows that are worst.
-    pub fn with_rows(&self, reason: String) -> String {
+    pub fn with_rows(&self, program: &dyn Program, reason: String) -> String {
         if self.model.worst(&self.at.values.rows).0 <= self.options.violation {
             return reason;
         }
-        let program = &*self.model.program;
         let named = name_rows(program, &self.at.values.rows, &self.model.row_weights);
         format!("{reason}; left are {named}")
     }
@@ -472,18 +575,28 @@ impl<'a> Solver<'a> {
         self.earlier.1 += again;
     }
 
+    /// Multipliers of the rows, unscaled.
+    pub fn multipliers(&self) -> Vec<f64> {
+        let both = self.at.y.iter().zip(&self.model.row_weights);
+        both.map(|(y, w)| y * w / self.model.weight).collect()
+    }
+
     /// What was found.
-    pub fn solution(self, mut status: Status, mut reason: String) -> Solution {
+    pub fn solution(
+        self,
+        program: &mut dyn Program,
+        mut status: Status,
+        mut reason: String,
+    ) -> Solution {
         let n = self.model.n;
-        let mut x = self.at.w;
-        x.truncate(n);
+        let mut x = self.at.w[..n].to_vec();
         for (x, (l, u)) in x.iter_mut().zip(&self.model.bounds) {
             *x = x.max(*l).min(*u);
         }
         let weight = self.model.weight;
         let mut rows = vec![0.0; self.model.m];
-        let objective = self.model.program.evaluate(&x, &mut rows);
-        let bounds = self.model.program.row_bounds();
+        let objective = program.evaluate(&x, &mut rows);
+        let bounds = program.row_bounds();
         let outside = rows
             .iter()
             .zip(&bounds)
@@ -507,9 +620,7 @@ impl<'a> Solver<'a> {
             violation,
             objective: objective.unwrap_or(f64::INFINITY),
             multipliers: Multipliers {
-                rows: (self.at.y.iter().zip(&self.model.row_weights))
-                    .map(|(y, w)| y * w / weight)
-                    .collect(),
+                rows: self.multipliers(),
                 lower: of_bounds(&self.at.lower),
                 upper: of_bounds(&self.at.upper),
             },

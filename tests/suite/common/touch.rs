@@ -10,8 +10,8 @@
 //! ```
 
 use least_action::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Inputs, Knot, KnotPoint, Observe, Outputs,
-    QuantityId, SolvedStep, Step, StepError, StepStats,
+    Certificate, Charts, Differentiable, Dims, Equations, Inputs, Knot, KnotPoint, Observe,
+    Outputs, QuantityId, SolvedStep, Step, StepError, StepStats,
 };
 use least_action::without;
 use nalgebra::DMatrix;
@@ -229,6 +229,8 @@ impl Differentiable for Masses {
         }
     }
 }
+
+impl Equations for Masses {}
 
 impl Charts for Masses {
     without!(charts, model);

@@ -4,8 +4,9 @@ use crate::common::Source;
 use crate::common::case::{chain, system};
 use least_action::control::{ClosedLoop, Loop, Pd};
 use least_action::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Inputs, Knot, KnotPoint, LinearModel, Observe,
-    Outputs, QuantityId, Remember, SolvedStep, Step, StepError, StepStats, model_by_pushes,
+    Certificate, Charts, Differentiable, Dims, Equations, Inputs, Knot, KnotPoint, LinearModel,
+    Observe, Outputs, QuantityId, Remember, SolvedStep, Step, StepError, StepStats,
+    model_by_pushes,
 };
 use least_action::integrator::{Maximal, Mechanical};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -98,6 +99,8 @@ impl Differentiable for Spring {
         (out.x[1], out.u[0]) = (rate, h * rate);
     }
 }
+
+impl Equations for Spring {}
 
 impl Charts for Spring {
     without!(charts, model);

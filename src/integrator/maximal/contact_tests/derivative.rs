@@ -3,6 +3,7 @@
 
 mod onset;
 mod stiff;
+mod unsolved;
 
 use super::super::tests::{derivative, difference, displaced};
 use super::super::{Maximal, Options, Work};

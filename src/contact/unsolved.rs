@@ -1,0 +1,226 @@
+//! The law as equations of its own, unsolved: for methods whose unknowns are all states and impulses at once.
+//!
+//! Rows of a contact, in the order of its unknowns `s, g, psi, b`:
+//!
+//! ```text
+//! s - phi(z+)/h,    s g - kappa,    u0 psi + b . eta - kappa,    u0 eta + psi b
+//! ```
+//!
+//! What a law lacks is zero: `psi` and `b` of a limit, `s` and `g` of friction in a joint. With `psi >= 0` the rows keep `b` in
+//! the cone. The configuration `z+` is the end of the step, which is a variable there ([`View::next`]).
+
+use super::assembly::limit_gap;
+use super::derivative::Response;
+use super::{Cone, Element, Layout, Memory, Slot, Source, UNKNOWNS, View};
+use crate::dynamics::{Inputs, Stage};
+use crate::mechanism::{Mechanism, add_wrench, dot, normal_row};
+
+impl Layout {
+    /// Are the equations offered?
+    ///
+    /// # Errors
+    /// What is missing.
+    pub(crate) fn check_equations(&self, m: &Mechanism) -> Result<(), String> {
+        if self.options.cone != Cone::SecondOrder && !self.is_empty() {
+            return Err("contacts have a linearized cone; set `cone = \"second_order\"`".into());
+        }
+        let bounces = m.contacts.iter().find(|c| m.restitution(c) != 0.0);
+        bounces.map_or(Ok(()), |c| {
+            Err(format!(
+                "contact `{}` bounces; leave its restitution out",
+                c.name
+            ))
+        })
+    }
+
+    /// Parent and child of every element.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (Option<usize>, usize)> + '_ {
+        self.slots.iter().map(|s| (s.parent, s.child))
+    }
+
+    /// Where the unknowns of every element may be.
+    pub(crate) fn bounds(&self, m: &Mechanism) -> Vec<(f64, f64)> {
+        let (free, positive) = ((f64::NEG_INFINITY, f64::INFINITY), (0.0, f64::INFINITY));
+        let each = self.slots.iter().flat_map(|s| {
+            let (gap, friction) = match s.source {
+                Source::Contact(i) => (true, m.friction(&m.contacts[i]) > 0.0),
+                Source::Friction(..) => (false, true),
+                Source::Limit(..) => (true, false),
+            };
+            let of = |is: bool| if is { positive } else { free };
+            [of(gap), of(gap), of(friction), free, free]
+        });
+        each.collect()
+    }
+
+    /// Gaps at the end of the step, and the law's rows behind those of the bodies.
+    pub(crate) fn leave_unsolved(&self, w: &View, memory: &mut Memory, rows: &mut [f64]) {
+        let Stage::Step(h) = w.at.stage else { return };
+        let kappa = memory.kappa;
+        let elements = memory.elements.iter_mut().zip(&self.slots);
+        for ((e, slot), rows) in elements.zip(rows.chunks_exact_mut(UNKNOWNS)) {
+            self.meet(w, e, slot);
+            let l = &e.local;
+            rows[..2].copy_from_slice(&match e.law.gap {
+                true => [l.s - e.next.gap / h, l.s * l.g - kappa],
+                false => [l.s, l.g],
+            });
+            rows[2..].copy_from_slice(&match e.law.frictional {
+                true => {
+                    let u0 = e.law.bound_at(l);
+                    let product = u0 * l.psi + l.b[0] * l.eta[0] + l.b[1] * l.eta[1];
+                    let along = |i: usize| u0 * l.eta[i] + l.psi * l.b[i];
+                    [product - kappa, along(0), along(1)]
+                }
+                false => [l.psi, l.b[0], l.b[1]],
+            });
+        }
+    }
+
+    /// Writes the unknowns that are on the central path, for the gaps at the end and the velocities.
+    pub(crate) fn centre(&self, w: &View, memory: &mut Memory, y: &mut [f64]) {
+        let Stage::Step(h) = w.at.stage else { return };
+        let kappa = memory.kappa;
+        for (e, slot) in memory.elements.iter_mut().zip(&self.slots) {
+            self.meet(w, e, slot);
+            e.local = e.law.start(e.next.gap / h, 0.0, e.local.eta, kappa);
+        }
+        memory.write(y, self);
+    }
+
+    /// The gap where the step ends, and its derivative there.
+    fn meet(&self, w: &View, e: &mut Element, slot: &Slot) {
+        let (m, b) = (w.model, &w.next[slot.child]);
+        let a = m.pose(w.next, slot.parent);
+        match slot.source {
+            Source::Contact(i) => {
+                e.next = m.touch(&m.contacts[i], w.next);
+                e.next_row = normal_row(&e.next, a, b);
+            }
+            Source::Limit(j, i, upper) => {
+                let joint = &m.joints[j];
+                let rel = joint.relative(a, b);
+                e.next.gap = limit_gap(joint, i, upper, &rel, w.winding(j));
+                let row = joint.coordinate_row(i, a, b, &rel);
+                e.next_row = if upper { -row } else { row };
+            }
+            Source::Friction(..) => {}
+        }
+    }
+
+    /// Makes ready for derivatives of the rows: impulses and velocities are given, and answer to nothing.
+    pub(crate) fn hold(&self, w: &View, memory: &mut Memory) {
+        if self.is_empty() {
+            return;
+        }
+        memory.coupled = false;
+        for e in &mut memory.elements {
+            e.response = Response::default();
+            e.by_velocity = Default::default();
+        }
+        self.couple(w, memory);
+    }
+
+    /// Adds to the change `r` of all rows what comes of the inputs, of the end of the step (`end`, six a body) and of the unknowns `dy`.
+    pub(crate) fn push_unsolved(
+        &self,
+        w: &View,
+        memory: &mut Memory,
+        d: &Inputs,
+        (end, dy): (&[f64], &[f64]),
+        r: &mut [f64],
+    ) {
+        if self.is_empty() {
+            return;
+        }
+        let (core, own) = r.split_at_mut(self.rows);
+        self.push(w, memory, d, end, core);
+        let (velocities, dy) = dy.split_at(self.rows);
+        let elements = memory.elements.iter().zip(&self.slots);
+        let both = own
+            .chunks_exact_mut(UNKNOWNS)
+            .zip(dy.chunks_exact(UNKNOWNS));
+        for ((e, slot), (rows, d)) in elements.zip(both) {
+            let flow = e.flow(slot, velocities);
+            let (l, [gap, t, b, path, bound]) = (&e.local, e.response.inflow);
+            let deta = [t + flow[1], b + flow[2]];
+            for (row, impulse) in e.rows().into_iter().zip([d[1], d[3], d[4]]) {
+                add_wrench(core, slot.parent, slot.child, row, -slot.mass * impulse);
+            }
+            rows[..2].copy_from_slice(&match e.law.gap {
+                true => [d[0] - gap, l.s * d[1] + l.g * d[0] - path],
+                false => [d[0], d[1]],
+            });
+            rows[2..].copy_from_slice(&match e.law.frictional {
+                true => {
+                    let (u0, mu) = (e.law.bound_at(l), e.law.coefficient());
+                    let du0 = mu * d[1] + bound;
+                    let mut product = du0 * l.psi + u0 * d[2] - path;
+                    for i in 0..2 {
+                        product += d[3 + i] * l.eta[i] + l.b[i] * deta[i];
+                    }
+                    let along =
+                        |i: usize| du0 * l.eta[i] + u0 * deta[i] + d[2] * l.b[i] + l.psi * d[3 + i];
+                    [product, along(0), along(1)]
+                }
+                false => [d[2], d[3], d[4]],
+            });
+        }
+    }
+
+    /// Adds the adjoints of the inputs, of the end and of the unknowns, from those of all rows.
+    pub(crate) fn pull_unsolved(
+        &self,
+        w: &View,
+        memory: &mut Memory,
+        adjoint: &[f64],
+        end: &mut [f64],
+        (out, y): (&mut Inputs, &mut [f64]),
+    ) {
+        if self.is_empty() {
+            return;
+        }
+        let (mu, own) = adjoint.split_at(self.rows);
+        let (velocities, y) = y.split_at_mut(self.rows);
+        let elements = memory.elements.iter_mut().zip(&self.slots);
+        let both = own.chunks_exact(UNKNOWNS).zip(y.chunks_exact_mut(UNKNOWNS));
+        for ((e, slot), (nu, y)) in elements.zip(both) {
+            let (p, c) = (slot.parent, slot.child);
+            let l = &e.local;
+            let mut inflow = [0.0; 5];
+            match e.law.gap {
+                true => {
+                    y[0] += nu[0] + nu[1] * l.g;
+                    y[1] += nu[1] * l.s;
+                    inflow[0] = -nu[0];
+                    inflow[3] = -nu[1];
+                }
+                false => {
+                    y[0] += nu[0];
+                    y[1] += nu[1];
+                }
+            }
+            if e.law.frictional {
+                let u0 = e.law.bound_at(l);
+                inflow[3] -= nu[2];
+                inflow[4] = nu[2] * l.psi;
+                y[2] += nu[2] * u0;
+                for i in 0..2 {
+                    inflow[1 + i] = nu[2] * l.b[i] + nu[3 + i] * u0;
+                    inflow[4] += nu[3 + i] * l.eta[i];
+                    y[2] += nu[3 + i] * l.b[i];
+                    y[3 + i] += nu[2] * l.eta[i] + nu[3 + i] * l.psi;
+                    add_wrench(velocities, p, c, &e.tangents[i], inflow[1 + i]);
+                }
+                y[1] += e.law.coefficient() * inflow[4];
+            } else {
+                (0..3).for_each(|i| y[2 + i] += nu[2 + i]);
+            }
+            for (row, at) in e.rows().into_iter().zip([1, 3, 4]) {
+                y[at] -= slot.mass * dot(mu, p, c, row);
+            }
+            e.response.inflow = inflow;
+        }
+        self.pull(w, memory, mu, end, out);
+    }
+}

@@ -1,0 +1,353 @@
+//! The method under the driver: an iteration of the program's solver at a time.
+
+use super::transcription::{Saved as Base, Transcription};
+use super::{Options, guess};
+use crate::control::Problem;
+use crate::dynamics::{Observe, StepError, stop_requested};
+use crate::optimize::checkpoint::{Checkpoint, Incumbent, Multipliers, Point};
+use crate::optimize::driver::{Algorithm, Found};
+use crate::optimize::nlp::{self, solver};
+use crate::optimize::{Iteration, Method, SolveState, Status, ddp};
+use crate::rollout::{RolloutStats, Trajectory};
+use argmin::core::Error;
+use serde::{Deserialize, Serialize};
+
+/// The method.
+pub(in crate::optimize) struct Direct<'a, D: Observe> {
+    dynamics: &'a D,
+    problem: &'a Problem,
+    options: Options,
+    /// The guess, as far as it was simulated.
+    reached: Trajectory,
+    /// None before it has begun.
+    engine: Option<Engine<'a, D>>,
+    /// Rows of the solver's history that are noted.
+    noted: usize,
+    steps: u64,
+    models: u64,
+}
+
+/// The program and its solver.
+struct Engine<'a, D: Observe> {
+    program: Transcription<'a, D>,
+    solver: solver::Solver,
+}
+
+/// What a checkpoint keeps of this method alone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Saved {
+    solver: solver::Saved,
+    base: Base,
+}
+
+impl<D: Observe> Engine<'_, D> {
+    /// The plan, put back inside the bounds, which the method widens a little.
+    fn trajectory(&self) -> Trajectory {
+        let both = self.solver.at.w.iter().zip(&self.solver.model.bounds);
+        let x: Vec<f64> = both.map(|(x, (l, u))| x.max(*l).min(*u)).collect();
+        self.program.trajectory(&x)
+    }
+
+    fn save(&self) -> Option<Saved> {
+        Some(Saved {
+            solver: self.solver.save()?,
+            base: self.program.save(),
+        })
+    }
+
+    /// Stands where that was; false where it is not of this program.
+    fn restore(&mut self, kept: Saved) -> Result<bool, nlp::Undefined> {
+        if !self.solver.fits(&kept.solver) || !self.program.restore(kept.base) {
+            return Ok(false);
+        }
+        self.solver.resume(&mut self.program, kept.solver)?;
+        Ok(true)
+    }
+}
+
+impl<'a, D: Observe> Direct<'a, D> {
+    pub fn new(dynamics: &'a D, problem: &'a Problem, options: Options) -> Self {
+        let x0 = vec![0.0; dynamics.dims().nx];
+        let mut reached = Trajectory::new(dynamics, problem.intervals.clone(), &x0);
+        reached.truncate(0);
+        Self {
+            dynamics,
+            problem,
+            options,
+            reached,
+            engine: None,
+            noted: 0,
+            steps: 0,
+            models: 0,
+        }
+    }
+
+    /// The program at a guess, its solver at its start.
+    fn engine(&self, guess: Trajectory) -> Result<Engine<'a, D>, (Status, String)> {
+        let fails = |e: StepError| (Status::Diverged, format!("the start does not exist: {e}"));
+        let mut program = Transcription::new(self.dynamics, self.problem, guess).map_err(fails)?;
+        let mut solver = solver::Solver::new(&program, &self.options.nlp, 0);
+        solver.begin(&mut program, None).map_err(told)?;
+        Ok(Engine { program, solver })
+    }
+
+    /// Begins, at what was kept or at the guess.
+    fn start(&mut self, from: Option<&Checkpoint>) -> Result<(), (Status, String)> {
+        let fails = |e: StepError| (Status::Diverged, format!("the start does not exist: {e}"));
+        let guess = guess(self.dynamics, self.problem, &self.options).map_err(fails)?;
+        self.reach(&guess);
+        let mut engine = self.engine(guess.clone())?;
+        if let Some(c) = from {
+            let kept = c.own::<Saved>();
+            let restored = kept.map(|k| engine.restore(k)).transpose();
+            let restored = restored.map_err(|e| (Status::Diverged, e.to_string()))?;
+            if restored != Some(true) {
+                // its point alone
+                engine = self.engine(self.at(guess, &c.point))?;
+            }
+        }
+        self.engine = Some(engine);
+        Ok(())
+    }
+
+    /// A guess moved to a point that was kept.
+    fn at(&self, mut guess: Trajectory, point: &Point) -> Trajectory {
+        guess.u.copy_from_slice(&point.controls);
+        guess.p.copy_from_slice(&point.parameters);
+        if point.states.len() == guess.x.len() {
+            guess.x.copy_from_slice(&point.states);
+        }
+        self.problem.set_intervals(&guess.p, &mut guess.intervals);
+        guess
+    }
+
+    /// Notes the rows that are new; the last is of the iterate.
+    fn note(&mut self, state: &mut SolveState) {
+        let Some(Engine { solver, .. }) = &self.engine else {
+            return;
+        };
+        let rows: Vec<Iteration> = solver.history[self.noted..].iter().map(row).collect();
+        self.noted = solver.history.len();
+        let Some((last, before)) = rows.split_last() else {
+            return;
+        };
+        before.iter().for_each(|r| state.note(None, r.clone()));
+        let plan = self.engine.as_ref().map(Engine::trajectory);
+        if let Some(plan) = plan {
+            let is_plan = last.violation <= self.options.nlp.violation;
+            state.record(&plan, last.clone(), is_plan);
+        }
+    }
+
+    /// Ends, if nothing is left to do.
+    fn settle(&mut self, state: &mut SolveState) {
+        let ended = (self.engine.as_mut()).and_then(|e| e.solver.ended(&mut e.program));
+        let Some((status, mut reason)) = ended.map(told) else {
+            return;
+        };
+        if let (Status::Converged, Some(plan)) = (status, state.iterate.clone()) {
+            let leaves = match self.rolled(&plan) {
+                Some((_, row, _)) if row.violation <= self.options.nlp.violation => None,
+                Some((.., violated)) => Some(format!("leave {violated}")),
+                None => Some("cannot be simulated to the end".into()),
+            };
+            if let Some(leaves) = leaves {
+                reason = format!(
+                    "it is the plan: simulated from the start its controls alone {leaves}; with its feedback they hold it"
+                );
+            }
+        }
+        state.end(status, reason);
+    }
+
+    /// Simulates the guess, as far as that goes.
+    fn reach(&mut self, guess: &Trajectory) {
+        let (mut t, mut stats) = (guess.clone(), RolloutStats::default());
+        let rolled = t.roll(self.dynamics, &mut self.dynamics.work(), &mut stats);
+        self.steps += stats.steps as u64;
+        if rolled.is_err() {
+            t.truncate(stats.steps);
+        }
+        self.reached = t;
+    }
+
+    /// The controls of a plan as hard steps have them, with what that is worth.
+    fn rolled(&mut self, plan: &Trajectory) -> Option<(Trajectory, Iteration, String)> {
+        let mut w = self.dynamics.work();
+        let start = self.problem.start(self.dynamics, &plan.p, &mut w).ok()?;
+        let mut t = plan.clone();
+        t.x[..start.len()].copy_from_slice(&start);
+        let mut stats = RolloutStats::default();
+        let rolled = t.roll(self.dynamics, &mut w, &mut stats);
+        self.steps += stats.steps as u64;
+        rolled.ok()?;
+        let mut e = self.problem.evaluation();
+        (self.problem.evaluate(self.dynamics, &t, &mut w, &mut e)).ok()?;
+        let row = Iteration {
+            objective: e.objective,
+            violation: self.problem.violation(&e, &t.u, &t.p),
+            ..Iteration::unknown()
+        };
+        let tolerance = self.options.nlp.violation;
+        let violated = self.problem.violated(self.dynamics, &e, &t, tolerance);
+        Some((t, row, violated.join(", ")))
+    }
+}
+
+/// A row of the solver's history as one of all methods.
+fn row(r: &nlp::Row) -> Iteration {
+    Iteration {
+        objective: r.objective,
+        violation: r.violation,
+        optimality: r.optimality.max(r.complementarity),
+        step_length: r.step_length,
+        regularization: r.regularization,
+        ..Iteration::default()
+    }
+}
+
+/// How the program's solver ended, as all methods say it.
+fn told((status, reason): (nlp::Status, String)) -> (Status, String) {
+    let status = match status {
+        nlp::Status::Converged => Status::Converged,
+        nlp::Status::Infeasible => Status::Infeasible,
+        nlp::Status::MaxIterations => Status::MaxIterations,
+        nlp::Status::Stopped => Status::Interrupted,
+        nlp::Status::Stalled | nlp::Status::Diverged | nlp::Status::Undefined => Status::Diverged,
+    };
+    (status, reason)
+}
+
+impl<D: Observe> Algorithm for Direct<'_, D> {
+    fn method(&self) -> Method {
+        Method::Direct
+    }
+
+    fn tolerances(&self) -> (f64, f64) {
+        (self.options.nlp.violation, self.options.nlp.tolerance)
+    }
+
+    fn begin(&mut self, from: Option<Checkpoint>, state: &mut SolveState) -> Result<(), Error> {
+        if state.ended.is_some() {
+            return Ok(());
+        }
+        if stop_requested() {
+            state.end(Status::Interrupted, "");
+            return Ok(());
+        }
+        if let Err((status, reason)) = self.start(from.as_ref()) {
+            state.end(status, reason);
+            return Ok(());
+        }
+        match from {
+            None => self.note(state),
+            Some(c) => {
+                self.noted = 1;
+                (self.steps, self.models) = (c.step_evaluations, c.gradient_evaluations);
+                state.iterate = self.engine.as_ref().map(Engine::trajectory);
+            }
+        }
+        self.settle(state);
+        Ok(())
+    }
+
+    fn advance(&mut self, state: &mut SolveState) -> Result<(), Error> {
+        let Some(e) = &mut self.engine else {
+            return Ok(());
+        };
+        let before = e.save();
+        let made = e.solver.advance(&mut e.program, &mut |_| true);
+        self.models += 1;
+        if stop_requested() {
+            // as if it had not begun
+            let history = e.solver.history[..self.noted].to_vec();
+            if let Some(kept) = before {
+                // a stop leaves nothing to be evaluated; what goes on is in the checkpoint
+                let _ = e.restore(kept);
+            }
+            e.solver.history = history;
+            state.end(Status::Interrupted, "");
+            return Ok(());
+        }
+        self.note(state);
+        match made {
+            Ok(()) => self.settle(state),
+            Err(end) => {
+                let (status, reason) = told(end);
+                state.end(status, reason);
+            }
+        }
+        Ok(())
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.steps, self.models)
+    }
+
+    fn simulated(&mut self, kept: &Incumbent) -> Option<Trajectory> {
+        let point = &kept.point;
+        point.simulated(self.dynamics, self.problem, &mut self.dynamics.work())
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        let Some(e) = &self.engine else {
+            return Checkpoint::default();
+        };
+        let t = e.trajectory();
+        Checkpoint {
+            point: Point {
+                controls: t.u,
+                parameters: t.p,
+                states: t.x,
+            },
+            multipliers: Multipliers {
+                constraints: e.program.of_constraints(&e.solver.multipliers()),
+                penalty: 1.0,
+                ..Multipliers::default()
+            },
+            own: Checkpoint::owned(e.save()),
+            ..Checkpoint::default()
+        }
+    }
+
+    /// The controls as hard steps have them, where these keep all constraints; else the plan, whose steps keep the
+    /// equations to the tolerance. Where they do not, the controls again, so that what is returned was simulated.
+    fn finish(&mut self, state: &SolveState, hurried: bool) -> Result<Found, Error> {
+        let tolerance = self.options.nlp.violation;
+        let best = state
+            .best
+            .as_ref()
+            .map(|b| (b.trajectory.clone(), b.row.clone()));
+        let plan = best.as_ref().map(|(t, _)| t).or(state.iterate.as_ref());
+        let rolled = plan.cloned().and_then(|t| self.rolled(&t));
+        let (trajectory, row, violated) = match (best, rolled) {
+            (Some((_, of_plan)), Some((t, row, _))) if row.violation <= tolerance => {
+                let optimality = of_plan.optimality;
+                (t, Iteration { optimality, ..row }, String::new())
+            }
+            (Some((t, row)), _) => (t, row, String::new()),
+            (None, Some(rolled)) => rolled,
+            (None, None) => {
+                let reached = self.reached.clone();
+                let all = reached.steps() == self.problem.intervals.len();
+                let rolled = if all { self.rolled(&reached) } else { None };
+                rolled.unwrap_or_else(|| (reached, Iteration::unknown(), String::new()))
+            }
+        };
+        let gains = match (&self.engine, row.violation <= tolerance && !hurried) {
+            (Some(e), true) => {
+                let y = e.program.of_constraints(&e.solver.multipliers());
+                let guess = guess(self.dynamics, self.problem, &self.options)?;
+                ddp::feedback(self.dynamics, self.problem, &guess, &trajectory, &y)?
+            }
+            _ => None,
+        };
+        Ok(Found {
+            trajectory,
+            row,
+            gains,
+            covariance: None,
+            violated,
+        })
+    }
+}
