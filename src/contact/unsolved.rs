@@ -12,8 +12,11 @@
 use super::assembly::limit_gap;
 use super::derivative::Response;
 use super::{Cone, Element, Layout, Memory, Slot, Source, UNKNOWNS, View};
-use crate::dynamics::{Inputs, Stage};
-use crate::mechanism::{Mechanism, add_wrench, dot, normal_row};
+use crate::dynamics::{ContactUnknowns, Inputs, Stage};
+use crate::mechanism::{Mechanism, add_wrench, dot, friction_rows, normal_row};
+
+/// Sliding speed at a unit rate that is none, m/s.
+const IMMOBILE: f64 = 1e-10;
 
 impl Layout {
     /// Are the equations offered?
@@ -38,19 +41,48 @@ impl Layout {
         self.slots.iter().map(|s| (s.parent, s.child))
     }
 
-    /// Where the unknowns of every element may be.
-    pub(crate) fn bounds(&self, m: &Mechanism) -> Vec<(f64, f64)> {
-        let (free, positive) = ((f64::NEG_INFINITY, f64::INFINITY), (0.0, f64::INFINITY));
-        let each = self.slots.iter().flat_map(|s| {
-            let (gap, friction) = match s.source {
+    /// The unknowns of every element among those of the step.
+    pub(crate) fn places<'a>(
+        &'a self,
+        m: &'a Mechanism,
+    ) -> impl Iterator<Item = ContactUnknowns> + 'a {
+        let first = (self.rows..).step_by(UNKNOWNS);
+        // whatever the position, a plane mechanism stays in its plane
+        let count = m.tree_ids().len();
+        let positions = [0.618_033_988_749_895, 0.754_877_666_246_693].map(|ratio: f64| {
+            let q = (0..count).map(|i| ((i + 1) as f64 * ratio).fract() - 0.5);
+            let poses = m.forward(&q.collect::<Vec<f64>>());
+            let basis = m.tree_basis(&poses);
+            (poses, basis)
+        });
+        self.slots.iter().zip(first).map(move |(s, first)| {
+            let (has_gap, has_friction) = match s.source {
                 Source::Contact(i) => (true, m.friction(&m.contacts[i]) > 0.0),
                 Source::Friction(..) => (false, true),
                 Source::Limit(..) => (true, false),
             };
-            let of = |is: bool| if is { positive } else { free };
-            [of(gap), of(gap), of(friction), free, free]
-        });
-        each.collect()
+            let slides = match s.source {
+                Source::Contact(i) => [0, 1].map(|along| {
+                    positions.iter().any(|(poses, basis)| {
+                        let (a, b) = (m.pose(poses, s.parent), &poses[s.child]);
+                        let row = friction_rows(&m.touch(&m.contacts[i], poses), a, b)[along];
+                        let mut speeds = basis.column_iter().map(|v| {
+                            let v: Vec<f64> = v.iter().copied().collect();
+                            dot(&v, s.parent, s.child, &row).abs()
+                        });
+                        speeds.any(|v| v > IMMOBILE)
+                    })
+                }),
+                Source::Friction(..) => [true, false],
+                Source::Limit(..) => [false; 2],
+            };
+            ContactUnknowns {
+                first,
+                has_gap,
+                has_friction,
+                slides,
+            }
+        })
     }
 
     /// Gaps at the end of the step, and the law's rows behind those of the bodies.

@@ -13,6 +13,22 @@ pub struct UnsolvedStep<'a> {
     pub end: Option<End<'a>>,
 }
 
+/// The unknowns of a contact: from `first` on the gap over the interval `s`, the normal impulse `g`, the sliding speed `psi` and
+/// two numbers of friction, in m/s (impulses by an effective mass); and as many rows, `s - phi/h`, `s g - kappa`,
+/// `u0 psi + b . eta - kappa`, `u0 eta + psi b` ([`crate::contact`]). What there is of `s`, `g`, `psi` is not negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContactUnknowns {
+    /// The first one, and the first row.
+    pub first: usize,
+    /// Are there `s` and `g`? Friction in a joint has none.
+    pub has_gap: bool,
+    /// Are there `psi` and `b`?
+    pub has_friction: bool,
+    /// Along which of the two tangents the mechanism can slide. Where it cannot, as across its plane, neither `b` nor its row
+    /// means anything.
+    pub slides: [bool; 2],
+}
+
 /// The end of a step, as a variable.
 #[derive(Clone, Copy, Debug)]
 pub struct End<'a> {
@@ -84,9 +100,9 @@ pub trait Equations: Differentiable {
         vec![]
     }
 
-    /// Where the unknowns may be: impulses of contacts and their gaps are not negative.
-    fn unknown_bounds(&self) -> Vec<(f64, f64)> {
-        vec![(f64::NEG_INFINITY, f64::INFINITY); self.dims().ny]
+    /// Where the unknowns of contacts, limits and friction are.
+    fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
+        vec![]
     }
 
     /// The parameter (m^2/s^2) of the central path that the rows of contacts are on from here on; zero are hard contacts.

@@ -44,7 +44,7 @@ pub use charts::{Charts, LinearModel};
 pub use differentiable::{Differentiable, Inputs, Linearization, Outputs, SolvedStep};
 pub use dual::{Dual, Real};
 pub(crate) use equations::Part;
-pub use equations::{Column, End, Equations, Structure, UnsolvedStep};
+pub use equations::{Column, ContactUnknowns, End, Equations, Structure, UnsolvedStep};
 pub(crate) use frame::blocks;
 pub use frame::{Chart, DenseFrame, Frame, difference_by_moves, model_by_pushes};
 pub use observe::{KnotPoint, Observe, Observed, QuantityId, Rows};

@@ -1,9 +1,9 @@
 //! Systems that are shared, and so can be held by several wrappers or by an object: references, boxes and `Arc`s.
 
 use super::{
-    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
-    LinearModel, Observe, Outputs, Parameter, QuantityId, Rows, SolvedStep, Step, StepError,
-    StepStats, Stored, Structure, UnsolvedStep,
+    Certificate, Charts, ContactUnknowns, Differentiable, Dims, Equations, Frame, Inputs, Knot,
+    KnotPoint, LinearModel, Observe, Outputs, Parameter, QuantityId, Rows, SolvedStep, Step,
+    StepError, StepStats, Stored, Structure, UnsolvedStep,
 };
 use nalgebra::DMatrix;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ macro_rules! shared {
             fn separation(x: &[f64], to: &[f64], out: &mut [f64]) -> ();
             fn pull_separation(x: &[f64], to: &[f64], adjoint: &mut [f64]) -> ();
             fn copies() -> Vec<(usize, usize)>;
-            fn unknown_bounds() -> Vec<(f64, f64)>;
+            fn contact_unknowns() -> Vec<ContactUnknowns>;
             fn set_central_path(w: &mut Self::Work, kappa: f64) -> ();
             fn centre(at: &UnsolvedStep, w: &mut Self::Work, y: &mut [f64]) -> Result<(), StepError>;
             fn derivatives(at: &UnsolvedStep, structure: &Structure, w: &mut Self::Work, values: &mut [f64]) -> Result<(), StepError>;

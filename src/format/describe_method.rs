@@ -267,6 +267,7 @@ impl MethodSpec {
             },
             noise: self.noise.unwrap_or(default.noise),
             seed: self.seed.unwrap_or(default.seed),
+            ..default
         }
     }
 

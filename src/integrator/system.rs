@@ -5,9 +5,9 @@ use super::mechanical::{ExternalWork, MatrixSize, Mechanical, observable};
 use super::{Options, choice::Choice};
 use crate::contact::ContactWork;
 use crate::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
-    LinearModel, Outputs, Parameter, SolvedStep, Step, StepError, StepStats, Stored, Structure,
-    UnsolvedStep,
+    Certificate, Charts, ContactUnknowns, Differentiable, Dims, Equations, Frame, Inputs, Knot,
+    KnotPoint, LinearModel, Outputs, Parameter, SolvedStep, Step, StepError, StepStats, Stored,
+    Structure, UnsolvedStep,
 };
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
@@ -361,8 +361,8 @@ impl Equations for System {
         of!(self, s => s.copies())
     }
 
-    fn unknown_bounds(&self) -> Vec<(f64, f64)> {
-        of!(self, s => s.unknown_bounds())
+    fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
+        of!(self, s => s.contact_unknowns())
     }
 
     fn set_central_path(&self, w: &mut SystemWork, kappa: f64) {

@@ -286,7 +286,9 @@ impl Options {
         match self {
             Self::Unconstrained(o) => o.fits(dynamics, problem),
             Self::LevenbergMarquardt(o) => o.fits(problem),
-            Self::Direct(o) => o.fits(dynamics),
+            Self::Direct(_) => dynamics.check_equations().map_err(|e| {
+                format!("it is made of the step's equations, unsolved: {e}, or take another method")
+            }),
             _ => self.learning().map_or(Ok(()), |s| s.fits(problem)),
         }
     }

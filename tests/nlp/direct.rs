@@ -1,7 +1,7 @@
 //! Transcription: its derivatives, and problems whose solutions are known otherwise.
 
 use least_action::control::{Constraint, Cost, Duration, Problem, Relation, When};
-use least_action::dynamics::{Explicit, Observe, Real, Smooth};
+use least_action::dynamics::{Equations, Explicit, Observe, Real, Smooth};
 use least_action::format::{self, Model, Overrides};
 use least_action::mechanism::Quantity;
 use least_action::optimize::direct::{Options, Transcription, guess, resimulated};
@@ -291,4 +291,83 @@ fn least_time_is_a_decision() {
     let found = solve(&mass, &problem);
     assert_eq!(found.status, Status::Infeasible, "{}", found.reason);
     assert!(found.reason.contains("`x0`"), "{}", found.reason);
+}
+
+/// A trunk on a vertical rail that hops on one leg: its foot is to be a quarter of a metre up halfway, and all at rest where it
+/// began at the end.
+const HOP: &str = r#"
+title = "Hop"
+time_step = 0.1
+horizon = 1.0
+mechanism.half_spaces.floor = {}
+initial = { rail = 0.45, leg = 0.4 }
+guess = { controls = { kick = 19.62 } }
+costs = [
+    { quantity = { control = "kick" }, weight = 1e-3 },
+    { quantity = { joint = "leg" }, target = 0.4, weight = 1.0 },
+]
+constraints = [
+    { quantity = { position = { body = "foot", axis = "z" } }, equals = 0.25, at = { knot = 5 } },
+    { quantity = { joint = "rail" }, equals = 0.45 },
+    { quantity = { joint = "leg" }, equals = 0.4 },
+    { quantity = { interval_rate = "rail" }, equals = 0.0 },
+]
+
+[mechanism.bodies.trunk]
+mass = 2.0
+inertia = [0.1, 0.1, 0.1]
+
+[mechanism.bodies.foot]
+mass = 0.5
+shape = { sphere = 0.05 }
+contacts.skin = { friction = 0.0 }
+
+[mechanism.joints.rail]
+kind = "prismatic"
+child = "trunk"
+axis = [0.0, 0.0, 1.0]
+
+[mechanism.joints.leg]
+kind = "prismatic"
+parent = "trunk"
+child = "foot"
+axis = [0.0, 0.0, -1.0]
+
+[mechanism.actuators.kick]
+joint = "leg"
+bounds = [-200.0, 200.0]
+"#;
+
+#[test]
+fn a_hop_finds_when_it_touches() {
+    let path = std::env::temp_dir().join(format!("hop-{}.toml", std::process::id()));
+    std::fs::write(&path, HOP).expect("a place for a file");
+    let file = format::load(&path).expect("a file");
+    std::fs::remove_file(&path).expect("it was written");
+    let model = file.build(&Overrides::default()).expect("a model");
+    for seed in [0, 1] {
+        let options = Options {
+            seed,
+            ..Options::default()
+        };
+        let solve = Solve::new(&model.system, &model.problem).with_options(options);
+        let found = solve.run().expect("fits");
+        assert_eq!(found.status, Status::Converged, "{}", found.reason);
+        let objective = found.objective;
+        assert!((objective - 0.378_490).abs() < 1e-5, "{objective}");
+        let t = &found.trajectory;
+        let apart = resimulated(&model.system, t);
+        assert!(apart < 1e-6, "{apart:.1e}");
+        // on the ground, in the air, and down again; the foot never in the floor
+        let contact = model.system.contact_unknowns()[0];
+        let touches: Vec<bool> = (0..t.steps())
+            .map(|k| {
+                let y = &t.unknowns(k)[contact.first..];
+                let (gap, impulse) = (y[0] * t.intervals[k], y[1]);
+                assert!(gap > -1e-9, "{k}: {gap:.1e}");
+                impulse > gap
+            })
+            .collect();
+        assert!(touches[0] && !touches[4] && touches[9], "{touches:?}");
+    }
 }

@@ -3,8 +3,8 @@
 use super::{ClosedLoop, ClosedLoopWork, at_knot};
 use crate::control::Policy;
 use crate::dynamics::{
-    Column, Equations, Inputs, KnotPoint, Observe, Outputs, Step, StepError, Structure,
-    UnsolvedStep,
+    Column, ContactUnknowns, Equations, Inputs, KnotPoint, Observe, Outputs, Step, StepError,
+    Structure, UnsolvedStep,
 };
 
 impl<D: Observe, P: Policy> ClosedLoop<D, P> {
@@ -61,8 +61,8 @@ impl<D: Observe, P: Policy> Equations for ClosedLoop<D, P> {
         self.dynamics.copies()
     }
 
-    fn unknown_bounds(&self) -> Vec<(f64, f64)> {
-        self.dynamics.unknown_bounds()
+    fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
+        self.dynamics.contact_unknowns()
     }
 
     fn set_central_path(&self, w: &mut Self::Work, kappa: f64) {

@@ -3,8 +3,8 @@
 use super::{Extended, term};
 use crate::control::add;
 use crate::dynamics::{
-    Column, Equations, Inputs, KnotPoint, Observe, Outputs, SolvedStep, Step, StepError, Structure,
-    UnsolvedStep,
+    Column, ContactUnknowns, Equations, Inputs, KnotPoint, Observe, Outputs, SolvedStep, Step,
+    StepError, Structure, UnsolvedStep,
 };
 
 /// The step of which a point is the start; its end is not looked at.
@@ -76,8 +76,8 @@ impl<D: Observe> Equations for Extended<D> {
         self.system.copies()
     }
 
-    fn unknown_bounds(&self) -> Vec<(f64, f64)> {
-        self.system.unknown_bounds()
+    fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
+        self.system.contact_unknowns()
     }
 
     fn set_central_path(&self, w: &mut Self::Work, kappa: f64) {

@@ -2,8 +2,8 @@
 
 use super::{Places, Scenarios};
 use crate::dynamics::{
-    Column, Dims, Equations, Inputs, KnotPoint, Observe, Outputs, Step, StepError, Structure,
-    UnsolvedStep,
+    Column, ContactUnknowns, Dims, Equations, Inputs, KnotPoint, Observe, Outputs, Step, StepError,
+    Structure, UnsolvedStep,
 };
 
 /// Where a system's row is among those of all.
@@ -89,11 +89,17 @@ impl<D: Observe> Equations for Scenarios<D> {
         .collect()
     }
 
-    fn unknown_bounds(&self) -> Vec<(f64, f64)> {
-        self.systems
-            .iter()
-            .flat_map(|s| s.unknown_bounds())
-            .collect()
+    fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
+        let each = self.systems.iter().enumerate();
+        each.flat_map(|(i, s)| {
+            let at = self.places(i).y;
+            let own = s.contact_unknowns().into_iter();
+            own.map(move |c| ContactUnknowns {
+                first: at + c.first,
+                ..c
+            })
+        })
+        .collect()
     }
 
     fn set_central_path(&self, w: &mut Self::Work, kappa: f64) {

@@ -2,8 +2,8 @@
 
 use super::Remember;
 use crate::dynamics::{
-    Column, Equations, Inputs, KnotPoint, Observe, Outputs, Step, StepError, Structure,
-    UnsolvedStep,
+    Column, ContactUnknowns, Equations, Inputs, KnotPoint, Observe, Outputs, Step, StepError,
+    Structure, UnsolvedStep,
 };
 
 impl<D: Observe> Remember<D> {
@@ -64,8 +64,8 @@ impl<D: Observe> Equations for Remember<D> {
         self.system.copies()
     }
 
-    fn unknown_bounds(&self) -> Vec<(f64, f64)> {
-        self.system.unknown_bounds()
+    fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
+        self.system.contact_unknowns()
     }
 
     fn set_central_path(&self, w: &mut Self::Work, kappa: f64) {

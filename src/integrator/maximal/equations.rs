@@ -4,8 +4,8 @@ use super::assembly::{add_wrench, dot, vec3};
 use super::{Maximal, Work};
 use crate::contact::{Memory, UNKNOWNS, View};
 use crate::dynamics::{
-    Column, End, Equations, Inputs, KnotPoint, Outputs, StepError, StepFailure, Structure,
-    UnsolvedStep,
+    Column, ContactUnknowns, End, Equations, Inputs, KnotPoint, Outputs, StepError, StepFailure,
+    Structure, UnsolvedStep,
 };
 use crate::mechanism::{Joint, Relative};
 use crate::spatial::{Pose, Vec3, increment_jacobian};
@@ -219,10 +219,9 @@ impl Equations for Maximal {
         }
     }
 
-    fn unknown_bounds(&self) -> Vec<(f64, f64)> {
-        let mut out = vec![(f64::NEG_INFINITY, f64::INFINITY); self.symbolic.dim()];
-        out.extend(self.contacts.bounds(&self.mechanism));
-        out
+    fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
+        let each = self.contacts.places(&self.mechanism);
+        each.collect()
     }
 
     fn set_central_path(&self, w: &mut Work, kappa: f64) {

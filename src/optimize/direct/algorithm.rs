@@ -1,16 +1,15 @@
 //! The method under the driver: an iteration of the program's solver at a time.
 
-use super::transcription::{Saved as Base, Transcription};
+use super::engine::{End, Engine, Saved};
 use super::{Options, guess};
 use crate::control::Problem;
-use crate::dynamics::{Observe, StepError, stop_requested};
+use crate::dynamics::{Observe, stop_requested};
 use crate::optimize::checkpoint::{Checkpoint, Incumbent, Multipliers, Point};
 use crate::optimize::driver::{Algorithm, Found};
-use crate::optimize::nlp::{self, solver};
+use crate::optimize::nlp;
 use crate::optimize::{Iteration, Method, SolveState, Status, ddp};
 use crate::rollout::{RolloutStats, Trajectory};
 use argmin::core::Error;
-use serde::{Deserialize, Serialize};
 
 /// The method.
 pub(in crate::optimize) struct Direct<'a, D: Observe> {
@@ -25,44 +24,6 @@ pub(in crate::optimize) struct Direct<'a, D: Observe> {
     noted: usize,
     steps: u64,
     models: u64,
-}
-
-/// The program and its solver.
-struct Engine<'a, D: Observe> {
-    program: Transcription<'a, D>,
-    solver: solver::Solver,
-}
-
-/// What a checkpoint keeps of this method alone.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Saved {
-    solver: solver::Saved,
-    base: Base,
-}
-
-impl<D: Observe> Engine<'_, D> {
-    /// The plan, put back inside the bounds, which the method widens a little.
-    fn trajectory(&self) -> Trajectory {
-        let both = self.solver.at.w.iter().zip(&self.solver.model.bounds);
-        let x: Vec<f64> = both.map(|(x, (l, u))| x.max(*l).min(*u)).collect();
-        self.program.trajectory(&x)
-    }
-
-    fn save(&self) -> Option<Saved> {
-        Some(Saved {
-            solver: self.solver.save()?,
-            base: self.program.save(),
-        })
-    }
-
-    /// Stands where that was; false where it is not of this program.
-    fn restore(&mut self, kept: Saved) -> Result<bool, nlp::Undefined> {
-        if !self.solver.fits(&kept.solver) || !self.program.restore(kept.base) {
-            return Ok(false);
-        }
-        self.solver.resume(&mut self.program, kept.solver)?;
-        Ok(true)
-    }
 }
 
 impl<'a, D: Observe> Direct<'a, D> {
@@ -82,25 +43,23 @@ impl<'a, D: Observe> Direct<'a, D> {
         }
     }
 
-    /// The program at a guess, its solver at its start.
-    fn engine(&self, guess: Trajectory) -> Result<Engine<'a, D>, (Status, String)> {
-        let fails = |e: StepError| (Status::Diverged, format!("the start does not exist: {e}"));
-        let mut program = Transcription::new(self.dynamics, self.problem, guess).map_err(fails)?;
-        let mut solver = solver::Solver::new(&program, &self.options.nlp, 0);
-        solver.begin(&mut program, None).map_err(told)?;
-        Ok(Engine { program, solver })
+    /// The program at a guess.
+    fn engine(&self, guess: Trajectory) -> Result<Engine<'a, D>, End> {
+        Engine::new(self.dynamics, self.problem, guess, self.options)
     }
 
     /// Begins, at what was kept or at the guess.
-    fn start(&mut self, from: Option<&Checkpoint>) -> Result<(), (Status, String)> {
-        let fails = |e: StepError| (Status::Diverged, format!("the start does not exist: {e}"));
+    fn start(&mut self, from: Option<&Checkpoint>) -> Result<(), End> {
+        let fails = |e| {
+            let reason = format!("the start does not exist: {e}");
+            (nlp::Status::Undefined, reason)
+        };
         let guess = guess(self.dynamics, self.problem, &self.options).map_err(fails)?;
         self.reach(&guess);
         let mut engine = self.engine(guess.clone())?;
         if let Some(c) = from {
             let kept = c.own::<Saved>();
-            let restored = kept.map(|k| engine.restore(k)).transpose();
-            let restored = restored.map_err(|e| (Status::Diverged, e.to_string()))?;
+            let restored = kept.map(|k| engine.restore(k)).transpose()?;
             if restored != Some(true) {
                 // its point alone
                 engine = self.engine(self.at(guess, &c.point))?;
@@ -123,29 +82,37 @@ impl<'a, D: Observe> Direct<'a, D> {
 
     /// Notes the rows that are new; the last is of the iterate.
     fn note(&mut self, state: &mut SolveState) {
-        let Some(Engine { solver, .. }) = &self.engine else {
-            return;
-        };
-        let rows: Vec<Iteration> = solver.history[self.noted..].iter().map(row).collect();
-        self.noted = solver.history.len();
-        let Some((last, before)) = rows.split_last() else {
-            return;
-        };
-        before.iter().for_each(|r| state.note(None, r.clone()));
-        let plan = self.engine.as_ref().map(Engine::trajectory);
-        if let Some(plan) = plan {
-            let is_plan = last.violation <= self.options.nlp.violation;
-            state.record(&plan, last.clone(), is_plan);
+        let Some(e) = &self.engine else { return };
+        let rows: Vec<Iteration> =
+            (e.solver.history[self.noted..].iter().map(|r| e.row(r))).collect();
+        self.noted = e.solver.history.len();
+        if let Some((last, before)) = rows.split_last() {
+            before.iter().for_each(|r| state.note(None, r.clone()));
+            let is_plan = last.violation <= self.options.nlp.violation && !last.softened;
+            state.record(&e.trajectory(), last.clone(), is_plan);
         }
     }
 
-    /// Ends, if nothing is left to do.
-    fn settle(&mut self, state: &mut SolveState) {
-        let ended = (self.engine.as_mut()).and_then(|e| e.solver.ended(&mut e.program));
-        let Some((status, mut reason)) = ended.map(told) else {
-            return;
-        };
-        if let (Status::Converged, Some(plan)) = (status, state.iterate.clone()) {
+    /// Ends, or goes on with the next stage, if nothing is left to do in this one.
+    fn settle(&mut self, made: Result<(), End>, state: &mut SolveState) {
+        let Some(e) = &mut self.engine else { return };
+        let mut end = made.err();
+        while let Some((status, reason)) = end.take().or_else(|| e.solver.ended(&mut e.program)) {
+            use nlp::Status::{Converged, MaxIterations, Stalled};
+            if e.is_last() || !matches!(status, Converged | MaxIterations | Stalled) {
+                return self.end((status, reason), state);
+            }
+            end = e.next_stage().err();
+            // its first row is of the point before
+            self.noted = 1;
+        }
+    }
+
+    /// Ends.
+    fn end(&mut self, end: End, state: &mut SolveState) {
+        let (status, mut reason) = told(end);
+        if let (Status::Converged, Some(e)) = (status, &self.engine) {
+            let plan = e.trajectory();
             let leaves = match self.rolled(&plan) {
                 Some((_, row, _)) if row.violation <= self.options.nlp.violation => None,
                 Some((.., violated)) => Some(format!("leave {violated}")),
@@ -194,20 +161,8 @@ impl<'a, D: Observe> Direct<'a, D> {
     }
 }
 
-/// A row of the solver's history as one of all methods.
-fn row(r: &nlp::Row) -> Iteration {
-    Iteration {
-        objective: r.objective,
-        violation: r.violation,
-        optimality: r.optimality.max(r.complementarity),
-        step_length: r.step_length,
-        regularization: r.regularization,
-        ..Iteration::default()
-    }
-}
-
 /// How the program's solver ended, as all methods say it.
-fn told((status, reason): (nlp::Status, String)) -> (Status, String) {
+fn told((status, reason): End) -> (Status, String) {
     let status = match status {
         nlp::Status::Converged => Status::Converged,
         nlp::Status::Infeasible => Status::Infeasible,
@@ -235,7 +190,8 @@ impl<D: Observe> Algorithm for Direct<'_, D> {
             state.end(Status::Interrupted, "");
             return Ok(());
         }
-        if let Err((status, reason)) = self.start(from.as_ref()) {
+        if let Err(end) = self.start(from.as_ref()) {
+            let (status, reason) = told(end);
             state.end(status, reason);
             return Ok(());
         }
@@ -247,7 +203,7 @@ impl<D: Observe> Algorithm for Direct<'_, D> {
                 state.iterate = self.engine.as_ref().map(Engine::trajectory);
             }
         }
-        self.settle(state);
+        self.settle(Ok(()), state);
         Ok(())
     }
 
@@ -262,21 +218,14 @@ impl<D: Observe> Algorithm for Direct<'_, D> {
             // as if it had not begun
             let history = e.solver.history[..self.noted].to_vec();
             if let Some(kept) = before {
-                // a stop leaves nothing to be evaluated; what goes on is in the checkpoint
-                let _ = e.restore(kept);
+                e.undo(kept);
             }
             e.solver.history = history;
             state.end(Status::Interrupted, "");
             return Ok(());
         }
         self.note(state);
-        match made {
-            Ok(()) => self.settle(state),
-            Err(end) => {
-                let (status, reason) = told(end);
-                state.end(status, reason);
-            }
-        }
+        self.settle(made, state);
         Ok(())
     }
 
@@ -301,7 +250,7 @@ impl<D: Observe> Algorithm for Direct<'_, D> {
                 states: t.x,
             },
             multipliers: Multipliers {
-                constraints: e.program.of_constraints(&e.solver.multipliers()),
+                constraints: e.program.of_constraints(&e.solver.multipliers().rows),
                 penalty: 1.0,
                 ..Multipliers::default()
             },
@@ -336,9 +285,12 @@ impl<D: Observe> Algorithm for Direct<'_, D> {
         };
         let gains = match (&self.engine, row.violation <= tolerance && !hurried) {
             (Some(e), true) => {
-                let y = e.program.of_constraints(&e.solver.multipliers());
+                let y = e.program.of_constraints(&e.solver.multipliers().rows);
                 let guess = guess(self.dynamics, self.problem, &self.options)?;
-                ddp::feedback(self.dynamics, self.problem, &guess, &trajectory, &y)?
+                // a plan without feedback is a plan all the same
+                ddp::feedback(self.dynamics, self.problem, &guess, &trajectory, &y)
+                    .ok()
+                    .flatten()
             }
             _ => None,
         };

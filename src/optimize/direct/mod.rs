@@ -44,7 +44,9 @@
 //! ```
 
 mod algorithm;
+mod contacts;
 mod curved;
+mod engine;
 mod knot;
 mod plan;
 mod probe;
@@ -71,6 +73,8 @@ pub struct Options {
     pub noise: f64,
     /// Of that noise.
     pub seed: u64,
+    /// What touches nothing stays at least this far from it, m: feet that swing would skim the ground.
+    pub margin: f64,
 }
 
 impl Default for Options {
@@ -79,28 +83,12 @@ impl Default for Options {
             nlp: nlp::Options::default(),
             noise: 0.02,
             seed: 0,
+            margin: 1e-5,
         }
     }
 }
 
 impl Options {
-    /// Can the method take the system?
-    ///
-    /// # Errors
-    /// Why not, and what does.
-    pub fn fits<D: Observe>(&self, dynamics: &D) -> Result<(), String> {
-        let open = (f64::NEG_INFINITY, f64::INFINITY);
-        let made = dynamics.check_equations();
-        made.and_then(|()| match dynamics.unknown_bounds().iter().all(|b| *b == open) {
-            true => Ok(()),
-            false => Err("it does not take contacts, limits and joint friction".into()),
-        })
-        .map_err(|e| {
-            let other = super::Method::Ddp.name();
-            format!("it is made of the step's equations, unsolved: {e}; take another method, as `{other}`")
-        })
-    }
-
     /// Are they settings that a solve can end with?
     ///
     /// # Errors

@@ -1,9 +1,12 @@
 //! A problem as a nonlinear program.
 
+use super::contacts::Contacts;
 use super::knot::Part;
 use super::plan::{Memory, Next, Plan};
 use crate::control::{Constraint, Problem, Relation, When};
-use crate::dynamics::{Equations, Knot, KnotPoint, Observe, StepError, stop_requested};
+use crate::dynamics::{
+    End, Equations, Knot, KnotPoint, Observe, StepError, UnsolvedStep, stop_requested,
+};
 use crate::optimize::nlp::{Program, Undefined};
 use crate::rollout::Trajectory;
 use rayon::prelude::*;
@@ -16,6 +19,7 @@ pub struct Transcription<'a, D: Observe> {
     plan: Plan<'a, D>,
     memory: Vec<Memory>,
     workers: Vec<D::Work>,
+    contacts: Contacts,
 }
 
 /// Where a program's variables are seen from.
@@ -97,8 +101,63 @@ impl<'a, D: Observe> Transcription<'a, D> {
                 .map(|k| plan.memory(k, widest.unwrap_or(0)))
                 .collect(),
             workers: (0..threads).map(|_| dynamics.work()).collect(),
+            contacts: Contacts::new(dynamics.contact_unknowns()),
             plan,
         })
+    }
+
+    /// Are there contacts?
+    pub fn has_contacts(&self) -> bool {
+        self.contacts.any()
+    }
+
+    /// The rows of contacts are those of the central path at a parameter (m^2/s^2), or of hard contact where it is zero.
+    pub fn set_central_path(&mut self, kappa: f64) {
+        for w in &mut self.workers {
+            self.plan.dynamics.set_central_path(w, kappa);
+        }
+    }
+
+    /// Puts the guess's unknowns of contacts onto the central path.
+    ///
+    /// # Errors
+    /// A state at which they cannot be evaluated.
+    pub fn centre(&mut self) -> Result<(), StepError> {
+        let (plan, w) = (&mut self.plan, &mut self.workers[0]);
+        let ny = plan.dims.ny;
+        for k in 0..plan.steps() {
+            let mut y = plan.trajectory.y[k * ny..(k + 1) * ny].to_vec();
+            let t = &plan.trajectory;
+            let (from, state) = (t.state(k + 1), t.state(k + 1));
+            let step = UnsolvedStep {
+                start: KnotPoint {
+                    at: plan.knots[k],
+                    x: t.state(k),
+                    u: t.control(k),
+                    p: &t.p,
+                    y: &t.y[k * ny..(k + 1) * ny],
+                },
+                end: Some(End { from, state }),
+            };
+            plan.dynamics.centre(&step, w, &mut y)?;
+            plan.trajectory.y[k * ny..(k + 1) * ny].copy_from_slice(&y);
+        }
+        plan.copied.clone_from(&plan.trajectory.y);
+        Ok(())
+    }
+
+    /// Starts from these variables from here on.
+    pub fn restart(&mut self, x: &[f64]) {
+        self.plan.trajectory = self.plan.trajectory_at(x);
+        self.plan.copied.clone_from(&self.plan.trajectory.y);
+    }
+
+    /// Freezes what contacts do in these variables, on the central path at `kappa`; what is open stays open by a margin (m).
+    pub fn freeze(&mut self, x: &[f64], kappa: f64, margin: f64) {
+        let plan = &self.plan;
+        let each = (0..plan.steps()).map(|k| &x[plan.unknowns(k)..][..plan.dims.ny]);
+        let intervals = &plan.trajectory_at(x).intervals;
+        self.contacts.freeze(each, intervals, kappa, margin);
     }
 
     /// Lets every knot do something, shared among threads; the first failure along the path.
@@ -224,6 +283,7 @@ impl<D: Observe> Program for Transcription<'_, D> {
         for k in 0..self.plan.steps() {
             let own = &mut out[self.plan.control(k)..];
             own[..self.plan.dims.nu].copy_from_slice(&self.plan.problem.bounds);
+            self.contacts.bound(k, &mut out[self.plan.unknowns(k)..]);
         }
         let first = self.plan.parameters();
         for (to, &i) in out[first..].iter_mut().zip(&self.plan.free) {
@@ -235,6 +295,9 @@ impl<D: Observe> Program for Transcription<'_, D> {
     fn row_bounds(&self) -> Vec<(f64, f64)> {
         let mut out = vec![(0.0, 0.0); self.rows()];
         for k in 0..=self.plan.steps() {
+            if k < self.plan.steps() {
+                self.contacts.free(k, &mut out[self.plan.first[k].1..]);
+            }
             let constraints = &self.plan.layout.stage(k).constraints;
             let first = self.plan.first[k + 1].1 - constraints.len();
             for (to, (i, _)) in out[first..].iter_mut().zip(constraints) {

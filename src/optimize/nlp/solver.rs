@@ -575,10 +575,16 @@ impl Solver {
         self.earlier.1 += again;
     }
 
-    /// Multipliers of the rows, unscaled.
-    pub fn multipliers(&self) -> Vec<f64> {
+    /// Multipliers, unscaled.
+    pub fn multipliers(&self) -> Multipliers {
+        let (n, weight) = (self.model.n, self.model.weight);
         let both = self.at.y.iter().zip(&self.model.row_weights);
-        both.map(|(y, w)| y * w / self.model.weight).collect()
+        let of_bounds = |z: &[f64]| z.iter().take(n).map(|z| z / weight).collect();
+        Multipliers {
+            rows: both.map(|(y, w)| y * w / weight).collect(),
+            lower: of_bounds(&self.at.lower),
+            upper: of_bounds(&self.at.upper),
+        }
     }
 
     /// What was found.
@@ -593,7 +599,6 @@ impl Solver {
         for (x, (l, u)) in x.iter_mut().zip(&self.model.bounds) {
             *x = x.max(*l).min(*u);
         }
-        let weight = self.model.weight;
         let mut rows = vec![0.0; self.model.m];
         let objective = program.evaluate(&x, &mut rows);
         let bounds = program.row_bounds();
@@ -612,18 +617,13 @@ impl Solver {
             );
         }
         let last = self.history.last().copied().unwrap_or_default();
-        let of_bounds = |z: &[f64]| -> Vec<f64> { z.iter().take(n).map(|z| z / weight).collect() };
         let made = self.kkt.as_ref().map_or((0, 0), |k| k.factorizations);
         Solution {
             status,
             reason,
             violation,
             objective: objective.unwrap_or(f64::INFINITY),
-            multipliers: Multipliers {
-                rows: self.multipliers(),
-                lower: of_bounds(&self.at.lower),
-                upper: of_bounds(&self.at.upper),
-            },
+            multipliers: self.multipliers(),
             optimality: last.optimality.max(last.complementarity),
             iterations: self.history.len().saturating_sub(1),
             factorizations: (made.0 + self.earlier.0, made.1 + self.earlier.1),

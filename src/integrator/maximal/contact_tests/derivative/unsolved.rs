@@ -1,7 +1,10 @@
 //! The unsolved equations of contacts, limits and friction against differences.
 
 use super::super::super::equations::tests::equations_have_their_derivatives;
-use super::{Options, Run, scenes, tuned};
+use super::{
+    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Maximal, MechanismBuilder, Options,
+    Run, Shape, scenes, tuned,
+};
 use crate::dynamics::Equations;
 
 #[test]
@@ -26,4 +29,27 @@ fn unsolved_laws_have_their_derivatives() {
     }
     // one that bounces
     assert_eq!(refused, 1);
+}
+
+/// A mechanism in a plane cannot slide across it.
+#[test]
+fn what_cannot_slide_is_known() {
+    let slides = |kind: JointKind| {
+        let body = BodySpec::new(1.0)
+            .shape(Shape::Sphere(0.1))
+            .contact("skin", ContactSpec::new(0.5));
+        let joint = JointSpec::new(kind, "body").axis([0.0, 1.0, 0.0]);
+        let builder = MechanismBuilder::new()
+            .half_space("floor", HalfSpaceSpec::default())
+            .body("body", body)
+            .joint("joint", joint);
+        let m = builder.build().expect("a mechanism");
+        let q = vec![0.3; m.tree_ids().len()];
+        let s = Maximal::new(m, &q, Options::default()).expect("a system");
+        s.contact_unknowns()[0].slides
+    };
+    let both = slides(JointKind::Spherical);
+    let plane = slides(JointKind::PlanarAxis);
+    assert_eq!(both, [true, true]);
+    assert_eq!(plane.iter().filter(|s| **s).count(), 1);
 }

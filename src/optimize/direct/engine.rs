@@ -1,0 +1,187 @@
+//! The program of a plan and its solver, stage by stage: with contacts on a central path whose parameter falls, then with their
+//! modes frozen, so that impulses are exactly zero where there are gaps.
+
+use super::Options;
+use super::transcription::{Saved as Base, Transcription};
+use crate::control::Problem;
+use crate::dynamics::{Observe, StepError};
+use crate::optimize::Iteration;
+use crate::optimize::nlp::{self, Program, Row, Status, solver};
+use crate::rollout::Trajectory;
+use serde::{Deserialize, Serialize};
+
+/// The central path's parameter at first, m^2/s^2: what makes of a gap over an interval a force of its order in whatever
+/// touches at a few metres a second. It falls by a factor, so many times.
+const START: f64 = 1.0;
+const FALL: f64 = 0.2;
+const LEVELS: usize = 13;
+/// Iterations at a level; the next one may have more luck.
+const MOST_AT_A_LEVEL: usize = 150;
+/// Largest first parameter of the barrier of levels behind the first, and that with modes frozen.
+const WARM: f64 = 1e-2;
+const WARM_FROZEN: f64 = 1e-6;
+/// With modes frozen some rows are those of directions in which a mechanism cannot move.
+const REDUNDANCY: f64 = 1e-10;
+
+/// The program and its solver.
+pub struct Engine<'a, D: Observe> {
+    pub program: Transcription<'a, D>,
+    pub solver: solver::Solver,
+    options: Options,
+    stage: usize,
+}
+
+/// Where it stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Saved {
+    solver: solver::Saved,
+    base: Base,
+    stage: usize,
+}
+
+/// How it ended: the program's solver's status, and why.
+pub type End = (Status, String);
+
+impl<'a, D: Observe> Engine<'a, D> {
+    /// At the start of the first stage.
+    pub fn new(
+        dynamics: &'a D,
+        problem: &'a Problem,
+        guess: Trajectory,
+        options: Options,
+    ) -> Result<Self, End> {
+        let fails = |e: StepError| (Status::Undefined, format!("the start does not exist: {e}"));
+        let mut program = Transcription::new(dynamics, problem, guess).map_err(fails)?;
+        if program.has_contacts() {
+            program.set_central_path(START);
+            program.centre().map_err(fails)?;
+        }
+        let solver = solver::Solver::new(&program, &options.nlp, 0);
+        let mut out = Self {
+            program,
+            solver,
+            options,
+            stage: 0,
+        };
+        out.begin(None)?;
+        Ok(out)
+    }
+
+    /// Begins a stage at the program's start.
+    fn begin(&mut self, multipliers: Option<&nlp::Multipliers>) -> Result<(), End> {
+        let options = self.options_here();
+        self.solver = solver::Solver::new(&self.program, &options, 0);
+        self.solver.begin(&mut self.program, multipliers)
+    }
+
+    /// Of contacts; zero where they are hard.
+    pub fn kappa(&self) -> f64 {
+        match self.program.has_contacts() && self.stage < LEVELS {
+            true => START * FALL.powi(self.stage as i32),
+            false => 0.0,
+        }
+    }
+
+    pub fn is_last(&self) -> bool {
+        !self.program.has_contacts() || self.stage == LEVELS
+    }
+
+    fn options_here(&self) -> nlp::Options {
+        let nlp = self.options.nlp;
+        if !self.program.has_contacts() {
+            return nlp;
+        }
+        if self.is_last() {
+            return nlp::Options {
+                redundancy: REDUNDANCY,
+                ..nlp.warm(WARM_FROZEN)
+            };
+        }
+        let relative = self.kappa() / START;
+        let level = nlp::Options {
+            tolerance: nlp.tolerance.max(relative),
+            violation: nlp.violation.max(relative),
+            max_iterations: nlp.max_iterations.min(MOST_AT_A_LEVEL),
+            ..nlp
+        };
+        match self.stage {
+            0 => level,
+            _ => level.warm(relative.min(WARM)),
+        }
+    }
+
+    /// Goes on with the next stage from where it stands.
+    pub fn next_stage(&mut self) -> Result<(), End> {
+        let multipliers = self.solver.multipliers();
+        self.enter(self.stage + 1);
+        self.begin(Some(&multipliers))
+    }
+
+    /// Makes the program that of a stage, from where it stands.
+    fn enter(&mut self, stage: usize) {
+        let x = self.solver.at.w[..self.program.variables()].to_vec();
+        self.stage = stage;
+        if self.is_last() {
+            let before = START * FALL.powi(LEVELS as i32 - 1);
+            self.program.freeze(&x, before, self.options.margin);
+        }
+        self.program.restart(&x);
+        self.program.set_central_path(self.kappa());
+    }
+
+    /// The plan, put back inside the bounds, which the method widens a little.
+    pub fn trajectory(&self) -> Trajectory {
+        let both = self.solver.at.w.iter().zip(&self.solver.model.bounds);
+        let x: Vec<f64> = both.map(|(x, (l, u))| x.max(*l).min(*u)).collect();
+        self.program.trajectory(&x)
+    }
+
+    /// A row of the solver's history as one of all methods.
+    pub fn row(&self, r: &Row) -> Iteration {
+        Iteration {
+            objective: r.objective,
+            violation: r.violation,
+            optimality: r.optimality.max(r.complementarity),
+            step_length: r.step_length,
+            regularization: r.regularization,
+            smoothing: self.kappa(),
+            softened: self.kappa() > 0.0,
+            ..Iteration::default()
+        }
+    }
+
+    pub fn save(&self) -> Option<Saved> {
+        Some(Saved {
+            solver: self.solver.save()?,
+            base: self.program.save(),
+            stage: self.stage,
+        })
+    }
+
+    /// Stands where that was, exactly in the first stage; at the begin of a later one its point is kept, its multipliers are
+    /// found anew. False where it is not of this program.
+    pub fn restore(&mut self, kept: Saved) -> Result<bool, End> {
+        let undefined = |e: nlp::Undefined| (Status::Undefined, e.to_string());
+        let is_known = kept.stage == 0 || self.program.has_contacts() && kept.stage <= LEVELS;
+        if !(is_known && self.solver.fits(&kept.solver) && self.program.restore(kept.base)) {
+            return Ok(false);
+        }
+        let resumed = self.solver.resume(&mut self.program, kept.solver);
+        if kept.stage == 0 {
+            resumed.map_err(undefined)?;
+        } else {
+            // the first stage's scales are not those of this one
+            self.enter(kept.stage);
+            self.begin(None)?;
+        }
+        Ok(true)
+    }
+
+    /// Undoes what an iteration changed, whose begin was kept; what is to be evaluated is not.
+    pub fn undo(&mut self, kept: Saved) {
+        if self.program.restore(kept.base) {
+            // a stop leaves nothing to be evaluated
+            let _ = self.solver.resume(&mut self.program, kept.solver);
+        }
+    }
+}
