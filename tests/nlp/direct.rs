@@ -338,6 +338,17 @@ joint = "leg"
 bounds = [-200.0, 200.0]
 "#;
 
+/// Below zero a stiffness has no meaning: neither iterates nor differences go there.
+#[test]
+fn parameters_stay_where_they_mean_something() {
+    let model = load("damper_tuning.toml");
+    let nu = model.problem.bounds.len();
+    let problem = shortened(model.problem.clone(), 20, nu);
+    let found = solve(&model.extended(), &problem);
+    assert_eq!(found.status, Status::Converged, "{}", found.reason);
+    assert!(found.trajectory.p.iter().all(|p| *p >= 0.0));
+}
+
 #[test]
 fn a_hop_finds_when_it_touches() {
     let path = std::env::temp_dir().join(format!("hop-{}.toml", std::process::id()));

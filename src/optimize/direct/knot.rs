@@ -402,6 +402,17 @@ impl<D: Observe> Shared<'_, D> {
         }
     }
 
+    /// A variable's value, or what is next to it from where it may be changed to both sides: beyond their bounds parameters
+    /// need not have a meaning.
+    fn within(&self, i: usize, value: f64, unknowns: usize, change: f64) -> f64 {
+        let first = self.dims.nf + self.dims.nu + unknowns;
+        let parameter = i.checked_sub(first).and_then(|j| self.free.get(j));
+        parameter.map_or(value, |p| {
+            let (lower, upper) = self.problem.parameter_bounds[*p];
+            value.min(upper - change).max(lower + change)
+        })
+    }
+
     /// What a variable is changed by, to both sides.
     pub fn change(&self, l: &mut Local, i: usize) -> f64 {
         DIFFERENCE * self.variable(l, i).abs().max(1.0)
@@ -424,7 +435,7 @@ impl<D: Observe> Shared<'_, D> {
             for (&i, value) in group.iter().zip(&saved) {
                 *self.variable(l, i) = *value;
                 let change = self.change(l, i);
-                *self.variable(l, i) = value + sign * change;
+                *self.variable(l, i) = self.within(i, *value, l.y.len(), change) + sign * change;
             }
             self.gradient(here, l, w, part, out)
         };

@@ -266,8 +266,14 @@ impl<D: Observe> Plan<'_, D> {
         if k < self.steps() {
             l.y.copy_from_slice(&x[self.unknowns(k)..][..d.ny]);
         }
+        self.decide(x, &mut l.p);
+    }
+
+    /// The decided parameters of variables; a little beyond their bounds, as the method widens them, they are at these.
+    fn decide(&self, x: &[f64], p: &mut [f64]) {
         for (j, &i) in self.free.iter().enumerate() {
-            l.p[i] = x[self.parameters() + j];
+            let (lower, upper) = self.problem.parameter_bounds[i];
+            p[i] = x[self.parameters() + j].max(lower).min(upper);
         }
     }
 
@@ -286,9 +292,7 @@ impl<D: Observe> Plan<'_, D> {
                 t.y[k * d.ny..(k + 1) * d.ny].copy_from_slice(&own[d.nu..d.nu + d.ny]);
             }
         }
-        for (j, &i) in self.free.iter().enumerate() {
-            t.p[i] = x[self.parameters() + j];
-        }
+        self.decide(x, &mut t.p);
         self.problem.set_intervals(&t.p, &mut t.intervals);
         t
     }
@@ -298,9 +302,9 @@ impl<D: Observe> Plan<'_, D> {
         if self.problem.durations.is_empty() {
             return;
         }
-        for (j, &i) in self.free.iter().enumerate() {
-            self.trajectory.p[i] = x[self.parameters() + j];
-        }
+        let mut p = std::mem::take(&mut self.trajectory.p);
+        self.decide(x, &mut p);
+        self.trajectory.p = p;
         let t = &mut self.trajectory;
         self.problem.set_intervals(&t.p, &mut t.intervals);
         for k in 0..self.knots.len() {
@@ -313,9 +317,7 @@ impl<D: Observe> Plan<'_, D> {
 
     pub fn decided(&self, x: &[f64]) -> Vec<f64> {
         let mut p = self.trajectory.p.clone();
-        for (j, &i) in self.free.iter().enumerate() {
-            p[i] = x[self.parameters() + j];
-        }
+        self.decide(x, &mut p);
         p
     }
 
