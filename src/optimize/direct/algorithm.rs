@@ -1,7 +1,7 @@
 //! The method under the driver: an iteration of the program's solver at a time.
 
 use super::engine::{End, Engine, Saved};
-use super::{Options, guess};
+use super::{Options, guess, resimulated};
 use crate::control::Problem;
 use crate::dynamics::{Observe, stop_requested};
 use crate::optimize::checkpoint::{Checkpoint, Incumbent, Multipliers, Point};
@@ -10,6 +10,9 @@ use crate::optimize::nlp;
 use crate::optimize::{Iteration, Method, SolveState, Status, ddp};
 use crate::rollout::{RolloutStats, Trajectory};
 use argmin::core::Error;
+
+/// Farthest that a step of hard contact from a plan's knot and impulses may end from the plan, m, rad and their rates.
+const RESIMULATED: f64 = 1e-6;
 
 /// The method.
 pub(in crate::optimize) struct Direct<'a, D: Observe> {
@@ -110,9 +113,10 @@ impl<'a, D: Observe> Direct<'a, D> {
 
     /// Ends.
     fn end(&mut self, end: End, state: &mut SolveState) {
-        let (status, mut reason) = told(end);
-        if let (Status::Converged, Some(e)) = (status, &self.engine) {
-            let plan = e.trajectory();
+        let (mut status, mut reason) = told(end);
+        let plan = self.engine.as_ref();
+        let plan = plan.map(|e| (e.trajectory(), e.program.has_contacts()));
+        if let (Status::Converged, Some((plan, has_contacts))) = (status, plan) {
             let leaves = match self.rolled(&plan) {
                 Some((_, row, _)) if row.violation <= self.options.nlp.violation => None,
                 Some((.., violated)) => Some(format!("leave {violated}")),
@@ -122,6 +126,17 @@ impl<'a, D: Observe> Direct<'a, D> {
                 reason = format!(
                     "it is the plan: simulated from the start its controls alone {leaves}; with its feedback they hold it"
                 );
+                // frozen modes keep no friction cone: whether what is found is contact's law, its steps show
+                let apart = match has_contacts {
+                    true => resimulated(self.dynamics, &plan),
+                    false => 0.0,
+                };
+                if apart > RESIMULATED {
+                    status = Status::Diverged;
+                    reason = format!(
+                        "steps from the plan's knots and impulses end up to {apart:.1e} away from it, and its controls alone {leaves}; another seed may find one that hard contact follows"
+                    );
+                }
             }
         }
         state.end(status, reason);

@@ -107,12 +107,12 @@ impl<'a, D: Observe> Transcription<'a, D> {
     }
 
     /// Are there contacts?
-    pub fn has_contacts(&self) -> bool {
+    pub(super) fn has_contacts(&self) -> bool {
         self.contacts.any()
     }
 
     /// The rows of contacts are those of the central path at a parameter (m^2/s^2), or of hard contact where it is zero.
-    pub fn set_central_path(&mut self, kappa: f64) {
+    pub(super) fn set_central_path(&mut self, kappa: f64) {
         for w in &mut self.workers {
             self.plan.dynamics.set_central_path(w, kappa);
         }
@@ -122,7 +122,7 @@ impl<'a, D: Observe> Transcription<'a, D> {
     ///
     /// # Errors
     /// A state at which they cannot be evaluated.
-    pub fn centre(&mut self) -> Result<(), StepError> {
+    pub(super) fn centre(&mut self) -> Result<(), StepError> {
         let (plan, w) = (&mut self.plan, &mut self.workers[0]);
         let ny = plan.dims.ny;
         for k in 0..plan.steps() {
@@ -147,13 +147,13 @@ impl<'a, D: Observe> Transcription<'a, D> {
     }
 
     /// Starts from these variables from here on.
-    pub fn restart(&mut self, x: &[f64]) {
+    pub(super) fn restart(&mut self, x: &[f64]) {
         self.plan.trajectory = self.plan.trajectory_at(x);
         self.plan.copied.clone_from(&self.plan.trajectory.y);
     }
 
     /// Freezes what contacts do in these variables, on the central path at `kappa`; what is open stays open by a margin (m).
-    pub fn freeze(&mut self, x: &[f64], kappa: f64, margin: f64) {
+    pub(super) fn freeze(&mut self, x: &[f64], kappa: f64, margin: f64) {
         let plan = &self.plan;
         let each = (0..plan.steps()).map(|k| &x[plan.unknowns(k)..][..plan.dims.ny]);
         let intervals = &plan.trajectory_at(x).intervals;
