@@ -212,12 +212,19 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         }
     }
 
-    /// Old velocities and impulses, as far up the central path as their residual asks for.
+    /// Velocities and impulses of the step before, as far up the central path as their residual asks for.
     fn warm_start(&mut self, y: &[f64], kappa: f64) {
         let n = 6 * self.step.view().poses.len();
         let (rows, contacts) = y.split_at(self.layout.rows);
         let mut start = std::mem::take(&mut self.step.contacts_mut().last);
-        start[..n].copy_from_slice(self.step.view().before);
+        // velocities of the step before are those of the state; others are of a step that is known, as that of a plan
+        let known = rows[..n].iter().any(|v| *v != 0.0);
+        let velocities = if known {
+            &rows[..n]
+        } else {
+            self.step.view().before
+        };
+        start[..n].copy_from_slice(velocities);
         start[n..].copy_from_slice(&rows[n..]);
         self.begin_at(start);
         self.step.contacts_mut().read(contacts, self.layout);

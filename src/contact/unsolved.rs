@@ -76,11 +76,20 @@ impl Layout {
                 Source::Friction(..) => [true, false],
                 Source::Limit(..) => [false; 2],
             };
+            let coefficient = match s.source {
+                Source::Contact(i) => {
+                    let c = &m.contacts[i];
+                    let mut varies = m.parameters.iter().map(|p| m.friction_by(c, &p.fields));
+                    varies.all(|by| by == 0.0).then(|| m.friction(c))
+                }
+                Source::Friction(..) | Source::Limit(..) => None,
+            };
             ContactUnknowns {
                 first,
                 has_gap,
                 has_friction,
                 slides,
+                coefficient,
             }
         })
     }

@@ -16,7 +16,7 @@ pub struct UnsolvedStep<'a> {
 /// The unknowns of a contact: from `first` on the gap over the interval `s`, the normal impulse `g`, the sliding speed `psi` and
 /// two numbers of friction, in m/s (impulses by an effective mass); and as many rows, `s - phi/h`, `s g - kappa`,
 /// `u0 psi + b . eta - kappa`, `u0 eta + psi b` ([`crate::contact`]). What there is of `s`, `g`, `psi` is not negative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContactUnknowns {
     /// The first one, and the first row.
     pub first: usize,
@@ -27,6 +27,8 @@ pub struct ContactUnknowns {
     /// Along which of the two tangents the mechanism can slide. Where it cannot, as across its plane, neither `b` nor its row
     /// means anything.
     pub slides: [bool; 2],
+    /// Friction's coefficient `u0/g`, if it is the same number whatever the parameters are.
+    pub coefficient: Option<f64>,
 }
 
 /// The end of a step, as a variable.

@@ -61,6 +61,9 @@ pub struct MethodSpec {
     /// knot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
+    /// Of `direct`: how many such guesses to start from, of as many seeds; the best is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<usize>,
     /// Of `cmaes` and `mppi`: rollouts an iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub population: Option<usize>,
@@ -124,6 +127,7 @@ impl Default for MethodSpec {
             seed: None,
             sigma: None,
             noise: None,
+            starts: None,
             population: None,
             directions: None,
             top: None,
@@ -174,7 +178,7 @@ impl MethodSpec {
         };
         let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
         let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
-        let owned: [(&str, Vec<Method>, bool); 20] = [
+        let owned: [(&str, Vec<Method>, bool); 21] = [
             ("optimality", others().collect(), self.optimality.is_some()),
             ("memory", vec![Shooting, Lbfgs], self.memory.is_some()),
             ("segments", vec![MultipleShooting], self.segments.is_some()),
@@ -193,6 +197,7 @@ impl MethodSpec {
             ),
             ("sigma", learners().collect(), self.sigma.is_some()),
             ("noise", vec![Direct], self.noise.is_some()),
+            ("starts", vec![Direct], self.starts.is_some()),
             (
                 "penalty",
                 Method::ALL.into_iter().filter(|m| *m != Direct).collect(),
@@ -267,6 +272,7 @@ impl MethodSpec {
             },
             noise: self.noise.unwrap_or(default.noise),
             seed: self.seed.unwrap_or(default.seed),
+            starts: self.starts.unwrap_or(default.starts),
             ..default
         }
     }

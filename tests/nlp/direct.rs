@@ -10,7 +10,7 @@ use least_action::optimize::{Method, Solution, Solve, Status};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-fn load(name: &str) -> Model {
+pub fn load(name: &str) -> Model {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("problems");
     let file = format::load(&path.join(name)).expect("a file");
     file.build(&Overrides::default()).expect("a model")
@@ -22,7 +22,7 @@ fn solve<D: Observe>(dynamics: &D, problem: &Problem) -> Solution {
 }
 
 /// The first knots of a problem, with its end's costs and constraints.
-fn shortened(mut problem: Problem, steps: usize, nu: usize) -> Problem {
+pub fn shortened(mut problem: Problem, steps: usize, nu: usize) -> Problem {
     problem.intervals.truncate(steps);
     problem.guess.truncate(steps * nu);
     problem.guess_states.clear();
@@ -33,7 +33,7 @@ fn shortened(mut problem: Problem, steps: usize, nu: usize) -> Problem {
 }
 
 /// Differences of values against derivatives, and second differences against the Hessian.
-fn check_derivatives<D: Observe>(dynamics: &D, problem: &Problem) {
+pub fn check_derivatives<D: Observe>(dynamics: &D, problem: &Problem) {
     let guess = guess(dynamics, problem, &Options::default()).expect("a guess");
     let mut program = Transcription::new(dynamics, problem, guess).expect("a program");
     let (n, m) = (program.variables(), program.rows());

@@ -1,6 +1,7 @@
 //! The method under the driver: an iteration of the program's solver at a time.
 
-use super::engine::{End, Engine, Saved};
+use super::attempt::{Attempt, Kept};
+use super::engine::{End, Engine};
 use super::{Options, guess, resimulated};
 use crate::control::Problem;
 use crate::dynamics::{Observe, stop_requested};
@@ -10,9 +11,11 @@ use crate::optimize::nlp;
 use crate::optimize::{Iteration, Method, SolveState, Status, ddp};
 use crate::rollout::{RolloutStats, Trajectory};
 use argmin::core::Error;
+use rayon::prelude::*;
 
-/// Farthest that a step of hard contact from a plan's knot and impulses may end from the plan, m, rad and their rates.
-const RESIMULATED: f64 = 1e-6;
+/// Farthest that a step of hard contact from a plan's knot and impulses may end from the plan, m, rad and their rates. Steps
+/// end a little before hard contact on the central path: a foot that swings at the margin of 1e-5 m then feels 1e-6 N s.
+const RESIMULATED: f64 = 2e-5;
 
 /// The method.
 pub(in crate::optimize) struct Direct<'a, D: Observe> {
@@ -21,10 +24,10 @@ pub(in crate::optimize) struct Direct<'a, D: Observe> {
     options: Options,
     /// The guess, as far as it was simulated.
     reached: Trajectory,
-    /// None before it has begun.
-    engine: Option<Engine<'a, D>>,
-    /// Rows of the solver's history that are noted.
-    noted: usize,
+    /// From each of the starts; none before they have begun.
+    attempts: Vec<Attempt<'a, D>>,
+    /// The one that is told of: the first that has not ended, then the best.
+    leading: usize,
     steps: u64,
     models: u64,
 }
@@ -39,37 +42,54 @@ impl<'a, D: Observe> Direct<'a, D> {
             problem,
             options,
             reached,
-            engine: None,
-            noted: 0,
+            attempts: vec![],
+            leading: 0,
             steps: 0,
             models: 0,
         }
     }
 
-    /// The program at a guess.
-    fn engine(&self, guess: Trajectory) -> Result<Engine<'a, D>, End> {
-        Engine::new(self.dynamics, self.problem, guess, self.options)
+    /// A start from a guess.
+    fn attempt(&self, guess: Trajectory) -> Result<Attempt<'a, D>, End> {
+        let engine = Engine::new(self.dynamics, self.problem, guess, self.options)?;
+        Ok(Attempt::new(engine))
+    }
+
+    /// The guess of one of the starts.
+    fn guess(&self, i: usize) -> Result<Trajectory, End> {
+        let seed = self.options.seed.wrapping_add(i as u64);
+        let options = Options {
+            seed,
+            ..self.options
+        };
+        guess(self.dynamics, self.problem, &options).map_err(|e| {
+            let reason = format!("the start does not exist: {e}");
+            (nlp::Status::Undefined, reason)
+        })
     }
 
     /// Begins, at what was kept or at the guess.
     fn start(&mut self, from: Option<&Checkpoint>) -> Result<(), End> {
-        let fails = |e| {
-            let reason = format!("the start does not exist: {e}");
-            (nlp::Status::Undefined, reason)
-        };
-        let guess = guess(self.dynamics, self.problem, &self.options).map_err(fails)?;
-        self.reach(&guess);
-        let mut engine = self.engine(guess.clone())?;
-        if let Some(c) = from {
-            let kept = c.own::<Saved>();
-            let restored = kept.map(|k| engine.restore(k)).transpose()?;
-            if restored != Some(true) {
-                // its point alone
-                engine = self.engine(self.at(guess, &c.point))?;
+        self.reach(&self.guess(0)?);
+        let kept = from.and_then(Checkpoint::own::<Vec<Kept>>);
+        let mut kept = kept.unwrap_or_default().into_iter();
+        for i in 0..self.options.starts {
+            let guess = self.guess(i)?;
+            let mut attempt = self.attempt(guess.clone())?;
+            if let Some(c) = from {
+                let restored = kept.next().map(|k| attempt.restore(k)).transpose()?;
+                if restored != Some(true) && i == 0 {
+                    // its point alone
+                    attempt = self.attempt(self.at(guess, &c.point))?;
+                }
             }
+            self.attempts.push(attempt);
         }
-        self.engine = Some(engine);
         Ok(())
+    }
+
+    fn engine(&self) -> Option<&Engine<'a, D>> {
+        self.attempts.get(self.leading).map(|a| &a.engine)
     }
 
     /// A guess moved to a point that was kept.
@@ -83,38 +103,82 @@ impl<'a, D: Observe> Direct<'a, D> {
         guess
     }
 
-    /// Notes the rows that are new; the last is of the iterate.
-    fn note(&mut self, state: &mut SolveState) {
-        let Some(e) = &self.engine else { return };
-        let rows: Vec<Iteration> =
-            (e.solver.history[self.noted..].iter().map(|r| e.row(r))).collect();
-        self.noted = e.solver.history.len();
-        if let Some((last, before)) = rows.split_last() {
+    /// Notes rows of the one that is told of, those behind the first ones; the last is of its iterate.
+    fn note(&self, first: usize, state: &mut SolveState) {
+        let Some(a) = self.attempts.get(self.leading) else {
+            return;
+        };
+        if let Some((last, before)) = a.rows[first..].split_last() {
             before.iter().for_each(|r| state.note(None, r.clone()));
             let is_plan = last.violation <= self.options.nlp.violation && !last.softened;
-            state.record(&e.trajectory(), last.clone(), is_plan);
+            state.record(&a.engine.trajectory(), last.clone(), is_plan);
         }
     }
 
-    /// Ends, or goes on with the next stage, if nothing is left to do in this one.
-    fn settle(&mut self, made: Result<(), End>, state: &mut SolveState) {
-        let Some(e) = &mut self.engine else { return };
-        let mut end = made.err();
-        while let Some((status, reason)) = end.take().or_else(|| e.solver.ended(&mut e.program)) {
-            use nlp::Status::{Converged, MaxIterations, Stalled};
-            if e.is_last() || !matches!(status, Converged | MaxIterations | Stalled) {
-                return self.end((status, reason), state);
+    /// Turns to another start where the one that is told of has ended; ends where all have.
+    fn turn(&mut self, state: &mut SolveState) {
+        let ended = |a: &Attempt<D>| a.ended.is_some();
+        if !self.attempts.get(self.leading).is_some_and(ended) {
+            return;
+        }
+        if let Some(next) = self.attempts.iter().position(|a| !ended(a)) {
+            self.leading = next;
+            return;
+        }
+        let (best, spread) = self.best();
+        self.leading = best;
+        let Some(end) = self.attempts[best].ended.clone() else {
+            return;
+        };
+        let (status, reason) = self.verdict(end);
+        let parts = [spread, reason];
+        let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+        state.end(status, parts.join("; "));
+        if self.attempts.len() > 1 {
+            // what was noted on the way is of others, too
+            state.history.clear();
+            self.note(0, state);
+        }
+    }
+
+    /// The start that ended best, and in words how all of several did.
+    fn best(&self) -> (usize, String) {
+        let solved = |a: &Attempt<D>| matches!(a.ended, Some((nlp::Status::Converged, _)));
+        let value = |a: &Attempt<D>| {
+            a.engine
+                .solver
+                .history
+                .last()
+                .map_or(f64::NAN, |r| r.objective)
+        };
+        let each = self.attempts.iter().enumerate();
+        let mut found: Vec<(f64, usize)> =
+            (each.filter(|(_, a)| solved(a)).map(|(i, a)| (value(a), i))).collect();
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let count = self.attempts.len();
+        let spread = match (&found[..], count) {
+            (_, 1) => String::new(),
+            ([], _) => format!("none of {count} starts converged; of the first:"),
+            ([first, .., last], _) => format!(
+                "{} of {count} starts converged, from {:.6} (seed {}) to {:.6}, median {:.6}",
+                found.len(),
+                first.0,
+                self.options.seed.wrapping_add(first.1 as u64),
+                last.0,
+                found[found.len() / 2].0
+            ),
+            ([one], _) => {
+                let seed = self.options.seed.wrapping_add(one.1 as u64);
+                format!("1 of {count} starts converged (seed {seed})")
             }
-            end = e.next_stage().err();
-            // its first row is of the point before
-            self.noted = 1;
-        }
+        };
+        (found.first().map_or(0, |f| f.1), spread)
     }
 
-    /// Ends.
-    fn end(&mut self, end: End, state: &mut SolveState) {
+    /// How it ended, once what was found is simulated.
+    fn verdict(&mut self, end: End) -> (Status, String) {
         let (mut status, mut reason) = told(end);
-        let plan = self.engine.as_ref();
+        let plan = self.engine();
         let plan = plan.map(|e| (e.trajectory(), e.program.has_contacts()));
         if let (Status::Converged, Some((plan, has_contacts))) = (status, plan) {
             let leaves = match self.rolled(&plan) {
@@ -126,7 +190,7 @@ impl<'a, D: Observe> Direct<'a, D> {
                 reason = format!(
                     "it is the plan: simulated from the start its controls alone {leaves}; with its feedback they hold it"
                 );
-                // frozen modes keep no friction cone: whether what is found is contact's law, its steps show
+                // whether what is found is contact's law, its steps show
                 let apart = match has_contacts {
                     true => resimulated(self.dynamics, &plan),
                     false => 0.0,
@@ -139,7 +203,7 @@ impl<'a, D: Observe> Direct<'a, D> {
                 }
             }
         }
-        state.end(status, reason);
+        (status, reason)
     }
 
     /// Simulates the guess, as far as that goes.
@@ -211,36 +275,27 @@ impl<D: Observe> Algorithm for Direct<'_, D> {
             return Ok(());
         }
         match from {
-            None => self.note(state),
+            None => self.note(0, state),
             Some(c) => {
-                self.noted = 1;
                 (self.steps, self.models) = (c.step_evaluations, c.gradient_evaluations);
-                state.iterate = self.engine.as_ref().map(Engine::trajectory);
+                state.iterate = self.engine().map(Engine::trajectory);
             }
         }
-        self.settle(Ok(()), state);
+        self.turn(state);
         Ok(())
     }
 
     fn advance(&mut self, state: &mut SolveState) -> Result<(), Error> {
-        let Some(e) = &mut self.engine else {
-            return Ok(());
-        };
-        let before = e.save();
-        let made = e.solver.advance(&mut e.program, &mut |_| true);
-        self.models += 1;
+        let running = self.attempts.iter().filter(|a| a.ended.is_none());
+        self.models += running.count() as u64;
+        let noted = self.attempts.get(self.leading).map_or(0, |a| a.rows.len());
+        self.attempts.par_iter_mut().for_each(Attempt::advance);
+        self.note(noted, state);
         if stop_requested() {
-            // as if it had not begun
-            let history = e.solver.history[..self.noted].to_vec();
-            if let Some(kept) = before {
-                e.undo(kept);
-            }
-            e.solver.history = history;
             state.end(Status::Interrupted, "");
             return Ok(());
         }
-        self.note(state);
-        self.settle(made, state);
+        self.turn(state);
         Ok(())
     }
 
@@ -254,7 +309,7 @@ impl<D: Observe> Algorithm for Direct<'_, D> {
     }
 
     fn checkpoint(&self) -> Checkpoint {
-        let Some(e) = &self.engine else {
+        let Some(e) = self.engine() else {
             return Checkpoint::default();
         };
         let t = e.trajectory();
@@ -269,7 +324,12 @@ impl<D: Observe> Algorithm for Direct<'_, D> {
                 penalty: 1.0,
                 ..Multipliers::default()
             },
-            own: Checkpoint::owned(e.save()),
+            own: Checkpoint::owned(
+                self.attempts
+                    .iter()
+                    .map(Attempt::save)
+                    .collect::<Option<Vec<Kept>>>(),
+            ),
             ..Checkpoint::default()
         }
     }
@@ -298,7 +358,7 @@ impl<D: Observe> Algorithm for Direct<'_, D> {
                 rolled.unwrap_or_else(|| (reached, Iteration::unknown(), String::new()))
             }
         };
-        let gains = match (&self.engine, row.violation <= tolerance && !hurried) {
+        let gains = match (self.engine(), row.violation <= tolerance && !hurried) {
             (Some(e), true) => {
                 let y = e.program.of_constraints(&e.solver.multipliers().rows);
                 let guess = guess(self.dynamics, self.problem, &self.options)?;

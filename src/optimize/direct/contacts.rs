@@ -11,16 +11,54 @@ enum Mode {
     Touching { slides: bool },
 }
 
+/// A facet of a contact's friction cone: `normal g - across . b >= 0`, by places among a step's unknowns.
+#[derive(Clone, Copy, Debug)]
+pub struct Facet {
+    contact: usize,
+    /// The impulse, and its factor.
+    pub normal: (usize, f64),
+    /// Friction's numbers, and their factors.
+    pub across: [(usize, f64); 2],
+    /// The impulse's factor of the facet with the same direction that is inside the cone.
+    inscribed: f64,
+}
+
+impl Facet {
+    /// How far inside it unknowns are.
+    pub fn at(&self, y: &[f64]) -> f64 {
+        let along = self.across.map(|(i, factor)| factor * y[i]);
+        self.normal.1 * y[self.normal.0] - along[0] - along[1]
+    }
+
+    /// Derivatives by the unknowns.
+    pub fn slopes(&self) -> [(usize, f64); 3] {
+        let [a, b] = self.across.map(|(i, factor)| (i, -factor));
+        [self.normal, a, b]
+    }
+}
+
+/// Facets around a cone in space. In a plane it has two sides, and these are the cone.
+const FACETS: usize = 8;
+/// What touches and does not slide pushes at least so much, and is so far inside its cone, m/s (an impulse by its mass): the
+/// steps that a plan is simulated by follow the central path to its end of some 1e-10 m^2/s^2, and round corners by its root.
+const INSIDE: f64 = 1e-3;
+
 /// The contacts of a program.
 pub struct Contacts {
     each: Vec<ContactUnknowns>,
+    /// Around the friction cones of a step's contacts, whose coefficient is a number. On the central path the law keeps
+    /// friction inside its cone; that iterates stay there as well decides whether the next point of the path is found from
+    /// one (a hopper's stride: in some 60 iterations in all, without facets not at all).
+    facets: Vec<Facet>,
     /// Step by step, of each; none while they are open questions.
     modes: Vec<Mode>,
 }
 
 impl Contacts {
     pub fn new(each: Vec<ContactUnknowns>) -> Self {
+        let all = each.iter().enumerate();
         Self {
+            facets: all.flat_map(|(i, c)| facets(i, c)).collect(),
             each,
             modes: vec![],
         }
@@ -64,13 +102,30 @@ impl Contacts {
                 }
                 Some(Mode::Touching { slides }) => {
                     if c.has_gap {
-                        out[0] = HELD;
+                        (out[0], out[1].0) = (HELD, INSIDE);
                     }
                     if c.has_friction && !slides {
                         out[2] = HELD;
                     }
                 }
             }
+        }
+    }
+
+    /// Facets of a step, in the order of their rows.
+    pub fn facets(&self) -> &[Facet] {
+        &self.facets
+    }
+
+    /// Bounds of the rows of a step's facets.
+    pub fn bound_facets(&self, k: usize, out: &mut [(f64, f64)]) {
+        for (f, to) in self.facets.iter().zip(out) {
+            to.0 = match self.modes.get(k * self.each.len() + f.contact) {
+                None => 0.0,
+                Some(Mode::Touching { slides: false }) => INSIDE,
+                Some(_) => f64::NEG_INFINITY,
+            };
+            to.1 = f64::INFINITY;
         }
     }
 
@@ -108,6 +163,9 @@ impl Contacts {
         margin: f64,
     ) {
         self.modes.clear();
+        for f in &mut self.facets {
+            f.normal.1 = f.inscribed;
+        }
         for (y, h) in unknowns.zip(intervals) {
             for c in &self.each {
                 let own = &y[c.first..c.first + 5];
@@ -125,4 +183,31 @@ impl Contacts {
             }
         }
     }
+}
+
+/// The facets around a contact's cone.
+fn facets(contact: usize, c: &ContactUnknowns) -> Vec<Facet> {
+    let Some(coefficient) = c.coefficient.filter(|_| c.has_friction) else {
+        return vec![];
+    };
+    let (turns, inscribed) = match c.slides {
+        [true, true] => {
+            let turns = (0..FACETS).map(|i| i as f64 / FACETS as f64);
+            let inscribed = (std::f64::consts::PI / FACETS as f64).cos();
+            (turns.collect(), inscribed)
+        }
+        [true, false] => (vec![0.0, 0.5], 1.0),
+        [false, true] => (vec![0.25, 0.75], 1.0),
+        [false, false] => return vec![],
+    };
+    let facet = |turn: f64| {
+        let (sin, cos) = (std::f64::consts::TAU * turn).sin_cos();
+        Facet {
+            contact,
+            normal: (c.first + 1, coefficient),
+            across: [(c.first + 3, cos), (c.first + 4, sin)],
+            inscribed: inscribed * coefficient,
+        }
+    };
+    turns.into_iter().map(facet).collect()
 }

@@ -17,9 +17,15 @@ const FALL: f64 = 0.2;
 const LEVELS: usize = 13;
 /// Iterations at a level; the next one may have more luck.
 const MOST_AT_A_LEVEL: usize = 150;
+/// With modes frozen; from there it is near, or not at all.
+const MOST_FROZEN: usize = 50;
 /// Largest first parameter of the barrier of levels behind the first, and that with modes frozen.
 const WARM: f64 = 1e-2;
 const WARM_FROZEN: f64 = 1e-6;
+/// How soft contacts are at least where velocities are read at a knot, on the path and then with modes frozen, m^2/s^2: what
+/// touches or leaves just there makes a kink, at which solves stall if it is sharp before modes are known.
+const READ: [f64; 4] = [1e-5, 1e-6, 1e-8, 0.0];
+const STAGES: usize = LEVELS + READ.len();
 /// With modes frozen some rows are those of directions in which a mechanism cannot move.
 const REDUNDANCY: f64 = 1e-10;
 
@@ -53,7 +59,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         let fails = |e: StepError| (Status::Undefined, format!("the start does not exist: {e}"));
         let mut program = Transcription::new(dynamics, problem, guess).map_err(fails)?;
         if program.has_contacts() {
-            program.set_central_path(START);
+            program.set_central_path(START, READ[0]);
             program.centre().map_err(fails)?;
         }
         let solver = solver::Solver::new(&program, &options.nlp, 0);
@@ -83,7 +89,17 @@ impl<'a, D: Observe> Engine<'a, D> {
     }
 
     pub fn is_last(&self) -> bool {
-        !self.program.has_contacts() || self.stage == LEVELS
+        !self.program.has_contacts() || self.stage + 1 == STAGES
+    }
+
+    /// Does a stage take fewer iterations than a solve may?
+    pub fn gives_up(&self) -> bool {
+        self.solver.options.max_iterations < self.options.nlp.max_iterations
+    }
+
+    /// Are the contacts' modes known?
+    fn is_frozen(&self) -> bool {
+        self.stage >= LEVELS
     }
 
     fn options_here(&self) -> nlp::Options {
@@ -91,9 +107,10 @@ impl<'a, D: Observe> Engine<'a, D> {
         if !self.program.has_contacts() {
             return nlp;
         }
-        if self.is_last() {
+        if self.is_frozen() {
             return nlp::Options {
                 redundancy: REDUNDANCY,
+                max_iterations: nlp.max_iterations.min(MOST_FROZEN),
                 ..nlp.warm(WARM_FROZEN)
             };
         }
@@ -121,12 +138,13 @@ impl<'a, D: Observe> Engine<'a, D> {
     fn enter(&mut self, stage: usize) {
         let x = self.solver.at.w[..self.program.variables()].to_vec();
         self.stage = stage;
-        if self.is_last() {
+        if stage == LEVELS {
             let before = START * FALL.powi(LEVELS as i32 - 1);
             self.program.freeze(&x, before, self.options.margin);
         }
         self.program.restart(&x);
-        self.program.set_central_path(self.kappa());
+        self.program
+            .set_central_path(self.kappa(), READ[stage.saturating_sub(LEVELS)]);
     }
 
     /// The plan, put back inside the bounds, which the method widens a little.
@@ -145,7 +163,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             step_length: r.step_length,
             regularization: r.regularization,
             smoothing: self.kappa(),
-            softened: self.kappa() > 0.0,
+            softened: !self.is_last(),
             ..Iteration::default()
         }
     }
@@ -162,7 +180,7 @@ impl<'a, D: Observe> Engine<'a, D> {
     /// found anew. False where it is not of this program.
     pub fn restore(&mut self, kept: Saved) -> Result<bool, End> {
         let undefined = |e: nlp::Undefined| (Status::Undefined, e.to_string());
-        let is_known = kept.stage == 0 || self.program.has_contacts() && kept.stage <= LEVELS;
+        let is_known = kept.stage == 0 || self.program.has_contacts() && kept.stage < STAGES;
         if !(is_known && self.solver.fits(&kept.solver) && self.program.restore(kept.base)) {
             return Ok(false);
         }

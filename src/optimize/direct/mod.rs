@@ -44,12 +44,14 @@
 //! ```
 
 mod algorithm;
+mod attempt;
 mod contacts;
 mod curved;
 mod engine;
 mod knot;
 mod plan;
 mod probe;
+mod start;
 mod transcription;
 
 pub(super) use algorithm::Direct;
@@ -73,6 +75,8 @@ pub struct Options {
     pub noise: f64,
     /// Of that noise.
     pub seed: u64,
+    /// Guesses to start from, of this and the following seeds; side by side. The best is kept.
+    pub starts: usize,
     /// What touches nothing stays at least this far from it, m: feet that swing would skim the ground.
     pub margin: f64,
 }
@@ -83,6 +87,7 @@ impl Default for Options {
             nlp: nlp::Options::default(),
             noise: 0.02,
             seed: 0,
+            starts: 1,
             margin: 1e-5,
         }
     }
@@ -106,11 +111,21 @@ impl Options {
             let noise = self.noise;
             return Err(format!("noise is {noise}; expected a number of at least 0"));
         }
+        if self.starts == 0 {
+            return Err("starts is 0; expected at least 1".into());
+        }
         Ok(())
     }
 }
 
+/// Where there are contacts, a guess has noise of rates (1/s), impulses (N s) and controls (N, N m) as well: so many times
+/// that of coordinates.
+const RATES: f64 = 5.0;
+const IMPULSES: f64 = 5.0;
+const CONTROLS: f64 = 50.0;
+
 /// The guess: the problem's states, or the start at every knot with noise of the joint chart; its controls; unknowns zero.
+/// With contacts all of these have noise.
 ///
 /// # Errors
 /// When the start does not exist.
@@ -130,18 +145,37 @@ pub fn guess<D: Observe>(
         t.x.copy_from_slice(&problem.guess_states);
         return Ok(t);
     }
+    let has_contacts = !dynamics.contact_unknowns().is_empty();
+    let coordinates = options.noise;
+    let rates = if has_contacts {
+        RATES * options.noise
+    } else {
+        0.0
+    };
     let mut random = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let (mut change, mut x) = (vec![0.0; d.ndx], x0.clone());
     let frame = dynamics.frame(&t.knot(0), &x0, &t.p, None, &mut w)?;
     for k in 1..=t.steps() {
-        for c in &mut change[..d.ndx / 2] {
+        for (i, c) in change.iter_mut().enumerate() {
             let draw: f64 = StandardNormal.sample(&mut random);
-            *c = options.noise * draw;
+            *c = draw * if i < d.ndx / 2 { coordinates } else { rates };
         }
         // where the noise leads nowhere the start stays
         let moved = dynamics.retract(&t.knot(0), &x0, &t.p, &frame, &change, &mut w, &mut x);
         let to = &mut t.x[k * d.nx..(k + 1) * d.nx];
         to.copy_from_slice(if moved.is_ok() { &x } else { &x0 });
+    }
+    if has_contacts {
+        for y in &mut t.y {
+            let draw: f64 = StandardNormal.sample(&mut random);
+            *y = IMPULSES * options.noise * draw;
+        }
+        for (u, (lower, upper)) in t.u.iter_mut().zip(problem.bounds.iter().cycle()) {
+            let draw: f64 = StandardNormal.sample(&mut random);
+            *u = (*u + CONTROLS * options.noise * draw)
+                .max(*lower)
+                .min(*upper);
+        }
     }
     Ok(t)
 }

@@ -3,6 +3,7 @@
 use super::contacts::Contacts;
 use super::knot::Part;
 use super::plan::{Memory, Next, Plan};
+use super::start::{Start, unit_weights};
 use crate::control::{Constraint, Problem, Relation, When};
 use crate::dynamics::{
     End, Equations, Knot, KnotPoint, Observe, StepError, UnsolvedStep, stop_requested,
@@ -14,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 /// The program of a problem. Its variables are, knot by knot, the move of the state (free chart), the control and the
 /// unknowns of the step; behind them the parameters that are decided. Its rows are the start (where parameters decide it),
-/// then knot by knot the step's residual, the separation of the next state from the step's end, and the constraints.
+/// then knot by knot the step's residual, the separation of the next state from the step's end, and the constraints; behind
+/// these what keeps friction in its cones.
 pub struct Transcription<'a, D: Observe> {
     plan: Plan<'a, D>,
     memory: Vec<Memory>,
@@ -28,9 +30,6 @@ pub(super) struct Saved {
     states: Vec<f64>,
     copied: Vec<f64>,
 }
-
-/// Length of the moves, in parts of the derivative, by which the start's separation is differentiated.
-const MOVE: f64 = 1e-5;
 
 impl<'a, D: Observe> Transcription<'a, D> {
     /// Of a problem from a guess.
@@ -112,9 +111,11 @@ impl<'a, D: Observe> Transcription<'a, D> {
     }
 
     /// The rows of contacts are those of the central path at a parameter (m^2/s^2), or of hard contact where it is zero.
-    pub(super) fn set_central_path(&mut self, kappa: f64) {
+    /// Velocities read at knots are those of contacts as soft as that, or as `read`.
+    pub(super) fn set_central_path(&mut self, kappa: f64, read: f64) {
         for w in &mut self.workers {
             self.plan.dynamics.set_central_path(w, kappa);
+            self.plan.dynamics.soften(w, kappa.max(read));
         }
     }
 
@@ -144,6 +145,16 @@ impl<'a, D: Observe> Transcription<'a, D> {
         }
         plan.copied.clone_from(&plan.trajectory.y);
         Ok(())
+    }
+
+    /// The first row of a step's facets.
+    fn facets(&self, k: usize) -> usize {
+        self.behind() + k * self.contacts.facets().len()
+    }
+
+    /// The first row behind those of knots.
+    fn behind(&self) -> usize {
+        self.plan.first[self.plan.knots.len()].1
     }
 
     /// Starts from these variables from here on.
@@ -217,38 +228,6 @@ impl<'a, D: Observe> Transcription<'a, D> {
         };
         (0..=plan.steps()).flat_map(own).copied().collect()
     }
-
-    /// Separation of the first state from the start, and its derivative by the decided parameters.
-    fn start_at(&mut self, x: &[f64]) -> Result<(Vec<f64>, Vec<f64>), Undefined> {
-        let (plan, w) = (&self.plan, &mut self.workers[0]);
-        let p = plan.decided(x);
-        let failed = |e: StepError| Undefined(e.to_string());
-        let x0 = plan.problem.start(plan.dynamics, &p, w).map_err(failed)?;
-        let by = plan.problem.start_by_parameters(plan.dynamics, &p, w);
-        let by = by.map_err(failed)?;
-        let mut apart = vec![0.0; plan.dims.nf];
-        let first = plan.trajectory.state(0);
-        plan.dynamics.separation(first, &x0, &mut apart);
-        // how the separation follows the start: by moves of the start
-        let mut moved = x0.clone();
-        let mut columns = vec![];
-        for &i in &plan.free {
-            let mut column = vec![0.0; plan.dims.nf];
-            let mut side = |sign: f64, column: &mut [f64]| {
-                let change: Vec<f64> = by.column(i).iter().map(|b| sign * MOVE * b).collect();
-                plan.dynamics.displace(&x0, &change, &mut moved);
-                let mut apart = vec![0.0; plan.dims.nf];
-                plan.dynamics.separation(first, &moved, &mut apart);
-                for (c, a) in column.iter_mut().zip(&apart) {
-                    *c += sign * a / (2.0 * MOVE);
-                }
-            };
-            side(1.0, &mut column);
-            side(-1.0, &mut column);
-            columns.extend(column);
-        }
-        Ok((apart, columns))
-    }
 }
 
 impl<D: Observe> Program for Transcription<'_, D> {
@@ -257,7 +236,7 @@ impl<D: Observe> Program for Transcription<'_, D> {
     }
 
     fn rows(&self) -> usize {
-        self.plan.first[self.plan.knots.len()].1
+        self.facets(self.plan.steps())
     }
 
     fn start(&self) -> Vec<f64> {
@@ -306,6 +285,9 @@ impl<D: Observe> Program for Transcription<'_, D> {
                 }
             }
         }
+        for k in 0..self.plan.steps() {
+            self.contacts.bound_facets(k, &mut out[self.facets(k)..]);
+        }
         out
     }
 
@@ -315,9 +297,8 @@ impl<D: Observe> Program for Transcription<'_, D> {
         if self.plan.start_moves {
             out.extend((0..d.nf).map(|i| (i, i)));
             let first = self.plan.parameters();
-            out.extend(
-                (0..self.plan.free.len()).flat_map(|j| (0..d.nf).map(move |i| (i, first + j))),
-            );
+            let decided = 0..self.plan.free.len();
+            out.extend((0..d.nf).flat_map(|i| decided.clone().map(move |j| (i, first + j))));
         }
         for k in 0..=self.plan.steps() {
             let row = self.plan.first[k].1;
@@ -335,6 +316,12 @@ impl<D: Observe> Program for Transcription<'_, D> {
                     .flat_map(|c| (0..width).map(move |i| (own + c, self.plan.variable(k, i)))),
             );
         }
+        for k in 0..self.plan.steps() {
+            let (row, unknowns) = (self.facets(k), self.plan.unknowns(k));
+            for (i, f) in self.contacts.facets().iter().enumerate() {
+                out.extend(f.slopes().map(|(y, _)| (row + i, unknowns + y)));
+            }
+        }
         out
     }
 
@@ -344,7 +331,10 @@ impl<D: Observe> Program for Transcription<'_, D> {
             let places = plan.kinds[plan.kind_of[k]].lower();
             places.map(move |(i, j)| (plan.variable(k, *i), plan.variable(k, *j)))
         };
-        (0..=plan.steps()).flat_map(of).collect()
+        let knots = (0..=plan.steps()).flat_map(of);
+        let first = plan.parameters();
+        let start = Start(plan).lower().map(|(i, j)| (first + i, first + j));
+        knots.chain(start).collect()
     }
 
     fn evaluate(&mut self, x: &[f64], rows: &mut [f64]) -> Result<f64, Undefined> {
@@ -365,9 +355,17 @@ impl<D: Observe> Program for Transcription<'_, D> {
             }
         }
         if self.plan.start_moves {
-            let (apart, _) = self.start_at(x)?;
+            let p = self.plan.decided(x);
+            let apart = Start(&self.plan).apart(&p, &mut self.workers[0]);
+            let apart = apart.map_err(undefined)?;
             for i in 0..d.nf {
                 rows[i] = apart[i] - x[i];
+            }
+        }
+        for k in 0..self.plan.steps() {
+            let (to, y) = (&mut rows[self.facets(k)..], &x[self.plan.unknowns(k)..]);
+            for (to, f) in to.iter_mut().zip(self.contacts.facets()) {
+                *to = f.at(y);
             }
         }
         Ok(self.memory.iter().map(|m| m.objective).sum())
@@ -406,9 +404,10 @@ impl<D: Observe> Program for Transcription<'_, D> {
             place += 1;
         };
         if self.plan.start_moves {
-            let (_, by) = self.start_at(x)?;
+            let p = self.plan.decided(x);
+            let by = Start(&self.plan).slopes(&p, unit_weights(d.nf), &mut self.workers[0]);
             (0..d.nf).for_each(|_| put(-1.0));
-            by.into_iter().for_each(&mut put);
+            by.map_err(undefined)?.into_iter().for_each(&mut put);
         }
         for (k, m) in self.memory.iter().enumerate() {
             if k < self.plan.steps() {
@@ -419,6 +418,11 @@ impl<D: Observe> Program for Transcription<'_, D> {
                 (0..self.plan.gaps(k)).for_each(|_| put(-1.0));
             }
             m.jacobian.iter().copied().for_each(&mut put);
+        }
+        for _ in 0..self.plan.steps() {
+            for f in self.contacts.facets() {
+                f.slopes().iter().for_each(|(_, slope)| put(*slope));
+            }
         }
         Ok(())
     }
@@ -435,6 +439,12 @@ impl<D: Observe> Program for Transcription<'_, D> {
         for m in &self.memory {
             hessian[first..first + m.hessian.len()].copy_from_slice(&m.hessian);
             first += m.hessian.len();
+        }
+        if self.plan.start_moves {
+            let (p, w) = (self.plan.decided(x), &mut self.workers[0]);
+            let curved =
+                Start(&self.plan).curve(&p, &y[..self.plan.dims.nf], w, &mut hessian[first..]);
+            curved.map_err(undefined)?;
         }
         Ok(())
     }
@@ -478,6 +488,10 @@ impl<D: Observe> Program for Transcription<'_, D> {
         if i < self.plan.first[0].1 {
             return "the start".into();
         }
+        if let Some(facet) = i.checked_sub(self.behind()) {
+            let k = facet / self.contacts.facets().len();
+            return format!("a friction cone at {:.3} s", self.plan.knots[k].t);
+        }
         let k = self.plan.first.partition_point(|(_, r)| *r <= i) - 1;
         let t = self.plan.knots[k].t;
         let own = i - self.plan.first[k].1;
@@ -511,6 +525,10 @@ impl<D: Observe> Program for Transcription<'_, D> {
             }
         }
     }
+}
+
+fn undefined(e: StepError) -> Undefined {
+    Undefined(e.to_string())
 }
 
 /// Makes unknowns of a guess what the states that copy them have.

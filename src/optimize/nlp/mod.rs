@@ -156,7 +156,7 @@ pub trait Program {
 }
 
 /// How a solve ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// All tolerances hold.
     Converged,

@@ -1,0 +1,104 @@
+//! Gaits whose contact sequence is not given.
+
+use super::direct::{check_derivatives, load, shortened};
+use least_action::dynamics::Observe;
+use least_action::format::Model;
+use least_action::optimize::direct::{Options, resimulated};
+use least_action::optimize::{Solution, Solve, Status};
+
+/// The smallest impulse of a foot that counts as one, m/s.
+const PUSHES: f64 = 1e-6;
+
+fn walk(model: &Model, seed: u64, starts: usize) -> Solution {
+    let options = Options {
+        seed,
+        starts,
+        ..Options::default()
+    };
+    let system = model.extended();
+    let solve = Solve::new(&system, &model.problem).with_options(options);
+    solve.run().expect("fits")
+}
+
+/// Converged, steps from the plan's knots and impulses follow it, and contact's law holds: no product of gap and impulse, no
+/// foot in the floor, friction within its cone. Which foot pushes when.
+fn hold<D: Observe>(system: &D, found: &Solution) -> Vec<Vec<bool>> {
+    assert_eq!(found.status, Status::Converged, "{}", found.reason);
+    assert!(found.violation < 1e-6, "{:.1e}", found.violation);
+    let t = &found.trajectory;
+    let apart = resimulated(system, t);
+    assert!(apart < 2e-5, "{apart:.1e}");
+    let contacts = system.contact_unknowns();
+    let knot = |k: usize| {
+        let each = contacts.iter().map(|c| {
+            let y = &t.unknowns(k)[c.first..];
+            let (gap, impulse) = (y[0] * t.intervals[k], y[1]);
+            assert!(
+                gap > -1e-9 && impulse >= 0.0,
+                "{k}: {gap:.1e} {impulse:.1e}"
+            );
+            assert!(gap * impulse < 1e-9, "{k}: {gap:.1e} {impulse:.1e}");
+            let bound = c.coefficient.expect("a number") * impulse;
+            let friction = y[3].hypot(y[4]);
+            assert!(friction <= bound + 1e-6, "{k}: {friction} {bound}");
+            impulse > PUSHES
+        });
+        each.collect()
+    };
+    (0..t.steps()).map(knot).collect()
+}
+
+#[test]
+fn a_hopper_finds_a_stride() {
+    let model = load("hopper_gait.toml");
+    let nu = model.problem.bounds.len();
+    check_derivatives(&model.extended(), &shortened(model.problem.clone(), 3, nu));
+    let found = walk(&model, 0, 1);
+    let pushes = hold(&model.extended(), &found);
+    assert!(pushes.iter().any(|p| p[0]), "it stands on something");
+    // of the many strides most are dragged along the floor, at 3.06 to 3.12
+    let objective = found.history.last().expect("a row").objective;
+    assert!(objective < 3.2, "{objective}");
+    assert!(found.iterations <= 100, "{}", found.iterations);
+}
+
+/// A minute and a half.
+#[test]
+#[ignore = "long"]
+fn a_biped_finds_a_gait() {
+    let model = load("biped_gait.toml");
+    let found = walk(&model, 0, 4);
+    let pushes = hold(&model.extended(), &found);
+    // one foot at a time, the left one first: as a planar prototype found it, 73.878 N^2 m^2 in 0.46073 s
+    let lands = pushes.iter().position(|p| p[1]).expect("a landing");
+    assert!(lands > 5 && pushes[..lands].iter().all(|p| p[0]));
+    assert!(pushes[lands + 1..].iter().all(|p| p[1] && !p[0]));
+    let objective = found.history.last().expect("a row").objective;
+    assert!((objective / 73.878 - 1.0).abs() < 1e-3, "{objective}");
+    let time: f64 = found.trajectory.intervals.iter().sum();
+    assert!((time - 0.4607).abs() < 1e-3, "{time}");
+}
+
+#[test]
+fn several_starts_keep_the_best() {
+    let model = load("pendulum_swingup.toml");
+    let each: Vec<Solution> = (3..6).map(|seed| walk(&model, seed, 1)).collect();
+    let objective = |s: &Solution| s.history.last().expect("a row").objective;
+    let solved = each.iter().filter(|s| s.status == Status::Converged);
+    let best = solved.map(objective).fold(f64::INFINITY, f64::min);
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let pool = pool.build().expect("threads");
+        pool.install(|| walk(&model, 3, 3))
+    };
+    let (one, two) = (on(1), on(2));
+    assert_eq!(one.status, Status::Converged, "{}", one.reason);
+    assert!(
+        one.reason.contains("3 of 3 starts converged"),
+        "{}",
+        one.reason
+    );
+    assert_eq!(objective(&one).to_bits(), best.to_bits());
+    assert_eq!(objective(&two).to_bits(), best.to_bits());
+    assert_eq!(one.trajectory.u, two.trajectory.u);
+}
