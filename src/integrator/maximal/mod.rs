@@ -30,6 +30,8 @@ mod elements;
 #[cfg(test)]
 mod elements_tests;
 mod equations;
+#[cfg(test)]
+mod equations_tests;
 mod initial;
 mod interval;
 mod jacobian;

@@ -1,6 +1,6 @@
 //! The unsolved equations of contacts, limits and friction against differences.
 
-use super::super::super::equations::tests::equations_have_their_derivatives;
+use super::super::super::equations_tests::equations_have_their_derivatives;
 use super::{
     BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Maximal, MechanismBuilder, Options,
     Run, Shape, scenes, tuned,
