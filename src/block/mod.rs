@@ -25,6 +25,7 @@
 //! ```
 
 mod batch;
+mod condensed;
 mod fallback;
 mod kernel;
 mod ldu;
@@ -34,6 +35,7 @@ mod symmetric;
 #[cfg(test)]
 mod tests;
 
+pub use condensed::{Condensed, Determined};
 pub use fallback::{Fallback, FallbackError};
 pub use ldu::{BadPivot, Symbolic};
 pub use solve::Scratch;

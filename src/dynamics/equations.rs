@@ -1,6 +1,6 @@
 //! The step's equations, unsolved: for methods whose unknowns are all states and impulses at once.
 
-use super::{Differentiable, Dims, Inputs, KnotPoint, Outputs, SolvedStep, StepError};
+use super::{Differentiable, Dims, Inputs, Knot, KnotPoint, Outputs, SolvedStep, StepError};
 use std::ops::Range;
 
 /// A step whose unknowns need not solve it.
@@ -99,6 +99,12 @@ pub trait Equations: Differentiable {
 
     /// Components of the next state (free chart) that are unknowns, with those: separations by them are differences.
     fn copies(&self) -> Vec<(usize, usize)> {
+        vec![]
+    }
+
+    /// Components of the state (free chart) that a step from this knot does not change, whatever its inputs are: of their
+    /// rows only the own entry of the state differs from zero.
+    fn stays(&self, _at: &Knot) -> Vec<usize> {
         vec![]
     }
 

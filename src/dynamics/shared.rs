@@ -65,6 +65,7 @@ macro_rules! shared {
             fn separation(x: &[f64], to: &[f64], out: &mut [f64]) -> ();
             fn pull_separation(x: &[f64], to: &[f64], adjoint: &mut [f64]) -> ();
             fn copies() -> Vec<(usize, usize)>;
+            fn stays(at: &Knot) -> Vec<usize>;
             fn contact_unknowns() -> Vec<ContactUnknowns>;
             fn set_central_path(w: &mut Self::Work, kappa: f64) -> ();
             fn centre(at: &UnsolvedStep, w: &mut Self::Work, y: &mut [f64]) -> Result<(), StepError>;

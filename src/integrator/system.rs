@@ -361,6 +361,10 @@ impl Equations for System {
         of!(self, s => s.copies())
     }
 
+    fn stays(&self, at: &Knot) -> Vec<usize> {
+        of!(self, s => s.stays(at))
+    }
+
     fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
         of!(self, s => s.contact_unknowns())
     }

@@ -1,13 +1,18 @@
 //! A dense front: threshold pivoting among its candidates, and the update of what is left.
 
 use super::Inertia;
+use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
+use faer::reborrow::ReborrowMut;
 use faer::{Accum, MatMut, MatRef, Par};
 
 /// Below this part of what its row held a column is what cancellation has left: zero.
 const CANCELLED: f64 = 1e-14;
 /// Updates of so many products and more go through faer's kernels, which take some hundred operations to set up.
 const LARGE: usize = 6000;
+/// So many candidates are kept up to date with every pivot and may be the next one; those behind take the pivots found
+/// among these at once.
+const WINDOW: usize = 24;
 
 /// What was eliminated in a front.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +51,9 @@ struct Square<'a> {
     a: &'a mut [f64],
     size: usize,
     candidates: usize,
+    /// End of the candidates that are up to date; the others have taken the first `updated` pivots.
+    window: usize,
+    updated: usize,
 }
 
 impl Square<'_> {
@@ -54,7 +62,7 @@ impl Square<'_> {
     }
 
     /// Largest entry of a column among the rows from `from` on, but for the diagonal and row `but`; and the largest of
-    /// the candidates with its row.
+    /// the window with its row.
     fn largest(&self, column: usize, from: usize, but: usize) -> (f64, f64, usize) {
         let (mut all, mut best, mut row) = (0.0_f64, 0.0_f64, usize::MAX);
         for i in from..column {
@@ -68,7 +76,7 @@ impl Square<'_> {
             if i == but {
                 continue;
             }
-            if i < self.candidates {
+            if i < self.window {
                 if value.abs() > best {
                     (best, row) = (value.abs(), i);
                 }
@@ -79,7 +87,7 @@ impl Square<'_> {
         (all.max(best), best, row)
     }
 
-    /// Exchanges two candidates, with the rows of what is eliminated.
+    /// Exchanges two of the window, with the rows of what is eliminated.
     fn swap(&mut self, a: usize, b: usize) {
         if a == b {
             return;
@@ -106,7 +114,7 @@ impl Square<'_> {
         scale: &[f64],
     ) -> Option<Pivot> {
         let bound = 1.0 / threshold;
-        for c in from..self.candidates {
+        for c in from..self.window {
             let own = self.at(c, c);
             let (others, best, r) = self.largest(c, from, c);
             let negligible = CANCELLED * scale[variables[c]];
@@ -153,7 +161,7 @@ impl Square<'_> {
         worst.1
     }
 
-    /// Subtracts from the candidates right of the pivots `k` to `next` what they take; the columns of these hold `L`, and
+    /// Subtracts from the window right of the pivots `k` to `next` what they take; the columns of these hold `L`, and
     /// `scaled` holds `L D` for each.
     fn update(&mut self, k: usize, next: usize, scaled: &[f64]) {
         let n = self.size;
@@ -161,7 +169,7 @@ impl Square<'_> {
         for (j, column) in rest
             .chunks_exact_mut(n)
             .enumerate()
-            .take(self.candidates - next)
+            .take(self.window - next)
         {
             let j = next + j;
             for (p, scaled) in (k..next).zip(scaled.chunks_exact(n)) {
@@ -173,6 +181,80 @@ impl Square<'_> {
                 for (c, l) in column[j..].iter_mut().zip(lower) {
                     *c -= weight * l;
                 }
+            }
+        }
+    }
+
+    /// Takes more candidates into the window, after they have taken the pivots before `k`; or says that there are none.
+    fn move_on(&mut self, k: usize, scaled: &[f64]) -> bool {
+        if self.window == self.candidates {
+            return false;
+        }
+        let pivots = (self.updated, k);
+        subtract(
+            self.a,
+            self.size,
+            (self.window, self.candidates),
+            pivots,
+            scaled,
+        );
+        self.updated = k;
+        self.window = self.candidates.min(self.window + WINDOW);
+        true
+    }
+}
+
+/// Subtracts from columns `first` to `end` what the pivots `from` to `to` take.
+fn subtract(
+    square: &mut [f64],
+    size: usize,
+    (first, end): (usize, usize),
+    (from, to): (usize, usize),
+    scaled: &[f64],
+) {
+    let (columns, pivots) = (end - first, to - from);
+    if columns == 0 || pivots == 0 {
+        return;
+    }
+    let (done, rest) = square.split_at_mut(first * size);
+    let done = &done[from * size..to * size];
+    let scaled = &scaled[from * size..to * size];
+    if columns * (size - first) * pivots >= LARGE {
+        let lower = MatRef::from_column_major_slice(done, size, pivots);
+        let scaled = MatRef::from_column_major_slice(scaled, size, pivots);
+        let scaled = scaled.subrows(first, columns).transpose();
+        let mut to =
+            MatMut::from_column_major_slice_mut(&mut rest[..columns * size], size, columns);
+        triangular::matmul(
+            to.rb_mut().subrows_mut(first, columns),
+            BlockStructure::TriangularLower,
+            Accum::Add,
+            lower.subrows(first, columns),
+            BlockStructure::Rectangular,
+            scaled,
+            BlockStructure::Rectangular,
+            -1.0,
+            Par::Seq,
+        );
+        matmul(
+            to.subrows_mut(end, size - end),
+            Accum::Add,
+            lower.subrows(end, size - end),
+            scaled,
+            -1.0,
+            Par::Seq,
+        );
+        return;
+    }
+    for (j, column) in rest.chunks_exact_mut(size).enumerate().take(columns) {
+        let j = first + j;
+        for (lower, scaled) in done.chunks_exact(size).zip(scaled.chunks_exact(size)) {
+            let weight = scaled[j];
+            if weight == 0.0 {
+                continue;
+            }
+            for (c, l) in column[j..].iter_mut().zip(&lower[j..]) {
+                *c -= weight * l;
             }
         }
     }
@@ -201,6 +283,8 @@ impl Eliminated {
             a: square,
             size,
             candidates,
+            window: candidates.min(WINDOW),
+            updated: 0,
         };
         self.scaled.clear();
         self.scaled.resize(size * candidates, 0.0);
@@ -208,6 +292,7 @@ impl Eliminated {
         while k < candidates {
             let pivot = match s.find(k, threshold, variables, scale) {
                 Some(pivot) => pivot,
+                None if s.move_on(k, &self.scaled) => continue,
                 None if is_last => s.find_last(k, variables, scale),
                 None => break,
             };
@@ -278,7 +363,7 @@ impl Eliminated {
         }
         let lower = self.lower.len();
         self.lower.extend_from_slice(&square[..k * size]);
-        self.update_remainder(square, (size, candidates, k));
+        subtract(square, size, (candidates, size), (0, k), &self.scaled);
         Panel {
             index,
             size,
@@ -286,46 +371,6 @@ impl Eliminated {
             candidates,
             lower,
             diagonal,
-        }
-    }
-
-    /// Subtracts what the pivots take from the variables that are no candidates.
-    fn update_remainder(&self, square: &mut [f64], (size, first, pivots): (usize, usize, usize)) {
-        let rows = size - first;
-        if rows == 0 || pivots == 0 {
-            return;
-        }
-        let (done, rest) = square.split_at_mut(first * size);
-        if rows * rows * pivots >= LARGE {
-            let lower = MatRef::from_column_major_slice(&done[..pivots * size], size, pivots);
-            let scaled =
-                MatRef::from_column_major_slice(&self.scaled[..pivots * size], size, pivots);
-            let to = MatMut::from_column_major_slice_mut(rest, size, rows);
-            triangular::matmul(
-                to.subrows_mut(first, rows),
-                BlockStructure::TriangularLower,
-                Accum::Add,
-                lower.subrows(first, rows),
-                BlockStructure::Rectangular,
-                scaled.subrows(first, rows).transpose(),
-                BlockStructure::Rectangular,
-                -1.0,
-                Par::Seq,
-            );
-            return;
-        }
-        for (j, column) in rest.chunks_exact_mut(size).enumerate() {
-            let j = first + j;
-            for (lower, scaled) in done
-                .chunks_exact(size)
-                .zip(self.scaled.chunks_exact(size))
-                .take(pivots)
-            {
-                let weight = scaled[j];
-                for (c, l) in column[j..].iter_mut().zip(&lower[j..]) {
-                    *c -= weight * l;
-                }
-            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{ClosedLoop, ClosedLoopWork, at_knot};
 use crate::control::Policy;
 use crate::dynamics::{
-    Column, ContactUnknowns, Equations, Inputs, KnotPoint, Observe, Outputs, Step, StepError,
+    Column, ContactUnknowns, Equations, Inputs, Knot, KnotPoint, Observe, Outputs, Step, StepError,
     Structure, UnsolvedStep,
 };
 
@@ -59,6 +59,10 @@ impl<D: Observe, P: Policy> Equations for ClosedLoop<D, P> {
 
     fn copies(&self) -> Vec<(usize, usize)> {
         self.dynamics.copies()
+    }
+
+    fn stays(&self, at: &Knot) -> Vec<usize> {
+        self.dynamics.stays(at)
     }
 
     fn contact_unknowns(&self) -> Vec<ContactUnknowns> {

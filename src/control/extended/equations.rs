@@ -3,8 +3,8 @@
 use super::{Extended, term};
 use crate::control::add;
 use crate::dynamics::{
-    Column, ContactUnknowns, Equations, Inputs, KnotPoint, Observe, Outputs, SolvedStep, Step,
-    StepError, Structure, UnsolvedStep,
+    Column, ContactUnknowns, Equations, Inputs, Knot, KnotPoint, Observe, Outputs, SolvedStep,
+    Step, StepError, Structure, UnsolvedStep,
 };
 
 /// The step of which a point is the start; its end is not looked at.
@@ -74,6 +74,14 @@ impl<D: Observe> Equations for Extended<D> {
 
     fn copies(&self) -> Vec<(usize, usize)> {
         self.system.copies()
+    }
+
+    fn stays(&self, at: &Knot) -> Vec<usize> {
+        let mut out = self.system.stays(at);
+        let is_due = |i: &usize| self.due(at).any(|(sum, ..)| sum == *i);
+        let idle = (0..self.sums.len()).filter(|i| !is_due(i));
+        out.extend(idle.map(|i| self.inner.nf + i));
+        out
     }
 
     fn contact_unknowns(&self) -> Vec<ContactUnknowns> {

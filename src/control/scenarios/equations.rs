@@ -2,8 +2,8 @@
 
 use super::{Places, Scenarios};
 use crate::dynamics::{
-    Column, ContactUnknowns, Dims, Equations, Inputs, KnotPoint, Observe, Outputs, Step, StepError,
-    Structure, UnsolvedStep,
+    Column, ContactUnknowns, Dims, Equations, Inputs, Knot, KnotPoint, Observe, Outputs, Step,
+    StepError, Structure, UnsolvedStep,
 };
 
 /// Where a system's row is among those of all.
@@ -87,6 +87,12 @@ impl<D: Observe> Equations for Scenarios<D> {
             own.map(move |(f, y)| (at.f + f, at.y + y))
         })
         .collect()
+    }
+
+    fn stays(&self, at: &Knot) -> Vec<usize> {
+        let each = self.systems.iter().enumerate();
+        each.flat_map(|(i, s)| s.stays(at).into_iter().map(move |f| self.places(i).f + f))
+            .collect()
     }
 
     fn contact_unknowns(&self) -> Vec<ContactUnknowns> {

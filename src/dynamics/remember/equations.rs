@@ -2,7 +2,7 @@
 
 use super::Remember;
 use crate::dynamics::{
-    Column, ContactUnknowns, Equations, Inputs, KnotPoint, Observe, Outputs, Step, StepError,
+    Column, ContactUnknowns, Equations, Inputs, Knot, KnotPoint, Observe, Outputs, Step, StepError,
     Structure, UnsolvedStep,
 };
 
@@ -62,6 +62,10 @@ impl<D: Observe> Equations for Remember<D> {
 
     fn copies(&self) -> Vec<(usize, usize)> {
         self.system.copies()
+    }
+
+    fn stays(&self, at: &Knot) -> Vec<usize> {
+        self.system.stays(at)
     }
 
     fn contact_unknowns(&self) -> Vec<ContactUnknowns> {

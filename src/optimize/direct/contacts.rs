@@ -1,5 +1,6 @@
 //! Contacts in a program: what bounds their unknowns, and their modes once these are known.
 
+use crate::contact::UNKNOWNS;
 use crate::dynamics::ContactUnknowns;
 
 /// What a contact does over a step.
@@ -62,6 +63,11 @@ impl Contacts {
             each,
             modes: vec![],
         }
+    }
+
+    /// Is that one of the unknowns of a contact, and so one of its rows?
+    pub fn has_row(&self, row: usize) -> bool {
+        (self.each.iter()).any(|c| (c.first..c.first + UNKNOWNS).contains(&row))
     }
 
     pub fn any(&self) -> bool {

@@ -47,6 +47,7 @@ mod algorithm;
 mod attempt;
 mod contacts;
 mod curved;
+mod determined;
 mod engine;
 mod knot;
 mod plan;

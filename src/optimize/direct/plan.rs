@@ -154,6 +154,7 @@ impl<D: Observe> Plan<'_, D> {
                 [timed(k.checked_sub(1)), timed(Some(k))],
                 // quantities at the start do not look back
                 [k < self.steps(), self.knots[k].before().is_some()],
+                self.dynamics.stays(&self.knots[k]),
             );
             let kind = known.iter().position(|o| *o == own).unwrap_or_else(|| {
                 known.push(own);
@@ -325,8 +326,15 @@ impl<D: Observe> Plan<'_, D> {
     pub fn equation_entries(&self, k: usize) -> Vec<Entry> {
         let d = self.dims;
         let times: Vec<(usize, f64, f64)> = self.shared().times(k).collect();
+        let stays = self.dynamics.stays(&self.knots[k]);
         let mut out = vec![];
         for (source, &(row, column)) in self.structure.entries().iter().enumerate() {
+            let is_idle = row
+                .checked_sub(d.ny)
+                .is_some_and(|i| stays.contains(&i) && column != i);
+            if is_idle {
+                continue;
+            }
             let row = match row.checked_sub(d.ny) {
                 None => row,
                 Some(i) => match self.next.of[i] {

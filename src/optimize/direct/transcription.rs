@@ -4,6 +4,7 @@ use super::contacts::Contacts;
 use super::knot::Part;
 use super::plan::{Memory, Next, Plan};
 use super::start::{Start, unit_weights};
+use crate::block::Determined;
 use crate::control::{Constraint, Problem, Relation, When};
 use crate::dynamics::{
     End, Equations, Knot, KnotPoint, Observe, StepError, UnsolvedStep, stop_requested,
@@ -482,6 +483,10 @@ impl<D: Observe> Program for Transcription<'_, D> {
             }
         }
         true
+    }
+
+    fn determined(&self) -> Vec<Determined> {
+        self.plan.determined(&self.contacts)
     }
 
     fn row_name(&self, i: usize) -> String {

@@ -2,7 +2,7 @@
 
 use super::model::{Derivatives, Model};
 use super::{Program, largest};
-use crate::block::{Inertia, Symmetric};
+use crate::block::{Condensed, Determined, Inertia, Symmetric};
 
 /// A direction, or a right-hand side: of variables and slacks, and of the rows.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +62,15 @@ const SWEEPS: usize = 10;
 
 /// The matrix, its factors, and memory.
 pub struct Kkt {
-    matrix: Symmetric,
+    /// Without what equations determine, and as it is; the second is made where the first is singular, or not there.
+    condensed: Option<Condensed>,
+    whole: Option<Symmetric>,
+    pattern: Vec<(usize, usize)>,
+    group: Vec<usize>,
+    /// Was the last one condensed?
+    is_condensed: bool,
+    /// Of variables and rows: whose own entry stays zero in a condensed matrix.
+    bare: Vec<bool>,
     values: Vec<f64>,
     /// First entries of the diagonal and of the Jacobian.
     diagonal: usize,
@@ -81,8 +89,8 @@ pub struct Kkt {
 }
 
 /// Groups of each row with the variable that it depends on most, of those that no row before has taken; rows with few
-/// variables choose first.
-fn paired(model: &Model, jacobian: &[f64]) -> Vec<usize> {
+/// variables choose first. What a block determines of is a group.
+fn paired(model: &Model, jacobian: &[f64], determined: &[Determined]) -> Vec<usize> {
     let mut of_row = vec![vec![]; model.m];
     for (value, (row, i)) in jacobian.iter().zip(&model.jacobian) {
         if *value != 0.0 {
@@ -93,7 +101,17 @@ fn paired(model: &Model, jacobian: &[f64]) -> Vec<usize> {
     order.sort_by_key(|i| of_row[*i].len());
     let mut group: Vec<Option<usize>> = vec![None; model.n + model.m];
     let mut count = 0;
+    // what blocks leave: multipliers and variables of the same
+    for block in determined {
+        for i in &block.among {
+            group[*i] = Some(block.stage);
+        }
+        count = count.max(block.stage + 1);
+    }
     for row in order {
+        if group[model.n + row].is_some() {
+            continue;
+        }
         let free = of_row[row].iter().filter(|(_, i)| group[*i].is_none());
         if let Some((_, i)) = free.max_by(|a, b| a.0.total_cmp(&b.0)) {
             (group[*i], group[model.n + row]) = (Some(count), Some(count));
@@ -111,6 +129,17 @@ fn paired(model: &Model, jacobian: &[f64]) -> Vec<usize> {
         .collect()
 }
 
+/// What the program says that its equations determine, of what is one and what has no bounds.
+fn determined(program: &dyn Program, model: &Model) -> Vec<Determined> {
+    let is_open = |i: &usize| match i.checked_sub(model.n) {
+        None => model.lower[*i] == f64::NEG_INFINITY && model.upper[*i] == f64::INFINITY,
+        Some(row) => model.slack[row].is_none(),
+    };
+    let mut blocks = program.determined();
+    blocks.retain(|b| b.zero.iter().chain(&b.among).all(is_open));
+    blocks
+}
+
 impl Kkt {
     pub fn new(program: &dyn Program, model: &Model, jacobian: &[f64], redundancy: f64) -> Self {
         let (n, m) = (model.n, model.m);
@@ -119,11 +148,24 @@ impl Kkt {
         entries.extend((0..n + m).map(|i| (i, i)));
         let first = entries.len();
         entries.extend(model.jacobian.iter().map(|(row, i)| (n + row, *i)));
-        let group = (program.groups()).unwrap_or_else(|| paired(model, jacobian));
+        let determined = determined(program, model);
+        let group = paired(model, jacobian, &determined);
         let wide = model.lower.len();
+        let mut values = vec![0.0; entries.len()];
+        values[first..].copy_from_slice(jacobian);
+        let condensed = Condensed::new(&entries, &values, &determined, &group);
+        let mut bare = vec![false; n + m];
+        if let Some(c) = &condensed {
+            c.without_diagonal().for_each(|i| bare[i] = true);
+        }
         Self {
-            values: vec![0.0; entries.len()],
-            matrix: Symmetric::new(&entries, &group),
+            condensed,
+            whole: None,
+            pattern: entries,
+            group,
+            is_condensed: false,
+            bare,
+            values,
             diagonal,
             jacobian: first,
             threshold: PIVOTS.0,
@@ -157,10 +199,10 @@ impl Kkt {
             variables: 0.0,
             rows: self.redundancy,
         };
+        self.is_condensed = self.condensed.is_some();
         loop {
             self.set_diagonal(model);
-            self.factorizations.0 += 1;
-            let found = self.matrix.factor(&self.values, self.threshold);
+            let found = self.factor_values(model);
             let r = &mut self.regularization;
             match found {
                 Some(i) if i == expected => {
@@ -196,6 +238,23 @@ impl Kkt {
         }
     }
 
+    /// Factors what is in `values`; as a whole where what was determined is not.
+    fn factor_values(&mut self, model: &Model) -> Option<Inertia> {
+        self.factorizations.0 += 1;
+        if let (true, Some(c)) = (self.is_condensed, &mut self.condensed) {
+            if let Some(inertia) = c.factor(&self.values, self.threshold) {
+                return Some(inertia);
+            }
+            self.is_condensed = false;
+            self.set_diagonal(model);
+        }
+        let (pattern, group) = (&self.pattern, &self.group);
+        let whole = self
+            .whole
+            .get_or_insert_with(|| Symmetric::new(pattern, group));
+        whole.factor(&self.values, self.threshold)
+    }
+
     fn set_diagonal(&mut self, model: &Model) {
         let r = self.regularization;
         let to = &mut self.values[self.diagonal..self.jacobian];
@@ -205,6 +264,11 @@ impl Kkt {
         for (to, slack) in to[model.n..].iter_mut().zip(&model.slack) {
             // what eliminating the slack leaves
             *to = -r.rows - slack.map_or(0.0, |s| 1.0 / (self.barrier[s] + r.variables));
+        }
+        if self.is_condensed {
+            let bare = to.iter_mut().zip(&self.bare);
+            bare.filter(|(_, bare)| **bare)
+                .for_each(|(to, _)| *to = 0.0);
         }
     }
 
@@ -216,7 +280,12 @@ impl Kkt {
         for (i, slack) in model.slack.iter().enumerate() {
             local[n + i] = rhs.y[i] + slack.map_or(0.0, |s| rhs.w[s] / (self.barrier[s] + shift));
         }
-        self.matrix.solve(local);
+        match (self.is_condensed, &mut self.condensed, &mut self.whole) {
+            (true, Some(c), _) => c.solve(local),
+            (_, _, Some(whole)) => whole.solve(local),
+            // nothing was factored
+            _ => local.fill(f64::NAN),
+        }
         out.w[..n].copy_from_slice(&local[..n]);
         out.y.copy_from_slice(&local[n..]);
         for (i, slack) in model.slack.iter().enumerate() {
@@ -230,11 +299,11 @@ impl Kkt {
     fn residual(&self, model: &Model, rhs: &Direction, d: &Direction, out: &mut Direction) {
         let r = self.regularization;
         for i in 0..out.w.len() {
-            out.w[i] = if i < model.n && model.held[i] {
-                rhs.w[i] - d.w[i]
-            } else {
-                rhs.w[i] - (self.barrier[i] + r.variables) * d.w[i]
+            let own = match self.values[self.diagonal..self.jacobian].get(i) {
+                Some(own) if i < model.n => *own,
+                _ => self.barrier[i] + r.variables,
             };
+            out.w[i] = rhs.w[i] - own * d.w[i];
         }
         for (value, &(i, j)) in self.values.iter().zip(&model.hessian) {
             out.w[i] -= value * d.w[j];
@@ -242,8 +311,9 @@ impl Kkt {
                 out.w[j] -= value * d.w[i];
             }
         }
-        for ((out, rhs), d) in out.y.iter_mut().zip(&rhs.y).zip(&d.y) {
-            *out = rhs + r.rows * d;
+        for (i, out) in out.y.iter_mut().enumerate() {
+            let is_bare = self.is_condensed && self.bare[model.n + i];
+            *out = rhs.y[i] + if is_bare { 0.0 } else { r.rows * d.y[i] };
         }
         for (value, &(row, i)) in self.values[self.jacobian..].iter().zip(&model.jacobian) {
             out.w[i] -= value * d.y[row];
@@ -268,9 +338,8 @@ impl Kkt {
                 return ratio.is_finite();
             }
             self.threshold = self.threshold.powf(PIVOTS.1).min(PIVOTS.2);
-            self.factorizations.0 += 1;
             self.factorizations.1 += 1;
-            if self.matrix.factor(&self.values, self.threshold).is_none() {
+            if self.factor_values(model).is_none() {
                 return false;
             }
         }
@@ -323,12 +392,13 @@ impl Kkt {
             variables: 0.0,
             rows: self.redundancy,
         };
+        self.is_condensed = self.condensed.is_some();
         self.set_diagonal(model);
-        let mut found = self.matrix.factor(&self.values, self.threshold)?;
+        let mut found = self.factor_values(model)?;
         if found.zero > 0 {
             self.regularization.rows = OF_ROWS;
             self.set_diagonal(model);
-            found = self.matrix.factor(&self.values, self.threshold)?;
+            found = self.factor_values(model)?;
         }
         if found.zero > 0 {
             return None;

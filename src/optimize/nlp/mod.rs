@@ -61,6 +61,7 @@ pub(in crate::optimize) mod solver;
 
 pub use self::argmin::{InteriorPoint, State};
 
+use crate::block::Determined;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -138,10 +139,11 @@ pub trait Program {
         false
     }
 
-    /// Groups of variables and, behind them, rows that are eliminated side by side, numbered from 0 without gaps; a row
-    /// belongs to one with a variable that it fixes. None: they are found from the first Jacobian.
-    fn groups(&self) -> Option<Vec<usize>> {
-        None
+    /// What equations determine, so that the systems of steps can be made smaller ([`crate::block::Condensed`]): of
+    /// variables and, behind them, rows. Either rows that are equations with variables that they determine, or variables
+    /// without bounds with rows whose multipliers they determine. Those that do not hold are left out.
+    fn determined(&self) -> Vec<Determined> {
+        vec![]
     }
 
     /// A variable, for people.
