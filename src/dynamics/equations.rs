@@ -359,6 +359,9 @@ impl Structure {
 
     /// Adds to the value of an entry. One that is none has to be zero.
     pub(crate) fn add(&self, values: &mut [f64], (row, column): (usize, usize), by: f64) {
+        if by == 0.0 {
+            return;
+        }
         let own = self.first[column]..self.first[column + 1];
         let place = self.entries[own.clone()].binary_search(&(row, column));
         match place {

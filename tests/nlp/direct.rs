@@ -1,7 +1,8 @@
 //! Transcription: its derivatives, and problems whose solutions are known otherwise.
 
+use least_action::block::{Condensed, Symmetric};
 use least_action::control::{Constraint, Cost, Duration, Problem, Relation, When};
-use least_action::dynamics::{Equations, Explicit, Observe, Real, Smooth};
+use least_action::dynamics::{Equations, Explicit, Observe, Real, Smooth, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::mechanism::Quantity;
 use least_action::optimize::direct::{Options, Transcription, guess, resimulated};
@@ -381,4 +382,58 @@ fn a_hop_finds_when_it_touches() {
             .collect();
         assert!(touches[0] && !touches[4] && touches[9], "{touches:?}");
     }
+}
+
+/// The system of a first step, and its size without what equations determine.
+fn eliminated(name: &str, determined: usize) {
+    const STEPS: usize = 3;
+    let model = load(name);
+    let problem = shortened(model.problem, STEPS, model.system.dims().nu);
+    let options = Options::default();
+    let guess = guess(&model.system, &problem, &options).expect("a guess");
+    let mut program = Transcription::new(&model.system, &problem, guess).expect("a program");
+    let (n, m) = (program.variables(), program.rows());
+    let (x, jacobian, hessian) = (program.start(), program.jacobian(), program.hessian());
+    let (mut by, mut slopes) = (vec![0.0; n], vec![0.0; jacobian.len()]);
+    let mut second = vec![0.0; hessian.len()];
+    let random = &mut Xoshiro256PlusPlus::seed_from_u64(5);
+    let y: Vec<f64> = (0..m).map(|_| random.random_range(-1.0..1.0)).collect();
+    let defined = "defined";
+    (program.differentiate(&x, &mut by, &mut slopes)).expect(defined);
+    program.curve(&x, 1.0, &y, &mut second).expect(defined);
+    let rows = jacobian.iter().map(|(row, i)| (n + row, *i));
+    let mut entries: Vec<(usize, usize)> = hessian.iter().copied().chain(rows).collect();
+    let mut values: Vec<f64> = second.into_iter().chain(slopes).collect();
+    let blocks = program.determined();
+    let group: Vec<usize> = (0..n + m).map(|_| 0).collect();
+    let all = Condensed::new(&entries, &values, &blocks, &group).expect("blocks");
+    let mut is_bare = vec![false; n + m];
+    all.without_diagonal().for_each(|i| is_bare[i] = true);
+    assert_eq!(all.without_diagonal().count(), STEPS * determined, "{name}");
+    for i in (0..n + m).filter(|i| !is_bare[*i]) {
+        entries.push((i, i));
+        // rows of a loop that depend on others
+        values.push(if i < n { 1.0 } else { -1e-3 });
+    }
+    let mut less = Condensed::new(&entries, &values, &blocks, &group).expect("blocks");
+    let mut whole = Symmetric::new(&entries, &group);
+    let inertia = whole.factor(&values, 0.1);
+    assert!(inertia.is_some_and(|i| i.zero == 0));
+    assert_eq!(less.factor(&values, 0.1), inertia);
+    let b: Vec<f64> = (0..n + m).map(|_| random.random_range(-1.0..1.0)).collect();
+    let (mut left, mut right) = (b.clone(), b);
+    less.solve(&mut left);
+    whole.solve(&mut right);
+    let size = right.iter().fold(1.0_f64, |l, x| l.max(x.abs()));
+    let apart = left.iter().zip(&right).map(|(l, r)| (l - r).abs());
+    let apart = apart.fold(0.0, f64::max);
+    assert!(apart < 1e-9 * size, "{name}: {apart:e} of {size:e}");
+}
+
+#[test]
+fn systems_are_solved_without_what_equations_determine() {
+    // of each step the rows of two hinges, the velocities of two bodies, and as many impulses as rows
+    eliminated("double_pendulum_swingup.toml", 10 + 12 + 10);
+    // four links in a plane: of the rows of five hinges 22 are independent
+    eliminated("five_bar_reach.toml", 22 + 24 + 22);
 }

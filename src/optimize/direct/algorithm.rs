@@ -1,8 +1,8 @@
 //! The method under the driver: an iteration of the program's solver at a time.
 
-use super::attempt::{Attempt, Kept};
+use super::attempt::{Attempt, Kept, drawn};
 use super::engine::{End, Engine};
-use super::{Options, guess, resimulated};
+use super::{Options, resimulated};
 use crate::control::Problem;
 use crate::dynamics::{Observe, stop_requested};
 use crate::optimize::checkpoint::{Checkpoint, Incumbent, Multipliers, Point};
@@ -49,38 +49,30 @@ impl<'a, D: Observe> Direct<'a, D> {
         }
     }
 
-    /// A start from a guess.
-    fn attempt(&self, guess: Trajectory) -> Result<Attempt<'a, D>, End> {
-        let engine = Engine::new(self.dynamics, self.problem, guess, self.options)?;
-        Ok(Attempt::new(engine))
-    }
-
-    /// The guess of one of the starts.
-    fn guess(&self, i: usize) -> Result<Trajectory, End> {
-        let seed = self.options.seed.wrapping_add(i as u64);
-        let options = Options {
-            seed,
+    /// What one of the starts is made with.
+    fn options(&self, i: usize) -> Options {
+        Options {
+            seed: self.options.seed.wrapping_add(i as u64),
             ..self.options
-        };
-        guess(self.dynamics, self.problem, &options).map_err(|e| {
-            let reason = format!("the start does not exist: {e}");
-            (nlp::Status::Undefined, reason)
-        })
+        }
     }
 
     /// Begins, at what was kept or at the guess.
     fn start(&mut self, from: Option<&Checkpoint>) -> Result<(), End> {
-        self.reach(&self.guess(0)?);
+        let (dynamics, problem) = (self.dynamics, self.problem);
+        self.reach(&drawn(dynamics, problem, &self.options)?);
         let kept = from.and_then(Checkpoint::own::<Vec<Kept>>);
         let mut kept = kept.unwrap_or_default().into_iter();
         for i in 0..self.options.starts {
-            let guess = self.guess(i)?;
-            let mut attempt = self.attempt(guess.clone())?;
+            let options = self.options(i);
+            let guess = drawn(dynamics, problem, &options)?;
+            let mut attempt = Attempt::new(dynamics, problem, options, guess.clone())?;
             if let Some(c) = from {
                 let restored = kept.next().map(|k| attempt.restore(k)).transpose()?;
                 if restored != Some(true) && i == 0 {
                     // its point alone
-                    attempt = self.attempt(self.at(guess, &c.point))?;
+                    let guess = self.at(guess, &c.point);
+                    attempt = Attempt::new(dynamics, problem, options, guess)?;
                 }
             }
             self.attempts.push(attempt);
@@ -361,7 +353,7 @@ impl<D: Observe> Algorithm for Direct<'_, D> {
         let gains = match (self.engine(), row.violation <= tolerance && !hurried) {
             (Some(e), true) => {
                 let y = e.program.of_constraints(&e.solver.multipliers().rows);
-                let guess = guess(self.dynamics, self.problem, &self.options)?;
+                let guess = super::guess(self.dynamics, self.problem, &self.options)?;
                 // a plan without feedback is a plan all the same
                 ddp::feedback(self.dynamics, self.problem, &guess, &trajectory, &y)
                     .ok()

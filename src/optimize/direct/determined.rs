@@ -28,7 +28,9 @@ fn apart(
 }
 
 impl<D: Observe> Plan<'_, D> {
-    /// [`crate::optimize::nlp::Program::determined`]
+    /// [`crate::optimize::nlp::Program::determined`]. By the structure of the equations alone: rows of the residual that see
+    /// the end and no state, control or unknown are those of joints; rows of the gap whose unknowns are all copied into the
+    /// next state lead from pose to pose; unknowns that are neither copied nor of contacts are impulses of joints.
     pub fn determined(&self, contacts: &Contacts) -> Vec<Determined> {
         let d = &self.dims;
         let mut of_row = vec![vec![]; d.ny + d.nf];

@@ -92,6 +92,22 @@ impl<'a, D: Observe> Engine<'a, D> {
         !self.program.has_contacts() || self.stage + 1 == STAGES
     }
 
+    /// Is it on the first, softest level of contacts?
+    pub fn is_first(&self) -> bool {
+        self.program.has_contacts() && self.stage == 0
+    }
+
+    /// Has it never met the constraints of the first level in so many iterations, or takes more than so many for one of the
+    /// others?
+    pub fn is_late(&self, first: usize, other: usize) -> bool {
+        let history = &self.solver.history;
+        let misses = |r: &Row| r.violation > self.solver.options.violation;
+        match self.is_first() {
+            true => history.len() > first && history.iter().all(misses),
+            false => !self.is_last() && !self.is_frozen() && history.len() > other,
+        }
+    }
+
     /// Does a stage take fewer iterations than a solve may?
     pub fn gives_up(&self) -> bool {
         self.solver.options.max_iterations < self.options.nlp.max_iterations

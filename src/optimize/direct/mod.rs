@@ -10,7 +10,8 @@
 //! (velocities and impulses), the controls, and the parameters that are decided, durations among them. The equations and
 //! their derivatives are those of [`crate::dynamics::Equations`]; [`super::nlp`] solves the program. Its Hessian is made of
 //! differences of analytic products with the transposed Jacobian, knot by knot, several columns at a time where they share
-//! no row (Curtis, Powell and Reid 1974).
+//! no row (Curtis, Powell and Reid 1974). Of the system of a Newton step only what the joints leave free is left
+//! ([`nlp::Program::determined`]).
 //!
 //! ```
 //! use least_action::control::{Constraint, Cost, Problem, Relation, When};
@@ -74,7 +75,7 @@ pub struct Options {
     /// Standard deviation of what is added to the coordinates of a guess that is the start at every knot. A symmetric guess
     /// may lie on a saddle.
     pub noise: f64,
-    /// Of that noise.
+    /// Of that noise. With contacts, noise that leads nowhere is drawn again.
     pub seed: u64,
     /// Guesses to start from, of this and the following seeds; side by side. The best is kept.
     pub starts: usize,

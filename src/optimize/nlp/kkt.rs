@@ -350,7 +350,7 @@ impl Kkt {
         let mut correction = std::mem::take(&mut self.correction);
         self.solve_once(model, rhs, out);
         let mut ratio = f64::INFINITY;
-        for sweep in 0..SWEEPS {
+        for _ in 0..SWEEPS {
             self.residual(model, rhs, out, &mut residual);
             let size = rhs.largest() + out.largest().min(1e6 * rhs.largest());
             let now = if size == 0.0 {
@@ -358,7 +358,7 @@ impl Kkt {
             } else {
                 residual.largest() / size
             };
-            if sweep > 0 && (now <= RESIDUAL.0 || now >= 0.5 * ratio) || now.is_nan() {
+            if now <= RESIDUAL.0 || now >= 0.5 * ratio || now.is_nan() {
                 if now > ratio {
                     // the last correction did harm
                     out.add(-1.0, &correction);

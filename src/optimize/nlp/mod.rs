@@ -12,7 +12,8 @@
 //! |      J      -dc I |  | dy |  = - |                 c                       |
 //! ```
 //!
-//! for all variables at once by [`crate::block::Symmetric`], whose inertia tells whether the step descends; `dw` is raised
+//! for all variables at once by [`crate::block::Symmetric`], after [`crate::block::Condensed`] has taken out what the program says
+//! that its equations determine; the inertia tells whether the step descends; `dw` is raised
 //! until it does, `dc` where rows depend on each other. Steps are accepted by a filter of violation and barrier function,
 //! with second-order corrections; where none is acceptable, the restoration minimizes the violation alone, and what
 //! it ends at is shown to be infeasible or left again.
