@@ -383,7 +383,7 @@ where
             .caption(title, ("sans-serif", 16))
             .margin(14)
             .x_label_area_size(36)
-            .y_label_area_size(52)
+            .y_label_area_size(70)
             .build_cartesian_2d(
                 (0.9 * first..1.1 * last).log_scale(),
                 (0.5 * low..30.0 * high).log_scale(),
@@ -394,6 +394,7 @@ where
             .x_desc(what)
             .y_desc("factor and solve [ms]")
             .x_label_formatter(&labels)
+            .y_label_formatter(&labels)
             .draw()?;
         for (i, colour) in [BLUE, GREEN_LINE, RED, ORANGE_LINE].into_iter().enumerate() {
             let line = times.iter().map(|(size, t)| (*size as f64, t[i].0));
