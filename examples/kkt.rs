@@ -8,7 +8,6 @@
 //! thread, the analysis of the pattern made beforehand:
 //!
 //! - `condensed`: [`Condensed`], without what equations determine, as the method does it;
-//! - `whole`: [`Symmetric`] of the same matrix, what the method does where that cannot be;
 //! - `faer LU`: faer's sparse LU with partial pivoting; `faer LBL'`: its sparse Bunch-Kaufman, which pivots within
 //!   supernodes only.
 
@@ -18,7 +17,7 @@ use faer::sparse::linalg::cholesky::{SymmetricOrdering, factorize_symbolic_chole
 use faer::sparse::linalg::solvers::{Lu, SymbolicLu};
 use faer::sparse::{SparseColMat, Triplet};
 use faer::{Conj, Mat, Par, Side};
-use least_action::block::{Condensed, Symmetric};
+use least_action::block::Condensed;
 use least_action::format::{self, Overrides};
 use least_action::optimize::direct::{self, Transcription};
 use least_action::optimize::nlp::Program;
@@ -47,7 +46,7 @@ struct System {
     entries: Vec<(usize, usize)>,
     values: Vec<f64>,
     condensed: Condensed,
-    whole: Symmetric,
+    dim: usize,
 }
 
 impl System {
@@ -106,14 +105,10 @@ impl System {
             variables: n,
             condensed: Condensed::new(&entries, &values, &determined, &group)
                 .ok_or("nothing is determined")?,
-            whole: Symmetric::new(&entries, &group),
+            dim: n + m,
             entries,
             values,
         })
-    }
-
-    fn dim(&self) -> usize {
-        self.whole.dim()
     }
 
     /// What is left of `b` by a solution, relative to it.
@@ -157,33 +152,25 @@ fn timed(mut work: impl FnMut()) -> f64 {
 }
 
 /// Milliseconds of each elimination, and the largest residuals.
-fn eliminate(s: &mut System) -> Result<[(f64, f64); 4], Box<dyn Error>> {
+fn eliminate(s: &mut System) -> Result<[(f64, f64); 3], Box<dyn Error>> {
     const THRESHOLD: f64 = 1e-8;
-    let b: Vec<f64> = (0..s.dim()).map(|i| (i as f64).sin()).collect();
+    let b: Vec<f64> = (0..s.dim).map(|i| (i as f64).sin()).collect();
     let mut x = b.clone();
-    let (values, mut condensed, mut whole) =
-        (s.values.clone(), s.condensed.clone(), s.whole.clone());
-    let mut out = [(0.0, 0.0); 4];
+    let (values, mut condensed) = (s.values.clone(), s.condensed.clone());
+    let mut out = [(0.0, 0.0); 3];
     out[0].0 = timed(|| {
         x.copy_from_slice(&b);
         condensed.factor(&values, THRESHOLD);
         condensed.solve(&mut x);
     });
     out[0].1 = s.residual(&x, &b);
-    out[1].0 = timed(|| {
-        x.copy_from_slice(&b);
-        whole.factor(&values, THRESHOLD);
-        whole.solve(&mut x);
-    });
-    out[1].1 = s.residual(&x, &b);
-
-    let n = s.dim();
+    let n = s.dim;
     let full = SparseColMat::try_new_from_triplets(n, n, &s.triplets(true))
         .map_err(|e| format!("{e:?}"))?;
     let symbolic = SymbolicLu::try_new(full.symbolic()).map_err(|e| format!("{e:?}"))?;
     let mut right = Mat::from_fn(n, 1, |i, _| b[i]);
     let mut failed = None;
-    out[2].0 = timed(|| {
+    out[1].0 = timed(|| {
         right = Mat::from_fn(n, 1, |i, _| b[i]);
         match Lu::try_new_with_symbolic(symbolic.clone(), full.as_ref()) {
             Ok(lu) => lu.solve_in_place(&mut right),
@@ -191,7 +178,7 @@ fn eliminate(s: &mut System) -> Result<[(f64, f64); 4], Box<dyn Error>> {
         }
     });
     x.copy_from_slice(right.col_as_slice(0));
-    out[2].1 = s.residual(&x, &b);
+    out[1].1 = s.residual(&x, &b);
 
     let lower = SparseColMat::try_new_from_triplets(n, n, &s.triplets(false))
         .map_err(|e| format!("{e:?}"))?;
@@ -205,7 +192,7 @@ fn eliminate(s: &mut System) -> Result<[(f64, f64); 4], Box<dyn Error>> {
         symbolic.factorize_numeric_intranode_lblt_scratch::<f64>(Par::Seq, Default::default());
     let mut memory = MemBuffer::new(scratch);
     let mut other = MemBuffer::new(symbolic.solve_in_place_scratch::<f64>(1, Par::Seq));
-    out[3].0 = timed(|| {
+    out[2].0 = timed(|| {
         right = Mat::from_fn(n, 1, |i, _| b[i]);
         let factors = symbolic.factorize_numeric_intranode_lblt(
             &mut numbers,
@@ -222,7 +209,7 @@ fn eliminate(s: &mut System) -> Result<[(f64, f64); 4], Box<dyn Error>> {
         factors.solve_in_place_with_conj(Conj::No, right.as_mut(), Par::Seq, memory);
     });
     x.copy_from_slice(right.col_as_slice(0));
-    out[3].1 = s.residual(&x, &b);
+    out[2].1 = s.residual(&x, &b);
     failed.map_or(Ok(out), |e| Err(e.into()))
 }
 
@@ -272,9 +259,9 @@ fn chain(links: usize) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-const NAMES: [&str; 4] = ["condensed", "whole", "faer LU", "faer LBL'"];
+const NAMES: [&str; 3] = ["condensed", "faer LU", "faer LBL'"];
 
-type Times = Vec<(usize, [(f64, f64); 4])>;
+type Times = Vec<(usize, [(f64, f64); 3])>;
 
 fn sweep(
     what: &str,
@@ -291,7 +278,7 @@ fn sweep(
         let mut s = System::new(&text(size)?)?;
         let found = eliminate(&mut s)?;
         let cells = found.map(|(t, r)| format!("{t:11.2} ms {r:8.0e}"));
-        println!("{size:6} {:7} {}", s.dim(), cells.join(" "));
+        println!("{size:6} {:7} {}", s.dim, cells.join(" "));
         out.push((size, found));
     }
     Ok(out)
@@ -337,7 +324,7 @@ where
 {
     root.fill(&WHITE)?;
     let (left, right) = root.split_horizontally(460);
-    let n = small.dim() as f64;
+    let n = small.dim as f64;
     let mut chart = ChartBuilder::on(&left)
         .caption("entries, the arm over 4 steps", ("sans-serif", 16))
         .margin(14)
@@ -396,7 +383,7 @@ where
             .x_label_formatter(&labels)
             .y_label_formatter(&labels)
             .draw()?;
-        for (i, colour) in [BLUE, GREEN_LINE, RED, ORANGE_LINE].into_iter().enumerate() {
+        for (i, colour) in [BLUE, RED, ORANGE_LINE].into_iter().enumerate() {
             let line = times.iter().map(|(size, t)| (*size as f64, t[i].0));
             chart
                 .draw_series(LineSeries::new(line.clone(), colour.stroke_width(2)))?
@@ -417,5 +404,4 @@ where
 }
 
 const GRAY_LINE: RGBColor = RGBColor(150, 150, 150);
-const GREEN_LINE: RGBColor = RGBColor(0, 130, 60);
 const ORANGE_LINE: RGBColor = RGBColor(220, 130, 0);

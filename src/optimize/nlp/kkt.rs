@@ -149,11 +149,12 @@ impl Kkt {
         let first = entries.len();
         entries.extend(model.jacobian.iter().map(|(row, i)| (n + row, *i)));
         let determined = determined(program, model);
-        let group = paired(model, jacobian, &determined);
+        let group = paired(model, jacobian, &[]);
         let wide = model.lower.len();
         let mut values = vec![0.0; entries.len()];
         values[first..].copy_from_slice(jacobian);
-        let condensed = Condensed::new(&entries, &values, &determined, &group);
+        let of_blocks = paired(model, jacobian, &determined);
+        let condensed = Condensed::new(&entries, &values, &determined, &of_blocks);
         let mut bare = vec![false; n + m];
         if let Some(c) = &condensed {
             c.without_diagonal().for_each(|i| bare[i] = true);
@@ -334,10 +335,15 @@ impl Kkt {
             if ratio <= RESIDUAL.1 {
                 return true;
             }
-            if self.threshold >= PIVOTS.2 {
+            if self.threshold < PIVOTS.2 {
+                self.threshold = self.threshold.powf(PIVOTS.1).min(PIVOTS.2);
+            } else if self.is_condensed {
+                // what is determined may be so barely
+                self.is_condensed = false;
+                self.set_diagonal(model);
+            } else {
                 return ratio.is_finite();
             }
-            self.threshold = self.threshold.powf(PIVOTS.1).min(PIVOTS.2);
             self.factorizations.1 += 1;
             if self.factor_values(model).is_none() {
                 return false;
