@@ -65,14 +65,13 @@ impl<'a, D: Observe> Direct<'a, D> {
         let mut kept = kept.unwrap_or_default().into_iter();
         for i in 0..self.options.starts {
             let options = self.options(i);
-            let guess = drawn(dynamics, problem, &options)?;
-            let mut attempt = Attempt::new(dynamics, problem, options, guess.clone())?;
+            let mut attempt = Attempt::new(dynamics, problem, options, None)?;
             if let Some(c) = from {
                 let restored = kept.next().map(|k| attempt.restore(k)).transpose()?;
                 if restored != Some(true) && i == 0 {
                     // its point alone
-                    let guess = self.at(guess, &c.point);
-                    attempt = Attempt::new(dynamics, problem, options, guess)?;
+                    let guess = self.at(drawn(dynamics, problem, &options)?, &c.point);
+                    attempt = Attempt::new(dynamics, problem, options, Some(guess))?;
                 }
             }
             self.attempts.push(attempt);

@@ -8,10 +8,11 @@ use crate::optimize::{Iteration, nlp};
 use crate::rollout::Trajectory;
 use serde::{Deserialize, Serialize};
 
-/// A guess with contacts that has not met the constraints of the first, softest level after so many iterations, or takes so many
-/// at one of the others, leads nowhere, and is drawn again, so many times. Of a biped's stride those that lead to a gait need some
-/// 12 and 15, few of the others ever arrive.
+/// A guess with contacts leads nowhere that has not met the constraints of the first, softest level after so many iterations, or
+/// takes more than so many for it, or for one of the others; and is drawn again, so many times. Of a biped's stride those that
+/// lead to a gait need some 12, 20 to 65, and 5 to 25; few of the others ever arrive.
 const SOON: usize = 20;
+const AT_THE_FIRST: usize = 70;
 const AT_A_LEVEL: usize = 30;
 const DRAWS: u64 = 5;
 /// Apart from the seeds of other starts.
@@ -36,8 +37,12 @@ pub struct Attempt<'a, D: Observe> {
     /// With the seed of its first guess.
     options: Options,
     pub engine: Engine<'a, D>,
-    /// Guesses that led nowhere.
+    /// Was its guess drawn? And how many led nowhere.
+    is_drawn: bool,
     given_up: u64,
+    /// Iterations of this level, and whether one has met its constraints.
+    here: usize,
+    has_met: bool,
     /// How it ended, once it has.
     pub ended: Option<End>,
     /// Of all its stages.
@@ -51,23 +56,32 @@ pub struct Attempt<'a, D: Observe> {
 pub struct Kept {
     engine: Saved,
     given_up: u64,
+    here: usize,
+    has_met: bool,
     ended: Option<End>,
     rows: Vec<Iteration>,
 }
 
 impl<'a, D: Observe> Attempt<'a, D> {
+    /// From a guess, or from one that is drawn.
     pub fn new(
         dynamics: &'a D,
         problem: &'a Problem,
         options: Options,
-        guess: Trajectory,
+        guess: Option<Trajectory>,
     ) -> Result<Self, End> {
+        let noisy = problem.guess_states.is_empty() && options.noise > 0.0;
+        let is_drawn = guess.is_none() && noisy;
+        let guess = guess.map_or_else(|| drawn(dynamics, problem, &options), Ok)?;
         let mut out = Self {
             engine: Engine::new(dynamics, problem, guess, options)?,
             dynamics,
             problem,
             options,
+            is_drawn,
             given_up: 0,
+            here: 0,
+            has_met: false,
             ended: None,
             rows: vec![],
             noted: 0,
@@ -80,8 +94,10 @@ impl<'a, D: Observe> Attempt<'a, D> {
     /// Notes the rows that are new.
     fn note(&mut self) {
         let e = &self.engine;
-        let new = e.solver.history[self.noted..].iter();
-        self.rows.extend(new.map(|r| e.row(r)));
+        let new = &e.solver.history[self.noted..];
+        self.here += new.len();
+        self.has_met |= new.iter().any(|r| e.holds(r));
+        self.rows.extend(new.iter().map(|r| e.row(r)));
         self.noted = e.solver.history.len();
     }
 
@@ -103,33 +119,42 @@ impl<'a, D: Observe> Attempt<'a, D> {
         }
         self.note();
         self.settle(made);
-        self.draw_again();
+        while self.leads_nowhere() && self.given_up < DRAWS {
+            self.given_up += 1;
+            // a start that does not exist is none
+            if let Ok(engine) = self.draw() {
+                self.engine = engine;
+                (self.noted, self.ended) = (0, None);
+                (self.here, self.has_met) = (0, false);
+                self.note();
+                self.settle(Ok(()));
+            }
+        }
     }
 
-    /// Begins anew from another guess, where one that was drawn leads nowhere.
-    fn draw_again(&mut self) {
-        let is_drawn = self.problem.guess_states.is_empty() && self.options.noise > 0.0;
-        let leads_nowhere = match &self.ended {
-            None => self.engine.is_late(SOON, AT_A_LEVEL),
-            Some((status, _)) => self.engine.is_first() && *status == nlp::Status::Infeasible,
-        };
-        if !(is_drawn && leads_nowhere && self.given_up < DRAWS) {
-            return;
-        }
-        let draw = NEXT_DRAW.wrapping_mul(self.given_up + 1);
+    /// At a guess that was drawn, one after others that led nowhere.
+    fn draw(&self) -> Result<Engine<'a, D>, End> {
+        let draw = NEXT_DRAW.wrapping_mul(self.given_up);
         let options = Options {
             seed: self.options.seed.wrapping_add(draw),
             ..self.options
         };
-        let guess = drawn(self.dynamics, self.problem, &options);
-        let engine = guess.and_then(|g| Engine::new(self.dynamics, self.problem, g, options));
-        if let Ok(engine) = engine {
-            self.engine = engine;
-            self.given_up += 1;
-            (self.noted, self.ended) = (0, None);
-            self.note();
-            self.settle(Ok(()));
-        }
+        let guess = drawn(self.dynamics, self.problem, &options)?;
+        Engine::new(self.dynamics, self.problem, guess, options)
+    }
+
+    /// Is another guess to be drawn?
+    fn leads_nowhere(&self) -> bool {
+        use nlp::Status::{Diverged, Infeasible, Undefined};
+        self.is_drawn
+            && self.engine.is_on_path()
+            && match &self.ended {
+                Some((status, _)) => matches!(status, Infeasible | Diverged | Undefined),
+                None if self.engine.is_first() => {
+                    self.here > SOON && !self.has_met || self.here > AT_THE_FIRST
+                }
+                None => self.here > AT_A_LEVEL,
+            }
     }
 
     /// Ends, or goes on with the next stage, if nothing is left to do in this one.
@@ -147,6 +172,7 @@ impl<'a, D: Observe> Attempt<'a, D> {
                 return;
             }
             end = e.next_stage().err();
+            (self.here, self.has_met) = (0, false);
             // its first row is of the point before
             self.noted = 1;
         }
@@ -157,6 +183,8 @@ impl<'a, D: Observe> Attempt<'a, D> {
         Some(Kept {
             engine: self.engine.save()?,
             given_up: self.given_up,
+            here: self.here,
+            has_met: self.has_met,
             ended: self.ended.clone(),
             rows: self.rows.clone(),
         })
@@ -164,11 +192,16 @@ impl<'a, D: Observe> Attempt<'a, D> {
 
     /// Stands where that was; false where it is not of this program.
     pub fn restore(&mut self, kept: Kept) -> Result<bool, End> {
+        self.given_up = kept.given_up.min(DRAWS);
+        if self.given_up > 0 {
+            self.engine = self.draw()?;
+        }
         if !self.engine.restore(kept.engine)? {
             return Ok(false);
         }
         self.noted = 1;
-        (self.ended, self.rows, self.given_up) = (kept.ended, kept.rows, kept.given_up);
+        (self.here, self.has_met) = (kept.here, kept.has_met);
+        (self.ended, self.rows) = (kept.ended, kept.rows);
         if self.ended.is_none() {
             self.settle(Ok(()));
         }

@@ -28,6 +28,9 @@ const READ: [f64; 4] = [1e-5, 1e-6, 1e-8, 0.0];
 const STAGES: usize = LEVELS + READ.len();
 /// With modes frozen some rows are those of directions in which a mechanism cannot move.
 const REDUNDANCY: f64 = 1e-10;
+/// Largest parameter of the barrier on the path, times the average complementarity at a level's start: contacts start on their
+/// central path, and larger ones lead away from it (of a biped's guesses half were lost so).
+const LARGEST: f64 = 1.0;
 
 /// The program and its solver.
 pub struct Engine<'a, D: Observe> {
@@ -97,15 +100,14 @@ impl<'a, D: Observe> Engine<'a, D> {
         self.program.has_contacts() && self.stage == 0
     }
 
-    /// Has it never met the constraints of the first level in so many iterations, or takes more than so many for one of the
-    /// others?
-    pub fn is_late(&self, first: usize, other: usize) -> bool {
-        let history = &self.solver.history;
-        let misses = |r: &Row| r.violation > self.solver.options.violation;
-        match self.is_first() {
-            true => history.len() > first && history.iter().all(misses),
-            false => !self.is_last() && !self.is_frozen() && history.len() > other,
-        }
+    /// Are constraints met as this stage wants them?
+    pub fn holds(&self, r: &Row) -> bool {
+        r.violation <= self.solver.options.violation
+    }
+
+    /// Are contacts on the central path?
+    pub fn is_on_path(&self) -> bool {
+        self.program.has_contacts() && !self.is_frozen()
     }
 
     /// Does a stage take fewer iterations than a solve may?
@@ -135,6 +137,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             tolerance: nlp.tolerance.max(relative),
             violation: nlp.violation.max(relative),
             max_iterations: nlp.max_iterations.min(MOST_AT_A_LEVEL),
+            largest: LARGEST,
             ..nlp
         };
         match self.stage {
