@@ -1,9 +1,7 @@
 //! A knot's second derivatives, by central differences of its gradient.
 
 use super::knot::{Here, Local, Part, Shared};
-use crate::dynamics::{Observe, StepError};
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use crate::dynamics::{Observe, StepError, Structure};
 
 /// Which columns are differenced together, and what they tell.
 pub struct Curved {
@@ -12,8 +10,7 @@ pub struct Curved {
     groups: Vec<Group>,
 }
 
-/// Columns of one colour.
-#[derive(Default)]
+/// Columns that share no row.
 struct Group {
     columns: Vec<usize>,
     reads: Vec<Read>,
@@ -24,44 +21,64 @@ struct Read {
     row: usize,
     column: usize,
     entry: usize,
+    /// 1, or half where the other triangle tells the same.
+    share: f64,
 }
 
 impl Curved {
-    /// From the rows of each column of a symmetric pattern.
+    /// From the rows of each column of a symmetric pattern. Columns that have nothing among themselves, as those of
+    /// impulses, are told by the others.
     pub fn new(columns: &[Vec<usize>]) -> Self {
-        let near: Vec<BTreeSet<usize>> = (columns.iter())
-            .map(|rows| rows.iter().copied().collect())
+        let width = columns.len();
+        let mut left_out = vec![false; width];
+        for (i, rows) in columns.iter().enumerate() {
+            left_out[i] = rows.iter().all(|r| *r != i && !left_out[*r]);
+        }
+        let told: Vec<Vec<usize>> = (columns.iter().zip(&left_out))
+            .map(|(rows, out)| if *out { vec![] } else { rows.clone() })
             .collect();
-        let colours = colours(&near);
-        let count = colours.iter().flatten().max().map_or(0, |c| c + 1);
-        let mut groups: Vec<Group> = (0..count).map(|_| Group::default()).collect();
-        for (column, colour) in colours.iter().enumerate() {
-            if let Some(c) = colour {
-                groups[*c].columns.push(column);
-            }
-        }
-        // of a row that no other column of the colour has
-        let tells = |column: usize, row: usize| {
-            let mut same = near[row].iter().filter(|i| colours[**i] == colours[column]);
-            colours[column].filter(|_| same.all(|i| *i == column))
-        };
         let mut lower = vec![];
-        for (j, rows) in near.iter().enumerate() {
-            for &i in rows.range(j..) {
-                for (column, row) in [(j, i), (i, j)] {
-                    if let Some(colour) = tells(column, row) {
-                        groups[colour].reads.push(Read {
-                            row,
-                            column,
-                            entry: lower.len(),
-                        });
-                        break;
-                    }
-                }
-                lower.push((i, j));
+        let mut place = std::collections::HashMap::new();
+        for (j, rows) in columns.iter().enumerate() {
+            for &i in rows.iter().filter(|i| **i >= j) {
+                place.entry((i, j)).or_insert_with(|| {
+                    lower.push((i, j));
+                    lower.len() - 1
+                });
             }
         }
-        Self { lower, groups }
+        let groups = Structure::new(width, &told);
+        let groups = groups.groups().iter().map(|group| {
+            let columns: Vec<usize> = group
+                .iter()
+                .copied()
+                .filter(|c| !told[*c].is_empty())
+                .collect();
+            let reads = columns.iter().flat_map(|&column| {
+                let mut rows = told[column].clone();
+                rows.sort_unstable();
+                rows.dedup();
+                let (place, left_out) = (&place, &left_out);
+                rows.into_iter().map(move |row| Read {
+                    row,
+                    column,
+                    entry: place[&(row.max(column), row.min(column))],
+                    share: if row == column || left_out[row] {
+                        1.0
+                    } else {
+                        0.5
+                    },
+                })
+            });
+            Group {
+                reads: reads.collect(),
+                columns,
+            }
+        });
+        Self {
+            groups: groups.filter(|g| !g.columns.is_empty()).collect(),
+            lower,
+        }
     }
 
     /// The entries at a point.
@@ -80,98 +97,36 @@ impl Curved {
             shared.curvature(here, l, w, part, &group.columns, both)?;
             for r in &group.reads {
                 let change = 2.0 * shared.change(l, r.column);
-                out[r.entry] = by[r.row] / change;
+                out[r.entry] += r.share * by[r.row] / change;
             }
         }
         Ok(())
     }
 }
 
-/// Colours of columns such that of every entry of a symmetric matrix one of its two columns is the only one of its colour in
-/// that row: a star colouring, greedily, those with most entries first (Gebremedhin, Tarafdar, Manne and Pothen 2007,
-/// algorithm 4.1). A column that all others share tells its row, so that these need not be kept apart by it. Columns that
-/// have nothing among themselves, as those of impulses, have none and are told by the others.
-fn colours(near: &[BTreeSet<usize>]) -> Vec<Option<usize>> {
-    let n = near.len();
-    let mut order: Vec<usize> = (0..n).filter(|i| !near[*i].is_empty()).collect();
-    order.sort_by_key(|i| near[*i].len());
-    let mut left_out = vec![false; n];
-    for &i in &order {
-        left_out[i] = near[i].iter().all(|j| *j != i && !left_out[*j]);
-    }
-    order.retain(|i| !left_out[*i]);
-    order.sort_by_key(|i| Reverse(near[*i].len()));
-    let mut out: Vec<Option<usize>> = vec![None; n];
-    // how often a column sees each colour
-    let mut seen = vec![vec![0; n]; n];
-    for &i in &order {
-        let mut taken = BTreeSet::new();
-        for &j in near[i].iter().filter(|j| **j != i) {
-            taken.extend(out[j]);
-            for &k in near[j].iter().filter(|k| **k != i && **k != j) {
-                // a path of four, i, j, k and one more of the colour of j, must not have two colours only
-                let is_open = out[j].is_none_or(|colour| seen[k][colour] > 1);
-                taken.extend(out[k].filter(|_| is_open));
-            }
-        }
-        let c = (0..).find(|c| !taken.contains(c)).unwrap_or_default();
-        out[i] = Some(c);
-        for &j in &near[i] {
-            seen[j][c] += usize::from(j != i);
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::Curved;
-    use rand::{RngExt, SeedableRng};
-    use rand_xoshiro::Xoshiro256PlusPlus;
 
-    /// What the groups tell of a symmetric matrix: each product with the sum of a group's columns.
-    fn read(c: &Curved, matrix: &[Vec<f64>]) -> Vec<f64> {
-        let mut out = vec![f64::NAN; c.lower.len()];
+    #[test]
+    fn every_entry_is_told_once() {
+        // an arrow with a tail whose end has no diagonal
+        let columns = [
+            vec![0, 1, 2, 3],
+            vec![0, 1],
+            vec![0],
+            vec![0, 3, 4],
+            vec![3],
+        ];
+        let c = Curved::new(&columns);
+        assert_eq!(c.lower.len(), 7);
+        let mut told = vec![0.0; c.lower.len()];
         for group in &c.groups {
+            assert!(!group.columns.contains(&2) && !group.columns.contains(&4));
             for r in &group.reads {
-                assert!(group.columns.contains(&r.column));
-                let sum = group.columns.iter().map(|j| matrix[r.row][*j]).sum();
-                assert!(out[r.entry].is_nan(), "an entry is told once");
-                out[r.entry] = sum;
+                told[r.entry] += r.share;
             }
         }
-        out
-    }
-
-    #[test]
-    fn every_entry_is_told_once_and_as_it_is() {
-        let random = &mut Xoshiro256PlusPlus::seed_from_u64(0);
-        for n in 1..40 {
-            let share = random.random_range(0.0..0.4);
-            let mut matrix = vec![vec![0.0; n]; n];
-            for i in 0..n {
-                for j in 0..=i {
-                    // the first is an arrow's head
-                    if j == 0 || random.random_bool(share) {
-                        let value = random.random_range(1.0..2.0);
-                        (matrix[i][j], matrix[j][i]) = (value, value);
-                    }
-                }
-            }
-            let columns: Vec<Vec<usize>> = (matrix.iter())
-                .map(|row| (0..n).filter(|i| row[*i] != 0.0).collect())
-                .collect();
-            let c = Curved::new(&columns);
-            let expected: Vec<f64> = c.lower.iter().map(|(i, j)| matrix[*i][*j]).collect();
-            assert_eq!(read(&c, &matrix), expected);
-        }
-    }
-
-    #[test]
-    fn what_all_share_keeps_nobody_apart() {
-        // an arrow: its head, and all others together
-        let mut columns: Vec<Vec<usize>> = (1..20).map(|i| vec![0, i]).collect();
-        columns.insert(0, (0..20).collect());
-        assert_eq!(Curved::new(&columns).groups.len(), 2);
+        assert_eq!(told, [1.0; 7]);
     }
 }
