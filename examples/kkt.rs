@@ -90,17 +90,8 @@ impl System {
             put(n + i, n + i, if l == u { 0.0 } else { -1.0 });
         }
         (slopes.iter().zip(&by)).for_each(|((row, i), v)| put(n + row, *i, *v));
-        // blocks of a stage side by side, each of the others by itself
-        let mut group: Vec<usize> = (0..n + m).map(|i| i + n + m).collect();
-        for block in &determined {
-            block.among.iter().for_each(|i| group[*i] = block.stage);
-        }
-        let mut known = group.clone();
-        known.sort_unstable();
-        known.dedup();
-        group
-            .iter_mut()
-            .for_each(|g| *g = known.partition_point(|k| k < g));
+        // each of what belongs to no block by itself
+        let group: Vec<usize> = (0..n + m).map(|i| i + n + m).collect();
         Ok(Self {
             variables: n,
             condensed: Condensed::new(&entries, &values, &determined, &group)
@@ -158,11 +149,15 @@ fn eliminate(s: &mut System) -> Result<[(f64, f64); 3], Box<dyn Error>> {
     let mut x = b.clone();
     let (values, mut condensed) = (s.values.clone(), s.condensed.clone());
     let mut out = [(0.0, 0.0); 3];
+    let mut is_factored = true;
     out[0].0 = timed(|| {
         x.copy_from_slice(&b);
-        condensed.factor(&values, THRESHOLD);
+        is_factored &= condensed.factor(&values, THRESHOLD).is_some();
         condensed.solve(&mut x);
     });
+    if !is_factored {
+        return Err("what equations determine is singular".into());
+    }
     out[0].1 = s.residual(&x, &b);
     let n = s.dim;
     let full = SparseColMat::try_new_from_triplets(n, n, &s.triplets(true))

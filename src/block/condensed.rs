@@ -4,19 +4,17 @@
 //! Let `K` be symmetric, and `B` a set of indices with `K_BB = 0` whose rows `K_BA x_A + K_BN x_N = b_B` see no fewer
 //! indices `A`, and perhaps others, `N`. As many of `x_A` as there are rows follow from the rest: with pivots chosen from
 //! all of `K_BA = [G F]`, `x_dep = G^-1 (b_B - F x_free - K_BN x_N)`. So `x = T w + p` with fewer unknowns `w`, which solve
-//! `T'KT w = T'(b - K p)`; and the rows of what was determined tell `x_B`.
+//! `T'KT w = T'(b - K p)`; and the rows of what was determined tell `x_B`. With `K_BB = 0` and `G` regular, the inertia of `K` is
+//! that of `T'KT` and as many positive and negative eigenvalues as there are rows (Sylvester's law on the basis that `T` completes).
 //!
 //! What this saves are the fronts: eliminated one after the other with pivots on the diagonal, the same indices would make
 //! neighbours of all that they touch, though the inverse of `[H G'; G 0]` has a zero block.
 
-use super::symmetric::{Inertia, Symmetric};
-use std::collections::HashMap;
-use std::ops::Range;
+mod analysis;
+mod rectangle;
 
-/// Pivots of `K_BA` below this part of its largest entry determine nothing.
-const SINGULAR: f64 = 1e-9;
-/// Where rows are chosen once and for all, they are farther from that.
-const INDEPENDENT: f64 = 1e-4;
+use super::symmetric::{Inertia, Symmetric};
+use rectangle::add;
 
 /// Indices without entries among themselves, and those of which they determine as many.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +38,9 @@ pub struct Condensed {
     pairs: Vec<Pair>,
     /// Entries with no index in `B`: the source and the indices.
     product: Vec<(usize, usize, usize)>,
+    /// Entries of what is kept, and where it is: what is left of a row is judged by what the row was.
+    judged: Vec<(usize, usize)>,
+    scale: Vec<f64>,
     places: Vec<usize>,
     values: Vec<f64>,
     reduced: Vec<f64>,
@@ -97,368 +98,7 @@ enum Other {
     Block(usize),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Role {
-    Kept(usize),
-    Among(usize, usize),
-    Zero(usize, usize),
-}
-
-impl Block {
-    fn free(&self) -> usize {
-        self.among.len() - self.zero.len()
-    }
-
-    /// Numbers in a row of the factors, and in a row of the basis.
-    fn widths(&self) -> (usize, usize) {
-        (self.zero.len() + self.columns.len(), self.columns.len())
-    }
-
-    fn basis(&self, row: usize) -> &[f64] {
-        let width = self.columns.len();
-        &self.basis[row * width..(row + 1) * width]
-    }
-
-    /// Pivots, factors and the basis, of what lies in `factors`; false where its rows do not determine as many.
-    fn factor(&mut self) -> bool {
-        let (m, na) = (self.zero.len(), self.among.len());
-        let (width, columns) = self.widths();
-        self.rows.clear();
-        self.rows.extend(0..m);
-        self.order.clear();
-        self.order.extend(0..na);
-        let a = &mut self.factors;
-        if eliminate(a, (m, na, width), SINGULAR, &mut self.rows, &mut self.order) < m {
-            return false;
-        }
-        for i in (0..m).rev() {
-            let (own, below) = a[i * width..].split_at_mut(width);
-            for (k, row) in (i + 1..m).zip(below.chunks_exact(width)) {
-                let factor = own[k];
-                if factor != 0.0 {
-                    subtract(&mut own[m..], factor, &row[m..]);
-                }
-            }
-            let pivot = own[i];
-            own[m..].iter_mut().for_each(|x| *x /= pivot);
-        }
-        self.basis.fill(0.0);
-        for (i, &to) in self.order.iter().enumerate() {
-            let row = &mut self.basis[to * columns..(to + 1) * columns];
-            match i.checked_sub(m) {
-                Some(free) => row[free] = 1.0,
-                None => {
-                    let own = &a[i * width + m..(i + 1) * width];
-                    row.iter_mut().zip(own).for_each(|(b, x)| *b = -x);
-                }
-            }
-        }
-        true
-    }
-
-    /// `G^-1 b` in the order of the pivots; `b` is in that of `zero`.
-    fn solve(&self, b: &[f64], out: &mut Vec<f64>) {
-        let (m, (width, _)) = (self.zero.len(), self.widths());
-        out.clear();
-        out.extend(self.rows.iter().map(|r| b[*r]));
-        for i in 0..m {
-            let row = &self.factors[i * width..i * width + i];
-            let taken: f64 = row.iter().zip(&out[..i]).map(|(l, x)| l * x).sum();
-            out[i] -= taken;
-        }
-        for i in (0..m).rev() {
-            let row = &self.factors[i * width..i * width + m];
-            let taken: f64 = (row[i + 1..].iter().zip(&out[i + 1..]))
-                .map(|(u, x)| u * x)
-                .sum();
-            out[i] = (out[i] - taken) / row[i];
-        }
-    }
-
-    /// `G'^-1 b` in place, `b` in the order of the pivots; the result is in that of [`Block::rows`].
-    fn solve_transposed(&self, b: &mut [f64]) {
-        let (m, (width, _)) = (self.zero.len(), self.widths());
-        for i in 0..m {
-            let row = &self.factors[i * width..i * width + m];
-            b[i] /= row[i];
-            let x = b[i];
-            subtract(&mut b[i + 1..], x, &row[i + 1..]);
-        }
-        for i in (0..m).rev() {
-            let row = &self.factors[i * width..i * width + i];
-            let x = b[i];
-            subtract(&mut b[..i], x, row);
-        }
-    }
-}
-
-fn subtract(to: &mut [f64], factor: f64, of: &[f64]) {
-    for (to, of) in to.iter_mut().zip(of) {
-        *to -= factor * of;
-    }
-}
-
-fn add(to: &mut [f64], factor: f64, of: &[f64]) {
-    subtract(to, -factor, of);
-}
-
-/// `L\U` of the first `n` of `width` columns of `m` rows, the rest multiplied by `L^-1`; pivots are the largest entries
-/// left. How many there are above `tolerance` times the first one.
-fn eliminate(
-    a: &mut [f64],
-    (m, n, width): (usize, usize, usize),
-    tolerance: f64,
-    rows: &mut [usize],
-    columns: &mut [usize],
-) -> usize {
-    let mut first = 0.0;
-    for k in 0..m {
-        let mut best = (0.0, k, k);
-        for (i, row) in a.chunks_exact(width).enumerate().skip(k) {
-            for (j, value) in row[..n].iter().enumerate().skip(k) {
-                if value.abs() > best.0 {
-                    best = (value.abs(), i, j);
-                }
-            }
-        }
-        let (size, i, j) = best;
-        if k == 0 {
-            first = size;
-        }
-        if size.is_nan() || size <= tolerance * first {
-            return k;
-        }
-        rows.swap(k, i);
-        columns.swap(k, j);
-        for row in a.chunks_exact_mut(width) {
-            row.swap(k, j);
-        }
-        let (above, below) = a.split_at_mut((k + 1) * width);
-        let own = &mut above[k * width..];
-        if i > k {
-            own.swap_with_slice(&mut below[(i - k - 1) * width..(i - k) * width]);
-        }
-        for row in below.chunks_exact_mut(width) {
-            if row[k] != 0.0 {
-                row[k] /= own[k];
-                let factor = row[k];
-                subtract(&mut row[k + 1..], factor, &own[k + 1..]);
-            }
-        }
-    }
-    m
-}
-
-/// Places in `reduced`, found while the pattern is.
-#[derive(Default)]
-struct Places {
-    of: HashMap<(usize, usize), usize>,
-    entries: Vec<(usize, usize)>,
-}
-
-impl Places {
-    fn find(&mut self, i: usize, j: usize) -> usize {
-        let (i, j) = (i.max(j), i.min(j));
-        *self.of.entry((i, j)).or_insert_with(|| {
-            self.entries.push((i, j));
-            self.entries.len() - 1
-        })
-    }
-}
-
-/// The block with the rows of `zero` that are independent at these values.
-fn independent(
-    block: &Determined,
-    row_of: &[Vec<(usize, usize)>],
-    values: &[f64],
-) -> Option<Determined> {
-    let column: HashMap<usize, usize> = (block.among.iter().copied().zip(0..)).collect();
-    let (m, n) = (block.zero.len(), block.among.len());
-    if n == 0 {
-        return None;
-    }
-    let mut a = vec![0.0; m * n];
-    for (i, row) in block.zero.iter().zip(a.chunks_exact_mut(n)) {
-        for (source, j) in &row_of[*i] {
-            if let Some(j) = column.get(j) {
-                row[*j] += values[*source];
-            }
-        }
-    }
-    let mut rows: Vec<usize> = (0..m).collect();
-    let mut columns: Vec<usize> = (0..n).collect();
-    let rank = eliminate(&mut a, (m, n, n), INDEPENDENT, &mut rows, &mut columns);
-    rows.truncate(rank);
-    rows.sort_unstable();
-    (rank > 0).then(|| Determined {
-        zero: rows.into_iter().map(|r| block.zero[r]).collect(),
-        among: block.among.clone(),
-        stage: block.stage,
-    })
-}
-
-/// What each index is to the blocks, and these, without those that are not what is asked for.
-fn assign(
-    blocks: &[Determined],
-    row_of: &[Vec<(usize, usize)>],
-    values: &[f64],
-) -> (Vec<Option<Role>>, Vec<Determined>) {
-    let mut roles: Vec<Option<Role>> = vec![None; row_of.len()];
-    // seen from a block that is not theirs
-    let mut locked = vec![false; row_of.len()];
-    let mut accepted = vec![];
-    for block in blocks {
-        let Some(block) = independent(block, row_of, values) else {
-            continue;
-        };
-        let own: HashMap<usize, bool> = (block.among.iter().map(|i| (*i, true)))
-            .chain(block.zero.iter().map(|i| (*i, false)))
-            .collect();
-        let is_free = own.keys().all(|i| roles[*i].is_none() && !locked[*i]);
-        let seen = || block.zero.iter().flat_map(|i| &row_of[*i]);
-        let is_zero = seen().all(|(_, j)| match own.get(j) {
-            Some(is_among) => *is_among,
-            None => !matches!(roles[*j], Some(Role::Zero(..))),
-        });
-        if !is_free || !is_zero {
-            continue;
-        }
-        for (_, j) in seen() {
-            locked[*j] |= roles[*j].is_none() && !own.contains_key(j);
-        }
-        let b = accepted.len();
-        for (r, i) in block.zero.iter().enumerate() {
-            roles[*i] = Some(Role::Zero(b, r));
-        }
-        for (r, i) in block.among.iter().enumerate() {
-            roles[*i] = Some(Role::Among(b, r));
-        }
-        accepted.push(block);
-    }
-    (roles, accepted)
-}
-
 impl Condensed {
-    /// Analyses a pattern as [`Symmetric::new`] does. Of every block those rows are taken that are independent at `values`,
-    /// and blocks are left out that are not what is asked for: a member of `zero` sees members of `among`, members of
-    /// `among` of blocks before it, and what belongs to no block. `group` is that of [`Symmetric::new`], where it does not
-    /// belong to a block. None where no block is left.
-    ///
-    /// # Panics
-    /// If an entry or a group is out of range.
-    pub fn new(
-        entries: &[(usize, usize)],
-        values: &[f64],
-        blocks: &[Determined],
-        group: &[usize],
-    ) -> Option<Self> {
-        let mut row_of = vec![vec![]; group.len()];
-        for (source, &(i, j)) in entries.iter().enumerate() {
-            if i != j {
-                row_of[i].push((source, j));
-                row_of[j].push((source, i));
-            }
-        }
-        let (roles, accepted) = assign(blocks, &row_of, values);
-        if accepted.is_empty() {
-            return None;
-        }
-        let (mut kept, mut groups) = (vec![], vec![]);
-        let roles: Vec<Role> = (roles.into_iter().enumerate())
-            .map(|(i, role)| {
-                role.unwrap_or_else(|| {
-                    kept.push(i);
-                    groups.push(group[i]);
-                    Role::Kept(kept.len() - 1)
-                })
-            })
-            .collect();
-        let mut places = vec![];
-        let mut all: Vec<Block> = vec![];
-        for block in accepted {
-            let first = groups.len();
-            groups.resize(
-                first + block.among.len() - block.zero.len(),
-                group[block.among[0]],
-            );
-            all.push(expressed(
-                block,
-                first..groups.len(),
-                &roles,
-                &all,
-                &row_of,
-                &mut places,
-            ));
-        }
-        let mut out = Self {
-            determined: all.iter().map(|b| b.zero.len()).sum(),
-            blocks: all,
-            kept,
-            plain: vec![],
-            pairs: vec![],
-            product: vec![],
-            places,
-            values: vec![0.0; entries.len()],
-            reduced: vec![],
-            inner: Symmetric::new(&[], &[]),
-            wide: vec![],
-            narrow: vec![],
-            particular: vec![0.0; group.len()],
-            rest: vec![0.0; group.len()],
-            small: vec![0.0; groups.len()],
-        };
-        let pattern = out.pair(entries, &roles);
-        out.reduced = vec![0.0; pattern.len()];
-        out.inner = Symmetric::new(&pattern, &without_gaps(groups));
-        Some(out)
-    }
-
-    /// Sorts the entries by what they are between; the pattern of the smaller matrix.
-    fn pair(&mut self, entries: &[(usize, usize)], roles: &[Role]) -> Vec<(usize, usize)> {
-        let mut found = Places::default();
-        let mut pair_of: HashMap<(usize, Other), usize> = HashMap::new();
-        for (source, &(i, j)) in entries.iter().enumerate() {
-            let (first, second, own) = match (roles[i], roles[j]) {
-                (Role::Zero(..), _) | (_, Role::Zero(..)) => continue,
-                (Role::Kept(a), Role::Kept(b)) => {
-                    self.plain.push((source, found.find(a, b)));
-                    self.product.push((source, i, j));
-                    continue;
-                }
-                (Role::Among(b, r), Role::Kept(a)) | (Role::Kept(a), Role::Among(b, r)) => {
-                    (b, Other::Kept(a), (source, r, 0))
-                }
-                (Role::Among(a, r), Role::Among(b, s)) if a <= b => {
-                    (a, Other::Block(b), (source, r, s))
-                }
-                (Role::Among(a, r), Role::Among(b, s)) => (b, Other::Block(a), (source, s, r)),
-            };
-            self.product.push((source, i, j));
-            let pairs = &mut self.pairs;
-            let at = *pair_of.entry((first, second)).or_insert_with(|| {
-                pairs.push(Pair {
-                    first,
-                    second,
-                    entries: vec![],
-                    places: 0,
-                });
-                pairs.len() - 1
-            });
-            pairs[at].entries.push(own);
-        }
-        for pair in &mut self.pairs {
-            pair.places = self.places.len();
-            let second = match &pair.second {
-                Other::Kept(slot) => std::slice::from_ref(slot),
-                Other::Block(b) => &self.blocks[*b].columns[..],
-            };
-            for p in &self.blocks[pair.first].columns {
-                (self.places).extend(second.iter().map(|q| found.find(*p, *q)));
-            }
-        }
-        found.entries
-    }
-
     /// Factors the matrix with these values; as [`Symmetric::factor`]. None also where a block does not determine what it
     /// did.
     ///
@@ -492,7 +132,12 @@ impl Condensed {
             }
         }
         self.reduce();
-        let mut inertia = self.inner.factor(&self.reduced, threshold)?;
+        self.scale.fill(0.0);
+        for (source, place) in &self.judged {
+            self.scale[*place] = self.scale[*place].max(values[*source].abs());
+        }
+        let least = &self.scale;
+        let mut inertia = (self.inner).factor_beside(&self.reduced, least, threshold)?;
         inertia.positive += self.determined;
         inertia.negative += self.determined;
         Some(inertia)
@@ -656,79 +301,6 @@ fn multiply(product: &[(usize, usize, usize)], values: &[f64], x: &[f64], to: &m
             to[j] -= values[source] * x[i];
         }
     }
-}
-
-/// A block with what it sees, in terms of the unknowns of the smaller matrix.
-fn expressed(
-    block: Determined,
-    own: Range<usize>,
-    roles: &[Role],
-    before: &[Block],
-    row_of: &[Vec<(usize, usize)>],
-    places: &mut Vec<usize>,
-) -> Block {
-    let free = own.len();
-    let Determined { zero, among, .. } = block;
-    let place: HashMap<usize, usize> = (among.iter().copied().zip(0..)).collect();
-    let (mut inside, mut seen) = (vec![], vec![]);
-    for (r, i) in zero.iter().enumerate() {
-        for &(source, j) in &row_of[*i] {
-            match place.get(&j) {
-                Some(c) => inside.push((source, r, *c)),
-                None => seen.push((source, r, j)),
-            }
-        }
-    }
-    let mut others: Vec<usize> = (seen.iter())
-        .flat_map(|(_, _, n)| match roles[*n] {
-            Role::Kept(slot) => vec![slot],
-            Role::Among(b, _) => before[b].columns.clone(),
-            Role::Zero(..) => vec![],
-        })
-        .collect();
-    others.sort_unstable();
-    others.dedup();
-    let columns: Vec<usize> = own.chain(others).collect();
-    let column: HashMap<usize, usize> = (columns.iter().copied().zip(0..)).collect();
-    let mut known = HashMap::new();
-    let outside = seen.into_iter().map(|(source, r, n)| {
-        let how = match roles[n] {
-            Role::Among(b, row) => Seen::Row(
-                b,
-                row,
-                *known.entry(b).or_insert_with(|| {
-                    places.extend(before[b].columns.iter().map(|c| column[c]));
-                    places.len() - before[b].columns.len()
-                }),
-            ),
-            Role::Kept(slot) | Role::Zero(slot, _) => Seen::Kept(column[&slot]),
-        };
-        (source, r, n, how)
-    });
-    let outside = outside.collect();
-    let (m, na) = (zero.len(), among.len());
-    Block {
-        factors: vec![0.0; m * (na + columns.len() - free)],
-        basis: vec![0.0; na * columns.len()],
-        rows: vec![],
-        order: vec![],
-        inside,
-        outside,
-        zero,
-        among,
-        columns,
-    }
-}
-
-/// The same groups, numbered from 0 without gaps.
-fn without_gaps(mut groups: Vec<usize>) -> Vec<usize> {
-    let mut known: Vec<usize> = groups.clone();
-    known.sort_unstable();
-    known.dedup();
-    for g in &mut groups {
-        *g = known.partition_point(|k| k < g);
-    }
-    groups
 }
 
 #[cfg(test)]

@@ -187,8 +187,20 @@ impl Symmetric {
     /// # Panics
     /// If the values are not as many as the entries.
     pub fn factor(&mut self, values: &[f64], threshold: f64) -> Option<Inertia> {
+        self.factor_beside(values, &[], threshold)
+    }
+
+    /// [`Symmetric::factor`] of what products have left of rows whose entries were as large as `least`: rounding in rows that
+    /// have vanished is judged by that.
+    pub(super) fn factor_beside(
+        &mut self,
+        values: &[f64],
+        least: &[f64],
+        threshold: f64,
+    ) -> Option<Inertia> {
         assert_eq!(values.len(), self.pattern.len(), "one value an entry");
         self.scale.fill(0.0);
+        self.scale[..least.len()].copy_from_slice(least);
         self.panels.clear();
         for (value, &(i, j)) in values.iter().zip(&self.pattern) {
             if !value.is_finite() {

@@ -14,8 +14,9 @@ struct Chain {
 }
 
 /// Stages of a state (some of it determined by rows), of a copy of it that rows make of this state and the last one, and of
-/// two variables of its own; everything else is coupled at random, and the last rows of stages may depend on the first.
-fn chain(r: &mut Random, stages: usize, (n, m): (usize, usize), dependent: bool) -> Chain {
+/// two variables of its own; everything else is coupled at random, and the last rows of stages may depend on others, with that shift.
+fn chain(r: &mut Random, stages: usize, (n, m): (usize, usize), shift: Option<f64>) -> Chain {
+    let dependent = shift.is_some();
     let size = 2 * n + m + n + 2;
     let (mut entries, mut values, mut blocks, mut group) = (vec![], vec![], vec![], vec![]);
     let mut set = |i: usize, j: usize, v: f64| {
@@ -56,8 +57,8 @@ fn chain(r: &mut Random, stages: usize, (n, m): (usize, usize), dependent: bool)
                 states(k - 1).for_each(|j| set(j, row, unit(r)));
             }
         }
-        if dependent {
-            set(rows.end - 1, rows.end - 1, -1e-3);
+        if let Some(shift) = shift {
+            set(rows.end - 1, rows.end - 1, -shift);
         }
         blocks.push(Determined {
             zero: rows.collect(),
@@ -89,12 +90,13 @@ fn chain(r: &mut Random, stages: usize, (n, m): (usize, usize), dependent: bool)
     }
 }
 
-/// Those that are there in every pass go first: blocks that others see.
-fn solved_as_by_fronts(seed: u64, dependent: bool) {
+/// Those that are there in every pass go first: blocks that others see. Was it singular?
+fn solved_as_by_fronts(seed: u64, shift: Option<f64>) -> bool {
+    let dependent = shift.is_some();
     let r = &mut Random(seed);
     let (stages, n) = (1 + r.below(5), 2 + r.below(5));
     let m = 2 + r.below(n - 1);
-    let c = chain(r, stages, (n, m.min(n)), dependent);
+    let mut c = chain(r, stages, (n, m.min(n)), shift);
     let mut whole = Symmetric::new(&c.entries, &c.group);
     let states = c.blocks.iter().filter(|b| b.among.len() > 1);
     let copies = c.blocks.iter().filter(|b| b.among.len() == 1);
@@ -107,7 +109,7 @@ fn solved_as_by_fronts(seed: u64, dependent: bool) {
         let expected = whole.factor(&c.values, 0.1).unwrap();
         assert_eq!(s.factor(&c.values, 0.1), Some(expected), "seed {seed}");
         if expected.zero > 0 {
-            continue;
+            return true;
         }
         let b: Vec<f64> = c.group.iter().map(|_| unit(r)).collect();
         let (mut x, mut y) = (b.clone(), b);
@@ -117,17 +119,24 @@ fn solved_as_by_fronts(seed: u64, dependent: bool) {
             e.max((x - y).abs() / (1.0 + x.abs().max(y.abs())))
         });
         assert!(error < 1e-7, "seed {seed}: {error:.1e}");
+        if !dependent {
+            c.values.iter_mut().for_each(|v| *v *= 1.0 + 0.05 * unit(r));
+        }
     }
+    false
 }
 
 #[test]
 fn solutions_and_inertia_are_those_of_the_whole() {
-    (0..60).for_each(|seed| solved_as_by_fronts(seed, false));
+    assert!(!(0..60).any(|seed| solved_as_by_fronts(seed, None)));
 }
 
 #[test]
 fn rows_that_depend_on_others_are_kept() {
-    (0..60).for_each(|seed| solved_as_by_fronts(seed, true));
+    assert!(!(0..60).any(|seed| solved_as_by_fronts(seed, Some(1e-3))));
+    // without a shift nothing but rounding is left of some
+    let singular = (0..60).filter(|seed| solved_as_by_fronts(*seed, Some(0.0)));
+    assert!(singular.count() >= 5);
 }
 
 #[test]

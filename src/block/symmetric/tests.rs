@@ -107,6 +107,31 @@ fn solutions_and_inertia_are_those_of_the_matrix() {
     }
 }
 
+/// Fronts of several windows, whose updates are products: one of all, and one after others that hand on what they cannot pivot
+/// with (all rows first).
+#[test]
+fn large_fronts_are_as_right_as_small_ones() {
+    for seed in 0..4 {
+        let r = &mut Random(seed);
+        let (n, m) = (90, 50);
+        let (entries, values, dim) = saddle(r, 1, n, m);
+        let a = dense(dim, &entries, &values);
+        let rows_first = (0..dim).map(|i| usize::from(i < n)).collect();
+        for (group, hands_on) in [(vec![0; dim], false), (rows_first, true)] {
+            let mut s = Symmetric::new(&entries, &group);
+            assert_eq!(s.factor(&values, 0.1), Some(counted(&a)), "seed {seed}");
+            assert!(!hands_on || s.handed_on() >= m || s.fronts.len() == 1);
+            let x: Vec<f64> = (0..dim).map(|_| unit(r)).collect();
+            let mut b: Vec<f64> = (0..dim)
+                .map(|i| (0..dim).map(|j| a[(i, j)] * x[j]).sum())
+                .collect();
+            s.solve(&mut b);
+            let errors = b.iter().zip(&x).map(|(b, x)| (b - x).abs());
+            assert!(errors.fold(0.0, f64::max) < 1e-8, "seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn what_is_not_determined_is_counted() {
     // a row that is twice another one, and a variable that is nowhere

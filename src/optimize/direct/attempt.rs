@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 /// A guess with contacts leads nowhere that has not met the constraints of the first, softest level after so many iterations, or
 /// takes more than so many for it, or for one of the others; and is drawn again, so many times. Of a biped's stride those that
-/// lead to a gait need some 12, 20 to 65, and 5 to 25; few of the others ever arrive.
+/// lead to a gait need some 12, 40 to 85, and 5 to 15; few of the others ever arrive.
 const SOON: usize = 20;
-const AT_THE_FIRST: usize = 70;
+const AT_THE_FIRST: usize = 100;
 const AT_A_LEVEL: usize = 30;
 const DRAWS: u64 = 5;
 /// Apart from the seeds of other starts.

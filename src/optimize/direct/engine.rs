@@ -28,9 +28,6 @@ const READ: [f64; 4] = [1e-5, 1e-6, 1e-8, 0.0];
 const STAGES: usize = LEVELS + READ.len();
 /// With modes frozen some rows are those of directions in which a mechanism cannot move.
 const REDUNDANCY: f64 = 1e-10;
-/// Largest parameter of the barrier on the path, times the average complementarity at a level's start: contacts start on their
-/// central path, and larger ones lead away from it (of a biped's guesses half were lost so).
-const LARGEST: f64 = 1.0;
 
 /// The program and its solver.
 pub struct Engine<'a, D: Observe> {
@@ -137,7 +134,6 @@ impl<'a, D: Observe> Engine<'a, D> {
             tolerance: nlp.tolerance.max(relative),
             violation: nlp.violation.max(relative),
             max_iterations: nlp.max_iterations.min(MOST_AT_A_LEVEL),
-            largest: LARGEST,
             ..nlp
         };
         match self.stage {

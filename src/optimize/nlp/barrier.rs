@@ -14,6 +14,8 @@ const SOLVED: f64 = 10.0;
 /// Least one, in parts of the tolerance; least of a free one.
 const LEAST: f64 = 0.1;
 const LEAST_FREE: f64 = 1e-11;
+/// The largest free one, times the average complementarity at the start.
+const LARGEST: f64 = 1e3;
 /// Where a free one gives up, what is held starts with this part of the average complementarity.
 const HELD: f64 = 0.8;
 /// Centring, in parts of the average complementarity: least and largest.
@@ -113,8 +115,8 @@ impl Solver {
     /// Chooses the parameter of this iteration and factors its system.
     pub fn set_parameter(&mut self) {
         let average = self.average();
-        let largest = (self.options.largest * average).max(self.options.start);
-        let largest = *self.parameter.largest.get_or_insert(largest);
+        let largest =
+            *(self.parameter.largest).get_or_insert((LARGEST * average).max(self.options.start));
         if self.parameter.barrier == Barrier::Adaptive {
             let error = self.errors(0.0).largest();
             let margin = PROGRESS.0 * error.min(PROGRESS.1);

@@ -3,6 +3,7 @@
 use super::model::{Derivatives, Model};
 use super::{Program, largest};
 use crate::block::{Condensed, Determined, Inertia, Symmetric};
+use std::collections::HashSet;
 
 /// A direction, or a right-hand side: of variables and slacks, and of the rows.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +68,9 @@ pub struct Kkt {
     whole: Option<Symmetric>,
     pattern: Vec<(usize, usize)>,
     group: Vec<usize>,
+    /// What [`Condensed::new`] is made of.
+    determined: Vec<Determined>,
+    beside: Vec<usize>,
     /// Was the last one condensed?
     is_condensed: bool,
     /// Of variables and rows: whose own entry stays zero in a condensed matrix.
@@ -82,6 +86,8 @@ pub struct Kkt {
     /// Of variables and slacks: what the bounds add.
     pub barrier: Vec<f64>,
     redundancy: f64,
+    /// Shift of rows that depend on each other.
+    dependent: f64,
     local: Vec<f64>,
     residual: Direction,
     correction: Direction,
@@ -129,14 +135,20 @@ fn paired(model: &Model, jacobian: &[f64], determined: &[Determined]) -> Vec<usi
         .collect()
 }
 
-/// What the program says that its equations determine, of what is one and what has no bounds.
+/// What the program says that its equations determine, of what is one, has no bounds, and costs no curvature of its own.
 fn determined(program: &dyn Program, model: &Model) -> Vec<Determined> {
     let is_open = |i: &usize| match i.checked_sub(model.n) {
         None => model.lower[*i] == f64::NEG_INFINITY && model.upper[*i] == f64::INFINITY,
         Some(row) => model.slack[row].is_none(),
     };
     let mut blocks = program.determined();
-    blocks.retain(|b| b.zero.iter().chain(&b.among).all(is_open));
+    let curved: HashSet<usize> = (model.hessian.iter())
+        .filter(|(i, j)| i == j)
+        .map(|(i, _)| *i)
+        .collect();
+    blocks.retain(|b| {
+        b.zero.iter().chain(&b.among).all(is_open) && !b.zero.iter().any(|i| curved.contains(i))
+    });
     blocks
 }
 
@@ -154,18 +166,15 @@ impl Kkt {
         let mut values = vec![0.0; entries.len()];
         values[first..].copy_from_slice(jacobian);
         let of_blocks = paired(model, jacobian, &determined);
-        let condensed = Condensed::new(&entries, &values, &determined, &of_blocks);
-        let mut bare = vec![false; n + m];
-        if let Some(c) = &condensed {
-            c.without_diagonal().for_each(|i| bare[i] = true);
-        }
-        Self {
-            condensed,
+        let mut out = Self {
+            condensed: None,
             whole: None,
             pattern: entries,
             group,
+            determined,
+            beside: of_blocks,
             is_condensed: false,
-            bare,
+            bare: vec![false; n + m],
             values,
             diagonal,
             jacobian: first,
@@ -174,10 +183,24 @@ impl Kkt {
             regularization: Regularization::default(),
             barrier: vec![0.0; wide],
             redundancy,
+            dependent: OF_ROWS,
             local: vec![0.0; n + m],
             residual: Direction::new(wide, m),
             correction: Direction::new(wide, m),
             factorizations: (0, 0),
+        };
+        out.condense();
+        out
+    }
+
+    /// Finds what equations determine at the values that there are.
+    fn condense(&mut self) {
+        let blocks = (&self.determined, &self.beside);
+        self.condensed = Condensed::new(&self.pattern, &self.values, blocks.0, blocks.1);
+        self.is_condensed = self.condensed.is_some();
+        self.bare.fill(false);
+        if let Some(c) = &self.condensed {
+            c.without_diagonal().for_each(|i| self.bare[i] = true);
         }
     }
 
@@ -190,17 +213,23 @@ impl Kkt {
     pub fn factor(&mut self, model: &Model, hessian: &[f64], d: &Derivatives, mu: f64) -> bool {
         self.values[..self.diagonal].copy_from_slice(hessian);
         self.values[self.jacobian..].copy_from_slice(&d.jacobian);
-        let expected = Inertia {
-            positive: model.n,
-            negative: model.m,
-            zero: 0,
-        };
-        let dependent = OF_ROWS * mu.powf(0.25);
+        self.dependent = OF_ROWS * mu.powf(0.25);
         self.regularization = Regularization {
             variables: 0.0,
             rows: self.redundancy,
         };
         self.is_condensed = self.condensed.is_some();
+        self.regularize(model)
+    }
+
+    /// From the regularization that there is.
+    fn regularize(&mut self, model: &Model) -> bool {
+        let expected = Inertia {
+            positive: model.n,
+            negative: model.m,
+            zero: 0,
+        };
+        let dependent = self.dependent;
         loop {
             self.set_diagonal(model);
             let found = self.factor_values(model);
@@ -239,12 +268,20 @@ impl Kkt {
         }
     }
 
-    /// Factors what is in `values`; as a whole where what was determined is not.
+    /// Factors what is in `values`; as a whole where equations do not determine what they did.
     fn factor_values(&mut self, model: &Model) -> Option<Inertia> {
         self.factorizations.0 += 1;
         if let (true, Some(c)) = (self.is_condensed, &mut self.condensed) {
             if let Some(inertia) = c.factor(&self.values, self.threshold) {
                 return Some(inertia);
+            }
+            // others may be independent where it is now
+            self.condense();
+            self.set_diagonal(model);
+            let again =
+                (self.condensed.as_mut()).and_then(|c| c.factor(&self.values, self.threshold));
+            if again.is_some() {
+                return again;
             }
             self.is_condensed = false;
             self.set_diagonal(model);
@@ -328,24 +365,25 @@ impl Kkt {
         }
     }
 
-    /// Solves with refinement; larger pivots are taken where that does not help.
+    /// Solves with refinement; where that does not help, as a whole, and then with larger pivots.
     pub fn solve(&mut self, model: &Model, rhs: &Direction, out: &mut Direction) -> bool {
         loop {
             let ratio = self.refined(model, rhs, out);
             if ratio <= RESIDUAL.1 {
                 return true;
             }
-            if self.threshold < PIVOTS.2 {
-                self.threshold = self.threshold.powf(PIVOTS.1).min(PIVOTS.2);
-            } else if self.is_condensed {
+            self.factorizations.1 += 1;
+            let is_factored = if self.is_condensed {
                 // what is determined may be so barely
                 self.is_condensed = false;
-                self.set_diagonal(model);
+                self.regularize(model)
+            } else if self.threshold < PIVOTS.2 {
+                self.threshold = self.threshold.powf(PIVOTS.1).min(PIVOTS.2);
+                self.factor_values(model).is_some()
             } else {
                 return ratio.is_finite();
-            }
-            self.factorizations.1 += 1;
-            if self.factor_values(model).is_none() {
+            };
+            if !is_factored {
                 return false;
             }
         }
@@ -384,7 +422,8 @@ impl Kkt {
         ratio
     }
 
-    /// Multipliers of the rows that leave least of `gradient`, by the same pattern: `| I J'; J 0 |`.
+    /// Multipliers of the rows that leave least of `gradient`, by the same pattern: `| I J'; J 0 |`, with zeros in `I` where
+    /// equations determine what a variable's multiplier is ([`Condensed`]): there nothing is left.
     pub fn least_squares(
         &mut self,
         model: &Model,

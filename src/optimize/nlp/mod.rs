@@ -213,8 +213,6 @@ pub struct Options {
     pub barrier: Barrier,
     /// Where it starts.
     pub start: f64,
-    /// The largest one that is chosen, times the average complementarity at the start: less for a guess that is central.
-    pub largest: f64,
     /// How far inside bounds the guess is pushed, relative to their size, and to their distance: less for a guess that is
     /// good ([`Options::warm`]).
     pub push: f64,
@@ -234,7 +232,6 @@ impl Default for Options {
             max_iterations: 3000,
             barrier: Barrier::Adaptive,
             start: 0.1,
-            largest: 1e3,
             push: 1e-2,
             largest_gradient: 100.0,
             widening: 1e-8,
