@@ -3,7 +3,7 @@
 //! A component of a gradient that does not depend on a variable is the same to the bit whatever that is, so that equality
 //! shows what is zero; rounding can only make an entry of too many.
 
-use super::curved::Curved;
+use super::curved::{Curved, Pattern};
 use super::knot::{Here, Local, Part, Shared};
 use crate::dynamics::Observe;
 use rand::{Rng, RngExt, SeedableRng};
@@ -22,14 +22,27 @@ pub fn curved<D: Observe>(
     w: &mut D::Work,
 ) -> [Curved; 2] {
     let width = shared.width(here.next.is_some());
-    let mut columns = [vec![vec![]; width], vec![vec![]; width]];
+    let mut patterns = [Pattern::new(width), Pattern::new(width)];
     let constraints = shared.layout.stage(here.at.k).constraints.len();
     for seed in 0..POINTS {
         let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut l = at.clone();
-        for list in [&mut l.d, &mut l.u, &mut l.y, &mut l.end] {
+        for list in [&mut l.u, &mut l.y] {
             list.iter_mut().for_each(|v| *v += FAR * unit(random));
         }
+        // other states and no moves from them, as where second derivatives are asked for
+        let mut moved = |from: &[f64]| -> Vec<f64> {
+            let by: Vec<f64> = (0..shared.dims.nf).map(|_| FAR * unit(random)).collect();
+            let mut to = from.to_vec();
+            shared.dynamics.displace(from, &by, &mut to);
+            to
+        };
+        let (x, next) = (moved(here.x), here.next.map(&mut moved));
+        let here = &Here {
+            at: here.at,
+            x: &x,
+            next: next.as_deref(),
+        };
         for &i in shared.free {
             let (lower, upper) = shared.problem.parameter_bounds[i];
             let size = if l.p[i] == 0.0 { 1.0 } else { l.p[i].abs() };
@@ -50,29 +63,22 @@ pub fn curved<D: Observe>(
             }),
         ];
         let (mut other, mut by) = (vec![0.0; width], vec![0.0; width]);
-        for (part, columns) in parts.iter().zip(&mut columns) {
+        for (part, pattern) in parts.iter().zip(&mut patterns) {
             let Some(part) = part else { continue };
-            for (i, column) in columns.iter_mut().enumerate() {
+            let mut all = vec![];
+            for i in 0..width {
                 let both = (&mut other[..], &mut by[..]);
-                let made = shared.curvature(here, &mut l, w, part, &[i], both);
-                if made.is_ok() {
-                    column.extend((0..width).filter(|j| by[*j] != 0.0));
-                } else {
+                if shared.curvature(here, &mut l, w, part, &[i], both).is_err() {
                     // nothing is known
-                    column.extend(0..width);
+                    by.fill(f64::NAN);
                 }
+                let change = 2.0 * shared.change(&mut l, i);
+                all.push(by.iter().map(|v| v / change).collect());
             }
+            pattern.add(&all);
         }
     }
-    columns.map(|mut columns| {
-        // symmetric, whatever rounding hides
-        for i in 0..width {
-            for j in columns[i].clone() {
-                columns[j].push(i);
-            }
-        }
-        Curved::new(&columns)
-    })
+    patterns.map(|p| Curved::new(&p))
 }
 
 fn unit(random: &mut impl Rng) -> f64 {
