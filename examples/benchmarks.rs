@@ -1,5 +1,5 @@
-//! Differential dynamic programming on users' dynamics: two swing-ups that other optimizers publish, and four within
-//! bounds and with a goal from random guesses.
+//! Differential dynamic programming on users' dynamics: two swing-ups that other optimizers publish, by the direct method as
+//! well, and four within bounds and with a goal from random guesses.
 //!
 //! `cargo run --release --example benchmarks -- [GUESSES] [--history]`
 //!
@@ -10,7 +10,7 @@ mod planar;
 
 use least_action::control::Problem;
 use least_action::dynamics::{Explicit, Smooth};
-use least_action::optimize::{self, Solution, Status};
+use least_action::optimize::{self, Method, Solution, Solve, Status};
 use std::time::Instant;
 
 /// Solves of which the median time counts.
@@ -24,19 +24,30 @@ fn middle<T: Copy>(sorted: &[T]) -> Option<T> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-fn published<S: Smooth>(name: &str, d: &Explicit<S>, p: &Problem, goal: f64, history: bool) {
-    let mut s = solve(d, p);
+fn published<S: Smooth>(
+    name: &str,
+    (d, p): (&Explicit<S>, &Problem),
+    method: Method,
+    goal: f64,
+    history: bool,
+) {
+    let solve = || {
+        let solve = Solve::new(d, p).with_method(method);
+        solve.run().expect("no argmin error")
+    };
+    let mut s = solve();
     let runs = if history { 0 } else { RUNS };
     let mut times: Vec<f64> = (0..runs)
         .map(|_| {
             let start = Instant::now();
-            s = solve(d, p);
+            s = solve();
             start.elapsed().as_secs_f64() * 1e3
         })
         .collect();
     times.sort_by(f64::total_cmp);
     println!(
-        "{name}: {}, objective {:.6} (published {goal}), {} iterations, {} steps, {:.2} ms",
+        "{name}, {}: {}, objective {:.7} (published {goal}), {} iterations, {} steps, {:.2} ms",
+        method.name(),
         s.status.name(),
         s.objective,
         s.iterations,
@@ -80,12 +91,14 @@ fn from_random_guesses<S: Smooth>(name: &str, (d, mut p): (Explicit<S>, Problem)
 fn main() {
     let guesses = std::env::args().nth(1).and_then(|a| a.parse().ok());
     let history = std::env::args().any(|a| a == "--history");
-    let d = Explicit::new(planar::cart_pole());
-    let p = planar::published_cart_pole(&d);
-    published("cart-pole", &d, &p, 1.09527, history);
-    let d = Explicit::new(planar::acrobot());
-    let p = planar::published_acrobot(&d);
-    published("acrobot", &d, &p, 2.74193, history);
+    let (cart_pole, acrobot) = (planar::cart_pole(), planar::acrobot());
+    let (cart_pole, acrobot) = (Explicit::new(cart_pole), Explicit::new(acrobot));
+    for method in [Method::Ddp, Method::Direct] {
+        let p = planar::published_cart_pole(&cart_pole);
+        published("cart-pole", (&cart_pole, &p), method, 1.0952744, history);
+        let p = planar::published_acrobot(&acrobot);
+        published("acrobot", (&acrobot, &p), method, 2.7419313, history);
+    }
     let n = guesses.unwrap_or(100);
     from_random_guesses("pendulum", planar::swing_up_pendulum(), n);
     from_random_guesses("cart-pole", planar::swing_up_cart_pole(), n);
