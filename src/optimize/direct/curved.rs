@@ -198,17 +198,15 @@ mod tests {
             let share = random.random_range(0.0..0.4);
             let mut matrix = vec![vec![0.0; n]; n];
             let mut pattern = Pattern::default();
-            for i in 0..n {
-                for j in 0..=i {
-                    // the first is an arrow's head
-                    if j == 0 || random.random_bool(share) {
-                        let value = random.random_range(1.0..2.0);
-                        (matrix[i][j], matrix[j][i]) = (value, value);
-                    }
-                    if i != j && random.random_bool(0.3 * share) {
-                        matrix[i][j] += 0.5;
-                        pattern.twisted.insert((j, i));
-                    }
+            for (i, j) in (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))) {
+                // the first is an arrow's head
+                if j == 0 || random.random_bool(share) {
+                    let value = random.random_range(1.0..2.0);
+                    (matrix[i][j], matrix[j][i]) = (value, value);
+                }
+                if i != j && random.random_bool(0.3 * share) {
+                    matrix[i][j] += 0.5;
+                    pattern.twisted.insert((j, i));
                 }
             }
             let is_there = |i: usize, j: usize| matrix[i][j] != 0.0 || matrix[j][i] != 0.0;
