@@ -10,14 +10,15 @@ mod planar;
 
 use least_action::control::Problem;
 use least_action::dynamics::{Explicit, Smooth};
-use least_action::optimize::{self, Method, Solution, Solve, Status};
+use least_action::optimize::{Method, Solution, Solve, Status};
 use std::time::Instant;
 
 /// Solves of which the median time counts.
 const RUNS: usize = 11;
 
-fn solve<S: Smooth>(d: &Explicit<S>, p: &Problem) -> Solution {
-    optimize::solve(d, p).expect("no argmin error")
+fn solve<S: Smooth>(d: &Explicit<S>, p: &Problem, method: Method) -> Solution {
+    let solve = Solve::new(d, p).with_method(method);
+    solve.run().expect("no argmin error")
 }
 
 fn middle<T: Copy>(sorted: &[T]) -> Option<T> {
@@ -31,16 +32,12 @@ fn published<S: Smooth>(
     goal: f64,
     history: bool,
 ) {
-    let solve = || {
-        let solve = Solve::new(d, p).with_method(method);
-        solve.run().expect("no argmin error")
-    };
-    let mut s = solve();
+    let mut s = solve(d, p, method);
     let runs = if history { 0 } else { RUNS };
     let mut times: Vec<f64> = (0..runs)
         .map(|_| {
             let start = Instant::now();
-            s = solve();
+            s = solve(d, p, method);
             start.elapsed().as_secs_f64() * 1e3
         })
         .collect();
@@ -67,7 +64,7 @@ fn from_random_guesses<S: Smooth>(name: &str, (d, mut p): (Explicit<S>, Problem)
     let start = Instant::now();
     for seed in 0..guesses {
         planar::random_guess(&mut p, seed);
-        let s = solve(&d, &p);
+        let s = solve(&d, &p, Method::Ddp);
         if s.status == Status::Converged && s.violation < 1e-6 {
             objectives.push(s.objective);
         } else {

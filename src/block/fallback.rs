@@ -44,8 +44,8 @@ pub enum FallbackError {
 #[derive(Clone, Debug)]
 pub struct Fallback {
     pattern: SymbolicSparseColMat<usize>,
-    /// For each scalar of the matrix, in column order, its place in the value array.
-    source: Vec<usize>,
+    /// Scalars of the matrix, in column order, with places of the value array; those that repeat add.
+    source: Vec<(usize, usize)>,
     scalars: Vec<f64>,
     symbolic: SymbolicLu<usize>,
     numeric: NumericLu<usize, f64>,
@@ -71,26 +71,51 @@ impl Fallback {
                 columns[symbolic.offset(col) + j].extend(scalars);
             }
         }
+        Self::of_columns(columns)
+    }
+
+    /// The same of a symmetric matrix of which one triangle is listed; places that repeat add.
+    ///
+    /// # Errors
+    /// As for [`Fallback::new`].
+    pub fn of_symmetric(dim: usize, triangle: &[(usize, usize)]) -> Result<Self, FallbackError> {
+        let mut columns = vec![Vec::new(); dim];
+        for (at, &(i, j)) in triangle.iter().enumerate() {
+            columns[j].push((i, at));
+            if i != j {
+                columns[i].push((j, at));
+            }
+        }
+        Self::of_columns(columns)
+    }
+
+    /// Of rows with places of the value array.
+    fn of_columns(columns: Vec<Vec<(usize, usize)>>) -> Result<Self, FallbackError> {
+        let dim = columns.len();
         let mut starts = vec![0];
         let mut rows = Vec::new();
         let mut source = Vec::new();
         for mut column in columns {
             column.sort_unstable();
-            rows.extend(column.iter().map(|&(row, _)| row));
-            source.extend(column.iter().map(|&(_, at)| at));
+            let first = rows.len();
+            for (row, at) in column {
+                if rows[first..].last() != Some(&row) {
+                    rows.push(row);
+                }
+                source.push((rows.len() - 1, at));
+            }
             starts.push(rows.len());
         }
-        let pattern =
-            SymbolicSparseColMat::new_checked(symbolic.dim(), symbolic.dim(), starts, None, rows);
+        let pattern = SymbolicSparseColMat::new_checked(dim, dim, starts, None, rows);
         let lu = factorize_symbolic_lu(pattern.as_ref(), Default::default())
             .map_err(|e| FallbackError::Other(e.to_string()))?;
-        let scalars = vec![0.0; source.len()];
+        let scalars = vec![0.0; pattern.row_idx().len()];
         let need = StackReq::any_of(&[
             lu.factorize_numeric_lu_scratch::<f64>(Par::Seq, Default::default()),
             lu.solve_in_place_scratch::<f64>(1, Par::Seq),
             lu.solve_transpose_in_place_scratch::<f64>(1, Par::Seq),
         ]);
-        let vector = vec![0.0; symbolic.dim()];
+        let vector = vec![0.0; dim];
         Ok(Self {
             scratch: memory(need)?,
             trial: vector.clone(),
@@ -115,9 +140,18 @@ impl Fallback {
             symbolic.values_len(),
             "length of the value array"
         );
+        self.factor_values(values)
+    }
+
+    /// [`Fallback::factor`] of values as they were listed.
+    ///
+    /// # Errors
+    /// As for [`Fallback::factor`].
+    pub fn factor_values(&mut self, values: &[f64]) -> Result<(), FallbackError> {
         self.factored = false;
-        for (scalar, &source) in self.scalars.iter_mut().zip(&self.source) {
-            *scalar = values[source];
+        self.scalars.fill(0.0);
+        for &(scalar, source) in &self.source {
+            self.scalars[scalar] += values[source];
         }
         if !self.scalars.iter().all(|s| s.is_finite()) {
             return Err(FallbackError::NotFinite);

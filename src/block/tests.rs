@@ -231,6 +231,25 @@ fn check_saddle(nodes: &[Node], edges: &Edges, eps: f64, seed: u64) -> Method {
     check(&mut solver, random)
 }
 
+/// Listed by one triangle, places that repeat adding.
+#[test]
+fn a_triangle_is_pivoted_too() {
+    let triangle = [(0, 0), (1, 0), (1, 1), (2, 1), (1, 0)];
+    let mut faer = Fallback::of_symmetric(3, &triangle).unwrap();
+    // | 2 3 0; 3 4 5; 0 5 0 |
+    faer.factor_values(&[2.0, 1.0, 4.0, 5.0, 2.0]).unwrap();
+    let mut b = [2.0 + 6.0, 3.0 + 8.0 + 15.0, 10.0];
+    faer.solve(&mut b).unwrap();
+    for (found, expected) in b.iter().zip([1.0, 2.0, 3.0]) {
+        assert!((found - expected).abs() < 1e-14);
+    }
+    let zeros = [0.0; 5];
+    assert!(matches!(
+        faer.factor_values(&zeros),
+        Err(FallbackError::Singular { .. })
+    ));
+}
+
 #[test]
 fn random_blocks_on_graphs() {
     for seed in 0..10 {

@@ -30,7 +30,7 @@ pub struct MethodSpec {
     /// guess. Of learners it stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalty: Option<f64>,
-    /// Of `shooting` and `lbfgs`: pairs of steps and gradients that are remembered.
+    /// Of `shooting`, `lbfgs` and `direct` with `curvature = "l-bfgs"`: pairs of steps and gradients that are remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<usize>,
     /// Of `multiple-shooting`: parts of the horizon, each of which is simulated from a state that is decided.
@@ -61,6 +61,9 @@ pub struct MethodSpec {
     /// knot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
+    /// Of `direct`: what is taken for the Hessian of the Lagrangian.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curvature: Option<nlp::Curvature>,
     /// Of `direct`: how many such guesses to start from, of as many seeds; the best is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts: Option<usize>,
@@ -127,6 +130,7 @@ impl Default for MethodSpec {
             seed: None,
             sigma: None,
             noise: None,
+            curvature: None,
             starts: None,
             population: None,
             directions: None,
@@ -178,9 +182,13 @@ impl MethodSpec {
         };
         let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
         let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
-        let owned: [(&str, Vec<Method>, bool); 21] = [
+        let owned: [(&str, Vec<Method>, bool); 22] = [
             ("optimality", others().collect(), self.optimality.is_some()),
-            ("memory", vec![Shooting, Lbfgs], self.memory.is_some()),
+            (
+                "memory",
+                vec![Shooting, Lbfgs, Direct],
+                self.memory.is_some(),
+            ),
             ("segments", vec![MultipleShooting], self.segments.is_some()),
             ("damping", vec![LevenbergMarquardt], self.damping.is_some()),
             (
@@ -197,6 +205,7 @@ impl MethodSpec {
             ),
             ("sigma", learners().collect(), self.sigma.is_some()),
             ("noise", vec![Direct], self.noise.is_some()),
+            ("curvature", vec![Direct], self.curvature.is_some()),
             ("starts", vec![Direct], self.starts.is_some()),
             (
                 "penalty",
@@ -268,6 +277,8 @@ impl MethodSpec {
                 max_iterations: self
                     .max_iterations
                     .map_or(default.nlp.max_iterations, |n| n as usize),
+                curvature: self.curvature.unwrap_or(default.nlp.curvature),
+                memory: self.memory.unwrap_or(default.nlp.memory),
                 ..default.nlp
             },
             noise: self.noise.unwrap_or(default.noise),

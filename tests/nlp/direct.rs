@@ -6,7 +6,7 @@ use least_action::dynamics::{Equations, Explicit, Observe, Real, Smooth, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::mechanism::Quantity;
 use least_action::optimize::direct::{Options, Transcription, guess, resimulated};
-use least_action::optimize::nlp::Program;
+use least_action::optimize::nlp::{Curvature, Program};
 use least_action::optimize::{Method, Solution, Solve, Status};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -153,6 +153,29 @@ fn so_are_those_of_policies_sums_scenarios_and_starts() {
         let nu = model.problem.bounds.len();
         let problem = shortened(model.problem.clone(), 3, nu);
         check_derivatives(&model.extended(), &problem);
+    }
+}
+
+/// Without second derivatives, or with those of the objective alone, the same is found.
+#[test]
+fn less_is_known_of_the_curvature() {
+    let model = load("pendulum_swingup.toml");
+    for curvature in [Curvature::GaussNewton, Curvature::LimitedMemory] {
+        let mut options = Options::default();
+        options.nlp.curvature = curvature;
+        let solve = Solve::new(&model.system, &model.problem);
+        let found = solve.with_options(options).run().expect("no argmin error");
+        assert_eq!(
+            found.status,
+            Status::Converged,
+            "{curvature:?}: {}",
+            found.reason
+        );
+        let objective = found.objective;
+        assert!(
+            (objective - 0.018_241_9).abs() < 1e-6,
+            "{curvature:?}: {objective}"
+        );
     }
 }
 

@@ -63,7 +63,7 @@ fn names_that_are_not_known_come_with_a_suggestion() {
     breaks(
         "name = \"shooting\"",
         "memory = 5\nname = \"ddp\"",
-        &["memory is a setting of `shooting`, `lbfgs`, not of `ddp`"],
+        &["memory is a setting of `shooting`, `lbfgs`, `direct`, not of `ddp`"],
     );
     breaks(
         "tolerance = 1e-6",

@@ -2,7 +2,7 @@
 
 use super::knot::{Here, Local, Part, Shared};
 use crate::dynamics::{Observe, StepError};
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// Which columns are differenced together, and what they tell.
@@ -40,7 +40,7 @@ pub struct Pattern {
 
 /// Mirror images that differ by more than this share of them are two numbers, unless
 const APART: f64 = 1e-4;
-/// it is less than this share of the largest of all: rounding of differences is some 1e-8 of the gradient.
+/// it is less than this share of the gradient: rounding of differences is some 1e-8 of it.
 const ROUNDING: f64 = 1e-7;
 
 impl Pattern {
@@ -51,17 +51,18 @@ impl Pattern {
         }
     }
 
-    /// Adds what columns at a point show; where it is not a number anything is possible.
-    pub fn add(&mut self, columns: &[Vec<f64>]) {
-        let sizes = columns.iter().flatten().map(|v| v.abs());
-        let floor = ROUNDING * sizes.fold(0.0, f64::max);
+    /// Adds what columns at a point show, whose gradient is that; where it is not a number anything is possible.
+    pub fn add(&mut self, columns: &[Vec<f64>], gradient: &[f64]) {
         for (j, column) in columns.iter().enumerate() {
             for (i, &value) in column.iter().enumerate().filter(|(_, v)| **v != 0.0) {
                 self.near[i].insert(j);
                 self.near[j].insert(i);
                 let mirrored = columns[i][j];
-                let same = floor.max(APART * value.abs().max(mirrored.abs()));
-                if (value - mirrored).abs().partial_cmp(&same) != Some(Ordering::Less) {
+                let rounding = ROUNDING * gradient[i].abs().max(gradient[j].abs());
+                let same = rounding.max(APART * value.abs().max(mirrored.abs()));
+                // what is not a number, or infinite, is not known to be the same
+                let is_same = value.is_finite() && (value - mirrored).abs() < same;
+                if i != j && !is_same {
                     self.twisted.insert((i.min(j), i.max(j)));
                 }
             }
@@ -69,7 +70,7 @@ impl Pattern {
     }
 
     fn is_twisted(&self, i: usize, j: usize) -> bool {
-        i != j && self.twisted.contains(&(i.min(j), i.max(j)))
+        self.twisted.contains(&(i.min(j), i.max(j)))
     }
 }
 
@@ -217,6 +218,38 @@ mod tests {
             let mean = |(i, j): &(usize, usize)| (matrix[*i][*j] + matrix[*j][*i]) / 2.0;
             let expected: Vec<f64> = c.lower.iter().map(mean).collect();
             assert_eq!(read(&c, &matrix), expected);
+        }
+    }
+
+    #[test]
+    fn what_differs_from_its_mirror_image_is_marked() {
+        // a time's column is large, 0 and 1 are turns of a body with a bracket, 2 and 3 the same but for rounding
+        let far = 1e8;
+        let columns = vec![
+            vec![2.0, 0.5, 0.0, 0.0, far],
+            vec![0.3, 2.0, 0.0, 0.0, -far],
+            vec![0.0, 0.0, 1.0, 0.1 + 1e-9, 1.0],
+            vec![0.0, 0.0, 0.1, 1.0, 0.0],
+            vec![far * (1.0 + 1e-8), -far, 1.0 + 0.5e-2, 0.0, 1e3 * far],
+        ];
+        let gradient = [1.0, 1.0, 1.0, 1.0, far];
+        let mut pattern = Pattern::new(5);
+        pattern.add(&columns, &gradient);
+        // the bracket is far below what is rounding of the time's, but not of its own
+        assert_eq!(pattern.twisted, [(0, 1)].into());
+        assert_eq!(pattern.near[0], [0, 1, 4].into());
+        assert_eq!(pattern.near[2], [2, 3, 4].into());
+        // nothing is known of a column that has no numbers, and that says nothing of the others
+        for unknown in [f64::NAN, f64::INFINITY] {
+            let mut columns = columns.clone();
+            columns[3].fill(unknown);
+            let mut pattern = Pattern::new(5);
+            pattern.add(&columns, &gradient);
+            assert_eq!(
+                pattern.twisted,
+                [(0, 1), (0, 3), (1, 3), (2, 3), (3, 4)].into()
+            );
+            assert_eq!(pattern.near[3].len(), 5);
         }
     }
 

@@ -34,7 +34,10 @@ pub fn curved<D: Observe>(
         let mut moved = |from: &[f64]| -> Vec<f64> {
             let by: Vec<f64> = (0..shared.dims.nf).map(|_| FAR * unit(random)).collect();
             let mut to = from.to_vec();
-            shared.dynamics.displace(from, &by, &mut to);
+            // where a chart is narrower it is probed where it is
+            if !shared.dynamics.displace(from, &by, &mut to) {
+                to.copy_from_slice(from);
+            }
             to
         };
         let (x, next) = (moved(here.x), here.next.map(&mut moved));
@@ -75,7 +78,10 @@ pub fn curved<D: Observe>(
                 let change = 2.0 * shared.change(&mut l, i);
                 all.push(by.iter().map(|v| v / change).collect());
             }
-            pattern.add(&all);
+            if shared.gradient(here, &mut l, w, part, &mut by).is_err() {
+                by.fill(f64::NAN);
+            }
+            pattern.add(&all, &by);
         }
     }
     patterns.map(|p| Curved::new(&p))

@@ -1,8 +1,9 @@
 //! The system of a step: assembled, factored with the right inertia, solved with refinement.
 
 use super::model::{Derivatives, Model};
-use super::{Program, largest};
-use crate::block::{Condensed, Determined, Inertia, Symmetric};
+use super::quasi_newton::LowRank;
+use super::{Curvature, Program, largest};
+use crate::block::{Condensed, Determined, Fallback, Inertia, Symmetric};
 use std::collections::HashSet;
 
 /// A direction, or a right-hand side: of variables and slacks, and of the rows.
@@ -66,6 +67,11 @@ pub struct Kkt {
     /// Without what equations determine, and as it is; the second is made where the first is singular, or not there.
     condensed: Option<Condensed>,
     whole: Option<Symmetric>,
+    /// Of the whole, for systems that none of these solves well; and whether it is in use.
+    pivoted: Option<Box<Fallback>>,
+    is_pivoted: bool,
+    /// What is known of the curvature beside the values.
+    pub low_rank: Option<LowRank>,
     pattern: Vec<(usize, usize)>,
     group: Vec<usize>,
     /// What [`Condensed::new`] is made of.
@@ -141,6 +147,10 @@ fn determined(program: &dyn Program, model: &Model) -> Vec<Determined> {
         None => model.lower[*i] == f64::NEG_INFINITY && model.upper[*i] == f64::INFINITY,
         Some(row) => model.slack[row].is_none(),
     };
+    if model.curvature == Curvature::LimitedMemory {
+        // every variable has curvature
+        return vec![];
+    }
     let mut blocks = program.determined();
     let curved: HashSet<usize> = (model.hessian.iter())
         .filter(|(i, j)| i == j)
@@ -169,6 +179,9 @@ impl Kkt {
         let mut out = Self {
             condensed: None,
             whole: None,
+            pivoted: None,
+            is_pivoted: false,
+            low_rank: None,
             pattern: entries,
             group,
             determined,
@@ -271,6 +284,8 @@ impl Kkt {
     /// Factors what is in `values`; as a whole where equations do not determine what they did.
     fn factor_values(&mut self, model: &Model) -> Option<Inertia> {
         self.factorizations.0 += 1;
+        self.is_pivoted = false;
+        self.low_rank.iter_mut().for_each(LowRank::forget);
         if let (true, Some(c)) = (self.is_condensed, &mut self.condensed) {
             if let Some(inertia) = c.factor(&self.values, self.threshold) {
                 return Some(inertia);
@@ -295,9 +310,14 @@ impl Kkt {
 
     fn set_diagonal(&mut self, model: &Model) {
         let r = self.regularization;
+        let known = self.low_rank.as_ref().map_or(0.0, |l| l.scale);
         let to = &mut self.values[self.diagonal..self.jacobian];
         for ((to, held), barrier) in to.iter_mut().zip(&model.held).zip(&self.barrier) {
-            *to = if *held { 1.0 } else { barrier + r.variables };
+            *to = if *held {
+                1.0
+            } else {
+                barrier + r.variables + known
+            };
         }
         for (to, slack) in to[model.n..].iter_mut().zip(&model.slack) {
             // what eliminating the slack leaves
@@ -310,19 +330,50 @@ impl Kkt {
         }
     }
 
+    /// Factors the whole with pivots from all of it; its inertia stays unknown. False where that is singular, too.
+    fn pivot(&mut self) -> bool {
+        let (dim, pattern) = (self.local.len(), &self.pattern);
+        if self.pivoted.is_none() {
+            let made = Fallback::of_symmetric(dim, pattern);
+            self.pivoted = made.ok().map(Box::new);
+        }
+        let values = &self.values;
+        let factored = (self.pivoted.as_mut()).map(|p| p.factor_values(values).is_ok());
+        self.is_pivoted = factored == Some(true);
+        if self.is_pivoted {
+            self.low_rank.iter_mut().for_each(LowRank::forget);
+        }
+        self.is_pivoted
+    }
+
     /// One solve, unrefined: `out = K^-1 rhs`.
     fn solve_once(&mut self, model: &Model, rhs: &Direction, out: &mut Direction) {
+        self.solve_values(model, rhs, out);
+        if let Some(mut known) = self.low_rank.take() {
+            known.correct(out, |rhs, by| self.solve_values(model, rhs, by));
+            self.low_rank = Some(known);
+        }
+    }
+
+    /// The same with what is in `values` alone.
+    fn solve_values(&mut self, model: &Model, rhs: &Direction, out: &mut Direction) {
         let shift = self.regularization.variables;
         let (n, local) = (model.n, &mut self.local);
         local[..n].copy_from_slice(&rhs.w[..n]);
         for (i, slack) in model.slack.iter().enumerate() {
             local[n + i] = rhs.y[i] + slack.map_or(0.0, |s| rhs.w[s] / (self.barrier[s] + shift));
         }
-        match (self.is_condensed, &mut self.condensed, &mut self.whole) {
-            (true, Some(c), _) => c.solve(local),
-            (_, _, Some(whole)) => whole.solve(local),
-            // nothing was factored
-            _ => local.fill(f64::NAN),
+        if let (true, Some(p)) = (self.is_pivoted, &mut self.pivoted) {
+            if p.solve(local).is_err() {
+                local.fill(f64::NAN);
+            }
+        } else {
+            match (self.is_condensed, &mut self.condensed, &mut self.whole) {
+                (true, Some(c), _) => c.solve(local),
+                (_, _, Some(whole)) => whole.solve(local),
+                // nothing was factored
+                _ => local.fill(f64::NAN),
+            }
         }
         out.w[..n].copy_from_slice(&local[..n]);
         out.y.copy_from_slice(&local[n..]);
@@ -342,6 +393,9 @@ impl Kkt {
                 _ => self.barrier[i] + r.variables,
             };
             out.w[i] = rhs.w[i] - own * d.w[i];
+        }
+        if let Some(known) = &self.low_rank {
+            known.add_product(1.0, &d.w[..model.n], &mut out.w[..model.n]);
         }
         for (value, &(i, j)) in self.values.iter().zip(&model.hessian) {
             out.w[i] -= value * d.w[j];
@@ -365,7 +419,7 @@ impl Kkt {
         }
     }
 
-    /// Solves with refinement; where that does not help, as a whole, and then with larger pivots.
+    /// Solves with refinement; where that does not help, as a whole, then with larger pivots, and with pivots from all of it.
     pub fn solve(&mut self, model: &Model, rhs: &Direction, out: &mut Direction) -> bool {
         loop {
             let ratio = self.refined(model, rhs, out);
@@ -380,6 +434,8 @@ impl Kkt {
             } else if self.threshold < PIVOTS.2 {
                 self.threshold = self.threshold.powf(PIVOTS.1).min(PIVOTS.2);
                 self.factor_values(model).is_some()
+            } else if !self.is_pivoted && self.pivot() {
+                true
             } else {
                 return ratio.is_finite();
             };
@@ -430,6 +486,18 @@ impl Kkt {
         d: &Derivatives,
         gradient: &[f64],
     ) -> Option<Vec<f64>> {
+        let known = self.low_rank.take();
+        let found = self.least_squares_of(model, d, gradient);
+        self.low_rank = known;
+        found
+    }
+
+    fn least_squares_of(
+        &mut self,
+        model: &Model,
+        d: &Derivatives,
+        gradient: &[f64],
+    ) -> Option<Vec<f64>> {
         self.values[..self.diagonal].fill(0.0);
         self.values[self.jacobian..].copy_from_slice(&d.jacobian);
         self.barrier.fill(1.0);
@@ -472,4 +540,82 @@ pub fn name_rows(program: &dyn Program, rows: &[f64], weights: &[f64]) -> String
         .map(|(c, i)| format!("{} by {c:.3e}", program.row_name(*i)))
         .collect();
     named.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::quasi_newton::Pairs;
+    use super::super::{Options, Undefined};
+    use super::*;
+
+    /// `x'Ax/2` where two rows hold, one of them no equation.
+    struct Bent;
+
+    impl Program for Bent {
+        fn variables(&self) -> usize {
+            3
+        }
+        fn rows(&self) -> usize {
+            2
+        }
+        fn start(&self) -> Vec<f64> {
+            vec![1.0; 3]
+        }
+        fn row_bounds(&self) -> Vec<(f64, f64)> {
+            vec![(1.0, 1.0), (0.0, f64::INFINITY)]
+        }
+        fn jacobian(&self) -> Vec<(usize, usize)> {
+            vec![(0, 0), (0, 1), (1, 1), (1, 2)]
+        }
+        fn hessian(&self) -> Vec<(usize, usize)> {
+            vec![(0, 0), (1, 1), (2, 2), (1, 0), (2, 2)]
+        }
+        fn evaluate(&mut self, _: &[f64], _: &mut [f64]) -> Result<f64, Undefined> {
+            unreachable!("only its patterns are asked for")
+        }
+        fn differentiate(
+            &mut self,
+            _: &[f64],
+            _: &mut [f64],
+            _: &mut [f64],
+        ) -> Result<(), Undefined> {
+            unreachable!("only its patterns are asked for")
+        }
+        fn curve(&mut self, _: &[f64], _: f64, _: &[f64], _: &mut [f64]) -> Result<(), Undefined> {
+            unreachable!("only its patterns are asked for")
+        }
+    }
+
+    /// Pivots from all of the matrix give the solution of those that its groups have, with and without a curvature that is
+    /// known by its products.
+    #[test]
+    fn pivots_from_all_of_it_solve_the_same() {
+        let options = Options::default();
+        let model = Model::new(&Bent, &options);
+        let jacobian = [1.0, 2.0, -1.0, 1.5];
+        let mut kkt = Kkt::new(&Bent, &model, &jacobian, 0.0);
+        let mut d = model.derivatives();
+        d.jacobian.copy_from_slice(&jacobian);
+        kkt.barrier = vec![0.0, 0.0, 0.0, 2.0];
+        let mut rhs = kkt.direction();
+        (rhs.w, rhs.y) = (vec![1.0, -2.0, 0.5, 0.25], vec![3.0, -1.0]);
+        let mut pairs = Pairs::new(2);
+        pairs.add(vec![1.0, 0.5, 0.0], vec![2.0, 1.5, -0.5]);
+        for low_rank in [None, Some(pairs.matrix())] {
+            kkt.low_rank = low_rank;
+            assert!(kkt.factor(&model, &[2.0, 1.0, 0.5, 0.3, 0.5], &d, 0.1));
+            let (mut own, mut other) = (kkt.direction(), kkt.direction());
+            assert!(kkt.solve(&model, &rhs, &mut own) && !kkt.is_pivoted);
+            assert!(kkt.pivot() && kkt.solve(&model, &rhs, &mut other) && kkt.is_pivoted);
+            own.add(-1.0, &other);
+            assert!(own.largest() < 1e-12, "{:.1e}", own.largest());
+            let mut left = kkt.direction();
+            kkt.residual(&model, &rhs, &other, &mut left);
+            assert!(left.largest() < 1e-12, "{:.1e}", left.largest());
+        }
+        // singular, and so for all
+        d.jacobian.fill(0.0);
+        kkt.values.fill(0.0);
+        assert!(!kkt.pivot());
+    }
 }

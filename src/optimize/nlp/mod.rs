@@ -56,6 +56,7 @@ mod barrier;
 mod filter;
 mod kkt;
 mod model;
+mod quasi_newton;
 mod restoration;
 mod search;
 pub(in crate::optimize) mod solver;
@@ -200,6 +201,24 @@ pub enum Barrier {
     Monotone,
 }
 
+/// What is taken for the Hessian of the Lagrangian.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Curvature {
+    /// It itself: [`Program::curve`].
+    #[default]
+    Exact,
+    /// That of the objective alone, which is Gauss's and Newton's where it is a sum of squares of what the program is linear
+    /// in: [`Program::curve`] with multipliers of zero. Enough where the objective curves all that moves.
+    GaussNewton,
+    /// What gradients on the way tell, by limited-memory BFGS ([`Options::memory`]): no second derivatives are asked for.
+    /// Systems of steps are then solved whole, whatever equations determine.
+    #[serde(rename = "l-bfgs")]
+    LimitedMemory,
+}
+
 /// Settings. Their defaults are Waechter's and Biegler's unless said.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -211,7 +230,11 @@ pub struct Options {
     pub max_iterations: usize,
     /// How the barrier's parameter falls.
     pub barrier: Barrier,
-    /// Where it starts.
+    /// What is taken for the Hessian.
+    pub curvature: Curvature,
+    /// Steps that [`Curvature::LimitedMemory`] remembers.
+    pub memory: usize,
+    /// Where the barrier's parameter starts.
     pub start: f64,
     /// How far inside bounds the guess is pushed, relative to their size, and to their distance: less for a guess that is
     /// good ([`Options::warm`]).
@@ -231,6 +254,8 @@ impl Default for Options {
             violation: 1e-6,
             max_iterations: 3000,
             barrier: Barrier::Adaptive,
+            curvature: Curvature::Exact,
+            memory: 6,
             start: 0.1,
             push: 1e-2,
             largest_gradient: 100.0,

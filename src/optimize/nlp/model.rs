@@ -1,6 +1,6 @@
 //! A program as the method sees it: scaled, with slacks, its bounds widened.
 
-use super::{Options, Program, Undefined, largest};
+use super::{Curvature, Options, Program, Undefined, largest};
 
 /// Scaling, bounds and patterns of a program. Variables are those of the program, behind them a slack for every row that
 /// is no equation.
@@ -23,7 +23,9 @@ pub struct Model {
     pub weight: f64,
     pub row_weights: Vec<f64>,
     pub jacobian: Vec<(usize, usize)>,
+    /// Empty where it is learnt on the way.
     pub hessian: Vec<(usize, usize)>,
+    pub curvature: Curvature,
     scaled: Vec<f64>,
 }
 
@@ -78,7 +80,11 @@ impl Model {
             weight: 1.0,
             row_weights: vec![1.0; m],
             jacobian: program.jacobian(),
-            hessian: program.hessian(),
+            hessian: match options.curvature {
+                Curvature::LimitedMemory => vec![],
+                _ => program.hessian(),
+            },
+            curvature: options.curvature,
             scaled: vec![0.0; m],
             held,
             bounds,
@@ -212,8 +218,14 @@ impl Model {
         y: &[f64],
         out: &mut [f64],
     ) -> Result<(), Undefined> {
+        if self.hessian.is_empty() {
+            return Ok(());
+        }
         for ((s, y), weight) in self.scaled.iter_mut().zip(y).zip(&self.row_weights) {
-            *s = y * weight;
+            *s = match self.curvature {
+                Curvature::GaussNewton => 0.0,
+                _ => y * weight,
+            };
         }
         program.curve(&w[..self.n], self.weight, &self.scaled, out)?;
         for (value, (i, j)) in out.iter_mut().zip(&self.hessian) {

@@ -6,7 +6,7 @@
 
 use super::model::Values;
 use super::solver::Solver;
-use super::{Barrier, Options, Program, Row, Status, Undefined, largest};
+use super::{Barrier, Curvature, Options, Program, Row, Status, Undefined, largest};
 
 /// Weight of the violation.
 const RHO: f64 = 1000.0;
@@ -196,6 +196,11 @@ pub fn restore(
         start: mu,
         barrier: Barrier::Monotone,
         largest_gradient: f64::INFINITY,
+        // what holds it near its start curves all there is
+        curvature: match solver.options.curvature {
+            Curvature::LimitedMemory => Curvature::GaussNewton,
+            other => other,
+        },
         max_iterations: solver.options.max_iterations - solver.made(),
         widening: 0.0,
         violation: f64::INFINITY,

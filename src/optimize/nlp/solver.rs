@@ -4,9 +4,11 @@ use super::barrier::Parameter;
 use super::filter::Filter;
 use super::kkt::{Direction, Kkt, name_rows};
 use super::model::{Derivatives, Model, Values};
+use super::quasi_newton::Pairs;
 use super::search::Searched;
 use super::{
-    Multipliers, Options, Program, Row, Solution, Status, Undefined, largest, restoration,
+    Curvature, Multipliers, Options, Program, Row, Solution, Status, Undefined, largest,
+    restoration,
 };
 use crate::dynamics::stop_requested;
 use serde::{Deserialize, Serialize};
@@ -54,6 +56,7 @@ pub struct Saved {
     /// [`Kkt::threshold`] and [`Kkt::last`]
     factored: (f64, f64),
     tiny: usize,
+    pairs: Option<Pairs>,
 }
 
 /// A step of all.
@@ -96,6 +99,8 @@ pub struct Solver {
     /// Largest violation that is looked at, and from which on down steps may be judged by the barrier function.
     pub violations: (f64, f64),
     pub history: Vec<Row>,
+    /// What is known of the curvature where it is learnt on the way.
+    pub pairs: Option<Pairs>,
     /// Are the factors those of this iteration?
     pub factored: bool,
     tiny: usize,
@@ -121,6 +126,8 @@ impl Solver {
             filter: Filter::default(),
             violations: (f64::INFINITY, 0.0),
             history: vec![],
+            pairs: (options.curvature == Curvature::LimitedMemory)
+                .then(|| Pairs::new(options.memory)),
             factored: false,
             tiny: 0,
             renewed: false,
@@ -228,9 +235,10 @@ impl Solver {
             at.lower[i] = f64::from(model.lower[i].is_finite());
             at.upper[i] = f64::from(model.upper[i].is_finite());
         }
-        let kkt = Kkt::new(program, model, &self.d.jacobian, options.redundancy);
+        let mut kkt = Kkt::new(program, model, &self.d.jacobian, options.redundancy);
         self.step.d = kkt.direction();
         self.rhs = kkt.direction();
+        kkt.low_rank = self.pairs.as_ref().map(Pairs::matrix);
         self.kkt = Some(kkt);
         match multipliers {
             Some(m) => self.take_multipliers(m),
@@ -287,6 +295,7 @@ impl Solver {
             violations: self.violations,
             factored: (kkt.threshold, kkt.last),
             tiny: self.tiny,
+            pairs: self.pairs.clone(),
         })
     }
 
@@ -296,8 +305,10 @@ impl Solver {
         (at.w, at.y, at.lower, at.upper) = (s.w, s.y, s.lower, s.upper);
         (self.parameter, self.filter) = (s.parameter, s.filter);
         (self.violations, self.tiny) = (s.violations, s.tiny);
+        self.pairs.clone_from(&s.pairs);
         if let Some(kkt) = &mut self.kkt {
             (kkt.threshold, kkt.last) = s.factored;
+            kkt.low_rank = s.pairs.as_ref().map(Pairs::matrix);
         }
         (self.model).evaluate(program, &self.at.w, &mut self.at.values)?;
         (self.model).differentiate(program, &self.at.w, &mut self.d)?;
@@ -425,6 +436,9 @@ impl Solver {
         let (at, step) = (&mut self.at, &self.step);
         std::mem::swap(&mut at.w, &mut self.trial.w);
         std::mem::swap(&mut at.values, &mut self.trial.values);
+        let both = at.w.iter().zip(&self.trial.w).take(self.model.n);
+        let learns = self.pairs.is_some();
+        let known = learns.then(|| (both.map(|(a, b)| a - b).collect(), self.d.clone()));
         let moved = |to: &mut [f64], d: &[f64], by: f64| {
             to.iter_mut().zip(d).for_each(|(t, d)| *t += by * d);
         };
@@ -432,6 +446,9 @@ impl Solver {
         moved(&mut at.lower, &step.lower, dual);
         moved(&mut at.upper, &step.upper, dual);
         self.arrive(program);
+        if let Some((moved, before)) = known {
+            self.learn(moved, &before);
+        }
         self.note(primal, self.regularization());
     }
 
