@@ -201,6 +201,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 start[6 * b + 3 + i] += turn[i];
             }
         }
+        self.limit_turns(&mut start);
         self.begin_at(start);
         for e in &mut self.step.contacts_mut().elements {
             e.local = super::Local::default();
@@ -226,6 +227,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         };
         start[..n].copy_from_slice(velocities);
         start[n..].copy_from_slice(&rows[n..]);
+        if !known {
+            self.limit_turns(&mut start);
+        }
         self.begin_at(start);
         self.step.contacts_mut().read(contacts, self.layout);
         self.step.evaluate();
@@ -240,8 +244,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         }
     }
 
-    /// Takes the unknowns of a start, inside the domain where an interval is longer than the one before.
-    fn begin_at(&mut self, mut start: Vec<f64>) {
+    /// Leaves a start inside the domain where an interval is longer than the one before.
+    fn limit_turns(&mut self, start: &mut [f64]) {
         let view = self.step.view();
         let (bodies, h) = (view.poses.len(), view.at.h().abs());
         for b in 0..bodies {
@@ -251,6 +255,10 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 omega.iter_mut().for_each(|o| *o *= START_TURN / turn);
             }
         }
+    }
+
+    /// Takes the unknowns of a start.
+    fn begin_at(&mut self, start: Vec<f64>) {
         self.step.trial().copy_from_slice(&start);
         self.step.contacts_mut().last = start;
     }

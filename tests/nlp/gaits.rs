@@ -53,13 +53,13 @@ fn a_hopper_finds_a_stride() {
     let model = load("hopper_gait.toml");
     let nu = model.problem.bounds.len();
     check_derivatives(&model.extended(), &shortened(model.problem.clone(), 3, nu));
-    let found = walk(&model, 0, 1);
+    let found = walk(&model, 1, 1);
     let pushes = hold(&model.extended(), &found);
     assert!(pushes.iter().any(|p| p[0]), "it stands on something");
-    // of the many strides most are dragged along the floor, at 3.06 to 3.12
+    // it hops: of the many strides those that are dragged along the floor cost 3.06 to 3.12
     let objective = found.history.last().expect("a row").objective;
-    assert!(objective < 3.2, "{objective}");
-    assert!(found.iterations <= 100, "{}", found.iterations);
+    assert!(objective < 2.75, "{objective}");
+    assert!(pushes.iter().filter(|p| !p[0]).count() > 5, "{pushes:?}");
 }
 
 /// A minute and a half.
