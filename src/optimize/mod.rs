@@ -140,6 +140,10 @@ pub struct Iteration {
     /// Of `policy-gradient`: how many of them were clipped.
     #[serde(default)]
     pub clipped: Option<u64>,
+    /// Of `direct`: the error of complementarity of bounds and their multipliers, the larger one of which and of the gradient's is
+    /// `optimality`.
+    #[serde(default)]
+    pub complementarity: Option<f64>,
 }
 
 impl Iteration {

@@ -228,10 +228,14 @@ fn convergence(history: &[Iteration]) -> Option<Stack> {
     } else {
         objective.into_iter().map(Some).collect()
     };
-    let residuals = vec![
+    let mut residuals = vec![
         curve("violation", 1, logs(column(|i| i.violation))),
         curve("optimality", 2, logs(column(|i| i.optimality))),
     ];
+    if history.iter().any(|i| i.complementarity.is_some()) {
+        let own = column(|i| i.complementarity.unwrap_or(f64::NAN));
+        residuals.push(curve("complementarity", 3, logs(own)));
+    }
     let panels = vec![
         panel("objective", log, vec![curve("objective", 0, points)]),
         panel("residual", true, residuals),

@@ -68,7 +68,7 @@ pub enum Figure {
     Contacts,
     /// Energies and work over time, and the energy error.
     Energy,
-    /// Objective, violation and optimality per iteration.
+    /// Objective, violation and optimality per iteration; of `direct` complementarity as well.
     Convergence,
     /// A stroboscopic picture of the mechanism.
     Motion,

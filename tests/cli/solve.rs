@@ -53,7 +53,8 @@ pub(crate) fn solved_files(folder: &Folder, out: &str, v: &Value, ending: &str) 
             "rollouts",
             "gradient_mean",
             "gradient_largest",
-            "clipped"
+            "clipped",
+            "complementarity"
         ]
     );
     let iterations = v["iterations"].as_u64().expect("a count");

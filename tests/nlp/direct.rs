@@ -156,6 +156,47 @@ fn so_are_those_of_policies_sums_scenarios_and_starts() {
     }
 }
 
+/// From another method's solution with 5 % noise: the same optimum.
+#[test]
+fn solutions_of_others_are_found_again() {
+    for name in [
+        "pendulum_swingup.toml",
+        "cartpole_swingup.toml",
+        "acrobot_swingup.toml",
+        "five_bar_reach.toml",
+    ] {
+        let model = load(name);
+        let (system, mut problem) = (model.extended(), model.problem.clone());
+        let others = Solve::new(&system, &problem).with_method(Method::Ddp).run();
+        let others = others.expect("fits");
+        assert_eq!(
+            others.status,
+            Status::Converged,
+            "{name}: {}",
+            others.reason
+        );
+        let (t, d) = (&others.trajectory, system.dims());
+        let random = &mut Xoshiro256PlusPlus::seed_from_u64(0);
+        let mut noise = || 0.05 * random.random_range(-1.0..1.0);
+        problem.guess = t.u.iter().map(|u| u * (1.0 + noise())).collect();
+        let (mut apart, mut to) = (vec![0.0; d.nf], vec![0.0; d.nx]);
+        for k in 0..=t.steps() {
+            // of how far it has come
+            system.separation(t.state(0), t.state(k), &mut apart);
+            apart.iter_mut().for_each(|a| *a *= noise());
+            assert!(system.displace(t.state(k), &apart, &mut to));
+            problem.guess_states.extend_from_slice(&to);
+        }
+        let found = Solve::new(&system, &problem)
+            .with_method(Method::Direct)
+            .run();
+        let found = found.expect("fits");
+        assert_eq!(found.status, Status::Converged, "{name}: {}", found.reason);
+        let (own, theirs) = (found.objective, others.objective);
+        assert!((own / theirs - 1.0).abs() < 1e-5, "{name}: {own}, {theirs}");
+    }
+}
+
 /// Without second derivatives, or with those of the objective alone, the same is found.
 #[test]
 fn less_is_known_of_the_curvature() {

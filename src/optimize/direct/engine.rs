@@ -179,6 +179,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             regularization: r.regularization,
             smoothing: self.kappa(),
             softened: !self.is_last(),
+            complementarity: Some(r.complementarity),
             ..Iteration::default()
         }
     }
