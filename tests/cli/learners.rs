@@ -161,7 +161,7 @@ fn wrong_settings_are_refused() {
     );
     refused(
         "name = \"ars\"\nmemory = 4",
-        &["memory is a setting of `shooting`, `lbfgs`, not of `ars`"],
+        &["memory is a setting of `shooting`, `lbfgs`, `direct`, not of `ars`"],
     );
     refused(
         "name = \"mppi\"\ndecide = \"parameters\"",
