@@ -60,6 +60,7 @@ fn a_hopper_finds_a_stride() {
     let objective = found.history.last().expect("a row").objective;
     assert!(objective < 2.75, "{objective}");
     assert!(pushes.iter().filter(|p| !p[0]).count() > 5, "{pushes:?}");
+    assert!(found.iterations <= 150, "{}", found.iterations);
 }
 
 /// A minute and a half.

@@ -155,7 +155,13 @@ fn less_is_known_of_the_curvature() {
             );
             let s = nlp::solve(&mut Wrapped(p), &options);
             let is_near = |o: &f64| (s.objective - o).abs() <= 1e-6 * o.abs().max(1.0);
-            if s.status != Status::Converged || !optima.iter().any(is_near) {
+            let is_right = optima.iter().any(is_near);
+            // what is called converged is an optimum, but for that point
+            assert!(
+                s.status != Status::Converged || is_right || name == "hs078",
+                "{name}"
+            );
+            if s.status != Status::Converged || !is_right {
                 left.push(name);
             }
         }
