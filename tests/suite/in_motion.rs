@@ -2,7 +2,7 @@
 
 use least_action::control::Objective;
 use least_action::dynamics::Step;
-use least_action::format::{self, Overrides};
+use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::rollout::{RolloutStats, Trajectory};
 
@@ -81,9 +81,14 @@ at = "end"
 name = "shooting"
 "#;
 
+fn model() -> Model {
+    let document = format::parse(TEXT, "in_motion.toml").expect("TOML");
+    document.build(&Overrides::default()).expect("a problem")
+}
+
 #[test]
 fn a_motion_goes_on_where_it_was() {
-    let model = format::parse(TEXT, &Overrides::default()).expect("a problem");
+    let model = model();
     let (s, p) = (&model.system, &model.problem);
     let h = p.intervals[0];
     let mut w = s.work();
@@ -131,7 +136,7 @@ fn a_motion_goes_on_where_it_was() {
 
 #[test]
 fn its_gradient_by_all_that_is_found() {
-    let model = format::parse(TEXT, &Overrides::default()).expect("a problem");
+    let model = model();
     let system = model.extended();
     let objective = Objective::new(&system, &model.problem).expect("fits");
     let (mut work, at) = (objective.work(), objective.guess());

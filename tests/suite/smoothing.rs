@@ -471,8 +471,13 @@ fn softened_steps_have_their_derivatives() {
     let mut w = d.work();
     for (elbow, torque) in [(1.57, 10.0), (1.5, 10.0), (1.0, 1.0)] {
         let (mut x, p) = (vec![0.0; dims.nx], &m.problem.parameters);
-        let from = Start::at_rates(&[0.3, elbow], &[0.5, 1.0]);
-        d.initial(&from, p, &mut w, &mut x).expect("a start");
+        d.initial(
+            &Start::at_rates(&[0.3, elbow], &[0.5, 1.0]),
+            p,
+            &mut w,
+            &mut x,
+        )
+        .expect("a start");
         let t = Trajectory::new(d, vec![0.05], &x);
         let (from, to) = (t.knot(0), t.knot(1));
         let mut ends = vec![];
