@@ -294,6 +294,12 @@ pub struct ExternalWork {
 }
 
 impl ExternalWork {
+    /// Counts from here on: what was done over half of an interval before the start is no part of it.
+    pub fn begin(&mut self) {
+        (self.actuators, self.dampers) = (0.0, 0.0);
+        self.contacts = ContactWork::default();
+    }
+
     /// Goes on to the next knot. Actuators work by the trapezoidal rule: half of an interval with the power at either end.
     pub fn add_knot(&mut self, k: &KnotData, before: ContactWork, after: ContactWork) {
         let power = k.mechanism.control_power(k.poses, k.velocities, k.controls);

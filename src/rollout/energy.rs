@@ -96,6 +96,9 @@ pub fn balance_with<S: Mechanical>(
     for k in 0..=t.steps() {
         let seen = t.knot_point(&at);
         system.work_at(&seen, w, &mut external)?;
+        if k == 0 {
+            external.begin();
+        }
         let data = system.knot_data(&seen, w);
         out.kinetic.push(Quantity::KineticEnergy.value(&data));
         out.potential.push(Quantity::PotentialEnergy.value(&data));

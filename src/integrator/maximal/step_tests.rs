@@ -502,7 +502,8 @@ fn a_start_in_motion_was_where_its_rates_say() {
         };
         let close = |exact: &DMatrix<f64>, i: usize, by: &dyn Fn(f64) -> Vec<f64>| {
             let column: Vec<f64> = exact.column(i).iter().copied().collect();
-            assert_close(&column, &derivative(1e-4, by), 1e-6, named(&s, i, 0));
+            // loops close to 1e-10 m, and velocities are differences over an interval
+            assert_close(&column, &derivative(1e-3, by), 1e-6, "");
         };
         let exact = s
             .initial_by_coordinates(&from, p, &mut s.work())
@@ -524,7 +525,7 @@ fn a_start_in_motion_was_where_its_rates_say() {
                 p[i] += e;
                 start(&numbers, &p)
             };
-            if [1e-4, -1e-4].iter().all(|e| moved(*e).is_ok()) {
+            if [2e-3, -2e-3].iter().all(|e| moved(*e).is_ok()) {
                 close(&exact, i, &|e| {
                     difference(&s, &x0, &moved(e).expect("closes"))
                 });
