@@ -380,7 +380,7 @@ fn groups<'a, D: Observe>(functions: &'a Functions<'a, D>) -> Vec<Group<'a, D>> 
             moved: Box::new(move |i, e, w| {
                 let mut t = start.clone();
                 t.p[i] += e * sizes[i];
-                problem.set_intervals(&t.p, &mut t.intervals);
+                problem.set_intervals(&mut t);
                 let x0 = problem.start(system, &t.p, w)?;
                 t.x[..x0.len()].copy_from_slice(&x0);
                 Ok(t)

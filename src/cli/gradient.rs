@@ -195,7 +195,7 @@ const KEPT: usize = 1 << 28;
 fn started<D: Observe>(subject: &Subject<D>) -> Trajectory {
     let problem = &subject.model.problem;
     let mut t = Trajectory::new(subject.system, problem.intervals.clone(), &subject.x0);
-    problem.set_intervals(&t.p, &mut t.intervals);
+    problem.set_intervals(&mut t);
     t.u.copy_from_slice(&problem.guess);
     t
 }
@@ -366,7 +366,7 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
         }
         Failure::unsolved(e)
     };
-    let at = Trajectory::new(system, model.problem.intervals.clone(), &subject.x0).knot(0);
+    let at = started(subject).knot(0);
     let p = &model.problem.parameters;
     let frame = system.frame(&at, &subject.x0, p, None, &mut system.work());
     let frame = frame.map_err(failed)?;

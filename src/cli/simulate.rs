@@ -110,6 +110,7 @@ struct Rolled {
 fn roll<D: Dynamics>(system: &D, model: &Model, x0: &[f64]) -> Rolled {
     let mut t = Trajectory::new(system, model.problem.intervals.clone(), x0);
     t.u[..model.problem.guess.len()].copy_from_slice(&model.problem.guess);
+    model.problem.set_intervals(&mut t);
     let (mut w, mut stats) = (system.work(), RolloutStats::default());
     let mut progress = Progress::new("simulating", t.steps() as u64);
     let start = Instant::now();

@@ -143,10 +143,6 @@ impl Problem {
             let message = format!("it is {before} s; give a positive number, or 0");
             return refuse(ProblemPart::Before, message);
         }
-        if before > 0.0 && self.state.is_none() {
-            let message = "a start from coordinates and rates has velocities of the instant; give 0, or a state";
-            return refuse(ProblemPart::Before, message.into());
-        }
         for (i, profile) in self.profiles.iter().enumerate() {
             numbers(ProblemPart::Profile(i), profile, n + 1, "one for each knot")?;
         }

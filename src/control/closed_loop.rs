@@ -12,7 +12,7 @@ use super::policy::{Planned, Policy, PolicyRows};
 use super::{add, dot};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, Part, QuantityId, SolvedStep, Step, StepError, StepFailure,
+    Observe, Outputs, Parameter, Part, QuantityId, SolvedStep, Start, Step, StepError, StepFailure,
     StepStats, Stored,
 };
 use crate::rollout::Trajectory;
@@ -290,25 +290,24 @@ impl<D: Observe, P: Policy> Step for ClosedLoop<D, P> {
     }
 
     of_system! {
-        initial(q: &[f64], rates: &[f64]; p; w, x: &mut [f64]) -> Result<(), StepError>;
+        initial(start: &Start; p; w, x: &mut [f64]) -> Result<(), StepError>;
     }
 
     fn initial_by_parameters(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
         let p = self.split(p).0;
         let by = self
             .dynamics
-            .initial_by_parameters(q, rates, p, &mut w.inner)?;
+            .initial_by_parameters(start, p, &mut w.inner)?;
         Ok(by.resize_horizontally(self.inner.np + self.own, 0.0))
     }
 
     of_system! {
-        initial_by_coordinates(q: &[f64], rates: &[f64]; p; w) -> Result<DMatrix<f64>, StepError>;
+        initial_by_coordinates(start: &Start; p; w) -> Result<DMatrix<f64>, StepError>;
     }
 
     fn step(

@@ -383,7 +383,7 @@ impl<D: Observe, P: Borrow<Problem>> Episode<'_, D, P> {
             left.for_each(|by| *by += rest);
         }
         let mut parameters = sweep.p.clone();
-        problem.intervals_by_parameters(&sweep.intervals, &mut parameters);
+        problem.intervals_by_parameters(&sweep.intervals, sweep.before, &mut parameters);
         Ok(Pulled {
             controls: sweep.u[window.start * d.nu..window.end * d.nu].to_vec(),
             parameters,

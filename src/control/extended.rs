@@ -7,7 +7,7 @@ mod roles;
 use super::cost::{Cost, Quadrature, Share, When};
 use crate::dynamics::{
     Dims, Frame, Inputs, Knot, KnotPoint, LinearModel, Observe, Outputs, Parameter, Part,
-    QuantityId, Rows, SolvedStep, StepError,
+    QuantityId, Rows, SolvedStep, Start, StepError,
 };
 
 /// A number at the start.
@@ -478,22 +478,21 @@ impl<D: Observe> Extended<D> {
     /// Coordinates and rates with those that parameters decide.
     fn decided(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut ExtendedWork<D::Work>,
     ) -> Result<(), StepError> {
         w.q.clear();
-        w.q.extend(q);
+        w.q.extend(start.coordinates);
         w.rates.clear();
-        w.rates.extend(rates);
+        w.rates.extend(start.rates);
         for &(number, place) in &self.start {
             let slot = match number {
                 StartNumber::Coordinate(i) => w.q.get_mut(i),
                 StartNumber::Rate(i) => w.rates.get_mut(i),
             };
             let Some(slot) = slot else {
-                let (q, rates) = (q.len(), rates.len());
+                let (q, rates) = (start.coordinates.len(), start.rates.len());
                 let message = format!(
                     "{number:?} is to be found, and there are {q} coordinates and {rates} rates"
                 );

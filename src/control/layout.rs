@@ -22,6 +22,8 @@ pub struct Layout {
     first_value: Vec<usize>,
     first_constraint: Vec<usize>,
     timing: Vec<Option<Timing>>,
+    /// Of the interval before the first.
+    before: Option<Timing>,
 }
 
 /// An interval whose length is a part of a duration that is a parameter.
@@ -47,6 +49,14 @@ impl Layout {
     /// What sets the length of interval `k`; nothing where it is fixed.
     pub fn timing(&self, k: usize) -> Option<Timing> {
         self.timing.get(k).copied().flatten()
+    }
+
+    /// What sets the length of the interval before knot `k`.
+    pub fn timing_before(&self, k: usize) -> Option<Timing> {
+        match k.checked_sub(1) {
+            Some(before) => self.timing(before),
+            None => self.before,
+        }
     }
 
     /// Places of knot `k`'s observed quantities in [`Evaluation::values`].
@@ -86,6 +96,7 @@ impl Problem {
             first_value: vec![0],
             first_constraint: vec![0],
             timing: self.timing(),
+            before: self.timing_before(),
         };
         for k in 0..=n {
             let costs = self.costs.iter().enumerate();

@@ -37,7 +37,7 @@ pub use scenarios::{Scenarios, ScenariosError, ScenariosWork};
 pub use schedule::{Schedule, ScheduleKnot};
 pub use tracking::{Reference, Track, Tracking, Tunable};
 
-use crate::dynamics::{Dynamics, Inputs, Knot, Observe, StepError, stop_requested};
+use crate::dynamics::{Dynamics, Inputs, Knot, Observe, Start, StepError, stop_requested};
 use crate::rollout::{Sweep, Trajectory};
 use nalgebra::{DMatrix, DVectorView};
 
@@ -55,12 +55,13 @@ pub struct Problem {
     pub durations: Vec<Duration>,
     /// The state at the start, `nx`, as one that is met in motion. Without one it follows from coordinates and rates.
     pub state: Option<Vec<f64>>,
-    /// Length of the interval that the velocities of that state are of, s: of the one before it where it is a knot of a
-    /// trajectory, 0 where they are those of the instant, as they are of a state from coordinates and rates.
+    /// Length of the interval that the velocities at the start are of, s: of the one before it where the start is a knot of a
+    /// motion that went on before, 0 where they are those of the instant. Beside a first interval whose duration is a
+    /// parameter that of a start from coordinates and rates keeps its proportion to it.
     pub before: f64,
     /// Coordinates at the start; see [`crate::dynamics::Step::initial`].
     pub coordinates: Vec<f64>,
-    /// Their rates.
+    /// Their rates, of the instant or of the interval before.
     pub rates: Vec<f64>,
     /// Costs.
     pub costs: Vec<Cost>,
@@ -154,7 +155,7 @@ impl Problem {
             x.copy_from_slice(state);
             return Ok(());
         }
-        dynamics.initial(q, rates, p, w, x)
+        dynamics.initial(&self.start_in(q, rates, p), p, w, x)
     }
 
     /// Derivative of the state at the start by the parameters, nf x np.
@@ -181,7 +182,38 @@ impl Problem {
             let d = dynamics.dims();
             return Ok(DMatrix::zeros(d.nf, d.np));
         }
-        dynamics.initial_by_parameters(q, rates, p, w)
+        let start = self.start_in(q, rates, p);
+        let mut by = dynamics.initial_by_parameters(&start, p, w)?;
+        if let Some(t) = self.timing_before() {
+            let by_start = dynamics.initial_by_coordinates(&start, p, w)?;
+            let mut own = by.column_mut(t.parameter);
+            own.axpy(t.share, &by_start.column(2 * q.len()), 1.0);
+        }
+        Ok(by)
+    }
+
+    fn start_in<'s>(&self, coordinates: &'s [f64], rates: &'s [f64], p: &[f64]) -> Start<'s> {
+        Start {
+            coordinates,
+            rates,
+            before: self.interval_before(p),
+        }
+    }
+
+    /// [`Problem::before`] with the parameters `p`.
+    fn interval_before(&self, p: &[f64]) -> f64 {
+        let timing = self.timing_before();
+        timing.map_or(self.before, |t| p[t.parameter] * t.share)
+    }
+
+    /// What sets that interval, if a parameter does.
+    fn timing_before(&self) -> Option<Timing> {
+        if self.before == 0.0 || self.state.is_some() {
+            return None;
+        }
+        let first = self.timing().first().copied().flatten()?;
+        let share = first.share * self.before / self.intervals[0];
+        Some(Timing { share, ..first })
     }
 
     /// Derivative of the swept function by every parameter, the start and the intervals that follow from them included.
@@ -210,7 +242,7 @@ impl Problem {
         let x0 = DVectorView::from_slice(&sweep.x0, sweep.x0.len());
         let through = start.tr_mul(&x0);
         let mut out: Vec<f64> = sweep.p.iter().zip(&through).map(|(a, b)| a + b).collect();
-        self.intervals_by_parameters(&sweep.intervals, &mut out);
+        self.intervals_by_parameters(&sweep.intervals, sweep.before, &mut out);
         Ok(out)
     }
 
@@ -241,8 +273,10 @@ impl Problem {
         out
     }
 
-    /// Sets the intervals that are parts of durations, with the parameters `p`.
-    pub fn set_intervals(&self, p: &[f64], intervals: &mut [f64]) {
+    /// Sets the intervals that are parts of durations as the trajectory's parameters have them, and the one before.
+    pub fn set_intervals(&self, t: &mut Trajectory) {
+        t.before = self.interval_before(&t.p);
+        let (p, intervals) = (&t.p, &mut t.intervals);
         for d in &self.durations {
             let own = d.first..d.end;
             let all: f64 = self.intervals[own.clone()].iter().sum();
@@ -252,8 +286,11 @@ impl Problem {
         }
     }
 
-    /// Adds what derivatives by the intervals come to by the parameters.
-    fn intervals_by_parameters(&self, by: &[f64], out: &mut [f64]) {
+    /// Adds what derivatives by the intervals, and by the one before the first, come to by the parameters.
+    fn intervals_by_parameters(&self, by: &[f64], before: f64, out: &mut [f64]) {
+        if let Some(t) = self.timing_before() {
+            out[t.parameter] += t.share * before;
+        }
         for (timing, by) in self.timing().iter().zip(by) {
             if let Some(t) = timing {
                 out[t.parameter] += t.share * by;

@@ -256,8 +256,7 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
     pub fn work(&self) -> ObjectiveWork<D::Work> {
         let (system, problem) = (&self.system, self.problem());
         let x0 = vec![0.0; system.dims().nx];
-        let mut trajectory = Trajectory::new(system, problem.intervals.clone(), &x0);
-        trajectory.before = problem.before;
+        let trajectory = Trajectory::new(system, problem.intervals.clone(), &x0);
         let evaluation = problem.evaluation();
         let watched: Vec<QuantityId> = problem.ends().iter().map(|e| e.quantity).collect();
         let mut work = system.work();
@@ -343,7 +342,7 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
         if let (Some(seed), Some(episodes)) = (at.seed, &problem.episodes) {
             episodes.draw(seed, q, rates, &mut t.p);
         }
-        problem.set_intervals(&t.p, &mut t.intervals);
+        problem.set_intervals(t);
         match &at.start {
             Some(x0) => take("start", &mut t.x[..d.nx], x0),
             None => {
@@ -386,7 +385,7 @@ impl<D: Observe, P: Borrow<Problem>> Objective<D, P> {
         let parameters = match at.start {
             Some(_) => {
                 let mut held = sweep.p.clone();
-                problem.intervals_by_parameters(&sweep.intervals, &mut held);
+                problem.intervals_by_parameters(&sweep.intervals, sweep.before, &mut held);
                 held
             }
             None => {

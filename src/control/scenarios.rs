@@ -2,8 +2,8 @@
 
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, Part, QuantityId, Rows, SolvedStep, Step, StepError, StepFailure,
-    StepStats, blocks,
+    Observe, Outputs, Parameter, Part, QuantityId, Rows, SolvedStep, Start, Step, StepError,
+    StepFailure, StepStats, blocks,
 };
 use nalgebra::DMatrix;
 use std::ops::Range;
@@ -214,16 +214,17 @@ impl<D: Observe> Scenarios<D> {
         }
     }
 
-    fn coordinates<'a>(
-        &self,
-        i: usize,
-        q: &'a [f64],
-        rates: &'a [f64],
-    ) -> Result<(&'a [f64], &'a [f64]), StepError> {
+    /// The start of a scenario.
+    fn start<'a>(&self, i: usize, all: &Start<'a>) -> Result<Start<'a>, StepError> {
         let (first, n) = (self.places(i).q, self.coordinates[i]);
         let own = first..first + n;
+        let (q, rates) = (all.coordinates, all.rates);
         match (q.get(own.clone()), rates.get(own)) {
-            (Some(q), Some(rates)) => Ok((q, rates)),
+            (Some(coordinates), Some(rates)) => Ok(Start {
+                coordinates,
+                rates,
+                ..*all
+            }),
             _ => Err(StepError {
                 failure: StepFailure::Size,
                 element: "the start".into(),
@@ -301,16 +302,15 @@ impl<D: Observe> Step for Scenarios<D> {
 
     fn initial(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
         x: &mut [f64],
     ) -> Result<(), StepError> {
         for (i, (s, w, d, at)) in self.each(w).enumerate() {
-            let (q, rates) = self.coordinates(i, q, rates)?;
+            let start = self.start(i, start)?;
             let own = &mut x[at.x..at.x + d.nx];
-            s.initial(q, rates, p, &mut w.system, own)
+            s.initial(&start, p, &mut w.system, own)
                 .map_err(self.named(i))?;
         }
         Ok(())
@@ -318,16 +318,15 @@ impl<D: Observe> Step for Scenarios<D> {
 
     fn initial_by_parameters(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
         let all = self.dims();
         let mut out = DMatrix::zeros(all.nf, all.np);
         for (i, (s, w, d, at)) in self.each(w).enumerate() {
-            let (q, rates) = self.coordinates(i, q, rates)?;
-            let own = s.initial_by_parameters(q, rates, p, &mut w.system)?;
+            let start = self.start(i, start)?;
+            let own = s.initial_by_parameters(&start, p, &mut w.system)?;
             out.rows_mut(at.f, d.nf).copy_from(&own);
         }
         Ok(out)
@@ -335,20 +334,20 @@ impl<D: Observe> Step for Scenarios<D> {
 
     fn initial_by_coordinates(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        let mut out = DMatrix::zeros(self.dims().nf, q.len() + rates.len());
+        let all = start.coordinates.len();
+        let mut out = DMatrix::zeros(self.dims().nf, 2 * all + 1);
         for (i, (s, w, d, at)) in self.each(w).enumerate() {
-            let (own_q, own_rates) = self.coordinates(i, q, rates)?;
-            let by = s.initial_by_coordinates(own_q, own_rates, p, &mut w.system)?;
-            let n = own_q.len();
-            out.view_mut((at.f, at.q), (d.nf, n))
-                .copy_from(&by.columns(0, n));
-            out.view_mut((at.f, q.len() + at.q), (d.nf, n))
-                .copy_from(&by.columns(n, n));
+            let own = self.start(i, start)?;
+            let by = s.initial_by_coordinates(&own, p, &mut w.system)?;
+            let n = own.coordinates.len();
+            for (to, from, count) in [(at.q, 0, n), (all + at.q, n, n), (2 * all, 2 * n, 1)] {
+                out.view_mut((at.f, to), (d.nf, count))
+                    .copy_from(&by.columns(from, count));
+            }
         }
         Ok(out)
     }

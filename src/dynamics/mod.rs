@@ -52,7 +52,7 @@ pub use remember::{Remember, RememberWork};
 pub(crate) use shared::hand_on;
 pub use smooth::{Explicit, Smooth, SmoothWork};
 pub(crate) use stage::{Place, Stage};
-pub use step::{Step, start_of_coordinates};
+pub use step::{Start, Step, start_of_coordinates};
 pub use stop::{Stoppable, clear_stop, request_stop, stop_requested, unstopped};
 pub use stored::Stored;
 

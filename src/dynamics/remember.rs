@@ -3,7 +3,8 @@
 use super::frame::blocks;
 use super::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, Part, QuantityId, SolvedStep, Step, StepError, StepStats, Stored,
+    Observe, Outputs, Parameter, Part, QuantityId, SolvedStep, Start, Step, StepError, StepStats,
+    Stored,
 };
 use nalgebra::DMatrix;
 
@@ -136,40 +137,35 @@ impl<D: Observe> Step for Remember<D> {
 
     fn initial(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
         x: &mut [f64],
     ) -> Result<(), StepError> {
         let (x, before) = x.split_at_mut(self.system.dims().nx);
         before.fill(0.0);
-        self.system.initial(q, rates, p, &mut w.system, x)
+        self.system.initial(start, p, &mut w.system, x)
     }
 
     fn initial_by_parameters(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        let own = self
-            .system
-            .initial_by_parameters(q, rates, p, &mut w.system)?;
+        let own = self.system.initial_by_parameters(start, p, &mut w.system)?;
         Ok(own.resize_vertically(self.dims().nf, 0.0))
     }
 
     fn initial_by_coordinates(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
         let own = self
             .system
-            .initial_by_coordinates(q, rates, p, &mut w.system)?;
+            .initial_by_coordinates(start, p, &mut w.system)?;
         Ok(own.resize_vertically(self.dims().nf, 0.0))
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Certificate, Charts, ContactUnknowns, Differentiable, Dims, Equations, Frame, Inputs, Knot,
-    KnotPoint, LinearModel, Observe, Outputs, Parameter, QuantityId, Rows, SolvedStep, Step,
+    KnotPoint, LinearModel, Observe, Outputs, Parameter, QuantityId, Rows, SolvedStep, Start, Step,
     StepError, StepStats, Stored, Structure, UnsolvedStep,
 };
 use nalgebra::DMatrix;
@@ -32,9 +32,9 @@ macro_rules! shared {
             fn work() -> Self::Work;
             fn controls() -> Vec<(String, String)>;
             fn parameters() -> Vec<Parameter>;
-            fn initial(q: &[f64], rates: &[f64], p: &[f64], w: &mut Self::Work, x: &mut [f64]) -> Result<(), StepError>;
-            fn initial_by_parameters(q: &[f64], rates: &[f64], p: &[f64], w: &mut Self::Work) -> Result<DMatrix<f64>, StepError>;
-            fn initial_by_coordinates(q: &[f64], rates: &[f64], p: &[f64], w: &mut Self::Work) -> Result<DMatrix<f64>, StepError>;
+            fn initial(start: &Start, p: &[f64], w: &mut Self::Work, x: &mut [f64]) -> Result<(), StepError>;
+            fn initial_by_parameters(start: &Start, p: &[f64], w: &mut Self::Work) -> Result<DMatrix<f64>, StepError>;
+            fn initial_by_coordinates(start: &Start, p: &[f64], w: &mut Self::Work) -> Result<DMatrix<f64>, StepError>;
             fn step(at: &Knot, x: &[f64], u: &[f64], p: &[f64], w: &mut Self::Work, next: &mut [f64], y: &mut [f64]) -> Result<StepStats, StepError>;
             fn soften(w: &mut Self::Work, kappa: f64) -> bool;
         }

@@ -2,8 +2,8 @@
 
 use super::{
     Certificate, Charts, Column, Differentiable, Dims, Dual, Equations, Frame, Inputs, Knot,
-    KnotPoint, LinearModel, Observe, Outputs, Parameter, QuantityId, Real, Rows, SolvedStep, Step,
-    StepError, StepFailure, StepStats, Stored, Structure, UnsolvedStep,
+    KnotPoint, LinearModel, Observe, Outputs, Parameter, QuantityId, Real, Rows, SolvedStep, Start,
+    Step, StepError, StepFailure, StepStats, Stored, Structure, UnsolvedStep,
 };
 use nalgebra::DMatrix;
 
@@ -289,38 +289,37 @@ impl<S: Smooth> Step for Explicit<S> {
 
     fn initial(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         _w: &mut SmoothWork,
         x: &mut [f64],
     ) -> Result<(), StepError> {
         // so that numbers left out are found
         x.fill(f64::NAN);
-        self.system.initial(q, rates, p, x);
+        self.system.initial(start.coordinates, start.rates, p, x);
         finite(x, 0.0, "initial")
     }
 
     fn initial_by_parameters(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         _w: &mut SmoothWork,
     ) -> Result<DMatrix<f64>, StepError> {
-        Ok(self.start_by([q, rates, p], 2))
+        Ok(self.start_by([start.coordinates, start.rates, p], 2))
     }
 
     fn initial_by_coordinates(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         _w: &mut SmoothWork,
     ) -> Result<DMatrix<f64>, StepError> {
+        let (q, rates) = (start.coordinates, start.rates);
         let rest = self.start_by([q, rates, p], 1);
         let mut by = self.start_by([q, rates, p], 0);
-        by = by.resize_horizontally(q.len() + rates.len(), 0.0);
+        // rates are rates, of whatever interval
+        by = by.resize_horizontally(q.len() + rates.len() + 1, 0.0);
         by.columns_mut(q.len(), rates.len()).copy_from(&rest);
         Ok(by)
     }

@@ -3,6 +3,29 @@
 use super::{Dims, Knot, Parameter, StepError, StepStats};
 use nalgebra::DMatrix;
 
+/// What a state follows from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Start<'a> {
+    /// Coordinates, m and rad.
+    pub coordinates: &'a [f64],
+    /// Their rates, 1/s.
+    pub rates: &'a [f64],
+    /// Length of the interval that the rates are of, s: 0 where they are those of the instant. Of a start in motion the
+    /// coordinates were `coordinates - before rates` an interval ago, as they are an interval before any knot.
+    pub before: f64,
+}
+
+impl<'a> Start<'a> {
+    /// With the rates of the instant.
+    pub fn at_rates(coordinates: &'a [f64], rates: &'a [f64]) -> Self {
+        Self {
+            coordinates,
+            rates,
+            before: 0.0,
+        }
+    }
+}
+
 /// A system that steps.
 pub trait Step: Sync {
     /// Matrices and factors. Nothing allocates after it is made.
@@ -20,15 +43,13 @@ pub trait Step: Sync {
     /// Name, unit and value of the parameters, `np` of them.
     fn parameters(&self) -> Vec<Parameter>;
 
-    /// The state at rest or in motion at one instant, from coordinates `q` and their rates. What a parameter moves (an
-    /// anchor, say) moves at given coordinates.
+    /// The state at a start. What a parameter moves (an anchor, say) moves at given coordinates.
     ///
     /// # Errors
     /// When there is no such state, e.g. loops that do not close, or another number of coordinates.
     fn initial(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
         x: &mut [f64],
@@ -40,20 +61,19 @@ pub trait Step: Sync {
     /// As [`Step::initial`].
     fn initial_by_parameters(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError>;
 
-    /// Derivative of [`Step::initial`] by the coordinates and, behind them, by their rates: nf rows.
+    /// Derivative of [`Step::initial`] by the coordinates, behind them by their rates, and last by the interval before: nf
+    /// rows.
     ///
     /// # Errors
     /// As [`Step::initial`].
     fn initial_by_coordinates(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError>;
@@ -84,11 +104,12 @@ pub trait Step: Sync {
     fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool;
 }
 
-/// [`Step::initial`] of a system whose state is the coordinates followed by the rates.
+/// [`Step::initial`] of a system whose state is the coordinates followed by the rates, of whatever interval they are.
 ///
 /// # Errors
 /// When there are not as many coordinates and rates as numbers of a state.
-pub fn start_of_coordinates(q: &[f64], rates: &[f64], x: &mut [f64]) -> Result<(), StepError> {
+pub fn start_of_coordinates(start: &Start, x: &mut [f64]) -> Result<(), StepError> {
+    let (q, rates) = (start.coordinates, start.rates);
     if q.len() + rates.len() != x.len() {
         let (q, rates, x) = (q.len(), rates.len(), x.len());
         return Err(StepError::of_size(

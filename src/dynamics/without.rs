@@ -84,8 +84,7 @@ macro_rules! without {
 
         fn initial_by_parameters(
             &self,
-            _: &[f64],
-            _: &[f64],
+            _: &$crate::dynamics::Start,
             _: &[f64],
             _: &mut Self::Work,
         ) -> Result<$crate::nalgebra::DMatrix<f64>, $crate::dynamics::StepError> {
@@ -95,24 +94,22 @@ macro_rules! without {
     (@start) => {
         fn initial(
             &self,
-            q: &[f64],
-            rates: &[f64],
+            start: &$crate::dynamics::Start,
             _: &[f64],
             _: &mut Self::Work,
             x: &mut [f64],
         ) -> Result<(), $crate::dynamics::StepError> {
-            $crate::dynamics::start_of_coordinates(q, rates, x)
+            $crate::dynamics::start_of_coordinates(start, x)
         }
 
         fn initial_by_coordinates(
             &self,
-            _: &[f64],
-            _: &[f64],
+            _: &$crate::dynamics::Start,
             _: &[f64],
             _: &mut Self::Work,
         ) -> Result<$crate::nalgebra::DMatrix<f64>, $crate::dynamics::StepError> {
             let n = self.dims().nf;
-            Ok($crate::nalgebra::DMatrix::identity(n, n))
+            Ok($crate::nalgebra::DMatrix::identity(n, n + 1))
         }
     };
     (@softening) => {

@@ -4,7 +4,7 @@ use super::extension::Extension;
 use super::grid::Grid;
 use super::noise::Noise;
 use super::policy::Acting;
-use super::problem::{self, IntegratorSpec, MechanismSpec, MethodSpec, ProblemSpec};
+use super::problem::{self, InitialRates, IntegratorSpec, MechanismSpec, MethodSpec, ProblemSpec};
 use super::quantity::{self, Quantities};
 use super::recording::Line;
 use super::source::nearest;
@@ -46,6 +46,7 @@ impl Document {
             costs: vec![],
             constraints: vec![],
             quadrature: Quadrature::default(),
+            initial_rates: InitialRates::default(),
             record: vec![],
             contact: problem::ContactMethodSpec::default(),
             method: MethodSpec::default(),
@@ -189,6 +190,12 @@ impl Document {
             let (from, horizon) = ((&start.q[..], &x0[..]), own.horizon());
             guess_states = states::states(&self.source, states, &system, from, (horizon, &grid))?;
         }
+        let x0 = match spec.initial_rates {
+            InitialRates::Instant => x0,
+            InitialRates::Interval => start
+                .in_motion(&system, grid.intervals[0])
+                .map_err(|e| self.source.error(&["initial_rates"], e.to_string(), ""))?,
+        };
         let mut extension = extension.with(&mut wanted);
         let of_policy = policy.acting.parameters();
         let all = system.parameters().into_iter().chain(of_policy);
@@ -246,7 +253,10 @@ impl Document {
             quadrature: spec.quadrature,
             profiles: wanted.profiles,
             state: None,
-            before: 0.0,
+            before: match spec.initial_rates {
+                InitialRates::Instant => 0.0,
+                InitialRates::Interval => grid.intervals[0],
+            },
             episodes,
         };
         let mut options = spec.method.clone();

@@ -4,7 +4,7 @@ use super::initial::Start;
 use super::problem::{FreeSpec, Ranges};
 use super::source::{FormatError, Source, nearest};
 use crate::control::{Draw, Drawn, StartNumber};
-use crate::dynamics::{Parameter, Step};
+use crate::dynamics::{Parameter, Start as From, Step};
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::Mechanism;
 use nalgebra::DMatrix;
@@ -206,7 +206,8 @@ impl Start {
         }
         let system = system.holding(&self.q, &preferred);
         let p: Vec<f64> = system.parameters().iter().map(|p| p.value).collect();
-        let by = system.initial_by_coordinates(&self.q, &self.rates, &p, &mut system.work());
+        let start = From::at_rates(&self.q, &self.rates);
+        let by = system.initial_by_coordinates(&start, &p, &mut system.work());
         for (number, place) in chosen {
             let (k, column) = match number {
                 StartNumber::Coordinate(k) => (k, k),

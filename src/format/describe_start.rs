@@ -40,6 +40,20 @@ impl From<Numbers> for StartNumbers {
     }
 }
 
+/// What the rates at the start are of.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum InitialRates {
+    /// The instant.
+    #[default]
+    Instant,
+    /// The interval before, as long as the first one: the start is a knot of a motion that went on before, as it is where
+    /// the motion is to repeat itself. They are then the quantity `interval_rate`, and exact.
+    Interval,
+}
+
 /// Where a joint or a free body starts; a number, a name or a list stands for its coordinates.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]

@@ -3,6 +3,7 @@
 use super::problem::{InitialSpec, InitialTable, NumberSpec, StartNumbers};
 use super::source::{FormatError, Source, nearest, short};
 use crate::control::{Constraint, Draw, Relation, StartNumber};
+use crate::dynamics::{Start as From, Step, StepError};
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::{
     Freedom, Joint, JointKind, Mechanism, ModelError, Quantity, least_squares, unwind,
@@ -86,6 +87,19 @@ impl Start {
             start.set(m, source, (index, first), &table)?;
         }
         Ok(start)
+    }
+
+    /// The state where the rates are those of an interval before, s, with the parameters as built.
+    pub fn in_motion(&self, system: &System, before: f64) -> Result<Vec<f64>, StepError> {
+        let p: Vec<f64> = system.parameters().iter().map(|p| p.value).collect();
+        let start = From {
+            coordinates: &self.q,
+            rates: &self.rates,
+            before,
+        };
+        let mut x = vec![0.0; system.dims().nx];
+        system.initial(&start, &p, &mut system.work(), &mut x)?;
+        Ok(x)
     }
 
     fn set(

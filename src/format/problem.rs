@@ -19,7 +19,9 @@ pub use super::describe_episodes::{
 };
 pub use super::describe_method::{MethodSpec, SmoothingSpec};
 pub use super::describe_policy::*;
-pub use super::describe_start::{FreeSpec, InitialSpec, InitialTable, Ranges, StartNumbers};
+pub use super::describe_start::{
+    FreeSpec, InitialRates, InitialSpec, InitialTable, Ranges, StartNumbers,
+};
 pub use super::describe_time::{At, ColumnSpec, Goal, PhaseSpec, SignalSpec, SineSpec};
 
 /// A trajectory wanted of a mechanism.
@@ -48,6 +50,9 @@ pub struct ProblemSpec {
     pub contact: ContactMethodSpec,
     /// What moves.
     pub mechanism: MechanismSpec,
+    /// What rates at the start are of.
+    #[serde(default)]
+    pub initial_rates: InitialRates,
     /// Where it starts, by joint or free body; those left out start at zero, or at the limit nearest to it.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub initial: IndexMap<String, InitialSpec>,

@@ -6,8 +6,8 @@ use super::{Options, choice::Choice};
 use crate::contact::ContactWork;
 use crate::dynamics::{
     Certificate, Charts, ContactUnknowns, Differentiable, Dims, Equations, Frame, Inputs, Knot,
-    KnotPoint, LinearModel, Outputs, Parameter, SolvedStep, Step, StepError, StepStats, Stored,
-    Structure, UnsolvedStep,
+    KnotPoint, LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepStats,
+    Stored, Structure, UnsolvedStep,
 };
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
@@ -162,33 +162,30 @@ impl Step for System {
 
     fn initial(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut SystemWork,
         x: &mut [f64],
     ) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.initial(q, rates, p, w, x))
+        with!(self, w, (s, w) => s.initial(start, p, w, x))
     }
 
     fn initial_by_parameters(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut SystemWork,
     ) -> Result<DMatrix<f64>, StepError> {
-        with!(self, w, (s, w) => s.initial_by_parameters(q, rates, p, w))
+        with!(self, w, (s, w) => s.initial_by_parameters(start, p, w))
     }
 
     fn initial_by_coordinates(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut SystemWork,
     ) -> Result<DMatrix<f64>, StepError> {
-        with!(self, w, (s, w) => s.initial_by_coordinates(q, rates, p, w))
+        with!(self, w, (s, w) => s.initial_by_coordinates(start, p, w))
     }
 
     fn step(

@@ -11,6 +11,7 @@ mod describe_actuator;
 mod describe_body;
 mod describe_contact;
 mod describe_joint;
+mod earlier;
 mod element;
 #[cfg(test)]
 pub(crate) mod element_samples;
@@ -66,6 +67,7 @@ pub use statics::Unheld;
 pub(crate) use attached::{Rows, stacked};
 pub(crate) use contact::{friction_rows, normal_row, touch_change, wrench_derivative};
 pub(crate) use coordinate::unwind;
+pub(crate) use earlier::Earlier;
 pub(crate) use joint::Vec6;
 pub(crate) use pull::Pair;
 pub(crate) use wrench::{add_wrench, compliance, dot, vec3};

@@ -34,10 +34,9 @@ impl Point {
     ) -> Option<Trajectory> {
         let start = problem.start(dynamics, &self.parameters, w).ok()?;
         let mut t = Trajectory::new(dynamics, problem.intervals.clone(), &start);
-        t.before = problem.before;
         t.u.copy_from_slice(&self.controls);
         t.p.copy_from_slice(&self.parameters);
-        problem.set_intervals(&self.parameters, &mut t.intervals);
+        problem.set_intervals(&mut t);
         let rolled = t.roll(dynamics, w, &mut RolloutStats::default());
         rolled.is_ok().then_some(t)
     }

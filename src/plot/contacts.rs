@@ -291,10 +291,21 @@ impl<'a> Contacts<'a> {
         let row =
             |slides, name: &str| -> Row { (Some(tone(MUTED, slides).into()), name.to_owned()) };
         let slow = number(1e3 * SLOW, 3);
+        // on the same ground bodies' names are enough
+        let on = self.pairs.first().and_then(|p| ground(p.of[0].contact));
+        let shared = on.filter(|on| {
+            self.pairs
+                .iter()
+                .all(|p| ground(p.of[0].contact) == Some(on))
+        });
+        let row_name = |p: &Pair| match shared.and_then(|on| p.name.strip_suffix(on)) {
+            Some(name) => name.trim_end_matches(" on ").to_owned(),
+            None => p.name.clone(),
+        };
         Panel {
-            label: "contact".to_owned(),
+            label: shared.map_or("contact".to_owned(), |on| format!("on {on}")),
             curves,
-            rows: self.pairs.iter().map(|p| p.name.clone()).collect(),
+            rows: self.pairs.iter().map(row_name).collect(),
             notes: vec![
                 row(true, &format!("slips, > {slow} mm/s")),
                 row(false, "sticks or rolls"),

@@ -5,7 +5,7 @@ use super::forces::{Forces, Surface};
 use super::goal::{boundary, symbol};
 use super::panel::{Ink, MOST_ROWS, ROW, Row, goal_rows, legend, shorten};
 use super::project::{View, World, clip, place};
-use super::scene::{geometry, instants, tip};
+use super::scene::{BodyDot, feet, geometry, instants, tip};
 use super::sheet::{Anchor, GUIDE, INK, MUTED, Point, Rect, Rgb, Sheet, WHITE, text_width};
 use crate::format::recording::{GoalKind, Place, Recording};
 use nalgebra::{Quaternion, UnitQuaternion};
@@ -25,6 +25,9 @@ const TRACE: Ink = Ink {
     dash: None,
     width: 1.0,
 };
+
+/// Share of a body's colour that its path has.
+const FAINT: f64 = 0.7;
 
 /// Axes of an orientation that is wanted, px.
 const AXES: f64 = 18.0;
@@ -82,7 +85,8 @@ struct Pose2 {
 pub(super) struct Motion {
     view: View,
     instants: Vec<Pose2>,
-    trace: Vec<Point>,
+    /// Paths of points.
+    traces: Vec<(Ink, Vec<Point>)>,
     ground_lines: Vec<[Point; 2]>,
     ground_dots: Vec<Point>,
     ground: Vec<Surface>,
@@ -144,21 +148,22 @@ impl Motion {
                     .collect(),
             })
             .collect();
-        let traced = tip(&lines, &dots, |b, p| {
-            track(b, p).windows(2).map(|w| (w[1] - w[0]).norm()).sum()
-        });
-        let trace = match traced {
-            Some((body, point)) => {
-                let stride = knots.div_ceil(TRACED).max(1);
-                let mut traced: Vec<usize> = (0..knots).step_by(stride).collect();
-                traced.push(knots.saturating_sub(1));
-                traced
-                    .into_iter()
-                    .filter_map(|k| flat(k, body, &point))
-                    .collect()
-            }
-            None => Vec::new(),
+        let feet = feet(recording);
+        let farthest = || {
+            tip(&lines, &dots, |b, p| {
+                track(b, p).windows(2).map(|w| (w[1] - w[0]).norm()).sum()
+            })
         };
+        let traced: Vec<BodyDot> = match feet.is_empty() {
+            true => farthest().into_iter().collect(),
+            false => feet.clone(),
+        };
+        let path = |(body, point): &BodyDot| -> Vec<Point> {
+            let stride = knots.div_ceil(TRACED).max(1);
+            let all = (0..knots).step_by(stride).chain([knots.saturating_sub(1)]);
+            all.filter_map(|k| flat(k, *body, point)).collect()
+        };
+        let paths: Vec<Vec<Point>> = traced.iter().map(path).collect();
         let fixed = |p: &[f64; 3]| Some(view.project(&place(recording, 0, None, *p)?));
         let ground_dots: Vec<Point> = recording
             .dots
@@ -190,7 +195,7 @@ impl Motion {
                         .iter()
                         .flat_map(|i| i.links.iter().flat_map(|l| &l.1)),
                 )
-                .chain(&trace)
+                .chain(paths.iter().flatten())
         };
         shown().next()?;
         let places: Vec<Mark> = (recording.places.iter())
@@ -240,8 +245,22 @@ impl Motion {
                 rows.push((Some(ink.into()), name.clone()));
             }
         }
-        let path = traced.map_or(vec![], |(body, point)| trace_legend(recording, body, point));
-        let notes = (path.into_iter())
+        // a single path is grey, several have the colours of their bodies
+        let ink = |body: usize| Ink {
+            color: if feet.len() > 1 {
+                colors[body].mix(WHITE, FAINT)
+            } else {
+                TRACE.color
+            },
+            ..TRACE
+        };
+        let rows_of_paths: Vec<Row> = (traced.iter())
+            .flat_map(|t| trace_legend(recording, *t, ink(t.0), feet.is_empty()))
+            .collect();
+        let traces = (traced.iter().zip(paths))
+            .map(|((body, _), path)| (ink(*body), path))
+            .collect();
+        let notes = (rows_of_paths.into_iter())
             .chain(goal_rows(places.iter().map(|p| (p.kind, true))))
             .chain(Surface::legend(&ground))
             .chain(forces.legend())
@@ -250,7 +269,7 @@ impl Motion {
         Some(Motion {
             view,
             instants,
-            trace,
+            traces,
             ground_lines,
             ground_dots,
             ground,
@@ -347,11 +366,10 @@ impl Motion {
         for line in &self.ground_lines {
             sheet.line(frame.at(line[0]), frame.at(line[1]), GUIDE, 2.0);
         }
-        sheet.path(
-            self.trace.iter().map(|p| frame.at(*p)).collect(),
-            TRACE.color,
-            TRACE.width,
-        );
+        for (ink, path) in &self.traces {
+            let path = path.iter().map(|p| frame.at(*p)).collect();
+            sheet.path(path, ink.color, ink.width);
+        }
         let last = self.instants.len().saturating_sub(1);
         for (i, instant) in self.instants.iter().enumerate() {
             // The only instant is the last one as well.
@@ -450,16 +468,24 @@ impl Motion {
 }
 
 /// Which point the path is of.
-fn trace_legend(recording: &Recording, body: usize, point: [f64; 3]) -> Vec<Row> {
+fn trace_legend(
+    recording: &Recording,
+    (body, point): BodyDot,
+    ink: Ink,
+    with_point: bool,
+) -> Vec<Row> {
     let name = recording.bodies.get(body).map_or("", String::as_str);
     let place = match point {
         [0.0, 0.0, 0.0] => "its centre of mass".to_owned(),
         p => format!("its point {} m", p.map(|v| number(v, 3)).join(", ")),
     };
-    vec![
-        (Some(TRACE.into()), format!("path of {name}")),
-        (None, place),
-    ]
+    let mut rows = vec![(Some(ink.into()), format!("path of {name}"))];
+    if with_point {
+        rows.push((None, place));
+    } else {
+        rows[0].1.push_str("'s contact");
+    }
+    rows
 }
 
 fn caption(recording: &Recording, chosen: &[usize]) -> String {

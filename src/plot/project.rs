@@ -27,6 +27,19 @@ pub(super) fn place(
         .then_some(point)
 }
 
+/// Where a point of the world is in a body at a knot.
+pub(super) fn fixed(
+    recording: &Recording,
+    knot: usize,
+    body: usize,
+    point: [f64; 3],
+) -> Option<World> {
+    let pose = recording.poses.get(knot)?.get(body)?;
+    let [w, x, y, z] = pose.orientation;
+    let turn = UnitQuaternion::try_new(Quaternion::new(w, x, y, z), 1e-9)?;
+    Some(turn.inverse() * (Vector3::from(point) - Vector3::from(pose.position)))
+}
+
 /// Right and up on the page, in the world.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct View {

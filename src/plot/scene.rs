@@ -1,10 +1,15 @@
 //! What of a recording goes into the picture of the mechanism: which instants, lines, dots and path.
 
 use super::axis::drawable;
-use crate::format::recording::Recording;
+use super::project::fixed;
+use crate::format::recording::{Contact, Force, Recording};
 
 /// Instants shown.
 const INSTANTS: usize = 14;
+/// A place that is the same in a body at all knots is to this, m.
+const FIXED: f64 = 1e-6;
+/// More paths than this would not be read.
+const MOST_FEET: usize = 4;
 /// A line of more points than this is thinned.
 const LINE_POINTS: usize = 500;
 
@@ -75,6 +80,31 @@ pub(super) fn tip(
         longest.map(|(_, point)| point)
     };
     farthest(points).or_else(|| farthest(of_last().flat_map(|l| l.1.iter().copied()).collect()))
+}
+
+/// Feet: of bodies with a single contact on the ground the point that carries it, or the centre of mass where that rolls, as
+/// a wheel's or a ball's does.
+pub(super) fn feet(recording: &Recording) -> Vec<BodyDot> {
+    let on_ground = |body: usize| {
+        let all = recording.contacts.iter();
+        all.filter(|c| c.parent.is_none() && c.child == body)
+            .count()
+    };
+    let alone = recording.contacts.iter().filter(|c| {
+        let carries = !c.forces.is_empty();
+        carries && c.parent.is_none() && on_ground(c.child) == 1
+    });
+    let foot = |c: &Contact| {
+        let own = |f: &Force| fixed(recording, f.knot, c.child, f.point);
+        let first = own(c.forces.first()?)?;
+        let stays = |f: &Force| own(f).is_some_and(|p| (p - first).amax() < FIXED);
+        let point = match c.forces.iter().all(stays) {
+            true => first.into(),
+            false => [0.0; 3],
+        };
+        Some((c.child, point))
+    };
+    alone.filter_map(foot).take(MOST_FEET).collect()
 }
 
 /// Knots nearest to evenly spaced times, first and last among them.

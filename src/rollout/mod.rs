@@ -387,6 +387,8 @@ pub struct Sweep {
     pub x0: Vec<f64>,
     /// By every interval.
     pub intervals: Vec<f64>,
+    /// By the interval before the first, the first state held.
+    pub before: f64,
     /// The worst of the linearized steps.
     pub certificate: Certificate,
     adjoint: Outputs,
@@ -404,6 +406,7 @@ impl Sweep {
             p: vec![0.0; d.np],
             x0: vec![0.0; d.nf],
             intervals: vec![0.0; trajectory.steps()],
+            before: 0.0,
             certificate: Certificate::default(),
             adjoint: d.outputs(),
             inputs: d.inputs(),
@@ -473,6 +476,7 @@ impl Sweep {
         }
         self.certificate = Certificate::default();
         self.intervals.fill(0.0);
+        self.before = 0.0;
         self.p.fill(0.0);
         self.u.fill(0.0);
         let mut t = trajectory.time + trajectory.intervals[..end].iter().sum::<f64>();
@@ -513,6 +517,8 @@ impl Sweep {
             if k > 0 {
                 self.intervals[k - 1] += self.inputs.h_prev;
                 t -= trajectory.intervals[k - 1];
+            } else {
+                self.before = self.inputs.h_prev;
             }
             // the control at the end is that of the last step
             let own = k.min(n.saturating_sub(1)) * nu;

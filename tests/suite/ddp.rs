@@ -4,7 +4,7 @@
 use crate::planar;
 
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
-use least_action::dynamics::{Explicit, Observe, Parameter, QuantityId, Real, Smooth, Step};
+use least_action::dynamics::{Explicit, Observe, Parameter, QuantityId, Real, Smooth, Start, Step};
 use least_action::optimize::ddp::Options;
 use least_action::optimize::{Solution, Solve, Status};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
@@ -288,7 +288,7 @@ fn bounds_of_controls_and_parameters_are_exact() {
         })
         .expect("swept");
     let by_start = d
-        .initial_by_parameters(&p.coordinates, &p.rates, &t.p, &mut w)
+        .initial_by_parameters(&Start::at_rates(&p.coordinates, &p.rates), &t.p, &mut w)
         .expect("a start");
     let start = DVector::from_column_slice(&sweep.x0);
     let all_p = by_start.tr_mul(&start) + DVector::from_column_slice(&sweep.p);

@@ -20,6 +20,7 @@ mod episodes;
 mod extremes;
 mod gradients;
 mod identification;
+mod in_motion;
 #[path = "../../examples/common/knife_edge.rs"]
 mod knife_edge;
 mod language;

@@ -3,7 +3,7 @@
 use crate::common::Source;
 use crate::common::case::{chain, costs, system};
 use least_action::control::{Cost, Objective, Point, Problem, ProblemError, When};
-use least_action::dynamics::{QuantityId, Step, StepFailure, Stored};
+use least_action::dynamics::{QuantityId, Start, Step, StepFailure, Stored};
 use least_action::integrator::{Maximal, Mechanical};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 
@@ -222,8 +222,9 @@ fn wrong_lengths_are_errors() {
             .contains("room for 12 steps")
     );
     let start = |q: &[f64], rates: &[f64], p: &[f64], w: &mut _| {
-        let e = s.initial(q, rates, p, w, &mut x0.clone());
-        let by = s.initial_by_parameters(q, rates, p, w);
+        let from = Start::at_rates(q, rates);
+        let e = s.initial(&from, p, w, &mut x0.clone());
+        let by = s.initial_by_parameters(&from, p, w);
         let (e, by) = (e.expect_err("refused"), by.expect_err("refused"));
         assert_eq!(
             (e.failure, by.failure),

@@ -5,7 +5,7 @@ use crate::knife_edge;
 use crate::common::case::{Case, chain, costs, five_bar, system};
 use crate::common::{Source, Y};
 use least_action::control::Problem;
-use least_action::dynamics::Step;
+use least_action::dynamics::{Start, Step};
 use least_action::integrator::ContactOptions;
 use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::Quantity;
@@ -350,8 +350,7 @@ fn numbers_that_were_not_there() {
     let s = hard(machine(), &["joints.slide.limits.upper"], &[0.0; 2], 1e-3);
     let e = s
         .initial(
-            &[0.0; 2],
-            &[0.0; 2],
+            &Start::at_rates(&[0.0; 2], &[0.0; 2]),
             &[-0.5],
             &mut s.work(),
             &mut vec![0.0; s.dims().nx],
@@ -370,8 +369,8 @@ fn overlaps_of_a_ball_that_grows() {
     let q = [0.0, 0.0, 0.25, 0.0, 0.0, 0.0];
     let s = hard(ball(0.0, 0.0), &["contacts.ball.skin.radius"], &q, 1e-9);
     let (mut w, mut x) = (s.work(), vec![0.0; s.dims().nx]);
-    s.initial(&q, &[0.0; 6], &[0.2], &mut w, &mut x)
-        .expect("starts");
+    let from = Start::at_rates(&q, &[0.0; 6]);
+    s.initial(&from, &[0.2], &mut w, &mut x).expect("starts");
     let mut deep = |radius: f64| s.penetration_with(&[radius], &x, &mut w);
     assert!((deep(0.3).expect("a ball") - 0.05).abs() < 1e-15);
     assert_eq!(deep(0.2).expect("a ball"), 0.0);

@@ -197,7 +197,7 @@ fn a_state_met_in_motion_goes_on() {
     let share = |k: usize| if k == 0 || k == 25 { 0.5 } else { 1.0 };
     let expected = (0..=25).map(|k| share(k) * H * (1.0 + system.coordinate(t.state(k), 0, 0)));
     assert!((value - expected.sum::<f64>()).abs() < 1e-12);
-    for (state, before) in [(problem.state.clone(), -H), (None, H)] {
+    for (state, before) in [(problem.state.clone(), -H), (None, f64::INFINITY)] {
         let wrong = Problem {
             state,
             before,

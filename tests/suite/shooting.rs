@@ -2,6 +2,7 @@
 //! checkpoints.
 
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
+use least_action::dynamics::Start;
 use least_action::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Inputs, Knot, KnotPoint, Observe,
     Outputs, Parameter, QuantityId, SolvedStep, Step, StepError, StepStats,
@@ -68,20 +69,18 @@ impl Step for Drift {
 
     fn initial(
         &self,
-        q: &[f64],
-        _: &[f64],
+        start: &Start,
         p: &[f64],
         _: &mut Work,
         x: &mut [f64],
     ) -> Result<(), StepError> {
-        x[0] = q[0] + p[OFFSET];
+        x[0] = start.coordinates[0] + p[OFFSET];
         Ok(())
     }
 
     fn initial_by_parameters(
         &self,
-        _: &[f64],
-        _: &[f64],
+        _: &Start,
         _: &[f64],
         _: &mut Work,
     ) -> Result<DMatrix<f64>, StepError> {
@@ -90,12 +89,11 @@ impl Step for Drift {
 
     fn initial_by_coordinates(
         &self,
-        _: &[f64],
-        rates: &[f64],
+        start: &Start,
         _: &[f64],
         _: &mut Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        Ok(DMatrix::identity(1, 1 + rates.len()))
+        Ok(DMatrix::identity(1, 2 + start.rates.len()))
     }
 
     fn step(

@@ -1,6 +1,7 @@
 //! Users' dynamics: derivatives of step, start and quantities against central differences.
 
 use least_action::control::{ClosedLoop, Constraint, Cost, Problem, Relation, When};
+use least_action::dynamics::Start;
 use least_action::dynamics::{
     Charts, Differentiable, Dual, Explicit, Inputs, Knot, KnotPoint, LinearModel, Observe, Outputs,
     Parameter, QuantityId, Real, Rows, Smooth, SolvedStep, Step,
@@ -155,19 +156,14 @@ fn quantities_and_starts_match_differences() {
     };
     let mut rows = Rows::new(&d.dims(), 4);
     d.observe_rows_in(&knot_point(&v), &which, &mut w, &mut rows);
+    let from = Start::at_rates(&[0.3, 0.4, 0.5], &[0.6, 0.7]);
     let start = d
-        .initial_by_parameters(&[0.3, 0.4, 0.5], &[0.6, 0.7], &v[8..10], &mut w)
+        .initial_by_parameters(&from, &v[8..10], &mut w)
         .expect("a start");
     let begin = |v: &[f64]| {
         let mut x = vec![0.0; 5];
-        d.initial(
-            &[0.3, 0.4, 0.5],
-            &[0.6, 0.7],
-            &v[8..10],
-            &mut d.work(),
-            &mut x,
-        )
-        .expect("a start");
+        d.initial(&from, &v[8..10], &mut d.work(), &mut x)
+            .expect("a start");
         x
     };
     for i in 0..10 {

@@ -2,6 +2,7 @@
 
 use crate::common::touch::{HARD, Masses, Touch};
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
+use least_action::dynamics::Start;
 use least_action::dynamics::{
     Charts, Differentiable, Explicit, LinearModel, Observe, QuantityId, Real, Remember, Smooth,
     SolvedStep, Step,
@@ -470,8 +471,8 @@ fn softened_steps_have_their_derivatives() {
     let mut w = d.work();
     for (elbow, torque) in [(1.57, 10.0), (1.5, 10.0), (1.0, 1.0)] {
         let (mut x, p) = (vec![0.0; dims.nx], &m.problem.parameters);
-        d.initial(&[0.3, elbow], &[0.5, 1.0], p, &mut w, &mut x)
-            .expect("a start");
+        let from = Start::at_rates(&[0.3, elbow], &[0.5, 1.0]);
+        d.initial(&from, p, &mut w, &mut x).expect("a start");
         let t = Trajectory::new(d, vec![0.05], &x);
         let (from, to) = (t.knot(0), t.knot(1));
         let mut ends = vec![];

@@ -4,8 +4,8 @@ use super::{Extended, ExtendedWork, StartNumber, term};
 use crate::control::{add, dot};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, Part, QuantityId, Rows, SolvedStep, Step, StepError, StepStats,
-    Stored, blocks,
+    Observe, Outputs, Parameter, Part, QuantityId, Rows, SolvedStep, Start, Step, StepError,
+    StepStats, Stored, blocks,
 };
 use nalgebra::DMatrix;
 
@@ -64,38 +64,46 @@ impl<D: Observe> Step for Extended<D> {
 
     fn initial(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
         x: &mut [f64],
     ) -> Result<(), StepError> {
         let (own, sums) = x.split_at_mut(self.inner.nx);
         sums.fill(0.0);
-        self.decided(q, rates, p, w)?;
+        self.decided(start, p, w)?;
         let p = &p[..self.inner.np];
-        self.system.initial(&w.q, &w.rates, p, &mut w.system, own)
+        let start = Start {
+            coordinates: &w.q,
+            rates: &w.rates,
+            ..*start
+        };
+        self.system.initial(&start, p, &mut w.system, own)
     }
 
     fn initial_by_parameters(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.decided(q, rates, p, w)?;
+        self.decided(start, p, w)?;
         let d = self.dims();
         let p = &p[..self.inner.np];
-        let (q, rates, work) = (&w.q, &w.rates, &mut w.system);
-        let own = self.system.initial_by_parameters(q, rates, p, work)?;
+        let start = Start {
+            coordinates: &w.q,
+            rates: &w.rates,
+            ..*start
+        };
+        let work = &mut w.system;
+        let own = self.system.initial_by_parameters(&start, p, work)?;
         let mut out = own.resize(d.nf, d.np, 0.0);
         if !self.start.is_empty() {
-            let by = self.system.initial_by_coordinates(q, rates, p, work)?;
+            let by = self.system.initial_by_coordinates(&start, p, work)?;
             for &(number, place) in &self.start {
                 let column = match number {
                     StartNumber::Coordinate(i) => i,
-                    StartNumber::Rate(i) => q.len() + i,
+                    StartNumber::Rate(i) => w.q.len() + i,
                 };
                 // beside what a parameter of the system does itself
                 let mut to = out.column_mut(place);
@@ -108,21 +116,23 @@ impl<D: Observe> Step for Extended<D> {
 
     fn initial_by_coordinates(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.decided(q, rates, p, w)?;
+        self.decided(start, p, w)?;
         let (p, work) = (&p[..self.inner.np], &mut w.system);
-        let own = self
-            .system
-            .initial_by_coordinates(&w.q, &w.rates, p, work)?;
+        let start = Start {
+            coordinates: &w.q,
+            rates: &w.rates,
+            ..*start
+        };
+        let own = self.system.initial_by_coordinates(&start, p, work)?;
         let mut out = own.resize_vertically(self.dims().nf, 0.0);
         for &(number, _) in &self.start {
             let column = match number {
                 StartNumber::Coordinate(i) => i,
-                StartNumber::Rate(i) => q.len() + i,
+                StartNumber::Rate(i) => w.q.len() + i,
             };
             out.column_mut(column).fill(0.0);
         }

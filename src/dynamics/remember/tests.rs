@@ -193,7 +193,7 @@ fn the_control_is_handed_on() {
     let dims = s.dims();
     let mut w = s.work();
     let mut x = [1.0; 4];
-    s.initial(&[0.1], &[0.2], &[], &mut w, &mut x)
+    s.initial(&Start::at_rates(&[0.1], &[0.2]), &[], &mut w, &mut x)
         .expect("a start");
     assert_eq!(x, [0.1, 0.2, 0.0, 0.0]);
     let mut next = [0.0; 4];

@@ -2,8 +2,8 @@
 
 use super::{Composed, ComposedWork};
 use crate::dynamics::{
-    Certificate, Column, Equations, Inputs, KnotPoint, Outputs, SolvedStep, StepError, Structure,
-    UnsolvedStep,
+    Certificate, Column, Equations, Inputs, KnotPoint, Outputs, SolvedStep, Start, StepError,
+    Structure, UnsolvedStep,
 };
 use crate::integrator::mechanical::Mechanical;
 use nalgebra::DMatrix;
@@ -73,10 +73,22 @@ impl<S: Mechanical> Composed<S> {
     /// Share of the interval that a stage's interval before it is of, and whether that is the step's own (else the one
     /// before the knot).
     fn before(&self, i: usize) -> (f64, bool) {
-        let last = self.shares.len() - 1;
         match i {
-            0 => (self.shares[last], false),
+            0 => (self.last_share(), false),
             _ => (self.shares[i - 1], true),
+        }
+    }
+
+    /// Share of the last stage, whose velocities a state has.
+    pub(super) fn last_share(&self) -> f64 {
+        self.shares[self.shares.len() - 1]
+    }
+
+    /// A start as the last stage of the interval before leads to it.
+    pub(super) fn last_stage<'a>(&self, start: &Start<'a>) -> Start<'a> {
+        Start {
+            before: start.before * self.last_share(),
+            ..*start
         }
     }
 

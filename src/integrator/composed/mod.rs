@@ -23,8 +23,8 @@ pub(in crate::integrator) mod tests;
 use super::mechanical::Mechanical;
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
-    LinearModel, Outputs, Parameter, SolvedStep, Step, StepError, StepFailure, StepStats, Stored,
-    model_by_pushes,
+    LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepFailure, StepStats,
+    Stored, model_by_pushes,
 };
 use crate::mechanism::{Law, Mechanism, ModelError, Needs};
 use nalgebra::DMatrix;
@@ -290,33 +290,36 @@ impl<S: Mechanical> Step for Composed<S> {
 
     fn initial(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
         x: &mut [f64],
     ) -> Result<(), StepError> {
-        self.inner.initial(q, rates, p, &mut w.own, x)
+        self.inner
+            .initial(&self.last_stage(start), p, &mut w.own, x)
     }
 
     fn initial_by_parameters(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.inner.initial_by_parameters(q, rates, p, &mut w.own)
+        let start = self.last_stage(start);
+        self.inner.initial_by_parameters(&start, p, &mut w.own)
     }
 
     fn initial_by_coordinates(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.inner.initial_by_coordinates(q, rates, p, &mut w.own)
+        let last = self.last_stage(start);
+        let mut by = self.inner.initial_by_coordinates(&last, p, &mut w.own)?;
+        let mut by_before = by.column_mut(2 * start.coordinates.len());
+        by_before *= self.last_share();
+        Ok(by)
     }
 
     fn step(

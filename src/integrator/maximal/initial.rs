@@ -11,13 +11,20 @@
 //! J dq = -(G Z + dg/dp) dp,            dz = N dq + Z dp
 //! K dr = -(B dV' + dB V) ,             dV = N dr + dV',    dV' = (dN r) dq + W dp
 //! ```
+//!
+//! Of a start in motion the velocities are those of the interval `h` before it, over which the coordinates that stay were
+//! displaced by `h r`: with `z` the configuration now and `y` the one before,
+//!
+//! ```text
+//! v = (x_z - x_y)/h,   (s, h/2 w) = q_y^-1 q_z
+//! ```
 
 use super::{Maximal, Work};
-use crate::dynamics::{StepError, StepFailure};
+use crate::dynamics::{Start, StepError, StepFailure};
 use crate::mechanism::{
-    Field, Mechanism, ModelError, Motion, RANK, decompose, least_squares, stacked,
+    Earlier, Field, Mechanism, ModelError, Motion, RANK, decompose, least_squares, stacked,
 };
-use crate::spatial::{Pose, Vec3};
+use crate::spatial::{Pose, TURN_DOMAIN, Vec3, increment, increment_jacobian, increment_scalar};
 use nalgebra::{DMatrix, DVector};
 
 impl Maximal {
@@ -57,33 +64,123 @@ impl Maximal {
     /// The state at coordinates and rates of the tree; see the module.
     pub(super) fn initial_at(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         w: &Work,
         x: &mut [f64],
     ) -> Result<(), StepError> {
-        self.check_start(q, rates)?;
-        let start = self.closed(&w.model, q, rates)?;
-        let winding = self.winding_at(&w.model, &start.poses, &start.q);
-        let motion = w.model.velocities(&start.poses, &start.rates);
-        x.copy_from_slice(&self.state(&start.poses, &motion, &winding));
+        let own = self.closed(&w.model, start)?;
+        let winding = self.winding_at(&w.model, &own.poses, &own.q);
+        let motion = match self.before(&w.model, start)? {
+            None => w.model.velocities(&own.poses, &own.rates),
+            Some((_, old)) => self.interval_before(&old, &own.poses, start.before)?,
+        };
+        x.copy_from_slice(&self.state(&own.poses, &motion, &winding));
         Ok(())
     }
 
-    fn check_start(&self, q: &[f64], rates: &[f64]) -> Result<(), StepError> {
+    /// The tree and the poses an interval before a start in motion.
+    fn before(
+        &self,
+        m: &Mechanism,
+        start: &Start,
+    ) -> Result<Option<(Earlier, Vec<Pose>)>, StepError> {
+        if start.before == 0.0 {
+            return Ok(None);
+        }
+        self.check_start(start)?;
+        let moved: Vec<f64> = start.rates.iter().map(|r| start.before * r).collect();
+        let old = m.earlier(start.coordinates, &moved);
+        let old = old.ok_or_else(|| StepError {
+            failure: StepFailure::Domain,
+            element: "the start".into(),
+            time: 0.0,
+            residual: f64::NAN,
+            message: "a joint turned too far in the interval before; start slower, or with a shorter interval".into(),
+        })?;
+        let poses = self.closed(m, &Start::at_rates(&old.q, start.rates))?.poses;
+        Ok(Some((old, poses)))
+    }
+
+    /// The velocities that lead from poses to others in an interval.
+    fn interval_before(
+        &self,
+        old: &[Pose],
+        new: &[Pose],
+        h: f64,
+    ) -> Result<Vec<Motion>, StepError> {
+        let each = old.iter().zip(new).enumerate();
+        each.map(|(b, (old, new))| {
+            let turn = old.q.inverse() * new.q;
+            // the shorter way around
+            let sign = if turn.w < 0.0 { -1.0 } else { 1.0 };
+            let w = turn.imag() * (2.0 * sign / h);
+            if (h * w).norm_squared() >= TURN_DOMAIN {
+                return Err(StepError {
+                    failure: StepFailure::Domain,
+                    element: self.mechanism.bodies[b].name.clone(),
+                    time: 0.0,
+                    residual: (h * w).norm(),
+                    message: format!(
+                        "turned by h |w| = {:.3} in the interval before the start, and steps are for less than sqrt(2); start slower, or with a shorter interval",
+                        (h * w).norm()
+                    ),
+                });
+            }
+            Ok(((new.x - old.x) / h, w))
+        })
+        .collect()
+    }
+
+    /// Derivatives of the state at a start in motion, of those of its poses and of the poses an interval before it; `by_h`
+    /// are those of the velocities by the interval at given poses.
+    fn through_interval(
+        &self,
+        (new, old): (&DMatrix<f64>, &DMatrix<f64>),
+        motion: &[Motion],
+        h: f64,
+        by_h: Option<usize>,
+    ) -> DMatrix<f64> {
+        let n = new.nrows();
+        let mut v = DMatrix::zeros(n, new.ncols());
+        for (b, (speed, omega)) in motion.iter().enumerate() {
+            let s = increment_scalar(omega, h);
+            let there = increment(omega, h, s);
+            // dphi_y = -K(-h) dw + R(w h) dphi_z - w/s dh is what turns the pose before
+            let inverse = increment_jacobian(omega, -h, s).try_inverse();
+            let inverse = inverse.unwrap_or_default();
+            for c in 0..new.ncols() {
+                let at = |m: &DMatrix<f64>, i: usize| Vec3::from_fn(|j, _| m[(6 * b + i + j, c)]);
+                let mut dv = (at(new, 0) - at(old, 0)) / h;
+                let mut turned = at(old, 3) - there * at(new, 3);
+                if by_h == Some(c) {
+                    dv -= speed / h;
+                    turned += omega / s;
+                }
+                let dw = inverse * turned;
+                for i in 0..3 {
+                    v[(6 * b + i, c)] = dv[i];
+                    v[(6 * b + 3 + i, c)] = dw[i];
+                }
+            }
+        }
+        stacked(new.clone(), &v)
+    }
+
+    fn check_start(&self, start: &Start) -> Result<(), StepError> {
         let n = self.mechanism.tree_ids().len();
-        if (q.len(), rates.len()) == (n, n) {
+        let (q, rates) = (start.coordinates.len(), start.rates.len());
+        if (q, rates) == (n, n) {
             return Ok(());
         }
-        let (q, rates) = (q.len(), rates.len());
         let message = format!("{q} coordinates and {rates} rates; give {n} of each");
         Err(StepError::of_size("the start", message))
     }
 
-    fn closed(&self, m: &Mechanism, q: &[f64], rates: &[f64]) -> Result<Start, StepError> {
-        let mut q = q.to_vec();
+    fn closed(&self, m: &Mechanism, start: &Start) -> Result<Closed, StepError> {
+        self.check_start(start)?;
+        let mut q = start.coordinates.to_vec();
         let poses = m.close_held(&mut q, &self.held).map_err(|e| open(&e))?;
-        let mut rates = rates.to_vec();
+        let mut rates = start.rates.to_vec();
         if m.has_loops() || m.has_laws() {
             let jacobian = m.rate_jacobian(&poses, &m.tree_basis(&poses));
             let error = &jacobian * DVector::from_column_slice(&rates);
@@ -97,17 +194,30 @@ impl Maximal {
                 .zip(follow.iter())
                 .for_each(|(r, d)| *r += d);
         }
-        Ok(Start { q, rates, poses })
+        Ok(Closed { q, rates, poses })
     }
 
     /// `d state / dp` in the free chart.
     pub(super) fn initial_jacobian(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         w: &Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.check_start(q, rates)?;
+        let now = self.at_rates_by_parameters(start, w)?;
+        let Some((tree, old)) = self.before(&w.model, start)? else {
+            return Ok(now);
+        };
+        let (h, n) = (start.before, 6 * self.body_count());
+        let then = self.at_rates_by_parameters(&Start::at_rates(&tree.q, start.rates), w)?;
+        let new = self.closed(&w.model, start)?.poses;
+        let motion = self.interval_before(&old, &new, h)?;
+        let poses = [now, then].map(|m| m.rows(0, n).into_owned());
+        Ok(self.through_interval((&poses[0], &poses[1]), &motion, h, None))
+    }
+
+    /// The same where the rates are those of the instant.
+    fn at_rates_by_parameters(&self, start: &Start, w: &Work) -> Result<DMatrix<f64>, StepError> {
+        self.check_start(start)?;
         let (m, dims) = (&w.model, self.dims());
         let moving = |f: &Field| {
             use Field::{ChildAnchor, GearOffset, GearRatio, ParentAnchor};
@@ -119,7 +229,7 @@ impl Maximal {
         if !m.parameters.iter().flat_map(|p| &p.fields).any(moving) {
             return Ok(DMatrix::zeros(dims.nf, dims.np));
         }
-        let start = self.closed(m, q, rates)?;
+        let start = self.closed(m, start)?;
         let motion = m.velocities(&start.poses, &start.rates);
         let n = 6 * self.body_count();
         let (mut z, mut v) = (DMatrix::zeros(n, dims.np), DMatrix::zeros(n, dims.np));
@@ -165,17 +275,55 @@ impl Maximal {
         Ok(stacked(z, &v))
     }
 
-    /// `d state / d(q, rates)` in the free chart: as [`Maximal::initial_jacobian`], what is given moving instead of the
+    /// `d state / d(q, rates, h)` in the free chart: as [`Maximal::initial_jacobian`], what is given moving instead of the
     /// parameters. What follows from the others moves nothing.
     pub(super) fn initial_by_start(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         w: &Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.check_start(q, rates)?;
+        self.check_start(start)?;
+        let (n, count) = (6 * self.body_count(), start.rates.len());
+        let by_tangent = self.at_rates_by_start(start, w)?;
+        let tangent = w.model.tangent_by_coordinates(start.coordinates);
+        let tangent = tangent.ok_or_else(|| StepError {
+            failure: StepFailure::Domain,
+            element: "the start".into(),
+            time: 0.0,
+            residual: f64::NAN,
+            message: "a joint is at a whole turn, where its rotation vector has no derivative; start elsewhere".into(),
+        })?;
+        let mut now = by_tangent.resize_horizontally(2 * count + 1, 0.0);
+        let by_q = now.columns(0, count) * &tangent;
+        now.columns_mut(0, count).copy_from(&by_q);
+        let Some((tree, old)) = self.before(&w.model, start)? else {
+            return Ok(now);
+        };
+        let h = start.before;
+        let then = self.at_rates_by_start(&Start::at_rates(&tree.q, start.rates), w)?;
+        let then = then.view((0, 0), (n, count));
+        let by_moved = then * &tree.by_moved;
+        let mut then =
+            (then * (&tree.by_tangent * tangent)).resize_horizontally(2 * count + 1, 0.0);
+        then.columns_mut(count, count).copy_from(&(&by_moved * h));
+        then.set_column(
+            2 * count,
+            &(by_moved * DVector::from_column_slice(start.rates)),
+        );
+        let mut now = now.rows(0, n).into_owned();
+        // poses at the start do not know how they were reached
+        now.columns_mut(count, count + 1).fill(0.0);
+        let new = self.closed(&w.model, start)?.poses;
+        let motion = self.interval_before(&old, &new, h)?;
+        Ok(self.through_interval((&now, &then), &motion, h, Some(2 * count)))
+    }
+
+    /// `d state / d(tangent of the tree, rates)` where the rates are those of the instant.
+    fn at_rates_by_start(&self, start: &Start, w: &Work) -> Result<DMatrix<f64>, StepError> {
+        self.check_start(start)?;
+        let (q, rates) = (start.coordinates, start.rates);
         let m = &w.model;
-        let start = self.closed(m, q, rates)?;
+        let start = self.closed(m, start)?;
         let poses = &start.poses;
         let tree = m.tree_basis(poses);
         let (mut dq, mut dr) = (
@@ -247,7 +395,7 @@ fn follow(mut jacobian: DMatrix<f64>, error: DMatrix<f64>, held: &[bool]) -> DMa
 }
 
 /// Coordinates, rates and configuration, loops closed.
-struct Start {
+struct Closed {
     q: Vec<f64>,
     rates: Vec<f64>,
     poses: Vec<Pose>,

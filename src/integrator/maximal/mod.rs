@@ -58,8 +58,8 @@ use super::Options;
 use crate::block::Symbolic;
 use crate::contact::Failed;
 use crate::dynamics::{
-    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, SolvedStep, StepError,
-    StepFailure, StepStats,
+    Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, SolvedStep, Start,
+    StepError, StepFailure, StepStats,
 };
 use crate::mechanism::{Mechanism, Mobility, Quantity};
 use crate::spatial::Mat3;
@@ -264,36 +264,33 @@ impl crate::dynamics::Step for Maximal {
 
     fn initial(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Work,
         x: &mut [f64],
     ) -> Result<(), StepError> {
         self.apply(p, w)?;
-        self.initial_at(q, rates, w, x)
+        self.initial_at(start, w, x)
     }
 
     fn initial_by_parameters(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Work,
     ) -> Result<DMatrix<f64>, StepError> {
         self.apply(p, w)?;
-        self.initial_jacobian(q, rates, w)
+        self.initial_jacobian(start, w)
     }
 
     fn initial_by_coordinates(
         &self,
-        q: &[f64],
-        rates: &[f64],
+        start: &Start,
         p: &[f64],
         w: &mut Work,
     ) -> Result<DMatrix<f64>, StepError> {
         self.apply(p, w)?;
-        self.initial_by_start(q, rates, w)
+        self.initial_by_start(start, w)
     }
 
     fn step(

@@ -6,6 +6,8 @@ use crate::dynamics::{Charts, Differentiable, KnotPoint, LinearModel, Step};
 use crate::integrator::Mechanical;
 use crate::mechanism::MechanismBuilder;
 use crate::mechanism::samples::Source;
+use crate::spatial::{Pose, increment, increment_scalar};
+use nalgebra::DMatrix;
 
 #[test]
 fn the_matrix_is_the_derivative_of_the_residual() {
@@ -412,15 +414,15 @@ fn the_start_moves_with_the_anchors() {
         let (m, dims) = (s.mechanism(), s.dims());
         let q = s.tree_coordinates(&x);
         let rates = m.tree_rates(&s.poses(&x), &s.interval_velocities(&x));
+        let from = Start::at_rates(&q, &rates);
         let start = |p: &[f64]| {
             let mut out = x.clone();
-            s.initial(&q, &rates, p, &mut s.work(), &mut out)
-                .map(|()| out)
+            s.initial(&from, p, &mut s.work(), &mut out).map(|()| out)
         };
         let x0 = start(&s.nominal).expect("as built");
         assert!(difference(&s, &x, &x0).iter().all(|d| d.abs() < 1e-9));
         let exact = s
-            .initial_by_parameters(&q, &rates, &s.nominal, &mut s.work())
+            .initial_by_parameters(&from, &s.nominal, &mut s.work())
             .expect("as built");
         let mut tested = 0;
         for i in 0..dims.np {
@@ -439,5 +441,94 @@ fn the_start_moves_with_the_anchors() {
             assert_close(&column, &derivative(1e-4, by), 1e-7, named(&s, i, 0));
         }
         assert!(tested > 30 || dims.np == 0, "{tested}");
+    }
+}
+
+/// A start in motion is a knot behind which the coordinates were what the rates say an interval ago; its derivatives by
+/// coordinates, rates, interval and parameters.
+#[test]
+fn a_start_in_motion_was_where_its_rates_say() {
+    for (s, x) in systems() {
+        let (m, dims) = (s.mechanism(), s.dims());
+        let q = s.tree_coordinates(&x);
+        let rates = m.tree_rates(&s.poses(&x), &s.interval_velocities(&x));
+        let (n, h) = (q.len(), 0.02);
+        let numbers: Vec<f64> = q.iter().chain(&rates).copied().chain([h]).collect();
+        let start = |v: &[f64], p: &[f64]| {
+            let from = Start {
+                coordinates: &v[..n],
+                rates: &v[n..2 * n],
+                before: v[2 * n],
+            };
+            let mut out = x.clone();
+            let made = s.initial(&from, p, &mut s.work(), &mut out);
+            made.map(|()| out)
+        };
+        let p = &s.nominal;
+        let x0 = start(&numbers, p).expect("a start");
+        // the same poses as a start at rates, and before it those of the coordinates before
+        let rest = |q: &[f64]| {
+            let mut out = x.clone();
+            s.initial(&Start::at_rates(q, &rates), p, &mut s.work(), &mut out)
+                .expect("a start");
+            s.poses(&out)
+        };
+        // slides and angles by differences; of two and three rotations what `interval_rate` says, below
+        let moved: Vec<f64> = rates.iter().map(|r| h * r).collect();
+        let old = m.earlier(&q, &moved).expect("near").q;
+        let velocities = s.interval_velocities(&x0);
+        for ((now, then), (v, w)) in rest(&q).iter().zip(rest(&old)).zip(&velocities) {
+            let back = increment(w, -h, increment_scalar(w, h));
+            assert!((now.x - v * h - then.x).amax() < 1e-12);
+            assert!((then.q.inverse() * now.q * back).imag().amax() < 1e-12);
+        }
+        if !m.has_loops() {
+            let new = rest(&q);
+            let then = m.forward(&m.earlier(&q, &moved).expect("near").q);
+            for (k, (joint, i)) in m.tree_ids().into_iter().enumerate() {
+                let j = &m.joints[joint];
+                let relative = |poses: &[Pose]| {
+                    let (a, b) = m.ends(j, poses);
+                    j.relative(a, b)
+                };
+                let since = j.displacement(i, &relative(&then), &relative(&new));
+                assert!((since - moved[k]).abs() < 1e-13, "{} {i}", j.name);
+            }
+        }
+        let from = Start {
+            coordinates: &q,
+            rates: &rates,
+            before: h,
+        };
+        let close = |exact: &DMatrix<f64>, i: usize, by: &dyn Fn(f64) -> Vec<f64>| {
+            let column: Vec<f64> = exact.column(i).iter().copied().collect();
+            assert_close(&column, &derivative(1e-4, by), 1e-6, named(&s, i, 0));
+        };
+        let exact = s
+            .initial_by_coordinates(&from, p, &mut s.work())
+            .expect("a start");
+        assert_eq!(exact.shape(), (dims.nf, 2 * n + 1));
+        for i in 0..=2 * n {
+            close(&exact, i, &|e| {
+                let mut v = numbers.clone();
+                v[i] += e;
+                difference(&s, &x0, &start(&v, p).expect("closes"))
+            });
+        }
+        let exact = s
+            .initial_by_parameters(&from, p, &mut s.work())
+            .expect("a start");
+        for i in 0..dims.np {
+            let moved = |e: f64| {
+                let mut p = p.clone();
+                p[i] += e;
+                start(&numbers, &p)
+            };
+            if [1e-4, -1e-4].iter().all(|e| moved(*e).is_ok()) {
+                close(&exact, i, &|e| {
+                    difference(&s, &x0, &moved(e).expect("closes"))
+                });
+            }
+        }
     }
 }

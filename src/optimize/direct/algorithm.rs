@@ -95,7 +95,7 @@ impl<'a, D: Observe> Direct<'a, D> {
         if point.states.len() == guess.x.len() {
             guess.x.copy_from_slice(&point.states);
         }
-        self.problem.set_intervals(&guess.p, &mut guess.intervals);
+        self.problem.set_intervals(&mut guess);
         guess
     }
 

@@ -145,15 +145,33 @@ impl<'a, D: Observe> Engine<'a, D> {
     /// Goes on with the next stage from where it stands.
     pub fn next_stage(&mut self) -> Result<(), End> {
         let multipliers = self.solver.multipliers();
-        self.enter(self.stage + 1);
+        let next = self.stage + 1;
+        let is_hard = next == LEVELS && !self.reads();
+        self.enter(if is_hard { STAGES - 1 } else { next });
         self.begin(Some(&multipliers))
+    }
+
+    /// Does anything depend on how soft contacts are where velocities are read at knots?
+    fn reads(&mut self) -> bool {
+        let (kappa, program) = (self.kappa(), &mut self.program);
+        let x = &self.solver.at.w[..program.variables()];
+        let [soft, hard] = [READ[0], READ[3]].map(|read| {
+            program.set_central_path(kappa, read);
+            let mut rows = vec![0.0; program.rows()];
+            program
+                .evaluate(x, &mut rows)
+                .ok()
+                .map(|value| (value, rows))
+        });
+        soft.is_none() || soft != hard
     }
 
     /// Makes the program that of a stage, from where it stands.
     fn enter(&mut self, stage: usize) {
         let x = self.solver.at.w[..self.program.variables()].to_vec();
+        let was_frozen = self.is_frozen();
         self.stage = stage;
-        if stage == LEVELS {
+        if self.is_frozen() && !was_frozen {
             let before = START * FALL.powi(LEVELS as i32 - 1);
             self.program.freeze(&x, before, self.options.margin);
         }

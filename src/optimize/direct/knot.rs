@@ -3,7 +3,7 @@
 //! These are, one after the other: the move of its state (free chart), its control, the unknowns of its step, and the
 //! parameters that are decided.
 
-use crate::control::{Layout, Problem};
+use crate::control::{Layout, Problem, Timing};
 use crate::dynamics::{
     Dims, End, Inputs, Knot, KnotPoint, Observe, Outputs, Rows, StepError, Structure, UnsolvedStep,
 };
@@ -144,16 +144,11 @@ impl<D: Observe> Shared<'_, D> {
 
     /// The knot with the intervals that the parameters give it.
     fn timed(&self, at: &Knot, p: &[f64]) -> Knot {
-        let length = |k: usize, else_: f64| {
-            let timing = self.layout.timing(k);
-            timing.map_or(else_, |t| p[t.parameter] * t.share)
-        };
+        let length =
+            |timing: Option<Timing>, else_: f64| timing.map_or(else_, |t| p[t.parameter] * t.share);
         Knot {
-            h_prev: match at.k.checked_sub(1) {
-                Some(before) => length(before, at.h_prev),
-                None => at.h_prev,
-            },
-            h: length(at.k, at.h),
+            h_prev: length(self.layout.timing_before(at.k), at.h_prev),
+            h: length(self.layout.timing(at.k), at.h),
             ..*at
         }
     }
@@ -302,13 +297,13 @@ impl<D: Observe> Shared<'_, D> {
 
     /// The decided parameters that a knot's intervals depend on, with the derivatives of both.
     pub fn times(&self, k: usize) -> impl Iterator<Item = (usize, f64, f64)> {
-        let of = |k: usize| {
-            let timing = self.layout.timing(k)?;
+        let of = |timing: Option<Timing>| {
+            let timing = timing?;
             let place = self.free.iter().position(|p| *p == timing.parameter)?;
             Some((place, timing.share))
         };
-        let before = k.checked_sub(1).and_then(of).map(|(j, s)| (j, s, 0.0));
-        let after = of(k).map(|(j, s)| (j, 0.0, s));
+        let before = of(self.layout.timing_before(k)).map(|(j, s)| (j, s, 0.0));
+        let after = of(self.layout.timing(k)).map(|(j, s)| (j, 0.0, s));
         before.into_iter().chain(after)
     }
 

@@ -139,9 +139,8 @@ pub fn guess<D: Observe>(
     let (d, mut w) = (dynamics.dims(), dynamics.work());
     let x0 = problem.start(dynamics, &problem.parameters, &mut w)?;
     let mut t = Trajectory::new(dynamics, problem.intervals.clone(), &x0);
-    t.before = problem.before;
     t.p.copy_from_slice(&problem.parameters);
-    problem.set_intervals(&problem.parameters, &mut t.intervals);
+    problem.set_intervals(&mut t);
     t.u[..problem.guess.len()].copy_from_slice(&problem.guess);
     if !problem.guess_states.is_empty() {
         t.x.copy_from_slice(&problem.guess_states);

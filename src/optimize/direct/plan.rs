@@ -3,7 +3,7 @@
 use super::curved::Curved;
 use super::knot::{Here, Local, Part, Shared};
 use super::probe;
-use crate::control::{Layout, Problem};
+use crate::control::{Layout, Problem, Timing};
 use crate::dynamics::{Column, Dims, Knot, Observe, StepError, Structure};
 use crate::rollout::Trajectory;
 
@@ -155,10 +155,13 @@ impl<D: Observe> Plan<'_, D> {
     pub fn find_kinds(&mut self, widest: usize, w: &mut D::Work) {
         let mut known = vec![];
         for k in 0..=self.steps() {
-            let timed = |k: Option<usize>| Some(self.layout.timing(k?)?.parameter);
+            let timed = |timing: Option<Timing>| timing.map(|t| t.parameter);
             let own = (
                 std::ptr::from_ref(self.layout.stage(k)),
-                [timed(k.checked_sub(1)), timed(Some(k))],
+                [
+                    timed(self.layout.timing_before(k)),
+                    timed(self.layout.timing(k)),
+                ],
                 // quantities at the start do not look back
                 [k < self.steps(), self.knots[k].before().is_some()],
                 self.dynamics.stays(&self.knots[k]),
@@ -301,7 +304,7 @@ impl<D: Observe> Plan<'_, D> {
             }
         }
         self.decide(x, &mut t.p);
-        self.problem.set_intervals(&t.p, &mut t.intervals);
+        self.problem.set_intervals(&mut t);
         t
     }
 
@@ -314,7 +317,7 @@ impl<D: Observe> Plan<'_, D> {
         self.decide(x, &mut p);
         self.trajectory.p = p;
         let t = &mut self.trajectory;
-        self.problem.set_intervals(&t.p, &mut t.intervals);
+        self.problem.set_intervals(t);
         for k in 0..self.knots.len() {
             self.knots[k] = match k {
                 0 => t.knot(0),

@@ -3,7 +3,7 @@
 use super::lagrangian::Lagrangian;
 use super::model::Sizes;
 use super::secant;
-use crate::control::{Layout, Problem};
+use crate::control::{Layout, Problem, Timing};
 use crate::dynamics::{
     Certificate, Frame, Inputs, Knot, LinearModel, Linearization, Observe, Outputs, QuantityId,
     Rows, SolvedStep, StepError, Stoppable, stop_requested,
@@ -53,14 +53,14 @@ pub struct Times {
 
 impl Times {
     pub fn at(layout: &Layout, free: &[usize], k: usize) -> Self {
-        let of = |k: usize| {
-            let timing = layout.timing(k)?;
+        let of = |timing: Option<Timing>| {
+            let timing = timing?;
             let place = free.iter().position(|p| *p == timing.parameter)?;
             Some((place, timing.share))
         };
         Self {
-            before: k.checked_sub(1).and_then(of),
-            after: of(k),
+            before: of(layout.timing_before(k)),
+            after: of(layout.timing(k)),
         }
     }
 

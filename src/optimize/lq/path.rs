@@ -26,9 +26,8 @@ impl Path {
             .start(dynamics, &problem.parameters, w)
             .unwrap_or_else(|_| vec![f64::NAN; dynamics.dims().nx]);
         let mut trajectory = Trajectory::new(dynamics, problem.intervals.clone(), &x0);
-        trajectory.before = problem.before;
         trajectory.p.copy_from_slice(&problem.parameters);
-        problem.set_intervals(&problem.parameters, &mut trajectory.intervals);
+        problem.set_intervals(&mut trajectory);
         let nx = dynamics.dims().nx;
         Self {
             knots: knots(&trajectory),
@@ -47,7 +46,7 @@ impl Path {
             return;
         }
         let t = &mut self.trajectory;
-        problem.set_intervals(&t.p, &mut t.intervals);
+        problem.set_intervals(t);
         self.renew_knots();
     }
 

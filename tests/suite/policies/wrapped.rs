@@ -3,6 +3,7 @@
 use crate::common::Source;
 use crate::common::case::{chain, system};
 use least_action::control::{ClosedLoop, Loop, Pd};
+use least_action::dynamics::Start;
 use least_action::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Inputs, Knot, KnotPoint, LinearModel,
     Observe, Outputs, QuantityId, Remember, SolvedStep, Step, StepError, StepStats,
@@ -202,8 +203,8 @@ fn models_through_wrappers_are_those_of_pushes() {
     let (dims, mut w) = (s.dims(), s.work());
     let p: Vec<f64> = s.parameters().iter().map(|p| p.value).collect();
     let mut x0 = vec![0.0; dims.nx];
-    s.initial(&q, &[0.5, -1.0, 0.3], &p, &mut w, &mut x0)
-        .expect("a start");
+    let from = Start::at_rates(&q, &[0.5, -1.0, 0.3]);
+    s.initial(&from, &p, &mut w, &mut x0).expect("a start");
     let mut t = Trajectory::new(&s, vec![0.01; 5], &x0);
     t.u = Source::new(4).vector(t.u.len(), 1.0);
     t.roll(&s, &mut w, &mut RolloutStats::default())
@@ -250,7 +251,7 @@ fn an_object_holds_a_system() {
         let (s, mut w) = (&held.system, held.system.work());
         let p: Vec<f64> = s.parameters().iter().map(|p| p.value).collect();
         let mut x0 = vec![0.0; s.dims().nx];
-        s.initial(&q, &[0.0; 3], &p, &mut w, &mut x0)
+        s.initial(&Start::at_rates(&q, &[0.0; 3]), &p, &mut w, &mut x0)
             .expect("a start");
         let mut t = Trajectory::new(s, vec![0.01; 20], &x0);
         t.roll(s, &mut w, &mut RolloutStats::default())

@@ -4,7 +4,7 @@ mod derivative;
 
 use super::{Maximal, Options, Work};
 use crate::contact::ContactOptions;
-use crate::dynamics::{Knot, Step, StepError, StepFailure, StepStats, request_stop};
+use crate::dynamics::{Knot, Start, Step, StepError, StepFailure, StepStats, request_stop};
 use crate::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 
 pub(super) struct Run {
@@ -26,7 +26,7 @@ impl Run {
         let mut w = Step::work(&system);
         let mut x = vec![0.0; d.nx];
         system
-            .initial(q, rates, &system.nominal, &mut w, &mut x)
+            .initial(&Start::at_rates(q, rates), &system.nominal, &mut w, &mut x)
             .expect("a start");
         Self {
             system,
