@@ -133,6 +133,10 @@ pub(crate) const TURN_DOMAIN: f64 = 2.0;
 /// Largest `h |w|` that a step is looked for from, inside that domain.
 pub(crate) const START_TURN: f64 = 1.2;
 
+/// Largest `h w` about an axis of what is planned, without solving steps: a little inside that domain, where a principal axis'
+/// momentum is within 2 % of its largest, and still grows.
+pub(crate) const PLANNED_TURN: f64 = 1.3;
+
 /// Discrete angular momentum `p(w) = s J w + h/2 w x J w`, body frame; with `-h` it is the momentum at the
 /// interval's end, `p-`.
 #[inline(always)]

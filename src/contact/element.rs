@@ -17,6 +17,18 @@ impl Element {
         }
     }
 
+    /// Onto the central path at `nu` from unknowns that are known to be nearly those of the step, at the sliding velocity
+    /// last evaluated. That determines friction only where it slides: where it sticks, what the impulse was is kept.
+    pub fn resume(&mut self, sides: Sides, nu: f64) {
+        let near = self.law.recentred(&self.local, nu);
+        let eta = self.local.eta;
+        if sides.is_some() || self.law.frictional && eta[0].hypot(eta[1]) >= near.psi {
+            // friction that drives what it is to hold back is no start
+            return self.start(sides, nu);
+        }
+        self.local = Local { eta, ..near };
+    }
+
     /// Onto the central path at a larger parameter.
     pub fn recentre(&mut self, sides: Sides, kappa: f64) {
         self.local = match sides {

@@ -240,7 +240,11 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         }
         let nu = (WARMTH * r * r).min(WARMEST).max(kappa);
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
-            e.start(sides, nu);
+            if known {
+                e.resume(sides, nu);
+            } else {
+                e.start(sides, nu);
+            }
         }
     }
 

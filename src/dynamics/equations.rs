@@ -113,6 +113,12 @@ pub trait Equations: Differentiable {
         vec![]
     }
 
+    /// Unknowns of a step over an interval `h` (s) that stay within a size, with it: beyond, the equations have roots that are no
+    /// steps.
+    fn domain(&self, _h: f64) -> Vec<(usize, f64)> {
+        vec![]
+    }
+
     /// The parameter (m^2/s^2) of the central path that the rows of contacts are on from here on; zero are hard contacts.
     fn set_central_path(&self, _w: &mut Self::Work, _kappa: f64) {}
 

@@ -366,6 +366,10 @@ impl Equations for System {
         of!(self, s => s.contact_unknowns())
     }
 
+    fn domain(&self, h: f64) -> Vec<(usize, f64)> {
+        of!(self, s => s.domain(h))
+    }
+
     fn set_central_path(&self, w: &mut SystemWork, kappa: f64) {
         with!(self, w, (s, w) => s.set_central_path(w, kappa));
     }

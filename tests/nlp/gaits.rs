@@ -26,8 +26,8 @@ fn hold<D: Observe>(system: &D, found: &Solution) -> Vec<Vec<bool>> {
     assert_eq!(found.status, Status::Converged, "{}", found.reason);
     assert!(found.violation < 1e-6, "{:.1e}", found.violation);
     let t = &found.trajectory;
-    let apart = resimulated(system, t);
-    assert!(apart < 2e-5, "{apart:.1e}");
+    let steps = resimulated(system, t).expect("solved");
+    assert!(steps.apart < 1e-6 && steps.overlap < 1e-9, "{steps:?}");
     let contacts = system.contact_unknowns();
     let knot = |k: usize| {
         let each = contacts.iter().map(|c| {

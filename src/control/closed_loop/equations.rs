@@ -69,6 +69,10 @@ impl<D: Observe, P: Policy> Equations for ClosedLoop<D, P> {
         self.dynamics.contact_unknowns()
     }
 
+    fn domain(&self, h: f64) -> Vec<(usize, f64)> {
+        self.dynamics.domain(h)
+    }
+
     fn set_central_path(&self, w: &mut Self::Work, kappa: f64) {
         self.dynamics.set_central_path(&mut w.inner, kappa);
     }

@@ -108,6 +108,15 @@ impl<D: Observe> Equations for Scenarios<D> {
         .collect()
     }
 
+    fn domain(&self, h: f64) -> Vec<(usize, f64)> {
+        let each = self.systems.iter().enumerate();
+        each.flat_map(|(i, s)| {
+            let own = s.domain(h).into_iter();
+            own.map(move |(y, size)| (self.places(i).y + y, size))
+        })
+        .collect()
+    }
+
     fn set_central_path(&self, w: &mut Self::Work, kappa: f64) {
         for (s, w, ..) in self.each(w) {
             s.set_central_path(&mut w.system, kappa);

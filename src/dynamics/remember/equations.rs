@@ -72,6 +72,10 @@ impl<D: Observe> Equations for Remember<D> {
         self.system.contact_unknowns()
     }
 
+    fn domain(&self, h: f64) -> Vec<(usize, f64)> {
+        self.system.domain(h)
+    }
+
     fn set_central_path(&self, w: &mut Self::Work, kappa: f64) {
         self.system.set_central_path(&mut w.system, kappa);
     }

@@ -187,6 +187,17 @@ impl<S: Mechanical> Equations for Composed<S> {
         inner.map(|(i, unknown)| (i, first + unknown)).collect()
     }
 
+    fn domain(&self, h: f64) -> Vec<(usize, f64)> {
+        let n = self.inner_dims.ny;
+        let parts = self.shares.iter().enumerate();
+        parts
+            .flat_map(|(i, share)| {
+                let own = self.inner.domain(share * h).into_iter();
+                own.map(move |(y, size)| (i * n + y, size))
+            })
+            .collect()
+    }
+
     fn residual(
         &self,
         at: &UnsolvedStep,

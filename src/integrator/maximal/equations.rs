@@ -8,7 +8,7 @@ use crate::dynamics::{
     Structure, UnsolvedStep,
 };
 use crate::mechanism::{Joint, Relative};
-use crate::spatial::{Pose, Vec3, increment_jacobian};
+use crate::spatial::{PLANNED_TURN, Pose, Vec3, increment_jacobian};
 use nalgebra::Quaternion;
 use std::ops::Range;
 
@@ -226,6 +226,14 @@ impl Equations for Maximal {
     fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
         let each = self.contacts.places(&self.mechanism);
         each.collect()
+    }
+
+    fn domain(&self, h: f64) -> Vec<(usize, f64)> {
+        let largest = PLANNED_TURN / h.abs();
+        let bodies = 0..self.body_count();
+        bodies
+            .flat_map(|b| (6 * b + 3..6 * b + 6).map(move |i| (i, largest)))
+            .collect()
     }
 
     fn set_central_path(&self, w: &mut Work, kappa: f64) {

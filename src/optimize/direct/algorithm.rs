@@ -2,9 +2,9 @@
 
 use super::attempt::{Attempt, Kept, drawn};
 use super::engine::{End, Engine};
-use super::{Options, resimulated};
+use super::{Options, Resimulated, resimulated};
 use crate::control::Problem;
-use crate::dynamics::{Observe, stop_requested};
+use crate::dynamics::{Observe, StepError, stop_requested};
 use crate::optimize::checkpoint::{Checkpoint, Incumbent, Multipliers, Point};
 use crate::optimize::driver::{Algorithm, Found};
 use crate::optimize::nlp;
@@ -13,9 +13,14 @@ use crate::rollout::{RolloutStats, Trajectory};
 use argmin::core::Error;
 use rayon::prelude::*;
 
-/// Farthest that a step of hard contact from a plan's knot and impulses may end from the plan, m, rad and their rates. Steps
-/// end a little before hard contact on the central path: a foot that swings at the margin of 1e-5 m then feels 1e-6 N s.
-const RESIMULATED: f64 = 2e-5;
+/// Farthest that a step of hard contact from a plan's knot and impulses may end from the plan, m, rad and their rates, and the
+/// deepest that it may end in what it touches, m or rad. Steps end a little before hard contact on the central path: what swings
+/// at the margin of 1e-5 m feels what `[contact] kappa` times gravity and an interval's square comes to by that, 2e-6 m/s at
+/// 1e-9 m/s and 0.05 s.
+const RESIMULATED: Resimulated = Resimulated {
+    apart: 1e-6,
+    overlap: 1e-9,
+};
 
 /// The method.
 pub(in crate::optimize) struct Direct<'a, D: Observe> {
@@ -182,14 +187,14 @@ impl<'a, D: Observe> Direct<'a, D> {
                     "it is the plan: simulated from the start its controls alone {leaves}; with its feedback they hold it"
                 );
                 // whether what is found is contact's law, its steps show
-                let apart = match has_contacts {
-                    true => resimulated(self.dynamics, &plan),
-                    false => 0.0,
+                let parts = match has_contacts {
+                    true => parts_with(resimulated(self.dynamics, &plan)),
+                    false => None,
                 };
-                if apart > RESIMULATED {
+                if let Some(parts) = parts {
                     status = Status::Diverged;
                     reason = format!(
-                        "steps from the plan's knots and impulses end up to {apart:.1e} away from it, and its controls alone {leaves}; another seed may find one that hard contact follows"
+                        "{parts}, and its controls alone {leaves}; another seed may find one that hard contact follows"
                     );
                 }
             }
@@ -228,6 +233,23 @@ impl<'a, D: Observe> Direct<'a, D> {
         let tolerance = self.options.nlp.violation;
         let violated = self.problem.violated(self.dynamics, &e, &t, tolerance);
         Some((t, row, violated.join(", ")))
+    }
+}
+
+/// Where steps do not follow a plan, in words.
+fn parts_with(steps: Result<Resimulated, StepError>) -> Option<String> {
+    let most = RESIMULATED;
+    match steps {
+        Err(e) => Some(format!("from a knot of the plan {e}")),
+        Ok(s) if s.apart > most.apart => Some(format!(
+            "steps from the plan's knots and impulses end up to {:.1e} away from it",
+            s.apart
+        )),
+        Ok(s) if s.overlap > most.overlap => Some(format!(
+            "steps from the plan's knots and impulses end up to {:.1e} in what they touch",
+            s.overlap
+        )),
+        Ok(_) => None,
     }
 }
 

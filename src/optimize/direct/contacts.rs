@@ -40,8 +40,9 @@ impl Facet {
 
 /// Facets around a cone in space. In a plane it has two sides, and these are the cone.
 const FACETS: usize = 8;
-/// What touches and does not slide pushes at least so much, and is so far inside its cone, m/s (an impulse by its mass): the
-/// steps that a plan is simulated by follow the central path to its end of some 1e-10 m^2/s^2, and round corners by its root.
+/// What touches pushes at least so much; what does not slide is so far inside its cone, and what does is at least so fast; m/s
+/// (an impulse by its mass). The steps that a plan is simulated by follow the central path to its end of some 1e-10 m^2/s^2,
+/// and round corners by its root; and what is to slide but stands would be held by more friction than there is.
 const INSIDE: f64 = 1e-3;
 
 /// The contacts of a program.
@@ -110,8 +111,11 @@ impl Contacts {
                     if c.has_gap {
                         (out[0], out[1].0) = (HELD, INSIDE);
                     }
-                    if c.has_friction && !slides {
-                        out[2] = HELD;
+                    if c.has_friction {
+                        out[2] = match slides {
+                            true => (INSIDE, f64::INFINITY),
+                            false => HELD,
+                        };
                     }
                 }
             }

@@ -61,7 +61,7 @@ pub use transcription::Transcription;
 
 use super::nlp;
 use crate::control::Problem;
-use crate::dynamics::{Equations, Observe, StepError};
+use crate::dynamics::{End, Equations, KnotPoint, Observe, StepError, UnsolvedStep};
 use crate::rollout::Trajectory;
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -181,23 +181,47 @@ pub fn guess<D: Observe>(
     Ok(t)
 }
 
-/// How far a plan is from steps: the largest separation (free chart) of a state from the end of the step from the state
-/// before, solved from the plan's unknowns; infinite where a step cannot be solved.
-pub fn resimulated<D: Equations>(dynamics: &D, t: &Trajectory) -> f64 {
+/// How well steps follow a plan, each solved from a knot of the plan with the plan's unknowns as its guess.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Resimulated {
+    /// The largest separation (free chart: m, rad, m/s, rad/s) of the plan's next state from where a step ends.
+    pub apart: f64,
+    /// The deepest overlap where a step ends, m; of joints beyond their limits m or rad.
+    pub overlap: f64,
+}
+
+/// Solves the steps of a plan.
+///
+/// # Errors
+/// Of the first step that cannot be solved.
+pub fn resimulated<D: Equations>(dynamics: &D, t: &Trajectory) -> Result<Resimulated, StepError> {
     let (d, mut w) = (dynamics.dims(), dynamics.work());
+    let contacts = dynamics.contact_unknowns();
     let (mut next, mut apart) = (t.state(0).to_vec(), vec![0.0; d.nf]);
-    let mut worst = 0.0_f64;
+    let mut rows = vec![0.0; d.ny];
+    let mut out = Resimulated::default();
     for k in 0..t.steps() {
-        let mut y = t.y[k * d.ny..(k + 1) * d.ny].to_vec();
-        let (x, u) = (t.state(k), t.control(k));
-        if dynamics
-            .step(&t.knot(k), x, u, &t.p, &mut w, &mut next, &mut y)
-            .is_err()
-        {
-            return f64::INFINITY;
-        }
+        let mut y = t.unknowns(k).to_vec();
+        let (at, x, u, p) = (t.knot(k), t.state(k), t.control(k), &t.p);
+        dynamics.step(&at, x, u, p, &mut w, &mut next, &mut y)?;
         dynamics.separation(t.state(k + 1), &next, &mut apart);
-        worst = apart.iter().fold(worst, |l, d| l.max(d.abs()));
+        out.apart = apart.iter().fold(out.apart, |l, d| l.max(d.abs()));
+        if contacts.is_empty() {
+            continue;
+        }
+        let step = UnsolvedStep {
+            start: KnotPoint { at, x, u, p, y: &y },
+            end: Some(End {
+                from: &next,
+                state: &next,
+            }),
+        };
+        dynamics.residual(&step, &mut w, &mut rows)?;
+        for c in contacts.iter().filter(|c| c.has_gap) {
+            // the row of a gap's unknown is what that is off by
+            let gap = (y[c.first] - rows[c.first]) * at.h;
+            out.overlap = out.overlap.max(-gap);
+        }
     }
-    worst
+    Ok(out)
 }

@@ -130,6 +130,13 @@ impl<D: Observe> Plan<'_, D> {
         self.knots.len() - 1
     }
 
+    /// The interval behind a knot, where it is not found.
+    pub fn fixed_interval(&self, k: usize) -> Option<f64> {
+        let mut found = self.problem.durations.iter();
+        let is_fixed = !found.any(|d| (d.first..d.end).contains(&k));
+        is_fixed.then(|| self.knots[k].h)
+    }
+
     /// Rows of the separation of the next state from a step's end.
     pub fn gaps(&self, k: usize) -> usize {
         if k < self.steps() {

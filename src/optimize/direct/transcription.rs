@@ -274,7 +274,14 @@ impl<D: Observe> Program for Transcription<'_, D> {
         for k in 0..self.plan.steps() {
             let own = &mut out[self.plan.control(k)..];
             own[..self.plan.dims.nu].copy_from_slice(&self.plan.problem.bounds);
-            self.contacts.bound(k, &mut out[self.plan.unknowns(k)..]);
+            let own = &mut out[self.plan.unknowns(k)..];
+            if let Some(h) = self.plan.fixed_interval(k).filter(|_| self.contacts.any()) {
+                // an impulse may turn what is light as far as it likes
+                for (i, size) in self.plan.dynamics.domain(h) {
+                    own[i] = (-size, size);
+                }
+            }
+            self.contacts.bound(k, own);
         }
         let first = self.plan.parameters();
         for (to, &i) in out[first..].iter_mut().zip(&self.plan.free) {
