@@ -77,8 +77,9 @@ pub struct Kkt {
     /// What [`Condensed::new`] is made of.
     determined: Vec<Determined>,
     beside: Vec<usize>,
-    /// Was the last one condensed?
+    /// Was the last one condensed, and has no more than the diagonal changed since?
     is_condensed: bool,
+    is_current: bool,
     /// Of variables and rows: whose own entry stays zero in a condensed matrix.
     bare: Vec<bool>,
     values: Vec<f64>,
@@ -187,6 +188,7 @@ impl Kkt {
             determined,
             beside: of_blocks,
             is_condensed: false,
+            is_current: false,
             bare: vec![false; n + m],
             values,
             diagonal,
@@ -211,6 +213,7 @@ impl Kkt {
         let blocks = (&self.determined, &self.beside);
         self.condensed = Condensed::new(&self.pattern, &self.values, blocks.0, blocks.1);
         self.is_condensed = self.condensed.is_some();
+        self.is_current = false;
         self.bare.fill(false);
         if let Some(c) = &self.condensed {
             c.without_diagonal().for_each(|i| self.bare[i] = true);
@@ -226,6 +229,7 @@ impl Kkt {
     pub fn factor(&mut self, model: &Model, hessian: &[f64], d: &Derivatives, mu: f64) -> bool {
         self.values[..self.diagonal].copy_from_slice(hessian);
         self.values[self.jacobian..].copy_from_slice(&d.jacobian);
+        self.is_current = false;
         self.dependent = OF_ROWS * mu.powf(0.25);
         self.regularization = Regularization {
             variables: 0.0,
@@ -287,14 +291,21 @@ impl Kkt {
         self.is_pivoted = false;
         self.low_rank.iter_mut().for_each(LowRank::forget);
         if let (true, Some(c)) = (self.is_condensed, &mut self.condensed) {
-            if let Some(inertia) = c.factor(&self.values, self.threshold) {
-                return Some(inertia);
+            let found = if self.is_current {
+                c.factor_shifted(&self.values, self.threshold)
+            } else {
+                c.factor(&self.values, self.threshold)
+            };
+            self.is_current = found.is_some();
+            if found.is_some() {
+                return found;
             }
             // others may be independent where it is now
             self.condense();
             self.set_diagonal(model);
             let again =
                 (self.condensed.as_mut()).and_then(|c| c.factor(&self.values, self.threshold));
+            self.is_current = again.is_some();
             if again.is_some() {
                 return again;
             }
@@ -500,6 +511,7 @@ impl Kkt {
     ) -> Option<Vec<f64>> {
         self.values[..self.diagonal].fill(0.0);
         self.values[self.jacobian..].copy_from_slice(&d.jacobian);
+        self.is_current = false;
         self.barrier.fill(1.0);
         self.regularization = Regularization {
             variables: 0.0,
