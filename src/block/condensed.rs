@@ -12,9 +12,9 @@
 
 mod analysis;
 mod rectangle;
+mod reduced;
 
 use super::symmetric::{Inertia, Symmetric};
-use rectangle::add;
 
 /// Indices without entries among themselves, and those of which they determine as many.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,27 +31,47 @@ pub struct Determined {
 #[derive(Clone, Debug)]
 pub struct Condensed {
     blocks: Vec<Block>,
+    /// How many entries the pattern has.
+    entries: usize,
     /// The index of every unknown that is kept.
     kept: Vec<usize>,
-    /// Entries with both indices kept: the source and the place in `reduced`.
+    /// Entries with both indices kept: the source and the place in `reduced`; those of one index apart.
     plain: Vec<(usize, usize)>,
-    pairs: Vec<Pair>,
-    /// Entries with no index in `B`: the source and the indices.
-    product: Vec<(usize, usize, usize)>,
+    own: Vec<(usize, usize)>,
+    /// Entries with no index in `B` and two indices; and own entries of indices that are not in `B`.
+    product: Vec<Entry>,
+    diagonal: Vec<(usize, usize)>,
+    /// What of these is not zero, and the sums of the others, by index.
+    multiplied: Vec<(u32, u32, f64)>,
+    shifts: Vec<f64>,
     /// Entries of what is kept, and where it is: what is left of a row is judged by what the row was.
     judged: Vec<(usize, usize)>,
+    judged_own: Vec<(usize, usize)>,
+    /// Of those with two indices, and of all.
+    scale_between: Vec<f64>,
     scale: Vec<f64>,
-    places: Vec<usize>,
-    values: Vec<f64>,
+    /// Where in `reduced`, or among the columns of a block, numbers are added.
+    places: Vec<u32>,
+    /// `T'KT` but for what own entries make of it, and all of it.
+    between: Vec<f64>,
     reduced: Vec<f64>,
     inner: Symmetric,
     determined: usize,
     // memory
     wide: Vec<f64>,
     narrow: Vec<f64>,
+    peaks: Vec<f64>,
     particular: Vec<f64>,
     rest: Vec<f64>,
     small: Vec<f64>,
+}
+
+/// An entry of the matrix: its place in the caller's list of values, row and column.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    source: u32,
+    row: u32,
+    column: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -62,14 +82,26 @@ struct Block {
     columns: Vec<usize>,
     /// Entries of `K_BA`: source, row, column.
     inside: Vec<(usize, usize, usize)>,
-    /// Entries of `K_BN`: source, row, index, and how that is expressed.
+    /// Entries of `K_BN`: source, row, index, and how that is expressed; and their values.
     outside: Vec<(usize, usize, usize, Seen)>,
+    seen: Vec<f64>,
     /// `[L\U, U^-1 L^-1 F, U^-1 L^-1 K_BN T_N]`, row by row; rows and columns of `A` in the order of the pivots.
     factors: Vec<f64>,
     rows: Vec<usize>,
     order: Vec<usize>,
     /// `T_A`, row by row.
     basis: Vec<f64>,
+    /// Unknowns of the smaller matrix that entries of its members lead to, and these entries: each one is in the list of
+    /// one of its two blocks.
+    reach: Vec<usize>,
+    pairs: Vec<Pair>,
+    /// Own entries of its members: source and row.
+    own: Vec<(usize, usize)>,
+    /// Where in `places` those in `reduced` start: for each column all of `reach`, and for each column those up to itself.
+    places: usize,
+    own_places: usize,
+    /// Of the former, those on the diagonal.
+    twice: Vec<usize>,
 }
 
 /// What a block sees of an index outside.
@@ -81,21 +113,13 @@ enum Seen {
     Row(usize, usize, usize),
 }
 
-/// Entries between two blocks, or between a block and an unknown that is kept.
+/// Entries between the members of a block and those of another one, or of itself, or unknowns that are kept.
 #[derive(Clone, Debug)]
 struct Pair {
-    first: usize,
-    second: Other,
-    /// Source, and rows in both.
-    entries: Vec<(usize, usize, usize)>,
-    /// Where in `places` those in `reduced` start, for each column of the first all of the second.
-    places: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Other {
-    Kept(usize),
-    Block(usize),
+    /// The other block, and where in `places` those of its columns in `reach` start.
+    other: Option<(usize, usize)>,
+    /// The row, and the row of the other block, or the place in `reach`.
+    entries: Vec<Entry>,
 }
 
 impl Condensed {
@@ -105,35 +129,39 @@ impl Condensed {
     /// # Panics
     /// If the values are not as many as the entries.
     pub fn factor(&mut self, values: &[f64], threshold: f64) -> Option<Inertia> {
-        self.values.copy_from_slice(values);
+        assert_eq!(values.len(), self.entries, "one value an entry");
         for b in 0..self.blocks.len() {
             let (before, rest) = self.blocks.split_at_mut(b);
             let block = &mut rest[0];
-            let (width, _) = block.widths();
-            let (na, free) = (block.among.len(), block.free());
-            block.factors.fill(0.0);
-            for &(source, r, c) in &block.inside {
-                block.factors[r * width + c] += values[source];
-            }
-            for (source, r, _, seen) in &block.outside {
-                let row = &mut block.factors[r * width + na..(r + 1) * width];
-                match *seen {
-                    Seen::Kept(column) => row[column - free] += values[*source],
-                    Seen::Row(other, at, places) => {
-                        let of = before[other].basis(at);
-                        for (x, place) in of.iter().zip(&self.places[places..]) {
-                            row[place - free] += values[*source] * x;
-                        }
-                    }
-                }
-            }
-            if !block.factor() {
+            block.assemble(before, values, &self.places);
+            if !block.factor(&mut self.peaks) {
                 return None;
             }
         }
-        self.reduce();
-        self.scale.fill(0.0);
+        self.multiplied.clear();
+        for e in &self.product {
+            let value = values[e.source as usize];
+            if value != 0.0 {
+                self.multiplied.push((e.row, e.column, value));
+            }
+        }
+        self.reduce(values);
+        self.scale_between.fill(0.0);
         for (source, place) in &self.judged {
+            self.scale_between[*place] = self.scale_between[*place].max(values[*source].abs());
+        }
+        self.factor_shifted(values, threshold)
+    }
+
+    /// [`Condensed::factor`] where nothing but own entries of indices has changed since the last one that was not None.
+    pub fn factor_shifted(&mut self, values: &[f64], threshold: f64) -> Option<Inertia> {
+        self.shifts.fill(0.0);
+        for (source, i) in &self.diagonal {
+            self.shifts[*i] += values[*source];
+        }
+        self.shift(values);
+        self.scale.copy_from_slice(&self.scale_between);
+        for (source, place) in &self.judged_own {
             self.scale[*place] = self.scale[*place].max(values[*source].abs());
         }
         let least = &self.scale;
@@ -141,81 +169,6 @@ impl Condensed {
         inertia.positive += self.determined;
         inertia.negative += self.determined;
         Some(inertia)
-    }
-
-    /// `T'KT`
-    fn reduce(&mut self) {
-        let values = &self.values;
-        self.reduced.fill(0.0);
-        for (source, place) in &self.plain {
-            self.reduced[*place] += values[*source];
-        }
-        for pair in &self.pairs {
-            let first = &self.blocks[pair.first];
-            let (rows, columns) = (first.among.len(), first.columns.len());
-            let places = &self.places[pair.places..];
-            let b = match pair.second {
-                Other::Block(b) => b,
-                Other::Kept(slot) => {
-                    for (source, r, _) in &pair.entries {
-                        let row = first.basis(*r).iter().zip(&first.columns);
-                        for ((basis, column), place) in row.zip(places) {
-                            let both = if *column == slot { 2.0 } else { 1.0 };
-                            self.reduced[*place] += both * values[*source] * basis;
-                        }
-                    }
-                    continue;
-                }
-            };
-            let (second, is_own) = (&self.blocks[b], b == pair.first);
-            let width = second.columns.len();
-            if columns == 0 || width == 0 {
-                continue;
-            }
-            self.wide.clear();
-            self.wide.resize(rows * width, 0.0);
-            for &(source, r, s) in &pair.entries {
-                let value = values[source];
-                add(
-                    &mut self.wide[r * width..(r + 1) * width],
-                    value,
-                    second.basis(s),
-                );
-                if is_own && r != s {
-                    add(
-                        &mut self.wide[s * width..(s + 1) * width],
-                        value,
-                        second.basis(r),
-                    );
-                }
-            }
-            self.narrow.clear();
-            self.narrow.resize(columns * width, 0.0);
-            for (r, row) in self.wide.chunks_exact(width).enumerate() {
-                for (to, factor) in self.narrow.chunks_exact_mut(width).zip(first.basis(r)) {
-                    if *factor != 0.0 {
-                        add(to, *factor, row);
-                    }
-                }
-            }
-            let all = self
-                .narrow
-                .chunks_exact(width)
-                .zip(places.chunks_exact(width));
-            for (p, (row, places)) in all.enumerate() {
-                for (q, (value, place)) in row.iter().zip(places).enumerate() {
-                    if is_own {
-                        // both triangles are there
-                        if q <= p {
-                            self.reduced[*place] += value;
-                        }
-                    } else {
-                        let is_diagonal = first.columns[p] == second.columns[q];
-                        self.reduced[*place] += if is_diagonal { 2.0 * value } else { *value };
-                    }
-                }
-            }
-        }
     }
 
     /// `x = K^-1 b` in the place of `b`.
@@ -230,7 +183,8 @@ impl Condensed {
             narrow,
             wide,
             small,
-            values,
+            multiplied,
+            shifts,
             ..
         } = self;
         // what the rows of the blocks ask of what they determine, with all that is free at zero
@@ -238,8 +192,8 @@ impl Condensed {
         for block in &self.blocks {
             wide.clear();
             wide.extend(block.zero.iter().map(|i| b[*i]));
-            for (source, r, n, _) in &block.outside {
-                wide[*r] -= values[*source] * particular[*n];
+            for ((_, r, n, _), value) in block.outside.iter().zip(&block.seen) {
+                wide[*r] -= value * particular[*n];
             }
             block.solve(wide, narrow);
             for (x, i) in narrow.iter().zip(&block.order) {
@@ -247,7 +201,7 @@ impl Condensed {
             }
         }
         rest.copy_from_slice(b);
-        multiply(&self.product, values, particular, rest);
+        multiply((multiplied, shifts), particular, rest);
         for (to, i) in small.iter_mut().zip(&self.kept) {
             *to = rest[*i];
         }
@@ -272,7 +226,7 @@ impl Condensed {
             block.zero.iter().for_each(|i| b[*i] = 0.0);
         }
         // what the rows of what was determined leave is for the blocks' own
-        multiply(&self.product, values, b, rest);
+        multiply((multiplied, shifts), b, rest);
         for block in self.blocks.iter().rev() {
             let m = block.zero.len();
             narrow.clear();
@@ -281,8 +235,8 @@ impl Condensed {
             for (x, r) in narrow.iter().zip(&block.rows) {
                 b[block.zero[*r]] = *x;
             }
-            for (source, r, n, _) in &block.outside {
-                rest[*n] -= values[*source] * b[block.zero[*r]];
+            for ((_, r, n, _), value) in block.outside.iter().zip(&block.seen) {
+                rest[*n] -= value * b[block.zero[*r]];
             }
         }
     }
@@ -293,13 +247,15 @@ impl Condensed {
     }
 }
 
-/// `to -= K x` of these entries.
-fn multiply(product: &[(usize, usize, usize)], values: &[f64], x: &[f64], to: &mut [f64]) {
-    for &(source, i, j) in product {
-        to[i] -= values[source] * x[j];
-        if i != j {
-            to[j] -= values[source] * x[i];
-        }
+/// `to -= K x` of these entries: those of two indices, and own ones.
+fn multiply((between, own): (&[(u32, u32, f64)], &[f64]), x: &[f64], to: &mut [f64]) {
+    for ((to, x), own) in to.iter_mut().zip(x).zip(own) {
+        *to -= own * x;
+    }
+    for &(i, j, value) in between {
+        let (i, j) = (i as usize, j as usize);
+        to[i] -= value * x[j];
+        to[j] -= value * x[i];
     }
 }
 

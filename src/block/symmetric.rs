@@ -12,7 +12,7 @@
 mod front;
 
 use super::order;
-use front::{Eliminated, Panel};
+use front::{Eliminated, Panel, stride};
 use std::ops::Range;
 
 /// Numbers of positive, negative and vanishing eigenvalues.
@@ -45,9 +45,9 @@ struct Front {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// In the caller's list of values.
-    source: usize,
-    row: usize,
-    column: usize,
+    source: u32,
+    row: u32,
+    column: u32,
 }
 
 /// What a front leaves on the stack: a dense square of the variables handed on and of those touched.
@@ -91,7 +91,7 @@ impl Symmetric {
     /// zero), and may repeat; `group` tells the group of every variable, numbered from 0 without gaps.
     ///
     /// # Panics
-    /// If an entry or a group is out of range.
+    /// If an entry or a group is out of range, or there are more entries than 32 bits count.
     pub fn new(entries: &[(usize, usize)], group: &[usize]) -> Self {
         let dim = group.len();
         let groups = group.iter().map(|g| g + 1).max().unwrap_or(0);
@@ -144,6 +144,10 @@ impl Symmetric {
         for (source, &(i, j)) in self.pattern.iter().enumerate() {
             of_front[home[i].min(home[j])].push((source, i, j));
         }
+        assert!(
+            u32::try_from(self.pattern.len()).is_ok(),
+            "more entries than 32 bits count"
+        );
         let mut place = vec![0; self.dim];
         for (front, list) in self.fronts.iter_mut().zip(of_front) {
             for (at, v) in front.variables.iter().enumerate() {
@@ -152,9 +156,9 @@ impl Symmetric {
             let start = self.entries.len();
             self.entries
                 .extend(list.into_iter().map(|(source, i, j)| Entry {
-                    source,
-                    row: place[i].max(place[j]),
-                    column: place[i].min(place[j]),
+                    source: source as u32,
+                    row: place[i].max(place[j]) as u32,
+                    column: place[i].min(place[j]) as u32,
                 }));
             front.entries = start..self.entries.len();
         }
@@ -238,10 +242,20 @@ impl Symmetric {
                 .extend_from_slice(&self.stacked_variables[r.variables..r.variables + r.handed_on]);
         }
         variables.extend_from_slice(&front.variables[front.own..]);
+        let stride = stride(size);
         self.square.clear();
-        self.square.resize(size * size, 0.0);
-        for e in &self.entries[front.entries.clone()] {
-            self.square[place(e.column) * size + place(e.row)] += values[e.source];
+        self.square.resize(size * stride, 0.0);
+        let entries = &self.entries[front.entries.clone()];
+        let square = &mut self.square;
+        if delayed == 0 {
+            for e in entries {
+                square[e.column as usize * stride + e.row as usize] += values[e.source as usize];
+            }
+        } else {
+            for e in entries {
+                let at = place(e.column as usize) * stride + place(e.row as usize);
+                square[at] += values[e.source as usize];
+            }
         }
         let mut first_delayed = front.own;
         for r in &self.stack[taken..] {
@@ -252,11 +266,20 @@ impl Symmetric {
                 None => first_delayed + i,
                 Some(i) => place(outward[i]),
             };
+            if delayed == 0 {
+                for (j, column) in numbers.chunks_exact(count).enumerate() {
+                    let to = outward[j];
+                    for (from, value) in outward[j..].iter().zip(&column[j..]) {
+                        square[to.min(*from) * stride + to.max(*from)] += value;
+                    }
+                }
+                continue;
+            }
             for (j, column) in numbers.chunks_exact(count).enumerate() {
                 let to = place(j);
                 for (i, value) in column.iter().enumerate().skip(j) {
                     let from = place(i);
-                    self.square[to.min(from) * size + to.max(from)] += value;
+                    square[to.min(from) * stride + to.max(from)] += value;
                 }
             }
             first_delayed += r.handed_on;
@@ -268,7 +291,7 @@ impl Symmetric {
         self.stack.truncate(taken);
         let is_last = front.variables.len() == front.own;
         let panel = self.eliminated.factor(
-            &mut self.square,
+            square,
             index,
             (size, candidates),
             (threshold, is_last),
@@ -286,7 +309,7 @@ impl Symmetric {
             let rest = &self.eliminated.variables[index + panel.pivots..];
             self.stacked_variables.extend_from_slice(rest);
             for j in panel.pivots..size {
-                let column = &self.square[j * size + panel.pivots..(j + 1) * size];
+                let column = &self.square[j * stride + panel.pivots..j * stride + size];
                 self.stacked.extend_from_slice(column);
             }
             debug_assert_eq!(rest.len(), left);

@@ -105,9 +105,15 @@ fn solved_as_by_fronts(seed: u64, shift: Option<f64>) -> bool {
     let determined = s.without_diagonal().count();
     assert_eq!(determined, stages * (n + m.min(n) - usize::from(dependent)));
     assert_eq!(s.inner.dim() + 2 * determined, c.group.len());
-    for _ in 0..3 {
+    // shifted by its own entries alone, then all other
+    for is_shifted in [false, true, false, true] {
         let expected = whole.factor(&c.values, 0.1).unwrap();
-        assert_eq!(s.factor(&c.values, 0.1), Some(expected), "seed {seed}");
+        let found = if is_shifted {
+            s.factor_shifted(&c.values, 0.1)
+        } else {
+            s.factor(&c.values, 0.1)
+        };
+        assert_eq!(found, Some(expected), "seed {seed}");
         if expected.zero > 0 {
             return true;
         }
@@ -120,7 +126,12 @@ fn solved_as_by_fronts(seed: u64, shift: Option<f64>) -> bool {
         });
         assert!(error < 1e-7, "seed {seed}: {error:.1e}");
         if !dependent {
-            c.values.iter_mut().for_each(|v| *v *= 1.0 + 0.05 * unit(r));
+            for (v, (i, j)) in c.values.iter_mut().zip(&c.entries) {
+                let change = if i == j { 2.0 } else { 0.05 };
+                if is_shifted || i == j {
+                    *v *= 1.0 + change * unit(r);
+                }
+            }
         }
     }
     false

@@ -10,9 +10,16 @@ use faer::{Accum, MatMut, MatRef, Par};
 const CANCELLED: f64 = 1e-14;
 /// Updates of so many products and more go through faer's kernels, which take some hundred operations to set up.
 const LARGE: usize = 6000;
-/// So many candidates are kept up to date with every pivot and may be the next one; those behind take the pivots found
-/// among these at once.
-const WINDOW: usize = 24;
+/// So many candidates are kept up to date with every pivot and may be the next one; those behind take all pivots before at
+/// once, when their turn comes.
+const WINDOW: usize = 8;
+/// Numbers that are computed side by side: columns begin at multiples of this.
+const LANES: usize = 4;
+
+/// Numbers from the begin of a column of a front to that of the next.
+pub(super) fn stride(size: usize) -> usize {
+    size.next_multiple_of(LANES)
+}
 
 /// What was eliminated in a front.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +27,12 @@ pub(super) struct Panel {
     /// First of its variables, and how many: those eliminated, then the others.
     index: usize,
     size: usize,
+    /// [`stride`]
+    stride: usize,
     pub(super) pivots: usize,
     /// How many could have been eliminated.
     pub(super) candidates: usize,
-    /// First of its columns in `lower`, each `size` long, and of its pivots in `diagonal`.
+    /// First of its columns in `lower`, each `stride` long, and of its pivots in `diagonal`.
     lower: usize,
     diagonal: usize,
 }
@@ -50,15 +59,15 @@ enum Pivot {
 struct Square<'a> {
     a: &'a mut [f64],
     size: usize,
+    stride: usize,
     candidates: usize,
-    /// End of the candidates that are up to date; the others have taken the first `updated` pivots.
+    /// End of the candidates that are up to date; the others have taken no pivot.
     window: usize,
-    updated: usize,
 }
 
 impl Square<'_> {
     fn at(&self, i: usize, j: usize) -> f64 {
-        self.a[i.min(j) * self.size + i.max(j)]
+        self.a[i.min(j) * self.stride + i.max(j)]
     }
 
     /// Largest entry of a column among the rows from `from` on, but for the diagonal and row `but`; and the largest of
@@ -66,12 +75,12 @@ impl Square<'_> {
     fn largest(&self, column: usize, from: usize, but: usize) -> (f64, f64, usize) {
         let (mut all, mut best, mut row) = (0.0_f64, 0.0_f64, usize::MAX);
         for i in from..column {
-            let value = self.a[i * self.size + column].abs();
+            let value = self.a[i * self.stride + column].abs();
             if i != but && value > best {
                 (best, row) = (value, i);
             }
         }
-        let own = &self.a[column * self.size..(column + 1) * self.size];
+        let own = &self.a[column * self.stride..][..self.size];
         for (i, value) in own.iter().enumerate().skip(column + 1) {
             if i == but {
                 continue;
@@ -92,7 +101,7 @@ impl Square<'_> {
         if a == b {
             return;
         }
-        let (a, b, n) = (a.min(b), a.max(b), self.size);
+        let (a, b, n) = (a.min(b), a.max(b), self.stride);
         for j in 0..a {
             self.a.swap(j * n + a, j * n + b);
         }
@@ -100,9 +109,8 @@ impl Square<'_> {
         for i in a + 1..b {
             self.a.swap(a * n + i, i * n + b);
         }
-        for i in b + 1..n {
-            self.a.swap(a * n + i, b * n + i);
-        }
+        let (first, second) = self.a.split_at_mut(b * n);
+        first[a * n + b + 1..(a + 1) * n].swap_with_slice(&mut second[b + 1..n]);
     }
 
     /// A pivot that passes the test of Duff and Reid: growth of the rest is at most `1/threshold`.
@@ -113,6 +121,15 @@ impl Square<'_> {
         variables: &[usize],
         scale: &[f64],
     ) -> Option<Pivot> {
+        if from == self.window {
+            return None;
+        }
+        // the usual case
+        let own = self.a[from * self.stride + from].abs();
+        let others = peak(&self.a[from * self.stride + from + 1..from * self.stride + self.size]);
+        if own > CANCELLED * scale[variables[from]] && own >= threshold * others {
+            return Some(Pivot::One(from));
+        }
         let bound = 1.0 / threshold;
         for c in from..self.window {
             let own = self.at(c, c);
@@ -164,22 +181,18 @@ impl Square<'_> {
     /// Subtracts from the window right of the pivots `k` to `next` what they take; the columns of these hold `L`, and
     /// `scaled` holds `L D` for each.
     fn update(&mut self, k: usize, next: usize, scaled: &[f64]) {
-        let n = self.size;
+        let n = self.stride;
         let (done, rest) = self.a.split_at_mut(next * n);
-        for (j, column) in rest
-            .chunks_exact_mut(n)
-            .enumerate()
-            .take(self.window - next)
-        {
+        let columns = rest.chunks_exact_mut(n).enumerate();
+        for (j, column) in columns.take(self.window - next) {
             let j = next + j;
-            for (p, scaled) in (k..next).zip(scaled.chunks_exact(n)) {
+            // what is above the diagonal is not used
+            let first = j - j % LANES;
+            let to = &mut column[first..];
+            for (lower, scaled) in done[k * n..].chunks_exact(n).zip(scaled.chunks_exact(n)) {
                 let weight = scaled[j];
-                if weight == 0.0 {
-                    continue;
-                }
-                let lower = &done[p * n + j..(p + 1) * n];
-                for (c, l) in column[j..].iter_mut().zip(lower) {
-                    *c -= weight * l;
+                if weight != 0.0 {
+                    subtract_one(to, &lower[first..], weight);
                 }
             }
         }
@@ -190,41 +203,66 @@ impl Square<'_> {
         if self.window == self.candidates {
             return false;
         }
-        let pivots = (self.updated, k);
-        subtract(
-            self.a,
-            self.size,
-            (self.window, self.candidates),
-            pivots,
-            scaled,
-        );
-        self.updated = k;
-        self.window = self.candidates.min(self.window + WINDOW);
+        let end = self.candidates.min(self.window + WINDOW);
+        subtract(self.a, self.stride, (self.window, end), k, scaled);
+        self.window = end;
         true
     }
 }
 
-/// Subtracts from columns `first` to `end` what the pivots `from` to `to` take.
+/// The largest absolute value, side by side; numbers that are none count as zero.
+fn peak(row: &[f64]) -> f64 {
+    let larger = |a: f64, b: f64| if b > a { b } else { a };
+    let mut best = [0.0; LANES];
+    let (whole, rest) = row.as_chunks::<LANES>();
+    for values in whole {
+        for (best, x) in best.iter_mut().zip(values) {
+            *best = larger(*best, x.abs());
+        }
+    }
+    let all = best.into_iter().chain(rest.iter().map(|x| x.abs()));
+    all.fold(0.0, larger)
+}
+
+/// `to -= weight lower`. Not inlined: so the compiler knows that nothing overlaps, and computes side by side.
+#[inline(never)]
+fn subtract_one(to: &mut [f64], lower: &[f64], weight: f64) {
+    for (to, l) in to.iter_mut().zip(lower) {
+        *to -= weight * l;
+    }
+}
+
+/// The same of four at once.
+#[inline(never)]
+fn subtract_four(to: &mut [f64], [a, b, c, d]: [&[f64]; 4], [p, q, r, s]: [f64; 4]) {
+    let n = to.len();
+    let (a, b, c, d) = (&a[..n], &b[..n], &c[..n], &d[..n]);
+    for i in 0..n {
+        to[i] = to[i] - (p * a[i] + q * b[i]) - (r * c[i] + s * d[i]);
+    }
+}
+
+/// Subtracts from columns `first` to `end` what the first `pivots` take.
 fn subtract(
     square: &mut [f64],
-    size: usize,
+    stride: usize,
     (first, end): (usize, usize),
-    (from, to): (usize, usize),
+    pivots: usize,
     scaled: &[f64],
 ) {
-    let (columns, pivots) = (end - first, to - from);
+    let columns = end - first;
     if columns == 0 || pivots == 0 {
         return;
     }
-    let (done, rest) = square.split_at_mut(first * size);
-    let done = &done[from * size..to * size];
-    let scaled = &scaled[from * size..to * size];
-    if columns * (size - first) * pivots >= LARGE {
-        let lower = MatRef::from_column_major_slice(done, size, pivots);
-        let scaled = MatRef::from_column_major_slice(scaled, size, pivots);
+    let (done, rest) = square.split_at_mut(first * stride);
+    let done = &done[..pivots * stride];
+    let scaled = &scaled[..pivots * stride];
+    if columns * (stride - first) * pivots >= LARGE {
+        let lower = MatRef::from_column_major_slice(done, stride, pivots);
+        let scaled = MatRef::from_column_major_slice(scaled, stride, pivots);
         let scaled = scaled.subrows(first, columns).transpose();
         let mut to =
-            MatMut::from_column_major_slice_mut(&mut rest[..columns * size], size, columns);
+            MatMut::from_column_major_slice_mut(&mut rest[..columns * stride], stride, columns);
         triangular::matmul(
             to.rb_mut().subrows_mut(first, columns),
             BlockStructure::TriangularLower,
@@ -237,25 +275,30 @@ fn subtract(
             Par::Seq,
         );
         matmul(
-            to.subrows_mut(end, size - end),
+            to.subrows_mut(end, stride - end),
             Accum::Add,
-            lower.subrows(end, size - end),
+            lower.subrows(end, stride - end),
             scaled,
             -1.0,
             Par::Seq,
         );
         return;
     }
-    for (j, column) in rest.chunks_exact_mut(size).enumerate().take(columns) {
+    let whole = pivots - pivots % 4;
+    for (j, column) in rest.chunks_exact_mut(stride).enumerate().take(columns) {
         let j = first + j;
-        for (lower, scaled) in done.chunks_exact(size).zip(scaled.chunks_exact(size)) {
-            let weight = scaled[j];
-            if weight == 0.0 {
-                continue;
-            }
-            for (c, l) in column[j..].iter_mut().zip(&lower[j..]) {
-                *c -= weight * l;
-            }
+        let above = j - j % LANES;
+        let to = &mut column[above..];
+        for (lower, scaled) in
+            (done[..whole * stride].chunks_exact(4 * stride)).zip(scaled.chunks_exact(4 * stride))
+        {
+            let of = |p: usize| &lower[p * stride + above..(p + 1) * stride];
+            let weights: [f64; 4] = std::array::from_fn(|p| scaled[p * stride + j]);
+            subtract_four(to, [of(0), of(1), of(2), of(3)], weights);
+        }
+        let left = done[whole * stride..].chunks_exact(stride);
+        for (lower, scaled) in left.zip(scaled[whole * stride..].chunks_exact(stride)) {
+            subtract_one(to, &lower[above..], scaled[j]);
         }
     }
 }
@@ -278,16 +321,19 @@ impl Eliminated {
         inertia: &mut Inertia,
     ) -> Panel {
         let variables = &mut self.variables[index..];
+        let stride = stride(size);
         let diagonal = self.diagonal.len();
         let mut s = Square {
             a: square,
             size,
+            stride,
             candidates,
             window: candidates.min(WINDOW),
-            updated: 0,
         };
-        self.scaled.clear();
-        self.scaled.resize(size * candidates, 0.0);
+        // of each pivot, what is behind it is written before it is read
+        if self.scaled.len() < stride * candidates {
+            self.scaled.resize(stride * candidates, 0.0);
+        }
         let mut k = 0;
         while k < candidates {
             let pivot = match s.find(k, threshold, variables, scale) {
@@ -313,10 +359,11 @@ impl Eliminated {
                 }
             };
             let next = k + count;
-            let scaled = &mut self.scaled[k * size..next * size];
+            let scaled = &mut self.scaled[k * stride..next * stride];
             match pivot {
                 Pivot::Zero(_) => {
-                    s.a[k * size + k..(k + 1) * size].fill(0.0);
+                    s.a[k * stride + k..(k + 1) * stride].fill(0.0);
+                    scaled.fill(0.0);
                     self.diagonal.extend_from_slice(&[0.0, 0.0]);
                     inertia.zero += 1;
                 }
@@ -328,7 +375,7 @@ impl Eliminated {
                         &mut inertia.negative
                     }) += 1;
                     let inverse = 1.0 / d;
-                    let column = &mut s.a[k * size..(k + 1) * size];
+                    let column = &mut s.a[k * stride..(k + 1) * stride];
                     scaled[next..].copy_from_slice(&column[next..]);
                     column[next..].iter_mut().for_each(|l| *l *= inverse);
                     column[k] = 1.0;
@@ -346,9 +393,9 @@ impl Eliminated {
                         inertia.negative += 2;
                     }
                     let (ia, ib, ic) = (c / determinant, -b / determinant, a / determinant);
-                    let (first, second) = s.a[k * size..(k + 2) * size].split_at_mut(size);
-                    let (scaled_first, scaled_second) = scaled.split_at_mut(size);
-                    for i in next..size {
+                    let (first, second) = s.a[k * stride..(k + 2) * stride].split_at_mut(stride);
+                    let (scaled_first, scaled_second) = scaled.split_at_mut(stride);
+                    for i in next..stride {
                         let (x, y) = (first[i], second[i]);
                         (scaled_first[i], scaled_second[i]) = (x, y);
                         first[i] = ia * x + ib * y;
@@ -358,15 +405,16 @@ impl Eliminated {
                     self.diagonal.extend_from_slice(&[ia, ib, ic, 0.0]);
                 }
             }
-            s.update(k, next, &self.scaled[k * size..]);
+            s.update(k, next, &self.scaled[k * stride..]);
             k = next;
         }
         let lower = self.lower.len();
-        self.lower.extend_from_slice(&square[..k * size]);
-        subtract(square, size, (candidates, size), (0, k), &self.scaled);
+        self.lower.extend_from_slice(&square[..k * stride]);
+        subtract(square, stride, (candidates, size), k, &self.scaled);
         Panel {
             index,
             size,
+            stride,
             pivots: k,
             candidates,
             lower,
@@ -379,7 +427,7 @@ impl Eliminated {
         let variables = &self.variables[p.index..p.index + p.size];
         local.clear();
         local.extend(variables.iter().map(|v| b[*v]));
-        let columns = self.lower[p.lower..].chunks_exact(p.size);
+        let columns = self.lower[p.lower..].chunks_exact(p.stride);
         for (k, column) in columns.enumerate().take(p.pivots) {
             let value = local[k];
             for (x, l) in local[k + 1..].iter_mut().zip(&column[k + 1..]) {
@@ -411,7 +459,7 @@ impl Eliminated {
         local.clear();
         local.extend(variables.iter().map(|v| b[*v]));
         for k in (0..p.pivots).rev() {
-            let column = &self.lower[p.lower + k * p.size..p.lower + (k + 1) * p.size];
+            let column = &self.lower[p.lower + k * p.stride..p.lower + (k + 1) * p.stride];
             let taken: f64 = column[k + 1..]
                 .iter()
                 .zip(&local[k + 1..])

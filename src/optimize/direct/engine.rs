@@ -6,7 +6,7 @@ use super::transcription::{Saved as Base, Transcription};
 use crate::control::Problem;
 use crate::dynamics::{Observe, StepError};
 use crate::optimize::Iteration;
-use crate::optimize::nlp::{self, Program, Row, Status, solver};
+use crate::optimize::nlp::{self, Program, Row, Status, saved, solver};
 use crate::rollout::Trajectory;
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub struct Engine<'a, D: Observe> {
 /// Where it stands.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Saved {
-    solver: solver::Saved,
+    solver: saved::Saved,
     base: Base,
     stage: usize,
 }

@@ -77,8 +77,9 @@ pub struct Kkt {
     /// What [`Condensed::new`] is made of.
     determined: Vec<Determined>,
     beside: Vec<usize>,
-    /// Was the last one condensed?
+    /// Was the last one condensed, and has no more than the diagonal changed since?
     is_condensed: bool,
+    is_current: bool,
     /// Of variables and rows: whose own entry stays zero in a condensed matrix.
     bare: Vec<bool>,
     values: Vec<f64>,
@@ -187,6 +188,7 @@ impl Kkt {
             determined,
             beside: of_blocks,
             is_condensed: false,
+            is_current: false,
             bare: vec![false; n + m],
             values,
             diagonal,
@@ -211,6 +213,7 @@ impl Kkt {
         let blocks = (&self.determined, &self.beside);
         self.condensed = Condensed::new(&self.pattern, &self.values, blocks.0, blocks.1);
         self.is_condensed = self.condensed.is_some();
+        self.is_current = false;
         self.bare.fill(false);
         if let Some(c) = &self.condensed {
             c.without_diagonal().for_each(|i| self.bare[i] = true);
@@ -226,6 +229,7 @@ impl Kkt {
     pub fn factor(&mut self, model: &Model, hessian: &[f64], d: &Derivatives, mu: f64) -> bool {
         self.values[..self.diagonal].copy_from_slice(hessian);
         self.values[self.jacobian..].copy_from_slice(&d.jacobian);
+        self.is_current = false;
         self.dependent = OF_ROWS * mu.powf(0.25);
         self.regularization = Regularization {
             variables: 0.0,
@@ -287,14 +291,21 @@ impl Kkt {
         self.is_pivoted = false;
         self.low_rank.iter_mut().for_each(LowRank::forget);
         if let (true, Some(c)) = (self.is_condensed, &mut self.condensed) {
-            if let Some(inertia) = c.factor(&self.values, self.threshold) {
-                return Some(inertia);
+            let found = if self.is_current {
+                c.factor_shifted(&self.values, self.threshold)
+            } else {
+                c.factor(&self.values, self.threshold)
+            };
+            self.is_current = found.is_some();
+            if found.is_some() {
+                return found;
             }
             // others may be independent where it is now
             self.condense();
             self.set_diagonal(model);
             let again =
                 (self.condensed.as_mut()).and_then(|c| c.factor(&self.values, self.threshold));
+            self.is_current = again.is_some();
             if again.is_some() {
                 return again;
             }
@@ -363,17 +374,22 @@ impl Kkt {
         for (i, slack) in model.slack.iter().enumerate() {
             local[n + i] = rhs.y[i] + slack.map_or(0.0, |s| rhs.w[s] / (self.barrier[s] + shift));
         }
-        if let (true, Some(p)) = (self.is_pivoted, &mut self.pivoted) {
-            if p.solve(local).is_err() {
-                local.fill(f64::NAN);
+        let factors = (&mut self.pivoted, &mut self.condensed, &mut self.whole);
+        let is_solved = match (self.is_pivoted, self.is_condensed, factors) {
+            (true, _, (Some(pivoted), _, _)) => pivoted.solve(local).is_ok(),
+            (false, true, (_, Some(condensed), _)) => {
+                condensed.solve(local);
+                true
             }
-        } else {
-            match (self.is_condensed, &mut self.condensed, &mut self.whole) {
-                (true, Some(c), _) => c.solve(local),
-                (_, _, Some(whole)) => whole.solve(local),
-                // nothing was factored
-                _ => local.fill(f64::NAN),
+            (false, _, (_, _, Some(whole))) => {
+                whole.solve(local);
+                true
             }
+            // nothing was factored
+            _ => false,
+        };
+        if !is_solved {
+            local.fill(f64::NAN);
         }
         out.w[..n].copy_from_slice(&local[..n]);
         out.y.copy_from_slice(&local[n..]);
@@ -500,6 +516,7 @@ impl Kkt {
     ) -> Option<Vec<f64>> {
         self.values[..self.diagonal].fill(0.0);
         self.values[self.jacobian..].copy_from_slice(&d.jacobian);
+        self.is_current = false;
         self.barrier.fill(1.0);
         self.regularization = Regularization {
             variables: 0.0,
@@ -543,79 +560,4 @@ pub fn name_rows(program: &dyn Program, rows: &[f64], weights: &[f64]) -> String
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::quasi_newton::Pairs;
-    use super::super::{Options, Undefined};
-    use super::*;
-
-    /// `x'Ax/2` where two rows hold, one of them no equation.
-    struct Bent;
-
-    impl Program for Bent {
-        fn variables(&self) -> usize {
-            3
-        }
-        fn rows(&self) -> usize {
-            2
-        }
-        fn start(&self) -> Vec<f64> {
-            vec![1.0; 3]
-        }
-        fn row_bounds(&self) -> Vec<(f64, f64)> {
-            vec![(1.0, 1.0), (0.0, f64::INFINITY)]
-        }
-        fn jacobian(&self) -> Vec<(usize, usize)> {
-            vec![(0, 0), (0, 1), (1, 1), (1, 2)]
-        }
-        fn hessian(&self) -> Vec<(usize, usize)> {
-            vec![(0, 0), (1, 1), (2, 2), (1, 0), (2, 2)]
-        }
-        fn evaluate(&mut self, _: &[f64], _: &mut [f64]) -> Result<f64, Undefined> {
-            unreachable!("only its patterns are asked for")
-        }
-        fn differentiate(
-            &mut self,
-            _: &[f64],
-            _: &mut [f64],
-            _: &mut [f64],
-        ) -> Result<(), Undefined> {
-            unreachable!("only its patterns are asked for")
-        }
-        fn curve(&mut self, _: &[f64], _: f64, _: &[f64], _: &mut [f64]) -> Result<(), Undefined> {
-            unreachable!("only its patterns are asked for")
-        }
-    }
-
-    /// Pivots from all of the matrix give the solution of those that its groups have, with and without a curvature that is
-    /// known by its products.
-    #[test]
-    fn pivots_from_all_of_it_solve_the_same() {
-        let options = Options::default();
-        let model = Model::new(&Bent, &options);
-        let jacobian = [1.0, 2.0, -1.0, 1.5];
-        let mut kkt = Kkt::new(&Bent, &model, &jacobian, 0.0);
-        let mut d = model.derivatives();
-        d.jacobian.copy_from_slice(&jacobian);
-        kkt.barrier = vec![0.0, 0.0, 0.0, 2.0];
-        let mut rhs = kkt.direction();
-        (rhs.w, rhs.y) = (vec![1.0, -2.0, 0.5, 0.25], vec![3.0, -1.0]);
-        let mut pairs = Pairs::new(2);
-        pairs.add(vec![1.0, 0.5, 0.0], vec![2.0, 1.5, -0.5]);
-        for low_rank in [None, Some(pairs.matrix())] {
-            kkt.low_rank = low_rank;
-            assert!(kkt.factor(&model, &[2.0, 1.0, 0.5, 0.3, 0.5], &d, 0.1));
-            let (mut own, mut other) = (kkt.direction(), kkt.direction());
-            assert!(kkt.solve(&model, &rhs, &mut own) && !kkt.is_pivoted);
-            assert!(kkt.pivot() && kkt.solve(&model, &rhs, &mut other) && kkt.is_pivoted);
-            own.add(-1.0, &other);
-            assert!(own.largest() < 1e-12, "{:.1e}", own.largest());
-            let mut left = kkt.direction();
-            kkt.residual(&model, &rhs, &other, &mut left);
-            assert!(left.largest() < 1e-12, "{:.1e}", left.largest());
-        }
-        // singular, and so for all
-        d.jacobian.fill(0.0);
-        kkt.values.fill(0.0);
-        assert!(!kkt.pivot());
-    }
-}
+mod tests;

@@ -58,6 +58,7 @@ mod kkt;
 mod model;
 mod quasi_newton;
 mod restoration;
+pub(in crate::optimize) mod saved;
 mod search;
 pub(in crate::optimize) mod solver;
 
