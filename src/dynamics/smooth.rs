@@ -434,6 +434,22 @@ impl<S: Smooth> Equations for Explicit<S> {
         }
         Ok(())
     }
+
+    fn pull_equations(
+        &self,
+        at: &UnsolvedStep,
+        adjoint: &Outputs,
+        w: &mut Self::Work,
+        out: &mut Inputs,
+        _y: &mut [f64],
+        end: &mut [f64],
+    ) -> Result<(), StepError> {
+        end.fill(0.0);
+        // the derivatives need no step before them
+        self.linearize_in(&unsolved(&at.start), w)?;
+        self.pull_in(w, adjoint, out);
+        Ok(())
+    }
 }
 
 /// Nothing of a step is left to solve.

@@ -1,8 +1,9 @@
 //! How a joint's wrenches turn with the configuration, as a gradient: for multipliers (or velocities) of the two bodies
 //! the derivative of `multipliers . wrench(z)`. A few cross products in place of the matrices of
-//! [`Joint::add_wrench_derivative`].
+//! [`Joint::add_wrench_derivative`] and of [`Actuator::add_derivative`].
 
 use super::joint::{Joint, Relative};
+use super::{Actuator, Drive, Freedom};
 use crate::spatial::{Pose, Vec3};
 
 /// (linear, angular) of the parent, then of the child.
@@ -63,6 +64,14 @@ impl Joint {
         add(out, (-world, on_a), (world, on_b));
     }
 
+    /// The same of a torque `nu`, constant in the parent's frame: `S = b_t . (R_b' R_a nu) - a_t . nu`.
+    #[inline(always)]
+    fn pull_torque(nu: &Vec3, [_, (_, bt)]: &Pair, (a, b): (&Pose, &Pose), out: &mut Pair) {
+        let on_a = nu.cross(&a.r.tr_mul(&(b.r * bt)));
+        let on_b = bt.cross(&b.r.tr_mul(&(a.r * nu)));
+        add(out, (Vec3::zeros(), on_a), (Vec3::zeros(), on_b));
+    }
+
     /// The same of the rotation's rows: with `r = (w, v)`, `S = (w nu.(b - a) - v.(nu x (a + b)))/2`, b the child's
     /// torque multiplier in the frame of `r`.
     #[inline(always)]
@@ -75,5 +84,48 @@ impl Joint {
         let (along, cross) = (v * by_w - by_v * w, v.cross(&by_v));
         let on_b = self.offset_matrix.tr_mul(&(-along - cross));
         add(out, (Vec3::zeros(), along - cross), (Vec3::zeros(), on_b));
+    }
+}
+
+impl Actuator {
+    /// The gradient by the displacements of both bodies of `m . (u wrench)`, the wrench that of [`Actuator::row`].
+    #[inline]
+    pub(crate) fn pull_wrench(
+        &self,
+        u: f64,
+        joints: &[Joint],
+        m: &Pair,
+        (a, b): (&Pose, &Pose),
+    ) -> Pair {
+        let (mut out, u) = (Pair::default(), u * self.gain);
+        match &self.drive {
+            Drive::Joint { joint, direction } => {
+                let j = &joints[*joint];
+                let d = &j.directions[*direction];
+                let unit = d.unit * u;
+                match d.freedom {
+                    Freedom::Slide => j.pull_force(&unit, m, (a, b), &j.relative(a, b), &mut out),
+                    Freedom::Angle | Freedom::Turn => {
+                        Joint::pull_torque(&unit, m, (a, b), &mut out);
+                    }
+                }
+            }
+            Drive::Wrench {
+                force,
+                in_body,
+                point,
+                ..
+            } => {
+                let [_, (bf, bt)] = m;
+                // in the body `bf . R f`, in the world `bt . (p x R' f)`
+                let turn = if *in_body {
+                    force.cross(&b.r.tr_mul(bf))
+                } else {
+                    bt.cross(point).cross(&b.r.tr_mul(force))
+                };
+                out[1].1 = turn * u;
+            }
+        }
+        out
     }
 }

@@ -81,6 +81,35 @@ impl Damped {
 }
 
 impl Maximal {
+    /// Reads the state alone: poses, and the motion over the interval before.
+    pub(super) fn read_state(
+        &self,
+        at: Place,
+        x: &[f64],
+        u: &[f64],
+        w: &mut Work,
+    ) -> Result<(), StepError> {
+        let n = self.body_count();
+        w.knot.at = at;
+        if !self.can_take(&at) {
+            return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
+        }
+        if !x.iter().chain(u).all(|v| v.is_finite()) {
+            return Err(self.failure(StepFailure::NotFinite, w, 0, f64::NAN));
+        }
+        w.knot.winding.copy_from_slice(&x[13 * n..]);
+        for (b, s) in x.chunks_exact(13).enumerate().take(n) {
+            w.knot.poses[b] = pose(s);
+            w.knot.before[6 * b..6 * b + 6].copy_from_slice(&s[7..13]);
+            let scalar = increment_scalar(&vec3(s, 10), at.h_prev);
+            if scalar.is_nan() {
+                return Err(self.failure(StepFailure::Domain, w, 6 * b + 3, f64::NAN));
+            }
+            w.knot.scalar[b] = scalar;
+        }
+        Ok(())
+    }
+
     /// Reads the state and computes everything that does not depend on the unknowns.
     pub(super) fn prepare(
         &self,
@@ -89,14 +118,8 @@ impl Maximal {
         u: &[f64],
         w: &mut Work,
     ) -> Result<(), StepError> {
-        let (m, n) = (&w.model, self.body_count());
-        w.knot.at = at;
-        if !self.can_take(&at) {
-            return Err(self.failure(StepFailure::Interval, w, 0, f64::NAN));
-        }
-        if !x.iter().chain(u).all(|v| v.is_finite()) {
-            return Err(self.failure(StepFailure::NotFinite, w, 0, f64::NAN));
-        }
+        self.read_state(at, x, u, w)?;
+        let m = &w.model;
         let relaxed = w.contacts.relaxed();
         for (i, (c, u)) in w.model.actuators.iter().zip(u).enumerate() {
             (w.knot.control[i], w.knot.control_slope[i]) = c.exerted(*u);
@@ -105,22 +128,13 @@ impl Maximal {
             }
         }
         w.knot.commanded.copy_from_slice(u);
-        w.knot.winding.copy_from_slice(&x[13 * n..]);
         let half = at.half();
         for (b, body) in m.bodies.iter().enumerate() {
-            let s = &x[13 * b..13 * b + 13];
-            w.knot.poses[b] = pose(s);
-            let (v, omega) = (vec3(s, 7), vec3(s, 10));
-            w.knot.before[6 * b..6 * b + 6].copy_from_slice(&s[7..13]);
-            let scalar = increment_scalar(&omega, at.h_prev);
-            if scalar.is_nan() {
-                return Err(self.failure(StepFailure::Domain, w, 6 * b + 3, f64::NAN));
-            }
-            w.knot.scalar[b] = scalar;
+            let (v, omega) = (vec3(&w.knot.before, 6 * b), vec3(&w.knot.before, 6 * b + 3));
             let f = m.gravity * body.mass;
             w.knot.force[6 * b..6 * b + 3].copy_from_slice(f.as_slice());
             w.knot.force[6 * b + 3..6 * b + 6].fill(0.0);
-            let p = momentum(&omega, &body.inertia, -at.h_prev, scalar);
+            let p = momentum(&omega, &body.inertia, -at.h_prev, w.knot.scalar[b]);
             let base = &mut w.knot.base[6 * b..6 * b + 6];
             for i in 0..3 {
                 base[i] = body.mass * v[i];
@@ -225,6 +239,54 @@ impl Maximal {
         }
     }
 
+    /// Where the unknowns `w.newton.trial` lead a body: the scalar part of its turn, and its pose.
+    #[inline(always)]
+    fn led(w: &Work, b: usize, h: f64) -> (f64, Pose) {
+        let (v, omega) = (
+            vec3(&w.newton.trial, 6 * b),
+            vec3(&w.newton.trial, 6 * b + 3),
+        );
+        let (s, pose) = (increment_scalar(&omega, h), &w.knot.poses[b]);
+        let turned = pose.q * increment(&omega, h, s);
+        (s, Pose::new(pose.x + v * h, turned))
+    }
+
+    /// Everything that products with the transposed derivatives of a step need at the unknowns `w.newton.trial`: as
+    /// [`Maximal::evaluate`] and [`Maximal::assemble_bodies`] leave it, without residual, matrix, and the joints' rows where the
+    /// interval ends.
+    pub(super) fn evaluate_transposed(&self, w: &mut Work) {
+        let h = w.knot.at.h();
+        for b in 0..self.body_count() {
+            (w.end.scalar[b], w.end.poses[b]) = Self::led(w, b, h);
+        }
+        self.displace_dampers(w);
+        self.evaluate_elements(w);
+        self.linearize_elements(w);
+        self.turn_elements(w);
+        self.evaluate_contacts(w);
+        w.adjoint.coupled = false;
+    }
+
+    /// Dampers' displacements over the interval.
+    fn displace_dampers(&self, w: &mut Work) {
+        for (d, state) in self.damped.iter().zip(&mut w.knot.damping) {
+            (state.after, state.after_start, state.after_end) =
+                d.displacement(&w.model, &w.knot.poses, &w.end.poses);
+        }
+    }
+
+    /// The joints' rows where the interval ends.
+    pub(super) fn end_rows(&self, w: &mut Work) {
+        for (j, s) in w.model.joints.iter().zip(&self.slots) {
+            let Some(s) = s else { continue };
+            let (a, b) = w.model.ends(j, &w.end.poses);
+            let relative = j.relative(a, b);
+            for i in 0..j.rows() {
+                w.end.rows[s.first_row + i] = j.row(i, a, b, &relative);
+            }
+        }
+    }
+
     /// Residual at the unknowns `w.newton.trial`. Returns the largest entry, its row, and the floor rounding sets to it.
     pub(super) fn evaluate(&self, w: &mut Work) -> (f64, usize, f64) {
         let (m, h, steps) = (&w.model, w.knot.at.h(), w.knot.at.steps());
@@ -232,10 +294,8 @@ impl Maximal {
         let mut scale = 0.0_f64;
         for (b, body) in m.bodies.iter().enumerate() {
             let (v, omega) = (vec3(y, 6 * b), vec3(y, 6 * b + 3));
-            let s = increment_scalar(&omega, h);
-            w.end.scalar[b] = s;
-            let pose = &w.knot.poses[b];
-            w.end.poses[b] = Pose::new(pose.x + v * h, pose.q * increment(&omega, h, s));
+            let (s, pose) = Self::led(w, b, h);
+            (w.end.scalar[b], w.end.poses[b]) = (s, pose);
             let p = momentum(&omega, &body.inertia, h, s);
             let base = &w.knot.base[6 * b..6 * b + 6];
             let r = &mut w.newton.residual[6 * b..6 * b + 6];
@@ -269,9 +329,9 @@ impl Maximal {
             }
         }
         if steps {
-            for (d, state) in self.damped.iter().zip(&mut w.knot.damping) {
-                (state.after, state.after_start, state.after_end) =
-                    d.displacement(m, &w.knot.poses, &w.end.poses);
+            self.displace_dampers(w);
+            let m = &w.model;
+            for (d, state) in self.damped.iter().zip(&w.knot.damping) {
                 let impulse = d.damping(m) * d.shares.1 * state.after;
                 add_wrench(
                     &mut w.newton.residual,

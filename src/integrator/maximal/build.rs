@@ -217,6 +217,7 @@ impl Maximal {
                 scalar: vec![1.0; n],
                 relative: vec![relative; joints],
                 rows: vec![Row::ZERO; self.rows],
+                given: vec![Pose::identity(); n],
             },
             newton: Newton {
                 y: vec![0.0; dim],
@@ -240,7 +241,7 @@ impl Maximal {
                 couplings: vec![Coupling::default(); couplings],
                 coupled: false,
                 certificate: None,
-                seen: Default::default(),
+                next: vec![0.0; d.nf],
                 residual: vec![],
             },
             observation: Observation {
@@ -254,6 +255,7 @@ impl Maximal {
             },
             elements: self.elements.memory(),
             contacts: self.contacts.memory(&self.symbolic),
+            contacts_left: vec![0.0; self.contacts.unknowns()],
             jacobian: None,
         }
     }

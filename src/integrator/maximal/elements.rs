@@ -272,30 +272,40 @@ impl Maximal {
         scale
     }
 
+    /// How rows at the end of the interval depend on the configuration there, at the unknowns last evaluated.
+    #[inline]
+    pub(super) fn linearize_elements(&self, w: &mut Work) {
+        if self.elements.is_empty() || !w.knot.at.steps() {
+            return;
+        }
+        let (m, e, y) = (&w.model, &mut w.elements, &w.newton.trial);
+        for (c, s) in self.elements.slots(m) {
+            let poses = c.gather(&w.end.poses, &mut e.poses);
+            if c.is_holonomic() {
+                let next = &mut e.rows_next[s.vectors(c)];
+                c.jacobian(&m.joints, poses, Rows::Value, next);
+            } else {
+                c.turn(
+                    (&m.joints, poses),
+                    |b| six(y, b),
+                    (&mut e.unit, &mut e.blocks),
+                    &mut e.turn_next[s.vectors(c)],
+                );
+            }
+        }
+    }
+
     /// Columns and rows of the matrix at the unknowns last evaluated.
     #[inline]
     pub(super) fn assemble_elements(&self, w: &mut Work) {
         if self.elements.is_empty() {
             return;
         }
-        let (m, e, y) = (&w.model, &mut w.elements, &w.newton.trial);
+        self.linearize_elements(w);
+        let (m, e, y) = (&w.model, &w.elements, &w.newton.trial);
         let (h, steps) = (w.knot.at.h(), w.knot.at.steps());
         for (c, s) in self.elements.slots(m) {
             let (n, own) = (c.bodies.len(), s.vectors(c));
-            if steps {
-                let poses = c.gather(&w.end.poses, &mut e.poses);
-                let next = &mut e.rows_next[own.clone()];
-                if c.is_holonomic() {
-                    c.jacobian(&m.joints, poses, Rows::Value, next);
-                } else {
-                    c.turn(
-                        (&m.joints, poses),
-                        |b| six(y, b),
-                        (&mut e.unit, &mut e.blocks),
-                        &mut e.turn_next[own.clone()],
-                    );
-                }
-            }
             for i in 0..c.rows {
                 for (k, (&b, &(column, row))) in c.bodies.iter().zip(&s.bodies).enumerate() {
                     let at = own.start + i * n + k;
@@ -455,6 +465,27 @@ impl Maximal {
                 } else {
                     add_row(&c.bodies, &e.turn[own.clone()], 0.5 * mu, &mut out.x);
                     add_row(&c.bodies, &e.turn_next[own], 0.5 * mu, zplus);
+                }
+            }
+        }
+    }
+
+    /// Adds to the adjoints of the unknowns of a step what reaches them by the rows, not through `z+`.
+    #[inline]
+    pub(super) fn pull_element_trial(&self, w: &Work, mu: &[f64], y: &mut [f64]) {
+        if self.elements.is_empty() {
+            return;
+        }
+        let e = &w.elements;
+        for (c, s) in self.elements.slots(&w.model) {
+            let n = c.bodies.len();
+            for i in 0..c.rows {
+                let own = s.first + i * n..s.first + (i + 1) * n;
+                y[s.offset + i] -= times(&c.bodies, &e.rows[own.clone()], mu);
+                if !c.is_holonomic() {
+                    let half = 0.5 * mu[s.offset + i];
+                    add_row(&c.bodies, &e.rows[own.clone()], half, y);
+                    add_row(&c.bodies, &e.rows_next[own], half, y);
                 }
             }
         }

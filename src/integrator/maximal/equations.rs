@@ -1,6 +1,6 @@
 //! The step's equations, unsolved, from the same assembly as the step and its derivatives.
 
-use super::assembly::{add_wrench, dot, vec3};
+use super::assembly::{add_wrench, dot, pose, vec3};
 use super::{Maximal, Work};
 use crate::contact::{Memory, UNKNOWNS, View};
 use crate::dynamics::{
@@ -13,43 +13,63 @@ use nalgebra::Quaternion;
 use std::ops::Range;
 
 impl Maximal {
-    /// Everything at the knot and at the unknowns given, the matrix assembled but not factored.
+    /// Everything at the knot and at the unknowns given.
     fn unsolved(&self, step: &UnsolvedStep, w: &mut Work) -> Result<(), StepError> {
+        self.check_end(step, w)?;
+        self.take_unknowns(&step.start, w)
+    }
+
+    /// Gaps of contacts are those of the end.
+    fn check_end(&self, step: &UnsolvedStep, w: &Work) -> Result<(), StepError> {
         if step.end.is_none() && !self.contacts.is_empty() {
-            // gaps are those of the end
             return Err(self.failure(StepFailure::Unsupported, w, self.symbolic.dim(), f64::NAN));
         }
-        self.take_unknowns(&step.start, w)
+        Ok(())
     }
 
     /// Everything at a knot's unknowns.
     fn take_unknowns(&self, at: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
+        self.set_unknowns(at, w)?;
+        self.evaluate(w);
+        Ok(())
+    }
+
+    /// Everything at the knot, with its unknowns as they are to be evaluated.
+    fn set_unknowns(&self, at: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
         self.apply(at.p, w)?;
         self.prepare(at.at.step(), at.x, at.u, w)?;
         let (core, contacts) = at.y.split_at(w.newton.trial.len());
         w.newton.trial.copy_from_slice(core);
         w.contacts.read(contacts, &self.contacts);
         w.contacts.take_level();
-        self.evaluate(w);
         Ok(())
     }
 
-    /// Lets contacts see the end of the step, where they have to hold.
+    /// Lets contacts see the poses at the end of the step, where they have to hold.
     fn at_end<T>(
         &self,
         w: &mut Work,
-        end: Option<&[f64]>,
+        end: Option<&[Pose]>,
         see: impl FnOnce(&View, &mut Memory) -> T,
     ) -> T {
-        let poses = end.map(|x| self.poses_of(x));
         let mut memory = std::mem::take(&mut w.contacts);
         let mut view = self.view(w);
-        if let Some(poses) = &poses {
+        if let Some(poses) = end {
             view.next = poses;
         }
         let seen = see(&view, &mut memory);
         w.contacts = memory;
         seen
+    }
+
+    /// Poses at the end of the step, where it is a variable; the memory is the caller's until it gives it back.
+    fn closing(&self, at: &UnsolvedStep, w: &mut Work) -> Option<Vec<Pose>> {
+        let end = at.end?;
+        let mut poses = std::mem::take(&mut w.end.given);
+        poses.clear();
+        let bodies = end.state.chunks_exact(13).take(self.body_count());
+        poses.extend(bodies.map(pose));
+        Some(poses)
     }
 
     /// Shows every joint that has rows, with these and the poses of its bodies.
@@ -243,9 +263,11 @@ impl Equations for Maximal {
     fn centre(&self, at: &UnsolvedStep, w: &mut Work, y: &mut [f64]) -> Result<(), StepError> {
         self.unsolved(at, w)?;
         let own = &mut y[self.symbolic.dim()..];
-        self.at_end(w, at.end.map(|e| e.state), |view, memory| {
+        let poses = self.closing(at, w);
+        self.at_end(w, poses.as_deref(), |view, memory| {
             self.contacts.centre(view, memory, own);
         });
+        w.end.given = poses.unwrap_or_default();
         Ok(())
     }
 
@@ -258,14 +280,16 @@ impl Equations for Maximal {
         self.unsolved(at, w)?;
         let (r, own) = r.split_at_mut(self.symbolic.dim());
         r.copy_from_slice(&w.newton.residual);
-        self.at_end(w, at.end.map(|e| e.state), |view, memory| {
+        let poses = self.closing(at, w);
+        self.at_end(w, poses.as_deref(), |view, memory| {
             self.contacts.leave_unsolved(view, memory, own);
         });
-        if let Some(end) = at.end {
-            self.close(&self.poses_of(end.state), w, |j, rows, _, relative| {
+        if let Some(poses) = &poses {
+            self.close(poses, w, |j, rows, _, relative| {
                 j.constraint(relative, &mut r[rows]);
             });
         }
+        w.end.given = poses.unwrap_or_default();
         Ok(())
     }
 
@@ -282,10 +306,14 @@ impl Equations for Maximal {
         w: &mut Work,
         values: &mut [f64],
     ) -> Result<(), StepError> {
-        self.unsolved_matrix(at, w)?;
-        let turns = self.turns(w, at.end.map(|e| e.from));
+        self.unsolved(at, w)?;
+        self.assemble_bodies(w);
+        self.turn_elements(w);
+        w.adjoint.coupled = false;
+        let poses = self.closing(at, w);
+        self.hold_contacts(w, poses.as_deref());
+        let turns: Vec<_> = self.turns(w, at.end.map(|e| e.from)).collect();
         let mut closing = vec![];
-        let poses = at.end.map(|end| self.poses_of(end.state));
         if let Some(poses) = &poses {
             self.close(poses, w, |j, rows, (a, b), relative| {
                 closing.extend(
@@ -323,8 +351,10 @@ impl Equations for Maximal {
             let (rows, next) = product.split_at_mut(d.ny);
             self.change_bodies(w, &inputs, &mut rows[..core]);
             let (matrix, dy) = (&w.matrix.values, &unknowns[..core]);
-            self.symbolic.multiply(matrix, dy, &mut through);
-            rows.iter_mut().zip(&through).for_each(|(r, t)| *r += t);
+            if dy.iter().any(|d| *d != 0.0) {
+                self.symbolic.multiply(matrix, dy, &mut through);
+                rows.iter_mut().zip(&through).for_each(|(r, t)| *r += t);
+            }
             for (row, parent, child, by) in &closing {
                 rows[*row] = dot(&of_end, *parent, *child, by);
             }
@@ -334,7 +364,7 @@ impl Equations for Maximal {
                 }
             }
             let changes = (&of_end[..], &unknowns[..]);
-            self.at_end(w, at.end.map(|e| e.state), |view, memory| {
+            self.at_end(w, poses.as_deref(), |view, memory| {
                 let contacts = &self.contacts;
                 contacts.push_unsolved(view, memory, &inputs, changes, rows);
             });
@@ -346,6 +376,7 @@ impl Equations for Maximal {
             }
             structure.take(g, &product, values);
         }
+        w.end.given = poses.unwrap_or_default();
         Ok(())
     }
 
@@ -358,11 +389,17 @@ impl Equations for Maximal {
         y: &mut [f64],
         end: &mut [f64],
     ) -> Result<(), StepError> {
-        self.unsolved_matrix(at, w)?;
+        self.check_end(at, w)?;
+        self.set_unknowns(&at.start, w)?;
+        self.evaluate_transposed(w);
+        if at.end.is_none() {
+            self.end_rows(w);
+        }
+        let poses = self.closing(at, w);
+        self.hold_contacts(w, poses.as_deref());
         end.fill(0.0);
         let mut residual = std::mem::take(&mut w.adjoint.residual);
         residual.clone_from(&adjoint.y);
-        let poses = at.end.map(|end| self.poses_of(end.state));
         if let Some(poses) = &poses {
             self.close(poses, w, |j, rows, (a, b), relative| {
                 for (i, row) in rows.enumerate() {
@@ -371,18 +408,16 @@ impl Equations for Maximal {
                 }
             });
         }
-        let mut seen = std::mem::take(&mut w.adjoint.seen);
-        seen.x.clone_from(&adjoint.x);
-        seen.y.clear();
-        seen.y.resize(adjoint.y.len(), 0.0);
-        for (b, turn) in self.turns(w, at.end.map(|e| e.from)).iter().enumerate() {
-            turn_adjoint(turn, &mut seen.x[6 * b + 3..6 * b + 6]);
+        let mut next = std::mem::take(&mut w.adjoint.next);
+        next.clone_from(&adjoint.x);
+        for (b, turn) in self.turns(w, at.end.map(|e| e.from)).enumerate() {
+            turn_adjoint(&turn, &mut next[6 * b + 3..6 * b + 6]);
         }
         let core = self.symbolic.dim();
         let (own, rest) = y.split_at_mut(core);
-        self.pull_unsolved(w, &seen, &residual[..core], out, own);
+        self.pull_unsolved(w, &next, &residual[..core], out, own);
         rest.fill(0.0);
-        self.at_end(w, at.end.map(|e| e.state), |view, memory| {
+        self.at_end(w, poses.as_deref(), |view, memory| {
             let contacts = &self.contacts;
             contacts.pull_unsolved(view, memory, &residual, end, (out, y));
         });
@@ -391,7 +426,8 @@ impl Equations for Maximal {
                 self.close_by_parameter(w, i, poses, |row, by| *dp += by * adjoint.y[row]);
             }
         }
-        (w.adjoint.seen, w.adjoint.residual) = (seen, residual);
+        (w.adjoint.next, w.adjoint.residual) = (next, residual);
+        w.end.given = poses.unwrap_or_default();
         Ok(())
     }
 }
@@ -415,30 +451,32 @@ fn turn_adjoint(turn: &Quaternion<f64>, adjoint: &mut [f64]) {
 }
 
 impl Maximal {
-    /// [`Maximal::unsolved`] with the matrix.
-    fn unsolved_matrix(&self, at: &UnsolvedStep, w: &mut Work) -> Result<(), StepError> {
-        self.unsolved(at, w)?;
-        self.assemble_bodies(w);
-        self.turn_elements(w);
-        w.adjoint.coupled = false;
-        // gaps at the end, and what of them is differentiated
-        let mut left = vec![0.0; self.contacts.unknowns()];
-        self.at_end(w, at.end.map(|e| e.state), |view, memory| {
+    /// Gaps at the end of the step, and what of contacts is differentiated.
+    fn hold_contacts(&self, w: &mut Work, end: Option<&[Pose]>) {
+        if self.contacts.is_empty() {
+            return;
+        }
+        let mut left = std::mem::take(&mut w.contacts_left);
+        self.at_end(w, end, |view, memory| {
             self.contacts.leave_unsolved(view, memory, &mut left);
             self.contacts.hold(view, memory);
         });
-        Ok(())
+        w.contacts_left = left;
     }
 
     /// Turns of the bodies from a state to the end of the interval; none where there is no such state.
-    fn turns(&self, w: &Work, toward: Option<&[f64]>) -> Vec<Quaternion<f64>> {
-        let Some(x) = toward else { return vec![] };
+    fn turns<'a>(
+        &self,
+        w: &'a Work,
+        toward: Option<&'a [f64]>,
+    ) -> impl Iterator<Item = Quaternion<f64>> + 'a {
         let turn = |(x, pose): (&[f64], &Pose)| {
             let q = Quaternion::new(x[3], x[4], x[5], x[6]);
             let turn = q.conjugate() * pose.q.into_inner();
             if turn.w < 0.0 { -turn } else { turn }
         };
-        x.chunks_exact(13).zip(&w.end.poses).map(turn).collect()
+        let bodies = toward.unwrap_or_default().chunks_exact(13);
+        bodies.zip(&w.end.poses).map(turn)
     }
 
     /// Sets the unwound angles of a state near another one.
@@ -446,13 +484,13 @@ impl Maximal {
         if self.windings.is_empty() {
             return;
         }
-        let (poses, m) = (self.poses_of(x), &self.mechanism);
-        let angles = &mut x[13 * self.body_count()..];
+        let (bodies, angles) = x.split_at_mut(13 * self.body_count());
         let before = &from[13 * self.body_count()..];
+        let of = |b: usize| pose(&bodies[13 * b..13 * b + 13]);
         for ((angle, before), &(joint, i)) in angles.iter_mut().zip(before).zip(&self.windings) {
-            let j = &m.joints[joint];
-            let (a, b) = m.ends(j, &poses);
-            *angle = j.coordinate(i, &j.relative(a, b), *before);
+            let j = &self.mechanism.joints[joint];
+            let (a, b) = (j.parent.map_or(Pose::identity(), of), of(j.child));
+            *angle = j.coordinate(i, &j.relative(&a, &b), *before);
         }
     }
 }

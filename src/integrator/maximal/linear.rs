@@ -27,6 +27,11 @@ pub(super) fn add_six(v: &mut [f64], body: usize, d: &Vec6) {
     }
 }
 
+/// Are the six numbers of a body zero?
+fn is_still(v: &[f64], body: usize) -> bool {
+    v[6 * body..6 * body + 6].iter().all(|v| *v == 0.0)
+}
+
 impl Maximal {
     /// Assembles and factors at a solution.
     pub(super) fn linearize_at(
@@ -235,6 +240,8 @@ impl Maximal {
         if !self.damped.is_empty() {
             self.push_back(w, d, &mut zminus);
         }
+        // of a group of columns most bodies stay
+        let moves_at_all = d.h != 0.0 || d.h_prev != 0.0;
         // the part of dz+ that does not come through the velocities, and the momenta
         for (b, body) in m.bodies.iter().enumerate() {
             let (omega, old) = (
@@ -242,6 +249,10 @@ impl Maximal {
                 vec3(&w.knot.before, 6 * b + 3),
             );
             let s = w.end.scalar[b];
+            if !moves_at_all && is_still(&d.x, b) && is_still(&d.x[n..], b) {
+                zplus[6 * b..6 * b + 6].fill(0.0);
+                continue;
+            }
             let x = vec3(&d.x, 6 * b) + vec3(&w.newton.trial, 6 * b) * d.h;
             let phi = self.carried(w, b, &vec3(&d.x, 6 * b + 3)) + omega * (d.h / s);
             zplus[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
@@ -261,7 +272,10 @@ impl Maximal {
                 r[6 * b + 3 + i] += ang[i] - half_change * w.knot.force[6 * b + 3 + i];
             }
         }
-        for ((a, b), c) in Self::coupled(m).zip(&w.adjoint.couplings) {
+        let turning = Self::coupled(m).zip(&w.adjoint.couplings);
+        for ((a, b), c) in turning
+            .filter(|((a, b), _)| !is_still(&d.x, *b) || a.is_some_and(|a| !is_still(&d.x, a)))
+        {
             let db = six(&d.x, b);
             let (mut on_b, mut on_a) = (c.bb.0 * db, c.ab.0 * db);
             if let Some(a) = a {

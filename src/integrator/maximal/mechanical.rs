@@ -106,7 +106,7 @@ impl Mechanical for Maximal {
         if needs.velocities {
             self.readout(at, x, u, w)?;
         } else {
-            self.prepare(at.readout(), x, u, w)?;
+            self.read_state(at.readout(), x, u, w)?;
         }
         let mut observation = std::mem::replace(&mut w.observation, Observation::empty());
         for (joint, angle) in observation.windings.iter_mut().enumerate() {

@@ -5,7 +5,7 @@ use super::linear::{add_six, six};
 use super::{Maximal, Work};
 use crate::contact::Side;
 use crate::dynamics::{Inputs, Outputs};
-use crate::mechanism::{Joint, Pair};
+use crate::mechanism::Pair;
 use crate::spatial::{
     Vec3, increment_jacobian_transposed, momentum_jacobian_transposed, momentum_rate,
 };
@@ -17,17 +17,23 @@ struct Flow {
     zminus: Vec<f64>,
 }
 
-/// Adds a gradient by the displacements of a joint's bodies.
+/// The six numbers of parent and child; none of the world.
+fn pair_of(v: &[f64], parent: Option<usize>, child: usize) -> Pair {
+    let of = |b: usize| (vec3(v, 6 * b), vec3(v, 6 * b + 3));
+    [parent.map_or_else(Default::default, of), of(child)]
+}
+
+/// Adds a gradient by the displacements of two bodies.
 #[inline(always)]
-fn add_pair(out: &mut [f64], j: &Joint, pair: &Pair, scale: f64) {
+fn add_pair(out: &mut [f64], (parent, child): (Option<usize>, usize), pair: &Pair, scale: f64) {
     let mut add = |body: usize, (x, phi): &(Vec3, Vec3)| {
         for i in 0..3 {
             out[6 * body + i] += scale * x[i];
             out[6 * body + 3 + i] += scale * phi[i];
         }
     };
-    add(j.child, &pair[1]);
-    if let Some(p) = j.parent {
+    add(child, &pair[1]);
+    if let Some(p) = parent {
         add(p, &pair[0]);
     }
 }
@@ -61,31 +67,54 @@ impl Maximal {
         (w.adjoint.mu, w.adjoint.zplus, w.adjoint.zminus) = (flow.mu, flow.zplus, flow.zminus);
     }
 
-    /// Adjoints of the inputs and of the unknowns from those of the next state and of the residual, of a step that need not
-    /// be solved; without its contacts.
+    /// Adjoints of the inputs and of the unknowns from those of the next state and of the residual, `mu`, of a step that need
+    /// not be solved; without its contacts.
     pub(super) fn pull_unsolved(
         &self,
         w: &mut Work,
-        adjoint: &Outputs,
+        next: &[f64],
         mu: &[f64],
         out: &mut Inputs,
         y: &mut [f64],
     ) {
-        let mut rhs = std::mem::take(&mut w.newton.delta);
         let mut flow = Flow {
             mu: std::mem::take(&mut w.adjoint.mu),
             zplus: std::mem::take(&mut w.adjoint.zplus),
             zminus: std::mem::take(&mut w.adjoint.zminus),
         };
-        self.gather_adjoints(w, adjoint, &mut flow.zplus, &mut rhs);
+        let (zplus, velocities) = next.split_at(6 * self.body_count());
         flow.mu.copy_from_slice(mu);
-        self.symbolic.multiply_transposed(&w.matrix.values, mu, y);
-        y.iter_mut().zip(&rhs).for_each(|(y, r)| *y += r);
-        self.couple(w);
+        flow.zplus.copy_from_slice(zplus);
         self.pull_bodies(w, &mut flow, out);
+        self.pull_trial(w, &flow, velocities, y);
         self.pull_motion(w, &flow, out);
-        w.newton.delta = rhs;
         (w.adjoint.mu, w.adjoint.zplus, w.adjoint.zminus) = (flow.mu, flow.zplus, flow.zminus);
+    }
+
+    /// Adjoints of the unknowns: of velocities as given, through the momenta and through `z+`; of impulses along their rows.
+    fn pull_trial(&self, w: &Work, flow: &Flow, velocities: &[f64], y: &mut [f64]) {
+        let (m, h) = (&w.model, w.knot.at.h());
+        y.fill(0.0);
+        for (b, body) in m.bodies.iter().enumerate() {
+            let (omega, s) = (vec3(&w.newton.trial, 6 * b + 3), w.end.scalar[b]);
+            let [_, (linear, angular)] = pair_of(&flow.mu, None, b);
+            let [_, (x, turn)] = pair_of(&flow.zplus, None, b);
+            let v = linear * body.mass + x * h;
+            let spin = momentum_jacobian_transposed(&omega, &body.inertia, h, s, &angular)
+                + increment_jacobian_transposed(&omega, h, s, &turn);
+            for i in 0..3 {
+                y[6 * b + i] = velocities[6 * b + i] + v[i];
+                y[6 * b + 3 + i] = velocities[6 * b + 3 + i] + spin[i];
+            }
+        }
+        for (j, s) in m.joints.iter().zip(&self.slots) {
+            let Some(s) = s else { continue };
+            let rows = &w.knot.rows[s.first_row..s.first_row + j.rows()];
+            for (y, row) in y[s.offset..].iter_mut().zip(rows) {
+                *y = -dot(&flow.mu, j.parent, j.child, row);
+            }
+        }
+        self.pull_element_trial(w, &flow.mu, y);
     }
 
     /// Every input's adjoint is `mu' dr/d(input)` plus what goes straight into `z+`.
@@ -167,21 +196,22 @@ impl Maximal {
             };
             let own = s.offset..s.offset + j.rows();
             let ends = m.ends(j, &w.knot.poses);
+            let bodies = (j.parent, j.child);
             let pull = |lambda: &[f64], v: &[f64]| {
-                let of = |b: usize| (vec3(v, 6 * b), vec3(v, 6 * b + 3));
-                let pair = [j.parent.map_or_else(Default::default, of), of(j.child)];
+                let pair = pair_of(v, j.parent, j.child);
                 j.pull_wrench(lambda, &pair, ends, &w.knot.relative[index])
             };
             let turned = pull(&w.newton.trial[own.clone()], mu);
-            add_pair(&mut out.x, j, &turned, -1.0);
+            add_pair(&mut out.x, bodies, &turned, -1.0);
             if w.knot.at.steps() {
                 let rows = &w.end.rows[s.first_row..];
-                for (row, mu) in rows.iter().zip(&mu[own]) {
+                // rows that are closed elsewhere have no multipliers, and are not there
+                for (row, mu) in rows.iter().zip(&mu[own]).filter(|(_, mu)| **mu != 0.0) {
                     add_wrench(&mut flow.zplus, j.parent, j.child, row, *mu);
                 }
             } else {
                 // how the velocity constraints turn with the configuration
-                add_pair(&mut out.x, j, &pull(&mu[own], &w.newton.trial), 1.0);
+                add_pair(&mut out.x, bodies, &pull(&mu[own], &w.newton.trial), 1.0);
             }
         }
     }
@@ -205,7 +235,9 @@ impl Maximal {
 
     /// Wrenches of springs, dampers and actuators that turn with the configuration.
     fn pull_wrenches(&self, w: &Work, mu: &[f64], out: &mut Inputs) {
-        for (element, (a, b)) in Self::coupled(&w.model).enumerate() {
+        let m = &w.model;
+        let elements = m.joints.len() + m.springs.len();
+        for (element, (a, b)) in Self::coupled(m).enumerate().take(elements) {
             let Some(c) = self.applied(w, element) else {
                 continue;
             };
@@ -217,6 +249,14 @@ impl Maximal {
                 add_six(&mut out.x, a, &-(c.ba.0.tr_mul(&mb) + c.aa.0.tr_mul(&ma)));
             }
             add_six(&mut out.x, b, &-to_b);
+        }
+        let half = w.knot.at.half();
+        for (c, u) in m.actuators.iter().zip(&w.knot.control) {
+            let (parent, child) = m.driven(c);
+            let ends = (m.pose(&w.knot.poses, parent), &w.knot.poses[child]);
+            let pair = pair_of(mu, parent, child);
+            let turned = c.pull_wrench(half * u, &m.joints, &pair, ends);
+            add_pair(&mut out.x, (parent, child), &turned, -1.0);
         }
     }
 

@@ -4,7 +4,7 @@ use super::mechanical::Observation;
 use super::{elements, jacobian};
 use crate::block::Fallback;
 use crate::contact;
-use crate::dynamics::{Outputs, Place};
+use crate::dynamics::Place;
 use crate::mechanism::{Coupling, Mechanism, Relative, Row};
 use crate::spatial::{Mat3, Pose};
 
@@ -22,6 +22,8 @@ pub struct Work {
     pub(super) observation: Observation,
     pub(super) elements: elements::Memory,
     pub(super) contacts: contact::Memory,
+    /// The contacts' own rows.
+    pub(super) contacts_left: Vec<f64>,
     /// Memory of the linear model of trees, once asked for.
     pub(super) jacobian: Option<Box<jacobian::Jacobian>>,
 }
@@ -58,6 +60,8 @@ pub(super) struct AtEnd {
     pub relative: Vec<Relative>,
     /// Rows of all joints, as last assembled.
     pub rows: Vec<Row>,
+    /// Poses where the end is a variable of its own.
+    pub given: Vec<Pose>,
 }
 
 /// Unknowns (six velocities per body, then impulses) of Newton's method.
@@ -98,8 +102,8 @@ pub(super) struct Adjoints {
     pub coupled: bool,
     /// Largest relative residual of the adjoint solves since it was asked for.
     pub certificate: Option<f64>,
-    /// Adjoints of the next state where it is seen from another one.
-    pub seen: Outputs,
+    /// Adjoint of the next state where it is seen from another one.
+    pub next: Vec<f64>,
     /// Adjoint of the residual, as far as it is not taken at the end.
     pub residual: Vec<f64>,
 }

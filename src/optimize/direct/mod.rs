@@ -53,6 +53,7 @@ mod engine;
 mod knot;
 mod plan;
 mod probe;
+mod squares;
 mod start;
 mod transcription;
 
