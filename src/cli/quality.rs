@@ -103,6 +103,7 @@ fn halved(model: &Model, t: &Trajectory) -> Result<(f64, f64), &'static str> {
     let system = &model.system;
     let halves = t.intervals.iter().flat_map(|h| [0.5 * h; 2]).collect();
     let mut fine = Trajectory::new(system, halves, t.state(0));
+    fine.before = t.before;
     let nu = fine.control(0).len();
     for k in 0..fine.steps() {
         fine.u[k * nu..(k + 1) * nu].copy_from_slice(t.control(k / 2));

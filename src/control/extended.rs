@@ -476,20 +476,20 @@ impl<D: Observe> Extended<D> {
     }
 
     /// Coordinates and rates with those that parameters decide.
-    fn decided(
+    fn decided<'w>(
         &self,
         start: &Start,
         p: &[f64],
-        w: &mut ExtendedWork<D::Work>,
-    ) -> Result<(), StepError> {
-        w.q.clear();
-        w.q.extend(start.coordinates);
-        w.rates.clear();
-        w.rates.extend(start.rates);
+        (coordinates, rates): (&'w mut Vec<f64>, &'w mut Vec<f64>),
+    ) -> Result<Start<'w>, StepError> {
+        coordinates.clear();
+        coordinates.extend(start.coordinates);
+        rates.clear();
+        rates.extend(start.rates);
         for &(number, place) in &self.start {
             let slot = match number {
-                StartNumber::Coordinate(i) => w.q.get_mut(i),
-                StartNumber::Rate(i) => w.rates.get_mut(i),
+                StartNumber::Coordinate(i) => coordinates.get_mut(i),
+                StartNumber::Rate(i) => rates.get_mut(i),
             };
             let Some(slot) = slot else {
                 let (q, rates) = (start.coordinates.len(), start.rates.len());
@@ -500,7 +500,11 @@ impl<D: Observe> Extended<D> {
             };
             *slot = p[place];
         }
-        Ok(())
+        Ok(Start {
+            coordinates,
+            rates,
+            before: start.before,
+        })
     }
 }
 

@@ -122,7 +122,7 @@ impl Problem {
         }
     }
 
-    /// The state at the start with the parameters `p`.
+    /// The state at the start with the parameters `p`, those of the problem also where the system knows the first of them alone.
     ///
     /// # Errors
     /// As [`crate::dynamics::Step::initial`].
@@ -155,7 +155,9 @@ impl Problem {
             x.copy_from_slice(state);
             return Ok(());
         }
-        dynamics.initial(&self.start_in(q, rates, p), p, w, x)
+        // of a problem's parameters a system by itself knows the first alone
+        let own = p.get(..dynamics.dims().np).unwrap_or(p);
+        dynamics.initial(&self.start_in(q, rates, p), own, w, x)
     }
 
     /// Derivative of the state at the start by the parameters, nf x np.

@@ -10,8 +10,9 @@ pub struct Start<'a> {
     pub coordinates: &'a [f64],
     /// Their rates, 1/s.
     pub rates: &'a [f64],
-    /// Length of the interval that the rates are of, s: 0 where they are those of the instant. Of a start in motion the
-    /// coordinates were `coordinates - before rates` an interval ago, as they are an interval before any knot.
+    /// Length of the interval that the rates are of, s: 0 where they are those of the instant. Of a start in motion joints were
+    /// displaced by `before rates` since then: slides and angles by that difference, balls by that rotation in the
+    /// parent's frame. Integrators that compose steps take of the interval the last step's part.
     pub before: f64,
 }
 

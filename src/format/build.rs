@@ -185,17 +185,17 @@ impl Document {
             let knots = guess.chunks_exact_mut(nu.max(1));
             knots.for_each(|u| u.iter_mut().zip(&held).for_each(|(u, held)| *u += held));
         }
-        let mut guess_states = vec![];
-        if let Some(states) = &spec.guess.states {
-            let (from, horizon) = ((&start.q[..], &x0[..]), own.horizon());
-            guess_states = states::states(&self.source, states, &system, from, (horizon, &grid))?;
-        }
         let x0 = match spec.initial_rates {
             InitialRates::Instant => x0,
             InitialRates::Interval => start
                 .in_motion(&system, grid.intervals[0])
                 .map_err(|e| self.source.error(&["initial_rates"], e.to_string(), ""))?,
         };
+        let mut guess_states = vec![];
+        if let Some(states) = &spec.guess.states {
+            let (from, horizon) = ((&start.q[..], &x0[..]), own.horizon());
+            guess_states = states::states(&self.source, states, &system, from, (horizon, &grid))?;
+        }
         let mut extension = extension.with(&mut wanted);
         let of_policy = policy.acting.parameters();
         let all = system.parameters().into_iter().chain(of_policy);

@@ -50,7 +50,8 @@ pub enum InitialRates {
     #[default]
     Instant,
     /// The interval before, as long as the first one: the start is a knot of a motion that went on before, as it is where
-    /// the motion is to repeat itself. They are then the quantity `interval_rate`, and exact.
+    /// the motion is to repeat itself. They are then the quantity `interval_rate`, and exact; of order 4 and 6 of the last of
+    /// the steps that compose it.
     Interval,
 }
 

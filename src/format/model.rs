@@ -14,7 +14,8 @@ impl Model {
     /// When there is no such mechanism, or it cannot start.
     pub fn with_parameters(&self, p: &[f64]) -> Result<Self, StepError> {
         let (old, m) = (&self.system, self.system.mechanism());
-        let x0 = self.problem.start(old, p, &mut old.work())?;
+        let parameters = [p, &self.problem.parameters[p.len()..]].concat();
+        let x0 = self.problem.start(old, &parameters, &mut old.work())?;
         let mut mechanism = self.mechanism.clone();
         for (tuned, value) in m.parameters.iter().zip(p) {
             for field in &tuned.fields {
@@ -39,7 +40,7 @@ impl Model {
             system,
             problem: Problem {
                 coordinates,
-                parameters: [p, &self.problem.parameters[p.len()..]].concat(),
+                parameters,
                 ..self.problem.clone()
             },
             extension: self.extension.clone(),

@@ -57,7 +57,8 @@ impl Joint {
     /// `d tangent / d coordinates`.
     fn tangent_by_coordinates(&self, c: &[f64]) -> Option<DMatrix<f64>> {
         let rel = self.relative_at(c);
-        let by = left_log_jacobian(&log(&rel.r));
+        let turned = self.turns().map(|i| self.directions[i].unit * c[i]);
+        let by = left_log_jacobian(&turned.sum());
         self.turned(&rel, |turn| by * turn).try_inverse()
     }
 
@@ -105,7 +106,7 @@ fn slides_back(j: &Joint, mut by_start: DMatrix<f64>) -> DMatrix<f64> {
 }
 
 impl Mechanism {
-    /// `d tangent / d coordinates` of the tree. None at half a turn of a ball.
+    /// `d tangent / d coordinates` of the tree. None where a ball's rotation vector is a whole turn.
     pub(crate) fn tangent_by_coordinates(&self, q: &[f64]) -> Option<DMatrix<f64>> {
         let mut out = DMatrix::zeros(q.len(), q.len());
         for e in &self.tree.edges {

@@ -549,3 +549,23 @@ fn what_holds_for_its_time_step_alone_is_warned_of() {
         run.err
     );
 }
+
+/// What is written of it, gains among that, and simulated at half of its time step, begins in motion, too.
+#[test]
+fn solve_from_a_start_in_motion() {
+    let folder = Folder::new("solve_in_motion");
+    let text = include_str!("../pendulum_in_motion.toml");
+    folder.write("motion.toml", text);
+    let rates = "initial_rates = \"interval\"\n";
+    assert!(text.contains(rates));
+    folder.write("instant.toml", &text.replace(rates, ""));
+    let solved = folder.run(&["solve", "motion.toml", "--json"]).ended(0);
+    assert_eq!(solved.json()["status"], "converged");
+    assert!(folder.path("out/motion/gains.json").exists());
+    let moved = |file: &str| {
+        let v = folder.json(&["simulate", file, "--json"]);
+        number(&v["half_step"], "position")
+    };
+    let (motion, instant) = (moved("motion.toml"), moved("instant.toml"));
+    assert!(motion < 3.0 * instant, "{motion:.1e} {instant:.1e}");
+}

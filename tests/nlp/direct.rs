@@ -240,6 +240,34 @@ fn the_pendulum_swings_up_from_rest() {
     assert!(found.gains.is_some());
 }
 
+/// From the start's pose with noise, to the optimum where `ddp` finds the same one, in no more than half as many iterations
+/// again as were needed.
+#[test]
+fn smooth_problems_from_their_start() {
+    for (name, objective, iterations) in [
+        ("cartpole_swingup.toml", 1.450_559, 103),
+        ("acrobot_swingup.toml", 49.794_38, 65),
+        ("double_pendulum_swingup.toml", 10.551_26, 201),
+        ("five_bar_reach.toml", 8e-6, 9),
+        ("spatial_arm_reach.toml", 0.652_653, 24),
+    ] {
+        let model = load(name);
+        let system = model.extended();
+        let found = solve(&system, &model.problem);
+        assert_eq!(found.status, Status::Converged, "{name}: {}", found.reason);
+        let plan = found.history.last().expect("a row").objective;
+        assert!(
+            (plan - objective).abs() < 1e-5 * objective.max(1.0),
+            "{name}: {plan}"
+        );
+        assert!(
+            2 * found.iterations <= 3 * iterations,
+            "{name}: {}",
+            found.iterations
+        );
+    }
+}
+
 /// A unit mass on a line, whose one parameter is how long it takes.
 struct Mass;
 

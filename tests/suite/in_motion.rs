@@ -1,9 +1,10 @@
 //! Starts whose rates are those of the interval before: knots of a motion that went on before.
 
 use least_action::control::Objective;
-use least_action::dynamics::Step;
+use least_action::dynamics::{Start, Step};
 use least_action::format::{self, Model, Overrides};
-use least_action::integrator::Mechanical;
+use least_action::integrator::{Mechanical, System};
+use least_action::optimize::{Method, Solve, Status};
 use least_action::rollout::{RolloutStats, Trajectory, balance};
 
 /// A cart-pole whose horizon and start are found, with a damper and a ball on its tip.
@@ -120,7 +121,7 @@ fn a_motion_goes_on_where_it_was() {
         q.push(coordinate(k, 2, i));
         rates.push(ball.displacement(i, &relative(k - 1), &relative(k)) / h);
     }
-    let from = least_action::dynamics::Start {
+    let from = Start {
         coordinates: &q,
         rates: &rates,
         before: h,
@@ -168,4 +169,72 @@ fn its_gradient_by_all_that_is_found() {
         let off = (by - difference).abs();
         assert!(off < 1e-8 * by.abs().max(1.0), "{i}: {by} {difference}");
     }
+}
+
+/// A pendulum that swings on, to a place and a time that are found: 2.587229 by shooting, which knows of the start only where it is.
+#[test]
+fn every_method_goes_on_from_it() {
+    let text = include_str!("../pendulum_in_motion.toml");
+    let guessed =
+        format!("{text}\n[guess]\nstates = [{{ time = 1.0, joints = {{ hinge = 1.5 }} }}]\n");
+    for (text, method) in [
+        (text, Method::Shooting),
+        (text, Method::Ddp),
+        (text, Method::MultipleShooting),
+        (text, Method::Direct),
+        (&guessed, Method::Direct),
+    ] {
+        let document = format::parse(text, "pendulum.toml").expect("TOML");
+        let model = document.build(&Overrides::default()).expect("a problem");
+        let system = model.extended();
+        let solve = Solve::new(&system, &model.problem).with_method(method);
+        let found = solve.run().expect("fits");
+        assert_eq!(
+            found.status,
+            Status::Converged,
+            "{method:?}: {}",
+            found.reason
+        );
+        let off = found.objective / 2.587_228_597 - 1.0;
+        assert!(off.abs() < 1e-6, "{method:?}: {}", found.objective);
+        // the interval before keeps its proportion to the first
+        let t = &found.trajectory;
+        assert!((t.before - t.intervals[0]).abs() < 1e-15, "{method:?}");
+    }
+}
+
+/// Of composed steps it is the last of an interval that a start's rates are of.
+#[test]
+fn composed_steps_start_in_motion() {
+    let model = model();
+    let p: Vec<f64> = model.system.parameters().iter().map(|p| p.value).collect();
+    let higher = Overrides {
+        order: Some(4),
+        ..Overrides::default()
+    };
+    let document = format::parse(TEXT, "in_motion.toml").expect("TOML");
+    let composed = document.build(&higher).expect("a problem").system;
+    let (problem, dims) = (&model.problem, composed.dims());
+    let state = |system: &System, before: f64| {
+        let from = Start {
+            coordinates: &problem.coordinates,
+            rates: &problem.rates,
+            before,
+        };
+        let mut x = vec![0.0; dims.nx];
+        system
+            .initial(&from, &p, &mut system.work(), &mut x)
+            .expect("a start");
+        let by = system.initial_by_coordinates(&from, &p, &mut system.work());
+        (x, by.expect("a start"))
+    };
+    // Suzuki's fractal: 1/(4 - 4^(1/3)) is the share of the last of five
+    let share = 1.0 / (4.0 - 4.0_f64.cbrt());
+    let h = 0.02;
+    let ((x, by), (own, own_by)) = (state(&composed, h), state(&model.system, share * h));
+    assert_eq!(x, own);
+    let last = by.ncols() - 1;
+    let off = (by.column(last) - own_by.column(last) * share).amax();
+    assert!(off < 1e-12, "{off:.1e}");
+    assert!(own_by.column(last).amax() > 1e-3);
 }

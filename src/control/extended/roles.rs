@@ -71,13 +71,8 @@ impl<D: Observe> Step for Extended<D> {
     ) -> Result<(), StepError> {
         let (own, sums) = x.split_at_mut(self.inner.nx);
         sums.fill(0.0);
-        self.decided(start, p, w)?;
+        let start = self.decided(start, p, (&mut w.q, &mut w.rates))?;
         let p = &p[..self.inner.np];
-        let start = Start {
-            coordinates: &w.q,
-            rates: &w.rates,
-            ..*start
-        };
         self.system.initial(&start, p, &mut w.system, own)
     }
 
@@ -87,14 +82,9 @@ impl<D: Observe> Step for Extended<D> {
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.decided(start, p, w)?;
+        let start = self.decided(start, p, (&mut w.q, &mut w.rates))?;
         let d = self.dims();
         let p = &p[..self.inner.np];
-        let start = Start {
-            coordinates: &w.q,
-            rates: &w.rates,
-            ..*start
-        };
         let work = &mut w.system;
         let own = self.system.initial_by_parameters(&start, p, work)?;
         let mut out = own.resize(d.nf, d.np, 0.0);
@@ -103,7 +93,7 @@ impl<D: Observe> Step for Extended<D> {
             for &(number, place) in &self.start {
                 let column = match number {
                     StartNumber::Coordinate(i) => i,
-                    StartNumber::Rate(i) => w.q.len() + i,
+                    StartNumber::Rate(i) => start.coordinates.len() + i,
                 };
                 // beside what a parameter of the system does itself
                 let mut to = out.column_mut(place);
@@ -120,19 +110,14 @@ impl<D: Observe> Step for Extended<D> {
         p: &[f64],
         w: &mut Self::Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        self.decided(start, p, w)?;
+        let start = self.decided(start, p, (&mut w.q, &mut w.rates))?;
         let (p, work) = (&p[..self.inner.np], &mut w.system);
-        let start = Start {
-            coordinates: &w.q,
-            rates: &w.rates,
-            ..*start
-        };
         let own = self.system.initial_by_coordinates(&start, p, work)?;
         let mut out = own.resize_vertically(self.dims().nf, 0.0);
         for &(number, _) in &self.start {
             let column = match number {
                 StartNumber::Coordinate(i) => i,
-                StartNumber::Rate(i) => w.q.len() + i,
+                StartNumber::Rate(i) => start.coordinates.len() + i,
             };
             out.column_mut(column).fill(0.0);
         }

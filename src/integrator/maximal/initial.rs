@@ -115,16 +115,7 @@ impl Maximal {
             let sign = if turn.w < 0.0 { -1.0 } else { 1.0 };
             let w = turn.imag() * (2.0 * sign / h);
             if (h * w).norm_squared() >= TURN_DOMAIN {
-                return Err(StepError {
-                    failure: StepFailure::Domain,
-                    element: self.mechanism.bodies[b].name.clone(),
-                    time: 0.0,
-                    residual: (h * w).norm(),
-                    message: format!(
-                        "turned by h |w| = {:.3} in the interval before the start, and steps are for less than sqrt(2); start slower, or with a shorter interval",
-                        (h * w).norm()
-                    ),
-                });
+                return Err(self.turned_too_far(b, (h * w).norm()));
             }
             Ok(((new.x - old.x) / h, w))
         })
@@ -139,7 +130,7 @@ impl Maximal {
         motion: &[Motion],
         h: f64,
         by_h: Option<usize>,
-    ) -> DMatrix<f64> {
+    ) -> Result<DMatrix<f64>, StepError> {
         let n = new.nrows();
         let mut v = DMatrix::zeros(n, new.ncols());
         for (b, (speed, omega)) in motion.iter().enumerate() {
@@ -147,7 +138,7 @@ impl Maximal {
             let there = increment(omega, h, s);
             // dphi_y = -K(-h) dw + R(w h) dphi_z - w/s dh is what turns the pose before
             let inverse = increment_jacobian(omega, -h, s).try_inverse();
-            let inverse = inverse.unwrap_or_default();
+            let inverse = inverse.ok_or_else(|| self.turned_too_far(b, (omega * h).norm()))?;
             for c in 0..new.ncols() {
                 let at = |m: &DMatrix<f64>, i: usize| Vec3::from_fn(|j, _| m[(6 * b + i + j, c)]);
                 let mut dv = (at(new, 0) - at(old, 0)) / h;
@@ -163,7 +154,19 @@ impl Maximal {
                 }
             }
         }
-        stacked(new.clone(), &v)
+        Ok(stacked(new.clone(), &v))
+    }
+
+    fn turned_too_far(&self, body: usize, turn: f64) -> StepError {
+        StepError {
+            failure: StepFailure::Domain,
+            element: self.mechanism.bodies[body].name.clone(),
+            time: 0.0,
+            residual: turn,
+            message: format!(
+                "turned by h |w| = {turn:.3} in the interval before the start, and steps are for less than sqrt(2); start slower, or with a shorter interval"
+            ),
+        }
     }
 
     fn check_start(&self, start: &Start) -> Result<(), StepError> {
@@ -212,7 +215,7 @@ impl Maximal {
         let new = self.closed(&w.model, start)?.poses;
         let motion = self.interval_before(&old, &new, h)?;
         let poses = [now, then].map(|m| m.rows(0, n).into_owned());
-        Ok(self.through_interval((&poses[0], &poses[1]), &motion, h, None))
+        self.through_interval((&poses[0], &poses[1]), &motion, h, None)
     }
 
     /// The same where the rates are those of the instant.
@@ -315,7 +318,7 @@ impl Maximal {
         now.columns_mut(count, count + 1).fill(0.0);
         let new = self.closed(&w.model, start)?.poses;
         let motion = self.interval_before(&old, &new, h)?;
-        Ok(self.through_interval((&now, &then), &motion, h, Some(2 * count)))
+        self.through_interval((&now, &then), &motion, h, Some(2 * count))
     }
 
     /// `d state / d(tangent of the tree, rates)` where the rates are those of the instant.

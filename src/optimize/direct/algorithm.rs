@@ -133,6 +133,7 @@ impl<'a, D: Observe> Direct<'a, D> {
         if self.attempts.len() > 1 {
             // what was noted on the way is of others, too
             state.history.clear();
+            state.best = None;
             self.note(0, state);
         }
     }

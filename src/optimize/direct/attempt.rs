@@ -9,8 +9,9 @@ use crate::rollout::Trajectory;
 use serde::{Deserialize, Serialize};
 
 /// A guess with contacts leads nowhere that has not met the constraints of the first, softest level after so many iterations, or
-/// takes more than so many for it, or for one of the others; and is drawn again, so many times. Of a biped's stride those that
-/// lead to a gait need some 12, 40 to 85, and 5 to 15; few of the others ever arrive.
+/// takes more than so many for it, or for one of the others; and is drawn again, so many times. (Constraints of the first level are
+/// met to its parameter, 1 in their own units.) Of a biped's stride those that lead to a gait need some 12, 60 to 90, and 5 to 15;
+/// few of the others ever arrive.
 const SOON: usize = 20;
 const AT_THE_FIRST: usize = 100;
 const AT_A_LEVEL: usize = 30;
@@ -30,6 +31,22 @@ pub fn drawn<D: Observe>(
     })
 }
 
+/// At the guess that is drawn after so many others.
+fn engine_of_draw<'a, D: Observe>(
+    dynamics: &'a D,
+    problem: &'a Problem,
+    options: Options,
+    given_up: u64,
+) -> Result<Engine<'a, D>, End> {
+    let draw = NEXT_DRAW.wrapping_mul(given_up);
+    let options = Options {
+        seed: options.seed.wrapping_add(draw),
+        ..options
+    };
+    let guess = drawn(dynamics, problem, &options)?;
+    Engine::new(dynamics, problem, guess, options)
+}
+
 /// A start of the method.
 pub struct Attempt<'a, D: Observe> {
     dynamics: &'a D,
@@ -45,6 +62,8 @@ pub struct Attempt<'a, D: Observe> {
     has_met: bool,
     /// How it ended, once it has.
     pub ended: Option<End>,
+    /// Where it stood before an iteration that was interrupted.
+    interrupted: Option<Kept>,
     /// Of all its stages.
     pub rows: Vec<Iteration>,
     /// Rows of the solver's history that are among these.
@@ -72,17 +91,28 @@ impl<'a, D: Observe> Attempt<'a, D> {
     ) -> Result<Self, End> {
         let noisy = problem.guess_states.is_empty() && options.noise > 0.0;
         let is_drawn = guess.is_none() && noisy;
-        let guess = guess.map_or_else(|| drawn(dynamics, problem, &options), Ok)?;
+        let mut given_up = 0;
+        let engine = match guess {
+            Some(guess) => Engine::new(dynamics, problem, guess, options)?,
+            None => loop {
+                match engine_of_draw(dynamics, problem, options, given_up) {
+                    // noise may be where nothing is defined
+                    Err(_) if is_drawn && given_up < DRAWS && !stop_requested() => given_up += 1,
+                    made => break made?,
+                }
+            },
+        };
         let mut out = Self {
-            engine: Engine::new(dynamics, problem, guess, options)?,
+            engine,
             dynamics,
             problem,
             options,
             is_drawn,
-            given_up: 0,
+            given_up,
             here: 0,
             has_met: false,
             ended: None,
+            interrupted: None,
             rows: vec![],
             noted: 0,
         };
@@ -107,19 +137,31 @@ impl<'a, D: Observe> Attempt<'a, D> {
             return;
         }
         let before = self.engine.save();
+        let (given_up, here, has_met, rows) =
+            (self.given_up, self.here, self.has_met, self.rows.len());
+        self.iterate();
+        if stop_requested() {
+            // as if it had not begun: what a stop breaks off on the way fails
+            self.ended = None;
+            self.rows.truncate(rows);
+            self.interrupted = before.map(|engine| Kept {
+                engine,
+                given_up,
+                here,
+                has_met,
+                ended: None,
+                rows: self.rows.clone(),
+            });
+        }
+    }
+
+    /// An iteration, with what begins behind it.
+    fn iterate(&mut self) {
         let e = &mut self.engine;
         let made = e.solver.advance(&mut e.program, &mut |_| true);
-        if stop_requested() {
-            // as if it had not begun
-            if let Some(kept) = before {
-                self.engine.undo(kept);
-                self.noted = 1;
-            }
-            return;
-        }
         self.note();
         self.settle(made);
-        while self.leads_nowhere() && self.given_up < DRAWS {
+        while self.leads_nowhere() && self.given_up < DRAWS && !stop_requested() {
             self.given_up += 1;
             // a start that does not exist is none
             if let Ok(engine) = self.draw() {
@@ -134,13 +176,7 @@ impl<'a, D: Observe> Attempt<'a, D> {
 
     /// At a guess that was drawn, one after others that led nowhere.
     fn draw(&self) -> Result<Engine<'a, D>, End> {
-        let draw = NEXT_DRAW.wrapping_mul(self.given_up);
-        let options = Options {
-            seed: self.options.seed.wrapping_add(draw),
-            ..self.options
-        };
-        let guess = drawn(self.dynamics, self.problem, &options)?;
-        Engine::new(self.dynamics, self.problem, guess, options)
+        engine_of_draw(self.dynamics, self.problem, self.options, self.given_up)
     }
 
     /// Is another guess to be drawn?
@@ -180,6 +216,9 @@ impl<'a, D: Observe> Attempt<'a, D> {
 
     /// Where it stands.
     pub fn save(&self) -> Option<Kept> {
+        if let Some(kept) = &self.interrupted {
+            return Some(kept.clone());
+        }
         Some(Kept {
             engine: self.engine.save()?,
             given_up: self.given_up,

@@ -233,12 +233,4 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         Ok(true)
     }
-
-    /// Undoes what an iteration changed, whose begin was kept; what is to be evaluated is not.
-    pub fn undo(&mut self, kept: Saved) {
-        if self.program.restore(kept.base) {
-            // a stop leaves nothing to be evaluated
-            let _ = self.solver.resume(&mut self.program, kept.solver);
-        }
-    }
 }

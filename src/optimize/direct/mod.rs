@@ -114,6 +114,12 @@ impl Options {
             let noise = self.noise;
             return Err(format!("noise is {noise}; expected a number of at least 0"));
         }
+        if !(self.margin >= 0.0 && self.margin.is_finite()) {
+            let margin = self.margin;
+            return Err(format!(
+                "margin is {margin} m; expected a number of at least 0"
+            ));
+        }
         if self.starts == 0 {
             return Err("starts is 0; expected at least 1".into());
         }
@@ -144,7 +150,7 @@ pub fn guess<D: Observe>(
     problem.set_intervals(&mut t);
     t.u[..problem.guess.len()].copy_from_slice(&problem.guess);
     if !problem.guess_states.is_empty() {
-        t.x.copy_from_slice(&problem.guess_states);
+        t.x[d.nx..].copy_from_slice(&problem.guess_states[d.nx..]);
         return Ok(t);
     }
     let has_contacts = !dynamics.contact_unknowns().is_empty();
