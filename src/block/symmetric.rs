@@ -80,11 +80,11 @@ pub struct Symmetric {
     inertia: Inertia,
 }
 
-/// A child is merged into the front that takes up its remainder where both together eliminate no more variables than
-/// this: smaller ones cost more to move than to compute with. Measured on the arm's and the cart-pole's transcriptions.
-const SMALL: usize = 12;
-/// Or where the zeros that this stores are no more than this part of what the child stores.
-const ZEROS: f64 = 0.15;
+/// A child is merged into the front that takes up its remainder where the products that are then made for zeros cost less than
+/// the remainder does: a number of it, which is written, read and added, as much as so many products, and a front more as
+/// so many. Instructions counted on the arm's and the acrobot's transcriptions.
+const MOVED: usize = 6;
+const SET_UP: usize = 500;
 
 impl Symmetric {
     /// Analyses a pattern: `entries` are places of one triangle (either, the diagonal included where it may differ from
@@ -347,9 +347,9 @@ fn assemble_fronts(order: &order::Elimination, members: &[Vec<usize>]) -> Vec<Fr
         };
         let (mine, theirs) = (size(&own[g]), size(&own[parent]));
         let touched = size(later);
-        let zeros = mine * (theirs + size(&order.later[parent]) - touched);
-        let stored = mine * (mine / 2 + touched);
-        if mine + theirs <= SMALL || zeros as f64 <= ZEROS * stored as f64 {
+        let whole = theirs + size(&order.later[parent]);
+        let products = mine * (whole * whole - touched * touched) / 2;
+        if products <= MOVED * touched * touched / 2 + SET_UP {
             merged_into[g] = Some(parent);
             let mut first = std::mem::take(&mut own[g]);
             first.append(&mut own[parent]);
