@@ -144,6 +144,10 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
 
     /// Computes the system's controls.
     fn act(&self, seen: &KnotPoint, w: &mut ClosedLoopWork<D::Work>) -> Result<(), StepError> {
+        if self.policy.is_open() {
+            w.u.copy_from_slice(seen.u);
+            return Ok(());
+        }
         let own = self.split(seen.p).1;
         let before = self.within(seen, &w.idle, &[]);
         let (quantities, change) = w.seen.split_at_mut(self.policy.sees().len());
@@ -161,12 +165,15 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
         self.policy.act(&seen.at, &w.seen, seen.u, own, &mut w.u)
     }
 
-    /// Computes them with their derivatives.
+    /// Computes them with their derivatives. Those of a policy that is none are there from the beginning.
     fn differentiate(
         &self,
         seen: &KnotPoint,
         w: &mut ClosedLoopWork<D::Work>,
     ) -> Result<(), StepError> {
+        if self.policy.is_open() {
+            return self.act(seen, w);
+        }
         let dynamics = &self.dynamics;
         let plan = self.planned(&seen.at)?;
         let by =
@@ -202,6 +209,10 @@ impl<D: Observe, P: Policy> ClosedLoop<D, P> {
     /// Adds what comes through the policy to adjoints of the inputs.
     fn pull_policy(&self, w: &ClosedLoopWork<D::Work>, out: &mut Inputs) {
         let (rows, np) = (&w.rows, self.inner.np);
+        if self.policy.is_open() {
+            add(&mut out.u, 1.0, w.inputs.u.iter());
+            return;
+        }
         for (i, g) in w.inputs.u.iter().enumerate() {
             let chain = &w.chain[i];
             add(&mut out.x, *g, chain.x.iter());
@@ -254,6 +265,10 @@ impl<D: Observe, P: Policy> Step for ClosedLoop<D, P> {
 
     fn work(&self) -> Self::Work {
         let (d, own) = (self.inner, self.own);
+        let open = match self.policy.is_open() {
+            true => DMatrix::identity(d.nu, self.open),
+            false => DMatrix::zeros(d.nu, self.open),
+        };
         ClosedLoopWork {
             inner: self.dynamics.work(),
             idle: vec![0.0; d.nu],
@@ -262,7 +277,7 @@ impl<D: Observe, P: Policy> Step for ClosedLoop<D, P> {
             u: vec![0.0; d.nu],
             rows: PolicyRows {
                 seen: DMatrix::zeros(d.nu, self.policy.sees().len() + self.compares),
-                open: DMatrix::zeros(d.nu, self.open),
+                open,
                 own: DMatrix::zeros(d.nu, own),
             },
             chain: vec![d.inputs(); d.nu],

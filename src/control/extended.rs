@@ -345,6 +345,15 @@ impl<D: Observe> Extended<D> {
         Ok(())
     }
 
+    /// Fills it with what the sums grow by in a step from there.
+    fn look_at_terms(
+        &self,
+        seen: &KnotPoint,
+        w: &mut ExtendedWork<D::Work>,
+    ) -> Result<(), StepError> {
+        self.look(seen, self.due(&seen.at).map(|(_, t, _)| t.quantity), w)
+    }
+
     /// Adjoints of state, controls, parameters and unknowns from those in the table of adjoints, which is cleared.
     fn pull_table(
         &self,
@@ -462,9 +471,8 @@ impl<D: Observe> Extended<D> {
             by.clear();
             y.fill(0.0);
         }
+        self.look_at_terms(&seen, w)?;
         for (i, t, share) in self.due(&at.at) {
-            // one after the other: an adjoint follows what was looked at last
-            self.look(&seen, std::iter::once(t.quantity), w)?;
             let (value, slope) = term(t, self.seen(&w.table, &at.at));
             w.adjoint[t.quantity.index()] = share.weight * slope;
             let (by, y) = &mut growth[i];

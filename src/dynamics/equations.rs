@@ -296,28 +296,66 @@ impl Column {
     }
 }
 
-/// The derivatives of a system that another one wraps, without the end and by it: their structure, found once, and values;
-/// and which were last filled in.
+/// The derivatives of a system that another one wraps, without the end and by it; and which were last filled in.
 #[derive(Debug, Default)]
-pub(crate) struct Part([Option<(Structure, Vec<f64>)>; 2], bool);
+pub(crate) struct Part([Option<Inner>; 2], bool);
+
+/// Their structure, found once, their values, and the places of these in the structure around, once they were asked for.
+#[derive(Debug)]
+struct Inner {
+    structure: Structure,
+    values: Vec<f64>,
+    places: Vec<Option<usize>>,
+}
 
 impl Part {
     /// Those of a system, always the same one, by its end or not.
     pub fn of(&mut self, system: &impl Equations, has_end: bool) -> (&Structure, &mut Vec<f64>) {
         let own = &mut self.0[usize::from(has_end)];
         self.1 = has_end;
-        let (structure, values) = own.get_or_insert_with(|| {
+        let own = own.get_or_insert_with(|| {
             let structure = system.structure(has_end);
             let values = vec![0.0; structure.entries().len()];
-            (structure, values)
+            Inner {
+                structure,
+                values,
+                places: vec![],
+            }
         });
-        (structure, values)
+        (&own.structure, &mut own.values)
+    }
+
+    /// Makes the values of a structure around, always the same one, those last filled in, and zeros; rows are the same,
+    /// columns those that are told. What has no place there is zero.
+    pub fn spread(
+        &mut self,
+        around: &Structure,
+        values: &mut [f64],
+        column: impl Fn(usize) -> usize,
+    ) {
+        values.fill(0.0);
+        let Some(own) = &mut self.0[usize::from(self.1)] else {
+            return;
+        };
+        if own.places.is_empty() {
+            let entries = own.structure.entries.iter();
+            own.places = entries
+                .map(|&(i, j)| around.place((i, column(j))))
+                .collect();
+        }
+        for (place, by) in own.places.iter().zip(&own.values) {
+            match place {
+                Some(i) => values[*i] += by,
+                None => debug_assert_eq!(*by, 0.0),
+            }
+        }
     }
 
     /// Row, column and value of all entries, as they were last filled in.
     pub fn entries(&self) -> impl Iterator<Item = (usize, usize, f64)> {
         let all = self.0[usize::from(self.1)].iter();
-        all.flat_map(|(s, v)| s.entries.iter().zip(v).map(|((i, j), v)| (*i, *j, *v)))
+        let entries = all.flat_map(|o| o.structure.entries.iter().zip(&o.values));
+        entries.map(|((i, j), v)| (*i, *j, *v))
     }
 }
 
@@ -363,16 +401,21 @@ impl Structure {
         &self.entries
     }
 
+    /// Where an entry is among all of them.
+    fn place(&self, (row, column): (usize, usize)) -> Option<usize> {
+        let own = self.first[column]..self.first[column + 1];
+        let place = self.entries[own.clone()].binary_search(&(row, column));
+        place.ok().map(|i| own.start + i)
+    }
+
     /// Adds to the value of an entry. One that is none has to be zero.
-    pub(crate) fn add(&self, values: &mut [f64], (row, column): (usize, usize), by: f64) {
+    pub(crate) fn add(&self, values: &mut [f64], at: (usize, usize), by: f64) {
         if by == 0.0 {
             return;
         }
-        let own = self.first[column]..self.first[column + 1];
-        let place = self.entries[own.clone()].binary_search(&(row, column));
-        match place {
-            Ok(i) => values[own.start + i] += by,
-            Err(_) => debug_assert_eq!(by, 0.0, "row {row}, column {column}"),
+        match self.place(at) {
+            Some(i) => values[i] += by,
+            None => debug_assert_eq!(by, 0.0, "row {}, column {}", at.0, at.1),
         }
     }
 

@@ -131,15 +131,17 @@ impl<D: Observe, P: Policy> Equations for ClosedLoop<D, P> {
         };
         let (own, all) = w.part.of(&self.dynamics, at.end.is_some());
         self.dynamics.derivatives(&within, own, &mut w.inner, all)?;
+        if self.policy.is_open() {
+            // what the policy has of parameters is nothing: the columns are the system's
+            w.part.spread(structure, values, |column| column);
+            return Ok(());
+        }
         values.fill(0.0);
         let mut add = |row: usize, column: Column, value: f64| {
             structure.add(values, (row, column.place(&d)), value);
         };
         for (row, column, value) in w.part.entries() {
             match Column::at(&inner, column) {
-                Column::Control(i) if self.policy.is_open() => {
-                    add(row, Column::Control(i), value);
-                }
                 Column::Control(i) => {
                     let (chain, rows) = (&w.chain[i], &w.rows);
                     let own = rows.own.row(i);

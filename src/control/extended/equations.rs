@@ -124,9 +124,8 @@ impl<D: Observe> Equations for Extended<D> {
         self.system
             .advance(&self.knot_point(at), &mut w.system, next)?;
         sums.copy_from_slice(&at.x[self.inner.nx..]);
-        let terms = self.due(&at.at);
-        self.look(at, terms.clone().map(|(_, t, _)| t.quantity), w)?;
-        for (i, t, share) in terms {
+        self.look_at_terms(at, w)?;
+        for (i, t, share) in self.due(&at.at) {
             sums[i] += share.weight * term(t, self.seen(&w.table, &at.at)).0;
         }
         Ok(())
@@ -144,13 +143,12 @@ impl<D: Observe> Equations for Extended<D> {
         let (own, all) = w.part.of(&self.system, at.end.is_some());
         self.system
             .derivatives(&self.own(at), own, &mut w.system, all)?;
-        values.fill(0.0);
+        w.part.spread(structure, values, |column| {
+            Column::at(&inner, column).place(&d)
+        });
         let mut put = |row: usize, column: Column, value: f64| {
             structure.add(values, (row, column.place(&d)), value);
         };
-        for (row, column, value) in w.part.entries() {
-            put(row, Column::at(&inner, column), value);
-        }
         for (i, (by, y)) in w.growth.iter().enumerate() {
             let row = d.ny + inner.nf + i;
             let state: fn(usize) -> Column = Column::State;
@@ -181,7 +179,6 @@ impl<D: Observe> Equations for Extended<D> {
         y: &mut [f64],
         end: &mut [f64],
     ) -> Result<(), StepError> {
-        self.differentiate_sums(&step(&at.start), w)?;
         let (own, sums) = adjoint.x.split_at(self.inner.nf);
         w.outputs.x.copy_from_slice(own);
         w.outputs.y.copy_from_slice(&adjoint.y);
@@ -193,15 +190,15 @@ impl<D: Observe> Equations for Extended<D> {
         end[nf..].fill(0.0);
         out.clear();
         self.add_inner(&w.inputs, out);
-        for (i, ((by, by_y), a)) in w.growth.iter().zip(sums).enumerate() {
-            add(&mut out.x, *a, by.x.iter());
-            add(&mut out.u, *a, by.u.iter());
-            add(&mut out.p, *a, by.p.iter());
-            add(y, *a, by_y.iter());
-            out.h_prev += a * by.h_prev;
-            out.h += a * by.h;
-            out.x[self.inner.nf + i] += a;
+        self.look_at_terms(&at.start, w)?;
+        for (i, t, share) in self.due(&at.start.at) {
+            let (value, slope) = term(t, self.seen(&w.table, &at.start.at));
+            w.adjoint[t.quantity.index()] += sums[i] * share.weight * slope;
+            out.h_prev += sums[i] * share.by_h_prev * value;
+            out.h += sums[i] * share.by_h * value;
         }
+        self.pull_table(&at.start, w, out, y);
+        add(&mut out.x[nf..], 1.0, sums.iter());
         Ok(())
     }
 }

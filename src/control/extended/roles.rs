@@ -148,9 +148,8 @@ impl<D: Observe> Step for Extended<D> {
                 p,
                 y,
             };
-            let terms = self.due(at);
-            self.look(&seen, terms.clone().map(|(_, t, _)| t.quantity), w)?;
-            for (i, t, share) in terms {
+            self.look_at_terms(&seen, w)?;
+            for (i, t, share) in self.due(at) {
                 next[n + i] += share.weight * term(t, self.seen(&w.table, at)).0;
             }
         }

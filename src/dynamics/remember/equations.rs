@@ -121,11 +121,9 @@ impl<D: Observe> Equations for Remember<D> {
         let (own, all) = w.part.of(&self.system, at.end.is_some());
         self.system
             .derivatives(&self.within(at), own, &mut w.system, all)?;
-        values.fill(0.0);
-        for (row, column, value) in w.part.entries() {
-            let column = Column::at(&inner, column).place(&d);
-            structure.add(values, (row, column), value);
-        }
+        w.part.spread(structure, values, |column| {
+            Column::at(&inner, column).place(&d)
+        });
         for i in 0..d.nu {
             let place = (d.ny + inner.nf + i, Column::Control(i).place(&d));
             structure.add(values, place, 1.0);
