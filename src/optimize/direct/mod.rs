@@ -191,7 +191,8 @@ pub fn guess<D: Observe>(
 /// How well steps follow a plan, each solved from a knot of the plan with the plan's unknowns as its guess.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Resimulated {
-    /// The largest separation (free chart: m, rad, m/s, rad/s) of the plan's next state from where a step ends.
+    /// The largest separation of the plan's next state from where a step ends, m and rad: of velocities what they come to over
+    /// the interval.
     pub apart: f64,
     /// The deepest overlap where a step ends, m; of joints beyond their limits m or rad.
     pub overlap: f64,
@@ -204,6 +205,8 @@ pub struct Resimulated {
 pub fn resimulated<D: Equations>(dynamics: &D, t: &Trajectory) -> Result<Resimulated, StepError> {
     let (d, mut w) = (dynamics.dims(), dynamics.work());
     let contacts = dynamics.contact_unknowns();
+    // what a step's unknowns are copied into
+    let velocities = dynamics.copies();
     let (mut next, mut apart) = (t.state(0).to_vec(), vec![0.0; d.nf]);
     let mut rows = vec![0.0; d.ny];
     let mut out = Resimulated::default();
@@ -212,6 +215,9 @@ pub fn resimulated<D: Equations>(dynamics: &D, t: &Trajectory) -> Result<Resimul
         let (at, x, u, p) = (t.knot(k), t.state(k), t.control(k), &t.p);
         dynamics.step(&at, x, u, p, &mut w, &mut next, &mut y)?;
         dynamics.separation(t.state(k + 1), &next, &mut apart);
+        for (i, _) in &velocities {
+            apart[*i] *= at.h;
+        }
         out.apart = apart.iter().fold(out.apart, |l, d| l.max(d.abs()));
         if contacts.is_empty() {
             continue;
