@@ -63,6 +63,8 @@ struct Square<'a> {
     candidates: usize,
     /// End of the candidates that are up to date; the others have taken no pivot.
     window: usize,
+    /// End of the candidates that were no pivots when they were looked at last.
+    refused: usize,
 }
 
 impl Square<'_> {
@@ -121,17 +123,20 @@ impl Square<'_> {
         variables: &[usize],
         scale: &[f64],
     ) -> Option<Pivot> {
-        if from == self.window {
+        let from_new = from.max(self.refused);
+        if from_new >= self.window {
             return None;
         }
         // the usual case
-        let own = self.a[from * self.stride + from].abs();
-        let others = peak(&self.a[from * self.stride + from + 1..from * self.stride + self.size]);
-        if own > CANCELLED * scale[variables[from]] && own >= threshold * others {
-            return Some(Pivot::One(from));
+        if from_new == from {
+            let column = &self.a[from * self.stride..][..self.size];
+            let (own, others) = (column[from].abs(), peak(&column[from + 1..]));
+            if own > CANCELLED * scale[variables[from]] && own >= threshold * others {
+                return Some(Pivot::One(from));
+            }
         }
         let bound = 1.0 / threshold;
-        for c in from..self.window {
+        for c in from_new..self.window {
             let own = self.at(c, c);
             let (others, best, r) = self.largest(c, from, c);
             let negligible = CANCELLED * scale[variables[c]];
@@ -205,7 +210,7 @@ impl Square<'_> {
         }
         let end = self.candidates.min(self.window + WINDOW);
         subtract(self.a, self.stride, (self.window, end), k, scaled);
-        self.window = end;
+        (self.refused, self.window) = (self.window, end);
         true
     }
 }
@@ -329,16 +334,28 @@ impl Eliminated {
             stride,
             candidates,
             window: candidates.min(WINDOW),
+            refused: 0,
         };
         // of each pivot, what is behind it is written before it is read
         if self.scaled.len() < stride * candidates {
             self.scaled.resize(stride * candidates, 0.0);
         }
         let mut k = 0;
+        let mut is_nothing_left = false;
         while k < candidates {
-            let pivot = match s.find(k, threshold, variables, scale) {
+            let found = if is_nothing_left {
+                Some(Pivot::Zero(k))
+            } else {
+                s.find(k, threshold, variables, scale)
+            };
+            let pivot = match found {
                 Some(pivot) => pivot,
                 None if s.move_on(k, &self.scaled) => continue,
+                // beside what has come since, they may be
+                None if s.refused > k => {
+                    s.refused = k;
+                    continue;
+                }
                 None if is_last => s.find_last(k, variables, scale),
                 None => break,
             };
@@ -362,6 +379,8 @@ impl Eliminated {
             let scaled = &mut self.scaled[k * stride..next * stride];
             match pivot {
                 Pivot::Zero(_) => {
+                    // nor of those behind
+                    is_nothing_left = true;
                     s.a[k * stride + k..(k + 1) * stride].fill(0.0);
                     scaled.fill(0.0);
                     self.diagonal.extend_from_slice(&[0.0, 0.0]);
