@@ -240,8 +240,8 @@ fn the_pendulum_swings_up_from_rest() {
     assert!(found.gains.is_some());
 }
 
-/// From the start's pose with noise, to the optimum where `ddp` finds the same one, in no more than half as many iterations
-/// again as were needed.
+/// From the start's pose with noise: optima that were found before, in no more than twice the iterations. Rounding moves these
+/// where motions are unstable: the cart-pole's were 103 to 120, once 180.
 #[test]
 fn smooth_problems_from_their_start() {
     for (name, objective, iterations) in [
