@@ -76,15 +76,6 @@ pub enum Form {
 }
 
 impl Form {
-    /// The second derivative of a cost of weight `w` at the distance `d`, apart from kinks; see [`Form::at`] for a model's.
-    pub fn second_derivative(self, w: f64, d: f64) -> f64 {
-        match self {
-            Self::Square => w,
-            Self::Huber(delta) if d.abs() <= delta => w,
-            Self::Linear | Self::Absolute | Self::Huber(_) => 0.0,
-        }
-    }
-
     /// Value, slope and the curvature of Gauss and Newton's model of a cost of weight `w` at the distance `d`.
     ///
     /// What is no square has the curvature of the square that touches it at `d` and `-d`: for what grows as `|d|` it lies

@@ -261,7 +261,7 @@ fn smooth_problems_from_their_start() {
             "{name}: {plan}"
         );
         assert!(
-            2 * found.iterations <= 3 * iterations,
+            found.iterations <= 2 * iterations,
             "{name}: {}",
             found.iterations
         );

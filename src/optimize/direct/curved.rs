@@ -110,15 +110,6 @@ impl Curved {
         Self { lower, groups }
     }
 
-    /// The number of an entry at a place of the lower triangle, which is added where there is none.
-    pub fn entry(&mut self, row: usize, column: usize) -> usize {
-        let known = self.lower.iter().position(|p| *p == (row, column));
-        known.unwrap_or_else(|| {
-            self.lower.push((row, column));
-            self.lower.len() - 1
-        })
-    }
-
     /// The entries at a point.
     pub fn find<D: Observe>(
         &self,

@@ -52,8 +52,7 @@ pub struct Local {
     end_state: Vec<f64>,
     next: Vec<f64>,
     apart: Vec<f64>,
-    /// Of the quantities last observed.
-    pub values: Vec<f64>,
+    values: Vec<f64>,
     weights: Vec<f64>,
     rows: Option<Rows>,
     adjoint: Outputs,
@@ -69,10 +68,13 @@ pub struct Local {
 pub enum Part<'a> {
     /// The step's equations with their multipliers: of the residual, and of all components of the gap.
     Equations { residual: &'a [f64], gap: &'a [f64] },
-    /// The costs.
-    Costs,
-    /// The quantities observed, with these slopes.
-    Quantities(&'a [f64]),
+    /// What is made of quantities.
+    Quantities {
+        objective: f64,
+        constraints: &'a [f64],
+        /// Every quantity counts by half its square: for the pattern, which forms that are flat where one looks do not tell.
+        by_squares: bool,
+    },
 }
 
 /// A state that cannot be reached, as an error.
@@ -234,7 +236,7 @@ impl<D: Observe> Shared<'_, D> {
     ) -> Result<(), StepError> {
         let at = match part {
             Part::Equations { .. } => self.arrive_with_end(here, l)?,
-            Part::Costs | Part::Quantities(_) => self.arrive(here, l)?,
+            Part::Quantities { .. } => self.arrive(here, l)?,
         };
         let seen = KnotPoint {
             at,
@@ -264,28 +266,34 @@ impl<D: Observe> Shared<'_, D> {
                 self.dynamics
                     .pull_equations(&step, adjoint, w, inputs, unknowns, &mut l.by_end)?;
             }
-            Part::Costs | Part::Quantities(_) if count == 0 => {}
-            Part::Costs => {
+            Part::Quantities { .. } if count == 0 => {}
+            Part::Quantities {
+                objective,
+                constraints,
+                by_squares,
+            } => {
                 let (values, sums) = (&mut l.values[..count], &mut l.weights[..count]);
                 let mut observed = self.dynamics.observe(&seen, &stage.which, w, values)?;
                 sums.fill(0.0);
                 let (mut h_prev, mut h) = (0.0, 0.0);
                 for &(i, place) in stage.costs.iter().filter(|(i, _)| self.held[*i].is_none()) {
                     let (term, density) = (self.problem).cost_at(i, &at, observed.values()[place]);
-                    sums[place] += term.slope;
+                    sums[place] += objective * term.slope;
                     let when = self.problem.costs[i].when;
                     let share = self.problem.quadrature.share(when, &at);
-                    h_prev += density * share.by_h_prev;
-                    h += density * share.by_h;
+                    h_prev += objective * density * share.by_h_prev;
+                    h += objective * density * share.by_h;
+                }
+                for (&(i, place), y) in stage.constraints.iter().zip(constraints) {
+                    sums[place] += y * self.problem.constraints[i].sign();
+                }
+                if by_squares {
+                    let values = observed.values().iter();
+                    sums.iter_mut().zip(values).for_each(|(s, v)| *s += v);
                 }
                 observed.pull(sums, &mut l.inputs, &mut l.unknowns);
                 l.inputs.h_prev += h_prev;
                 l.inputs.h += h;
-            }
-            Part::Quantities(slopes) => {
-                let values = &mut l.values[..count];
-                let mut observed = self.dynamics.observe(&seen, &stage.which, w, values)?;
-                observed.pull(slopes, &mut l.inputs, &mut l.unknowns);
             }
         }
         self.gather(&at, l, out);
@@ -345,23 +353,6 @@ impl<D: Observe> Shared<'_, D> {
         Ok(())
     }
 
-    /// Rows of the quantities by the knot's own variables, one after the other, each so wide; their values are left in `l`.
-    pub fn quantity_rows(
-        &self,
-        here: &Here,
-        l: &mut Local,
-        w: &mut D::Work,
-        width: usize,
-        out: &mut [f64],
-    ) -> Result<Knot, StepError> {
-        let at = self.observe_rows(here, l, w)?;
-        let places = 0..self.layout.stage(at.k).which.len();
-        for (out, place) in out.chunks_exact_mut(width).zip(places) {
-            self.row(&at, l, place, 1.0, out);
-        }
-        Ok(at)
-    }
-
     /// Rows of the constraints by the knot's own variables, one after the other.
     pub fn constraint_rows(
         &self,
@@ -370,23 +361,12 @@ impl<D: Observe> Shared<'_, D> {
         w: &mut D::Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
-        let constraints = &self.layout.stage(here.at.k).constraints;
-        if constraints.is_empty() {
+        let at = self.arrive(here, l)?;
+        let stage = self.layout.stage(at.k);
+        let count = stage.which.len();
+        if stage.constraints.is_empty() {
             return Ok(());
         }
-        let at = self.observe_rows(here, l, w)?;
-        let width = out.len() / constraints.len();
-        for (out, &(i, place)) in out.chunks_exact_mut(width).zip(constraints) {
-            let sign = self.problem.constraints[i].sign();
-            self.row(&at, l, place, sign, out);
-        }
-        Ok(())
-    }
-
-    /// Quantities and their derivatives, into the memory.
-    fn observe_rows(&self, here: &Here, l: &mut Local, w: &mut D::Work) -> Result<Knot, StepError> {
-        let at = self.arrive(here, l)?;
-        let which = &self.layout.stage(at.k).which;
         let seen = KnotPoint {
             at,
             x: &l.state,
@@ -394,30 +374,30 @@ impl<D: Observe> Shared<'_, D> {
             p: &l.p,
             y: &l.y,
         };
-        let rows = l
-            .rows
-            .get_or_insert_with(|| Rows::new(&self.dims, which.len()));
-        let values = &mut l.values[..which.len()];
-        self.dynamics.observe(&seen, which, w, values)?.rows(rows);
-        Ok(at)
-    }
-
-    /// `sign` times the row of the quantity at a place, by the knot's own variables.
-    fn row(&self, at: &Knot, l: &Local, place: usize, sign: f64, out: &mut [f64]) {
-        let Some(rows) = &l.rows else { return };
-        let (d, ny) = (&self.dims, l.y.len());
-        let (x, u, y) = (rows.x.row(place), rows.u.row(place), rows.y.row(place));
-        let own = x.iter().chain(u.iter()).chain(y.iter().take(ny));
-        for (o, v) in out.iter_mut().zip(own) {
-            *o = sign * v;
+        let rows = l.rows.get_or_insert_with(|| Rows::new(&self.dims, count));
+        let values = &mut l.values[..count];
+        self.dynamics
+            .observe(&seen, &stage.which, w, values)?
+            .rows(rows);
+        let ny = l.y.len();
+        let width = out.len() / stage.constraints.len();
+        for (out, &(i, place)) in out.chunks_exact_mut(width).zip(&stage.constraints) {
+            let sign = self.problem.constraints[i].sign();
+            let d = &self.dims;
+            let (x, u, y) = (rows.x.row(place), rows.u.row(place), rows.y.row(place));
+            let own = x.iter().chain(u.iter()).chain(y.iter().take(ny));
+            for (o, v) in out.iter_mut().zip(own) {
+                *o = sign * v;
+            }
+            let p = &mut out[d.nf + d.nu + ny..];
+            for (to, &i) in p.iter_mut().zip(self.free) {
+                *to = sign * rows.p[(place, i)];
+            }
+            for (j, by_h_prev, by_h) in self.times(at.k) {
+                p[j] += sign * (by_h_prev * rows.h_prev[place] + by_h * rows.h[place]);
+            }
         }
-        let p = &mut out[d.nf + d.nu + ny..];
-        for (to, &i) in p.iter_mut().zip(self.free) {
-            *to = sign * rows.p[(place, i)];
-        }
-        for (j, by_h_prev, by_h) in self.times(at.k) {
-            p[j] += sign * (by_h_prev * rows.h_prev[place] + by_h * rows.h[place]);
-        }
+        Ok(())
     }
 
     /// The variable of that place.

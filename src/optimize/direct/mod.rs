@@ -53,7 +53,6 @@ mod engine;
 mod knot;
 mod plan;
 mod probe;
-mod squares;
 mod start;
 mod transcription;
 

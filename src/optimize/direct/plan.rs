@@ -3,7 +3,6 @@
 use super::curved::Curved;
 use super::knot::{Here, Local, Part, Shared};
 use super::probe;
-use super::squares::{Product, Weights};
 use crate::control::{Layout, Problem, Timing};
 use crate::dynamics::{Column, Dims, Knot, Observe, StepError, Structure};
 use crate::rollout::Trajectory;
@@ -83,8 +82,6 @@ pub struct Entry {
 pub struct Kind {
     pub equations: Curved,
     pub quantities: Curved,
-    /// What products of each quantity's gradient add to the entries of the latter.
-    pub products: Vec<Vec<Product>>,
 }
 
 impl Kind {
@@ -102,7 +99,6 @@ pub struct Memory {
     pub jacobian: Vec<f64>,
     pub hessian: Vec<f64>,
     pub by: Vec<f64>,
-    pub weights: Weights,
     /// Multipliers of all components of the gap; zero where there are no rows.
     pub gap: Vec<f64>,
     pub objective: f64,
@@ -124,7 +120,6 @@ impl<D: Observe> Plan<'_, D> {
             jacobian: vec![0.0; constraints * self.shared().own(has_step)],
             hessian: vec![0.0; kind.lower().count()],
             by: vec![0.0; width],
-            weights: Weights::default(),
             gap: vec![0.0; self.dims.nf],
             objective: 0.0,
             failed: None,
@@ -177,7 +172,11 @@ impl<D: Observe> Plan<'_, D> {
                 local.p.copy_from_slice(&self.trajectory.p);
                 self.fill(k, &[], &mut local);
                 let (shared, here) = (self.shared(), self.here(k));
-                self.kinds.push(probe::curved(&shared, &here, &local, w));
+                let [equations, quantities] = probe::curved(&shared, &here, &local, w);
+                self.kinds.push(Kind {
+                    equations,
+                    quantities,
+                });
                 self.kinds.len() - 1
             });
             self.kind_of.push(kind);
@@ -409,13 +408,13 @@ impl<D: Observe> Plan<'_, D> {
             kind.equations
                 .find(&shared, &here, (l, w), &part, both, of_equations)?;
         }
-        let (l, weights) = (&mut m.local, &mut m.weights);
-        shared.weigh(&here, (l, w), (objective, constraints), weights)?;
-        let part = Part::Quantities(&weights.slopes);
+        let part = Part::Quantities {
+            objective,
+            constraints,
+            by_squares: false,
+        };
         let (l, both) = (&mut m.local, (&mut m.gradient[..], &mut m.by[..]));
         kind.quantities
-            .find(&shared, &here, (l, w), &part, both, of_quantities)?;
-        shared.add_products(&here, weights, &kind.products, of_quantities);
-        Ok(())
+            .find(&shared, &here, (l, w), &part, both, of_quantities)
     }
 }

@@ -5,24 +5,25 @@
 
 use super::curved::{Curved, Pattern};
 use super::knot::{Here, Local, Part, Shared};
-use super::plan::Kind;
-use super::squares::Product;
 use crate::dynamics::Observe;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::collections::BTreeSet;
 
 /// Points probed.
 const POINTS: u64 = 2;
 /// How far from the guess they are: generic, and within every chart.
 const FAR: f64 = 0.1;
 
-/// How the Hessian of one kind of knot is found.
-pub fn curved<D: Observe>(shared: &Shared<D>, here: &Here, at: &Local, w: &mut D::Work) -> Kind {
+/// The Hessian of one kind of knot: that of its equations, and that of its quantities.
+pub fn curved<D: Observe>(
+    shared: &Shared<D>,
+    here: &Here,
+    at: &Local,
+    w: &mut D::Work,
+) -> [Curved; 2] {
     let width = shared.width(here.next.is_some());
     let mut patterns = [Pattern::new(width), Pattern::new(width)];
-    let stage = shared.layout.stage(here.at.k);
-    let mut reached = vec![BTreeSet::new(); stage.which.len()];
+    let constraints = shared.layout.stage(here.at.k).constraints.len();
     for seed in 0..POINTS {
         let random = &mut Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut l = at.clone();
@@ -52,15 +53,18 @@ pub fn curved<D: Observe>(shared: &Shared<D>, here: &Here, at: &Local, w: &mut D
         }
         let mut drawn = |n: usize| -> Vec<f64> { (0..n).map(|_| unit(random)).collect() };
         let (residual, gap) = (drawn(shared.dims.ny), drawn(shared.dims.nf));
-        let slopes = drawn(stage.which.len());
+        let own = drawn(constraints);
         let parts = [
             here.next.is_some().then_some(Part::Equations {
                 residual: &residual,
                 gap: &gap,
             }),
-            Some(Part::Quantities(&slopes)),
+            Some(Part::Quantities {
+                objective: 1.0,
+                constraints: &own,
+                by_squares: true,
+            }),
         ];
-        reach(shared, here, &mut l, w, &mut reached);
         let (mut other, mut by) = (vec![0.0; width], vec![0.0; width]);
         for (part, pattern) in parts.iter().zip(&mut patterns) {
             let Some(part) = part else { continue };
@@ -80,53 +84,7 @@ pub fn curved<D: Observe>(shared: &Shared<D>, here: &Here, at: &Local, w: &mut D
             pattern.add(&all, &by);
         }
     }
-    let [equations, mut quantities] = patterns.map(|p| Curved::new(&p));
-    let mut products = vec![vec![]; stage.which.len()];
-    for &(_, place) in stage
-        .costs
-        .iter()
-        .filter(|(i, _)| shared.held[*i].is_none())
-    {
-        let all = &reached[place];
-        products[place] = (all.iter())
-            .flat_map(|&row| all.range(..=row).map(move |&column| (row, column)))
-            .map(|(row, column)| Product {
-                row,
-                column,
-                entry: quantities.entry(row, column),
-            })
-            .collect();
-    }
-    Kind {
-        equations,
-        quantities,
-        products,
-    }
-}
-
-/// Adds to what each quantity depends on what it does at a point, and the times that the share of its knot depends on.
-fn reach<D: Observe>(
-    shared: &Shared<D>,
-    here: &Here,
-    l: &mut Local,
-    w: &mut D::Work,
-    reached: &mut [BTreeSet<usize>],
-) {
-    let width = shared.width(here.next.is_some());
-    let mut rows = vec![0.0; reached.len() * width];
-    if reached.is_empty() {
-        return;
-    }
-    if shared.quantity_rows(here, l, w, width, &mut rows).is_err() {
-        // nothing is known
-        rows.fill(f64::NAN);
-    }
-    let first = shared.own(here.next.is_some()) - shared.free.len();
-    for (row, reached) in rows.chunks_exact(width).zip(reached) {
-        let some = row.iter().enumerate().filter(|(_, v)| **v != 0.0);
-        reached.extend(some.map(|(i, _)| i));
-        reached.extend(shared.times(here.at.k).map(|(j, ..)| first + j));
-    }
+    patterns.map(|p| Curved::new(&p))
 }
 
 fn unit(random: &mut impl Rng) -> f64 {

@@ -398,7 +398,12 @@ impl<D: Observe> Program for Transcription<'_, D> {
     ) -> Result<(), Undefined> {
         self.each(x, |s, k, m, w| {
             let (shared, here) = (s.shared(), s.here(k));
-            shared.gradient(&here, &mut m.local, w, &Part::Costs, &mut m.gradient)?;
+            let cost = Part::Quantities {
+                objective: 1.0,
+                constraints: &[],
+                by_squares: false,
+            };
+            shared.gradient(&here, &mut m.local, w, &cost, &mut m.gradient)?;
             shared.constraint_rows(&here, &mut m.local, w, &mut m.jacobian)?;
             if here.next.is_some() {
                 shared.linearize(&here, &mut m.local, w)?;
