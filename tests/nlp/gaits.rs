@@ -63,6 +63,18 @@ fn a_hopper_finds_a_stride() {
     assert!(found.iterations <= 150, "{}", found.iterations);
 }
 
+/// The same hopper where effort counts and posture hardly does: half a minute.
+#[test]
+#[ignore = "long"]
+fn a_hopper_finds_a_stride_with_little_effort() {
+    let model = load("hopper_gait_effort.toml");
+    let found = walk(&model, 0, 1);
+    let pushes = hold(&model.extended(), &found);
+    assert!(pushes.iter().any(|p| p[0]), "it stands on something");
+    let objective = found.history.last().expect("a row").objective;
+    assert!(objective < 0.2, "{objective}");
+}
+
 /// A foot at a time, and once in the stride the other one: how often another set of feet pushes than before.
 fn changes(pushes: &[Vec<bool>]) -> usize {
     pushes.windows(2).filter(|w| w[0] != w[1]).count()

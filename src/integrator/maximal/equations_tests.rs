@@ -1,12 +1,14 @@
 //! The unsolved equations against differences.
 
-use super::Maximal;
+use super::contact_tests::Run;
 use super::tests::{
     Situation, assert_close, derivative, difference, displaced, named, situation, systems,
 };
+use super::{Maximal, Options};
 use crate::dynamics::{Column, End, Equations, KnotPoint, UnsolvedStep};
 use crate::integrator::composed::tests::pulls_are_products;
 use crate::mechanism::samples::Source;
+use crate::mechanism::{BodySpec, MechanismBuilder};
 
 /// The unsolved equations, at unknowns that do not solve them: every entry that the structure leaves out is zero, every
 /// other as differences have it.
@@ -162,5 +164,42 @@ fn separations_take_back_moves() {
             }
         }
         assert_close(&exact, &numeric, 1e-7, "toward a state");
+    }
+}
+
+/// A body that turns freely has two roots: at `h w` and at `sqrt(4 - (h w)^2)`, which has the same discrete momentum. The
+/// second is no step; the domain leaves it out.
+#[test]
+fn roots_that_are_no_steps_are_outside_the_domain() {
+    let body = BodySpec::new(1.0).inertia([0.1, 0.2, 0.3]).free();
+    let builder = MechanismBuilder::new().gravity([0.0; 3]).body("top", body);
+    let (h, turn) = (0.05, 0.8_f64);
+    let rates = [0.0, 0.0, 0.0, 0.0, turn / h, 0.0];
+    let mut run = Run::new(&builder, &[0.0; 6], &rates, h, Options::default());
+    run.step();
+    let (s, at, x) = (&run.system, run.at(), run.x.clone());
+    let inside = x[11] * h;
+    let other = (4.0 - inside * inside).sqrt();
+    let mut w = s.work();
+    for turn in [inside, other] {
+        let mut y = vec![0.0; s.dims().ny];
+        y[4] = turn / h;
+        let start = KnotPoint {
+            at,
+            x: &x,
+            u: &[],
+            p: &s.nominal,
+            y: &y,
+        };
+        let mut r = vec![1.0; y.len()];
+        let step = UnsolvedStep { start, end: None };
+        s.residual(&step, &mut w, &mut r).expect("a state");
+        assert!(r.iter().all(|r| r.abs() < 1e-12), "{turn}: {r:?}");
+    }
+    let domain = s.domain(h);
+    assert_eq!(domain.len(), 3);
+    for (i, largest) in domain {
+        assert!((3..6).contains(&i));
+        assert!(inside < largest * h && largest * h < other);
     }
 }

@@ -130,7 +130,12 @@ impl<'a, D: Observe> Direct<'a, D> {
         let parts = [spread, reason];
         let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
         state.end(status, parts.join("; "));
-        if self.attempts.len() > 1 {
+        let converged = status == Status::Converged;
+        if converged {
+            // not what was within the tolerance on its way: it is what converged that steps were seen to follow
+            state.best = None;
+        }
+        if converged || self.attempts.len() > 1 {
             // what was noted on the way is of others, too
             state.history.clear();
             state.best = None;

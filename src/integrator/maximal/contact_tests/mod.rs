@@ -116,6 +116,43 @@ fn a_step_takes_no_more_iterations_than_it_may() {
     assert!(rests.is_ok() && same == few);
 }
 
+/// A box that friction holds on a slope, from unknowns that solve its step without a central path: neither a gap nor slip where
+/// it touches, no impulse where it does not. What friction there is these alone say.
+#[test]
+fn a_step_whose_unknowns_are_known_begins_there() {
+    let body = BodySpec::new(1.0)
+        .shape(Shape::Box([0.2, 0.3, 0.4]))
+        .contact("corners", ContactSpec::new(0.5))
+        .free();
+    let builder = MechanismBuilder::new()
+        .gravity([3.0, 1.0, -9.81])
+        .half_space("ground", HalfSpaceSpec::default())
+        .body("box", body);
+    let q = [0.0, 0.0, 0.2, 0.0, 0.0, 0.0];
+    let mut run = Run::new(&builder, &q, &[0.0; 6], 0.05, Options::default());
+    (0..3).for_each(|_| run.step());
+    let (at, x) = (run.at(), run.x.clone());
+    run.step();
+    let held: f64 = run.y[6..].chunks(5).map(|c| c[3].hypot(c[4])).sum();
+    assert!(held > 0.1, "friction holds it: {held}");
+    let mut y = run.y.clone();
+    // known, and nothing but rounding
+    y[..6].copy_from_slice(&[0.0, 0.0, 1e-14, 0.0, 0.0, 0.0]);
+    for c in y[6..].chunks_mut(5) {
+        let touches = c[1] > c[0];
+        let zero: &[usize] = if touches { &[0, 2] } else { &[1, 2, 3, 4] };
+        zero.iter().for_each(|i| c[*i] = 0.0);
+    }
+    let (s, p, mut next) = (&run.system, &run.system.nominal, x.clone());
+    let stats = s.step(&at, &x, &[], p, &mut run.w, &mut next, &mut y);
+    let stats = stats.expect("solved");
+    println!("{} iterations", stats.iterations);
+    assert!(stats.iterations <= 2 && stats.restarts == 0, "{stats:?}");
+    for (a, b) in next.iter().zip(&run.x) {
+        assert!((a - b).abs() < 1e-9, "{a} {b}");
+    }
+}
+
 /// In a process of its own: the request is one for the whole process.
 #[test]
 fn a_stop_request_ends_a_long_step() {
