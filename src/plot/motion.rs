@@ -480,7 +480,7 @@ fn trace_legend(
         p => format!("its point {} m", p.map(|v| number(v, 3)).join(", ")),
     };
     let mut rows = vec![(Some(ink.into()), format!("path of {name}"))];
-    if with_point {
+    if with_point || point == [0.0; 3] {
         rows.push((None, place));
     } else {
         rows[0].1.push_str("'s contact");
