@@ -17,7 +17,7 @@ impl Element {
         }
     }
 
-    /// Onto the central path at `nu` from unknowns that are known to be nearly those of the step, at the sliding velocity
+    /// Onto the central path at `nu` from unknowns that are those of the step but for its end, at the sliding velocity
     /// last evaluated. That determines friction only where it slides: where it sticks, what the impulse was is kept.
     pub fn resume(&mut self, sides: Sides, nu: f64) {
         let near = self.law.recentred(&self.local, nu);

@@ -239,8 +239,10 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             r = r.max(e.gap.min(e.local.g).abs());
         }
         let nu = (WARMTH * r * r).min(WARMEST).max(kappa);
+        // unknowns of the step itself, but for the end of the path; what is only near has other gaps and slips
+        let is_step = known && nu <= kappa;
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
-            if known {
+            if is_step {
                 e.resume(sides, nu);
             } else {
                 e.start(sides, nu);

@@ -372,7 +372,7 @@ fn contacts_are_summed_and_stick_and_slip_told_apart() {
     assert_eq!(
         labels,
         [
-            "contact",
+            "on floor",
             "normal force [N]",
             "friction [N]",
             "gap [m]",
@@ -424,7 +424,7 @@ fn many_contacts_are_few_curves() {
     assert_eq!(panels[0].rows.len(), 7);
     assert_eq!(
         [&panels[0].rows[0], &panels[0].rows[6]],
-        ["box 0 on floor", "6 others"]
+        ["box 0", "6 others"]
     );
     let last = |i: usize| panels[1].curves[i].points[110].unwrap().1;
     assert!((last(6) - last(0) - 6_f64.log10()).abs() < 1e-12);

@@ -503,7 +503,14 @@ fn a_start_in_motion_was_where_its_rates_say() {
         let close = |exact: &DMatrix<f64>, i: usize, by: &dyn Fn(f64) -> Vec<f64>| {
             let column: Vec<f64> = exact.column(i).iter().copied().collect();
             // loops close to 1e-10 m, and velocities are differences over an interval
-            assert_close(&column, &derivative(1e-3, by), 1e-6, "");
+            let held: Vec<_> = m
+                .tree_ids()
+                .iter()
+                .map(|(j, _)| m.joints[*j].kind)
+                .zip(s.held.clone())
+                .collect();
+            let what = format!("{i} of {n}, {held:?} {}", m.has_loops());
+            assert_close(&column, &derivative(1e-3, by), 1e-6, &what);
         };
         let exact = s
             .initial_by_coordinates(&from, p, &mut s.work())

@@ -194,10 +194,12 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// A row of the solver's history as one of all methods.
     pub fn row(&self, r: &Row) -> Iteration {
+        // a restoration has an objective and rows of its own
+        let own = |value: f64| if r.is_restoring { f64::NAN } else { value };
         Iteration {
-            objective: r.objective,
-            violation: r.violation,
-            optimality: r.optimality.max(r.complementarity),
+            objective: own(r.objective),
+            violation: own(r.violation),
+            optimality: own(r.optimality.max(r.complementarity)),
             step_length: r.step_length,
             regularization: r.regularization,
             smoothing: self.kappa(),

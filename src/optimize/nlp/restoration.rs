@@ -308,10 +308,11 @@ pub fn restore(
     }
     solver.arrive(program);
     solver.forget_rows(LARGEST_MULTIPLIER);
+    // the rows before are those of the restoration's own program
+    solver.note(1.0, 0.0);
     if let Some((status, reason)) = end {
         let reason = solver.with_rows(program, reason);
         return Err((status, reason));
     }
-    solver.note(1.0, 0.0);
     Ok(())
 }
