@@ -252,7 +252,8 @@ fn smooth_problems_from_their_start() {
     ] {
         let model = load(name);
         let system = model.extended();
-        let found = solve(&system, &model.problem);
+        let solve = Solve::new(&system, &model.problem).with_options(model.options.direct());
+        let found = solve.run().expect("fits");
         assert_eq!(found.status, Status::Converged, "{name}: {}", found.reason);
         let plan = found.history.last().expect("a row").objective;
         assert!(

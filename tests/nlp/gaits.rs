@@ -105,9 +105,9 @@ fn hold_biped(model: &Model, found: &Solution) {
 #[test]
 fn a_biped_finds_a_gait() {
     let model = load("biped_gait.toml");
-    let found = walk(&model, 0, 1);
+    let found = walk(&model, 1, 1);
     hold_biped(&model, &found);
-    assert!(found.iterations <= 200, "{}", found.iterations);
+    assert!(found.iterations <= 300, "{}", found.iterations);
 }
 
 /// A few minutes.
@@ -125,6 +125,23 @@ fn a_biped_finds_its_gait_from_most_seeds() {
     found.iter().for_each(|s| hold_biped(&model, s));
 }
 
+/// The same where posture counts and effort hardly does.
+#[test]
+fn a_hopper_finds_a_stride_in_good_posture() {
+    let model = load("hopper_gait_posture.toml");
+    let options = Options {
+        seed: 11,
+        starts: 1,
+        ..model.options.direct()
+    };
+    let system = model.extended();
+    let solve = Solve::new(&system, &model.problem).with_options(options);
+    let found = solve.run().expect("fits");
+    hold(&system, &found);
+    let objective = found.history.last().expect("a row").objective;
+    assert!(objective < 0.6, "{objective}");
+}
+
 /// Half a minute.
 #[test]
 #[ignore = "long"]
@@ -140,7 +157,9 @@ fn a_biped_in_space_finds_a_gait() {
 #[test]
 fn a_block_is_pushed() {
     let model = load("block_push.toml");
-    let found = walk(&model, 0, 1);
+    let system = model.extended();
+    let solve = Solve::new(&system, &model.problem).with_options(model.options.direct());
+    let found = solve.run().expect("fits");
     hold(&model.extended(), &found);
     let objective = found.history.last().expect("a row").objective;
     assert!((objective / 0.873211 - 1.0).abs() < 1e-3, "{objective}");
