@@ -279,8 +279,8 @@ impl Condensed {
         }
         let mut asked = between;
         asked.append(&mut own);
-        for b in 0..self.blocks.len() {
-            self.reach(b, &of_block[b], &mut seen, &mut asked);
+        for (b, own) in of_block.iter().enumerate() {
+            self.reach(b, own, &mut seen, &mut asked);
         }
         self.places = seen.places;
         let (places, pattern) = place(&asked, self.small.len());

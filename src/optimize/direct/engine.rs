@@ -21,8 +21,8 @@ const LEVELS: usize = 13;
 const FIRST_SHARE: f64 = 1e-2;
 /// Iterations at a level; the next one may have more luck.
 const MOST_AT_A_LEVEL: usize = 150;
-/// With modes frozen; from there it is near, or not at all.
-const MOST_FROZEN: usize = 50;
+/// With modes frozen. From there it is near, but impulses that corners share are not unique, and some blocks take more than 50.
+const MOST_FROZEN: usize = 150;
 /// Largest first parameter of the barrier of levels behind the first, and that with modes frozen.
 const WARM: f64 = 1e-2;
 const WARM_FROZEN: f64 = 1e-6;
