@@ -130,13 +130,9 @@ impl<'a, D: Observe> Direct<'a, D> {
         let parts = [spread, reason];
         let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
         state.end(status, parts.join("; "));
-        let converged = status == Status::Converged;
-        if converged {
-            // not what was within the tolerance on its way: it is what converged that steps were seen to follow
-            state.best = None;
-        }
-        if converged || self.attempts.len() > 1 {
-            // what was noted on the way is of others, too
+        if status == Status::Converged || self.attempts.len() > 1 {
+            // what was noted on the way is of others, too; and steps were seen to follow what converged, not what was within
+            // the tolerance on its way
             state.history.clear();
             state.best = None;
             self.note(0, state);
