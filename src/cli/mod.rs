@@ -28,7 +28,7 @@ use clap::{Parser, Subcommand};
 use least_action::dynamics::request_stop;
 use least_action::format::recording::Recording;
 use least_action::format::{self, FormatError, Model, Overrides};
-use least_action::integrator::Choice;
+use least_action::integrator::{Choice, Substeps};
 use least_action::plot::Format;
 use progress::Progress;
 use serde_json::json;
@@ -241,6 +241,9 @@ struct Integrator {
     /// Order of the integrator's error in the time step, under controls that stay the same
     #[arg(long, value_name = "N", value_parser = order)]
     order: Option<usize>,
+    /// Make every step in so many equal parts, or `auto`: in as many as its fastest swings ask for
+    #[arg(long, value_name = "N", value_parser = substeps)]
+    substeps: Option<Substeps>,
 }
 
 impl Integrator {
@@ -249,6 +252,7 @@ impl Integrator {
         Overrides {
             integrator: self.name.clone(),
             order: self.order,
+            substeps: self.substeps,
             ..overrides
         }
     }
@@ -259,6 +263,10 @@ fn integrator(text: &str) -> Result<String, String> {
         Ok(_) => Ok(text.into()),
         Err(e) => Err(e.to_string()),
     }
+}
+
+fn substeps(text: &str) -> Result<Substeps, String> {
+    Substeps::named(text).map_err(|e| e.to_string())
 }
 
 fn order(text: &str) -> Result<usize, String> {

@@ -1,9 +1,9 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
 use super::report;
-use least_action::dynamics::{Step, StepFailure};
+use least_action::dynamics::{KnotPoint, Step, StepError, StepFailure};
 use least_action::format::Model;
-use least_action::integrator::Mechanical;
+use least_action::integrator::{Mechanical, Swing};
 use least_action::rollout::{Balance, RolloutStats, Trajectory};
 use serde_json::{Value, json};
 
@@ -12,6 +12,10 @@ const LARGE: f64 = 0.05;
 
 /// Smallest energy error worth a warning, J: the last digit printed; below it what rests has nothing else at play.
 const LEAST: f64 = 1e-6;
+
+/// `h omega` of a swing above which it is coarse, and from which on it is unstable.
+const COARSE: f64 = 1.0;
+const UNSTABLE: f64 = 2.0;
 
 /// How well a solution's discretization holds.
 pub struct Quality {
@@ -88,6 +92,43 @@ pub fn warn_of_energy(balance: &Balance) {
             "warning: the energy error of {error:.1e} J is large against the {at_play:.1e} J at play; take a smaller time step"
         );
     }
+}
+
+/// Says on standard error where springs, and what is held under tension, swing too fast for the steps made.
+pub fn warn_of_swings(model: &Model, t: &Trajectory) -> Result<(), StepError> {
+    let (system, mut w) = (&model.system, model.system.work());
+    // the largest `h omega` of any step, its swing, and the time
+    let mut worst = (0.0, Swing::default(), 0.0);
+    let mut at = t.knot(0);
+    for k in 0..t.steps() {
+        let parts = system.parts_after(t.unknowns(k)) as f64;
+        let h = at.h / parts;
+        // of the step before
+        let y = k.checked_sub(1).map_or(&[][..], |k| t.unknowns(k));
+        let before = KnotPoint {
+            y,
+            ..t.knot_point(&at)
+        };
+        let swing = system.swing(&before, UNSTABLE / h, &mut w)?;
+        if h * swing.rate > worst.0 {
+            worst = (h * swing.rate, swing, at.t);
+        }
+        at = t.knot_after(&at);
+    }
+    let (size, swing, time) = worst;
+    if size > COARSE {
+        let body = &system.mechanism().bodies[swing.body].name;
+        let far = if size > UNSTABLE {
+            "unstable"
+        } else {
+            "coarse"
+        };
+        eprintln!(
+            "warning: at t = {time:.3} s body `{body}` swings at {:.1} rad/s, under springs and what holds it, h omega = {size:.2}: results are {far} (coarse above 1, unstable from 2 on); take a smaller time step or `substeps = \"auto\"`",
+            swing.rate
+        );
+    }
+    Ok(())
 }
 
 /// How far any body comes from where it starts.

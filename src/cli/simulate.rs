@@ -2,7 +2,7 @@
 
 use super::gradient::control_name;
 use super::progress::Progress;
-use super::quality::warn_of_energy;
+use super::quality::{warn_of_energy, warn_of_swings};
 use super::{
     Failure, Integrator, figure_format, model, positive, print_json, report, room, shown,
     stop_on_interrupt, write, write_trajectory,
@@ -10,7 +10,7 @@ use super::{
 use least_action::dynamics::{Dynamics, Step, StepError, StepFailure, stop_requested, unstopped};
 use least_action::format::recording::Recording;
 use least_action::format::{self, Model, Overrides};
-use least_action::integrator::Mechanical;
+use least_action::integrator::{Mechanical, Substeps};
 use least_action::plot::render_overview;
 use least_action::rollout::{Balance, RolloutStats, Trajectory, balance_with};
 use serde_json::json;
@@ -131,10 +131,26 @@ fn roll<D: Dynamics>(system: &D, model: &Model, x0: &[f64]) -> Rolled {
     }
 }
 
+/// What grows by itself is no motion.
+fn unexplained(balance: &Balance, time: f64, k: usize) -> StepError {
+    StepError {
+        failure: StepFailure::Energy,
+        element: "the energy".into(),
+        time,
+        residual: balance.error(k),
+        message: format!(
+            "it grew to {:.3e} J, {:.3e} J more than any work explains; take a smaller time step or substeps, or check stiff springs and gains",
+            balance.energy(k),
+            balance.error(k)
+        ),
+    }
+}
+
 pub fn run(a: &Arguments) -> Result<(), Failure> {
     let overrides = a.integrator.over(Overrides {
         duration: a.duration,
         time_step: a.step,
+        usual_substeps: Substeps::Auto,
         ..Overrides::default()
     });
     let figure = a.plot.as_deref().map(figure_format).transpose()?;
@@ -184,6 +200,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         t.truncate(last);
         rolled = Err(StepError::stopped(t.intervals.iter().sum()));
     }
+    if let (Ok(()), Some(k)) = (&rolled, balance.unexplained()) {
+        rolled = Err(unexplained(&balance, t.knot(k).t, k));
+    }
     let status = match &rolled {
         Ok(()) => "done",
         Err(e) if e.failure == StepFailure::Stopped => "interrupted",
@@ -209,7 +228,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         let deepest = system.penetration_with(&t.p, t.state(k), &mut w);
         penetration = penetration.max(deepest.map_err(Failure::unsolved)?);
     }
-    let violation = report::constraint_violation(&model, &t);
+    let [violation, treated_violation] =
+        report::constraint_violations(&model, &t).map_err(Failure::unsolved)?;
     if a.json {
         let mut value = json!({
             "status": status,
@@ -218,10 +238,14 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "duration": duration,
             "integrator": system.choice().name(),
             "order": system.choice().order(),
+            "substeps_mean": stats.parts as f64 / steps.max(1) as f64,
+            "substeps_max": stats.most_parts,
             "wall_seconds": seconds,
             "newton_iterations_mean": stats.iterations as f64 / steps.max(1) as f64,
             "newton_iterations_max": stats.most_iterations,
             "max_constraint_violation": violation,
+            "treated_steps": stats.treated,
+            "max_treated_violation": treated_violation,
             "max_penetration": penetration,
             "steps_solved_to_rounding": stats.rounded,
             "energy_initial": balance.energy(0),
@@ -246,7 +270,20 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         } else {
             "joints and gears"
         };
+        if stats.most_parts > 1 {
+            println!(
+                "steps were made in {:.2} parts in the mean, at most {}: what swings fastest asks for them",
+                stats.parts as f64 / steps.max(1) as f64,
+                stats.most_parts
+            );
+        }
         println!("{who} violated by at most {violation:.1e} m or rad");
+        if stats.treated > 0 {
+            println!(
+                "joints gave way in {} of the steps, which begin where loops are singular: by up to {treated_violation:.1e} m or rad",
+                stats.treated
+            );
+        }
         if !system.mechanism().contacts.is_empty() {
             println!("nothing overlaps by more than {penetration:.1e} m");
         }
@@ -255,15 +292,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             println!("wrote {f}");
         }
     }
-    let step = model.problem.intervals[0];
-    if let Some((name, omega)) = system.fastest_spring(&model.x0)
-        && step * omega > 1.0
-    {
-        eprintln!(
-            "warning: the spring of {name} swings at {omega:.1} rad/s, h omega = {:.2}; results are coarse above 1 and unstable from 2 on, take a smaller time step",
-            step * omega
-        );
-    }
+    warn_of_swings(&model, &t).map_err(Failure::unsolved)?;
     if stats.turn > 1.0 {
         eprintln!(
             "warning: a body turned by h |w| = {:.2} in one step; results are coarse above 1, take a smaller time step",

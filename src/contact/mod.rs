@@ -393,6 +393,11 @@ impl Layout {
 }
 
 impl Memory {
+    /// Takes contacts out of the step prepared.
+    pub(crate) fn set_aside(&mut self) {
+        self.idle = true;
+    }
+
     /// Every element with its facets.
     fn each<'a>(
         &'a mut self,

@@ -1,6 +1,6 @@
 //! The derivatives of a step.
 
-use super::{Certificate, Charts, Frame, Knot, LinearModel, Step, StepError};
+use super::{Certificate, Charts, Frame, Knot, KnotPoint, LinearModel, Step, StepError};
 
 /// A change of a step's inputs, or adjoints of them. States in the free chart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,6 +65,19 @@ pub struct SolvedStep<'a> {
     pub y: &'a [f64],
     /// State at the next knot.
     pub next: &'a [f64],
+}
+
+impl<'a> SolvedStep<'a> {
+    /// What is seen where it starts.
+    pub fn start(&self) -> KnotPoint<'a> {
+        KnotPoint {
+            at: self.at,
+            x: self.x,
+            u: self.u,
+            p: self.p,
+            y: self.y,
+        }
+    }
 }
 
 /// A system whose steps can be differentiated.

@@ -121,6 +121,10 @@ pub struct StepStats {
     /// Starts of the contacts' iteration beyond the first: one where a warm start was given up for a cold one, more where
     /// the central path had to be followed around its turns.
     pub restarts: usize,
+    /// 1 where the joints of a loop gave way, since the step begins at a singular position.
+    pub treated: usize,
+    /// In how many parts the step was made, where it was divided; else 0 or 1.
+    pub parts: usize,
 }
 
 impl StepStats {
@@ -130,6 +134,7 @@ impl StepStats {
             iterations: self.iterations + next.iterations,
             fallbacks: self.fallbacks + next.fallbacks,
             restarts: self.restarts + next.restarts,
+            treated: self.treated.max(next.treated),
             ..*next
         }
     }
@@ -160,6 +165,8 @@ pub enum StepFailure {
     Budget,
     /// A stop was requested.
     Stopped,
+    /// Energy grew by more than work explains.
+    Energy,
     /// A policy or another function of a user's said so.
     Callback,
 }
@@ -179,6 +186,7 @@ impl StepFailure {
             Self::Unsupported => "unsupported",
             Self::Budget => "budget used up",
             Self::Stopped => "stopped",
+            Self::Energy => "energy grew",
             Self::Callback => "refused",
         }
     }

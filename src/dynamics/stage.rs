@@ -36,6 +36,14 @@ impl Place {
         0.5 * (self.h_prev + self.h())
     }
 
+    /// What rows of constraints move by at unit velocity: the interval of a step, s; of a read-out they are velocities themselves.
+    pub fn scale(&self) -> f64 {
+        match self.stage {
+            Stage::Step(h) => h,
+            Stage::Readout => 1.0,
+        }
+    }
+
     /// Is the interval after the knot stepped over?
     pub fn steps(&self) -> bool {
         matches!(self.stage, Stage::Step(_))

@@ -100,6 +100,7 @@ impl Document {
         let integrator = self.integrator(&spec.integrator, overrides)?;
         self.method(&spec.method)?;
         spec.contact.check(&self.source)?;
+        contact::check_tolerance(spec, &self.source)?;
         let own = Grid::new(&self.source, spec, &Overrides::default())?;
         let grid = Grid::new(&self.source, spec, overrides)?;
         let draw = self.draw(&built, spec)?;
@@ -313,14 +314,21 @@ impl Document {
     ) -> Result<Choice, FormatError> {
         let name = overrides.integrator.as_deref().unwrap_or(spec.name());
         let order = overrides.order.or(spec.order());
-        Choice::new(name, order).map_err(|e| {
+        let choice = Choice::new(name, order).map_err(|e| {
             let path: &[&str] = match (spec, e.of_order) {
                 (IntegratorSpec::Name(_), _) => &["integrator"],
                 (_, true) => &["integrator", "order"],
                 (_, false) => &["integrator", "name"],
             };
             self.source.error(path, e.message, e.help)
-        })
+        })?;
+        let own = spec.substeps().map(|s| s.read()).transpose();
+        let own = own.map_err(|e| {
+            let path = ["integrator", "substeps"];
+            self.source.error(&path, e.message, e.help)
+        })?;
+        let substeps = overrides.substeps.or(own);
+        Ok(choice.in_parts(substeps.unwrap_or(overrides.usual_substeps)))
     }
 
     /// The problem's line work, or else that of the mechanism's file.

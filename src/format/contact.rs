@@ -63,6 +63,9 @@ impl Default for ContactMethodSpec {
     }
 }
 
+/// A millimetre a step, or a newton second: beyond, nothing is solved.
+const LOOSEST: f64 = 1e-3;
+
 impl ContactMethodSpec {
     /// Edges of a linearized cone unless told.
     pub const DIRECTIONS: usize = 8;
@@ -103,6 +106,18 @@ impl ContactMethodSpec {
     }
 }
 
+/// Refuses a tolerance without a meaning.
+pub(super) fn check_tolerance(spec: &ProblemSpec, source: &Source) -> Result<(), FormatError> {
+    match spec.integrator.tolerance() {
+        Some(t) if !(t > 0.0 && t <= LOOSEST) => Err(source.error(
+            &["integrator", "tolerance"],
+            format!("tolerance is {t}"),
+            "expected a positive number up to 1e-3, the residual at which a step is solved, e.g. 1e-12",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Settings of the integrator that a problem asks for.
 pub(super) fn integrator_options(spec: &ProblemSpec) -> Options {
     let c = &spec.contact;
@@ -112,7 +127,9 @@ pub(super) fn integrator_options(spec: &ProblemSpec) -> Options {
             Cone::Linearized(c.directions.unwrap_or(ContactMethodSpec::DIRECTIONS))
         }
     };
+    let default = Options::default();
     Options {
+        tolerance: spec.integrator.tolerance().unwrap_or(default.tolerance),
         contact: ContactOptions {
             cone,
             central_path: c.kappa,
@@ -120,6 +137,6 @@ pub(super) fn integrator_options(spec: &ProblemSpec) -> Options {
             max_iterations: c.max_iterations,
             ..ContactOptions::default()
         },
-        ..Options::default()
+        ..default
     }
 }

@@ -58,7 +58,7 @@ pub use write::{
 
 use crate::control::Problem;
 use crate::dynamics::QuantityId;
-use crate::integrator::System;
+use crate::integrator::{Substeps, System};
 use crate::mechanism::MechanismBuilder;
 use crate::optimize::Method;
 use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
@@ -95,6 +95,10 @@ pub struct Overrides {
     pub integrator: Option<String>,
     /// Its order.
     pub order: Option<usize>,
+    /// In how many parts steps are made.
+    pub substeps: Option<Substeps>,
+    /// The same where neither that nor the file says it.
+    pub usual_substeps: Substeps,
 }
 
 /// Everything a command needs to run.

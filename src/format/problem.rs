@@ -7,7 +7,7 @@ pub use super::describe_quantity::{
 };
 use super::forms::forms;
 use crate::control::{Form, Quadrature};
-use crate::integrator::Choice;
+use crate::integrator::{Choice, ChoiceError, Substeps};
 use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, SpringSpec,
 };
@@ -97,18 +97,18 @@ pub struct ProblemSpec {
     pub draw: Option<DrawSpec>,
 }
 
-/// How a mechanism moves: the name of an integrator, or `auto` for the one taken unless told, or its name and order.
+/// How a mechanism moves: the name of an integrator, or `auto` for the one taken unless told, or a table of its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum IntegratorSpec {
     /// Of second order.
     Name(String),
-    /// Of the order given.
+    /// With settings.
     Table(IntegratorTable),
 }
-forms!(IntegratorSpec, "the name of an integrator, or a table of its name and order", text Name, table Table);
+forms!(IntegratorSpec, "the name of an integrator, or a table of its name and settings", text Name, table Table);
 
-/// Name and order of an integrator.
+/// Name, order and accuracy of an integrator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IntegratorTable {
@@ -117,6 +117,35 @@ pub struct IntegratorTable {
     /// Order of the error in the time step, under controls that stay the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<usize>,
+    /// Largest residual of a step that is accepted, N s, N m s, m and half rad, with contacts, limits or friction in joints m/s; 1e-10
+    /// unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
+    /// In how many equal parts a step is made, or `auto`: in as many as its fastest swings ask for. One unless told, but
+    /// `auto` for `simulate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub substeps: Option<SubstepsSpec>,
+}
+
+/// A number of equal parts, or `auto`.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum SubstepsSpec {
+    /// A whole number.
+    Count(f64),
+    /// `auto`.
+    Name(String),
+}
+forms!(SubstepsSpec, "a whole number of parts, or `auto`", number Count, text Name);
+
+impl SubstepsSpec {
+    /// What it says.
+    pub(super) fn read(&self) -> Result<Substeps, ChoiceError> {
+        match self {
+            Self::Count(n) => Substeps::named(&n.to_string()),
+            Self::Name(name) => Substeps::named(name),
+        }
+    }
 }
 
 impl Default for IntegratorSpec {
@@ -131,6 +160,22 @@ impl IntegratorSpec {
         match self {
             Self::Name(name) => name,
             Self::Table(t) => &t.name,
+        }
+    }
+
+    /// Largest residual, where one is given.
+    pub fn tolerance(&self) -> Option<f64> {
+        match self {
+            Self::Name(_) => None,
+            Self::Table(t) => t.tolerance,
+        }
+    }
+
+    /// In how many parts a step is made, where that is given.
+    pub fn substeps(&self) -> Option<&SubstepsSpec> {
+        match self {
+            Self::Name(_) => None,
+            Self::Table(t) => t.substeps.as_ref(),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::composed::Order;
 use super::system::Kind;
 use std::fmt;
+use std::num::NonZeroUsize;
 
 /// What names the integrator that is taken unless told.
 const AUTO: &str = "auto";
@@ -13,6 +14,19 @@ pub struct Choice {
     kind: Kind,
     /// Of a higher order than the integrator's own.
     composition: Option<Order>,
+    substeps: Substeps,
+}
+
+/// In how many parts steps are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Substeps {
+    /// One.
+    #[default]
+    One,
+    /// So many equal ones.
+    Equal(NonZeroUsize),
+    /// As many as the fastest swings ask for; see [`super::divided`].
+    Auto,
 }
 
 impl From<Kind> for Choice {
@@ -20,6 +34,7 @@ impl From<Kind> for Choice {
         Self {
             kind,
             composition: None,
+            substeps: Substeps::One,
         }
     }
 }
@@ -27,6 +42,32 @@ impl From<Kind> for Choice {
 impl Default for Choice {
     fn default() -> Self {
         Self::from(Kind::ALL[0])
+    }
+}
+
+impl Substeps {
+    /// Parts of a step at most: more is a smaller time step.
+    const MOST: usize = 1000;
+
+    /// `auto`, or a number of equal parts.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn named(name: &str) -> Result<Self, ChoiceError> {
+        match name.parse::<usize>() {
+            _ if name == AUTO => Some(Self::Auto),
+            Ok(1) => Some(Self::One),
+            Ok(n) if n <= Self::MOST => NonZeroUsize::new(n).map(Self::Equal),
+            _ => None,
+        }
+        .ok_or_else(|| ChoiceError {
+            of_order: false,
+            message: format!("substeps are `{name}`"),
+            help: format!(
+                "expected a whole number from 1 to {}, or `{AUTO}`",
+                Self::MOST
+            ),
+        })
     }
 }
 
@@ -96,19 +137,48 @@ impl Choice {
     /// The integrator's steps composed to a higher order.
     #[must_use]
     pub fn composed(self, order: Order) -> Self {
-        Self {
-            composition: Some(order),
-            ..self
+        match order {
+            Order::Equal(n) => self.in_parts(Substeps::Equal(n)),
+            order => Self {
+                composition: Some(order),
+                ..self
+            },
         }
+    }
+
+    /// Steps divided as their fastest swings ask for.
+    #[must_use]
+    pub fn divided(self) -> Self {
+        self.in_parts(Substeps::Auto)
+    }
+
+    /// Steps in so many parts.
+    #[must_use]
+    pub fn in_parts(self, substeps: Substeps) -> Self {
+        Self { substeps, ..self }
+    }
+
+    /// In how many parts steps are made.
+    pub fn substeps(&self) -> Substeps {
+        self.substeps
+    }
+
+    /// The compositions of the integrator's steps, one around the other.
+    pub(super) fn compositions(&self) -> impl Iterator<Item = Order> + use<> {
+        let equal = match self.substeps {
+            Substeps::Equal(n) => Some(Order::Equal(n)),
+            Substeps::One | Substeps::Auto => None,
+        };
+        self.composition.into_iter().chain(equal)
+    }
+
+    /// Are steps divided on the way?
+    pub(super) fn is_divided(&self) -> bool {
+        self.substeps == Substeps::Auto
     }
 
     pub(super) fn kind(&self) -> Kind {
         self.kind
-    }
-
-    /// The higher order, if it is one.
-    pub fn composition(&self) -> Option<Order> {
-        self.composition
     }
 
     /// Name of the integrator.
@@ -125,8 +195,13 @@ impl Choice {
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.order() {
-            2 => f.write_str(self.name()),
-            order => write!(f, "{} of order {order}", self.name()),
+            2 => f.write_str(self.name())?,
+            order => write!(f, "{} of order {order}", self.name())?,
+        }
+        match self.substeps {
+            Substeps::One => Ok(()),
+            Substeps::Equal(n) => write!(f, " in {n} substeps"),
+            Substeps::Auto => f.write_str(" in substeps as needed"),
         }
     }
 }

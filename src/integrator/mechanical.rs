@@ -140,6 +140,27 @@ pub trait Mechanical: Dynamics + Sized {
         Ok(())
     }
 
+    /// Did joints give way in the step from a knot, `seen` with its unknowns, since loops are singular there? Then they are
+    /// open at its end, more than the tolerance lets them.
+    ///
+    /// # Errors
+    /// As the step.
+    fn gave_way(&self, seen: &KnotPoint, w: &mut Self::Work) -> Result<bool, StepError>;
+
+    /// In how many parts the step of these unknowns was made.
+    fn parts_after(&self, y: &[f64]) -> usize {
+        let _ = y;
+        1
+    }
+
+    /// What swings fastest about a knot, under springs and under the forces that hold joints together; `seen.y` are the unknowns
+    /// of the step before. A bound where that is at most `above` (rad/s), else an estimate. Explicit forces are stable while
+    /// `h omega < 2`.
+    ///
+    /// # Errors
+    /// When the state is none of the system.
+    fn swing(&self, seen: &KnotPoint, above: f64, w: &mut Self::Work) -> Result<Swing, StepError>;
+
     /// Where the joint chart at a state is that of tangents of closed loops, the changes of the tree's coordinates by those
     /// of the chart: at the knot and at the knot before. `None` where the chart is that of the tree's coordinates itself.
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]>;
@@ -268,6 +289,15 @@ pub trait Mechanical: Dynamics + Sized {
         let redundant = self.mobility().redundant_rows;
         self.mechanism().has_unique_forces(joint, redundant)
     }
+}
+
+/// The fastest swing about a knot.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Swing {
+    /// Angular frequency, rad/s.
+    pub rate: f64,
+    /// Body that swings most.
+    pub body: usize,
 }
 
 /// Size of a step's matrix.

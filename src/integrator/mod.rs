@@ -4,21 +4,24 @@
 //! | integrator | what it is |
 //! |---|---|
 //! | [`Maximal`] | variational, six coordinates a body, second order |
-//! | [`Composed`] | another one's steps, composed to order 4 or 6 |
+//! | [`Composed`] | another one's steps, composed to order 4 or 6, or so many equal ones for each |
+//! | [`Divided`] | another one's steps, each in as many parts as its fastest swings ask for |
 //! | [`System`] | any of them, chosen while the program runs |
 
 mod choice;
 pub mod composed;
+pub mod divided;
 pub mod maximal;
 mod mechanical;
 mod options;
 mod system;
 
 pub use crate::contact::{Cone, ContactOptions, ContactWork};
-pub use choice::{Choice, ChoiceError};
+pub use choice::{Choice, ChoiceError, Substeps};
 pub use composed::{Composed, Order};
+pub use divided::Divided;
 pub use maximal::Maximal;
 pub(crate) use mechanical::motions;
-pub use mechanical::{ExternalWork, MatrixSize, Mechanical};
+pub use mechanical::{ExternalWork, MatrixSize, Mechanical, Swing};
 pub use options::Options;
 pub use system::{System, SystemWork};

@@ -1,7 +1,8 @@
 //! Every integrator behind one type, for what is chosen while the program runs.
 
 use super::composed::{Composed, ComposedWork};
-use super::mechanical::{ExternalWork, MatrixSize, Mechanical, observable};
+use super::divided::{Divided, DividedWork};
+use super::mechanical::{ExternalWork, MatrixSize, Mechanical, Swing, observable};
 use super::{Options, choice::Choice};
 use crate::contact::ContactWork;
 use crate::dynamics::{
@@ -50,6 +51,8 @@ macro_rules! integrators {
             $kind(Box<$system>),)*
             /// The steps of another one, composed to a higher order.
             Composed(Composed<System>),
+            /// The steps of another one, divided as their fastest swings ask for.
+            Divided(Divided<System>),
         }
 
         /// Memory of one thread for a [`System`].
@@ -58,12 +61,18 @@ macro_rules! integrators {
             $kind(Box<<$system as Step>::Work>),)*
             /// Of a composition.
             Composed(Box<ComposedWork<SystemWork>>),
+            /// Of divided steps.
+            Divided(Box<DividedWork<SystemWork>>),
         }
 
         /// What the system itself says.
         macro_rules! of {
             ($own:expr, $s:ident => $do:expr) => {
-                match $own { $(System::$kind($s) => $do,)* System::Composed($s) => $do }
+                match $own {
+                    $(System::$kind($s) => $do,)*
+                    System::Composed($s) => $do,
+                    System::Divided($s) => $do,
+                }
             };
         }
 
@@ -73,6 +82,7 @@ macro_rules! integrators {
                 match ($own, $memory) {
                     $((System::$kind($s), SystemWork::$kind($w)) => $do,)*
                     (System::Composed($s), SystemWork::Composed($w)) => $do,
+                    (System::Divided($s), SystemWork::Divided($w)) => $do,
                     _ => panic!("a system is used with the memory of another; make it by its own `work`"),
                 }
             };
@@ -84,6 +94,7 @@ macro_rules! integrators {
                 match $own {
                     $(System::$kind($s) => System::$kind(Box::new($do)),)*
                     System::Composed($s) => System::Composed($do),
+                    System::Divided($s) => System::Divided($do),
                 }
             };
         }
@@ -94,6 +105,7 @@ macro_rules! integrators {
                 match $own {
                     $(System::$kind($s) => $do.map(|s| System::$kind(Box::new(s))),)*
                     System::Composed($s) => $do.map(System::Composed),
+                    System::Divided($s) => $do.map(System::Divided),
                 }
             };
         }
@@ -104,6 +116,7 @@ macro_rules! integrators {
                 match self {
                     $(Self::$kind(_) => Choice::from(Kind::$kind),)*
                     Self::Composed(s) => s.inner().choice().composed(s.order()),
+                    Self::Divided(s) => s.inner().choice().divided(),
                 }
             }
 
@@ -111,6 +124,7 @@ macro_rules! integrators {
                 match self {
                     $(Self::$kind(s) => SystemWork::$kind(Box::new(s.work())),)*
                     Self::Composed(s) => SystemWork::Composed(Box::new(s.work())),
+                    Self::Divided(s) => SystemWork::Divided(Box::new(s.work())),
                 }
             }
         }
@@ -134,10 +148,14 @@ impl System {
         options: Options,
     ) -> Result<Self, ModelError> {
         let inner = choice.kind().build(mechanism, q, options)?;
-        match choice.composition() {
-            None => Ok(inner),
-            Some(order) => Composed::new(inner, order).map(Self::Composed),
+        let mut system = inner;
+        for order in choice.compositions() {
+            system = Composed::new(system, order).map(Self::Composed)?;
         }
+        Ok(match choice.is_divided() {
+            true => Self::Divided(Divided::new(system)),
+            false => system,
+        })
     }
 }
 
@@ -511,6 +529,18 @@ impl Mechanical for System {
         external: &mut ExternalWork,
     ) -> Result<(), StepError> {
         with!(self, w, (s, w) => s.work_within(seen, w, external))
+    }
+
+    fn gave_way(&self, seen: &KnotPoint, w: &mut SystemWork) -> Result<bool, StepError> {
+        with!(self, w, (s, w) => s.gave_way(seen, w))
+    }
+
+    fn parts_after(&self, y: &[f64]) -> usize {
+        of!(self, s => s.parts_after(y))
+    }
+
+    fn swing(&self, seen: &KnotPoint, above: f64, w: &mut SystemWork) -> Result<Swing, StepError> {
+        with!(self, w, (s, w) => s.swing(seen, above, w))
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

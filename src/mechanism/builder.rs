@@ -251,6 +251,7 @@ impl MechanismBuilder {
                 stiffness: s.stiffness,
                 rest: s.rest,
                 damping: s.damping,
+                implicit: s.implicit,
             });
         }
         let places = joints.iter().enumerate();

@@ -450,4 +450,7 @@ pub struct SpringSpec {
     /// N s/m
     #[serde(default)]
     pub damping: f64,
+    /// As of [`JointSpec::implicit`], for very stiff dampers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub implicit: bool,
 }

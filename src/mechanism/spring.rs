@@ -26,6 +26,8 @@ pub struct Spring {
     pub rest: f64,
     /// N s/m
     pub damping: f64,
+    /// The damper's impulse over an interval acts at its start, all of it.
+    pub implicit: bool,
 }
 
 impl Spring {

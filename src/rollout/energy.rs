@@ -7,6 +7,12 @@ use crate::mechanism::{KnotData, Mechanism, Motion, Quantity};
 use crate::spatial::{Pose, Vec3};
 use std::ops::ControlFlow;
 
+/// Share of the energy at play from which an error that grows is no error any more. A step that is only coarse gains a
+/// tenth of it; what is unstable gains all there is.
+const UNEXPLAINED: f64 = 0.5;
+/// Smallest growth that is looked at, J: of what rests, rounding is all there is.
+const LEAST: f64 = 1e-6;
+
 /// Energies (J) at the knots, from the second-order read-out of the velocities, and the work done until then.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Balance {
@@ -47,6 +53,15 @@ impl Balance {
         (0..self.kinetic.len())
             .map(|k| self.error(k).abs())
             .fold(0.0, f64::max)
+    }
+
+    /// The first knot at which energy has grown by more than half of all that was at play, without work that explains it, or is no
+    /// number.
+    pub fn unexplained(&self) -> Option<usize> {
+        let most = (UNEXPLAINED * self.largest_exchange()).clamp(LEAST, f64::MAX);
+        // neither is a NaN nor an infinite one
+        let within = |k: &usize| self.error(*k) <= most && self.energy(*k).is_finite();
+        (0..self.kinetic.len()).find(|k| !within(k))
     }
 
     /// The largest energy that anything took or gave along the way, J.

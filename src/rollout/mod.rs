@@ -55,6 +55,12 @@ pub struct RolloutStats {
     pub turn: f64,
     /// Steps whose contacts were solved only as far as rounding allows.
     pub rounded: usize,
+    /// Steps at singular positions, whose joints gave way.
+    pub treated: usize,
+    /// Parts that the steps were made in, of all together.
+    pub parts: usize,
+    /// Most parts of one.
+    pub most_parts: usize,
 }
 
 impl RolloutStats {
@@ -66,6 +72,9 @@ impl RolloutStats {
         self.fallbacks += s.fallbacks;
         self.turn = self.turn.max(s.turn);
         self.rounded += s.rounded;
+        self.treated += s.treated;
+        self.parts += s.parts.max(1);
+        self.most_parts = self.most_parts.max(s.parts.max(1));
     }
 }
 
@@ -586,6 +595,8 @@ mod tests {
             fallbacks: 1,
             restarts: 0,
             rounded: 1,
+            treated: 1,
+            parts: iterations,
         };
         let mut all = RolloutStats::default();
         for s in [
@@ -597,6 +608,7 @@ mod tests {
         }
         assert_eq!((all.steps, all.iterations, all.most_iterations), (3, 10, 5));
         assert_eq!((all.residual, all.turn), (1e-10, 0.3));
-        assert_eq!((all.fallbacks, all.rounded), (3, 3));
+        assert_eq!((all.fallbacks, all.rounded, all.treated), (3, 3, 3));
+        assert_eq!((all.parts, all.most_parts), (10, 5));
     }
 }

@@ -1,6 +1,7 @@
 //! Inputs at the edge of what is legal: nothing panics, nothing hangs.
 
 use crate::common::*;
+use crate::cranks::{cranks, cranks_at};
 use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Charts, Frame, Knot, QuantityId, Step, StepFailure};
 use least_action::integrator::{Maximal, Mechanical, Options};

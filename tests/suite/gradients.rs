@@ -1,6 +1,7 @@
 //! Gradients of functions of whole rollouts: against differences, and forward against reverse.
 
 use crate::common::*;
+use crate::cranks::cranks_at;
 use least_action::control::{Constraint, Cost, Problem, Relation, When};
 use least_action::dynamics::{Charts, Differentiable, Frame, Knot, Observe, QuantityId, Step};
 use least_action::integrator::{Maximal, Mechanical};

@@ -7,6 +7,9 @@ mod arm;
 mod common;
 mod conservation;
 mod contact;
+#[path = "../../examples/common/cranks.rs"]
+#[allow(dead_code, reason = "the example uses more")]
+mod cranks;
 mod ddp;
 mod ddp_mechanisms;
 mod determinism;
@@ -50,4 +53,5 @@ mod smoothing;
 #[path = "../../examples/common/spheres.rs"]
 mod spheres;
 mod statistics;
+mod stress;
 mod two_balls;

@@ -1,6 +1,7 @@
 //! Motions against closed forms and independent references.
 
 use crate::common::*;
+use crate::cranks::{cranks, cranks_at};
 use least_action::dynamics::Step;
 use least_action::integrator::Mechanical;
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Shape};

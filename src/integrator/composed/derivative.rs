@@ -8,16 +8,6 @@ use crate::dynamics::{
 use crate::integrator::mechanical::Mechanical;
 use nalgebra::DMatrix;
 
-fn knot_point<'a>(at: &SolvedStep<'a>) -> KnotPoint<'a> {
-    KnotPoint {
-        at: at.at,
-        x: at.x,
-        u: at.u,
-        p: at.p,
-        y: at.y,
-    }
-}
-
 impl<S: Mechanical> Composed<S> {
     /// A stage as a solved step of the inner integrator.
     fn solved<'a>(&self, at: &SolvedStep<'a>, between: &'a [Vec<f64>], i: usize) -> SolvedStep<'a> {
@@ -33,7 +23,7 @@ impl<S: Mechanical> Composed<S> {
     /// Finds the states between the stages of a solved step.
     fn between(&self, at: &SolvedStep, w: &mut ComposedWork<S::Work>) -> Result<(), StepError> {
         let ComposedWork { own, between, .. } = w;
-        self.visit(&knot_point(at), own, between, |_, _, _| Ok(()))
+        self.visit(&at.start(), own, between, |_, _, _| Ok(()))
     }
 
     pub(super) fn linearize_stages(
@@ -147,6 +137,9 @@ impl<S: Mechanical> Composed<S> {
 /// The stages' equations below each other. A stage sees the unknowns of those before it through its state.
 impl<S: Mechanical> Equations for Composed<S> {
     fn check_equations(&self) -> Result<(), String> {
+        if !self.inner.contact_unknowns().is_empty() {
+            return Err("substeps of contacts, limits and friction have no unsolved equations; take a smaller time step".into());
+        }
         self.inner.check_equations()
     }
 

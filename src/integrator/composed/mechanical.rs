@@ -3,7 +3,7 @@
 use super::{Composed, ComposedWork};
 use crate::contact::ContactWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
-use crate::integrator::mechanical::{ExternalWork, MatrixSize, Mechanical, observable};
+use crate::integrator::mechanical::{ExternalWork, MatrixSize, Mechanical, Swing, observable};
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
 };
@@ -127,6 +127,31 @@ impl<S: Mechanical> Mechanical for Composed<S> {
                 self.inner.work_at(here, w, external)?;
             }
             self.inner.work_within(here, w, external)
+        })
+    }
+
+    /// Of the last stage: the others' gaps are closed by those behind.
+    fn gave_way(&self, seen: &KnotPoint, w: &mut Self::Work) -> Result<bool, StepError> {
+        let (ComposedWork { own, between, .. }, mut last) = (w, false);
+        self.visit(seen, own, between, |_, here, w| {
+            last = self.inner.gave_way(here, w)?;
+            Ok(())
+        })?;
+        Ok(last)
+    }
+
+    fn swing(&self, seen: &KnotPoint, above: f64, w: &mut Self::Work) -> Result<Swing, StepError> {
+        let before = KnotPoint {
+            at: self.knot(&seen.at),
+            y: self.unknowns(seen.y, self.shares.len() - 1),
+            ..*seen
+        };
+        // of the longest part
+        let longest = self.shares.iter().fold(0.0_f64, |m, s| m.max(s.abs()));
+        let found = self.inner.swing(&before, above / longest, &mut w.own)?;
+        Ok(Swing {
+            rate: longest * found.rate,
+            ..found
         })
     }
 

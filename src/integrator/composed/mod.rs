@@ -28,6 +28,7 @@ use crate::dynamics::{
 };
 use crate::mechanism::{Law, Mechanism, ModelError, Needs};
 use nalgebra::DMatrix;
+use std::num::NonZeroUsize;
 
 /// Order of a composition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub enum Order {
     Four,
     /// Kahan and Li's nine stages.
     Six,
+    /// So many equal parts, of the order of the steps themselves, forwards all.
+    Equal(NonZeroUsize),
 }
 
 /// The first half of Kahan and Li's shares.
@@ -52,19 +55,28 @@ impl Order {
         match self {
             Self::Four => 4,
             Self::Six => 6,
+            Self::Equal(_) => 2,
         }
     }
 
     /// Shares of a step's interval, stage by stage.
     fn shares(self) -> Vec<f64> {
+        if let Self::Equal(n) = self {
+            return vec![1.0 / n.get() as f64; n.get()];
+        }
         let four = [1.0 / (4.0 - 4.0_f64.cbrt()); 2];
         let half: &[f64] = match self {
             Self::Four => &four,
-            Self::Six => &KAHAN_LI,
+            _ => &KAHAN_LI,
         };
         let middle = 1.0 - 2.0 * half.iter().sum::<f64>();
         let other = half.iter().rev();
         half.iter().chain([&middle]).chain(other).copied().collect()
+    }
+
+    /// Are there backward stages?
+    fn goes_back(self) -> bool {
+        !matches!(self, Self::Equal(_))
     }
 
     /// Largest `h d/(2 m)` of a damper `d` on an effective mass `m`. A sub-step's factor has a pole where that is one over
@@ -73,6 +85,7 @@ impl Order {
         match self {
             Self::Four => 0.75,
             Self::Six => 0.708,
+            Self::Equal(_) => f64::INFINITY,
         }
     }
 }
@@ -109,7 +122,9 @@ impl<S: Mechanical> Composed<S> {
     /// # Errors
     /// When the mechanism has what cannot be stepped backwards.
     pub fn new(inner: S, order: Order) -> Result<Self, ModelError> {
-        if let Some(((table, name), what)) = one_way(inner.mechanism()) {
+        if order.goes_back()
+            && let Some(((table, name), what)) = one_way(inner.mechanism())
+        {
             return Err(ModelError::new(
                 [table, name.as_str()],
                 format!(
@@ -125,7 +140,7 @@ impl<S: Mechanical> Composed<S> {
                 ny: shares.len() * inner_dims.ny,
                 ..inner_dims
             },
-            damps: inner.mechanism().may_damp(),
+            damps: order.goes_back() && inner.mechanism().may_damp(),
             inner: Box::new(inner),
             order,
             shares,
@@ -253,6 +268,10 @@ fn one_way(m: &Mechanism) -> Option<((&'static str, String), String)> {
             at("joints", &j.name),
             format!("{what} of joint `{}`", j.name),
         ));
+    }
+    if let Some(s) = m.springs.iter().find(|s| s.implicit && s.damping > 0.0) {
+        let what = format!("the implicit damping of spring `{}`", s.name);
+        return Some((at("springs", &s.name), what));
     }
     let laws = m.constraints.iter();
     let law = laws

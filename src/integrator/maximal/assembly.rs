@@ -181,7 +181,7 @@ impl Maximal {
             *base += half * f;
         }
         if w.model.may_be_redundant() {
-            self.prepare_epsilon(w);
+            self.prepare_compliances(w);
         }
         self.prepare_dampers(w);
         Ok(())
@@ -218,30 +218,25 @@ impl Maximal {
         }
     }
 
-    /// The regularization of redundant rows: [`REGULARIZATION`] times `h` (1 for the read-out) times each row's own `G M^-1 G'`, of the
-    /// sign of `h` as the Schur complement `h G M^-1 G'` is. One number for all rows of a joint would be far too large for some: thin links have small inertias about one axis.
-    fn prepare_epsilon(&self, w: &mut Work) {
+    /// Each joint row's own `G M^-1 G'`, by which redundant rows are regularized. One number for all rows of a joint would be
+    /// far too large for some: thin links have small inertias about one axis.
+    fn prepare_compliances(&self, w: &mut Work) {
         let m = &w.model;
         w.matrix.regularization = REGULARIZATION;
-        let scale = match w.knot.at.stage {
-            Stage::Step(h) => REGULARIZATION * h,
-            Stage::Readout => REGULARIZATION,
-        };
+        w.matrix.softness = 0.0;
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let Some(s) = s else { continue };
             let own = s.first_row..s.first_row + j.rows();
-            for (row, epsilon) in w.knot.rows[own.clone()]
-                .iter()
-                .zip(&mut w.matrix.epsilon[own])
-            {
-                *epsilon = scale * compliance(m, &w.inverse_inertia, (j.parent, j.child), row);
+            let rows = w.knot.rows[own.clone()].iter();
+            for (row, out) in rows.zip(&mut w.matrix.own[own]) {
+                *out = compliance(m, &w.inverse_inertia, (j.parent, j.child), row);
             }
         }
     }
 
     /// Where the unknowns `w.newton.trial` lead a body: the scalar part of its turn, and its pose.
     #[inline(always)]
-    fn led(w: &Work, b: usize, h: f64) -> (f64, Pose) {
+    pub(super) fn led(w: &Work, b: usize, h: f64) -> (f64, Pose) {
         let (v, omega) = (
             vec3(&w.newton.trial, 6 * b),
             vec3(&w.newton.trial, 6 * b + 3),
@@ -291,6 +286,7 @@ impl Maximal {
     pub(super) fn evaluate(&self, w: &mut Work) -> (f64, usize, f64) {
         let (m, h, steps) = (&w.model, w.knot.at.h(), w.knot.at.steps());
         let y = &w.newton.trial;
+        let softness = w.matrix.softness * w.knot.at.scale();
         let mut scale = 0.0_f64;
         for (b, body) in m.bodies.iter().enumerate() {
             let (v, omega) = (vec3(y, 6 * b), vec3(y, 6 * b + 3));
@@ -325,6 +321,12 @@ impl Maximal {
             } else {
                 for (g, row) in g.iter_mut().zip(rows) {
                     *g = dot(y, j.parent, j.child, row);
+                }
+            }
+            if softness != 0.0 {
+                let given = y[s.offset..].iter().zip(&self.compliances[s.first_row..]);
+                for (g, (lambda, k)) in g.iter_mut().zip(given) {
+                    *g += softness * k * lambda;
                 }
             }
         }
@@ -365,24 +367,37 @@ impl Maximal {
     pub(super) fn assemble_and_keep(&self, w: &mut Work, keep: bool) {
         self.assemble_bodies(w);
         self.assemble_contacts(w, keep);
-        let (m, values) = (&w.model, &mut w.matrix.values);
-        let redundant = m.may_be_redundant();
-        if keep {
-            w.matrix.original.copy_from_slice(values);
+        let (m, matrix) = (&w.model, &mut w.matrix);
+        if matrix.softness != 0.0 {
+            let factor = matrix.softness * w.knot.at.scale();
+            self.add_to_diagonals(m, factor, &self.compliances, &mut matrix.values);
+            self.soften_elements(m, factor, &mut matrix.values);
         }
-        if redundant {
-            for (j, s) in m.joints.iter().zip(&self.slots) {
-                let (Some(s), n) = (s, j.rows()) else {
-                    continue;
-                };
-                for (i, epsilon) in w.matrix.epsilon[s.first_row..s.first_row + n]
-                    .iter()
-                    .enumerate()
-                {
-                    values[s.diagonal + i * (n + 1)] += epsilon;
-                }
-            }
+        if keep {
+            matrix.original.copy_from_slice(&matrix.values);
+        }
+        if m.may_be_redundant() {
+            let epsilon = matrix.regularization * w.knot.at.scale();
+            self.add_to_diagonals(m, epsilon, &matrix.own, &mut matrix.values);
             self.regularize_elements(w);
+        }
+    }
+
+    /// Adds so many times each joint row's number to its place on the diagonal.
+    pub(super) fn add_to_diagonals(
+        &self,
+        m: &Mechanism,
+        factor: f64,
+        rows: &[f64],
+        values: &mut [f64],
+    ) {
+        for (j, s) in m.joints.iter().zip(&self.slots) {
+            let (Some(s), n) = (s, j.rows()) else {
+                continue;
+            };
+            for (i, row) in rows[s.first_row..s.first_row + n].iter().enumerate() {
+                values[s.diagonal + i * (n + 1)] += factor * row;
+            }
         }
     }
 

@@ -10,9 +10,15 @@ use crate::contact;
 use crate::dynamics::{Place, Stage};
 use crate::mechanism::{
     Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, NamedParameter, Relative, Row,
+    compliance,
 };
-use crate::spatial::{Pose, Quat, Vec3};
+use crate::spatial::{Mat3, Pose, Quat, Vec3};
 use std::ops::Range;
+
+/// Shares of a damper's impulses over the intervals before and after a knot that act there.
+fn shares(implicit: bool) -> (f64, f64) {
+    if implicit { (0.0, 1.0) } else { (0.5, 0.5) }
+}
 
 /// What damps or may come to, and the ranges that belong to each joint, then to each spring.
 fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
@@ -25,7 +31,7 @@ fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
                     element: DampedElement::Joint(index, i),
                     parent: j.parent,
                     child: j.child,
-                    shares: if j.implicit { (0.0, 1.0) } else { (0.5, 0.5) },
+                    shares: shares(j.implicit),
                     slots: None,
                 });
             }
@@ -39,7 +45,7 @@ fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
                 element: DampedElement::Spring(index),
                 parent: s.parent,
                 child: s.child,
-                shares: (0.5, 0.5),
+                shares: shares(s.implicit),
                 slots: None,
             });
         }
@@ -72,6 +78,20 @@ fn windings(m: &Mechanism) -> (Vec<(usize, usize)>, Vec<Option<usize>>) {
         all.extend(angle.map(|i| (index, i)));
     }
     (all, of)
+}
+
+/// `G M^-1 G'` of every row of the joints at a configuration.
+fn compliances(m: &Mechanism, inverse_inertia: &[Mat3], poses: &[Pose]) -> Vec<f64> {
+    let mut out = vec![];
+    for j in &m.joints {
+        let (a, b) = m.ends(j, poses);
+        let relative = j.relative(a, b);
+        out.extend((0..j.rows()).map(|i| {
+            let row = j.row(i, a, b, &relative);
+            compliance(m, inverse_inertia, (j.parent, j.child), &row)
+        }));
+    }
+    out
 }
 
 impl Maximal {
@@ -149,6 +169,10 @@ impl Maximal {
         let nominal = mechanism.parameters.iter().map(of).collect();
         let (held, held_rates) = Self::independent(&mechanism, q, mobility.degrees_of_freedom, &[]);
         let inverse_inertia = mechanism.inverse_inertia();
+        let poses = mechanism.forward(q);
+        let compliances = compliances(&mechanism, &inverse_inertia, &poses);
+        let mut elements = elements::Layout::new(&mechanism, &symbolic, &element_nodes);
+        elements.set_compliances(&mechanism, &inverse_inertia, &poses);
         Ok(Self {
             bodies,
             zeros: outside(written, symbolic.values_len()),
@@ -156,12 +180,13 @@ impl Maximal {
                 &mechanism,
                 &symbolic,
                 &options.contact,
-                (&inverse_inertia, &mechanism.forward(q)),
+                (&inverse_inertia, &poses),
             ),
             inverse_inertia,
             held,
             held_rates,
-            elements: elements::Layout::new(&mechanism, &symbolic, &element_nodes),
+            compliances,
+            elements,
             mechanism,
             mobility,
             options,
@@ -229,8 +254,9 @@ impl Maximal {
             matrix: Matrix {
                 values: vec![0.0; matrix],
                 original: vec![0.0; matrix],
-                epsilon: vec![0.0; self.rows],
+                own: vec![0.0; self.rows],
                 regularization: 0.0,
+                softness: 0.0,
                 fallback: None,
                 uses_fallback: false,
             },

@@ -30,6 +30,8 @@ pub(super) struct Layout {
     constraints: Vec<Slots>,
     /// First 6 x 6 block of each potential.
     potentials: Vec<usize>,
+    /// `G M^-1 G'` of every row of the constraints as built; 0 where velocities are constrained.
+    compliances: Vec<f64>,
     sizes: Sizes,
 }
 
@@ -149,6 +151,34 @@ impl Layout {
         constraints.chain(potentials).collect()
     }
 
+    /// The compliances at a configuration.
+    pub(super) fn set_compliances(&mut self, m: &Mechanism, inverse: &[Mat3], poses: &[Pose]) {
+        self.compliances.clear();
+        let mut own = vec![Pose::identity(); self.sizes.bodies];
+        let mut rows = vec![Vec6::zeros(); self.sizes.vectors];
+        for (c, s) in m.constraints.iter().zip(&self.constraints) {
+            let rows = &mut rows[s.vectors(c)];
+            let poses = c.gather(poses, &mut own);
+            c.jacobian(&m.joints, poses, Rows::Impulse, rows);
+            let each = rows.chunks_exact(c.bodies.len());
+            let softens = f64::from(u8::from(c.is_holonomic()));
+            self.compliances
+                .extend(each.map(|row| softens * compliance(m, inverse, &c.bodies, row)));
+        }
+    }
+
+    /// Every constraint with the first of its rows among those of all.
+    fn counted<'a>(
+        &'a self,
+        m: &'a Mechanism,
+    ) -> impl Iterator<Item = (&'a AttachedConstraint, &'a Slots, usize)> {
+        let mut row = 0;
+        self.slots(m).map(move |(c, s)| {
+            row += c.rows;
+            (c, s, row - c.rows)
+        })
+    }
+
     /// First row of a constraint in the unknowns.
     pub(super) fn offset(&self, constraint: usize) -> usize {
         self.constraints[constraint].offset
@@ -198,6 +228,15 @@ fn times(bodies: &[usize], row: &[Vec6], v: &[f64]) -> f64 {
         .sum()
 }
 
+/// `row M^-1 row'` of a row over the bodies of an element.
+fn compliance(m: &Mechanism, inverse: &[Mat3], bodies: &[usize], row: &[Vec6]) -> f64 {
+    let each = bodies.iter().zip(row).map(|(b, r)| {
+        let (f, t) = (r.fixed_rows::<3>(0), r.fixed_rows::<3>(3));
+        f.norm_squared() / m.bodies[*b].mass + t.dot(&(inverse[*b] * t))
+    });
+    each.sum()
+}
+
 /// Adds `scale` times a row over the bodies of an element.
 fn add_row(bodies: &[usize], row: &[Vec6], scale: f64, v: &mut [f64]) {
     for (b, r) in bodies.iter().zip(row) {
@@ -240,24 +279,34 @@ impl Maximal {
             w.knot.at.steps(),
             &w.newton.trial,
         );
-        for (c, s) in self.elements.slots(m) {
+        let softness = w.matrix.softness * w.knot.at.scale();
+        for (c, s, first) in self.elements.counted(m) {
             let (n, own) = (c.bodies.len(), s.vectors(c));
             for (row, lambda) in e.rows[own.clone()].chunks_exact(n).zip(&y[s.offset..]) {
                 add_row(&c.bodies, row, -lambda, &mut w.newton.residual);
                 scale = scale.max(lambda.abs());
             }
             let out = &mut w.newton.residual[s.offset..s.offset + c.rows];
+            let given = y[s.offset..]
+                .iter()
+                .zip(&self.elements.compliances[first..]);
+            let given = given.map(|(lambda, k)| softness * k * lambda);
             if steps && c.is_holonomic() {
                 let poses = c.gather(&w.end.poses, &mut e.poses);
                 let near =
                     |(j, _): CoordinateId| self.winding_of[j].map_or(0.0, |i| w.knot.winding[i]);
                 c.value(&m.joints, poses, near, out);
+                out.iter_mut().zip(given).for_each(|(out, g)| *out += g);
                 scale = scale.max(c.size(near));
                 scale = poses.iter().fold(scale, |s, p| s.max(p.x.amax()));
                 continue;
             }
-            for (row, out) in e.rows[own.clone()].chunks_exact(n).zip(&mut *out) {
-                *out = times(&c.bodies, row, y);
+            for ((row, out), given) in e.rows[own.clone()]
+                .chunks_exact(n)
+                .zip(&mut *out)
+                .zip(given)
+            {
+                *out = times(&c.bodies, row, y) + given;
                 scale = scale.max(out.abs());
             }
             if steps {
@@ -347,16 +396,49 @@ impl Maximal {
                 _ => 1.0,
             };
             for (i, row) in w.elements.rows[s.vectors(c)].chunks_exact(n).enumerate() {
-                let compliance: f64 = c
-                    .bodies
-                    .iter()
-                    .zip(row)
-                    .map(|(b, r)| {
-                        let (f, t) = (r.fixed_rows::<3>(0), r.fixed_rows::<3>(3));
-                        f.norm_squared() / w.model.bodies[*b].mass + t.dot(&(inverse[*b] * t))
-                    })
-                    .sum();
-                w.matrix.values[s.diagonal + i * (c.rows + 1)] += factor * h * compliance;
+                let own = compliance(&w.model, inverse, &c.bodies, row);
+                w.matrix.values[s.diagonal + i * (c.rows + 1)] += factor * h * own;
+            }
+        }
+    }
+
+    /// Adds what the joints' giving way adds to the diagonals.
+    pub(super) fn soften_elements(&self, m: &Mechanism, factor: f64, values: &mut [f64]) {
+        for (c, s, first) in self.elements.counted(m) {
+            let own = &self.elements.compliances[first..first + c.rows];
+            for (i, k) in own.iter().enumerate() {
+                values[s.diagonal + i * (c.rows + 1)] += factor * k;
+            }
+        }
+    }
+
+    /// Adds the momenta of impulses `lambda` to the bodies'; returns the sum of `d^2 lambda^2`.
+    pub(super) fn element_impulses(&self, w: &Work, lambda: &[f64], momenta: &mut [f64]) -> f64 {
+        let (m, mut sum) = (&w.model, 0.0);
+        for (c, s) in self.elements.slots(m) {
+            let rows = w.elements.rows[s.vectors(c)].chunks_exact(c.bodies.len());
+            for (row, l) in rows.zip(&lambda[s.offset..]) {
+                sum += compliance(m, &w.inverse_inertia, &c.bodies, row) * l * l;
+                add_row(&c.bodies, row, *l, momenta);
+            }
+        }
+        sum
+    }
+
+    /// What the regularization takes of impulses, into their rows.
+    pub(super) fn regularized_elements(&self, w: &Work, out: &mut [f64]) {
+        let (m, inverse) = (&w.model, &w.inverse_inertia);
+        for (c, s) in self.elements.slots(m) {
+            let h = if c.is_holonomic() {
+                w.knot.at.scale()
+            } else {
+                1.0
+            };
+            let rows = w.elements.rows[s.vectors(c)].chunks_exact(c.bodies.len());
+            for (i, row) in rows.enumerate() {
+                let own = compliance(m, inverse, &c.bodies, row);
+                out[s.offset + i] =
+                    w.matrix.regularization * h * own * w.newton.trial[s.offset + i];
             }
         }
     }
@@ -407,7 +489,13 @@ impl Maximal {
 
     /// Adds `dr` of the elements by displacements `dx` at the knot and `zplus` at its successor.
     #[inline]
-    pub(super) fn push_elements(&self, w: &Work, dx: &[f64], zplus: &[f64], r: &mut [f64]) {
+    pub(super) fn push_elements(
+        &self,
+        w: &Work,
+        (dx, dh): (&[f64], f64),
+        zplus: &[f64],
+        r: &mut [f64],
+    ) {
         if self.elements.is_empty() {
             return;
         }
@@ -420,7 +508,7 @@ impl Maximal {
                 add_six(r, *on, &(sum * factor));
             }
         }
-        for (c, s) in self.elements.slots(m) {
+        for (c, s, first) in self.elements.counted(m) {
             let n = c.bodies.len();
             for i in 0..c.rows {
                 let own = s.first + i * n..s.first + (i + 1) * n;
@@ -428,7 +516,7 @@ impl Maximal {
                 r[s.offset + i] = if !steps {
                     by(&e.turn, dx)
                 } else if c.is_holonomic() {
-                    by(&e.rows_next, zplus)
+                    by(&e.rows_next, zplus) + dh * self.given_by_element(w, s, first, i)
                 } else {
                     0.5 * (by(&e.turn, dx) + by(&e.turn_next, zplus))
                 };
@@ -453,11 +541,14 @@ impl Maximal {
                 add_six(&mut out.x, *by, &(sum * factor));
             }
         }
-        for (c, s) in self.elements.slots(m) {
+        for (c, s, first) in self.elements.counted(m) {
             let n = c.bodies.len();
             for i in 0..c.rows {
                 let own = s.first + i * n..s.first + (i + 1) * n;
                 let mu = mu[s.offset + i];
+                if steps && w.matrix.softness != 0.0 {
+                    out.h += mu * self.given_by_element(w, s, first, i);
+                }
                 if !steps {
                     add_row(&c.bodies, &e.turn[own], mu, &mut out.x);
                 } else if c.is_holonomic() {
@@ -468,6 +559,11 @@ impl Maximal {
                 }
             }
         }
+    }
+
+    /// How far a row that gives way does so by the interval.
+    fn given_by_element(&self, w: &Work, s: &Slots, first: usize, i: usize) -> f64 {
+        w.matrix.softness * self.elements.compliances[first + i] * w.newton.trial[s.offset + i]
     }
 
     /// Adds to the adjoints of the unknowns of a step what reaches them by the rows, not through `z+`.

@@ -224,6 +224,7 @@ fn a_users_spring_is_the_built_in_one() {
         stiffness: 6.0,
         rest: 0.7,
         damping: 0.0,
+        implicit: false,
     };
     let kinds = [JointKind::Orbital, JointKind::Floating, JointKind::Revolute];
     let built_in = tree(30, &kinds).spring("s", spring).build().expect("valid");

@@ -48,10 +48,7 @@ impl Maximal {
             return Ok(false);
         }
         self.prepare(at.at.step(), at.x, at.u, w)?;
-        let (core, contacts) = at.y.split_at(w.newton.trial.len());
-        w.newton.trial.copy_from_slice(core);
-        w.contacts.read(contacts, &self.contacts);
-        self.evaluate(w);
+        self.evaluate_as_solved(w, at.y);
         let (values, rest) = kept.split_at(self.symbolic.values_len());
         let (rows, original) = rest.split_at(ROW * self.rows);
         w.matrix.values.copy_from_slice(values);

@@ -5,13 +5,16 @@
 //! chart holds displacements `(dx, dphi)` of all bodies, six each, then velocity changes `(dv, dw)`, six each.
 
 use super::assembly::{add_wrench, dot, vec3};
-use super::step::OTHER_REGULARIZATIONS;
 use super::{DampedElement, Maximal, Work};
 use crate::contact::Side;
-use crate::dynamics::{Certificate, Inputs, Outputs, SolvedStep, Stage, StepError};
+use crate::dynamics::{Certificate, Inputs, Outputs, SolvedStep, StepError};
 use crate::mechanism::{Coupling, Joint, Mechanism, Vec6};
 use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
 
+/// Between two configurations on either side of a singular one the smallest eigenvalue of the constraints' Schur
+/// complement is negative; where it happens to cancel the regularization, this many times as much, and then as little,
+/// does not.
+const OTHER_REGULARIZATIONS: [f64; 2] = [1e3, 1e-6];
 /// Correction by refinement, relative, up to which regularized factors stand for the matrix.
 const CORRECTED: f64 = 1e-4;
 
@@ -40,21 +43,17 @@ impl Maximal {
         w: &mut Work,
     ) -> Result<Certificate, StepError> {
         self.prepare(at.at.step(), at.x, at.u, w)?;
-        let (core, contacts) = at.y.split_at(w.newton.trial.len());
-        w.newton.trial.copy_from_slice(core);
-        w.contacts.read(contacts, &self.contacts);
-        let (residual, ..) = self.evaluate(w);
+        let residual = self.evaluate_as_solved(w, at.y);
         let off_centre = self.contacts.off_centre(&w.contacts);
         self.contacts.relax(&mut w.contacts);
         self.assemble(w);
         self.factor(w)?;
         if w.model.may_be_redundant() {
-            // as in the step: where the regularization cancels a singular pivot, another one does not
+            // where the regularization cancels a singular pivot, another one does not
             for change in OTHER_REGULARIZATIONS {
                 if w.matrix.uses_fallback || self.correction(w) < CORRECTED {
                     break;
                 }
-                w.matrix.epsilon.iter_mut().for_each(|e| *e *= change);
                 w.matrix.regularization *= change;
                 self.assemble(w);
                 self.factor(w)?;
@@ -83,10 +82,7 @@ impl Maximal {
         );
         let n = 6 * self.body_count();
         // rows of joints are smaller by the interval
-        let rows = match w.knot.at.stage {
-            Stage::Step(h) => h,
-            Stage::Readout => 1.0,
-        };
+        let rows = w.knot.at.scale();
         for (i, b) in b.iter_mut().enumerate() {
             // the golden ratio's multiples spread evenly
             let spread = (0.618_033_988_749_895 * (i + 1) as f64).fract() - 0.5;
@@ -305,13 +301,15 @@ impl Maximal {
                 continue;
             };
             for i in 0..j.rows() {
-                r[s.offset + i] = dot(&zplus, j.parent, j.child, &w.end.rows[s.first_row + i]);
+                let given = self.given(w, s, i) * d.h;
+                let row = &w.end.rows[s.first_row + i];
+                r[s.offset + i] = dot(&zplus, j.parent, j.child, row) + given;
             }
         }
         for (i, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
             self.push_parameter(w, i, *dp, r);
         }
-        self.push_elements(w, &d.x, &zplus, r);
+        self.push_elements(w, (&d.x, d.h), &zplus, r);
         (w.adjoint.zplus, w.adjoint.zminus) = (zplus, zminus);
     }
 }

@@ -3,7 +3,7 @@
 use super::{Maximal, Work};
 use crate::contact::ContactWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, Outputs, StepError};
-use crate::integrator::mechanical::{MatrixSize, Mechanical, observable};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
 };
@@ -199,6 +199,21 @@ impl Mechanical for Maximal {
 
     fn contact_work(&self, seen: &KnotPoint, w: &Work) -> [ContactWork; 2] {
         self.contacts.work(&self.view(w), &w.contacts, seen.y)
+    }
+
+    fn gave_way(&self, seen: &KnotPoint, w: &mut Work) -> Result<bool, StepError> {
+        if !self.mechanism.may_be_redundant() {
+            return Ok(false);
+        }
+        self.apply(seen.p, w)?;
+        self.prepare(seen.at.step(), seen.x, seen.u, w)?;
+        self.evaluate_as_solved(w, seen.y);
+        Ok(w.matrix.softness != 0.0)
+    }
+
+    fn swing(&self, seen: &KnotPoint, above: f64, w: &mut Work) -> Result<Swing, StepError> {
+        self.apply(seen.p, w)?;
+        self.fastest_swing(seen, above, w)
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

@@ -42,11 +42,13 @@ mod mechanical;
 mod observe_tests;
 mod parameter;
 mod pull;
+mod singular;
 mod state;
 mod step;
 #[cfg(test)]
 mod step_tests;
 mod stored;
+mod swing;
 mod tangent;
 #[cfg(test)]
 pub(in crate::integrator) mod tests;
@@ -125,6 +127,8 @@ pub struct Maximal {
     /// Their rates, of which velocity constraints bind some.
     held_rates: Vec<bool>,
     inverse_inertia: Vec<Mat3>,
+    /// `G M^-1 G'` of every joint row as built, by which joints give way at singular positions.
+    compliances: Vec<f64>,
     /// Joint and direction of every unwound angle.
     windings: Vec<(usize, usize)>,
     /// Index among `windings` of each joint.
@@ -227,7 +231,7 @@ impl Maximal {
                     self.options.contact.max_iterations
                 )
             }
-            StepFailure::Stopped | StepFailure::Callback => "a step was broken off".into(),
+            StepFailure::Stopped | StepFailure::Callback | StepFailure::Energy => "a step was broken off".into(),
             StepFailure::NotFinite => "the state or a control is not a finite number".into(),
         };
         StepError {

@@ -129,6 +129,7 @@ impl Maximal {
     /// What reaches them by forces and joints.
     fn pull_bodies(&self, w: &mut Work, flow: &mut Flow, out: &mut Inputs) {
         out.x.fill(0.0);
+        (out.h, out.h_prev) = (0.0, 0.0);
         self.pull_joints(w, flow, out);
         self.pull_elements(w, &flow.mu, &mut flow.zplus, out);
         self.pull_dampers(w, flow, out);
@@ -203,6 +204,10 @@ impl Maximal {
             };
             let turned = pull(&w.newton.trial[own.clone()], mu);
             add_pair(&mut out.x, bodies, &turned, -1.0);
+            if w.matrix.softness != 0.0 {
+                let each = own.clone().enumerate();
+                out.h += each.map(|(i, k)| mu[k] * self.given(w, s, i)).sum::<f64>();
+            }
             if w.knot.at.steps() {
                 let rows = &w.end.rows[s.first_row..];
                 // rows that are closed elsewhere have no multipliers, and are not there
@@ -271,7 +276,8 @@ impl Maximal {
             *dp = self.pull_parameter(w, i, mu);
         }
         let force: f64 = w.knot.force.iter().zip(mu).map(|(f, m)| f * m).sum();
-        (out.h, out.h_prev) = (-0.5 * force, -0.5 * force);
+        out.h -= 0.5 * force;
+        out.h_prev -= 0.5 * force;
     }
 
     /// What reaches the state and the intervals by the momenta and by the configurations at both neighbours.

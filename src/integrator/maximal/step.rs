@@ -1,15 +1,11 @@
 //! Newton's method for the step, and the read-out of velocities at a knot.
 
 use super::assembly::vec3;
+use super::singular::SOFTNESS;
 use super::{Maximal, Work};
-use crate::contact::may_retry;
 use crate::dynamics::{Knot, StepError, StepFailure, StepStats};
 use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 
-/// Between two configurations on either side of a singular one the smallest eigenvalue of the constraints' Schur
-/// complement is negative; where it happens to cancel the regularization, this many times as much, and then as little,
-/// does not.
-pub(super) const OTHER_REGULARIZATIONS: [f64; 2] = [1e3, 1e-6];
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
 /// error is small beside Newton's own.
 const REFINED: f64 = 1e-5;
@@ -30,14 +26,7 @@ impl Maximal {
         self.prepare(at.step(), x, u, w)?;
         let mut result = self.attempt(w, y);
         if w.model.may_be_redundant() {
-            for change in OTHER_REGULARIZATIONS {
-                if !result.as_ref().is_err_and(|e| may_retry(e.failure)) {
-                    break;
-                }
-                w.matrix.epsilon.iter_mut().for_each(|e| *e *= change);
-                w.matrix.regularization *= change;
-                result = self.attempt(w, y);
-            }
+            result = self.treat_singular(w, y, result);
         }
         let stats = result?;
         let (core, contacts) = y.split_at_mut(w.newton.trial.len());
@@ -47,7 +36,7 @@ impl Maximal {
         Ok(stats)
     }
 
-    fn attempt(&self, w: &mut Work, y: &[f64]) -> Result<StepStats, StepError> {
+    pub(super) fn attempt(&self, w: &mut Work, y: &[f64]) -> Result<StepStats, StepError> {
         if self.contacts.is_empty() {
             self.newton_from_guess(w, y)
         } else {
@@ -74,15 +63,23 @@ impl Maximal {
     /// Solves `evaluate = 0` from `w.newton.trial`.
     fn newton(&self, w: &mut Work) -> Result<StepStats, StepError> {
         let mut stats = StepStats::default();
+        let tolerance = self.options.tolerance;
         let (mut norm, mut row, mut floor) = self.evaluate(w);
-        while norm > self.options.tolerance.max(floor) || norm.is_nan() {
+        // what a start leaves of a small residual, at every step, would add up
+        while norm > tolerance.max(floor) || norm.is_nan() || stats.iterations == 0 && norm > floor
+        {
             if stats.iterations == self.options.max_iterations {
                 return Err(self.failure(StepFailure::NotConverged, w, row, norm));
             }
             stats.iterations += 1;
             let refined = w.model.may_be_redundant() && norm < REFINED;
             self.assemble_and_keep(w, refined);
-            self.factor(w)?;
+            if let Err(f) = self.try_factor(w) {
+                if norm <= tolerance {
+                    break;
+                }
+                return Err(self.failed(f, w));
+            }
             stats.fallbacks += usize::from(w.matrix.uses_fallback);
             self.newton_direction(w, refined);
             w.newton.y.copy_from_slice(&w.newton.trial);
@@ -106,7 +103,7 @@ impl Maximal {
                 }
                 let (trial, trial_row, trial_floor) = self.evaluate(w);
                 // the residual mixes units, so only a clear increase is refused; NaN is
-                if trial < 2.0 * norm || trial <= trial_floor {
+                if trial < 2.0 * norm || trial <= tolerance.max(trial_floor) {
                     (norm, row, floor) = (trial, trial_row, trial_floor);
                     break;
                 }
@@ -118,7 +115,23 @@ impl Maximal {
         }
         stats.residual = norm;
         stats.turn = self.largest_turn(w);
+        if stats.iterations > 0 {
+            self.polish(w);
+        }
         Ok(stats)
+    }
+
+    /// Takes out what the tolerance left, with the factors at hand: it has one sign at every step, and momentum would drift by
+    /// the sum of it.
+    fn polish(&self, w: &mut Work) {
+        self.newton_direction(w, false);
+        let h = w.knot.at.h();
+        for (t, d) in w.newton.trial.iter_mut().zip(&w.newton.delta) {
+            *t -= d;
+        }
+        for b in 0..self.body_count() {
+            (w.end.scalar[b], w.end.poses[b]) = Self::led(w, b, h);
+        }
     }
 
     /// Largest `|h w|` of any body.
@@ -178,6 +191,15 @@ impl Maximal {
         w: &mut Work,
     ) -> Result<(), StepError> {
         self.prepare(at.readout(), x, u, w)?;
+        self.solve_readout(w)?;
+        if w.model.may_be_redundant() && self.doubts(w) {
+            w.matrix.softness = SOFTNESS;
+            self.solve_readout(w)?;
+        }
+        Ok(())
+    }
+
+    fn solve_readout(&self, w: &mut Work) -> Result<(), StepError> {
         if !self.contacts.is_empty() && w.knot.at.before().is_some() {
             return self.readout_contacts(w);
         }

@@ -82,9 +82,12 @@ pub(super) struct Matrix {
     pub values: Vec<f64>,
     /// The matrix as assembled, without the regularization, where it is kept for refinement.
     pub original: Vec<f64>,
-    /// Regularization of the redundant rows of joints, and its size relative to `h` and the rows' compliance.
-    pub epsilon: Vec<f64>,
+    /// Each joint row's own `G M^-1 G'` at the knot, and the regularization of redundant rows: so much times `h` times that, of the
+    /// sign of `h` as the Schur complement `h G M^-1 G'` is.
+    pub own: Vec<f64>,
     pub regularization: f64,
+    /// How far joints give way; see [`super::singular`].
+    pub softness: f64,
     /// General factors, once they were needed, and whether they are those of the matrix.
     pub fallback: Option<Box<Fallback>>,
     pub uses_fallback: bool,

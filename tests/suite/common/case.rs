@@ -78,6 +78,7 @@ pub fn five_bar() -> MechanismBuilder {
                 stiffness: 4.0,
                 rest: 0.3,
                 damping: 0.1,
+                implicit: false,
             },
         )
         .actuator("left_motor", ActuatorSpec::joint("left_foot"))

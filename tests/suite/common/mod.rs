@@ -250,65 +250,6 @@ pub fn four_bar() -> MechanismBuilder {
         )
 }
 
-/// Cranks of 1 m, pivots at x = 0, 1, ..., n, their tips joined by bars of 1 m: paper 000, figure 12 with n = 2. Bars
-/// are thin boxes of 1 kg along z; couplers lie along x. Coordinates of the tree: the cranks' angles, from upright,
-/// and where the couplers turn against the cranks.
-pub fn cranks(n: usize) -> MechanismBuilder {
-    let thin = 1e-3;
-    let mut m = MechanismBuilder::new();
-    let third = 1.0 / 12.0;
-    // a slender bar: 1/12 across, almost nothing along
-    for i in 0..=n {
-        m = m.body(
-            &format!("crank{i}"),
-            BodySpec::new(1.0).inertia([third, third, thin]),
-        );
-    }
-    for i in 0..n {
-        m = m.body(
-            &format!("bar{i}"),
-            BodySpec::new(1.0).inertia([thin, third, third]),
-        );
-    }
-    for i in 0..=n {
-        let pivot = [i as f64, 0.0, 0.0];
-        m = m.joint(
-            &format!("pivot{i}"),
-            revolute(&format!("crank{i}")).anchors(pivot, [0.0, 0.0, -0.5]),
-        );
-    }
-    for i in 0..n {
-        let left = revolute(&format!("bar{i}"))
-            .parent(&format!("crank{i}"))
-            .anchors([0.0, 0.0, 0.5], [-0.5, 0.0, 0.0]);
-        let right = revolute(&format!("bar{i}"))
-            .parent(&format!("crank{}", i + 1))
-            .anchors([0.0, 0.0, 0.5], [0.5, 0.0, 0.0]);
-        m = m
-            .joint(&format!("left{i}"), left)
-            .joint(&format!("right{i}"), right);
-    }
-    m
-}
-
-/// Tree coordinates of [`cranks`] at the angle `a` from upright, and their rates at 1 rad/s.
-pub fn cranks_at(n: usize, a: f64) -> (Vec<f64>, Vec<f64>) {
-    let m = cranks(n).build().expect("valid");
-    let turns: Vec<f64> = m
-        .tree_ids()
-        .iter()
-        // the couplers keep their direction
-        .map(|&(j, _)| {
-            if m.joints[j].name.starts_with("pivot") {
-                1.0
-            } else {
-                -1.0
-            }
-        })
-        .collect();
-    (turns.iter().map(|t| t * a).collect(), turns)
-}
-
 /// A random tree under a free root: joints of the given kinds with springs and dampers on every other one, and two
 /// springs with dampers between points of bodies. Nothing is tied to the world.
 pub fn floating_tree(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
@@ -347,6 +288,7 @@ pub fn line(s: &mut Source, parent: &str, child: &str) -> SpringSpec {
         stiffness: 2.0,
         rest: 0.4,
         damping: 0.3,
+        implicit: false,
     }
 }
 
@@ -468,7 +410,7 @@ pub fn damped_tree() -> MechanismBuilder {
 
 /// A parallelogram of unit bars with a motor and a damper, near flat where it could fold.
 pub fn driven_loop() -> MechanismBuilder {
-    let mut m = cranks(1).actuator("motor", ActuatorSpec::joint("pivot0"));
+    let mut m = crate::cranks::cranks(1).actuator("motor", ActuatorSpec::joint("pivot0"));
     let joint = m.joints["left0"].clone().damping(0.2).spring(1.0, 0.0);
     m.joints["left0"] = joint;
     m

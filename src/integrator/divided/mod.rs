@@ -1,0 +1,467 @@
+//! Steps divided into as many equal parts as their fastest swings ask for.
+//!
+//! Forces act at knots, explicitly, those that hold joints together along directions that turn as well: what swings at
+//! `omega` is stable while `h omega < 2`. Under a tension `F` a light body on an arm `r` swings at `sqrt(F r/J)`, far above
+//! what one would expect of the mechanism. Before a step the fastest swing is bounded, and estimated where the bound
+//! alarms ([`Mechanical::swing`]), from the impulses of the step before; the step then has the smallest number of parts, a
+//! power of two, for which `h omega` of a part is below [`STABLE`]. One that fails is made again with twice as many, up to
+//! [`MOST`].
+//!
+//! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
+//! part was. The unknowns of a step are those of its first and of its last part, and their number; what is between
+//! follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
+//! held. The control of the knot acts in all of them.
+
+mod derivative;
+mod mechanical;
+#[cfg(test)]
+mod tests;
+
+use super::mechanical::Mechanical;
+use crate::dynamics::{
+    Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
+    LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepFailure, StepStats,
+    Stored, model_by_pushes,
+};
+use nalgebra::DMatrix;
+
+/// `h omega` of a part up to which it is not divided further: stable up to 2, and the tension that the next step finds may
+/// be larger than that of the step before.
+const STABLE: f64 = 1.5;
+/// Parts at most: bodies that swing at 6400 rad/s, at a time step of 0.01 s.
+pub const MOST: usize = 64;
+
+/// An integrator's steps, divided.
+#[derive(Debug)]
+pub struct Divided<S> {
+    /// Boxed, so that a type of all integrators can hold itself.
+    inner: Box<S>,
+    dims: Dims,
+    inner_dims: Dims,
+}
+
+/// Memory of one thread.
+pub struct DividedWork<W> {
+    /// For everything at a knot, and for steps.
+    own: W,
+    /// Linearizations of the parts, as many as any step had.
+    parts: Vec<W>,
+    /// How many are those of the step last linearized, and the share of the interval before that its state has.
+    linearized: usize,
+    share: f64,
+    /// What memory of further parts is to be told.
+    smoothing: f64,
+    softness: f64,
+    certified: bool,
+    /// States between the parts, and their unknowns.
+    between: Vec<Vec<f64>>,
+    unknowns: Vec<Vec<f64>>,
+    /// Unknowns of the step before, for another attempt.
+    guess: Vec<f64>,
+    /// A change or an adjoint on its way through the parts.
+    inputs: Inputs,
+    outputs: Outputs,
+}
+
+/// May a step that failed so be solved in parts?
+fn may_divide(failure: StepFailure) -> bool {
+    use StepFailure::{Budget, Domain, NotConverged, Singular};
+    matches!(failure, Domain | NotConverged | Singular | Budget)
+}
+
+impl<S: Mechanical> Divided<S> {
+    /// Divides an integrator's steps.
+    pub fn new(inner: S) -> Self {
+        let inner_dims = inner.dims();
+        Self {
+            dims: Dims {
+                nx: inner_dims.nx + 1,
+                ny: 2 * inner_dims.ny + 1,
+                ..inner_dims
+            },
+            inner: Box::new(inner),
+            inner_dims,
+        }
+    }
+
+    /// The integrator whose steps are divided.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// The inner integrator's state, and the share of the interval before that its velocities are of.
+    fn split<'a>(&self, x: &'a [f64]) -> (&'a [f64], f64) {
+        let (inner, share) = x.split_at(self.inner_dims.nx);
+        (inner, share[0])
+    }
+
+    /// Number of parts of a solved step; 1 where it is not known.
+    fn count(&self, y: &[f64]) -> usize {
+        y.get(2 * self.inner_dims.ny)
+            .map_or(1, |n| *n as usize)
+            .max(1)
+    }
+
+    /// The knot of a part of a step in `n`, with its intervals; `share` is that of the last part of the step before.
+    fn part(at: &Knot, share: f64, n: usize, i: usize) -> Knot {
+        let h = at.h / n as f64;
+        Knot {
+            k: at.k,
+            t: at.t + i as f64 * h,
+            h_prev: if i == 0 { share * at.h_prev } else { h },
+            h,
+        }
+    }
+
+    /// What is seen at the knot, as the inner integrator sees it.
+    fn first<'a>(&self, seen: &KnotPoint<'a>) -> KnotPoint<'a> {
+        let (x, share) = self.split(seen.x);
+        KnotPoint {
+            at: Self::part(&seen.at, share, self.count(seen.y), 0),
+            x,
+            y: seen.y.get(..self.inner_dims.ny).unwrap_or(&[]),
+            ..*seen
+        }
+    }
+
+    /// How many parts of a step from a knot the unknowns `y` of the one before ask for.
+    fn asked(&self, seen: &KnotPoint, w: &mut S::Work) -> Result<usize, StepError> {
+        let h = seen.at.h.abs();
+        let swing = self.inner.swing(seen, STABLE / h, w)?;
+        let mut n = 1;
+        while swing.rate * h > STABLE * n as f64 && n < MOST {
+            n *= 2;
+        }
+        Ok(n)
+    }
+
+    /// Makes a step in so many parts. `w.guess` holds the unknowns of the part before; those of the parts and the states
+    /// between them are left in the memory.
+    fn run(
+        &self,
+        n: usize,
+        seen: &KnotPoint,
+        w: &mut DividedWork<S::Work>,
+        next: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        let (x, share) = self.split(seen.x);
+        self.grow(n, w);
+        let mut stats = StepStats::default();
+        for i in 0..n {
+            let (before, after) = w.between.split_at_mut(i);
+            let x = before.last().map_or(x, |x| x);
+            let next = if i + 1 == n {
+                &mut *next
+            } else {
+                &mut after[0]
+            };
+            let (past, own) = w.unknowns.split_at_mut(i);
+            let y = &mut own[0];
+            y.copy_from_slice(past.last().unwrap_or(&w.guess));
+            let at = Self::part(&seen.at, share, n, i);
+            let one = self
+                .inner
+                .step(&at, x, seen.u, seen.p, &mut w.own, next, y)?;
+            let (residual, turn) = (stats.residual, stats.turn);
+            stats = stats.and(&one);
+            stats.residual = residual.max(one.residual);
+            stats.turn = turn.max(one.turn);
+        }
+        stats.parts = n;
+        Ok(stats)
+    }
+
+    /// Makes room for so many parts.
+    fn grow(&self, n: usize, w: &mut DividedWork<S::Work>) {
+        while w.unknowns.len() < n {
+            w.unknowns.push(vec![0.0; self.inner_dims.ny]);
+            w.between.push(vec![0.0; self.inner_dims.nx]);
+        }
+    }
+}
+
+impl<S: Mechanical> Step for Divided<S> {
+    type Work = DividedWork<S::Work>;
+
+    fn dims(&self) -> Dims {
+        self.dims
+    }
+
+    fn work(&self) -> Self::Work {
+        let d = &self.inner_dims;
+        let mut w = DividedWork {
+            own: self.inner.work(),
+            parts: vec![],
+            linearized: 0,
+            share: 1.0,
+            smoothing: 0.0,
+            softness: 0.0,
+            certified: false,
+            between: vec![],
+            unknowns: vec![],
+            guess: vec![0.0; d.ny],
+            inputs: d.inputs(),
+            outputs: d.outputs(),
+        };
+        self.grow(1, &mut w);
+        w
+    }
+
+    fn controls(&self) -> Vec<(String, String)> {
+        self.inner.controls()
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        self.inner.parameters()
+    }
+
+    fn initial(
+        &self,
+        start: &Start,
+        p: &[f64],
+        w: &mut Self::Work,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        let (inner, share) = x.split_at_mut(self.inner_dims.nx);
+        share[0] = 1.0;
+        self.inner.initial(start, p, &mut w.own, inner)
+    }
+
+    fn initial_by_parameters(
+        &self,
+        start: &Start,
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        self.inner.initial_by_parameters(start, p, &mut w.own)
+    }
+
+    fn initial_by_coordinates(
+        &self,
+        start: &Start,
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        self.inner.initial_by_coordinates(start, p, &mut w.own)
+    }
+
+    fn step(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        p: &[f64],
+        w: &mut Self::Work,
+        next: &mut [f64],
+        y: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        let (d, (inner, share)) = (&self.inner_dims, self.split(x));
+        w.guess.copy_from_slice(&y[d.ny..2 * d.ny]);
+        let seen = KnotPoint {
+            at: *at,
+            x,
+            u,
+            p,
+            y: &[],
+        };
+        let mut n = {
+            let before = KnotPoint {
+                at: Self::part(at, share, 1, 0),
+                x: inner,
+                y: &w.guess,
+                ..seen
+            };
+            self.asked(&before, &mut w.own)?
+        };
+        let (out, last) = next.split_at_mut(d.nx);
+        let mut first = None;
+        let stats = loop {
+            match self.run(n, &seen, w, out) {
+                Ok(stats) => {
+                    // at the start nothing is known of impulses before the step is made
+                    let unknown = at.before().is_none() && first.is_none();
+                    let asked = if unknown {
+                        let after = KnotPoint {
+                            at: Knot {
+                                h_prev: at.h / n as f64,
+                                ..*at
+                            },
+                            x: out,
+                            y: &w.unknowns[n - 1],
+                            ..seen
+                        };
+                        self.asked(&after, &mut w.own)?
+                    } else {
+                        n
+                    };
+                    if asked <= n {
+                        break stats;
+                    }
+                    n = asked;
+                }
+                Err(e) if may_divide(e.failure) && 2 * n <= MOST => {
+                    n *= 2;
+                    // the first says most of why
+                    first.get_or_insert(e);
+                }
+                Err(e) => return Err(first.unwrap_or(e)),
+            }
+        };
+        last[0] = 1.0 / n as f64;
+        y[..d.ny].copy_from_slice(&w.unknowns[0]);
+        y[d.ny..2 * d.ny].copy_from_slice(&w.unknowns[n - 1]);
+        y[2 * d.ny] = n as f64;
+        Ok(stats)
+    }
+
+    fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
+        w.softness = kappa;
+        let parts = w.parts.iter_mut().chain([&mut w.own]);
+        parts.fold(true, |all, w| self.inner.soften(w, kappa) && all)
+    }
+}
+
+impl<S: Mechanical> Differentiable for Divided<S> {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Self::Work) -> Result<Certificate, StepError> {
+        self.linearize_parts(at, w)
+    }
+
+    fn smoothing(&self, w: &mut Self::Work, kappa: f64) {
+        w.smoothing = kappa;
+        for w in w.parts.iter_mut().chain([&mut w.own]) {
+            self.inner.smoothing(w, kappa);
+        }
+    }
+
+    /// Parts differ in number from step to step.
+    fn kept(&self) -> usize {
+        0
+    }
+
+    fn keep_in(&self, _: &Self::Work, _: &mut [f64]) -> bool {
+        false
+    }
+
+    fn restore_in(&self, _: &SolvedStep, _: &[f64], _: &mut Self::Work) -> Result<bool, StepError> {
+        Ok(false)
+    }
+
+    fn push_in(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
+        self.push_parts(w, d, out);
+    }
+
+    fn pull_in(&self, w: &mut Self::Work, adjoint: &Outputs, out: &mut Inputs) {
+        self.pull_parts(w, adjoint, out);
+    }
+}
+
+impl<S: Mechanical> Divided<S> {
+    /// A knot as the inner integrator sees it, of a state there.
+    fn knot(&self, at: &Knot, x: &[f64]) -> Knot {
+        let (_, share) = self.split(x);
+        Knot {
+            h_prev: share * at.h_prev,
+            ..*at
+        }
+    }
+}
+
+impl<S: Mechanical> Charts for Divided<S> {
+    fn frame_in(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        previous: Option<&Frame>,
+        w: &mut Self::Work,
+        out: &mut Frame,
+    ) -> Result<(), StepError> {
+        let (at, (x, _)) = (self.knot(at, x), self.split(x));
+        self.inner.frame_in(&at, x, p, previous, &mut w.own, out)
+    }
+
+    fn has_identity_frames(&self) -> bool {
+        self.inner.has_identity_frames()
+    }
+
+    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
+        let own = self.knot(at, x);
+        let (inner, share) = self.split(x);
+        self.inner.by_interval(&own, inner, out);
+        // the last part is a share of the interval
+        out.iter_mut().for_each(|o| *o *= share);
+    }
+
+    fn retract(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        d: &[f64],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) -> Result<(), StepError> {
+        let own = self.knot(at, x);
+        let (inner, share) = self.split(x);
+        let (moved, last) = out.split_at_mut(self.inner_dims.nx);
+        last[0] = share;
+        self.inner
+            .retract(&own, inner, p, frame, d, &mut w.own, moved)
+    }
+
+    fn difference(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Self::Work,
+        out: &mut [f64],
+    ) {
+        let own = self.knot(at, x);
+        let ((x, _), (to, _)) = (self.split(x), self.split(to));
+        self.inner
+            .difference(&own, x, p, frame, to, &mut w.own, out);
+    }
+
+    fn difference_by(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
+        frame: &Frame,
+        to: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let own = self.knot(at, x);
+        let ((x, _), (to, _)) = (self.split(x), self.split(to));
+        self.inner.difference_by(&own, x, p, frame, to, &mut w.own)
+    }
+
+    fn linear_model_in(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
+        model_by_pushes(self, w, from, to, out);
+    }
+}
+
+impl<S: Mechanical + Stored> Stored for Divided<S> {
+    fn stored_push(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        let (inner, share) = stored.split_at_mut(self.inner_dims.nx);
+        share[0] = 0.0;
+        self.inner.stored_push(self.split(x).0, free, inner);
+    }
+
+    fn stored_pull(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
+        let (inner, share) = stored.split_at_mut(self.inner_dims.nx);
+        share[0] = 0.0;
+        self.inner.stored_pull(self.split(x).0, free, inner);
+    }
+}
+
+/// How many parts a step has is found by solving it: there are no equations of it unsolved.
+impl<S: Mechanical> Equations for Divided<S> {
+    fn check_equations(&self) -> Result<(), String> {
+        Err("steps that are divided on the way have no unsolved equations; give a number of substeps".into())
+    }
+}

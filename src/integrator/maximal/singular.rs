@@ -1,0 +1,314 @@
+//! Steps beside a singular position, where loops are flat.
+//!
+//! There a row of the joints' Jacobian vanishes along a direction `u`, and the closure reads `u (u/2 - s) = 0`, `s` the
+//! distance from flat: where a knot falls so near that the tolerance leaves `u` undetermined, impulses of `1/s` close the
+//! loops, and throw the mechanism onto another branch. No regularization of the matrix alone can help, since Newton's
+//! method still drives the exact residual to zero.
+//!
+//! Such a step is known by its impulses: they are large beside what they do,
+//!
+//! ```text
+//! rho = |d lambda| / |M^-1/2 G' lambda|,    d_r^2 = the row's own G M^-1 G'
+//! ```
+//!
+//! which is 1 to 3 in regular motion and 0.64 n in a chain of n links that hangs between two pins. It is then solved again,
+//! from no impulses, with joints that give way,
+//!
+//! ```text
+//! g(z+)_r + c h k_r lambda_r = 0,    k_r = the row's own G M^-1 G' of the mechanism as it was built
+//! ```
+//!
+//! and the next step closes them again. Such a step has derivatives as any other. That the `k_r` are constants keeps those
+//! exact.
+
+use super::{JointSlots, Maximal, Work};
+use crate::contact::may_retry;
+use crate::dynamics::{StepError, StepStats};
+use crate::mechanism::add_wrench;
+use crate::spatial::Vec3;
+
+/// `c`: joints part by about `c` times what the impulses would do over the interval. A hundredth parts them ten times as far
+/// and a ten-thousandth works as well.
+pub(super) const SOFTNESS: f64 = 1e-3;
+/// `rho` from which impulses are in doubt, for a few bodies and for each of many: 100 and 1e4 judge alike, and a chain
+/// pulled straight has 0.64 for each of its links.
+const DOUBTFUL: f64 = 1000.0;
+const DOUBTFUL_EACH: f64 = 10.0;
+/// Share of the impulses' momentum that belongs to the doubtful part of them from which that does more than idle.
+const IDLE: f64 = 1e-3;
+
+impl Maximal {
+    /// Sum of `d^2 lambda^2` and `|M^-1/2 G' lambda|^2` of impulses `lambda` of joints and elements, at the knot.
+    fn sizes(&self, w: &mut Work, lambda: &[f64]) -> (f64, f64) {
+        let n = 6 * self.body_count();
+        let mut momenta = std::mem::take(&mut w.newton.scratch);
+        momenta[..n].fill(0.0);
+        let mut own = 0.0;
+        let m = &w.model;
+        for (j, s) in m.joints.iter().zip(&self.slots) {
+            let Some(s) = s else { continue };
+            for i in 0..j.rows() {
+                let (row, l) = (&w.knot.rows[s.first_row + i], lambda[s.offset + i]);
+                own += w.matrix.own[s.first_row + i] * l * l;
+                add_wrench(&mut momenta, j.parent, j.child, row, l);
+            }
+        }
+        own += self.element_impulses(w, lambda, &mut momenta);
+        let mut all = 0.0;
+        for (b, body) in m.bodies.iter().enumerate() {
+            let p = Vec3::from_column_slice(&momenta[6 * b..6 * b + 3]);
+            let l = Vec3::from_column_slice(&momenta[6 * b + 3..6 * b + 6]);
+            all += p.norm_squared() / body.mass + l.dot(&(w.inverse_inertia[b] * l));
+        }
+        w.newton.scratch = momenta;
+        (own, all)
+    }
+
+    /// `rho` of the impulses found is large.
+    pub(super) fn doubts(&self, w: &mut Work) -> bool {
+        let trial = std::mem::take(&mut w.newton.trial);
+        let (own, all) = self.sizes(w, &trial);
+        w.newton.trial = trial;
+        let most = DOUBTFUL.max(DOUBTFUL_EACH * self.body_count() as f64);
+        own > most * most * all
+    }
+
+    /// Are the step's impulses those of a singular position? Idle ones of redundant rows are not, and are taken out.
+    ///
+    /// # Errors
+    /// When the step's matrix has no factors.
+    pub(super) fn is_singular(&self, w: &mut Work) -> Result<bool, StepError> {
+        if !self.doubts(w) {
+            return Ok(false);
+        }
+        // y = K^-1 [0; eps lambda]: what the regularization makes of them
+        self.assemble(w);
+        self.factor(w)?;
+        let (mut idle, mut rhs) = (
+            std::mem::take(&mut w.newton.y),
+            std::mem::take(&mut w.newton.delta),
+        );
+        self.regularized(w, &mut rhs);
+        self.solve_once(w, &rhs, &mut idle, false);
+        let (_, carried) = self.sizes(w, &idle);
+        let trial = std::mem::take(&mut w.newton.trial);
+        let (_, whole) = self.sizes(w, &trial);
+        w.newton.trial = trial;
+        let n = 6 * self.body_count();
+        // a NaN is no idle impulse
+        let idles = carried <= IDLE * IDLE * whole;
+        if idles {
+            for (t, i) in w.newton.trial[n..].iter_mut().zip(&idle[n..]) {
+                *t -= i;
+            }
+        }
+        (w.newton.y, w.newton.delta) = (idle, rhs);
+        Ok(!idles || self.doubts(w))
+    }
+
+    /// `[0; eps lambda]`.
+    fn regularized(&self, w: &Work, out: &mut [f64]) {
+        out.fill(0.0);
+        let lambda = &w.newton.trial;
+        let epsilon = w.matrix.regularization * w.knot.at.scale();
+        for (j, s) in w.model.joints.iter().zip(&self.slots) {
+            let Some(s) = s else { continue };
+            for i in 0..j.rows() {
+                out[s.offset + i] = epsilon * w.matrix.own[s.first_row + i] * lambda[s.offset + i];
+            }
+        }
+        self.regularized_elements(w, out);
+    }
+
+    /// Solves a step once more with joints that give way where it begins at a singular position, or was not solved; `y` holds
+    /// the unknowns of the step before.
+    pub(super) fn treat_singular(
+        &self,
+        w: &mut Work,
+        y: &mut [f64],
+        plain: Result<StepStats, StepError>,
+    ) -> Result<StepStats, StepError> {
+        let singular = match &plain {
+            Ok(_) => self.is_singular(w)?,
+            Err(e) => may_retry(e.failure),
+        };
+        if !singular {
+            return plain;
+        }
+        // impulses of the step before are large here, too
+        y[6 * self.body_count()..self.symbolic.dim()].fill(0.0);
+        w.matrix.softness = SOFTNESS;
+        match (self.attempt(w, y), plain) {
+            (Ok(soft), plain) => Ok(StepStats {
+                treated: 1,
+                ..plain.unwrap_or_default().and(&soft)
+            }),
+            // the first says most of why
+            (Err(soft), plain) => Err(plain.err().unwrap_or(soft)),
+        }
+    }
+
+    /// How far a joint's row that gives way does so by the interval.
+    pub(super) fn given(&self, w: &Work, s: &JointSlots, i: usize) -> f64 {
+        w.matrix.softness * self.compliances[s.first_row + i] * w.newton.trial[s.offset + i]
+    }
+
+    /// Evaluates at the unknowns of a step that was solved, once prepared. Whether its joints gave way is told by which of the
+    /// two equations hold. Returns the residual.
+    pub(super) fn evaluate_as_solved(&self, w: &mut Work, y: &[f64]) -> f64 {
+        let (core, contacts) = y.split_at(w.newton.trial.len());
+        w.newton.trial.copy_from_slice(core);
+        w.contacts.read(contacts, &self.contacts);
+        let (plain, _, floor) = self.evaluate(w);
+        if !w.model.may_be_redundant() || plain <= self.options.tolerance.max(floor) {
+            return plain;
+        }
+        w.matrix.softness = SOFTNESS;
+        let (soft, ..) = self.evaluate(w);
+        if soft < plain {
+            return soft;
+        }
+        w.matrix.softness = 0.0;
+        self.evaluate(w).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::*;
+    use super::{SOFTNESS, Work};
+    use crate::dynamics::{Differentiable, Knot, Outputs, SolvedStep, Step};
+    use crate::integrator::{Maximal, Mechanical};
+
+    /// Any step can be one whose joints give way.
+    fn soft(s: &Maximal, at: &Knot, x: &[f64], u: &[f64], p: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let (mut w, mut next, mut y) = (s.work(), x.to_vec(), vec![0.0; s.dims().ny]);
+        s.apply(p, &mut w).expect("has a meaning");
+        s.prepare(at.step(), x, u, &mut w).expect("in the domain");
+        w.matrix.softness = SOFTNESS;
+        s.attempt(&mut w, &y).expect("solved");
+        y.copy_from_slice(&w.newton.trial);
+        s.write_next(&w, &mut next);
+        (next, y)
+    }
+
+    #[test]
+    fn derivatives_of_steps_whose_joints_give_way_match_differences() {
+        for (s, x) in systems() {
+            if !s.mechanism().has_loops() {
+                continue;
+            }
+            let (at, x, u, _) = moving(&s, &x);
+            let (dims, p) = (s.dims(), &s.nominal);
+            let (next, y) = soft(&s, &at, &x, &u, p);
+            let mut w = s.work();
+            let solved = SolvedStep {
+                at,
+                x: &x,
+                u: &u,
+                p,
+                y: &y,
+                next: &next,
+            };
+            let certificate = s.linearize_in(&solved, &mut w).expect("regular");
+            assert_eq!(w.matrix.softness, SOFTNESS, "told from the unknowns");
+            assert!(certificate.residual < 1e-12);
+            let (mut d, mut out) = (dims.inputs(), dims.outputs());
+            let adjoint = Outputs {
+                x: (0..dims.nf).map(|i| (1.3 * i as f64).sin()).collect(),
+                y: (0..dims.ny).map(|i| (0.7 * i as f64).cos()).collect(),
+            };
+            let mut pulled = dims.inputs();
+            s.pull_in(&mut w, &adjoint, &mut pulled);
+            let (controls, parameters) = (dims.nf + dims.nu, dims.nf + dims.nu + dims.np);
+            for i in 0..parameters + 2 {
+                d.clear();
+                match i {
+                    i if i < dims.nf => d.x[i] = 1.0,
+                    i if i < controls => d.u[i - dims.nf] = 1.0,
+                    i if i < parameters => d.p[i - controls] = 1.0,
+                    i if i == parameters => d.h = 1.0,
+                    _ => d.h_prev = 1.0,
+                }
+                s.push_in(&mut w, &d, &mut out);
+                let by = |e: f64| {
+                    let (mut at, mut u, mut p) = (at, u.clone(), p.clone());
+                    let c: Vec<f64> = d.x.iter().map(|d| d * e).collect();
+                    u.iter_mut().zip(&d.u).for_each(|(u, d)| *u += d * e);
+                    p.iter_mut().zip(&d.p).for_each(|(p, d)| *p += d * e);
+                    at.h += d.h * e;
+                    at.h_prev += d.h_prev * e;
+                    let (n, y) = soft(&s, &at, &displaced(&s, &x, &c), &u, &p);
+                    // idle impulses of redundant rows are not unique
+                    let mut all = difference(&s, &next, &n);
+                    all.extend(&y[..6 * s.body_count()]);
+                    all
+                };
+                let all: Vec<f64> = out.x.iter().chain(&out.y).copied().collect();
+                let differences = derivative(1e-4, by);
+                let name = named(&s, i, controls);
+                assert_close(
+                    &all[..differences.len()],
+                    &differences,
+                    2e-7,
+                    &format!("input {i} ({name})"),
+                );
+                let pushed: f64 = (out.x.iter().zip(&adjoint.x))
+                    .chain(out.y.iter().zip(&adjoint.y))
+                    .map(|(a, b)| a * b)
+                    .sum();
+                let own = match i {
+                    i if i < dims.nf => pulled.x[i],
+                    i if i < controls => pulled.u[i - dims.nf],
+                    i if i < parameters => pulled.p[i - controls],
+                    i if i == parameters => pulled.h,
+                    _ => pulled.h_prev,
+                };
+                let size = pushed.abs().max(1.0);
+                assert!(
+                    (pushed - own).abs() < 1e-8 * size,
+                    "input {i} ({name}): pushed {pushed}, pulled {own}"
+                );
+            }
+        }
+    }
+
+    /// Three redundant rows, and impulses in them that do nothing.
+    #[test]
+    fn idle_impulses_are_taken_out_and_treat_nothing() {
+        let (s, x) = systems()
+            .into_iter()
+            .find(|(s, _)| s.mechanism().has_loops())
+            .expect("one");
+        let (at, x, u, mut y) = moving(&s, &x);
+        let (mut w, mut next) = (s.work(), x.clone());
+        let step = |w: &mut Work, y: &mut [f64], next: &mut [f64]| {
+            let stats = s.step(&at, &x, &u, &s.nominal, w, next, y);
+            (stats.expect("solved").treated, w.newton.trial.clone())
+        };
+        let mut regular = y.clone();
+        let (_, plain) = step(&mut w, &mut regular, &mut next);
+        let reached = next.clone();
+        // along the null space: the part of random impulses that the regularized matrix keeps
+        s.prepare(at.step(), &x, &u, &mut w).expect("in the domain");
+        w.newton.trial.copy_from_slice(&plain);
+        s.evaluate(&mut w);
+        s.assemble(&mut w);
+        s.factor(&mut w).expect("regular");
+        let n = 6 * s.body_count();
+        let mut rhs = vec![0.0; plain.len()];
+        for (i, r) in rhs.iter_mut().enumerate().skip(n) {
+            *r = (1.7 * i as f64).sin();
+        }
+        let mut idle = vec![0.0; plain.len()];
+        s.solve_once(&mut w, &rhs, &mut idle, false);
+        let size = idle[n..].iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+        for (y, i) in y[n..].iter_mut().zip(&idle[n..]) {
+            *y += 1e5 * i / size;
+        }
+        let (treated, cleaned) = step(&mut w, &mut y, &mut next);
+        assert_eq!(treated, 0);
+        assert!(cleaned[n..].iter().all(|l| l.abs() < 1e3), "{cleaned:?}");
+        assert_close(&next, &reached, 1e-9, "motion");
+    }
+}
