@@ -2,8 +2,7 @@
 //! four-legged walkers. Joints are damped: without, links whip faster than the longer time steps resolve.
 
 use least_action::dynamics::{Knot, Step, StepError, StepFailure, StepStats};
-use least_action::integrator::Cone;
-use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::integrator::{Choice, Cone, Mechanical, Options, Substeps, System};
 use least_action::mechanism::{
     BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Mechanism, MechanismBuilder, Shape,
 };
@@ -41,6 +40,16 @@ impl Source {
     }
 }
 
+/// How it is dropped.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Setup {
+    pub cone: Cone,
+    /// Without dampers in joints.
+    pub undamped: bool,
+    /// With steps in as many parts as they ask for.
+    pub divided: bool,
+}
+
 /// What is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -61,7 +70,7 @@ pub struct Drop {
     pub mass: f64,
     /// m
     pub size: f64,
-    pub system: Maximal,
+    pub system: System,
     pub x: Vec<f64>,
 }
 
@@ -97,7 +106,7 @@ fn chain(
     mut m: MechanismBuilder,
     size: f64,
     mass: f64,
-    mu: f64,
+    (mu, damps): (f64, f64),
 ) -> MechanismBuilder {
     let (n, radius) = (2 + s.0.random_range(0..8), 0.25 * size);
     for i in 0..n {
@@ -114,7 +123,7 @@ fn chain(
         } else {
             let joint = JointSpec::new(JointKind::Spherical, &format!("link{i}"))
                 .parent(&format!("link{}", i - 1))
-                .damping(mass * size * size)
+                .damping(damps * mass * size * size)
                 .anchors([0.5 * size, 0.0, 0.0], [-0.5 * size, 0.0, 0.0]);
             m = m.joint(&format!("ball{i}"), joint);
         }
@@ -124,7 +133,12 @@ fn chain(
 }
 
 /// A trunk on four legs of two links with spheres for feet; nothing drives the hinges.
-fn walker(mut m: MechanismBuilder, size: f64, mass: f64, mu: f64) -> MechanismBuilder {
+fn walker(
+    mut m: MechanismBuilder,
+    size: f64,
+    mass: f64,
+    (mu, damps): (f64, f64),
+) -> MechanismBuilder {
     let touch = ContactSpec::new(mu);
     let trunk = BodySpec::new(0.6 * mass)
         .shape(Shape::Box([1.0, 0.5, 0.2].map(|e| e * size)))
@@ -146,7 +160,7 @@ fn walker(mut m: MechanismBuilder, size: f64, mass: f64, mu: f64) -> MechanismBu
             JointSpec::new(JointKind::Revolute, of)
                 .parent(on)
                 .axis([0.0, 1.0, 0.0])
-                .damping(0.3 * mass * size * size)
+                .damping(0.3 * damps * mass * size * size)
                 .anchors(at, [0.0, 0.0, half])
         };
         m = m
@@ -169,7 +183,8 @@ fn walker(mut m: MechanismBuilder, size: f64, mass: f64, mu: f64) -> MechanismBu
 
 impl Drop {
     /// The drop of a seed.
-    pub fn new(seed: u64, cone: Cone) -> Self {
+    pub fn new(seed: u64, setup: &Setup) -> Self {
+        let damps = if setup.undamped { 0.0 } else { 1.0 };
         let s = &mut Source(Xoshiro256PlusPlus::seed_from_u64(seed));
         let kind = [Kind::Box, Kind::Box, Kind::Chain, Kind::Walker][s.0.random_range(0..4)];
         let warm = s.between(0.0, 1.0) < 0.5;
@@ -198,8 +213,8 @@ impl Drop {
                     .free();
                 ("box", m.body("box", body))
             }
-            Kind::Chain => ("link0", chain(s, m, size, mass, friction)),
-            Kind::Walker => ("trunk", walker(m, size, mass, friction)),
+            Kind::Chain => ("link0", chain(s, m, size, mass, (friction, damps))),
+            Kind::Walker => ("trunk", walker(m, size, mass, (friction, damps))),
         };
         let mechanism = builder.build().expect("a mechanism");
         let free = mechanism.joint(root).expect("a free body");
@@ -224,8 +239,14 @@ impl Drop {
             rates.push(rate);
         }
         let mut options = Options::default();
-        (options.contact.cone, options.contact.warm) = (cone, warm);
-        let system = Maximal::new(mechanism, &q, options).expect("a system");
+        (options.contact.cone, options.contact.warm) = (setup.cone, warm);
+        let substeps = if setup.divided {
+            Substeps::Auto
+        } else {
+            Substeps::One
+        };
+        let choice = Choice::default().in_parts(substeps);
+        let system = System::new(choice, mechanism, &q, options).expect("a system");
         let mut x = system
             .start(&q, &rates, &vec![true; q.len()])
             .expect("a start");
@@ -297,8 +318,8 @@ impl Drop {
 }
 
 /// The drops of these seeds, faster downwards by `speed`, m/s.
-pub fn outcomes(seeds: std::ops::Range<u64>, cone: Cone, speed: f64) -> Vec<Outcome> {
-    let run = |s| Drop::new(s, cone).thrown(speed).run();
+pub fn outcomes(seeds: std::ops::Range<u64>, setup: &Setup, speed: f64) -> Vec<Outcome> {
+    let run = |s| Drop::new(s, setup).thrown(speed).run();
     seeds.into_par_iter().map(run).collect()
 }
 
@@ -347,7 +368,8 @@ impl Summary {
                 s.fallbacks += t.fallbacks;
                 s.residual = s.residual.max(t.residual);
                 s.turn = s.turn.max(t.turn);
-                s.iterations.push(t.iterations);
+                // of each part
+                s.iterations.push(t.iterations / t.parts.max(1));
             }
         }
         s.iterations.sort_unstable();

@@ -109,7 +109,14 @@ pub fn warn_of_swings(model: &Model, t: &Trajectory) -> Result<(), StepError> {
             y,
             ..t.knot_point(&at)
         };
-        let swing = system.swing(&before, UNSTABLE / h, &mut w)?;
+        let weight = match k {
+            0 => at.h,
+            _ => {
+                let start = t.knot(k - 1);
+                0.5 * (start.h_prev + start.h)
+            }
+        };
+        let swing = system.swing(&before, weight, UNSTABLE / h, &mut w)?;
         if h * swing.rate > worst.0 {
             worst = (h * swing.rate, swing, at.t);
         }

@@ -200,7 +200,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         t.truncate(last);
         rolled = Err(StepError::stopped(t.intervals.iter().sum()));
     }
-    if let (Ok(()), Some(k)) = (&rolled, balance.unexplained()) {
+    let stopped = |e: &StepError| e.failure == StepFailure::Stopped;
+    if let (false, Some(k)) = (rolled.as_ref().is_err_and(stopped), balance.unexplained()) {
+        // a step that fails behind it fails for that
         rolled = Err(unexplained(&balance, t.knot(k).t, k));
     }
     let status = match &rolled {

@@ -101,14 +101,15 @@ impl Layout {
     }
 
     /// Solves for `x` of the step linearized, of which contacts are part, with right-hand side `b`; of a push that is
-    /// without the impulses of contacts. Keeps what contacts answer to it.
+    /// without the impulses of contacts. Keeps what contacts answer to it. Returns what is left of the right-hand side, largest
+    /// rows, relative.
     pub(crate) fn solve_linearized(
         &self,
         step: &mut impl NewtonSystem,
         side: Side,
         b: &[f64],
         x: &mut [f64],
-    ) {
+    ) -> f64 {
         let memory = step.contacts_mut();
         let mut left = std::mem::take(&mut memory.rhs);
         let mut more = std::mem::take(&mut memory.more);
@@ -130,9 +131,11 @@ impl Layout {
             };
         }
         let (mut last, whole) = (f64::INFINITY, self.largest(&step.view(), side, b));
+        let mut least = f64::NAN;
         for sweep in 0..=SWEEPS {
             self.leave((step.symbolic(), step.contacts()), side, b, x, &mut left);
             let now = self.largest(&step.view(), side, &left);
+            least = now.min(last);
             if now > last {
                 // back: rounding is all that is left
                 self.correct(step.contacts_mut(), side, x, &more, -1.0);
@@ -147,6 +150,7 @@ impl Layout {
         }
         let memory = step.contacts_mut();
         (memory.rhs, memory.more) = (left, more);
+        if whole > 0.0 { least / whole } else { 0.0 }
     }
 
     /// Largest row as a velocity, m/s, or of a pull as dual to one. As in the step's own residual, bodies' rows are divided by

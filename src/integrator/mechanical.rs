@@ -154,12 +154,19 @@ pub trait Mechanical: Dynamics + Sized {
     }
 
     /// What swings fastest about a knot, under springs and under the forces that hold joints together; `seen.y` are the unknowns
-    /// of the step before. A bound where that is at most `above` (rad/s), else an estimate. Explicit forces are stable while
+    /// of the step before, empty where there is none, whose forces acted for `weight` (s): half of the two intervals that meet
+    /// where it starts. A bound where that is at most `above` (rad/s), else an estimate. Explicit forces are stable while
     /// `h omega < 2`.
     ///
     /// # Errors
     /// When the state is none of the system.
-    fn swing(&self, seen: &KnotPoint, above: f64, w: &mut Self::Work) -> Result<Swing, StepError>;
+    fn swing(
+        &self,
+        seen: &KnotPoint,
+        weight: f64,
+        above: f64,
+        w: &mut Self::Work,
+    ) -> Result<Swing, StepError>;
 
     /// Where the joint chart at a state is that of tangents of closed loops, the changes of the tree's coordinates by those
     /// of the chart: at the knot and at the knot before. `None` where the chart is that of the tree's coordinates itself.

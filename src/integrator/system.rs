@@ -539,8 +539,14 @@ impl Mechanical for System {
         of!(self, s => s.parts_after(y))
     }
 
-    fn swing(&self, seen: &KnotPoint, above: f64, w: &mut SystemWork) -> Result<Swing, StepError> {
-        with!(self, w, (s, w) => s.swing(seen, above, w))
+    fn swing(
+        &self,
+        seen: &KnotPoint,
+        weight: f64,
+        above: f64,
+        w: &mut SystemWork,
+    ) -> Result<Swing, StepError> {
+        with!(self, w, (s, w) => s.swing(seen, weight, above, w))
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

@@ -1,11 +1,13 @@
 //! Where steps are large and configurations singular.
 
+use crate::common::Source;
 use crate::cranks::{self, Run};
 use least_action::dynamics::{Knot, Step};
-use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::integrator::{Choice, Maximal, Mechanical, Options, Substeps, System};
 use least_action::mechanism::{
-    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder, Shape,
+    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder, Shape, Surface,
 };
+use least_action::rollout::{RolloutStats, Trajectory, balance};
 use least_action::spatial::{Vec3, increment_scalar, momentum as discrete_momentum};
 
 /// Energy is as good as in runs without a knot near flat, joints are closed but behind treated steps, cranks do not part.
@@ -146,4 +148,186 @@ fn angular_momentum_is_kept_to_rounding() {
         println!("{what}: {found:.2e} of the angular momentum after {steps} steps");
         assert!(found < limit, "{what}: {found:e}");
     }
+}
+
+/// What steps of 0.01 s lead to in so many seconds when they are divided as they ask for.
+fn divided(
+    what: &str,
+    builder: &MechanismBuilder,
+    start: impl Fn(&str, &str) -> [f64; 2],
+    h: f64,
+    seconds: f64,
+) -> RolloutStats {
+    let m = builder.build().expect("valid");
+    let mut held = vec![];
+    let ids = m.tree_ids();
+    let (mut q, mut rates) = (vec![], vec![]);
+    for (joint, direction) in ids {
+        let j = &m.joints[joint];
+        let [value, rate] = start(&j.name, j.directions[direction].name);
+        (q.push(value), rates.push(rate), held.push(true));
+    }
+    let choice = Choice::default().in_parts(Substeps::Auto);
+    let s = System::new(choice, m, &q, Options::default()).expect("a tree");
+    let x = s.start(&q, &rates, &held).expect("a tree");
+    let mut t = Trajectory::new(&s, vec![h; (seconds / h).round() as usize], &x);
+    let (mut w, mut stats) = (s.work(), RolloutStats::default());
+    let rolled = t.roll(&s, &mut w, &mut stats);
+    t.truncate(stats.steps);
+    let b = balance(&s, &t, &mut w).expect("read");
+    println!(
+        "{what}: {} steps, {:.2} parts in the mean, {} at most, energy off by {:.2e} of {:.2e} J",
+        stats.steps,
+        stats.parts as f64 / stats.steps as f64,
+        stats.most_parts,
+        b.largest_error(),
+        b.largest_exchange()
+    );
+    rolled.unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert_eq!(b.unexplained(), None, "{what}");
+    let deepest = (0..=t.steps()).map(|k| s.penetration_with(&t.p, t.state(k), &mut w));
+    let deepest = deepest.map(|d| d.expect("a state")).fold(0.0, f64::max);
+    assert!(deepest < 1e-9, "{what}: {deepest:e} m deep");
+    stats
+}
+
+fn ball(name: &str, parent: &str, at: [f64; 3], own: [f64; 3]) -> (String, JointSpec) {
+    let joint = JointSpec::new(JointKind::Spherical, name).parent(parent);
+    (format!("to_{name}"), joint.anchors(at, own))
+}
+
+#[test]
+fn a_chain_of_light_links_swings_with_and_without_a_load() {
+    let chain = |load: Option<f64>| {
+        let mut m = MechanismBuilder::new();
+        for i in 0..10 {
+            let last = i == 9;
+            let mass = if last { load.unwrap_or(1.0) } else { 1.0 };
+            let body = BodySpec::new(mass).shape(Shape::Sphere(0.05));
+            let (parent, at) = match i {
+                0 => ("world".into(), [0.0; 3]),
+                _ => (format!("b{}", i - 1), [0.0, 0.0, -0.1]),
+            };
+            let (name, joint) = ball(&format!("b{i}"), &parent, at, [0.0, 0.0, 0.1]);
+            m = m.body(&format!("b{i}"), body).joint(&name, joint);
+        }
+        m
+    };
+    let at = |angle| {
+        move |joint: &str, direction: &str| {
+            let first = joint == "to_b0" && direction == "ry";
+            [if first { angle } else { 0.0 }, 0.0]
+        }
+    };
+    let stats = divided("ten balls", &chain(None), at(1.2), 0.01, 5.0);
+    assert!(stats.most_parts > 1);
+    let stats = divided(
+        "10 t below light links",
+        &chain(Some(1e4)),
+        at(0.3),
+        0.01,
+        3.0,
+    );
+    assert!(stats.most_parts > 1);
+}
+
+/// Twenty bodies on ball joints, twelve of which touch the floor with their spheres.
+#[test]
+fn a_tree_falls_on_a_dozen_contacts() {
+    for seed in 0..6 {
+        let mut s = Source::new(seed);
+        let mut m = MechanismBuilder::new().half_space("floor", HalfSpaceSpec::default());
+        for i in 0..20_usize {
+            let mut body = BodySpec::new(0.5).shape(Shape::Sphere(0.06));
+            if i >= 8 {
+                body = body.contact("all", ContactSpec::new(0.6));
+            }
+            if i == 0 {
+                m = m.body("b0", body.free());
+                continue;
+            }
+            let parent = format!("b{}", (i - 1) / 2);
+            let out = s.array3().map(|c| 0.15 * c);
+            let (name, joint) = ball(&format!("b{i}"), &parent, out, out.map(|c| -c));
+            m = m.body(&format!("b{i}"), body).joint(&name, joint);
+        }
+        let start = |joint: &str, direction: &str| match (joint, direction) {
+            ("b0", "z") => [1.5, 0.0],
+            ("b0", "ry") => [0.4, 1.0],
+            _ => [0.0, 0.0],
+        };
+        divided(&format!("tree {seed}"), &m, start, 0.01, 2.0);
+    }
+}
+
+/// One is pushed and falls against the next.
+#[test]
+fn capsules_in_a_row_are_pushed_over() {
+    for h in [0.01, 0.0053, 0.005, 0.0047] {
+        let mut m = MechanismBuilder::new().half_space("floor", HalfSpaceSpec::default());
+        let capsule = Shape::Capsule {
+            radius: 0.05,
+            length: 0.3,
+        };
+        for i in 0..5 {
+            let touch = ContactSpec {
+                against: vec!["ground".into(), "bodies".into()],
+                ..ContactSpec::new(0.4)
+            };
+            let body = BodySpec::new(1.0)
+                .shape(capsule)
+                .contact("all", touch)
+                .free();
+            m = m.body(&format!("c{i}"), body);
+        }
+        let start = |joint: &str, direction: &str| {
+            let i: f64 = joint[1..].parse().expect("a number");
+            match direction {
+                "x" => [0.2 * i, 0.0],
+                "z" => [0.2 + 1e-6, 0.0],
+                "ry" if i == 0.0 => [0.0, 2.0],
+                _ => [0.0, 0.0],
+            }
+        };
+        divided(&format!("capsules, h = {h}"), &m, start, h, 2.0);
+    }
+}
+
+/// Nothing drives it: its legs fold until they are stopped.
+#[test]
+fn a_quadruped_collapses_onto_its_limits() {
+    let mut m = MechanismBuilder::new().half_space("floor", HalfSpaceSpec::default());
+    let trunk = BodySpec::new(5.0).shape(Shape::Box([0.5, 0.25, 0.1]));
+    m = m.body("trunk", trunk.contact("hull", ContactSpec::new(0.7)).free());
+    let link = Shape::Box([0.03, 0.03, 0.2]);
+    for (i, (x, y)) in [(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)]
+        .into_iter()
+        .enumerate()
+    {
+        let (thigh, shank) = (format!("thigh{i}"), format!("shank{i}"));
+        let foot = ContactSpec::new(0.7)
+            .shape(Surface::Sphere(0.02))
+            .at([0.0, 0.0, -0.1]);
+        let hinge = |of: &str, on: &str, at, limits: [f64; 2]| {
+            JointSpec::new(JointKind::Revolute, of)
+                .parent(on)
+                .axis([0.0, 1.0, 0.0])
+                .limits(limits[0], limits[1])
+                .anchors(at, [0.0, 0.0, 0.1])
+        };
+        let hip = hinge(&thigh, "trunk", [0.2 * x, 0.1 * y, 0.0], [-1.2, 1.2]);
+        let knee = hinge(&shank, &thigh, [0.0, 0.0, -0.1], [-2.2, -0.3]);
+        m = m
+            .body(&thigh, BodySpec::new(0.6).shape(link))
+            .body(&shank, BodySpec::new(0.1).shape(link).contact("foot", foot))
+            .joint(&format!("hip{i}"), hip)
+            .joint(&format!("knee{i}"), knee);
+    }
+    let start = |joint: &str, direction: &str| match (joint, direction) {
+        ("trunk", "z") => [0.42, 0.0],
+        _ if joint.starts_with("hip") => [0.4, 0.0],
+        _ if joint.starts_with("knee") => [-0.8, 0.0],
+        _ => [0.0, 0.0],
+    };
+    divided("quadruped", &m, start, 0.01, 2.0);
 }

@@ -140,7 +140,13 @@ impl<S: Mechanical> Mechanical for Composed<S> {
         Ok(last)
     }
 
-    fn swing(&self, seen: &KnotPoint, above: f64, w: &mut Self::Work) -> Result<Swing, StepError> {
+    fn swing(
+        &self,
+        seen: &KnotPoint,
+        _: f64,
+        above: f64,
+        w: &mut Self::Work,
+    ) -> Result<Swing, StepError> {
         let before = KnotPoint {
             at: self.knot(&seen.at),
             y: self.unknowns(seen.y, self.shares.len() - 1),
@@ -148,7 +154,13 @@ impl<S: Mechanical> Mechanical for Composed<S> {
         };
         // of the longest part
         let longest = self.shares.iter().fold(0.0_f64, |m, s| m.max(s.abs()));
-        let found = self.inner.swing(&before, above / longest, &mut w.own)?;
+        // where the last part starts, it and the one before it meet
+        let last = self.stage(&seen.at, self.shares.len() - 1);
+        let share = 0.5 * (last.h_prev + last.h) / seen.at.h;
+        let weight = share * seen.at.before().unwrap_or(seen.at.h);
+        let found = self
+            .inner
+            .swing(&before, weight, above / longest, &mut w.own)?;
         Ok(Swing {
             rate: longest * found.rate,
             ..found

@@ -87,6 +87,10 @@ impl<S: Mechanical> Divided<S> {
         }
         out.y[ny..2 * ny].copy_from_slice(&outputs.y);
         out.y[2 * ny] = 0.0;
+        out.y[2 * ny + 1] = match n {
+            1 => 0.5 * (share * d.h_prev + d.h),
+            _ => d.h / n as f64,
+        };
         out.x.copy_from_slice(&inputs.x);
     }
 
@@ -99,6 +103,13 @@ impl<S: Mechanical> Divided<S> {
         let (n, ny, share) = (w.linearized, self.inner_dims.ny, w.share);
         let (inputs, outputs) = (&mut w.inputs, &mut w.outputs);
         out.clear();
+        let weight = adjoint.y[2 * ny + 1];
+        if n == 1 {
+            out.h += 0.5 * weight;
+            out.h_prev += 0.5 * share * weight;
+        } else {
+            out.h += weight / n as f64;
+        }
         outputs.x.copy_from_slice(&adjoint.x);
         for (i, part) in w.parts[..n].iter_mut().enumerate().rev() {
             outputs.y.fill(0.0);

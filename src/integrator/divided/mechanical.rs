@@ -152,7 +152,13 @@ impl<S: Mechanical> Mechanical for Divided<S> {
         Ok(last)
     }
 
-    fn swing(&self, seen: &KnotPoint, above: f64, w: &mut Self::Work) -> Result<Swing, StepError> {
+    fn swing(
+        &self,
+        seen: &KnotPoint,
+        weight: f64,
+        above: f64,
+        w: &mut Self::Work,
+    ) -> Result<Swing, StepError> {
         let (x, share) = self.split(seen.x);
         let n = self.inner_dims.ny;
         let before = KnotPoint {
@@ -161,7 +167,11 @@ impl<S: Mechanical> Mechanical for Divided<S> {
             y: seen.y.get(n..2 * n).unwrap_or(&[]),
             ..*seen
         };
-        self.inner.swing(&before, above, &mut w.own)
+        let weight = match seen.y.is_empty() {
+            true => weight,
+            false => self.weight(seen.y),
+        };
+        self.inner.swing(&before, weight, above, &mut w.own)
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

@@ -8,8 +8,8 @@
 //! [`MOST`].
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
-//! part was. The unknowns of a step are those of its first and of its last part, and their number; what is between
-//! follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
+//! part was. The unknowns of a step are those of its first and of its last part, their number, and for how long forces
+//! acted in the last; what is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
 //! held. The control of the knot acts in all of them.
 
 mod derivative;
@@ -25,9 +25,9 @@ use crate::dynamics::{
 };
 use nalgebra::DMatrix;
 
-/// `h omega` of a part up to which it is not divided further: stable up to 2, and the tension that the next step finds may
-/// be larger than that of the step before.
-const STABLE: f64 = 1.5;
+/// `h omega` of a part up to which it is not divided further: stable up to 2, coarse above 1, and the tension that the next
+/// step finds may be larger than that of the step before.
+const STABLE: f64 = 1.0;
 /// Parts at most: bodies that swing at 6400 rad/s, at a time step of 0.01 s.
 pub const MOST: usize = 64;
 
@@ -76,7 +76,7 @@ impl<S: Mechanical> Divided<S> {
         Self {
             dims: Dims {
                 nx: inner_dims.nx + 1,
-                ny: 2 * inner_dims.ny + 1,
+                ny: 2 * inner_dims.ny + 2,
                 ..inner_dims
             },
             inner: Box::new(inner),
@@ -102,6 +102,11 @@ impl<S: Mechanical> Divided<S> {
             .max(1)
     }
 
+    /// For how long forces acted in the last part of a step, s: half of the intervals that meet where it starts.
+    fn weight(&self, y: &[f64]) -> f64 {
+        y.get(2 * self.inner_dims.ny + 1).copied().unwrap_or(0.0)
+    }
+
     /// The knot of a part of a step in `n`, with its intervals; `share` is that of the last part of the step before.
     fn part(at: &Knot, share: f64, n: usize, i: usize) -> Knot {
         let h = at.h / n as f64;
@@ -124,10 +129,12 @@ impl<S: Mechanical> Divided<S> {
         }
     }
 
-    /// How many parts of a step from a knot the unknowns `y` of the one before ask for.
-    fn asked(&self, seen: &KnotPoint, w: &mut S::Work) -> Result<usize, StepError> {
+    /// How many parts of a step from a knot the unknowns of the one before, `seen.y`, ask for, whose forces acted so long.
+    fn asked(&self, seen: &KnotPoint, weight: f64, w: &mut S::Work) -> Result<usize, StepError> {
         let h = seen.at.h.abs();
-        let swing = self.inner.swing(seen, STABLE / h, w)?;
+        // of none before they are zero, at any weight
+        let weight = if weight == 0.0 { h } else { weight };
+        let swing = self.inner.swing(seen, weight, STABLE / h, w)?;
         let mut n = 1;
         while swing.rate * h > STABLE * n as f64 && n < MOST {
             n *= 2;
@@ -271,7 +278,7 @@ impl<S: Mechanical> Step for Divided<S> {
                 y: &w.guess,
                 ..seen
             };
-            self.asked(&before, &mut w.own)?
+            self.asked(&before, self.weight(y), &mut w.own)?
         };
         let (out, last) = next.split_at_mut(d.nx);
         let mut first = None;
@@ -281,16 +288,17 @@ impl<S: Mechanical> Step for Divided<S> {
                     // at the start nothing is known of impulses before the step is made
                     let unknown = at.before().is_none() && first.is_none();
                     let asked = if unknown {
+                        let last = Self::part(at, share, n, n - 1);
                         let after = KnotPoint {
                             at: Knot {
-                                h_prev: at.h / n as f64,
+                                h_prev: last.h,
                                 ..*at
                             },
                             x: out,
                             y: &w.unknowns[n - 1],
                             ..seen
                         };
-                        self.asked(&after, &mut w.own)?
+                        self.asked(&after, 0.5 * (last.h_prev + last.h), &mut w.own)?
                     } else {
                         n
                     };
@@ -311,6 +319,8 @@ impl<S: Mechanical> Step for Divided<S> {
         y[..d.ny].copy_from_slice(&w.unknowns[0]);
         y[d.ny..2 * d.ny].copy_from_slice(&w.unknowns[n - 1]);
         y[2 * d.ny] = n as f64;
+        let last = Self::part(at, share, n, n - 1);
+        y[2 * d.ny + 1] = 0.5 * (last.h_prev + last.h);
         Ok(stats)
     }
 

@@ -8,6 +8,10 @@ use crate::dynamics::{Inputs, StepError, StepStats};
 use crate::mechanism::{Actuator, Mechanism, Range};
 use crate::spatial::Mat3;
 
+/// What refined solves leave of a right-hand side, relative, from which the blocks have lost too many digits: common are
+/// 1e-14, and a gradient of many steps wants six.
+const STALLED: f64 = 1e-10;
+
 /// A step in its memory.
 struct Stepping<'a> {
     system: &'a Maximal,
@@ -140,8 +144,17 @@ impl Maximal {
     /// push; `b` of a push is without the impulses of contacts.
     pub(super) fn solve_linearized(&self, w: &mut Work, side: Side, b: &[f64], out: &mut [f64]) {
         if self.contacts.answers(&w.contacts) {
-            let mut stepping = Stepping { system: self, w };
-            self.contacts.solve_linearized(&mut stepping, side, b, out);
+            let mut solve = |w: &mut Work| {
+                let mut stepping = Stepping { system: self, w };
+                self.contacts.solve_linearized(&mut stepping, side, b, out)
+            };
+            let left = solve(w);
+            if !(left <= STALLED || w.matrix.uses_fallback) {
+                self.assemble(w);
+                if self.factor_with_pivots(w, 0).is_ok() {
+                    solve(w);
+                }
+            }
         } else {
             self.solve(w, b, out, side == Side::Pull);
         }

@@ -211,9 +211,15 @@ impl Mechanical for Maximal {
         Ok(w.matrix.softness != 0.0)
     }
 
-    fn swing(&self, seen: &KnotPoint, above: f64, w: &mut Work) -> Result<Swing, StepError> {
+    fn swing(
+        &self,
+        seen: &KnotPoint,
+        weight: f64,
+        above: f64,
+        w: &mut Work,
+    ) -> Result<Swing, StepError> {
         self.apply(seen.p, w)?;
-        self.fastest_swing(seen, above, w)
+        self.fastest_swing(seen, weight, above, w)
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

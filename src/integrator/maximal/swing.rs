@@ -15,10 +15,16 @@ use super::{Maximal, Work};
 use crate::dynamics::{KnotPoint, Place, Stage, StepError};
 use crate::integrator::mechanical::Swing;
 use crate::mechanism::{Row, compliance};
-use crate::spatial::Vec3;
+use crate::spatial::{Mat3, Vec3};
 
 /// Power iterations: the largest eigenvalue within a tenth, since the quotient is quadratic in what its vector is off.
 const ITERATIONS: usize = 10;
+
+/// No eigenvalue of a symmetric matrix is larger (Gershgorin).
+fn largest(m: &Mat3) -> f64 {
+    let rows = m.row_iter().map(|r| r.abs().sum());
+    rows.fold(0.0, f64::max)
+}
 
 /// Twice the kinetic energy of a body, of six velocities each.
 fn energy_of(w: &Work, v: &[f64], b: usize) -> f64 {
@@ -40,11 +46,12 @@ impl Maximal {
     pub(super) fn fastest_swing(
         &self,
         seen: &KnotPoint,
+        weight: f64,
         above: f64,
         w: &mut Work,
     ) -> Result<Swing, StepError> {
-        // the impulses given are those of an interval as long as that before
-        let h = seen.at.before().unwrap_or(seen.at.h);
+        // between two intervals of that length the impulses are those given
+        let h = weight;
         let place = Place {
             t: seen.at.t,
             h_prev: h,
@@ -92,16 +99,15 @@ impl Maximal {
             ];
             for (body, anchor, torque) in ends {
                 let Some(b) = body else { continue };
-                // the trace is at least the reciprocal of the smallest moment
-                squares[b] += (size * anchor.norm() + torque.norm()) * inverse[b].trace();
+                squares[b] += (size * anchor.norm() + torque.norm()) * largest(&inverse[b]);
             }
         }
         for (i, c) in m.actuators.iter().enumerate() {
             let (row, effort) = (&w.knot.control_rows[i], w.knot.control[i].abs());
             let (parent, child) = m.driven(c);
-            squares[child] += effort * row.child_torque.norm() * inverse[child].trace();
+            squares[child] += effort * row.child_torque.norm() * largest(&inverse[child]);
             if let Some(p) = parent {
-                squares[p] += effort * row.parent_torque.norm() * inverse[p].trace();
+                squares[p] += effort * row.parent_torque.norm() * largest(&inverse[p]);
             }
         }
         let mut stiff = |parent: Option<usize>, child: usize, row: &Row, stiffness: f64| {

@@ -1,6 +1,6 @@
 //! Random boxes, chains and walkers dropped on tilted ground.
 
-use crate::drops::{Kind, Outcome, Summary, outcomes};
+use crate::drops::{Kind, Outcome, Setup, Summary, outcomes};
 use least_action::dynamics::StepFailure;
 use least_action::integrator::Cone;
 
@@ -31,12 +31,12 @@ fn hold(outcomes: &[Outcome], unsolved: usize) {
 
 #[test]
 fn random_drops_are_solved() {
-    hold(&outcomes(0..300, Cone::SecondOrder, 0.0), 0);
+    hold(&outcomes(0..300, &Setup::default(), 0.0), 0);
 }
 
 /// As from a height of 10 m: corners that hold a body more than once, and friction, meet large impulses.
 fn fast_impacts(drops: u64, unsolved: usize) {
-    let fast = outcomes(0..drops, Cone::SecondOrder, 14.0);
+    let fast = outcomes(0..drops, &Setup::default(), 14.0);
     hold(&fast, unsolved);
     let boxes = fast.iter().filter(|o| o.kind == Kind::Box);
     assert_eq!(Summary::of(boxes).unsolved, 0);
@@ -44,11 +44,27 @@ fn fast_impacts(drops: u64, unsolved: usize) {
 
 fn with_linearized_cones(drops: u64, unsolved: usize) {
     for directions in [4, 8] {
-        hold(
-            &outcomes(0..drops, Cone::Linearized(directions), 0.0),
-            unsolved,
-        );
+        let setup = Setup {
+            cone: Cone::Linearized(directions),
+            ..Setup::default()
+        };
+        hold(&outcomes(0..drops, &setup, 0.0), unsolved);
     }
+}
+
+/// Links that nothing slows whip faster than the longer time steps resolve: these are divided.
+fn undamped(drops: u64, unsolved: usize) {
+    let setup = Setup {
+        undamped: true,
+        divided: true,
+        ..Setup::default()
+    };
+    hold(&outcomes(0..drops, &setup, 0.0), unsolved);
+}
+
+#[test]
+fn undamped_drops_are_solved_in_parts() {
+    undamped(200, 0);
 }
 
 #[test]
@@ -62,7 +78,13 @@ fn fast_impacts_are_solved() {
 #[ignore = "long"]
 fn ten_thousand_random_drops_are_solved() {
     // 99.8 %
-    hold(&outcomes(0..10_000, Cone::SecondOrder, 0.0), 20);
+    hold(&outcomes(0..10_000, &Setup::default(), 0.0), 20);
+    let divided = Setup {
+        divided: true,
+        ..Setup::default()
+    };
+    hold(&outcomes(0..10_000, &divided, 0.0), 0);
+    undamped(3000, 6);
     fast_impacts(300, 5);
     // a box turns too far in one step (seed 245, h = 0.04 s)
     with_linearized_cones(300, 1);
@@ -75,7 +97,7 @@ fn drops_are_the_same_on_any_number_of_threads() {
             .num_threads(threads)
             .build()
             .expect("threads");
-        let all = pool.install(|| outcomes(0..16, Cone::SecondOrder, 0.0));
+        let all = pool.install(|| outcomes(0..16, &Setup::default(), 0.0));
         let bits = |o: &Outcome| o.end.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         all.iter().map(bits).collect::<Vec<_>>()
     };
