@@ -100,7 +100,12 @@ struct Gradient {
     gradient_seconds: f64,
     residual: f64,
     certificate: Certificate,
+    /// How many times larger a `kappa` of contacts would give one that is to be trusted, where this is not.
+    would_do: Option<f64>,
 }
+
+/// What refused gradients are tried at: `kappa` so many times larger, up to contacts of a micrometre.
+const SOFTER: [f64; 4] = [10.0, 100.0, 1e3, 1e4];
 
 /// The functions to check, as functions of the decisions: the objective, then every constraint, over its knots with
 /// weights that leave no error of one knot to cancel that of another.
@@ -230,13 +235,33 @@ fn derivatives<D: Observe>(
     })
 }
 
+/// The gradient; where it is not to be trusted, with the `kappa` at which it would be.
 fn gradient<D: Observe>(
     subject: &Subject<D>,
     frame: &Frame,
     names: &Independent,
 ) -> Result<Gradient, StepError> {
+    let mut found = gradient_at(subject, frame, names, 0.0)?;
+    if found.refusal().is_some() && found.certificate.has_gaps {
+        let kappa = found.certificate.kappa;
+        found.would_do = SOFTER.into_iter().find(|times| {
+            let softer = gradient_at(subject, frame, names, times * kappa);
+            softer.is_ok_and(|g| g.refusal().is_none())
+        });
+    }
+    Ok(found)
+}
+
+/// The gradient of steps on the central path at `kappa`, m^2/s^2, if that is larger than their own.
+fn gradient_at<D: Observe>(
+    subject: &Subject<D>,
+    frame: &Frame,
+    names: &Independent,
+    kappa: f64,
+) -> Result<Gradient, StepError> {
     let (system, problem) = (subject.system, &subject.model.problem);
     let mut w = system.work();
+    system.soften(&mut w, kappa);
     let mut t = started(subject);
     let mut evaluation = problem.evaluation();
     let mut stats = RolloutStats::default();
@@ -284,6 +309,7 @@ fn gradient<D: Observe>(
         residual: (subject.model.system)
             .linear_residual((subject.inner)(&mut w))
             .unwrap_or(f64::NAN),
+        would_do: None,
     })
 }
 
@@ -304,11 +330,19 @@ impl Gradient {
         }
         if self.residual.is_nan() || self.residual > LARGE_RESIDUAL {
             return Some(format!(
-                "the linear solves leave {:.1e} of their right-hand sides; take a larger kappa in [contact], or a smaller time step",
-                self.residual
+                "the linear solves leave {:.1e} of their right-hand sides; {}",
+                self.residual,
+                self.remedy()
             ));
         }
-        self.certificate.refusal()
+        self.certificate.refusal(&self.remedy())
+    }
+
+    fn remedy(&self) -> String {
+        match self.would_do {
+            Some(times) => format!("a kappa {times} times larger in [contact] would do"),
+            None => "take a larger kappa in [contact], or a smaller time step".into(),
+        }
     }
 
     fn verdict(&self) -> Result<(), Failure> {

@@ -39,8 +39,8 @@ impl Certificate {
         }
     }
 
-    /// Why the derivatives are not to be trusted, if so.
-    pub fn refusal(&self) -> Option<String> {
+    /// Why the derivatives are not to be trusted, if so; `remedy` is that where contacts are solved only to rounding.
+    pub fn refusal(&self, remedy: &str) -> Option<String> {
         let (residual, off) = (self.residual, self.off_centre);
         if !residual.is_finite() || residual > UNSOLVED {
             return Some(format!(
@@ -49,7 +49,7 @@ impl Certificate {
         }
         if off > OFF_CENTRE {
             return Some(format!(
-                "contacts are solved only to rounding, {off:.1e} off their central path, and derivatives are those of rounding; take a larger kappa in [contact]"
+                "contacts are solved only to rounding, {off:.1e} off their central path, and derivatives are those of rounding; {remedy}"
             ));
         }
         match self.smallest_pivot {

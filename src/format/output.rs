@@ -118,6 +118,7 @@ pub fn record_every(
         }
         channels.add(name, &unit, Group::Other, values.into_iter());
     }
+    seen.parts(&mut channels);
     goals::mark(&mut channels.list, model, trajectory.steps());
     let mut places = goals::places(model, trajectory);
     // from knots to those that are kept: what is wanted at one that is not is shown at the next
@@ -279,6 +280,18 @@ impl Kept<'_> {
     fn coordinate(&self, i: usize, joint: usize, direction: usize) -> f64 {
         let x = self.t.state(self.knots[i]);
         (self.system).coordinate_at(x, &self.poses[i], joint, direction)
+    }
+
+    /// In how many parts steps were made, where that differs.
+    fn parts(&self, channels: &mut Channels) {
+        let of = |k: usize| self.system.parts_after(self.t.unknowns(k)) as f64;
+        let last = self.t.steps();
+        if (0..last).all(|k| of(k) == 1.0) {
+            return;
+        }
+        let values = self.knots.iter().map(|&k| (k < last).then(|| of(k)));
+        let channel = channels.add("substeps".into(), "", Group::Other, values);
+        channel.interval = Some(Interval::After);
     }
 
     fn coordinates(&self, channels: &mut Channels) {
