@@ -3,15 +3,14 @@
 /// Residual from which a step counts as not solved, N s and N m s: a ten-thousandth of what moves a kilogram at a
 /// centimetre a second.
 const UNSOLVED: f64 = 1e-6;
-/// Deviation from the central path from which derivatives are those of rounding.
-const OFF_CENTRE: f64 = 1e-2;
 /// Pivot, relative to its row, below which nothing but rounding is left.
 const SINGULAR: f64 = 1e-14;
 
 /// How good a linearization is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Certificate {
-    /// Largest residual of the step's equations at the point that was linearized, N s, N m s, m or half rad.
+    /// Largest residual of the step's equations at the point that was linearized, N s, N m s, m or half rad: of contacts that
+    /// rounding left beside their central path, at the point of it that is nearest.
     pub residual: f64,
     /// 1 where a general sparse factorization had to stand in for the block one.
     pub fallbacks: usize,
@@ -21,7 +20,8 @@ pub struct Certificate {
     pub has_gaps: bool,
     /// Smallest pivot of the factorization relative to its row, where that was asked for.
     pub smallest_pivot: Option<f64>,
-    /// Largest deviation of a contact's products from `kappa`, relative, at the step's own `kappa`.
+    /// Largest deviation of a contact's products from `kappa`, relative, at the step's own `kappa`, before they were led back:
+    /// what that changes is in the residual.
     pub off_centre: f64,
 }
 
@@ -39,17 +39,12 @@ impl Certificate {
         }
     }
 
-    /// Why the derivatives are not to be trusted, if so; `remedy` is that where contacts are solved only to rounding.
+    /// Why the derivatives are not to be trusted, if so; `remedy` is what to do where steps are not solved.
     pub fn refusal(&self, remedy: &str) -> Option<String> {
-        let (residual, off) = (self.residual, self.off_centre);
+        let residual = self.residual;
         if !residual.is_finite() || residual > UNSOLVED {
             return Some(format!(
-                "a step is not solved: residual {residual:.1e}; take a smaller time step"
-            ));
-        }
-        if off > OFF_CENTRE {
-            return Some(format!(
-                "contacts are solved only to rounding, {off:.1e} off their central path, and derivatives are those of rounding; {remedy}"
+                "a step is solved only to rounding, where derivatives are taken: residual {residual:.1e}; {remedy}"
             ));
         }
         match self.smallest_pivot {

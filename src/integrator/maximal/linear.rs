@@ -45,7 +45,7 @@ impl Maximal {
         self.prepare(at.at.step(), at.x, at.u, w)?;
         let residual = self.evaluate_as_solved(w, at.y);
         let off_centre = self.contacts.off_centre(&w.contacts);
-        self.contacts.relax(&mut w.contacts);
+        let residual = residual.max(self.contacts.relax(&mut w.contacts));
         self.assemble(w);
         self.factor(w)?;
         if w.model.may_be_redundant() {
