@@ -1,9 +1,11 @@
 //! Contacts in the step's equations and matrix: everything known at the knot, the residual, the blocks.
 
 use super::cone::Law;
-use super::{Layout, Memory, Source, View};
+use super::{Element, Layout, Memory, Slot, Source, View};
 use crate::dynamics::Stage;
-use crate::mechanism::{Joint, Mechanism, Relative, Row, Vec6, friction_rows, normal_row};
+use crate::mechanism::{
+    Joint, Mechanism, Relative, Row, Vec6, friction_rows, friction_rows_beside, normal_row,
+};
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{Mat3, Pose, Vec3, increment_jacobian_transposed};
 
@@ -61,6 +63,13 @@ const RESTING: f64 = 2.0;
 /// Parent and child part of a row.
 pub(super) fn both(row: &Row) -> [Vec6; 2] {
     [row.parent(), row.child()]
+}
+
+/// Sum of the sizes of the terms of a row times the velocities.
+pub(super) fn along_absolute(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> f64 {
+    let [a, b] = both(row).map(|r| r.abs());
+    let v = |body: usize| Vec6::from_column_slice(&v[6 * body..6 * body + 6]).abs();
+    b.dot(&v(child)) + parent.map_or(0.0, |p| a.dot(&v(p)))
 }
 
 /// Roundings of a gap's increment, of products and sums of three numbers each, by the largest.
@@ -181,8 +190,8 @@ impl Layout {
                 add_wrench(residual, parent, child, &e.normal, -slot.mass * e.local.g);
             }
             if e.law.frictional {
+                self.slide(w, e, slot);
                 for (i, row) in e.tangents.iter().enumerate() {
-                    e.local.eta[i] = dot(y, parent, child, row);
                     let size = -slot.mass * e.local.b[i];
                     add_wrench(residual, parent, child, row, size);
                 }
@@ -190,7 +199,45 @@ impl Layout {
         }
     }
 
-    /// The blocks of the bodies gain `m_c [N; B]' S [N+; B]`.
+    /// The sliding velocity, where the contact at the end is known.
+    pub(super) fn slide(&self, w: &View, e: &mut Element, slot: &Slot) {
+        e.slides = self.sliding_rows(w, (e, slot));
+        let along = |row| dot(w.trial, slot.parent, slot.child, row);
+        e.local.eta = e.slides.each_ref().map(along);
+        if self.pyramid.is_some() {
+            let size = |row| along_absolute(w.trial, slot.parent, slot.child, row);
+            let size = size(&e.slides[0]).max(size(&e.slides[1]));
+            e.slip_noise = ROUNDINGS * f64::EPSILON * size;
+        }
+    }
+
+    /// The rows of the sliding velocity: means of both ends of an interval.
+    pub(super) fn sliding_rows(&self, w: &View, (e, slot): (&Element, &Slot)) -> [Row; 2] {
+        if !w.at.steps() {
+            return e.tangents;
+        }
+        let (a, b) = (w.model.pose(w.next, slot.parent), &w.next[slot.child]);
+        match slot.source {
+            Source::Contact(_) => {
+                let [t, s] = friction_rows_beside(&e.next, &e.here, a, b);
+                [(e.tangents[0] + t) * 0.5, (e.tangents[1] + s) * 0.5]
+            }
+            Source::Friction(j, i) => {
+                let joint = &w.model.joints[j];
+                let end = joint.direction_row(i, a, b, &joint.relative(a, b));
+                [(e.tangents[0] + end) * 0.5, Row::ZERO]
+            }
+            Source::Limit(..) => [Row::ZERO; 2],
+        }
+    }
+
+    /// How the sliding velocity turns with the configuration at the end.
+    pub(super) fn turn_slide(&self, w: &View, e: &mut Element, slot: &Slot) {
+        let [_, turns @ ..] = self.rates_turn(w.model, w.next, (&e.next, e), slot, w.trial);
+        e.slide_turn = turns.map(|sides| sides.map(|by| by * 0.5));
+    }
+
+    /// The blocks of the bodies gain `m_c [N; B]' S [N+; B+]`.
     pub(crate) fn assemble(&self, w: &View, memory: &mut Memory, values: &mut [f64]) {
         if self.is_empty() || memory.idle {
             return;
@@ -223,6 +270,25 @@ impl Layout {
                     both(&e.normal)
                 };
             }
+            if e.law.frictional {
+                e.slide_by_velocity = e.slides.each_ref().map(both);
+                if let Stage::Step(h) = stage {
+                    self.turn_slide(w, e, slot);
+                    let carry = |body: usize, by: &Vec6| {
+                        let (x, phi) = (by.fixed_rows::<3>(0), by.fixed_rows::<3>(3));
+                        let omega = vec3(y, 6 * body + 3);
+                        let phi = phi.into_owned();
+                        let t = increment_jacobian_transposed(&omega, h, w.scalar[body], &phi);
+                        Vec6::new(h * x[0], h * x[1], h * x[2], t.x, t.y, t.z)
+                    };
+                    for (by, turn) in e.slide_by_velocity.iter_mut().zip(&e.slide_turn) {
+                        if let Some(p) = slot.parent {
+                            by[0] += carry(p, &turn[0]);
+                        }
+                        by[1] += carry(slot.child, &turn[1]);
+                    }
+                }
+            }
             e.linearize(sides);
             let (l, normal) = (&e.linear, both(&e.normal));
             let tangents = e.tangents.each_ref().map(both);
@@ -235,8 +301,9 @@ impl Layout {
                     of([l.slide[0][1], l.slide[1][1]]) * slot.mass,
                 ]
             };
+            let slides = &e.slide_by_velocity;
             let mut add = |block: usize, on: &[Vec6; 3], by: usize| {
-                let by = [e.by_velocity[by], tangents[0][by], tangents[1][by]];
+                let by = [e.by_velocity[by], slides[0][by], slides[1][by]];
                 let block = values[block..block + 36].as_chunks_mut::<6>().0;
                 for (k, column) in block.iter_mut().enumerate() {
                     for (i, v) in column.iter_mut().enumerate() {

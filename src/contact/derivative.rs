@@ -10,8 +10,10 @@ use super::element::Sides;
 use super::parameter::Entry;
 use super::{Element, Layout, Local, Memory, Slot, Source, UNKNOWNS, View};
 use crate::dynamics::{Inputs, Stage};
-use crate::mechanism::{Coupling, Joint, Row, Vec6, add_wrench, dot, wrench_derivative};
-use crate::spatial::Vec3;
+use crate::mechanism::{
+    Coupling, Mechanism, Row, Touch, Vec6, add_wrench, dot, rate_derivatives, wrench_derivative,
+};
+use crate::spatial::{Pose, Vec3};
 
 /// What flows into a contact: gap over the interval's length, sliding velocity, `kappa`, `u0`.
 const INFLOWS: usize = 5;
@@ -23,7 +25,8 @@ pub(super) struct Response {
     by: [[f64; UNKNOWNS]; INFLOWS],
     /// Derivative of the wrench by the configuration at the knot.
     coupling: Coupling,
-    /// `d(N V)/dz` and `d(B V)/dz` by parent and child.
+    /// Derivatives of the rate along the normal and of the sliding velocity by the configuration at the knot, of parent
+    /// and child.
     turn: [[Vec6; 2]; 3],
     /// The inflows of the push under way, or their adjoints of the pull.
     pub(super) inflow: [f64; INFLOWS],
@@ -190,14 +193,44 @@ impl Layout {
                     _ => f.y,
                 };
                 let unit = joint.directions[i].unit * size;
-                if joint.directions[i].freedom.turns() {
-                    Joint::add_torque_derivative(&unit, a, b, &mut out);
-                } else {
-                    joint.add_force_derivative(&unit, a, b, &w.relative[j], &mut out);
-                }
+                joint.add_direction_derivative(i, &unit, (a, b), &w.relative[j], &mut out);
             }
         }
         out
+    }
+
+    /// Derivatives of the rates along normal and tangents at velocities `v` by a configuration, where the contact is
+    /// `touch`.
+    pub(super) fn rates_turn(
+        &self,
+        m: &Mechanism,
+        poses: &[Pose],
+        (touch, e): (&Touch, &Element),
+        slot: &Slot,
+        v: &[f64],
+    ) -> [[Vec6; 2]; 3] {
+        let (a, b) = (m.pose(poses, slot.parent), &poses[slot.child]);
+        let (j, i) = match slot.source {
+            Source::Contact(i) => {
+                let slope = m.touch_slope(&m.contacts[i], poses);
+                let (p, c) = (slot.parent, slot.child);
+                return rate_derivatives((touch, &e.here), &slope, (a, b), v, p, c);
+            }
+            Source::Friction(j, i) | Source::Limit(j, i, _) => (j, i),
+        };
+        let (joint, mut coupling) = (&m.joints[j], Coupling::default());
+        let sign = match slot.source {
+            Source::Limit(_, _, true) => -1.0,
+            _ => 1.0,
+        };
+        let unit = joint.directions[i].unit * sign;
+        joint.add_direction_derivative(i, &unit, (a, b), &joint.relative(a, b), &mut coupling);
+        let turn = coupling.transposed_times(v, slot.parent, slot.child);
+        let none = [Vec6::zeros(); 2];
+        match slot.source {
+            Source::Limit(..) => [turn, none, none],
+            _ => [none, turn, none],
+        }
     }
 
     /// Derivatives of the wrenches and of the rates by the configuration at the knot.
@@ -211,23 +244,20 @@ impl Layout {
             let l = &e.local;
             let f = Vec3::new(l.g, l.b[0], l.b[1]) * slot.mass;
             e.response.coupling = self.coupling(w, (e, slot), f);
-            let normal = e.law.gap && (!w.at.steps() || e.bounce != 0.0);
-            for (k, wanted) in [normal, e.law.frictional, e.law.frictional]
-                .into_iter()
-                .enumerate()
-            {
-                if wanted {
-                    let c = self.coupling(w, (e, slot), Vec3::ith(k, 1.0));
-                    let v = if k == 0 && w.at.steps() {
-                        w.before
-                    } else {
-                        w.trial
-                    };
-                    e.response.turn[k] = c.transposed_times(v, slot.parent, slot.child);
-                } else {
-                    e.response.turn[k] = Default::default();
+            let turned = |v| self.rates_turn(w.model, w.poses, (&e.here, e), slot, v);
+            let mut turn = [[Vec6::zeros(); 2]; 3];
+            if e.law.frictional || (e.law.gap && !w.at.steps()) {
+                turn = turned(w.trial);
+                if w.at.steps() {
+                    // the other half is that of the end
+                    let slides = turn[1..].iter_mut().flatten();
+                    slides.for_each(|by| *by *= 0.5);
                 }
             }
+            if w.at.steps() && e.bounce != 0.0 {
+                [turn[0], ..] = turned(w.before);
+            }
+            e.response.turn = turn;
         }
         memory.elements = elements;
     }
@@ -259,6 +289,9 @@ impl Layout {
             if e.law.frictional {
                 for i in 0..2 {
                     inflow[1 + i] = along(&d.x, p, c, &e.response.turn[1 + i]);
+                    if w.at.steps() {
+                        inflow[1 + i] += along(zplus, p, c, &e.slide_turn[i]);
+                    }
                 }
             }
             inflow[3] = memory.path() * by_interval;
@@ -396,6 +429,9 @@ impl Layout {
             if e.law.frictional {
                 for i in 0..2 {
                     add_sides(&mut out.x, p, c, &e.response.turn[1 + i], inflow[1 + i]);
+                    if w.at.steps() {
+                        add_sides(zplus, p, c, &e.slide_turn[i], inflow[1 + i]);
+                    }
                 }
             }
             let by_interval = memory.path() * inflow[3];

@@ -5,7 +5,8 @@
 //! Impulses act at the knot, along `N(z)'` (the normal) and `B(z)'` (two tangents); gaps `phi` are taken at its successor,
 //! `h` later. Scaled by the contact's effective mass `m_c = 1/(N M^-1 N')` as it was built, all unknowns of a contact are
 //! velocities, m/s (rad/s where a joint turns): the gap over the interval `s = phi(z+)/h`, the normal impulse `g`, that of
-//! friction `b`, the multiplier `psi` of the cone; with `eta = B V+` the sliding velocity. On the central path
+//! friction `b`, the multiplier `psi` of the cone; with the sliding velocity `eta = 1/2 (B(z) + B(z+)) V+`, whose mean of
+//! both ends makes rolling second order. On the central path
 //!
 //! ```text
 //! s g = kappa,    u0 psi + b . eta = kappa,    u0 eta + psi b = 0,    u0 = mu g
@@ -18,13 +19,13 @@
 //! ([`ContactOptions::central_path`]), where bodies rest `kappa/(g h)` over one interval above each other.
 //!
 //! Where a contact bounces (`N V-` fast enough), `s` is `phi(z+)/h` less what leads to `N V+ = -e N V-`. In the read-out of
-//! velocities at a knot the gap over the interval before stands in: `s = phi(z)/h- + N v`.
+//! velocities at a knot the gap over the interval before stands in, `s = phi(z)/h- + N v`, and `eta = B(z) v`.
 //!
 //! # Eliminated into the bodies
 //!
-//! The bodies' rows lose `m_c (N' g + B' b)`. Linearized, `(dg, db) = c - S (N+ dV, B dV)` with `N+ = (d phi(z+)/dV)/h` and
-//! `S` three by three, not symmetric: the blocks of the bodies gain `m_c [N; B]' S [N+; B]` and their right side
-//! `m_c [N; B]' c`, and no row is added to the step's matrix. Where stiffness `g/s` takes the digits of what is beside it,
+//! The bodies' rows lose `m_c (N' g + B' b)`. Linearized, `(dg, db) = c - S (N+ dV, B+ dV)` with
+//! `N+ = (d phi(z+)/dV)/h`, `B+ = d eta/dV` and `S` three by three, not symmetric: the blocks of the bodies gain
+//! `m_c [N; B]' S [N+; B+]` and their right side `m_c [N; B]' c`, and no row is added to the step's matrix. Where stiffness `g/s` takes the digits of what is beside it,
 //! the impulses become unknowns of their own, factored with pivots.
 //!
 //! # How a step is solved
@@ -153,6 +154,14 @@ struct Element {
     arm: Option<Vec3>,
     /// `N+` by the velocities of parent and child.
     by_velocity: [Vec6; 2],
+    /// The rows of the sliding velocity at the unknowns last evaluated: means of both ends of the interval.
+    slides: [Row; 2],
+    /// `B+`, as last assembled: what those rows say, and how they turn with the end.
+    slide_by_velocity: [[Vec6; 2]; 2],
+    /// What rounding may leave of the sliding velocity, m/s, where a pyramid carries it along.
+    slip_noise: f64,
+    /// Derivatives of the sliding velocity by the configuration at the end.
+    slide_turn: [[Vec6; 2]; 2],
     /// Added to the gap's rate for a bounce, m/s.
     bounce: f64,
     local: Local,
@@ -207,6 +216,7 @@ pub(crate) struct Memory {
     extended: Option<Box<Extended>>,
 }
 
+/// No contact, and no change of one.
 const NOWHERE: Touch = Touch {
     gap: 0.0,
     normal: Vec3::new(0.0, 0.0, 0.0),
@@ -342,6 +352,10 @@ impl Layout {
             noise: 0.0,
             arm: None,
             by_velocity: [Vec6::zeros(); 2],
+            slides: [Row::ZERO; 2],
+            slide_by_velocity: [[Vec6::zeros(); 2]; 2],
+            slip_noise: 0.0,
+            slide_turn: [[Vec6::zeros(); 2]; 2],
             bounce: 0.0,
             local: Local::default(),
             linear: Linear::default(),

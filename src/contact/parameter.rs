@@ -2,7 +2,7 @@
 
 use super::cone::Law;
 use super::pyramid::Facets;
-use super::{Element, Layout, Memory, Slot, Source, View};
+use super::{Element, Layout, Memory, NOWHERE, Slot, Source, View};
 use crate::dynamics::Stage;
 use crate::mechanism::{Field, NamedParameter, Row, dot, touch_change};
 use crate::spatial::{Pose, Vec3};
@@ -86,7 +86,8 @@ impl Layout {
             ..e.law
         };
         let kappa = memory.kappa.max(memory.smoothing);
-        let eta = [0, 1].map(|i| dot(w.trial, slot.parent, slot.child, &e.tangents[i]));
+        let rows = self.sliding_rows(w, (e, slot));
+        let eta = rows.map(|row| dot(w.trial, slot.parent, slot.child, &row));
         let (mut at, mut facets) = (unit.start(l.s, l.g, eta, kappa), Facets::ZERO);
         let mut bound = at.g;
         if let Some(pyramid) = &self.pyramid {
@@ -139,31 +140,38 @@ impl Layout {
         let (Some(here), Some(next)) = (moved(w.poses), moved(w.next)) else {
             return;
         };
-        let (a, b) = w.model.ends(joint, w.poses);
-        let row = if let Field::ChildAnchor(_, k) = field {
+        let row = |poses: &[Pose]| {
+            let Field::ChildAnchor(_, k) = field else {
+                return Row::ZERO;
+            };
+            let (a, b) = w.model.ends(joint, poses);
             let unit = Vec3::ith(k, 1.0);
-            Row {
+            let row = Row {
                 force: Vec3::zeros(),
                 parent_torque: d.unit.cross(&joint.arm_by_child_anchor(&unit, a, b)),
                 child_torque: unit.cross(&b.r.tr_mul(&(a.r * d.unit))),
-            }
-        } else {
-            Row::ZERO
-        } * sign;
-        let rate = dot(w.trial, slot.parent, slot.child, &row);
+            };
+            row * sign
+        };
+        let rate = |row: &Row| dot(w.trial, slot.parent, slot.child, row);
+        let (turned, ended) = (row(w.poses), row(w.next));
         let l = &e.local;
         let impulse = if e.law.gap {
             let by = match w.at.stage {
                 Stage::Step(h) => sign * next / h,
-                Stage::Readout => sign * here / memory.interval + rate,
+                Stage::Readout => sign * here / memory.interval + rate(&turned),
             };
             emit(Entry::Inflow(0), by);
             l.g
         } else {
-            emit(Entry::Inflow(1), rate);
+            let slide = match w.at.stage {
+                Stage::Step(_) => 0.5 * (rate(&turned) + rate(&ended)),
+                Stage::Readout => rate(&turned),
+            };
+            emit(Entry::Inflow(1), slide);
             l.b[0]
         };
-        emit_row(&row, -slot.mass * impulse, slot, emit);
+        emit_row(&turned, -slot.mass * impulse, slot, emit);
     }
 
     fn by_touch_parameter(
@@ -178,18 +186,26 @@ impl Layout {
         };
         let m = w.model;
         let contact = &m.contacts[i];
-        let Some(here) = m.touch_by(contact, w.poses, field) else {
-            return;
+        let at = |poses| m.touch_by(contact, poses, field);
+        let (here, next) = match w.at.stage {
+            Stage::Step(_) => (at(w.poses), at(w.next)),
+            Stage::Readout => (at(w.poses), None),
         };
+        if here.is_none() && next.is_none() {
+            return;
+        }
+        let (here, next) = (here.unwrap_or(NOWHERE), next.unwrap_or(NOWHERE));
         let (p, c) = (slot.parent, slot.child);
         let (a, b) = (m.pose(w.poses, p), &w.poses[c]);
         // rows of unit forces change with the normal and the point
-        let changes = touch_change(&e.here, &here, a, b);
+        let changes = touch_change(&e.here, &here, &e.here, (a, b));
+        let mut slides = [changes[1], changes[2]];
         match w.at.stage {
             Stage::Step(h) => {
-                if let Some(next) = m.touch_by(contact, w.next, field) {
-                    emit(Entry::Inflow(0), next.gap / h);
-                }
+                emit(Entry::Inflow(0), next.gap / h);
+                let ends = (m.pose(w.next, p), &w.next[c]);
+                let [_, t, s] = touch_change(&e.next, &next, &e.here, ends);
+                slides = [(slides[0] + t) * 0.5, (slides[1] + s) * 0.5];
                 if let Some(restitution) = self.bounces(w, (e, slot)) {
                     let approach = -dot(w.before, p, c, &changes[0]);
                     emit(Entry::Inflow(0), -(here.gap / h + restitution * approach));
@@ -202,7 +218,7 @@ impl Layout {
         }
         if e.law.frictional {
             for i in 0..2 {
-                emit(Entry::Inflow(1 + i), dot(w.trial, p, c, &changes[1 + i]));
+                emit(Entry::Inflow(1 + i), dot(w.trial, p, c, &slides[i]));
             }
         }
         let l = &e.local;

@@ -323,6 +323,18 @@ impl Row {
     }
 }
 
+impl std::ops::Add for Row {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            force: self.force + other.force,
+            parent_torque: self.parent_torque + other.parent_torque,
+            child_torque: self.child_torque + other.child_torque,
+        }
+    }
+}
+
 impl std::ops::Mul<f64> for Row {
     type Output = Self;
     fn mul(self, s: f64) -> Self {

@@ -6,6 +6,7 @@ mod impacts;
 mod pyramid;
 mod random;
 mod rest;
+mod rolling;
 mod slide;
 
 use least_action::dynamics::{Knot, Step, StepStats};
