@@ -43,6 +43,8 @@ pub struct Direction {
     pub lower: f64,
     /// Largest coordinate, m or rad; infinity where the side is open.
     pub upper: f64,
+    /// Ratio of rates after and before a limit is hit, 0 to 1.
+    pub restitution: f64,
 }
 
 impl Direction {
@@ -59,6 +61,7 @@ impl Direction {
             friction: 0.0,
             lower: f64::NEG_INFINITY,
             upper: f64::INFINITY,
+            restitution: 0.0,
         };
         let turn = if turns.len() == 1 {
             Freedom::Angle
