@@ -1,13 +1,13 @@
 //! Contacts in the step's equations and matrix: everything known at the knot, the residual, the blocks.
 
 use super::cone::Law;
-use super::{Element, Layout, Memory, Slot, Source, View};
+use super::{Element, Layout, Memory, Moment, Slot, Source, View};
 use crate::dynamics::Stage;
 use crate::mechanism::{
-    Joint, Mechanism, Relative, Row, Vec6, friction_rows, friction_rows_beside, normal_row,
+    Joint, Relative, Row, Vec6, friction_rows, friction_rows_beside, normal_row,
 };
 use crate::mechanism::{add_wrench, dot, vec3};
-use crate::spatial::{Mat3, Pose, Vec3, increment_jacobian_transposed};
+use crate::spatial::{Pose, Vec3, increment_jacobian_transposed};
 
 /// Product of a row, given for parent and child, with six numbers of each body.
 pub(super) fn along(v: &[f64], parent: Option<usize>, child: usize, row: &[Vec6; 2]) -> f64 {
@@ -41,25 +41,6 @@ fn turned(c: &Vec3, omega: &Vec3, h: f64, scalar: f64) -> Vec3 {
     (across * scalar + half.cross(&across) * h) * 2.0
 }
 
-/// Acceleration along a row that the forces alone give.
-fn free_acceleration(
-    m: &Mechanism,
-    inverse_inertia: &[Mat3],
-    force: &[f64],
-    (parent, child): (Option<usize>, usize),
-    row: &Row,
-) -> f64 {
-    let of = |b: usize, f: &Vec3, t: &Vec3| {
-        f.dot(&vec3(force, 6 * b)) / m.bodies[b].mass
-            + t.dot(&(inverse_inertia[b] * vec3(force, 6 * b + 3)))
-    };
-    of(child, &row.force, &row.child_torque)
-        + parent.map_or(0.0, |p| of(p, &-row.force, &row.parent_torque))
-}
-
-/// Approach, in multiples of what gravity gives a body within a step, up to which it does not bounce but rests.
-const RESTING: f64 = 2.0;
-
 /// Parent and child part of a row.
 pub(super) fn both(row: &Row) -> [Vec6; 2] {
     [row.parent(), row.child()]
@@ -76,15 +57,15 @@ pub(super) fn along_absolute(v: &[f64], parent: Option<usize>, child: usize, row
 const ROUNDINGS: f64 = 16.0;
 
 impl Layout {
-    /// Wrenches at the knot, the laws, and what a bounce adds.
+    /// Wrenches at the knot, the laws, and what may bounce.
     pub(crate) fn prepare(&self, w: &View, memory: &mut Memory) {
         if self.is_empty() {
             return;
         }
         let (m, c, at) = (w.model, memory, w.at);
-        c.interval = match at.stage {
-            Stage::Step(h) => h,
-            Stage::Readout => at.h_prev,
+        c.interval = match (c.moment, at.stage) {
+            (Moment::Blow(h), _) | (_, Stage::Step(h)) => h,
+            (_, Stage::Readout) => at.h_prev,
         };
         c.kappa = (self.path * c.interval).max(c.softness);
         c.levelled = false;
@@ -110,26 +91,13 @@ impl Layout {
                     e.floor = floor * e.here.point.amax();
                     e.noise = e.floor;
                     e.arm = m.arm(contact);
-                    e.bounce = 0.0;
-                    let restitution = m.restitution(contact);
-                    if let (true, Stage::Step(h)) = (restitution > 0.0, at.stage) {
-                        let (p, c) = (slot.parent, slot.child);
-                        let approach = -dot(w.before, p, c, &e.normal);
-                        let pushed = at.half()
-                            * free_acceleration(m, w.inverse_inertia, w.force, (p, c), &e.normal);
-                        let gap = e.here.gap / h;
-                        // below that speed it rests
-                        let slow = RESTING * self.gravity * h;
-                        if approach > slow && gap - approach + pushed < 0.0 {
-                            e.bounce = gap + restitution * approach;
-                        }
-                    }
                 }
                 Source::Friction(j, i) => {
                     let joint = &m.joints[j];
                     e.law = Law {
                         gap: false,
-                        frictional: true,
+                        // what it may exert acts over intervals
+                        frictional: at.half() > 0.0,
                         mu: 0.0,
                         bound: joint.directions[i].friction * at.half() / slot.mass,
                     };
@@ -149,6 +117,9 @@ impl Layout {
                     e.noise = e.floor;
                     e.normal = limit_row(joint, i, upper, (a, b), &w.relative[j]);
                 }
+            }
+            if self.elastic {
+                self.expect_blow(w, c.moment, e, slot);
             }
         }
     }
@@ -174,18 +145,23 @@ impl Layout {
                         }
                         Source::Friction(..) => {}
                     }
-                    e.gap = e.next.gap / h - e.bounce;
+                    e.gap = e.next.gap / h;
                     if let Some(arm) = &e.arm {
                         // by the increment, whose rounding is that of a velocity: where more corners hold a body than
                         // are needed, rounding of gaps becomes impulses by `g/s`
                         let (v, omega) = (vec3(y, 6 * child), vec3(y, 6 * child + 3));
                         let moved = v + w.poses[child].r * turned(arm, &omega, h, w.scalar[child]);
-                        e.gap = e.here.gap / h + e.here.normal.dot(&moved) - e.bounce;
+                        e.gap = e.here.gap / h + e.here.normal.dot(&moved);
                         let size = v.amax() + omega.amax() * arm.amax() + (e.here.gap / h).abs();
                         e.noise = ROUNDINGS * f64::EPSILON * size;
                     }
                 } else {
-                    e.gap = e.here.gap / c.interval + dot(y, parent, child, &e.normal);
+                    let kept = if e.bounces {
+                        e.restitution * dot(w.before, parent, child, &e.normal)
+                    } else {
+                        e.here.gap / c.interval
+                    };
+                    e.gap = kept + dot(y, parent, child, &e.normal);
                 }
                 add_wrench(residual, parent, child, &e.normal, -slot.mass * e.local.g);
             }

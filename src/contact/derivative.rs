@@ -254,8 +254,10 @@ impl Layout {
                     slides.for_each(|by| *by *= 0.5);
                 }
             }
-            if w.at.steps() && e.bounce != 0.0 {
-                [turn[0], ..] = turned(w.before);
+            if e.bounces && !w.at.steps() {
+                let [before, ..] = turned(w.before);
+                let sides = turn[0].iter_mut().zip(before);
+                sides.for_each(|(by, before)| *by += before * e.restitution);
             }
             e.response.turn = turn;
         }
@@ -276,15 +278,16 @@ impl Layout {
             return;
         }
         let mut elements = std::mem::take(&mut memory.elements);
-        let by_interval = match w.at.stage {
-            Stage::Step(_) => d.h,
-            Stage::Readout => d.h_prev,
+        let by_interval = if memory.takes_coming(w) {
+            d.h
+        } else {
+            d.h_prev
         };
         for (index, (e, slot)) in elements.iter_mut().zip(&self.slots).enumerate() {
             let (p, c) = (slot.parent, slot.child);
             let mut inflow = [0.0; INFLOWS];
             if e.law.gap {
-                inflow[0] = self.gap_change(w, memory.interval, (e, slot), d, zplus);
+                inflow[0] = self.gap_change(w, (memory.interval, by_interval), (e, slot), d, zplus);
             }
             if e.law.frictional {
                 for i in 0..2 {
@@ -324,41 +327,26 @@ impl Layout {
         own[UNKNOWNS * self.slots.len()..].fill(0.0);
     }
 
-    /// Change of the gap's rate that does not come through the new velocities or parameters.
+    /// Change of the gap's rate that does not come through the new velocities or parameters; with the length of the interval
+    /// that it is over, and the change of that.
     fn gap_change(
         &self,
         w: &View,
-        interval: f64,
+        interval: (f64, f64),
         (e, slot): (&Element, &Slot),
         d: &Inputs,
         zplus: &[f64],
     ) -> f64 {
         let (p, c) = (slot.parent, slot.child);
         if let Stage::Step(h) = w.at.stage {
-            let mut change = dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
-            if let Some(restitution) = self.bounces(w, (e, slot)) {
-                // less the change of gap/h + restitution (-N v-)
-                let approach = -dot(&d.x[d.x.len() / 2..], p, c, &e.normal)
-                    - along(&d.x, p, c, &e.response.turn[0]);
-                change -= dot(&d.x, p, c, &e.normal) / h - e.here.gap * d.h / (h * h)
-                    + restitution * approach;
-            }
-            change
-        } else {
-            let h = interval;
-            dot(&d.x, p, c, &e.normal) / h + along(&d.x, p, c, &e.response.turn[0])
-                - e.here.gap * d.h_prev / (h * h)
+            return dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
         }
-    }
-
-    /// Restitution of a contact that is bouncing.
-    pub(super) fn bounces(&self, w: &View, (e, slot): (&Element, &Slot)) -> Option<f64> {
-        match slot.source {
-            Source::Contact(i) if e.bounce != 0.0 => {
-                Some(w.model.restitution(&w.model.contacts[i]))
-            }
-            _ => None,
+        let turned = along(&d.x, p, c, &e.response.turn[0]);
+        if e.bounces {
+            return turned + e.restitution * dot(&d.x[d.x.len() / 2..], p, c, &e.normal);
         }
+        let (h, by_interval) = interval;
+        turned + dot(&d.x, p, c, &e.normal) / h - e.here.gap * by_interval / (h * h)
     }
 
     /// Change of the friction bound by the mean interval.
@@ -407,23 +395,22 @@ impl Layout {
             for (x, by) in inflow.iter_mut().zip(&e.response.by).skip(3) {
                 *x += by[1] * felt[0] + by[3] * felt[1] + by[4] * felt[2];
             }
+            let mut by_interval = memory.path() * inflow[3];
             if e.law.gap {
                 if let Stage::Step(h) = w.at.stage {
                     add_wrench(zplus, p, c, &e.next_row, inflow[0] / h);
                     out.h -= inflow[0] * e.next.gap / (h * h);
-                    if let Some(restitution) = self.bounces(w, (e, slot)) {
-                        let n = out.x.len() / 2;
-                        let (dz, dv) = out.x.split_at_mut(n);
-                        add_wrench(dz, p, c, &e.normal, -inflow[0] / h);
-                        add_wrench(dv, p, c, &e.normal, inflow[0] * restitution);
-                        add_sides(dz, p, c, &e.response.turn[0], inflow[0] * restitution);
-                        out.h += inflow[0] * e.here.gap / (h * h);
-                    }
                 } else {
-                    let h = memory.interval;
-                    add_wrench(&mut out.x, p, c, &e.normal, inflow[0] / h);
                     add_sides(&mut out.x, p, c, &e.response.turn[0], inflow[0]);
-                    out.h_prev -= inflow[0] * e.here.gap / (h * h);
+                    if e.bounces {
+                        let n = out.x.len() / 2;
+                        let size = inflow[0] * e.restitution;
+                        add_wrench(&mut out.x[n..], p, c, &e.normal, size);
+                    } else {
+                        let h = memory.interval;
+                        add_wrench(&mut out.x, p, c, &e.normal, inflow[0] / h);
+                        by_interval -= inflow[0] * e.here.gap / (h * h);
+                    }
                 }
             }
             if e.law.frictional {
@@ -434,10 +421,10 @@ impl Layout {
                     }
                 }
             }
-            let by_interval = memory.path() * inflow[3];
-            match w.at.stage {
-                Stage::Step(_) => out.h += by_interval,
-                Stage::Readout => out.h_prev += by_interval,
+            if memory.takes_coming(w) {
+                out.h += by_interval;
+            } else {
+                out.h_prev += by_interval;
             }
             let bound = 0.5 * self.bound_rate(w, slot) * inflow[4];
             out.h += bound;

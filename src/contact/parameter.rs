@@ -17,11 +17,16 @@ impl Layout {
         mut emit: impl FnMut(Entry, f64),
     ) {
         let (m, slot) = (w.model, &self.slots[index]);
+        if e.bounces && !w.at.steps() {
+            let by = self.restitution_by(m, slot, &m.parameters[parameter].fields);
+            let rate = dot(w.before, slot.parent, slot.child, &e.normal);
+            emit(Entry::Inflow(0), by * rate);
+        }
         let i = match slot.source {
             Source::Contact(i) => i,
             Source::Friction(j, i) | Source::Limit(j, i, _) => {
                 for field in &m.parameters[parameter].fields {
-                    self.by_joint_number((w, memory), slot, *field, &mut emit);
+                    self.by_joint_number((w, memory), (e, slot), *field, &mut emit);
                     self.by_anchor((w, memory), (e, slot), (j, i), *field, &mut emit);
                 }
                 return;
@@ -33,12 +38,6 @@ impl Layout {
         if mu != 0.0 {
             emit(Entry::Inflow(4), mu * e.local.g);
         }
-        if self.bounces(w, (e, slot)).is_some() {
-            // the gap's rate is less by restitution (-N v-)
-            let approach = -dot(w.before, slot.parent, slot.child, &e.normal);
-            let restitution = m.restitution_by(contact, fields);
-            emit(Entry::Inflow(0), -restitution * approach);
-        }
         for field in fields {
             self.by_touch_parameter((w, memory), (e, slot), *field, &mut emit);
         }
@@ -48,7 +47,7 @@ impl Layout {
     fn by_joint_number(
         &self,
         (w, memory): (&View, &Memory),
-        slot: &Slot,
+        (e, slot): (&Element, &Slot),
         field: Field,
         emit: &mut impl FnMut(Entry, f64),
     ) {
@@ -57,6 +56,8 @@ impl Layout {
                 let half = w.at.half();
                 emit(Entry::Inflow(4), half / slot.mass);
             }
+            // a blow asks for the rate alone
+            (Source::Limit(..), _) if e.bounces => {}
             (Source::Limit(j, i, true), Field::UpperLimit(of)) if of == (j, i) => {
                 emit(Entry::Inflow(0), 1.0 / memory.interval);
             }
@@ -77,7 +78,8 @@ impl Layout {
         };
         let (m, l) = (w.model, &e.local);
         let raised = |p: &NamedParameter| m.friction_by(&m.contacts[i], &p.fields) != 0.0;
-        if e.law.frictional || !m.parameters.iter().any(raised) {
+        // what is about to bounce has no impulse yet
+        if e.law.frictional || !e.law.gap || !m.parameters.iter().any(raised) {
             return None;
         }
         let unit = Law {
@@ -159,6 +161,10 @@ impl Layout {
         let impulse = if e.law.gap {
             let by = match w.at.stage {
                 Stage::Step(h) => sign * next / h,
+                Stage::Readout if e.bounces => {
+                    let before = dot(w.before, slot.parent, slot.child, &turned);
+                    rate(&turned) + e.restitution * before
+                }
                 Stage::Readout => sign * here / memory.interval + rate(&turned),
             };
             emit(Entry::Inflow(0), by);
@@ -206,14 +212,15 @@ impl Layout {
                 let ends = (m.pose(w.next, p), &w.next[c]);
                 let [_, t, s] = touch_change(&e.next, &next, &e.here, ends);
                 slides = [(slides[0] + t) * 0.5, (slides[1] + s) * 0.5];
-                if let Some(restitution) = self.bounces(w, (e, slot)) {
-                    let approach = -dot(w.before, p, c, &changes[0]);
-                    emit(Entry::Inflow(0), -(here.gap / h + restitution * approach));
-                }
             }
             Stage::Readout => {
                 let turned = dot(w.trial, p, c, &changes[0]);
-                emit(Entry::Inflow(0), here.gap / memory.interval + turned);
+                let kept = if e.bounces {
+                    e.restitution * dot(w.before, p, c, &changes[0])
+                } else {
+                    here.gap / memory.interval
+                };
+                emit(Entry::Inflow(0), kept + turned);
             }
         }
         if e.law.frictional {

@@ -13,7 +13,7 @@ use super::assembly::{both, limit_gap};
 use super::derivative::{Response, add_sides};
 use super::{Cone, Element, Layout, Memory, Slot, Source, UNKNOWNS, View};
 use crate::dynamics::{ContactUnknowns, Inputs, Stage};
-use crate::mechanism::{Mechanism, add_wrench, dot, friction_rows, normal_row};
+use crate::mechanism::{Joint, Mechanism, add_wrench, dot, friction_rows, normal_row};
 
 /// Sliding speed at a unit rate that is none, m/s.
 const IMMOBILE: f64 = 1e-10;
@@ -27,11 +27,17 @@ impl Layout {
         if self.options.cone != Cone::SecondOrder && !self.is_empty() {
             return Err("contacts have a linearized cone; set `cone = \"second_order\"`".into());
         }
-        let bounces = m.contacts.iter().find(|c| m.restitution(c) != 0.0);
-        bounces.map_or(Ok(()), |c| {
-            Err(format!(
+        if let Some(c) = m.contacts.iter().find(|c| m.restitution(c) != 0.0) {
+            return Err(format!(
                 "contact `{}` bounces; leave its restitution out",
                 c.name
+            ));
+        }
+        let bounces = |j: &&Joint| j.directions.iter().any(|d| d.restitution != 0.0);
+        m.joints.iter().find(bounces).map_or(Ok(()), |j| {
+            Err(format!(
+                "joint `{}` bounces off its limits; leave its restitution out",
+                j.name
             ))
         })
     }

@@ -188,7 +188,7 @@ impl Mechanical for Maximal {
         observation.readout.y[..n].copy_from_slice(&adjoint.velocities);
         self.turn_elements(w);
         self.linearize_readout(w);
-        self.pull_through(w, &observation.readout, &mut observation.inputs);
+        self.pull_step(w, &observation.readout, &mut observation.inputs);
         let d = &observation.inputs;
         add(&mut out.x, &d.x);
         add(&mut out.u, &d.u);
@@ -197,8 +197,26 @@ impl Mechanical for Maximal {
         w.observation = observation;
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &Work) -> [ContactWork; 2] {
-        self.contacts.work(&self.view(w), &w.contacts, seen.y)
+    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<[ContactWork; 2], StepError> {
+        if !self.contacts.has_blow(seen.y) {
+            return Ok(self.contacts.work(&self.view(w), &w.contacts, seen.y, None));
+        }
+        let dim = self.symbolic.dim();
+        let (mut rows, mut change) = (vec![0.0; dim], vec![0.0; dim]);
+        self.contacts.exert_blow(&w.contacts, seen.y, &mut rows);
+        // what the impulses change within the joints alone
+        let touching = w.contacts.part();
+        self.assemble(w);
+        let factored = self.factor(w);
+        if factored.is_ok() {
+            self.solve(w, &rows, &mut change, false);
+        }
+        w.contacts.meet(touching);
+        factored?;
+        let change = Some(&change[..]);
+        Ok(self
+            .contacts
+            .work(&self.view(w), &w.contacts, seen.y, change))
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
