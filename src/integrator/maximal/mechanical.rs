@@ -198,25 +198,29 @@ impl Mechanical for Maximal {
     }
 
     fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<[ContactWork; 2], StepError> {
-        if !self.contacts.has_blow(seen.y) {
-            return Ok(self.contacts.work(&self.view(w), &w.contacts, seen.y, None));
+        if self.contacts.is_empty() {
+            return Ok(Default::default());
         }
         let dim = self.symbolic.dim();
-        let (mut rows, mut change) = (vec![0.0; dim], vec![0.0; dim]);
-        self.contacts.exert_blow(&w.contacts, seen.y, &mut rows);
+        let mut changes = [vec![0.0; dim], vec![0.0; dim]];
+        let rows = changes.each_mut().map(|rows| &mut rows[..]);
+        self.contacts.exert(&w.contacts, seen.y, rows);
         // what the impulses change within the joints alone
         let touching = w.contacts.part();
         self.assemble(w);
         let factored = self.factor(w);
         if factored.is_ok() {
-            self.solve(w, &rows, &mut change, false);
+            let mut change = vec![0.0; dim];
+            for rows in &mut changes {
+                self.solve(w, rows, &mut change, false);
+                rows.copy_from_slice(&change);
+            }
         }
         w.contacts.meet(touching);
         factored?;
-        let change = Some(&change[..]);
-        Ok(self
-            .contacts
-            .work(&self.view(w), &w.contacts, seen.y, change))
+        let changes = changes.each_ref().map(|c| &c[..]);
+        let view = self.view(w);
+        Ok(self.contacts.work(&view, &w.contacts, seen.y, changes))
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
