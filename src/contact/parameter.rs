@@ -224,8 +224,8 @@ impl Layout {
             }
         }
         if e.law.frictional {
-            for i in 0..2 {
-                emit(Entry::Inflow(1 + i), dot(w.trial, p, c, &slides[i]));
+            for (i, row) in slides.iter().enumerate() {
+                emit(Entry::Inflow(1 + i), dot(w.trial, p, c, row));
             }
         }
         let l = &e.local;

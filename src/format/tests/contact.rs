@@ -95,7 +95,10 @@ fn contacts_limits_and_their_settings_are_read() {
         let each = built.joints[j].directions.iter();
         each.map(|d| d.restitution).collect()
     };
-    assert_eq!((restitution(0), restitution(1)), (vec![0.0], vec![0.3, 0.4]));
+    assert_eq!(
+        (restitution(0), restitution(1)),
+        (vec![0.0], vec![0.3, 0.4])
+    );
     assert_eq!(
         built.actuators[0].effort_limits,
         Range::new(-4.0, f64::INFINITY)
