@@ -123,7 +123,12 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .map(|(i, d)| {
                 let value = system.coordinate_at(&model.x0, &poses, index, i);
                 let within = if d.is_limited() {
-                    format!(" in [{}, {}]", d.lower, d.upper)
+                    let bounces = if d.restitution > 0.0 {
+                        format!(" of restitution {}", d.restitution)
+                    } else {
+                        String::new()
+                    };
+                    format!(" in [{}, {}]{bounces}", d.lower, d.upper)
                 } else {
                     String::new()
                 };

@@ -1,11 +1,13 @@
 //! Contacts in the step's equations and matrix: everything known at the knot, the residual, the blocks.
 
 use super::cone::Law;
-use super::{Layout, Memory, Source, View};
+use super::{Element, Layout, Memory, Moment, Slot, Source, View};
 use crate::dynamics::Stage;
-use crate::mechanism::{Joint, Mechanism, Relative, Row, Vec6, friction_rows, normal_row};
+use crate::mechanism::{
+    Joint, Relative, Row, Vec6, friction_rows, friction_rows_beside, normal_row,
+};
 use crate::mechanism::{add_wrench, dot, vec3};
-use crate::spatial::{Mat3, Pose, Vec3, increment_jacobian_transposed};
+use crate::spatial::{Pose, Vec3, increment_jacobian_transposed};
 
 /// Product of a row, given for parent and child, with six numbers of each body.
 pub(super) fn along(v: &[f64], parent: Option<usize>, child: usize, row: &[Vec6; 2]) -> f64 {
@@ -39,43 +41,31 @@ fn turned(c: &Vec3, omega: &Vec3, h: f64, scalar: f64) -> Vec3 {
     (across * scalar + half.cross(&across) * h) * 2.0
 }
 
-/// Acceleration along a row that the forces alone give.
-fn free_acceleration(
-    m: &Mechanism,
-    inverse_inertia: &[Mat3],
-    force: &[f64],
-    (parent, child): (Option<usize>, usize),
-    row: &Row,
-) -> f64 {
-    let of = |b: usize, f: &Vec3, t: &Vec3| {
-        f.dot(&vec3(force, 6 * b)) / m.bodies[b].mass
-            + t.dot(&(inverse_inertia[b] * vec3(force, 6 * b + 3)))
-    };
-    of(child, &row.force, &row.child_torque)
-        + parent.map_or(0.0, |p| of(p, &-row.force, &row.parent_torque))
-}
-
-/// Approach, in multiples of what gravity gives a body within a step, up to which it does not bounce but rests.
-const RESTING: f64 = 2.0;
-
 /// Parent and child part of a row.
 pub(super) fn both(row: &Row) -> [Vec6; 2] {
     [row.parent(), row.child()]
+}
+
+/// Sum of the sizes of the terms of a row times the velocities.
+pub(super) fn along_absolute(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> f64 {
+    let [a, b] = both(row).map(|r| r.abs());
+    let v = |body: usize| Vec6::from_column_slice(&v[6 * body..6 * body + 6]).abs();
+    b.dot(&v(child)) + parent.map_or(0.0, |p| a.dot(&v(p)))
 }
 
 /// Roundings of a gap's increment, of products and sums of three numbers each, by the largest.
 const ROUNDINGS: f64 = 16.0;
 
 impl Layout {
-    /// Wrenches at the knot, the laws, and what a bounce adds.
+    /// Wrenches at the knot, the laws, and what may bounce.
     pub(crate) fn prepare(&self, w: &View, memory: &mut Memory) {
         if self.is_empty() {
             return;
         }
         let (m, c, at) = (w.model, memory, w.at);
-        c.interval = match at.stage {
-            Stage::Step(h) => h,
-            Stage::Readout => at.h_prev,
+        c.interval = match (c.moment, at.stage) {
+            (Moment::Blow(h), _) | (_, Stage::Step(h)) => h,
+            (_, Stage::Readout) => at.h_prev,
         };
         c.kappa = (self.path * c.interval).max(c.softness);
         c.levelled = false;
@@ -101,26 +91,13 @@ impl Layout {
                     e.floor = floor * e.here.point.amax();
                     e.noise = e.floor;
                     e.arm = m.arm(contact);
-                    e.bounce = 0.0;
-                    let restitution = m.restitution(contact);
-                    if let (true, Stage::Step(h)) = (restitution > 0.0, at.stage) {
-                        let (p, c) = (slot.parent, slot.child);
-                        let approach = -dot(w.before, p, c, &e.normal);
-                        let pushed = at.half()
-                            * free_acceleration(m, w.inverse_inertia, w.force, (p, c), &e.normal);
-                        let gap = e.here.gap / h;
-                        // below that speed it rests
-                        let slow = RESTING * self.gravity * h;
-                        if approach > slow && gap - approach + pushed < 0.0 {
-                            e.bounce = gap + restitution * approach;
-                        }
-                    }
                 }
                 Source::Friction(j, i) => {
                     let joint = &m.joints[j];
                     e.law = Law {
                         gap: false,
-                        frictional: true,
+                        // what it may exert acts over intervals
+                        frictional: at.half() > 0.0,
                         mu: 0.0,
                         bound: joint.directions[i].friction * at.half() / slot.mass,
                     };
@@ -140,6 +117,9 @@ impl Layout {
                     e.noise = e.floor;
                     e.normal = limit_row(joint, i, upper, (a, b), &w.relative[j]);
                 }
+            }
+            if self.elastic {
+                self.expect_blow(w, c.moment, e, slot);
             }
         }
     }
@@ -165,24 +145,29 @@ impl Layout {
                         }
                         Source::Friction(..) => {}
                     }
-                    e.gap = e.next.gap / h - e.bounce;
+                    e.gap = e.next.gap / h;
                     if let Some(arm) = &e.arm {
                         // by the increment, whose rounding is that of a velocity: where more corners hold a body than
                         // are needed, rounding of gaps becomes impulses by `g/s`
                         let (v, omega) = (vec3(y, 6 * child), vec3(y, 6 * child + 3));
                         let moved = v + w.poses[child].r * turned(arm, &omega, h, w.scalar[child]);
-                        e.gap = e.here.gap / h + e.here.normal.dot(&moved) - e.bounce;
+                        e.gap = e.here.gap / h + e.here.normal.dot(&moved);
                         let size = v.amax() + omega.amax() * arm.amax() + (e.here.gap / h).abs();
                         e.noise = ROUNDINGS * f64::EPSILON * size;
                     }
                 } else {
-                    e.gap = e.here.gap / c.interval + dot(y, parent, child, &e.normal);
+                    let kept = if e.bounces {
+                        e.restitution * dot(w.before, parent, child, &e.normal)
+                    } else {
+                        e.here.gap / c.interval
+                    };
+                    e.gap = kept + dot(y, parent, child, &e.normal);
                 }
                 add_wrench(residual, parent, child, &e.normal, -slot.mass * e.local.g);
             }
             if e.law.frictional {
+                self.slide(w, e, slot);
                 for (i, row) in e.tangents.iter().enumerate() {
-                    e.local.eta[i] = dot(y, parent, child, row);
                     let size = -slot.mass * e.local.b[i];
                     add_wrench(residual, parent, child, row, size);
                 }
@@ -190,7 +175,45 @@ impl Layout {
         }
     }
 
-    /// The blocks of the bodies gain `m_c [N; B]' S [N+; B]`.
+    /// The sliding velocity, where the contact at the end is known.
+    pub(super) fn slide(&self, w: &View, e: &mut Element, slot: &Slot) {
+        e.slides = self.sliding_rows(w, (e, slot));
+        let along = |row| dot(w.trial, slot.parent, slot.child, row);
+        e.local.eta = e.slides.each_ref().map(along);
+        if self.pyramid.is_some() {
+            let size = |row| along_absolute(w.trial, slot.parent, slot.child, row);
+            let size = size(&e.slides[0]).max(size(&e.slides[1]));
+            e.slip_noise = ROUNDINGS * f64::EPSILON * size;
+        }
+    }
+
+    /// The rows of the sliding velocity: means of both ends of an interval.
+    pub(super) fn sliding_rows(&self, w: &View, (e, slot): (&Element, &Slot)) -> [Row; 2] {
+        if !w.at.steps() {
+            return e.tangents;
+        }
+        let (a, b) = (w.model.pose(w.next, slot.parent), &w.next[slot.child]);
+        match slot.source {
+            Source::Contact(_) => {
+                let [t, s] = friction_rows_beside(&e.next, &e.here, a, b);
+                [(e.tangents[0] + t) * 0.5, (e.tangents[1] + s) * 0.5]
+            }
+            Source::Friction(j, i) => {
+                let joint = &w.model.joints[j];
+                let end = joint.direction_row(i, a, b, &joint.relative(a, b));
+                [(e.tangents[0] + end) * 0.5, Row::ZERO]
+            }
+            Source::Limit(..) => [Row::ZERO; 2],
+        }
+    }
+
+    /// How the sliding velocity turns with the configuration at the end.
+    pub(super) fn turn_slide(&self, w: &View, e: &mut Element, slot: &Slot) {
+        let [_, turns @ ..] = self.rates_turn(w.model, w.next, (&e.next, e), slot, w.trial);
+        e.slide_turn = turns.map(|sides| sides.map(|by| by * 0.5));
+    }
+
+    /// The blocks of the bodies gain `m_c [N; B]' S [N+; B+]`.
     pub(crate) fn assemble(&self, w: &View, memory: &mut Memory, values: &mut [f64]) {
         if self.is_empty() || memory.idle {
             return;
@@ -223,6 +246,25 @@ impl Layout {
                     both(&e.normal)
                 };
             }
+            if e.law.frictional {
+                e.slide_by_velocity = e.slides.each_ref().map(both);
+                if let Stage::Step(h) = stage {
+                    self.turn_slide(w, e, slot);
+                    let carry = |body: usize, by: &Vec6| {
+                        let (x, phi) = (by.fixed_rows::<3>(0), by.fixed_rows::<3>(3));
+                        let omega = vec3(y, 6 * body + 3);
+                        let phi = phi.into_owned();
+                        let t = increment_jacobian_transposed(&omega, h, w.scalar[body], &phi);
+                        Vec6::new(h * x[0], h * x[1], h * x[2], t.x, t.y, t.z)
+                    };
+                    for (by, turn) in e.slide_by_velocity.iter_mut().zip(&e.slide_turn) {
+                        if let Some(p) = slot.parent {
+                            by[0] += carry(p, &turn[0]);
+                        }
+                        by[1] += carry(slot.child, &turn[1]);
+                    }
+                }
+            }
             e.linearize(sides);
             let (l, normal) = (&e.linear, both(&e.normal));
             let tangents = e.tangents.each_ref().map(both);
@@ -235,8 +277,9 @@ impl Layout {
                     of([l.slide[0][1], l.slide[1][1]]) * slot.mass,
                 ]
             };
+            let slides = &e.slide_by_velocity;
             let mut add = |block: usize, on: &[Vec6; 3], by: usize| {
-                let by = [e.by_velocity[by], tangents[0][by], tangents[1][by]];
+                let by = [e.by_velocity[by], slides[0][by], slides[1][by]];
                 let block = values[block..block + 36].as_chunks_mut::<6>().0;
                 for (k, column) in block.iter_mut().enumerate() {
                     for (i, v) in column.iter_mut().enumerate() {

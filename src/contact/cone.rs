@@ -30,6 +30,11 @@ pub(super) struct Local {
 }
 
 impl Local {
+    /// Normal impulse and friction.
+    pub fn impulses(&self) -> [f64; 3] {
+        [self.g, self.b[0], self.b[1]]
+    }
+
     /// A step along a direction.
     #[inline(always)]
     pub fn moved(&self, d: &Self, length: f64) -> Self {

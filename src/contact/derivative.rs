@@ -10,8 +10,10 @@ use super::element::Sides;
 use super::parameter::Entry;
 use super::{Element, Layout, Local, Memory, Slot, Source, UNKNOWNS, View};
 use crate::dynamics::{Inputs, Stage};
-use crate::mechanism::{Coupling, Joint, Row, Vec6, add_wrench, dot, wrench_derivative};
-use crate::spatial::Vec3;
+use crate::mechanism::{
+    Coupling, Mechanism, Row, Touch, Vec6, add_wrench, dot, rate_derivatives, wrench_derivative,
+};
+use crate::spatial::{Pose, Vec3};
 
 /// What flows into a contact: gap over the interval's length, sliding velocity, `kappa`, `u0`.
 const INFLOWS: usize = 5;
@@ -23,7 +25,8 @@ pub(super) struct Response {
     by: [[f64; UNKNOWNS]; INFLOWS],
     /// Derivative of the wrench by the configuration at the knot.
     coupling: Coupling,
-    /// `d(N V)/dz` and `d(B V)/dz` by parent and child.
+    /// Derivatives of the rate along the normal and of the sliding velocity by the configuration at the knot, of parent
+    /// and child.
     turn: [[Vec6; 2]; 3],
     /// The inflows of the push under way, or their adjoints of the pull.
     pub(super) inflow: [f64; INFLOWS],
@@ -152,14 +155,20 @@ impl Layout {
         let (relaxes, own) = (c.smoothing > c.kappa, c.kappa);
         let kappa = c.smoothing.max(own);
         for (e, mut sides, slot) in c.each(self) {
-            let off = e.products(sides.as_ref().map(|(p, f)| (*p, &**f)), 0.0, own).2;
+            let off = e
+                .products(sides.as_ref().map(|(p, f)| (*p, &**f)), 0.0, own)
+                .2;
             if !relaxes && off <= self.options.centred * own {
                 continue;
             }
             let was = e.local;
             e.recentre(sides.take(), kappa);
             if !relaxes {
-                let d = [e.local.g - was.g, e.local.b[0] - was.b[0], e.local.b[1] - was.b[1]];
+                let d = [
+                    e.local.g - was.g,
+                    e.local.b[0] - was.b[0],
+                    e.local.b[1] - was.b[1],
+                ];
                 moved = d.iter().fold(moved, |m, d| m.max(slot.mass * d.abs()));
             }
         }
@@ -205,14 +214,44 @@ impl Layout {
                     _ => f.y,
                 };
                 let unit = joint.directions[i].unit * size;
-                if joint.directions[i].freedom.turns() {
-                    Joint::add_torque_derivative(&unit, a, b, &mut out);
-                } else {
-                    joint.add_force_derivative(&unit, a, b, &w.relative[j], &mut out);
-                }
+                joint.add_direction_derivative(i, &unit, (a, b), &w.relative[j], &mut out);
             }
         }
         out
+    }
+
+    /// Derivatives of the rates along normal and tangents at velocities `v` by a configuration, where the contact is
+    /// `touch`.
+    pub(super) fn rates_turn(
+        &self,
+        m: &Mechanism,
+        poses: &[Pose],
+        (touch, e): (&Touch, &Element),
+        slot: &Slot,
+        v: &[f64],
+    ) -> [[Vec6; 2]; 3] {
+        let (a, b) = (m.pose(poses, slot.parent), &poses[slot.child]);
+        let (j, i) = match slot.source {
+            Source::Contact(i) => {
+                let slope = m.touch_slope(&m.contacts[i], poses);
+                let (p, c) = (slot.parent, slot.child);
+                return rate_derivatives((touch, &e.here), &slope, (a, b), v, p, c);
+            }
+            Source::Friction(j, i) | Source::Limit(j, i, _) => (j, i),
+        };
+        let (joint, mut coupling) = (&m.joints[j], Coupling::default());
+        let sign = match slot.source {
+            Source::Limit(_, _, true) => -1.0,
+            _ => 1.0,
+        };
+        let unit = joint.directions[i].unit * sign;
+        joint.add_direction_derivative(i, &unit, (a, b), &joint.relative(a, b), &mut coupling);
+        let turn = coupling.transposed_times(v, slot.parent, slot.child);
+        let none = [Vec6::zeros(); 2];
+        match slot.source {
+            Source::Limit(..) => [turn, none, none],
+            _ => [none, turn, none],
+        }
     }
 
     /// Derivatives of the wrenches and of the rates by the configuration at the knot.
@@ -226,23 +265,22 @@ impl Layout {
             let l = &e.local;
             let f = Vec3::new(l.g, l.b[0], l.b[1]) * slot.mass;
             e.response.coupling = self.coupling(w, (e, slot), f);
-            let normal = e.law.gap && (!w.at.steps() || e.bounce != 0.0);
-            for (k, wanted) in [normal, e.law.frictional, e.law.frictional]
-                .into_iter()
-                .enumerate()
-            {
-                if wanted {
-                    let c = self.coupling(w, (e, slot), Vec3::ith(k, 1.0));
-                    let v = if k == 0 && w.at.steps() {
-                        w.before
-                    } else {
-                        w.trial
-                    };
-                    e.response.turn[k] = c.transposed_times(v, slot.parent, slot.child);
-                } else {
-                    e.response.turn[k] = Default::default();
+            let turned = |v| self.rates_turn(w.model, w.poses, (&e.here, e), slot, v);
+            let mut turn = [[Vec6::zeros(); 2]; 3];
+            if e.law.frictional || (e.law.gap && !w.at.steps()) {
+                turn = turned(w.trial);
+                if w.at.steps() {
+                    // the other half is that of the end
+                    let slides = turn[1..].iter_mut().flatten();
+                    slides.for_each(|by| *by *= 0.5);
                 }
             }
+            if e.bounces && !w.at.steps() {
+                let [before, ..] = turned(w.before);
+                let sides = turn[0].iter_mut().zip(before);
+                sides.for_each(|(by, before)| *by += before * e.restitution);
+            }
+            e.response.turn = turn;
         }
         memory.elements = elements;
     }
@@ -261,19 +299,23 @@ impl Layout {
             return;
         }
         let mut elements = std::mem::take(&mut memory.elements);
-        let by_interval = match w.at.stage {
-            Stage::Step(_) => d.h,
-            Stage::Readout => d.h_prev,
+        let by_interval = if memory.takes_coming(w) {
+            d.h
+        } else {
+            d.h_prev
         };
         for (index, (e, slot)) in elements.iter_mut().zip(&self.slots).enumerate() {
             let (p, c) = (slot.parent, slot.child);
             let mut inflow = [0.0; INFLOWS];
             if e.law.gap {
-                inflow[0] = self.gap_change(w, memory.interval, (e, slot), d, zplus);
+                inflow[0] = self.gap_change(w, (memory.interval, by_interval), (e, slot), d, zplus);
             }
             if e.law.frictional {
                 for i in 0..2 {
                     inflow[1 + i] = along(&d.x, p, c, &e.response.turn[1 + i]);
+                    if w.at.steps() {
+                        inflow[1 + i] += along(zplus, p, c, &e.slide_turn[i]);
+                    }
                 }
             }
             inflow[3] = memory.path() * by_interval;
@@ -306,41 +348,26 @@ impl Layout {
         own[UNKNOWNS * self.slots.len()..].fill(0.0);
     }
 
-    /// Change of the gap's rate that does not come through the new velocities or parameters.
+    /// Change of the gap's rate that does not come through the new velocities or parameters; with the length of the interval
+    /// that it is over, and the change of that.
     fn gap_change(
         &self,
         w: &View,
-        interval: f64,
+        interval: (f64, f64),
         (e, slot): (&Element, &Slot),
         d: &Inputs,
         zplus: &[f64],
     ) -> f64 {
         let (p, c) = (slot.parent, slot.child);
         if let Stage::Step(h) = w.at.stage {
-            let mut change = dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
-            if let Some(restitution) = self.bounces(w, (e, slot)) {
-                // less the change of gap/h + restitution (-N v-)
-                let approach = -dot(&d.x[d.x.len() / 2..], p, c, &e.normal)
-                    - along(&d.x, p, c, &e.response.turn[0]);
-                change -= dot(&d.x, p, c, &e.normal) / h - e.here.gap * d.h / (h * h)
-                    + restitution * approach;
-            }
-            change
-        } else {
-            let h = interval;
-            dot(&d.x, p, c, &e.normal) / h + along(&d.x, p, c, &e.response.turn[0])
-                - e.here.gap * d.h_prev / (h * h)
+            return dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
         }
-    }
-
-    /// Restitution of a contact that is bouncing.
-    pub(super) fn bounces(&self, w: &View, (e, slot): (&Element, &Slot)) -> Option<f64> {
-        match slot.source {
-            Source::Contact(i) if e.bounce != 0.0 => {
-                Some(w.model.restitution(&w.model.contacts[i]))
-            }
-            _ => None,
+        let turned = along(&d.x, p, c, &e.response.turn[0]);
+        if e.bounces {
+            return turned + e.restitution * dot(&d.x[d.x.len() / 2..], p, c, &e.normal);
         }
+        let (h, by_interval) = interval;
+        turned + dot(&d.x, p, c, &e.normal) / h - e.here.gap * by_interval / (h * h)
     }
 
     /// Change of the friction bound by the mean interval.
@@ -389,34 +416,36 @@ impl Layout {
             for (x, by) in inflow.iter_mut().zip(&e.response.by).skip(3) {
                 *x += by[1] * felt[0] + by[3] * felt[1] + by[4] * felt[2];
             }
+            let mut by_interval = memory.path() * inflow[3];
             if e.law.gap {
                 if let Stage::Step(h) = w.at.stage {
                     add_wrench(zplus, p, c, &e.next_row, inflow[0] / h);
                     out.h -= inflow[0] * e.next.gap / (h * h);
-                    if let Some(restitution) = self.bounces(w, (e, slot)) {
-                        let n = out.x.len() / 2;
-                        let (dz, dv) = out.x.split_at_mut(n);
-                        add_wrench(dz, p, c, &e.normal, -inflow[0] / h);
-                        add_wrench(dv, p, c, &e.normal, inflow[0] * restitution);
-                        add_sides(dz, p, c, &e.response.turn[0], inflow[0] * restitution);
-                        out.h += inflow[0] * e.here.gap / (h * h);
-                    }
                 } else {
-                    let h = memory.interval;
-                    add_wrench(&mut out.x, p, c, &e.normal, inflow[0] / h);
                     add_sides(&mut out.x, p, c, &e.response.turn[0], inflow[0]);
-                    out.h_prev -= inflow[0] * e.here.gap / (h * h);
+                    if e.bounces {
+                        let n = out.x.len() / 2;
+                        let size = inflow[0] * e.restitution;
+                        add_wrench(&mut out.x[n..], p, c, &e.normal, size);
+                    } else {
+                        let h = memory.interval;
+                        add_wrench(&mut out.x, p, c, &e.normal, inflow[0] / h);
+                        by_interval -= inflow[0] * e.here.gap / (h * h);
+                    }
                 }
             }
             if e.law.frictional {
                 for i in 0..2 {
                     add_sides(&mut out.x, p, c, &e.response.turn[1 + i], inflow[1 + i]);
+                    if w.at.steps() {
+                        add_sides(zplus, p, c, &e.slide_turn[i], inflow[1 + i]);
+                    }
                 }
             }
-            let by_interval = memory.path() * inflow[3];
-            match w.at.stage {
-                Stage::Step(_) => out.h += by_interval,
-                Stage::Readout => out.h_prev += by_interval,
+            if memory.takes_coming(w) {
+                out.h += by_interval;
+            } else {
+                out.h_prev += by_interval;
             }
             let bound = 0.5 * self.bound_rate(w, slot) * inflow[4];
             out.h += bound;

@@ -56,6 +56,7 @@ impl Element {
         self.target = match sides {
             Some((pyramid, f)) => {
                 f.bound = 0.0;
+                pyramid.compare(&self.local, f, self.slip_noise);
                 let r = pyramid.residuals(&self.local, f, target, affine);
                 pyramid.response(at, f, gap, &r)
             }
@@ -133,6 +134,7 @@ impl Element {
                     top: products - l.psi * bound,
                 };
                 f.bound = bound;
+                f.keep();
                 pyramid.response(at, f, gap, &r)
             }
             None => {

@@ -4,7 +4,7 @@
 //! where a light foot hits the ground, and `g/s` of the size of 1e13. Here the same linear equations
 //!
 //! ```text
-//! A V + m_c [N; B]' p = r,    p_n - K N+ V = 0,    p_t - drag p_n - slide B V = 0
+//! A V + m_c [N; B]' p = r,    p_n - K N+ V = 0,    p_t - drag p_n - slide B+ V = 0
 //! ```
 //!
 //! keep rows of moderate size, each divided by its stiffness. Only steps that the blocks fail on come here.
@@ -128,8 +128,8 @@ impl Layout {
                     }
                     x.values[row + 3 * k] = -scale[0] * l.normal * e.by_velocity[side][k];
                     for i in 0..2 {
-                        let by =
-                            l.slide[i][0] * rows[1][side][k] + l.slide[i][1] * rows[2][side][k];
+                        let [t, b] = [0, 1].map(|i| e.slide_by_velocity[i][side][k]);
+                        let by = l.slide[i][0] * t + l.slide[i][1] * b;
                         x.values[row + 3 * k + 1 + i] = -scale[1 + i] * by;
                     }
                 }

@@ -5,7 +5,7 @@ use super::assembly::along;
 use super::progress::Progress;
 use super::{Element, Failed, Layout, NewtonSystem, Slot};
 use crate::dynamics::{StepFailure, StepStats, stop_requested};
-use crate::mechanism::{add_wrench, dot, vec3};
+use crate::mechanism::{add_wrench, vec3};
 use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 
 // These trade iterations for starts anew; none but [`SHORT_OF_IT`] changes what a solved step is. They were
@@ -563,7 +563,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 0.0
             };
             let eta = if e.law.frictional {
-                [0, 1].map(|i| -dot(delta, p, c, &e.tangents[i]))
+                [0, 1].map(|i| -along(delta, p, c, &e.slide_by_velocity[i]))
             } else {
                 [0.0; 2]
             };

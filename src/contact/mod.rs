@@ -5,7 +5,8 @@
 //! Impulses act at the knot, along `N(z)'` (the normal) and `B(z)'` (two tangents); gaps `phi` are taken at its successor,
 //! `h` later. Scaled by the contact's effective mass `m_c = 1/(N M^-1 N')` as it was built, all unknowns of a contact are
 //! velocities, m/s (rad/s where a joint turns): the gap over the interval `s = phi(z+)/h`, the normal impulse `g`, that of
-//! friction `b`, the multiplier `psi` of the cone; with `eta = B V+` the sliding velocity. On the central path
+//! friction `b`, the multiplier `psi` of the cone; with the sliding velocity `eta = 1/2 (B(z) + B(z+)) V+`, whose mean of
+//! both ends makes rolling second order. On the central path
 //!
 //! ```text
 //! s g = kappa,    u0 psi + b . eta = kappa,    u0 eta + psi b = 0,    u0 = mu g
@@ -17,14 +18,27 @@
 //! `b_i (d_i . eta + psi) = kappa`, `(u0 - sum b_i) psi = kappa`. The path ends at `kappa = central_path g h`
 //! ([`ContactOptions::central_path`]), where bodies rest `kappa/(g h)` over one interval above each other.
 //!
-//! Where a contact bounces (`N V-` fast enough), `s` is `phi(z+)/h` less what leads to `N V+ = -e N V-`. In the read-out of
-//! velocities at a knot the gap over the interval before stands in: `s = phi(z)/h- + N v`.
+//! In the read-out of velocities at a knot the gap over the interval before stands in, `s = phi(z)/h- + N v`, and
+//! `eta = B(z) v`.
+//!
+//! # Blows
+//!
+//! What touches in a step though it comes near too fast to rest bounces instead, where it has a restitution `e`: the knot
+//! has two velocities, `v` of the read-out and `v'` behind the blow, which changes them at once and within the joints,
+//!
+//! ```text
+//! M (v' - v) - G' lambda - m_c (N' g + B' b) = 0,    G v' = 0,    s = N v' + e N v
+//! ```
+//!
+//! (`s = phi(z)/h + N v'` where nothing bounces), and the step starts anew from `v'`. The law is one of velocities at the
+//! knot: that of the intervals' gains energy where joints act. Impulses of the read-out and the blow are unknowns of the
+//! step ([`Layout::blows`]), as what bounced.
 //!
 //! # Eliminated into the bodies
 //!
-//! The bodies' rows lose `m_c (N' g + B' b)`. Linearized, `(dg, db) = c - S (N+ dV, B dV)` with `N+ = (d phi(z+)/dV)/h` and
-//! `S` three by three, not symmetric: the blocks of the bodies gain `m_c [N; B]' S [N+; B]` and their right side
-//! `m_c [N; B]' c`, and no row is added to the step's matrix. Where stiffness `g/s` takes the digits of what is beside it,
+//! The bodies' rows lose `m_c (N' g + B' b)`. Linearized, `(dg, db) = c - S (N+ dV, B+ dV)` with
+//! `N+ = (d phi(z+)/dV)/h`, `B+ = d eta/dV` and `S` three by three, not symmetric: the blocks of the bodies gain
+//! `m_c [N; B]' S [N+; B+]` and their right side `m_c [N; B]' c`, and no row is added to the step's matrix. Where stiffness `g/s` takes the digits of what is beside it,
 //! the impulses become unknowns of their own, factored with pivots.
 //!
 //! # How a step is solved
@@ -54,6 +68,7 @@
 //! to factor, to solve. Mechanisms without contacts pay for one comparison each.
 
 mod assembly;
+mod blow;
 mod cone;
 mod derivative;
 mod element;
@@ -87,6 +102,11 @@ use pyramid::{Facets, Pyramid};
 
 /// Numbers of a contact among the unknowns: `s, g, psi, b`.
 pub(crate) const UNKNOWNS: usize = 5;
+/// Which of them are impulses.
+const IMPULSES: [usize; 3] = [1, 3, 4];
+/// Numbers of a blow among them, behind those of all contacts: 1 where the contact bounced, and `g, b` of the read-out and
+/// the blow together; zero where there was none.
+pub(crate) const BLOW: usize = 4;
 
 /// What an element is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +150,20 @@ pub(crate) struct Layout {
     lightest: f64,
     /// Of a linearized cone.
     pyramid: Option<Pyramid>,
+    /// Has anything a restitution?
+    elastic: bool,
+}
+
+/// What a solution at a knot is of, beside its stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Moment {
+    /// Whatever touches, touches.
+    #[default]
+    Plain,
+    /// The blow before an interval of this length, s.
+    Blow(f64),
+    /// The step behind a blow: nothing bounces again.
+    Behind,
 }
 
 /// An element at a knot and at the trial unknowns.
@@ -153,8 +187,18 @@ struct Element {
     arm: Option<Vec3>,
     /// `N+` by the velocities of parent and child.
     by_velocity: [Vec6; 2],
-    /// Added to the gap's rate for a bounce, m/s.
-    bounce: f64,
+    /// The rows of the sliding velocity at the unknowns last evaluated: means of both ends of the interval.
+    slides: [Row; 2],
+    /// `B+`, as last assembled: what those rows say, and how they turn with the end.
+    slide_by_velocity: [[Vec6; 2]; 2],
+    /// What rounding may leave of the sliding velocity, m/s, where a pyramid carries it along.
+    slip_noise: f64,
+    /// Derivatives of the sliding velocity by the configuration at the end.
+    slide_turn: [[Vec6; 2]; 2],
+    /// Restitution, where the contact comes near too fast to rest; else zero.
+    restitution: f64,
+    /// Does it bounce in the blow at the knot?
+    bounces: bool,
     local: Local,
     linear: Linear,
     target: Target,
@@ -187,6 +231,7 @@ pub(crate) struct Memory {
     levelled: bool,
     /// Length by which gaps are divided, s.
     interval: f64,
+    moment: Moment,
     /// Iterations of the step so far.
     spent: usize,
     /// Nothing touches at the start, where there is no interval before.
@@ -207,6 +252,7 @@ pub(crate) struct Memory {
     extended: Option<Box<Extended>>,
 }
 
+/// No contact, and no change of one.
 const NOWHERE: Touch = Touch {
     gap: 0.0,
     normal: Vec3::new(0.0, 0.0, 0.0),
@@ -287,6 +333,7 @@ impl Layout {
             gravity,
             path: options.central_path * gravity,
             sizes: m.bodies.iter().map(Body::radius_of_gyration).collect(),
+            elastic: Self::is_elastic(m),
             pyramid: match options.cone {
                 Cone::SecondOrder => None,
                 Cone::Linearized(directions) => Some(Pyramid::new(directions)),
@@ -318,8 +365,15 @@ impl Layout {
 
     /// Numbers among the unknowns.
     pub(crate) fn unknowns(&self) -> usize {
+        self.blows().end - self.rows
+    }
+
+    /// Those of blows among the unknowns of the step, [`BLOW`] an element; none where nothing bounces.
+    pub(crate) fn blows(&self) -> std::ops::Range<usize> {
         let facets = self.pyramid.as_ref().map_or(0, Pyramid::unknowns);
-        (UNKNOWNS + facets) * self.slots.len()
+        let first = self.rows + (UNKNOWNS + facets) * self.slots.len();
+        let count = if self.elastic { self.slots.len() } else { 0 };
+        first..first + BLOW * count
     }
 
     pub(crate) fn memory(&self, symbolic: &Symbolic) -> Memory {
@@ -342,7 +396,12 @@ impl Layout {
             noise: 0.0,
             arm: None,
             by_velocity: [Vec6::zeros(); 2],
-            bounce: 0.0,
+            slides: [Row::ZERO; 2],
+            slide_by_velocity: [[Vec6::zeros(); 2]; 2],
+            slip_noise: 0.0,
+            slide_turn: [[Vec6::zeros(); 2]; 2],
+            restitution: 0.0,
+            bounces: false,
             local: Local::default(),
             linear: Linear::default(),
             target: Target::default(),
@@ -370,6 +429,7 @@ impl Layout {
             levelled: false,
             smoothing: 0.0,
             interval: 1.0,
+            moment: Moment::Plain,
             spent: 0,
             idle: false,
             coupled: false,
@@ -488,6 +548,11 @@ impl Memory {
     /// What effort limits are rounded by, beside their range, squared.
     pub(crate) fn relaxed(&self) -> f64 {
         self.smoothing
+    }
+
+    /// Is the interval that gaps are over the one after the knot?
+    fn takes_coming(&self, w: &View) -> bool {
+        w.at.steps() || matches!(self.moment, Moment::Blow(_))
     }
 
     /// Derivative of the path's parameter in use by the interval.

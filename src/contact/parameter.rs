@@ -2,7 +2,7 @@
 
 use super::cone::Law;
 use super::pyramid::Facets;
-use super::{Element, Layout, Memory, Slot, Source, View};
+use super::{Element, Layout, Memory, NOWHERE, Slot, Source, View};
 use crate::dynamics::Stage;
 use crate::mechanism::{Field, NamedParameter, Row, dot, touch_change};
 use crate::spatial::{Pose, Vec3};
@@ -17,11 +17,16 @@ impl Layout {
         mut emit: impl FnMut(Entry, f64),
     ) {
         let (m, slot) = (w.model, &self.slots[index]);
+        if e.bounces && !w.at.steps() {
+            let by = self.restitution_by(m, slot, &m.parameters[parameter].fields);
+            let rate = dot(w.before, slot.parent, slot.child, &e.normal);
+            emit(Entry::Inflow(0), by * rate);
+        }
         let i = match slot.source {
             Source::Contact(i) => i,
             Source::Friction(j, i) | Source::Limit(j, i, _) => {
                 for field in &m.parameters[parameter].fields {
-                    self.by_joint_number((w, memory), slot, *field, &mut emit);
+                    self.by_joint_number((w, memory), (e, slot), *field, &mut emit);
                     self.by_anchor((w, memory), (e, slot), (j, i), *field, &mut emit);
                 }
                 return;
@@ -33,12 +38,6 @@ impl Layout {
         if mu != 0.0 {
             emit(Entry::Inflow(4), mu * e.local.g);
         }
-        if self.bounces(w, (e, slot)).is_some() {
-            // the gap's rate is less by restitution (-N v-)
-            let approach = -dot(w.before, slot.parent, slot.child, &e.normal);
-            let restitution = m.restitution_by(contact, fields);
-            emit(Entry::Inflow(0), -restitution * approach);
-        }
         for field in fields {
             self.by_touch_parameter((w, memory), (e, slot), *field, &mut emit);
         }
@@ -48,7 +47,7 @@ impl Layout {
     fn by_joint_number(
         &self,
         (w, memory): (&View, &Memory),
-        slot: &Slot,
+        (e, slot): (&Element, &Slot),
         field: Field,
         emit: &mut impl FnMut(Entry, f64),
     ) {
@@ -57,6 +56,8 @@ impl Layout {
                 let half = w.at.half();
                 emit(Entry::Inflow(4), half / slot.mass);
             }
+            // a blow asks for the rate alone
+            (Source::Limit(..), _) if e.bounces => {}
             (Source::Limit(j, i, true), Field::UpperLimit(of)) if of == (j, i) => {
                 emit(Entry::Inflow(0), 1.0 / memory.interval);
             }
@@ -77,7 +78,8 @@ impl Layout {
         };
         let (m, l) = (w.model, &e.local);
         let raised = |p: &NamedParameter| m.friction_by(&m.contacts[i], &p.fields) != 0.0;
-        if e.law.frictional || !m.parameters.iter().any(raised) {
+        // what is about to bounce has no impulse yet
+        if e.law.frictional || !e.law.gap || !m.parameters.iter().any(raised) {
             return None;
         }
         let unit = Law {
@@ -86,7 +88,8 @@ impl Layout {
             ..e.law
         };
         let kappa = memory.kappa.max(memory.smoothing);
-        let eta = [0, 1].map(|i| dot(w.trial, slot.parent, slot.child, &e.tangents[i]));
+        let rows = self.sliding_rows(w, (e, slot));
+        let eta = rows.map(|row| dot(w.trial, slot.parent, slot.child, &row));
         let (mut at, mut facets) = (unit.start(l.s, l.g, eta, kappa), Facets::ZERO);
         let mut bound = at.g;
         if let Some(pyramid) = &self.pyramid {
@@ -139,31 +142,42 @@ impl Layout {
         let (Some(here), Some(next)) = (moved(w.poses), moved(w.next)) else {
             return;
         };
-        let (a, b) = w.model.ends(joint, w.poses);
-        let row = if let Field::ChildAnchor(_, k) = field {
+        let row = |poses: &[Pose]| {
+            let Field::ChildAnchor(_, k) = field else {
+                return Row::ZERO;
+            };
+            let (a, b) = w.model.ends(joint, poses);
             let unit = Vec3::ith(k, 1.0);
-            Row {
+            let row = Row {
                 force: Vec3::zeros(),
                 parent_torque: d.unit.cross(&joint.arm_by_child_anchor(&unit, a, b)),
                 child_torque: unit.cross(&b.r.tr_mul(&(a.r * d.unit))),
-            }
-        } else {
-            Row::ZERO
-        } * sign;
-        let rate = dot(w.trial, slot.parent, slot.child, &row);
+            };
+            row * sign
+        };
+        let rate = |row: &Row| dot(w.trial, slot.parent, slot.child, row);
+        let (turned, ended) = (row(w.poses), row(w.next));
         let l = &e.local;
         let impulse = if e.law.gap {
             let by = match w.at.stage {
                 Stage::Step(h) => sign * next / h,
-                Stage::Readout => sign * here / memory.interval + rate,
+                Stage::Readout if e.bounces => {
+                    let before = dot(w.before, slot.parent, slot.child, &turned);
+                    rate(&turned) + e.restitution * before
+                }
+                Stage::Readout => sign * here / memory.interval + rate(&turned),
             };
             emit(Entry::Inflow(0), by);
             l.g
         } else {
-            emit(Entry::Inflow(1), rate);
+            let slide = match w.at.stage {
+                Stage::Step(_) => 0.5 * (rate(&turned) + rate(&ended)),
+                Stage::Readout => rate(&turned),
+            };
+            emit(Entry::Inflow(1), slide);
             l.b[0]
         };
-        emit_row(&row, -slot.mass * impulse, slot, emit);
+        emit_row(&turned, -slot.mass * impulse, slot, emit);
     }
 
     fn by_touch_parameter(
@@ -178,31 +192,40 @@ impl Layout {
         };
         let m = w.model;
         let contact = &m.contacts[i];
-        let Some(here) = m.touch_by(contact, w.poses, field) else {
-            return;
+        let at = |poses| m.touch_by(contact, poses, field);
+        let (here, next) = match w.at.stage {
+            Stage::Step(_) => (at(w.poses), at(w.next)),
+            Stage::Readout => (at(w.poses), None),
         };
+        if here.is_none() && next.is_none() {
+            return;
+        }
+        let (here, next) = (here.unwrap_or(NOWHERE), next.unwrap_or(NOWHERE));
         let (p, c) = (slot.parent, slot.child);
         let (a, b) = (m.pose(w.poses, p), &w.poses[c]);
         // rows of unit forces change with the normal and the point
-        let changes = touch_change(&e.here, &here, a, b);
+        let changes = touch_change(&e.here, &here, &e.here, (a, b));
+        let mut slides = [changes[1], changes[2]];
         match w.at.stage {
             Stage::Step(h) => {
-                if let Some(next) = m.touch_by(contact, w.next, field) {
-                    emit(Entry::Inflow(0), next.gap / h);
-                }
-                if let Some(restitution) = self.bounces(w, (e, slot)) {
-                    let approach = -dot(w.before, p, c, &changes[0]);
-                    emit(Entry::Inflow(0), -(here.gap / h + restitution * approach));
-                }
+                emit(Entry::Inflow(0), next.gap / h);
+                let ends = (m.pose(w.next, p), &w.next[c]);
+                let [_, t, s] = touch_change(&e.next, &next, &e.here, ends);
+                slides = [(slides[0] + t) * 0.5, (slides[1] + s) * 0.5];
             }
             Stage::Readout => {
                 let turned = dot(w.trial, p, c, &changes[0]);
-                emit(Entry::Inflow(0), here.gap / memory.interval + turned);
+                let kept = if e.bounces {
+                    e.restitution * dot(w.before, p, c, &changes[0])
+                } else {
+                    here.gap / memory.interval
+                };
+                emit(Entry::Inflow(0), kept + turned);
             }
         }
         if e.law.frictional {
-            for i in 0..2 {
-                emit(Entry::Inflow(1 + i), dot(w.trial, p, c, &changes[1 + i]));
+            for (i, row) in slides.iter().enumerate() {
+                emit(Entry::Inflow(1 + i), dot(w.trial, p, c, row));
             }
         }
         let l = &e.local;

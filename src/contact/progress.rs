@@ -1,9 +1,8 @@
 //! How far an iterate is from the solution, and how much of that is rounding.
 
-use super::assembly::both;
+use super::assembly::along_absolute;
 use super::{NewtonSystem, Solver};
 use crate::dynamics::Stage;
-use crate::mechanism::{Row, Vec6};
 
 /// Largest deviation of a product from `kappa`, relative, of what is solved to rounding.
 const USABLE: f64 = 1e-3;
@@ -30,13 +29,6 @@ pub(super) struct Progress {
     pub stiffest: f64,
     /// The contacts are where rounding allows them to be; only rows of bodies and joints are left.
     pub settled: bool,
-}
-
-/// Sum of the sizes of the terms of a row times the velocities.
-fn along_absolute(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> f64 {
-    let [a, b] = both(row).map(|r| r.abs());
-    let v = |body: usize| Vec6::from_column_slice(&v[6 * body..6 * body + 6]).abs();
-    b.dot(&v(child)) + parent.map_or(0.0, |p| a.dot(&v(p)))
 }
 
 impl<S: NewtonSystem> Solver<'_, S> {
@@ -92,6 +84,9 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 rounding = rounding.max(4.0 * f64::EPSILON * e.law.bound_at(&e.local) * speed);
             }
             beyond = beyond.max(o - rounding);
+            if let Some((pyramid, f)) = c.sides(i, self.layout) {
+                worse(pyramid.apart(&e.local, f, e.slip_noise), rows.len() + i);
+            }
             if e.law.gap {
                 let r = (e.gap - e.local.s).abs();
                 apart = apart.max(r);

@@ -6,7 +6,8 @@
 //! b_i eta_i = kappa, eta_i = d_i . eta + psi;    t psi = kappa, t = mu g - sum b_i
 //! ```
 //!
-//! `eta_i` and `t` are carried along: computed anew they would lose their digits.
+//! `eta_i` and `t` are carried along: computed anew they would lose their digits. What of `d_i . eta + psi - eta_i` is more than
+//! rounding, as the sliding velocity is not quite linear, is a residual like that of the gap.
 //!
 //! Friction is `-mu g d_i` with the `d_i` nearest the sliding velocity. Between two directions it pulls sideways, until the
 //! sliding heads midway between them, where it brakes by `mu g cos(pi/n)`: less than the circular cone.
@@ -52,6 +53,8 @@ pub(super) struct Facets {
     pub point: Point,
     /// Right-hand sides of `b_i eta_i`.
     rhs: [f64; MOST],
+    /// What the sliding velocity differs from that carried along.
+    off: [f64; MOST],
     /// Change of the bound beside that by the normal impulse.
     pub bound: f64,
 }
@@ -64,6 +67,7 @@ impl Facets {
         spare: Point::ZERO,
         point: Point::ZERO,
         rhs: [0.0; MOST],
+        off: [0.0; MOST],
         bound: 0.0,
     };
 
@@ -78,7 +82,13 @@ impl Facets {
     /// No residual is chased.
     pub fn hold(&mut self) {
         self.rhs = [0.0; MOST];
+        self.keep();
         self.bound = 0.0;
+    }
+
+    /// The sliding velocity is taken for that carried along.
+    pub fn keep(&mut self) {
+        self.off = [0.0; MOST];
     }
 }
 
@@ -190,6 +200,29 @@ impl Pyramid {
         }
     }
 
+    /// What of the sliding velocity is not carried along, beyond rounding.
+    pub fn compare(&self, l: &Local, f: &mut Facets, noise: f64) {
+        f.off = self.off(l, f, noise);
+    }
+
+    /// Largest size of that.
+    pub fn apart(&self, l: &Local, f: &Facets, noise: f64) -> f64 {
+        let off = self.off(l, f, noise);
+        off.iter().fold(0.0, |m, o| m.max(o.abs()))
+    }
+
+    fn off(&self, l: &Local, f: &Facets, noise: f64) -> [f64; MOST] {
+        let mut out = [0.0; MOST];
+        for (i, d) in self.0.iter().enumerate() {
+            let off = d[0] * l.eta[0] + d[1] * l.eta[1] + l.psi - f.at.eta[i];
+            // a NaN is seen
+            if off.is_nan() || off.abs() > noise {
+                out[i] = off;
+            }
+        }
+        out
+    }
+
     /// What is left of the products to reach `target`; `affine` as in [`Law::target`].
     pub fn residuals(
         &self,
@@ -227,7 +260,8 @@ impl Pyramid {
         let normal = (r.product - l.g * gap) / l.s;
         let (mut sum, mut c, mut along) = (0.0, [0.0; 2], [0.0; 2]);
         for (i, d) in self.0.iter().enumerate() {
-            let (q, k) = (r.facets[i] / f.at.eta[i], f.at.b[i] / f.at.eta[i]);
+            let k = f.at.b[i] / f.at.eta[i];
+            let q = r.facets[i] / f.at.eta[i] - k * f.off[i];
             sum += q;
             for a in 0..2 {
                 c[a] += d[a] * q;
@@ -248,7 +282,7 @@ impl Pyramid {
     pub fn recover(&self, law: &Law, d: &Local, f: &mut Facets) {
         let mut sum = 0.0;
         for (i, unit) in self.0.iter().enumerate() {
-            let eta = unit[0] * d.eta[0] + unit[1] * d.eta[1] + d.psi;
+            let eta = unit[0] * d.eta[0] + unit[1] * d.eta[1] + d.psi + f.off[i];
             f.direction.eta[i] = eta;
             f.direction.b[i] = (f.rhs[i] - f.at.b[i] * eta) / f.at.eta[i];
             sum += f.direction.b[i];

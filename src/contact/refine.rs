@@ -6,8 +6,8 @@
 //! pull are
 //!
 //! ```text
-//! r + A dV - m_c [N; B]' p = 0,     p = S ([K N+; B] dV + ext)
-//! A' mu + [K N+; B]' nu = r,        nu = -m_c S' [N; B] mu
+//! r + A dV - m_c [N; B]' p = 0,     p = S ([K N+; B+] dV + ext)
+//! A' mu + [K N+; B+]' nu = r,       nu = -m_c S' [N; B] mu
 //! ```
 //!
 //! With `p` and `nu` kept as numbers of their own the first equations have no stiff term: their residual is exact to
@@ -15,6 +15,7 @@
 //! is a change of `dV` and `mu` in their last digits.
 
 use super::assembly::along;
+use super::derivative::add_sides;
 use super::{Element, Layout, Memory, NewtonSystem, Slot, View};
 use crate::block::Symbolic;
 use crate::dynamics::Stage;
@@ -55,7 +56,7 @@ impl Element {
             0.0
         };
         if self.law.frictional {
-            let [t, b] = self.tangents.each_ref().map(|row| dot(v, p, c, row));
+            let [t, b] = [0, 1].map(|i| along(v, p, c, &self.slide_by_velocity[i]));
             [gap, t, b]
         } else {
             [gap, 0.0, 0.0]
@@ -187,11 +188,11 @@ impl Layout {
     pub(super) fn flow_back(&self, e: &Element, slot: &Slot, by: [f64; 3], out: &mut [f64]) {
         let (p, c) = (slot.parent, slot.child);
         if e.law.gap {
-            super::derivative::add_sides(out, p, c, &e.by_velocity, by[0]);
+            add_sides(out, p, c, &e.by_velocity, by[0]);
         }
         if e.law.frictional {
-            add_wrench(out, p, c, &e.tangents[0], by[1]);
-            add_wrench(out, p, c, &e.tangents[1], by[2]);
+            add_sides(out, p, c, &e.slide_by_velocity[0], by[1]);
+            add_sides(out, p, c, &e.slide_by_velocity[1], by[2]);
         }
     }
 }

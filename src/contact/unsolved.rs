@@ -9,11 +9,11 @@
 //! What a law lacks is zero: `psi` and `b` of a limit, `s` and `g` of friction in a joint. With `psi >= 0` the rows keep `b` in
 //! the cone. The configuration `z+` is the end of the step, which is a variable there ([`View::next`]).
 
-use super::assembly::limit_gap;
-use super::derivative::Response;
+use super::assembly::{both, limit_gap};
+use super::derivative::{Response, add_sides};
 use super::{Cone, Element, Layout, Memory, Slot, Source, UNKNOWNS, View};
 use crate::dynamics::{ContactUnknowns, Inputs, Stage};
-use crate::mechanism::{Mechanism, add_wrench, dot, friction_rows, normal_row};
+use crate::mechanism::{Joint, Mechanism, add_wrench, dot, friction_rows, normal_row};
 
 /// Sliding speed at a unit rate that is none, m/s.
 const IMMOBILE: f64 = 1e-10;
@@ -27,11 +27,17 @@ impl Layout {
         if self.options.cone != Cone::SecondOrder && !self.is_empty() {
             return Err("contacts have a linearized cone; set `cone = \"second_order\"`".into());
         }
-        let bounces = m.contacts.iter().find(|c| m.restitution(c) != 0.0);
-        bounces.map_or(Ok(()), |c| {
-            Err(format!(
+        if let Some(c) = m.contacts.iter().find(|c| m.restitution(c) != 0.0) {
+            return Err(format!(
                 "contact `{}` bounces; leave its restitution out",
                 c.name
+            ));
+        }
+        let bounces = |j: &&Joint| j.directions.iter().any(|d| d.restitution != 0.0);
+        m.joints.iter().find(bounces).map_or(Ok(()), |j| {
+            Err(format!(
+                "joint `{}` bounces off its limits; leave its restitution out",
+                j.name
             ))
         })
     }
@@ -129,7 +135,7 @@ impl Layout {
         memory.write(y, self);
     }
 
-    /// The gap where the step ends, and its derivative there.
+    /// The gap where the step ends, its derivative there, and the sliding velocity.
     fn meet(&self, w: &View, e: &mut Element, slot: &Slot) {
         let (m, b) = (w.model, &w.next[slot.child]);
         let a = m.pose(w.next, slot.parent);
@@ -147,6 +153,9 @@ impl Layout {
             }
             Source::Friction(..) => {}
         }
+        if e.law.frictional {
+            self.slide(w, e, slot);
+        }
     }
 
     /// Makes ready for derivatives of the rows: impulses and velocities are given, and answer to nothing.
@@ -155,9 +164,14 @@ impl Layout {
             return;
         }
         memory.coupled = false;
-        for e in &mut memory.elements {
+        for (e, slot) in memory.elements.iter_mut().zip(&self.slots) {
             e.response = Response::default();
             e.by_velocity = Default::default();
+            if e.law.frictional {
+                // the end does not come through the velocities
+                e.slide_by_velocity = e.slides.each_ref().map(both);
+                self.turn_slide(w, e, slot);
+            }
         }
         self.couple(w, memory);
     }
@@ -251,7 +265,7 @@ impl Layout {
                     inflow[4] += nu[3 + i] * l.eta[i];
                     y[2] += nu[3 + i] * l.b[i];
                     y[3 + i] += nu[2] * l.eta[i] + nu[3 + i] * l.psi;
-                    add_wrench(velocities, p, c, &e.tangents[i], inflow[1 + i]);
+                    add_sides(velocities, p, c, &e.slide_by_velocity[i], inflow[1 + i]);
                 }
                 y[1] += e.law.coefficient() * inflow[4];
             } else {

@@ -1,7 +1,7 @@
 //! Work of contacts, limits and joint friction.
 
-use super::{Layout, Local, Memory, UNKNOWNS, View};
-use crate::mechanism::dot;
+use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
+use crate::mechanism::{Row, add_wrench, dot};
 
 /// Work done at a knot, J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,45 +20,82 @@ impl std::ops::AddAssign for ContactWork {
 }
 
 impl Layout {
-    /// Work of the contacts at the knot that was read last, before and after the instant of the read-out: an impulse `J`
-    /// works `J . (v + v')/2` on velocities that it changes from `v` to `v'`. `y` holds the unknowns of the step from the
-    /// knot, empty at the end.
-    ///
-    /// How simultaneous impulses share what they do to each other is not determined. Where a blow would turn the slip that
-    /// friction then stops, that mean has friction drive what it only holds back; as friction never gives energy, what it
-    /// would give is counted as spent by the blows of the same instant, up to all that they spend.
-    pub(crate) fn work(&self, w: &View, memory: &Memory, y: &[f64]) -> [ContactWork; 2] {
-        let mut out = [ContactWork::default(); 2];
-        // of the contacts whose friction would give energy
-        let mut given = [0.0; 2];
-        let dim = self.rows;
+    /// Adds the wrenches of the contacts' impulses at the knot that was read last to the bodies' rows: of those before the
+    /// instant of the read-out, and of those after it. `y` holds the unknowns of the step from the knot, empty at the end.
+    pub(crate) fn exert(&self, memory: &Memory, y: &[f64], [before, after]: [&mut [f64]; 2]) {
         for (i, (e, slot)) in memory.elements.iter().zip(&self.slots).enumerate() {
-            let rate = |row, v: &[f64]| dot(v, slot.parent, slot.child, row);
-            let mean = |row, a: &[f64], b: &[f64]| 0.5 * slot.mass * (rate(row, a) + rate(row, b));
-            let read = if memory.idle {
-                Local::default()
-            } else {
-                e.local
-            };
-            let mut add = |half: usize, g: f64, b: [f64; 2], from: &[f64], to: &[f64]| {
-                let friction: f64 = (0..2).map(|k| b[k] * mean(&e.tangents[k], from, to)).sum();
-                given[half] += friction.max(0.0);
-                out[half] += ContactWork {
-                    friction,
-                    impacts: if e.law.gap {
-                        g * mean(&e.normal, from, to)
-                    } else {
-                        0.0
-                    },
-                };
-            };
-            add(0, read.g, read.b, w.before, w.trial);
-            if let Some(own) = y.get(dim + UNKNOWNS * i..dim + UNKNOWNS * (i + 1)) {
-                let b = [own[3] - read.b[0], own[4] - read.b[1]];
-                add(1, own[1] - read.g, b, w.trial, y);
+            let parts = self.parts(memory, (i, e), y);
+            for (rows, part) in [&mut *before, &mut *after].into_iter().zip(parts) {
+                for (row, size) in e.rows().into_iter().zip(part) {
+                    add_wrench(rows, slot.parent, slot.child, row, slot.mass * size);
+                }
             }
         }
-        for (work, given) in out.iter_mut().zip(given) {
+    }
+
+    /// The impulses of an element, normal and tangents, before the instant of the read-out and after it, blows included.
+    fn parts(&self, memory: &Memory, (i, e): (usize, &Element), y: &[f64]) -> [[f64; 3]; 2] {
+        let read = if memory.idle {
+            [0.0; 3]
+        } else {
+            e.local.impulses()
+        };
+        if y.is_empty() {
+            return [read, [0.0; 3]];
+        }
+        let own = &y[self.rows + UNKNOWNS * i..];
+        let mut all = IMPULSES.map(|place| own[place]);
+        if let Some(blow) = y[self.blows()].chunks_exact(BLOW).nth(i) {
+            all.iter_mut().zip(&blow[1..]).for_each(|(a, b)| *a += b);
+        }
+        [read, std::array::from_fn(|k| all[k] - read[k])]
+    }
+
+    /// Work of the contacts at the knot that was read last, before and after the instant of the read-out. `changes` are
+    /// those of the velocities at the knot by the impulses of [`Layout::exert`], within the joints: impulses `J` that change
+    /// them from `v` to `v'` work `J . (v + v')/2` in all, the difference of the two energies. Friction has of it what it
+    /// works on the intervals' slip, on that at the knot where there is a blow; impacts have the rest.
+    ///
+    /// How simultaneous impulses share what they do to each other is not determined. Where a blow would turn the slip that
+    /// friction then stops, the mean has friction drive what it only holds back; as friction never gives energy, what it
+    /// would give is counted as spent by the blows of the same instant, up to all that they spend.
+    pub(crate) fn work(
+        &self,
+        w: &View,
+        memory: &Memory,
+        y: &[f64],
+        changes: [&[f64]; 2],
+    ) -> [ContactWork; 2] {
+        let mut out = [ContactWork::default(); 2];
+        let (mut total, mut given) = ([0.0; 2], [0.0; 2]);
+        let struck = !y.is_empty() && y[self.blows()].chunks_exact(BLOW).any(|b| b[0] != 0.0);
+        // those before lead to the velocities that were read, those after start from them
+        let shares = [-0.5, 0.5];
+        let others = [w.before, if y.is_empty() { w.trial } else { y }];
+        for (i, (e, slot)) in memory.elements.iter().zip(&self.slots).enumerate() {
+            let rate = |row: &Row, v: &[f64]| dot(v, slot.parent, slot.child, row);
+            let parts = self.parts(memory, (i, e), y);
+            for half in 0..2 {
+                let mut friction = 0.0;
+                for (k, row) in e.rows().into_iter().enumerate() {
+                    let impulse = slot.mass * parts[half][k];
+                    let here = rate(row, w.trial);
+                    let work = impulse * (here + shares[half] * rate(row, changes[half]));
+                    total[half] += work;
+                    if k > 0 {
+                        friction += if struck && half == 1 {
+                            work
+                        } else {
+                            impulse * 0.5 * (here + rate(row, others[half]))
+                        };
+                    }
+                }
+                given[half] += friction.max(0.0);
+                out[half].friction += friction;
+            }
+        }
+        for ((work, total), given) in out.iter_mut().zip(total).zip(given) {
+            work.impacts = total - work.friction;
             let spent = given.min(-work.impacts).max(0.0);
             work.friction -= spent;
             work.impacts += spent;

@@ -9,7 +9,7 @@ use super::recording::{Channel, Group, Interval, Pose, Recording};
 use super::touches::Touches;
 use crate::dynamics::{Step, StepError};
 use crate::integrator::{Mechanical, System};
-use crate::mechanism::{KnotData, Law, Mechanism, Reaction};
+use crate::mechanism::{KnotData, Law, Mechanism, Reaction, StepInterval};
 use crate::optimize::Iteration;
 use crate::rollout::{Balance, Trajectory, balance_with};
 use crate::spatial;
@@ -62,7 +62,14 @@ pub fn record_every(
         let keep = at.k.is_multiple_of(every) || at.k == trajectory.steps();
         let step = || {
             let next = (at.k < trajectory.steps()).then(|| trajectory.state(at.k + 1));
-            next.map(|x| system.interval_velocities(x))
+            next.map(|x| {
+                let each = system.interval_velocities(x);
+                let each = each.iter().flat_map(|(v, w)| v.iter().chain(w.iter()));
+                StepInterval {
+                    velocities: each.copied().collect(),
+                    poses: system.poses(x),
+                }
+            })
         };
         touches.see(data, step, keep);
         efforts.see(data, keep);

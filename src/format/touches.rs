@@ -2,7 +2,9 @@
 
 use super::output::Channels;
 use super::recording::{Contact, Force, Group, Interval, LEAST_FORCE};
-use crate::mechanism::{Acting, Contacting, KnotData, Mechanism, Motion, Quantity, contacting};
+use crate::mechanism::{
+    Acting, Contacting, KnotData, Mechanism, Quantity, StepInterval, contacting,
+};
 
 /// All contacts at the knots that are kept.
 #[derive(Default)]
@@ -16,17 +18,14 @@ pub(super) struct Touches {
 }
 
 impl Touches {
-    /// Sees the next knot, which is kept or not, and the velocities of the step from it.
-    pub fn see(&mut self, data: &KnotData, step: impl Fn() -> Option<Vec<Motion>>, kept: bool) {
+    /// Sees the next knot, which is kept or not, and the step from it.
+    pub fn see(&mut self, data: &KnotData, step: impl Fn() -> Option<StepInterval>, kept: bool) {
         let count = data.mechanism.contacts.len();
         if count == 0 {
             return;
         }
-        let step = step().map(|all| -> Vec<f64> {
-            let each = all.iter().flat_map(|(v, w)| v.iter().chain(w.iter()));
-            each.copied().collect()
-        });
-        let each = (0..count).map(|c| contacting(data, c, step.as_deref()));
+        let step = step();
+        let each = (0..count).map(|c| contacting(data, c, step.as_ref()));
         let now: Vec<Contacting> = each.collect();
         let forces = now.iter().filter_map(|c| c.step);
         self.largest = forces.fold(self.largest, |m, f| m.max(f.normal));

@@ -102,8 +102,15 @@ pub trait Mechanical: Dynamics + Sized {
     );
 
     /// Work of contacts, limits and joint friction at the knot that was read last, before and after the instant of the
-    /// read-out.
-    fn contact_work(&self, seen: &KnotPoint, w: &Self::Work) -> [ContactWork; 2];
+    /// read-out. The memory is then no longer that of what was read, but for its data.
+    ///
+    /// # Errors
+    /// When the joints' rows at the knot cannot be solved for.
+    fn contact_work(
+        &self,
+        seen: &KnotPoint,
+        w: &mut Self::Work,
+    ) -> Result<[ContactWork; 2], StepError>;
 
     /// Adds the work done until the knot, and reads it.
     ///
@@ -121,7 +128,7 @@ pub trait Mechanical: Dynamics + Sized {
             reactions: true,
         };
         self.evaluate_knot(seen, all, w)?;
-        let [before, after] = self.contact_work(seen, w);
+        let [before, after] = self.contact_work(seen, w)?;
         external.add_knot(&self.knot_data(seen, w), before, after);
         Ok(())
     }

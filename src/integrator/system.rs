@@ -509,7 +509,11 @@ impl Mechanical for System {
         with!(self, w, (s, w) => s.pull_knot(seen, w, adjoint, out, y));
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &SystemWork) -> [ContactWork; 2] {
+    fn contact_work(
+        &self,
+        seen: &KnotPoint,
+        w: &mut SystemWork,
+    ) -> Result<[ContactWork; 2], StepError> {
         with!(self, w, (s, w) => s.contact_work(seen, w))
     }
 

@@ -43,6 +43,8 @@ pub struct Direction {
     pub lower: f64,
     /// Largest coordinate, m or rad; infinity where the side is open.
     pub upper: f64,
+    /// Ratio of rates after and before a limit is hit, 0 to 1.
+    pub restitution: f64,
 }
 
 impl Direction {
@@ -59,6 +61,7 @@ impl Direction {
             friction: 0.0,
             lower: f64::NEG_INFINITY,
             upper: f64::INFINITY,
+            restitution: 0.0,
         };
         let turn = if turns.len() == 1 {
             Freedom::Angle
@@ -320,6 +323,18 @@ impl Row {
     pub fn child(&self) -> Vec6 {
         let (f, t) = (&self.force, &self.child_torque);
         Vec6::new(f.x, f.y, f.z, t.x, t.y, t.z)
+    }
+}
+
+impl std::ops::Add for Row {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            force: self.force + other.force,
+            parent_torque: self.parent_torque + other.parent_torque,
+            child_torque: self.child_torque + other.child_torque,
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub struct ContactSpec {
     /// Coulomb friction coefficient; zero unless told.
     #[serde(default)]
     pub friction: f64,
-    /// Ratio of speeds along the normal after and before an impact, 0 to 1; zero unless told. A law of impacts between
+    /// Ratio of speeds along the normal after and before an impact, at its knot, 0 to 1; zero unless told. A law of impacts between
     /// rigid bodies at one step, not of elastic ones: what happens within a bounce is not resolved, and several contacts
     /// at once may gain or lose energy.
     #[serde(default)]

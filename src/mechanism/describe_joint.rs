@@ -4,7 +4,7 @@ use super::describe_body::BodySpec;
 use super::error::{ModelError, ends, finite, is_world, nearest};
 use super::joint::{Joint, JointKind};
 use super::range::Range;
-use super::{CoordinateId, Freedom, Mechanism};
+use super::{CoordinateId, Direction, Freedom, Mechanism};
 use crate::spatial::{Quat, Vec3};
 use indexmap::IndexMap;
 use nalgebra::Quaternion;
@@ -130,6 +130,9 @@ pub struct JointSpec {
     /// components of two or three rotations have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Ratio of rates after and before a limit is hit, 0 to 1; zero unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restitution: Option<PerDirection>,
     /// All of the damper's impulse over an interval acts at its start, where the step solves for it: first order, for
     /// very stiff dampers. The default gives half of it to each end and is second order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -156,6 +159,7 @@ impl JointSpec {
             damping: None,
             friction: None,
             limits: None,
+            restitution: None,
             implicit: false,
         }
     }
@@ -217,6 +221,12 @@ impl JointSpec {
         };
         named.insert(direction.into(), Range::new(lower, upper));
         self.limits = Some(Limits::Named(named));
+        self
+    }
+
+    /// Ratio of rates after and before a limit of any free direction is hit.
+    pub fn restitution(mut self, restitution: f64) -> Self {
+        self.restitution = Some(PerDirection::All(restitution));
         self
     }
 
@@ -422,6 +432,24 @@ impl JointSpec {
             d.friction = friction[i];
         }
         self.set_limits(&mut joint)?;
+        let restitution = numbers("restitution", &self.restitution, false)?;
+        for (d, restitution) in joint.directions.iter_mut().zip(restitution) {
+            d.restitution = restitution;
+        }
+        if let Some(d) = joint.directions.iter().find(|d| d.restitution > 1.0) {
+            return Err(err(
+                "restitution",
+                format!("restitution of joint `{name}` is {}", d.restitution),
+                "expected a number from 0 to 1".into(),
+            ));
+        }
+        if self.restitution.is_some() && !joint.directions.iter().any(Direction::is_limited) {
+            return Err(err(
+                "restitution",
+                format!("joint `{name}` has restitution, but no limits to bounce off"),
+                "give limits = [smallest, largest], or remove restitution".into(),
+            ));
+        }
         Ok(joint)
     }
 }

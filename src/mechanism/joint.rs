@@ -378,6 +378,22 @@ impl Joint {
         out.bb.add(3, 3, &skew(&(rel_r * nu)));
     }
 
+    /// Derivative of the wrench of a force or torque `unit`, constant in the parent's frame, along a direction.
+    pub(crate) fn add_direction_derivative(
+        &self,
+        direction: usize,
+        unit: &Vec3,
+        (a, b): (&Pose, &Pose),
+        rel: &Relative,
+        out: &mut Coupling,
+    ) {
+        if self.directions[direction].freedom.turns() {
+            Self::add_torque_derivative(unit, a, b, out);
+        } else {
+            self.add_force_derivative(unit, a, b, rel, out);
+        }
+    }
+
     /// `d(G V)/dz`, one pair of rows per constraint row by `(dx, dphi)` of parent and child, for the velocities
     /// `(v, w)` of both: how the velocity constraint turns with the configuration.
     pub fn rate_derivative(

@@ -57,7 +57,7 @@ pub use mobility::Mobility;
 pub use parameter::{Field, NamedParameter};
 pub use quantity::{
     About, Acting, Adjoint, Contacting, ForceOf, KnotData, Needs, Past, PowerOf, Quantity,
-    Reaction, ReactionSource, contacting,
+    Reaction, ReactionSource, StepInterval, contacting,
 };
 pub use range::Range;
 pub(crate) use rank::{RANK, decompose, least_squares};
@@ -65,7 +65,10 @@ pub use spring::{Actuator, Drive, Spring};
 pub use statics::Unheld;
 
 pub(crate) use attached::{Rows, stacked};
-pub(crate) use contact::{friction_rows, normal_row, touch_change, wrench_derivative};
+pub(crate) use contact::{
+    friction_rows, friction_rows_beside, normal_row, rate_derivatives, touch_change,
+    wrench_derivative,
+};
 pub(crate) use coordinate::unwind;
 pub(crate) use earlier::Earlier;
 pub(crate) use joint::Vec6;

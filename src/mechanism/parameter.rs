@@ -6,6 +6,7 @@
 //! | `bodies.NAME.inertia.xx` (`yy`, `zz`, `xy`, `xz`, `yz`) | kg m^2 |
 //! | `joints.NAME.stiffness`, `rest`, `damping` (`.DIRECTION` where there are several) | as in the file |
 //! | `joints.NAME.friction` (likewise) | N, of rotations N m; above zero |
+//! | `joints.NAME.restitution` (likewise) | 1; above zero, at most 1 |
 //! | `joints.NAME.limits.lower`, `limits.upper` (likewise) | m, rad; finite, the lower below the upper |
 //! | `joints.NAME.parent_anchor.x`, `child_anchor.x` (`y`, `z`) | m; joint coordinates stay, loops close again |
 //! | `springs.NAME.stiffness`, `rest`, `damping`, `parent_anchor.x`, `child_anchor.x` | as in the file |
@@ -52,6 +53,8 @@ pub enum Field {
     Damping(CoordinateId),
     /// Coulomb friction of a joint's direction.
     JointFriction(CoordinateId),
+    /// Of the limits of a joint's direction.
+    LimitRestitution(CoordinateId),
     /// Of a joint's direction.
     LowerLimit(CoordinateId),
     /// Of a joint's direction.
@@ -127,6 +130,7 @@ macro_rules! place_in_mechanism {
             Field::Rest((j, i)) => $($by)+ $m.joints[j].directions[i].rest,
             Field::Damping((j, i)) => $($by)+ $m.joints[j].directions[i].damping,
             Field::JointFriction((j, i)) => $($by)+ $m.joints[j].directions[i].friction,
+            Field::LimitRestitution((j, i)) => $($by)+ $m.joints[j].directions[i].restitution,
             Field::LowerLimit((j, i)) => $($by)+ $m.joints[j].directions[i].lower,
             Field::UpperLimit((j, i)) => $($by)+ $m.joints[j].directions[i].upper,
             Field::LowerEffort(a) => $($by)+ $m.actuators[a].effort_limits.lower,
@@ -199,6 +203,7 @@ impl Mechanism {
                 let limits = [
                     ("limits.lower", Field::LowerLimit(id)),
                     ("limits.upper", Field::UpperLimit(id)),
+                    ("restitution", Field::LimitRestitution(id)),
                 ];
                 let numbers = [
                     ("stiffness", Field::Stiffness(id)),
@@ -376,6 +381,7 @@ impl Mechanism {
             }
             Field::GearOffset(g) => ["m", "rad"][usize::from(turns(self.gear(g).follower))],
             Field::Gain(_)
+            | Field::LimitRestitution(_)
             | Field::ContactFriction(_)
             | Field::ContactRestitution(_)
             | Field::HalfSpaceFriction(_) => "1",
@@ -427,7 +433,7 @@ impl Field {
     /// The largest value with a meaning.
     pub(crate) fn largest(self) -> f64 {
         match self {
-            Self::ContactRestitution(_) => 1.0,
+            Self::LimitRestitution(_) | Self::ContactRestitution(_) => 1.0,
             _ => f64::INFINITY,
         }
     }
@@ -436,7 +442,9 @@ impl Field {
     pub(crate) fn positive(self) -> Option<bool> {
         match self {
             // with none there is no element, or the law of impacts is another one: the step jumps
-            Self::JointFriction(_) | Self::ContactRestitution(_) => Some(true),
+            Self::JointFriction(_) | Self::LimitRestitution(_) | Self::ContactRestitution(_) => {
+                Some(true)
+            }
             Self::Mass(_)
             | Self::ContactRadius(_)
             | Self::ContactLength(_)
@@ -501,6 +509,7 @@ impl MechanismBuilder {
             Field::Rest(id) => entry(&mut self.joints[id.0].rest, m, id),
             Field::Damping(id) => entry(&mut self.joints[id.0].damping, m, id),
             Field::JointFriction(id) => entry(&mut self.joints[id.0].friction, m, id),
+            Field::LimitRestitution(id) => entry(&mut self.joints[id.0].restitution, m, id),
             Field::LowerLimit(id) => &mut self.joints[id.0].limits_mut(m, id).lower,
             Field::UpperLimit(id) => &mut self.joints[id.0].limits_mut(m, id).upper,
             Field::LowerEffort(a) => {

@@ -26,7 +26,8 @@ pub struct Balance {
     pub dampers: Vec<f64>,
     /// Work of friction until the knot, in contacts and joints; above zero by errors of the discretization alone.
     pub friction: Vec<f64>,
-    /// Work of impacts along normals, of contacts and limits, until the knot.
+    /// Work of impacts along normals, of contacts and limits, until the knot. A knot with a blow has two velocities: those
+    /// before it count there, what it does counts behind.
     pub impacts: Vec<f64>,
     /// Velocities at the knots.
     pub velocities: Vec<Vec<Motion>>,

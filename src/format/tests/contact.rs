@@ -38,6 +38,7 @@ parent = "block"
 child = "wheel"
 axis = [0, 1, 0]
 limits = { d = [-0.5, 0.5], angle = [0.1, 7.0] }
+restitution = [0.3, 0.4]
 [mechanism.bodies.wheel]
 mass = 1.0
 shape = { sphere = 0.1 }
@@ -90,6 +91,14 @@ fn contacts_limits_and_their_settings_are_read() {
     assert_eq!(limits(0, 0), (f64::NEG_INFINITY, 2.0));
     assert_eq!(limits(1, 0), (-0.5, 0.5));
     assert_eq!(limits(1, 1), (0.1, 7.0));
+    let restitution = |j: usize| -> Vec<f64> {
+        let each = built.joints[j].directions.iter();
+        each.map(|d| d.restitution).collect()
+    };
+    assert_eq!(
+        (restitution(0), restitution(1)),
+        (vec![0.0], vec![0.3, 0.4])
+    );
     assert_eq!(
         built.actuators[0].effort_limits,
         Range::new(-4.0, f64::INFINITY)
@@ -324,6 +333,23 @@ fn wrong_settings_are_named() {
 }
 
 #[test]
+fn restitution_of_limits_is_from_zero_to_one_and_has_limits() {
+    for (given, word) in [
+        ("[0.3, 1.4]", "1.4"),
+        ("[-0.1, 0.4]", "-0.1"),
+        ("[0.3]", "2 free directions"),
+    ] {
+        let to = format!("restitution = {given}");
+        wrong("restitution = [0.3, 0.4]", &to, &["restitution", word]);
+    }
+    wrong(
+        "limits = { d = [-0.5, 0.5], angle = [0.1, 7.0] }\nrestitution = [0.3, 0.4]",
+        "restitution = 0.5",
+        &["no limits to bounce off"],
+    );
+}
+
+#[test]
 fn contact_quantities_find_their_contacts() {
     let text = |q: &str| format!("{SLIDER}[[costs]]\nquantity = {q}\nweight = 1.0\n");
     for q in [
@@ -365,7 +391,8 @@ fn lists_that_are_too_long_are_refused() {
 #[test]
 fn limits_and_contacts_in_rust_are_those_of_the_file() {
     use crate::mechanism::{
-        ActuatorSpec, BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Shape,
+        ActuatorSpec, BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, PerDirection,
+        Shape,
     };
     let tip = ContactSpec::new(0.0)
         .shape(Shape::Sphere(0.05))
@@ -390,6 +417,10 @@ fn limits_and_contacts_in_rust_are_those_of_the_file() {
         .axis([0.0, 1.0, 0.0])
         .limits_of("d", -0.5, 0.5)
         .limits_of("angle", 0.1, 7.0);
+    let arm = JointSpec {
+        restitution: Some(PerDirection::Each(vec![0.3, 0.4])),
+        ..arm
+    };
     let push = ActuatorSpec::joint("rail")
         .gain(2.0)
         .effort_limits(-4.0, f64::INFINITY);

@@ -111,8 +111,12 @@ impl<S: Mechanical> Mechanical for Composed<S> {
         out.add(inputs);
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &Self::Work) -> [ContactWork; 2] {
-        self.inner.contact_work(&self.first(seen), &w.own)
+    fn contact_work(
+        &self,
+        seen: &KnotPoint,
+        w: &mut Self::Work,
+    ) -> Result<[ContactWork; 2], StepError> {
+        self.inner.contact_work(&self.first(seen), &mut w.own)
     }
 
     fn work_within(

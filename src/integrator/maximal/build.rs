@@ -204,6 +204,14 @@ impl Maximal {
 
     /// Memory for one thread.
     pub(super) fn work(&self) -> Work {
+        Work {
+            blow: self.blow_memory(),
+            ..self.plain_work()
+        }
+    }
+
+    /// The same for steps and read-outs without blows.
+    pub(super) fn plain_work(&self) -> Work {
         let (m, d, n) = (&self.mechanism, self.dims(), self.body_count());
         let joints = m.joints.len();
         let couplings = joints + m.springs.len() + m.actuators.len();
@@ -281,6 +289,7 @@ impl Maximal {
             },
             elements: self.elements.memory(),
             contacts: self.contacts.memory(&self.symbolic),
+            blow: None,
             contacts_left: vec![0.0; self.contacts.unknowns()],
             jacobian: None,
         }

@@ -167,7 +167,9 @@ impl Equations for Maximal {
                 for j in 6 * b..6 * b + 6 {
                     columns[j].extend(first + 2..first + 5);
                     columns[Column::Unknown(j).place(&d)].extend(first + 2..first + 5);
-                    columns[Column::End(j).place(&d)].push(first);
+                    let end = &mut columns[Column::End(j).place(&d)];
+                    end.push(first);
+                    end.extend(first + 2..first + 5);
                 }
             }
             let on = bodies.iter().flat_map(|b| 6 * b..6 * b + 6);

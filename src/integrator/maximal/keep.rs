@@ -47,8 +47,7 @@ impl Maximal {
         if w.adjoint.certificate.is_some() && !w.model.may_be_redundant() {
             return Ok(false);
         }
-        self.prepare(at.at.step(), at.x, at.u, w)?;
-        self.evaluate_as_solved(w, at.y);
+        self.evaluate_as_solved(at, w)?;
         let (values, rest) = kept.split_at(self.symbolic.values_len());
         let (rows, original) = rest.split_at(ROW * self.rows);
         w.matrix.values.copy_from_slice(values);

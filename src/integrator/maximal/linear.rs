@@ -42,9 +42,8 @@ impl Maximal {
         at: &SolvedStep,
         w: &mut Work,
     ) -> Result<Certificate, StepError> {
-        self.prepare(at.at.step(), at.x, at.u, w)?;
-        let residual = self.evaluate_as_solved(w, at.y);
-        let off_centre = self.contacts.off_centre(&w.contacts);
+        let (residual, blow_off_centre) = self.evaluate_as_solved(at, w)?;
+        let off_centre = self.contacts.off_centre(&w.contacts).max(blow_off_centre);
         let residual = residual.max(self.contacts.relax(&mut w.contacts));
         self.assemble(w);
         self.factor(w)?;
@@ -199,8 +198,8 @@ impl Maximal {
         w.end.poses[b].r.tr_mul(&(w.knot.poses[b].r * phi))
     }
 
-    /// Change of the outputs by a change of the inputs, of a step (not of a read-out).
-    pub(super) fn push_through(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
+    /// Change of the outputs by a change of the inputs, of a step or a read-out.
+    pub(super) fn push_step(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
         let mut r = std::mem::take(&mut w.adjoint.mu);
         self.change(w, d, &mut r);
         let core = &mut out.y[..self.symbolic.dim()];
@@ -221,11 +220,28 @@ impl Maximal {
         w.adjoint.zplus = zplus;
     }
 
+    /// How the rows of a joint at the velocities of a read-out turn with the configuration.
+    fn push_rates(w: &Work, j: &Joint, dx: &[f64], out: &mut [f64]) {
+        let (a, b) = w.model.ends(j, &w.knot.poses);
+        let of = |v: &[f64], body: usize| <[f64; 6]>::from(six(v, body));
+        let at = |v| (j.parent.map_or([0.0; 6], |p| of(v, p)), of(v, j.child));
+        let ((va, vb), (da, db)) = (at(&w.newton.trial), at(dx));
+        let mut rows = [([0.0; 6], [0.0; 6]); 6];
+        j.rate_derivative(a, b, &va, &vb, &mut rows);
+        let times =
+            |row: &[f64; 6], d: &[f64; 6]| row.iter().zip(d).map(|(r, d)| r * d).sum::<f64>();
+        for (out, (by_a, by_b)) in out.iter_mut().zip(&rows) {
+            *out = times(by_a, &da) + times(by_b, &db);
+        }
+    }
+
     /// [`Maximal::change`] without contacts.
     pub(super) fn change_bodies(&self, w: &mut Work, d: &Inputs, r: &mut [f64]) {
         let (h, half) = (w.knot.at.h(), w.knot.at.half());
         let n = 6 * self.body_count();
-        let half_change = 0.5 * (d.h_prev + d.h);
+        // a read-out has no interval behind it
+        let dh = if w.knot.at.steps() { d.h } else { 0.0 };
+        let half_change = 0.5 * (d.h_prev + dh);
         self.couple(w);
         let m = &w.model;
         r.fill(0.0);
@@ -237,7 +253,7 @@ impl Maximal {
             self.push_back(w, d, &mut zminus);
         }
         // of a group of columns most bodies stay
-        let moves_at_all = d.h != 0.0 || d.h_prev != 0.0;
+        let moves_at_all = dh != 0.0 || d.h_prev != 0.0;
         // the part of dz+ that does not come through the velocities, and the momenta
         for (b, body) in m.bodies.iter().enumerate() {
             let (omega, old) = (
@@ -249,16 +265,16 @@ impl Maximal {
                 zplus[6 * b..6 * b + 6].fill(0.0);
                 continue;
             }
-            let x = vec3(&d.x, 6 * b) + vec3(&w.newton.trial, 6 * b) * d.h;
-            let phi = self.carried(w, b, &vec3(&d.x, 6 * b + 3)) + omega * (d.h / s);
+            let x = vec3(&d.x, 6 * b) + vec3(&w.newton.trial, 6 * b) * dh;
+            let phi = self.carried(w, b, &vec3(&d.x, 6 * b + 3)) + omega * (dh / s);
             zplus[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
             zplus[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
             let (dv, dw) = (vec3(&d.x, n + 6 * b), vec3(&d.x, n + 6 * b + 3));
             let (j, hp, sp) = (&body.inertia, w.knot.at.h_prev, w.knot.scalar[b]);
             let lin = dv * -body.mass;
             let mut ang = -(momentum_jacobian(&old, j, -hp, sp) * dw);
-            if d.h != 0.0 {
-                ang += momentum_rate(&omega, j, h, s) * d.h;
+            if dh != 0.0 {
+                ang += momentum_rate(&omega, j, h, s) * dh;
             }
             if d.h_prev != 0.0 {
                 ang += momentum_rate(&old, j, -hp, sp) * d.h_prev;
@@ -300,6 +316,10 @@ impl Maximal {
             let Some(s) = &self.slots[index] else {
                 continue;
             };
+            if !w.knot.at.steps() {
+                Self::push_rates(w, j, &d.x, &mut r[s.offset..s.offset + j.rows()]);
+                continue;
+            }
             for i in 0..j.rows() {
                 let given = self.given(w, s, i) * d.h;
                 let row = &w.end.rows[s.first_row + i];

@@ -2,7 +2,7 @@
 
 use super::{Maximal, Work};
 use crate::contact::ContactWork;
-use crate::dynamics::{Frame, Inputs, KnotPoint, Outputs, StepError};
+use crate::dynamics::{Frame, Inputs, KnotPoint, Outputs, SolvedStep, StepError};
 use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
@@ -188,7 +188,7 @@ impl Mechanical for Maximal {
         observation.readout.y[..n].copy_from_slice(&adjoint.velocities);
         self.turn_elements(w);
         self.linearize_readout(w);
-        self.pull_through(w, &observation.readout, &mut observation.inputs);
+        self.pull_step(w, &observation.readout, &mut observation.inputs);
         let d = &observation.inputs;
         add(&mut out.x, &d.x);
         add(&mut out.u, &d.u);
@@ -197,8 +197,30 @@ impl Mechanical for Maximal {
         w.observation = observation;
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &Work) -> [ContactWork; 2] {
-        self.contacts.work(&self.view(w), &w.contacts, seen.y)
+    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<[ContactWork; 2], StepError> {
+        if self.contacts.is_empty() {
+            return Ok(Default::default());
+        }
+        let dim = self.symbolic.dim();
+        let mut changes = [vec![0.0; dim], vec![0.0; dim]];
+        let rows = changes.each_mut().map(|rows| &mut rows[..]);
+        self.contacts.exert(&w.contacts, seen.y, rows);
+        // what the impulses change within the joints alone
+        let touching = w.contacts.part();
+        self.assemble(w);
+        let factored = self.factor(w);
+        if factored.is_ok() {
+            let mut change = vec![0.0; dim];
+            for rows in &mut changes {
+                self.solve(w, rows, &mut change, false);
+                rows.copy_from_slice(&change);
+            }
+        }
+        w.contacts.meet(touching);
+        factored?;
+        let changes = changes.each_ref().map(|c| &c[..]);
+        let view = self.view(w);
+        Ok(self.contacts.work(&view, &w.contacts, seen.y, changes))
     }
 
     fn gave_way(&self, seen: &KnotPoint, w: &mut Work) -> Result<bool, StepError> {
@@ -206,8 +228,15 @@ impl Mechanical for Maximal {
             return Ok(false);
         }
         self.apply(seen.p, w)?;
-        self.prepare(seen.at.step(), seen.x, seen.u, w)?;
-        self.evaluate_as_solved(w, seen.y);
+        let solved = SolvedStep {
+            at: seen.at,
+            x: seen.x,
+            u: seen.u,
+            p: seen.p,
+            y: seen.y,
+            next: &[],
+        };
+        self.evaluate_as_solved(&solved, w)?;
         Ok(w.matrix.softness != 0.0)
     }
 

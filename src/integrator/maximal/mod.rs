@@ -21,6 +21,7 @@
 //! frame) of the interval before, and behind them the unwound angle of every joint that has one.
 
 mod assembly;
+mod blow;
 mod build;
 mod chart;
 mod contact;

@@ -178,6 +178,7 @@ impl Maximal {
             Field::LowerEffort(i) => self.by_effort_limit(w, i, false, emit),
             Field::UpperEffort(i) => self.by_effort_limit(w, i, true, emit),
             Field::JointFriction(_)
+            | Field::LimitRestitution(_)
             | Field::LowerLimit(_)
             | Field::UpperLimit(_)
             | Field::ContactFriction(_)

@@ -50,8 +50,8 @@ fn largest(v: impl Iterator<Item = f64>) -> f64 {
 }
 
 impl Maximal {
-    /// Adjoints of the inputs from those of the outputs.
-    pub(super) fn pull_through(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
+    /// Adjoints of the inputs from those of the outputs, of a step or a read-out.
+    pub(super) fn pull_step(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
         let mut rhs = std::mem::take(&mut w.newton.delta);
         let mut flow = Flow {
             mu: std::mem::take(&mut w.adjoint.mu),
@@ -276,8 +276,10 @@ impl Maximal {
             *dp = self.pull_parameter(w, i, mu);
         }
         let force: f64 = w.knot.force.iter().zip(mu).map(|(f, m)| f * m).sum();
-        out.h -= 0.5 * force;
         out.h_prev -= 0.5 * force;
+        if w.knot.at.steps() {
+            out.h -= 0.5 * force;
+        }
     }
 
     /// What reaches the state and the intervals by the momenta and by the configurations at both neighbours.
@@ -289,9 +291,11 @@ impl Maximal {
             let (s, sp, j) = (w.end.scalar[b], w.knot.scalar[b], &body.inertia);
             let (ml, ma) = (vec3(&flow.mu, 6 * b), vec3(&flow.mu, 6 * b + 3));
             let (x, turn) = (vec3(&flow.zplus, 6 * b), vec3(&flow.zplus, 6 * b + 3));
-            out.h += x.dot(&vec3(&w.newton.trial, 6 * b))
-                + turn.dot(&omega) / s
-                + ma.dot(&momentum_rate(&omega, j, h, s));
+            if w.knot.at.steps() {
+                out.h += x.dot(&vec3(&w.newton.trial, 6 * b))
+                    + turn.dot(&omega) / s
+                    + ma.dot(&momentum_rate(&omega, j, h, s));
+            }
             out.h_prev += ma.dot(&momentum_rate(&old, j, -hp, sp));
             // the transpose of `carried`
             let phi = w.knot.poses[b].r.tr_mul(&(w.end.poses[b].r * turn));

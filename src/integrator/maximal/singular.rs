@@ -23,7 +23,7 @@
 
 use super::{JointSlots, Maximal, Work};
 use crate::contact::may_retry;
-use crate::dynamics::{StepError, StepStats};
+use crate::dynamics::{SolvedStep, StepError, StepStats};
 use crate::mechanism::add_wrench;
 use crate::spatial::Vec3;
 
@@ -153,23 +153,33 @@ impl Maximal {
         w.matrix.softness * self.compliances[s.first_row + i] * w.newton.trial[s.offset + i]
     }
 
-    /// Evaluates at the unknowns of a step that was solved, once prepared. Whether its joints gave way is told by which of the
-    /// two equations hold. Returns the residual.
-    pub(super) fn evaluate_as_solved(&self, w: &mut Work, y: &[f64]) -> f64 {
-        let (core, contacts) = y.split_at(w.newton.trial.len());
+    /// Evaluates a step as it was solved, behind its blow if it has one. Whether its joints gave way is told by which of the two
+    /// equations hold. Returns the residual, and how far the blow is off its central path.
+    pub(super) fn evaluate_as_solved(
+        &self,
+        at: &SolvedStep,
+        w: &mut Work,
+    ) -> Result<(f64, f64), StepError> {
+        self.prepare(at.at.step(), at.x, at.u, w)?;
+        Self::forget_blow(w);
+        if self.contacts.struck(&mut w.contacts, at.y) {
+            self.strike(&at.at, at.x, at.u, w)?;
+        }
+        let off_centre = self.linearize_blow(w);
+        let (core, contacts) = at.y.split_at(w.newton.trial.len());
         w.newton.trial.copy_from_slice(core);
         w.contacts.read(contacts, &self.contacts);
         let (plain, _, floor) = self.evaluate(w);
         if !w.model.may_be_redundant() || plain <= self.options.tolerance.max(floor) {
-            return plain;
+            return Ok((plain, off_centre));
         }
         w.matrix.softness = SOFTNESS;
         let (soft, ..) = self.evaluate(w);
         if soft < plain {
-            return soft;
+            return Ok((soft, off_centre));
         }
         w.matrix.softness = 0.0;
-        self.evaluate(w).0
+        Ok((self.evaluate(w).0, off_centre))
     }
 }
 

@@ -24,16 +24,33 @@ impl Maximal {
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
         self.prepare(at.step(), x, u, w)?;
+        Self::forget_blow(w);
+        let mut stats = self.solve_prepared(w, y)?;
+        if self.contacts.strikes(&mut w.contacts) {
+            self.strike(at, x, u, w)?;
+            let behind = self.solve_prepared(w, y)?;
+            stats = StepStats {
+                iterations: stats.iterations + behind.iterations,
+                restarts: stats.restarts + behind.restarts,
+                fallbacks: stats.fallbacks + behind.fallbacks,
+                ..behind
+            };
+        }
+        let (core, contacts) = y.split_at_mut(w.newton.trial.len());
+        core.copy_from_slice(&w.newton.trial);
+        w.contacts.write(contacts, &self.contacts);
+        self.write_blow(w, y);
+        self.write_next(w, next);
+        Ok(stats)
+    }
+
+    /// Solves the step that was prepared.
+    fn solve_prepared(&self, w: &mut Work, y: &mut [f64]) -> Result<StepStats, StepError> {
         let mut result = self.attempt(w, y);
         if w.model.may_be_redundant() {
             result = self.treat_singular(w, y, result);
         }
-        let stats = result?;
-        let (core, contacts) = y.split_at_mut(w.newton.trial.len());
-        core.copy_from_slice(&w.newton.trial);
-        w.contacts.write(contacts, &self.contacts);
-        self.write_next(w, next);
-        Ok(stats)
+        result
     }
 
     pub(super) fn attempt(&self, w: &mut Work, y: &[f64]) -> Result<StepStats, StepError> {

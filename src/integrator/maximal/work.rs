@@ -1,5 +1,6 @@
 //! The memory of a step, by what its parts are of.
 
+use super::blow::Blow;
 use super::mechanical::Observation;
 use super::{elements, jacobian};
 use crate::block::Fallback;
@@ -22,6 +23,8 @@ pub struct Work {
     pub(super) observation: Observation,
     pub(super) elements: elements::Memory,
     pub(super) contacts: contact::Memory,
+    /// Where something bounces.
+    pub(super) blow: Option<Box<Blow>>,
     /// The contacts' own rows.
     pub(super) contacts_left: Vec<f64>,
     /// Memory of the linear model of trees, once asked for.

@@ -21,7 +21,10 @@ mod tests;
 
 pub(crate) use between::{is_supported, slots};
 
-pub(crate) use frame::{TouchSlope, friction_rows, normal_row, touch_change, wrench_derivative};
+pub(crate) use frame::{
+    TouchSlope, friction_rows, friction_rows_beside, normal_row, rate_derivatives, touch_change,
+    wrench_derivative,
+};
 
 use super::{Mechanism, Shape};
 use crate::spatial::{Mat3, Pose, Vec3};

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::mechanism::samples::Source;
+use crate::mechanism::wrench::dot;
 use crate::mechanism::{
     BodySpec, ContactSpec, Coupling, Field, HalfSpaceSpec, MechanismBuilder, Orientation, Row,
 };
@@ -105,6 +106,12 @@ fn wrenches(t: &Touch, f: &Vec3, a: &Pose, b: &Pose) -> [f64; 12] {
     out
 }
 
+/// Rates along the normal and the tangents at velocities `v` of all bodies.
+fn rates(t: &Touch, v: &[f64], c: &Contact, (a, b): (&Pose, &Pose)) -> [f64; 3] {
+    let [t1, t2] = friction_rows(t, a, b);
+    [normal_row(t, a, b), t1, t2].map(|row| dot(v, c.parent, c.child, &row))
+}
+
 fn close(given: &[f64], expected: &[f64], what: &str) {
     let scale = expected.iter().fold(1.0_f64, |m, x| m.max(x.abs()));
     for (i, (a, b)) in given.iter().zip(expected).enumerate() {
@@ -125,6 +132,10 @@ pub(super) fn check_with(m: &Mechanism, c: &Contact, poses: &[Pose], e: f64) {
     let f = Vec3::new(1.3, -0.4, 0.7);
     let mut blocks = Coupling::default();
     wrench_derivative(&t, &slope, &f, c.parent.is_none(), (&a, &b), &mut blocks);
+    let v: Vec<f64> = (0..6 * poses.len())
+        .map(|i| (1.7 * (i + 1) as f64).sin())
+        .collect();
+    let by_pose = rate_derivatives((&t, &t), &slope, (&a, &b), &v, c.parent, c.child);
     for side in 0..2 {
         let Some(body) = [c.parent, Some(c.child)][side] else {
             continue;
@@ -138,6 +149,13 @@ pub(super) fn check_with(m: &Mechanism, c: &Contact, poses: &[Pose], e: f64) {
             let pick = |p: &(Mat3, Mat3)| [p.0, p.1][i / 3].column(i % 3).into_owned();
             let (n, p) = (pick(&slope.normal[side]), pick(&slope.point[side]));
             close(&[gap, n.x, n.y, n.z, p.x, p.y, p.z], &by, &what);
+            let own = by_pose.map(|by| by[side][i]);
+            let by = difference(e, |e| {
+                let poses = moved(poses, body, i, e);
+                let (a, b) = ends(&poses);
+                rates(&m.touch(c, &poses), &v, c, (&a, &b))
+            });
+            close(&own, &by, &format!("{what}, rates"));
             let by = difference(e, |e| {
                 let poses = moved(poses, body, i, e);
                 let (a, b) = ends(&poses);

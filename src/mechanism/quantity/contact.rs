@@ -4,8 +4,8 @@ use super::reaction::pull_share;
 use super::{Adjoint, KnotData, ReactionSource};
 use crate::mechanism::wrench::{add_six, add_wrench, dot};
 use crate::mechanism::{
-    Contact, Coupling, Field, Row, Touch, friction_rows, normal_row, touch_change,
-    wrench_derivative,
+    Contact, Field, Row, Touch, friction_rows, friction_rows_beside, normal_row, rate_derivatives,
+    touch_change,
 };
 use crate::spatial::{Pose, Vec3};
 
@@ -27,18 +27,31 @@ pub struct Acting {
     pub friction: f64,
     /// Both together, on the child in the world, N.
     pub force: Vec3,
-    /// Speed with which the surfaces slide, m/s: what friction acts against.
+    /// Speed with which the surfaces slide, m/s: what friction acts against, along the mean of the tangents' rows at both
+    /// ends of the interval.
     pub slip: f64,
 }
 
-/// A contact, by its index, at a knot whose reactions are known, and in the step from it, whose velocities are given (none
-/// at the last knot).
-pub fn contacting(k: &KnotData, contact: usize, velocities: Option<&[f64]>) -> Contacting {
+/// The interval after a knot: six velocities of every body, and the poses at its end.
+#[derive(Clone, Debug)]
+pub struct StepInterval {
+    /// m/s and rad/s
+    pub velocities: Vec<f64>,
+    /// Where it ends.
+    pub poses: Vec<Pose>,
+}
+
+/// A contact, by its index, at a knot whose reactions are known, and in the step from it (none at the last knot).
+pub fn contacting(k: &KnotData, contact: usize, step: Option<&StepInterval>) -> Contacting {
     let (c, touch, a, b) = at(k, contact);
-    let step = velocities.map(|v| {
+    let step = step.map(|step| {
         let [normal, x, y] = forces(k, contact);
         let rows = friction_rows(&touch, a, b);
-        let [first, second] = rows.each_ref().map(|row| dot(v, c.parent, c.child, row));
+        let m = k.mechanism;
+        let (a, b) = (m.pose(&step.poses, c.parent), &step.poses[c.child]);
+        let ends = friction_rows_beside(&m.touch(c, &step.poses), &touch, a, b);
+        let along = |row| dot(&step.velocities, c.parent, c.child, row);
+        let [first, second] = [0, 1].map(|i| 0.5 * (along(&rows[i]) + along(&ends[i])));
         Acting {
             normal,
             friction: x.hypot(y),
@@ -138,15 +151,21 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
         );
     }
     // how the rows turn with the configuration
-    let f = Vec3::new(0.0, slide[0], slide[1]) * (g / size);
     let slope = k.mechanism.touch_slope(c, k.poses);
-    let mut turn = Coupling::default();
-    wrench_derivative(&touch, &slope, &f, c.parent.is_none(), (a, b), &mut turn);
-    let [on_parent, on_child] = turn.transposed_times(k.velocities, c.parent, c.child);
-    if let Some(p) = c.parent {
-        add_six(&mut out.poses, p, &on_parent, 1.0);
+    let [_, turns @ ..] = rate_derivatives(
+        (&touch, &touch),
+        &slope,
+        (a, b),
+        k.velocities,
+        c.parent,
+        c.child,
+    );
+    for ([on_parent, on_child], along) in turns.iter().zip(slide) {
+        if let Some(p) = c.parent {
+            add_six(&mut out.poses, p, on_parent, g * along / size);
+        }
+        add_six(&mut out.poses, c.child, on_child, g * along / size);
     }
-    add_six(&mut out.poses, c.child, &on_child, 1.0);
 }
 
 pub(super) fn slip_by(k: &KnotData, contact: usize, field: Field) -> f64 {
@@ -154,7 +173,7 @@ pub(super) fn slip_by(k: &KnotData, contact: usize, field: Field) -> f64 {
     let Some(change) = k.mechanism.touch_by(c, k.poses, field) else {
         return 0.0;
     };
-    let [_, rows @ ..] = touch_change(&touch, &change, a, b);
+    let [_, rows @ ..] = touch_change(&touch, &change, &touch, (a, b));
     let slide = sliding(k, contact).0;
     let size = slide[0].hypot(slide[1]);
     if size == 0.0 {

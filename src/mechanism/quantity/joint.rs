@@ -63,11 +63,7 @@ fn turn(
 ) {
     let mut turn = Coupling::default();
     let unit = j.directions[direction].unit * g;
-    if j.directions[direction].freedom == Freedom::Slide {
-        j.add_force_derivative(&unit, a, b, &rel, &mut turn);
-    } else {
-        Joint::add_torque_derivative(&unit, a, b, &mut turn);
-    }
+    j.add_direction_derivative(direction, &unit, (a, b), &rel, &mut turn);
     let [on_a, on_b] = turn.transposed_times(motion, j.parent, j.child);
     if let Some(p) = j.parent {
         add_six(x, p, &on_a, 1.0);

@@ -14,7 +14,7 @@ mod reaction;
 mod tests;
 mod whole;
 
-pub use contact::{Acting, Contacting, contacting};
+pub use contact::{Acting, Contacting, StepInterval, contacting};
 
 use super::wrench::vec3;
 use super::{CoordinateId, Field, Joint, Mechanism, Relative};

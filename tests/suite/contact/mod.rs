@@ -1,11 +1,13 @@
 //! Contact and friction against closed forms, and what the solver of a step must reach.
 
 use crate::drops;
+mod bounces;
 mod chains;
 mod impacts;
 mod pyramid;
 mod random;
 mod rest;
+mod rolling;
 mod slide;
 
 use least_action::dynamics::{Knot, Step, StepStats};
@@ -105,12 +107,16 @@ impl Sim {
         drops::lowest(self.system.mechanism(), &self.x)
     }
 
-    /// Normal impulses of the last step, N s.
+    /// Normal impulses of the last step, N s, those of blows included.
     pub fn impulses(&self) -> impl Iterator<Item = f64> {
         let own = &self.y[self.system.symbolic().dim()..];
-        let contacts = self.system.mechanism().contacts.iter();
-        contacts
-            .zip(own.chunks_exact(5))
-            .map(|(c, y)| c.effective_mass * y[1])
+        let m = self.system.mechanism();
+        let elastic = m.contacts.iter().any(|c| m.restitution(c) > 0.0);
+        // four numbers of every contact at the end
+        let blows = own.len() - if elastic { 4 * m.contacts.len() } else { 0 };
+        m.contacts.iter().enumerate().map(move |(i, c)| {
+            let blow = own.get(blows + 4 * i + 1).copied().unwrap_or(0.0);
+            c.effective_mass * (own[5 * i + 1] + blow)
+        })
     }
 }

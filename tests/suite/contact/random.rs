@@ -31,7 +31,13 @@ fn hold(outcomes: &[Outcome], unsolved: usize) {
 
 #[test]
 fn random_drops_are_solved() {
-    hold(&outcomes(0..300, &Setup::default(), 0.0), 0);
+    // a small box is to turn too far in one step (seed 245, h = 0.04 s): at 0.9 h it turns by 1.37 rad of the 1.41 there are
+    hold(&outcomes(0..300, &Setup::default(), 0.0), 1);
+    let divided = Setup {
+        divided: true,
+        ..Setup::default()
+    };
+    hold(&outcomes(0..300, &divided, 0.0), 0);
 }
 
 /// As from a height of 10 m: corners that hold a body more than once, and friction, meet large impulses.

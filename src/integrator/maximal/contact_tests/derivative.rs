@@ -237,6 +237,7 @@ fn tuned(mut b: MechanismBuilder) -> MechanismBuilder {
             "gain",
             "friction",
             "limits.",
+            "restitution",
             "anchor.x",
         ];
         let own = own.iter().any(|p| path.contains(p));
@@ -268,8 +269,38 @@ fn pair(a: Shape, b: Shape) -> MechanismBuilder {
         .half_space("slope", slope)
 }
 
+/// Two links that hang, with friction in the upper hinge; the end of the lower one hits the floor
+/// in the second step.
+fn arm() -> MechanismBuilder {
+    let tip = ContactSpec::new(0.3)
+        .shape(Shape::Sphere(0.05))
+        .at([0.0, 0.02, -0.3])
+        .restitution(0.6);
+    let link = |mass: f64| BodySpec::new(mass).shape(Shape::Box([0.1, 0.12, 0.6]));
+    let hinge = |child: &str| {
+        JointSpec::new(JointKind::Revolute, child)
+            .axis([0.1, 1.0, 0.0])
+            .anchors([0.0, 0.0, -0.3], [0.0, 0.0, 0.3])
+    };
+    let floor = HalfSpaceSpec {
+        offset: -1.415,
+        ..HalfSpaceSpec::default()
+    };
+    MechanismBuilder::new()
+        .body("upper", link(1.0))
+        .body("lower", link(0.7).contact("tip", tip))
+        .joint("shoulder", hinge("upper").friction(0.2))
+        .joint("elbow", hinge("lower").parent("upper"))
+        .half_space("floor", floor)
+}
+
 /// A driven slider with friction and limits, and a hinge with both on it.
 fn machine() -> MechanismBuilder {
+    machine_with(|j| j)
+}
+
+/// The same with more told of both joints.
+fn machine_with(more: impl Fn(JointSpec) -> JointSpec) -> MechanismBuilder {
     let slide = JointSpec::new(JointKind::Prismatic, "a").axis([1.0, 0.0, 0.2]);
     let hinge = JointSpec::new(JointKind::Revolute, "b")
         .parent("a")
@@ -280,14 +311,14 @@ fn machine() -> MechanismBuilder {
         .body("b", BodySpec::new(0.5).shape(small))
         .joint(
             "slide",
-            slide
+            more(slide)
                 .friction(0.7)
                 .limits(-0.3, 0.1)
                 .anchors([0.1, 0.0, 0.0], [0.0, 0.1, 0.05]),
         )
         .joint(
             "hinge",
-            hinge
+            more(hinge)
                 .friction(0.05)
                 .limits(-1.0, 0.5)
                 .anchors([0.0, 0.0, -0.2], [0.0, 0.0, 0.4]),
@@ -381,6 +412,22 @@ fn scenes() -> Vec<Scene> {
             floor(Shape::Sphere(0.25), ContactSpec::new(0.3).restitution(0.7)),
             0.28,
             [1.0, 0.0, -2.0, 0.0, 1.0, 0.0],
+            1,
+        ),
+        (
+            "arm bouncing off the floor",
+            arm(),
+            vec![0.3, 0.4],
+            vec![-2.0, -3.0],
+            vec![],
+            1,
+        ),
+        (
+            "machine bouncing off its stops",
+            machine_with(|j| j.restitution(0.6)),
+            vec![0.095, 0.49],
+            vec![1.0, 2.0],
+            vec![3.0, 0.5],
             1,
         ),
         (
@@ -490,6 +537,12 @@ fn check(cone: Cone, kappa: f64, centred: f64, wanted: impl Fn(&str) -> bool) {
         r.u = u;
         for _ in 0..steps {
             r.step();
+        }
+        if name.contains("bouncing") {
+            let here = r.changed(&r.system.dims().inputs());
+            let (_, y) = r.stepped(&here);
+            let blows = y[r.system.contacts.blows()].chunks(crate::contact::BLOW);
+            assert!(blows.into_iter().any(|b| b[0] != 0.0), "{name}: no blow");
         }
         let errors = (step_error(&mut r), observed_error(&mut r));
         let text = format!(
