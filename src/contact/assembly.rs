@@ -3,7 +3,7 @@
 use super::cone::Law;
 use super::{Layout, Memory, Source, View};
 use crate::dynamics::Stage;
-use crate::mechanism::{Joint, Mechanism, Relative, Row, Vec6, friction_rows, normal_row};
+use crate::mechanism::{Joint, Mechanism, Relative, Row, Search, Vec6, friction_rows, normal_row};
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{Mat3, Pose, Vec3, increment_jacobian_transposed};
 
@@ -82,6 +82,7 @@ impl Layout {
         c.idle = c.interval == 0.0;
         c.spent = 0;
         let floor = 4.0 * f64::EPSILON / c.interval;
+        let mut search = Search::default();
         for (e, slot) in c.elements.iter_mut().zip(&self.slots) {
             let b = &w.poses[slot.child];
             let a = m.pose(w.poses, slot.parent);
@@ -95,7 +96,8 @@ impl Layout {
                         mu,
                         bound: 0.0,
                     };
-                    e.here = m.touch(contact, w.poses);
+                    e.held = m.meeting_of(contact, w.poses, &mut search);
+                    e.here = m.touch_of(contact, &e.held, w.poses);
                     e.normal = normal_row(&e.here, a, b);
                     e.tangents = friction_rows(&e.here, a, b);
                     e.floor = floor * e.here.point.amax();
@@ -155,7 +157,9 @@ impl Layout {
             if e.law.gap {
                 if let Stage::Step(h) = stage {
                     match slot.source {
-                        Source::Contact(i) => e.next = m.touch(&m.contacts[i], w.next),
+                        Source::Contact(i) => {
+                            e.next = m.touch_of(&m.contacts[i], &e.held, w.next);
+                        }
                         Source::Limit(j, i, upper) => {
                             let joint = &m.joints[j];
                             let (a, b) = m.ends(joint, w.next);

@@ -179,7 +179,7 @@ impl Layout {
         let (a, b) = (m.pose(w.poses, slot.parent), &w.poses[slot.child]);
         match slot.source {
             Source::Contact(i) => {
-                let slope = m.touch_slope(&m.contacts[i], w.poses);
+                let slope = m.touch_slope(&m.contacts[i], &e.held, w.poses);
                 wrench_derivative(&e.here, &slope, &f, slot.parent.is_none(), (a, b), &mut out);
             }
             Source::Friction(j, i) | Source::Limit(j, i, _) => {

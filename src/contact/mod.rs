@@ -77,7 +77,7 @@ pub(crate) use refine::Side;
 pub use work::ContactWork;
 
 use crate::block::Symbolic;
-use crate::mechanism::{Body, Mechanism, Row, Touch, Vec6, compliance};
+use crate::mechanism::{Body, Mechanism, Meeting, Row, Touch, Vec6, compliance};
 use crate::spatial::{Mat3, Pose, Vec3};
 use cone::{Law, Linear, Local, Target};
 use derivative::Response;
@@ -141,6 +141,8 @@ struct Element {
     /// Wrenches of unit impulses: along the normal, along the two tangents.
     normal: Row,
     tangents: [Row; 2],
+    /// What of a contact meets, from the knot to its successor.
+    held: Meeting,
     /// The contact at the knot.
     here: Touch,
     /// `phi/h` at the unknowns last evaluated, and the contact there.
@@ -335,6 +337,7 @@ impl Layout {
             whole: law,
             normal: Row::ZERO,
             tangents: [Row::ZERO; 2],
+            held: Meeting::default(),
             here: NOWHERE,
             gap: 0.0,
             next: NOWHERE,

@@ -178,7 +178,7 @@ impl Layout {
         };
         let m = w.model;
         let contact = &m.contacts[i];
-        let Some(here) = m.touch_by(contact, w.poses, field) else {
+        let Some(here) = m.touch_by(contact, &e.held, w.poses, field) else {
             return;
         };
         let (p, c) = (slot.parent, slot.child);
@@ -187,7 +187,7 @@ impl Layout {
         let changes = touch_change(&e.here, &here, a, b);
         match w.at.stage {
             Stage::Step(h) => {
-                if let Some(next) = m.touch_by(contact, w.next, field) {
+                if let Some(next) = m.touch_by(contact, &e.held, w.next, field) {
                     emit(Entry::Inflow(0), next.gap / h);
                 }
                 if let Some(restitution) = self.bounces(w, (e, slot)) {

@@ -135,7 +135,7 @@ impl Layout {
         let a = m.pose(w.next, slot.parent);
         match slot.source {
             Source::Contact(i) => {
-                e.next = m.touch(&m.contacts[i], w.next);
+                e.next = m.touch_of(&m.contacts[i], &e.held, w.next);
                 e.next_row = normal_row(&e.next, a, b);
             }
             Source::Limit(j, i, upper) => {

@@ -108,13 +108,13 @@ impl ContactSpec {
         let err = |field: &str, message: String, help: &str| {
             ModelError::new(["bodies", of, "contacts", name, field], message, help)
         };
-        let Some(surface) = self.shape.or(own.map(Surface::from)) else {
+        let Some(surface) = self.shape.clone().or(own.map(Surface::from)) else {
             return Err(err(
                 "shape",
                 format!(
                     "contact `{name}` of body `{of}` has no shape, and its body has none either"
                 ),
-                "give shape = \"point\", { sphere = R }, { box = [A, B, C] }, { capsule = { radius, length } } or { cylinder = .. }",
+                "give shape = \"point\", { sphere = R }, { box = [A, B, C] }, { hull = [[X, Y, Z], ..] }, { capsule = { radius, length } } or { cylinder = .. }",
             ));
         };
         if !surface.is_valid() {
@@ -361,7 +361,7 @@ impl MechanismBuilder {
             Field::ContactPosition(_, k) => spec.position.get_mut(k),
             _ => {
                 // the body keeps its own shape
-                let own = m.colliders.get(c)?.surface;
+                let own = m.colliders.get(c)?.surface.clone();
                 spec.shape.get_or_insert(own).number(field)
             }
         }
@@ -427,7 +427,7 @@ fn between<'a>(
             b,
             bodies,
             format!(
-                "contacts `{}` ({p}) and `{}` ({q}) meet, but {p} on {q} is no pair that bodies can touch by: those are points and spheres on spheres, capsules and boxes, and capsules on capsules",
+                "contacts `{}` ({p}) and `{}` ({q}) meet, but {p} on {q} is no pair that bodies can touch by: those are points and spheres on spheres, capsules, boxes and hulls, capsules on capsules, and boxes and hulls on each other",
                 b.name, a.name
             ),
             "put them in groups that do not name each other, or describe one of them by spheres or capsules",

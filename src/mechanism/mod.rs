@@ -43,7 +43,7 @@ pub use builder::{
 pub use check::{
     DerivativeError, check_constraint, check_potential, check_velocity_constraint, random_poses,
 };
-pub use contact::{Collider, Contact, HalfSpace, Pair as ContactPair, Surface, Touch};
+pub use contact::{Collider, Contact, HalfSpace, Hull, Pair as ContactPair, Surface, Touch};
 pub use coordinate::{Direction, Freedom};
 pub use element::{
     Element, ElementSpec, Hessian, HolonomicConstraint, Jacobian, Part, Potential,
@@ -65,7 +65,9 @@ pub use spring::{Actuator, Drive, Spring};
 pub use statics::Unheld;
 
 pub(crate) use attached::{Rows, stacked};
-pub(crate) use contact::{friction_rows, normal_row, touch_change, wrench_derivative};
+pub(crate) use contact::{
+    Meeting, Search, friction_rows, normal_row, touch_change, wrench_derivative,
+};
 pub(crate) use coordinate::unwind;
 pub(crate) use earlier::Earlier;
 pub(crate) use joint::Vec6;

@@ -253,7 +253,7 @@ impl Mechanism {
             out.push((format!("{name}.friction"), Field::ContactFriction(i)));
             let restitution = Field::ContactRestitution(i);
             out.push((format!("{name}.restitution"), restitution));
-            let mut surface = c.surface;
+            let mut surface = c.surface.clone();
             let mut of_shape = |field: &str, of: Field| {
                 if surface.number(of).is_some() {
                     out.push((format!("{name}.{field}"), of));
@@ -304,7 +304,7 @@ impl Mechanism {
         let optional = || match field {
             Field::HalfSpaceFriction(h) => self.half_spaces[h].friction,
             Field::ContactRadius(c) | Field::ContactLength(c) | Field::ContactEdge(c, _) => {
-                let mut surface = self.colliders[c].surface;
+                let mut surface = self.colliders[c].surface.clone();
                 surface.number(field).copied()
             }
             _ => None,

@@ -7,19 +7,27 @@
 mod ball;
 mod between;
 mod capsule_capsule;
+mod crossing;
 mod frame;
 mod half_space;
+mod manifold;
 mod nearest;
 mod number;
+mod polytope;
 #[cfg(test)]
 mod samples;
 mod sphere_box;
 mod sphere_capsule;
+mod sphere_hull;
 mod sphere_sphere;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use between::{is_supported, slots};
+
+pub use polytope::Hull;
+
+pub(crate) use manifold::Meeting;
 
 pub(crate) use frame::{TouchSlope, friction_rows, normal_row, touch_change, wrench_derivative};
 
@@ -28,7 +36,7 @@ use crate::spatial::{Mat3, Pose, Vec3};
 use serde::{Deserialize, Serialize};
 
 /// What of a body touches, about a place on it: a point, or as the shapes of bodies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Surface {
     /// A point.
@@ -51,6 +59,8 @@ pub enum Surface {
     },
     /// Edge lengths along x, y, z, m.
     Box([f64; 3]),
+    /// The convex hull of points, m, about the place of the contact.
+    Hull(Hull),
 }
 
 impl From<Shape> for Surface {
@@ -69,7 +79,8 @@ impl Surface {
     pub(super) fn is_valid(&self) -> bool {
         let ok = |l: &f64| *l > 0.0 && l.is_finite();
         match self {
-            Self::Point => true,
+            // a hull is checked as it is made
+            Self::Point | Self::Hull(_) => true,
             Self::Sphere(radius) => ok(radius),
             Self::Capsule { radius, length } | Self::Cylinder { radius, length } => {
                 ok(radius) && ok(length)
@@ -86,6 +97,7 @@ impl Surface {
             Self::Capsule { .. } => "capsule",
             Self::Cylinder { .. } => "cylinder",
             Self::Box(_) => "box",
+            Self::Hull(_) => "hull",
         }
     }
 }
@@ -173,6 +185,13 @@ pub struct Touch {
     pub point: Vec3,
 }
 
+/// The last search of [`Mechanism::meeting_of`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Search {
+    pair: Option<(usize, usize)>,
+    found: Option<manifold::Manifold>,
+}
+
 impl Mechanism {
     /// The colliders of a contact between bodies and the poses of their bodies.
     fn sides<'a>(
@@ -184,9 +203,42 @@ impl Mechanism {
         ((a, b), (&poses[a.body], &poses[b.body]))
     }
 
-    /// A contact at a configuration of all bodies.
+    /// What meets at a contact: searched for at a knot, and held until the next.
+    pub(crate) fn meeting(&self, c: &Contact, poses: &[Pose]) -> Meeting {
+        self.meeting_of(c, poses, &mut Search::default())
+    }
+
+    /// The same of contacts in turn, of which those of one pair are found by one search.
     #[inline]
+    pub(crate) fn meeting_of(&self, c: &Contact, poses: &[Pose], last: &mut Search) -> Meeting {
+        let Pair::Between {
+            first,
+            second,
+            feature,
+        } = c.pair
+        else {
+            return Meeting::Surfaces;
+        };
+        let (of, ends) = self.sides((first, second), poses);
+        if !between::is_searched(of) {
+            return Meeting::Surfaces;
+        }
+        if last.pair != Some((first, second)) {
+            last.pair = Some((first, second));
+            last.found = between::search(of, ends);
+        }
+        let found = last.found.and_then(|m| m.places.get(feature).copied());
+        found.unwrap_or(Meeting::Apart)
+    }
+
+    /// A contact at a configuration of all bodies.
     pub fn touch(&self, c: &Contact, poses: &[Pose]) -> Touch {
+        self.touch_of(c, &self.meeting(c, poses), poses)
+    }
+
+    /// A contact at a configuration of all bodies, with what meets held.
+    #[inline]
+    pub(crate) fn touch_of(&self, c: &Contact, held: &Meeting, poses: &[Pose]) -> Touch {
         match c.pair {
             Pair::Ground {
                 half_space,
@@ -204,7 +256,7 @@ impl Mechanism {
                 feature,
             } => {
                 let (of, poses) = self.sides((first, second), poses);
-                between::touch(of, feature, poses)
+                between::touch(of, (feature, held), poses)
             }
         }
     }
@@ -220,8 +272,8 @@ impl Mechanism {
         }
     }
 
-    /// How normal and point change with the displacements of the bodies.
-    pub(crate) fn touch_slope(&self, c: &Contact, poses: &[Pose]) -> TouchSlope {
+    /// How normal and point change with the displacements of the bodies, with what meets held.
+    pub(crate) fn touch_slope(&self, c: &Contact, held: &Meeting, poses: &[Pose]) -> TouchSlope {
         match c.pair {
             Pair::Ground {
                 half_space,
@@ -239,7 +291,7 @@ impl Mechanism {
                 feature,
             } => {
                 let (of, poses) = self.sides((first, second), poses);
-                between::slope(of, feature, poses)
+                between::slope(of, (feature, held), poses)
             }
         }
     }

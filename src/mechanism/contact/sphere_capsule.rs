@@ -1,6 +1,6 @@
 //! Balls and points on a capsule of another body: the distance to its segment, less both radii.
 
-use super::nearest::{Nearest, apart};
+use super::nearest::{Nearest, along, apart};
 use crate::spatial::Vec3;
 
 /// Of the segment of a capsule; with the centre on it the normal is along x.
@@ -12,7 +12,7 @@ pub(super) fn nearest(length: f64, y: &Vec3) -> Nearest {
     Nearest {
         point,
         normal,
-        follows: [false, false, y.z.abs() < half],
+        follows: along([false, false, y.z.abs() < half]),
         curvature,
     }
 }

@@ -73,7 +73,8 @@ pub(super) fn pull_gap(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint) 
 
 pub(super) fn gap_by(k: &KnotData, contact: usize, field: Field) -> f64 {
     let m = k.mechanism;
-    m.touch_by(&m.contacts[contact], k.poses, field)
+    let c = &m.contacts[contact];
+    m.touch_by(c, &m.meeting(c, k.poses), k.poses, field)
         .map_or(0.0, |t| t.gap)
 }
 
@@ -139,7 +140,9 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
     }
     // how the rows turn with the configuration
     let f = Vec3::new(0.0, slide[0], slide[1]) * (g / size);
-    let slope = k.mechanism.touch_slope(c, k.poses);
+    let slope = k
+        .mechanism
+        .touch_slope(c, &k.mechanism.meeting(c, k.poses), k.poses);
     let mut turn = Coupling::default();
     wrench_derivative(&touch, &slope, &f, c.parent.is_none(), (a, b), &mut turn);
     let [on_parent, on_child] = turn.transposed_times(k.velocities, c.parent, c.child);
@@ -151,7 +154,8 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
 
 pub(super) fn slip_by(k: &KnotData, contact: usize, field: Field) -> f64 {
     let (c, touch, a, b) = at(k, contact);
-    let Some(change) = k.mechanism.touch_by(c, k.poses, field) else {
+    let held = k.mechanism.meeting(c, k.poses);
+    let Some(change) = k.mechanism.touch_by(c, &held, k.poses, field) else {
         return 0.0;
     };
     let [_, rows @ ..] = touch_change(&touch, &change, a, b);

@@ -1,6 +1,7 @@
 //! Steps with contacts: one that cannot be solved, and derivatives.
 
 mod derivative;
+mod stack;
 
 use super::{Maximal, Options, Work};
 use crate::contact::ContactOptions;
