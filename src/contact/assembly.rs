@@ -1,9 +1,11 @@
 //! Contacts in the step's equations and matrix: everything known at the knot, the residual, the blocks.
 
 use super::cone::Law;
-use super::{Layout, Memory, Source, View};
+use super::{Element, Layout, Memory, Source, View};
 use crate::dynamics::Stage;
-use crate::mechanism::{Joint, Mechanism, Relative, Row, Search, Vec6, friction_rows, normal_row};
+use crate::mechanism::{
+    Ahead, Joint, Mechanism, Meeting, Relative, Row, Search, Vec6, friction_rows, normal_row,
+};
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{Mat3, Pose, Vec3, increment_jacobian_transposed};
 
@@ -63,6 +65,23 @@ pub(super) fn both(row: &Row) -> [Vec6; 2] {
     [row.parent(), row.child()]
 }
 
+/// Overlap, m, that is pushed out in one step: with 1 cm/s in one of 0.01 s. It is far above what resting bodies have, so
+/// that derivatives there see one law.
+pub(super) const OVERLAP: f64 = 1e-4;
+/// Part of what is deeper that a step leaves.
+const LEFT: f64 = 0.9;
+
+impl Element {
+    /// What a step leaves of an overlap, as a gap, m.
+    pub(super) fn overlap(&self) -> f64 {
+        if self.left == 0.0 {
+            0.0
+        } else {
+            self.left * (self.here.gap + OVERLAP)
+        }
+    }
+}
+
 /// Roundings of a gap's increment, of products and sums of three numbers each, by the largest.
 const ROUNDINGS: f64 = 16.0;
 
@@ -83,6 +102,13 @@ impl Layout {
         c.spent = 0;
         let floor = 4.0 * f64::EPSILON / c.interval;
         let mut search = Search::default();
+        let ahead = match at.stage {
+            Stage::Step(h) => Ahead {
+                velocities: w.before,
+                h,
+            },
+            Stage::Readout => Ahead::NONE,
+        };
         for (e, slot) in c.elements.iter_mut().zip(&self.slots) {
             let b = &w.poses[slot.child];
             let a = m.pose(w.poses, slot.parent);
@@ -96,7 +122,7 @@ impl Layout {
                         mu,
                         bound: 0.0,
                     };
-                    e.held = m.meeting_of(contact, w.poses, &mut search);
+                    e.held = m.meeting_of(contact, w.poses, &ahead, &mut search);
                     e.here = m.touch_of(contact, &e.held, w.poses);
                     e.normal = normal_row(&e.here, a, b);
                     e.tangents = friction_rows(&e.here, a, b);
@@ -104,6 +130,13 @@ impl Layout {
                     e.noise = e.floor;
                     e.arm = m.arm(contact);
                     e.bounce = 0.0;
+                    e.left = match at.stage {
+                        // where nothing is searched for, what meets does not change
+                        Stage::Step(_) if e.here.gap < -OVERLAP && e.held != Meeting::Surfaces => {
+                            LEFT
+                        }
+                        _ => 0.0,
+                    };
                     let restitution = m.restitution(contact);
                     if let (true, Stage::Step(h)) = (restitution > 0.0, at.stage) {
                         let (p, c) = (slot.parent, slot.child);
@@ -169,7 +202,7 @@ impl Layout {
                         }
                         Source::Friction(..) => {}
                     }
-                    e.gap = e.next.gap / h - e.bounce;
+                    e.gap = (e.next.gap - e.overlap()) / h - e.bounce;
                     if let Some(arm) = &e.arm {
                         // by the increment, whose rounding is that of a velocity: where more corners hold a body than
                         // are needed, rounding of gaps becomes impulses by `g/s`

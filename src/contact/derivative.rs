@@ -302,7 +302,11 @@ impl Layout {
     ) -> f64 {
         let (p, c) = (slot.parent, slot.child);
         if let Stage::Step(h) = w.at.stage {
-            let mut change = dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
+            let mut change =
+                dot(zplus, p, c, &e.next_row) / h - (e.next.gap - e.overlap()) * d.h / (h * h);
+            if e.left != 0.0 {
+                change -= e.left * dot(&d.x, p, c, &e.normal) / h;
+            }
             if let Some(restitution) = self.bounces(w, (e, slot)) {
                 // less the change of gap/h + restitution (-N v-)
                 let approach = -dot(&d.x[d.x.len() / 2..], p, c, &e.normal)
@@ -377,7 +381,10 @@ impl Layout {
             if e.law.gap {
                 if let Stage::Step(h) = w.at.stage {
                     add_wrench(zplus, p, c, &e.next_row, inflow[0] / h);
-                    out.h -= inflow[0] * e.next.gap / (h * h);
+                    out.h -= inflow[0] * (e.next.gap - e.overlap()) / (h * h);
+                    if e.left != 0.0 {
+                        add_wrench(&mut out.x, p, c, &e.normal, -inflow[0] * e.left / h);
+                    }
                     if let Some(restitution) = self.bounces(w, (e, slot)) {
                         let n = out.x.len() / 2;
                         let (dz, dv) = out.x.split_at_mut(n);

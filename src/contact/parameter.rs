@@ -188,7 +188,7 @@ impl Layout {
         match w.at.stage {
             Stage::Step(h) => {
                 if let Some(next) = m.touch_by(contact, &e.held, w.next, field) {
-                    emit(Entry::Inflow(0), next.gap / h);
+                    emit(Entry::Inflow(0), (next.gap - e.left * here.gap) / h);
                 }
                 if let Some(restitution) = self.bounces(w, (e, slot)) {
                     let approach = -dot(w.before, p, c, &changes[0]);

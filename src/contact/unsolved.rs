@@ -137,6 +137,8 @@ impl Layout {
             Source::Contact(i) => {
                 e.next = m.touch_of(&m.contacts[i], &e.held, w.next);
                 e.next_row = normal_row(&e.next, a, b);
+                // a plan's knots have no overlaps in the end
+                e.left = 0.0;
             }
             Source::Limit(j, i, upper) => {
                 let joint = &m.joints[j];

@@ -247,7 +247,8 @@ impl Mechanism {
                 out.push((format!("actuators.{}.{field}", a.name), of));
             }
         }
-        for (i, c) in self.colliders.iter().enumerate() {
+        let of_bodies = self.colliders.iter().enumerate();
+        for (i, c) in of_bodies.filter(|(_, c)| c.body.is_some()) {
             // BODY.NAME
             let name = format!("contacts.{}", c.name);
             out.push((format!("{name}.friction"), Field::ContactFriction(i)));

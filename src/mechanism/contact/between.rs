@@ -1,12 +1,16 @@
 //! Two colliders of two bodies: which features meet, and the one path from any of them to a touch.
 
+use super::ball::{self, Grown};
 use super::capsule_capsule::{self, SLOTS};
+use super::capsule_polytope::{self, ENDS, Roles};
 use super::crossing::{Crossing, Line};
 use super::frame::TouchSlope;
+use super::half_space;
+use super::heights::FACETS;
 use super::manifold::{self, Manifold, Meeting, PLACES};
 use super::nearest::{Ball, On};
 use super::polytope::Solid;
-use super::{Collider, Surface, Touch, ball};
+use super::{Collider, Surface, Touch};
 use crate::spatial::{Pose, Vec3};
 
 type Sides<'a> = (&'a Collider, &'a Collider);
@@ -23,22 +27,73 @@ pub(super) enum Slot {
 
 /// Do the surfaces meet, the first as the parent's? Points on points have nothing to overlap.
 pub(crate) fn is_supported(first: &Surface, second: &Surface) -> bool {
-    use Surface::{Box, Capsule, Hull, Point, Sphere};
+    use Surface::{Box, Capsule, Cylinder, Hull, Point, Sphere};
     match first {
-        Point | Sphere(_) => matches!(second, Sphere(_) | Capsule { .. } | Box(_) | Hull(_)),
-        Capsule { .. } => matches!(second, Capsule { .. }),
+        Point | Sphere(_) => matches!(
+            second,
+            Sphere(_) | Capsule { .. } | Cylinder { .. } | Box(_) | Hull(_)
+        ),
+        Capsule { .. } => matches!(second, Capsule { .. } | Box(_) | Hull(_)),
         Box(_) | Hull(_) => matches!(second, Box(_) | Hull(_)),
-        Surface::Cylinder { .. } => false,
+        // the world's alone
+        Surface::Heights(_) => !matches!(second, Cylinder { .. } | Surface::Heights(_)),
+        Cylinder { .. } => false,
     }
 }
+
+/// Which side is a capsule where the other is a polytope.
+#[inline]
+fn capsule(of: Sides) -> Option<usize> {
+    let is_capsule = |c: &Collider| matches!(c.surface, Surface::Capsule { .. });
+    match (is_capsule(of.0), is_capsule(of.1)) {
+        (true, false) if is_polytope(of.1) => Some(0),
+        (false, true) if is_polytope(of.0) => Some(1),
+        _ => None,
+    }
+}
+
+#[inline]
+fn is_polytope(c: &Collider) -> bool {
+    matches!(c.surface, Surface::Box(_) | Surface::Hull(_))
+}
+
+/// Balls first, then capsules, then what has edges.
+#[inline]
+fn edginess(c: &Collider) -> u8 {
+    match c.surface {
+        Surface::Point | Surface::Sphere(_) => 0,
+        Surface::Capsule { .. } => 1,
+        Surface::Cylinder { .. } | Surface::Box(_) | Surface::Hull(_) | Surface::Heights(_) => 2,
+    }
+}
+
+/// Names of the places of a capsule and a polytope.
+const EDGES: [&str; capsule_polytope::SLOTS] = [" -", " +", " 1", " 2", " 3", " 4"];
 
 /// Names of the places of two polytopes.
 const NUMBERED: [&str; PLACES] = [" 1", " 2", " 3", " 4", " 5", " 6", " 7", " 8", " 9"];
 
 /// The slots of a supported pair: what tells the first and the second apart, and the arms from the centres of mass, body
 /// frames.
-pub(crate) fn slots(of: Sides) -> Vec<([&'static str; 2], [Vec3; 2])> {
+pub(crate) fn slots(of: Sides) -> Vec<([String; 2], [Vec3; 2])> {
     let middle = [of.0.position, of.1.position];
+    if let Surface::Heights(_) = of.0.surface {
+        let of_feature = |(label, arm): (String, Vec3)| {
+            let space = if label.is_empty() { "" } else { " " };
+            (1..=FACETS).map(move |k| {
+                let names = [String::new(), format!("{space}{label} {k}")];
+                (names, [middle[0], arm])
+            })
+        };
+        return of.1.features().into_iter().flat_map(of_feature).collect();
+    }
+    let all = fixed_slots(of, middle);
+    let owned = |(names, arms): ([&str; 2], _)| (names.map(str::to_owned), arms);
+    all.into_iter().map(owned).collect()
+}
+
+/// Those of pairs of convex surfaces.
+fn fixed_slots(of: Sides, middle: [Vec3; 2]) -> Vec<([&'static str; 2], [Vec3; 2])> {
     match (&of.0.surface, &of.1.surface) {
         (Surface::Capsule { .. }, Surface::Capsule { .. }) => {
             let ends = |c: &Collider| [-1.0, 1.0].map(|along| c.ball(along).centre);
@@ -51,6 +106,16 @@ pub(crate) fn slots(of: Sides) -> Vec<([&'static str; 2], [Vec3; 2])> {
                 ([" across", ""], middle),
             ]
         }
+        _ if capsule(of).is_some() => {
+            let named = |n| {
+                if capsule(of) == Some(0) {
+                    [n, ""]
+                } else {
+                    ["", n]
+                }
+            };
+            EDGES.map(|n| (named(n), middle)).to_vec()
+        }
         _ if is_searched(of) => NUMBERED.map(|n| (["", n], middle)).to_vec(),
         _ => vec![(["", ""], middle)],
     }
@@ -59,14 +124,45 @@ pub(crate) fn slots(of: Sides) -> Vec<([&'static str; 2], [Vec3; 2])> {
 /// Must what meets be searched for?
 #[inline]
 pub(super) fn is_searched(of: Sides) -> bool {
-    let is_polytope = |c: &Collider| matches!(c.surface, Surface::Box(_) | Surface::Hull(_));
-    is_polytope(of.0) && is_polytope(of.1)
+    capsule(of).is_some()
+        || is_polytope(of.0) && is_polytope(of.1)
+        || matches!(of.0.surface, Surface::Heights(_))
 }
 
-/// What meets at a configuration.
-pub(super) fn search(of: Sides, poses: Poses) -> Option<Manifold> {
-    let solids = (of.0.solid()?, of.1.solid()?);
-    Some(manifold::search((&solids.0, &solids.1), poses))
+/// What of a height field meets a ball of the second collider, at the poses of the next knot.
+pub(super) fn on_heights(of: Sides, feature: usize, ahead: Poses) -> Option<Meeting> {
+    let Surface::Heights(heights) = &of.0.surface else {
+        return None;
+    };
+    let ball = half_space::ball(of.1, feature / FACETS)?;
+    Some(heights.search(of.0, &ball, ahead)[feature % FACETS])
+}
+
+/// What meets until the next knot, where the bodies will be about at `ahead`.
+pub(super) fn search(of: Sides, poses: Poses, ahead: Poses) -> Option<Manifold> {
+    let Some(capsule) = capsule(of) else {
+        let solids = (of.0.solid()?, of.1.solid()?);
+        if manifold::is_far((solids.0.reach(), solids.1.reach()), of, poses) {
+            let places = [Meeting::Apart; PLACES];
+            return Some(Manifold { places });
+        }
+        return Some(manifold::search((&solids.0, &solids.1), poses, ahead));
+    };
+    let roles = Roles {
+        of: [of.0, of.1],
+        poses: [ahead.0, ahead.1],
+        capsule,
+    };
+    let Surface::Capsule { radius, length } = roles.of[capsule].surface else {
+        return None;
+    };
+    let solid = roles.of[1 - capsule].solid()?;
+    let mut places = [Meeting::Apart; PLACES];
+    places[..ENDS].fill(Meeting::Surfaces);
+    if !manifold::is_far((radius + 0.5 * length, solid.reach()), of, poses) {
+        places[ENDS..capsule_polytope::SLOTS].copy_from_slice(&roles.search(&solid, length));
+    }
+    Some(Manifold { places })
 }
 
 fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot {
@@ -88,13 +184,44 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
                 debug_assert!(feature < SLOTS);
                 capsule_capsule::slot(of, (*l1, *l2), feature, poses)
             }
-            _ => Slot::Ball {
-                side: 0,
-                ball: of.0.ball(0.0),
-                on: On::Surface,
-            },
+            _ => {
+                // the rounder on the other, whichever is the parent's
+                let side = usize::from(edginess(of.1) < edginess(of.0));
+                let end = [-1.0, 1.0].get(feature).filter(|_| capsule(of).is_some());
+                Slot::Ball {
+                    side,
+                    ball: [of.0, of.1][side].ball(*end.unwrap_or(&0.0)),
+                    on: On::Surface,
+                }
+            }
         },
+        Meeting::Edge(edge) => {
+            let capsule = capsule(of).expect("edges alone meet capsules");
+            let roles = Roles {
+                of: [of.0, of.1],
+                poses: [poses.0, poses.1],
+                capsule,
+            };
+            let length = match roles.of[capsule].surface {
+                Surface::Capsule { length, .. } => length,
+                _ => 0.0,
+            };
+            let beside = Slot::Ball {
+                side: capsule,
+                ball: roles.of[capsule].ball(0.0),
+                on: On::Edge(edge),
+            };
+            (roles.slot(&polytope(1 - capsule), edge, length)).unwrap_or(beside)
+        }
         Meeting::Apart => at_place,
+        Meeting::Triangle(t) | Meeting::Plane(t) => {
+            let ball = half_space::ball(of.1, feature / FACETS);
+            let on = match meeting {
+                Meeting::Plane(_) => On::Plane(t),
+                _ => On::Triangle(t),
+            };
+            ball.map_or(at_place, |ball| Slot::Ball { side: 1, ball, on })
+        }
         Meeting::Vertex { side, vertex, face } => Slot::Ball {
             side,
             ball: Ball {
@@ -117,6 +244,18 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
             Crossing::new(lines, poses, Some(against), 0.0).map_or(at_place, Slot::Crossing)
         }
     }
+}
+
+/// May two edges turn until they are parallel, where their gap jumps from one side to the other, when the bodies turn twice
+/// as far as is expected? An impact turns them faster.
+pub(super) fn may_align(of: Sides, edges: [usize; 2], now: Poses, ahead: Poses) -> bool {
+    let axis = |c: &Collider, edge: usize, pose: &Pose| {
+        let solid = c.solid().expect("only polytopes have edges");
+        pose.r * solid.orientation * solid.local_edge(edge).1
+    };
+    let cross = |(a, b): Poses| axis(of.0, edges[0], a).cross(&axis(of.1, edges[1], b));
+    let (here, there) = (cross(now), cross(ahead));
+    (there * 2.0 - here).dot(&here) <= 0.0
 }
 
 /// The collider that the ball of a side is on, and the poses of both.
@@ -160,9 +299,19 @@ pub(super) fn slope(of: Sides, what: (usize, &Meeting), poses: Poses) -> TouchSl
     }
 }
 
-/// Is the gap one between points fixed on the bodies, whatever their radii?
-pub(super) fn has_radii(meeting: &Meeting) -> bool {
-    matches!(meeting, Meeting::Surfaces)
+/// What a larger radius of the collider on `changed` does. Vertices and edges of polytopes have none.
+pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, poses: Poses) -> Grown {
+    match what.1 {
+        Meeting::Surfaces => match slot(of, what, poses) {
+            Slot::Ball { side, ball, on } if side != changed => {
+                let (other, (p, q)) = roles(side, of, poses);
+                ball::by_radius(&ball, (other, on), (p, q))
+            }
+            _ => Grown::Radius,
+        },
+        Meeting::Edge(_) | Meeting::Triangle(_) => Grown::Radius,
+        _ => Grown::Still,
+    }
 }
 
 /// How the feature of the collider on `changed` (0 the first, 1 the second) moves, world frame, when the collider's size
@@ -174,32 +323,26 @@ pub(super) fn by_size(
     poses: Poses,
 ) -> Option<Vec3> {
     let (own, pose) = ([of.0, of.1][changed], [poses.0, poses.1][changed]);
+    let moved = |local: Vec3| pose.r * own.orientation * local;
     let (side, ball, on) = match slot(of, what, poses) {
         Slot::Ball { side, ball, on } => (side, ball, on),
         Slot::Crossing(_) => {
             // of two axes without ends; edges move with an end
-            let Meeting::Edges { edges, .. } = what.1 else {
-                return None;
+            let edge = match *what.1 {
+                Meeting::Edges { edges, .. } => edges[changed],
+                Meeting::Edge(edge) => edge,
+                _ => return None,
             };
             let solid = own.solid()?;
-            let end = solid.of.edges[edges[changed]].ends[0];
-            return Some(pose.r * own.orientation * solid.vertex_by_size(end, axis));
+            let end = solid.of.edges[edge].ends[0];
+            return Some(moved(solid.vertex_by_size(end, axis)));
         }
     };
     if side != changed {
         let (other, (p, q)) = roles(side, of, poses);
         return ball::by_size(&ball, (other, on), axis, (p, q));
     }
-    match *what.1 {
-        Meeting::Vertex { vertex, .. } => {
-            let solid = own.solid()?;
-            Some(pose.r * own.orientation * solid.vertex_by_size(vertex, axis))
-        }
-        Meeting::Surfaces => {
-            let arm = own.orientation.tr_mul(&(ball.centre - own.position));
-            let moves = arm[axis] != 0.0;
-            moves.then(|| pose.r * own.orientation.column(axis) * 0.5_f64.copysign(arm[axis]))
-        }
-        _ => None,
-    }
+    // an end of a capsule, a corner of a box
+    let arm = own.orientation.tr_mul(&(ball.centre - own.position))[axis];
+    (arm != 0.0).then(|| moved(Vec3::ith(axis, 0.5_f64.copysign(arm))))
 }

@@ -69,6 +69,7 @@ fn part(c: &Collider, feature: usize) -> Part {
             let (k, sign) = quarter(feature - RIMS);
             (centre + axis(k) * (sign * radius), 0.0)
         }
+        Surface::Heights(_) => unreachable!("a height field is the world's"),
         Surface::Hull(hull) => (c.position + c.orientation * hull.vertices()[feature], 0.0),
     };
     Part::Ball(Ball { centre, radius })
@@ -88,6 +89,7 @@ impl Collider {
             Surface::Box(_) => (8, 3),
             Surface::Cylinder { .. } => (10, 1),
             Surface::Hull(hull) => (hull.vertices().len(), 0),
+            Surface::Heights(_) => (0, 0),
         };
         (0..count)
             .map(|f| {
@@ -118,6 +120,14 @@ fn rim(n: &Vec3, a: &Vec3, r: f64) -> (Vec3, f64, f64, Vec3) {
     let k = r / ((1.0 + SMOOTH * SMOOTH).sqrt() - SMOOTH);
     let arm = rho * (-k / s) + n * (k * SMOOTH * (1.0 - SMOOTH / s));
     (rho, s, k, arm)
+}
+
+/// The ball that a feature is, where it is one.
+pub(super) fn ball(c: &Collider, feature: usize) -> Option<Ball> {
+    match part(c, feature) {
+        Part::Ball(ball) => Some(ball),
+        Part::Rim(..) => None,
+    }
 }
 
 /// The point of the body whose distance counts, where that is one fixed on it: its arm, body frame.

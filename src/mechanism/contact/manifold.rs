@@ -10,9 +10,13 @@
 //! than any face, they are added (the separating axes of convex polytopes are normals of faces and products of edges:
 //! Gottschalk, Separating axis theorem, 1996).
 //!
+//! Which face separates the solids is asked at the knot, and what is above it at the poses that the bodies would have at the
+//! next if they went on as before: a gap is one at the end of the step.
+//!
 //! Vertices up to `PARALLEL` of an edge's length outside count as inside: so no two edges cross closer to parallel than
 //! that, and boxes exactly above each other meet in four corners.
 
+use super::Collider;
 use super::polytope::{CORNERS, Face, Solid};
 use crate::spatial::{Mat3, Pose, Vec3};
 
@@ -52,6 +56,28 @@ pub(crate) enum Meeting {
         /// Is the normal against the product of the edges' directions?
         against: bool,
     },
+    /// An edge of a polytope, on a capsule.
+    Edge(usize),
+    /// A triangle of a height field, on a ball.
+    Triangle(usize),
+    /// Its plane, on a point.
+    Plane(usize),
+}
+
+impl Meeting {
+    /// What it is called; none where nothing was searched for, or nothing found.
+    pub fn name(&self) -> Option<String> {
+        Some(match self {
+            Self::Surfaces | Self::Apart => return None,
+            Self::Vertex { side, vertex, face } => {
+                let [own, other] = [["first", "second"], ["second", "first"]][*side];
+                format!("vertex {vertex} of the {own} on face {face} of the {other}")
+            }
+            Self::Edges { edges: [a, b], .. } => format!("edge {a} across edge {b}"),
+            Self::Edge(edge) => format!("edge {edge}"),
+            Self::Triangle(t) | Self::Plane(t) => format!("triangle {t}"),
+        })
+    }
 }
 
 /// What a search found.
@@ -258,35 +284,60 @@ fn outline(a: &Solid, b: &Solid, at: &Relative, face: usize) -> (Outline, usize)
     (left, other)
 }
 
-/// Largest distance of a vertex from the place of a solid, m.
-pub(super) fn reach(s: &Solid) -> f64 {
-    let vertices = 0..s.of.points.len();
-    vertices.map(|v| s.local(v).norm()).fold(0.0, f64::max)
+/// Are two colliders, which reach so far about their places, so far apart that they cannot meet within a step, but one in
+/// which they move by more than their size?
+pub(super) fn is_far(
+    (p, q): (f64, f64),
+    (a, b): (&Collider, &Collider),
+    (x, y): (&Pose, &Pose),
+) -> bool {
+    (y.point(&b.position) - x.point(&a.position)).norm() > 2.0 * (p + q)
 }
 
-/// What of the first and the second meets.
-pub(super) fn search(of: (&Solid, &Solid), (p, q): (&Pose, &Pose)) -> Manifold {
-    let (a, b) = of;
+/// Another solid in the frame of one.
+fn relative(a: &Solid, b: &Solid, (p, q): (&Pose, &Pose)) -> Relative {
+    let turn = a.orientation.transpose() * p.r.transpose();
+    let span = turn * (q.point(&b.position) - p.point(&a.position));
+    (turn * q.r * b.orientation, span)
+}
+
+/// What of the first and the second meets: of the planes that keep them apart now, and at the places where they will be
+/// about at the end of a step. What moves past an edge so is not held by the plane of the face beside it, and what moves
+/// over one is.
+pub(super) fn search(
+    (a, b): (&Solid, &Solid),
+    now: (&Pose, &Pose),
+    ahead: (&Pose, &Pose),
+) -> Manifold {
     let mut found = Manifold {
         places: [Meeting::Apart; PLACES],
     };
-    let turn = a.orientation.transpose() * p.r.transpose();
-    let span = turn * (q.point(&b.position) - p.point(&a.position));
-    let (ra, rb) = (reach(a), reach(b));
-    if span.norm() > 2.0 * (ra + rb) {
-        return found;
-    }
-    let at = (turn * q.r * b.orientation, span);
-    let back = inverse(&at);
+    let (ra, rb) = (a.reach(), b.reach());
+    let here = relative(a, b, now);
+    let from_here = inverse(&here);
     let size = ra.min(rb);
-    let (first, second) = (separating_face(a, b, &at), separating_face(b, a, &back));
+    let (first, second) = (
+        separating_face(a, b, &here),
+        separating_face(b, a, &from_here),
+    );
     let swapped = second.1 > first.1 + PREFERRED * size;
-    let (face, apart) = if swapped { second } else { first };
-    let (left, other) = if swapped {
-        outline(b, a, &back, face)
-    } else {
-        outline(a, b, &at, face)
+    let face = if swapped { second.0 } else { first.0 };
+    let at = relative(a, b, ahead);
+    let back = inverse(&at);
+    let common = |at: &Relative, back: &Relative| {
+        if swapped {
+            outline(b, a, back, face)
+        } else {
+            outline(a, b, at, face)
+        }
     };
+    let (mut left, mut other) = common(&at, &back);
+    let (mut at, mut back) = (at, back);
+    if left.len == 0 {
+        // they may not go on as before
+        (at, back) = (here, from_here);
+        (left, other) = common(&at, &back);
+    }
     let (own, at_own) = if swapped { (b, &back) } else { (a, &at) };
     let clipped = if swapped { a } else { b };
     let side = usize::from(swapped);
@@ -313,6 +364,9 @@ pub(super) fn search(of: (&Solid, &Solid), (p, q): (&Pose, &Pose)) -> Manifold {
     };
     let n = own.of.faces[face].normal;
     let level = n.dot(&own.local(own.of.faces[face].top));
+    let apart = (0..clipped.of.points.len())
+        .map(|v| n.dot(&placed(clipped, at_own, v)) - level)
+        .fold(f64::INFINITY, f64::min);
     let mut chosen = [false; 2 * CORNERS];
     let corners = left.all();
     let height = |c: &Corner| n.dot(&c.at) - level;
@@ -354,6 +408,7 @@ pub(super) fn search(of: (&Solid, &Solid), (p, q): (&Pose, &Pose)) -> Manifold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mechanism::contact::Ahead;
     use crate::mechanism::contact::samples::{BOX, check, hull, plain, two};
     use crate::mechanism::samples::Source;
     use crate::mechanism::{Mechanism, Surface};
@@ -363,7 +418,7 @@ mod tests {
 
     fn touches(m: &Mechanism, poses: &[Pose; 2]) -> Vec<(Meeting, crate::mechanism::Touch)> {
         let each = m.contacts.iter();
-        each.map(|c| (m.meeting(c, poses), m.touch(c, poses)))
+        each.map(|c| (m.meeting(c, poses, &Ahead::NONE), m.touch(c, poses)))
             .filter(|(held, _)| *held != Meeting::Apart)
             .collect()
     }

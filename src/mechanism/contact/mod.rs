@@ -3,13 +3,20 @@
 //! A [`Contact`] is one place with a signed distance `phi` (m), a unit normal `n` from the parent (or the world) to the
 //! child, and one point `c` that serves as the end of both lever arms, so that a force between bodies keeps their angular
 //! momentum. For all pairs here `d phi = n . (velocity of the child at c - velocity of the parent at c) dt`.
+//!
+//! Of most pairs the poses alone say what a place is. Where polytopes or a height field are one of them, it is first searched
+//! for which features meet ([`Meeting`]): once a step, at its knot, for the places that the bodies would come to; held, they give
+//! a gap that is smooth in the poses at the step's end. A derivative is that with what meets held; where it changes, functions
+//! of the motion have kinks.
 
 mod ball;
 mod between;
 mod capsule_capsule;
+mod capsule_polytope;
 mod crossing;
 mod frame;
 mod half_space;
+mod heights;
 mod manifold;
 mod nearest;
 mod number;
@@ -18,6 +25,7 @@ mod polytope;
 mod samples;
 mod sphere_box;
 mod sphere_capsule;
+mod sphere_cylinder;
 mod sphere_hull;
 mod sphere_sphere;
 #[cfg(test)]
@@ -25,6 +33,7 @@ mod tests;
 
 pub(crate) use between::{is_supported, slots};
 
+pub use heights::Heights;
 pub use polytope::Hull;
 
 pub(crate) use manifold::Meeting;
@@ -61,6 +70,9 @@ pub enum Surface {
     Box([f64; 3]),
     /// The convex hull of points, m, about the place of the contact.
     Hull(Hull),
+    /// Ground of triangles: terrain's alone.
+    #[serde(skip)]
+    Heights(Heights),
 }
 
 impl From<Shape> for Surface {
@@ -80,7 +92,7 @@ impl Surface {
         let ok = |l: &f64| *l > 0.0 && l.is_finite();
         match self {
             // a hull is checked as it is made
-            Self::Point | Self::Hull(_) => true,
+            Self::Point | Self::Hull(_) | Self::Heights(_) => true,
             Self::Sphere(radius) => ok(radius),
             Self::Capsule { radius, length } | Self::Cylinder { radius, length } => {
                 ok(radius) && ok(length)
@@ -90,7 +102,7 @@ impl Surface {
     }
 
     /// What it is called.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Point => "point",
             Self::Sphere(_) => "sphere",
@@ -98,6 +110,7 @@ impl Surface {
             Self::Cylinder { .. } => "cylinder",
             Self::Box(_) => "box",
             Self::Hull(_) => "hull",
+            Self::Heights(_) => "heights",
         }
     }
 }
@@ -107,11 +120,11 @@ impl Surface {
 pub struct Collider {
     /// Name, unique among colliders.
     pub name: String,
-    /// Body it belongs to.
-    pub body: usize,
+    /// Body it belongs to; `None` is the world.
+    pub body: Option<usize>,
     /// What touches.
     pub surface: Surface,
-    /// Place on the body, from the centre of mass, body frame, m.
+    /// Place on the body, from the centre of mass, body frame, m; in the world.
     pub position: Vec3,
     /// Orientation on the body: collider frame -> body frame.
     pub orientation: Mat3,
@@ -192,6 +205,35 @@ pub(crate) struct Search {
     found: Option<manifold::Manifold>,
 }
 
+/// Where bodies come to in the interval that follows a knot, if they go on as in the one before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead<'a> {
+    /// Linear and angular, six a body; empty where nothing moves.
+    pub velocities: &'a [f64],
+    /// Length of the interval, s.
+    pub h: f64,
+}
+
+impl Ahead<'_> {
+    /// They stay.
+    pub const NONE: Self = Self {
+        velocities: &[],
+        h: 0.0,
+    };
+
+    /// Linear and angular velocity of a body.
+    fn motion(&self, body: Option<usize>) -> Option<(Vec3, Vec3)> {
+        let six = self.velocities.get(6 * body?..)?.get(..6)?;
+        let of = |i: usize| Vec3::from_column_slice(&six[i..i + 3]);
+        Some((of(0), of(3)))
+    }
+
+    fn of(&self, body: Option<usize>, pose: &Pose) -> Pose {
+        self.motion(body)
+            .map_or(*pose, |(v, w)| pose.moved(&(v * self.h), &(w * self.h)))
+    }
+}
+
 impl Mechanism {
     /// The colliders of a contact between bodies and the poses of their bodies.
     fn sides<'a>(
@@ -200,17 +242,23 @@ impl Mechanism {
         poses: &'a [Pose],
     ) -> ((&'a Collider, &'a Collider), (&'a Pose, &'a Pose)) {
         let (a, b) = (&self.colliders[first], &self.colliders[second]);
-        ((a, b), (&poses[a.body], &poses[b.body]))
+        ((a, b), (self.pose(poses, a.body), self.pose(poses, b.body)))
     }
 
-    /// What meets at a contact: searched for at a knot, and held until the next.
-    pub(crate) fn meeting(&self, c: &Contact, poses: &[Pose]) -> Meeting {
-        self.meeting_of(c, poses, &mut Search::default())
+    /// What meets at a contact: searched for at a knot, and held until the next, where bodies will be about as `ahead` says.
+    pub(crate) fn meeting(&self, c: &Contact, poses: &[Pose], ahead: &Ahead) -> Meeting {
+        self.meeting_of(c, poses, ahead, &mut Search::default())
     }
 
     /// The same of contacts in turn, of which those of one pair are found by one search.
     #[inline]
-    pub(crate) fn meeting_of(&self, c: &Contact, poses: &[Pose], last: &mut Search) -> Meeting {
+    pub(crate) fn meeting_of(
+        &self,
+        c: &Contact,
+        poses: &[Pose],
+        ahead: &Ahead,
+        last: &mut Search,
+    ) -> Meeting {
         let Pair::Between {
             first,
             second,
@@ -223,17 +271,30 @@ impl Mechanism {
         if !between::is_searched(of) {
             return Meeting::Surfaces;
         }
+        let ahead_of = || [(of.0.body, ends.0), (of.1.body, ends.1)].map(|(b, p)| ahead.of(b, p));
+        if let Surface::Heights(_) = of.0.surface {
+            let [p, q] = ahead_of();
+            return between::on_heights(of, feature, (&p, &q)).unwrap_or(Meeting::Apart);
+        }
         if last.pair != Some((first, second)) {
             last.pair = Some((first, second));
-            last.found = between::search(of, ends);
+            let [p, q] = ahead_of();
+            last.found = between::search(of, ends, (&p, &q));
         }
         let found = last.found.and_then(|m| m.places.get(feature).copied());
-        found.unwrap_or(Meeting::Apart)
+        let held = found.unwrap_or(Meeting::Apart);
+        if let Meeting::Edges { edges, .. } = held {
+            let [p, q] = ahead_of();
+            if between::may_align(of, edges, ends, (&p, &q)) {
+                return Meeting::Apart;
+            }
+        }
+        held
     }
 
     /// A contact at a configuration of all bodies.
     pub fn touch(&self, c: &Contact, poses: &[Pose]) -> Touch {
-        self.touch_of(c, &self.meeting(c, poses), poses)
+        self.touch_of(c, &self.meeting(c, poses, &Ahead::NONE), poses)
     }
 
     /// A contact at a configuration of all bodies, with what meets held.

@@ -20,6 +20,8 @@ pub(super) struct Nearest {
     pub follows: Mat3,
     /// `1/|z - q|` where the normal turns as the centre moves; zero where it does not.
     pub curvature: f64,
+    /// About the point, m.
+    pub radius: f64,
 }
 
 /// What of another collider a ball is nearest to.
@@ -29,6 +31,12 @@ pub(super) enum On {
     Surface,
     /// The plane of a face.
     Face(usize),
+    /// An edge, to its ends.
+    Edge(usize),
+    /// A triangle of a height field.
+    Triangle(usize),
+    /// Its plane.
+    Plane(usize),
     /// Its place, a point.
     Place,
 }
@@ -59,7 +67,7 @@ impl Surface {
     #[inline]
     pub(super) fn radius(&self) -> f64 {
         match self {
-            Self::Point | Self::Box(_) | Self::Hull(_) => 0.0,
+            Self::Point | Self::Box(_) | Self::Hull(_) | Self::Heights(_) => 0.0,
             Self::Sphere(radius) | Self::Capsule { radius, .. } | Self::Cylinder { radius, .. } => {
                 *radius
             }

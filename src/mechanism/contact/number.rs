@@ -1,5 +1,6 @@
 //! How contacts change with the numbers of colliders and half-spaces.
 
+use super::ball::Grown;
 use super::{Contact, Meeting, Pair, Surface, Touch, between, half_space};
 use crate::mechanism::{Field, Mechanism};
 use crate::spatial::{Pose, Vec3};
@@ -76,19 +77,22 @@ impl Mechanism {
                 let side = [first, second].iter().position(|s| *s == changed)?;
                 let (of, ends) = self.sides((first, second), poses);
                 let (sign, what) = ([-1.0, 1.0][side], (feature, held));
-                if let Field::ContactRadius(_) = field {
-                    if !between::has_radii(held) {
-                        return None;
-                    }
-                    let normal = between::touch(of, what, ends).normal;
-                    return Some(Touch {
-                        gap: -1.0,
-                        normal: Vec3::zeros(),
-                        point: normal * (-0.5 * sign),
-                    });
-                }
                 // the feature moves along with its body
                 let by = match (field, axis) {
+                    (Field::ContactRadius(_), _) => {
+                        match between::by_radius(of, what, side, ends) {
+                            Grown::Moved(by) => by,
+                            Grown::Still => return None,
+                            Grown::Radius => {
+                                let normal = between::touch(of, what, ends).normal;
+                                return Some(Touch {
+                                    gap: -1.0,
+                                    normal: Vec3::zeros(),
+                                    point: normal * (-0.5 * sign),
+                                });
+                            }
+                        }
+                    }
                     (_, Some(axis)) => between::by_size(of, what, (side, axis), ends)?,
                     (Field::ContactPosition(_, k), _) => [ends.0, ends.1][side].r.column(k).into(),
                     _ => return None,

@@ -46,6 +46,8 @@ pub(super) struct Polytope {
     pub faces: Vec<Face>,
     /// A point inside.
     pub inside: Vec3,
+    /// Largest distance of a vertex from the origin, m.
+    pub reach: f64,
 }
 
 impl Polytope {
@@ -136,6 +138,7 @@ impl Polytope {
             return Err(VOLUME.into());
         }
         Ok(Self {
+            reach: points.iter().map(Vec3::norm).fold(0.0, f64::max),
             points,
             edges,
             faces,
@@ -222,6 +225,8 @@ pub(super) struct Solid<'a> {
     pub of: &'a Polytope,
     /// Half edges of a box.
     half: Vec3,
+    /// Largest distance of a vertex from the place, m.
+    reach: f64,
     pub position: Vec3,
     pub orientation: Mat3,
 }
@@ -230,14 +235,21 @@ impl Collider {
     /// Its polytope, where it is one.
     #[inline]
     pub(super) fn solid(&self) -> Option<Solid<'_>> {
-        let (of, half) = match &self.surface {
-            Surface::Box(edges) => (&*CUBE, Vec3::from(*edges) * 0.5),
-            Surface::Hull(hull) => (&*hull.polytope, Vec3::repeat(1.0)),
+        let (of, half, reach) = match &self.surface {
+            Surface::Box(edges) => {
+                let half = Vec3::from(*edges) * 0.5;
+                (&*CUBE, half, half.norm())
+            }
+            Surface::Hull(hull) => {
+                let of = &*hull.polytope;
+                (of, Vec3::repeat(1.0), of.reach)
+            }
             _ => return None,
         };
         Some(Solid {
             of,
             half,
+            reach,
             position: self.position,
             orientation: self.orientation,
         })
@@ -245,6 +257,12 @@ impl Collider {
 }
 
 impl Solid<'_> {
+    /// Largest distance of a vertex from the place, m.
+    #[inline]
+    pub fn reach(&self) -> f64 {
+        self.reach
+    }
+
     /// Of the collider's frame.
     #[inline]
     pub fn local(&self, vertex: usize) -> Vec3 {

@@ -23,6 +23,7 @@ pub(super) fn nearest(edges: &[f64; 3], y: &Vec3) -> Nearest {
             normal,
             follows: along([0, 1, 2].map(|i| i != face)),
             curvature: 0.0,
+            radius: 0.0,
         };
     }
     let (normal, curvature) = apart(y, &point, Vec3::x());
@@ -31,6 +32,7 @@ pub(super) fn nearest(edges: &[f64; 3], y: &Vec3) -> Nearest {
         normal,
         follows: along([0, 1, 2].map(|i| slack[i] > 0.0)),
         curvature,
+        radius: 0.0,
     }
 }
 

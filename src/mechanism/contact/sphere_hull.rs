@@ -23,6 +23,7 @@ pub(super) fn nearest(p: &Polytope, y: &Vec3) -> Nearest {
             normal: m,
             follows: Mat3::identity() - m * m.transpose(),
             curvature: 0.0,
+            radius: 0.0,
         }
     };
     // beside which edge of a face it is, if any
@@ -63,6 +64,7 @@ pub(super) fn nearest(p: &Polytope, y: &Vec3) -> Nearest {
         normal,
         follows,
         curvature,
+        radius: 0.0,
     }
 }
 

@@ -24,13 +24,14 @@ pub(super) fn touch(ball: &Ball, (on, radius): (&Collider, f64), a: &Pose, b: &P
 
 /// Of the centre; with centre on centre the normal is along x.
 #[inline]
-pub(super) fn nearest(y: &Vec3) -> Nearest {
+pub(super) fn nearest(radius: f64, y: &Vec3) -> Nearest {
     let (normal, curvature) = apart(y, &Vec3::zeros(), Vec3::x());
     Nearest {
         point: Vec3::zeros(),
         normal,
         follows: Mat3::zeros(),
         curvature,
+        radius,
     }
 }
 

@@ -4,18 +4,20 @@ use super::reaction::pull_share;
 use super::{Adjoint, KnotData, ReactionSource};
 use crate::mechanism::wrench::{add_six, add_wrench, dot};
 use crate::mechanism::{
-    Contact, Coupling, Field, Row, Touch, friction_rows, normal_row, touch_change,
+    Ahead, Contact, Coupling, Field, Meeting, Row, Touch, friction_rows, normal_row, touch_change,
     wrench_derivative,
 };
 use crate::spatial::{Pose, Vec3};
 
 /// A contact at a knot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Contacting {
     /// Gap, normal and point.
     pub touch: Touch,
     /// In the step from the knot; none at the last one.
     pub step: Option<Acting>,
+    /// The faces and edges that meet, where those are searched for.
+    pub meets: Option<String>,
 }
 
 /// What a contact does in a step.
@@ -34,7 +36,7 @@ pub struct Acting {
 /// A contact, by its index, at a knot whose reactions are known, and in the step from it, whose velocities are given (none
 /// at the last knot).
 pub fn contacting(k: &KnotData, contact: usize, velocities: Option<&[f64]>) -> Contacting {
-    let (c, touch, a, b) = at(k, contact);
+    let (c, held, touch, [a, b]) = at(k, contact);
     let step = velocities.map(|v| {
         let [normal, x, y] = forces(k, contact);
         let rows = friction_rows(&touch, a, b);
@@ -46,22 +48,32 @@ pub fn contacting(k: &KnotData, contact: usize, velocities: Option<&[f64]>) -> C
             slip: first.hypot(second),
         }
     });
-    Contacting { touch, step }
+    Contacting {
+        touch,
+        step,
+        meets: held.name(),
+    }
 }
 
-/// The contact as it is, and the poses of its bodies.
-fn at<'a>(k: &KnotData<'a>, contact: usize) -> (&'a Contact, Touch, &'a Pose, &'a Pose) {
+/// The contact as it is in the step from the knot, with what meets there, and the poses of its bodies.
+fn at<'a>(k: &KnotData<'a>, contact: usize) -> (&'a Contact, Meeting, Touch, [&'a Pose; 2]) {
     let (m, c) = (k.mechanism, &k.mechanism.contacts[contact]);
-    let touch = m.touch(c, k.poses);
-    (c, touch, m.pose(k.poses, c.parent), &k.poses[c.child])
+    let ahead = Ahead {
+        velocities: k.before,
+        h: k.h,
+    };
+    let held = m.meeting(c, k.poses, &ahead);
+    let touch = m.touch_of(c, &held, k.poses);
+    let ends = [m.pose(k.poses, c.parent), &k.poses[c.child]];
+    (c, held, touch, ends)
 }
 
 pub(super) fn gap(k: &KnotData, contact: usize) -> f64 {
-    at(k, contact).1.gap
+    at(k, contact).2.gap
 }
 
 pub(super) fn pull_gap(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint) {
-    let (c, touch, a, b) = at(k, contact);
+    let (c, _, touch, [a, b]) = at(k, contact);
     add_wrench(
         &mut out.poses,
         c.parent,
@@ -73,9 +85,8 @@ pub(super) fn pull_gap(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint) 
 
 pub(super) fn gap_by(k: &KnotData, contact: usize, field: Field) -> f64 {
     let m = k.mechanism;
-    let c = &m.contacts[contact];
-    m.touch_by(c, &m.meeting(c, k.poses), k.poses, field)
-        .map_or(0.0, |t| t.gap)
+    let (c, held, ..) = at(k, contact);
+    m.touch_by(c, &held, k.poses, field).map_or(0.0, |t| t.gap)
 }
 
 /// Normal force and the two components of friction, N.
@@ -110,7 +121,7 @@ pub(super) fn pull_friction(k: &KnotData, contact: usize, g: f64, out: &mut Adjo
 
 /// Velocities along the tangents, and their rows.
 fn sliding(k: &KnotData, contact: usize) -> ([f64; 2], [Row; 2]) {
-    let (c, touch, a, b) = at(k, contact);
+    let (c, _, touch, [a, b]) = at(k, contact);
     let rows = friction_rows(&touch, a, b);
     let along = |row| dot(k.velocities, c.parent, c.child, row);
     (rows.each_ref().map(along), rows)
@@ -128,7 +139,7 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
     if size == 0.0 {
         return;
     }
-    let (c, touch, a, b) = at(k, contact);
+    let (c, held, touch, [a, b]) = at(k, contact);
     for (row, along) in rows.iter().zip(slide) {
         add_wrench(
             &mut out.velocities,
@@ -140,9 +151,7 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
     }
     // how the rows turn with the configuration
     let f = Vec3::new(0.0, slide[0], slide[1]) * (g / size);
-    let slope = k
-        .mechanism
-        .touch_slope(c, &k.mechanism.meeting(c, k.poses), k.poses);
+    let slope = k.mechanism.touch_slope(c, &held, k.poses);
     let mut turn = Coupling::default();
     wrench_derivative(&touch, &slope, &f, c.parent.is_none(), (a, b), &mut turn);
     let [on_parent, on_child] = turn.transposed_times(k.velocities, c.parent, c.child);
@@ -153,8 +162,7 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
 }
 
 pub(super) fn slip_by(k: &KnotData, contact: usize, field: Field) -> f64 {
-    let (c, touch, a, b) = at(k, contact);
-    let held = k.mechanism.meeting(c, k.poses);
+    let (c, held, touch, [a, b]) = at(k, contact);
     let Some(change) = k.mechanism.touch_by(c, &held, k.poses, field) else {
         return 0.0;
     };
