@@ -118,7 +118,7 @@ impl TerrainSpec {
                         let ok = length > 0.0 && length.is_finite() && height.is_finite();
                         let middle = Vec3::new(0.5 * (x + end), 0.0, z - 0.5 * height);
                         let what = || format!("the step at x = {x} m ends at {end} m");
-                        ok.then(|| (Surface::Box([length, *width, height]), middle))
+                        ok.then_some((Surface::Box([length, *width, height]), middle))
                             .ok_or_else(|| ("shape", what()))
                     })
                     .collect()

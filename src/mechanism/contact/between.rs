@@ -246,16 +246,19 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
     }
 }
 
-/// May two edges turn until they are parallel, where their gap jumps from one side to the other, when the bodies turn twice
-/// as far as is expected? An impact turns them faster.
-pub(super) fn may_align(of: Sides, edges: [usize; 2], now: Poses, ahead: Poses) -> bool {
-    let axis = |c: &Collider, edge: usize, pose: &Pose| {
-        let solid = c.solid().expect("only polytopes have edges");
-        pose.r * solid.orientation * solid.local_edge(edge).1
+/// Sine of the angle between two edges, or an edge and an axis, where such meet.
+pub(super) fn sine(of: Sides, held: &Meeting, (a, b): Poses) -> Option<f64> {
+    let edges = match *held {
+        Meeting::Edges { edges, .. } => edges,
+        Meeting::Edge(edge) => [edge; 2],
+        _ => return None,
     };
-    let cross = |(a, b): Poses| axis(of.0, edges[0], a).cross(&axis(of.1, edges[1], b));
-    let (here, there) = (cross(now), cross(ahead));
-    (there * 2.0 - here).dot(&here) <= 0.0
+    let axis = |c: &Collider, edge: usize, pose: &Pose| match c.solid() {
+        Some(solid) => pose.r * solid.orientation * solid.local_edge(edge).1,
+        None => pose.r * c.orientation.column(2),
+    };
+    let (u, v) = (axis(of.0, edges[0], a), axis(of.1, edges[1], b));
+    Some(u.cross(&v).norm())
 }
 
 /// The collider that the ball of a side is on, and the poses of both.

@@ -164,7 +164,7 @@ impl Heights {
         let share = [0, 1].map(|k| y[k] / self.spacing[k] - [i, j][k] as f64);
         let own = 2 * cell + usize::from(share[1] > share[0]);
         found[0] = Meeting::Plane(own);
-        let neighbours = if own % 2 == 0 {
+        let neighbours = if own.is_multiple_of(2) {
             [
                 Some(own + 1),
                 (i + 2 < self.count[0]).then(|| own + 2 * across + 1),
@@ -285,7 +285,8 @@ mod tests {
                     let t = m.touch(c, &poses);
                     near += usize::from(t.gap < 0.2);
                     if (t.normal.x.abs() - 0.6).abs() > 1e-2 {
-                        check_with(&m, c, &poses, 1e-4);
+                        // a short step: regions of a triangle have curvatures of their own
+                        check_with(&m, c, &poses, 1e-5);
                     }
                 }
             }

@@ -205,6 +205,11 @@ pub(crate) struct Search {
     found: Option<manifold::Manifold>,
 }
 
+/// What bodies may turn against each other in a step, in multiples of what they turned in the one before: an impact turns
+/// them faster. With a rule that asks whether they come to be parallel at twice that turn, two of 80 falls had a step without
+/// solution.
+const TURNS: f64 = 4.0;
+
 /// Where bodies come to in the interval that follows a knot, if they go on as in the one before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead<'a> {
@@ -226,6 +231,15 @@ impl Ahead<'_> {
         let six = self.velocities.get(6 * body?..)?.get(..6)?;
         let of = |i: usize| Vec3::from_column_slice(&six[i..i + 3]);
         Some((of(0), of(3)))
+    }
+
+    /// By how much two bodies turn against each other, rad.
+    fn turn(&self, (a, p): (Option<usize>, &Pose), (b, q): (Option<usize>, &Pose)) -> f64 {
+        let spin = |body, pose: &Pose| {
+            let motion = self.motion(body);
+            motion.map_or_else(Vec3::zeros, |(_, w)| pose.r * w)
+        };
+        (spin(b, q) - spin(a, p)).norm() * self.h.abs()
     }
 
     fn of(&self, body: Option<usize>, pose: &Pose) -> Pose {
@@ -283,9 +297,10 @@ impl Mechanism {
         }
         let found = last.found.and_then(|m| m.places.get(feature).copied());
         let held = found.unwrap_or(Meeting::Apart);
-        if let Meeting::Edges { edges, .. } = held {
-            let [p, q] = ahead_of();
-            if between::may_align(of, edges, ends, (&p, &q)) {
+        if let Some(sine) = between::sine(of, &held, ends) {
+            // edges that may turn until they are parallel, where their gap jumps from one side to the other
+            let turn = ahead.turn((of.0.body, ends.0), (of.1.body, ends.1));
+            if sine < TURNS * turn {
                 return Meeting::Apart;
             }
         }

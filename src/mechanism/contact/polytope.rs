@@ -86,7 +86,7 @@ impl Polytope {
             };
             let normal = (0..corners.len()).map(turned).sum::<Vec3>();
             let length = normal.norm();
-            if !(length > 0.0) {
+            if length == 0.0 {
                 return Err("a hull has a face without area".into());
             }
             let normal = normal / length;
