@@ -7,7 +7,7 @@ use least_action::format::problem::{
 };
 use least_action::format::{self, Model, Overrides, short};
 use least_action::integrator::Mechanical;
-use least_action::mechanism::{Contact, Direction, Field, Mechanism, Range};
+use least_action::mechanism::{Collider, Contact, Direction, Field, Mechanism, Range};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -66,6 +66,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "friction": friction(m).collect::<Vec<_>>(),
             "half_spaces": m.half_spaces.iter().map(|h| json!({
                 "name": h.name, "normal": h.normal.as_slice(), "offset": h.offset, "friction": h.friction,
+            })).collect::<Vec<_>>(),
+            "terrain": terrain(m).map(|c| json!({
+                "name": c.name, "shape": c.surface.kind(), "position": c.position.as_slice(), "friction": c.friction,
             })).collect::<Vec<_>>(),
             "contacts": m.contacts.iter().map(|c| json!({
                 "name": c.name, "bodies": touching(m, c), "friction": m.friction(c), "restitution": m.restitution(c),
@@ -454,6 +457,21 @@ fn contacts(m: &Mechanism) {
             h.name, n.x, n.y, n.z, h.offset
         );
     }
+    if terrain(m).next().is_some() {
+        println!("terrain");
+    }
+    for c in terrain(m) {
+        let p = &c.position;
+        println!(
+            "  {:<20} {} at {:.4} {:.4} {:.4} m; friction {}",
+            c.name,
+            c.surface.kind(),
+            p.x,
+            p.y,
+            p.z,
+            short(c.friction)
+        );
+    }
     if !m.contacts.is_empty() {
         println!("contacts");
     }
@@ -466,4 +484,9 @@ fn contacts(m: &Mechanism) {
             short(m.restitution(c))
         );
     }
+}
+
+/// Solids of the world.
+fn terrain(m: &Mechanism) -> impl Iterator<Item = &Collider> {
+    m.colliders.iter().filter(|c| c.body.is_none())
 }

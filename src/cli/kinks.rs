@@ -3,8 +3,9 @@
 use least_action::format::Model;
 use least_action::format::recording::Recording;
 use least_action::integrator::Mechanical;
+use std::borrow::Cow;
 
-/// The first knot at which something touches, rests or sticks in one of three recordings alone, and what. Slower than
+/// The first knot at which something touches, rests or sticks, or meets another place, in one of three recordings alone, and what. Slower than
 /// `crawl`, m/s or rad/s, something stands still; nearer than `near`, m or rad, it rests at its limit.
 pub fn first_change(
     model: &Model,
@@ -24,8 +25,8 @@ pub fn first_change(
     })
 }
 
-/// By knot: what touches, rests at a limit or sticks, by name.
-type States = Vec<Vec<(String, &'static str)>>;
+/// By knot: what touches and by which faces and edges, rests at a limit or sticks, by name.
+type States = Vec<Vec<(String, Cow<'static, str>)>>;
 
 /// The states of contacts and limits. Of two numbers whose product the central path holds near zero the larger one says
 /// which side of the corner the system is on.
@@ -52,6 +53,13 @@ fn states(model: &Model, r: &Recording, (crawl, near): (f64, f64)) -> States {
                 (true, true) => "sticking",
                 (true, false) => "sliding",
             };
+            let recorded = r.contacts.iter().find(|o| o.name == c.name);
+            let meets = recorded.and_then(|o| o.meets.get(k)?.as_ref());
+            // the gap of another place is another function
+            let state = match meets.filter(|_| closed) {
+                Some(meets) => format!("{state} with {meets}").into(),
+                None => state.into(),
+            };
             out.push((c.name.clone(), state));
         }
         for id in m.coordinates() {
@@ -63,7 +71,7 @@ fn states(model: &Model, r: &Recording, (crawl, near): (f64, f64)) -> States {
             let q = value(&name, k);
             let rests = (q - d.lower).min(d.upper - q) < near;
             let state = if rests { "resting" } else { "free" };
-            out.push((format!("limit of {name}"), state));
+            out.push((format!("limit of {name}"), state.into()));
         }
         for id in m.coordinates() {
             if m.joints[id.0].directions[id.1].friction == 0.0 {
@@ -76,9 +84,53 @@ fn states(model: &Model, r: &Recording, (crawl, near): (f64, f64)) -> States {
             } else {
                 "sliding"
             };
-            out.push((format!("friction of {name}"), state));
+            out.push((format!("friction of {name}"), state.into()));
         }
         out
     };
     (0..knots).map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use least_action::dynamics::Step;
+    use least_action::format::{self, Overrides};
+    use least_action::rollout::{RolloutStats, Trajectory};
+
+    /// A block that lies with its corners `beyond` the edge of a ledge.
+    fn lying(beyond: f64) -> (Model, Recording) {
+        let x = 0.9 + beyond;
+        let text = format!(
+            "time_step = 0.01\nhorizon = 0.03\n\
+             [mechanism.terrain.ledge]\nshape = {{ box = [2.0, 2.0, 0.2] }}\nposition = [0.0, 0.0, -0.1]\nfriction = 0.5\n\
+             [mechanism.bodies.block]\nmass = 1.0\nshape = {{ box = [0.2, 0.2, 0.2] }}\nfree = true\n\
+             contacts.all = {{ friction = 0.5 }}\n\
+             [initial.block]\nposition = [{x}, 0.0, 0.1]\n"
+        );
+        let document = format::parse(&text, "ledge.toml").expect("a problem");
+        let model = document.build(&Overrides::default()).expect("a model");
+        let (system, problem) = (&model.system, &model.problem);
+        let mut w = system.work();
+        let x0 = problem.start(system, &[], &mut w).expect("a start");
+        let mut t = Trajectory::new(system, problem.intervals.clone(), &x0);
+        t.roll(system, &mut w, &mut RolloutStats::default())
+            .expect("simulated");
+        let recording = format::record(&model, &t, "simulated", &[]).expect("recorded");
+        (model, recording)
+    }
+
+    #[test]
+    fn what_meets_another_place_is_told() {
+        let (model, inside) = lying(-0.01);
+        let same = [inside.clone(), lying(-0.02).1, inside.clone()];
+        assert_eq!(first_change(&model, &same, (1e-6, 1e-6)), None);
+        // corners on the ledge's face, and edges across its edge
+        let sides = [lying(0.01).1, inside.clone(), inside];
+        let (knot, what) = first_change(&model, &sides, (1e-6, 1e-6)).expect("a change");
+        assert_eq!(knot, 1, "{what}");
+        for word in ["block.all", "on ledge", "vertex", "sticking with"] {
+            assert!(what.contains(word), "{what}");
+        }
+    }
 }

@@ -203,7 +203,7 @@ impl Layout {
         let (a, b) = (m.pose(w.poses, slot.parent), &w.poses[slot.child]);
         match slot.source {
             Source::Contact(i) => {
-                let slope = m.touch_slope(&m.contacts[i], w.poses);
+                let slope = m.touch_slope(&m.contacts[i], &e.held, w.poses);
                 wrench_derivative(&e.here, &slope, &f, slot.parent.is_none(), (a, b), &mut out);
             }
             Source::Friction(j, i) | Source::Limit(j, i, _) => {
@@ -233,7 +233,7 @@ impl Layout {
         let (a, b) = (m.pose(poses, slot.parent), &poses[slot.child]);
         let (j, i) = match slot.source {
             Source::Contact(i) => {
-                let slope = m.touch_slope(&m.contacts[i], poses);
+                let slope = m.touch_slope(&m.contacts[i], &e.held, poses);
                 let (p, c) = (slot.parent, slot.child);
                 return rate_derivatives((touch, &e.here), &slope, (a, b), v, p, c);
             }
@@ -360,7 +360,12 @@ impl Layout {
     ) -> f64 {
         let (p, c) = (slot.parent, slot.child);
         if let Stage::Step(h) = w.at.stage {
-            return dot(zplus, p, c, &e.next_row) / h - e.next.gap * d.h / (h * h);
+            let mut change =
+                dot(zplus, p, c, &e.next_row) / h - (e.next.gap - e.overlap()) * d.h / (h * h);
+            if e.left != 0.0 {
+                change -= e.left * dot(&d.x, p, c, &e.normal) / h;
+            }
+            return change;
         }
         let turned = along(&d.x, p, c, &e.response.turn[0]);
         if e.bounces {
@@ -420,7 +425,10 @@ impl Layout {
             if e.law.gap {
                 if let Stage::Step(h) = w.at.stage {
                     add_wrench(zplus, p, c, &e.next_row, inflow[0] / h);
-                    out.h -= inflow[0] * e.next.gap / (h * h);
+                    out.h -= inflow[0] * (e.next.gap - e.overlap()) / (h * h);
+                    if e.left != 0.0 {
+                        add_wrench(&mut out.x, p, c, &e.normal, -inflow[0] * e.left / h);
+                    }
                 } else {
                     add_sides(&mut out.x, p, c, &e.response.turn[0], inflow[0]);
                     if e.bounces {

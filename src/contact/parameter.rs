@@ -192,7 +192,7 @@ impl Layout {
         };
         let m = w.model;
         let contact = &m.contacts[i];
-        let at = |poses| m.touch_by(contact, poses, field);
+        let at = |poses| m.touch_by(contact, &e.held, poses, field);
         let (here, next) = match w.at.stage {
             Stage::Step(_) => (at(w.poses), at(w.next)),
             Stage::Readout => (at(w.poses), None),
@@ -208,7 +208,7 @@ impl Layout {
         let mut slides = [changes[1], changes[2]];
         match w.at.stage {
             Stage::Step(h) => {
-                emit(Entry::Inflow(0), next.gap / h);
+                emit(Entry::Inflow(0), (next.gap - e.left * here.gap) / h);
                 let ends = (m.pose(w.next, p), &w.next[c]);
                 let [_, t, s] = touch_change(&e.next, &next, &e.here, ends);
                 slides = [(slides[0] + t) * 0.5, (slides[1] + s) * 0.5];

@@ -141,8 +141,10 @@ impl Layout {
         let a = m.pose(w.next, slot.parent);
         match slot.source {
             Source::Contact(i) => {
-                e.next = m.touch(&m.contacts[i], w.next);
+                e.next = m.touch_of(&m.contacts[i], &e.held, w.next);
                 e.next_row = normal_row(&e.next, a, b);
+                // a plan's knots have no overlaps in the end
+                e.left = 0.0;
             }
             Source::Limit(j, i, upper) => {
                 let joint = &m.joints[j];

@@ -43,9 +43,9 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
         if let Some(shape) = &own {
             outline(shape).into_iter().for_each(&mut add);
         }
-        for c in m.colliders.iter().filter(|c| c.body == b) {
+        for c in m.colliders.iter().filter(|c| c.body == Some(b)) {
             let here = c.position == Vec3::zeros() && c.orientation == Mat3::identity();
-            if here && own == Some(c.surface) {
+            if here && own.as_ref() == Some(&c.surface) {
                 continue;
             }
             for points in outline(&c.surface) {
@@ -54,6 +54,15 @@ pub(super) fn lines(m: &Mechanism, travel: impl Fn(usize) -> (f64, f64)) -> Vec<
                     .map(|p| c.position + c.orientation * p)
                     .collect());
             }
+        }
+    }
+    for c in m.colliders.iter().filter(|c| c.body.is_none()) {
+        for points in outline(&c.surface) {
+            let placed = points.iter().map(|p| c.position + c.orientation * p);
+            lines.push(Line {
+                body: None,
+                points: placed.map(Into::into).collect(),
+            });
         }
     }
     for (index, j) in m.joints.iter().enumerate() {
@@ -173,12 +182,14 @@ fn rectangle(h: &HalfSpace, on: &[(&Collider, usize)], poses: &[Vec<Pose>]) -> O
 
 /// Largest distance from a collider's centre, m.
 fn size(c: &Collider) -> f64 {
-    match c.surface {
+    match &c.surface {
         Surface::Point => 0.0,
-        Surface::Sphere(r) => r,
+        Surface::Sphere(r) => *r,
         Surface::Capsule { radius, length } => radius + 0.5 * length,
         Surface::Cylinder { radius, length } => radius.hypot(0.5 * length),
-        Surface::Box(edges) => 0.5 * Vec3::from(edges).norm(),
+        Surface::Box(edges) => 0.5 * Vec3::from(*edges).norm(),
+        Surface::Heights(heights) => heights.reach(),
+        Surface::Hull(hull) => hull.vertices().iter().map(Vec3::norm).fold(0.0, f64::max),
     }
 }
 
@@ -214,8 +225,10 @@ pub(super) fn dots(m: &Mechanism, lines: &[Line]) -> Vec<Dot> {
 fn outline(shape: &Surface) -> Vec<Vec<Vec3>> {
     let (x, y, z) = (Vec3::x(), Vec3::y(), Vec3::z());
     let o = Vec3::zeros();
-    match *shape {
+    match shape.clone() {
         Surface::Point => vec![],
+        Surface::Hull(hull) => hull.outlines().collect(),
+        Surface::Heights(heights) => heights.outlines().collect(),
         Surface::Box([a, b, c]) => vec![wire_box(a / 2.0, b / 2.0, c / 2.0)],
         Surface::Sphere(r) => vec![
             arc(o, x * r, y * r, 1.0),

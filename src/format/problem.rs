@@ -10,6 +10,7 @@ use crate::control::{Form, Quadrature};
 use crate::integrator::{Choice, ChoiceError, Substeps};
 use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, SpringSpec,
+    TerrainSpec,
 };
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -533,6 +534,9 @@ pub struct MechanismFile {
     /// Half-spaces of the world that bodies may touch, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub half_spaces: IndexMap<String, HalfSpaceSpec>,
+    /// Other solids of the world that bodies may touch, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub terrain: IndexMap<String, TerrainSpec>,
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
@@ -552,6 +556,7 @@ impl MechanismFile {
             springs: self.springs.clone(),
             gears: self.gears.clone(),
             half_spaces: self.half_spaces.clone(),
+            terrain: self.terrain.clone(),
             actuators: self.actuators.clone(),
             ..MechanismBuilder::default()
         }

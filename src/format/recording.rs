@@ -178,6 +178,9 @@ pub struct Contact {
     pub friction: f64,
     /// Where and how it carries force, knot by knot.
     pub forces: Vec<Force>,
+    /// The faces and edges that meet in the interval before each knot, where those are searched for. Not written.
+    #[serde(skip)]
+    pub meets: Vec<Option<String>>,
 }
 
 /// The force of a contact over the interval before a knot.

@@ -61,18 +61,24 @@ impl Touches {
             add(Quantity::Slip(i), true, &|k| step(k).map(|f| f.slip));
             let acting = |knot: usize| {
                 let step = step(knot)?;
+                // what is searched for may be another at the next knot
+                let before = knots[knot].1.as_ref().map(|all| &all[i]);
+                let at = before.filter(|b| b.meets.is_some());
+                let at = at.unwrap_or(&knots[knot].0[i]);
                 (step.normal > least).then(|| Force {
                     knot,
-                    point: knots[knot].0[i].touch.point.into(),
+                    point: at.touch.point.into(),
                     force: step.force.into(),
                 })
             };
+            let met = |knot: usize| -> Option<String> { knots[knot].1.as_ref()?[i].meets.clone() };
             contacts.push(Contact {
                 name: c.name.clone(),
                 parent: c.parent,
                 child: c.child,
                 friction: m.friction(c),
                 forces: (0..knots.len()).filter_map(acting).collect(),
+                meets: (0..knots.len()).map(met).collect(),
             });
         }
         contacts

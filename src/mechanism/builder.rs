@@ -4,6 +4,7 @@ pub use super::describe_actuator::{ActuatorSpec, WrenchFrame};
 pub use super::describe_body::{BodySpec, Inertia};
 pub use super::describe_contact::{ContactSpec, HalfSpaceSpec};
 pub use super::describe_joint::{JointSpec, Limits, Orientation, PerDirection, SpringSpec};
+use super::describe_terrain::TerrainSpec;
 use super::element::{Element, ElementSpec, HolonomicConstraint, Potential, VelocityConstraint};
 use super::error::{ModelError, ends, finite, is_world};
 use super::gear::GearSpec;
@@ -38,6 +39,9 @@ pub struct MechanismBuilder {
     /// Half-spaces of the world that bodies may touch, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub half_spaces: IndexMap<String, HalfSpaceSpec>,
+    /// Other solids of the world that bodies may touch, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub terrain: IndexMap<String, TerrainSpec>,
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
@@ -63,6 +67,7 @@ impl Default for MechanismBuilder {
             springs: IndexMap::new(),
             gears: IndexMap::new(),
             half_spaces: IndexMap::new(),
+            terrain: IndexMap::new(),
             actuators: IndexMap::new(),
             parameters: IndexMap::new(),
             elements: IndexMap::new(),
@@ -109,6 +114,12 @@ impl MechanismBuilder {
     /// Adds a half-space that bodies may touch.
     pub fn half_space(mut self, name: &str, half_space: HalfSpaceSpec) -> Self {
         self.half_spaces.insert(name.into(), half_space);
+        self
+    }
+
+    /// Adds a solid of the world that bodies may touch.
+    pub fn terrain(mut self, name: &str, terrain: TerrainSpec) -> Self {
+        self.terrain.insert(name.into(), terrain);
         self
     }
 

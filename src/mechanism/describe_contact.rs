@@ -108,15 +108,22 @@ impl ContactSpec {
         let err = |field: &str, message: String, help: &str| {
             ModelError::new(["bodies", of, "contacts", name, field], message, help)
         };
-        let Some(surface) = self.shape.or(own.map(Surface::from)) else {
+        let Some(surface) = self.shape.clone().or(own.map(Surface::from)) else {
             return Err(err(
                 "shape",
                 format!(
                     "contact `{name}` of body `{of}` has no shape, and its body has none either"
                 ),
-                "give shape = \"point\", { sphere = R }, { box = [A, B, C] }, { capsule = { radius, length } } or { cylinder = .. }",
+                "give shape = \"point\", { sphere = R }, { box = [A, B, C] }, { hull = [[X, Y, Z], ..] }, { capsule = { radius, length } } or { cylinder = .. }",
             ));
         };
+        if let Surface::Heights(_) = surface {
+            return Err(err(
+                "shape",
+                format!("contact `{name}` of body `{of}` is a height field"),
+                "a height field is terrain, which does not move; give a hull",
+            ));
+        }
         if !surface.is_valid() {
             return Err(err(
                 "shape",
@@ -166,7 +173,7 @@ impl ContactSpec {
         };
         Ok(Collider {
             name: format!("{of}.{name}"),
-            body,
+            body: Some(body),
             surface,
             position: self.position.into(),
             orientation,
@@ -281,8 +288,30 @@ impl MechanismBuilder {
             }
             for (k, (other, of)) in colliders.iter().zip(&specs).enumerate().skip(i + 1) {
                 let meet = spec.against.contains(&of.group) || of.against.contains(&spec.group);
-                if meet && c.body != other.body && !tied(joints, c.body, other.body) {
+                let apart = matches!((c.body, other.body), (Some(a), Some(b)) if a != b && !tied(joints, a, b));
+                if meet && apart {
                     between((i, c), (k, other), bodies, &mut contacts)?;
+                }
+            }
+        }
+        // terrain's colliders follow those of bodies
+        let mut groups = vec![];
+        for (name, t) in &self.terrain {
+            for collider in t.build(name)? {
+                colliders.push(collider);
+                groups.push(&t.group);
+            }
+        }
+        for (i, spec) in specs.iter().enumerate() {
+            for (k, group) in groups.iter().enumerate() {
+                if spec.against.contains(group) {
+                    let k = specs.len() + k;
+                    between(
+                        (k, &colliders[k]),
+                        (i, &colliders[i]),
+                        bodies,
+                        &mut contacts,
+                    )?;
                 }
             }
         }
@@ -292,12 +321,12 @@ impl MechanismBuilder {
                 Pair::Between { first, second, .. } => first == i || second == i,
             })
         };
-        if let Some(i) = (0..colliders.len()).find(|i| !touches(*i)) {
+        if let Some(i) = (0..specs.len()).find(|i| !touches(*i)) {
             return Err(contact_error(
                 &colliders[i],
                 bodies,
                 format!("contact `{}` touches nothing", colliders[i].name),
-                "add a half-space to [half_spaces], name the group of another body's contact in `against`, or leave the contact out (contacts of one body and of bodies tied by a joint do not meet)",
+                "add a half-space to [half_spaces] or a solid to [terrain], name the group of another body's contact in `against`, or leave the contact out (contacts of one body and of bodies tied by a joint do not meet)",
             ));
         }
         Ok((half_spaces, colliders, contacts))
@@ -313,6 +342,7 @@ impl MechanismBuilder {
         let default = ground();
         let mut groups = vec![default.as_str()];
         let planes = self.half_spaces.values().map(|h| h.group.as_str());
+        let planes = planes.chain(self.terrain.values().map(|t| t.group.as_str()));
         for group in planes.chain(specs.iter().map(|c| c.group.as_str())) {
             if !groups.contains(&group) {
                 groups.push(group);
@@ -361,7 +391,7 @@ impl MechanismBuilder {
             Field::ContactPosition(_, k) => spec.position.get_mut(k),
             _ => {
                 // the body keeps its own shape
-                let own = m.colliders.get(c)?.surface;
+                let own = m.colliders.get(c)?.surface.clone();
                 spec.shape.get_or_insert(own).number(field)
             }
         }
@@ -376,7 +406,9 @@ fn contact_error(
     help: impl Into<String>,
 ) -> ModelError {
     // BODY.NAME, and either may have dots
-    let body = bodies[c.body].name.as_str();
+    let Some(body) = c.body.map(|b| bodies[b].name.as_str()) else {
+        return ModelError::new(["terrain", c.name.as_str()], message, help);
+    };
     let own = c.name.strip_prefix(body);
     let name = own.and_then(|n| n.strip_prefix('.')).unwrap_or(&c.name);
     ModelError::new(["bodies", body, "contacts", name, "against"], message, help)
@@ -395,18 +427,21 @@ fn on_half_space(
     bodies: &[Body],
     out: &mut Vec<Contact>,
 ) {
+    let Some(body) = c.body else {
+        return;
+    };
     for (feature, (label, arm)) in c.features().iter().enumerate() {
         let space = if label.is_empty() { "" } else { " " };
         out.push(Contact {
             name: format!("{}{space}{label} on {}", c.name, ground.name),
             parent: None,
-            child: c.body,
+            child: body,
             pair: Pair::Ground {
                 half_space: g,
                 collider: i,
                 feature,
             },
-            effective_mass: 1.0 / mobility(&bodies[c.body], arm),
+            effective_mass: 1.0 / mobility(&bodies[body], arm),
         });
     }
 }
@@ -417,34 +452,48 @@ fn between<'a>(
     bodies: &[Body],
     out: &mut Vec<Contact>,
 ) -> Result<(), ModelError> {
-    if !is_supported(&first.1.surface, &second.1.surface) {
+    let meet = |a: &Collider, b: &Collider| is_supported(&a.surface, &b.surface);
+    if !(meet(first.1, second.1) || meet(second.1, first.1)) {
+        let (a, b) = (first.1, second.1);
+        let (p, q) = (a.surface.kind(), b.surface.kind());
+        return Err(contact_error(
+            if a.body.is_some() { a } else { b },
+            bodies,
+            format!(
+                "contacts `{}` ({p}) and `{}` ({q}) meet, but {p} on {q} is no pair that bodies can touch by: those are points and spheres on all but points, capsules on capsules, boxes and hulls, and boxes and hulls on each other",
+                a.name, b.name
+            ),
+            "put them in groups that do not name each other, or describe one of them by spheres, capsules or hulls",
+        ));
+    }
+    // the world's is the parent's, whichever it is
+    if first.1.body.is_some() && !meet(first.1, second.1) {
         (first, second) = (second, first);
     }
     let ((i, a), (k, b)) = (first, second);
-    if !is_supported(&a.surface, &b.surface) {
-        let (p, q) = (b.surface.kind(), a.surface.kind());
-        return Err(contact_error(
-            b,
-            bodies,
-            format!(
-                "contacts `{}` ({p}) and `{}` ({q}) meet, but {p} on {q} is no pair that bodies can touch by: those are points and spheres on spheres, capsules and boxes, and capsules on capsules",
-                b.name, a.name
-            ),
-            "put them in groups that do not name each other, or describe one of them by spheres or capsules",
-        ));
-    }
+    let Some(child) = b.body else {
+        return Ok(());
+    };
+    let lightness = |c: &Collider, arm| c.body.map_or(0.0, |body| mobility(&bodies[body], arm));
     for (feature, (labels, arms)) in slots((a, b)).iter().enumerate() {
+        let names = [
+            format!("{}{}", a.name, labels[0]),
+            format!("{}{}", b.name, labels[1]),
+        ];
+        let [p, q] = &names;
         out.push(Contact {
-            name: format!("{}{} with {}{}", a.name, labels[0], b.name, labels[1]),
-            parent: Some(a.body),
-            child: b.body,
+            name: match a.body {
+                Some(_) => format!("{p} with {q}"),
+                None => format!("{q} on {p}"),
+            },
+            parent: a.body,
+            child,
             pair: Pair::Between {
                 first: i,
                 second: k,
                 feature,
             },
-            effective_mass: 1.0
-                / (mobility(&bodies[a.body], &arms[0]) + mobility(&bodies[b.body], &arms[1])),
+            effective_mass: 1.0 / (lightness(a, &arms[0]) + lightness(b, &arms[1])),
         });
     }
     Ok(())

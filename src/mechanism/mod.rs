@@ -11,6 +11,7 @@ mod describe_actuator;
 mod describe_body;
 mod describe_contact;
 mod describe_joint;
+mod describe_terrain;
 mod earlier;
 mod element;
 #[cfg(test)]
@@ -43,8 +44,11 @@ pub use builder::{
 pub use check::{
     DerivativeError, check_constraint, check_potential, check_velocity_constraint, random_poses,
 };
-pub use contact::{Collider, Contact, HalfSpace, Pair as ContactPair, Surface, Touch};
+pub use contact::{
+    Collider, Contact, HalfSpace, Heights, Hull, Pair as ContactPair, Surface, Touch,
+};
 pub use coordinate::{Direction, Freedom};
+pub use describe_terrain::{TerrainShape, TerrainSpec};
 pub use element::{
     Element, ElementSpec, Hessian, HolonomicConstraint, Jacobian, Part, Potential,
     VelocityConstraint,
@@ -66,8 +70,8 @@ pub use statics::Unheld;
 
 pub(crate) use attached::{Rows, stacked};
 pub(crate) use contact::{
-    friction_rows, friction_rows_beside, normal_row, rate_derivatives, touch_change,
-    wrench_derivative,
+    Ahead, Meeting, Search, friction_rows, friction_rows_beside, normal_row, rate_derivatives,
+    touch_change, wrench_derivative,
 };
 pub(crate) use coordinate::unwind;
 pub(crate) use earlier::Earlier;

@@ -252,13 +252,14 @@ impl Mechanism {
                 out.push((format!("actuators.{}.{field}", a.name), of));
             }
         }
-        for (i, c) in self.colliders.iter().enumerate() {
+        let of_bodies = self.colliders.iter().enumerate();
+        for (i, c) in of_bodies.filter(|(_, c)| c.body.is_some()) {
             // BODY.NAME
             let name = format!("contacts.{}", c.name);
             out.push((format!("{name}.friction"), Field::ContactFriction(i)));
             let restitution = Field::ContactRestitution(i);
             out.push((format!("{name}.restitution"), restitution));
-            let mut surface = c.surface;
+            let mut surface = c.surface.clone();
             let mut of_shape = |field: &str, of: Field| {
                 if surface.number(of).is_some() {
                     out.push((format!("{name}.{field}"), of));
@@ -309,7 +310,7 @@ impl Mechanism {
         let optional = || match field {
             Field::HalfSpaceFriction(h) => self.half_spaces[h].friction,
             Field::ContactRadius(c) | Field::ContactLength(c) | Field::ContactEdge(c, _) => {
-                let mut surface = self.colliders[c].surface;
+                let mut surface = self.colliders[c].surface.clone();
                 surface.number(field).copied()
             }
             _ => None,

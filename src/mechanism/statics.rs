@@ -98,6 +98,7 @@ impl Mechanism {
             poses,
             velocities: &[],
             past: Past::Start(&[]),
+            before: &[],
             windings,
             controls: &[],
             reactions: &[],

@@ -275,6 +275,7 @@ pub(super) fn sliding_box() -> Recording {
             child: 0,
             friction: 0.3,
             forces: (1..knots).filter_map(force).collect(),
+            meets: vec![],
         });
         r.channels.append(&mut four);
     }

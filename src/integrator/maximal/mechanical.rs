@@ -138,6 +138,7 @@ impl Mechanical for Maximal {
             } else {
                 Past::Poses(&w.observation.past)
             },
+            before: &w.knot.before,
             windings: &w.observation.windings,
             controls: seen.u,
             reactions: if w.observation.acts {

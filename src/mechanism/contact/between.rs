@@ -1,76 +1,281 @@
 //! Two colliders of two bodies: which features meet, and the one path from any of them to a touch.
 
-use super::ball;
-use super::capsule_capsule::{self, SLOTS, Slot};
+use super::ball::{self, Grown};
+use super::capsule_capsule::{self, SLOTS};
+use super::capsule_polytope::{self, ENDS, Roles};
+use super::crossing::{Crossing, Line};
 use super::frame::TouchSlope;
-use super::nearest::Ball;
+use super::half_space;
+use super::heights::FACETS;
+use super::manifold::{self, Manifold, Meeting, PLACES};
+use super::nearest::{Ball, On};
+use super::polytope::Solid;
 use super::{Collider, Surface, Touch};
 use crate::spatial::{Pose, Vec3};
 
 type Sides<'a> = (&'a Collider, &'a Collider);
 type Poses<'a> = (&'a Pose, &'a Pose);
 
+/// What a slot between two colliders is at a configuration.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Slot {
+    /// A ball of the first collider (`side` 0) or the second (1) on the other.
+    Ball { side: usize, ball: Ball, on: On },
+    /// Two axes or edges cross.
+    Crossing(Crossing),
+}
+
 /// Do the surfaces meet, the first as the parent's? Points on points have nothing to overlap.
 pub(crate) fn is_supported(first: &Surface, second: &Surface) -> bool {
-    use Surface::{Box, Capsule, Point, Sphere};
+    use Surface::{Box, Capsule, Cylinder, Hull, Point, Sphere};
     match first {
-        Point | Sphere(_) => matches!(second, Sphere(_) | Capsule { .. } | Box(_)),
-        Capsule { .. } => matches!(second, Capsule { .. }),
-        _ => false,
+        Point | Sphere(_) => matches!(
+            second,
+            Sphere(_) | Capsule { .. } | Cylinder { .. } | Box(_) | Hull(_)
+        ),
+        Capsule { .. } => matches!(second, Capsule { .. } | Box(_) | Hull(_)),
+        Box(_) | Hull(_) => matches!(second, Box(_) | Hull(_)),
+        // the world's alone
+        Surface::Heights(_) => !matches!(second, Cylinder { .. } | Surface::Heights(_)),
+        Cylinder { .. } => false,
     }
 }
+
+/// Which side is a capsule where the other is a polytope.
+#[inline]
+fn capsule(of: Sides) -> Option<usize> {
+    let is_capsule = |c: &Collider| matches!(c.surface, Surface::Capsule { .. });
+    match (is_capsule(of.0), is_capsule(of.1)) {
+        (true, false) if is_polytope(of.1) => Some(0),
+        (false, true) if is_polytope(of.0) => Some(1),
+        _ => None,
+    }
+}
+
+#[inline]
+fn is_polytope(c: &Collider) -> bool {
+    matches!(c.surface, Surface::Box(_) | Surface::Hull(_))
+}
+
+/// Balls first, then capsules, then what has edges.
+#[inline]
+fn edginess(c: &Collider) -> u8 {
+    match c.surface {
+        Surface::Point | Surface::Sphere(_) => 0,
+        Surface::Capsule { .. } => 1,
+        Surface::Cylinder { .. } | Surface::Box(_) | Surface::Hull(_) | Surface::Heights(_) => 2,
+    }
+}
+
+/// Names of the places of a capsule and a polytope.
+const EDGES: [&str; capsule_polytope::SLOTS] = [" -", " +", " 1", " 2", " 3", " 4"];
+
+/// Names of the places of two polytopes.
+const NUMBERED: [&str; PLACES] = [" 1", " 2", " 3", " 4", " 5", " 6", " 7", " 8", " 9"];
 
 /// The slots of a supported pair: what tells the first and the second apart, and the arms from the centres of mass, body
 /// frames.
-pub(crate) fn slots(of: Sides) -> Vec<([&'static str; 2], [Vec3; 2])> {
+pub(crate) fn slots(of: Sides) -> Vec<([String; 2], [Vec3; 2])> {
     let middle = [of.0.position, of.1.position];
-    let (Surface::Capsule { .. }, Surface::Capsule { .. }) = (of.0.surface, of.1.surface) else {
-        return vec![(["", ""], middle)];
-    };
-    let ends = |c: &Collider| [-1.0, 1.0].map(|along| c.ball(along).centre);
-    let ([a, b], [c, d]) = (ends(of.0), ends(of.1));
-    vec![
-        ([" -", ""], [a, middle[1]]),
-        ([" +", ""], [b, middle[1]]),
-        (["", " -"], [middle[0], c]),
-        (["", " +"], [middle[0], d]),
-        ([" across", ""], middle),
-    ]
+    if let Surface::Heights(_) = of.0.surface {
+        let of_feature = |(label, arm): (String, Vec3)| {
+            let space = if label.is_empty() { "" } else { " " };
+            (1..=FACETS).map(move |k| {
+                let names = [String::new(), format!("{space}{label} {k}")];
+                (names, [middle[0], arm])
+            })
+        };
+        return of.1.features().into_iter().flat_map(of_feature).collect();
+    }
+    let all = fixed_slots(of, middle);
+    let owned = |(names, arms): ([&str; 2], _)| (names.map(str::to_owned), arms);
+    all.into_iter().map(owned).collect()
 }
 
-fn slot(of: Sides, feature: usize, poses: Poses) -> Slot {
-    match (of.0.surface, of.1.surface) {
-        (Surface::Capsule { length: l1, .. }, Surface::Capsule { length: l2, .. }) => {
-            debug_assert!(feature < SLOTS);
-            capsule_capsule::slot(of, (l1, l2), feature, poses)
+/// Those of pairs of convex surfaces.
+fn fixed_slots(of: Sides, middle: [Vec3; 2]) -> Vec<([&'static str; 2], [Vec3; 2])> {
+    match (&of.0.surface, &of.1.surface) {
+        (Surface::Capsule { .. }, Surface::Capsule { .. }) => {
+            let ends = |c: &Collider| [-1.0, 1.0].map(|along| c.ball(along).centre);
+            let ([a, b], [c, d]) = (ends(of.0), ends(of.1));
+            vec![
+                ([" -", ""], [a, middle[1]]),
+                ([" +", ""], [b, middle[1]]),
+                (["", " -"], [middle[0], c]),
+                (["", " +"], [middle[0], d]),
+                ([" across", ""], middle),
+            ]
         }
-        _ => Slot::Ball {
-            side: 0,
-            along: 0.0,
+        _ if capsule(of).is_some() => {
+            let named = |n| {
+                if capsule(of) == Some(0) {
+                    [n, ""]
+                } else {
+                    ["", n]
+                }
+            };
+            EDGES.map(|n| (named(n), middle)).to_vec()
+        }
+        _ if is_searched(of) => NUMBERED.map(|n| (["", n], middle)).to_vec(),
+        _ => vec![(["", ""], middle)],
+    }
+}
+
+/// Must what meets be searched for?
+#[inline]
+pub(super) fn is_searched(of: Sides) -> bool {
+    capsule(of).is_some()
+        || is_polytope(of.0) && is_polytope(of.1)
+        || matches!(of.0.surface, Surface::Heights(_))
+}
+
+/// What of a height field meets a ball of the second collider, at the poses of the next knot.
+pub(super) fn on_heights(of: Sides, feature: usize, ahead: Poses) -> Option<Meeting> {
+    let Surface::Heights(heights) = &of.0.surface else {
+        return None;
+    };
+    let ball = half_space::ball(of.1, feature / FACETS)?;
+    Some(heights.search(of.0, &ball, ahead)[feature % FACETS])
+}
+
+/// What meets until the next knot, where the bodies will be about at `ahead`.
+pub(super) fn search(of: Sides, poses: Poses, ahead: Poses) -> Option<Manifold> {
+    let Some(capsule) = capsule(of) else {
+        let solids = (of.0.solid()?, of.1.solid()?);
+        if manifold::is_far((solids.0.reach(), solids.1.reach()), of, poses) {
+            let places = [Meeting::Apart; PLACES];
+            return Some(Manifold { places });
+        }
+        return Some(manifold::search((&solids.0, &solids.1), poses, ahead));
+    };
+    let roles = Roles {
+        of: [of.0, of.1],
+        poses: [ahead.0, ahead.1],
+        capsule,
+    };
+    let Surface::Capsule { radius, length } = roles.of[capsule].surface else {
+        return None;
+    };
+    let solid = roles.of[1 - capsule].solid()?;
+    let mut places = [Meeting::Apart; PLACES];
+    places[..ENDS].fill(Meeting::Surfaces);
+    if !manifold::is_far((radius + 0.5 * length, solid.reach()), of, poses) {
+        places[ENDS..capsule_polytope::SLOTS].copy_from_slice(&roles.search(&solid, length));
+    }
+    Some(Manifold { places })
+}
+
+fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot {
+    let polytope = |side: usize| {
+        let c = [of.0, of.1][side];
+        c.solid().expect("only polytopes have vertices and edges")
+    };
+    let at_place = Slot::Ball {
+        side: 0,
+        ball: Ball {
+            centre: of.0.position,
+            radius: 0.0,
         },
+        on: On::Place,
+    };
+    match *meeting {
+        Meeting::Surfaces => match (&of.0.surface, &of.1.surface) {
+            (Surface::Capsule { length: l1, .. }, Surface::Capsule { length: l2, .. }) => {
+                debug_assert!(feature < SLOTS);
+                capsule_capsule::slot(of, (*l1, *l2), feature, poses)
+            }
+            _ => {
+                // the rounder on the other, whichever is the parent's
+                let side = usize::from(edginess(of.1) < edginess(of.0));
+                let end = [-1.0, 1.0].get(feature).filter(|_| capsule(of).is_some());
+                Slot::Ball {
+                    side,
+                    ball: [of.0, of.1][side].ball(*end.unwrap_or(&0.0)),
+                    on: On::Surface,
+                }
+            }
+        },
+        Meeting::Edge(edge) => {
+            let capsule = capsule(of).expect("edges alone meet capsules");
+            let roles = Roles {
+                of: [of.0, of.1],
+                poses: [poses.0, poses.1],
+                capsule,
+            };
+            let length = match roles.of[capsule].surface {
+                Surface::Capsule { length, .. } => length,
+                _ => 0.0,
+            };
+            let beside = Slot::Ball {
+                side: capsule,
+                ball: roles.of[capsule].ball(0.0),
+                on: On::Edge(edge),
+            };
+            (roles.slot(&polytope(1 - capsule), edge, length)).unwrap_or(beside)
+        }
+        Meeting::Apart => at_place,
+        Meeting::Triangle(t) | Meeting::Plane(t) => {
+            let ball = half_space::ball(of.1, feature / FACETS);
+            let on = match meeting {
+                Meeting::Plane(_) => On::Plane(t),
+                _ => On::Triangle(t),
+            };
+            ball.map_or(at_place, |ball| Slot::Ball { side: 1, ball, on })
+        }
+        Meeting::Vertex { side, vertex, face } => Slot::Ball {
+            side,
+            ball: Ball {
+                centre: polytope(side).vertex(vertex),
+                radius: 0.0,
+            },
+            on: On::Face(face),
+        },
+        Meeting::Edges { edges, against } => {
+            let line = |s: Solid, edge: usize| {
+                let (point, axis, _) = s.local_edge(edge);
+                Line {
+                    point: s.position + s.orientation * point,
+                    axis: s.orientation * axis,
+                    radius: 0.0,
+                }
+            };
+            let lines = [line(polytope(0), edges[0]), line(polytope(1), edges[1])];
+            // held edges have turned until they are parallel only in steps that are not solved
+            Crossing::new(lines, poses, Some(against), 0.0).map_or(at_place, Slot::Crossing)
+        }
     }
 }
 
-/// The ball of a side, the collider it is on, and the poses of both.
-fn roles<'a>(
-    side: usize,
-    along: f64,
-    of: Sides<'a>,
-    p: Poses<'a>,
-) -> (Ball, &'a Collider, Poses<'a>) {
+/// Sine of the angle between two edges, or an edge and an axis, where such meet.
+pub(super) fn sine(of: Sides, held: &Meeting, (a, b): Poses) -> Option<f64> {
+    let edges = match *held {
+        Meeting::Edges { edges, .. } => edges,
+        Meeting::Edge(edge) => [edge; 2],
+        _ => return None,
+    };
+    let axis = |c: &Collider, edge: usize, pose: &Pose| match c.solid() {
+        Some(solid) => pose.r * solid.orientation * solid.local_edge(edge).1,
+        None => pose.r * c.orientation.column(2),
+    };
+    let (u, v) = (axis(of.0, edges[0], a), axis(of.1, edges[1], b));
+    Some(u.cross(&v).norm())
+}
+
+/// The collider that the ball of a side is on, and the poses of both.
+fn roles<'a>(side: usize, of: Sides<'a>, p: Poses<'a>) -> (&'a Collider, Poses<'a>) {
     if side == 0 {
-        (of.0.ball(along), of.1, p)
+        (of.1, p)
     } else {
-        (of.1.ball(along), of.0, (p.1, p.0))
+        (of.0, (p.1, p.0))
     }
 }
 
-pub(super) fn touch(of: Sides, feature: usize, poses: Poses) -> Touch {
-    match slot(of, feature, poses) {
-        Slot::Crossing(c) => c.touch(of, poses),
-        Slot::Ball { side, along } => {
-            let (ball, on, (p, q)) = roles(side, along, of, poses);
-            let mut t = ball::touch(&ball, on, p, q);
+pub(super) fn touch(of: Sides, what: (usize, &Meeting), poses: Poses) -> Touch {
+    match slot(of, what, poses) {
+        Slot::Crossing(c) => c.touch(poses),
+        Slot::Ball { side, ball, on } => {
+            let (other, (p, q)) = roles(side, of, poses);
+            let mut t = ball::touch(&ball, (other, on), p, q);
             if side == 1 {
                 t.normal = -t.normal;
             }
@@ -79,12 +284,12 @@ pub(super) fn touch(of: Sides, feature: usize, poses: Poses) -> Touch {
     }
 }
 
-pub(super) fn slope(of: Sides, feature: usize, poses: Poses) -> TouchSlope {
-    match slot(of, feature, poses) {
-        Slot::Crossing(c) => c.slope(of, poses),
-        Slot::Ball { side, along } => {
-            let (ball, on, (p, q)) = roles(side, along, of, poses);
-            let TouchSlope { normal, point } = ball::slope(&ball, on, p, q);
+pub(super) fn slope(of: Sides, what: (usize, &Meeting), poses: Poses) -> TouchSlope {
+    match slot(of, what, poses) {
+        Slot::Crossing(c) => c.slope(poses),
+        Slot::Ball { side, ball, on } => {
+            let (other, (p, q)) = roles(side, of, poses);
+            let TouchSlope { normal, point } = ball::slope(&ball, (other, on), p, q);
             if side == 0 {
                 return TouchSlope { normal, point };
             }
@@ -97,23 +302,50 @@ pub(super) fn slope(of: Sides, feature: usize, poses: Poses) -> TouchSlope {
     }
 }
 
+/// What a larger radius of the collider on `changed` does. Vertices and edges of polytopes have none.
+pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, poses: Poses) -> Grown {
+    match what.1 {
+        Meeting::Surfaces => match slot(of, what, poses) {
+            Slot::Ball { side, ball, on } if side != changed => {
+                let (other, (p, q)) = roles(side, of, poses);
+                ball::by_radius(&ball, (other, on), (p, q))
+            }
+            _ => Grown::Radius,
+        },
+        Meeting::Edge(_) | Meeting::Triangle(_) => Grown::Radius,
+        _ => Grown::Still,
+    }
+}
+
 /// How the feature of the collider on `changed` (0 the first, 1 the second) moves, world frame, when the collider's size
 /// along `axis` grows.
 pub(super) fn by_size(
     of: Sides,
-    feature: usize,
-    changed: usize,
-    axis: usize,
+    what: (usize, &Meeting),
+    (changed, axis): (usize, usize),
     poses: Poses,
 ) -> Option<Vec3> {
-    let Slot::Ball { side, along } = slot(of, feature, poses) else {
-        // of two axes without ends
-        return None;
+    let (own, pose) = ([of.0, of.1][changed], [poses.0, poses.1][changed]);
+    let moved = |local: Vec3| pose.r * own.orientation * local;
+    let (side, ball, on) = match slot(of, what, poses) {
+        Slot::Ball { side, ball, on } => (side, ball, on),
+        Slot::Crossing(_) => {
+            // of two axes without ends; edges move with an end
+            let edge = match *what.1 {
+                Meeting::Edges { edges, .. } => edges[changed],
+                Meeting::Edge(edge) => edge,
+                _ => return None,
+            };
+            let solid = own.solid()?;
+            let end = solid.of.edges[edge].ends[0];
+            return Some(moved(solid.vertex_by_size(end, axis)));
+        }
     };
-    let (ball, on, (p, q)) = roles(side, along, of, poses);
-    if side == changed {
-        let own = if side == 0 { of.0 } else { of.1 };
-        return (along != 0.0).then(|| p.r * own.orientation.column(2) * (0.5 * along));
+    if side != changed {
+        let (other, (p, q)) = roles(side, of, poses);
+        return ball::by_size(&ball, (other, on), axis, (p, q));
     }
-    ball::by_size(&ball, on, axis, (p, q))
+    // an end of a capsule, a corner of a box
+    let arm = own.orientation.tr_mul(&(ball.centre - own.position))[axis];
+    (arm != 0.0).then(|| moved(Vec3::ith(axis, 0.5_f64.copysign(arm))))
 }

@@ -7,11 +7,11 @@
 //! along the axes at the slightest turn, and adds no more than `PARALLEL^2 l^2 / (8 (r_a + r_b))` to what the ends keep
 //! apart; there the slot is the ball in the middle of the first capsule on the second, which nothing makes jump.
 
-use super::ball;
-use super::frame::TouchSlope;
-use super::nearest::Ball;
-use super::{Collider, Touch};
-use crate::spatial::{Mat3, Pose, Vec3, skew, times_skew};
+use super::between::Slot;
+use super::crossing::{Crossing, Line};
+use super::nearest::{Ball, On};
+use super::{Collider, Surface, ball};
+use crate::spatial::Pose;
 
 /// Sine of the angle between the axes below which they count as parallel.
 const PARALLEL: f64 = 1e-3;
@@ -19,88 +19,48 @@ const PARALLEL: f64 = 1e-3;
 /// Number of slots of two capsules.
 pub(super) const SLOTS: usize = 5;
 
-/// What a slot between two colliders is at a configuration.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Slot {
-    /// A ball of the first collider (`side` 0) or the second (1) on the other, at `along` half lengths of its axis.
-    Ball { side: usize, along: f64 },
-    /// The axes cross.
-    Crossing(Crossing),
-}
-
-/// The nearest points of two axes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Crossing {
-    /// Axes, world frame.
-    axes: [Vec3; 2],
-    /// Places of the points along the axes from the middles, m.
-    along: [f64; 2],
-    /// Unit normal from the first to the second.
-    normal: Vec3,
-    /// `|a x b|`, with the sign that makes it point from the first to the second.
-    sine: f64,
-    /// Distance of the axes, m.
-    distance: f64,
-}
-
 /// The ball of a side.
-fn end(f: usize) -> Slot {
+fn end(of: (&Collider, &Collider), f: usize) -> Slot {
+    let (side, along) = (f / 2, if f % 2 == 1 { 1.0 } else { -1.0 });
+    let own = if side == 0 { of.0 } else { of.1 };
     Slot::Ball {
-        side: f / 2,
-        along: if f % 2 == 1 { 1.0 } else { -1.0 },
+        side,
+        ball: own.ball(along),
+        on: On::Surface,
     }
 }
 
 /// What slot `feature` is.
 pub(super) fn slot(
-    (first, second): (&Collider, &Collider),
+    of: (&Collider, &Collider),
     (l1, l2): (f64, f64),
     feature: usize,
-    (a, b): (&Pose, &Pose),
+    poses: (&Pose, &Pose),
 ) -> Slot {
     if feature + 1 < SLOTS {
-        return end(feature);
+        return end(of, feature);
     }
-    let axes = [
-        a.r * first.orientation.column(2),
-        b.r * second.orientation.column(2),
-    ];
-    let cross = axes[0].cross(&axes[1]);
-    let square = cross.norm_squared();
-    if square < PARALLEL * PARALLEL {
+    let lines = [of.0.axis(), of.1.axis()];
+    let Some(c) = Crossing::new(lines, poses, None, PARALLEL) else {
         return Slot::Ball {
             side: 0,
-            along: 0.0,
+            ball: of.0.ball(0.0),
+            on: On::Surface,
         };
-    }
-    let span = b.point(&second.position) - a.point(&first.position);
-    let cosine = axes[0].dot(&axes[1]);
-    let across = axes[1].dot(&span);
-    let s = (axes[0].dot(&span) - cosine * across) / square;
-    let t = cosine * s - across;
+    };
+    let [s, t] = c.along;
     if s.abs() < 0.5 * l1 && t.abs() < 0.5 * l2 {
-        let volume = cross.dot(&span);
-        let sine = square.sqrt().copysign(volume);
-        return Slot::Crossing(Crossing {
-            axes,
-            along: [s, t],
-            normal: cross / sine,
-            sine,
-            distance: volume / sine,
-        });
+        return Slot::Crossing(c);
     }
     // an end of one is nearest to the other
-    let apart = |f: usize| match end(f) {
-        Slot::Ball { side, along } => {
-            let (ball, on) = if side == 0 {
-                (first.ball(along), second)
-            } else {
-                (second.ball(along), first)
-            };
-            let (p, q) = if side == 0 { (a, b) } else { (b, a) };
-            ball::touch(&ball, on, p, q).gap
-        }
-        Slot::Crossing(_) => f64::INFINITY,
+    let apart = |f: usize| {
+        let (side, along) = (f / 2, if f % 2 == 1 { 1.0 } else { -1.0 });
+        let (ball, on, (p, q)) = if side == 0 {
+            (of.0.ball(along), of.1, poses)
+        } else {
+            (of.1.ball(along), of.0, (poses.1, poses.0))
+        };
+        ball::touch(&ball, (on, On::Surface), p, q).gap
     };
     let gaps = [apart(0), apart(1), apart(2), apart(3)];
     let mut least = 0;
@@ -109,7 +69,7 @@ pub(super) fn slot(
             least = f;
         }
     }
-    end(least)
+    end(of, least)
 }
 
 impl Collider {
@@ -117,7 +77,7 @@ impl Collider {
     #[inline]
     pub(super) fn ball(&self, along: f64) -> Ball {
         let half = match self.surface {
-            super::Surface::Capsule { length, .. } => 0.5 * length,
+            Surface::Capsule { length, .. } => 0.5 * length,
             _ => 0.0,
         };
         Ball {
@@ -125,58 +85,13 @@ impl Collider {
             radius: self.surface.radius(),
         }
     }
-}
 
-impl Crossing {
-    /// The point of each axis, body frames.
-    fn places(&self, of: (&Collider, &Collider)) -> [Vec3; 2] {
-        let place = |c: &Collider, s: f64| c.position + c.orientation.column(2) * s;
-        [place(of.0, self.along[0]), place(of.1, self.along[1])]
-    }
-
-    pub(super) fn touch(&self, of: (&Collider, &Collider), (a, b): (&Pose, &Pose)) -> Touch {
-        let [p, q] = self.places(of);
-        let (ra, rb) = (of.0.surface.radius(), of.1.surface.radius());
-        Touch {
-            gap: self.distance - ra - rb,
-            normal: self.normal,
-            point: (a.point(&p) + b.point(&q) + self.normal * (ra - rb)) * 0.5,
-        }
-    }
-
-    pub(super) fn slope(&self, of: (&Collider, &Collider), (a, b): (&Pose, &Pose)) -> TouchSlope {
-        let [p, q] = self.places(of);
-        let [u, v] = self.axes;
-        let n = self.normal;
-        let d = n * self.distance;
-        let cosine = u.dot(&v);
-        let spread = of.0.surface.radius() - of.1.surface.radius();
-        let flat = (Mat3::identity() - n * n.transpose()) / self.sine;
-        // of the points fixed on the bodies, and of the axes
-        let by = |p: Mat3, q: Mat3, u_by: Mat3, v_by: Mat3| {
-            // u.d = v.d = 0 with d = q + v t - p - u s
-            let r = q - p;
-            let along = u_by.tr_mul(&d) + r.tr_mul(&u);
-            let other = v_by.tr_mul(&d) + r.tr_mul(&v);
-            let square = self.sine * self.sine;
-            let s = (along - other * cosine) / square;
-            let t = (along * cosine - other) / square;
-            let normal = flat * (skew(&u) * v_by - skew(&v) * u_by);
-            let sum = p + q + u * s.transpose() + v * t.transpose() + normal * spread;
-            (normal, sum * 0.5)
-        };
-        let (zero, one) = (Mat3::zeros(), Mat3::identity());
-        let turned = |pose: &Pose, p: &Vec3| -times_skew(&pose.r, p);
-        let (own, other) = (of.0.orientation.column(2), of.1.orientation.column(2));
-        let all = [
-            by(one, zero, zero, zero),
-            by(turned(a, &p), zero, turned(a, &own.into()), zero),
-            by(zero, one, zero, zero),
-            by(zero, turned(b, &q), zero, turned(b, &other.into())),
-        ];
-        TouchSlope {
-            normal: [(all[0].0, all[1].0), (all[2].0, all[3].0)],
-            point: [(all[0].1, all[1].1), (all[2].1, all[3].1)],
+    /// The axis of a capsule.
+    pub(super) fn axis(&self) -> Line {
+        Line {
+            point: self.position,
+            axis: self.orientation.column(2).into(),
+            radius: self.surface.radius(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Colliders on half-spaces.
 //!
-//! Points, spheres, ends of capsules, corners of boxes and points of a cylinder's rims are balls of radius `r` (0 for
+//! Points, spheres, ends of capsules, corners of boxes, vertices of hulls and points of a cylinder's rims are balls of radius `r` (0 for
 //! points) about a point `p` of the body: `phi = n . (x + R p) - r - offset`, touching at `x + R p - r n`.
 //!
 //! A cylinder has two smoothed rims and four points fixed on each. The lowest point of a rim with centre `c`, axis `a` and
@@ -49,11 +49,11 @@ const RIMS: usize = 2;
 #[inline]
 fn part(c: &Collider, feature: usize) -> Part {
     let axis = |k: usize| c.orientation.column(k);
-    let (centre, radius) = match c.surface {
+    let (centre, radius) = match &c.surface {
         Surface::Point => (c.position, 0.0),
-        Surface::Sphere(r) => (c.position, r),
+        Surface::Sphere(r) => (c.position, *r),
         Surface::Capsule { radius, length } => {
-            (c.position + axis(2) * (side(feature, 0) * length), radius)
+            (c.position + axis(2) * (side(feature, 0) * length), *radius)
         }
         Surface::Box([p, q, r]) => {
             let corner = axis(0) * (side(feature, 0) * p)
@@ -64,11 +64,13 @@ fn part(c: &Collider, feature: usize) -> Part {
         Surface::Cylinder { radius, length } => {
             let centre = c.position + axis(2) * (side(feature, 0) * length);
             if feature < RIMS {
-                return Part::Rim(centre, axis(2).into(), radius);
+                return Part::Rim(centre, axis(2).into(), *radius);
             }
             let (k, sign) = quarter(feature - RIMS);
             (centre + axis(k) * (sign * radius), 0.0)
         }
+        Surface::Heights(_) => unreachable!("a height field is the world's"),
+        Surface::Hull(hull) => (c.position + c.orientation * hull.vertices()[feature], 0.0),
     };
     Part::Ball(Ball { centre, radius })
 }
@@ -81,11 +83,13 @@ impl Collider {
             let sign = |bit: usize| if f >> bit & 1 == 1 { '+' } else { '-' };
             (0..n).map(sign).collect::<String>()
         };
-        let (count, bits) = match self.surface {
+        let (count, bits) = match &self.surface {
             Surface::Point | Surface::Sphere(_) => (1, 0),
             Surface::Capsule { .. } => (2, 1),
             Surface::Box(_) => (8, 3),
             Surface::Cylinder { .. } => (10, 1),
+            Surface::Hull(hull) => (hull.vertices().len(), 0),
+            Surface::Heights(_) => (0, 0),
         };
         (0..count)
             .map(|f| {
@@ -94,6 +98,9 @@ impl Collider {
                     let (k, sign) = quarter(f - RIMS);
                     label.push(if sign > 0.0 { '+' } else { '-' });
                     label.push(['x', 'y'][k]);
+                }
+                if let Surface::Hull(_) = self.surface {
+                    label = (f + 1).to_string();
                 }
                 let arm = match part(self, f) {
                     Part::Ball(b) => b.centre,
@@ -113,6 +120,14 @@ fn rim(n: &Vec3, a: &Vec3, r: f64) -> (Vec3, f64, f64, Vec3) {
     let k = r / ((1.0 + SMOOTH * SMOOTH).sqrt() - SMOOTH);
     let arm = rho * (-k / s) + n * (k * SMOOTH * (1.0 - SMOOTH / s));
     (rho, s, k, arm)
+}
+
+/// The ball that a feature is, where it is one.
+pub(super) fn ball(c: &Collider, feature: usize) -> Option<Ball> {
+    match part(c, feature) {
+        Part::Ball(ball) => Some(ball),
+        Part::Rim(..) => None,
+    }
 }
 
 /// The point of the body whose distance counts, where that is one fixed on it: its arm, body frame.
@@ -183,7 +198,7 @@ pub(super) fn by_size(c: &Collider, feature: usize, axis: usize, b: &Pose) -> Ve
 mod tests {
     use super::SMOOTH;
     use crate::mechanism::contact::samples::{
-        BOX, CAPSULE, CYLINDER, POINT, SPHERE, check, check_with, grounded, plain,
+        BOX, CAPSULE, CYLINDER, POINT, SPHERE, check, check_with, grounded, hull, plain,
     };
     use crate::mechanism::samples::Source;
     use crate::mechanism::{Mechanism, Surface};
@@ -203,7 +218,7 @@ mod tests {
 
     #[test]
     fn derivatives_match_differences() {
-        for shape in [POINT, SPHERE, CAPSULE, BOX, CYLINDER] {
+        for shape in [POINT, SPHERE, CAPSULE, BOX, CYLINDER, hull()] {
             check(&grounded(1, shape), 2);
         }
     }
@@ -237,7 +252,7 @@ mod tests {
                 (CYLINDER, 0.3 * flat + 0.25 * axis.z.abs(), 0.3 * SMOOTH),
             ];
             for (shape, support, tolerance) in cases {
-                let gap = least(&level(shape), pose);
+                let gap = least(&level(shape.clone()), pose);
                 let error = gap - (z - support);
                 assert!(error.abs() < tolerance + 1e-15, "{shape:?} {error}");
             }

@@ -1,7 +1,7 @@
 //! A ball, and the point of another body's core that is nearest to its centre.
 
 use super::Surface;
-use crate::spatial::Vec3;
+use crate::spatial::{Mat3, Vec3};
 
 /// A ball on a body: its centre from the centre of mass, body frame, and its radius, m.
 #[derive(Clone, Copy, Debug)]
@@ -16,10 +16,35 @@ pub(super) struct Nearest {
     pub point: Vec3,
     /// Outward unit normal.
     pub normal: Vec3,
-    /// Axes along which the point follows the centre.
-    pub follows: [bool; 3],
+    /// How the point follows the centre.
+    pub follows: Mat3,
     /// `1/|z - q|` where the normal turns as the centre moves; zero where it does not.
     pub curvature: f64,
+    /// About the point, m.
+    pub radius: f64,
+}
+
+/// What of another collider a ball is nearest to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum On {
+    /// All of it.
+    Surface,
+    /// The plane of a face.
+    Face(usize),
+    /// An edge, to its ends.
+    Edge(usize),
+    /// A triangle of a height field.
+    Triangle(usize),
+    /// Its plane.
+    Plane(usize),
+    /// Its place, a point.
+    Place,
+}
+
+/// A matrix that keeps what is along the axes told.
+#[inline]
+pub(super) fn along(axes: [bool; 3]) -> Mat3 {
+    Mat3::from_diagonal(&Vec3::from(axes.map(|a| f64::from(u8::from(a)))))
 }
 
 /// Distance below which two points have no direction, m.
@@ -41,10 +66,10 @@ impl Surface {
     /// Radius about the core, m.
     #[inline]
     pub(super) fn radius(&self) -> f64 {
-        match *self {
-            Self::Point | Self::Box(_) => 0.0,
+        match self {
+            Self::Point | Self::Box(_) | Self::Hull(_) | Self::Heights(_) => 0.0,
             Self::Sphere(radius) | Self::Capsule { radius, .. } | Self::Cylinder { radius, .. } => {
-                radius
+                *radius
             }
         }
     }

@@ -1,6 +1,7 @@
 //! How contacts change with the numbers of colliders and half-spaces.
 
-use super::{Contact, Pair, Surface, Touch, between, half_space};
+use super::ball::Grown;
+use super::{Contact, Meeting, Pair, Surface, Touch, between, half_space};
 use crate::mechanism::{Field, Mechanism};
 use crate::spatial::{Pose, Vec3};
 use std::cmp::Ordering;
@@ -36,8 +37,14 @@ fn collider(field: Field) -> Option<(usize, Option<usize>)> {
 }
 
 impl Mechanism {
-    /// How the contact changes with a number of the mechanism; `None` where it does not.
-    pub(crate) fn touch_by(&self, c: &Contact, poses: &[Pose], field: Field) -> Option<Touch> {
+    /// How the contact changes with a number of the mechanism, with what meets held; `None` where it does not.
+    pub(crate) fn touch_by(
+        &self,
+        c: &Contact,
+        held: &Meeting,
+        poses: &[Pose],
+        field: Field,
+    ) -> Option<Touch> {
         match c.pair {
             Pair::Ground {
                 half_space,
@@ -69,24 +76,30 @@ impl Mechanism {
                 let (changed, axis) = collider(field)?;
                 let side = [first, second].iter().position(|s| *s == changed)?;
                 let (of, ends) = self.sides((first, second), poses);
-                let sign = [-1.0, 1.0][side];
-                if let Field::ContactRadius(_) = field {
-                    let normal = between::touch(of, feature, ends).normal;
-                    return Some(Touch {
-                        gap: -1.0,
-                        normal: Vec3::zeros(),
-                        point: normal * (-0.5 * sign),
-                    });
-                }
+                let (sign, what) = ([-1.0, 1.0][side], (feature, held));
                 // the feature moves along with its body
                 let by = match (field, axis) {
-                    (_, Some(axis)) => between::by_size(of, feature, side, axis, ends)?,
+                    (Field::ContactRadius(_), _) => {
+                        match between::by_radius(of, what, side, ends) {
+                            Grown::Moved(by) => by,
+                            Grown::Still => return None,
+                            Grown::Radius => {
+                                let normal = between::touch(of, what, ends).normal;
+                                return Some(Touch {
+                                    gap: -1.0,
+                                    normal: Vec3::zeros(),
+                                    point: normal * (-0.5 * sign),
+                                });
+                            }
+                        }
+                    }
+                    (_, Some(axis)) => between::by_size(of, what, (side, axis), ends)?,
                     (Field::ContactPosition(_, k), _) => [ends.0, ends.1][side].r.column(k).into(),
                     _ => return None,
                 };
-                let slope = between::slope(of, feature, ends);
+                let slope = between::slope(of, what, ends);
                 Some(Touch {
-                    gap: sign * between::touch(of, feature, ends).normal.dot(&by),
+                    gap: sign * between::touch(of, what, ends).normal.dot(&by),
                     normal: slope.normal[side].0 * by,
                     point: slope.point[side].0 * by,
                 })

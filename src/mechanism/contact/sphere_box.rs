@@ -2,7 +2,7 @@
 //!
 //! Outside it is once continuously differentiable; inside, where the nearest face changes, it has a kink.
 
-use super::nearest::{Nearest, apart};
+use super::nearest::{Nearest, along, apart};
 use crate::spatial::Vec3;
 
 /// Of the box; from inside, of the nearest face.
@@ -21,16 +21,18 @@ pub(super) fn nearest(edges: &[f64; 3], y: &Vec3) -> Nearest {
         return Nearest {
             point,
             normal,
-            follows: [0, 1, 2].map(|i| i != face),
+            follows: along([0, 1, 2].map(|i| i != face)),
             curvature: 0.0,
+            radius: 0.0,
         };
     }
     let (normal, curvature) = apart(y, &point, Vec3::x());
     Nearest {
         point,
         normal,
-        follows: [0, 1, 2].map(|i| slack[i] > 0.0),
+        follows: along([0, 1, 2].map(|i| slack[i] > 0.0)),
         curvature,
+        radius: 0.0,
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::nearest::{Ball, COINCIDENT, Nearest, apart};
 use super::{Collider, Touch};
-use crate::spatial::{Pose, Vec3};
+use crate::spatial::{Mat3, Pose, Vec3};
 
 /// Without a turn to the other's frame and back.
 #[inline]
-pub(super) fn touch(ball: &Ball, on: &Collider, a: &Pose, b: &Pose) -> Touch {
+pub(super) fn touch(ball: &Ball, (on, radius): (&Collider, f64), a: &Pose, b: &Pose) -> Touch {
     let (p, q) = (a.point(&ball.centre), b.point(&on.position));
     let span = q - p;
     let distance = span.norm();
@@ -15,7 +15,6 @@ pub(super) fn touch(ball: &Ball, on: &Collider, a: &Pose, b: &Pose) -> Touch {
     } else {
         -(b.r * on.orientation.column(0))
     };
-    let radius = on.surface.radius();
     Touch {
         gap: distance - ball.radius - radius,
         normal,
@@ -25,13 +24,14 @@ pub(super) fn touch(ball: &Ball, on: &Collider, a: &Pose, b: &Pose) -> Touch {
 
 /// Of the centre; with centre on centre the normal is along x.
 #[inline]
-pub(super) fn nearest(y: &Vec3) -> Nearest {
+pub(super) fn nearest(radius: f64, y: &Vec3) -> Nearest {
     let (normal, curvature) = apart(y, &Vec3::zeros(), Vec3::x());
     Nearest {
         point: Vec3::zeros(),
         normal,
-        follows: [false; 3],
+        follows: Mat3::zeros(),
         curvature,
+        radius,
     }
 }
 

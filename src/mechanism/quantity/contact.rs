@@ -4,18 +4,20 @@ use super::reaction::pull_share;
 use super::{Adjoint, KnotData, ReactionSource};
 use crate::mechanism::wrench::{add_six, add_wrench, dot};
 use crate::mechanism::{
-    Contact, Field, Row, Touch, friction_rows, friction_rows_beside, normal_row, rate_derivatives,
-    touch_change,
+    Ahead, Contact, Field, Meeting, Row, Touch, friction_rows, friction_rows_beside, normal_row,
+    rate_derivatives, touch_change,
 };
 use crate::spatial::{Pose, Vec3};
 
 /// A contact at a knot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Contacting {
     /// Gap, normal and point.
     pub touch: Touch,
     /// In the step from the knot; none at the last one.
     pub step: Option<Acting>,
+    /// The faces and edges that meet, where those are searched for.
+    pub meets: Option<String>,
 }
 
 /// What a contact does in a step.
@@ -43,13 +45,13 @@ pub struct StepInterval {
 
 /// A contact, by its index, at a knot whose reactions are known, and in the step from it (none at the last knot).
 pub fn contacting(k: &KnotData, contact: usize, step: Option<&StepInterval>) -> Contacting {
-    let (c, touch, a, b) = at(k, contact);
+    let (c, held, touch, [a, b]) = at(k, contact);
     let step = step.map(|step| {
         let [normal, x, y] = forces(k, contact);
         let rows = friction_rows(&touch, a, b);
         let m = k.mechanism;
         let (a, b) = (m.pose(&step.poses, c.parent), &step.poses[c.child]);
-        let ends = friction_rows_beside(&m.touch(c, &step.poses), &touch, a, b);
+        let ends = friction_rows_beside(&m.touch_of(c, &held, &step.poses), &touch, a, b);
         let along = |row| dot(&step.velocities, c.parent, c.child, row);
         let [first, second] = [0, 1].map(|i| 0.5 * (along(&rows[i]) + along(&ends[i])));
         Acting {
@@ -59,22 +61,32 @@ pub fn contacting(k: &KnotData, contact: usize, step: Option<&StepInterval>) -> 
             slip: first.hypot(second),
         }
     });
-    Contacting { touch, step }
+    Contacting {
+        touch,
+        step,
+        meets: held.name(),
+    }
 }
 
-/// The contact as it is, and the poses of its bodies.
-fn at<'a>(k: &KnotData<'a>, contact: usize) -> (&'a Contact, Touch, &'a Pose, &'a Pose) {
+/// The contact as it is in the step from the knot, with what meets there, and the poses of its bodies.
+fn at<'a>(k: &KnotData<'a>, contact: usize) -> (&'a Contact, Meeting, Touch, [&'a Pose; 2]) {
     let (m, c) = (k.mechanism, &k.mechanism.contacts[contact]);
-    let touch = m.touch(c, k.poses);
-    (c, touch, m.pose(k.poses, c.parent), &k.poses[c.child])
+    let ahead = Ahead {
+        velocities: k.before,
+        h: k.h,
+    };
+    let held = m.meeting(c, k.poses, &ahead);
+    let touch = m.touch_of(c, &held, k.poses);
+    let ends = [m.pose(k.poses, c.parent), &k.poses[c.child]];
+    (c, held, touch, ends)
 }
 
 pub(super) fn gap(k: &KnotData, contact: usize) -> f64 {
-    at(k, contact).1.gap
+    at(k, contact).2.gap
 }
 
 pub(super) fn pull_gap(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint) {
-    let (c, touch, a, b) = at(k, contact);
+    let (c, _, touch, [a, b]) = at(k, contact);
     add_wrench(
         &mut out.poses,
         c.parent,
@@ -86,8 +98,8 @@ pub(super) fn pull_gap(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint) 
 
 pub(super) fn gap_by(k: &KnotData, contact: usize, field: Field) -> f64 {
     let m = k.mechanism;
-    m.touch_by(&m.contacts[contact], k.poses, field)
-        .map_or(0.0, |t| t.gap)
+    let (c, held, ..) = at(k, contact);
+    m.touch_by(c, &held, k.poses, field).map_or(0.0, |t| t.gap)
 }
 
 /// Normal force and the two components of friction, N.
@@ -122,7 +134,7 @@ pub(super) fn pull_friction(k: &KnotData, contact: usize, g: f64, out: &mut Adjo
 
 /// Velocities along the tangents, and their rows.
 fn sliding(k: &KnotData, contact: usize) -> ([f64; 2], [Row; 2]) {
-    let (c, touch, a, b) = at(k, contact);
+    let (c, _, touch, [a, b]) = at(k, contact);
     let rows = friction_rows(&touch, a, b);
     let along = |row| dot(k.velocities, c.parent, c.child, row);
     (rows.each_ref().map(along), rows)
@@ -140,7 +152,7 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
     if size == 0.0 {
         return;
     }
-    let (c, touch, a, b) = at(k, contact);
+    let (c, held, touch, [a, b]) = at(k, contact);
     for (row, along) in rows.iter().zip(slide) {
         add_wrench(
             &mut out.velocities,
@@ -151,7 +163,7 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
         );
     }
     // how the rows turn with the configuration
-    let slope = k.mechanism.touch_slope(c, k.poses);
+    let slope = k.mechanism.touch_slope(c, &held, k.poses);
     let [_, turns @ ..] = rate_derivatives(
         (&touch, &touch),
         &slope,
@@ -169,8 +181,8 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
 }
 
 pub(super) fn slip_by(k: &KnotData, contact: usize, field: Field) -> f64 {
-    let (c, touch, a, b) = at(k, contact);
-    let Some(change) = k.mechanism.touch_by(c, k.poses, field) else {
+    let (c, held, touch, [a, b]) = at(k, contact);
+    let Some(change) = k.mechanism.touch_by(c, &held, k.poses, field) else {
         return 0.0;
     };
     let [_, rows @ ..] = touch_change(&touch, &change, &touch, (a, b));

@@ -212,6 +212,8 @@ pub struct KnotData<'a> {
     pub velocities: &'a [f64],
     /// The knot before.
     pub past: Past<'a>,
+    /// Over the interval before the knot, six a body; at the start those given there. Empty where nothing moves.
+    pub before: &'a [f64],
     /// Unwound angle of each joint, 0 where it has none.
     pub windings: &'a [f64],
     /// Controls that act.

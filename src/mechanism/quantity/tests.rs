@@ -60,6 +60,7 @@ impl Situation {
             } else {
                 Past::Poses(&before)
             },
+            before: &[],
             windings: &windings,
             controls: &self.controls,
             reactions: &self.reactions,

@@ -1,6 +1,7 @@
 //! Steps with contacts: one that cannot be solved, and derivatives.
 
 mod derivative;
+mod stack;
 
 use super::{Maximal, Options, Work};
 use crate::contact::ContactOptions;
@@ -50,22 +51,24 @@ impl Run {
     }
 
     pub fn step(&mut self) {
+        self.try_step().unwrap_or_else(|e| panic!("{e}"));
+    }
+
+    pub fn try_step(&mut self) -> Result<(), StepError> {
         let at = self.at();
         let mut next = self.x.clone();
-        self.stats = self
-            .system
-            .step(
-                &at,
-                &self.x,
-                &self.u,
-                &self.system.nominal,
-                &mut self.w,
-                &mut next,
-                &mut self.y,
-            )
-            .unwrap_or_else(|e| panic!("{e}"));
+        self.stats = self.system.step(
+            &at,
+            &self.x,
+            &self.u,
+            &self.system.nominal,
+            &mut self.w,
+            &mut next,
+            &mut self.y,
+        )?;
         self.x = next;
         self.k += 1;
+        Ok(())
     }
 }
 

@@ -1,0 +1,363 @@
+//! A height field of the world: ground of triangles over a grid, which balls touch: points, spheres, ends of capsules, corners
+//! of boxes and hulls.
+//!
+//! Every ball has three places, each with a triangle that is searched for at a knot and held for a step. For a ball these
+//! are the three nearest, and the gap is the distance from the triangle less the radius, once continuously differentiable.
+//! For a point, whose distance has no normal where it touches an edge, it is the triangle below, and those of its
+//! neighbours that rise from it, with the distance from their planes: ground that falls away beside it holds nothing.
+//! What is not near a ball is not seen: a peak may enter a box between its corners.
+
+use super::Collider;
+use super::manifold::Meeting;
+use super::nearest::{Ball, Nearest, apart};
+use crate::spatial::{Mat3, Pose, Vec3};
+use std::sync::Arc;
+
+/// Triangles of a ball.
+pub(super) const FACETS: usize = 3;
+
+/// Heights over a grid, collider frame: two triangles a cell, cut from the corner with the least x and y to the opposite
+/// one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heights {
+    /// At `(i, j)`, in the order of `i`, then `j`, m.
+    heights: Arc<[f64]>,
+    count: [usize; 2],
+    spacing: [f64; 2],
+}
+
+impl Heights {
+    /// `heights[i][j]` at `x = i spacing[0]`, `y = j spacing[1]`, m.
+    ///
+    /// # Errors
+    /// When there are not two rows of equal length of two at least, or a number is not finite or a spacing not positive.
+    pub fn new(heights: &[Vec<f64>], spacing: [f64; 2]) -> Result<Self, String> {
+        let count = [heights.len(), heights.first().map_or(0, Vec::len)];
+        if count.iter().any(|n| *n < 2) || heights.iter().any(|row| row.len() != count[1]) {
+            return Err("heights are two rows at least, of the same length, two at least".into());
+        }
+        let all: Vec<f64> = heights.iter().flatten().copied().collect();
+        if let Some(bad) = all.iter().find(|z| !z.is_finite()) {
+            return Err(format!("a height of it is {bad}"));
+        }
+        if let Some(bad) = spacing.iter().find(|d| !(**d > 0.0 && d.is_finite())) {
+            return Err(format!("a spacing of it is {bad}"));
+        }
+        Ok(Self {
+            heights: all.into(),
+            count,
+            spacing,
+        })
+    }
+
+    fn corner(&self, i: usize, j: usize) -> Vec3 {
+        let [x, y] = self.spacing;
+        Vec3::new(
+            i as f64 * x,
+            j as f64 * y,
+            self.heights[i * self.count[1] + j],
+        )
+    }
+
+    /// Corners of a triangle, counterclockwise from above.
+    fn corners(&self, triangle: usize) -> [Vec3; 3] {
+        let (cell, upper) = (triangle / 2, triangle % 2 == 1);
+        let (i, j) = (cell / (self.count[1] - 1), cell % (self.count[1] - 1));
+        let (from, to) = (self.corner(i, j), self.corner(i + 1, j + 1));
+        if upper {
+            [from, to, self.corner(i, j + 1)]
+        } else {
+            [from, self.corner(i + 1, j), to]
+        }
+    }
+
+    /// Lines along the grid, m.
+    pub(crate) fn outlines(&self) -> impl Iterator<Item = Vec<Vec3>> + '_ {
+        let [n, m] = self.count;
+        let along = (0..n).map(move |i| (0..m).map(|j| self.corner(i, j)).collect());
+        along.chain((0..m).map(move |j| (0..n).map(|i| self.corner(i, j)).collect()))
+    }
+
+    /// Largest distance from its origin, m.
+    pub(crate) fn reach(&self) -> f64 {
+        let [n, m] = self.count;
+        let all = (0..n).flat_map(|i| (0..m).map(move |j| (i, j)));
+        all.map(|(i, j)| self.corner(i, j).norm())
+            .fold(0.0, f64::max)
+    }
+
+    fn normal([a, b, c]: &[Vec3; 3]) -> Vec3 {
+        (b - a).cross(&(c - a)).normalize()
+    }
+
+    /// Of the plane of a triangle.
+    pub(super) fn nearest_on_plane(&self, triangle: usize, y: &Vec3) -> Nearest {
+        let corners = self.corners(triangle);
+        let m = Self::normal(&corners);
+        Nearest {
+            point: y - m * m.dot(&(y - corners[0])),
+            normal: m,
+            follows: Mat3::identity() - m * m.transpose(),
+            curvature: 0.0,
+            radius: 0.0,
+        }
+    }
+
+    /// Of a triangle.
+    pub(super) fn nearest_on_triangle(&self, triangle: usize, y: &Vec3) -> Nearest {
+        let corners = self.corners(triangle);
+        let m = Self::normal(&corners);
+        let mut least = (Vec3::zeros(), Mat3::zeros(), f64::INFINITY);
+        let mut inside = true;
+        for k in 0..3 {
+            let (a, b) = (corners[k], corners[(k + 1) % 3]);
+            let along = b - a;
+            inside &= m.cross(&along).dot(&(y - a)) >= 0.0;
+            let share = along.dot(&(y - a)) / along.norm_squared();
+            let point = a + along * share.clamp(0.0, 1.0);
+            let distance = (y - point).norm_squared();
+            if distance < least.2 {
+                let follows = if share > 0.0 && share < 1.0 {
+                    along * along.transpose() / along.norm_squared()
+                } else {
+                    Mat3::zeros()
+                };
+                least = (point, follows, distance);
+            }
+        }
+        if inside {
+            return self.nearest_on_plane(triangle, y);
+        }
+        let (point, follows, _) = least;
+        let (normal, curvature) = apart(y, &point, m);
+        Nearest {
+            point,
+            normal,
+            follows,
+            curvature,
+            radius: 0.0,
+        }
+    }
+
+    /// The cell of a place, none beside the grid.
+    fn cell(&self, axis: usize, x: f64) -> Option<usize> {
+        let at = (x / self.spacing[axis]).floor();
+        (at >= 0.0 && at < (self.count[axis] - 1) as f64).then_some(at as usize)
+    }
+
+    /// The cells that come within `reach` of a place along an axis.
+    fn cells(&self, axis: usize, x: f64, reach: f64) -> std::ops::Range<usize> {
+        let last = (self.count[axis] - 1) as f64;
+        let of = |x: f64| (x / self.spacing[axis]).floor();
+        let from = of(x - reach).clamp(0.0, last) as usize;
+        from..(of(x + reach) + 1.0).clamp(0.0, last) as usize
+    }
+
+    /// The triangle below a point and the neighbours that rise from it.
+    fn below(&self, y: &Vec3) -> [Meeting; FACETS] {
+        let mut found = [Meeting::Apart; FACETS];
+        let (Some(i), Some(j)) = (self.cell(0, y.x), self.cell(1, y.y)) else {
+            return found;
+        };
+        let across = self.count[1] - 1;
+        let cell = i * across + j;
+        let share = [0, 1].map(|k| y[k] / self.spacing[k] - [i, j][k] as f64);
+        let own = 2 * cell + usize::from(share[1] > share[0]);
+        found[0] = Meeting::Plane(own);
+        let neighbours = if own.is_multiple_of(2) {
+            [
+                Some(own + 1),
+                (i + 2 < self.count[0]).then(|| own + 2 * across + 1),
+                (j > 0).then(|| own - 1),
+            ]
+        } else {
+            [
+                Some(own - 1),
+                (i > 0).then(|| own - 2 * across - 1),
+                (j + 1 < across).then(|| own + 1),
+            ]
+        };
+        let corners = self.corners(own);
+        let m = Self::normal(&corners);
+        let rises = |t: &usize| {
+            let above = self.corners(*t).map(|c| m.dot(&(c - corners[0])));
+            above.into_iter().fold(0.0, f64::max) > RISES * (self.spacing[0] + self.spacing[1])
+        };
+        let gap = |t: &usize| {
+            let near = self.nearest_on_plane(*t, y);
+            near.normal.dot(&(y - near.point))
+        };
+        let mut left = neighbours.map(|t| t.filter(rises));
+        left.sort_by(|a, b| {
+            let of = |t: &Option<usize>| t.as_ref().map_or(f64::INFINITY, gap);
+            of(a).total_cmp(&of(b))
+        });
+        for (place, triangle) in found[1..].iter_mut().zip(left) {
+            *place = triangle.map_or(Meeting::Apart, Meeting::Plane);
+        }
+        found
+    }
+
+    /// The triangles nearest to a ball.
+    fn around(&self, y: &Vec3, radius: f64) -> [Meeting; FACETS] {
+        let mut found = [(Meeting::Apart, f64::INFINITY); FACETS];
+        let across = self.count[1] - 1;
+        for i in self.cells(0, y.x, 2.0 * radius) {
+            for j in self.cells(1, y.y, 2.0 * radius) {
+                for triangle in [2 * (i * across + j), 2 * (i * across + j) + 1] {
+                    let near = self.nearest_on_triangle(triangle, y);
+                    let gap = (y - near.point).norm();
+                    if let Some(at) = found.iter().position(|(_, other)| gap < *other) {
+                        found[at..].rotate_right(1);
+                        found[at] = (Meeting::Triangle(triangle), gap);
+                    }
+                }
+            }
+        }
+        found.map(|(meeting, _)| meeting)
+    }
+
+    /// What of it a ball meets, at the poses of the ground and of the ball's body.
+    pub(super) fn search(
+        &self,
+        ground: &Collider,
+        ball: &Ball,
+        (a, b): (&Pose, &Pose),
+    ) -> [Meeting; FACETS] {
+        let z = a.r.tr_mul(&(b.point(&ball.centre) - a.x));
+        let y = ground.orientation.tr_mul(&(z - ground.position));
+        if ball.radius > 0.0 {
+            self.around(&y, ball.radius)
+        } else {
+            self.below(&y)
+        }
+    }
+}
+
+/// Part of the grid's spacing by which a neighbour rises at least to be one that does: flat ground has none.
+const RISES: f64 = 1e-9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::contact::samples::{BOX, CAPSULE, POINT, SPHERE, body, check_with, hull};
+    use crate::mechanism::samples::Source;
+    use crate::mechanism::{Mechanism, MechanismBuilder, Surface, TerrainShape, TerrainSpec};
+    use crate::spatial::{Quat, exp};
+
+    const SPACING: [f64; 2] = [0.4, 0.3];
+
+    fn rough(s: &mut Source) -> Vec<Vec<f64>> {
+        (0..6)
+            .map(|_| (0..7).map(|_| 0.1 * s.unit()).collect())
+            .collect()
+    }
+
+    fn on(shape: Surface, heights: Vec<Vec<f64>>) -> Mechanism {
+        let field = TerrainShape::Heights {
+            heights,
+            spacing: SPACING,
+        };
+        MechanismBuilder::new()
+            .body("a", body(&mut Source::new(1), shape, 0.4))
+            .terrain("rough", TerrainSpec::new(field, 0.5).at([0.1, -0.2, 0.05]))
+            .build()
+            .expect("valid")
+    }
+
+    #[test]
+    fn derivatives_match_differences() {
+        let s = &mut Source::new(11);
+        for (shape, count) in [
+            (POINT, 3),
+            (SPHERE, 3),
+            (CAPSULE, 6),
+            (BOX, 24),
+            (hull(), 21),
+        ] {
+            let m = on(shape, rough(s));
+            assert_eq!(m.contacts.len(), count);
+            let mut near = 0;
+            for _ in 0..20 {
+                let x = Vec3::new(1.0, 0.8, 0.3) + s.vec3() * 0.3;
+                let poses = [Pose::new(x, exp(&s.vec3()))];
+                for c in &m.contacts {
+                    let t = m.touch(c, &poses);
+                    near += usize::from(t.gap < 0.2);
+                    if (t.normal.x.abs() - 0.6).abs() > 1e-2 {
+                        // a short step: regions of a triangle have curvatures of their own
+                        check_with(&m, c, &poses, 1e-5);
+                    }
+                }
+            }
+            assert!(near > 20, "{near}");
+        }
+    }
+
+    /// By sampling of the ground.
+    #[test]
+    fn the_least_gap_is_the_distance_from_the_ground() {
+        let s = &mut Source::new(5);
+        let heights = rough(s);
+        let field = Heights::new(&heights, SPACING).expect("valid");
+        let mut m = on(SPHERE, heights.clone());
+        let mut point = on(POINT, heights);
+        for m in [&mut m, &mut point] {
+            for c in &mut m.colliders {
+                (c.position, c.orientation) = (Vec3::zeros(), Mat3::identity());
+            }
+        }
+        for _ in 0..40 {
+            let at = Vec3::new(1.0, 0.9, 0.1) + s.vec3().component_mul(&Vec3::new(0.6, 0.5, 0.05));
+            let poses = [Pose::new(at, Quat::identity())];
+            let least = |m: &Mechanism| {
+                let gaps = m.contacts.iter().map(|c| m.touch(c, &poses).gap);
+                gaps.fold(f64::INFINITY, f64::min)
+            };
+            let (mut nearest, mut below) = (f64::INFINITY, f64::NAN);
+            for triangle in 0..2 * 5 * 6 {
+                let [a, b, c] = field.corners(triangle);
+                let n = 60;
+                for i in 0..=n {
+                    for j in 0..=n - i {
+                        let (u, v) = (f64::from(i) / f64::from(n), f64::from(j) / f64::from(n));
+                        nearest = nearest.min((a + (b - a) * u + (c - a) * v - at).norm());
+                    }
+                }
+                // in barycentric coordinates
+                let flat = nalgebra::Matrix2::new(b.x - a.x, c.x - a.x, b.y - a.y, c.y - a.y);
+                let uv = flat.try_inverse().expect("a triangle")
+                    * nalgebra::Vector2::new(at.x - a.x, at.y - a.y);
+                if uv.x >= 0.0 && uv.y >= 0.0 && uv.x + uv.y <= 1.0 {
+                    below = a.z + (b.z - a.z) * uv.x + (c.z - a.z) * uv.y;
+                }
+            }
+            if at.z > below + 0.02 && nearest < 0.2 {
+                let found = least(&m);
+                assert!((nearest - 0.13 - found).abs() < 1e-2, "{nearest} {found}");
+                assert!(found <= nearest - 0.13 + 1e-12);
+            }
+            // a point is outside exactly where it is above the ground
+            assert_eq!(least(&point) > 0.0, at.z > below);
+        }
+    }
+
+    #[test]
+    fn what_is_no_grid_is_refused() {
+        let flat = vec![vec![0.0; 3]; 2];
+        assert!(Heights::new(&flat, SPACING).is_ok());
+        let mut hole = flat.clone();
+        hole[1][1] = f64::NAN;
+        let mut short = flat.clone();
+        short[1].pop();
+        for (heights, spacing, words) in [
+            (&hole, SPACING, "NaN"),
+            (&short, SPACING, "same length"),
+            (&vec![vec![0.0; 3]], SPACING, "two rows"),
+            (&flat, [0.0, 1.0], "spacing"),
+        ] {
+            let e = Heights::new(heights, spacing).expect_err("refused");
+            assert!(e.contains(words), "{e}");
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! Where two polytopes may touch: what the search at a knot finds, and what is held until the next.
+//!
+//! The distance of a vertex from a solid is no gap for boxes that rest on each other: its normal turns about where the
+//! vertex is above an edge. Here a gap is that of a vertex from the plane of a face, or of two straight lines along edges,
+//! both smooth everywhere, and the search tells which of them there are: the face farthest from the other solid (of all
+//! separating planes that are faces'), the face of the other that is turned to it, and the second clipped to the outline of
+//! the first (Sutherland and Hodgman, Reentrant polygon clipping, 1974). A corner of what is left is a vertex of the second
+//! above the first face, or a vertex of the first below the second, or two edges that cross. None of these gaps is negative
+//! where the solids are apart: at its place the other solid would be inside. Where two edges separate the solids better
+//! than any face, they are added (the separating axes of convex polytopes are normals of faces and products of edges:
+//! Gottschalk, Separating axis theorem, 1996).
+//!
+//! Which face separates the solids is asked at the knot, and what is above it at the poses that the bodies would have at the
+//! next if they went on as before: a gap is one at the end of the step.
+//!
+//! Vertices up to `PARALLEL` of an edge's length outside count as inside: so no two edges cross closer to parallel than
+//! that, and boxes exactly above each other meet in four corners.
+
+use super::Collider;
+use super::polytope::{CORNERS, Face, Solid};
+use crate::spatial::{Mat3, Pose, Vec3};
+
+/// Places of a pair: eight corners of the common outline, which two quadrilaterals have at most, and two edges.
+pub(super) const PLACES: usize = 9;
+const OUTLINE: usize = PLACES - 1;
+
+/// Sine of the angle between edges below which they do not cross, and part of its length by which an edge may stick out.
+/// The error of where a body is held is that part of its size.
+const PARALLEL: f64 = 1e-4;
+
+/// Part of the solids' size by which one face, or a face beside two edges, is preferred: what decides between nearly equal
+/// planes must not be rounding, and any of them will do.
+const PREFERRED: f64 = 1e-3;
+
+/// What of two colliders meets at a place, held from a knot to the next. Its gap is a smooth function of the poses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Meeting {
+    /// What the pair says, without search.
+    #[default]
+    Surfaces,
+    /// Nothing is near: the distance of the colliders' places stands in.
+    Apart,
+    /// A vertex of a polytope (of the first collider, `side` 0, or of the second) on a face of the other.
+    Vertex {
+        /// Whose vertex.
+        side: usize,
+        /// Which.
+        vertex: usize,
+        /// Face of the other.
+        face: usize,
+    },
+    /// Two edges that cross.
+    Edges {
+        /// Of the first and of the second.
+        edges: [usize; 2],
+        /// Is the normal against the product of the edges' directions?
+        against: bool,
+    },
+    /// An edge of a polytope, on a capsule.
+    Edge(usize),
+    /// A triangle of a height field, on a ball.
+    Triangle(usize),
+    /// Its plane, on a point.
+    Plane(usize),
+}
+
+impl Meeting {
+    /// What it is called; none where nothing was searched for, or nothing found.
+    pub fn name(&self) -> Option<String> {
+        Some(match self {
+            Self::Surfaces | Self::Apart => return None,
+            Self::Vertex { side, vertex, face } => {
+                let [own, other] = [["first", "second"], ["second", "first"]][*side];
+                format!("vertex {vertex} of the {own} on face {face} of the {other}")
+            }
+            Self::Edges { edges: [a, b], .. } => format!("edge {a} across edge {b}"),
+            Self::Edge(edge) => format!("edge {edge}"),
+            Self::Triangle(t) | Self::Plane(t) => format!("triangle {t}"),
+        })
+    }
+}
+
+/// What a search found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manifold {
+    pub places: [Meeting; PLACES],
+}
+
+/// Another solid in the frame of one: `R`, `t`.
+type Relative = (Mat3, Vec3);
+
+fn inverse((r, t): &Relative) -> Relative {
+    (r.transpose(), -r.tr_mul(t))
+}
+
+/// A vertex of a solid in the frame that it is placed in.
+#[inline]
+fn placed(s: &Solid, (r, t): &Relative, vertex: usize) -> Vec3 {
+    r * s.local(vertex) + t
+}
+
+/// The face of `a` farthest from `b`, and how far.
+fn separating_face(a: &Solid, b: &Solid, at: &Relative) -> (usize, f64) {
+    let mut best = (0, f64::NEG_INFINITY);
+    for (f, face) in a.of.faces.iter().enumerate() {
+        let n = face.normal;
+        let local = at.0.tr_mul(&n);
+        let least = (0..b.of.points.len())
+            .map(|v| local.dot(&b.local(v)))
+            .fold(f64::INFINITY, f64::min);
+        let apart = least + n.dot(&at.1) - n.dot(&a.local(face.top));
+        if apart > best.1 {
+            best = (f, apart);
+        }
+    }
+    best
+}
+
+/// Two edges whose common normal separates the solids, and by how much: those that do best of all that cross.
+fn separating_edges(a: &Solid, b: &Solid, at: &Relative) -> Option<([usize; 2], bool, f64)> {
+    let mut best: Option<([usize; 2], bool, f64)> = None;
+    for (i, e) in a.of.edges.iter().enumerate() {
+        let [p, q] = e.faces.map(|f| at.0.tr_mul(&a.of.faces[f].normal));
+        let turn = at.0.tr_mul(&e.turn);
+        for (k, o) in b.of.edges.iter().enumerate() {
+            // do the arcs between the normals cross, those of the second mirrored?
+            let [r, s] = o.faces.map(|f| -b.of.faces[f].normal);
+            let (cba, dba) = (r.dot(&turn), s.dot(&turn));
+            let (adc, bdc) = (p.dot(&o.turn), q.dot(&o.turn));
+            if cba * dba >= 0.0 || adc * bdc >= 0.0 || cba * bdc <= 0.0 {
+                continue;
+            }
+            let Some((against, apart)) = crossing(a, b, at, [i, k]) else {
+                continue;
+            };
+            if best.is_none_or(|(.., most)| apart > most) {
+                best = Some(([i, k], against, apart));
+            }
+        }
+    }
+    best
+}
+
+/// Of two edges that cross between their ends: is the normal out of `a` against their product, and how far are they apart?
+fn crossing(a: &Solid, b: &Solid, at: &Relative, [i, k]: [usize; 2]) -> Option<(bool, f64)> {
+    let (p, u, own) = a.local_edge(i);
+    let (q, v, other) = b.local_edge(k);
+    let (q, v) = (at.0 * q + at.1, at.0 * v);
+    let cross = u.cross(&v);
+    let square = cross.norm_squared();
+    if square < PARALLEL * PARALLEL {
+        return None;
+    }
+    let span = q - p;
+    let (cosine, across) = (u.dot(&v), v.dot(&span));
+    let s = (u.dot(&span) - cosine * across) / square;
+    let t = cosine * s - across;
+    if s < 0.0 || s > own || t < 0.0 || t > other {
+        return None;
+    }
+    let against = cross.dot(&(p - a.of.inside)) < 0.0;
+    let apart = cross.dot(&span) / square.sqrt();
+    Some((against, if against { -apart } else { apart }))
+}
+
+/// What a corner of a clipped outline is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Origin {
+    /// A vertex of the face that is clipped.
+    Own(usize),
+    /// A vertex of the face that clips.
+    Other(usize),
+    /// An edge of the first and one of the second.
+    Both(usize, usize),
+}
+
+/// A corner of the outline, and what runs from it to the next: an edge of the face clipped, or side `k` of the other.
+#[derive(Clone, Copy, Debug)]
+struct Corner {
+    at: Vec3,
+    origin: Origin,
+    follows: Result<usize, usize>,
+}
+
+/// Corners in turn.
+struct Outline {
+    corners: [Corner; 2 * CORNERS],
+    len: usize,
+}
+
+impl Outline {
+    fn empty() -> Self {
+        Self {
+            corners: [Corner {
+                at: Vec3::zeros(),
+                origin: Origin::Own(0),
+                follows: Ok(0),
+            }; 2 * CORNERS],
+            len: 0,
+        }
+    }
+
+    fn push(&mut self, corner: Corner) {
+        if let Some(place) = self.corners.get_mut(self.len) {
+            *place = corner;
+            self.len += 1;
+        }
+    }
+
+    fn all(&self) -> &[Corner] {
+        &self.corners[..self.len]
+    }
+
+    /// The face of `b` in the frame of `a`.
+    fn of(b: &Solid, at: &Relative, face: &Face) -> Self {
+        let mut out = Self::empty();
+        for (v, e) in face.corners.iter().zip(&face.edges) {
+            out.push(Corner {
+                at: placed(b, at, *v),
+                origin: Origin::Own(*v),
+                follows: Ok(*e),
+            });
+        }
+        out
+    }
+
+    /// What is within side `k` of a face of `a`, corners up to `slack` beyond it included.
+    fn clipped(&self, a: &Solid, face: &Face, k: usize, slack: f64) -> Self {
+        let n = face.corners.len();
+        let [p, q] = [k, (k + 1) % n].map(|i| a.local(face.corners[i]));
+        let inward = face.normal.cross(&(q - p)).normalize();
+        let depth = |c: &Corner| inward.dot(&(c.at - p)) + slack;
+        let mut out = Self::empty();
+        for (i, c) in self.all().iter().enumerate() {
+            let next = &self.all()[(i + 1) % self.len];
+            let (from, to) = (depth(c), depth(next));
+            if from >= 0.0 {
+                out.push(*c);
+            }
+            if (from < 0.0) == (to < 0.0) {
+                continue;
+            }
+            // a corner that just sticks out is where its edge crosses the side
+            if from.max(to) < 2.0 * slack {
+                if from >= 0.0 {
+                    out.corners[out.len - 1].follows = Err(k);
+                }
+                continue;
+            }
+            let origin = match c.follows {
+                Ok(edge) => Origin::Both(face.edges[k], edge),
+                // sides are clipped by in turn: the vertex between them
+                Err(other) if (other + 1) % n == k => Origin::Other(face.corners[k]),
+                Err(_) => Origin::Other(face.corners[(k + 1) % n]),
+            };
+            out.push(Corner {
+                at: c.at + (next.at - c.at) * (from / (from - to)),
+                origin,
+                follows: if from >= 0.0 { Err(k) } else { c.follows },
+            });
+        }
+        out
+    }
+}
+
+/// The corners of what a face of `b` and a face of `a` have in common, seen along the normal of the second, and what they
+/// are; none deeper than half the size of `a` below it.
+fn outline(a: &Solid, b: &Solid, at: &Relative, face: usize) -> (Outline, usize) {
+    let face = &a.of.faces[face];
+    let n = at.0.tr_mul(&face.normal);
+    let turned = |f: usize| b.of.faces[f].normal.dot(&n);
+    let mut other = 0;
+    for f in 1..b.of.faces.len() {
+        if turned(f) < turned(other) {
+            other = f;
+        }
+    }
+    let of = &b.of.faces[other];
+    let longest = (of.edges.iter()).fold(0.0_f64, |m, e| m.max(b.local_edge(*e).2));
+    let mut left = Outline::of(b, at, of);
+    for k in 0..face.corners.len() {
+        left = left.clipped(a, face, k, PARALLEL * longest);
+    }
+    (left, other)
+}
+
+/// Are two colliders, which reach so far about their places, so far apart that they cannot meet within a step, but one in
+/// which they move by more than their size?
+pub(super) fn is_far(
+    (p, q): (f64, f64),
+    (a, b): (&Collider, &Collider),
+    (x, y): (&Pose, &Pose),
+) -> bool {
+    (y.point(&b.position) - x.point(&a.position)).norm() > 2.0 * (p + q)
+}
+
+/// Another solid in the frame of one.
+fn relative(a: &Solid, b: &Solid, (p, q): (&Pose, &Pose)) -> Relative {
+    let turn = a.orientation.transpose() * p.r.transpose();
+    let span = turn * (q.point(&b.position) - p.point(&a.position));
+    (turn * q.r * b.orientation, span)
+}
+
+/// What of the first and the second meets: of the planes that keep them apart now, and at the places where they will be
+/// about at the end of a step. What moves past an edge so is not held by the plane of the face beside it, and what moves
+/// over one is.
+pub(super) fn search(
+    (a, b): (&Solid, &Solid),
+    now: (&Pose, &Pose),
+    ahead: (&Pose, &Pose),
+) -> Manifold {
+    let mut found = Manifold {
+        places: [Meeting::Apart; PLACES],
+    };
+    let (ra, rb) = (a.reach(), b.reach());
+    let here = relative(a, b, now);
+    let from_here = inverse(&here);
+    let size = ra.min(rb);
+    let (first, second) = (
+        separating_face(a, b, &here),
+        separating_face(b, a, &from_here),
+    );
+    let swapped = second.1 > first.1 + PREFERRED * size;
+    let face = if swapped { second.0 } else { first.0 };
+    let at = relative(a, b, ahead);
+    let back = inverse(&at);
+    let common = |at: &Relative, back: &Relative| {
+        if swapped {
+            outline(b, a, back, face)
+        } else {
+            outline(a, b, at, face)
+        }
+    };
+    let (mut left, mut other) = common(&at, &back);
+    let (mut at, mut back) = (at, back);
+    if left.len == 0 {
+        // they may not go on as before
+        (at, back) = (here, from_here);
+        (left, other) = common(&at, &back);
+    }
+    let (own, at_own) = if swapped { (b, &back) } else { (a, &at) };
+    let clipped = if swapped { a } else { b };
+    let side = usize::from(swapped);
+    let meeting = |c: &Corner| match c.origin {
+        Origin::Own(vertex) => Meeting::Vertex {
+            side: 1 - side,
+            vertex,
+            face,
+        },
+        Origin::Other(vertex) => Meeting::Vertex {
+            side,
+            vertex,
+            face: other,
+        },
+        Origin::Both(e, o) => {
+            let n = own.of.faces[face].normal;
+            let (u, v) = (own.local_edge(e).1, at_own.0 * clipped.local_edge(o).1);
+            // out of the face, and turned about once more where that is the second's
+            Meeting::Edges {
+                edges: if swapped { [o, e] } else { [e, o] },
+                against: u.cross(&v).dot(&n) < 0.0,
+            }
+        }
+    };
+    let n = own.of.faces[face].normal;
+    let level = n.dot(&own.local(own.of.faces[face].top));
+    let apart = (0..clipped.of.points.len())
+        .map(|v| n.dot(&placed(clipped, at_own, v)) - level)
+        .fold(f64::INFINITY, f64::min);
+    let mut chosen = [false; 2 * CORNERS];
+    let corners = left.all();
+    let height = |c: &Corner| n.dot(&c.at) - level;
+    // what is that deep is on the other side
+    let open = |c: &Corner| height(c) > -0.5 * size;
+    let mut count = 0;
+    while count < OUTLINE {
+        // the lowest, then those farthest from the ones chosen
+        let score = |i: usize| {
+            let from = corners.iter().zip(&chosen).filter(|(_, taken)| **taken);
+            let least = from.map(|(c, _)| (c.at - corners[i].at).norm());
+            least
+                .reduce(f64::min)
+                .unwrap_or_else(|| -height(&corners[i]))
+        };
+        let free = (0..corners.len()).filter(|i| !chosen[*i] && open(&corners[*i]));
+        let Some(next) = free.max_by(|i, j| score(*i).total_cmp(&score(*j))) else {
+            break;
+        };
+        chosen[next] = true;
+        count += 1;
+    }
+    let taken = corners.iter().zip(&chosen).filter(|(_, taken)| **taken);
+    for (place, (corner, _)) in found.places.iter_mut().zip(taken) {
+        *place = meeting(corner);
+    }
+    if let Some((edges, against, by)) = separating_edges(a, b, &at)
+        && by > apart - PREFERRED * size
+    {
+        let edges = Meeting::Edges { edges, against };
+        let known = &found.places[..OUTLINE];
+        if !known.contains(&edges) {
+            found.places[OUTLINE] = edges;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::contact::Ahead;
+    use crate::mechanism::contact::samples::{BOX, check, hull, plain, two};
+    use crate::mechanism::samples::Source;
+    use crate::mechanism::{Mechanism, Surface};
+    use crate::spatial::exp;
+
+    const CUBE: Surface = Surface::Box([0.2; 3]);
+
+    fn touches(m: &Mechanism, poses: &[Pose; 2]) -> Vec<(Meeting, crate::mechanism::Touch)> {
+        let each = m.contacts.iter();
+        each.map(|c| (m.meeting(c, poses, &Ahead::NONE), m.touch(c, poses)))
+            .filter(|(held, _)| *held != Meeting::Apart)
+            .collect()
+    }
+
+    fn least(m: &Mechanism, poses: &[Pose; 2]) -> f64 {
+        let gaps = m.contacts.iter().map(|c| m.touch(c, poses).gap);
+        gaps.fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn derivatives_match_differences() {
+        check(&two(1, BOX, BOX), 2);
+        check(&two(3, BOX, hull()), 4);
+        check(&two(5, hull(), hull()), 6);
+    }
+
+    #[test]
+    fn boxes_exactly_above_each_other_meet_in_four_corners() {
+        let m = plain(two(1, CUBE, CUBE));
+        for (turn, offset) in [
+            (0.0, Vec3::zeros()),
+            (std::f64::consts::FRAC_PI_2, Vec3::zeros()),
+            (1e-6, Vec3::new(-1e-7, 2e-7, 0.0)),
+            (0.0, Vec3::new(0.02, 0.0, 0.0)),
+            (0.0, Vec3::new(0.02, -0.03, 0.0)),
+        ] {
+            let height = Vec3::z() * 0.2001;
+            let above = Pose::new(height + offset, exp(&(Vec3::z() * turn)));
+            let found = touches(&m, &[Pose::identity(), above]);
+            assert_eq!(found.len(), 4, "{found:?}");
+            let corner = Vec3::new(0.1, 0.1, 0.0);
+            for (held, t) in &found {
+                assert!((t.gap - 1e-4).abs() < 1e-12, "{held:?} {t:?}");
+                assert!((t.normal - Vec3::z()).norm() < 1e-9);
+                let inside = t.point - offset * 0.5;
+                let expected = corner - offset.abs() * 0.5;
+                assert!((inside.x.abs() - expected.x).abs() < 1e-6);
+                assert!((inside.y.abs() - expected.y).abs() < 1e-6);
+            }
+        }
+        // an eighth of a turn: eight crossings of edges
+        let above = Pose::new(Vec3::z() * 0.2001, exp(&(Vec3::z() * 0.6)));
+        let found = touches(&m, &[Pose::identity(), above]);
+        assert_eq!(found.len(), 8);
+        let edges = |held: &Meeting| matches!(held, Meeting::Edges { .. });
+        assert!(
+            found
+                .iter()
+                .all(|(held, t)| edges(held) && (t.gap - 1e-4).abs() < 1e-12)
+        );
+    }
+
+    /// Boxes are apart if and only if a direction separates them: face normals and products of edges, all tried.
+    #[test]
+    fn gaps_are_negative_only_where_boxes_overlap() {
+        let m = plain(two(1, BOX, BOX));
+        let half = Vec3::new(0.3, 0.175, 0.1);
+        let s = &mut Source::new(7);
+        let (mut apart, mut over, mut edges) = (0, 0, 0);
+        for _ in 0..4000 {
+            let poses = [s.pose(), s.pose()].map(|p| Pose::new(p.x * 0.35, p.q));
+            let [a, b] = poses;
+            let mut axes: Vec<Vec3> = (0..3)
+                .flat_map(|k| [a.r.column(k).into(), b.r.column(k).into()])
+                .collect();
+            for i in 0..9 {
+                let n: Vec3 = a.r.column(i / 3).cross(&b.r.column(i % 3));
+                if n.norm() > 1e-6 {
+                    axes.push(n.normalize());
+                }
+            }
+            let support = |p: &Pose, n: &Vec3| p.r.tr_mul(n).abs().dot(&half);
+            let by = |n: &Vec3| n.dot(&(b.x - a.x)).abs() - support(&a, n) - support(&b, n);
+            let most = axes.iter().map(by).fold(f64::NEG_INFINITY, f64::max);
+            let found = least(&m, &poses);
+            if most > 0.0 {
+                apart += 1;
+                assert!(found >= 0.0, "apart by {most}, gap {found}");
+            } else if most > -0.02 {
+                over += 1;
+                // as deep as the overlap along the best direction, at least
+                assert!(found <= 0.9 * most + 1e-12, "overlap {most}, gap {found}");
+            }
+            let crossing = |(held, t): &(Meeting, crate::mechanism::Touch)| {
+                matches!(held, Meeting::Edges { .. }) && (t.gap - most).abs() < 1e-12
+            };
+            edges += usize::from(touches(&m, &poses).iter().any(crossing));
+        }
+        assert!(
+            apart > 500 && over > 100 && edges > 100,
+            "{apart} {over} {edges}"
+        );
+    }
+}
