@@ -36,7 +36,7 @@
 //!
 //! (`s = phi(z)/h + N v'` where nothing bounces), and the step starts anew from `v'`. The law is one of velocities at the
 //! knot: that of the intervals' gains energy where joints act. Impulses of the read-out and the blow are unknowns of the
-//! step ([`Layout::blows`]), as what bounced.
+//! step, as is what bounced.
 //!
 //! # Eliminated into the bodies
 //!

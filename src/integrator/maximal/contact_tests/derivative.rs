@@ -425,8 +425,8 @@ fn scenes() -> Vec<Scene> {
         (
             "machine bouncing off its stops",
             machine_with(|j| j.restitution(0.6)),
-            vec![0.095, 0.49],
-            vec![1.0, 2.0],
+            vec![0.086, 0.455],
+            vec![1.0, 3.0],
             vec![3.0, 0.5],
             1,
         ),
