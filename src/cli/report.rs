@@ -3,17 +3,21 @@
 use least_action::dynamics::{Step, StepError};
 use least_action::format::Model;
 use least_action::integrator::Mechanical;
-use least_action::rollout::{Balance, Trajectory};
+use least_action::rollout::{Balance, RolloutStats, Trajectory};
 use serde_json::{Value, json};
 
 /// Largest violation of any joint or gear at any knot, m or rad: where steps end whose joints did not give way, and where
 /// they did.
-pub fn constraint_violations(model: &Model, t: &Trajectory) -> Result<[f64; 2], StepError> {
+pub fn constraint_violations(
+    model: &Model,
+    t: &Trajectory,
+    stats: &RolloutStats,
+) -> Result<[f64; 2], StepError> {
     let system = &model.system;
     let mut w = system.work();
     let (mut largest, mut at) = ([system.violation(t.state(0)), 0.0], t.knot(0));
     while at.k < t.steps() {
-        let gave_way = system.gave_way(&t.knot_point(&at), &mut w)?;
+        let gave_way = stats.treated > 0 && system.gave_way(&t.knot_point(&at), &mut w)?;
         let own = &mut largest[usize::from(gave_way)];
         *own = own.max(system.violation(t.state(at.k + 1)));
         at = t.knot_after(&at);

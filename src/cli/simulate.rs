@@ -231,7 +231,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         penetration = penetration.max(deepest.map_err(Failure::unsolved)?);
     }
     let [violation, treated_violation] =
-        report::constraint_violations(&model, &t).map_err(Failure::unsolved)?;
+        report::constraint_violations(&model, &t, &stats).map_err(Failure::unsolved)?;
     if a.json {
         let mut value = json!({
             "status": status,
@@ -294,7 +294,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             println!("wrote {f}");
         }
     }
-    warn_of_swings(&model, &t).map_err(Failure::unsolved)?;
+    warn_of_swings(&model, &t, &stats).map_err(Failure::unsolved)?;
     if stats.turn > 1.0 {
         eprintln!(
             "warning: a body turned by h |w| = {:.2} in one step; results are coarse above 1, take a smaller time step",

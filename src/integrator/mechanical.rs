@@ -310,6 +310,8 @@ pub trait Mechanical: Dynamics + Sized {
 pub struct Swing {
     /// Angular frequency, rad/s.
     pub rate: f64,
+    /// A bound of it that needs no solve, rad/s.
+    pub bound: f64,
     /// Body that swings most.
     pub body: usize,
 }

@@ -167,6 +167,7 @@ impl<S: Mechanical> Mechanical for Composed<S> {
             .swing(&before, weight, above / longest, &mut w.own)?;
         Ok(Swing {
             rate: longest * found.rate,
+            bound: longest * found.bound,
             ..found
         })
     }

@@ -86,7 +86,7 @@ impl<S: Mechanical> Divided<S> {
             inputs.x.copy_from_slice(&outputs.x);
         }
         out.y[ny..2 * ny].copy_from_slice(&outputs.y);
-        out.y[2 * ny] = 0.0;
+        out.y[2 * ny..].fill(0.0);
         out.y[2 * ny + 1] = match n {
             1 => 0.5 * (share * d.h_prev + d.h),
             _ => d.h / n as f64,

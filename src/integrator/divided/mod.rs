@@ -8,8 +8,9 @@
 //! [`MOST`].
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
-//! part was. The unknowns of a step are those of its first and of its last part, their number, and for how long forces
-//! acted in the last; what is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
+//! part was. The unknowns of a step are those of its first and of its last part, their number, for how long forces
+//! acted in the last, and how far the bound was above the swing when that was last estimated: it is again where the bound
+//! grows. What is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
 //! held. The control of the knot acts in all of them.
 
 mod derivative;
@@ -28,6 +29,8 @@ use nalgebra::DMatrix;
 /// `h omega` of a part up to which it is not divided further: stable up to 2, coarse above 1, and the tension that the next
 /// step finds may be larger than that of the step before.
 const STABLE: f64 = 1.0;
+/// How much larger a swing may be than the bound says by the last estimate, before it is estimated again.
+const GROWTH: f64 = 1.5;
 /// Parts at most: bodies that swing at 6400 rad/s, at a time step of 0.01 s.
 pub const MOST: usize = 64;
 
@@ -76,7 +79,7 @@ impl<S: Mechanical> Divided<S> {
         Self {
             dims: Dims {
                 nx: inner_dims.nx + 1,
-                ny: 2 * inner_dims.ny + 2,
+                ny: 2 * inner_dims.ny + 3,
                 ..inner_dims
             },
             inner: Box::new(inner),
@@ -129,12 +132,24 @@ impl<S: Mechanical> Divided<S> {
         }
     }
 
-    /// How many parts of a step from a knot the unknowns of the one before, `seen.y`, ask for, whose forces acted so long.
-    fn asked(&self, seen: &KnotPoint, weight: f64, w: &mut S::Work) -> Result<usize, StepError> {
+    /// How many parts of a step from a knot the unknowns of the one before, `seen.y`, ask for, whose forces acted so long;
+    /// `ratio` is that of the swing to its bound when it was last estimated.
+    fn asked(
+        &self,
+        seen: &KnotPoint,
+        weight: f64,
+        ratio: &mut f64,
+        w: &mut S::Work,
+    ) -> Result<usize, StepError> {
         let h = seen.at.h.abs();
         // of none before they are zero, at any weight
         let weight = if weight == 0.0 { h } else { weight };
-        let swing = self.inner.swing(seen, weight, STABLE / h, w)?;
+        let above = STABLE / (h * (GROWTH * *ratio).min(1.0));
+        let swing = self.inner.swing(seen, weight, above, w)?;
+        if swing.bound <= above {
+            return Ok(1);
+        }
+        *ratio = swing.rate / swing.bound;
         let mut n = 1;
         while swing.rate * h > STABLE * n as f64 && n < MOST {
             n *= 2;
@@ -271,6 +286,11 @@ impl<S: Mechanical> Step for Divided<S> {
             p,
             y: &[],
         };
+        let mut ratio = match y[2 * d.ny + 2] {
+            // of no step
+            0.0 => 1.0,
+            ratio => ratio,
+        };
         let mut n = {
             let before = KnotPoint {
                 at: Self::part(at, share, 1, 0),
@@ -278,7 +298,7 @@ impl<S: Mechanical> Step for Divided<S> {
                 y: &w.guess,
                 ..seen
             };
-            self.asked(&before, self.weight(y), &mut w.own)?
+            self.asked(&before, self.weight(y), &mut ratio, &mut w.own)?
         };
         let (out, last) = next.split_at_mut(d.nx);
         let mut first = None;
@@ -298,7 +318,8 @@ impl<S: Mechanical> Step for Divided<S> {
                             y: &w.unknowns[n - 1],
                             ..seen
                         };
-                        self.asked(&after, 0.5 * (last.h_prev + last.h), &mut w.own)?
+                        let weight = 0.5 * (last.h_prev + last.h);
+                        self.asked(&after, weight, &mut ratio, &mut w.own)?
                     } else {
                         n
                     };
@@ -321,6 +342,7 @@ impl<S: Mechanical> Step for Divided<S> {
         y[2 * d.ny] = n as f64;
         let last = Self::part(at, share, n, n - 1);
         y[2 * d.ny + 1] = 0.5 * (last.h_prev + last.h);
+        y[2 * d.ny + 2] = ratio;
         Ok(stats)
     }
 

@@ -127,6 +127,7 @@ impl Forced<'_> {
         y[2 * d.ny] = n as f64;
         let last = Divided::<Maximal>::part(at, s.split(x).1, n, n - 1);
         y[2 * d.ny + 1] = 0.5 * (last.h_prev + last.h);
+        y[2 * d.ny + 2] = 1.0;
         (next, y, stats)
     }
 }

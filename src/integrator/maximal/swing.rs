@@ -72,7 +72,10 @@ impl Maximal {
         let found = self.power_iteration(h, w);
         Ok(match found {
             // matrices that cannot be factored leave the bound
-            Some(found) if found.rate <= bound.rate => found,
+            Some(found) if found.rate <= bound.rate => Swing {
+                bound: bound.rate,
+                ..found
+            },
             _ => bound,
         })
     }
@@ -133,6 +136,7 @@ impl Maximal {
         let (body, square) = most(squares.iter().copied());
         Swing {
             rate: square.sqrt(),
+            bound: square.sqrt(),
             body,
         }
     }
@@ -182,6 +186,7 @@ impl Maximal {
             let (body, _) = most((0..self.body_count()).map(|b| energy_of(w, &out, b)));
             found = Some(Swing {
                 rate: square.sqrt(),
+                bound: square.sqrt(),
                 body,
             });
             let scale = 1.0 / after.sqrt();

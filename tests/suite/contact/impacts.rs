@@ -29,12 +29,7 @@ fn collide(a: Shape, b: Shape, restitution: f64, cone: Cone) -> (f64, usize) {
     let rates = [
         0.1, 0.0, 0.2, 1.0, -2.0, 0.5, -3.0, 0.2, 0.1, 2.0, 1.0, -3.0,
     ];
-    // of a blow three solutions follow each other: what each leaves adds up
-    let options = Options {
-        tolerance: 1e-11,
-        ..options(cone, true)
-    };
-    let mut s = Sim::new(&bodies, &q, &rates, 0.005, options);
+    let mut s = Sim::new(&bodies, &q, &rates, 0.005, options(cone, true));
     let (mut first, mut worst, mut touches) = (None, 0.0_f64, 0);
     for _ in 0..200 {
         let seen = KnotPoint {
