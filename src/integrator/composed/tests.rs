@@ -13,6 +13,7 @@ use crate::mechanism::{
 };
 use crate::rollout::{RolloutStats, Trajectory, balance};
 use crate::spatial::Vec3;
+use std::num::NonZeroUsize;
 
 const BOTH: [Order; 2] = [Order::Four, Order::Six];
 
@@ -173,7 +174,8 @@ fn push_matches_differences_of_the_step() {
 
 #[test]
 fn pull_is_the_transpose_of_push_and_linearizations_can_be_kept() {
-    for (s, x) in samples(Order::Four) {
+    let equal = Order::Equal(NonZeroUsize::new(3).expect("not zero"));
+    for (s, x) in samples(Order::Four).into_iter().chain(samples(equal)) {
         let (at, x, u, p, mut y) = moving(&s, &x, false);
         let (d, mut w, mut next) = (s.dims(), s.work(), x.clone());
         s.step(&at, &x, &u, &p, &mut w, &mut next, &mut y)
@@ -322,7 +324,8 @@ pub(in crate::integrator) fn pulls_are_products<S: Equations>(
 
 #[test]
 fn quantities_have_their_adjoints_by_controls_unknowns_and_intervals() {
-    for (s, x) in samples(Order::Four) {
+    let equal = Order::Equal(NonZeroUsize::new(3).expect("not zero"));
+    for (s, x) in samples(Order::Four).into_iter().chain(samples(equal)) {
         let (at, x, u, p, _) = moving(&s, &x, false);
         let d = s.dims();
         let y = Source::new(3).vector(d.ny, 0.5);

@@ -219,6 +219,10 @@ fn the_linear_model_matches_differences_along_the_joints() {
 fn steps_backwards_return_to_the_start() {
     for (s, x) in systems() {
         let u = Source::new(1).vector(s.dims().nu, 0.5);
+        if s.mechanism.springs.iter().any(|s| s.implicit) {
+            // not the same in both directions
+            continue;
+        }
         let forth = [H, 0.8 * H, 1.1 * H, H];
         let back = forth.iter().rev().map(|h| -h);
         let (mut w, mut next, mut here) = (s.work(), x.clone(), x.clone());

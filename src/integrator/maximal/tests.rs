@@ -20,6 +20,22 @@ pub(in crate::integrator) fn systems() -> Vec<(Maximal, Vec<f64>)> {
         let n = mechanism.tree_ids().len();
         out.push(system(mechanism, s.vector(n, 0.6), s.vector(n, 0.5)));
     }
+    let mut m = tree(
+        3,
+        &[
+            JointKind::Revolute,
+            JointKind::Spherical,
+            JointKind::Orbital,
+        ],
+    );
+    m.springs["line"].implicit = true;
+    let implicit = tuned(m);
+    let n = implicit.tree_ids().len();
+    out.push(system(
+        implicit,
+        vec![0.3; n],
+        Source::new(3).vector(n, 0.5),
+    ));
     let four = tuned(four_bar());
     out.push(system(four, vec![0.4, 0.4, -0.4], vec![1.0, 1.0, -1.0]));
     let spatial = tuned(spatial_loop());

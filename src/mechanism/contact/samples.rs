@@ -170,7 +170,7 @@ pub(super) fn check_with(m: &Mechanism, c: &Contact, poses: &[Pose], e: f64) {
             let by = difference(e, |e| {
                 let poses = moved(poses, body, i, e);
                 let (a, b) = ends(&poses);
-                rates(&m.touch(c, &poses), &v, c, (&a, &b))
+                rates(&m.touch_of(c, held, &poses), &v, c, (&a, &b))
             });
             close(&own, &by, &format!("{what}, rates"));
             let by = difference(e, |e| {
