@@ -144,35 +144,44 @@ impl Layout {
         off.fold(0.0, f64::max) / c.kappa.max(f64::MIN_POSITIVE)
     }
 
-    /// Moves the contacts onto the central path: at a larger parameter, where one is asked for, else at the step's own
-    /// those that rounding left beside it. Returns the largest impulse by which these were moved, N s or N m s: derivatives are
+    /// Largest impulse, N s or N m s, by which contacts that rounding left beside their central path are off it: derivatives are
     /// those of a step that is solved but for it.
-    pub(crate) fn relax(&self, c: &mut Memory) -> f64 {
-        let mut moved = 0.0_f64;
-        if c.idle {
-            return moved;
+    pub(crate) fn beside(&self, c: &mut Memory) -> f64 {
+        let mut most = 0.0_f64;
+        if c.idle || c.smoothing > c.kappa {
+            return most;
         }
-        let (relaxes, own) = (c.smoothing > c.kappa, c.kappa);
-        let kappa = c.smoothing.max(own);
+        let kappa = c.kappa;
         for (e, mut sides, slot) in c.each(self) {
-            let off = e
-                .products(sides.as_ref().map(|(p, f)| (*p, &**f)), 0.0, own)
-                .2;
-            if !relaxes && off <= self.options.centred * own {
+            let own = sides.as_ref().map(|(p, f)| (*p, &**f));
+            if e.products(own, 0.0, kappa).2 <= self.options.centred * kappa {
                 continue;
             }
-            let was = e.local;
-            e.recentre(sides.take(), kappa);
-            if !relaxes {
-                let d = [
-                    e.local.g - was.g,
-                    e.local.b[0] - was.b[0],
-                    e.local.b[1] - was.b[1],
-                ];
-                moved = d.iter().fold(moved, |m, d| m.max(slot.mass * d.abs()));
+            let was = (e.local, sides.as_ref().map(|(_, f)| **f));
+            e.recentre(sides.as_mut().map(|(p, f)| (*p, &mut **f)), kappa);
+            let (there, here) = (&e.local, &was.0);
+            let d = [
+                there.g - here.g,
+                there.b[0] - here.b[0],
+                there.b[1] - here.b[1],
+            ];
+            most = d.iter().fold(most, |m, d| m.max(slot.mass * d.abs()));
+            e.local = was.0;
+            if let (Some((_, f)), Some(was)) = (sides, was.1) {
+                *f = was;
             }
         }
-        moved
+        most
+    }
+
+    /// Moves the contacts onto the central path at a larger parameter, where one is asked for.
+    pub(crate) fn relax(&self, c: &mut Memory) {
+        if c.smoothing > c.kappa && !c.idle {
+            let kappa = c.smoothing;
+            for (e, sides, _) in c.each(self) {
+                e.recentre(sides, kappa);
+            }
+        }
     }
 
     /// Are linearizations those at a larger parameter?

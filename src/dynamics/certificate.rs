@@ -9,8 +9,8 @@ const SINGULAR: f64 = 1e-14;
 /// How good a linearization is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Certificate {
-    /// Largest residual of the step's equations at the point that was linearized, N s, N m s, m or half rad: of contacts that
-    /// rounding left beside their central path, at the point of it that is nearest.
+    /// Largest residual of the step's equations at the point that was linearized, N s, N m s, m or half rad, and the
+    /// largest impulse by which contacts that rounding left beside their central path are off it.
     pub residual: f64,
     /// 1 where a general sparse factorization had to stand in for the block one.
     pub fallbacks: usize,
@@ -20,8 +20,7 @@ pub struct Certificate {
     pub has_gaps: bool,
     /// Smallest pivot of the factorization relative to its row, where that was asked for.
     pub smallest_pivot: Option<f64>,
-    /// Largest deviation of a contact's products from `kappa`, relative, at the step's own `kappa`, before they were led back:
-    /// what that changes is in the residual.
+    /// Largest deviation of a contact's products from `kappa`, relative, at the step's own `kappa`.
     pub off_centre: f64,
 }
 

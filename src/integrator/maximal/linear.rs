@@ -44,7 +44,8 @@ impl Maximal {
     ) -> Result<Certificate, StepError> {
         let (residual, blow_off_centre) = self.evaluate_as_solved(at, w)?;
         let off_centre = self.contacts.off_centre(&w.contacts).max(blow_off_centre);
-        let residual = residual.max(self.contacts.relax(&mut w.contacts));
+        let residual = residual.max(self.contacts.beside(&mut w.contacts));
+        self.contacts.relax(&mut w.contacts);
         self.assemble(w);
         self.factor(w)?;
         if w.model.may_be_redundant() {
