@@ -248,7 +248,7 @@ fn simulate_keeps_what_came_before_a_failure() {
         "controls = { motor = 40.0 }",
     );
     folder.write("wild.toml", &text);
-    let file = ["simulate", "wild.toml"];
+    let file = ["simulate", "wild.toml", "--substeps", "1"];
     let run = folder
         .run(&[&file[..], &["--json", "--out", "t.json", "--plot", "t.svg"]].concat())
         .ended(1);

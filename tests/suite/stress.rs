@@ -165,7 +165,9 @@ fn divided(
     for (joint, direction) in ids {
         let j = &m.joints[joint];
         let [value, rate] = start(&j.name, j.directions[direction].name);
-        (q.push(value), rates.push(rate), held.push(true));
+        q.push(value);
+        rates.push(rate);
+        held.push(true);
     }
     let choice = Choice::default().in_parts(Substeps::Auto);
     let s = System::new(choice, m, &q, Options::default()).expect("a tree");

@@ -348,8 +348,11 @@ impl<S: Mechanical> Step for Divided<S> {
 
     fn soften(&self, w: &mut Self::Work, kappa: f64) -> bool {
         w.softness = kappa;
-        let parts = w.parts.iter_mut().chain([&mut w.own]);
-        parts.fold(true, |all, w| self.inner.soften(w, kappa) && all)
+        let mut all = true;
+        for w in w.parts.iter_mut().chain([&mut w.own]) {
+            all &= self.inner.soften(w, kappa);
+        }
+        all
     }
 }
 
