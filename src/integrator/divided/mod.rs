@@ -4,7 +4,7 @@
 //! `omega` is stable while `h omega < 2`. Under a tension `F` a light body on an arm `r` swings at `sqrt(F r/J)`, far above
 //! what one would expect of the mechanism. Before a step the fastest swing is bounded, and estimated where the bound
 //! alarms ([`Mechanical::swing`]), from the impulses of the step before; the step then has the smallest number of parts, a
-//! power of two, for which `h omega` of a part is below [`STABLE`]. One that fails is made again with twice as many, up to
+//! power of two, for which `h omega` of a part is below one. One that fails is made again with twice as many, up to
 //! [`MOST`].
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
