@@ -84,7 +84,11 @@ fn assert_walks(pushes: &[Vec<bool>]) {
     assert!(both <= 1 && changes <= 1 + both, "{pushes:?}");
 }
 
-/// As a planar prototype found it: 73.878 N^2 m^2 in 0.46073 s, and wherever in the stride it begins.
+/// N^2 m^2, from every seed that was tried. A planar prototype found 73.878 in 0.46073 s with friction on the slip by the
+/// contact's rows at the knot; here they are those of both ends of an interval, of which feet roll.
+const BIPED: f64 = 74.3753;
+
+/// Wherever in the stride it begins.
 fn hold_biped(model: &Model, found: &Solution) {
     let pushes = hold(&model.extended(), found);
     assert_walks(&pushes);
@@ -97,7 +101,7 @@ fn hold_biped(model: &Model, found: &Solution) {
         }
     }
     let objective = found.history.last().expect("a row").objective;
-    assert!((objective / 73.878 - 1.0).abs() < 1e-3, "{objective}");
+    assert!((objective / BIPED - 1.0).abs() < 1e-4, "{objective}");
     let time: f64 = found.trajectory.intervals.iter().sum();
     assert!((time - 0.4607).abs() < 1e-3, "{time}");
 }
@@ -118,7 +122,7 @@ fn a_biped_finds_its_gait_from_most_seeds() {
     let each = (0..20).map(|seed| walk(&model, seed, 1));
     let is_gait = |s: &Solution| {
         let objective = s.history.last().expect("a row").objective;
-        s.status == Status::Converged && (objective / 73.878 - 1.0).abs() < 1e-3
+        s.status == Status::Converged && (objective / BIPED - 1.0).abs() < 1e-4
     };
     let found: Vec<Solution> = each.filter(is_gait).collect();
     assert!(found.len() >= 18, "{}", found.len());
