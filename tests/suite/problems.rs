@@ -253,6 +253,15 @@ fn ball_kick() {
     let s = by_ddp(&m);
     verified(&m, &s);
     assert!(s.objective < 5e-3 && s.smoothing == 0.0);
+    // from another start hard steps come to rest where contact changes, and are softened once more
+    let mut options = m.options.ddp();
+    options.smoothing.as_mut().expect("is smoothed").start = 0.15;
+    let s = Solve::new(&m.system, &m.problem)
+        .with_options(options)
+        .run()
+        .expect("no argmin error");
+    verified(&m, &s);
+    assert!(s.objective < 5e-3 && s.smoothing == 0.0);
     let hard = |i: &&Iteration| i.smoothing == 0.0;
     let first = s.history.iter().position(|i| hard(&i)).expect("hard steps");
     let softened = s.history[first..].iter().any(|i| i.smoothing > 0.0);
