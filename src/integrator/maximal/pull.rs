@@ -204,7 +204,7 @@ impl Maximal {
             };
             let turned = pull(&w.newton.trial[own.clone()], mu);
             add_pair(&mut out.x, bodies, &turned, -1.0);
-            if w.matrix.softness != 0.0 {
+            if w.matrix.softness != 0.0 && w.knot.at.steps() {
                 let each = own.clone().enumerate();
                 out.h += each.map(|(i, k)| mu[k] * self.given(w, s, i)).sum::<f64>();
             }
