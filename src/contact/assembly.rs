@@ -30,7 +30,13 @@ pub(super) fn limit_gap(joint: &Joint, i: usize, upper: bool, rel: &Relative, ne
 }
 
 /// Its derivative.
-fn limit_row(joint: &Joint, i: usize, upper: bool, (a, b): (&Pose, &Pose), rel: &Relative) -> Row {
+pub(super) fn limit_row(
+    joint: &Joint,
+    i: usize,
+    upper: bool,
+    (a, b): (&Pose, &Pose),
+    rel: &Relative,
+) -> Row {
     let row = joint.direction_row(i, a, b, rel);
     if upper { -row } else { row }
 }
@@ -86,6 +92,7 @@ impl Layout {
             (_, Stage::Readout) => at.h_prev,
         };
         c.kappa = (self.path * c.interval).max(c.softness);
+        let near = c.near();
         c.levelled = false;
         c.idle = c.interval == 0.0;
         c.spent = 0;
@@ -153,7 +160,7 @@ impl Layout {
                 }
             }
             if self.elastic {
-                self.expect_blow(w, c.moment, e, slot);
+                self.expect_blow(w, (c.moment, near), e, slot);
             }
         }
     }

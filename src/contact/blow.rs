@@ -1,11 +1,63 @@
 //! Blows: what bounces, and when.
+//!
+//! A step decides by itself: what touches though it comes near too fast bounces at the step's knot, and touches behind the
+//! blow as everything does. Or it is told, for each of what has a restitution: that is for who splits steps at the
+//! instants of impacts.
 
-use super::cone::Law;
+use super::assembly::{limit_gap, limit_row};
+use super::cone::{Law, Local};
 use super::{BLOW, Element, IMPULSES, Layout, Memory, Moment, Slot, Source, UNKNOWNS, View};
-use crate::mechanism::{Field, Mechanism, dot};
+use crate::dynamics::Inputs;
+use crate::mechanism::{Field, Mechanism, Row, add_wrench, dot, normal_row};
+use crate::spatial::Pose;
 
 /// Approach, in multiples of what gravity gives a body within an interval, up to which it does not bounce but rests.
 const RESTING: f64 = 2.0;
+
+/// How what may bounce is treated at a knot and in the step from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touching {
+    /// It touches, and does not bounce.
+    Touches,
+    /// It bounces at the knot, and does not touch in the step.
+    Strikes,
+    /// It does not touch.
+    Open,
+}
+
+/// What an element did, among the unknowns: bounced as the step decided; else as it was told.
+const BOUNCED: f64 = 1.0;
+
+impl Touching {
+    fn number(self) -> f64 {
+        match self {
+            Self::Strikes => 2.0,
+            Self::Open => 3.0,
+            Self::Touches => 4.0,
+        }
+    }
+
+    fn of(number: f64) -> Option<Self> {
+        let all = [Self::Strikes, Self::Open, Self::Touches];
+        all.into_iter().find(|t| t.number() == number)
+    }
+}
+
+/// Did an element bounce, by its number among the unknowns?
+pub(super) fn bounced(number: f64) -> bool {
+    number == BOUNCED || number == Touching::Strikes.number()
+}
+
+/// What of something that may bounce is known of a step.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap {
+    /// At the step's knot, m or rad.
+    pub start: f64,
+    /// At its end.
+    pub end: f64,
+    /// How fast it came near in the interval before the knot, m/s or rad/s.
+    pub approach: f64,
+}
 
 impl Layout {
     /// Has anything of the mechanism a restitution?
@@ -46,31 +98,48 @@ impl Layout {
         RESTING * self.gravity * interval / size
     }
 
-    /// Tells whether an element may bounce. In a read-out what is about to is not yet touched.
-    pub(super) fn expect_blow(&self, w: &View, moment: Moment, e: &mut Element, slot: &Slot) {
+    /// Tells whether an element may bounce. In a read-out what is about to is not yet touched; in a blow at its instant, told
+    /// so, nothing takes part that is not as `near` as what rests.
+    pub(super) fn expect_blow(
+        &self,
+        w: &View,
+        (moment, near): (Moment, f64),
+        e: &mut Element,
+        slot: &Slot,
+    ) {
         let of = self.restitution(w.model, slot);
-        match moment {
-            // what bounces was told
-            Moment::Blow(_) => e.restitution = of,
-            Moment::Behind => (e.restitution, e.bounces) = (0.0, false),
-            Moment::Plain => {
+        let open = match (moment, e.told) {
+            (Moment::Blow(_), told) => {
+                // what bounces was told
+                e.restitution = of;
+                let away = |t| t != Touching::Touches || e.here.gap > near;
+                !e.bounces && told.is_some_and(away)
+            }
+            (moment, Some(told)) => {
+                let strikes = told == Touching::Strikes;
+                e.restitution = 0.0;
+                e.bounces = strikes && w.at.steps() && moment == Moment::Plain;
+                told != Touching::Touches
+            }
+            (Moment::Behind, None) => {
                 (e.restitution, e.bounces) = (0.0, false);
-                if of == 0.0 {
-                    return;
-                }
+                false
+            }
+            (Moment::Plain, None) => {
                 let interval = w.at.before().unwrap_or_else(|| w.at.h());
                 let approach = -dot(w.before, slot.parent, slot.child, &e.normal);
-                if approach > self.resting(w.model, slot, interval) {
-                    e.restitution = of;
-                    if !w.at.steps() {
-                        e.law = Law {
-                            gap: false,
-                            frictional: false,
-                            ..e.law
-                        };
-                    }
-                }
+                let comes = of > 0.0 && approach > self.resting(w.model, slot, interval);
+                (e.restitution, e.bounces) = (if comes { of } else { 0.0 }, false);
+                comes && !w.at.steps()
             }
+        };
+        if open {
+            e.law = Law {
+                gap: false,
+                frictional: false,
+                ..e.law
+            };
+            e.local = Local::default();
         }
     }
 
@@ -92,15 +161,62 @@ impl Layout {
         let own = &y[self.blows()];
         let each = memory.elements.iter_mut().zip(own.chunks_exact(BLOW));
         each.fold(false, |any, (e, own)| {
-            e.bounces = own[0] != 0.0;
+            e.bounces = bounced(own[0]);
             any || e.bounces
         })
     }
 
-    /// Writes what the read-out and the blow did; zeros where there is no blow.
-    pub(crate) fn write_blow(&self, done: Option<[&Memory; 2]>, y: &mut [f64]) {
+    /// Something that bounces at a knot in the step of these unknowns, where derivatives of that are not asked for.
+    pub(crate) fn bounces_unasked(&self, y: &[f64]) -> Option<usize> {
+        if self.options.impacts.is_some() {
+            return None;
+        }
+        let mut own = y[self.blows()].chunks_exact(BLOW);
+        own.position(|own| own[0] == BOUNCED)
+    }
+
+    /// Tells what may bounce how it is treated; the rest touches.
+    pub(crate) fn tell(&self, m: &Mechanism, memory: &mut Memory, how: &[Touching]) {
+        for ((e, slot), how) in memory.elements.iter_mut().zip(&self.slots).zip(how) {
+            let elastic = self.restitution(m, slot) > 0.0;
+            e.told = Some(if elastic { *how } else { Touching::Touches });
+        }
+    }
+
+    /// Is anything of the step prepared told to bounce?
+    pub(crate) fn is_to_strike(&self, memory: &Memory) -> bool {
+        memory.elements.iter().any(|e| e.bounces)
+    }
+
+    /// How elements were treated in the step of these unknowns.
+    pub(crate) fn told(&self, y: &[f64], how: &mut [Touching]) {
+        let own = y[self.blows()].chunks_exact(BLOW);
+        for (how, own) in how.iter_mut().zip(own) {
+            *how = Touching::of(own[0]).unwrap_or(Touching::Touches);
+        }
+    }
+
+    /// Tells what the step of these unknowns was told; where there are none, steps decide.
+    pub(crate) fn recall(&self, memory: &mut Memory, y: &[f64]) {
+        if !self.elastic {
+            return;
+        }
+        if y.is_empty() {
+            return memory.elements.iter_mut().for_each(|e| e.told = None);
+        }
+        let own = y[self.blows()].chunks_exact(BLOW);
+        for (e, own) in memory.elements.iter_mut().zip(own) {
+            e.told = Touching::of(own[0]);
+        }
+    }
+
+    /// Writes what the step was told, and what the read-out and the blow did; zeros where there is neither.
+    pub(crate) fn write_blow(&self, step: &Memory, done: Option<[&Memory; 2]>, y: &mut [f64]) {
         let y = &mut y[self.blows()];
         y.fill(0.0);
+        for (e, y) in step.elements.iter().zip(y.chunks_exact_mut(BLOW)) {
+            y[0] = e.told.map_or(0.0, Touching::number);
+        }
         let Some([read, blow]) = done else { return };
         for memory in [read, blow].into_iter().filter(|m| !m.idle) {
             for (e, y) in memory.elements.iter().zip(y.chunks_exact_mut(BLOW)) {
@@ -110,7 +226,101 @@ impl Layout {
             }
         }
         for (e, y) in blow.elements.iter().zip(y.chunks_exact_mut(BLOW)) {
-            y[0] = f64::from(u8::from(e.bounces));
+            if e.bounces && e.told.is_none() {
+                y[0] = BOUNCED;
+            }
+        }
+    }
+
+    /// Lets touch what cannot bounce, and what rests at the knot of the step prepared: as near as what presses is, and too slow to
+    /// bounce on.
+    pub(crate) fn at_rest(&self, w: &View, memory: &Memory, how: &mut [Touching]) {
+        let interval = w.at.before().unwrap_or_else(|| w.at.h());
+        let near = memory.near().max(interval * memory.kappa.sqrt());
+        let each = memory.elements.iter().zip(&self.slots).zip(how).enumerate();
+        for (i, ((e, slot), how)) in each {
+            let approach = dot(w.before, slot.parent, slot.child, &e.normal).abs();
+            let rests = e.here.gap <= near && self.would_rest(w.model, i, approach, interval);
+            if rests || self.restitution(w.model, slot) == 0.0 {
+                *how = Touching::Touches;
+            }
+        }
+    }
+
+    /// Would what strikes at this approach, m/s or rad/s, fly for less than two intervals, s? It flies `2 e v/g`.
+    pub(crate) fn would_rest(&self, m: &Mechanism, element: usize, v: f64, interval: f64) -> bool {
+        let slot = &self.slots[element];
+        2.0 * self.restitution(m, slot) * v < self.resting(m, slot, interval)
+    }
+
+    /// Gaps of an element at the ends of the step last solved, m or rad, and how fast it came near in the interval before.
+    pub(crate) fn gap(&self, w: &View, memory: &Memory, element: usize) -> Gap {
+        let (e, slot) = (&memory.elements[element], &self.slots[element]);
+        let end = match slot.source {
+            Source::Contact(i) => w.model.touch_of(&w.model.contacts[i], &e.held, w.next).gap,
+            Source::Limit(j, i, upper) => {
+                let joint = &w.model.joints[j];
+                let (a, b) = w.model.ends(joint, w.next);
+                limit_gap(joint, i, upper, &joint.relative(a, b), w.winding(j))
+            }
+            Source::Friction(..) => f64::INFINITY,
+        };
+        Gap {
+            start: e.here.gap,
+            end,
+            approach: -dot(w.before, slot.parent, slot.child, &e.normal),
+        }
+    }
+
+    /// Adds the derivative of an element's gap at the end of the step, by the poses there and the parameters.
+    pub(crate) fn gap_by(&self, w: &View, memory: &Memory, element: usize, out: &mut Inputs) {
+        let (e, slot) = (&memory.elements[element], &self.slots[element]);
+        let (m, p, c) = (w.model, slot.parent, slot.child);
+        let ends = (m.pose(w.next, p), &w.next[c]);
+        let row = match slot.source {
+            Source::Contact(i) => {
+                let touch = m.touch_of(&m.contacts[i], &e.held, w.next);
+                normal_row(&touch, ends.0, ends.1)
+            }
+            Source::Limit(j, i, upper) => {
+                let joint = &m.joints[j];
+                limit_row(joint, i, upper, ends, &joint.relative(ends.0, ends.1))
+            }
+            Source::Friction(..) => Row::ZERO,
+        };
+        add_wrench(&mut out.x, p, c, &row, 1.0);
+        for (out, parameter) in out.p.iter_mut().zip(&m.parameters) {
+            for field in &parameter.fields {
+                *out += self.gap_by_field(w, (e, slot), *field, w.next);
+            }
+        }
+    }
+
+    fn gap_by_field(
+        &self,
+        w: &View,
+        (e, slot): (&Element, &Slot),
+        field: Field,
+        poses: &[Pose],
+    ) -> f64 {
+        let m = w.model;
+        match slot.source {
+            Source::Contact(i) => {
+                let by = m.touch_by(&m.contacts[i], &e.held, poses, field);
+                by.map_or(0.0, |t| t.gap)
+            }
+            Source::Limit(j, i, upper) => {
+                let sign = if upper { -1.0 } else { 1.0 };
+                let moved =
+                    m.joints[j].coordinate_by_anchor((j, i), field, m.ends(&m.joints[j], poses));
+                let bound = match field {
+                    Field::UpperLimit(of) if upper && of == (j, i) => 1.0,
+                    Field::LowerLimit(of) if !upper && of == (j, i) => -1.0,
+                    _ => 0.0,
+                };
+                bound + sign * moved.unwrap_or(0.0)
+            }
+            Source::Friction(..) => 0.0,
         }
     }
 
@@ -136,6 +346,11 @@ impl Layout {
 }
 
 impl Memory {
+    /// How near the central path holds what presses more than it gives way, m or rad: `s < sqrt(kappa)`.
+    pub(super) fn near(&self) -> f64 {
+        self.interval * self.kappa.sqrt()
+    }
+
     /// Solves the blow before an interval of length `h`, of what bounces according to the step, with its smoothing.
     pub(crate) fn blow(&mut self, step: &Self, h: f64) {
         self.moment = Moment::Blow(h);
@@ -155,9 +370,12 @@ impl Memory {
         self.idle = !touching;
     }
 
-    /// As smooth as another step.
+    /// As smooth as another step, and told the same.
     pub(crate) fn follow(&mut self, step: &Self) {
         (self.softness, self.smoothing) = (step.softness, step.smoothing);
+        for (own, e) in self.elements.iter_mut().zip(&step.elements) {
+            own.told = e.told;
+        }
     }
 
     /// From here on the step is the one behind a blow, or not.

@@ -111,7 +111,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
 
     /// Solves the step; `y` holds the unknowns of the step before, those of the contacts behind.
     pub(crate) fn solve(&mut self, y: &[f64]) -> Result<StepStats, Failed> {
-        let before = &y[self.layout.rows..];
+        let before = &y[self.layout.rows..self.layout.blows().start];
         let warm = self.layout.options.warm && before.iter().any(|v| *v != 0.0);
         self.solve_from(y, warm)
     }

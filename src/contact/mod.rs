@@ -89,9 +89,10 @@ mod refine;
 mod unsolved;
 mod work;
 
+pub use blow::{Gap, Touching};
 pub(crate) use interior::Solver;
 pub(crate) use newton::{Failed, NewtonSystem, View, may_retry};
-pub use options::{Cone, ContactOptions};
+pub use options::{Cone, ContactOptions, Impacts};
 pub(crate) use refine::Side;
 pub use work::ContactWork;
 
@@ -108,7 +109,7 @@ use pyramid::{Facets, Pyramid};
 pub(crate) const UNKNOWNS: usize = 5;
 /// Which of them are impulses.
 const IMPULSES: [usize; 3] = [1, 3, 4];
-/// Numbers of a blow among them, behind those of all contacts: 1 where the contact bounced, and `g, b` of the read-out and
+/// Numbers of a blow among them, behind those of all contacts: what the contact did ([`blow`]), and `g, b` of the read-out and
 /// the blow together; zero where there was none.
 pub(crate) const BLOW: usize = 4;
 
@@ -205,6 +206,8 @@ struct Element {
     restitution: f64,
     /// Does it bounce in the blow at the knot?
     bounces: bool,
+    /// How it is treated, where the step is not to decide.
+    told: Option<Touching>,
     /// Part that a step leaves of the overlap beyond [`assembly::OVERLAP`] at the knot.
     left: f64,
     local: Local,
@@ -366,7 +369,6 @@ impl Layout {
     }
 
     /// How many there are.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -411,6 +413,7 @@ impl Layout {
             slide_turn: [[Vec6::zeros(); 2]; 2],
             restitution: 0.0,
             bounces: false,
+            told: None,
             left: 0.0,
             local: Local::default(),
             linear: Linear::default(),

@@ -12,9 +12,22 @@ pub enum Cone {
     Linearized(usize),
 }
 
+/// When what has a restitution bounces. The motion differs by the instant of the impact within an interval; derivatives differ
+/// in sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Impacts {
+    /// At the knot before it would touch: cheap, and the map of a step is a sawtooth of the instant, whose derivative is not that
+    /// of the motion. Derivatives are given since this was asked for by name.
+    Knots,
+    /// At the instant: the interval is split there; see [`crate::integrator::aligned`].
+    Aligned,
+}
+
 /// Settings of contacts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContactOptions {
+    /// When elastic impacts are. Unless told they are at knots, and derivatives through them are refused.
+    pub impacts: Option<Impacts>,
     /// Where friction impulses lie.
     pub cone: Cone,
     /// Where the central path ends, m/s: its parameter is `kappa = central_path g h`, m^2/s^2. A ball or a cube at rest
@@ -62,6 +75,7 @@ impl ContactOptions {
 impl Default for ContactOptions {
     fn default() -> Self {
         Self {
+            impacts: None,
             cone: Cone::SecondOrder,
             central_path: 1e-9,
             centred: 1e-5,

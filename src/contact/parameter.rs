@@ -128,17 +128,8 @@ impl Layout {
         }
         let upper = slot.source == Source::Limit(j, i, true);
         let sign = if upper { -1.0 } else { 1.0 };
-        let moved = |poses: &[Pose]| {
-            let (a, b) = w.model.ends(joint, poses);
-            match field {
-                Field::ParentAnchor(of, k) if of == j => Some(-d.unit[k]),
-                Field::ChildAnchor(of, k) if of == j => Some(
-                    d.unit
-                        .dot(&joint.arm_by_child_anchor(&Vec3::ith(k, 1.0), a, b)),
-                ),
-                _ => None,
-            }
-        };
+        let moved =
+            |poses: &[Pose]| joint.coordinate_by_anchor((j, i), field, w.model.ends(joint, poses));
         let (Some(here), Some(next)) = (moved(w.poses), moved(w.next)) else {
             return;
         };

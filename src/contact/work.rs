@@ -1,5 +1,6 @@
 //! Work of contacts, limits and joint friction.
 
+use super::blow::bounced;
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
 use crate::mechanism::{Row, add_wrench, dot};
 
@@ -68,7 +69,7 @@ impl Layout {
     ) -> [ContactWork; 2] {
         let mut out = [ContactWork::default(); 2];
         let (mut total, mut given) = ([0.0; 2], [0.0; 2]);
-        let struck = !y.is_empty() && y[self.blows()].chunks_exact(BLOW).any(|b| b[0] != 0.0);
+        let struck = !y.is_empty() && y[self.blows()].chunks_exact(BLOW).any(|b| bounced(b[0]));
         // those before lead to the velocities that were read, those after start from them
         let shares = [-0.5, 0.5];
         let others = [w.before, if y.is_empty() { w.trial } else { y }];

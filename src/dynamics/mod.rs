@@ -138,6 +138,15 @@ impl StepStats {
             ..*next
         }
     }
+
+    /// The part of a step that follows.
+    pub fn then(&self, next: &Self) -> Self {
+        Self {
+            residual: self.residual.max(next.residual),
+            turn: self.turn.max(next.turn),
+            ..self.and(next)
+        }
+    }
 }
 
 /// Why a step failed.

@@ -2,7 +2,7 @@
 
 use super::problem::ProblemSpec;
 use super::source::{FormatError, Source};
-use crate::integrator::{Cone, ContactOptions, Options};
+use crate::integrator::{Cone, ContactOptions, Impacts, Options};
 use serde::{Deserialize, Serialize};
 
 /// The set in which friction forces lie.
@@ -18,6 +18,16 @@ pub enum ConeSpec {
     Linearized,
 }
 
+/// When what has a restitution bounces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ImpactsSpec {
+    /// At the knot before it would touch. The derivative of a step is then not that of the motion.
+    Knots,
+    /// At the instant: intervals are split there.
+    Aligned,
+}
+
 /// How a step solves for contacts, joint limits and friction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +38,9 @@ pub struct ContactMethodSpec {
     /// Edges of the pyramid of a `linearized` cone, even, 4 to 16; 8 unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directions: Option<usize>,
+    /// `knots` or `aligned`. Unless told impacts are at knots, and derivatives through elastic ones are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impacts: Option<ImpactsSpec>,
     /// Where the central path ends, m/s: its parameter is then this times g times the time step.
     #[serde(default = "kappa")]
     pub kappa: f64,
@@ -56,6 +69,7 @@ impl Default for ContactMethodSpec {
         Self {
             cone: ConeSpec::default(),
             directions: None,
+            impacts: None,
             kappa: kappa(),
             warm_start: yes(),
             max_iterations: max_iterations(),
@@ -131,6 +145,10 @@ pub(super) fn integrator_options(spec: &ProblemSpec) -> Options {
     Options {
         tolerance: spec.integrator.tolerance().unwrap_or(default.tolerance),
         contact: ContactOptions {
+            impacts: c.impacts.map(|impacts| match impacts {
+                ImpactsSpec::Knots => Impacts::Knots,
+                ImpactsSpec::Aligned => Impacts::Aligned,
+            }),
             cone,
             central_path: c.kappa,
             warm: c.warm_start,

@@ -1,6 +1,6 @@
 //! The description of a problem as it stands in a TOML file. Values are checked when the model is built.
 
-pub use super::contact::{ConeSpec, ContactMethodSpec};
+pub use super::contact::{ConeSpec, ContactMethodSpec, ImpactsSpec};
 pub use super::describe_quantity::{
     About, DirectionSpec, ExtremeSpec, FrameSpec, IntegralSpec, MomentumSpec, OrientationSpec,
     PointSpec, Quantity, RatioSpec, ReactionSpec, SpinSpec, SumSpec, TermSpec, ValueSpec,

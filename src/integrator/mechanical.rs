@@ -353,7 +353,8 @@ impl ExternalWork {
         self.contacts += self.pending.1;
         self.contacts += before;
         self.pending = (0.5 * k.h * power, after);
-        if !self.poses.is_empty() {
+        // a state that starts anew has no interval before
+        if !self.poses.is_empty() && k.h_prev != 0.0 {
             self.dampers -= k.mechanism.damping(&self.poses, k.poses) / k.h_prev;
         }
         self.poses.clear();

@@ -5,9 +5,13 @@
 //! |---|---|
 //! | [`Maximal`] | variational, six coordinates a body, second order |
 //! | [`Composed`] | another one's steps, composed to order 4 or 6, or so many equal ones for each |
+//! | [`Aligned`] | another one's steps, each split at the instants of elastic impacts |
 //! | [`Divided`] | another one's steps, each in as many parts as its fastest swings ask for |
 //! | [`System`] | any of them, chosen while the program runs |
 
+pub mod aligned;
+#[cfg(test)]
+mod checks;
 mod choice;
 pub mod composed;
 pub mod divided;
@@ -15,8 +19,10 @@ pub mod maximal;
 mod mechanical;
 mod options;
 mod system;
+mod within;
 
-pub use crate::contact::{Cone, ContactOptions, ContactWork};
+pub use crate::contact::{Cone, ContactOptions, ContactWork, Impacts};
+pub use aligned::Aligned;
 pub use choice::{Choice, ChoiceError, Substeps};
 pub use composed::{Composed, Order};
 pub use divided::Divided;

@@ -1,10 +1,11 @@
 //! Every integrator behind one type, for what is chosen while the program runs.
 
+use super::aligned::{Aligned, AlignedWork, Strikes};
 use super::composed::{Composed, ComposedWork};
 use super::divided::{Divided, DividedWork};
 use super::mechanical::{ExternalWork, MatrixSize, Mechanical, Swing, observable};
 use super::{Options, choice::Choice};
-use crate::contact::ContactWork;
+use crate::contact::{ContactWork, Impacts};
 use crate::dynamics::{
     Certificate, Charts, ContactUnknowns, Differentiable, Dims, Equations, Frame, Inputs, Knot,
     KnotPoint, LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepStats,
@@ -17,9 +18,10 @@ use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
 /// A type of all integrators, by a table of them, one line each: its name in files, and its type, which has a memory of its
-/// own and is built by `new` of a mechanism, tree coordinates and [`Options`]. The first is what is taken unless told.
+/// own and is built by `new` of a mechanism, tree coordinates and [`Options`]; then the name of the variant whose steps are split
+/// at impacts. The first is what is taken unless told.
 macro_rules! integrators {
-    ($($name:literal: $kind:ident($system:ty),)* planned: $($planned:literal),*) => {
+    ($($name:literal: $kind:ident($system:ty), $aligned:ident;)* planned: $($planned:literal),*) => {
         /// An integrator, not yet of any mechanism.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Kind {
@@ -40,7 +42,13 @@ macro_rules! integrators {
             }
 
             fn build(self, m: Mechanism, q: &[f64], options: Options) -> Result<System, ModelError> {
-                match self { $(Self::$kind => <$system>::new(m, q, options).map(|s| System::$kind(Box::new(s)))),* }
+                let splits = options.contact.impacts == Some(Impacts::Aligned);
+                match self {
+                    $(Self::$kind => <$system>::new(m, q, options).map(|s| match splits && s.has_impacts() {
+                        true => System::$aligned(Aligned::new(s)),
+                        false => System::$kind(Box::new(s)),
+                    })),*
+                }
             }
         }
 
@@ -48,7 +56,9 @@ macro_rules! integrators {
         #[derive(Debug)]
         pub enum System {
             $(#[doc = concat!("See [`", stringify!($kind), "`](", stringify!($system), ").")]
-            $kind(Box<$system>),)*
+            $kind(Box<$system>),
+            /// The same, its steps split at impacts.
+            $aligned(Aligned<$system>),)*
             /// The steps of another one, composed to a higher order.
             Composed(Composed<System>),
             /// The steps of another one, divided as their fastest swings ask for.
@@ -58,7 +68,9 @@ macro_rules! integrators {
         /// Memory of one thread for a [`System`].
         pub enum SystemWork {
             $(#[doc = concat!("Of [`", stringify!($kind), "`](", stringify!($system), ").")]
-            $kind(Box<<$system as Step>::Work>),)*
+            $kind(Box<<$system as Step>::Work>),
+            /// Of the same, its steps split at impacts.
+            $aligned(Box<AlignedWork<<$system as Step>::Work>>),)*
             /// Of a composition.
             Composed(Box<ComposedWork<SystemWork>>),
             /// Of divided steps.
@@ -69,7 +81,8 @@ macro_rules! integrators {
         macro_rules! of {
             ($own:expr, $s:ident => $do:expr) => {
                 match $own {
-                    $(System::$kind($s) => $do,)*
+                    $(System::$kind($s) => $do,
+                    System::$aligned($s) => $do,)*
                     System::Composed($s) => $do,
                     System::Divided($s) => $do,
                 }
@@ -80,7 +93,8 @@ macro_rules! integrators {
         macro_rules! with {
             ($own:expr, $memory:expr, ($s:ident, $w:ident) => $do:expr) => {
                 match ($own, $memory) {
-                    $((System::$kind($s), SystemWork::$kind($w)) => $do,)*
+                    $((System::$kind($s), SystemWork::$kind($w)) => $do,
+                    (System::$aligned($s), SystemWork::$aligned($w)) => $do,)*
                     (System::Composed($s), SystemWork::Composed($w)) => $do,
                     (System::Divided($s), SystemWork::Divided($w)) => $do,
                     _ => panic!("a system is used with the memory of another; make it by its own `work`"),
@@ -92,7 +106,8 @@ macro_rules! integrators {
         macro_rules! again {
             ($own:expr, $s:ident => $do:expr) => {
                 match $own {
-                    $(System::$kind($s) => System::$kind(Box::new($do)),)*
+                    $(System::$kind($s) => System::$kind(Box::new($do)),
+                    System::$aligned($s) => System::$aligned($do),)*
                     System::Composed($s) => System::Composed($do),
                     System::Divided($s) => System::Divided($do),
                 }
@@ -103,7 +118,8 @@ macro_rules! integrators {
         macro_rules! retry {
             ($own:expr, $s:ident => $do:expr) => {
                 match $own {
-                    $(System::$kind($s) => $do.map(|s| System::$kind(Box::new(s))),)*
+                    $(System::$kind($s) => $do.map(|s| System::$kind(Box::new(s))),
+                    System::$aligned($s) => $do.map(System::$aligned),)*
                     System::Composed($s) => $do.map(System::Composed),
                     System::Divided($s) => $do.map(System::Divided),
                 }
@@ -114,7 +130,7 @@ macro_rules! integrators {
             /// The integrator.
             pub fn choice(&self) -> Choice {
                 match self {
-                    $(Self::$kind(_) => Choice::from(Kind::$kind),)*
+                    $(Self::$kind(_) | Self::$aligned(_) => Choice::from(Kind::$kind),)*
                     Self::Composed(s) => s.inner().choice().composed(s.order()),
                     Self::Divided(s) => s.inner().choice().divided(),
                 }
@@ -122,7 +138,8 @@ macro_rules! integrators {
 
             fn memory(&self) -> SystemWork {
                 match self {
-                    $(Self::$kind(s) => SystemWork::$kind(Box::new(s.work())),)*
+                    $(Self::$kind(s) => SystemWork::$kind(Box::new(s.work())),
+                    Self::$aligned(s) => SystemWork::$aligned(Box::new(s.work())),)*
                     Self::Composed(s) => SystemWork::Composed(Box::new(s.work())),
                     Self::Divided(s) => SystemWork::Divided(Box::new(s.work())),
                 }
@@ -132,7 +149,7 @@ macro_rules! integrators {
 }
 
 integrators! {
-    "maximal": Maximal(super::Maximal),
+    "maximal": Maximal(super::Maximal), MaximalAligned;
     planned: "minimal", "natural", "verlet"
 }
 

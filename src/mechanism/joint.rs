@@ -9,6 +9,7 @@
 //! free directions, which carry coordinates, springs, dampers and actuators.
 
 use super::coordinate::Direction;
+use super::{CoordinateId, Field};
 use crate::spatial::{Mat3, Pose, Quat, Vec3, log, rotation, skew, skew_times, times_skew};
 use nalgebra::SMatrix;
 use serde::{Deserialize, Serialize};
@@ -245,6 +246,27 @@ impl Joint {
     /// How the arm changes when the child's anchor moves by `e`.
     pub(crate) fn arm_by_child_anchor(&self, e: &Vec3, a: &Pose, b: &Pose) -> Vec3 {
         a.r.tr_mul(&(b.r * e))
+    }
+
+    /// Derivative of the coordinate of a slide by a component of an anchor; `None` where it does not move it.
+    pub(crate) fn coordinate_by_anchor(
+        &self,
+        (joint, direction): CoordinateId,
+        field: Field,
+        (a, b): (&Pose, &Pose),
+    ) -> Option<f64> {
+        let d = &self.directions[direction];
+        if d.freedom.turns() {
+            return None;
+        }
+        match field {
+            Field::ParentAnchor(of, k) if of == joint => Some(-d.unit[k]),
+            Field::ChildAnchor(of, k) if of == joint => {
+                let arm = self.arm_by_child_anchor(&Vec3::ith(k, 1.0), a, b);
+                Some(d.unit.dot(&arm))
+            }
+            _ => None,
+        }
     }
 
     /// How the rate along a translation `row` changes when the child's anchor moves by `e`; `omega` gives the angular

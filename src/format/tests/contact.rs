@@ -1,6 +1,6 @@
 //! Contacts, limits, and how steps solve for them.
 
-use super::problem::{ConeSpec, ContactMethodSpec};
+use super::problem::{ConeSpec, ContactMethodSpec, ImpactsSpec};
 use super::*;
 use crate::mechanism::Range;
 
@@ -10,6 +10,7 @@ horizon = 0.1
 [contact]
 cone = "linearized"
 directions = 6
+impacts = "aligned"
 kappa = 1e-8
 warm_start = false
 max_iterations = 500
@@ -68,6 +69,7 @@ fn contacts_limits_and_their_settings_are_read() {
     let set = ContactMethodSpec {
         cone: ConeSpec::Linearized,
         directions: Some(6),
+        impacts: Some(ImpactsSpec::Aligned),
         kappa: 1e-8,
         warm_start: false,
         max_iterations: 500,
@@ -298,6 +300,11 @@ fn wrong_settings_are_named() {
         "directions = 6",
         "directions = 6.5",
         &["contact.directions", "whole number"],
+    );
+    wrong(
+        "impacts = \"aligned\"",
+        "impacts = \"aligend\"",
+        &["contact.impacts", "did you mean `aligned`?"],
     );
     wrong("kappa = 1e-8", "kappa = 0.0", &["kappa is 0", "positive"]);
     wrong("kappa = 1e-8", "kappa = 1e10", &["up to 1 m/s"]);

@@ -4,92 +4,29 @@ use super::{Composed, ComposedWork};
 use crate::contact::ContactWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
 use crate::integrator::mechanical::{ExternalWork, MatrixSize, Mechanical, Swing, observable};
+use crate::integrator::within::mechanics_within;
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
 };
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
+impl<S: Mechanical> Composed<S> {
+    /// With the mean velocities of the whole interval.
+    fn whole(&self, x: Vec<f64>) -> Vec<f64> {
+        x
+    }
+}
+
 impl<S: Mechanical> Mechanical for Composed<S> {
-    fn mechanism(&self) -> &Mechanism {
-        self.inner.mechanism()
-    }
-
-    fn mobility(&self) -> Mobility {
-        self.inner.mobility()
-    }
-
-    fn outputs(&self) -> &[Quantity] {
-        self.inner.outputs()
-    }
-
-    fn with_outputs(self, outputs: Vec<Quantity>) -> Self {
-        Self {
-            inner: Box::new(self.inner.with_outputs(outputs)),
-            ..self
-        }
-    }
-
-    fn holding(self, q: &[f64], preferred: &[bool]) -> Self {
-        Self {
-            inner: Box::new(self.inner.holding(q, preferred)),
-            ..self
-        }
-    }
+    mechanics_within!();
 
     fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
         Self::new(self.inner.rebuilt(mechanism, q)?, self.order)
     }
 
-    fn mechanism_with<'a>(
-        &'a self,
-        p: &[f64],
-        w: &'a mut Self::Work,
-    ) -> Result<&'a Mechanism, StepError> {
-        self.inner.mechanism_with(p, &mut w.own)
-    }
-
-    fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
-        self.inner.start(q, rates, held)
-    }
-
-    /// With the mean velocities of the whole interval.
-    fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
-        self.inner.state_after(x, poses, q, h)
-    }
-
-    fn poses(&self, x: &[f64]) -> Vec<Pose> {
-        self.inner.poses(x)
-    }
-
-    fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
-        self.inner.interval_velocities(x)
-    }
-
     fn last_share(&self) -> f64 {
         self.shares[self.shares.len() - 1] * self.inner.last_share()
-    }
-
-    fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
-        self.inner.winding_angle(x, joint)
-    }
-
-    fn evaluate_knot(
-        &self,
-        seen: &KnotPoint,
-        needs: Needs,
-        w: &mut Self::Work,
-    ) -> Result<(), StepError> {
-        self.inner
-            .evaluate_knot(&self.first(seen), needs, &mut w.own)
-    }
-
-    fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> KnotData<'a> {
-        self.inner.knot_data(&self.first(seen), &w.own)
-    }
-
-    fn adjoint<'a>(&self, w: &'a mut Self::Work) -> &'a mut Adjoint {
-        self.inner.adjoint(&mut w.own)
     }
 
     fn pull_knot(
@@ -109,14 +46,6 @@ impl<S: Mechanical> Mechanical for Composed<S> {
         inputs.h_prev *= self.shares[self.shares.len() - 1];
         inputs.h *= self.shares[0];
         out.add(inputs);
-    }
-
-    fn contact_work(
-        &self,
-        seen: &KnotPoint,
-        w: &mut Self::Work,
-    ) -> Result<[ContactWork; 2], StepError> {
-        self.inner.contact_work(&self.first(seen), &mut w.own)
     }
 
     fn work_within(
@@ -152,7 +81,7 @@ impl<S: Mechanical> Mechanical for Composed<S> {
         w: &mut Self::Work,
     ) -> Result<Swing, StepError> {
         let before = KnotPoint {
-            at: self.knot(&seen.at),
+            at: self.stage(&seen.at, 0),
             y: self.unknowns(seen.y, self.shares.len() - 1),
             ..*seen
         };
@@ -172,10 +101,6 @@ impl<S: Mechanical> Mechanical for Composed<S> {
         })
     }
 
-    fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
-        self.inner.tangents(frame)
-    }
-
     fn certify(&self, w: &mut Self::Work) {
         for w in w.stages.iter_mut().chain([&mut w.own]) {
             self.inner.certify(w);
@@ -186,10 +111,6 @@ impl<S: Mechanical> Mechanical for Composed<S> {
         let each = w.stages.iter().chain([&w.own]);
         each.filter_map(|w| self.inner.linear_residual(w))
             .reduce(f64::max)
-    }
-
-    fn matrix(&self) -> MatrixSize {
-        self.inner.matrix()
     }
 }
 

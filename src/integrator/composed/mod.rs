@@ -21,6 +21,7 @@ mod mechanical;
 pub(in crate::integrator) mod tests;
 
 use super::mechanical::Mechanical;
+use super::within::{charts_within, step_within};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
     LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepFailure, StepStats,
@@ -148,11 +149,6 @@ impl<S: Mechanical> Composed<S> {
         })
     }
 
-    /// The integrator that is composed.
-    pub fn inner(&self) -> &S {
-        &self.inner
-    }
-
     /// Order of the error in the time step.
     pub fn order(&self) -> Order {
         self.order
@@ -174,7 +170,7 @@ impl<S: Mechanical> Composed<S> {
     }
 
     /// The knot itself, as the inner integrator sees it.
-    fn knot(&self, at: &Knot) -> Knot {
+    fn knot(&self, at: &Knot, _: &[f64]) -> Knot {
         self.stage(at, 0)
     }
 
@@ -187,7 +183,7 @@ impl<S: Mechanical> Composed<S> {
     /// What is seen at the knot, as the inner integrator sees it.
     fn first<'a>(&self, seen: &KnotPoint<'a>) -> KnotPoint<'a> {
         KnotPoint {
-            at: self.knot(&seen.at),
+            at: self.stage(&seen.at, 0),
             y: self.unknowns(seen.y, 0),
             ..*seen
         }
@@ -284,9 +280,7 @@ fn one_way(m: &Mechanism) -> Option<((&'static str, String), String)> {
 impl<S: Mechanical> Step for Composed<S> {
     type Work = ComposedWork<S::Work>;
 
-    fn dims(&self) -> Dims {
-        self.dims
-    }
+    step_within!();
 
     fn work(&self) -> Self::Work {
         let (d, n) = (&self.inner_dims, self.shares.len());
@@ -297,14 +291,6 @@ impl<S: Mechanical> Step for Composed<S> {
             inputs: d.inputs(),
             outputs: d.outputs(),
         }
-    }
-
-    fn controls(&self) -> Vec<(String, String)> {
-        self.inner.controls()
-    }
-
-    fn parameters(&self) -> Vec<Parameter> {
-        self.inner.parameters()
     }
 
     fn initial(
@@ -352,7 +338,7 @@ impl<S: Mechanical> Step for Composed<S> {
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
         let own = &mut w.own;
-        let at_first = self.knot(at);
+        let at_first = self.stage(at, 0);
         let here = KnotPoint {
             at: at_first,
             x,
@@ -370,10 +356,7 @@ impl<S: Mechanical> Step for Composed<S> {
             // the same stage of the step before is the guess
             let y = &mut y[n * i..n * (i + 1)];
             let one = self.inner.step(&self.stage(at, i), x, u, p, own, next, y)?;
-            let (residual, turn) = (stats.residual, stats.turn);
-            stats = stats.and(&one);
-            stats.residual = residual.max(one.residual);
-            stats.turn = turn.max(one.turn);
+            stats = stats.then(&one);
         }
         Ok(stats)
     }
@@ -429,85 +412,4 @@ impl<S: Mechanical> Differentiable for Composed<S> {
     }
 }
 
-impl<S: Mechanical> Charts for Composed<S> {
-    fn frame_in(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        previous: Option<&Frame>,
-        w: &mut Self::Work,
-        out: &mut Frame,
-    ) -> Result<(), StepError> {
-        self.inner
-            .frame_in(&self.knot(at), x, p, previous, &mut w.own, out)
-    }
-
-    fn has_identity_frames(&self) -> bool {
-        self.inner.has_identity_frames()
-    }
-
-    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
-        let own = self.knot(at);
-        self.inner.by_interval(&own, x, out);
-        // the last sub-interval is a part of the interval
-        if at.h_prev != 0.0 {
-            out.iter_mut().for_each(|o| *o *= own.h_prev / at.h_prev);
-        }
-    }
-
-    fn retract(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        d: &[f64],
-        w: &mut Self::Work,
-        out: &mut [f64],
-    ) -> Result<(), StepError> {
-        self.inner
-            .retract(&self.knot(at), x, p, frame, d, &mut w.own, out)
-    }
-
-    fn difference(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        to: &[f64],
-        w: &mut Self::Work,
-        out: &mut [f64],
-    ) {
-        self.inner
-            .difference(&self.knot(at), x, p, frame, to, &mut w.own, out);
-    }
-
-    fn difference_by(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        to: &[f64],
-        w: &mut Self::Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        self.inner
-            .difference_by(&self.knot(at), x, p, frame, to, &mut w.own)
-    }
-
-    fn linear_model_in(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
-        model_by_pushes(self, w, from, to, out);
-    }
-}
-
-impl<S: Mechanical + Stored> Stored for Composed<S> {
-    fn stored_push(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
-        self.inner.stored_push(x, free, stored);
-    }
-
-    fn stored_pull(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
-        self.inner.stored_pull(x, free, stored);
-    }
-}
+charts_within!(Composed<S: Mechanical>);

@@ -4,6 +4,7 @@ use super::{Divided, DividedWork};
 use crate::contact::ContactWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
 use crate::integrator::mechanical::{ExternalWork, MatrixSize, Mechanical, Swing, observable};
+use crate::integrator::within::mechanics_within;
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
 };
@@ -12,92 +13,21 @@ use nalgebra::DMatrix;
 
 impl<S: Mechanical> Divided<S> {
     /// A state with velocities of the whole interval before.
-    pub(super) fn whole(mut x: Vec<f64>) -> Vec<f64> {
+    pub(super) fn whole(&self, mut x: Vec<f64>) -> Vec<f64> {
         x.push(1.0);
         x
     }
 }
 
 impl<S: Mechanical> Mechanical for Divided<S> {
-    fn mechanism(&self) -> &Mechanism {
-        self.inner.mechanism()
-    }
-
-    fn mobility(&self) -> Mobility {
-        self.inner.mobility()
-    }
-
-    fn outputs(&self) -> &[Quantity] {
-        self.inner.outputs()
-    }
-
-    fn with_outputs(self, outputs: Vec<Quantity>) -> Self {
-        Self {
-            inner: Box::new(self.inner.with_outputs(outputs)),
-            ..self
-        }
-    }
-
-    fn holding(self, q: &[f64], preferred: &[bool]) -> Self {
-        Self {
-            inner: Box::new(self.inner.holding(q, preferred)),
-            ..self
-        }
-    }
+    mechanics_within!();
 
     fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
         Ok(Self::new(self.inner.rebuilt(mechanism, q)?))
     }
 
-    fn mechanism_with<'a>(
-        &'a self,
-        p: &[f64],
-        w: &'a mut Self::Work,
-    ) -> Result<&'a Mechanism, StepError> {
-        self.inner.mechanism_with(p, &mut w.own)
-    }
-
-    fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
-        self.inner.start(q, rates, held).map(Self::whole)
-    }
-
-    fn state_after(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
-        let (x, _) = self.split(x);
-        Self::whole(self.inner.state_after(x, poses, q, h))
-    }
-
-    fn poses(&self, x: &[f64]) -> Vec<Pose> {
-        self.inner.poses(self.split(x).0)
-    }
-
-    fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
-        self.inner.interval_velocities(self.split(x).0)
-    }
-
     fn parts_after(&self, y: &[f64]) -> usize {
         self.count(y)
-    }
-
-    fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
-        self.inner.winding_angle(self.split(x).0, joint)
-    }
-
-    fn evaluate_knot(
-        &self,
-        seen: &KnotPoint,
-        needs: Needs,
-        w: &mut Self::Work,
-    ) -> Result<(), StepError> {
-        self.inner
-            .evaluate_knot(&self.first(seen), needs, &mut w.own)
-    }
-
-    fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> KnotData<'a> {
-        self.inner.knot_data(&self.first(seen), &w.own)
-    }
-
-    fn adjoint<'a>(&self, w: &'a mut Self::Work) -> &'a mut Adjoint {
-        self.inner.adjoint(&mut w.own)
     }
 
     fn pull_knot(
@@ -117,14 +47,6 @@ impl<S: Mechanical> Mechanical for Divided<S> {
         inputs.h_prev *= share;
         inputs.h /= self.count(seen.y) as f64;
         out.add(inputs);
-    }
-
-    fn contact_work(
-        &self,
-        seen: &KnotPoint,
-        w: &mut Self::Work,
-    ) -> Result<[ContactWork; 2], StepError> {
-        self.inner.contact_work(&self.first(seen), &mut w.own)
     }
 
     fn work_within(
@@ -178,10 +100,6 @@ impl<S: Mechanical> Mechanical for Divided<S> {
         self.inner.swing(&before, weight, above, &mut w.own)
     }
 
-    fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
-        self.inner.tangents(frame)
-    }
-
     fn certify(&self, w: &mut Self::Work) {
         w.certified = true;
         for w in w.parts.iter_mut().chain([&mut w.own]) {
@@ -193,10 +111,6 @@ impl<S: Mechanical> Mechanical for Divided<S> {
         let each = w.parts.iter().chain([&w.own]);
         each.filter_map(|w| self.inner.linear_residual(w))
             .reduce(f64::max)
-    }
-
-    fn matrix(&self) -> MatrixSize {
-        self.inner.matrix()
     }
 }
 

@@ -19,6 +19,7 @@ mod mechanical;
 mod tests;
 
 use super::mechanical::Mechanical;
+use super::within::{charts_within, start_within, step_within};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
     LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepFailure, StepStats,
@@ -85,11 +86,6 @@ impl<S: Mechanical> Divided<S> {
             inner: Box::new(inner),
             inner_dims,
         }
-    }
-
-    /// The integrator whose steps are divided.
-    pub fn inner(&self) -> &S {
-        &self.inner
     }
 
     /// The inner integrator's state, and the share of the interval before that its velocities are of.
@@ -184,10 +180,7 @@ impl<S: Mechanical> Divided<S> {
             let one = self
                 .inner
                 .step(&at, x, seen.u, seen.p, &mut w.own, next, y)?;
-            let (residual, turn) = (stats.residual, stats.turn);
-            stats = stats.and(&one);
-            stats.residual = residual.max(one.residual);
-            stats.turn = turn.max(one.turn);
+            stats = stats.then(&one);
         }
         stats.parts = n;
         Ok(stats)
@@ -205,9 +198,8 @@ impl<S: Mechanical> Divided<S> {
 impl<S: Mechanical> Step for Divided<S> {
     type Work = DividedWork<S::Work>;
 
-    fn dims(&self) -> Dims {
-        self.dims
-    }
+    step_within!();
+    start_within!();
 
     fn work(&self) -> Self::Work {
         let d = &self.inner_dims;
@@ -227,44 +219,6 @@ impl<S: Mechanical> Step for Divided<S> {
         };
         self.grow(1, &mut w);
         w
-    }
-
-    fn controls(&self) -> Vec<(String, String)> {
-        self.inner.controls()
-    }
-
-    fn parameters(&self) -> Vec<Parameter> {
-        self.inner.parameters()
-    }
-
-    fn initial(
-        &self,
-        start: &Start,
-        p: &[f64],
-        w: &mut Self::Work,
-        x: &mut [f64],
-    ) -> Result<(), StepError> {
-        let (inner, share) = x.split_at_mut(self.inner_dims.nx);
-        share[0] = 1.0;
-        self.inner.initial(start, p, &mut w.own, inner)
-    }
-
-    fn initial_by_parameters(
-        &self,
-        start: &Start,
-        p: &[f64],
-        w: &mut Self::Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        self.inner.initial_by_parameters(start, p, &mut w.own)
-    }
-
-    fn initial_by_coordinates(
-        &self,
-        start: &Start,
-        p: &[f64],
-        w: &mut Self::Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        self.inner.initial_by_coordinates(start, p, &mut w.own)
     }
 
     fn step(
@@ -401,98 +355,7 @@ impl<S: Mechanical> Divided<S> {
     }
 }
 
-impl<S: Mechanical> Charts for Divided<S> {
-    fn frame_in(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        previous: Option<&Frame>,
-        w: &mut Self::Work,
-        out: &mut Frame,
-    ) -> Result<(), StepError> {
-        let (at, (x, _)) = (self.knot(at, x), self.split(x));
-        self.inner.frame_in(&at, x, p, previous, &mut w.own, out)
-    }
-
-    fn has_identity_frames(&self) -> bool {
-        self.inner.has_identity_frames()
-    }
-
-    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
-        let own = self.knot(at, x);
-        let (inner, share) = self.split(x);
-        self.inner.by_interval(&own, inner, out);
-        // the last part is a share of the interval
-        out.iter_mut().for_each(|o| *o *= share);
-    }
-
-    fn retract(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        d: &[f64],
-        w: &mut Self::Work,
-        out: &mut [f64],
-    ) -> Result<(), StepError> {
-        let own = self.knot(at, x);
-        let (inner, share) = self.split(x);
-        let (moved, last) = out.split_at_mut(self.inner_dims.nx);
-        last[0] = share;
-        self.inner
-            .retract(&own, inner, p, frame, d, &mut w.own, moved)
-    }
-
-    fn difference(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        to: &[f64],
-        w: &mut Self::Work,
-        out: &mut [f64],
-    ) {
-        let own = self.knot(at, x);
-        let ((x, _), (to, _)) = (self.split(x), self.split(to));
-        self.inner
-            .difference(&own, x, p, frame, to, &mut w.own, out);
-    }
-
-    fn difference_by(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        to: &[f64],
-        w: &mut Self::Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        let own = self.knot(at, x);
-        let ((x, _), (to, _)) = (self.split(x), self.split(to));
-        self.inner.difference_by(&own, x, p, frame, to, &mut w.own)
-    }
-
-    fn linear_model_in(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
-        model_by_pushes(self, w, from, to, out);
-    }
-}
-
-impl<S: Mechanical + Stored> Stored for Divided<S> {
-    fn stored_push(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
-        let (inner, share) = stored.split_at_mut(self.inner_dims.nx);
-        share[0] = 0.0;
-        self.inner.stored_push(self.split(x).0, free, inner);
-    }
-
-    fn stored_pull(&self, x: &[f64], free: &[f64], stored: &mut [f64]) {
-        let (inner, share) = stored.split_at_mut(self.inner_dims.nx);
-        share[0] = 0.0;
-        self.inner.stored_pull(self.split(x).0, free, inner);
-    }
-}
+charts_within!(Divided<S: Mechanical>);
 
 /// How many parts a step has is found by solving it: there are no equations of it unsolved.
 impl<S: Mechanical> Equations for Divided<S> {

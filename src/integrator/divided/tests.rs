@@ -1,10 +1,9 @@
 //! Divided steps: their number, their motion, their derivatives.
 
 use super::Divided;
-use crate::dynamics::{
-    Differentiable, Inputs, Knot, KnotPoint, Outputs, QuantityId, SolvedStep, Step, StepStats,
-};
-use crate::integrator::maximal::tests::{assert_close, derivative, difference, displaced, systems};
+use crate::dynamics::{Knot, KnotPoint, QuantityId, SolvedStep, Step, StepStats};
+use crate::integrator::checks::{Against, hold, some_adjoint};
+use crate::integrator::maximal::tests::{difference, displaced, systems};
 use crate::integrator::{Maximal, Mechanical, Options};
 use crate::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 use crate::rollout::{RolloutStats, Trajectory, balance};
@@ -31,7 +30,7 @@ fn chain(j: f64, angle: f64) -> (Maximal, Vec<f64>) {
 
 fn hang(s: Maximal, x: &[f64], h: f64, seconds: f64) -> (f64, RolloutStats) {
     let s = Divided::new(s);
-    let x = Divided::<Maximal>::whole(x.to_vec());
+    let x = s.whole(x.to_vec());
     let mut t = Trajectory::new(&s, vec![h; (seconds / h).round() as usize], &x);
     let (mut w, mut stats) = (s.work(), RolloutStats::default());
     t.roll(&s, &mut w, &mut stats).expect("solved");
@@ -138,7 +137,7 @@ fn derivatives_match_differences_and_each_other() {
     for (inner, x) in systems().into_iter().take(10) {
         let loops = inner.mechanism().has_loops();
         let s = Divided::new(inner);
-        let x = Divided::<Maximal>::whole(x);
+        let x = s.whole(x);
         let (dims, nx) = (s.dims(), s.inner_dims.nx);
         let p: Vec<f64> = s.parameters().iter().map(|p| p.value).collect();
         let names: Vec<_> = s.parameters().into_iter().map(|p| p.name).collect();
@@ -159,7 +158,6 @@ fn derivatives_match_differences_and_each_other() {
         let two = Forced(&s, 2);
         let (next, y, stats) = two.step(&at, &x, &u, &p);
         assert_eq!((stats.parts, s.parts_after(&y)), (2, 2));
-        let mut w = s.work();
         let solved = SolvedStep {
             at,
             x: &x,
@@ -168,72 +166,34 @@ fn derivatives_match_differences_and_each_other() {
             y: &y,
             next: &next,
         };
-        s.linearize_in(&solved, &mut w).expect("regular");
-        let mut adjoint = Outputs {
-            x: (0..dims.nf).map(|i| (1.3 * i as f64).sin()).collect(),
-            y: (0..dims.ny).map(|i| (0.7 * i as f64).cos()).collect(),
-        };
+        let mut adjoint = some_adjoint(&s);
         if loops {
             // idle impulses of redundant rows are not unique
             let (n, ny) = (6 * s.mechanism().bodies.len(), s.inner_dims.ny);
             adjoint.y[n..ny].fill(0.0);
             adjoint.y[ny + n..2 * ny].fill(0.0);
         }
-        let (mut pulled, mut out) = (dims.inputs(), dims.outputs());
-        s.pull_in(&mut w, &adjoint, &mut pulled);
-        let (controls, parameters) = (dims.nf + dims.nu, dims.nf + dims.nu + dims.np);
-        for i in 0..parameters + 2 {
-            let mut d: Inputs = dims.inputs();
-            match i {
-                i if i < dims.nf => d.x[i] = 1.0,
-                i if i < controls => d.u[i - dims.nf] = 1.0,
-                i if i < parameters => d.p[i - controls] = 1.0,
-                i if i == parameters => d.h = 1.0,
-                _ => d.h_prev = 1.0,
+        let against = |i: usize| {
+            let name = i.checked_sub(dims.nf + dims.nu).and_then(|i| names.get(i));
+            match name {
+                _ if !loops => Against::Differences,
+                Some(name) if name.contains("anchor") => Against::Nothing,
+                _ => Against::Pull,
             }
-            s.push_in(&mut w, &d, &mut out);
-            let pushed: f64 = (out.x.iter().zip(&adjoint.x))
-                .chain(out.y.iter().zip(&adjoint.y))
-                .map(|(a, b)| a * b)
-                .sum();
-            let own = match i {
-                i if i < dims.nf => pulled.x[i],
-                i if i < controls => pulled.u[i - dims.nf],
-                i if i < parameters => pulled.p[i - controls],
-                i if i == parameters => pulled.h,
-                _ => pulled.h_prev,
-            };
-            let size = pushed.abs().max(1.0);
-            let name = i.checked_sub(controls).and_then(|i| names.get(i));
-            if loops && name.is_some_and(|n| n.contains("anchor")) {
-                // leads off the joints
-                continue;
-            }
-            assert!(
-                (pushed - own).abs() < 1e-8 * size,
-                "input {i}: {pushed} {own}"
-            );
-            if loops {
-                // off the joints there is no step
-                continue;
-            }
-            let by = |e: f64| {
-                let (mut at, mut u, mut p) = (at, u.clone(), p.clone());
-                let c: Vec<f64> = d.x.iter().map(|d| d * e).collect();
-                u.iter_mut().zip(&d.u).for_each(|(u, d)| *u += d * e);
-                p.iter_mut().zip(&d.p).for_each(|(p, d)| *p += d * e);
-                at.h += d.h * e;
-                at.h_prev += d.h_prev * e;
-                let mut moved = displaced(s.inner(), &x[..nx], &c);
-                moved.push(x[nx]);
-                let (n, y, _) = two.step(&at, &moved, &u, &p);
-                let mut all = difference(s.inner(), &next[..nx], &n[..nx]);
-                all.extend(y);
-                all
-            };
-            let all: Vec<f64> = out.x.iter().chain(&out.y).copied().collect();
-            assert_close(&all, &derivative(1e-4, by), 5e-7, &format!("input {i}"));
-        }
+        };
+        hold(&s, &solved, &adjoint, against, 1e-8, (1e-4, 5e-7), |d| {
+            let (mut at, mut u, mut p) = (at, u.clone(), p.clone());
+            u.iter_mut().zip(&d.u).for_each(|(u, d)| *u += d);
+            p.iter_mut().zip(&d.p).for_each(|(p, d)| *p += d);
+            at.h += d.h;
+            at.h_prev += d.h_prev;
+            let mut moved = displaced(s.inner(), &x[..nx], &d.x);
+            moved.push(x[nx]);
+            let (n, y, _) = two.step(&at, &moved, &u, &p);
+            let mut all = difference(s.inner(), &next[..nx], &n[..nx]);
+            all.extend(y);
+            all
+        });
     }
 }
 
@@ -251,7 +211,7 @@ fn quantities_see_the_parts_that_meet_at_the_knot() {
         h_prev: 0.0,
         h: 0.02,
     };
-    let (x, ..) = Forced(&s, 4).step(&start, &Divided::<Maximal>::whole(x), &u, &p);
+    let (x, ..) = Forced(&s, 4).step(&start, &s.whole(x), &u, &p);
     let at = Knot {
         k: 1,
         t: 0.02,

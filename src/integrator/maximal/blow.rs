@@ -104,7 +104,7 @@ impl Maximal {
     }
 
     /// The state with the velocities that were read out.
-    fn with_velocities(&self, x: &[f64], w: &Work, out: &mut [f64]) {
+    pub(super) fn with_velocities(&self, x: &[f64], w: &Work, out: &mut [f64]) {
         out.copy_from_slice(x);
         let each = out.chunks_exact_mut(13).zip(w.newton.trial.chunks_exact(6));
         for (out, v) in each.take(self.body_count()) {
@@ -116,7 +116,7 @@ impl Maximal {
     pub(super) fn write_blow(&self, w: &Work, y: &mut [f64]) {
         let blow = w.blow.as_ref().filter(|b| b.struck);
         let done = blow.map(|b| [&b.read.contacts, &b.strike.contacts]);
-        self.contacts.write_blow(done, y);
+        self.contacts.write_blow(&w.contacts, done, y);
     }
 
     /// Makes ready for pushes and pulls through the blow; returns how far its products are off the path.

@@ -7,7 +7,7 @@
 use super::assembly::{add_wrench, dot, vec3};
 use super::{DampedElement, Maximal, Work};
 use crate::contact::Side;
-use crate::dynamics::{Certificate, Inputs, Outputs, SolvedStep, StepError};
+use crate::dynamics::{Certificate, Inputs, Outputs, SolvedStep, StepError, StepFailure};
 use crate::mechanism::{Coupling, Joint, Mechanism, Vec6};
 use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
 
@@ -42,6 +42,15 @@ impl Maximal {
         at: &SolvedStep,
         w: &mut Work,
     ) -> Result<Certificate, StepError> {
+        if let Some(element) = self.contacts.bounces_unasked(at.y) {
+            return Err(StepError {
+                failure: StepFailure::Unsupported,
+                element: self.contacts.name(&w.model, element),
+                time: at.at.t,
+                residual: f64::NAN,
+                message: "it bounces, at a knot and not at the instant of the impact, so that the derivative of the step is not that of the motion; say impacts = \"aligned\" under [contact] for that, or impacts = \"knots\" for this one".into(),
+            });
+        }
         let (residual, blow_off_centre) = self.evaluate_as_solved(at, w)?;
         let off_centre = self.contacts.off_centre(&w.contacts).max(blow_off_centre);
         let residual = residual.max(self.contacts.beside(&mut w.contacts));

@@ -103,6 +103,7 @@ impl Mechanical for Maximal {
     fn evaluate_knot(&self, seen: &KnotPoint, needs: Needs, w: &mut Work) -> Result<(), StepError> {
         let (at, x, u) = (&seen.at, seen.x, seen.u);
         self.apply(seen.p, w)?;
+        self.contacts.recall(&mut w.contacts, seen.y);
         if needs.velocities {
             self.readout(at, x, u, w)?;
         } else {

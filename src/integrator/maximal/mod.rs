@@ -20,6 +20,7 @@
 //! A state stores, per body, position (3), orientation (4, scalar first), velocity (3) and angular velocity (3, body
 //! frame) of the interval before, and behind them the unwound angle of every joint that has one.
 
+mod aligned;
 mod assembly;
 mod blow;
 mod build;

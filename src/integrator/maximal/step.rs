@@ -3,7 +3,8 @@
 use super::assembly::vec3;
 use super::singular::SOFTNESS;
 use super::{Maximal, Work};
-use crate::dynamics::{Knot, StepError, StepFailure, StepStats};
+use crate::contact::Touching;
+use crate::dynamics::{Knot, KnotPoint, StepError, StepFailure, StepStats};
 use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
@@ -23,6 +24,7 @@ impl Maximal {
         next: &mut [f64],
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
+        self.contacts.recall(&mut w.contacts, &[]);
         self.prepare(at.step(), x, u, w)?;
         Self::forget_blow(w);
         let mut stats = self.solve_prepared(w, y)?;
@@ -36,12 +38,36 @@ impl Maximal {
                 ..behind
             };
         }
+        self.write_solution(w, next, y);
+        Ok(stats)
+    }
+
+    /// Solves the step where it is told what bounces at its knot and what does not touch.
+    pub(super) fn solve_told(
+        &self,
+        seen: &KnotPoint,
+        how: &[Touching],
+        w: &mut Work,
+        next: &mut [f64],
+        y: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        self.contacts.tell(&w.model, &mut w.contacts, how);
+        self.prepare(seen.at.step(), seen.x, seen.u, w)?;
+        Self::forget_blow(w);
+        if self.contacts.is_to_strike(&w.contacts) {
+            self.strike(&seen.at, seen.x, seen.u, w)?;
+        }
+        let stats = self.solve_prepared(w, y)?;
+        self.write_solution(w, next, y);
+        Ok(stats)
+    }
+
+    fn write_solution(&self, w: &Work, next: &mut [f64], y: &mut [f64]) {
         let (core, contacts) = y.split_at_mut(w.newton.trial.len());
         core.copy_from_slice(&w.newton.trial);
         w.contacts.write(contacts, &self.contacts);
         self.write_blow(w, y);
         self.write_next(w, next);
-        Ok(stats)
     }
 
     /// Solves the step that was prepared.

@@ -46,7 +46,7 @@ pub(in crate::integrator) fn systems() -> Vec<(Maximal, Vec<f64>)> {
 }
 
 /// With every number a parameter that can be made smaller and larger.
-pub(super) fn tuned(mut builder: MechanismBuilder) -> Mechanism {
+pub(in crate::integrator) fn tuned(mut builder: MechanismBuilder) -> Mechanism {
     let built = builder.build().expect("valid");
     for (path, field) in built.fields() {
         if field.positive().is_none() || built.get(field) > 0.0 {
@@ -74,7 +74,7 @@ pub(super) fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Max
     (maximal, x)
 }
 
-pub(super) fn all_outputs(s: &Maximal) -> Vec<Quantity> {
+pub(in crate::integrator) fn all_outputs(s: &Maximal) -> Vec<Quantity> {
     let mut out = vec![];
     for (joint, direction) in s.mechanism().coordinates() {
         out.push(Quantity::Coordinate { joint, direction });

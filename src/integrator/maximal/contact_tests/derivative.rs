@@ -8,7 +8,7 @@ mod unsolved;
 use super::super::tests::{derivative, difference, displaced};
 use super::super::{Maximal, Options, Work};
 use super::Run;
-use crate::contact::{Cone, ContactOptions, UNKNOWNS};
+use crate::contact::{Cone, ContactOptions, Impacts, UNKNOWNS};
 use crate::dynamics::{
     Differentiable, Inputs, Knot, KnotPoint, Observe, QuantityId, SolvedStep, Step,
 };
@@ -545,6 +545,7 @@ fn scenes() -> Vec<Scene> {
 
 fn check(cone: Cone, kappa: f64, centred: f64, wanted: impl Fn(&str) -> bool) {
     let contact = ContactOptions {
+        impacts: Some(Impacts::Knots),
         cone,
         central_path: kappa / (9.81 * 0.01),
         warm: false,

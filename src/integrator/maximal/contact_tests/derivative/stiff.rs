@@ -3,7 +3,7 @@
 use super::super::super::Options;
 use super::super::Run;
 use super::{scenes, tuned};
-use crate::contact::{ContactOptions, UNKNOWNS};
+use crate::contact::{ContactOptions, Impacts, UNKNOWNS};
 use crate::dynamics::Differentiable;
 use crate::integrator::Mechanical;
 use crate::mechanism::samples::Source;
@@ -14,6 +14,7 @@ use crate::mechanism::samples::Source;
 fn stiff_contacts_take_no_digits() {
     let mut stiffest = 0.0_f64;
     let contact = ContactOptions {
+        impacts: Some(Impacts::Knots),
         warm: false,
         ..ContactOptions::default()
     };

@@ -1,0 +1,306 @@
+//! The step: how it is split.
+
+use super::{Aligned, AlignedWork, MOST, SHORTEST, Strikes, TOUCHING, open_again};
+use crate::contact::{Gap, Touching};
+use crate::dynamics::{Knot, KnotPoint, StepError, StepStats};
+
+/// Gap that counts as closed, m or rad: the rounding of positions of some ten metres.
+const CLOSED: f64 = 1e-15;
+/// Evaluations of a gap in the search for its instant at most: parabolas take some five, and every fourth halves the bracket, which
+/// leaves nothing of it after so many.
+const SEARCH: usize = 4 * 53;
+/// Halvings of an interval in search of a time at which what flies off is off.
+const HALVINGS: usize = 40;
+
+/// Where a piece ends.
+enum End {
+    /// Where the interval does.
+    Knot,
+    /// So long after its start, with what then strikes, the first of it by number.
+    Strike(f64, usize),
+}
+
+impl<S: Strikes> Aligned<S> {
+    pub(super) fn solve_pieces(
+        &self,
+        at: &Knot,
+        (x, u, p): (&[f64], &[f64], &[f64]),
+        w: &mut AlignedWork<S::Work>,
+        next: &mut [f64],
+        y: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        let ny = self.inner_dims.ny;
+        w.spare.y.copy_from_slice(self.slot(y, self.count(y) - 1));
+        y.fill(0.0);
+        let mut piece = self.knot(at, x);
+        let (x, _) = self.split(x);
+        let first = KnotPoint {
+            at: piece,
+            x,
+            u,
+            p,
+            y: &[],
+        };
+        self.inner.at_rest(&first, &mut w.own, &mut w.how)?;
+        let mut stats = StepStats::default();
+        let mut n = 0;
+        loop {
+            let (own, end) = self.solve_piece(n, &piece, at.h, &first, w)?;
+            stats = stats.then(&own);
+            w.lengths[n] = match end {
+                End::Knot => piece.h,
+                End::Strike(tau, _) => tau,
+            };
+            y[ny * n..ny * (n + 1)].copy_from_slice(&w.unknowns[n]);
+            y[self.length(n)] = w.lengths[n];
+            n += 1;
+            match end {
+                End::Knot => break,
+                End::Strike(tau, element) => {
+                    y[self.struck(n - 1)] = element as f64;
+                    piece = Knot {
+                        k: at.k,
+                        t: piece.t + tau,
+                        h_prev: tau,
+                        h: piece.h - tau,
+                    };
+                    w.spare.y.copy_from_slice(&w.unknowns[n - 1]);
+                }
+            }
+        }
+        y[self.counted()] = n as f64;
+        y[self.weighted()] = 0.5 * (piece.h_prev + piece.h);
+        stats.parts = n;
+        let (out, share) = next.split_at_mut(self.inner_dims.nx);
+        if n == 1 {
+            share[0] = 1.0;
+            out.copy_from_slice(&w.between[0]);
+            return Ok(stats);
+        }
+        share[0] = 0.0;
+        open_again(&mut w.how);
+        let end = KnotPoint {
+            at: self.end(at, w.lengths[n - 1]),
+            x: &w.between[n - 1],
+            ..first
+        };
+        self.inner.settle(&end, &w.how, &mut w.own, out)?;
+        Ok(stats)
+    }
+
+    /// Solves a piece, up to the first strike. The guess is in `w.spare.y`.
+    fn solve_piece(
+        &self,
+        n: usize,
+        piece: &Knot,
+        interval: f64,
+        first: &KnotPoint,
+        w: &mut AlignedWork<S::Work>,
+    ) -> Result<(StepStats, End), StepError> {
+        let mut all = StepStats::default();
+        // every round either returns or lets an element touch that did not
+        loop {
+            let stats = self.attempt(n, piece, first, w)?;
+            all = all.and(&stats);
+            if !self.look(n == MOST, interval, w) {
+                continue;
+            }
+            if w.gaps.iter().all(Option::is_none) {
+                return Ok((all, End::Knot));
+            }
+            let Some(tau) = self.instant(n, piece, first, w, &mut all)? else {
+                self.touch_through(w);
+                continue;
+            };
+            if piece.h - tau < SHORTEST * interval {
+                // at the next knot
+                all = all.and(&self.attempt(n, piece, first, w)?);
+                return Ok((all, End::Knot));
+            }
+            let at_knot = tau < SHORTEST * interval;
+            let Some(striking) = self.strike(tau, piece, interval, at_knot, w) else {
+                continue;
+            };
+            return Ok((all, End::Strike(tau, striking)));
+        }
+    }
+
+    /// Solves the piece as elements are to be treated, over its length.
+    fn attempt(
+        &self,
+        n: usize,
+        piece: &Knot,
+        first: &KnotPoint,
+        w: &mut AlignedWork<S::Work>,
+    ) -> Result<StepStats, StepError> {
+        let (before, after) = w.between.split_at_mut(n);
+        let (y, next) = (&mut w.unknowns[n], &mut after[0]);
+        y.copy_from_slice(&w.spare.y);
+        let seen = KnotPoint {
+            at: *piece,
+            x: before.last().map_or(first.x, |x| x),
+            ..*first
+        };
+        self.inner.step_told(&seen, &w.how, &mut w.own, next, y)
+    }
+
+    /// Looks at what came through in the attempt, and keeps it in `w.gaps`; false where what does so from the start is now treated
+    /// otherwise.
+    fn look(&self, is_last: bool, interval: f64, w: &mut AlignedWork<S::Work>) -> bool {
+        let mut stays = true;
+        for (i, (how, seen)) in w.how.iter_mut().zip(&mut w.gaps).enumerate() {
+            *seen = None;
+            if *how == Touching::Touches {
+                continue;
+            }
+            let gap = self.inner.gap_of(&w.own, i);
+            if gap.end >= 0.0 {
+                continue;
+            }
+            let strikes = gap.start <= TOUCHING && gap.approach >= 0.0;
+            if is_last || strikes {
+                let rests = is_last
+                    || *how == Touching::Strikes
+                    || self.inner.would_rest(&w.own, i, gap.approach, interval);
+                *how = if rests {
+                    Touching::Touches
+                } else {
+                    Touching::Strikes
+                };
+                stays = false;
+            } else {
+                *seen = Some(gap);
+            }
+        }
+        stays
+    }
+
+    /// Lets touch what came through.
+    fn touch_through(&self, w: &mut AlignedWork<S::Work>) {
+        for (how, _) in w.how.iter_mut().zip(&w.gaps).filter(|(_, g)| g.is_some()) {
+            *how = Touching::Touches;
+        }
+    }
+
+    /// The first instant, from the start of the piece, at which one of the gaps in `w.gaps` is closed, which is that of the
+    /// last attempt; none where what flies off does so for less than can be told from none.
+    fn instant(
+        &self,
+        n: usize,
+        piece: &Knot,
+        first: &KnotPoint,
+        w: &mut AlignedWork<S::Work>,
+        stats: &mut StepStats,
+    ) -> Result<Option<f64>, StepError> {
+        let mut least = |t: f64, w: &mut AlignedWork<S::Work>| {
+            let short = Knot { h: t, ..*piece };
+            *stats = stats.and(&self.attempt(n, &short, first, w)?);
+            Ok::<_, StepError>(self.least(w))
+        };
+        let of = |of: fn(&Gap) -> f64, w: &AlignedWork<S::Work>| {
+            let each = w.gaps.iter().flatten().map(of);
+            each.fold(f64::INFINITY, f64::min)
+        };
+        let mut hi = (piece.h, of(|g| g.end, w));
+        let mut lo = (0.0, of(|g| g.start, w));
+        // what left its bracket last
+        let mut third = None;
+        if lo.1 <= TOUCHING {
+            let mut t = piece.h;
+            for _ in 0..HALVINGS {
+                t *= 0.5;
+                let gap = least(t, w)?;
+                if gap > TOUCHING {
+                    lo = (t, gap);
+                    break;
+                }
+                hi = (t, gap);
+            }
+            if lo.0 == 0.0 {
+                return Ok(None);
+            }
+        }
+        let mut t = 0.0;
+        for round in 1..=SEARCH {
+            let guess = match third {
+                _ if round % 4 == 0 => None,
+                None => Some(lo.0 + (hi.0 - lo.0) * lo.1 / (lo.1 - hi.1)),
+                Some(third) => root_of_parabola(lo, hi, third),
+            };
+            let guess = guess.filter(|t| *t > lo.0 && *t < hi.0);
+            t = guess.unwrap_or(0.5 * (lo.0 + hi.0));
+            let gap = least(t, w)?;
+            let place = if gap >= 0.0 { &mut lo } else { &mut hi };
+            third = Some(std::mem::replace(place, (t, gap)));
+            if gap.abs() <= CLOSED || hi.0 - lo.0 <= 4.0 * f64::EPSILON * piece.h {
+                break;
+            }
+        }
+        Ok(Some(t))
+    }
+
+    /// The least gap in the last attempt of what comes through.
+    fn least(&self, w: &AlignedWork<S::Work>) -> f64 {
+        let through = w.gaps.iter().enumerate().filter(|(_, g)| g.is_some());
+        let gaps = through.map(|(i, _)| self.inner.gap_of(&w.own, i).end);
+        gaps.fold(f64::INFINITY, f64::min)
+    }
+
+    /// What strikes at the instant found: the first of it, and from here on it is told so. None where the piece is to be solved
+    /// again instead, since something comes to rest then, or since the instant is that of the knot at which it starts.
+    fn strike(
+        &self,
+        tau: f64,
+        piece: &Knot,
+        interval: f64,
+        at_knot: bool,
+        w: &mut AlignedWork<S::Work>,
+    ) -> Option<usize> {
+        let least = self.least(w);
+        // how fast it comes near then, by the parabola through the three gaps
+        let rest = piece.h - tau;
+        let mut rests = false;
+        for (i, seen) in w.gaps.iter_mut().enumerate() {
+            let Some(gap) = *seen else { continue };
+            let here = self.inner.gap_of(&w.own, i).end;
+            if here > least + TOUCHING {
+                *seen = None;
+                continue;
+            }
+            let (before, after) = ((gap.start - here) / tau, (here - gap.end) / rest);
+            let approach = (before * rest + after * tau) / piece.h;
+            let again = at_knot && w.how[i] == Touching::Strikes;
+            if again || self.inner.would_rest(&w.own, i, approach, interval) {
+                w.how[i] = Touching::Touches;
+                rests = true;
+            }
+        }
+        if rests {
+            return None;
+        }
+        if !at_knot {
+            open_again(&mut w.how);
+        }
+        let mut first = None;
+        for (i, how) in w.how.iter_mut().enumerate() {
+            if w.gaps[i].is_some() {
+                *how = Touching::Strikes;
+                first = first.or(Some(i));
+            }
+        }
+        first.filter(|_| !at_knot)
+    }
+}
+
+/// The root between the first two of three points on a parabola, where it has one.
+fn root_of_parabola(a: (f64, f64), b: (f64, f64), c: (f64, f64)) -> Option<f64> {
+    // divided differences at b
+    let slope = |p: (f64, f64), q: (f64, f64)| (q.1 - p.1) / (q.0 - p.0);
+    let (ab, bc) = (slope(a, b), slope(b, c));
+    let curvature = (bc - ab) / (c.0 - a.0);
+    let rate = ab + curvature * (b.0 - a.0);
+    let under = rate * rate - 4.0 * curvature * b.1;
+    let size = rate.abs() + under.max(0.0).sqrt();
+    let t = b.0 - 2.0 * b.1 / (size * rate.signum());
+    (under >= 0.0 && t.is_finite()).then_some(t)
+}
