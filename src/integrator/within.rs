@@ -21,42 +21,6 @@ macro_rules! step_within {
     };
 }
 
-/// Of [`Step`](crate::dynamics::Step): the start, whose own numbers are one: the velocities are those of the whole interval
-/// before.
-macro_rules! start_within {
-    () => {
-        fn initial(
-            &self,
-            start: &Start,
-            p: &[f64],
-            w: &mut Self::Work,
-            x: &mut [f64],
-        ) -> Result<(), StepError> {
-            let (inner, own) = x.split_at_mut(self.inner_dims.nx);
-            own.fill(1.0);
-            self.inner.initial(start, p, &mut w.own, inner)
-        }
-
-        fn initial_by_parameters(
-            &self,
-            start: &Start,
-            p: &[f64],
-            w: &mut Self::Work,
-        ) -> Result<DMatrix<f64>, StepError> {
-            self.inner.initial_by_parameters(start, p, &mut w.own)
-        }
-
-        fn initial_by_coordinates(
-            &self,
-            start: &Start,
-            p: &[f64],
-            w: &mut Self::Work,
-        ) -> Result<DMatrix<f64>, StepError> {
-            self.inner.initial_by_coordinates(start, p, &mut w.own)
-        }
-    };
-}
-
 /// [`Charts`](crate::dynamics::Charts) and [`Stored`](crate::dynamics::Stored): own numbers of a state stay.
 macro_rules! charts_within {
     ($outer:ident<$inner:ident: $bound:ident>) => {
@@ -268,4 +232,4 @@ macro_rules! mechanics_within {
     };
 }
 
-pub(super) use {charts_within, mechanics_within, start_within, step_within};
+pub(super) use {charts_within, mechanics_within, step_within};

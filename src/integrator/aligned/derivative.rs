@@ -21,9 +21,7 @@ impl<S: Strikes> Aligned<S> {
         let mut between = std::mem::take(&mut w.between);
         let mut done = Ok(n);
         for i in 0..n {
-            if n > 1 {
-                at.h = seen.y[self.length(i)];
-            }
+            at.h = seen.y[self.length(i)];
             let (before, after) = between.split_at_mut(i);
             let next = &mut after[0];
             let here = KnotPoint {
@@ -58,7 +56,7 @@ impl<S: Strikes> Aligned<S> {
         done
     }
 
-    /// Settles the end of a split step again, in the memory chosen; leaves the state in `w.between`.
+    /// Settles the end of a step again, in the memory chosen; leaves the state in `w.between`.
     pub(super) fn settle_again(
         &self,
         seen: &KnotPoint,
@@ -103,7 +101,7 @@ impl<S: Strikes> Aligned<S> {
             let part = self.further(w);
             w.parts.push(part);
         }
-        (w.share, w.linearized) = (self.split(at.x).1, n);
+        w.linearized = n;
         let mut worst: Option<Certificate> = None;
         self.pieces(&at.start(), w, |i, solved, w| {
             let part = &mut w.parts[i];
@@ -127,17 +125,15 @@ impl<S: Strikes> Aligned<S> {
             }
             Ok(())
         })?;
-        if n > 1 {
-            if w.settled.is_none() {
-                w.settled = Some(self.further(w));
-            }
-            self.settle_again(&at.start(), w, |w| match &mut w.settled {
-                Some(own) => own,
-                None => &mut w.own,
-            })?;
-            if let Some(own) = &mut w.settled {
-                self.inner.linearize_settled(own);
-            }
+        if w.settled.is_none() {
+            w.settled = Some(self.further(w));
+        }
+        self.settle_again(&at.start(), w, |w| match &mut w.settled {
+            Some(own) => own,
+            None => &mut w.own,
+        })?;
+        if let Some(own) = &mut w.settled {
+            self.inner.linearize_settled(own);
         }
         Ok(worst.unwrap_or_default())
     }
@@ -146,7 +142,7 @@ impl<S: Strikes> Aligned<S> {
         let (n, ny) = (w.linearized, self.inner_dims.ny);
         let (inputs, outputs) = (&mut w.inputs, &mut w.outputs);
         inputs.clone_from(d);
-        inputs.h_prev *= w.share;
+        inputs.h_prev = 0.0;
         out.y.fill(0.0);
         let mut rest = d.h;
         for (i, part) in w.parts[..n].iter_mut().enumerate() {
@@ -158,8 +154,6 @@ impl<S: Strikes> Aligned<S> {
                     + dot(&q.p, &inputs.p)
                     + q.h_prev * inputs.h_prev)
                     / q.h;
-            } else {
-                out.y[self.weighted()] = 0.5 * (inputs.h_prev + inputs.h);
             }
             self.inner.push_in(part, inputs, outputs);
             out.y[ny * i..ny * (i + 1)].copy_from_slice(&outputs.y);
@@ -168,9 +162,7 @@ impl<S: Strikes> Aligned<S> {
             inputs.h_prev = inputs.h;
             inputs.x.copy_from_slice(&outputs.x);
         }
-        if n == 1 {
-            out.x.copy_from_slice(&outputs.x);
-        } else if let Some(own) = &mut w.settled {
+        if let Some(own) = &mut w.settled {
             inputs.h = 0.0;
             self.inner.push_settled(own, inputs, outputs);
             out.x.copy_from_slice(&outputs.x);
@@ -189,21 +181,19 @@ impl<S: Strikes> Aligned<S> {
         outputs.x.copy_from_slice(&adjoint.x);
         // adjoint of a piece's length as the interval before what follows
         let mut before = 0.0;
-        if let Some(own) = w.settled.as_mut().filter(|_| n > 1) {
+        if let Some(own) = &mut w.settled {
             self.inner
                 .pull_settled(own, &adjoint.x, &mut w.spare, inputs);
             take(inputs, &mut outputs.x, out);
             before = inputs.h_prev;
         }
-        let weight = 0.5 * adjoint.y[self.weighted()];
         for (i, part) in w.parts[..n].iter_mut().enumerate().rev() {
             outputs.y.copy_from_slice(&adjoint.y[ny * i..ny * (i + 1)]);
             self.inner.pull_in(part, outputs, inputs);
             let length = inputs.h + adjoint.y[self.length(i)] + before;
             if i + 1 == n {
                 // what the instants leave of the interval
-                out.h = length + weight;
-                inputs.h_prev += weight;
+                out.h = length;
             } else {
                 let (q, length) = (&w.closing[i], length - out.h);
                 let scale = -length / q.h;
@@ -219,7 +209,6 @@ impl<S: Strikes> Aligned<S> {
             take(inputs, &mut outputs.x, out);
         }
         out.x.copy_from_slice(&outputs.x);
-        out.h_prev = w.share * before;
     }
 }
 

@@ -12,9 +12,8 @@ use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
 impl<S: Strikes> Aligned<S> {
-    /// A state with velocities of the whole interval before.
-    pub(super) fn whole(&self, mut x: Vec<f64>) -> Vec<f64> {
-        x.push(1.0);
+    /// A state as the inner integrator has it.
+    fn whole(&self, x: Vec<f64>) -> Vec<f64> {
         x
     }
 }
@@ -24,6 +23,10 @@ impl<S: Strikes> Mechanical for Aligned<S> {
 
     fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
         Ok(Self::new(self.inner.rebuilt(mechanism, q)?))
+    }
+
+    fn last_share(&self) -> f64 {
+        0.0
     }
 
     fn parts_after(&self, y: &[f64]) -> usize {
@@ -41,11 +44,11 @@ impl<S: Strikes> Mechanical for Aligned<S> {
         let AlignedWork { own, inputs, .. } = w;
         inputs.clear();
         let mine = self.inner_dims.ny.min(y.len());
-        let (first, share) = (self.first(seen), self.split(seen.x).1);
+        let first = self.first(seen);
         self.inner
             .pull_knot(&first, own, adjoint, inputs, &mut y[..mine]);
-        inputs.h_prev *= share;
-        if self.count(seen.y) > 1 {
+        inputs.h_prev = 0.0;
+        if !seen.y.is_empty() {
             y[self.length(0)] += std::mem::take(&mut inputs.h);
         }
         out.add(inputs);
@@ -57,11 +60,7 @@ impl<S: Strikes> Mechanical for Aligned<S> {
         w: &mut Self::Work,
         external: &mut ExternalWork,
     ) -> Result<(), StepError> {
-        let n = self.count(seen.y);
-        if n == 1 {
-            return Ok(());
-        }
-        self.pieces(seen, w, |i, piece, w| match i {
+        let n = self.pieces(seen, w, |i, piece, w| match i {
             0 => Ok(()),
             _ => self.inner.work_at(&piece.start(), &mut w.own, external),
         })?;
@@ -94,14 +93,14 @@ impl<S: Strikes> Mechanical for Aligned<S> {
         above: f64,
         w: &mut Self::Work,
     ) -> Result<Swing, StepError> {
+        let n = self.count(seen.y) - 1;
         let before = KnotPoint {
-            at: self.knot(&seen.at, seen.x),
-            x: self.split(seen.x).0,
-            y: self.slot(seen.y, self.count(seen.y) - 1),
+            y: self.slot(seen.y, n),
             ..*seen
         };
-        let own = seen.y.get(self.weighted()).filter(|own| **own != 0.0);
-        let weight = own.copied().unwrap_or(weight);
+        // the pieces start anew: forces acted for half of the last
+        let last = seen.y.get(self.length(n)).filter(|last| **last != 0.0);
+        let weight = last.map_or(weight, |last| 0.5 * last);
         self.inner.swing(&before, weight, above, &mut w.own)
     }
 

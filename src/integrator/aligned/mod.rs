@@ -21,11 +21,11 @@
 //! - An instant nearer to a knot than [`SHORTEST`] intervals is taken at that knot: the derivative there is that of a blow at a
 //!   knot.
 //!
-//! A step that was split ends with a read-out, of the control that acts in it, and the next one starts anew: where it was, the
-//! state has velocities of the instant, not of an interval, and a number that says so, the share of the interval before that its
-//! velocities are of: 0 or 1. The unknowns of a step are those of its pieces, their lengths, what struck first behind each, their
-//! number, and for how long forces acted in the last. Where several strike at once the instant's derivative is that of the first.
-//! The control of the knot acts in all pieces.
+//! Every step ends with a read-out, and the next one starts anew from there: a state has velocities of the instant, not of an
+//! interval. Where an instant passes from one interval to the next, the motion does not jump; where nothing touches and the control
+//! stays, it is that of steps that are not split. The control of a knot acts for the interval behind it, as that of composed
+//! steps does. The unknowns of a step are those of its pieces, their lengths, what struck first behind each, and their number.
+//! Where several strike at once the instant's derivative is that of the first.
 
 mod derivative;
 mod mechanical;
@@ -34,12 +34,12 @@ mod pieces;
 mod tests;
 
 use super::mechanical::Mechanical;
-use super::within::{charts_within, start_within, step_within};
+use super::within::{charts_within, step_within};
 use crate::contact::{Gap, Touching};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
-    LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepStats, Stored,
-    model_by_pushes,
+    LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepFailure, StepStats,
+    Stored, model_by_pushes,
 };
 use nalgebra::DMatrix;
 
@@ -139,9 +139,8 @@ pub struct AlignedWork<W> {
     /// Linearizations of the pieces, as many as any step had, and of the read-out behind the last.
     parts: Vec<W>,
     settled: Option<W>,
-    /// How many pieces the step last linearized has, and the share of the interval before that its state has.
+    /// How many pieces the step last linearized has.
     linearized: usize,
-    share: f64,
     /// What memory of further pieces is to be told.
     smoothing: f64,
     softness: f64,
@@ -167,8 +166,7 @@ impl<S: Strikes> Aligned<S> {
         let inner_dims = inner.dims();
         Self {
             dims: Dims {
-                nx: inner_dims.nx + 1,
-                ny: PIECES * inner_dims.ny + PIECES + MOST + 2,
+                ny: PIECES * inner_dims.ny + PIECES + MOST + 1,
                 ..inner_dims
             },
             inner: Box::new(inner),
@@ -176,19 +174,9 @@ impl<S: Strikes> Aligned<S> {
         }
     }
 
-    /// The inner integrator's state, and the share of the interval before that its velocities are of.
-    fn split<'a>(&self, x: &'a [f64]) -> (&'a [f64], f64) {
-        let (inner, share) = x.split_at(self.inner_dims.nx);
-        (inner, share[0])
-    }
-
-    /// A knot as the inner integrator sees it, of a state there.
-    fn knot(&self, at: &Knot, x: &[f64]) -> Knot {
-        let (_, share) = self.split(x);
-        Knot {
-            h_prev: share * at.h_prev,
-            ..*at
-        }
+    /// A knot as the inner integrator sees it.
+    fn knot(&self, at: &Knot, _: &[f64]) -> Knot {
+        Knot { h_prev: 0.0, ..*at }
     }
 
     /// Place among the unknowns of a piece's length.
@@ -206,11 +194,6 @@ impl<S: Strikes> Aligned<S> {
         self.struck(MOST)
     }
 
-    /// Of the time for which forces acted in the last piece: half of the intervals that meet where it starts.
-    fn weighted(&self) -> usize {
-        self.counted() + 1
-    }
-
     /// Number of pieces of a solved step; 1 where it is not known.
     fn count(&self, y: &[f64]) -> usize {
         y.get(self.counted()).map_or(1, |n| *n as usize).max(1)
@@ -224,20 +207,21 @@ impl<S: Strikes> Aligned<S> {
 
     /// What is seen at the knot, as the inner integrator sees it.
     fn first<'a>(&self, seen: &KnotPoint<'a>) -> KnotPoint<'a> {
-        let at = self.knot(&seen.at, seen.x);
-        let split = self.count(seen.y) > 1;
         KnotPoint {
             at: Knot {
-                h: if split { seen.y[self.length(0)] } else { at.h },
-                ..at
+                // of an unknown step none is known
+                h: match seen.y.get(self.length(0)) {
+                    Some(length) if *length != 0.0 => *length,
+                    _ => seen.at.h,
+                },
+                ..self.knot(&seen.at, seen.x)
             },
-            x: self.split(seen.x).0,
             y: self.slot(seen.y, 0),
             ..*seen
         }
     }
 
-    /// Where a split step ends.
+    /// Where a step ends.
     fn end(&self, at: &Knot, last: f64) -> Knot {
         Knot {
             k: at.k,
@@ -258,7 +242,43 @@ impl<S: Strikes> Step for Aligned<S> {
     type Work = AlignedWork<S::Work>;
 
     step_within!();
-    start_within!();
+
+    fn initial(
+        &self,
+        start: &Start,
+        p: &[f64],
+        w: &mut Self::Work,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        if start.before != 0.0 {
+            return Err(StepError {
+                failure: StepFailure::Unsupported,
+                element: "the start".into(),
+                time: 0.0,
+                residual: f64::NAN,
+                message: "it has rates of an interval, and states between impacts have those of instants; give these".into(),
+            });
+        }
+        self.inner.initial(start, p, &mut w.own, x)
+    }
+
+    fn initial_by_parameters(
+        &self,
+        start: &Start,
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        self.inner.initial_by_parameters(start, p, &mut w.own)
+    }
+
+    fn initial_by_coordinates(
+        &self,
+        start: &Start,
+        p: &[f64],
+        w: &mut Self::Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        self.inner.initial_by_coordinates(start, p, &mut w.own)
+    }
 
     fn work(&self) -> Self::Work {
         let d = &self.inner_dims;
@@ -267,7 +287,6 @@ impl<S: Strikes> Step for Aligned<S> {
             parts: vec![],
             settled: None,
             linearized: 0,
-            share: 1.0,
             smoothing: 0.0,
             softness: 0.0,
             certified: false,

@@ -33,7 +33,6 @@ impl<S: Strikes> Aligned<S> {
         w.spare.y.copy_from_slice(self.slot(y, self.count(y) - 1));
         y.fill(0.0);
         let mut piece = self.knot(at, x);
-        let (x, _) = self.split(x);
         let first = KnotPoint {
             at: piece,
             x,
@@ -69,22 +68,14 @@ impl<S: Strikes> Aligned<S> {
             }
         }
         y[self.counted()] = n as f64;
-        y[self.weighted()] = 0.5 * (piece.h_prev + piece.h);
         stats.parts = n;
-        let (out, share) = next.split_at_mut(self.inner_dims.nx);
-        if n == 1 {
-            share[0] = 1.0;
-            out.copy_from_slice(&w.between[0]);
-            return Ok(stats);
-        }
-        share[0] = 0.0;
         open_again(&mut w.how);
         let end = KnotPoint {
             at: self.end(at, w.lengths[n - 1]),
             x: &w.between[n - 1],
             ..first
         };
-        self.inner.settle(&end, &w.how, &mut w.own, out)?;
+        self.inner.settle(&end, &w.how, &mut w.own, next)?;
         Ok(stats)
     }
 

@@ -96,7 +96,6 @@ impl<'a> Walk<'a> {
     /// Holds the derivatives of the step to come.
     fn hold(&self, what: &str) {
         let s = self.s;
-        let nx = s.inner_dims.nx;
         let (next, y, stats) = self.solve(&self.at, &self.x, &self.u, &self.p);
         println!("{what}: step {}, {} pieces", self.at.k, stats.parts);
         let solved = SolvedStep {
@@ -106,13 +105,6 @@ impl<'a> Walk<'a> {
             p: &self.p,
             y: &y,
             next: &next,
-        };
-        let start = self.at.h_prev == 0.0 || self.x[nx] == 0.0;
-        let last = s.dims().nf + s.dims().nu + s.dims().np + 1;
-        let against = |i: usize| match start && i == last {
-            // there is no interval before
-            true => Against::Pull,
-            false => Against::Differences,
         };
         // not of the unknowns of contacts, which are stiff, the more so the shorter a piece is: the inner steps' tests have them
         let mut adjoint = some_adjoint(s);
@@ -125,21 +117,20 @@ impl<'a> Walk<'a> {
             s,
             &solved,
             &adjoint,
-            against,
+            |_| Against::Differences,
             exact,
             (1e-5, 2e-6),
             |d: &Inputs| {
                 let sum = |a: &[f64], d: &[f64]| -> Vec<f64> {
                     a.iter().zip(d).map(|(a, d)| a + d).collect()
                 };
-                let mut x = displaced(s.inner(), &self.x[..nx], &d.x);
-                x.push(self.x[nx]);
+                let x = displaced(s.inner(), &self.x, &d.x);
                 let (mut at, u, p) = (self.at, sum(&self.u, &d.u), sum(&self.p, &d.p));
                 at.h += d.h;
                 at.h_prev += d.h_prev;
                 let (n, own, own_stats) = self.solve(&at, &x, &u, &p);
                 assert_eq!(own_stats.parts, stats.parts);
-                let mut all = difference(s.inner(), &next[..nx], &n[..nx]);
+                let mut all = difference(s.inner(), &next, &n);
                 all.extend(own);
                 all
             },

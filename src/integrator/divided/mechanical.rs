@@ -56,7 +56,9 @@ impl<S: Mechanical> Mechanical for Divided<S> {
         external: &mut ExternalWork,
     ) -> Result<(), StepError> {
         if self.count(seen.y) == 1 {
-            return Ok(());
+            return self
+                .inner
+                .work_within(&self.first(seen), &mut w.own, external);
         }
         self.parts(seen, w, |i, part, own, _| {
             let here = part.start();
