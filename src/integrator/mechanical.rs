@@ -106,11 +106,7 @@ pub trait Mechanical: Dynamics + Sized {
     ///
     /// # Errors
     /// When the joints' rows at the knot cannot be solved for.
-    fn contact_work(
-        &self,
-        seen: &KnotPoint,
-        w: &mut Self::Work,
-    ) -> Result<[ContactWork; 2], StepError>;
+    fn contact_work(&self, seen: &KnotPoint, w: &mut Self::Work) -> Result<KnotWork, StepError>;
 
     /// Adds the work done until the knot, and reads it.
     ///
@@ -128,8 +124,8 @@ pub trait Mechanical: Dynamics + Sized {
             reactions: true,
         };
         self.evaluate_knot(seen, all, w)?;
-        let [before, after] = self.contact_work(seen, w)?;
-        external.add_knot(&self.knot_data(seen, w), before, after);
+        let work = self.contact_work(seen, w)?;
+        external.add_knot(&self.knot_data(seen, w), &work);
         Ok(())
     }
 
@@ -325,6 +321,17 @@ pub struct MatrixSize {
     pub fill_in: usize,
 }
 
+/// Work of what touches at a knot.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct KnotWork {
+    /// Before the instant of the read-out, J.
+    pub before: ContactWork,
+    /// After it, J.
+    pub after: ContactWork,
+    /// By how much a blow then changes the actuators' power, W.
+    pub kick: f64,
+}
+
 /// The work done from outside along a trajectory, J, knot by knot.
 #[derive(Clone, Debug, Default)]
 pub struct ExternalWork {
@@ -347,12 +354,12 @@ impl ExternalWork {
     }
 
     /// Goes on to the next knot. Actuators work by the trapezoidal rule: half of an interval with the power at either end.
-    pub fn add_knot(&mut self, k: &KnotData, before: ContactWork, after: ContactWork) {
+    pub fn add_knot(&mut self, k: &KnotData, work: &KnotWork) {
         let power = k.mechanism.control_power(k.poses, k.velocities, k.controls);
         self.actuators += self.pending.0 + 0.5 * k.h_prev * power;
         self.contacts += self.pending.1;
-        self.contacts += before;
-        self.pending = (0.5 * k.h * power, after);
+        self.contacts += work.before;
+        self.pending = (0.5 * k.h * (power + work.kick), work.after);
         // a state that starts anew has no interval before
         if !self.poses.is_empty() && k.h_prev != 0.0 {
             self.dampers -= k.mechanism.damping(&self.poses, k.poses) / k.h_prev;

@@ -28,6 +28,6 @@ pub use composed::{Composed, Order};
 pub use divided::Divided;
 pub use maximal::Maximal;
 pub(crate) use mechanical::motions;
-pub use mechanical::{ExternalWork, MatrixSize, Mechanical, Swing};
+pub use mechanical::{ExternalWork, KnotWork, MatrixSize, Mechanical, Swing};
 pub use options::Options;
 pub use system::{System, SystemWork};

@@ -3,9 +3,9 @@
 use super::aligned::{Aligned, AlignedWork, Strikes};
 use super::composed::{Composed, ComposedWork};
 use super::divided::{Divided, DividedWork};
-use super::mechanical::{ExternalWork, MatrixSize, Mechanical, Swing, observable};
+use super::mechanical::{ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable};
 use super::{Options, choice::Choice};
-use crate::contact::{ContactWork, Impacts};
+use crate::contact::Impacts;
 use crate::dynamics::{
     Certificate, Charts, ContactUnknowns, Differentiable, Dims, Equations, Frame, Inputs, Knot,
     KnotPoint, LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepStats,
@@ -526,11 +526,7 @@ impl Mechanical for System {
         with!(self, w, (s, w) => s.pull_knot(seen, w, adjoint, out, y));
     }
 
-    fn contact_work(
-        &self,
-        seen: &KnotPoint,
-        w: &mut SystemWork,
-    ) -> Result<[ContactWork; 2], StepError> {
+    fn contact_work(&self, seen: &KnotPoint, w: &mut SystemWork) -> Result<KnotWork, StepError> {
         with!(self, w, (s, w) => s.contact_work(seen, w))
     }
 

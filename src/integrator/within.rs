@@ -218,7 +218,7 @@ macro_rules! mechanics_within {
             &self,
             seen: &KnotPoint,
             w: &mut Self::Work,
-        ) -> Result<[ContactWork; 2], StepError> {
+        ) -> Result<KnotWork, StepError> {
             self.inner.contact_work(&self.first(seen), &mut w.own)
         }
 

@@ -1,9 +1,10 @@
 //! The mechanical face of split steps: that of the inner integrator at the knot, with the pieces that meet there.
 
 use super::{Aligned, AlignedWork, Strikes};
-use crate::contact::ContactWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
-use crate::integrator::mechanical::{ExternalWork, MatrixSize, Mechanical, Swing, observable};
+use crate::integrator::mechanical::{
+    ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable,
+};
 use crate::integrator::within::mechanics_within;
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
@@ -71,8 +72,8 @@ impl<S: Strikes> Mechanical for Aligned<S> {
             y: &[],
             ..*seen
         };
-        let [before, after] = self.inner.contact_work(&end, &mut w.own)?;
-        external.add_knot(&self.inner.knot_data(&end, &w.own), before, after);
+        let work = self.inner.contact_work(&end, &mut w.own)?;
+        external.add_knot(&self.inner.knot_data(&end, &w.own), &work);
         Ok(())
     }
 

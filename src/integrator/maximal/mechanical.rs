@@ -1,9 +1,8 @@
 //! The mechanical face: the data of a knot, and their adjoints.
 
 use super::{Maximal, Work};
-use crate::contact::ContactWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, Outputs, SolvedStep, StepError};
-use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
+use crate::integrator::mechanical::{KnotWork, MatrixSize, Mechanical, Swing, observable};
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
 };
@@ -199,30 +198,36 @@ impl Mechanical for Maximal {
         w.observation = observation;
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<[ContactWork; 2], StepError> {
+    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<KnotWork, StepError> {
         if self.contacts.is_empty() {
             return Ok(Default::default());
         }
         let dim = self.symbolic.dim();
-        let mut changes = [vec![0.0; dim], vec![0.0; dim]];
+        // of the impulses before, of those after, and of those of a blow among these
+        let mut changes = [vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]];
         let rows = changes.each_mut().map(|rows| &mut rows[..]);
-        self.contacts.exert(&w.contacts, seen.y, rows);
+        let struck = self.contacts.exert(&w.contacts, seen.y, rows);
         // what the impulses change within the joints alone
         let touching = w.contacts.part();
         self.assemble(w);
         let factored = self.factor(w);
         if factored.is_ok() {
             let mut change = vec![0.0; dim];
-            for rows in &mut changes {
+            for rows in &mut changes[..if struck { 3 } else { 2 }] {
                 self.solve(w, rows, &mut change, false);
                 rows.copy_from_slice(&change);
             }
         }
         w.contacts.meet(touching);
         factored?;
-        let changes = changes.each_ref().map(|c| &c[..]);
+        let [first, second, kick] = changes.each_ref().map(|c| &c[..]);
         let view = self.view(w);
-        Ok(self.contacts.work(&view, &w.contacts, seen.y, changes))
+        let [before, after] = (self.contacts).work(&view, &w.contacts, seen.y, [first, second]);
+        Ok(KnotWork {
+            before,
+            after,
+            kick: w.model.control_power(&w.knot.poses, kick, seen.u),
+        })
     }
 
     fn gave_way(&self, seen: &KnotPoint, w: &mut Work) -> Result<bool, StepError> {
