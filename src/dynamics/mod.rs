@@ -223,6 +223,7 @@ impl StepError {
         match self.failure {
             StepFailure::Stopped => format!("interrupted at t = {time:.6} s; {message}"),
             StepFailure::Callback => format!("at t = {time:.6} s {element} failed: {message}"),
+            StepFailure::Unsupported => format!("step at t = {time:.6} s: {element}: {message}"),
             _ => format!(
                 "step at t = {time:.6} s failed at {element}: {message} (residual {:.3e})",
                 self.residual

@@ -318,6 +318,45 @@ fn gradients_have_verdicts() {
     }
 }
 
+/// A bounce at a knot has a derivative that is not that of the motion: it is given when asked for by name. Aligned it is, and of
+/// the other sign.
+#[test]
+fn gradients_through_elastic_impacts_are_asked_for() {
+    let folder = Folder::new("gradient_impacts");
+    let mut by_rate = vec![];
+    for impacts in ["aligned", "knots"] {
+        let text = changed("bounce_pass", "\"aligned\"\n", &format!("\"{impacts}\"\n"));
+        let text = text.replace(
+            "quantity = \"kinetic_energy\"",
+            "quantity = \"potential_energy\"",
+        );
+        folder.write(
+            "bounce.toml",
+            &text.replace("at = \"start\"", "at = \"end\""),
+        );
+        let v = folder.json(&["gradient", "bounce.toml", "--check", "--json"]);
+        let verdicts = v["verdicts"].as_array().expect("a list");
+        let good = ["agrees", "zero", "too small to tell"];
+        let is_good = |v: &Value| v["verdict"].as_str().is_some_and(|t| good.contains(&t));
+        assert!(verdicts.iter().all(is_good), "{impacts}: {v:#}");
+        let down = &v["gradient"]["initial_state"]["rates"]["flight"];
+        by_rate.push(numbers(down)[0]);
+    }
+    assert!(by_rate[0] < 0.0 && by_rate[1] > 0.0, "{by_rate:?}");
+    let text = changed("bounce_pass", "impacts = \"aligned\"", "");
+    folder.write("none.toml", &text);
+    let run = folder.run(&["gradient", "none.toml"]).ended(1);
+    for word in [
+        "ball.skin on floor",
+        "bounces",
+        "impacts = \"aligned\"",
+        "\"knots\"",
+    ] {
+        assert!(run.err.contains(word), "{}", run.err);
+    }
+    folder.run(&["simulate", "none.toml"]).ended(0);
+}
+
 /// A problem that weighs and bounds rates of controls is differentiated with the controls remembered; everything else
 /// takes its file as any other.
 #[test]

@@ -268,6 +268,25 @@ fn ball_kick() {
     assert!(softened, "{:?}", s.history[first]);
 }
 
+/// Derivatives through a bounce are those of its instant; the height behind it is the closed form's.
+#[test]
+fn bounce_pass() {
+    let m = load("bounce_pass");
+    for (name, s, optimality) in [
+        ("ddp", by_ddp(&m), m.options.ddp().optimality),
+        ("shooting", by_shooting(&m), m.options.shooting().optimality),
+    ] {
+        verified(&m, &s);
+        assert_eq!(s.status, Status::Converged, "{}", s.reason);
+        let v = s.trajectory.p[0];
+        let fall = (v * v + 2.0 * 9.81 * 0.88).sqrt();
+        let since = 0.6 - (fall + v) / 9.81;
+        let height = 0.12 + (0.75 * fall - 0.5 * 9.81 * since) * since;
+        assert!((height - 0.9).abs() < 2e-6, "{name}: {height}");
+        hold(&format!("bounce_pass by {name}"), &s, optimality);
+    }
+}
+
 /// What a rod of 1 m swings below, beyond its reach, with friction in its hinge.
 const ROD: &str = r#"
 title = "Rod"
