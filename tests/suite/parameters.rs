@@ -6,8 +6,7 @@ use crate::common::case::{Case, chain, costs, five_bar, system};
 use crate::common::{Source, Y};
 use least_action::control::Problem;
 use least_action::dynamics::{Start, Step};
-use least_action::integrator::ContactOptions;
-use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::integrator::{Aligned, ContactOptions, Impacts, Maximal, Mechanical, Options};
 use least_action::mechanism::Quantity;
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, ContactSpec, GearSpec, HalfSpaceSpec, JointKind, JointSpec,
@@ -228,6 +227,7 @@ fn ball(friction: f64, restitution: f64) -> MechanismBuilder {
 fn hard(m: MechanismBuilder, paths: &[&str], q: &[f64], kappa: f64) -> Maximal {
     let m = paths.iter().fold(m, |m, path| m.parameter(path, &[path]));
     let contact = ContactOptions {
+        impacts: Some(Impacts::Knots),
         central_path: kappa,
         centred: 1e-8,
         ..ContactOptions::default()
@@ -294,7 +294,15 @@ fn restitution_of_a_bouncing_ball() {
     let system = hard(ball(0.3, 0.6), &paths, &q, 1e-6);
     // the steps in which it bounces stay the same
     let problem = throw(&system, &q, &[1.0, 0.2, -1.0, 0.0, 0.3, 0.0], 60, |_| 0.0);
+    let aligned = Aligned::new(hard(ball(0.3, 0.6), &paths, &q, 1e-6));
+    let split = problem.clone();
     Case { system, problem }.check(1e-6);
+    // and those of the instants at which it does
+    Case {
+        system: aligned,
+        problem: split,
+    }
+    .check(1e-6);
 }
 
 /// Friction at its bound 0 is not stationary.

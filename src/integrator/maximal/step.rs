@@ -10,6 +10,9 @@ use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
 /// error is small beside Newton's own.
 const REFINED: f64 = 1e-5;
+/// What the factors of Newton's last step leave of a residual, in multiples of what that step left: twice for a quadratic, and
+/// the rows of a residual differ in unit.
+const LEFT: f64 = 4.0;
 /// Newton's steps are halved no further.
 const SHORTEST: f64 = 1e-4;
 
@@ -115,7 +118,7 @@ impl Maximal {
                 return Err(self.failure(StepFailure::NotConverged, w, row, norm));
             }
             stats.iterations += 1;
-            let refined = w.model.may_be_redundant() && norm < REFINED;
+            let (before, refined) = (norm, w.model.may_be_redundant() && norm < REFINED);
             self.assemble_and_keep(w, refined);
             if let Err(f) = self.try_factor(w) {
                 if norm <= tolerance {
@@ -155,6 +158,15 @@ impl Maximal {
                     return Err(self.failure(StepFailure::NotConverged, w, row, norm));
                 }
             }
+            // where the same factors are enough, and with `polish` take the residual to rounding
+            let (rate, enough) = (LEFT * norm / before, tolerance.max(floor));
+            if norm * rate.powi(2) <= enough && norm * rate.powi(3) <= floor {
+                for _ in 0..2 {
+                    if norm > enough {
+                        (norm, row, floor) = self.again(w, (norm, row, floor), refined);
+                    }
+                }
+            }
         }
         stats.residual = norm;
         stats.turn = self.largest_turn(w);
@@ -162,6 +174,23 @@ impl Maximal {
             self.polish(w);
         }
         Ok(stats)
+    }
+
+    /// One more step of Newton's method with the factors at hand; goes back where it does not halve the residual.
+    fn again(&self, w: &mut Work, here: (f64, usize, f64), refined: bool) -> (f64, usize, f64) {
+        self.newton_direction(w, refined);
+        w.newton.y.copy_from_slice(&w.newton.trial);
+        for (t, d) in w.newton.trial.iter_mut().zip(&w.newton.delta) {
+            *t -= d;
+        }
+        if self.outside_domain(w).is_none() {
+            let there = self.evaluate(w);
+            if there.0 < 0.5 * here.0 {
+                return there;
+            }
+        }
+        w.newton.trial.copy_from_slice(&w.newton.y);
+        self.evaluate(w)
     }
 
     /// Takes out what the tolerance left, with the factors at hand: it has one sign at every step, and momentum would drift by
