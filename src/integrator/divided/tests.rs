@@ -1,6 +1,6 @@
 //! Divided steps: their number, their motion, their derivatives.
 
-use super::Divided;
+use super::{Divided, MOST};
 use crate::dynamics::{Knot, KnotPoint, QuantityId, SolvedStep, Step, StepStats};
 use crate::integrator::checks::{Against, hold, some_adjoint};
 use crate::integrator::maximal::tests::{difference, displaced, systems};
@@ -52,7 +52,8 @@ fn chains_of_light_bodies_swing() {
             stats.most_parts
         );
         assert!(error < 3.0, "J {j:e}: {error:e}");
-        assert!(mean < limit && stats.most_parts <= 16, "J {j:e}: {mean}");
+        // they are chaotic: rounding decides how fast the fastest whip is
+        assert!(mean < limit && stats.most_parts < MOST, "J {j:e}: {mean}");
     }
 }
 
