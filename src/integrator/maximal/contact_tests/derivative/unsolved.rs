@@ -5,7 +5,7 @@ use super::{
     BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Maximal, MechanismBuilder, Options,
     Run, Shape, scenes, tuned,
 };
-use crate::dynamics::Equations;
+use crate::dynamics::{Equations, Knot};
 use crate::mechanism::{TerrainShape, TerrainSpec};
 
 #[test]
@@ -82,7 +82,12 @@ fn what_slides_does_not_change_around_an_edge() {
                 let rates = [(to[0] - at[0]) / 0.05, (to[1] - at[1]) / 0.05, 2.0];
                 let run = Run::new(&builder, &q, &rates, 0.05, Options::default());
                 assert_eq!(run.system.contact_unknowns()[0].slides, [true, false]);
-                let situation = (run.at(), run.x.clone(), run.u.clone(), run.y.clone());
+                // intervals are differenced to both sides
+                let at_knot = Knot {
+                    h_prev: 0.05,
+                    ..run.at()
+                };
+                let situation = (at_knot, run.x.clone(), run.u.clone(), run.y.clone());
                 let what = format!("about {axis:?} from {at:?} to {to:?}");
                 equations_have_their_derivatives(&run.system, situation, Some(0.3), true, &what);
             }
