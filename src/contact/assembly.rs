@@ -4,8 +4,7 @@ use super::cone::Law;
 use super::{Element, Layout, Memory, Moment, Slot, Source, View};
 use crate::dynamics::Stage;
 use crate::mechanism::{
-    Ahead, Joint, Meeting, Relative, Row, Search, Vec6, friction_rows, friction_rows_beside,
-    normal_row,
+    Ahead, Joint, Meeting, Relative, Row, Search, Vec6, friction_rows, normal_row,
 };
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{Pose, Vec3, increment_jacobian_transposed};
@@ -121,7 +120,7 @@ impl Layout {
                     e.held = m.meeting_of(contact, w.poses, &ahead, &mut search);
                     e.here = m.touch_of(contact, &e.held, w.poses);
                     e.normal = normal_row(&e.here, a, b);
-                    e.tangents = friction_rows(&e.here, a, b);
+                    e.tangents = friction_rows(&e.here, contact.frame_axis(&e.here), a, b);
                     e.floor = floor * e.here.point.amax();
                     e.noise = e.floor;
                     e.arm = m.arm(contact);
@@ -237,8 +236,9 @@ impl Layout {
         }
         let (a, b) = (w.model.pose(w.next, slot.parent), &w.next[slot.child]);
         match slot.source {
-            Source::Contact(_) => {
-                let [t, s] = friction_rows_beside(&e.next, &e.here, a, b);
+            Source::Contact(i) => {
+                let axis = w.model.contacts[i].frame_axis(&e.here);
+                let [t, s] = friction_rows(&e.next, axis, a, b);
                 [(e.tangents[0] + t) * 0.5, (e.tangents[1] + s) * 0.5]
             }
             Source::Friction(j, i) => {

@@ -212,8 +212,10 @@ impl Layout {
         let (a, b) = (m.pose(w.poses, slot.parent), &w.poses[slot.child]);
         match slot.source {
             Source::Contact(i) => {
-                let slope = m.touch_slope(&m.contacts[i], &e.held, w.poses);
-                wrench_derivative(&e.here, &slope, &f, slot.parent.is_none(), (a, b), &mut out);
+                let (c, ground) = (&m.contacts[i], slot.parent.is_none());
+                let slope = m.touch_slope(c, &e.held, w.poses);
+                let here = (&e.here, c.frame_axis(&e.here));
+                wrench_derivative(here, &slope, &f, ground, (a, b), &mut out);
             }
             Source::Friction(j, i) | Source::Limit(j, i, _) => {
                 let joint = &m.joints[j];
@@ -242,9 +244,10 @@ impl Layout {
         let (a, b) = (m.pose(poses, slot.parent), &poses[slot.child]);
         let (j, i) = match slot.source {
             Source::Contact(i) => {
-                let slope = m.touch_slope(&m.contacts[i], &e.held, poses);
-                let (p, c) = (slot.parent, slot.child);
-                return rate_derivatives((touch, &e.here), &slope, (a, b), v, p, c);
+                let contact = &m.contacts[i];
+                let slope = m.touch_slope(contact, &e.held, poses);
+                let touch = (touch, contact.frame_axis(&e.here));
+                return rate_derivatives(touch, &slope, (a, b), v, slot.parent, slot.child);
             }
             Source::Friction(j, i) | Source::Limit(j, i, _) => (j, i),
         };

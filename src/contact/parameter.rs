@@ -195,13 +195,14 @@ impl Layout {
         let (p, c) = (slot.parent, slot.child);
         let (a, b) = (m.pose(w.poses, p), &w.poses[c]);
         // rows of unit forces change with the normal and the point
-        let changes = touch_change(&e.here, &here, &e.here, (a, b));
+        let axis = contact.frame_axis(&e.here);
+        let changes = touch_change(&e.here, &here, axis, (a, b));
         let mut slides = [changes[1], changes[2]];
         match w.at.stage {
             Stage::Step(h) => {
                 emit(Entry::Inflow(0), (next.gap - e.left * here.gap) / h);
                 let ends = (m.pose(w.next, p), &w.next[c]);
-                let [_, t, s] = touch_change(&e.next, &next, &e.here, ends);
+                let [_, t, s] = touch_change(&e.next, &next, axis, ends);
                 slides = [(slides[0] + t) * 0.5, (slides[1] + s) * 0.5];
             }
             Stage::Readout => {

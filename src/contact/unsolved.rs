@@ -71,7 +71,8 @@ impl Layout {
                 Source::Contact(i) => [0, 1].map(|along| {
                     positions.iter().any(|(poses, basis)| {
                         let (a, b) = (m.pose(poses, s.parent), &poses[s.child]);
-                        let row = friction_rows(&m.touch(&m.contacts[i], poses), a, b)[along];
+                        let (c, touch) = (&m.contacts[i], m.touch(&m.contacts[i], poses));
+                        let row = friction_rows(&touch, c.frame_axis(&touch), a, b)[along];
                         let mut speeds = basis.column_iter().map(|v| {
                             let v: Vec<f64> = v.iter().copied().collect();
                             dot(&v, s.parent, s.child, &row).abs()

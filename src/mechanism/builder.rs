@@ -287,6 +287,7 @@ impl MechanismBuilder {
             parameters: vec![],
             tree,
         };
+        mechanism.note_planes();
         self.attach(&mut mechanism)?;
         for (name, paths) in &self.parameters {
             let fields = paths

@@ -442,6 +442,7 @@ fn on_half_space(
                 feature,
             },
             effective_mass: 1.0 / mobility(&bodies[body], arm),
+            across: None,
         });
     }
 }
@@ -494,6 +495,7 @@ fn between<'a>(
                 feature,
             },
             effective_mass: 1.0 / (lightness(a, &arms[0]) + lightness(b, &arms[1])),
+            across: None,
         });
     }
     Ok(())

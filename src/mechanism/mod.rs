@@ -70,8 +70,8 @@ pub use statics::Unheld;
 
 pub(crate) use attached::{Rows, stacked};
 pub(crate) use contact::{
-    Ahead, Meeting, Search, friction_rows, friction_rows_beside, normal_row, rate_derivatives,
-    touch_change, wrench_derivative,
+    Ahead, Meeting, Search, friction_rows, normal_row, rate_derivatives, touch_change,
+    wrench_derivative,
 };
 pub(crate) use coordinate::unwind;
 pub(crate) use earlier::Earlier;

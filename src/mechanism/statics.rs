@@ -152,7 +152,7 @@ impl Mechanism {
                 continue;
             }
             let (a, b) = (self.pose(poses, c.parent), &poses[c.child]);
-            let [t1, t2] = friction_rows(&touch, a, b);
+            let [t1, t2] = friction_rows(&touch, c.frame_axis(&touch), a, b);
             let rows = [normal_row(&touch, a, b), t1, t2];
             let columns = rows.map(|row| along(c.parent, c.child, &row));
             out.add(Range::Cone(self.friction(c)), FORCES, columns);

@@ -63,6 +63,19 @@ fn a_hopper_finds_a_stride() {
     assert!(found.iterations <= 150, "{}", found.iterations);
 }
 
+/// Two hops: on the first step, then on the second, in the air between, and never on the floor.
+#[test]
+fn a_hopper_climbs_two_steps() {
+    let model = load("monoped_stairs.toml");
+    let found = walk(&model, 0, 1);
+    let pushes = hold(&model.extended(), &found);
+    assert!(pushes.iter().all(|p| !p[0]), "{pushes:?}");
+    let on = |step: usize| pushes.iter().position(|p| p[step]).expect("a push");
+    let off = pushes.iter().rposition(|p| p[1]).expect("a push");
+    assert!(on(1) < off && off + 1 < on(2), "{pushes:?}");
+    assert!(found.iterations <= 150, "{}", found.iterations);
+}
+
 /// The same hopper where effort counts and posture hardly does: half a minute.
 #[test]
 #[ignore = "long"]

@@ -14,35 +14,64 @@ pub(crate) struct TouchSlope {
     pub point: [(Mat3, Mat3); 2],
 }
 
-/// The axis that the tangents of a normal are made from. Where the frames of two configurations are compared, those of
-/// both are made from that of the first.
-fn axis(n: &Vec3) -> Vec3 {
-    if n.x.abs() < 0.6 {
-        Vec3::x()
-    } else {
-        Vec3::y()
+/// What the tangents of a normal are made from. Where the frames of two configurations are compared, those of both are made
+/// from that of the first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FrameAxis {
+    /// The first tangent is that axis made normal to it.
+    First(Vec3),
+    /// The second tangent is.
+    Second(Vec3),
+}
+
+/// A normal whose cosine with an axis is larger leaves too little of the axis for a tangent.
+const ALONG: f64 = 0.6;
+/// Of an axis along the normal less than this is left: rounding.
+const NOTHING: f64 = 1e-12;
+
+impl FrameAxis {
+    /// Of a normal. In a plane, `across` which nothing moves, the second tangent points out of it at any normal: of one that
+    /// turns from a face to an edge each tangent stays what it is.
+    pub(super) fn new(n: &Vec3, across: Option<Vec3>) -> Self {
+        match across {
+            Some(e) if n.dot(&e).abs() < ALONG => Self::Second(e),
+            _ if n.x.abs() < ALONG => Self::First(Vec3::x()),
+            _ => Self::First(Vec3::y()),
+        }
     }
-}
 
-/// A unit vector normal to `n` made from an axis, and by what it was divided.
-fn first_tangent(n: &Vec3, axis: &Vec3) -> (Vec3, f64) {
-    let t = axis - n * n.dot(axis);
-    let length = t.norm();
-    (t / length, length)
-}
+    /// A unit vector normal to `n` made from the axis, the axis, and by what it was divided. A normal that has come to lie
+    /// along the axis, as that of a ball that goes around a box's edge in one step, takes the next axis.
+    fn project(&self, n: &Vec3) -> (Vec3, Vec3, f64) {
+        let (Self::First(axis) | Self::Second(axis)) = self;
+        let next = Vec3::new(axis.z, axis.x, axis.y);
+        let [first, second] = [*axis, next].map(|axis| {
+            let t = axis - n * n.dot(&axis);
+            let length = t.norm();
+            (t / length, axis, length)
+        });
+        if first.2 > NOTHING { first } else { second }
+    }
 
-/// Two unit vectors that make a right-handed frame with the normal.
-fn tangents(n: &Vec3, axis: &Vec3) -> [Vec3; 2] {
-    let (t, _) = first_tangent(n, axis);
-    [t, n.cross(&t)]
-}
+    /// Two unit vectors that make a right-handed frame with the normal.
+    fn tangents(&self, n: &Vec3) -> [Vec3; 2] {
+        let (t, ..) = self.project(n);
+        match self {
+            Self::First(_) => [t, n.cross(&t)],
+            Self::Second(_) => [t.cross(n), t],
+        }
+    }
 
-/// Derivatives of the two tangents by the normal.
-fn tangents_by_normal(n: &Vec3, axis: &Vec3) -> [Mat3; 2] {
-    let (t, length) = first_tangent(n, axis);
-    let raw = -(Mat3::identity() * n.dot(axis) + n * axis.transpose());
-    let by = (Mat3::identity() - t * t.transpose()) * raw / length;
-    [by, skew(n) * by - skew(&t)]
+    /// Derivatives of the two tangents by the normal.
+    fn tangents_by_normal(&self, n: &Vec3) -> [Mat3; 2] {
+        let (t, axis, length) = self.project(n);
+        let raw = -(Mat3::identity() * n.dot(&axis) + n * axis.transpose());
+        let by = (Mat3::identity() - t * t.transpose()) * raw / length;
+        match self {
+            Self::First(_) => [by, skew(n) * by - skew(&t)],
+            Self::Second(_) => [skew(&t) - skew(n) * by, by],
+        }
+    }
 }
 
 /// The wrench of a unit force along `e` on the child at the point, and of its opposite on the parent.
@@ -60,26 +89,19 @@ pub(crate) fn normal_row(t: &Touch, a: &Pose, b: &Pose) -> Row {
 }
 
 /// The same along the two tangents.
-pub(crate) fn friction_rows(t: &Touch, a: &Pose, b: &Pose) -> [Row; 2] {
-    friction_rows_beside(t, t, a, b)
+pub(crate) fn friction_rows(t: &Touch, axis: FrameAxis, a: &Pose, b: &Pose) -> [Row; 2] {
+    axis.tangents(&t.normal).map(|e| row(&e, &t.point, a, b))
 }
 
-/// The same in the frame that goes on from that of the contact at another configuration, `first`.
-pub(crate) fn friction_rows_beside(t: &Touch, first: &Touch, a: &Pose, b: &Pose) -> [Row; 2] {
-    tangents(&t.normal, &axis(&first.normal)).map(|e| row(&e, &t.point, a, b))
-}
-
-/// Changes of the rows along the normal and the tangents by a change of the contact at the same poses; the frame goes on
-/// from that of `first`.
+/// Changes of the rows along the normal and the tangents by a change of the contact at the same poses.
 pub(crate) fn touch_change(
     touch: &Touch,
     change: &Touch,
-    first: &Touch,
+    axis: FrameAxis,
     (a, b): (&Pose, &Pose),
 ) -> [Row; 3] {
-    let axis = axis(&first.normal);
-    let [t1, t2] = tangents(&touch.normal, &axis);
-    let [d1, d2] = tangents_by_normal(&touch.normal, &axis);
+    let [t1, t2] = axis.tangents(&touch.normal);
+    let [d1, d2] = axis.tangents_by_normal(&touch.normal);
     let dn = change.normal;
     [(touch.normal, dn), (t1, d1 * dn), (t2, d2 * dn)].map(|(e, de)| {
         let moved = row(&de, &touch.point, a, b);
@@ -99,10 +121,8 @@ pub(crate) fn touch_change(
 /// ```text
 /// d(e . u) = u . de + (e x (W_b - W_a)) . dc - (e x W_b) . dx_b + (w_b x R_b'(r_b x e)) . dphi_b + ... of the parent
 /// ```
-///
-/// The frame goes on from that of `first`.
 pub(crate) fn rate_derivatives(
-    (touch, first): (&Touch, &Touch),
+    (touch, axis): (&Touch, FrameAxis),
     slope: &TouchSlope,
     (a, b): (&Pose, &Pose),
     v: &[f64],
@@ -118,9 +138,8 @@ pub(crate) fn rate_derivatives(
     let (spin_a, spin_b) = (a.r * wa, b.r * wb);
     let u = vb + spin_b.cross(&(touch.point - b.x)) - va - spin_a.cross(&(touch.point - a.x));
     let apart = spin_b - spin_a;
-    let axis = axis(&first.normal);
-    let [t1, t2] = tangents(&touch.normal, &axis);
-    let [d1, d2] = tangents_by_normal(&touch.normal, &axis);
+    let [t1, t2] = axis.tangents(&touch.normal);
+    let [d1, d2] = axis.tangents_by_normal(&touch.normal);
     let along = [(touch.normal, u), (t1, d1.tr_mul(&u)), (t2, d2.tr_mul(&u))];
     along.map(|(e, turning)| {
         let row = row(&e, &touch.point, a, b);
@@ -141,17 +160,16 @@ pub(crate) fn rate_derivatives(
 /// The derivative of the wrenches of a force with components `f` (normal, two tangents), added to `out`; `ground` where
 /// the parent is the world.
 pub(crate) fn wrench_derivative(
-    touch: &Touch,
+    (touch, axis): (&Touch, FrameAxis),
     slope: &TouchSlope,
     f: &Vec3,
     ground: bool,
     (a, b): (&Pose, &Pose),
     out: &mut Coupling,
 ) {
-    let axis = axis(&touch.normal);
-    let [t1, t2] = tangents(&touch.normal, &axis);
+    let [t1, t2] = axis.tangents(&touch.normal);
     let force = touch.normal * f.x + t1 * f.y + t2 * f.z;
-    let [d1, d2] = tangents_by_normal(&touch.normal, &axis);
+    let [d1, d2] = axis.tangents_by_normal(&touch.normal);
     let turning = Mat3::identity() * f.x + d1 * f.y + d2 * f.z;
     let cross = skew(&force);
     // side: 0 the parent, 1 the child; on the body whose pose is `on`, the force's sign, by the displacement of `side`
@@ -194,29 +212,56 @@ pub(crate) fn wrench_derivative(
 
 #[cfg(test)]
 mod tests {
-    use super::{axis, tangents, tangents_by_normal};
+    use super::FrameAxis;
     use crate::mechanism::contact::samples::difference;
     use crate::mechanism::samples::Source;
+    use crate::spatial::Vec3;
 
     #[test]
     fn the_tangent_frame_is_right_handed_and_its_derivatives_match_differences() {
         let s = &mut Source::new(1);
-        for _ in 0..50 {
+        for i in 0..100 {
             let n = s.vec3().normalize();
-            let axis = axis(&n);
-            let [t1, t2] = tangents(&n, &axis);
+            let across = (i % 2 == 1).then(|| s.vec3().normalize());
+            let axis = FrameAxis::new(&n, across);
+            let [t1, t2] = axis.tangents(&n);
             assert!((t1.cross(&t2) - n).norm() < 1e-15);
             assert!(t1.dot(&n).abs() < 1e-15 && (t1.norm() - 1.0).abs() < 1e-15);
             // along a change that keeps the normal's length
             let d = n.cross(&s.vec3());
             let by = difference(1e-4, |e| {
-                let [a, b] = tangents(&(n + d * e).normalize(), &axis);
+                let [a, b] = axis.tangents(&(n + d * e).normalize());
                 [a.x, a.y, a.z, b.x, b.y, b.z]
             });
-            let own = tangents_by_normal(&n, &axis).map(|m| m * d);
+            let own = axis.tangents_by_normal(&n).map(|m| m * d);
             for k in 0..6 {
                 assert!((own[k / 3][k % 3] - by[k]).abs() < 1e-9);
             }
+        }
+    }
+
+    #[test]
+    fn in_a_plane_the_second_tangent_points_out_of_it_at_any_normal() {
+        for across in [Vec3::x(), Vec3::y(), Vec3::z()] {
+            let first = Vec3::new(across.y, across.z, across.x);
+            for i in 0..16 {
+                let (sin, cos) = (f64::from(i) * std::f64::consts::TAU / 16.0).sin_cos();
+                let n = first * cos + across.cross(&first) * sin;
+                let [t, s] = FrameAxis::new(&n, Some(across)).tangents(&n);
+                assert!((s - across).norm() < 1e-15 && t.dot(&across).abs() < 1e-15);
+            }
+        }
+    }
+
+    /// From the top of a box to its side within a step, where the axis of the first frame is the normal of the second.
+    #[test]
+    fn a_normal_along_the_axis_has_a_frame() {
+        let axis = FrameAxis::new(&Vec3::z(), None);
+        for n in [Vec3::x(), -Vec3::x()] {
+            let [t, s] = axis.tangents(&n);
+            assert!((t.cross(&s) - n).norm() < 1e-15 && t.dot(&n).abs() < 1e-15);
+            let by = axis.tangents_by_normal(&n);
+            assert!(by.iter().all(|m| m.iter().all(|v| v.is_finite())));
         }
     }
 }

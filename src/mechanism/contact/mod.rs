@@ -34,7 +34,7 @@ mod tests;
 pub(crate) use between::{is_supported, slots};
 
 pub(crate) use frame::{
-    TouchSlope, friction_rows, friction_rows_beside, normal_row, rate_derivatives, touch_change,
+    FrameAxis, TouchSlope, friction_rows, normal_row, rate_derivatives, touch_change,
     wrench_derivative,
 };
 
@@ -188,6 +188,17 @@ pub struct Contact {
     /// Mass that scales the contact's impulses, kg: about that seen along the normal, `1/(N M^-1 N')`, averaged over the
     /// normal's directions and held constant, so that it has no derivatives.
     pub effective_mass: f64,
+    /// Across the plane that both bodies stay in, along an axis of the world; none where they may leave it, where there are
+    /// several, and on half-spaces, whose normals do not turn.
+    pub(crate) across: Option<Vec3>,
+}
+
+impl Contact {
+    /// What its tangents are made from, where it touches so at the start of a step.
+    #[inline]
+    pub(crate) fn frame_axis(&self, first: &Touch) -> FrameAxis {
+        FrameAxis::new(&first.normal, self.across)
+    }
 }
 
 /// A contact at one configuration; also a change of it.
@@ -251,7 +262,37 @@ impl Ahead<'_> {
     }
 }
 
+/// Of rates of some 1 in all directions, what of a body's motion across a plane is rounding, m/s and rad/s.
+const IN_PLANE: f64 = 1e-10;
+
 impl Mechanism {
+    /// Notes in which plane the bodies of contacts stay, if they do.
+    pub(super) fn note_planes(&mut self) {
+        // whatever the position and the rates, a plane mechanism stays in its plane
+        let generic = |ratio: f64| {
+            let all = (1..=self.tree.coordinates).map(|i| (i as f64 * ratio).fract() - 0.5);
+            all.collect::<Vec<f64>>()
+        };
+        let poses = self.forward(&generic(0.618_033_988_749_895));
+        let motion = self.velocities(&poses, &generic(0.754_877_666_246_693));
+        let stays = |body: usize, axis: usize| {
+            let (v, spin) = (motion[body].0, poses[body].r * motion[body].1);
+            let within = (0..3).filter(|i| *i != axis);
+            v[axis].abs() < IN_PLANE && within.map(|i| spin[i].abs()).all(|w| w < IN_PLANE)
+        };
+        for c in &mut self.contacts {
+            if let Pair::Ground { .. } = c.pair {
+                continue;
+            }
+            let both =
+                |axis: &usize| c.parent.is_none_or(|p| stays(p, *axis)) && stays(c.child, *axis);
+            let mut planes = (0..3).filter(both);
+            if let (Some(axis), None) = (planes.next(), planes.next()) {
+                c.across = Some(Vec3::ith(axis, 1.0));
+            }
+        }
+    }
+
     /// The colliders of a contact between bodies and the poses of their bodies.
     fn sides<'a>(
         &'a self,

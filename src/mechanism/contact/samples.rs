@@ -101,8 +101,8 @@ pub(super) fn moved(poses: &[Pose], body: usize, i: usize, e: f64) -> Vec<Pose> 
 }
 
 /// Wrenches of the force `f` (normal, tangents) on parent and child.
-fn wrenches(t: &Touch, f: &Vec3, a: &Pose, b: &Pose) -> [f64; 12] {
-    let [t1, t2] = friction_rows(t, a, b);
+fn wrenches(t: &Touch, c: &Contact, f: &Vec3, (a, b): (&Pose, &Pose)) -> [f64; 12] {
+    let [t1, t2] = friction_rows(t, c.frame_axis(t), a, b);
     let mut out = [0.0; 12];
     for (row, f) in [(normal_row(t, a, b), f.x), (t1, f.y), (t2, f.z)] {
         let Row {
@@ -122,7 +122,7 @@ fn wrenches(t: &Touch, f: &Vec3, a: &Pose, b: &Pose) -> [f64; 12] {
 
 /// Rates along the normal and the tangents at velocities `v` of all bodies.
 fn rates(t: &Touch, v: &[f64], c: &Contact, (a, b): (&Pose, &Pose)) -> [f64; 3] {
-    let [t1, t2] = friction_rows(t, a, b);
+    let [t1, t2] = friction_rows(t, c.frame_axis(t), a, b);
     [normal_row(t, a, b), t1, t2].map(|row| dot(v, c.parent, c.child, &row))
 }
 
@@ -146,11 +146,19 @@ pub(super) fn check_with(m: &Mechanism, c: &Contact, poses: &[Pose], e: f64) {
     let row = normal_row(&t, &a, &b);
     let f = Vec3::new(1.3, -0.4, 0.7);
     let mut blocks = Coupling::default();
-    wrench_derivative(&t, &slope, &f, c.parent.is_none(), (&a, &b), &mut blocks);
+    let axis = c.frame_axis(&t);
+    wrench_derivative(
+        (&t, axis),
+        &slope,
+        &f,
+        c.parent.is_none(),
+        (&a, &b),
+        &mut blocks,
+    );
     let v: Vec<f64> = (0..6 * poses.len())
         .map(|i| (1.7 * (i + 1) as f64).sin())
         .collect();
-    let by_pose = rate_derivatives((&t, &t), &slope, (&a, &b), &v, c.parent, c.child);
+    let by_pose = rate_derivatives((&t, axis), &slope, (&a, &b), &v, c.parent, c.child);
     for side in 0..2 {
         let Some(body) = [c.parent, Some(c.child)][side] else {
             continue;
@@ -176,7 +184,7 @@ pub(super) fn check_with(m: &Mechanism, c: &Contact, poses: &[Pose], e: f64) {
             let by = difference(e, |e| {
                 let poses = moved(poses, body, i, e);
                 let (a, b) = ends(&poses);
-                wrenches(&m.touch_of(c, held, &poses), &f, &a, &b)
+                wrenches(&m.touch_of(c, held, &poses), c, &f, (&a, &b))
             });
             let (on_a, on_b) = if side == 0 {
                 (blocks.aa, blocks.ba)
@@ -192,7 +200,7 @@ pub(super) fn check_with(m: &Mechanism, c: &Contact, poses: &[Pose], e: f64) {
         }
     }
     if c.parent.is_some() {
-        let w = wrenches(&t, &f, &a, &b);
+        let w = wrenches(&t, c, &f, (&a, &b));
         let v = |k: usize| Vec3::new(w[k], w[k + 1], w[k + 2]);
         assert_eq!(v(0) + v(6), Vec3::zeros(), "{name}");
         let moment = a.x.cross(&v(0)) + a.r * v(3) + b.x.cross(&v(6)) + b.r * v(9);

@@ -4,8 +4,8 @@ use super::reaction::pull_share;
 use super::{Adjoint, KnotData, ReactionSource};
 use crate::mechanism::wrench::{add_six, add_wrench, dot};
 use crate::mechanism::{
-    Ahead, Contact, Field, Meeting, Row, Touch, friction_rows, friction_rows_beside, normal_row,
-    rate_derivatives, touch_change,
+    Ahead, Contact, Field, Meeting, Row, Touch, friction_rows, normal_row, rate_derivatives,
+    touch_change,
 };
 use crate::spatial::{Pose, Vec3};
 
@@ -48,10 +48,11 @@ pub fn contacting(k: &KnotData, contact: usize, step: Option<&StepInterval>) -> 
     let (c, held, touch, [a, b]) = at(k, contact);
     let step = step.map(|step| {
         let [normal, x, y] = forces(k, contact);
-        let rows = friction_rows(&touch, a, b);
+        let axis = c.frame_axis(&touch);
+        let rows = friction_rows(&touch, axis, a, b);
         let m = k.mechanism;
         let (a, b) = (m.pose(&step.poses, c.parent), &step.poses[c.child]);
-        let ends = friction_rows_beside(&m.touch_of(c, &held, &step.poses), &touch, a, b);
+        let ends = friction_rows(&m.touch_of(c, &held, &step.poses), axis, a, b);
         let along = |row| dot(&step.velocities, c.parent, c.child, row);
         let [first, second] = [0, 1].map(|i| 0.5 * (along(&rows[i]) + along(&ends[i])));
         Acting {
@@ -135,7 +136,7 @@ pub(super) fn pull_friction(k: &KnotData, contact: usize, g: f64, out: &mut Adjo
 /// Velocities along the tangents, and their rows.
 fn sliding(k: &KnotData, contact: usize) -> ([f64; 2], [Row; 2]) {
     let (c, _, touch, [a, b]) = at(k, contact);
-    let rows = friction_rows(&touch, a, b);
+    let rows = friction_rows(&touch, c.frame_axis(&touch), a, b);
     let along = |row| dot(k.velocities, c.parent, c.child, row);
     (rows.each_ref().map(along), rows)
 }
@@ -165,7 +166,7 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
     // how the rows turn with the configuration
     let slope = k.mechanism.touch_slope(c, &held, k.poses);
     let [_, turns @ ..] = rate_derivatives(
-        (&touch, &touch),
+        (&touch, c.frame_axis(&touch)),
         &slope,
         (a, b),
         k.velocities,
@@ -185,7 +186,7 @@ pub(super) fn slip_by(k: &KnotData, contact: usize, field: Field) -> f64 {
     let Some(change) = k.mechanism.touch_by(c, &held, k.poses, field) else {
         return 0.0;
     };
-    let [_, rows @ ..] = touch_change(&touch, &change, &touch, (a, b));
+    let [_, rows @ ..] = touch_change(&touch, &change, c.frame_axis(&touch), (a, b));
     let slide = sliding(k, contact).0;
     let size = slide[0].hypot(slide[1]);
     if size == 0.0 {
