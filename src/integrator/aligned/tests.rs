@@ -145,7 +145,7 @@ fn height<T: Real>(z: T, v: T, e: f64, t: f64, bounces: usize) -> T {
     for i in 0..bounces {
         speed = speed * e;
         if i + 1 < bounces {
-            since = since - speed * (2.0 / G);
+            since -= speed * (2.0 / G);
         }
     }
     speed * since - since * since * (0.5 * G)

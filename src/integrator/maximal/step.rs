@@ -13,6 +13,8 @@ const REFINED: f64 = 1e-5;
 /// What the factors of Newton's last step leave of a residual, in multiples of what that step left: twice for a quadratic, and
 /// the rows of a residual differ in unit.
 const LEFT: f64 = 4.0;
+/// Part of rounding that does not add up over 1e5 steps.
+const UNSEEN: f64 = 1e-2;
 /// Newton's steps are halved no further.
 const SHORTEST: f64 = 1e-4;
 
@@ -160,7 +162,7 @@ impl Maximal {
             }
             // where the same factors are enough, and with `polish` take the residual to rounding
             let (rate, enough) = (LEFT * norm / before, tolerance.max(floor));
-            if norm * rate.powi(2) <= enough && norm * rate.powi(3) <= floor {
+            if norm * rate.powi(2) <= enough && norm * rate.powi(3) <= UNSEEN * floor {
                 for _ in 0..2 {
                     if norm > enough {
                         (norm, row, floor) = self.again(w, (norm, row, floor), refined);
