@@ -1,10 +1,10 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
 use super::report;
-use least_action::dynamics::{KnotPoint, Step, StepError, StepFailure};
+use least_action::dynamics::{Knot, KnotPoint, Step, StepError, StepFailure};
 use least_action::format::Model;
-use least_action::integrator::divided::MOST as MOST_PARTS;
-use least_action::integrator::{Mechanical, Substeps, Swing};
+use least_action::integrator::divided::{GROWTH, MOST as MOST_PARTS};
+use least_action::integrator::{Mechanical, Substeps};
 use least_action::rollout::{Balance, RolloutStats, Trajectory};
 use serde_json::{Value, json};
 
@@ -106,17 +106,13 @@ pub fn warn_of_swings(
         // they have as many parts as they ask for
         return Ok(());
     }
-    // the largest `h omega` of any step, its swing, and the time
-    let mut worst = (0.0, Swing::default(), 0.0);
-    let mut at = t.knot(0);
-    for k in 0..t.steps() {
-        let parts = system.parts_after(t.unknowns(k)) as f64;
-        let h = at.h / parts;
+    let mut swing = |at: &Knot, above: f64| {
         // of the step before
+        let k = at.k;
         let y = k.checked_sub(1).map_or(&[][..], |k| t.unknowns(k));
         let before = KnotPoint {
             y,
-            ..t.knot_point(&at)
+            ..t.knot_point(at)
         };
         let weight = match k {
             0 => at.h,
@@ -125,13 +121,30 @@ pub fn warn_of_swings(
                 0.5 * (start.h_prev + start.h)
             }
         };
-        let swing = system.swing(&before, weight, UNSTABLE / h, &mut w)?;
-        if h * swing.rate > worst.0 {
-            worst = (h * swing.rate, swing, at.t);
+        system.swing(&before, weight, above, &mut w)
+    };
+    // the largest `h omega` of any step, as far as the bound and its ratio to what was last estimated tell
+    let (mut worst, mut ratio) = ((0.0, t.knot(0), 0.0), 1.0);
+    let mut at = t.knot(0);
+    for k in 0..t.steps() {
+        let h = at.h / system.parts_after(t.unknowns(k)) as f64;
+        let above = UNSTABLE / (h * f64::min(GROWTH * ratio, 1.0));
+        let seen = swing(&at, above)?;
+        if seen.bound > above {
+            ratio = seen.rate / seen.bound;
+        }
+        let size = h * ratio * seen.bound;
+        if size > worst.0 {
+            worst = (size, at, h);
         }
         at = t.knot_after(&at);
     }
-    let (size, swing, time) = worst;
+    let (size, at, h) = worst;
+    if size <= COARSE {
+        return Ok(());
+    }
+    let (swing, time) = (swing(&at, 0.0)?, at.t);
+    let size = h * swing.rate;
     if size > COARSE {
         let body = &system.mechanism().bodies[swing.body].name;
         let far = if size > UNSTABLE {

@@ -212,6 +212,57 @@ fn a_higher_order_keeps_the_energy_better() {
         .refused(&["cannot be stepped backwards", "take order 2"]);
 }
 
+/// 50 kg below two light links.
+const LOADED: &str = r#"time_step = 0.01
+horizon = 0.5
+[mechanism]
+gravity = [0.0, 0.0, -9.81]
+[mechanism.bodies.link]
+mass = 0.1
+inertia = [1e-4, 1e-4, 1e-4]
+[mechanism.bodies.second]
+mass = 0.1
+inertia = [1e-4, 1e-4, 1e-4]
+[mechanism.bodies.load]
+mass = 50.0
+inertia = [1.0, 1.0, 1.0]
+[mechanism.joints.top]
+kind = "spherical"
+child = "link"
+child_anchor = [0.0, 0.0, 0.1]
+[mechanism.joints.middle]
+kind = "spherical"
+parent = "link"
+child = "second"
+parent_anchor = [0.0, 0.0, -0.1]
+child_anchor = [0.0, 0.0, 0.1]
+[mechanism.joints.bottom]
+kind = "spherical"
+parent = "second"
+child = "load"
+parent_anchor = [0.0, 0.0, -0.1]
+child_anchor = [0.0, 0.0, 0.1]
+[initial]
+top = [0.3, 0.0, 0.0]
+"#;
+
+/// What swings too fast under the tension of joints is warned of, where steps are not divided.
+#[test]
+fn light_links_under_tension_are_warned_of() {
+    let folder = Folder::new("simulate_tension");
+    folder.write("loaded.toml", LOADED);
+    let plain = folder.run(&["simulate", "loaded.toml", "--substeps", "1"]);
+    let warned = "body `link` swings at 292.2 rad/s";
+    assert!(plain.err.contains(warned), "{}", plain.err);
+    assert!(plain.err.contains("unstable") && plain.err.contains("substeps = \"auto\""));
+    let divided = folder.run(&["simulate", "loaded.toml"]).ended(0);
+    assert!(!divided.err.contains("warning"), "{}", divided.err);
+    let light = LOADED.replace("mass = 50.0", "mass = 2.0");
+    folder.write("light.toml", &light);
+    let quiet = folder.run(&["simulate", "light.toml", "--substeps", "1"]);
+    assert!(!quiet.err.contains("swings"), "{}", quiet.err);
+}
+
 #[test]
 fn simulate_refuses_what_it_cannot_do() {
     let folder = Folder::new("simulate_refused");

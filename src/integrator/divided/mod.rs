@@ -31,7 +31,7 @@ use nalgebra::DMatrix;
 /// step finds may be larger than that of the step before.
 const STABLE: f64 = 1.0;
 /// How much larger a swing may be than the bound says by the last estimate, before it is estimated again.
-const GROWTH: f64 = 1.5;
+pub const GROWTH: f64 = 1.5;
 /// Parts at most: bodies that swing at 6400 rad/s, at a time step of 0.01 s.
 pub const MOST: usize = 64;
 
