@@ -134,6 +134,7 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
     let law = [LAW, if loops { LOOPS } else { "" }];
     let sub_interval = match system.last_share() {
         1.0 => String::new(),
+        0.0 => "; steps are split at impacts, and all knots are as the first".into(),
         share => format!("; h is the last {share} of the time step"),
     };
     Ok(Some(Feedback {

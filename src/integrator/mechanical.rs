@@ -66,7 +66,7 @@ pub trait Mechanical: Dynamics + Sized {
     /// Velocities of the interval before the knot.
     fn interval_velocities(&self, x: &[f64]) -> Vec<Motion>;
 
-    /// Share of a step's interval that the state's velocities are those of, at its end.
+    /// Share of a step's interval that the state's velocities are those of, at its end; 0 where they are those of the instant.
     fn last_share(&self) -> f64 {
         1.0
     }

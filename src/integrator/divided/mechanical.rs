@@ -27,6 +27,10 @@ impl<S: Mechanical> Mechanical for Divided<S> {
         Ok(Self::new(self.inner.rebuilt(mechanism, q)?))
     }
 
+    fn last_share(&self) -> f64 {
+        self.inner.last_share()
+    }
+
     fn parts_after(&self, y: &[f64]) -> usize {
         self.count(y)
     }
