@@ -21,6 +21,29 @@ macro_rules! step_within {
     };
 }
 
+/// Of [`Step`](crate::dynamics::Step): derivatives of a start that is the inner one's.
+macro_rules! start_within {
+    () => {
+        fn initial_by_parameters(
+            &self,
+            start: &Start,
+            p: &[f64],
+            w: &mut Self::Work,
+        ) -> Result<DMatrix<f64>, StepError> {
+            self.inner.initial_by_parameters(start, p, &mut w.own)
+        }
+
+        fn initial_by_coordinates(
+            &self,
+            start: &Start,
+            p: &[f64],
+            w: &mut Self::Work,
+        ) -> Result<DMatrix<f64>, StepError> {
+            self.inner.initial_by_coordinates(start, p, &mut w.own)
+        }
+    };
+}
+
 /// [`Charts`](crate::dynamics::Charts) and [`Stored`](crate::dynamics::Stored): own numbers of a state stay.
 macro_rules! charts_within {
     ($outer:ident<$inner:ident: $bound:ident>) => {
@@ -232,4 +255,4 @@ macro_rules! mechanics_within {
     };
 }
 
-pub(super) use {charts_within, mechanics_within, step_within};
+pub(super) use {charts_within, mechanics_within, start_within, step_within};

@@ -34,7 +34,7 @@ mod pieces;
 mod tests;
 
 use super::mechanical::Mechanical;
-use super::within::{charts_within, step_within};
+use super::within::{charts_within, start_within, step_within};
 use crate::contact::{Gap, Touching};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
@@ -242,6 +242,7 @@ impl<S: Strikes> Step for Aligned<S> {
     type Work = AlignedWork<S::Work>;
 
     step_within!();
+    start_within!();
 
     fn initial(
         &self,
@@ -260,24 +261,6 @@ impl<S: Strikes> Step for Aligned<S> {
             });
         }
         self.inner.initial(start, p, &mut w.own, x)
-    }
-
-    fn initial_by_parameters(
-        &self,
-        start: &Start,
-        p: &[f64],
-        w: &mut Self::Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        self.inner.initial_by_parameters(start, p, &mut w.own)
-    }
-
-    fn initial_by_coordinates(
-        &self,
-        start: &Start,
-        p: &[f64],
-        w: &mut Self::Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        self.inner.initial_by_coordinates(start, p, &mut w.own)
     }
 
     fn work(&self) -> Self::Work {

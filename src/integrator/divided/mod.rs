@@ -19,7 +19,7 @@ mod mechanical;
 mod tests;
 
 use super::mechanical::Mechanical;
-use super::within::{charts_within, step_within};
+use super::within::{charts_within, start_within, step_within};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
     LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepFailure, StepStats,
@@ -199,6 +199,7 @@ impl<S: Mechanical> Step for Divided<S> {
     type Work = DividedWork<S::Work>;
 
     step_within!();
+    start_within!();
 
     fn initial(
         &self,
@@ -211,24 +212,6 @@ impl<S: Mechanical> Step for Divided<S> {
         // velocities of the whole interval before
         own.fill(1.0);
         self.inner.initial(start, p, &mut w.own, inner)
-    }
-
-    fn initial_by_parameters(
-        &self,
-        start: &Start,
-        p: &[f64],
-        w: &mut Self::Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        self.inner.initial_by_parameters(start, p, &mut w.own)
-    }
-
-    fn initial_by_coordinates(
-        &self,
-        start: &Start,
-        p: &[f64],
-        w: &mut Self::Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        self.inner.initial_by_coordinates(start, p, &mut w.own)
     }
 
     fn work(&self) -> Self::Work {
