@@ -3,9 +3,7 @@
 use super::cone::Law;
 use super::{Element, Layout, Memory, Moment, Slot, Source, View};
 use crate::dynamics::Stage;
-use crate::mechanism::{
-    Ahead, Joint, Meeting, Relative, Row, Search, Vec6, friction_rows, normal_row,
-};
+use crate::mechanism::{Ahead, Joint, Relative, Row, Search, Vec6, friction_rows, normal_row};
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{Pose, Vec3, increment_jacobian_transposed};
 
@@ -123,12 +121,10 @@ impl Layout {
                     e.tangents = friction_rows(&e.here, contact.frame_axis(&e.here), a, b);
                     e.floor = floor * e.here.point.amax();
                     e.noise = e.floor;
-                    e.arm = m.arm(contact);
+                    e.arm = m.arm(contact, &e.held);
                     e.left = match at.stage {
                         // where nothing is searched for, what meets does not change
-                        Stage::Step(_) if e.here.gap < -OVERLAP && e.held != Meeting::Surfaces => {
-                            LEFT
-                        }
+                        Stage::Step(_) if e.here.gap < -OVERLAP && m.is_searched(contact) => LEFT,
                         _ => 0.0,
                     };
                 }

@@ -63,7 +63,7 @@ impl Touches {
                 let step = step(knot)?;
                 // what is searched for may be another at the next knot
                 let before = knots[knot].1.as_ref().map(|all| &all[i]);
-                let at = before.filter(|b| b.meets.is_some());
+                let at = before.filter(|_| m.is_searched(c));
                 let at = at.unwrap_or(&knots[knot].0[i]);
                 (step.normal > least).then(|| Force {
                     knot,

@@ -461,10 +461,10 @@ fn between<'a>(
             if a.body.is_some() { a } else { b },
             bodies,
             format!(
-                "contacts `{}` ({p}) and `{}` ({q}) meet, but {p} on {q} is no pair that bodies can touch by: those are points and spheres on all but points, capsules on capsules, boxes and hulls, and boxes and hulls on each other",
+                "contacts `{}` ({p}) and `{}` ({q}) meet, but points have nothing to overlap by",
                 a.name, b.name
             ),
-            "put them in groups that do not name each other, or describe one of them by spheres, capsules or hulls",
+            "put them in groups that do not name each other, or make one of them a sphere",
         ));
     }
     // the world's is the parent's, whichever it is

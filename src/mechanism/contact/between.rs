@@ -4,12 +4,14 @@ use super::ball::{self, Grown};
 use super::capsule_capsule::{self, SLOTS};
 use super::capsule_polytope::{self, ENDS, Roles};
 use super::crossing::{Crossing, Line};
+use super::cylinder::{self, Sway, is_cylinder};
 use super::frame::TouchSlope;
 use super::half_space;
 use super::heights::FACETS;
 use super::manifold::{self, Manifold, Meeting, PLACES};
 use super::nearest::{Ball, On};
 use super::polytope::Solid;
+use super::ring::Ring;
 use super::{Collider, Surface, Touch};
 use crate::spatial::{Pose, Vec3};
 
@@ -23,31 +25,28 @@ pub(super) enum Slot {
     Ball { side: usize, ball: Ball, on: On },
     /// Two axes or edges cross.
     Crossing(Crossing),
+    /// A circle on a plane, a line or a circle.
+    Ring(Ring),
 }
 
-/// Do the surfaces meet, the first as the parent's? Points on points have nothing to overlap.
+/// Do the surfaces meet, the first as the parent's? Points on points have nothing to overlap; height fields are the world's
+/// alone.
 pub(crate) fn is_supported(first: &Surface, second: &Surface) -> bool {
-    use Surface::{Box, Capsule, Cylinder, Hull, Point, Sphere};
-    match first {
-        Point | Sphere(_) => matches!(
-            second,
-            Sphere(_) | Capsule { .. } | Cylinder { .. } | Box(_) | Hull(_)
-        ),
-        Capsule { .. } => matches!(second, Capsule { .. } | Box(_) | Hull(_)),
-        Box(_) | Hull(_) => matches!(second, Box(_) | Hull(_)),
-        // the world's alone
-        Surface::Heights(_) => !matches!(second, Cylinder { .. } | Surface::Heights(_)),
-        Cylinder { .. } => false,
+    match (first, second) {
+        (Surface::Point, Surface::Point) | (_, Surface::Heights(_)) => false,
+        (Surface::Heights(_), _) => true,
+        _ => edginess(first) <= edginess(second),
     }
 }
 
-/// Which side is a capsule where the other is a polytope.
+/// Which side is a capsule where the other is a polytope or a cylinder.
 #[inline]
 fn capsule(of: Sides) -> Option<usize> {
     let is_capsule = |c: &Collider| matches!(c.surface, Surface::Capsule { .. });
+    let has_edges = |c: &Collider| is_polytope(c) || is_cylinder(c);
     match (is_capsule(of.0), is_capsule(of.1)) {
-        (true, false) if is_polytope(of.1) => Some(0),
-        (false, true) if is_polytope(of.0) => Some(1),
+        (true, false) if has_edges(of.1) => Some(0),
+        (false, true) if has_edges(of.0) => Some(1),
         _ => None,
     }
 }
@@ -59,8 +58,8 @@ fn is_polytope(c: &Collider) -> bool {
 
 /// Balls first, then capsules, then what has edges.
 #[inline]
-fn edginess(c: &Collider) -> u8 {
-    match c.surface {
+fn edginess(of: &Surface) -> u8 {
+    match of {
         Surface::Point | Surface::Sphere(_) => 0,
         Surface::Capsule { .. } => 1,
         Surface::Cylinder { .. } | Surface::Box(_) | Surface::Hull(_) | Surface::Heights(_) => 2,
@@ -70,8 +69,17 @@ fn edginess(c: &Collider) -> u8 {
 /// Names of the places of a capsule and a polytope.
 const EDGES: [&str; capsule_polytope::SLOTS] = [" -", " +", " 1", " 2", " 3", " 4"];
 
-/// Names of the places of two polytopes.
-const NUMBERED: [&str; PLACES] = [" 1", " 2", " 3", " 4", " 5", " 6", " 7", " 8", " 9"];
+/// Names of the places of two polytopes, or of a cylinder on what has edges.
+const NUMBERED: [&str; cylinder::SLOTS] = [
+    " 1", " 2", " 3", " 4", " 5", " 6", " 7", " 8", " 9", " 10", " 11", " 12",
+];
+
+/// Is one of the two a cylinder, and the other none of the shapes that are balls?
+#[inline]
+fn has_cylinder(of: Sides) -> bool {
+    let edgy = |c: &Collider| edginess(&c.surface) > 0 && !matches!(c.surface, Surface::Heights(_));
+    (is_cylinder(of.0) || is_cylinder(of.1)) && edgy(of.0) && edgy(of.1)
+}
 
 /// The slots of a supported pair: what tells the first and the second apart, and the arms from the centres of mass, body
 /// frames.
@@ -116,7 +124,11 @@ fn fixed_slots(of: Sides, middle: [Vec3; 2]) -> Vec<([&'static str; 2], [Vec3; 2
             };
             EDGES.map(|n| (named(n), middle)).to_vec()
         }
-        _ if is_searched(of) => NUMBERED.map(|n| (["", n], middle)).to_vec(),
+        _ if has_cylinder(of) => NUMBERED.map(|n| (["", n], middle)).to_vec(),
+        _ if is_searched(of) => NUMBERED[..PLACES]
+            .iter()
+            .map(|n| (["", *n], middle))
+            .collect(),
         _ => vec![(["", ""], middle)],
     }
 }
@@ -126,43 +138,73 @@ fn fixed_slots(of: Sides, middle: [Vec3; 2]) -> Vec<([&'static str; 2], [Vec3; 2
 pub(super) fn is_searched(of: Sides) -> bool {
     capsule(of).is_some()
         || is_polytope(of.0) && is_polytope(of.1)
+        || has_cylinder(of)
         || matches!(of.0.surface, Surface::Heights(_))
 }
 
-/// What of a height field meets a ball of the second collider, at the poses of the next knot.
-pub(super) fn on_heights(of: Sides, feature: usize, ahead: Poses) -> Option<Meeting> {
+/// What of a height field meets a ball or a rim of the second collider, at the poses of the next knot.
+pub(super) fn on_heights(of: Sides, feature: usize, ahead: Poses, sway: &Sway) -> Option<Meeting> {
     let Surface::Heights(heights) = &of.0.surface else {
         return None;
     };
-    let ball = half_space::ball(of.1, feature / FACETS)?;
-    Some(heights.search(of.0, &ball, ahead)[feature % FACETS])
+    let (feature, facet) = (feature / FACETS, feature % FACETS);
+    let (ball, rim) = (
+        half_space::ball(of.1, feature),
+        half_space::rim(of.1, feature),
+    );
+    let all = match (ball, rim) {
+        // a point of a rim that is not flat
+        (Some(_), Some(rim)) if !heights.is_flat(of.0, &rim, ahead, sway) => return None,
+        (Some(ball), _) => heights.search(of.0, &ball, ahead),
+        (None, rim) => heights.search_rim(of.0, &rim?, ahead, sway),
+    };
+    Some(all[facet])
 }
 
-/// What meets until the next knot, where the bodies will be about at `ahead`.
-pub(super) fn search(of: Sides, poses: Poses, ahead: Poses) -> Option<Manifold> {
-    let Some(capsule) = capsule(of) else {
-        let solids = (of.0.solid()?, of.1.solid()?);
-        if manifold::is_far((solids.0.reach(), solids.1.reach()), of, poses) {
-            let places = [Meeting::Apart; PLACES];
-            return Some(Manifold { places });
+/// What meets until the next knot, where the bodies will be about at `ahead`, as they move against each other.
+pub(super) fn search(of: Sides, poses: Poses, ahead: Poses, sway: &Sway) -> Option<Manifold> {
+    let mut found = Manifold::APART;
+    let capsule = capsule(of);
+    if capsule.is_some() {
+        found.places[..ENDS].fill(Meeting::Surfaces);
+    }
+    if manifold::is_far((cylinder::reach(of.0), cylinder::reach(of.1)), of, poses) {
+        return Some(found);
+    }
+    if has_cylinder(of) {
+        let pair = cylinder::Pair {
+            of,
+            now: poses,
+            next: ahead,
+            sway,
+        };
+        let all = pair.search();
+        match capsule {
+            Some(_) => found.places[ENDS..capsule_polytope::SLOTS]
+                .copy_from_slice(&all[manifold::OUTLINE..]),
+            None => found.places = all,
         }
-        return Some(manifold::search((&solids.0, &solids.1), poses, ahead));
+        return Some(found);
+    }
+    let Some(capsule) = capsule else {
+        return Some(manifold::search(
+            (&of.0.solid()?, &of.1.solid()?),
+            poses,
+            ahead,
+            true,
+        ));
     };
     let roles = Roles {
         of: [of.0, of.1],
         poses: [ahead.0, ahead.1],
         capsule,
     };
-    let Surface::Capsule { radius, length } = roles.of[capsule].surface else {
+    let Surface::Capsule { length, .. } = roles.of[capsule].surface else {
         return None;
     };
     let solid = roles.of[1 - capsule].solid()?;
-    let mut places = [Meeting::Apart; PLACES];
-    places[..ENDS].fill(Meeting::Surfaces);
-    if !manifold::is_far((radius + 0.5 * length, solid.reach()), of, poses) {
-        places[ENDS..capsule_polytope::SLOTS].copy_from_slice(&roles.search(&solid, length));
-    }
-    Some(Manifold { places })
+    found.places[ENDS..capsule_polytope::SLOTS].copy_from_slice(&roles.search(&solid, length));
+    Some(found)
 }
 
 fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot {
@@ -186,7 +228,7 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
             }
             _ => {
                 // the rounder on the other, whichever is the parent's
-                let side = usize::from(edginess(of.1) < edginess(of.0));
+                let side = usize::from(edginess(&of.1.surface) < edginess(&of.0.surface));
                 let end = [-1.0, 1.0].get(feature).filter(|_| capsule(of).is_some());
                 Slot::Ball {
                     side,
@@ -213,9 +255,20 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
             };
             (roles.slot(&polytope(1 - capsule), edge, length)).unwrap_or(beside)
         }
-        Meeting::Apart => at_place,
+        Meeting::Apart | Meeting::Turned { .. } => at_place,
+        // held axes and edges have turned until they are parallel only in steps that are not solved
+        Meeting::Parts(parts) => match cylinder::meet(of, parts, poses, 0.0) {
+            Some(cylinder::Met::Crossing(c)) => Slot::Crossing(c),
+            Some(cylinder::Met::Ring(r)) => Slot::Ring(r),
+            None => at_place,
+        },
         Meeting::Triangle(t) | Meeting::Plane(t) => {
             let ball = half_space::ball(of.1, feature / FACETS);
+            if let (None, Some(rim), Surface::Heights(heights)) =
+                (ball, half_space::rim(of.1, feature / FACETS), &of.0.surface)
+            {
+                return Slot::Ring(heights.rim(of.0, t, rim, poses));
+            }
             let on = match meeting {
                 Meeting::Plane(_) => On::Plane(t),
                 _ => On::Triangle(t),
@@ -248,6 +301,9 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
 
 /// Sine of the angle between two edges, or an edge and an axis, where such meet.
 pub(super) fn sine(of: Sides, held: &Meeting, (a, b): Poses) -> Option<f64> {
+    if let Meeting::Parts(parts) = *held {
+        return cylinder::sine(of, parts, (a, b));
+    }
     let edges = match *held {
         Meeting::Edges { edges, .. } => edges,
         Meeting::Edge(edge) => [edge; 2],
@@ -273,6 +329,7 @@ fn roles<'a>(side: usize, of: Sides<'a>, p: Poses<'a>) -> (&'a Collider, Poses<'
 pub(super) fn touch(of: Sides, what: (usize, &Meeting), poses: Poses) -> Touch {
     match slot(of, what, poses) {
         Slot::Crossing(c) => c.touch(poses),
+        Slot::Ring(r) => r.touch(),
         Slot::Ball { side, ball, on } => {
             let (other, (p, q)) = roles(side, of, poses);
             let mut t = ball::touch(&ball, (other, on), p, q);
@@ -287,6 +344,7 @@ pub(super) fn touch(of: Sides, what: (usize, &Meeting), poses: Poses) -> Touch {
 pub(super) fn slope(of: Sides, what: (usize, &Meeting), poses: Poses) -> TouchSlope {
     match slot(of, what, poses) {
         Slot::Crossing(c) => c.slope(poses),
+        Slot::Ring(r) => r.slope(poses),
         Slot::Ball { side, ball, on } => {
             let (other, (p, q)) = roles(side, of, poses);
             let TouchSlope { normal, point } = ball::slope(&ball, (other, on), p, q);
@@ -302,9 +360,20 @@ pub(super) fn slope(of: Sides, what: (usize, &Meeting), poses: Poses) -> TouchSl
     }
 }
 
-/// What a larger radius of the collider on `changed` does. Vertices and edges of polytopes have none.
+/// What a larger radius of the collider on `changed` does. Vertices and edges of polytopes have none, those of the prism
+/// within a cylinder move.
 pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, poses: Poses) -> Grown {
-    match what.1 {
+    let (own, pose) = ([of.0, of.1][changed], [poses.0, poses.1][changed]);
+    let moved = |vertex: usize| match own.solid() {
+        Some(solid) if is_cylinder(own) => {
+            Grown::Moved(pose.r * own.orientation * solid.vertex_by_radius(vertex))
+        }
+        _ => Grown::Still,
+    };
+    let feature = what.0 / FACETS;
+    let corner = |face: usize| own.solid().map_or(0, |s| s.of.faces[face].top);
+    let end = |edge: usize| own.solid().map_or(0, |s| s.of.edges[edge].ends[0]);
+    match *what.1 {
         Meeting::Surfaces => match slot(of, what, poses) {
             Slot::Ball { side, ball, on } if side != changed => {
                 let (other, (p, q)) = roles(side, of, poses);
@@ -313,7 +382,19 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
             _ => Grown::Radius,
         },
         Meeting::Edge(_) | Meeting::Triangle(_) => Grown::Radius,
-        _ => Grown::Still,
+        Meeting::Parts(parts) => cylinder::by_radius(of, parts, changed, poses),
+        Meeting::Vertex { side, vertex, .. } if side == changed => moved(vertex),
+        Meeting::Vertex { face, .. } => moved(corner(face)),
+        Meeting::Edges { edges, .. } => moved(end(edges[changed])),
+        Meeting::Plane(_) if changed == 1 => {
+            let fixed = half_space::fixed_by_radius(own, feature, &Meeting::Surfaces);
+            match (slot(of, what, poses), fixed) {
+                (Slot::Ring(ring), _) => Grown::Moved(ring.by_radius(1)),
+                (_, Some(out)) => Grown::Moved(pose.r * own.orientation * out),
+                _ => Grown::Still,
+            }
+        }
+        Meeting::Apart | Meeting::Plane(_) | Meeting::Turned { .. } => Grown::Still,
     }
 }
 
@@ -327,8 +408,16 @@ pub(super) fn by_size(
 ) -> Option<Vec3> {
     let (own, pose) = ([of.0, of.1][changed], [poses.0, poses.1][changed]);
     let moved = |local: Vec3| pose.r * own.orientation * local;
+    if let Meeting::Parts(parts) = *what.1 {
+        return cylinder::by_size(own, parts[changed], axis).map(moved);
+    }
     let (side, ball, on) = match slot(of, what, poses) {
         Slot::Ball { side, ball, on } => (side, ball, on),
+        Slot::Ring(_) => {
+            // a rim on a height field
+            let by = half_space::by_size((own, what.0 / FACETS, &Meeting::Surfaces), axis, pose);
+            return by.filter(|_| changed == 1);
+        }
         Slot::Crossing(_) => {
             // of two axes without ends; edges move with an end
             let edge = match *what.1 {

@@ -86,6 +86,7 @@ impl Roles<'_> {
     fn gap(&self, slot: &Slot) -> f64 {
         match slot {
             Slot::Crossing(c) => c.touch((self.poses[0], self.poses[1])).gap,
+            Slot::Ring(r) => r.touch().gap,
             Slot::Ball { side, ball, on } => {
                 let other = 1 - side;
                 let on = (self.of[other], *on);

@@ -3,24 +3,18 @@
 //! Points, spheres, ends of capsules, corners of boxes, vertices of hulls and points of a cylinder's rims are balls of radius `r` (0 for
 //! points) about a point `p` of the body: `phi = n . (x + R p) - r - offset`, touching at `x + R p - r n`.
 //!
-//! A cylinder has two smoothed rims and four points fixed on each. The lowest point of a rim with centre `c`, axis `a` and
-//! radius `r` is `c - r rho/|rho|`, `rho = n - a (n.a)`, which leaps about when the cylinder stands. With
-//! `S = sqrt(rho^2 + e^2)` and `k = r/(sqrt(1 + e^2) - e)`,
-//!
-//! ```text
-//! phi = n.c - k (S - e) - offset,     point = c - (k/S) rho + k e (1 - e/S) n
-//! ```
-//!
-//! is the true distance of a cylinder that lies, and that of the rim's centre where it stands; there the fixed points
-//! carry it. The points are the support points of a body within the cylinder, no deeper than `e r`.
+//! A cylinder touches by the rims of both ends, smoothed as in [`ring`](super::ring). Where an end may come to lie flat within
+//! a step, the lowest point of its rim leaps from side to side: then it is held by four points fixed on the rim for that step,
+//! where it is lowest and will be among them.
 
+use super::cylinder::{FLAT, Sway};
 use super::frame::TouchSlope;
+use super::manifold::Meeting;
 use super::nearest::Ball;
+use super::ring::{circle, circle_slope};
 use super::{Collider, HalfSpace, Surface, Touch};
 use crate::spatial::{Mat3, Pose, Vec3, times_skew};
-
-/// `e`, about the tilt in rad at which the point is halfway from the rim to its centre.
-const SMOOTH: f64 = 1e-4;
+use std::f64::consts::TAU;
 
 /// What of a collider touches.
 enum Part {
@@ -35,21 +29,51 @@ fn side(feature: usize, bit: usize) -> f64 {
     if feature >> bit & 1 == 1 { 0.5 } else { -0.5 }
 }
 
-/// The place of a cylinder's fixed point on its rim: axis and sign.
-fn quarter(feature: usize) -> (usize, f64) {
-    (
-        feature >> 1 & 1,
-        if feature >> 2 & 1 == 1 { 1.0 } else { -1.0 },
-    )
+/// Where a cylinder's fixed point is on its rim, collider frame: two are where the rim is lowest now and will be, which are no
+/// further apart than half a turn; the other two where they leave the shortest arcs.
+fn quarter(feature: usize, held: &Meeting) -> Vec3 {
+    let place = (feature - RIMS) >> 1;
+    let of = |part: u16| f64::from(part) / f64::from(TURN);
+    let turn = match *held {
+        Meeting::Turned { from, by } if by > 0 => {
+            let (from, by) = (of(from), of(by));
+            let left = 1.0 - by;
+            from + match place {
+                0 => 0.0,
+                1 => by,
+                // one on either side
+                2 if by > 0.5 * left => 0.5 * by,
+                3 if by > 0.5 * left => by + 0.5 * left,
+                2 => by + left / 3.0,
+                _ => by + left * 2.0 / 3.0,
+            }
+        }
+        Meeting::Turned { from, .. } => of(from) + 0.25 * place as f64,
+        _ => 0.25 * place as f64,
+    };
+    let (sin, cos) = (turn * TAU).sin_cos();
+    Vec3::new(cos, sin, 0.0)
 }
+
+/// Parts of a turn by which the places of fixed points are told.
+pub(super) const TURN: u16 = 1 << 12;
+
+/// About the axis, from the collider's x.
+pub(super) fn degrees(part: u16) -> u32 {
+    360 * u32::from(part) / u32::from(TURN)
+}
+
+/// Of them: two points that are no further apart would carry as one.
+const NEAR: u16 = TURN / 16;
 
 /// Features of a cylinder: its rims, then eight fixed points.
 const RIMS: usize = 2;
 
 #[inline]
-fn part(c: &Collider, feature: usize) -> Part {
+fn part(c: &Collider, feature: usize, held: &Meeting) -> Part {
     let axis = |k: usize| c.orientation.column(k);
     let (centre, radius) = match &c.surface {
+        _ if *held == Meeting::Apart => (c.position, 0.0),
         Surface::Point => (c.position, 0.0),
         Surface::Sphere(r) => (c.position, *r),
         Surface::Capsule { radius, length } => {
@@ -66,8 +90,10 @@ fn part(c: &Collider, feature: usize) -> Part {
             if feature < RIMS {
                 return Part::Rim(centre, axis(2).into(), *radius);
             }
-            let (k, sign) = quarter(feature - RIMS);
-            (centre + axis(k) * (sign * radius), 0.0)
+            (
+                centre + c.orientation * quarter(feature, held) * *radius,
+                0.0,
+            )
         }
         Surface::Heights(_) => unreachable!("a height field is the world's"),
         Surface::Hull(hull) => (c.position + c.orientation * hull.vertices()[feature], 0.0),
@@ -95,14 +121,12 @@ impl Collider {
             .map(|f| {
                 let mut label = signs(bits, f);
                 if matches!(self.surface, Surface::Cylinder { .. }) && f >= RIMS {
-                    let (k, sign) = quarter(f - RIMS);
-                    label.push(if sign > 0.0 { '+' } else { '-' });
-                    label.push(['x', 'y'][k]);
+                    label += &(1 + ((f - RIMS) >> 1)).to_string();
                 }
                 if let Surface::Hull(_) = self.surface {
                     label = (f + 1).to_string();
                 }
-                let arm = match part(self, f) {
+                let arm = match part(self, f, &Meeting::Surfaces) {
                     Part::Ball(b) => b.centre,
                     Part::Rim(centre, ..) => centre,
                 };
@@ -112,39 +136,92 @@ impl Collider {
     }
 }
 
-/// A smoothed rim at a configuration: `rho`, `S` and `k`, and the point from the rim's centre.
-fn rim(n: &Vec3, a: &Vec3, r: f64) -> (Vec3, f64, f64, Vec3) {
-    // n - a (n.a) without its cancellation, which 1/S would magnify
-    let rho = a.cross(&n.cross(a));
-    let s = (rho.norm_squared() + SMOOTH * SMOOTH).sqrt();
-    let k = r / ((1.0 + SMOOTH * SMOOTH).sqrt() - SMOOTH);
-    let arm = rho * (-k / s) + n * (k * SMOOTH * (1.0 - SMOOTH / s));
-    (rho, s, k, arm)
+/// What of a cylinder meets a plane with normal `n`, at the pose of its body now and at the next knot.
+pub(super) fn meeting(
+    n: &Vec3,
+    c: &Collider,
+    feature: usize,
+    (now, next): (&Pose, &Pose),
+    sway: &Sway,
+) -> Meeting {
+    let local = |pose: &Pose| c.orientation.tr_mul(&pose.r.tr_mul(n));
+    let (here, there) = (local(now), local(next));
+    let tilt = here.xy().norm();
+    let flat = sway.flat(&(now.r * c.orientation.column(2)), n);
+    let is_flat = tilt.min(there.xy().norm()) < flat;
+    match (is_flat, feature < RIMS) {
+        (true, true) | (false, false) => Meeting::Apart,
+        (false, true) => Meeting::Surfaces,
+        (true, false) => {
+            let lowest = |v: &Vec3| {
+                let part = (-v.y).atan2(-v.x) / TAU * f64::from(TURN);
+                (v.xy().norm() >= FLAT)
+                    .then(|| part.rem_euclid(f64::from(TURN)).round() as u16 % TURN)
+            };
+            let (first, then) = (lowest(&here), lowest(&there));
+            let from = first.or(then).unwrap_or(0);
+            let then = then.unwrap_or(from);
+            let by = (then + TURN - from) % TURN;
+            // the shorter way round, from either
+            let (from, by) = if by > TURN / 2 {
+                (then, TURN - by)
+            } else {
+                (from, by)
+            };
+            if by < NEAR {
+                return Meeting::Turned {
+                    from: first.unwrap_or(from),
+                    by: 0,
+                };
+            }
+            Meeting::Turned { from, by }
+        }
+    }
 }
 
 /// The ball that a feature is, where it is one.
 pub(super) fn ball(c: &Collider, feature: usize) -> Option<Ball> {
-    match part(c, feature) {
+    match part(c, feature, &Meeting::Surfaces) {
         Part::Ball(ball) => Some(ball),
         Part::Rim(..) => None,
     }
 }
 
+/// The rim that a feature is or is fixed on, where that is one: centre, axis and radius, body frame.
+pub(super) fn rim(c: &Collider, feature: usize) -> Option<(Vec3, Vec3, f64)> {
+    if !matches!(c.surface, Surface::Cylinder { .. }) {
+        return None;
+    }
+    match part(c, feature % RIMS, &Meeting::Surfaces) {
+        Part::Ball(_) => None,
+        Part::Rim(centre, axis, radius) => Some((centre, axis, radius)),
+    }
+}
+
+/// How a feature moves, collider frame, when a cylinder's radius grows: that fixed on its rim.
+pub(super) fn fixed_by_radius(c: &Collider, feature: usize, held: &Meeting) -> Option<Vec3> {
+    let is_fixed = matches!(c.surface, Surface::Cylinder { .. }) && feature >= RIMS;
+    is_fixed.then(|| quarter(feature, held))
+}
+
 /// The point of the body whose distance counts, where that is one fixed on it: its arm, body frame.
 #[inline]
-pub(super) fn arm(c: &Collider, feature: usize) -> Option<Vec3> {
-    match part(c, feature) {
+pub(super) fn arm(c: &Collider, feature: usize, held: &Meeting) -> Option<Vec3> {
+    match part(c, feature, held) {
         Part::Ball(ball) => Some(ball.centre),
         Part::Rim(..) => None,
     }
 }
 
+/// What of the collider: a feature, and what of it is held.
+pub(super) type What<'a> = (&'a Collider, usize, &'a Meeting);
+
 #[inline]
-pub(super) fn touch(ground: &HalfSpace, c: &Collider, feature: usize, b: &Pose) -> Touch {
+pub(super) fn touch(ground: &HalfSpace, (c, feature, held): What, b: &Pose) -> Touch {
     let n = ground.normal;
-    let point = match part(c, feature) {
+    let point = match part(c, feature, held) {
         Part::Ball(ball) => b.point(&ball.centre) - n * ball.radius,
-        Part::Rim(centre, a, r) => b.point(&centre) + rim(&n, &(b.r * a), r).3,
+        Part::Rim(centre, a, r) => b.point(&centre) - circle(&n, &(b.r * a), r).3,
     };
     Touch {
         gap: n.dot(&point) - ground.offset,
@@ -153,19 +230,13 @@ pub(super) fn touch(ground: &HalfSpace, c: &Collider, feature: usize, b: &Pose) 
     }
 }
 
-pub(super) fn slope(ground: &HalfSpace, c: &Collider, feature: usize, b: &Pose) -> TouchSlope {
+pub(super) fn slope(ground: &HalfSpace, (c, feature, held): What, b: &Pose) -> TouchSlope {
     let mut out = TouchSlope::default();
-    let by_dphi = match part(c, feature) {
+    let by_dphi = match part(c, feature, held) {
         Part::Ball(ball) => -times_skew(&b.r, &ball.centre),
         Part::Rim(centre, axis, r) => {
-            let (n, a) = (ground.normal, b.r * axis);
-            let (rho, s, k, _) = rim(&n, &a, r);
-            // drho = -((n.a) 1 + a n') da
-            let rho_by = -(Mat3::identity() * n.dot(&a) + a * n.transpose());
-            let s_by = rho_by.tr_mul(&rho) / s;
-            let arm_by = rho_by * (-k / s)
-                + (rho + n * (SMOOTH * SMOOTH)) * s_by.transpose() * (k / (s * s));
-            -times_skew(&b.r, &centre) - arm_by * times_skew(&b.r, &axis)
+            let by = circle_slope(&ground.normal, &(b.r * axis), r).1;
+            by * times_skew(&b.r, &axis) - times_skew(&b.r, &centre)
         }
     };
     out.point[1] = (Mat3::identity(), by_dphi);
@@ -173,36 +244,39 @@ pub(super) fn slope(ground: &HalfSpace, c: &Collider, feature: usize, b: &Pose) 
 }
 
 /// How the point moves when the collider's radius grows, world frame.
-pub(super) fn by_radius(ground: &HalfSpace, c: &Collider, feature: usize, b: &Pose) -> Vec3 {
-    match part(c, feature) {
-        Part::Rim(_, a, _) => rim(&ground.normal, &(b.r * a), 1.0).3,
-        Part::Ball(_) if matches!(c.surface, Surface::Cylinder { .. }) => {
-            let (k, sign) = quarter(feature - RIMS);
-            b.r * c.orientation.column(k) * sign
-        }
-        Part::Ball(_) => -ground.normal,
+pub(super) fn by_radius(ground: &HalfSpace, (c, feature, held): What, b: &Pose) -> Option<Vec3> {
+    if *held == Meeting::Apart {
+        return None;
     }
+    Some(match part(c, feature, held) {
+        Part::Rim(_, a, _) => -circle(&ground.normal, &(b.r * a), 1.0).3,
+        Part::Ball(_) => match fixed_by_radius(c, feature, held) {
+            Some(out) => b.r * c.orientation * out,
+            None => -ground.normal,
+        },
+    })
 }
 
 /// How the point moves when the collider's size along `axis` grows, world frame.
-pub(super) fn by_size(c: &Collider, feature: usize, axis: usize, b: &Pose) -> Vec3 {
+pub(super) fn by_size((c, feature, held): What, axis: usize, b: &Pose) -> Option<Vec3> {
     let bit = if matches!(c.surface, Surface::Box(_)) {
         axis
     } else {
         0
     };
-    b.r * c.orientation.column(axis) * side(feature, bit)
+    (*held != Meeting::Apart).then(|| b.r * c.orientation.column(axis) * side(feature, bit))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::SMOOTH;
+    use super::{NEAR, RIMS, Sway, TAU, TURN, quarter};
+    use crate::mechanism::contact::ring::SMOOTH;
     use crate::mechanism::contact::samples::{
         BOX, CAPSULE, CYLINDER, POINT, SPHERE, check, check_with, grounded, hull, plain,
     };
     use crate::mechanism::samples::Source;
     use crate::mechanism::{Mechanism, Surface};
-    use crate::spatial::{Pose, Vec3, exp};
+    use crate::spatial::{Pose, Quat, Vec3, exp};
 
     /// On the plane `z = 0`.
     fn level(shape: Surface) -> Mechanism {
@@ -259,6 +333,49 @@ mod tests {
         }
     }
 
+    /// Whichever way the lowest point goes: half a turn at most is between two points, and both places are among them.
+    #[test]
+    fn fixed_points_surround_the_rim() {
+        let m = level(CYLINDER);
+        let c = &m.colliders[0];
+        let tilted = |part: u16| {
+            let angle = f64::from(part) / f64::from(TURN) * TAU;
+            // the normal, seen from the cylinder, away from its lowest point
+            let n = Vec3::new(-angle.cos(), -angle.sin(), 5.0).normalize();
+            Pose::new(
+                Vec3::zeros(),
+                Quat::rotation_between(&(c.orientation * n), &Vec3::z()).expect("not opposite"),
+            )
+        };
+        let sway = Sway {
+            turn: Vec3::x(),
+            moved: Vec3::zeros(),
+        };
+        let step = TURN / 64;
+        for (from, then) in (0..64).flat_map(|i| (0..64).map(move |k| (step * i, step * k))) {
+            let poses = (&tilted(from), &tilted(then));
+            let places: Vec<u16> = (0..4)
+                .map(|k| {
+                    let feature = RIMS + 2 * k;
+                    let held = super::meeting(&Vec3::z(), c, feature, poses, &sway);
+                    let at = quarter(feature, &held);
+                    let part = at.y.atan2(at.x) / TAU * f64::from(TURN);
+                    part.rem_euclid(f64::from(TURN)).round() as u16 % TURN
+                })
+                .collect();
+            let mut sorted = places.clone();
+            sorted.sort_unstable();
+            let arc = |k: usize| (sorted[(k + 1) % 4] + TURN - sorted[k]) % TURN;
+            let largest = (0..4).map(arc).max().expect("four");
+            assert!(largest <= TURN / 2, "{from} {then}: {places:?}");
+            let has = |place: u16, within: u16| {
+                let off = |p: &u16| (p + TURN - place) % TURN;
+                places.iter().any(|p| off(p).min(TURN - off(p)) <= within)
+            };
+            assert!(has(from, 1) && has(then, NEAR), "{from} {then}: {places:?}");
+        }
+    }
+
     #[test]
     fn a_cylinder_lies_and_stands_exactly() {
         let m = level(Surface::Cylinder {
@@ -278,6 +395,6 @@ mod tests {
             assert!((p - Vec3::new(0.0, p.y, 0.4)).norm() < 1e-15);
         }
         let below = |c: &&crate::mechanism::Contact| m.touch(c, &[standing]).gap < 0.46;
-        assert_eq!(m.contacts.iter().filter(below).count(), 5);
+        assert_eq!(m.contacts.iter().filter(below).count(), 4);
     }
 }

@@ -1,15 +1,18 @@
-//! A height field of the world: ground of triangles over a grid, which balls touch: points, spheres, ends of capsules, corners
-//! of boxes and hulls.
+//! A height field of the world: ground of triangles over a grid, which balls and rims touch: points, spheres, ends of
+//! capsules, corners of boxes and hulls, rims of cylinders.
 //!
 //! Every ball has three places, each with a triangle that is searched for at a knot and held for a step. For a ball these
 //! are the three nearest, and the gap is the distance from the triangle less the radius, once continuously differentiable.
 //! For a point, whose distance has no normal where it touches an edge, it is the triangle below, and those of its
-//! neighbours that rise from it, with the distance from their planes: ground that falls away beside it holds nothing.
+//! neighbours that rise from it, with the distance from their planes: ground that falls away beside it holds nothing. A rim
+//! has those of its lowest point, and where an end may come to lie flat, points fixed on it.
 //! What is not near a ball is not seen: a peak may enter a box between its corners.
 
 use super::Collider;
+use super::cylinder::Sway;
 use super::manifold::Meeting;
 use super::nearest::{Ball, Nearest, apart};
+use super::ring::{Kind, Part, Ring};
 use crate::spatial::{Mat3, Pose, Vec3};
 use std::sync::Arc;
 
@@ -224,13 +227,86 @@ impl Heights {
         ball: &Ball,
         (a, b): (&Pose, &Pose),
     ) -> [Meeting; FACETS] {
-        let z = a.r.tr_mul(&(b.point(&ball.centre) - a.x));
-        let y = ground.orientation.tr_mul(&(z - ground.position));
+        let y = Self::local(ground, a, &b.point(&ball.centre));
         if ball.radius > 0.0 {
             self.around(&y, ball.radius)
         } else {
             self.below(&y)
         }
+    }
+}
+
+impl Heights {
+    /// The plane of a triangle, body frame.
+    fn plane(&self, ground: &Collider, triangle: usize) -> Part {
+        let corners = self.corners(triangle);
+        Part {
+            kind: Kind::Plane,
+            at: ground.position + ground.orientation * corners[0],
+            axis: ground.orientation * Self::normal(&corners),
+            about: 0.0,
+        }
+    }
+
+    /// A rim on the plane of a triangle.
+    pub(super) fn rim(
+        &self,
+        ground: &Collider,
+        triangle: usize,
+        (at, axis, radius): (Vec3, Vec3, f64),
+        poses: (&Pose, &Pose),
+    ) -> Ring {
+        let rim = Part {
+            kind: Kind::Circle(radius),
+            at,
+            axis,
+            about: 0.0,
+        };
+        Ring::new([self.plane(ground, triangle), rim], poses)
+    }
+
+    /// A place of the world in the frame of the ground.
+    fn local(ground: &Collider, pose: &Pose, place: &Vec3) -> Vec3 {
+        let z = pose.r.tr_mul(&(place - pose.x));
+        ground.orientation.tr_mul(&(z - ground.position))
+    }
+
+    /// May a rim come to lie flat on the triangle below its centre?
+    pub(super) fn is_flat(
+        &self,
+        ground: &Collider,
+        rim: &(Vec3, Vec3, f64),
+        poses: (&Pose, &Pose),
+        sway: &Sway,
+    ) -> bool {
+        match self.below(&Self::local(ground, poses.0, &poses.1.point(&rim.0)))[0] {
+            Meeting::Plane(own) => self.rim(ground, own, *rim, poses).is_flat(sway),
+            _ => false,
+        }
+    }
+
+    /// What of it a rim meets: that of its lowest point above the triangle below its centre.
+    pub(super) fn search_rim(
+        &self,
+        ground: &Collider,
+        rim: &(Vec3, Vec3, f64),
+        poses: (&Pose, &Pose),
+        sway: &Sway,
+    ) -> [Meeting; FACETS] {
+        let local = |place: &Vec3| Self::local(ground, poses.0, place);
+        let mut y = local(&poses.1.point(&rim.0));
+        // what is lowest above one may be above another
+        for _ in 0..2 {
+            let Meeting::Plane(own) = self.below(&y)[0] else {
+                break;
+            };
+            let ring = self.rim(ground, own, *rim, poses);
+            if ring.is_flat(sway) {
+                return [Meeting::Apart; FACETS];
+            }
+            y = local(&ring.touch().point);
+        }
+        self.below(&y)
     }
 }
 
@@ -240,7 +316,9 @@ const RISES: f64 = 1e-9;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mechanism::contact::samples::{BOX, CAPSULE, POINT, SPHERE, body, check_with, hull};
+    use crate::mechanism::contact::samples::{
+        BOX, CAPSULE, CYLINDER, POINT, SPHERE, body, check_with, hull,
+    };
     use crate::mechanism::samples::Source;
     use crate::mechanism::{Mechanism, MechanismBuilder, Surface, TerrainShape, TerrainSpec};
     use crate::spatial::{Quat, exp};
@@ -274,6 +352,7 @@ mod tests {
             (CAPSULE, 6),
             (BOX, 24),
             (hull(), 21),
+            (CYLINDER, 30),
         ] {
             let m = on(shape, rough(s));
             assert_eq!(m.contacts.len(), count);

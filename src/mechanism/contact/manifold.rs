@@ -17,12 +17,14 @@
 //! that, and boxes exactly above each other meet in four corners.
 
 use super::Collider;
+use super::cylinder::{Part, SLOTS};
+use super::half_space::{TURN, degrees};
 use super::polytope::{CORNERS, Face, Solid};
 use crate::spatial::{Mat3, Pose, Vec3};
 
 /// Places of a pair: eight corners of the common outline, which two quadrilaterals have at most, and two edges.
 pub(super) const PLACES: usize = 9;
-const OUTLINE: usize = PLACES - 1;
+pub(super) const OUTLINE: usize = PLACES - 1;
 
 /// Sine of the angle between edges below which they do not cross, and part of its length by which an edge may stick out.
 /// The error of where a body is held is that part of its size.
@@ -58,9 +60,18 @@ pub(crate) enum Meeting {
     },
     /// An edge of a polytope, on a capsule.
     Edge(usize),
+    /// Parts of two colliders, one of them a cylinder.
+    Parts([Part; 2]),
+    /// Points fixed on a rim: one, and another so much further, parts of a turn.
+    Turned {
+        /// Where the rim is lowest at the knot.
+        from: u16,
+        /// How much further on at the next.
+        by: u16,
+    },
     /// A triangle of a height field, on a ball.
     Triangle(usize),
-    /// Its plane, on a point.
+    /// Its plane, on a point or a rim.
     Plane(usize),
 }
 
@@ -69,12 +80,17 @@ impl Meeting {
     pub fn name(&self) -> Option<String> {
         Some(match self {
             Self::Surfaces | Self::Apart => return None,
+            Self::Turned { from, by } => {
+                let [from, to] = [*from, from + by].map(|of| degrees(of % TURN));
+                format!("rim at {from} and {to} degrees")
+            }
             Self::Vertex { side, vertex, face } => {
                 let [own, other] = [["first", "second"], ["second", "first"]][*side];
                 format!("vertex {vertex} of the {own} on face {face} of the {other}")
             }
             Self::Edges { edges: [a, b], .. } => format!("edge {a} across edge {b}"),
             Self::Edge(edge) => format!("edge {edge}"),
+            Self::Parts([p, q]) => format!("{p} of the first on {q} of the second"),
             Self::Triangle(t) | Self::Plane(t) => format!("triangle {t}"),
         })
     }
@@ -83,7 +99,14 @@ impl Meeting {
 /// What a search found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manifold {
-    pub places: [Meeting; PLACES],
+    pub places: [Meeting; SLOTS],
+}
+
+impl Manifold {
+    /// Nothing.
+    pub const APART: Self = Self {
+        places: [Meeting::Apart; SLOTS],
+    };
 }
 
 /// Another solid in the frame of one: `R`, `t`.
@@ -303,15 +326,14 @@ fn relative(a: &Solid, b: &Solid, (p, q): (&Pose, &Pose)) -> Relative {
 
 /// What of the first and the second meets: of the planes that keep them apart now, and at the places where they will be
 /// about at the end of a step. What moves past an edge so is not held by the plane of the face beside it, and what moves
-/// over one is.
+/// over one is. Two edges that separate the solids better than a face are asked for where these are their own.
 pub(super) fn search(
     (a, b): (&Solid, &Solid),
     now: (&Pose, &Pose),
     ahead: (&Pose, &Pose),
+    separate: bool,
 ) -> Manifold {
-    let mut found = Manifold {
-        places: [Meeting::Apart; PLACES],
-    };
+    let mut found = Manifold::APART;
     let (ra, rb) = (a.reach(), b.reach());
     let here = relative(a, b, now);
     let from_here = inverse(&here);
@@ -383,17 +405,31 @@ pub(super) fn search(
                 .unwrap_or_else(|| -height(&corners[i]))
         };
         let free = (0..corners.len()).filter(|i| !chosen[*i] && open(&corners[*i]));
-        let Some(next) = free.max_by(|i, j| score(*i).total_cmp(&score(*j))) else {
+        let better = |best: Option<usize>, i: usize| match best {
+            Some(best) if score(i) <= score(best) + PREFERRED * size => Some(best),
+            _ => Some(i),
+        };
+        let Some(next) = free.fold(None, better) else {
             break;
         };
         chosen[next] = true;
         count += 1;
     }
+    // each at a place of the vertex that it is nearest to: as bodies slide past each other corners come and go, and those that
+    // stay keep their places
+    let vertices = &clipped.of.faces[other].corners;
+    let each = (OUTLINE / vertices.len()).max(1);
     let taken = corners.iter().zip(&chosen).filter(|(_, taken)| **taken);
-    for (place, (corner, _)) in found.places.iter_mut().zip(taken) {
-        *place = meeting(corner);
+    for (corner, _) in taken {
+        let from = |k: &usize| (placed(clipped, at_own, vertices[*k]) - corner.at).norm_squared();
+        let near = (0..vertices.len()).min_by(|i, j| from(i).total_cmp(&from(j)));
+        let first = each * near.unwrap_or(0) % OUTLINE;
+        let free = |place: &usize| found.places[*place] == Meeting::Apart;
+        let place = (first..OUTLINE).chain(0..first).find(free);
+        found.places[place.expect("no more are chosen than there are places")] = meeting(corner);
     }
-    if let Some((edges, against, by)) = separating_edges(a, b, &at)
+    if separate
+        && let Some((edges, against, by)) = separating_edges(a, b, &at)
         && by > apart - PREFERRED * size
     {
         let edges = Meeting::Edges { edges, against };

@@ -4,7 +4,7 @@
 //! child, and one point `c` that serves as the end of both lever arms, so that a force between bodies keeps their angular
 //! momentum. For all pairs here `d phi = n . (velocity of the child at c - velocity of the parent at c) dt`.
 //!
-//! Of most pairs the poses alone say what a place is. Where polytopes or a height field are one of them, it is first searched
+//! Of most pairs the poses alone say what a place is. Where polytopes, cylinders or a height field are one of them, it is first searched
 //! for which features meet ([`Meeting`]): once a step, at its knot, for the places that the bodies would come to; held, they give
 //! a gap that is smooth in the poses at the step's end. A derivative is that with what meets held; where it changes, functions
 //! of the motion have kinks.
@@ -14,6 +14,7 @@ mod between;
 mod capsule_capsule;
 mod capsule_polytope;
 mod crossing;
+mod cylinder;
 mod frame;
 mod half_space;
 mod heights;
@@ -21,6 +22,7 @@ mod manifold;
 mod nearest;
 mod number;
 mod polytope;
+mod ring;
 #[cfg(test)]
 mod samples;
 mod sphere_box;
@@ -45,6 +47,7 @@ pub(crate) use manifold::Meeting;
 
 use super::{Mechanism, Shape};
 use crate::spatial::{Mat3, Pose, Vec3};
+use cylinder::Sway;
 use serde::{Deserialize, Serialize};
 
 /// What of a body touches, about a place on it: a point, or as the shapes of bodies.
@@ -247,13 +250,27 @@ impl Ahead<'_> {
         Some((of(0), of(3)))
     }
 
-    /// By how much two bodies turn against each other, rad.
-    fn turn(&self, (a, p): (Option<usize>, &Pose), (b, q): (Option<usize>, &Pose)) -> f64 {
+    /// Angular velocity of a body against another, world frame.
+    fn spin(&self, (a, p): (Option<usize>, &Pose), (b, q): (Option<usize>, &Pose)) -> Vec3 {
         let spin = |body, pose: &Pose| {
             let motion = self.motion(body);
             motion.map_or_else(Vec3::zeros, |(_, w)| pose.r * w)
         };
-        (spin(b, q) - spin(a, p)).norm() * self.h.abs()
+        spin(b, q) - spin(a, p)
+    }
+
+    /// How two bodies move against each other, of which one has a size of so much.
+    fn sway(
+        &self,
+        (a, p): (Option<usize>, &Pose),
+        (b, q): (Option<usize>, &Pose),
+        size: f64,
+    ) -> Sway {
+        let speed = |body| self.motion(body).map_or_else(Vec3::zeros, |(v, _)| v);
+        Sway {
+            turn: self.spin((a, p), (b, q)) * self.h.abs(),
+            moved: (speed(b) - speed(a)) * (self.h.abs() / size),
+        }
     }
 
     fn of(&self, body: Option<usize>, pose: &Pose) -> Pose {
@@ -303,6 +320,16 @@ impl Mechanism {
         ((a, b), (self.pose(poses, a.body), self.pose(poses, b.body)))
     }
 
+    /// Is what meets at a contact searched for at every knot?
+    pub(crate) fn is_searched(&self, c: &Contact) -> bool {
+        match c.pair {
+            Pair::Ground { collider, .. } => cylinder::is_cylinder(&self.colliders[collider]),
+            Pair::Between { first, second, .. } => {
+                between::is_searched((&self.colliders[first], &self.colliders[second]))
+            }
+        }
+    }
+
     /// What meets at a contact: searched for at a knot, and held until the next, where bodies will be about as `ahead` says.
     pub(crate) fn meeting(&self, c: &Contact, poses: &[Pose], ahead: &Ahead) -> Meeting {
         self.meeting_of(c, poses, ahead, &mut Search::default())
@@ -317,13 +344,26 @@ impl Mechanism {
         ahead: &Ahead,
         last: &mut Search,
     ) -> Meeting {
-        let Pair::Between {
-            first,
-            second,
-            feature,
-        } = c.pair
-        else {
-            return Meeting::Surfaces;
+        let (first, second, feature) = match c.pair {
+            Pair::Between {
+                first,
+                second,
+                feature,
+            } => (first, second, feature),
+            Pair::Ground {
+                half_space,
+                collider,
+                feature,
+            } => {
+                let (own, now) = (&self.colliders[collider], &poses[c.child]);
+                if !self.is_searched(c) {
+                    return Meeting::Surfaces;
+                }
+                let n = &self.half_spaces[half_space].normal;
+                let next = ahead.of(own.body, now);
+                let sway = ahead.sway((None, now), (own.body, now), cylinder::reach(own));
+                return half_space::meeting(n, own, feature, (now, &next), &sway);
+            }
         };
         let (of, ends) = self.sides((first, second), poses);
         if !between::is_searched(of) {
@@ -332,19 +372,23 @@ impl Mechanism {
         let ahead_of = || [(of.0.body, ends.0), (of.1.body, ends.1)].map(|(b, p)| ahead.of(b, p));
         if let Surface::Heights(_) = of.0.surface {
             let [p, q] = ahead_of();
-            return between::on_heights(of, feature, (&p, &q)).unwrap_or(Meeting::Apart);
+            let own = (of.1.body, ends.1);
+            let sway = ahead.sway((None, ends.0), own, cylinder::reach(of.1));
+            return between::on_heights(of, feature, (&p, &q), &sway).unwrap_or(Meeting::Apart);
         }
         if last.pair != Some((first, second)) {
             last.pair = Some((first, second));
             let [p, q] = ahead_of();
-            last.found = between::search(of, ends, (&p, &q));
+            let size = cylinder::reach(of.0).min(cylinder::reach(of.1));
+            let sway = ahead.sway((of.0.body, ends.0), (of.1.body, ends.1), size);
+            last.found = between::search(of, ends, (&p, &q), &sway);
         }
         let found = last.found.and_then(|m| m.places.get(feature).copied());
         let held = found.unwrap_or(Meeting::Apart);
         if let Some(sine) = between::sine(of, &held, ends) {
             // edges that may turn until they are parallel, where their gap jumps from one side to the other
-            let turn = ahead.turn((of.0.body, ends.0), (of.1.body, ends.1));
-            if sine < TURNS * turn {
+            let turn = ahead.spin((of.0.body, ends.0), (of.1.body, ends.1));
+            if sine < TURNS * turn.norm() * ahead.h.abs() {
                 return Meeting::Apart;
             }
         }
@@ -366,8 +410,7 @@ impl Mechanism {
                 feature,
             } => half_space::touch(
                 &self.half_spaces[half_space],
-                &self.colliders[collider],
-                feature,
+                (&self.colliders[collider], feature, held),
                 &poses[c.child],
             ),
             Pair::Between {
@@ -383,11 +426,11 @@ impl Mechanism {
 
     /// The arm of a point fixed on the child whose distance from a half-space is the gap, body frame.
     #[inline]
-    pub(crate) fn arm(&self, c: &Contact) -> Option<Vec3> {
+    pub(crate) fn arm(&self, c: &Contact, held: &Meeting) -> Option<Vec3> {
         match c.pair {
             Pair::Ground {
                 collider, feature, ..
-            } => half_space::arm(&self.colliders[collider], feature),
+            } => half_space::arm(&self.colliders[collider], feature, held),
             Pair::Between { .. } => None,
         }
     }
@@ -401,8 +444,7 @@ impl Mechanism {
                 feature,
             } => half_space::slope(
                 &self.half_spaces[half_space],
-                &self.colliders[collider],
-                feature,
+                (&self.colliders[collider], feature, held),
                 &poses[c.child],
             ),
             Pair::Between {

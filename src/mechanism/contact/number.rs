@@ -61,10 +61,11 @@ impl Mechanism {
                     return Some(still(-1.0, Vec3::zeros()));
                 }
                 let (_, axis) = collider(field).filter(|(of, _)| *of == own)?;
+                let what = (&self.colliders[own], feature, held);
                 let by = match (field, axis) {
-                    (_, Some(axis)) => half_space::by_size(&self.colliders[own], feature, axis, b),
+                    (_, Some(axis)) => half_space::by_size(what, axis, b)?,
                     (Field::ContactPosition(_, k), _) => b.r.column(k).into(),
-                    _ => half_space::by_radius(ground, &self.colliders[own], feature, b),
+                    _ => half_space::by_radius(ground, what, b)?,
                 };
                 Some(still(ground.normal.dot(&by), by))
             }

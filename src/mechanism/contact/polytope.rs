@@ -1,5 +1,6 @@
 //! Convex polytopes: boxes, and hulls of points, whose vertices, edges and faces `parry3d-f64` finds.
 
+use super::manifold::OUTLINE;
 use super::{Collider, Surface};
 use crate::spatial::{Mat3, Vec3};
 use parry3d_f64::math::Vector;
@@ -11,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 pub(super) const CORNERS: usize = 32;
 
 /// Part of its size that a hull is thick at least: below it `parry3d-f64` takes faces for one.
-const FLAT: f64 = 1e-6;
+const THIN: f64 = 1e-6;
 
 const VOLUME: &str = "a hull needs four points at least that are not in one plane";
 
@@ -133,7 +134,7 @@ impl Polytope {
         }
         let inside = points.iter().sum::<Vec3>() / points.len() as f64;
         let size = (points.iter()).fold(0.0_f64, |m, p| m.max((p - inside).norm()));
-        let thin = |f: &Face| f.normal.dot(&(points[f.top] - inside)) <= FLAT * size;
+        let thin = |f: &Face| f.normal.dot(&(points[f.top] - inside)) <= THIN * size;
         if faces.iter().any(thin) {
             return Err(VOLUME.into());
         }
@@ -219,11 +220,23 @@ static CUBE: LazyLock<Polytope> = LazyLock::new(|| {
     Polytope::new(&corners.collect::<Vec<_>>()).expect("a cube is a hull")
 });
 
+/// Sides of the prism within a cylinder: all its corners carry where it stands. The middle of a side is 8 % of the radius within.
+const SIDES: usize = OUTLINE;
+
+/// Prisms within all cylinders but for their sizes: of radius one, ends at plus and minus one.
+static PRISM: LazyLock<Polytope> = LazyLock::new(|| {
+    let corners = (0..2 * SIDES).map(|i| {
+        let (sin, cos) = ((i / 2) as f64 * std::f64::consts::TAU / SIDES as f64).sin_cos();
+        Vec3::new(cos, sin, if i % 2 == 1 { 1.0 } else { -1.0 })
+    });
+    Polytope::new(&corners.collect::<Vec<_>>()).expect("a prism is a hull")
+});
+
 /// A polytope of a collider, in the body's frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Solid<'a> {
     pub of: &'a Polytope,
-    /// Half edges of a box.
+    /// Half edges of a box; radius, radius and half length of a cylinder.
     half: Vec3,
     /// Largest distance of a vertex from the place, m.
     reach: f64,
@@ -232,7 +245,7 @@ pub(super) struct Solid<'a> {
 }
 
 impl Collider {
-    /// Its polytope, where it is one.
+    /// Its polytope, where it is one, and the prism within a cylinder.
     #[inline]
     pub(super) fn solid(&self) -> Option<Solid<'_>> {
         let (of, half, reach) = match &self.surface {
@@ -243,6 +256,10 @@ impl Collider {
             Surface::Hull(hull) => {
                 let of = &*hull.polytope;
                 (of, Vec3::repeat(1.0), of.reach)
+            }
+            Surface::Cylinder { radius, length } => {
+                let half = Vec3::new(*radius, *radius, 0.5 * length);
+                (&*PRISM, half, radius.hypot(half.z))
             }
             _ => return None,
         };
@@ -281,6 +298,23 @@ impl Solid<'_> {
         let [a, b] = self.of.edges[edge].ends.map(|v| self.local(v));
         let length = (b - a).norm();
         (a, (b - a) / length, length)
+    }
+
+    /// Is a place of the collider's frame within the outline of a face?
+    pub fn is_above(&self, face: usize, y: &Vec3) -> bool {
+        let face = &self.of.faces[face];
+        let n = face.corners.len();
+        let corner = |k: usize| self.local(face.corners[k % n]);
+        (0..n).all(|k| {
+            let (p, q) = (corner(k), corner(k + 1));
+            face.normal.dot(&(q - p).cross(&(y - p))) >= 0.0
+        })
+    }
+
+    /// How a vertex moves, collider frame, when the radius of a cylinder grows.
+    pub fn vertex_by_radius(&self, vertex: usize) -> Vec3 {
+        let p = self.of.points[vertex];
+        Vec3::new(p.x, p.y, 0.0)
     }
 
     /// How a vertex moves, collider frame, when the size along `axis` grows: that of a box.

@@ -231,6 +231,11 @@ const TANGENT_CHANGES: f64 = 0.6;
 
 /// All contacts of a mechanism at random poses, the colliders near to each other and far.
 pub(super) fn check(m: &Mechanism, seed: u64) {
+    check_by(m, seed, 1e-4);
+}
+
+/// The same by differences of at most that step.
+pub(super) fn check_by(m: &Mechanism, seed: u64, most: f64) {
     let s = &mut Source::new(seed);
     let (mut overlap, mut apart) = (0, 0);
     for i in 0..40 {
@@ -256,7 +261,7 @@ pub(super) fn check(m: &Mechanism, seed: u64) {
             let slope = m.touch_slope(c, &m.meeting(c, &poses, &Ahead::NONE), &poses);
             let turns = slope.normal.iter().map(|(x, phi)| x.amax().max(phi.amax()));
             let turns = turns.fold(0.0, f64::max);
-            check_with(m, c, &poses, 1e-4 / (1.0 + 0.1 * turns));
+            check_with(m, c, &poses, most / (1.0 + 0.1 * turns));
         }
     }
     assert!(

@@ -41,7 +41,7 @@ fn names_with_dots_are_told_whole() {
         path(MechanismBuilder::new().body("leg.left", ball().contact("toe.tip", unknown))),
         expected
     );
-    let boxed = |c: ContactSpec| ball().contact("toe.tip", c.shape(CYLINDER));
+    let boxed = |c: ContactSpec| ball().contact("toe.tip", c.shape(POINT));
     let pair = MechanismBuilder::new()
         .body("leg.left", boxed(contact.clone()))
         .body("leg", boxed(contact));
@@ -179,17 +179,12 @@ fn neither_one_body_nor_two_tied_by_a_joint_meet() {
 
 #[test]
 fn pairs_that_are_not_there_are_refused() {
-    for (a, b) in [(BOX, CYLINDER), (CYLINDER, CAPSULE), (POINT, POINT)] {
-        let m = MechanismBuilder::new()
-            .body("a", body(&mut Source::new(1), a, 0.1))
-            .body("b", body(&mut Source::new(1), b, 0.1));
-        let e = refused(m);
-        assert!(
-            e.message.contains("`a.c`") && e.message.contains("`b.c`"),
-            "{e}"
-        );
-        assert!(e.message.contains("capsules on capsules"), "{e}");
-    }
+    let m = MechanismBuilder::new()
+        .body("a", body(&mut Source::new(1), POINT, 0.1))
+        .body("b", body(&mut Source::new(1), POINT, 0.1));
+    let e = refused(m);
+    let named = e.message.contains("`a.c`") && e.message.contains("`b.c`");
+    assert!(named && e.message.contains("nothing to overlap"), "{e}");
     for a in [POINT, SPHERE] {
         for b in [SPHERE, CAPSULE, CYLINDER, BOX, hull()] {
             for (a, b) in [(a.clone(), b.clone()), (b, a.clone())] {
@@ -341,16 +336,4 @@ fn terrain_is_solids_of_the_world() {
             .iter()
             .all(|(path, _)| !path.contains("stairs"))
     );
-    let round = BodySpec::new(1.0).shape(Shape::Cylinder {
-        radius: 0.1,
-        length: 0.3,
-    });
-    let rolls = MechanismBuilder::new()
-        .body(
-            "a",
-            round.free().contact("skin", touching("ball", &["ground"])),
-        )
-        .terrain("stairs", TerrainSpec::new(stairs, 0.4));
-    let e = refused(rolls);
-    assert_eq!(e.path, ["bodies", "a", "contacts", "skin", "against"]);
 }

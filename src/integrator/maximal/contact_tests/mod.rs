@@ -1,5 +1,6 @@
 //! Steps with contacts: one that cannot be solved, and derivatives.
 
+mod cylinders;
 mod derivative;
 mod stack;
 

@@ -23,20 +23,20 @@ fn boxes(n: usize, shape: Shape) -> MechanismBuilder {
 
 impl Run {
     /// Least gap at the knot.
-    fn lowest(&self) -> f64 {
+    pub fn lowest(&self) -> f64 {
         let (m, poses) = (self.system.mechanism(), self.system.poses(&self.x));
         let gaps = m.contacts.iter().map(|c| m.touch(c, &poses).gap);
         gaps.fold(f64::INFINITY, f64::min)
     }
 
     /// Largest component of a velocity in the interval past, m/s and rad/s.
-    fn fastest(&self) -> f64 {
+    pub fn fastest(&self) -> f64 {
         let n = 6 * self.system.mechanism().bodies.len();
         self.y[..n].iter().fold(0.0, |m, v| v.abs().max(m))
     }
 
     /// Kinetic energy of the interval past and potential energy at its end, J.
-    fn energy(&self) -> f64 {
+    pub fn energy(&self) -> f64 {
         let (m, poses) = (self.system.mechanism(), self.system.poses(&self.x));
         let each = m.bodies.iter().zip(&poses).zip(self.y.chunks_exact(6));
         each.map(|((b, p), v)| {
@@ -96,19 +96,19 @@ fn a_stack_of_ten_stays() {
 
 /// What bodies that fall on each other and on steps come to, over all knots.
 #[derive(Debug, Default)]
-struct Falls {
+pub(super) struct Falls {
     /// Deepest overlap, m: of what runs over an edge within one step.
-    deepest: f64,
+    pub deepest: f64,
     /// Knots with an overlap, of so many.
-    overlaps: usize,
-    knots: usize,
+    pub overlaps: usize,
+    pub knots: usize,
     /// Most energy that a step adds, J.
-    gained: f64,
+    pub gained: f64,
     /// Falls with a step that was not solved.
-    unsolved: usize,
+    pub unsolved: usize,
 }
 
-fn fall(m: impl Fn() -> MechanismBuilder, n: usize, seeds: u64) -> Falls {
+pub(super) fn fall(m: impl Fn() -> MechanismBuilder, n: usize, seeds: u64) -> Falls {
     let mut out = Falls::default();
     for seed in 0..seeds {
         let s = &mut Source::new(seed);

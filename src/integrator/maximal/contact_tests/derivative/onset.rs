@@ -3,7 +3,7 @@
 use super::super::super::Options;
 use super::super::super::tests::difference;
 use super::super::Run;
-use super::scenes;
+use super::scenes::scenes;
 use crate::contact::{Cone, ContactOptions};
 use crate::dynamics::Differentiable;
 

@@ -2,7 +2,7 @@
 
 use super::super::super::Options;
 use super::super::Run;
-use super::{scenes, tuned};
+use super::scenes::{scenes, tuned};
 use crate::contact::{ContactOptions, Impacts, UNKNOWNS};
 use crate::dynamics::Differentiable;
 use crate::integrator::Mechanical;

@@ -1,12 +1,13 @@
 //! The unsolved equations of contacts, limits and friction against differences.
 
 use super::super::super::equations_tests::equations_have_their_derivatives;
-use super::{
-    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Maximal, MechanismBuilder, Options,
-    Run, Shape, scenes, tuned,
-};
+use super::scenes::{scenes, tuned};
+use super::{Maximal, Options, Run};
 use crate::dynamics::{Equations, Knot};
-use crate::mechanism::{TerrainShape, TerrainSpec};
+use crate::mechanism::{
+    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder, Shape,
+    TerrainShape, TerrainSpec,
+};
 
 #[test]
 fn unsolved_laws_have_their_derivatives() {

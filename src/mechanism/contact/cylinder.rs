@@ -1,0 +1,581 @@
+//! Cylinders on all that has edges: capsules, boxes, hulls and other cylinders.
+//!
+//! Where a cylinder is not flat on what it meets, it touches by what is curved: a rim or the side, on a face, an end, an edge, a
+//! vertex, a side or a rim of the other. What of that carries it is asked at a knot, of the planes that keep the bodies
+//! apart along the normals of all such pairs of parts: those whose normal separates (or least overlaps) them as well as any other, and whose
+//! places are within the parts now or at the next knot, are held; their gaps follow the parts exactly, also where these roll.
+//!
+//! Where an end comes to lie flat within a step the lowest point of its rim leaps from side to side. It is carried then by
+//! points fixed on it: corners of a prism within the cylinder, whose outline is clipped as that of a polytope, or where the
+//! axis of what lies across it leaves it.
+
+use super::ball::Grown;
+use super::crossing::{Crossing, Line};
+use super::manifold::{self, Meeting, OUTLINE};
+use super::ring::{Kind, Part as Shape, Ring};
+use super::{Collider, Surface, Touch};
+use crate::spatial::{Pose, Vec3};
+
+/// Places of what is curved: two rims and two edges where a cylinder lies across a face.
+const CURVED: usize = 4;
+/// Those of prisms, then those.
+pub(super) const SLOTS: usize = OUTLINE + CURVED;
+
+/// From the middle of an axis to its end.
+const END: i16 = 1 << 14;
+
+/// Part of the bodies' size by which what is held may separate them less than what separates them best: that of a cylinder
+/// about to lie down, whose sides come to touch as well.
+const NEARLY: f64 = 0.05;
+
+/// Sine of the angle between axes below which they count as parallel, along which their ends carry: where they cross moves by a
+/// thousand times what the bodies do.
+const PARALLEL: f64 = 1e-3;
+
+/// Sine of the tilt below which an end is flat on what it is to meet: ten times [`SMOOTH`](super::ring::SMOOTH), above which the
+/// support point is on the rim. And of how many turns of a step: in one the lowest point may come to the other side, at up to
+/// twice the tilt where a blow doubles the rate.
+pub(super) const FLAT: f64 = 1e-3;
+const TILTS: f64 = 2.0;
+/// And the largest such sine: what tilts faster meets by its lowest point, wherever that leaps to.
+const LYING: f64 = 0.5;
+
+/// How a body moves against another until the next knot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sway {
+    /// rad, world frame.
+    pub turn: Vec3,
+    /// In parts of the smaller's size, by which a blow may turn it, world frame.
+    pub moved: Vec3,
+}
+
+impl Sway {
+    /// Sine of the tilt of an axis from a normal below which it may come to lie along it.
+    pub fn flat(&self, axis: &Vec3, normal: &Vec3) -> f64 {
+        // neither spin about the axis nor sliding tilts
+        let tilts = self.turn.cross(axis).norm() + self.moved.dot(normal).abs();
+        (FLAT + TILTS * tilts).min(LYING)
+    }
+}
+
+/// A part of a collider that a part of another meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// What a cylinder or a capsule is at a place of its axis: circle, ball. At `END` the rims.
+    Ring(i16),
+    /// Along the axis.
+    Side,
+    /// The plane of an end, the upper or the lower.
+    End(bool),
+    Face(usize),
+    Edge(usize),
+    Vertex(usize),
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Ring(END) => write!(f, "rim +"),
+            Self::Ring(s) if *s == -END => write!(f, "rim -"),
+            Self::Ring(_) => write!(f, "axis"),
+            Self::Side => write!(f, "side"),
+            Self::End(up) => write!(f, "end {}", if *up { '+' } else { '-' }),
+            Self::Face(k) => write!(f, "face {k}"),
+            Self::Edge(k) => write!(f, "edge {k}"),
+            Self::Vertex(k) => write!(f, "vertex {k}"),
+        }
+    }
+}
+
+/// Radius and length of what has an axis.
+fn axial(c: &Collider) -> Option<(f64, f64)> {
+    match c.surface {
+        Surface::Cylinder { radius, length } | Surface::Capsule { radius, length } => {
+            Some((radius, length))
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn is_cylinder(c: &Collider) -> bool {
+    matches!(c.surface, Surface::Cylinder { .. })
+}
+
+fn half(c: &Collider) -> f64 {
+    axial(c).map_or(0.0, |(_, length)| 0.5 * length)
+}
+
+/// A part in the body's frame.
+fn shape(c: &Collider, part: Part) -> Shape {
+    let solid = || {
+        c.solid()
+            .expect("only what has faces, edges and vertices has such parts")
+    };
+    let axis: Vec3 = c.orientation.column(2).into();
+    let round = matches!(c.surface, Surface::Capsule { .. });
+    let radius = c.surface.radius();
+    let placed = |kind, at, axis, about| Shape {
+        kind,
+        at,
+        axis,
+        about,
+    };
+    match part {
+        Part::Ring(s) => {
+            let at = c.position + axis * (half(c) * f64::from(s) / f64::from(END));
+            let (own, about) = if round { (0.0, radius) } else { (radius, 0.0) };
+            placed(Kind::Circle(own), at, axis, about)
+        }
+        Part::Side => placed(Kind::Line, c.position, axis, radius),
+        Part::End(up) => {
+            let out = if up { axis } else { -axis };
+            placed(Kind::Plane, c.position + out * half(c), out, 0.0)
+        }
+        Part::Face(k) => {
+            let s = solid();
+            let face = &s.of.faces[k];
+            placed(
+                Kind::Plane,
+                s.vertex(face.top),
+                s.orientation * face.normal,
+                0.0,
+            )
+        }
+        Part::Edge(k) => {
+            let s = solid();
+            let (at, along, _) = s.local_edge(k);
+            let at = s.position + s.orientation * at;
+            placed(Kind::Line, at, s.orientation * along, 0.0)
+        }
+        Part::Vertex(k) => placed(Kind::Circle(0.0), solid().vertex(k), axis, 0.0),
+    }
+}
+
+/// Two parts at a configuration.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Met {
+    Crossing(Crossing),
+    Ring(Ring),
+}
+
+/// What two parts are; none where they are parallel.
+pub(super) fn meet(
+    (a, b): (&Collider, &Collider),
+    [p, q]: [Part; 2],
+    poses: (&Pose, &Pose),
+    parallel: f64,
+) -> Option<Met> {
+    let shapes = [shape(a, p), shape(b, q)];
+    if let [Kind::Line, Kind::Line] = shapes.map(|s| s.kind) {
+        let lines = shapes.map(|s| Line {
+            point: s.at,
+            axis: s.axis,
+            radius: s.about,
+        });
+        return Crossing::new(lines, poses, None, parallel).map(Met::Crossing);
+    }
+    Some(Met::Ring(Ring::new(shapes, poses)))
+}
+
+impl Met {
+    pub fn touch(&self, poses: (&Pose, &Pose)) -> Touch {
+        match self {
+            Self::Crossing(c) => c.touch(poses),
+            Self::Ring(r) => r.touch(),
+        }
+    }
+
+    fn is_flat(&self, sway: &Sway) -> bool {
+        match self {
+            Self::Crossing(_) => false,
+            Self::Ring(r) => r.is_flat(sway),
+        }
+    }
+}
+
+/// How far a collider reaches along a direction, world frame, from the origin.
+fn support(c: &Collider, pose: &Pose, n: &Vec3) -> f64 {
+    let local = c.orientation.tr_mul(&pose.r.tr_mul(n));
+    let own = match c.surface {
+        Surface::Cylinder { radius, length } => {
+            radius * local.x.hypot(local.y) + 0.5 * length * local.z.abs()
+        }
+        Surface::Capsule { radius, length } => radius + 0.5 * length * local.z.abs(),
+        _ => c.solid().map_or(0.0, |s| {
+            let along = |v| local.dot(&s.local(v));
+            (0..s.of.points.len())
+                .map(along)
+                .fold(f64::NEG_INFINITY, f64::max)
+        }),
+    };
+    own + n.dot(&pose.point(&c.position))
+}
+
+/// Is a place, world frame, within a part?
+fn is_within(c: &Collider, part: Part, place: &Vec3, pose: &Pose) -> bool {
+    let y = c
+        .orientation
+        .tr_mul(&(pose.r.tr_mul(&(place - pose.x)) - c.position));
+    match part {
+        Part::Ring(_) | Part::Vertex(_) => true,
+        Part::Side => y.z.abs() <= half(c),
+        Part::End(_) => y.x.hypot(y.y) <= c.surface.radius(),
+        Part::Edge(k) => c.solid().is_some_and(|s| {
+            let (from, along, length) = s.local_edge(k);
+            (0.0..=length).contains(&along.dot(&(y - from)))
+        }),
+        Part::Face(k) => c.solid().is_some_and(|s| s.is_above(k, &y)),
+    }
+}
+
+/// The parts of a collider that meet what is curved of another.
+fn parts(c: &Collider) -> impl Iterator<Item = Part> {
+    let (edges, vertices, faces) = match c.surface {
+        Surface::Box(_) | Surface::Hull(_) => c.solid().map_or((0, 0, 0), |s| {
+            (s.of.edges.len(), s.of.points.len(), s.of.faces.len())
+        }),
+        _ => (0, 0, 0),
+    };
+    let own = [
+        Part::Side,
+        Part::Ring(-END),
+        Part::Ring(END),
+        Part::End(false),
+        Part::End(true),
+    ];
+    let count = match c.surface {
+        Surface::Cylinder { .. } => own.len(),
+        // its ends are balls, on all of the other
+        Surface::Capsule { .. } => 1,
+        _ => 0,
+    };
+    let own = own.into_iter().take(count);
+    own.chain((0..faces).map(Part::Face))
+        .chain((0..edges).map(Part::Edge))
+        .chain((0..vertices).map(Part::Vertex))
+}
+
+/// Do the two make a place that other pairs of parts do not?
+fn is_pair(p: Part, q: Part) -> bool {
+    use Part::{Edge, End, Face, Ring, Side, Vertex};
+    matches!(
+        (p, q),
+        (Ring(_), Face(_) | End(_) | Edge(_) | Side | Ring(_))
+            | (Face(_) | End(_) | Edge(_) | Side, Ring(_))
+            | (Side, Edge(_) | Vertex(_) | Side)
+            | (Edge(_) | Vertex(_), Side)
+    )
+}
+
+/// A normal: how far it separates the bodies, and what of them meets along it, with what gap, if anything.
+#[derive(Clone, Copy)]
+struct Candidate {
+    apart: f64,
+    held: Meeting,
+    gap: f64,
+    /// Is it along the axis of a cylinder's end?
+    flat: bool,
+}
+
+/// Candidates that separate the bodies best: more than any two bodies have parts that meet.
+const BEST: usize = 24;
+
+struct Candidates([Candidate; BEST]);
+
+impl Candidates {
+    fn new() -> Self {
+        Self(
+            [Candidate {
+                apart: f64::NEG_INFINITY,
+                held: Meeting::Apart,
+                gap: f64::INFINITY,
+                flat: false,
+            }; BEST],
+        )
+    }
+
+    fn add(&mut self, c: Candidate) {
+        if let Some(at) = self.0.iter().position(|other| c.apart > other.apart) {
+            self.0[at..].rotate_right(1);
+            self.0[at] = c;
+        }
+    }
+}
+
+/// Two colliders, one of them a cylinder, now and at the next knot.
+pub(super) struct Pair<'a> {
+    pub of: (&'a Collider, &'a Collider),
+    pub now: (&'a Pose, &'a Pose),
+    pub next: (&'a Pose, &'a Pose),
+    /// How they move against each other until then.
+    pub sway: &'a Sway,
+}
+
+impl Pair<'_> {
+    fn apart(&self, n: &Vec3) -> f64 {
+        -support(self.of.1, self.now.1, &-n) - support(self.of.0, self.now.0, n)
+    }
+
+    /// Where the parts meet is within both, now or at the next knot.
+    fn is_within(&self, [p, q]: [Part; 2], place: &Vec3) -> bool {
+        let (a, b) = self.of;
+        let within = |place: &Vec3, (x, y): (&Pose, &Pose)| {
+            is_within(a, p, place, x) && is_within(b, q, place, y)
+        };
+        within(place, self.now)
+            || meet(self.of, [p, q], self.next, PARALLEL)
+                .is_some_and(|m| within(&m.touch(self.next).point, self.next))
+    }
+
+    fn parts(&self, parts: [Part; 2], out: &mut Candidates) {
+        let Some(met) = meet(self.of, parts, self.now, PARALLEL) else {
+            return;
+        };
+        let touch = met.touch(self.now);
+        let flat = met.is_flat(self.sway);
+        let carries = !flat && self.is_within(parts, &touch.point);
+        out.add(Candidate {
+            apart: self.apart(&touch.normal),
+            held: Meeting::Parts(parts),
+            gap: if carries { touch.gap } else { f64::INFINITY },
+            flat,
+        });
+    }
+
+    /// The ends of a cylinder, with what lies across them: places of its axis above the rim.
+    fn ends(&self, side: usize, out: &mut Candidates) {
+        let (colliders, poses) = ([self.of.0, self.of.1], [self.now.0, self.now.1]);
+        let (own, other) = (colliders[side], colliders[1 - side]);
+        let to_world = |c: &Collider, pose: &Pose| pose.r * c.orientation.column(2);
+        let axis = to_world(own, poses[side]);
+        for up in [false, true] {
+            let n = if up { axis } else { -axis };
+            let apart = self.apart(&if side == 0 { n } else { -n });
+            let mut add = |held, gap| {
+                out.add(Candidate {
+                    apart,
+                    held,
+                    gap,
+                    flat: true,
+                });
+            };
+            add(Meeting::Apart, f64::INFINITY);
+            let (Some((_, length)), along) = (axial(other), to_world(other, poses[1 - side]))
+            else {
+                continue;
+            };
+            if along.dot(&n).abs() >= self.sway.flat(&axis, &n) {
+                continue;
+            }
+            // where the axis, seen along the other, leaves the circle
+            let from = poses[1 - side].point(&other.position) - poses[side].point(&own.position);
+            let (from, along) = [from, along].map(|v| v - axis * axis.dot(&v)).into();
+            let square = along.norm_squared();
+            let middle = -along.dot(&from) / square;
+            let beside = (from + along * middle).norm_squared();
+            let reach = (own.surface.radius().powi(2) - beside) / square;
+            // parallel axes leave it nowhere
+            if !(reach > 0.0 && reach.is_finite()) {
+                continue;
+            }
+            for place in [middle - reach.sqrt(), middle + reach.sqrt()] {
+                let share = (2.0 * place / length * f64::from(END)).round();
+                if share.abs() >= f64::from(END) {
+                    continue;
+                }
+                let mut parts = [Part::End(up); 2];
+                parts[1 - side] = Part::Ring(share as i16);
+                if let Some(met) = meet(self.of, parts, self.now, PARALLEL) {
+                    add(Meeting::Parts(parts), met.touch(self.now).gap);
+                }
+            }
+        }
+    }
+
+    /// What meets: corners and edges of the prisms within cylinders where these lie flat, then what is curved.
+    pub fn search(&self) -> [Meeting; SLOTS] {
+        let (a, b) = self.of;
+        let size = reach(a).min(reach(b));
+        let mut all = Candidates::new();
+        for p in parts(a) {
+            for q in parts(b).filter(|q| is_pair(p, *q)) {
+                self.parts([p, q], &mut all);
+            }
+        }
+        for (side, c) in [a, b].into_iter().enumerate() {
+            if is_cylinder(c) {
+                self.ends(side, &mut all);
+            }
+        }
+        let least = all.0[0].apart - NEARLY * size;
+        let mut places = [Meeting::Apart; SLOTS];
+        let held = || all.0.iter().filter(|c| c.apart >= least);
+        if let (true, Some(p), Some(q)) = (held().any(|c| c.flat), a.solid(), b.solid()) {
+            let found = manifold::search((&p, &q), self.now, self.next, false);
+            places[..OUTLINE].copy_from_slice(&found.places[..OUTLINE]);
+        }
+        let mut taken = 0;
+        // the nearest, in an order that rounding of equal gaps does not change
+        while taken < CURVED {
+            let left = held().filter(|c| c.gap.is_finite() && !places[OUTLINE..].contains(&c.held));
+            let Some(next) = left.min_by(|c, d| c.gap.total_cmp(&d.gap)) else {
+                break;
+            };
+            places[OUTLINE + taken] = next.held;
+            taken += 1;
+        }
+        places[OUTLINE..][..taken].sort_unstable_by_key(|held| match held {
+            Meeting::Parts(parts) => Some(*parts),
+            _ => None,
+        });
+        places
+    }
+}
+
+/// Largest distance of a cylinder, a capsule or a polytope from its place, m.
+pub(super) fn reach(c: &Collider) -> f64 {
+    match axial(c) {
+        Some((radius, length)) if is_cylinder(c) => radius.hypot(0.5 * length),
+        Some((radius, length)) => radius + 0.5 * length,
+        None => c.solid().map_or(0.0, |s| s.reach()),
+    }
+}
+
+/// Sine of the angle between two lines, where both parts are such.
+pub(super) fn sine(
+    (a, b): (&Collider, &Collider),
+    [p, q]: [Part; 2],
+    (x, y): (&Pose, &Pose),
+) -> Option<f64> {
+    let [p, q] = [shape(a, p), shape(b, q)];
+    let lines = [p, q].iter().all(|s| s.kind == Kind::Line);
+    lines.then(|| (x.r * p.axis).cross(&(y.r * q.axis)).norm())
+}
+
+/// What a larger radius of the collider on `side` does.
+pub(super) fn by_radius(
+    of: (&Collider, &Collider),
+    parts: [Part; 2],
+    side: usize,
+    poses: (&Pose, &Pose),
+) -> Grown {
+    let own = [of.0, of.1][side];
+    match (parts[side], meet(of, parts, poses, 0.0)) {
+        (Part::Ring(_), Some(Met::Ring(ring))) if is_cylinder(own) => {
+            Grown::Moved(ring.by_radius(side))
+        }
+        (Part::Ring(_) | Part::Side, _) => Grown::Radius,
+        _ => Grown::Still,
+    }
+}
+
+/// How a part moves, collider frame, when the collider's size along `axis` grows.
+pub(super) fn by_size(c: &Collider, part: Part, axis: usize) -> Option<Vec3> {
+    let z = |share: f64| Some(Vec3::z() * (0.5 * share));
+    match part {
+        Part::Ring(s) => z(f64::from(s) / f64::from(END)),
+        Part::End(up) => z(if up { 1.0 } else { -1.0 }),
+        Part::Side => None,
+        Part::Face(k) => c.solid().map(|s| s.vertex_by_size(s.of.faces[k].top, axis)),
+        Part::Edge(k) => c
+            .solid()
+            .map(|s| s.vertex_by_size(s.of.edges[k].ends[0], axis)),
+        Part::Vertex(k) => c.solid().map(|s| s.vertex_by_size(k, axis)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::mechanism::contact::samples::{BOX, CAPSULE, CYLINDER, check_by, hull, plain, two};
+    use crate::mechanism::samples::Source;
+    use crate::mechanism::{Mechanism, Surface};
+    use crate::spatial::{Pose, Vec3};
+    use parry3d_f64::math::{Pose3, Vector};
+    use parry3d_f64::query;
+    use parry3d_f64::shape::SharedShape;
+    use std::f64::consts::FRAC_PI_2;
+
+    fn least(m: &Mechanism, poses: &[Pose; 2]) -> f64 {
+        let gaps = m.contacts.iter().map(|c| m.touch(c, poses).gap);
+        gaps.fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn derivatives_match_differences() {
+        // a short step: normals turn quickly where an end is nearly flat
+        let check = |m: &Mechanism, seed| check_by(m, seed, 1e-5);
+        check(&two(1, CYLINDER, BOX), 2);
+        check(&two(3, hull(), CYLINDER), 4);
+        check(&two(5, CYLINDER, CYLINDER), 6);
+        check(&two(7, CYLINDER, CAPSULE), 8);
+        check(&two(9, CAPSULE, CYLINDER), 10);
+    }
+
+    /// What parry's distances are exact to, at least.
+    const NEAR: f64 = 1e-3;
+
+    /// That of parry, whose cylinders have their axis along y.
+    fn distance(m: &Mechanism, poses: &[Pose; 2]) -> f64 {
+        let of = |i: usize| {
+            let pose = &poses[i];
+            let point = |v: &[f64; 3]| Vector::new(v[0], v[1], v[2]);
+            let (shape, turn) = match &m.colliders[i].surface {
+                Surface::Cylinder { radius, length } => {
+                    (SharedShape::cylinder(0.5 * length, *radius), FRAC_PI_2)
+                }
+                Surface::Capsule { radius, length } => {
+                    (SharedShape::capsule_z(0.5 * length, *radius), 0.0)
+                }
+                Surface::Box([x, y, z]) => (SharedShape::cuboid(0.5 * x, 0.5 * y, 0.5 * z), 0.0),
+                Surface::Hull(hull) => {
+                    let all: Vec<[f64; 3]> = hull.clone().into();
+                    let all: Vec<_> = all.iter().map(point).collect();
+                    (SharedShape::convex_hull(&all).expect("a hull"), 0.0)
+                }
+                other => panic!("{other:?}"),
+            };
+            let q = pose.q * crate::spatial::exp(&(Vec3::x() * turn));
+            let by = q.scaled_axis();
+            let at = Pose3::new(point(&pose.x.into()), point(&by.into()));
+            (shape, at)
+        };
+        let ((a, p), (b, q)) = (of(0), of(1));
+        query::contact(&p, &*a, &q, &*b, 10.0)
+            .expect("a supported pair")
+            .map_or(f64::INFINITY, |c| c.dist)
+    }
+
+    #[test]
+    fn gaps_are_those_of_the_bodies_near_contact() {
+        let pairs = [
+            (CYLINDER, BOX),
+            (hull(), CYLINDER),
+            (CYLINDER, CYLINDER),
+            (CAPSULE, CYLINDER),
+        ];
+        for (a, b) in pairs {
+            let m = plain(two(1, a, b));
+            let s = &mut Source::new(7);
+            let (mut apart, mut over, mut exact, mut shallow) = (0, 0, 0, 0);
+            for _ in 0..4000 {
+                let poses = [s.pose(), s.pose()].map(|p| Pose::new(p.x * 0.45, p.q));
+                let (truth, found) = (distance(&m, &poses), least(&m, &poses));
+                if truth > NEAR {
+                    apart += 1;
+                    assert!(found > -1e-9, "apart by {truth}, gap {found}");
+                    let is_near = truth < 0.1;
+                    exact += usize::from(is_near && (found - truth).abs() < NEAR);
+                } else if truth < -NEAR && truth > -0.02 {
+                    over += 1;
+                    shallow += usize::from(found > 0.5 * truth);
+                }
+            }
+            // two rims may be found to meet where they overlap less
+            let kinds = [0, 1].map(|i| m.colliders[i].surface.kind());
+            assert!(
+                apart > 1000 && over > 100 && exact > 500 && shallow <= 1,
+                "{kinds:?} {apart} {over} {exact} {shallow}"
+            );
+        }
+    }
+}
