@@ -2,7 +2,7 @@
 
 use super::check::{Check, check};
 use super::{Failure, Integrator, model, print_json, report};
-use least_action::control::{Layout, Problem};
+use least_action::control::{Cost, Layout, Problem};
 use least_action::dynamics::{Certificate, Frame, Observe, Step, StepError};
 use least_action::format::{FormatError, Model, Overrides};
 use least_action::integrator::{Mechanical, System, SystemWork};
@@ -26,9 +26,15 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Part of their right-hand sides that the linear solves of a gradient leave, above which it is none: six digits are what
-/// differences can show.
-const LARGE_RESIDUAL: f64 = 1e-6;
+/// Part of its largest number by which rounding changes a gradient, above which it is none: four digits are what differences can
+/// show through contact, and optimizers need fewer.
+const LARGE_ERROR: f64 = 1e-4;
+
+/// Part of the objective, and of what it would change by a unit of its quantities, that counts as no derivative.
+const NOTHING: f64 = 1e-8;
+
+/// Roundings of its numbers by which the start of a gradient's rollout is moved to see what they do.
+const ROUNDINGS: f64 = 2.0;
 
 /// What is differentiated: the model's system, or where the problem asks for rates of controls the one that remembers
 /// them.
@@ -92,6 +98,29 @@ pub struct Derivatives {
     pub parameters: Vec<f64>,
 }
 
+impl Derivatives {
+    fn groups(&self) -> [&[f64]; 4] {
+        let (coordinates, rates) = (self.coordinates.as_slice(), self.rates.as_slice());
+        [&self.controls, coordinates, rates, &self.parameters]
+    }
+
+    /// Largest difference to another of a group's numbers, as a part of its largest, which counts as `least` at least.
+    fn difference(&self, other: &Self, least: f64) -> f64 {
+        // what is no number is the largest
+        let larger = |m: f64, x: f64| if x.is_nan() || x > m { x } else { m };
+        let of = |(own, other): (&[f64], &[f64])| {
+            let size = own.iter().fold(least, |m, g| m.max(g.abs()));
+            let apart = own.iter().zip(other).map(|(g, o)| (g - o).abs());
+            apart.fold(0.0, larger) / size.max(f64::MIN_POSITIVE)
+        };
+        self.groups()
+            .into_iter()
+            .zip(other.groups())
+            .map(of)
+            .fold(0.0, larger)
+    }
+}
+
 struct Gradient {
     objective: f64,
     by: Derivatives,
@@ -99,6 +128,8 @@ struct Gradient {
     cost_seconds: f64,
     gradient_seconds: f64,
     residual: f64,
+    /// By how much of it rounding changes it: that of the start, and what linear solves leave.
+    error: f64,
     certificate: Certificate,
     /// How many times larger a `kappa` of contacts would give one that is to be trusted, where this is not.
     would_do: Option<f64>,
@@ -149,7 +180,7 @@ impl<'a, D: Observe> Functions<'a, D> {
             subject,
             frame,
             independent,
-            start: started(subject),
+            start: started(subject, &subject.x0),
             names: std::iter::once("the objective".to_owned())
                 .chain(constraints)
                 .collect(),
@@ -197,9 +228,9 @@ impl<'a, D: Observe> Functions<'a, D> {
 const KEPT: usize = 1 << 28;
 
 /// The start with the guessed controls.
-fn started<D: Observe>(subject: &Subject<D>) -> Trajectory {
+fn started<D: Observe>(subject: &Subject<D>, x0: &[f64]) -> Trajectory {
     let problem = &subject.model.problem;
-    let mut t = Trajectory::new(subject.system, problem.intervals.clone(), &subject.x0);
+    let mut t = Trajectory::new(subject.system, problem.intervals.clone(), x0);
     problem.set_intervals(&mut t);
     t.u.copy_from_slice(&problem.guess);
     t
@@ -252,6 +283,24 @@ fn gradient<D: Observe>(
     Ok(found)
 }
 
+/// What costs would change by if their quantities did by a unit of each.
+fn worth(problem: &Problem) -> f64 {
+    let n = problem.intervals.len();
+    let knots = |c: &Cost| -> f64 {
+        let held = (0..=n).filter(|k| c.when.holds(*k, n));
+        let of = |k: usize| match c.when.is_along() {
+            true => problem.intervals.get(k).map_or(0.0, |h| h.abs()),
+            false => 1.0,
+        };
+        held.map(of).sum()
+    };
+    problem
+        .costs
+        .iter()
+        .map(|c| c.weight.abs() * knots(c))
+        .sum()
+}
+
 /// The gradient of steps on the central path at `kappa`, m^2/s^2, if that is larger than their own.
 fn gradient_at<D: Observe>(
     subject: &Subject<D>,
@@ -262,7 +311,7 @@ fn gradient_at<D: Observe>(
     let (system, problem) = (subject.system, &subject.model.problem);
     let mut w = system.work();
     system.soften(&mut w, kappa);
-    let mut t = started(subject);
+    let mut t = started(subject, &subject.x0);
     let mut evaluation = problem.evaluation();
     let mut stats = RolloutStats::default();
     let start = Instant::now();
@@ -291,17 +340,30 @@ fn gradient_at<D: Observe>(
         Ok(())
     })?;
     let gradient_seconds = start.elapsed().as_secs_f64();
-    // once more, not timed, for the residuals of its linear solves
+    let by = derivatives(subject, frame, names, &t, &sweep, &mut w)?;
+    // once more, not timed: from a start moved by rounding, all linear solves corrected once more
     subject.model.system.certify((subject.inner)(&mut w));
-    sweep.run(system, &t, &mut w, |at, _, out, y| {
-        out.clone_from(&local[at.k].0);
-        y.copy_from_slice(&local[at.k].1);
-        Ok(())
-    })?;
+    let moved = |(i, x): (usize, &f64)| {
+        let sign = if i % 2 == 0 { 1.0 } else { -1.0 };
+        x + sign * ROUNDINGS * f64::EPSILON * x.abs().max(1.0)
+    };
+    let x0: Vec<f64> = subject.x0.iter().enumerate().map(moved).collect();
+    let mut t = started(subject, &x0);
+    let mut again = || -> Result<Derivatives, StepError> {
+        t.roll(system, &mut w, &mut stats)?;
+        problem.evaluate(system, &t, &mut w, &mut evaluation)?;
+        sweep.run(system, &t, &mut w, |at, w, out, y| {
+            problem.pull(system, &t, &[], &mut evaluation, at, w, out, y)
+        })?;
+        derivatives(subject, frame, names, &t, &sweep, &mut w)
+    };
+    let least = NOTHING * (objective.abs() + worth(problem));
+    let error = again().map_or(f64::INFINITY, |again| by.difference(&again, least));
     let certificate = sweep.certificate;
     Ok(Gradient {
         objective,
-        by: derivatives(subject, frame, names, &t, &sweep, &mut w)?,
+        error,
+        by,
         rollout_seconds,
         cost_seconds,
         gradient_seconds,
@@ -316,22 +378,22 @@ fn gradient_at<D: Observe>(
 impl Gradient {
     /// Why it is not to be trusted, if so.
     fn refusal(&self) -> Option<String> {
-        let parts = [
-            &self.by.controls[..],
-            self.by.coordinates.as_slice(),
-            self.by.rates.as_slice(),
-            &self.by.parameters,
-        ];
-        if parts.iter().any(|p| p.iter().any(|g| !g.is_finite())) {
+        if (self.by.groups().iter()).any(|p| p.iter().any(|g| !g.is_finite())) {
             return Some(
                 "it is not finite; a read-out or a factorization failed, take a smaller time step"
                     .into(),
             );
         }
-        if self.residual.is_nan() || self.residual > LARGE_RESIDUAL {
+        if self.error == f64::INFINITY {
+            let remedy = self.remedy();
             return Some(format!(
-                "the linear solves leave {:.1e} of their right-hand sides; {}",
-                self.residual,
+                "a start that differs by rounding leads to a step without solution; {remedy}"
+            ));
+        }
+        if self.error.is_nan() || self.error > LARGE_ERROR {
+            return Some(format!(
+                "rounding changes it by {:.1e} of itself; {}",
+                self.error,
                 self.remedy()
             ));
         }
@@ -341,7 +403,10 @@ impl Gradient {
     fn remedy(&self) -> String {
         match self.would_do {
             Some(times) => format!("a kappa {times} times larger in [contact] would do"),
-            None => "take a larger kappa in [contact], or a smaller time step".into(),
+            None if self.certificate.has_gaps => {
+                "take a larger kappa in [contact], or a smaller time step".into()
+            }
+            None => "take a shorter horizon, along which it grows, or a smaller time step".into(),
         }
     }
 
@@ -400,7 +465,7 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
         }
         Failure::unsolved(e)
     };
-    let at = started(subject).knot(0);
+    let at = started(subject, &subject.x0).knot(0);
     let p = &model.problem.parameters;
     let frame = system.frame(&at, &subject.x0, p, None, &mut system.work());
     let frame = frame.map_err(failed)?;
@@ -455,6 +520,7 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
             "gradient_seconds": g.gradient_seconds,
             "smoothing": Value::Null,
             "linear_residual": g.residual,
+            "error": g.error,
             "certificate": {
                 "step_residual": g.certificate.residual,
                 "kappa": g.certificate.kappa,

@@ -154,6 +154,19 @@ impl Layout {
         if whole > 0.0 { least / whole } else { 0.0 }
     }
 
+    /// What contacts answer to a solve.
+    pub(crate) fn answered(&self, memory: &Memory) -> Vec<[f64; 3]> {
+        memory.elements.iter().map(|e| e.response.own).collect()
+    }
+
+    /// Adds what they answered to another: that of the sum of both.
+    pub(crate) fn answer_also(&self, memory: &mut Memory, answers: &[[f64; 3]]) {
+        for (e, other) in memory.elements.iter_mut().zip(answers) {
+            let own = e.response.own.iter_mut();
+            own.zip(other).for_each(|(own, other)| *own += other);
+        }
+    }
+
     /// Largest row as a velocity, m/s, or of a pull as dual to one. As in the step's own residual, bodies' rows are divided by
     /// mass and radius of gyration, the others by the interval; impulses, to which the others of a pull are dual, by a mass.
     fn largest(&self, w: &View, side: Side, rows: &[f64]) -> f64 {

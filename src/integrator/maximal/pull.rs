@@ -60,7 +60,7 @@ impl Maximal {
         };
         self.gather_adjoints(w, adjoint, &mut flow.zplus, &mut rhs);
         self.solve_linearized(w, Side::Pull, &rhs, &mut flow.mu);
-        self.certify_solve(w, &rhs, &flow.mu);
+        self.certify_solve(w, &rhs, &mut flow.mu);
         flow.mu.iter_mut().for_each(|v| *v = -*v);
         self.pull_inputs(w, &mut flow, out);
         w.newton.delta = rhs;
@@ -162,13 +162,15 @@ impl Maximal {
             .pull_unknowns(&mut w.contacts, &adjoint.y, rhs);
     }
 
-    /// The relative residual of the solve, where it was asked for.
-    fn certify_solve(&self, w: &mut Work, rhs: &[f64], mu: &[f64]) {
+    /// Where it was asked for, the relative residual of the solve, and one more correction by it: what that changes of a
+    /// gradient is the error that its solves leave.
+    fn certify_solve(&self, w: &mut Work, rhs: &[f64], mu: &mut [f64]) {
         let Some(worst) = w.adjoint.certificate else {
             return;
         };
         let mut left = std::mem::take(&mut w.newton.scratch);
-        if self.contacts.answers(&w.contacts) {
+        let through_contacts = self.contacts.answers(&w.contacts);
+        if through_contacts {
             let step = (&self.symbolic, &w.contacts);
             self.contacts.leave(step, Side::Pull, rhs, mu, &mut left);
         } else {
@@ -176,15 +178,22 @@ impl Maximal {
             self.symbolic
                 .subtract_product_transposed(&w.matrix.original, mu, &mut left);
         }
-        w.newton.scratch = left;
-        let left = largest(w.newton.scratch.iter().copied());
+        let rest = largest(left.iter().copied());
         let size = largest(rhs.iter().copied());
-        let relative = if size > 0.0 { left / size } else { 0.0 };
+        let relative = if size > 0.0 { rest / size } else { 0.0 };
         let relative = if relative.is_nan() {
             f64::INFINITY
         } else {
             relative
         };
+        let (rest, mut more) = (left.clone(), vec![0.0; mu.len()]);
+        w.newton.scratch = left;
+        let answers = self.contacts.answered(&w.contacts);
+        self.solve_linearized(w, Side::Pull, &rest, &mut more);
+        if through_contacts {
+            self.contacts.answer_also(&mut w.contacts, &answers);
+        }
+        mu.iter_mut().zip(more).for_each(|(mu, d)| *mu += d);
         w.adjoint.certificate = Some(worst.max(relative));
     }
 
