@@ -69,25 +69,21 @@ fn errors(
     (errors, energy)
 }
 
-#[test]
-fn a_disc_on_its_rim_wobbles_to_second_order() {
-    let (mass, radius) = (1.0, 0.5);
-    let (along, about) = (0.25 * mass * radius * radius, 0.5 * mass * radius * radius);
-    let inertia = [along, along, about];
-    let rim = disc::Disc { radius };
-    let m = MechanismBuilder::new()
-        .body("disc", BodySpec::new(mass).inertia(inertia).free())
-        .constraint("touch", &["disc"], Arc::new(rim))
-        .velocity_constraint("roll", &["disc"], Arc::new(disc::NoSlip(rim)));
+/// A disc of half a metre and 1 kg on its rim, its plane leaning by 30 degrees, that spins by 4 rad/s: 7.25 J.
+const RADIUS: f64 = 0.5;
+const INERTIA: [f64; 3] = [0.0625, 0.0625, 0.125];
+
+/// Where it ends after a second, with a rim by `half` below its middle, and by the library at intervals that halve.
+fn disc_on_its_rim(m: &MechanismBuilder, half: f64) -> ([f64; 3], f64) {
     let arm = |r: &Mat3, w: &Vec3| {
         let d = r * Vec3::z();
         let rate = w.cross(&d);
         let (u, by) = (Vec3::z() - d * d.z, -rate * d.z - d * rate.z);
         let s = u.norm();
-        let r = u * (-radius / s);
-        (r, (by - u * (u.dot(&by) / (s * s))) * (-radius / s))
+        let r = u * (-RADIUS / s) - d * half;
+        let along = by - u * (u.dot(&by) / (s * s));
+        (r, along * (-RADIUS / s) - rate * half)
     };
-    // its plane leans by 30 degrees
     let turn = Vec3::y() * 60.0_f64.to_radians();
     let r = exp(&turn).to_rotation_matrix().into_inner();
     let w = r * Vec3::z() * 4.0;
@@ -95,17 +91,153 @@ fn a_disc_on_its_rim_wobbles_to_second_order() {
     let v = start.cross(&w);
     let q = [0.0, 0.0, -start.z, turn.x, turn.y, turn.z];
     let rates = [v.x, v.y, v.z, w.x, w.y, w.z];
-    let end = rolled(
-        Mat3::from_diagonal(&inertia.into()),
-        mass,
-        &arm,
-        (turn, w),
-        1.0,
-    );
-    let (errors, energy) = errors(&m, (&q, &rates), &end, 1.0);
+    let inertia = Mat3::from_diagonal(&INERTIA.into());
+    let end = rolled(inertia, 1.0, &arm, (turn, w), 1.0);
+    errors(m, (&q, &rates), &end, 1.0)
+}
+
+#[test]
+fn a_disc_on_its_rim_wobbles_to_second_order() {
+    let rim = disc::Disc { radius: RADIUS };
+    let m = MechanismBuilder::new()
+        .body("disc", BodySpec::new(1.0).inertia(INERTIA).free())
+        .constraint("touch", &["disc"], Arc::new(rim))
+        .velocity_constraint("roll", &["disc"], Arc::new(disc::NoSlip(rim)));
+    let (errors, energy) = disc_on_its_rim(&m, 0.0);
     assert_second_order("disc", &errors);
-    // of 7.25 J
     assert!(energy < 5e-4 * 7.25, "{energy}");
+}
+
+/// The same held by friction alone, the rim that of a coin.
+#[test]
+fn a_disc_that_friction_holds_wobbles_to_second_order() {
+    let length = 0.01;
+    let coin = Shape::Cylinder {
+        radius: RADIUS,
+        length,
+    };
+    let disc = BodySpec::new(1.0)
+        .inertia(INERTIA)
+        .free()
+        .contact("rim", ContactSpec::new(1.5).shape(coin));
+    let m = MechanismBuilder::new()
+        .body("disc", disc)
+        .half_space("floor", HalfSpaceSpec::default());
+    let (errors, energy) = disc_on_its_rim(&m, 0.5 * length);
+    assert_second_order("disc on friction", &errors);
+    assert!(energy < 5e-4 * 7.25, "{energy}");
+}
+
+/// A ball with its centre of mass off its middle that spins fast and slides turns over: the tilt of its axis in time, by
+/// Coulomb's friction at the lowest point, its direction smoothed below `still` m/s.
+///
+/// ```text
+/// N = m (g - (w' x c + w x (w x c))_z),   F = N (e_z - mu u/|u|),   u = v + w x r,   J w' + w x J w = r x F
+/// ```
+struct Top {
+    mass: f64,
+    radius: f64,
+    /// From the centre of mass to the middle, along the axis.
+    off: f64,
+    /// Across the axis and along it.
+    inertia: [f64; 2],
+    friction: f64,
+}
+
+impl Top {
+    /// Cosines of the tilt every `every` seconds, from a tilt of 0.1 rad and a spin about the vertical.
+    fn tilts(&self, spin: f64, seconds: f64, every: f64) -> Vec<f64> {
+        let still = 1e-5;
+        let [across, along] = self.inertia;
+        let inertia = Mat3::from_diagonal(&Vec3::new(across, across, along));
+        let rates = |_: f64, y: &[f64; 10]| {
+            let q = Quaternion::new(y[0], y[1], y[2], y[3]);
+            let (w, v) = (Vec3::new(y[4], y[5], y[6]), Vec3::new(y[7], y[8], y[9]));
+            let r = Quat::new_normalize(q).to_rotation_matrix().into_inner();
+            let j = r * inertia * r.transpose();
+            let inverse = j.try_inverse().expect("positive");
+            let c = r * Vec3::z() * self.off;
+            let arm = c - Vec3::z() * self.radius;
+            let mut slip = v + w.cross(&arm);
+            slip.z = 0.0;
+            let force = Vec3::z() - slip * (self.friction / slip.norm().hypot(still));
+            let lift = c.cross(&Vec3::z());
+            let (by_force, own) = (inverse * arm.cross(&force), inverse * w.cross(&(j * w)));
+            let rise = w.cross(&w.cross(&c)).z;
+            let normal =
+                self.mass * (G + own.dot(&lift) - rise) / (1.0 + self.mass * by_force.dot(&lift));
+            let wdot = by_force * normal - own;
+            let vdot = force * (normal / self.mass) - Vec3::z() * G;
+            let qdot = Quaternion::from_imag(w) * q * 0.5;
+            [
+                qdot.w, qdot.i, qdot.j, qdot.k, wdot.x, wdot.y, wdot.z, vdot.x, vdot.y, vdot.z,
+            ]
+        };
+        let q = exp(&(Vec3::y() * TILT));
+        let w = Vec3::z() * spin;
+        let v = self.falls(&w);
+        let mut y = [q.w, q.i, q.j, q.k, w.x, w.y, w.z, v.x, v.y, v.z];
+        let mut tilts = vec![TILT.cos()];
+        for _ in 0..(seconds / every).round() as usize {
+            y = runge_kutta(rates, y, every, (every / 1e-5).round() as usize);
+            let q = Quat::new_normalize(Quaternion::new(y[0], y[1], y[2], y[3]));
+            tilts.push((q * Vec3::z()).z);
+        }
+        tilts
+    }
+
+    /// Its middle at rest.
+    fn falls(&self, w: &Vec3) -> Vec3 {
+        -w.cross(&(exp(&(Vec3::y() * TILT)) * Vec3::z() * self.off))
+    }
+
+    fn simulated(&self, spin: f64, seconds: f64, (h, every): (f64, f64)) -> Vec<f64> {
+        let [across, along] = self.inertia;
+        let ball = ContactSpec::new(self.friction)
+            .shape(Shape::Sphere(self.radius))
+            .at([0.0, 0.0, self.off]);
+        let body = BodySpec::new(self.mass)
+            .inertia([across, across, along])
+            .free()
+            .contact("ball", ball);
+        let m = MechanismBuilder::new()
+            .body("top", body)
+            .half_space("floor", HalfSpaceSpec::default());
+        let w = Vec3::z() * spin;
+        let v = self.falls(&w);
+        let height = self.radius - self.off * TILT.cos();
+        let q = [0.0, 0.0, height, 0.0, TILT, 0.0];
+        let (s, x) = start(&m, &q, &[v.x, v.y, v.z, w.x, w.y, w.z]);
+        let t: Trajectory = fall(&s, &x, seconds, h);
+        let stride = (every / h).round() as usize;
+        (0..=t.steps())
+            .step_by(stride)
+            .map(|k| (s.poses(t.state(k))[0].r * Vec3::z()).z)
+            .collect()
+    }
+}
+
+/// rad, at the start.
+const TILT: f64 = 0.1;
+
+#[test]
+fn a_tippe_top_turns_over_in_time() {
+    let top = Top {
+        mass: 0.02,
+        radius: 0.02,
+        off: 0.006,
+        inertia: [3.0e-6, 3.0e-6],
+        friction: 0.3,
+    };
+    let (spin, seconds, every) = (150.0, 3.0, 0.02);
+    let exact = top.tilts(spin, seconds, every);
+    println!("{exact:.2?}");
+    for h in [0.002, 0.001, 0.0005, 0.00025] {
+        let tilts = top.simulated(spin, seconds, (h, every));
+        println!("{h} {tilts:.2?}");
+        let apart = exact.iter().zip(&tilts).map(|(a, b)| (a - b).abs());
+        println!("{h} {:.3}", apart.fold(0.0, f64::max));
+    }
 }
 
 /// A ball whose centre of mass is not in its middle, held by friction alone.
