@@ -319,19 +319,22 @@ fn gradient_at<D: Observe>(
     let rollout_seconds = start.elapsed().as_secs_f64();
     // the costs' values and their adjoints at every knot, then the sweep alone
     let start = Instant::now();
-    problem.evaluate(system, &t, &mut w, &mut evaluation)?;
-    let objective = evaluation.objective;
     let mut sweep = Sweep::new(system, &t);
     let dims = system.dims();
-    let mut local = vec![(dims.inputs(), vec![0.0; dims.ny]); t.steps() + 1];
-    let mut at = t.knot(0);
-    for (k, (out, y)) in local.iter_mut().enumerate() {
-        if k == t.steps() {
-            y.clear();
+    let mut costs = |t: &Trajectory, w: &mut D::Work| {
+        problem.evaluate(system, t, w, &mut evaluation)?;
+        let mut local = vec![(dims.inputs(), vec![0.0; dims.ny]); t.steps() + 1];
+        let mut at = t.knot(0);
+        for (k, (out, y)) in local.iter_mut().enumerate() {
+            if k == t.steps() {
+                y.clear();
+            }
+            problem.pull(system, t, &[], &mut evaluation, &at, w, out, y)?;
+            at = t.knot_after(&at);
         }
-        problem.pull(system, &t, &[], &mut evaluation, &at, &mut w, out, y)?;
-        at = t.knot_after(&at);
-    }
+        Ok((evaluation.objective, local))
+    };
+    let (objective, local) = costs(&t, &mut w)?;
     let cost_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
     sweep.run(system, &t, &mut w, |at, _, out, y| {
@@ -342,7 +345,6 @@ fn gradient_at<D: Observe>(
     let gradient_seconds = start.elapsed().as_secs_f64();
     let by = derivatives(subject, frame, names, &t, &sweep, &mut w)?;
     // once more, not timed: from a start moved by rounding, all linear solves corrected once more
-    subject.model.system.certify((subject.inner)(&mut w));
     let moved = |(i, x): (usize, &f64)| {
         let sign = if i % 2 == 0 { 1.0 } else { -1.0 };
         x + sign * ROUNDINGS * f64::EPSILON * x.abs().max(1.0)
@@ -351,9 +353,12 @@ fn gradient_at<D: Observe>(
     let mut t = started(subject, &x0);
     let mut again = || -> Result<Derivatives, StepError> {
         t.roll(system, &mut w, &mut stats)?;
-        problem.evaluate(system, &t, &mut w, &mut evaluation)?;
-        sweep.run(system, &t, &mut w, |at, w, out, y| {
-            problem.pull(system, &t, &[], &mut evaluation, at, w, out, y)
+        let (_, local) = costs(&t, &mut w)?;
+        subject.model.system.certify((subject.inner)(&mut w));
+        sweep.run(system, &t, &mut w, |at, _, out, y| {
+            out.clone_from(&local[at.k].0);
+            y.copy_from_slice(&local[at.k].1);
+            Ok(())
         })?;
         derivatives(subject, frame, names, &t, &sweep, &mut w)
     };

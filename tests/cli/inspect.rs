@@ -242,6 +242,128 @@ fn gradients_agree_with_differences() {
     assert_eq!(folder.list(), ["five_bar.toml", "wild.toml"]);
 }
 
+/// A trunk on four legs, each of a hip and a knee with stops and dampers, that falls onto the floor and comes to rest.
+fn quadruped() -> String {
+    let mut text = "time_step = 0.01
+        horizon = 2.0
+        [mechanism.half_spaces.floor]
+        friction = 0.6
+        [mechanism.bodies.trunk]
+        mass = 10.0
+        shape = { box = [0.6, 0.3, 0.1] }
+        free = true
+        contacts.all = { friction = 0.6 }
+        [initial.trunk]
+        position = [0.0, 0.0, 0.55]
+        velocity = [0.5, 0.1, 0.0]
+        angular_velocity = [0.0, 0.2, 0.1]
+        [[costs]]
+        quantity = { position = { body = \"trunk\", axis = \"x\" } }
+        weight = 1.0
+        at = \"end\"
+        [parameters.mass]
+        of = \"bodies.trunk.mass\"
+        "
+    .to_owned();
+    for (leg, [x, y]) in [[1, 1], [1, -1], [-1, 1], [-1, -1]].into_iter().enumerate() {
+        let (x, y) = (0.25 * f64::from(x), 0.17 * f64::from(y));
+        text += &format!(
+            "[mechanism.bodies.thigh{leg}]
+            mass = 0.8
+            shape = {{ box = [0.05, 0.05, 0.25] }}
+            [mechanism.bodies.shin{leg}]
+            mass = 0.25
+            shape = {{ box = [0.03, 0.03, 0.25] }}
+            contacts.foot = {{ shape = {{ sphere = 0.02 }}, position = [0.0, 0.0, -0.125], friction = 0.6 }}
+            [mechanism.joints.hip{leg}]
+            kind = \"revolute\"
+            parent = \"trunk\"
+            child = \"thigh{leg}\"
+            axis = [0.0, 1.0, 0.0]
+            parent_anchor = [{x}, {y}, 0.0]
+            child_anchor = [0.0, 0.0, 0.125]
+            limits = [-1.0, 1.0]
+            damping = 0.5
+            [mechanism.joints.knee{leg}]
+            kind = \"revolute\"
+            parent = \"thigh{leg}\"
+            child = \"shin{leg}\"
+            axis = [0.0, 1.0, 0.0]
+            parent_anchor = [0.0, 0.0, -0.125]
+            child_anchor = [0.0, 0.0, 0.125]
+            limits = [-1.2, 0.2]
+            damping = 0.5
+            "
+        );
+    }
+    for leg in 0..4 {
+        text += &format!(
+            "[initial.hip{leg}]\ncoordinate = 0.4\n[initial.knee{leg}]\ncoordinate = -0.7\n"
+        );
+    }
+    text
+}
+
+/// The default `kappa` serves, and what is told is the error of the gradient: of a cube that is thrown, a quadruped that
+/// falls, a ball that is where it should be. What rounding decides is refused.
+#[test]
+fn gradients_tell_what_rounding_makes_of_them() {
+    let folder = Folder::new("gradient_rounding");
+    let cube = "horizon = 1.0
+        [mechanism.half_spaces.floor]
+        [mechanism.bodies.cube]
+        mass = 1.0
+        shape = { box = [0.4, 0.4, 0.4] }
+        free = true
+        contacts.all = { friction = 0.4 }
+        [initial.cube]
+        position = [0.0, 0.0, 0.6]
+        orientation = { rpy = [0.2, 0.1, 0.3] }
+        velocity = [2.0, 0.5, 0.0]
+        angular_velocity = [1.0, 2.0, 0.5]
+        [[costs]]
+        quantity = { position = { body = \"cube\", axis = \"x\" } }
+        weight = 1.0
+        at = \"end\"
+        ";
+    for h in [0.02, 0.01, 0.005, 0.002] {
+        folder.write("cube.toml", &format!("time_step = {h}\n{cube}"));
+        let v = folder.json(&["gradient", "cube.toml", "--json"]);
+        assert!(number(&v, "error") < 1e-6, "{h}: {}", v["error"]);
+        assert!(v["certificate"]["refused"].is_null());
+    }
+    folder.write("quadruped.toml", &quadruped());
+    let v = folder.json(&["gradient", "quadruped.toml", "--json"]);
+    assert!(number(&v, "error") < 1e-4, "{}", v["error"]);
+    // a target that is met costs nothing, and nothing is its derivative
+    let met = "time_step = 0.01
+        horizon = 0.1
+        [mechanism]
+        gravity = [0.0, 0.0, 0.0]
+        [mechanism.bodies.ball]
+        mass = 1.0
+        shape = { sphere = 0.1 }
+        free = true
+        [[costs]]
+        quantity = { position = { body = \"ball\", axis = \"x\" } }
+        weight = 1.0
+        at = \"end\"
+        ";
+    folder.write("met.toml", met);
+    let v = folder.json(&["gradient", "met.toml", "--json"]);
+    assert!(number(&v, "error") < 1e-6, "{}", v["error"]);
+    // chaos over a minute
+    let chaos = changed("double_pendulum", "horizon = ", "horizon = 60.0 # ");
+    let cost = "[[costs]]\nquantity = { joint = \"shoulder\" }\nweight = 1.0\nat = \"end\"\n";
+    folder.write("chaos.toml", &(chaos + cost));
+    let run = folder.run(&["gradient", "chaos.toml"]).ended(1);
+    assert!(
+        run.err.contains("rounding changes it by") && run.err.contains("shorter horizon"),
+        "{}",
+        run.err
+    );
+}
+
 /// Every group has a verdict, constraints as well; what rests on a corner is named, and is no error.
 #[test]
 fn gradients_have_verdicts() {

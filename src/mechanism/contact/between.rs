@@ -153,8 +153,6 @@ pub(super) fn on_heights(of: Sides, feature: usize, ahead: Poses, sway: &Sway) -
         half_space::rim(of.1, feature),
     );
     let all = match (ball, rim) {
-        // a point of a rim that is not flat
-        (Some(_), Some(rim)) if !heights.is_flat(of.0, &rim, ahead, sway) => return None,
         (Some(ball), _) => heights.search(of.0, &ball, ahead),
         (None, rim) => heights.search_rim(of.0, &rim?, ahead, sway),
     };

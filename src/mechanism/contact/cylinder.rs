@@ -37,8 +37,9 @@ const PARALLEL: f64 = 1e-3;
 /// twice the tilt where a blow doubles the rate.
 pub(super) const FLAT: f64 = 1e-3;
 const TILTS: f64 = 2.0;
-/// And the largest such sine: what tilts faster meets by its lowest point, wherever that leaps to.
-const LYING: f64 = 0.5;
+/// And the largest such sine, as that of the angle between axes below which they may come to be parallel: at more there is a third of
+/// a right angle left, and what turns by that in a step is met as it lies at the knot.
+pub(super) const LYING: f64 = 0.5;
 
 /// How a body moves against another until the next knot.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +53,9 @@ pub(super) struct Sway {
 impl Sway {
     /// Sine of the tilt of an axis from a normal below which it may come to lie along it.
     pub fn flat(&self, axis: &Vec3, normal: &Vec3) -> f64 {
-        // neither spin about the axis nor sliding tilts
-        let tilts = self.turn.cross(axis).norm() + self.moved.dot(normal).abs();
+        // spin about the axis does not tilt
+        let _ = normal;
+        let tilts = self.turn.cross(axis).norm() + self.moved.norm();
         (FLAT + TILTS * tilts).min(LYING)
     }
 }
@@ -486,10 +488,13 @@ pub(super) fn by_size(c: &Collider, part: Part, axis: usize) -> Option<Vec3> {
 
 #[cfg(test)]
 mod tests {
-    use crate::mechanism::contact::samples::{BOX, CAPSULE, CYLINDER, check_by, hull, plain, two};
+    use crate::mechanism::contact::samples::{
+        BOX, CAPSULE, CYLINDER, check_by, check_with, hull, plain, two,
+    };
+    use crate::mechanism::contact::{Ahead, Meeting};
     use crate::mechanism::samples::Source;
     use crate::mechanism::{Mechanism, Surface};
-    use crate::spatial::{Pose, Vec3};
+    use crate::spatial::{Pose, Vec3, exp};
     use parry3d_f64::math::{Pose3, Vector};
     use parry3d_f64::query;
     use parry3d_f64::shape::SharedShape;
@@ -509,6 +514,63 @@ mod tests {
         check(&two(5, CYLINDER, CYLINDER), 6);
         check(&two(7, CYLINDER, CAPSULE), 8);
         check(&two(9, CAPSULE, CYLINDER), 10);
+    }
+
+    /// Ends that lie flat: their corners on a face and on another end, crossings of rims and edges where they stick out, and what
+    /// lies across one; by radius and length, too.
+    #[test]
+    fn derivatives_of_flat_ends_match_differences() {
+        let quarter = Vec3::x() * FRAC_PI_2;
+        let none = Vec3::zeros();
+        let mut kinds = [0; 4];
+        for (below, above, height, beside, turn) in [
+            (BOX, CYLINDER, 0.1 + 0.25, none, none),
+            (BOX, CYLINDER, 0.1 + 0.25, Vec3::new(0.25, 0.1, 0.0), none),
+            (CYLINDER, CYLINDER, 0.5, Vec3::new(0.1, 0.05, 0.0), none),
+            (CYLINDER, BOX, 0.25 + 0.1, Vec3::new(0.2, 0.0, 0.0), none),
+            (
+                CYLINDER,
+                CYLINDER,
+                0.25 + 0.3,
+                Vec3::new(0.02, 0.01, 0.0),
+                quarter,
+            ),
+            (CAPSULE, CYLINDER, 0.1 + 0.25, none, none),
+        ] {
+            let m = plain(two(1, below.clone(), above));
+            let lying = match below {
+                Surface::Capsule { .. } => quarter,
+                _ => none,
+            };
+            let poses = [
+                Pose::new(none, exp(&lying)),
+                Pose::new(
+                    Vec3::z() * (height + 1e-3) + beside,
+                    exp(&(Vec3::z() * 0.1)) * exp(&turn),
+                ),
+            ];
+            for c in &m.contacts {
+                let held = m.meeting(c, &poses, &Ahead::NONE);
+                let kind = match held {
+                    Meeting::Vertex { .. } => 0,
+                    Meeting::Edges { .. } => 1,
+                    Meeting::Parts(_) => 2,
+                    _ => 3,
+                };
+                // what lies along a rim turns and runs about it so quickly that differences see its fourth derivative, or rounding
+                let slope = m.touch_slope(c, &held, &poses);
+                let turns = slope
+                    .normal
+                    .iter()
+                    .chain(&slope.point)
+                    .map(|(x, phi)| x.amax().max(phi.amax()));
+                if turns.fold(0.0, f64::max) < 10.0 {
+                    kinds[kind] += 1;
+                    check_with(&m, c, &poses, 1e-5);
+                }
+            }
+        }
+        assert!(kinds[..3].iter().all(|n| *n > 0), "{kinds:?}");
     }
 
     /// What parry's distances are exact to, at least.

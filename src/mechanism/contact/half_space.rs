@@ -29,7 +29,7 @@ fn side(feature: usize, bit: usize) -> f64 {
     if feature >> bit & 1 == 1 { 0.5 } else { -0.5 }
 }
 
-/// Where a cylinder's fixed point is on its rim, collider frame: two are where the rim is lowest now and will be, which are no
+/// Where a cylinder's fixed point is on its rim, of radius one, collider frame: two are where the rim is lowest now and will be, which are no
 /// further apart than half a turn; the other two where they leave the shortest arcs.
 fn quarter(feature: usize, held: &Meeting) -> Vec3 {
     let place = (feature - RIMS) >> 1;
@@ -52,8 +52,16 @@ fn quarter(feature: usize, held: &Meeting) -> Vec3 {
         _ => 0.25 * place as f64,
     };
     let (sin, cos) = (turn * TAU).sin_cos();
-    Vec3::new(cos, sin, 0.0)
+    let out = match *held {
+        Meeting::Turned { .. } => 1.0,
+        _ => WITHIN,
+    };
+    Vec3::new(cos, sin, 0.0) * out
 }
+
+/// Part of the radius at which points are that are always there, on height fields: none comes lower than a rim, whose support is
+/// [`SMOOTH`](super::ring::SMOOTH) of the radius within, at tilts above 1e-2.
+const WITHIN: f64 = 0.99;
 
 /// Parts of a turn by which the places of fixed points are told.
 pub(super) const TURN: u16 = 1 << 12;
@@ -90,10 +98,8 @@ fn part(c: &Collider, feature: usize, held: &Meeting) -> Part {
             if feature < RIMS {
                 return Part::Rim(centre, axis(2).into(), *radius);
             }
-            (
-                centre + c.orientation * quarter(feature, held) * *radius,
-                0.0,
-            )
+            let out = c.orientation * quarter(feature, held);
+            (centre + out * *radius, 0.0)
         }
         Surface::Heights(_) => unreachable!("a height field is the world's"),
         Surface::Hull(hull) => (c.position + c.orientation * hull.vertices()[feature], 0.0),

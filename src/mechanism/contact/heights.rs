@@ -5,7 +5,7 @@
 //! are the three nearest, and the gap is the distance from the triangle less the radius, once continuously differentiable.
 //! For a point, whose distance has no normal where it touches an edge, it is the triangle below, and those of its
 //! neighbours that rise from it, with the distance from their planes: ground that falls away beside it holds nothing. A rim
-//! has those of its lowest point, and where an end may come to lie flat, points fixed on it.
+//! has those of its lowest point, unless an end may come to lie flat, and four points fixed a little within it.
 //! What is not near a ball is not seen: a peak may enter a box between its corners.
 
 use super::Collider;
@@ -269,20 +269,6 @@ impl Heights {
     fn local(ground: &Collider, pose: &Pose, place: &Vec3) -> Vec3 {
         let z = pose.r.tr_mul(&(place - pose.x));
         ground.orientation.tr_mul(&(z - ground.position))
-    }
-
-    /// May a rim come to lie flat on the triangle below its centre?
-    pub(super) fn is_flat(
-        &self,
-        ground: &Collider,
-        rim: &(Vec3, Vec3, f64),
-        poses: (&Pose, &Pose),
-        sway: &Sway,
-    ) -> bool {
-        match self.below(&Self::local(ground, poses.0, &poses.1.point(&rim.0)))[0] {
-            Meeting::Plane(own) => self.rim(ground, own, *rim, poses).is_flat(sway),
-            _ => false,
-        }
     }
 
     /// What of it a rim meets: that of its lowest point above the triangle below its centre.

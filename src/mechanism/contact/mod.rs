@@ -388,7 +388,8 @@ impl Mechanism {
         if let Some(sine) = between::sine(of, &held, ends) {
             // edges that may turn until they are parallel, where their gap jumps from one side to the other
             let turn = ahead.spin((of.0.body, ends.0), (of.1.body, ends.1));
-            if sine < TURNS * turn.norm() * ahead.h.abs() {
+            let turns = TURNS * turn.norm() * ahead.h.abs();
+            if sine < turns.min(cylinder::LYING) {
                 return Meeting::Apart;
             }
         }

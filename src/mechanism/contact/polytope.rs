@@ -1,6 +1,5 @@
 //! Convex polytopes: boxes, and hulls of points, whose vertices, edges and faces `parry3d-f64` finds.
 
-use super::manifold::OUTLINE;
 use super::{Collider, Surface};
 use crate::spatial::{Mat3, Vec3};
 use parry3d_f64::math::Vector;
@@ -220,8 +219,8 @@ static CUBE: LazyLock<Polytope> = LazyLock::new(|| {
     Polytope::new(&corners.collect::<Vec<_>>()).expect("a cube is a hull")
 });
 
-/// Sides of the prism within a cylinder: all its corners carry where it stands. The middle of a side is 8 % of the radius within.
-const SIDES: usize = OUTLINE;
+/// Sides of the prism within a cylinder: the middle of one is 3 % of the radius below it.
+const SIDES: usize = 12;
 
 /// Prisms within all cylinders but for their sizes: of radius one, ends at plus and minus one.
 static PRISM: LazyLock<Polytope> = LazyLock::new(|| {

@@ -205,11 +205,6 @@ impl<D: Observe> Engine<'_, D> {
         self.set_level(self.level);
         let failed = |e: StepError| format!("the guess cannot be simulated: {e}");
         self.simulate_guess(&states).map_err(failed)?;
-        // what goes on was asked where its level began
-        if kept.is_none() && self.is_below_path() {
-            self.set_level(0.0);
-            self.simulate_guess(&states).map_err(failed)?;
-        }
         if let Some(c) = resumed {
             if let Some(kept) = kept {
                 if !kept.fits(self) {
@@ -353,6 +348,10 @@ impl<D: Observe> Engine<'_, D> {
         self.lagrangian
             .scale_penalty(&self.problem, &self.path.evaluation);
         self.update_model()?;
+        if self.is_below_path() {
+            self.set_level(0.0);
+            return self.simulate_guess(states);
+        }
         Ok(())
     }
 }

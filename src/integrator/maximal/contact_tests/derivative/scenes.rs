@@ -289,6 +289,13 @@ pub(super) fn scenes() -> Vec<Scene> {
         ),
         two(
             "cylinder on box",
+            pair(Shape::Box([0.3, 0.4, 0.2]), lying),
+            at(0.25, 0.05, 0.03, 0.75),
+            falling,
+            9,
+        ),
+        two(
+            "box slapping the end of a cylinder",
             pair(lying, Shape::Box([0.3, 0.4, 0.2])),
             at(0.35, 0.05, 0.03, 0.85),
             falling,
