@@ -51,10 +51,9 @@ pub(super) struct Sway {
 }
 
 impl Sway {
-    /// Sine of the tilt of an axis from a normal below which it may come to lie along it.
-    pub fn flat(&self, axis: &Vec3, normal: &Vec3) -> f64 {
+    /// Sine of the tilt of an axis from what it is to meet below which it may come to lie along it.
+    pub fn flat(&self, axis: &Vec3) -> f64 {
         // spin about the axis does not tilt
-        let _ = normal;
         let tilts = self.turn.cross(axis).norm() + self.moved.norm();
         (FLAT + TILTS * tilts).min(LYING)
     }
@@ -366,7 +365,7 @@ impl Pair<'_> {
             else {
                 continue;
             };
-            if along.dot(&n).abs() >= self.sway.flat(&axis, &n) {
+            if along.dot(&n).abs() >= self.sway.flat(&axis) {
                 continue;
             }
             // where the axis, seen along the other, leaves the circle

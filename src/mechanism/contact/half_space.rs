@@ -153,7 +153,7 @@ pub(super) fn meeting(
     let local = |pose: &Pose| c.orientation.tr_mul(&pose.r.tr_mul(n));
     let (here, there) = (local(now), local(next));
     let tilt = here.xy().norm();
-    let flat = sway.flat(&(now.r * c.orientation.column(2)), n);
+    let flat = sway.flat(&(now.r * c.orientation.column(2)));
     let is_flat = tilt.min(there.xy().norm()) < flat;
     match (is_flat, feature < RIMS) {
         (true, true) | (false, false) => Meeting::Apart,

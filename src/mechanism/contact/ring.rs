@@ -253,7 +253,7 @@ impl Ring {
         let of = |side: usize| match self.parts[side].kind {
             Kind::Circle(r) if r > 0.0 => {
                 let axis = &self.axes[side];
-                self.normal.cross(axis).norm() < sway.flat(axis, &self.normal)
+                self.normal.cross(axis).norm() < sway.flat(axis)
             }
             _ => false,
         };
