@@ -4,14 +4,16 @@ use super::ball::{self, Grown};
 use super::capsule_capsule::{self, SLOTS};
 use super::capsule_polytope::{self, ENDS, Roles};
 use super::crossing::{Crossing, Line};
-use super::cylinder::{self, Sway, is_cylinder};
+use super::cylinder::{self, is_cylinder};
 use super::frame::TouchSlope;
 use super::half_space;
 use super::heights::FACETS;
-use super::manifold::{self, Manifold, Meeting, PLACES};
+use super::manifold::{self, Manifold};
+use super::meeting::{self, Meeting, OUTLINE, PLACES};
 use super::nearest::{Ball, On};
 use super::polytope::Solid;
 use super::ring::Ring;
+use super::sway::Sway;
 use super::{Collider, Surface, Touch};
 use crate::spatial::{Pose, Vec3};
 
@@ -70,7 +72,7 @@ fn edginess(of: &Surface) -> u8 {
 const EDGES: [&str; capsule_polytope::SLOTS] = [" -", " +", " 1", " 2", " 3", " 4"];
 
 /// Names of the places of two polytopes, or of a cylinder on what has edges.
-const NUMBERED: [&str; cylinder::SLOTS] = [
+const NUMBERED: [&str; meeting::SLOTS] = [
     " 1", " 2", " 3", " 4", " 5", " 6", " 7", " 8", " 9", " 10", " 11", " 12",
 ];
 
@@ -178,8 +180,7 @@ pub(super) fn search(of: Sides, poses: Poses, ahead: Poses, sway: &Sway) -> Opti
         };
         let all = pair.search();
         match capsule {
-            Some(_) => found.places[ENDS..capsule_polytope::SLOTS]
-                .copy_from_slice(&all[manifold::OUTLINE..]),
+            Some(_) => found.places[ENDS..capsule_polytope::SLOTS].copy_from_slice(&all[OUTLINE..]),
             None => found.places = all,
         }
         return Some(found);

@@ -8,7 +8,7 @@
 
 use super::between::Slot;
 use super::crossing::{Crossing, Line};
-use super::manifold::Meeting;
+use super::meeting::Meeting;
 use super::nearest::{Ball, On};
 use super::polytope::Solid;
 use super::{Collider, ball};

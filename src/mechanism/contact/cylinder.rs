@@ -11,18 +11,12 @@
 
 use super::ball::Grown;
 use super::crossing::{Crossing, Line};
-use super::manifold::{self, Meeting, OUTLINE};
+use super::manifold;
+use super::meeting::{CURVED, END, Meeting, OUTLINE, Part, SLOTS};
 use super::ring::{Kind, Part as Shape, Ring};
+use super::sway::Sway;
 use super::{Collider, Surface, Touch};
 use crate::spatial::{Pose, Vec3};
-
-/// Places of what is curved: two rims and two edges where a cylinder lies across a face.
-const CURVED: usize = 4;
-/// Those of prisms, then those.
-pub(super) const SLOTS: usize = OUTLINE + CURVED;
-
-/// From the middle of an axis to its end.
-const END: i16 = 1 << 14;
 
 /// Part of the bodies' size by which what is held may separate them less than what separates them best: that of a cylinder
 /// about to lie down, whose sides come to touch as well.
@@ -31,62 +25,6 @@ const NEARLY: f64 = 0.05;
 /// Sine of the angle between axes below which they count as parallel, along which their ends carry: where they cross moves by a
 /// thousand times what the bodies do.
 const PARALLEL: f64 = 1e-3;
-
-/// Sine of the tilt below which an end is flat on what it is to meet: ten times [`SMOOTH`](super::ring::SMOOTH), above which the
-/// support point is on the rim. And of how many turns of a step: in one the lowest point may come to the other side, at up to
-/// twice the tilt where a blow doubles the rate.
-pub(super) const FLAT: f64 = 1e-3;
-const TILTS: f64 = 2.0;
-/// And the largest such sine, as that of the angle between axes below which they may come to be parallel: at more there is a third of
-/// a right angle left, and what turns by that in a step is met as it lies at the knot.
-pub(super) const LYING: f64 = 0.5;
-
-/// How a body moves against another until the next knot.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sway {
-    /// rad, world frame.
-    pub turn: Vec3,
-    /// In parts of the smaller's size, by which a blow may turn it, world frame.
-    pub moved: Vec3,
-}
-
-impl Sway {
-    /// Sine of the tilt of an axis from what it is to meet below which it may come to lie along it.
-    pub fn flat(&self, axis: &Vec3) -> f64 {
-        // spin about the axis does not tilt
-        let tilts = self.turn.cross(axis).norm() + self.moved.norm();
-        (FLAT + TILTS * tilts).min(LYING)
-    }
-}
-
-/// A part of a collider that a part of another meets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
-    /// What a cylinder or a capsule is at a place of its axis: circle, ball. At `END` the rims.
-    Ring(i16),
-    /// Along the axis.
-    Side,
-    /// The plane of an end, the upper or the lower.
-    End(bool),
-    Face(usize),
-    Edge(usize),
-    Vertex(usize),
-}
-
-impl std::fmt::Display for Part {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self {
-            Self::Ring(END) => write!(f, "rim +"),
-            Self::Ring(s) if *s == -END => write!(f, "rim -"),
-            Self::Ring(_) => write!(f, "axis"),
-            Self::Side => write!(f, "side"),
-            Self::End(up) => write!(f, "end {}", if *up { '+' } else { '-' }),
-            Self::Face(k) => write!(f, "face {k}"),
-            Self::Edge(k) => write!(f, "edge {k}"),
-            Self::Vertex(k) => write!(f, "vertex {k}"),
-        }
-    }
-}
 
 /// Radius and length of what has an axis.
 fn axial(c: &Collider) -> Option<(f64, f64)> {

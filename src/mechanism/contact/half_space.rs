@@ -7,11 +7,11 @@
 //! a step, the lowest point of its rim leaps from side to side: then it is held by four points fixed on the rim for that step,
 //! where it is lowest and will be among them.
 
-use super::cylinder::{FLAT, Sway};
 use super::frame::TouchSlope;
-use super::manifold::Meeting;
+use super::meeting::{Meeting, TURN};
 use super::nearest::Ball;
 use super::ring::{circle, circle_slope};
+use super::sway::{FLAT, Sway};
 use super::{Collider, HalfSpace, Surface, Touch};
 use crate::spatial::{Mat3, Pose, Vec3, times_skew};
 use std::f64::consts::TAU;
@@ -62,14 +62,6 @@ fn quarter(feature: usize, held: &Meeting) -> Vec3 {
 /// Part of the radius at which points are that are always there, on height fields: none comes lower than a rim, whose support is
 /// [`SMOOTH`](super::ring::SMOOTH) of the radius within, at tilts above 1e-2.
 const WITHIN: f64 = 0.99;
-
-/// Parts of a turn by which the places of fixed points are told.
-pub(super) const TURN: u16 = 1 << 12;
-
-/// About the axis, from the collider's x.
-pub(super) fn degrees(part: u16) -> u32 {
-    360 * u32::from(part) / u32::from(TURN)
-}
 
 /// Of them: two points that are no further apart would carry as one.
 const NEAR: u16 = TURN / 16;

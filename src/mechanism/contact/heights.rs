@@ -9,10 +9,10 @@
 //! What is not near a ball is not seen: a peak may enter a box between its corners.
 
 use super::Collider;
-use super::cylinder::Sway;
-use super::manifold::Meeting;
+use super::meeting::Meeting;
 use super::nearest::{Ball, Nearest, apart};
 use super::ring::{Kind, Part, Ring};
+use super::sway::Sway;
 use crate::spatial::{Mat3, Pose, Vec3};
 use std::sync::Arc;
 

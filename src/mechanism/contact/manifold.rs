@@ -17,14 +17,9 @@
 //! that, and boxes exactly above each other meet in four corners.
 
 use super::Collider;
-use super::cylinder::{Part, SLOTS};
-use super::half_space::{TURN, degrees};
+use super::meeting::{Meeting, OUTLINE, SLOTS};
 use super::polytope::{CORNERS, Face, Solid};
 use crate::spatial::{Mat3, Pose, Vec3};
-
-/// Places of a pair: eight corners of the common outline, which two quadrilaterals have at most, and two edges.
-pub(super) const PLACES: usize = 9;
-pub(super) const OUTLINE: usize = PLACES - 1;
 
 /// Sine of the angle between edges below which they do not cross, and part of its length by which an edge may stick out.
 /// The error of where a body is held is that part of its size.
@@ -33,68 +28,6 @@ const PARALLEL: f64 = 1e-4;
 /// Part of the solids' size by which one face, or a face beside two edges, is preferred: what decides between nearly equal
 /// planes must not be rounding, and any of them will do.
 const PREFERRED: f64 = 1e-3;
-
-/// What of two colliders meets at a place, held from a knot to the next. Its gap is a smooth function of the poses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Meeting {
-    /// What the pair says, without search.
-    #[default]
-    Surfaces,
-    /// Nothing is near: the distance of the colliders' places stands in.
-    Apart,
-    /// A vertex of a polytope (of the first collider, `side` 0, or of the second) on a face of the other.
-    Vertex {
-        /// Whose vertex.
-        side: usize,
-        /// Which.
-        vertex: usize,
-        /// Face of the other.
-        face: usize,
-    },
-    /// Two edges that cross.
-    Edges {
-        /// Of the first and of the second.
-        edges: [usize; 2],
-        /// Is the normal against the product of the edges' directions?
-        against: bool,
-    },
-    /// An edge of a polytope, on a capsule.
-    Edge(usize),
-    /// Parts of two colliders, one of them a cylinder.
-    Parts([Part; 2]),
-    /// Points fixed on a rim: one, and another so much further, parts of a turn.
-    Turned {
-        /// Where the rim is lowest at the knot.
-        from: u16,
-        /// How much further on at the next.
-        by: u16,
-    },
-    /// A triangle of a height field, on a ball.
-    Triangle(usize),
-    /// Its plane, on a point or a rim.
-    Plane(usize),
-}
-
-impl Meeting {
-    /// What it is called; none where nothing was searched for, or nothing found.
-    pub fn name(&self) -> Option<String> {
-        Some(match self {
-            Self::Surfaces | Self::Apart => return None,
-            Self::Turned { from, by } => {
-                let [from, to] = [*from, from + by].map(|of| degrees(of % TURN));
-                format!("rim at {from} and {to} degrees")
-            }
-            Self::Vertex { side, vertex, face } => {
-                let [own, other] = [["first", "second"], ["second", "first"]][*side];
-                format!("vertex {vertex} of the {own} on face {face} of the {other}")
-            }
-            Self::Edges { edges: [a, b], .. } => format!("edge {a} across edge {b}"),
-            Self::Edge(edge) => format!("edge {edge}"),
-            Self::Parts([p, q]) => format!("{p} of the first on {q} of the second"),
-            Self::Triangle(t) | Self::Plane(t) => format!("triangle {t}"),
-        })
-    }
-}
 
 /// What a search found.
 #[derive(Clone, Copy, Debug)]

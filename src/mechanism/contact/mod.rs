@@ -19,6 +19,7 @@ mod frame;
 mod half_space;
 mod heights;
 mod manifold;
+mod meeting;
 mod nearest;
 mod number;
 mod polytope;
@@ -30,6 +31,7 @@ mod sphere_capsule;
 mod sphere_cylinder;
 mod sphere_hull;
 mod sphere_sphere;
+mod sway;
 #[cfg(test)]
 mod tests;
 
@@ -43,12 +45,12 @@ pub(crate) use frame::{
 pub use heights::Heights;
 pub use polytope::Hull;
 
-pub(crate) use manifold::Meeting;
+pub(crate) use meeting::Meeting;
 
 use super::{Mechanism, Shape};
 use crate::spatial::{Mat3, Pose, Vec3};
-use cylinder::Sway;
 use serde::{Deserialize, Serialize};
+use sway::Sway;
 
 /// What of a body touches, about a place on it: a point, or as the shapes of bodies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -389,7 +391,7 @@ impl Mechanism {
             // edges that may turn until they are parallel, where their gap jumps from one side to the other
             let turn = ahead.spin((of.0.body, ends.0), (of.1.body, ends.1));
             let turns = TURNS * turn.norm() * ahead.h.abs();
-            if sine < turns.min(cylinder::LYING) {
+            if sine < turns.min(sway::LYING) {
                 return Meeting::Apart;
             }
         }

@@ -19,8 +19,8 @@
 //! `(t' Sigma t + w.n) dn = t' dw` with the Hessian `Sigma` of both sigmas.
 
 use super::Touch;
-use super::cylinder::Sway;
 use super::frame::TouchSlope;
+use super::sway::Sway;
 use crate::spatial::{Mat3, Pose, Vec3, times_skew};
 use nalgebra::{Matrix2, Matrix3x2, Vector2};
 

@@ -1,0 +1,111 @@
+//! What of two colliders meets at a place, held from a knot to the next.
+
+/// Places of a pair: eight corners of the common outline, which two quadrilaterals have at most, and two edges.
+pub(super) const PLACES: usize = 9;
+pub(super) const OUTLINE: usize = PLACES - 1;
+/// Places of what is curved: two rims and two edges where a cylinder lies across a face.
+pub(super) const CURVED: usize = 4;
+/// Those of prisms, then those.
+pub(super) const SLOTS: usize = OUTLINE + CURVED;
+
+/// From the middle of an axis to its end.
+pub(super) const END: i16 = 1 << 14;
+
+/// A part of a collider that a part of another meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// What a cylinder or a capsule is at a place of its axis: circle, ball. At `END` the rims.
+    Ring(i16),
+    /// Along the axis.
+    Side,
+    /// The plane of an end, the upper or the lower.
+    End(bool),
+    Face(usize),
+    Edge(usize),
+    Vertex(usize),
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Ring(END) => write!(f, "rim +"),
+            Self::Ring(s) if *s == -END => write!(f, "rim -"),
+            Self::Ring(_) => write!(f, "axis"),
+            Self::Side => write!(f, "side"),
+            Self::End(up) => write!(f, "end {}", if *up { '+' } else { '-' }),
+            Self::Face(k) => write!(f, "face {k}"),
+            Self::Edge(k) => write!(f, "edge {k}"),
+            Self::Vertex(k) => write!(f, "vertex {k}"),
+        }
+    }
+}
+
+/// What of two colliders meets at a place, held from a knot to the next. Its gap is a smooth function of the poses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Meeting {
+    /// What the pair says, without search.
+    #[default]
+    Surfaces,
+    /// Nothing is near: the distance of the colliders' places stands in.
+    Apart,
+    /// A vertex of a polytope (of the first collider, `side` 0, or of the second) on a face of the other.
+    Vertex {
+        /// Whose vertex.
+        side: usize,
+        /// Which.
+        vertex: usize,
+        /// Face of the other.
+        face: usize,
+    },
+    /// Two edges that cross.
+    Edges {
+        /// Of the first and of the second.
+        edges: [usize; 2],
+        /// Is the normal against the product of the edges' directions?
+        against: bool,
+    },
+    /// An edge of a polytope, on a capsule.
+    Edge(usize),
+    /// Parts of two colliders, one of them a cylinder.
+    Parts([Part; 2]),
+    /// Points fixed on a rim: one, and another so much further, parts of a turn.
+    Turned {
+        /// Where the rim is lowest at the knot.
+        from: u16,
+        /// How much further on at the next.
+        by: u16,
+    },
+    /// A triangle of a height field, on a ball.
+    Triangle(usize),
+    /// Its plane, on a point or a rim.
+    Plane(usize),
+}
+
+impl Meeting {
+    /// What it is called; none where nothing was searched for, or nothing found.
+    pub fn name(&self) -> Option<String> {
+        Some(match self {
+            Self::Surfaces | Self::Apart => return None,
+            Self::Turned { from, by } => {
+                let [from, to] = [*from, from + by].map(|of| degrees(of % TURN));
+                format!("rim at {from} and {to} degrees")
+            }
+            Self::Vertex { side, vertex, face } => {
+                let [own, other] = [["first", "second"], ["second", "first"]][*side];
+                format!("vertex {vertex} of the {own} on face {face} of the {other}")
+            }
+            Self::Edges { edges: [a, b], .. } => format!("edge {a} across edge {b}"),
+            Self::Edge(edge) => format!("edge {edge}"),
+            Self::Parts([p, q]) => format!("{p} of the first on {q} of the second"),
+            Self::Triangle(t) | Self::Plane(t) => format!("triangle {t}"),
+        })
+    }
+}
+
+/// Parts of a turn by which the places of fixed points are told.
+pub(super) const TURN: u16 = 1 << 12;
+
+/// About the axis, from the collider's x.
+fn degrees(part: u16) -> u32 {
+    360 * u32::from(part) / u32::from(TURN)
+}

@@ -1,0 +1,30 @@
+//! How bodies move against each other until the next knot, and what may come to lie flat so.
+
+use crate::spatial::Vec3;
+
+/// Sine of the tilt below which an end is flat on what it is to meet: ten times [`SMOOTH`](super::ring::SMOOTH), above which the
+/// support point is on the rim. And of how many turns of a step: in one the lowest point may come to the other side, at up to
+/// twice the tilt where a blow doubles the rate.
+pub(super) const FLAT: f64 = 1e-3;
+const TILTS: f64 = 2.0;
+/// And the largest such sine, as that of the angle between axes below which they may come to be parallel: at more there is a third of
+/// a right angle left, and what turns by that in a step is met as it lies at the knot.
+pub(super) const LYING: f64 = 0.5;
+
+/// How a body moves against another until the next knot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sway {
+    /// rad, world frame.
+    pub turn: Vec3,
+    /// In parts of the smaller's size, by which a blow may turn it, world frame.
+    pub moved: Vec3,
+}
+
+impl Sway {
+    /// Sine of the tilt of an axis from what it is to meet below which it may come to lie along it.
+    pub fn flat(&self, axis: &Vec3) -> f64 {
+        // spin about the axis does not tilt
+        let tilts = self.turn.cross(axis).norm() + self.moved.norm();
+        (FLAT + TILTS * tilts).min(LYING)
+    }
+}
