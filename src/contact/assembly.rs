@@ -183,14 +183,16 @@ impl Layout {
                         }
                         Source::Friction(..) => {}
                     }
-                    e.gap = (e.next.gap - e.overlap()) / h;
+                    let left = e.overlap();
+                    e.gap = (e.next.gap - left) / h;
                     if let Some(arm) = &e.arm {
                         // by the increment, whose rounding is that of a velocity: where more corners hold a body than
                         // are needed, rounding of gaps becomes impulses by `g/s`
                         let (v, omega) = (vec3(y, 6 * child), vec3(y, 6 * child + 3));
                         let moved = v + w.poses[child].r * turned(arm, &omega, h, w.scalar[child]);
-                        e.gap = e.here.gap / h + e.here.normal.dot(&moved);
-                        let size = v.amax() + omega.amax() * arm.amax() + (e.here.gap / h).abs();
+                        let from = (e.here.gap - left) / h;
+                        e.gap = from + e.here.normal.dot(&moved);
+                        let size = v.amax() + omega.amax() * arm.amax() + from.abs();
                         e.noise = ROUNDINGS * f64::EPSILON * size;
                     }
                 } else {

@@ -5,7 +5,8 @@ use least_action::dynamics::{Explicit, Parameter, QuantityId, Real, Smooth};
 use least_action::format::{self, Model, Overrides};
 use least_action::optimize::learn::{Decide, Settings, ars, cmaes, gradient, mppi, search};
 use least_action::optimize::{
-    Checkpoint, Checkpoints, Limits, Method, Options, Remedy, Solution, Solve, Status, solve,
+    Checkpoint, Checkpoints, Limits, Method, Options, Remedy, Solution, Solve, Status, shooting,
+    solve,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -235,6 +236,70 @@ fn a_pendulum_swings_up_by_a_spline() {
     // other swings, and fewer freedoms
     assert!(s.objective < 2.5 * known.objective, "{}", s.objective);
     assert!(s.trajectory.u.iter().all(|u| (-3.0..=3.0).contains(u)));
+}
+
+/// A ball that bounces once on a fan's jet, which is to be at a height at the end: intervals are split at the bounce, by every
+/// learner, which ends near what shooting finds.
+#[test]
+fn learners_split_steps_at_impacts() {
+    const BALL: &str = r#"
+        time_step = 0.02
+        horizon = 0.6
+        [contact]
+        impacts = "aligned"
+        [mechanism]
+        gravity = [0.0, 0.0, -9.81]
+        [mechanism.half_spaces.floor]
+        [mechanism.bodies.ball]
+        mass = 1.0
+        shape = { sphere = 0.1 }
+        contacts.skin = { restitution = 0.8 }
+        [mechanism.joints.lift]
+        kind = "prismatic"
+        child = "ball"
+        axis = [0.0, 0.0, 1.0]
+        [mechanism.actuators.fan]
+        joint = "lift"
+        bounds = [-5.0, 5.0]
+        [initial]
+        lift = { coordinate = 0.6 }
+        [[costs]]
+        quantity = { position = { body = "ball", axis = "z" } }
+        target = 0.6
+        weight = 100.0
+        at = "end"
+        [[costs]]
+        quantity = { control = "fan" }
+        weight = 0.02
+    "#;
+    let m = format::parse(BALL, "ball.toml").and_then(|d| d.build(&Overrides::default()));
+    let m = m.unwrap_or_else(|e| panic!("{e:#}"));
+    let by_shooting = shooting::Options::default();
+    let known = Solve::new(&m.system, &m.problem)
+        .with_options(by_shooting)
+        .run();
+    let known = known.expect("solves");
+    assert!(known.status.is_solved(), "{}", known.reason);
+    // an iteration of the first is one rollout
+    let first = learners(settings(3000)).into_iter().take(1);
+    for options in first.chain(learners(settings(100)).into_iter().skip(1)) {
+        let method = options.method().name();
+        let s = Solve::new(&m.system, &m.problem)
+            .with_options(options)
+            .run();
+        let s = s.expect("solves");
+        let gap = (s.objective - known.objective) / (s.history[0].objective - known.objective);
+        println!(
+            "{method}: {} of {}, {gap:.1e}",
+            s.objective, known.objective
+        );
+        assert_eq!(
+            (s.status, s.failed.len()),
+            (Status::Completed, 0),
+            "{method}"
+        );
+        assert!((-1e-2..0.1).contains(&gap), "{method}: {gap}");
+    }
 }
 
 /// Parameters of a mechanism, some of which end at their bounds, which are kept to the last bit.

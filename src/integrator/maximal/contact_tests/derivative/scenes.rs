@@ -324,6 +324,26 @@ pub(super) fn scenes() -> Vec<Scene> {
             falling.map(|v| 0.05 * v),
             1,
         ),
+        // a point fixed on the rim begins deeper than a step pushes out
+        (
+            "coin that comes to lie",
+            MechanismBuilder::new()
+                .body(
+                    "coin",
+                    body(
+                        0.5,
+                        Shape::Cylinder {
+                            radius: 0.1,
+                            length: 0.04,
+                        },
+                    ),
+                )
+                .half_space("floor", HalfSpaceSpec::default()),
+            vec![0.0, 0.0, 0.06, 0.0, 0.1, 0.0],
+            vec![0.0, 0.0, 0.0, 2.0, 0.0, 1.0],
+            vec![],
+            9,
+        ),
         (
             "machine free",
             machine(),
