@@ -122,9 +122,10 @@ impl Layout {
                     e.floor = floor * e.here.point.amax();
                     e.noise = e.floor;
                     e.arm = m.arm(contact, &e.held);
+                    // where nothing is searched for, what meets does not change; a point fixed on a rim is as deep as that was
+                    let may_change = m.is_searched(contact) && e.arm.is_none();
                     e.left = match at.stage {
-                        // where nothing is searched for, what meets does not change
-                        Stage::Step(_) if e.here.gap < -OVERLAP && m.is_searched(contact) => LEFT,
+                        Stage::Step(_) if e.here.gap < -OVERLAP && may_change => LEFT,
                         _ => 0.0,
                     };
                 }
@@ -183,16 +184,14 @@ impl Layout {
                         }
                         Source::Friction(..) => {}
                     }
-                    let left = e.overlap();
-                    e.gap = (e.next.gap - left) / h;
+                    e.gap = (e.next.gap - e.overlap()) / h;
                     if let Some(arm) = &e.arm {
                         // by the increment, whose rounding is that of a velocity: where more corners hold a body than
                         // are needed, rounding of gaps becomes impulses by `g/s`
                         let (v, omega) = (vec3(y, 6 * child), vec3(y, 6 * child + 3));
                         let moved = v + w.poses[child].r * turned(arm, &omega, h, w.scalar[child]);
-                        let from = (e.here.gap - left) / h;
-                        e.gap = from + e.here.normal.dot(&moved);
-                        let size = v.amax() + omega.amax() * arm.amax() + from.abs();
+                        e.gap = e.here.gap / h + e.here.normal.dot(&moved);
+                        let size = v.amax() + omega.amax() * arm.amax() + (e.here.gap / h).abs();
                         e.noise = ROUNDINGS * f64::EPSILON * size;
                     }
                 } else {

@@ -324,7 +324,7 @@ pub(super) fn scenes() -> Vec<Scene> {
             falling.map(|v| 0.05 * v),
             1,
         ),
-        // a point fixed on the rim begins deeper than a step pushes out
+        // a point fixed on the rim begins deeper than a step pushes out elsewhere
         (
             "coin that comes to lie",
             MechanismBuilder::new()

@@ -12,8 +12,13 @@ use crate::mechanism::{
 #[test]
 fn unsolved_laws_have_their_derivatives() {
     let mut refused = 0;
-    // an effort that is cut, and a rim about to lie flat, are rounded over less than the differences span
-    let sharp = ["machine cut", "cylinder on cylinder"];
+    // an effort that is cut, and a rim about to lie flat, are rounded over less than the differences span; where points are
+    // fixed on one, they are elsewhere at other states
+    let sharp = [
+        "machine cut",
+        "cylinder on cylinder",
+        "coin that comes to lie",
+    ];
     let uncut = scenes().into_iter().filter(|s| !sharp.contains(&s.0));
     for (name, builder, q, rates, u, steps) in uncut {
         let mut run = Run::new(&tuned(builder), &q, &rates, 0.01, Options::default());
