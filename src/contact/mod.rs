@@ -20,7 +20,8 @@
 //!
 //! Where bodies overlap at a knot by more than `OVERLAP`, since which of their features meet has changed within the step
 //! before, a step leaves `9/10` of what is deeper, `s = (phi(z+) - 9/10 (phi(z) + OVERLAP))/h`: that is pushed out over
-//! several steps, not with its depth over one of them as speed.
+//! several steps, not with its depth over one of them as speed. A point fixed on a body over a half-space is pushed out at
+//! once.
 //!
 //! In the read-out of velocities at a knot the gap over the interval before stands in, `s = phi(z)/h- + N v`, and
 //! `eta = B(z) v`.

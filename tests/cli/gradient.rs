@@ -371,3 +371,45 @@ fn gradients_by_way_of_control_rates() {
     }
     assert_eq!(folder.list(), ["plain.toml", "rates.toml"]);
 }
+
+/// A coin that comes to lie is held by points fixed on its rim, where that is lowest: they are others at other states, by a part of
+/// a turn, and the check names them.
+#[test]
+fn points_fixed_on_a_rim_are_a_kink() {
+    let folder = Folder::new("gradient_rim");
+    let coin = r#"
+        time_step = 0.01
+        horizon = 0.4
+        [mechanism.half_spaces.floor]
+        [mechanism.bodies.coin]
+        mass = 0.5
+        shape = { cylinder = { radius = 0.1, length = 0.04 } }
+        free = true
+        contacts.rim = { friction = 0.3 }
+        [initial.coin]
+        position = [0.0, 0.0, 0.06]
+        orientation = { rpy = [0.0, 0.1, 0.0] }
+        angular_velocity = [2.0, 0.0, 1.0]
+        [[costs]]
+        quantity = { position = { body = "coin", axis = "x" } }
+        weight = 1.0
+        form = "linear"
+        at = "end"
+    "#;
+    folder.write("lies.toml", coin);
+    folder.write(
+        "tips.toml",
+        &coin.replace("[0.0, 0.1, 0.0]", "[0.0, 0.3, 0.0]"),
+    );
+    // a derivative was off by 1e4 there
+    let v = folder.json(&["gradient", "lies.toml", "--check", "--json"]);
+    let verdict = |v: &Value| v["verdict"].as_str().map(str::to_owned);
+    let of = |v: &Value| -> Vec<_> {
+        let all = v["verdicts"].as_array().expect("a list");
+        all.iter().filter_map(verdict).collect()
+    };
+    assert!(of(&v).iter().all(|v| v != "wrong"), "{v:#}");
+    let v = folder.json(&["gradient", "tips.toml", "--check", "--json"]);
+    assert!(of(&v).iter().any(|v| v == "kink"), "{v:#}");
+    assert!(v["verdicts"].to_string().contains("with rim at "), "{v:#}");
+}

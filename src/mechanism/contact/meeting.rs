@@ -88,7 +88,7 @@ impl Meeting {
             Self::Surfaces | Self::Apart => return None,
             Self::Turned { from, by } => {
                 let [from, to] = [*from, from + by].map(|of| degrees(of % TURN));
-                format!("rim at {from} and {to} degrees")
+                format!("rim at {from:.2} and {to:.2} degrees")
             }
             Self::Vertex { side, vertex, face } => {
                 let [own, other] = [["first", "second"], ["second", "first"]][*side];
@@ -106,6 +106,6 @@ impl Meeting {
 pub(super) const TURN: u16 = 1 << 12;
 
 /// About the axis, from the collider's x.
-fn degrees(part: u16) -> u32 {
-    360 * u32::from(part) / u32::from(TURN)
+fn degrees(part: u16) -> f64 {
+    360.0 * f64::from(part) / f64::from(TURN)
 }
