@@ -4,6 +4,7 @@
 //! | integrator | what it is |
 //! |---|---|
 //! | [`Maximal`] | variational, six coordinates a body, second order |
+//! | [`Minimal`] | the same mechanics of trees, in joint coordinates |
 //! | [`Composed`] | another one's steps, composed to order 4 or 6, or so many equal ones for each |
 //! | [`Aligned`] | another one's steps, each split at the instants of elastic impacts |
 //! | [`Divided`] | another one's steps, each in as many parts as its fastest swings ask for |
@@ -17,7 +18,9 @@ pub mod composed;
 pub mod divided;
 pub mod maximal;
 mod mechanical;
+pub mod minimal;
 mod options;
+mod parameter;
 mod system;
 mod within;
 
@@ -29,5 +32,6 @@ pub use divided::Divided;
 pub use maximal::Maximal;
 pub(crate) use mechanical::motions;
 pub use mechanical::{ExternalWork, KnotWork, MatrixSize, Mechanical, Swing};
+pub use minimal::Minimal;
 pub use options::Options;
 pub use system::{System, SystemWork};

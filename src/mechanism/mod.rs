@@ -77,6 +77,7 @@ pub(crate) use coordinate::unwind;
 pub(crate) use earlier::Earlier;
 pub(crate) use joint::Vec6;
 pub(crate) use pull::Pair;
+pub(crate) use spring::damper_shares;
 pub(crate) use wrench::{add_wrench, compliance, dot, vec3};
 
 use crate::spatial::{Pose, Vec3};
@@ -152,6 +153,14 @@ impl Mechanism {
             Drive::Joint { joint, .. } => (self.joints[joint].parent, self.joints[joint].child),
             Drive::Wrench { body, .. } => (None, body),
         }
+    }
+
+    /// Name and unit of every control.
+    pub fn controls(&self) -> Vec<(String, String)> {
+        let actuators = self.actuators.iter().enumerate();
+        actuators
+            .map(|(i, a)| (a.name.clone(), self.control_unit(i).into()))
+            .collect()
     }
 
     /// Unit of a control. A wrench's is that of its force, or of its torque if it has no force, where these are unit

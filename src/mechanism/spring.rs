@@ -175,6 +175,11 @@ pub enum Drive {
     },
 }
 
+/// Shares of a damper's impulses over the intervals before and after a knot that act there.
+pub(crate) fn damper_shares(implicit: bool) -> (f64, f64) {
+    if implicit { (0.0, 1.0) } else { (0.5, 0.5) }
+}
+
 /// A scalar control.
 #[derive(Clone, Debug)]
 pub struct Actuator {

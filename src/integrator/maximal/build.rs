@@ -9,16 +9,11 @@ use crate::block::{Node, Role, Symbolic};
 use crate::contact;
 use crate::dynamics::{Place, Stage};
 use crate::mechanism::{
-    Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, NamedParameter, Relative, Row,
-    compliance,
+    Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Row, compliance,
+    damper_shares,
 };
 use crate::spatial::{Mat3, Pose, Quat, Vec3};
 use std::ops::Range;
-
-/// Shares of a damper's impulses over the intervals before and after a knot that act there.
-fn shares(implicit: bool) -> (f64, f64) {
-    if implicit { (0.0, 1.0) } else { (0.5, 0.5) }
-}
 
 /// What damps or may come to, and the ranges that belong to each joint, then to each spring.
 fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
@@ -31,7 +26,7 @@ fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
                     element: DampedElement::Joint(index, i),
                     parent: j.parent,
                     child: j.child,
-                    shares: shares(j.implicit),
+                    shares: damper_shares(j.implicit),
                     slots: None,
                 });
             }
@@ -45,7 +40,7 @@ fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
                 element: DampedElement::Spring(index),
                 parent: s.parent,
                 child: s.child,
-                shares: shares(s.implicit),
+                shares: damper_shares(s.implicit),
                 slots: None,
             });
         }
@@ -165,8 +160,7 @@ impl Maximal {
             }));
         }
         let (windings, winding_of) = windings(&mechanism);
-        let of = |p: &NamedParameter| p.fields.first().map_or(0.0, |f| mechanism.get(*f));
-        let nominal = mechanism.parameters.iter().map(of).collect();
+        let nominal = crate::integrator::parameter::nominal(&mechanism);
         let (held, held_rates) = Self::independent(&mechanism, q, mobility.degrees_of_freedom, &[]);
         let inverse_inertia = mechanism.inverse_inertia();
         let poses = mechanism.forward(q);

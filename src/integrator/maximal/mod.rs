@@ -258,14 +258,11 @@ impl crate::dynamics::Step for Maximal {
     }
 
     fn controls(&self) -> Vec<(String, String)> {
-        let actuators = self.mechanism.actuators.iter().enumerate();
-        actuators
-            .map(|(i, a)| (a.name.clone(), self.mechanism.control_unit(i).into()))
-            .collect()
+        self.mechanism.controls()
     }
 
     fn parameters(&self) -> Vec<Parameter> {
-        self.named_parameters()
+        super::parameter::named_parameters(&self.mechanism)
     }
 
     fn initial(

@@ -2,86 +2,21 @@
 
 use super::assembly::vec3;
 use super::{Damped, DampedElement, DampedState, Maximal, Work};
-use crate::dynamics::{Parameter, StepError, StepFailure};
+use crate::dynamics::StepError;
+use crate::integrator::parameter;
 use crate::mechanism::{Drive, Field, Freedom, Row, Spring};
 use crate::spatial::{Mat3, Pose, Vec3, momentum};
 
 impl Maximal {
-    /// Name, unit and value of every parameter.
-    pub(super) fn named_parameters(&self) -> Vec<Parameter> {
-        let m = &self.mechanism;
-        m.parameters
-            .iter()
-            .zip(&self.nominal)
-            .map(|(p, value)| Parameter {
-                name: p.name.clone(),
-                unit: p.fields.first().map_or("", |f| m.field_unit(*f)).into(),
-                value: *value,
-            })
-            .collect()
-    }
-
     /// Gives the mechanism of a work space the parameters `p`.
     pub(super) fn apply(&self, p: &[f64], w: &mut Work) -> Result<(), StepError> {
-        if w.parameters == p {
-            return Ok(());
-        }
-        if p.len() != w.parameters.len() {
-            let (got, n) = (p.len(), w.parameters.len());
-            return Err(StepError::of_size(
-                "the parameters",
-                format!("{got} values; give {n}"),
-            ));
-        }
-        // what is refused must be refused again
-        w.parameters.fill(f64::NAN);
-        let m = &mut w.model;
-        for (tuned, value) in self.mechanism.parameters.iter().zip(p) {
-            for field in &tuned.fields {
-                if field.refuses(*value).is_some() {
-                    return Err(parameter_error(&tuned.name, *value));
-                }
-                m.set(*field, *value);
+        if parameter::apply(&self.mechanism, p, &mut w.parameters, &mut w.model)? {
+            for (body, inverse) in w.model.bodies.iter().zip(&mut w.inverse_inertia) {
+                let c = body.inertia.cholesky();
+                *inverse = c.expect("parameters with others are refused").inverse();
             }
         }
-        if let Some((tuned, [lower, upper])) = self
-            .mechanism
-            .parameter_fields()
-            .find_map(|(tuned, field)| Some((tuned, m.disordered(field)?)))
-        {
-            return Err(StepError {
-                message: format!(
-                    "it makes the range [{lower}, {upper}], whose smallest value is not below the largest; give the parameter bounds"
-                ),
-                ..parameter_error(&tuned.name, f64::NAN)
-            });
-        }
-        for (body, inverse) in m.bodies.iter().zip(&mut w.inverse_inertia) {
-            let Some(c) = body.inertia.cholesky() else {
-                return Err(StepError {
-                    failure: StepFailure::Parameter,
-                    element: format!("body `{}`", body.name),
-                    time: 0.0,
-                    residual: f64::NAN,
-                    message:
-                        "its inertia is not positive definite; bound the parameters that set it"
-                            .into(),
-                });
-            };
-            *inverse = c.inverse();
-        }
-        w.parameters.copy_from_slice(p);
         Ok(())
-    }
-}
-
-fn parameter_error(name: &str, value: f64) -> StepError {
-    StepError {
-        failure: StepFailure::Parameter,
-        element: format!("parameter `{name}`"),
-        time: 0.0,
-        residual: f64::NAN,
-        message: format!("its value {value} has no meaning; give the parameter bounds"),
     }
 }
 

@@ -1,0 +1,131 @@
+//! Where joints lead bodies: poses at a knot, and motion over an interval, forwards or backwards, by one recursion outwards.
+
+use super::work::{AtKnot, Moved, Work};
+use super::{Minimal, Node};
+use crate::mechanism::{Joint, Mechanism};
+use crate::spatial::{Pose, Quat, TURN_DOMAIN, Vec3, exp, increment, increment_scalar};
+use nalgebra::Quaternion;
+
+/// The turn of a joint at `rates`, in its parent's frame; with two free rotations the third component follows from the
+/// constraint `e . vec(r) = 0`, which stays met over an interval as it does in an instant.
+#[inline(always)]
+pub(super) fn turn(j: &Joint, node: &Node, relative: &Quat, rates: &[f64]) -> Vec3 {
+    let turns = &j.directions[node.slides..];
+    let mut out = Vec3::zeros();
+    for (d, rate) in turns.iter().zip(&rates[node.slides..]) {
+        out += d.unit * *rate;
+    }
+    out + third(j, node, relative, &out)
+}
+
+/// The component along the axis that goes with a turn along the two normals.
+#[inline(always)]
+pub(super) fn third(j: &Joint, node: &Node, relative: &Quat, turn: &Vec3) -> Vec3 {
+    if node.turns != 2 {
+        return Vec3::zeros();
+    }
+    j.axis * (-j.axis.dot(&turn.cross(&relative.imag())) / relative.w)
+}
+
+/// The slide of a joint at `rates`, in its parent's frame.
+#[inline(always)]
+pub(super) fn slide(j: &Joint, node: &Node, rates: &[f64]) -> Vec3 {
+    let mut out = Vec3::zeros();
+    for (d, rate) in j.directions[..node.slides].iter().zip(rates) {
+        out += d.unit * *rate;
+    }
+    out
+}
+
+impl Minimal {
+    /// Relative rotation of a joint in a state.
+    pub(super) fn relative(&self, m: &Mechanism, node: &Node, x: &[f64]) -> Quat {
+        let turn = &x[node.turn()];
+        match node.turns {
+            0 => Quat::identity(),
+            1 => exp(&(m.joints[node.joint].directions[node.slides].unit * turn[0])),
+            _ => Quat::new_unchecked(Quaternion::new(turn[0], turn[1], turn[2], turn[3])),
+        }
+    }
+
+    /// From the parent's centre of mass to the child's anchor at a state, in the parent's frame.
+    fn arm(j: &Joint, node: &Node, x: &[f64]) -> Vec3 {
+        j.parent_anchor + slide(j, node, &x[node.place..])
+    }
+
+    /// Poses at a state, and everything of the joints there but momenta and forces.
+    pub(super) fn locate(&self, x: &[f64], w: &mut Work) {
+        let m = &w.model;
+        for (node, k) in self.nodes.iter().zip(&mut w.knot) {
+            let j = &m.joints[node.joint];
+            let near = (node.near).map_or_else(Pose::identity, |n| w.poses[self.nodes[n].body]);
+            k.relative = self.relative(m, node, x);
+            let arm = Self::arm(j, node, x);
+            let body = &m.bodies[node.body];
+            if node.reversed {
+                let q = near.q * j.offset.conjugate() * k.relative.conjugate();
+                let pose = Pose::new(Vec3::zeros(), q);
+                k.arms = [near.r * j.child_anchor, -(pose.r * arm)];
+                k.joint = -pose.r;
+                w.poses[node.body] = pose;
+            } else {
+                let pose = Pose::new(Vec3::zeros(), near.q * k.relative * j.offset);
+                k.arms = [near.r * arm, -(pose.r * j.child_anchor)];
+                k.joint = near.r;
+                w.poses[node.body] = pose;
+            }
+            let pose = &mut w.poses[node.body];
+            pose.x = near.x + k.arms[0] + k.arms[1];
+            k.mass = body.mass;
+            k.inertia = pose.r * body.inertia * pose.r.transpose();
+        }
+    }
+
+    /// Where `rates` lead from the knot over an interval `h`, negative where it lies before. Returns the body that turns too far,
+    /// if one does.
+    pub(super) fn lead(
+        &self,
+        m: &Mechanism,
+        knot: &[AtKnot],
+        rates: &[f64],
+        h: f64,
+        out: &mut [Moved],
+    ) -> Option<usize> {
+        for (i, (node, k)) in self.nodes.iter().zip(knot).enumerate() {
+            let j = &m.joints[node.joint];
+            let own = &rates[node.directions()];
+            let near = node.near.map_or(Moved::WORLD, |n| out[n]);
+            let mut to = near;
+            if node.turns > 0 {
+                let a = turn(j, node, &k.relative, own);
+                let scalar = increment_scalar(&a, h);
+                let a = k.joint * a;
+                to.omega = a * near.scalar + near.omega * scalar + near.omega.cross(&a) * (0.5 * h);
+                to.scalar = near.scalar * scalar - 0.25 * h * h * near.omega.dot(&a);
+            }
+            let too_far = (h * h * to.omega.norm_squared()).partial_cmp(&TURN_DOMAIN);
+            if too_far != Some(std::cmp::Ordering::Less) || to.scalar.is_nan() {
+                return Some(node.body);
+            }
+            let [first, second] = k.arms;
+            let turned = [near.turned(&first, h), to.turned(&second, h)];
+            to.velocity = near.velocity + turned[0] + turned[1];
+            to.arms = [first + turned[0] * h, second + turned[1] * h];
+            if node.slides > 0 {
+                let along = k.joint * slide(j, node, own);
+                let (by, side) = if node.reversed { (&to, 1) } else { (&near, 0) };
+                let along = along + by.turned(&along, h) * h;
+                to.velocity += along;
+                to.arms[side] += along * h;
+            }
+            out[i] = to;
+        }
+        None
+    }
+
+    /// The relative rotation that a turn over an interval leads to.
+    #[inline(always)]
+    pub(super) fn turned(relative: &Quat, turn: &Vec3, h: f64) -> Quat {
+        increment(turn, h, increment_scalar(turn, h)) * relative
+    }
+}

@@ -1,0 +1,200 @@
+//! The same discrete mechanics in joint coordinates: trees, at a cost linear in the number of bodies.
+//!
+//! The discrete Lagrangian is that of [`Maximal`](super::Maximal), translation and rotation apart (`split`), so that both make
+//! the same trajectory. Where `d_i` are the residuals of the bodies' momenta, without what holds the joints together, and
+//! `S(z)` the displacements that the joints allow at a knot, the step solves
+//!
+//! ```text
+//! S(z_k)' d(z_k, z_k+1) = 0
+//! ```
+//!
+//! for the joints' rates over the interval. Its Jacobian is the sum over bodies of `S_i(z_k)' D_i S_i(z_k+1)`, `D_i` the 6 x 6
+//! derivative of a body's residual by its displacement, and Newton's method inverts it exactly by the articulated-body
+//! recursion, with transforms of the knot on the left and those of the trial on the right ([`recursion`]).
+//!
+//! A state holds, joint by joint from the world outwards, its slides (m), its angle (rad, unwound) where it has one, the
+//! relative rotation (4, scalar first) where it has two or three; behind them a rate for every free direction: of the interval
+//! before the knot, components in the parent's frame, of the instant where there is no interval. Over an interval `h` a joint
+//! slides by `h v` and turns by `(sqrt(1 - h^2 w'w/4), h w/2)`.
+//!
+//! Sources: paper 003 (recursions on a tree), papers 000 and 002 (the discrete Lagrangian).
+
+mod kinematics;
+mod recursion;
+mod state;
+mod step;
+#[cfg(test)]
+mod tests;
+mod work;
+
+pub use work::Work;
+
+use super::Options;
+use super::parameter::nominal;
+use crate::dynamics::Dims;
+use crate::mechanism::{Freedom, Mechanism, ModelError, damper_shares};
+
+/// A body, with the joint that holds it to what is nearer to the world.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    /// The body.
+    body: usize,
+    joint: usize,
+    /// Is the body the joint's parent?
+    reversed: bool,
+    /// Of the body nearer to the world.
+    near: Option<usize>,
+    /// First of the joint's free directions among all.
+    first: usize,
+    /// Of them slides; turns follow.
+    slides: usize,
+    turns: usize,
+    /// First of its numbers in the state.
+    place: usize,
+    /// Shares of a damper's impulses over the intervals before and after a knot that act there.
+    shares: (f64, f64),
+}
+
+impl Node {
+    fn count(&self) -> usize {
+        self.slides + self.turns
+    }
+
+    fn directions(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.count()
+    }
+
+    /// Numbers of the state that hold its turn.
+    fn turn(&self) -> std::ops::Range<usize> {
+        let first = self.place + self.slides;
+        first..first + stored(self.turns)
+    }
+}
+
+/// Numbers that hold so many turns.
+fn stored(turns: usize) -> usize {
+    match turns {
+        0 | 1 => turns,
+        _ => 4,
+    }
+}
+
+/// The integrator in joint coordinates of one mechanism, a tree.
+#[derive(Debug)]
+pub struct Minimal {
+    mechanism: Mechanism,
+    options: Options,
+    /// From the world outwards.
+    nodes: Vec<Node>,
+    /// Of every body.
+    node_of: Vec<usize>,
+    /// Free directions.
+    freedoms: usize,
+    /// Numbers of positions in a state.
+    positions: usize,
+}
+
+impl Minimal {
+    /// The integrator of a tree.
+    ///
+    /// # Errors
+    /// When the mechanism is no tree, or has what this integrator does not offer; [`Maximal`](super::Maximal) does.
+    pub fn new(mechanism: Mechanism, options: Options) -> Result<Self, ModelError> {
+        check(&mechanism)?;
+        let mut node_of = vec![None; mechanism.bodies.len()];
+        let (mut nodes, mut place) = (vec![], 0);
+        for (index, e) in mechanism.tree.edges.iter().enumerate() {
+            let j = &mechanism.joints[e.joint];
+            let (body, near) = match j.parent {
+                Some(parent) if e.reversed => (parent, Some(j.child)),
+                parent => (j.child, parent),
+            };
+            node_of[body] = Some(index);
+            let slides = (j.directions.iter())
+                .filter(|d| d.freedom == Freedom::Slide)
+                .count();
+            let node = Node {
+                body,
+                joint: e.joint,
+                reversed: e.reversed,
+                near: near.and_then(|b| node_of[b]),
+                first: e.first,
+                slides,
+                turns: j.directions.len() - slides,
+                place,
+                shares: damper_shares(j.implicit),
+            };
+            place = node.turn().end;
+            nodes.push(node);
+        }
+        // a built mechanism reaches every body from the world
+        let node_of = node_of.into_iter().flatten().collect();
+        Ok(Self {
+            options,
+            nodes,
+            node_of,
+            freedoms: mechanism.tree.coordinates,
+            positions: place,
+            mechanism,
+        })
+    }
+
+    /// What moves, as it was built.
+    pub fn mechanism(&self) -> &Mechanism {
+        &self.mechanism
+    }
+
+    fn nominal(&self) -> Vec<f64> {
+        nominal(&self.mechanism)
+    }
+
+    fn dims(&self) -> Dims {
+        Dims {
+            nx: self.positions + self.freedoms,
+            nf: 2 * self.freedoms,
+            ndx: 2 * self.freedoms,
+            nu: self.mechanism.actuators.len(),
+            np: self.mechanism.parameters.len(),
+            ny: self.freedoms,
+        }
+    }
+}
+
+/// Refuses what joint coordinates do not describe.
+fn check(m: &Mechanism) -> Result<(), ModelError> {
+    let refused = |path: [&str; 2], what: &str| {
+        let (what, help) = (
+            format!("{what}, which joint coordinates do not offer"),
+            "take the integrator in maximal coordinates, `maximal`",
+        );
+        Err(ModelError::new(path, what, help))
+    };
+    if let Some(&chord) = m.tree.chords.first() {
+        let name = &m.joints[chord].name;
+        return refused(["joints", name], &format!("joint `{name}` closes a loop"));
+    }
+    for j in &m.joints {
+        let is_bound = |d: &crate::mechanism::Direction| d.is_limited() || d.friction != 0.0;
+        if j.directions.iter().any(is_bound) {
+            let what = format!("joint `{}` has limits or friction", j.name);
+            return refused(["joints", &j.name], &what);
+        }
+    }
+    if let Some(s) = m.springs.iter().find(|s| s.damping != 0.0) {
+        let what = format!("spring `{}` damps between points of bodies", s.name);
+        return refused(["springs", &s.name], &what);
+    }
+    if let Some(c) = m.contacts.first() {
+        let what = format!("`{}` is a contact", c.name);
+        return refused(["contacts", &c.name], &what);
+    }
+    if let Some(c) = m.constraints.first() {
+        let what = format!("`{}` is a constraint", c.name);
+        return refused([c.kind().1, &c.name], &what);
+    }
+    if let Some(p) = m.potentials.first() {
+        let what = format!("`{}` is a potential", p.name);
+        return refused(["potentials", &p.name], &what);
+    }
+    Ok(())
+}

@@ -1,0 +1,346 @@
+//! Newton's method for the joints' rates over an interval.
+
+use super::Minimal;
+use super::kinematics::{third, turn};
+use super::work::Work;
+use crate::dynamics::{Knot, Parameter, Start, Step, StepError, StepFailure, StepStats};
+use crate::integrator::parameter;
+use crate::mechanism::{Drive, Relative, Row};
+use crate::spatial::{START_TURN, Vec3, increment_scalar, momentum};
+use nalgebra::DMatrix;
+
+/// A correction that is no longer smaller than this part of the last one is rounding, where it is below [`ROUNDING`] of the rates.
+const FALLS: f64 = 0.5;
+const ROUNDING: f64 = 1e-9;
+/// Newton's steps are halved no further.
+const SHORTEST: f64 = 1e-4;
+
+impl Minimal {
+    pub(super) fn failure(
+        &self,
+        failure: StepFailure,
+        at: &Knot,
+        body: usize,
+        residual: f64,
+    ) -> StepError {
+        let message = match failure {
+            StepFailure::Domain => {
+                let h = at.h.abs().max(at.h_prev.abs());
+                format!(
+                    "the body turns faster than its discrete momentum allows: sqrt(2)/h = {:.3} rad/s over an interval, a spin of 1/h = {:.3} rad/s; take a smaller time step",
+                    std::f64::consts::SQRT_2 / h,
+                    1.0 / h
+                )
+            }
+            StepFailure::NotConverged => "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state".into(),
+            StepFailure::Singular => "the joint's inertia is singular; check for massless parts".into(),
+            StepFailure::Interval => "an interval is zero or not finite; check the time steps".into(),
+            _ => "the state or a control is not a finite number".into(),
+        };
+        StepError {
+            failure,
+            element: format!("body `{}`", self.mechanism.bodies[body].name),
+            time: at.t,
+            residual,
+            message,
+        }
+    }
+
+    /// Everything that does not depend on the unknowns.
+    fn prepare(&self, at: &Knot, x: &[f64], u: &[f64], w: &mut Work) -> Result<(), StepError> {
+        if !at.h.is_finite() || at.h == 0.0 || !at.h_prev.is_finite() {
+            return Err(self.failure(StepFailure::Interval, at, 0, f64::NAN));
+        }
+        if !x.iter().chain(u).all(|v| v.is_finite()) {
+            return Err(self.failure(StepFailure::NotFinite, at, 0, f64::NAN));
+        }
+        self.locate(x, w);
+        self.left_axes(w);
+        let before = &x[self.positions..];
+        if let Some(body) = self.lead(&w.model, &w.knot, before, -at.h_prev, &mut w.trial) {
+            return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
+        }
+        let half = 0.5 * (at.h_prev + at.h);
+        let gravity = w.model.gravity;
+        for (k, to) in w.knot.iter_mut().zip(&w.trial) {
+            let p = momentum(&to.omega, &k.inertia, -at.h_prev, to.scalar);
+            k.base = ((to.velocity + gravity * half) * k.mass, p);
+        }
+        self.push_joints(at, x, w, half);
+        self.push_points(u, w, half);
+        Ok(())
+    }
+
+    /// Impulses along joints: springs, and dampers of the interval before.
+    fn push_joints(&self, at: &Knot, x: &[f64], w: &mut Work, half: f64) {
+        let mut base = std::mem::take(&mut w.base);
+        base.fill(0.0);
+        for (node, k) in self.nodes.iter().zip(&w.knot) {
+            let j = &w.model.joints[node.joint];
+            let own = &mut base[node.directions()];
+            if j.has_springs() {
+                let mut arm = j.parent_anchor;
+                for (d, c) in j.directions[..node.slides].iter().zip(&x[node.place..]) {
+                    arm += d.unit * *c;
+                }
+                let winding = if node.turns == 1 {
+                    x[node.turn().start]
+                } else {
+                    0.0
+                };
+                let relative = Relative { arm, r: k.relative };
+                let (force, torque) = j.spring_force(&relative, winding);
+                for (i, (d, out)) in j.directions.iter().zip(own.iter_mut()).enumerate() {
+                    *out += half
+                        * if i < node.slides {
+                            d.unit.dot(&force)
+                        } else {
+                            (d.unit + third(j, node, &k.relative, &d.unit)).dot(&torque)
+                        };
+                }
+            }
+            if j.has_dampers() && at.h_prev != 0.0 {
+                let share = node.shares.0;
+                self.displace(
+                    w,
+                    node,
+                    k,
+                    &x[self.positions..],
+                    at.h_prev,
+                    |r, damping, along| {
+                        own[r] -= damping * share * along;
+                    },
+                );
+            }
+        }
+        w.base = base;
+    }
+
+    /// Impulses of springs between points, and of actuators.
+    fn push_points(&self, u: &[f64], w: &mut Work, half: f64) {
+        let m = &w.model;
+        let node_of = |body: usize| self.node_of[body];
+        let mut push = |parent: Option<usize>, child: usize, row: &Row, size: f64| {
+            let scale = half * size;
+            let (r, k) = (&w.poses[child].r, &mut w.knot[node_of(child)].base);
+            k.0 += row.force * scale;
+            k.1 += r * row.child_torque * scale;
+            if let Some(parent) = parent {
+                let (r, k) = (&w.poses[parent].r, &mut w.knot[node_of(parent)].base);
+                k.0 -= row.force * scale;
+                k.1 += r * row.parent_torque * scale;
+            }
+        };
+        for s in &m.springs {
+            let row = s.spring_wrench(m.pose(&w.poses, s.parent), &w.poses[s.child]);
+            push(s.parent, s.child, &row, 1.0);
+        }
+        for (a, u) in m.actuators.iter().zip(u) {
+            let (effort, _) = a.exerted(*u);
+            if let Drive::Joint { joint, direction } = a.drive {
+                // every joint of a tree with free directions is one of its edges
+                let (_, child) = m.driven(a);
+                let node = &self.nodes[self.node_of[child]];
+                let node = if node.joint == joint {
+                    node
+                } else {
+                    &self.nodes[self.node_of[m.joints[joint].parent.unwrap_or(child)]]
+                };
+                w.base[node.first + direction] += half * a.gain * effort;
+                continue;
+            }
+            let (parent, child) = m.driven(a);
+            let row = a.row(&m.joints, (m.pose(&w.poses, parent), &w.poses[child]));
+            push(parent, child, &row, effort);
+        }
+    }
+
+    /// The rates of the interval before, where they lead inside the domain; else smaller ones.
+    fn guess(&self, before: &[f64], h: f64, w: &mut Work) {
+        w.rates.copy_from_slice(before);
+        for _ in 0..64 {
+            if self
+                .lead(&w.model, &w.knot, &w.rates, h, &mut w.trial)
+                .is_none()
+                && (w.trial.iter()).all(|t| (h * t.omega).norm() <= START_TURN)
+            {
+                return;
+            }
+            for node in &self.nodes {
+                w.rates[node.first + node.slides..node.directions().end]
+                    .iter_mut()
+                    .for_each(|r| *r *= 0.5);
+            }
+        }
+    }
+
+    /// Takes a part of Newton's step: a joint's rates follow the turn of its end.
+    fn take(&self, length: f64, h: f64, w: &mut Work) {
+        for (node, k) in self.nodes.iter().zip(&w.knot) {
+            let range = node.directions();
+            let j = &w.model.joints[node.joint];
+            let (own, by) = (&mut w.rates[range.clone()], &w.change[range]);
+            let kept = &w.kept[node.directions()];
+            for i in 0..node.slides {
+                own[i] = kept[i] + length * by[i];
+            }
+            if node.turns == 0 {
+                continue;
+            }
+            if node.turns == 1 {
+                let (rate, i) = (kept[node.slides], node.slides);
+                let scalar = increment_scalar(&Vec3::new(rate, 0.0, 0.0), h);
+                own[i] = rate + length * scalar * by[i];
+                continue;
+            }
+            let spin = turn(j, node, &k.relative, kept);
+            let scalar = increment_scalar(&spin, h);
+            let end = Self::turned(&k.relative, &spin, h);
+            let eta = turn(j, node, &end, by);
+            let change = eta * scalar + eta.cross(&spin) * (0.5 * h);
+            for (i, d) in j.directions.iter().enumerate().skip(node.slides) {
+                own[i] = kept[i] + length * d.unit.dot(&change);
+            }
+        }
+    }
+
+    /// Newton's method from the guess. Ends where the correction that would follow, which quadratic convergence tells from the
+    /// last two, is below the tolerance (m/s, rad/s), or rounding.
+    fn newton(&self, at: &Knot, w: &mut Work) -> Result<StepStats, StepError> {
+        let (h, tolerance) = (at.h, self.options.tolerance);
+        let mut stats = StepStats::default();
+        let mut last = f64::INFINITY;
+        let fails = |failure, body, residual| Err(self.failure(failure, at, body, residual));
+        loop {
+            if stats.iterations == self.options.max_iterations {
+                return fails(StepFailure::NotConverged, self.nodes[0].body, last);
+            }
+            stats.iterations += 1;
+            if let Err(body) = self.factor(w, h) {
+                return fails(StepFailure::Singular, body, last);
+            }
+            self.solve(w, h);
+            let size = largest(&w.change);
+            if size.is_nan() {
+                return fails(StepFailure::NotFinite, self.nodes[0].body, last);
+            }
+            w.kept.copy_from_slice(&w.rates);
+            let mut length = 1.0;
+            let outside = loop {
+                self.take(length, h, w);
+                let outside = self.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial);
+                if outside.is_none() || length < SHORTEST {
+                    break outside;
+                }
+                length *= 0.5;
+            };
+            if let Some(body) = outside {
+                return fails(StepFailure::Domain, body, size);
+            }
+            let ratio = size / last;
+            // one correction tells nothing of the next
+            let follows = if stats.iterations > 1 {
+                size * ratio * ratio.min(1.0)
+            } else {
+                f64::INFINITY
+            };
+            let scale = 1.0 + largest(&w.rates);
+            let is_rounding = ratio > FALLS && size < ROUNDING * scale;
+            if length == 1.0 && (size <= tolerance || follows <= tolerance || is_rounding) {
+                stats.residual = size.min(follows);
+                break;
+            }
+            last = size;
+        }
+        stats.turn = (w.trial.iter()).fold(0.0, |m, t| m.max((h * t.omega).norm()));
+        Ok(stats)
+    }
+}
+
+fn largest(v: &[f64]) -> f64 {
+    // a NaN must win
+    v.iter().fold(0.0, |m, v| {
+        if v.abs() > m || v.is_nan() {
+            v.abs()
+        } else {
+            m
+        }
+    })
+}
+
+impl Step for Minimal {
+    type Work = Work;
+
+    fn dims(&self) -> crate::dynamics::Dims {
+        Self::dims(self)
+    }
+
+    fn work(&self) -> Work {
+        self.memory()
+    }
+
+    fn controls(&self) -> Vec<(String, String)> {
+        self.mechanism.controls()
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        crate::integrator::parameter::named_parameters(&self.mechanism)
+    }
+
+    fn initial(
+        &self,
+        start: &Start,
+        p: &[f64],
+        w: &mut Work,
+        x: &mut [f64],
+    ) -> Result<(), StepError> {
+        parameter::apply(&self.mechanism, p, &mut w.parameters, &mut w.model)?;
+        self.start_at(start, w, x)
+    }
+
+    fn initial_by_parameters(
+        &self,
+        start: &Start,
+        p: &[f64],
+        w: &mut Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let _ = start;
+        parameter::apply(&self.mechanism, p, &mut w.parameters, &mut w.model)?;
+        // joint coordinates are what they are, wherever the joints lie
+        Ok(DMatrix::zeros(2 * self.freedoms, p.len()))
+    }
+
+    fn initial_by_coordinates(
+        &self,
+        start: &Start,
+        p: &[f64],
+        w: &mut Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        parameter::apply(&self.mechanism, p, &mut w.parameters, &mut w.model)?;
+        self.start_by_coordinates(start, w)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the trait's")]
+    fn step(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        p: &[f64],
+        w: &mut Work,
+        next: &mut [f64],
+        y: &mut [f64],
+    ) -> Result<StepStats, StepError> {
+        parameter::apply(&self.mechanism, p, &mut w.parameters, &mut w.model)?;
+        self.prepare(at, x, u, w)?;
+        self.guess(&x[self.positions..], at.h, w);
+        let stats = self.newton(at, w)?;
+        y.copy_from_slice(&w.rates);
+        self.write_next(&w.model, w, x, at.h, next);
+        Ok(stats)
+    }
+
+    fn soften(&self, _: &mut Work, _: f64) -> bool {
+        true
+    }
+}

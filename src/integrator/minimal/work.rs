@@ -1,0 +1,136 @@
+//! The memory of a step in joint coordinates.
+
+use super::Minimal;
+use crate::mechanism::Mechanism;
+use crate::spatial::{Mat3, Pose, Quat, Vec3};
+
+/// Memory of one thread: what is known at a knot, where the trial leads, and the factors.
+pub struct Work {
+    /// The mechanism with the parameters of the last call.
+    pub(super) model: Mechanism,
+    pub(super) parameters: Vec<f64>,
+    /// Poses of the bodies at the knot.
+    pub(super) poses: Vec<Pose>,
+    pub(super) knot: Vec<AtKnot>,
+    pub(super) trial: Vec<Moved>,
+    /// What does not depend on the unknowns, along each free direction.
+    pub(super) base: Vec<f64>,
+    /// The unknowns: the joints' rates over the interval; those before the last step, and that step.
+    pub(super) rates: Vec<f64>,
+    pub(super) kept: Vec<f64>,
+    pub(super) change: Vec<f64>,
+    pub(super) articulated: Vec<Articulated>,
+    pub(super) wrenches: Vec<(Vec3, Vec3)>,
+    pub(super) axes: Vec<Axis>,
+    /// Inverses of the joints' pivots, `n x n` by columns behind each other.
+    pub(super) inverses: Vec<f64>,
+}
+
+/// A body and its joint at the knot, world axes.
+#[derive(Clone, Copy)]
+pub(super) struct AtKnot {
+    /// From the joint's frame, that of its parent, to the motion of the body against what is nearer to the world.
+    pub joint: Mat3,
+    /// Relative rotation.
+    pub relative: Quat,
+    /// From the centre of what is nearer to the world (its origin) to the joint, from there to the body's centre.
+    pub arms: [Vec3; 2],
+    pub mass: f64,
+    pub inertia: Mat3,
+    /// Momenta of the interval before, and the impulses that do not depend on the unknowns.
+    pub base: (Vec3, Vec3),
+}
+
+/// How a body moves from the knot over an interval.
+#[derive(Clone, Copy)]
+pub(super) struct Moved {
+    /// Scalar part of its turn, and twice the vector part by the interval, world axes.
+    pub scalar: f64,
+    pub omega: Vec3,
+    /// Displacement of its centre by the interval.
+    pub velocity: Vec3,
+    /// The arms at the knot, turned.
+    pub arms: [Vec3; 2],
+}
+
+impl Moved {
+    pub const WORLD: Self = Self {
+        scalar: 1.0,
+        omega: Vec3::new(0.0, 0.0, 0.0),
+        velocity: Vec3::new(0.0, 0.0, 0.0),
+        arms: [Vec3::new(0.0, 0.0, 0.0); 2],
+    };
+
+    /// How far an arm turns with the body over the interval `h`, by `h`: `(E - 1) arm / h`.
+    #[inline(always)]
+    pub fn turned(&self, arm: &Vec3, h: f64) -> Vec3 {
+        let across = self.omega.cross(arm);
+        across * self.scalar + self.omega.cross(&across) * (0.5 * h)
+    }
+}
+
+/// A wrench of a body about a point by the displacement of that point and the turn: `[f; n] = [[ff, fn], [nf, nn]] [dx; dphi]`.
+#[derive(Clone, Copy)]
+pub(super) struct Articulated {
+    pub ff: Mat3,
+    pub ft: Mat3,
+    pub tf: Mat3,
+    pub tt: Mat3,
+}
+
+/// A free direction of a joint, world axes; of the elimination, what of it is pushed inwards and outwards.
+#[derive(Clone, Copy)]
+pub(super) struct Axis {
+    /// At the knot and at the trial.
+    pub left: Vec3,
+    pub right: Vec3,
+    /// The wrench that a rate along it makes.
+    pub wrench: (Vec3, Vec3),
+    /// What rate a displacement and a turn nearer to the world make along it.
+    pub answer: (Vec3, Vec3),
+    /// The rate that the residual makes.
+    pub rate: f64,
+}
+
+impl Minimal {
+    pub(super) fn memory(&self) -> Work {
+        let (n, freedoms) = (self.nodes.len(), self.freedoms);
+        let (zero, none) = (Vec3::zeros(), Mat3::zeros());
+        let knot = AtKnot {
+            joint: none,
+            relative: Quat::identity(),
+            arms: [zero; 2],
+            mass: 0.0,
+            inertia: none,
+            base: (zero, zero),
+        };
+        let articulated = Articulated {
+            ff: none,
+            ft: none,
+            tf: none,
+            tt: none,
+        };
+        let axis = Axis {
+            left: zero,
+            right: zero,
+            wrench: (zero, zero),
+            answer: (zero, zero),
+            rate: 0.0,
+        };
+        Work {
+            model: self.mechanism.clone(),
+            parameters: self.nominal(),
+            poses: vec![Pose::identity(); self.mechanism.bodies.len()],
+            knot: vec![knot; n],
+            trial: vec![Moved::WORLD; n],
+            base: vec![0.0; freedoms],
+            rates: vec![0.0; freedoms],
+            kept: vec![0.0; freedoms],
+            change: vec![0.0; freedoms],
+            articulated: vec![articulated; n],
+            wrenches: vec![(zero, zero); n],
+            axes: vec![axis; freedoms],
+            inverses: vec![0.0; self.nodes.iter().map(|n| n.count().pow(2)).sum()],
+        }
+    }
+}
