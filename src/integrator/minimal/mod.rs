@@ -10,7 +10,7 @@
 //!
 //! for the joints' rates over the interval. Its Jacobian is the sum over bodies of `S_i(z_k)' D_i S_i(z_k+1)`, `D_i` the 6 x 6
 //! derivative of a body's residual by its displacement, and Newton's method inverts it exactly by the articulated-body
-//! recursion, with transforms of the knot on the left and those of the trial on the right ([`recursion`]).
+//! recursion, with transforms of the knot on the left and those of the trial on the right.
 //!
 //! A state holds, joint by joint from the world outwards, its slides (m), its angle (rad, unwound) where it has one, the
 //! relative rotation (4, scalar first) where it has two or three; behind them a rate for every free direction: of the interval

@@ -320,7 +320,6 @@ impl Step for Minimal {
         self.start_by_coordinates(start, w)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the trait's")]
     fn step(
         &self,
         at: &Knot,
