@@ -32,7 +32,7 @@ pub use work::Work;
 use super::Options;
 use super::parameter::nominal;
 use crate::dynamics::Dims;
-use crate::mechanism::{Freedom, Mechanism, ModelError, damper_shares};
+use crate::mechanism::{Field, Freedom, Mechanism, ModelError, damper_shares};
 
 /// A body, with the joint that holds it to what is nearer to the world.
 #[derive(Clone, Copy, Debug)]
@@ -173,14 +173,19 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
         let name = &m.joints[chord].name;
         return refused(["joints", name], &format!("joint `{name}` closes a loop"));
     }
-    for j in &m.joints {
-        let is_bound = |d: &crate::mechanism::Direction| d.is_limited() || d.friction != 0.0;
-        if j.directions.iter().any(is_bound) {
+    // a parameter may make a number other than zero
+    for (index, j) in m.joints.iter().enumerate() {
+        let mut directions = j.directions.iter().enumerate();
+        if directions.any(|(i, d)| {
+            d.is_limited() || d.friction != 0.0 || m.is_parameter(Field::JointFriction((index, i)))
+        }) {
             let what = format!("joint `{}` has limits or friction", j.name);
             return refused(["joints", &j.name], &what);
         }
     }
-    if let Some(s) = m.springs.iter().find(|s| s.damping != 0.0) {
+    let mut springs = m.springs.iter().enumerate();
+    let damps = springs.find(|(i, s)| s.damping != 0.0 || m.is_parameter(Field::SpringDamping(*i)));
+    if let Some((_, s)) = damps {
         let what = format!("spring `{}` damps between points of bodies", s.name);
         return refused(["springs", &s.name], &what);
     }

@@ -68,8 +68,7 @@ impl Minimal {
         }
     }
 
-    /// Momenta of the bodies over the interval of the trial less what is known, and their wrenches summed along the joints'
-    /// directions: the residual, in `w.change`. Returns its largest entry.
+    /// Momenta of the bodies over the interval of the trial less what is known, as wrenches.
     fn bodies(&self, w: &mut Work, h: f64) {
         for ((k, to), out) in w.knot.iter().zip(&w.trial).zip(&mut w.wrenches) {
             let p = momentum(&to.omega, &k.inertia, h, to.scalar);

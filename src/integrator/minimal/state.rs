@@ -102,7 +102,6 @@ impl Minimal {
             });
         }
         let mut out = DMatrix::identity(2 * n, 2 * n + 1);
-        out[(2 * n - 1, 2 * n)] = 0.0;
         for node in self.nodes.iter().filter(|n| n.turns > 1) {
             let j = &w.model.joints[node.joint];
             let q = &start.coordinates[node.directions()];
