@@ -135,7 +135,10 @@ pub struct Check {
 fn crawl<D: Observe>(functions: &Functions<D>, t: &Trajectory) -> f64 {
     let system = &functions.subject.model.system;
     let (m, own) = (system.mechanism(), t.of_system(system));
-    let motions = (0..=own.steps()).flat_map(|k| system.interval_velocities(own.state(k)));
+    let motions = (0..=own.steps()).flat_map(|k| {
+        let h = k.checked_sub(1).map_or(own.before, |k| own.intervals[k]);
+        system.interval_velocities(own.state(k), h)
+    });
     let fastest = motions.fold(0.0_f64, |m, (v, w)| m.max(v.norm()).max(w.norm()));
     let sizes = m.bodies.iter().map(Body::radius_of_gyration);
     CRAWL * fastest.max((m.gravity_scale() * sizes.fold(0.0, f64::max)).sqrt())

@@ -63,7 +63,7 @@ pub fn record_every(
         let step = || {
             let next = (at.k < trajectory.steps()).then(|| trajectory.state(at.k + 1));
             next.map(|x| {
-                let each = system.interval_velocities(x);
+                let each = system.interval_velocities(x, at.h);
                 let each = each.iter().flat_map(|(v, w)| v.iter().chain(w.iter()));
                 StepInterval {
                     velocities: each.copied().collect(),
@@ -361,7 +361,10 @@ impl Kept<'_> {
             // no interval lies before the first knot: there it is that at the knot itself
             let gap = |&k: &usize| {
                 let before = self.system.poses(self.t.state(k.saturating_sub(1)));
-                Some(self.system.gap(index, &before, self.t.state(k)))
+                let h = k
+                    .checked_sub(1)
+                    .map_or(self.t.before, |k| self.t.intervals[k]);
+                Some(self.system.gap(index, (&before, h), self.t.state(k)))
             };
             let values = self.knots.iter().map(gap);
             channels.add(format!("{} gap", c.name), unit, Group::Gap, values);

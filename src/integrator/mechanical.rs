@@ -63,8 +63,8 @@ pub trait Mechanical: Dynamics + Sized {
     /// Poses of all bodies.
     fn poses(&self, x: &[f64]) -> Vec<Pose>;
 
-    /// Velocities of the interval before the knot.
-    fn interval_velocities(&self, x: &[f64]) -> Vec<Motion>;
+    /// Velocities of the interval before the knot, of length `h`, or of the instant where there is none.
+    fn interval_velocities(&self, x: &[f64], h: f64) -> Vec<Motion>;
 
     /// Share of a step's interval that the state's velocities are those of, at its end; 0 where they are those of the instant.
     fn last_share(&self) -> f64 {
@@ -227,16 +227,16 @@ pub trait Mechanical: Dynamics + Sized {
         let (m, poses) = (self.mechanism(), self.poses(x));
         let all = m.constraints.iter().enumerate();
         all.filter(|(_, c)| c.is_holonomic())
-            .map(|(i, _)| self.gap(i, &poses, x))
+            .map(|(i, _)| self.gap(i, (&poses, 0.0), x))
             .fold(m.violation(&poses).0, f64::max)
     }
 
     /// How far a gear or a user's constraint is from being met at a state, its largest row: `|g(z)|`, m or rad; of a
-    /// velocity constraint `|1/2 (A(before) + A(z)) v-|`, m/s or rad/s, over the interval from the poses `before`.
-    fn gap(&self, constraint: usize, before: &[Pose], x: &[f64]) -> f64 {
+    /// velocity constraint `|1/2 (A(before) + A(z)) v-|`, m/s or rad/s, over the interval `h` from the poses `before`.
+    fn gap(&self, constraint: usize, (before, h): (&[Pose], f64), x: &[f64]) -> f64 {
         let (m, c) = (self.mechanism(), &self.mechanism().constraints[constraint]);
         let n = c.bodies.len();
-        let (poses, motion) = (self.poses(x), self.interval_velocities(x));
+        let (poses, motion) = (self.poses(x), self.interval_velocities(x, h));
         let mut own = vec![Pose::identity(); n];
         let mut g = vec![0.0; c.rows];
         if c.is_holonomic() {

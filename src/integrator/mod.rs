@@ -21,6 +21,7 @@ mod mechanical;
 pub mod minimal;
 mod options;
 mod parameter;
+mod swing;
 mod system;
 mod within;
 

@@ -18,10 +18,10 @@ use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
 /// A type of all integrators, by a table of them, one line each: its name in files, and its type, which has a memory of its
-/// own and is built by `new` of a mechanism, tree coordinates and [`Options`]; then the name of the variant whose steps are split
-/// at impacts. The first is what is taken unless told.
+/// own and is built by `new` of a mechanism, tree coordinates and [`Options`]; then, where there
+/// is one, the name of the variant whose steps are split at impacts. The first is what is taken unless told.
 macro_rules! integrators {
-    ($($name:literal: $kind:ident($system:ty), $aligned:ident;)* planned: $($planned:literal),*) => {
+    ($($name:literal: $kind:ident($system:ty) $(, $aligned:ident)?;)* planned: $($planned:literal),*) => {
         /// An integrator, not yet of any mechanism.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Kind {
@@ -44,10 +44,13 @@ macro_rules! integrators {
             fn build(self, m: Mechanism, q: &[f64], options: Options) -> Result<System, ModelError> {
                 let splits = options.contact.impacts == Some(Impacts::Aligned);
                 match self {
-                    $(Self::$kind => <$system>::new(m, q, options).map(|s| match splits && s.has_impacts() {
-                        true => System::$aligned(Aligned::new(s)),
-                        false => System::$kind(Box::new(s)),
-                    })),*
+                    $(Self::$kind => {
+                        let system = <$system>::new(m, q, options)?;
+                        $(if splits && system.has_impacts() {
+                            return Ok(System::$aligned(Aligned::new(system)));
+                        })?
+                        Ok(System::$kind(Box::new(system)))
+                    })*
                 }
             }
         }
@@ -57,8 +60,8 @@ macro_rules! integrators {
         pub enum System {
             $(#[doc = concat!("See [`", stringify!($kind), "`](", stringify!($system), ").")]
             $kind(Box<$system>),
-            /// The same, its steps split at impacts.
-            $aligned(Aligned<$system>),)*
+            $(/// The same, its steps split at impacts.
+            $aligned(Aligned<$system>),)?)*
             /// The steps of another one, composed to a higher order.
             Composed(Composed<System>),
             /// The steps of another one, divided as their fastest swings ask for.
@@ -69,8 +72,8 @@ macro_rules! integrators {
         pub enum SystemWork {
             $(#[doc = concat!("Of [`", stringify!($kind), "`](", stringify!($system), ").")]
             $kind(Box<<$system as Step>::Work>),
-            /// Of the same, its steps split at impacts.
-            $aligned(Box<AlignedWork<<$system as Step>::Work>>),)*
+            $(/// Of the same, its steps split at impacts.
+            $aligned(Box<AlignedWork<<$system as Step>::Work>>),)?)*
             /// Of a composition.
             Composed(Box<ComposedWork<SystemWork>>),
             /// Of divided steps.
@@ -82,7 +85,7 @@ macro_rules! integrators {
             ($own:expr, $s:ident => $do:expr) => {
                 match $own {
                     $(System::$kind($s) => $do,
-                    System::$aligned($s) => $do,)*
+                    $(System::$aligned($s) => $do,)?)*
                     System::Composed($s) => $do,
                     System::Divided($s) => $do,
                 }
@@ -94,7 +97,7 @@ macro_rules! integrators {
             ($own:expr, $memory:expr, ($s:ident, $w:ident) => $do:expr) => {
                 match ($own, $memory) {
                     $((System::$kind($s), SystemWork::$kind($w)) => $do,
-                    (System::$aligned($s), SystemWork::$aligned($w)) => $do,)*
+                    $((System::$aligned($s), SystemWork::$aligned($w)) => $do,)?)*
                     (System::Composed($s), SystemWork::Composed($w)) => $do,
                     (System::Divided($s), SystemWork::Divided($w)) => $do,
                     _ => panic!("a system is used with the memory of another; make it by its own `work`"),
@@ -107,7 +110,7 @@ macro_rules! integrators {
             ($own:expr, $s:ident => $do:expr) => {
                 match $own {
                     $(System::$kind($s) => System::$kind(Box::new($do)),
-                    System::$aligned($s) => System::$aligned($do),)*
+                    $(System::$aligned($s) => System::$aligned($do),)?)*
                     System::Composed($s) => System::Composed($do),
                     System::Divided($s) => System::Divided($do),
                 }
@@ -119,7 +122,7 @@ macro_rules! integrators {
             ($own:expr, $s:ident => $do:expr) => {
                 match $own {
                     $(System::$kind($s) => $do.map(|s| System::$kind(Box::new(s))),
-                    System::$aligned($s) => $do.map(System::$aligned),)*
+                    $(System::$aligned($s) => $do.map(System::$aligned),)?)*
                     System::Composed($s) => $do.map(System::Composed),
                     System::Divided($s) => $do.map(System::Divided),
                 }
@@ -130,7 +133,7 @@ macro_rules! integrators {
             /// The integrator.
             pub fn choice(&self) -> Choice {
                 match self {
-                    $(Self::$kind(_) | Self::$aligned(_) => Choice::from(Kind::$kind),)*
+                    $(Self::$kind(_) $(| Self::$aligned(_))? => Choice::from(Kind::$kind),)*
                     Self::Composed(s) => s.inner().choice().composed(s.order()),
                     Self::Divided(s) => s.inner().choice().divided(),
                 }
@@ -139,7 +142,7 @@ macro_rules! integrators {
             fn memory(&self) -> SystemWork {
                 match self {
                     $(Self::$kind(s) => SystemWork::$kind(Box::new(s.work())),
-                    Self::$aligned(s) => SystemWork::$aligned(Box::new(s.work())),)*
+                    $(Self::$aligned(s) => SystemWork::$aligned(Box::new(s.work())),)?)*
                     Self::Composed(s) => SystemWork::Composed(Box::new(s.work())),
                     Self::Divided(s) => SystemWork::Divided(Box::new(s.work())),
                 }
@@ -150,7 +153,8 @@ macro_rules! integrators {
 
 integrators! {
     "maximal": Maximal(super::Maximal), MaximalAligned;
-    planned: "minimal", "natural", "verlet"
+    "minimal": Minimal(super::Minimal);
+    planned: "natural", "verlet"
 }
 
 impl System {
@@ -486,8 +490,8 @@ impl Mechanical for System {
         of!(self, s => s.poses(x))
     }
 
-    fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
-        of!(self, s => s.interval_velocities(x))
+    fn interval_velocities(&self, x: &[f64], h: f64) -> Vec<Motion> {
+        of!(self, s => s.interval_velocities(x, h))
     }
 
     fn last_share(&self) -> f64 {

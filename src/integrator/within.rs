@@ -211,8 +211,15 @@ macro_rules! mechanics_within {
             self.inner.poses(self.within(x))
         }
 
-        fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
-            self.inner.interval_velocities(self.within(x))
+        fn interval_velocities(&self, x: &[f64], h: f64) -> Vec<Motion> {
+            let at = $crate::dynamics::Knot {
+                k: 0,
+                t: 0.0,
+                h_prev: h,
+                h: 0.0,
+            };
+            let h = self.knot(&at, x).h_prev;
+            self.inner.interval_velocities(self.within(x), h)
         }
 
         fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {

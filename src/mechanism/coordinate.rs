@@ -265,28 +265,38 @@ impl Joint {
         let (force, torque) = self.spring_force(&rel, winding);
         self.add_force_derivative(&(force * scale), a, b, &rel, out);
         Self::add_torque_derivative(&(torque * scale), a, b, out);
-        let (mut stiffness, mut turn) = (Mat3::zeros(), Vec3::zeros());
         for (i, d) in self.directions.iter().enumerate() {
-            if d.freedom == Freedom::Turn {
-                stiffness -= d.unit * d.unit.transpose() * d.stiffness;
-                turn -= d.unit * (d.stiffness * (self.coordinate(i, &rel, winding) - d.rest));
-            } else if d.stiffness != 0.0 {
+            if d.freedom != Freedom::Turn && d.stiffness != 0.0 {
                 let wrench = self.direction_row(i, a, b, &rel);
                 let row = self.coordinate_row(i, a, b, &rel);
                 out.add_outer(-d.stiffness * scale, &wrench, &row);
             }
         }
-        if stiffness != Mat3::zeros() {
+        if let Some(by_turn) = self.spring_torque_derivative(&rel) {
+            for (k, e) in [Vec3::x(), Vec3::y(), Vec3::z()].iter().enumerate() {
+                let row = Row::torque(&(by_turn.row(k).transpose() * scale), a, b);
+                out.add_outer(1.0, &Row::torque(e, a, b), &row);
+            }
+        }
+    }
+
+    /// Derivative of the torque of springs on several rotations, in the parent's frame, by a turn from the left; `None` where
+    /// there are none.
+    pub(crate) fn spring_torque_derivative(&self, rel: &Relative) -> Option<Mat3> {
+        let (mut stiffness, mut turn) = (Mat3::zeros(), Vec3::zeros());
+        for (i, d) in self.directions.iter().enumerate() {
+            if d.freedom == Freedom::Turn {
+                stiffness -= d.unit * d.unit.transpose() * d.stiffness;
+                turn -= d.unit * (d.stiffness * (self.coordinate(i, rel, 0.0) - d.rest));
+            }
+        }
+        (stiffness != Mat3::zeros()).then(|| {
             // torque = Jr^-1(rho) turn(rho), rho turned from the left
             let rho = log(&rel.r);
             let by_rho =
                 right_log_jacobian_derivative(&rho, &turn) + right_log_jacobian(&rho) * stiffness;
-            let by_turn = by_rho * left_log_jacobian(&rho) * scale;
-            for (k, e) in [Vec3::x(), Vec3::y(), Vec3::z()].iter().enumerate() {
-                let row = Row::torque(&by_turn.row(k).transpose(), a, b);
-                out.add_outer(1.0, &Row::torque(e, a, b), &row);
-            }
-        }
+            by_rho * left_log_jacobian(&rho)
+        })
     }
 
     /// Potential energy of the springs, J.

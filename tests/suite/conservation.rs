@@ -76,7 +76,7 @@ fn momentum_drift(s: &Maximal, x0: &[f64], steps: usize) -> f64 {
                 .bodies
                 .iter()
                 .zip(&poses)
-                .zip(s.interval_velocities(x))
+                .zip(s.interval_velocities(x, 0.0))
                 .fold(
                     (Vec3::zeros(), Vec3::zeros()),
                     |(p, l), ((b, pose), (v, w))| {

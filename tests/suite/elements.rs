@@ -71,7 +71,7 @@ fn a_spherical_pendulum_of_a_user_is_that_of_the_joint() {
     let m = user.build().expect("valid");
     let poses = s.poses(&x);
     let q = m.tree_coordinates(&poses, &[0.0; 6]);
-    let rates = m.tree_rates(&poses, &s.interval_velocities(&x));
+    let rates = m.tree_rates(&poses, &s.interval_velocities(&x, 0.0));
     let (other, y) = start(&user, &q, &rates);
     assert_eq!(other.mobility().degrees_of_freedom, 3);
     let (a, b) = (fall(&s, &x, 2.0, 0.01), fall(&other, &y, 2.0, 0.01));

@@ -63,7 +63,7 @@ fn closed_rates(s: &Maximal, q: &[f64], r: &mut Source) -> Vec<f64> {
         .start(q, &r.vector(q.len(), 0.6), &vec![false; q.len()])
         .expect("closes");
     let m = s.mechanism();
-    m.tree_rates(&s.poses(&start), &s.interval_velocities(&start))
+    m.tree_rates(&s.poses(&start), &s.interval_velocities(&start, 0.0))
 }
 
 /// Gears of a joint of the tree with a rack, and of the joint that closes the five-bar with a wheel.
@@ -164,7 +164,7 @@ fn anchors_beside_a_velocity_constraint() {
             let x = problem
                 .start(&system, &p, &mut system.work())
                 .expect("closes");
-            let (pose, (v, _)) = (system.poses(&x)[0], system.interval_velocities(&x)[0]);
+            let (pose, (v, _)) = (system.poses(&x)[0], system.interval_velocities(&x, 0.0)[0]);
             let slip = (pose.r * least_action::spatial::Vec3::y()).dot(&v);
             assert!(slip.abs() < 1e-12 && v.norm() > 0.1, "{change}: {slip} {v}");
         }

@@ -174,7 +174,7 @@ fn four_bar_is_second_order() {
     // the rates that were given do not close the loop: scale to the crank's
     let closed = s
         .mechanism()
-        .tree_rates(&s.poses(&x0), &s.interval_velocities(&x0));
+        .tree_rates(&s.poses(&x0), &s.interval_velocities(&x0, 0.0));
     let scaled: Vec<f64> = closed.iter().map(|r| r * rate / closed[0]).collect();
     let q0 = s.tree_coordinates(&x0);
     let x0 = s

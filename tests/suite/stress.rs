@@ -59,7 +59,7 @@ fn no_step_size_parts_parallelograms() {
 
 /// The angular momentum about the origin over the last interval, which the discrete motion keeps: `Q(z+) p-(w)`.
 fn angular_momentum(s: &Maximal, x: &[f64], h: f64) -> Vec3 {
-    let motion = s.interval_velocities(x);
+    let motion = s.interval_velocities(x, 0.0);
     let bodies = s.mechanism().bodies.iter().zip(s.poses(x)).zip(motion);
     bodies
         .map(|((b, pose), (v, w))| {

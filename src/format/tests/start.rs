@@ -49,7 +49,7 @@ fn loops_close_around_what_is_held() {
     for (name, value) in [("a", 0.3), ("b", -0.3), ("c", 0.3), ("d", 0.3)] {
         assert!((at(name) - value).abs() < 1e-9, "{name} = {}", at(name));
     }
-    let v = m.system.interval_velocities(&m.x0);
+    let v = m.system.interval_velocities(&m.x0, 0.0);
     let [crank, coupler, rocker] = [v[0].1.y, v[1].1.y, v[2].1.y];
     assert!(
         (crank - 2.0).abs() < 1e-9 && coupler.abs() < 1e-9 && (rocker - 2.0).abs() < 1e-9,
@@ -121,7 +121,7 @@ weight = 1.0
     let m = build(text).expect("good");
     let x = &m.x0;
     let pose = m.system.poses(x)[0];
-    let (v, w) = m.system.interval_velocities(x)[0];
+    let (v, w) = m.system.interval_velocities(x, 0.0)[0];
     let near = |a: &[f64], b: &[f64]| {
         assert!(
             a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12),
@@ -177,6 +177,6 @@ axis = [0, 1, 0]
             .replace("[joints", "[mechanism.joints")
     );
     let m = build(&problem).expect("good");
-    let (_, w) = m.system.interval_velocities(&m.x0)[0];
+    let (_, w) = m.system.interval_velocities(&m.x0, 0.0)[0];
     assert!((w.y - 2.0).abs() < 1e-12, "{w}");
 }

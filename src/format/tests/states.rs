@@ -52,7 +52,7 @@ fn coordinates_run_straight_between_their_times() {
         if k > 0 {
             let before = s.poses(&x[(k - 1) * nx..k * nx]);
             let pairs = s.poses(state).into_iter().zip(before);
-            for ((now, old), (v, w)) in pairs.zip(s.interval_velocities(state)) {
+            for ((now, old), (v, w)) in pairs.zip(s.interval_velocities(state, 0.05)) {
                 assert!((old.x + v * 0.05 - now.x).norm() < 1e-12);
                 let half = w * 0.025;
                 let root = (1.0 - half.norm_squared()).sqrt();

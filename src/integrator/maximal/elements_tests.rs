@@ -182,7 +182,7 @@ fn gaps_are_what_is_not_met() {
         for (c, constraint) in s.mechanism().constraints.iter().enumerate() {
             for k in 0..=10 {
                 let before = s.poses(t.state(usize::saturating_sub(k, 1)));
-                let gap = s.gap(c, &before, t.state(k));
+                let gap = s.gap(c, (&before, 0.0), t.state(k));
                 assert!(gap < 1e-8, "{i}, {}, {k}: {gap}", constraint.name);
             }
         }
@@ -194,7 +194,7 @@ fn gaps_are_what_is_not_met() {
     let poses = s.poses(&x);
     let side = poses[b].r * Vec3::y() * 0.3;
     (0..3).for_each(|k| x[13 * b + 7 + k] += side[k]);
-    let gap = s.gap(skate.expect("there"), &poses, &x);
+    let gap = s.gap(skate.expect("there"), (&poses, 0.0), &x);
     assert!((gap - 0.3).abs() < 1e-12, "{gap}");
 }
 
@@ -310,7 +310,7 @@ fn a_users_ball_joint_is_the_built_in_one() {
     let user = user.build().expect("valid");
     // its tree coordinates are those of the same poses
     let q = user.tree_coordinates(&s.poses(&x), &[0.0; 9]);
-    let rates = user.tree_rates(&s.poses(&x), &s.interval_velocities(&x));
+    let rates = user.tree_rates(&s.poses(&x), &s.interval_velocities(&x, 0.0));
     let (other, y) = system(user, q, rates);
     assert_eq!(other.mobility().degrees_of_freedom, 6);
     let (a, b) = (
@@ -365,12 +365,12 @@ fn velocity_constraints_project_rates_at_the_start() {
         .expect("valid");
     let q = [0.0; 6];
     let (s, x) = system(m, q.to_vec(), vec![1.0, 2.0, 0.0, 0.0, 0.0, 0.5]);
-    let (v, w) = s.interval_velocities(&x)[0];
+    let (v, w) = s.interval_velocities(&x, 0.0)[0];
     assert!((v - Vec3::x()).amax() < 1e-14 && (w.z - 0.5).abs() < 1e-14);
     let mut x = x;
     x[8] = 2.0;
     let t = roll(&s, &x, 0.01, 1, &[]);
-    let (v, _) = s.interval_velocities(t.state(1))[0];
+    let (v, _) = s.interval_velocities(t.state(1), 0.0)[0];
     let heading = 0.5 * 0.01 * 0.5_f64;
     assert!((v.y / v.x - heading.tan()).abs() < 1e-4, "{v}");
 }

@@ -91,7 +91,7 @@ impl Mechanical for Maximal {
         self.poses_of(x)
     }
 
-    fn interval_velocities(&self, x: &[f64]) -> Vec<Motion> {
+    fn interval_velocities(&self, x: &[f64], _: f64) -> Vec<Motion> {
         self.velocities_of(x)
     }
 

@@ -383,7 +383,7 @@ fn the_readout_keeps_the_joints_and_starts_with_the_given_velocities() {
             h: H,
         };
         let u = vec![0.7; s.dims().nu];
-        let given = s.interval_velocities(&x);
+        let given = s.interval_velocities(&x, 0.0);
         let seen = |at, x, u| KnotPoint {
             at,
             x,
@@ -417,7 +417,7 @@ fn the_start_moves_with_the_anchors() {
     for (s, x) in systems() {
         let (m, dims) = (s.mechanism(), s.dims());
         let q = s.tree_coordinates(&x);
-        let rates = m.tree_rates(&s.poses(&x), &s.interval_velocities(&x));
+        let rates = m.tree_rates(&s.poses(&x), &s.interval_velocities(&x, 0.0));
         let from = Start::at_rates(&q, &rates);
         let start = |p: &[f64]| {
             let mut out = x.clone();
@@ -455,7 +455,7 @@ fn a_start_in_motion_was_where_its_rates_say() {
     for (s, x) in systems() {
         let (m, dims) = (s.mechanism(), s.dims());
         let q = s.tree_coordinates(&x);
-        let rates = m.tree_rates(&s.poses(&x), &s.interval_velocities(&x));
+        let rates = m.tree_rates(&s.poses(&x), &s.interval_velocities(&x, 0.0));
         let (n, h) = (q.len(), 0.02);
         let numbers: Vec<f64> = q.iter().chain(&rates).copied().chain([h]).collect();
         let start = |v: &[f64], p: &[f64]| {
@@ -480,7 +480,7 @@ fn a_start_in_motion_was_where_its_rates_say() {
         // slides and angles by differences; of two and three rotations what `interval_rate` says, below
         let moved: Vec<f64> = rates.iter().map(|r| h * r).collect();
         let old = m.earlier(&q, &moved).expect("near").q;
-        let velocities = s.interval_velocities(&x0);
+        let velocities = s.interval_velocities(&x0, 0.0);
         for ((now, then), (v, w)) in rest(&q).iter().zip(rest(&old)).zip(&velocities) {
             let back = increment(w, -h, increment_scalar(w, h));
             assert!((now.x - v * h - then.x).amax() < 1e-12);

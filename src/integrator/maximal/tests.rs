@@ -74,7 +74,7 @@ pub(super) fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Max
     (maximal, x)
 }
 
-pub(in crate::integrator) fn all_outputs(s: &Maximal) -> Vec<Quantity> {
+pub(in crate::integrator) fn all_outputs(s: &impl Mechanical) -> Vec<Quantity> {
     let mut out = vec![];
     for (joint, direction) in s.mechanism().coordinates() {
         out.push(Quantity::Coordinate { joint, direction });
@@ -82,13 +82,13 @@ pub(in crate::integrator) fn all_outputs(s: &Maximal) -> Vec<Quantity> {
         out.push(Quantity::IntervalRate { joint, direction });
     }
     let (point, axis) = (Vec3::new(0.1, -0.3, 0.2), Vec3::new(0.6, 0.0, 0.8));
-    for body in 0..s.body_count() {
+    for body in 0..s.mechanism().bodies.len() {
         out.push(Quantity::Position { body, point, axis });
         out.push(Quantity::Velocity { body, point, axis });
     }
     out.extend((0..s.mechanism().actuators.len()).map(Quantity::Control));
     let target = exp(&Vec3::new(0.3, -0.2, 0.5));
-    for body in 0..s.body_count() {
+    for body in 0..s.mechanism().bodies.len() {
         out.push(Quantity::Orientation { body, target, axis });
         for in_body in [false, true] {
             out.push(Quantity::AngularVelocity {
@@ -191,7 +191,7 @@ pub(super) fn situations(s: &Maximal, x: &[f64]) -> [Situation; 4] {
 pub(in crate::integrator) fn displaced(s: &Maximal, x: &[f64], d: &[f64]) -> Vec<f64> {
     let n = s.body_count();
     let mut poses = s.poses(x);
-    let mut motion = s.interval_velocities(x);
+    let mut motion = s.interval_velocities(x, 0.0);
     for b in 0..n {
         let at = |k: usize| Vec3::from_column_slice(&d[k..k + 3]);
         poses[b] = Pose::new(poses[b].x + at(6 * b), poses[b].q * exp(&at(6 * b + 3)));

@@ -27,6 +27,23 @@ pub(super) fn third(j: &Joint, node: &Node, relative: &Quat, turn: &Vec3) -> Vec
     j.axis * (-j.axis.dot(&turn.cross(&relative.imag())) / relative.w)
 }
 
+/// How [`third`] of a turn along `unit` changes with the relative rotation, by `(dw, dv)` to where its scalar part is `w`.
+#[inline(always)]
+pub(super) fn third_change(
+    j: &Joint,
+    node: &Node,
+    relative: &Quat,
+    unit: &Vec3,
+    (dw, dv): (f64, &Vec3),
+    w: f64,
+) -> Vec3 {
+    if node.turns != 2 {
+        return Vec3::zeros();
+    }
+    let ratio = j.axis.dot(&unit.cross(&relative.imag())) / relative.w;
+    j.axis * ((ratio * dw - j.axis.dot(&unit.cross(dv))) / w)
+}
+
 /// The slide of a joint at `rates`, in its parent's frame.
 #[inline(always)]
 pub(super) fn slide(j: &Joint, node: &Node, rates: &[f64]) -> Vec3 {
@@ -39,11 +56,11 @@ pub(super) fn slide(j: &Joint, node: &Node, rates: &[f64]) -> Vec3 {
 
 impl Minimal {
     /// Relative rotation of a joint in a state.
-    pub(super) fn relative(&self, m: &Mechanism, node: &Node, x: &[f64]) -> Quat {
+    pub(super) fn relative(&self, j: &Joint, node: &Node, x: &[f64]) -> Quat {
         let turn = &x[node.turn()];
         match node.turns {
             0 => Quat::identity(),
-            1 => exp(&(m.joints[node.joint].directions[node.slides].unit * turn[0])),
+            1 => exp(&(j.directions[node.slides].unit * turn[0])),
             _ => Quat::new_unchecked(Quaternion::new(turn[0], turn[1], turn[2], turn[3])),
         }
     }
@@ -59,7 +76,7 @@ impl Minimal {
         for (node, k) in self.nodes.iter().zip(&mut w.knot) {
             let j = &m.joints[node.joint];
             let near = (node.near).map_or_else(Pose::identity, |n| w.poses[self.nodes[n].body]);
-            k.relative = self.relative(m, node, x);
+            k.relative = self.relative(j, node, x);
             let arm = Self::arm(j, node, x);
             let body = &m.bodies[node.body];
             if node.reversed {
@@ -108,16 +125,15 @@ impl Minimal {
                 return Some(node.body);
             }
             let [first, second] = k.arms;
-            let turned = [near.turned(&first, h), to.turned(&second, h)];
-            to.velocity = near.velocity + turned[0] + turned[1];
-            to.arms = [first + turned[0] * h, second + turned[1] * h];
+            to.drifts = [near.turned(&first, h), to.turned(&second, h)];
             if node.slides > 0 {
                 let along = k.joint * slide(j, node, own);
                 let (by, side) = if node.reversed { (&to, 1) } else { (&near, 0) };
                 let along = along + by.turned(&along, h) * h;
-                to.velocity += along;
-                to.arms[side] += along * h;
+                to.drifts[side] += along;
             }
+            to.velocity = near.velocity + to.drifts[0] + to.drifts[1];
+            to.arms = [first + to.drifts[0] * h, second + to.drifts[1] * h];
             out[i] = to;
         }
         None

@@ -19,10 +19,18 @@
 //!
 //! Sources: paper 003 (recursions on a tree), papers 000 and 002 (the discrete Lagrangian).
 
+mod chart;
+mod derivative;
+mod equations;
+mod forces;
 mod kinematics;
+mod local;
+mod mechanical;
+mod parameters;
 mod recursion;
 mod state;
 mod step;
+mod swing;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -32,7 +40,10 @@ pub use work::Work;
 use super::Options;
 use super::parameter::nominal;
 use crate::dynamics::Dims;
-use crate::mechanism::{Field, Freedom, Mechanism, ModelError, damper_shares};
+use crate::mechanism::{
+    Field, Freedom, Mechanism, ModelError, Quantity, ReactionSource, damper_shares,
+};
+use std::ops::Range;
 
 /// A body, with the joint that holds it to what is nearer to the world.
 #[derive(Clone, Copy, Debug)]
@@ -86,12 +97,17 @@ pub struct Minimal {
     options: Options,
     /// From the world outwards.
     nodes: Vec<Node>,
-    /// Of every body.
+    /// Of every body, and of every joint.
     node_of: Vec<usize>,
+    node_of_joint: Vec<usize>,
+    /// Where the reactions of every joint stand among all.
+    reactions_of: Vec<Range<usize>>,
     /// Free directions.
     freedoms: usize,
     /// Numbers of positions in a state.
     positions: usize,
+    /// What can be observed.
+    outputs: Vec<Quantity>,
 }
 
 impl Minimal {
@@ -99,7 +115,10 @@ impl Minimal {
     ///
     /// # Errors
     /// When the mechanism is no tree, or has what this integrator does not offer; [`Maximal`](super::Maximal) does.
-    pub fn new(mechanism: Mechanism, options: Options) -> Result<Self, ModelError> {
+    pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
+        // coordinates of a tree close no loops
+        let _ = q;
+        options.contact.validate()?;
         check(&mechanism)?;
         let mut node_of = vec![None; mechanism.bodies.len()];
         let (mut nodes, mut place) = (vec![], 0);
@@ -129,12 +148,21 @@ impl Minimal {
         }
         // a built mechanism reaches every body from the world
         let node_of = node_of.into_iter().flatten().collect();
+        let mut node_of_joint = vec![0; nodes.len()];
+        for (i, node) in nodes.iter().enumerate() {
+            node_of_joint[node.joint] = i;
+        }
         Ok(Self {
             options,
             nodes,
             node_of,
+            node_of_joint,
+            reactions_of: (0..mechanism.joints.len())
+                .map(|j| mechanism.reactions(ReactionSource::Joint(j)))
+                .collect(),
             freedoms: mechanism.tree.coordinates,
             positions: place,
+            outputs: vec![],
             mechanism,
         })
     }
@@ -169,7 +197,8 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
         );
         Err(ModelError::new(path, what, help))
     };
-    if let Some(&chord) = m.tree.chords.first() {
+    let in_tree = |joint: usize| m.tree.edges.iter().any(|e| e.joint == joint);
+    if let Some(chord) = (0..m.joints.len()).find(|j| !in_tree(*j)) {
         let name = &m.joints[chord].name;
         return refused(["joints", name], &format!("joint `{name}` closes a loop"));
     }

@@ -10,9 +10,11 @@
 //! where `X` shifts from a joint to the next one nearer to the world, `D` is the derivative of the body's momentum, and `K` what
 //! dampers add. The residuals go inwards by the same pivots, the rates outwards.
 
+use super::derivative::Linear;
 use super::kinematics::{third, turn};
 use super::work::{Articulated, AtKnot, Moved, Work};
 use super::{Minimal, Node};
+use crate::mechanism::Mechanism;
 use crate::spatial::{
     Mat3, Quat, Vec3, left_log_jacobian, log, momentum, momentum_jacobian, skew_times, times_skew,
 };
@@ -189,9 +191,47 @@ impl Minimal {
         }
     }
 
-    /// Newton's step of the joints' rates, with the factors at hand, into `w.change`: residuals inwards, rates outwards.
+    /// Newton's step of the joints' rates, with the factors at hand, into `w.change`: minus the inverse applied to the residual.
     pub(super) fn solve(&self, w: &mut Work, h: f64) {
         self.bodies(w, h);
+        let mut rows = std::mem::take(&mut w.rows);
+        for (row, base) in rows.iter_mut().zip(&w.base) {
+            *row = -base;
+        }
+        for (i, node) in self.nodes.iter().enumerate() {
+            if w.model.joints[node.joint].has_dampers() {
+                self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
+            }
+        }
+        self.substitute(w, &rows);
+        w.rows = rows;
+    }
+
+    /// The residual along free directions; `w.wrenches` are then what the joints exert on what they hold, about themselves.
+    pub(super) fn residual_rows(&self, w: &mut Work, h: f64, rows: &mut [f64]) {
+        self.bodies(w, h);
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let k = &w.knot[i];
+            let (f, mut t) = w.wrenches[i];
+            t += k.arms[1].cross(&f);
+            w.wrenches[i].1 = t;
+            for (r, index) in node.directions().enumerate() {
+                let on = if r < node.slides { &f } else { &t };
+                rows[index] = w.axes[index].left.dot(on) - w.base[index];
+            }
+            if w.model.joints[node.joint].has_dampers() {
+                self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
+            }
+            if let Some(near) = node.near {
+                let to = &mut w.wrenches[near];
+                to.0 += f;
+                to.1 += t + k.arms[0].cross(&f);
+            }
+        }
+    }
+
+    /// Minus the inverse applied to a residual, into `w.change`: of bodies in `w.wrenches`, and along free directions.
+    fn substitute(&self, w: &mut Work, rows: &[f64]) {
         let mut place = 0;
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let k = &w.knot[i];
@@ -201,10 +241,7 @@ impl Minimal {
             let mut residual = [0.0; 6];
             for (r, index) in node.directions().enumerate() {
                 let on = if r < node.slides { &f } else { &t };
-                residual[r] = w.axes[index].left.dot(on) - w.base[index];
-            }
-            if w.model.joints[node.joint].has_dampers() {
-                self.damp(w, i, h, node.shares.1, &mut residual[..n]);
+                residual[r] = w.axes[index].left.dot(on) + rows[index];
             }
             let inverse = &w.inverses[place..place + n * n];
             place += n * n;
@@ -240,16 +277,71 @@ impl Minimal {
         }
     }
 
+    /// The same of a change of the residual along free directions, `linear.rows`, into `linear.rho[1]`.
+    pub(super) fn solve_rows(&self, w: &mut Work, l: &mut Linear) {
+        w.wrenches.fill(Default::default());
+        self.substitute(w, &l.rows);
+        l.rho[1].copy_from_slice(&w.change);
+    }
+
+    /// Minus the transposed inverse applied to adjoints of rates of displacement, of bodies in `w.wrenches` and along free
+    /// directions in `linear.rho[1]`, into `linear.lambda`: the same recursion with both sides swapped.
+    pub(super) fn solve_transposed(&self, w: &mut Work, l: &mut Linear) {
+        let mut place = 0;
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let to = &w.trial[i];
+            let (mut f, mut t) = w.wrenches[i];
+            t += to.arms[1].cross(&f);
+            let (at, about) = (f, t);
+            for (r, index) in node.directions().enumerate() {
+                let axis = &mut w.axes[index];
+                let on = if r < node.slides { &at } else { &about };
+                axis.rate = l.rho[1][index] + axis.right.dot(on);
+                f -= axis.answer.0 * axis.rate;
+                t -= axis.answer.1 * axis.rate;
+            }
+            place += node.count().pow(2);
+            if let Some(near) = node.near {
+                let wrench = &mut w.wrenches[near];
+                wrench.0 += f;
+                wrench.1 += t + to.arms[0].cross(&f);
+            }
+        }
+        for (i, node) in self.nodes.iter().enumerate() {
+            let k = &w.knot[i];
+            let (mut moved, mut turned) =
+                node.near.map_or_else(Default::default, |n| w.wrenches[n]);
+            moved += turned.cross(&k.arms[0]);
+            let n = node.count();
+            place -= n * n;
+            let inverse = &w.inverses[place..place + n * n];
+            let mut left = [0.0; 6];
+            for (left, axis) in left.iter_mut().zip(&w.axes[node.directions()]) {
+                *left = -axis.rate - axis.wrench.0.dot(&moved) - axis.wrench.1.dot(&turned);
+            }
+            for (r, index) in node.directions().enumerate() {
+                let by: f64 = (0..n).map(|c| inverse[r * n + c] * left[c]).sum();
+                l.lambda[index] = by;
+                if r < node.slides {
+                    moved += w.axes[index].left * by;
+                } else {
+                    turned += w.axes[index].left * by;
+                }
+            }
+            w.wrenches[i] = (moved + turned.cross(&k.arms[1]), turned);
+        }
+    }
+
     /// Adds to the residual of a joint what its dampers take over an interval, `share` of it at the knot.
     pub(super) fn damp(&self, w: &Work, i: usize, h: f64, share: f64, residual: &mut [f64]) {
         let (node, k) = (&self.nodes[i], &w.knot[i]);
-        self.displace(w, node, k, &w.rates, h, |r, damping, along| {
+        self.damped(w, node, k, &w.rates, h, |r, damping, along| {
             residual[r] += damping * share * along;
         });
     }
 
     /// The displacement along each damped direction of a joint over an interval of these rates.
-    pub(super) fn displace(
+    pub(super) fn damped(
         &self,
         w: &Work,
         node: &Node,
@@ -258,7 +350,25 @@ impl Minimal {
         h: f64,
         mut each: impl FnMut(usize, f64, f64),
     ) {
-        let j = &w.model.joints[node.joint];
+        let along = self.displacements(&w.model, node, k, rates, h);
+        let directions = w.model.joints[node.joint].directions.iter();
+        for (r, (d, along)) in directions.zip(along).enumerate() {
+            if d.damping != 0.0 {
+                each(r, d.damping, along);
+            }
+        }
+    }
+
+    /// The displacement along each free direction of a joint over an interval of these rates.
+    pub(super) fn displacements(
+        &self,
+        m: &Mechanism,
+        node: &Node,
+        k: &AtKnot,
+        rates: &[f64],
+        h: f64,
+    ) -> [f64; 6] {
+        let j = &m.joints[node.joint];
         let own = &rates[node.directions()];
         let turned = if node.turns > 0 {
             let spin = turn(j, node, &k.relative, own);
@@ -266,16 +376,15 @@ impl Minimal {
         } else {
             Vec3::zeros()
         };
+        let mut out = [0.0; 6];
         for (r, d) in j.directions.iter().enumerate() {
-            let along = if r < node.slides {
+            out[r] = if r < node.slides {
                 h * own[r]
             } else {
                 d.unit.dot(&turned)
             };
-            if d.damping != 0.0 {
-                each(r, d.damping, along);
-            }
         }
+        out
     }
 }
 

@@ -1,143 +1,178 @@
 //! States: how they are stored, made from joint coordinates, and read.
 
+use super::Minimal;
 use super::kinematics::turn;
+use super::local::Local;
 use super::work::Work;
-use super::{Minimal, Node};
-use crate::dynamics::{Start, StepError};
-use crate::mechanism::{Mechanism, Motion};
-use crate::spatial::{Mat3, Pose, Quat, Vec3, exp, left_log_jacobian, log};
-use nalgebra::DMatrix;
+use crate::dynamics::{Start, StepError, StepFailure};
+use crate::mechanism::{Earlier, Mechanism};
+use crate::spatial::{Vec3, exp};
+use nalgebra::{DMatrix, DVector};
+
+fn too_far(joint: &str) -> StepError {
+    StepError {
+        failure: StepFailure::Domain,
+        element: format!("joint {joint}"),
+        time: 0.0,
+        residual: f64::NAN,
+        message:
+            "it turned too far in the interval before; start slower, or with a shorter interval"
+                .into(),
+    }
+}
 
 impl Minimal {
     /// The state at a start: of a start in motion joints were displaced by `before rates` since then, slides and angles by
     /// that difference, balls by that rotation.
     pub(super) fn start_at(&self, start: &Start, w: &Work, x: &mut [f64]) -> Result<(), StepError> {
-        let (q, rates) = (start.coordinates, start.rates);
-        if q.len() != self.freedoms || rates.len() != self.freedoms {
-            let (q, rates, n) = (q.len(), rates.len(), self.freedoms);
-            return Err(StepError::of_size(
-                "the start",
-                format!("{q} coordinates and {rates} rates; give {n} of each"),
-            ));
+        self.check_start(start)?;
+        let q = start.coordinates;
+        self.write_positions(q, x);
+        x[self.positions..].copy_from_slice(start.rates);
+        if start.before != 0.0 {
+            let old = self.before(start, w)?;
+            let mut from = x.to_vec();
+            self.write_positions(&old.q, &mut from);
+            self.write_rates(&from, start.before, x)?;
         }
-        let (positions, stored) = x.split_at_mut(self.positions);
-        stored.copy_from_slice(rates);
-        for node in &self.nodes {
-            let j = &w.model.joints[node.joint];
+        Ok(())
+    }
+
+    fn check_start(&self, start: &Start) -> Result<(), StepError> {
+        let (q, rates, n) = (start.coordinates.len(), start.rates.len(), self.freedoms);
+        if (q, rates) == (n, n) {
+            return Ok(());
+        }
+        let message = format!("{q} coordinates and {rates} rates; give {n} of each");
+        Err(StepError::of_size("the start", message))
+    }
+
+    /// Joint coordinates into a state.
+    fn write_positions(&self, q: &[f64], x: &mut [f64]) {
+        for (node, j) in self.joints() {
             let own = &q[node.directions()];
-            positions[node.place..node.place + node.slides].copy_from_slice(&own[..node.slides]);
+            x[node.place..node.place + node.slides].copy_from_slice(&own[..node.slides]);
             let place = node.turn();
             match node.turns {
                 0 => {}
-                1 => positions[place.start] = own[node.slides],
+                1 => x[place.start] = own[node.slides],
                 _ => {
                     let r = j.relative_at(own).r;
-                    positions[place].copy_from_slice(&[r.w, r.i, r.j, r.k]);
+                    x[place].copy_from_slice(&[r.w, r.i, r.j, r.k]);
                 }
             }
-            if start.before != 0.0 && node.turns > 0 {
-                self.interval_turn(w, node, start.before, &rates[node.directions()], q, stored)?;
+        }
+    }
+
+    /// The rates of an interval between the positions of two states, into the latter.
+    fn write_rates(&self, from: &[f64], h: f64, x: &mut [f64]) -> Result<(), StepError> {
+        for (node, j) in self.joints() {
+            let (place, first) = (node.place, self.positions + node.first);
+            for i in 0..node.slides {
+                x[first + i] = (x[place + i] - from[place + i]) / h;
+            }
+            let turned = match node.turns {
+                0 => continue,
+                1 => {
+                    let angle = x[node.turn().start] - from[node.turn().start];
+                    exp(&(j.directions[node.slides].unit * angle))
+                }
+                _ => self.relative(j, node, x) * self.relative(j, node, from).conjugate(),
+            };
+            // of two quaternions of a rotation the one nearer to none, but an angle knows how far it turned
+            let turned = match node.turns {
+                1 => turned.into_inner(),
+                _ if turned.w < 0.0 => -turned.into_inner(),
+                _ => turned.into_inner(),
+            };
+            if turned.w <= 0.0 {
+                return Err(too_far(&j.name));
+            }
+            for (i, d) in j.directions.iter().enumerate().skip(node.slides) {
+                x[first + i] = d.unit.dot(&turned.imag()) * (2.0 / h);
             }
         }
         Ok(())
     }
 
-    /// The rates of turns over an interval, at whose end the coordinates are `q`, that displace a joint by that much.
-    fn interval_turn(
-        &self,
-        w: &Work,
-        node: &Node,
-        h: f64,
-        rates: &[f64],
-        q: &[f64],
-        stored: &mut [f64],
-    ) -> Result<(), StepError> {
-        let j = &w.model.joints[node.joint];
-        let now = j.relative_at(&q[node.directions()]).r;
-        let turned = if node.turns == 2 {
-            let then: Vec<f64> = rates.iter().map(|r| -h * r).collect();
-            let back = exp(&turn(j, node, &now, &then));
-            let mut old = (back * now).into_inner();
-            // on the joint, where the interval begins
-            let off = j.axis.dot(&old.imag());
-            old.as_vector_mut()
-                .fixed_rows_mut::<3>(0)
-                .axpy(-off, &j.axis, 1.0);
-            now * Quat::new_normalize(old).inverse()
-        } else {
-            exp(&(turn(j, node, &now, rates) * h))
-        };
-        if turned.w <= 0.0 {
-            return Err(StepError {
-                failure: crate::dynamics::StepFailure::Domain,
-                element: format!("joint `{}`", j.name),
-                time: 0.0,
-                residual: f64::NAN,
-                message: "it turned too far in the interval before; start slower, or with a shorter interval".into(),
-            });
-        }
-        let omega = turned.imag() * (2.0 / h);
-        let directions = j.directions.iter().zip(node.directions());
-        for (d, index) in directions.skip(node.slides) {
-            stored[index] = d.unit.dot(&omega);
-        }
-        Ok(())
+    /// The state an interval `h` after another, at joint coordinates.
+    pub(super) fn state_behind(&self, x: &[f64], q: &[f64], h: f64) -> Vec<f64> {
+        let mut out = x.to_vec();
+        self.write_positions(q, &mut out);
+        // where a joint turned too far its rates are those of before: a guess
+        let _ = self.write_rates(x, h, &mut out);
+        out
+    }
+
+    /// The tree an interval before a start in motion.
+    fn before(&self, start: &Start, w: &Work) -> Result<Earlier, StepError> {
+        let moved: Vec<f64> = start.rates.iter().map(|r| start.before * r).collect();
+        let old = w.model.earlier(start.coordinates, &moved);
+        old.ok_or_else(|| too_far("of the start"))
     }
 
     /// Derivatives of the state at a start by coordinates, rates and the interval before.
     pub(super) fn start_by_coordinates(
         &self,
         start: &Start,
-        w: &Work,
+        w: &mut Work,
     ) -> Result<DMatrix<f64>, StepError> {
+        self.check_start(start)?;
         let n = self.freedoms;
-        if start.before != 0.0 {
-            return Err(StepError {
-                failure: crate::dynamics::StepFailure::Unsupported,
-                element: "the start".into(),
-                time: 0.0,
-                residual: f64::NAN,
-                message: "derivatives of a start in motion are not offered in joint coordinates"
-                    .into(),
-            });
-        }
+        let tangent = w.model.tangent_by_coordinates(start.coordinates);
+        let tangent = tangent.ok_or_else(|| StepError {
+            failure: StepFailure::Domain,
+            element: "the start".into(),
+            time: 0.0,
+            residual: f64::NAN,
+            message: "a joint is at a whole turn, where its rotation vector has no derivative; start elsewhere".into(),
+        })?;
         let mut out = DMatrix::identity(2 * n, 2 * n + 1);
-        for node in self.nodes.iter().filter(|n| n.turns > 1) {
-            let j = &w.model.joints[node.joint];
-            let q = &start.coordinates[node.directions()];
-            let rho = log(&j.relative_at(q).r);
-            // the turn that follows a change of the rotation vector
-            let by = left_log_jacobian(&rho)
-                .try_inverse()
-                .unwrap_or_else(Mat3::identity);
-            for (c, b) in j.directions.iter().enumerate().skip(node.slides) {
-                for (r, a) in j.directions.iter().enumerate().skip(node.slides) {
-                    out[(node.first + r, node.first + c)] = a.unit.dot(&(by * b.unit));
+        out.view_mut((0, 0), (n, n)).copy_from(&tangent);
+        let h = start.before;
+        if h == 0.0 {
+            return Ok(out);
+        }
+        let mut x = vec![0.0; self.positions + n];
+        self.start_at(start, w, &mut x)?;
+        let old = self.before(start, w)?;
+        // of the coordinates then: by coordinates, rates, interval
+        let mut then = DMatrix::zeros(n, 2 * n + 1);
+        then.columns_mut(0, n)
+            .copy_from(&(&old.by_tangent * &tangent));
+        then.columns_mut(n, n).copy_from(&(&old.by_moved * h));
+        let rates = DVector::from_column_slice(start.rates);
+        then.set_column(2 * n, &(&old.by_moved * rates));
+        for (node, j) in self.joints() {
+            let own = &x[self.positions..][node.directions()];
+            let local = Local::new(j, node, &self.relative(j, node, &x), own, -h);
+            for column in 0..=2 * n {
+                let now = |i: usize| {
+                    if column < n {
+                        tangent[(i, column)]
+                    } else {
+                        0.0
+                    }
+                };
+                let rho = |i: usize| (now(i) - then[(i, column)]) / h;
+                let longer = if column == 2 * n { 1.0 / h } else { 0.0 };
+                let turns = node.first + node.slides..node.first + node.count();
+                let of = |f: &dyn Fn(usize) -> f64| {
+                    Vec3::from_fn(|i, _| match turns.start + i {
+                        at if at < turns.end => f(at),
+                        _ => 0.0,
+                    })
+                };
+                let turned = local.rates(&of(&rho), &of(&now), longer);
+                for (i, index) in node.directions().enumerate() {
+                    out[(n + index, column)] = match i.checked_sub(node.slides) {
+                        None => rho(index) - own[i] * longer,
+                        Some(i) => turned[i],
+                    };
                 }
             }
         }
         Ok(out)
-    }
-
-    /// Poses of all bodies.
-    pub fn poses(&self, x: &[f64]) -> Vec<Pose> {
-        let mut w = self.memory();
-        self.locate(x, &mut w);
-        w.poses
-    }
-
-    /// Velocities of the interval `h` before the knot; of the instant where there is none.
-    pub fn interval_velocities(&self, x: &[f64], h: f64) -> Vec<Motion> {
-        let mut w = self.memory();
-        self.locate(x, &mut w);
-        // where it turned too far the rest is not read
-        let _ = self.lead(&w.model, &w.knot, &x[self.positions..], -h, &mut w.trial);
-        let mut out = vec![(Vec3::zeros(), Vec3::zeros()); w.poses.len()];
-        for (node, moved) in self.nodes.iter().zip(&w.trial) {
-            let r = &w.poses[node.body].r;
-            out[node.body] = (moved.velocity, r.tr_mul(&moved.omega));
-        }
-        out
     }
 
     /// The state at the next knot, from the joints' rates over the interval.

@@ -1,11 +1,10 @@
 //! Newton's method for the joints' rates over an interval.
 
 use super::Minimal;
-use super::kinematics::{third, turn};
+use super::kinematics::turn;
 use super::work::Work;
 use crate::dynamics::{Knot, Parameter, Start, Step, StepError, StepFailure, StepStats};
 use crate::integrator::parameter;
-use crate::mechanism::{Drive, Relative, Row};
 use crate::spatial::{START_TURN, Vec3, increment_scalar, momentum};
 use nalgebra::DMatrix;
 
@@ -46,117 +45,39 @@ impl Minimal {
         }
     }
 
-    /// Everything that does not depend on the unknowns.
-    fn prepare(&self, at: &Knot, x: &[f64], u: &[f64], w: &mut Work) -> Result<(), StepError> {
-        if !at.h.is_finite() || at.h == 0.0 || !at.h_prev.is_finite() {
+    /// Everything that does not depend on the unknowns, of a step, or where `at.h` is 0 of a read-out: the rates of the instant.
+    pub(super) fn prepare(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        u: &[f64],
+        w: &mut Work,
+    ) -> Result<(), StepError> {
+        if !at.h.is_finite() || !at.h_prev.is_finite() {
             return Err(self.failure(StepFailure::Interval, at, 0, f64::NAN));
         }
         if !x.iter().chain(u).all(|v| v.is_finite()) {
             return Err(self.failure(StepFailure::NotFinite, at, 0, f64::NAN));
         }
+        w.positions.copy_from_slice(&x[..self.positions]);
+        w.before.copy_from_slice(&x[self.positions..]);
+        w.commanded.copy_from_slice(u);
         self.locate(x, w);
         self.left_axes(w);
         let before = &x[self.positions..];
-        if let Some(body) = self.lead(&w.model, &w.knot, before, -at.h_prev, &mut w.trial) {
+        if let Some(body) = self.lead(&w.model, &w.knot, before, -at.h_prev, &mut w.past) {
             return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
         }
-        let half = 0.5 * (at.h_prev + at.h);
-        let gravity = w.model.gravity;
-        for (k, to) in w.knot.iter_mut().zip(&w.trial) {
+        for ((k, to), momenta) in w.knot.iter().zip(&w.past).zip(&mut w.momenta) {
             let p = momentum(&to.omega, &k.inertia, -at.h_prev, to.scalar);
-            k.base = ((to.velocity + gravity * half) * k.mass, p);
+            momenta[0] = (to.velocity * k.mass, p);
         }
-        self.push_joints(at, x, w, half);
-        self.push_points(u, w, half);
+        self.push_forces(at, x, u, w);
         Ok(())
     }
 
-    /// Impulses along joints: springs, and dampers of the interval before.
-    fn push_joints(&self, at: &Knot, x: &[f64], w: &mut Work, half: f64) {
-        let mut base = std::mem::take(&mut w.base);
-        base.fill(0.0);
-        for (node, k) in self.nodes.iter().zip(&w.knot) {
-            let j = &w.model.joints[node.joint];
-            let own = &mut base[node.directions()];
-            if j.has_springs() {
-                let mut arm = j.parent_anchor;
-                for (d, c) in j.directions[..node.slides].iter().zip(&x[node.place..]) {
-                    arm += d.unit * *c;
-                }
-                let winding = if node.turns == 1 {
-                    x[node.turn().start]
-                } else {
-                    0.0
-                };
-                let relative = Relative { arm, r: k.relative };
-                let (force, torque) = j.spring_force(&relative, winding);
-                for (i, (d, out)) in j.directions.iter().zip(own.iter_mut()).enumerate() {
-                    *out += half
-                        * if i < node.slides {
-                            d.unit.dot(&force)
-                        } else {
-                            (d.unit + third(j, node, &k.relative, &d.unit)).dot(&torque)
-                        };
-                }
-            }
-            if j.has_dampers() && at.h_prev != 0.0 {
-                let share = node.shares.0;
-                self.displace(
-                    w,
-                    node,
-                    k,
-                    &x[self.positions..],
-                    at.h_prev,
-                    |r, damping, along| {
-                        own[r] -= damping * share * along;
-                    },
-                );
-            }
-        }
-        w.base = base;
-    }
-
-    /// Impulses of springs between points, and of actuators.
-    fn push_points(&self, u: &[f64], w: &mut Work, half: f64) {
-        let m = &w.model;
-        let node_of = |body: usize| self.node_of[body];
-        let mut push = |parent: Option<usize>, child: usize, row: &Row, size: f64| {
-            let scale = half * size;
-            let (r, k) = (&w.poses[child].r, &mut w.knot[node_of(child)].base);
-            k.0 += row.force * scale;
-            k.1 += r * row.child_torque * scale;
-            if let Some(parent) = parent {
-                let (r, k) = (&w.poses[parent].r, &mut w.knot[node_of(parent)].base);
-                k.0 -= row.force * scale;
-                k.1 += r * row.parent_torque * scale;
-            }
-        };
-        for s in &m.springs {
-            let row = s.spring_wrench(m.pose(&w.poses, s.parent), &w.poses[s.child]);
-            push(s.parent, s.child, &row, 1.0);
-        }
-        for (a, u) in m.actuators.iter().zip(u) {
-            let (effort, _) = a.exerted(*u);
-            if let Drive::Joint { joint, direction } = a.drive {
-                // every joint of a tree with free directions is one of its edges
-                let (_, child) = m.driven(a);
-                let node = &self.nodes[self.node_of[child]];
-                let node = if node.joint == joint {
-                    node
-                } else {
-                    &self.nodes[self.node_of[m.joints[joint].parent.unwrap_or(child)]]
-                };
-                w.base[node.first + direction] += half * a.gain * effort;
-                continue;
-            }
-            let (parent, child) = m.driven(a);
-            let row = a.row(&m.joints, (m.pose(&w.poses, parent), &w.poses[child]));
-            push(parent, child, &row, effort);
-        }
-    }
-
     /// The rates of the interval before, where they lead inside the domain; else smaller ones.
-    fn guess(&self, before: &[f64], h: f64, w: &mut Work) {
+    pub(super) fn guess(&self, before: &[f64], h: f64, w: &mut Work) {
         w.rates.copy_from_slice(before);
         for _ in 0..64 {
             if self
@@ -175,7 +96,7 @@ impl Minimal {
     }
 
     /// Takes a part of Newton's step: a joint's rates follow the turn of its end.
-    fn take(&self, length: f64, h: f64, w: &mut Work) {
+    pub(super) fn take(&self, length: f64, h: f64, w: &mut Work) {
         for (node, k) in self.nodes.iter().zip(&w.knot) {
             let range = node.directions();
             let j = &w.model.joints[node.joint];
@@ -206,7 +127,7 @@ impl Minimal {
 
     /// Newton's method from the guess. Ends where the correction that would follow, which quadratic convergence tells from the
     /// last two, is below the tolerance (m/s, rad/s), or rounding.
-    fn newton(&self, at: &Knot, w: &mut Work) -> Result<StepStats, StepError> {
+    pub(super) fn newton(&self, at: &Knot, w: &mut Work) -> Result<StepStats, StepError> {
         let (h, tolerance) = (at.h, self.options.tolerance);
         let mut stats = StepStats::default();
         let mut last = f64::INFINITY;
@@ -331,6 +252,9 @@ impl Step for Minimal {
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
         parameter::apply(&self.mechanism, p, &mut w.parameters, &mut w.model)?;
+        if at.h == 0.0 {
+            return Err(self.failure(StepFailure::Interval, at, 0, f64::NAN));
+        }
         self.prepare(at, x, u, w)?;
         self.guess(&x[self.positions..], at.h, w);
         let stats = self.newton(at, w)?;

@@ -1,58 +1,114 @@
-//! The same motion as in maximal coordinates.
+//! The same motion as in maximal coordinates, and derivatives against differences.
 
 use super::Minimal;
-use crate::dynamics::{Knot, Start, Step};
-use crate::integrator::{Maximal, Options};
-use crate::mechanism::samples::{Source, tree};
-use crate::mechanism::{JointKind, MechanismBuilder};
+use crate::dynamics::{
+    Charts, Column, Equations, Frame, Inputs, Knot, KnotPoint, Observe, QuantityId, SolvedStep,
+    Start, Step, Stored, UnsolvedStep,
+};
+use crate::dynamics::{End, Outputs};
+use crate::integrator::checks::{Against, hold, input, some_adjoint};
+use crate::integrator::composed::tests::pulls_are_products;
+use crate::integrator::maximal::tests::{all_outputs, assert_close, derivative, tuned};
+use crate::integrator::{Maximal, Mechanical, Options};
+use crate::mechanism::samples::{Source, four_bar, tree};
+use crate::mechanism::{JointKind, MechanismBuilder, PerDirection};
 
-/// A tree of these joints, with springs and dampers on half of them; the damper between points of bodies is left out.
+/// A tree of these joints, with springs and dampers on half of them, every third joint declared from the outside inwards; the
+/// damper between points of bodies is left out.
 fn mixed(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
     let mut m = tree(seed, kinds);
     m.springs["line"].damping = 0.0;
+    for i in 0..kinds.len() {
+        let j = &mut m.joints[format!("j{i}").as_str()];
+        if (seed as usize + i).is_multiple_of(3) && j.parent != "world" {
+            std::mem::swap(&mut j.parent, &mut j.child);
+        }
+    }
     m
 }
 
-/// Largest difference of positions, m, and of rotations after so many steps.
-fn apart(m: &MechanismBuilder, q: &[f64], rates: &[f64], intervals: &[f64]) -> f64 {
-    let options = Options {
-        tolerance: 1e-12,
+fn options() -> Options {
+    Options {
+        tolerance: 1e-13,
         ..Options::default()
-    };
-    let build = || m.build().expect("valid");
-    let maximal = Maximal::new(build(), q, options).expect("a tree");
-    let minimal = Minimal::new(build(), options).expect("a tree");
-    let (mut a, mut b) = (maximal.work(), minimal.work());
-    let (da, db) = (Step::dims(&maximal), Step::dims(&minimal));
-    let (mut xa, mut xb) = (vec![0.0; da.nx], vec![0.0; db.nx]);
-    let start = Start::at_rates(q, rates);
-    maximal
-        .initial(&start, &[], &mut a, &mut xa)
-        .expect("starts");
-    minimal
-        .initial(&start, &[], &mut b, &mut xb)
-        .expect("starts");
-    let (mut ya, mut yb) = (vec![0.0; da.ny], vec![0.0; db.ny]);
-    let mut s = Source::new(7);
-    let (mut t, mut h_prev, mut worst) = (0.0, 0.0, 0.0_f64);
-    for (k, &h) in intervals.iter().enumerate() {
-        let (at, u) = (Knot { k, t, h_prev, h }, s.vector(da.nu, 1.0));
-        let (mut na, mut nb) = (xa.clone(), xb.clone());
-        maximal
-            .step(&at, &xa, &u, &[], &mut a, &mut na, &mut ya)
-            .expect("steps");
-        minimal
-            .step(&at, &xb, &u, &[], &mut b, &mut nb, &mut yb)
-            .expect("steps");
-        (xa, xb, t, h_prev) = (na, nb, t + h, h);
-        for (p, q) in crate::integrator::Mechanical::poses(&maximal, &xa)
-            .iter()
-            .zip(minimal.poses(&xb))
-        {
-            worst = worst.max((p.x - q.x).amax()).max((p.r - q.r).amax());
-        }
     }
-    worst
+}
+
+/// Trees that together hold every kind of joint, all numbers parameters.
+fn systems() -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
+    let each = (0..8).map(|seed: usize| {
+        let mut s = Source::new(seed as u64);
+        let mut kinds = vec![JointKind::ALL[2 * seed], JointKind::ALL[2 * seed + 1]];
+        kinds.extend((0..3).map(|_| JointKind::ALL[s.below(16)]));
+        let mut builder = mixed(seed as u64, &kinds);
+        if seed % 2 == 1 {
+            builder.joints.values_mut().for_each(|j| j.implicit = true);
+        }
+        let mechanism = tuned(builder);
+        let n = mechanism.tree_ids().len();
+        let (q, rates) = (s.vector(n, 0.6), s.vector(n, 0.5));
+        let system = Minimal::new(mechanism, &q, options()).expect("a tree");
+        let outputs = all_outputs(&system);
+        (system.with_outputs(outputs), q, rates)
+    });
+    each.collect()
+}
+
+/// A step from the start, or after some with uneven intervals: knot, state, control, and its unknowns and next state.
+type Made = (Knot, Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>);
+
+fn made<S: Mechanical>(s: &S, q: &[f64], rates: &[f64], intervals: &[f64]) -> Made {
+    let d = s.dims();
+    let (mut w, p) = (s.work(), values(s));
+    let (mut x, mut y) = (vec![0.0; d.nx], vec![0.0; d.ny]);
+    s.initial(&Start::at_rates(q, rates), &p, &mut w, &mut x)
+        .expect("starts");
+    let u = Source::new(1).vector(d.nu, 0.5);
+    let mut at = Knot {
+        k: 0,
+        t: 0.0,
+        h_prev: 0.0,
+        h: 0.0,
+    };
+    let mut next = x.clone();
+    for (k, &h) in intervals.iter().enumerate() {
+        if k > 0 {
+            x.copy_from_slice(&next);
+            at = Knot {
+                k,
+                t: at.t + at.h,
+                h_prev: at.h,
+                h,
+            };
+        }
+        at.h = h;
+        s.step(&at, &x, &u, &p, &mut w, &mut next, &mut y)
+            .expect("steps");
+    }
+    (at, x, u, y, next)
+}
+
+fn values(s: &impl Step) -> Vec<f64> {
+    s.parameters().iter().map(|p| p.value).collect()
+}
+
+const START: &[f64] = &[0.02];
+const MOVING: &[f64] = &[0.02, 0.016, 0.022, 0.02];
+
+fn moved(s: &Minimal, x: &[f64], d: &[f64]) -> Vec<f64> {
+    let mut out = x.to_vec();
+    assert!(s.displace(x, d, &mut out));
+    out
+}
+
+fn apart(s: &Minimal, x: &[f64], to: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; s.dims().nf];
+    s.separation(x, to, &mut out);
+    out
+}
+
+fn sum(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a + b).collect()
 }
 
 #[test]
@@ -64,13 +120,436 @@ fn steps_are_those_of_maximal_coordinates() {
             .map(|_| JointKind::ALL[s.below(16)])
             .collect();
         let m = mixed(seed, &kinds);
-        let n = m.build().expect("valid").tree_ids().len();
+        let build = || m.build().expect("valid");
+        let n = build().tree_ids().len();
         let (q, rates) = (s.vector(n, 0.6), s.vector(n, 1.0));
-        let off = apart(&m, &q, &rates, &[0.01, 0.012, 0.01]);
+        let minimal = Minimal::new(build(), &q, options()).expect("a tree");
+        let maximal = Maximal::new(build(), &q, options()).expect("a tree");
+        let intervals = [0.01, 0.012, 0.01];
+        let (.., a) = made(&minimal, &q, &rates, &intervals);
+        let (.., b) = made(&maximal, &q, &rates, &intervals);
+        let each = minimal.poses(&a).into_iter().zip(maximal.poses(&b));
+        let off = each.fold(0.0_f64, |m, (a, b)| {
+            m.max((a.x - b.x).amax()).max((a.r - b.r).amax())
+        });
         if off > 1e-10 {
             eprintln!("{seed} {kinds:?}: {off:.1e}");
         }
         worst = worst.max(off);
     }
     assert!(worst < 1e-10, "{worst:.1e}");
+}
+
+/// Everything that can be seen at a knot, reactions among it.
+#[test]
+fn quantities_are_those_of_maximal_coordinates() {
+    for (s, q, rates) in systems() {
+        let maximal = Maximal::new(s.mechanism().clone(), &q, options()).expect("a tree");
+        let maximal = maximal.with_outputs(s.outputs().to_vec());
+        for intervals in [START, MOVING] {
+            let seen = |s: &dyn Fn() -> Vec<f64>| s();
+            fn all<S: Mechanical + Observe>(s: &S, (at, x, u, y, _): &Made) -> Vec<f64> {
+                let which: Vec<_> = (0..s.outputs().len()).map(QuantityId::new).collect();
+                let p = values(s);
+                let mut out = vec![0.0; which.len()];
+                let at = *at;
+                let seen = KnotPoint { at, x, u, p: &p, y };
+                s.observe_in(&seen, &which, &mut s.work(), &mut out)
+                    .expect("a state");
+                out
+            }
+            let a = seen(&|| all(&s, &made(&s, &q, &rates, intervals)));
+            let b = seen(&|| all(&maximal, &made(&maximal, &q, &rates, intervals)));
+            for (i, (a, b)) in a.iter().zip(&b).enumerate() {
+                let what = &s.outputs()[i];
+                assert!((a - b).abs() < 1e-8 * b.abs().max(1.0), "{what:?}: {a} {b}");
+            }
+        }
+    }
+}
+
+/// Pushes, pulls and differences of steps, by everything that goes in.
+#[test]
+fn steps_have_their_derivatives() {
+    for (s, q, rates) in systems() {
+        let p = values(&s);
+        for intervals in [START, MOVING] {
+            let (at, x, u, y, next) = made(&s, &q, &rates, intervals);
+            let solved = SolvedStep {
+                at,
+                x: &x,
+                u: &u,
+                p: &p,
+                y: &y,
+                next: &next,
+            };
+            let outcome = |d: &Inputs| {
+                let mut at = at;
+                at.h += d.h;
+                at.h_prev += d.h_prev;
+                let (x, u, p) = (moved(&s, &x, &d.x), sum(&u, &d.u), sum(&p, &d.p));
+                let (mut to, mut y) = (x.clone(), y.clone());
+                s.step(&at, &x, &u, &p, &mut s.work(), &mut to, &mut y)
+                    .expect("solved");
+                [apart(&s, &next, &to), y].concat()
+            };
+            let last = s.dims().nf + s.dims().nu + s.dims().np + 1;
+            let against = |i: usize| match i == last && at.h_prev == 0.0 {
+                // before the start there is no interval
+                true => Against::Nothing,
+                false => Against::Differences,
+            };
+            let adjoint = some_adjoint(&s);
+            hold(&s, &solved, &adjoint, against, 1e-11, (1e-4, 1e-7), outcome);
+        }
+    }
+}
+
+#[test]
+fn observed_quantities_have_their_adjoints() {
+    for (s, q, rates) in systems() {
+        let (d, p) = (s.dims(), values(&s));
+        for intervals in [START, MOVING] {
+            let (at, x, u, ..) = made(&s, &q, &rates, intervals);
+            // a force is a function of any unknowns
+            let y = sum(&x[d.nx - d.ny..], &Source::new(3).vector(d.ny, 0.3));
+            let which: Vec<_> = (0..s.outputs().len()).map(QuantityId::new).collect();
+            let adjoint = Source::new(8).vector(which.len(), 1.0);
+            let weighed = |at: Knot, x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
+                let mut out = vec![0.0; which.len()];
+                let seen = KnotPoint { at, x, u, p, y };
+                s.observe_in(&seen, &which, &mut s.work(), &mut out)
+                    .expect("a state");
+                vec![out.iter().zip(&adjoint).map(|(v, a)| v * a).sum::<f64>()]
+            };
+            let (mut out, mut w) = (vec![0.0; which.len()], s.work());
+            let (x, u, p, y) = (&x[..], &u[..], &p[..], &y[..]);
+            let seen = KnotPoint { at, x, u, p, y };
+            s.observe_in(&seen, &which, &mut w, &mut out)
+                .expect("a state");
+            let (mut back, mut back_y) = (d.inputs(), vec![0.0; d.ny]);
+            s.observe_pull_in(&seen, &which, &mut w, &adjoint, &mut back, &mut back_y);
+            let inputs = d.nf + d.nu + d.np + if at.h_prev == 0.0 { 1 } else { 2 };
+            for i in 0..inputs + d.ny {
+                let by = |e: f64| {
+                    let (mut d, mut y, mut at) = (d.inputs(), y.to_vec(), at);
+                    match i.checked_sub(inputs) {
+                        Some(i) => y[i] += e,
+                        None => *input(&mut d, i) = e,
+                    }
+                    at.h += d.h;
+                    at.h_prev += d.h_prev;
+                    weighed(at, &moved(&s, x, &d.x), &sum(u, &d.u), &sum(p, &d.p), &y)
+                };
+                let exact = match i.checked_sub(inputs) {
+                    Some(i) => back_y[i],
+                    None => *input(&mut back, i),
+                };
+                let what = format!("input {i} of {inputs}, h_prev {}", at.h_prev);
+                assert_close(&[exact], &derivative(1e-5, by), 2e-7, &what);
+            }
+        }
+    }
+}
+
+/// The unsolved equations, at unknowns that do not solve them: what the structure leaves out is zero, all else as differences have it.
+#[test]
+fn equations_have_their_derivatives() {
+    for (s, q, rates) in systems() {
+        let (d, p) = (s.dims(), values(&s));
+        let (at, x, u, y, next) = made(&s, &q, &rates, MOVING);
+        let y = sum(&y, &Source::new(21).vector(d.ny, 0.05));
+        let from = moved(&s, &next, &Source::new(5).vector(d.nf, 0.1));
+        let all = |at, x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
+            let start = KnotPoint { at, x, u, p, y };
+            let (mut w, mut rows, mut to) = (s.work(), vec![0.0; d.ny], x.to_vec());
+            s.residual(&UnsolvedStep { start, end: None }, &mut w, &mut rows)
+                .expect("a state");
+            s.advance(&start, &mut w, &mut to).expect("a state");
+            rows.extend(apart(&s, &from, &to));
+            rows
+        };
+        let start = KnotPoint {
+            at,
+            x: &x,
+            u: &u,
+            p: &p,
+            y: &y,
+        };
+        let end = End {
+            from: &from,
+            state: &next,
+        };
+        let here = UnsolvedStep {
+            start,
+            end: Some(end),
+        };
+        let structure = s.structure(true);
+        let mut values = vec![0.0; structure.entries().len()];
+        s.derivatives(&here, &structure, &mut s.work(), &mut values)
+            .expect("a state");
+        pulls_are_products(&s, s.work(), &here, &structure);
+        let mut dense = nalgebra::DMatrix::zeros(d.ny + d.nf, Column::count(&d));
+        for (value, &place) in values.iter().zip(structure.entries()) {
+            dense[place] = *value;
+        }
+        for i in 0..Column::count(&d) {
+            let by = |e: f64| {
+                let (mut c, mut y, mut at) = (d.inputs(), y.clone(), at);
+                match Column::at(&d, i) {
+                    Column::Before => at.h_prev += e,
+                    Column::After => at.h += e,
+                    Column::State(i) => c.x[i] = e,
+                    Column::Control(i) => c.u[i] = e,
+                    Column::Parameter(i) => c.p[i] = e,
+                    Column::Unknown(i) => y[i] += e,
+                    Column::End(_) => {}
+                }
+                all(at, &moved(&s, &x, &c.x), &sum(&u, &c.u), &sum(&p, &c.p), &y)
+            };
+            let column: Vec<f64> = dense.column(i).iter().copied().collect();
+            let what = format!("{:?}", Column::at(&d, i));
+            assert_close(&column, &derivative(1e-4, by), 2e-7, &what);
+        }
+    }
+}
+
+/// Moves and changes are inverse to each other; changes have their derivatives, in stored numbers, too.
+#[test]
+fn charts_are_charts() {
+    for (s, q, rates) in systems() {
+        let (d, mut r, mut w) = (s.dims(), Source::new(5), s.work());
+        let (at, x, ..) = made(&s, &q, &rates, MOVING);
+        let change = r.vector(d.nf, 0.4);
+        let to = moved(&s, &x, &change);
+        assert_close(&apart(&s, &x, &to), &change, 1e-12, "the way back");
+        assert!(s.violation(&to) < 1e-12);
+        let frame = Frame::Identity(d.ndx);
+        let by = s
+            .difference_by(&at, &x, &[], &frame, &to, &mut w)
+            .expect("near");
+        let weights = r.vector(d.nf, 1.0);
+        let mut pulled = weights.clone();
+        s.pull_separation(&x, &to, &mut pulled);
+        for (i, pulled) in pulled.iter().enumerate() {
+            let along = |e: f64| {
+                let mut c = vec![0.0; d.nf];
+                c[i] = e;
+                apart(&s, &x, &moved(&s, &to, &c))
+            };
+            let numeric = derivative(1e-4, along);
+            let own: Vec<f64> = by.column(i).iter().copied().collect();
+            assert_close(&own, &numeric, 1e-9, "a difference");
+            let product = numeric.iter().zip(&weights).map(|(a, b)| a * b).sum();
+            assert_close(&[*pulled], &[product], 1e-9, "its adjoint");
+            let mut c = vec![0.0; d.nf];
+            c[i] = 1.0;
+            let (mut stored, mut back) = (vec![0.0; d.nx], vec![0.0; d.nx]);
+            s.stored_push(&to, &c, &mut stored);
+            let numeric = derivative(1e-4, |e| {
+                let c: Vec<f64> = c.iter().map(|c| e * c).collect();
+                moved(&s, &to, &c)
+            });
+            assert_close(&stored, &numeric, 1e-9, "stored numbers");
+            s.stored_pull(&to, &weights, &mut back);
+            let product: f64 = back.iter().zip(&stored).map(|(a, b)| a * b).sum();
+            assert!(
+                (product - weights[i]).abs() < 1e-12,
+                "{product} {}",
+                weights[i]
+            );
+        }
+    }
+}
+
+/// A start in motion is that of maximal coordinates, with its derivatives.
+#[test]
+fn starts_in_motion_lead_to_where_they_came_from() {
+    for (s, q, rates) in systems() {
+        let (d, p) = (s.dims(), values(&s));
+        let n = q.len();
+        let maximal = Maximal::new(s.mechanism().clone(), &q, options()).expect("a tree");
+        for before in [0.0, 0.03] {
+            let state = |q: &[f64], rates: &[f64], before: f64| {
+                let (mut x, coordinates) = (vec![0.0; d.nx], q);
+                let start = Start {
+                    coordinates,
+                    rates,
+                    before,
+                };
+                s.initial(&start, &p, &mut s.work(), &mut x)
+                    .expect("starts");
+                x
+            };
+            let x = state(&q, &rates, before);
+            let start = Start {
+                coordinates: &q,
+                rates: &rates,
+                before,
+            };
+            let mut other = vec![0.0; Step::dims(&maximal).nx];
+            maximal
+                .initial(&start, &p, &mut maximal.work(), &mut other)
+                .expect("starts");
+            let own = s.interval_velocities(&x, before).into_iter();
+            for ((v, w), (a, b)) in own.zip(maximal.interval_velocities(&other, before)) {
+                assert!((v - a).amax() < 1e-10 && (w - b).amax() < 1e-10);
+            }
+            let by = s
+                .initial_by_coordinates(&start, &p, &mut s.work())
+                .expect("starts");
+            for i in 0..2 * n + usize::from(before != 0.0) {
+                let along = |e: f64| {
+                    let (mut q, mut rates, mut before) = (q.clone(), rates.clone(), before);
+                    match i {
+                        i if i < n => q[i] += e,
+                        i if i < 2 * n => rates[i - n] += e,
+                        _ => before += e,
+                    }
+                    apart(&s, &x, &state(&q, &rates, before))
+                };
+                let own: Vec<f64> = by.column(i).iter().copied().collect();
+                assert_close(&own, &derivative(1e-4, along), 1e-7, &format!("start {i}"));
+            }
+        }
+    }
+}
+
+/// Gradients of all that is seen after some steps, by start, controls and parameters.
+fn gradient<S: Mechanical + Observe>(s: &S, q: &[f64], rates: &[f64], steps: usize) -> Vec<f64> {
+    let (d, p, h) = (s.dims(), values(s), 0.01);
+    let start = Start::at_rates(q, rates);
+    let (mut w, mut states, mut unknowns) = (s.work(), vec![vec![0.0; d.nx]], vec![]);
+    s.initial(&start, &p, &mut w, &mut states[0])
+        .expect("starts");
+    let u = Source::new(4).vector(d.nu, 0.5);
+    let at = |k: usize| Knot {
+        k,
+        t: h * k as f64,
+        h_prev: if k > 0 { h } else { 0.0 },
+        h,
+    };
+    let mut y = vec![0.0; d.ny];
+    for k in 0..steps {
+        let mut next = states[k].clone();
+        s.step(&at(k), &states[k], &u, &p, &mut w, &mut next, &mut y)
+            .expect("steps");
+        states.push(next);
+        unknowns.push(y.clone());
+    }
+    let end = Knot {
+        h: 0.0,
+        ..at(steps)
+    };
+    let needs = |i: &usize| !s.needs_unknowns(QuantityId::new(*i));
+    let which: Vec<_> = (0..s.outputs().len())
+        .filter(needs)
+        .map(QuantityId::new)
+        .collect();
+    let weights = Source::new(9).vector(which.len(), 1.0);
+    let seen = KnotPoint {
+        at: end,
+        x: &states[steps],
+        u: &u,
+        p: &p,
+        y: &[],
+    };
+    let mut out = vec![0.0; which.len()];
+    s.observe_in(&seen, &which, &mut w, &mut out)
+        .expect("a state");
+    let mut back = d.inputs();
+    s.observe_pull_in(&seen, &which, &mut w, &weights, &mut back, &mut []);
+    let (mut du, mut dp) = (back.u.clone(), back.p.clone());
+    let mut adjoint = Outputs {
+        x: back.x.clone(),
+        y: vec![0.0; d.ny],
+    };
+    for k in (0..steps).rev() {
+        let solved = SolvedStep {
+            at: at(k),
+            x: &states[k],
+            u: &u,
+            p: &p,
+            y: &unknowns[k],
+            next: &states[k + 1],
+        };
+        s.linearize_in(&solved, &mut w).expect("regular");
+        s.pull_in(&mut w, &adjoint, &mut back);
+        (du, dp) = (sum(&du, &back.u), sum(&dp, &back.p));
+        adjoint.x.copy_from_slice(&back.x);
+    }
+    let by = |m: nalgebra::DMatrix<f64>| -> Vec<f64> {
+        let product = m.tr_mul(&nalgebra::DVector::from_column_slice(&adjoint.x));
+        product.as_slice().to_vec()
+    };
+    let by_start = by(s
+        .initial_by_coordinates(&start, &p, &mut w)
+        .expect("starts"));
+    let by_parameters = by(s.initial_by_parameters(&start, &p, &mut w).expect("starts"));
+    [&by_start[..2 * q.len()], &du, &sum(&dp, &by_parameters)].concat()
+}
+
+#[test]
+fn gradients_are_those_of_maximal_coordinates() {
+    for (s, q, rates) in systems() {
+        let maximal = Maximal::new(s.mechanism().clone(), &q, options()).expect("a tree");
+        let maximal = maximal.with_outputs(s.outputs().to_vec());
+        let a = gradient(&s, &q, &rates, 20);
+        let b = gradient(&maximal, &q, &rates, 20);
+        assert_close(&a, &b, 1e-8, "gradient");
+    }
+}
+
+/// What joint coordinates do not describe is refused by its name.
+#[test]
+fn what_it_does_not_offer_is_named() {
+    let refused = |m: MechanismBuilder, q: &[f64]| {
+        let e = Minimal::new(m.build().expect("valid"), q, options()).expect_err("refused");
+        assert!(e.help.contains("maximal"), "{e:?}");
+        e.path.join(".")
+    };
+    let hinge = || mixed(1, &[JointKind::Revolute, JointKind::Revolute]);
+    assert!(Minimal::new(hinge().build().expect("valid"), &[0.0; 2], options()).is_ok());
+    assert_eq!(refused(four_bar(), &[0.4, 0.4, -0.4]), "joints.c");
+    let mut m = hinge();
+    m.springs["line"].damping = 0.1;
+    assert_eq!(refused(m, &[0.0; 2]), "springs.line");
+    let mut m = hinge();
+    m.joints["j1"].friction = Some(PerDirection::All(0.1));
+    assert_eq!(refused(m, &[0.0; 2]), "joints.j1");
+    let m = hinge().parameter("damp", &["springs.line.damping"]);
+    assert_eq!(refused(m, &[0.0; 2]), "springs.line");
+}
+
+/// The fastest swing is that of maximal coordinates.
+#[test]
+fn swings_are_those_of_maximal_coordinates() {
+    for (s, q, rates) in systems() {
+        let maximal = Maximal::new(s.mechanism().clone(), &q, options()).expect("a tree");
+        fn swing<S: Mechanical>(s: &S, (at, x, u, y, next): &Made) -> crate::integrator::Swing {
+            let at = Knot {
+                k: at.k + 1,
+                t: at.t + at.h,
+                h_prev: at.h,
+                h: at.h,
+            };
+            let p = values(s);
+            let _ = x;
+            let seen = KnotPoint {
+                at,
+                x: next,
+                u,
+                p: &p,
+                y,
+            };
+            s.swing(&seen, at.h, 0.0, &mut s.work()).expect("a state")
+        }
+        let intervals = [0.002; 8];
+        let a = swing(&s, &made(&s, &q, &rates, &intervals));
+        let b = swing(&maximal, &made(&maximal, &q, &rates, &intervals));
+        // of forces a step apart, and by ten power iterations from different starts
+        println!("{a:?} {b:?}");
+        assert!((a.rate - b.rate).abs() < 0.1 * b.rate, "{a:?} {b:?}");
+        assert!((a.bound - b.bound).abs() < 0.1 * b.bound, "{a:?} {b:?}");
+    }
 }

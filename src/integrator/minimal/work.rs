@@ -1,7 +1,10 @@
 //! The memory of a step in joint coordinates.
 
 use super::Minimal;
-use crate::mechanism::Mechanism;
+use super::derivative::Linear;
+use super::mechanical::Observation;
+use crate::dynamics::Inputs;
+use crate::mechanism::{Coupling, Mechanism};
 use crate::spatial::{Mat3, Pose, Quat, Vec3};
 
 /// Memory of one thread: what is known at a knot, where the trial leads, and the factors.
@@ -13,11 +16,34 @@ pub struct Work {
     pub(super) poses: Vec<Pose>,
     pub(super) knot: Vec<AtKnot>,
     pub(super) trial: Vec<Moved>,
-    /// What does not depend on the unknowns, along each free direction.
+    /// How the bodies moved over the interval before, and their momenta then, and behind the knot.
+    pub(super) past: Vec<Moved>,
+    pub(super) momenta: Vec<[(Vec3, Vec3); 2]>,
+    /// What does not depend on the unknowns, along each free direction: impulses, and forces of them.
     pub(super) base: Vec<f64>,
+    pub(super) efforts: Vec<f64>,
+    /// Positions and rates before, of the state, and the controls as they are asked for.
+    pub(super) positions: Vec<f64>,
+    pub(super) before: Vec<f64>,
+    pub(super) commanded: Vec<f64>,
+    /// Corners of what cuts efforts are rounded over the root of it, where derivatives are taken.
+    pub(super) relaxed: f64,
+    /// Controls within their limits, with their derivatives.
+    pub(super) controls: Vec<(f64, f64)>,
+    /// Of springs and actuators on bodies, while linearized.
+    pub(super) couplings: Vec<(Option<usize>, usize, Coupling)>,
+    pub(super) linear: Linear,
+    pub(super) observation: Observation,
+    /// Largest relative residual of adjoint solves, where that was asked for.
+    pub(super) certificate: Option<f64>,
+    /// Of the inertias, for bounds of swings.
+    pub(super) inverse_inertia: Vec<Mat3>,
+    pub(super) scratch: Vec<f64>,
+    pub(super) inputs: Inputs,
     /// The unknowns: the joints' rates over the interval; those before the last step, and that step.
     pub(super) rates: Vec<f64>,
     pub(super) kept: Vec<f64>,
+    pub(super) rows: Vec<f64>,
     pub(super) change: Vec<f64>,
     pub(super) articulated: Vec<Articulated>,
     pub(super) wrenches: Vec<(Vec3, Vec3)>,
@@ -37,6 +63,8 @@ pub(super) struct AtKnot {
     pub arms: [Vec3; 2],
     pub mass: f64,
     pub inertia: Mat3,
+    /// Forces of gravity, springs and actuators.
+    pub force: (Vec3, Vec3),
     /// Momenta of the interval before, and the impulses that do not depend on the unknowns.
     pub base: (Vec3, Vec3),
 }
@@ -49,8 +77,9 @@ pub(super) struct Moved {
     pub omega: Vec3,
     /// Displacement of its centre by the interval.
     pub velocity: Vec3,
-    /// The arms at the knot, turned.
+    /// The arms at the knot, moved, and by how much, by the interval.
     pub arms: [Vec3; 2],
+    pub drifts: [Vec3; 2],
 }
 
 impl Moved {
@@ -59,6 +88,7 @@ impl Moved {
         omega: Vec3::new(0.0, 0.0, 0.0),
         velocity: Vec3::new(0.0, 0.0, 0.0),
         arms: [Vec3::new(0.0, 0.0, 0.0); 2],
+        drifts: [Vec3::new(0.0, 0.0, 0.0); 2],
     };
 
     /// How far an arm turns with the body over the interval `h`, by `h`: `(E - 1) arm / h`.
@@ -102,6 +132,7 @@ impl Minimal {
             arms: [zero; 2],
             mass: 0.0,
             inertia: none,
+            force: (zero, zero),
             base: (zero, zero),
         };
         let articulated = Articulated {
@@ -123,9 +154,25 @@ impl Minimal {
             poses: vec![Pose::identity(); self.mechanism.bodies.len()],
             knot: vec![knot; n],
             trial: vec![Moved::WORLD; n],
+            past: vec![Moved::WORLD; n],
+            momenta: vec![[(zero, zero); 2]; n],
             base: vec![0.0; freedoms],
+            efforts: vec![0.0; freedoms],
+            positions: vec![0.0; self.positions],
+            before: vec![0.0; freedoms],
+            commanded: vec![0.0; self.mechanism.actuators.len()],
+            relaxed: 0.0,
+            controls: vec![(0.0, 1.0); self.mechanism.actuators.len()],
+            couplings: vec![],
+            linear: Linear::new(n, freedoms),
+            observation: Observation::new(&self.mechanism, freedoms),
+            certificate: None,
+            inverse_inertia: vec![none; n],
+            scratch: vec![0.0; n],
+            inputs: self.dims().inputs(),
             rates: vec![0.0; freedoms],
             kept: vec![0.0; freedoms],
+            rows: vec![0.0; freedoms],
             change: vec![0.0; freedoms],
             articulated: vec![articulated; n],
             wrenches: vec![(zero, zero); n],

@@ -112,7 +112,7 @@ fn limits_of_joints_bounce() {
             );
         let (s, x) = start(&b, &[0.0], &[2.0]);
         let t = fall(&s, &x, 1.2, 0.01);
-        let rate = |k: usize| s.interval_velocities(t.state(k))[0].1.z;
+        let rate = |k: usize| s.interval_velocities(t.state(k), 0.0)[0].1.z;
         // the increment over an interval is a sine of the rate: of second order larger
         let mut expected = rate(1);
         assert!((expected - 2.0).abs() < 2e-4, "{expected}");

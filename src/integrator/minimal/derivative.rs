@@ -1,0 +1,781 @@
+//! Derivatives of the step by one recursion inwards and one outwards, in either direction.
+//!
+//! A change of the knot displaces bodies by `Z` (world axes, `(dx, phi)`), a change of either neighbour by `Z + h W`: `W` are rates
+//! of displacement, which exist where `h` is 0, too. Along the tree, with `a` the arm from a body to a joint and from there on,
+//! `a+` where the interval leads it, `b = (a+ - a)/h`, and `s`, `s+` a free direction at both ends,
+//!
+//! ```text
+//! dx' = dx + phi x a + s dq,     W' = W + W_phi x a+ + phi x b + s+ rho + (s+ - s)/h dq.
+//! ```
+//!
+//! Momenta `p` change by `phi x p + D W - p dh/h`, and the residual along a free direction, `s . F` or `s . T` of the wrench
+//! of all bodies further out, by its own turn as well. `rho` of the interval behind the knot is what the factors give, so that
+//! nothing of the next knot enters what they are applied to; rates, and coordinates at the next knot, follow joint by joint
+//! ([`Local`]).
+
+use super::Minimal;
+use super::forces::{to_body, to_world};
+use super::kinematics::{third, turn};
+use super::local::{Local, spring_derivative, third_by_turn, third_drift};
+use super::parameters::Effect;
+use super::work::{Moved, Work};
+use crate::dynamics::{
+    Certificate, Differentiable, Inputs, Knot, Outputs, SolvedStep, StepError, StepFailure,
+};
+use crate::integrator::parameter;
+use crate::mechanism::Drive;
+use crate::spatial::{Mat3, Vec3, momentum, momentum_jacobian, times_skew};
+
+/// Before the knot, and behind it.
+pub(super) const SIDES: [usize; 2] = [0, 1];
+
+type Six = (Vec3, Vec3);
+
+/// Memory of a linearized step.
+pub(super) struct Linear {
+    pub at: Knot,
+    /// Along each free direction, of both sides: it at the end, and by how much it moves there, by the interval.
+    pub ends: Vec<[(Vec3, Vec3); 2]>,
+    pub locals: Vec<[Local; 2]>,
+    /// By turns at the knot, of springs.
+    pub springs: Vec<Mat3>,
+    /// Derivative of the angular momenta by rates of displacement.
+    pub momenta: Vec<[Mat3; 2]>,
+    pub flow: Vec<Flow>,
+    /// Of the joints' free directions: rates of displacement of both sides, right-hand sides and multipliers.
+    pub rho: [Vec<f64>; 2],
+    pub rows: Vec<f64>,
+    pub lambda: Vec<f64>,
+    /// What else displaces a joint virtually, all six directions; empty where nothing does.
+    pub seeds: Vec<Six>,
+    /// Adjoint of each arm, at the knot.
+    pub arms: Vec<[Vec3; 2]>,
+    pub knot: Vec<f64>,
+    /// Are momenta held, of displacements of the knot alone?
+    pub holds_momenta: bool,
+}
+
+/// Of a body, on the way: displacement or its adjoint at the knot, and as rates on both sides; the residual's wrench and its change.
+#[derive(Clone, Copy)]
+pub(super) struct Flow {
+    pub z: Six,
+    pub w: [Six; 2],
+    pub arms: [Vec3; 2],
+    pub wrench: Six,
+    pub change: Six,
+}
+
+impl Flow {
+    pub const ZERO: Self = {
+        let none = (Vec3::new(0.0, 0.0, 0.0), Vec3::new(0.0, 0.0, 0.0));
+        Self {
+            z: none,
+            w: [none; 2],
+            arms: [none.0; 2],
+            wrench: none,
+            change: none,
+        }
+    };
+}
+
+impl Linear {
+    pub fn new(n: usize, freedoms: usize) -> Self {
+        let zero = Vec3::zeros();
+        Self {
+            at: Knot {
+                k: 0,
+                t: 0.0,
+                h_prev: 0.0,
+                h: 0.0,
+            },
+            ends: vec![[(zero, zero); 2]; freedoms],
+            locals: vec![[Local::NONE; 2]; n],
+            springs: vec![Mat3::zeros(); n],
+            momenta: vec![[Mat3::zeros(); 2]; n],
+            flow: vec![Flow::ZERO; n],
+            rho: [vec![0.0; freedoms], vec![0.0; freedoms]],
+            rows: vec![0.0; freedoms],
+            lambda: vec![0.0; freedoms],
+            seeds: vec![],
+            arms: vec![[zero; 2]; n],
+            knot: vec![0.0; freedoms],
+            holds_momenta: false,
+        }
+    }
+}
+
+/// The transpose of [`Moved::turned`].
+fn turned_back(to: &Moved, f: &Vec3, h: f64) -> Vec3 {
+    let across = to.omega.cross(f);
+    to.omega.cross(&across) * (0.5 * h) - across * to.scalar
+}
+
+/// Up to three numbers as a vector.
+fn short(v: &[f64]) -> Vec3 {
+    Vec3::from_fn(|i, _| v.get(i).copied().unwrap_or(0.0))
+}
+
+fn add(to: &mut Six, d: &Six) {
+    to.0 += d.0;
+    to.1 += d.1;
+}
+
+impl Minimal {
+    /// Everything at a knot and at the unknowns given, with the factors.
+    pub(super) fn linearize_at(
+        &self,
+        at: &Knot,
+        (x, u, y): (&[f64], &[f64], &[f64]),
+        w: &mut Work,
+    ) -> Result<(), StepError> {
+        self.evaluate_at(at, (x, u, y), w)?;
+        self.factor(w, at.h)
+            .map_err(|body| self.failure(StepFailure::Singular, at, body, f64::NAN))
+    }
+
+    /// The same without the factors.
+    pub(super) fn evaluate_at(
+        &self,
+        at: &Knot,
+        (x, u, y): (&[f64], &[f64], &[f64]),
+        w: &mut Work,
+    ) -> Result<(), StepError> {
+        self.prepare(at, x, u, w)?;
+        w.rates.copy_from_slice(y);
+        if let Some(body) = self.lead(&w.model, &w.knot, &w.rates, at.h, &mut w.trial) {
+            return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
+        }
+        self.couple(w);
+        let mut linear = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        linear.at = *at;
+        self.differentiate(x, w, &mut linear);
+        w.linear = linear;
+        Ok(())
+    }
+
+    pub(super) fn differentiate(&self, x: &[f64], w: &mut Work, l: &mut Linear) {
+        let sides = [-l.at.h_prev, l.at.h];
+        for (i, node) in self.nodes.iter().enumerate() {
+            let (k, j) = (&w.knot[i], &w.model.joints[node.joint]);
+            let to = &w.trial[i];
+            let p = momentum(&to.omega, &k.inertia, l.at.h, to.scalar);
+            w.momenta[i][1] = (to.velocity * k.mass, p);
+            l.springs[i] = if j.has_springs() {
+                spring_derivative(j, node, k)
+            } else {
+                Mat3::zeros()
+            };
+            for side in SIDES {
+                let (moved, rates) = match side {
+                    0 => (&w.past, &x[self.positions..]),
+                    _ => (&w.trial, &w.rates[..]),
+                };
+                let (to, h) = (&moved[i], sides[side]);
+                let by = momentum_jacobian(&to.omega, &k.inertia, h, to.scalar);
+                l.momenta[i][side] = by * to.scalar - times_skew(&by, &to.omega) * (0.5 * h);
+                let own = &rates[node.directions()];
+                l.locals[i][side] = Local::new(j, node, &k.relative, own, h);
+                let near = node.near.map_or(Moved::WORLD, |n| moved[n]);
+                let holds = if node.reversed { to } else { &near };
+                let omega = turn(j, node, &k.relative, own);
+                let relative = Self::turned(&k.relative, &omega, h);
+                let ends = &mut l.ends[node.directions()];
+                for (r, (d, end)) in j.directions.iter().zip(ends).enumerate() {
+                    let (mut unit, mut drift) = (d.unit, Vec3::zeros());
+                    if r >= node.slides && node.turns == 2 {
+                        unit += third(j, node, &relative, &d.unit);
+                        drift = third_drift(j, node, &k.relative, &omega, h, &d.unit);
+                    }
+                    let unit = k.joint * unit;
+                    let drift = k.joint * drift + holds.turned(&unit, h);
+                    end[side] = (k.joint * d.unit, drift);
+                    // where it is at the knot is known; from there it drifts
+                    let knot = w.axes[node.first + r].left;
+                    end[side].0 = knot + drift * h;
+                }
+            }
+        }
+    }
+
+    /// Change of the residual along free directions by that of the inputs and of rates of displacement behind the knot, into
+    /// `linear.rows`. Rates before it go into `linear.rho[0]`.
+    pub(super) fn push_residual(&self, w: &mut Work, l: &mut Linear, d: &Inputs) {
+        let (at, half) = (l.at, 0.5 * (l.at.h_prev + l.at.h));
+        let longer_half = 0.5 * (d.h_prev + d.h);
+        let longer = longer(&at, d);
+        let sides = [-at.h_prev, at.h];
+        l.rows.fill(0.0);
+        for f in &mut l.flow {
+            *f = Flow::ZERO;
+        }
+        let (flow, rows) = (&mut l.flow, &mut l.rows);
+        for (i, dp) in d.p.iter().enumerate().filter(|(_, dp)| **dp != 0.0) {
+            let ends = (&w.past[..], &w.trial[..]);
+            self.by_parameter(w, &at, ends, i, |effect| match effect {
+                Effect::Body(n, f, t) => add(&mut flow[n].change, &(f * *dp, t * *dp)),
+                Effect::Joint(r, by) => rows[r] += by * dp,
+                Effect::Arm(n, side, by) => flow[n].arms[side] += by * *dp,
+            });
+        }
+        self.push_controls(w, &d.u, half, flow, rows);
+        // outwards
+        for (i, node) in self.nodes.iter().enumerate() {
+            let k = &w.knot[i];
+            let q = &d.x[node.directions()];
+            let near = node.near.map_or(Flow::ZERO, |n| l.flow[n]);
+            let own = &mut l.flow[i];
+            let given = own.arms;
+            let axes = &w.axes[node.directions()];
+            let mut phi = near.z.1;
+            for (axis, q) in axes.iter().zip(q).skip(node.slides) {
+                phi += axis.left * *q;
+            }
+            own.arms[0] += near.z.1.cross(&k.arms[0]);
+            own.arms[1] += phi.cross(&k.arms[1]);
+            let mut along = Vec3::zeros();
+            for (axis, q) in axes.iter().zip(q).take(node.slides) {
+                along += axis.left * *q;
+            }
+            own.arms[usize::from(node.reversed)] += along;
+            own.z = (near.z.0 + own.arms[0] + own.arms[1], phi);
+            let rates = &d.x[self.freedoms..][node.directions()];
+            let turns = node.slides..node.count();
+            for side in SIDES {
+                let moved = [&w.past, &w.trial][side];
+                let (to, h) = (&moved[i], sides[side]);
+                let rho = &mut l.rho[side][node.directions()];
+                if side == 0 {
+                    let before = &w.before[node.directions()];
+                    for (r, rho) in rho.iter_mut().enumerate().take(node.slides) {
+                        *rho = rates[r] + before[r] * longer[0];
+                    }
+                    let local = &l.locals[i][0];
+                    let of = |v: &[f64]| short(&v[turns.clone()]);
+                    let ends = local.ends(&of(rates), &of(q), longer[0]);
+                    for (rho, e) in rho[turns.clone()].iter_mut().zip(ends.iter()) {
+                        *rho = *e;
+                    }
+                }
+                let inner = near.w[side];
+                let by = node.near.map_or(Moved::WORLD, |n| moved[n]);
+                let (mut x, mut turned) = inner;
+                x += inner.1.cross(&to.arms[0]) + near.z.1.cross(&to.drifts[0]);
+                x += by.turned(&given[0], h) + to.turned(&given[1], h);
+                let ends = &l.ends[node.directions()];
+                for (r, ((end, rho), q)) in ends.iter().zip(rho.iter()).zip(q).enumerate() {
+                    let moves = end[side].0 * *rho + end[side].1 * *q;
+                    if r < node.slides {
+                        x += moves;
+                    } else {
+                        turned += moves;
+                    }
+                }
+                x += turned.cross(&to.arms[1]) + phi.cross(&to.drifts[1]);
+                if !l.holds_momenta {
+                    own.w[side] = (x, turned);
+                }
+            }
+        }
+        self.push_couplings(w, &mut l.flow, half);
+        // inwards
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let k = &w.knot[i];
+            let near_phi = node.near.map_or(Vec3::zeros(), |n| l.flow[n].z.1);
+            let own = &mut l.flow[i];
+            let phi = own.z.1;
+            let mut f = own.wrench.0 - k.force.0 * half;
+            let mut t = own.wrench.1 - k.force.1 * half;
+            let (mut df, mut dt) = own.change;
+            df -= k.force.0 * longer_half;
+            dt -= k.force.1 * longer_half;
+            for side in SIDES {
+                let sign = if side == 0 { -1.0 } else { 1.0 };
+                let (p, turned) = (&w.momenta[i][side], &own.w[side]);
+                f += p.0 * sign;
+                t += p.1 * sign;
+                df += (turned.0 * k.mass - p.0 * longer[side]) * sign;
+                dt += (phi.cross(&p.1) + l.momenta[i][side] * turned.1 - p.1 * longer[side]) * sign;
+            }
+            t += k.arms[1].cross(&f);
+            dt += own.arms[1].cross(&f) + k.arms[1].cross(&df);
+            let j = &w.model.joints[node.joint];
+            let q = &d.x[node.directions()];
+            let holds = if node.reversed { phi } else { near_phi };
+            let eta = self.eta(w, i, q);
+            for (r, index) in node.directions().enumerate() {
+                let axis = &w.axes[index].left;
+                let mut turned = holds.cross(axis);
+                if node.turns == 2 && r >= node.slides {
+                    let unit = &j.directions[r].unit;
+                    turned += k.joint * third_by_turn(j, node, &k.relative, unit, &eta);
+                }
+                let (on, by) = if r < node.slides {
+                    (&f, &df)
+                } else {
+                    (&t, &dt)
+                };
+                l.rows[index] += turned.dot(on) + axis.dot(by) - longer_half * w.efforts[index];
+            }
+            self.push_joint(w, l, i, q, half);
+            if let Some(near) = node.near {
+                let arms = l.flow[i].arms;
+                let to = &mut l.flow[near];
+                to.wrench.0 += f;
+                to.wrench.1 += t + k.arms[0].cross(&f);
+                to.change.0 += df;
+                to.change.1 += dt + arms[0].cross(&f) + k.arms[0].cross(&df);
+            }
+        }
+    }
+
+    /// The turn of a joint's relative rotation by changes of its coordinates, in its parent's frame.
+    fn eta(&self, w: &Work, i: usize, q: &[f64]) -> Vec3 {
+        let node = &self.nodes[i];
+        if node.turns == 2 {
+            turn(&w.model.joints[node.joint], node, &w.knot[i].relative, q)
+        } else {
+            Vec3::zeros()
+        }
+    }
+
+    /// Efforts that a joint's own coordinates change: of springs and dampers.
+    fn push_joint(&self, w: &Work, l: &mut Linear, i: usize, q: &[f64], half: f64) {
+        let node = &self.nodes[i];
+        let j = &w.model.joints[node.joint];
+        let own = node.directions();
+        let turns = own.start + node.slides..own.end;
+        let springs = l.springs[i] * short(&q[node.slides..]);
+        for (r, d) in j.directions.iter().enumerate() {
+            let by_q = if r < node.slides {
+                -d.stiffness * q[r]
+            } else {
+                springs[r - node.slides]
+            };
+            l.rows[own.start + r] -= half * by_q;
+        }
+        if !j.has_dampers() {
+            return;
+        }
+        for side in SIDES {
+            let (share, h) = damping(node.shares, &l.at, side);
+            let local = &l.locals[i][side];
+            let turned = local.damped_by_end * short(&l.rho[side][turns.clone()])
+                + local.damped_by_knot * short(&q[node.slides..]);
+            for (r, d) in j.directions.iter().enumerate() {
+                let moved = if r < node.slides {
+                    h * l.rho[side][own.start + r]
+                } else {
+                    turned[r - node.slides]
+                };
+                l.rows[own.start + r] += d.damping * share * moved;
+            }
+        }
+    }
+
+    fn push_controls(&self, w: &Work, du: &[f64], half: f64, flow: &mut [Flow], rows: &mut [f64]) {
+        let m = &w.model;
+        for ((a, du), (_, slope)) in m.actuators.iter().zip(du).zip(&w.controls) {
+            let size = -half * slope * du;
+            if let Drive::Joint { joint, direction } = a.drive {
+                rows[self.driven_direction(joint, direction)] += a.gain * size;
+            } else if *du != 0.0 {
+                self.each_wrench(w, a, |n, f, t| {
+                    add(&mut flow[n].change, &(f * size, t * size))
+                });
+            }
+        }
+    }
+
+    /// The wrench of a unit of an actuator's control on bodies.
+    pub(super) fn each_wrench(
+        &self,
+        w: &Work,
+        a: &crate::mechanism::Actuator,
+        each: impl FnMut(usize, Vec3, Vec3),
+    ) {
+        let m = &w.model;
+        let (parent, child) = m.driven(a);
+        let row = a.row(&m.joints, (m.pose(&w.poses, parent), &w.poses[child]));
+        super::forces::each_end(self, &w.poses, (parent, child), &row, each);
+    }
+
+    /// How forces of springs and actuators change with the bodies that they act on.
+    fn push_couplings(&self, w: &Work, flow: &mut [Flow], half: f64) {
+        for (parent, child, c) in &w.couplings {
+            let (b, r) = (self.node_of[*child], &w.poses[*child].r);
+            let zb = to_body(r, &flow[b].z);
+            let mut on = c.bb.0 * zb;
+            if let Some(parent) = parent {
+                let (a, ra) = (self.node_of[*parent], &w.poses[*parent].r);
+                let za = to_body(ra, &flow[a].z);
+                on += c.ba.0 * za;
+                let by = to_world(ra, &(c.aa.0 * za + c.ab.0 * zb));
+                add(&mut flow[a].change, &(by.0 * -half, by.1 * -half));
+            }
+            let by = to_world(r, &on);
+            add(&mut flow[b].change, &(by.0 * -half, by.1 * -half));
+        }
+        // torques turn with their bodies
+        for (f, k) in flow.iter_mut().zip(&w.knot) {
+            f.change.1 -= f.z.1.cross(&k.force.1) * half;
+        }
+    }
+
+    /// Adjoints of the inputs by multipliers `linear.lambda` of the residual, and `linear.seeds` of joints; `linear.flow` holds on
+    /// entry what else reaches displacements. Those of rates of displacement behind the knot are left in `linear.rho[1]`.
+    pub(super) fn pull_residual(&self, w: &mut Work, l: &mut Linear, out: &mut Inputs) {
+        let (at, half) = (l.at, 0.5 * (l.at.h_prev + l.at.h));
+        let sides = [-at.h_prev, at.h];
+        // virtual displacements outwards, into `change`
+        for (i, node) in self.nodes.iter().enumerate() {
+            let k = &w.knot[i];
+            let near = node
+                .near
+                .map_or_else(Default::default, |n| l.flow[n].change);
+            let (mut x, mut turned) = near;
+            x += near.1.cross(&k.arms[0]);
+            if let Some(seed) = l.seeds.get(i) {
+                x += seed.0;
+                turned += seed.1;
+            }
+            for (r, index) in node.directions().enumerate() {
+                let moves = w.axes[index].left * l.lambda[index];
+                if r < node.slides {
+                    x += moves;
+                } else {
+                    turned += moves;
+                }
+            }
+            x += turned.cross(&k.arms[1]);
+            l.flow[i].change = (x, turned);
+        }
+        let mut by_half = 0.0;
+        let mut by_longer = [0.0; 2];
+        for (own, (i, k)) in l.flow.iter_mut().zip(w.knot.iter().enumerate()) {
+            let (x, turned) = own.change;
+            by_half -= k.force.0.dot(&x) + k.force.1.dot(&turned);
+            own.z.1 -= k.force.1.cross(&turned) * half;
+            own.wrench = (k.force.0 * -half, k.force.1 * -half);
+            for side in SIDES {
+                let sign = if side == 0 { -1.0 } else { 1.0 };
+                let p = &w.momenta[i][side];
+                own.wrench.0 += p.0 * sign;
+                own.wrench.1 += p.1 * sign;
+                own.w[side].0 += x * (k.mass * sign);
+                own.w[side].1 += l.momenta[i][side].tr_mul(&turned) * sign;
+                own.z.1 += p.1.cross(&turned) * sign;
+                by_longer[side] -= (p.0.dot(&x) + p.1.dot(&turned)) * sign;
+            }
+        }
+        self.pull_couplings(w, &mut l.flow, half);
+        l.knot.fill(0.0);
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let (k, j) = (&w.knot[i], &w.model.joints[node.joint]);
+            let near_turn = node.near.map_or(Vec3::zeros(), |n| l.flow[n].change.1);
+            let own = l.flow[i];
+            let force = own.wrench.0;
+            let torque = own.wrench.1 + k.arms[1].cross(&force);
+            let (zx, mut zphi) = own.z;
+            let mut arms = [force.cross(&near_turn), force.cross(&own.change.1)];
+            let mut near_phi = Vec3::zeros();
+            let lambda = &l.lambda[node.directions()];
+            let knot = &mut l.knot[node.directions()];
+            // how free directions turn
+            let mut by_eta = Vec3::zeros();
+            for (r, index) in node.directions().enumerate() {
+                let axis = &w.axes[index].left;
+                let on = if r < node.slides { &force } else { &torque };
+                let adjoint = on * lambda[r];
+                let by = axis.cross(&adjoint);
+                if node.reversed {
+                    zphi += by;
+                } else {
+                    near_phi += by;
+                }
+                if node.turns == 2 && r >= node.slides {
+                    let seen = k.joint.tr_mul(&adjoint);
+                    for e in 0..3 {
+                        let unit = &j.directions[r].unit;
+                        let eta = Vec3::ith(e, 1.0);
+                        by_eta[e] += third_by_turn(j, node, &k.relative, unit, &eta).dot(&seen);
+                    }
+                }
+            }
+            if node.turns == 2 {
+                for (d, knot) in j.directions.iter().zip(knot.iter_mut()).skip(node.slides) {
+                    let eta = d.unit + third(j, node, &k.relative, &d.unit);
+                    *knot += eta.dot(&by_eta);
+                }
+            }
+            // arms at the knot, and what displacements say of them
+            arms[0] += zx;
+            arms[1] += zx;
+            let (mut inner, mut carried) = (own.w, [Vec3::zeros(); 2]);
+            for side in SIDES {
+                let moved = [&w.past, &w.trial][side];
+                let (to, h) = (&moved[i], sides[side]);
+                let by = node.near.map_or(Moved::WORLD, |n| moved[n]);
+                let (x, mut turned) = own.w[side];
+                turned += to.arms[1].cross(&x);
+                zphi += to.drifts[1].cross(&x);
+                near_phi += to.drifts[0].cross(&x);
+                carried[0] += turned_back(&by, &x, h);
+                carried[1] += turned_back(to, &x, h);
+                for (r, index) in node.directions().enumerate() {
+                    let end = &l.ends[index][side];
+                    let on = if r < node.slides { &x } else { &turned };
+                    l.rho[side][index] = end.0.dot(on);
+                    knot[r] += end.1.dot(on);
+                }
+                inner[side] = (x, turned + to.arms[0].cross(&x));
+            }
+            l.arms[i] = [arms[0] + carried[0], arms[1] + carried[1]];
+            zphi += k.arms[1].cross(&arms[1]);
+            near_phi += k.arms[0].cross(&arms[0]);
+            let slides = &arms[usize::from(node.reversed)];
+            for (r, index) in node.directions().enumerate() {
+                let on = if r < node.slides { slides } else { &zphi };
+                knot[r] += w.axes[index].left.dot(on);
+            }
+            self.pull_joint(w, l, i, half, &mut by_longer, out);
+            by_half -= node
+                .directions()
+                .map(|r| l.lambda[r] * w.efforts[r])
+                .sum::<f64>();
+            if let Some(near) = node.near {
+                let to = &mut l.flow[near];
+                to.wrench.0 += force;
+                to.wrench.1 += torque + k.arms[0].cross(&force);
+                to.z.0 += zx;
+                to.z.1 += zphi + near_phi;
+                for side in SIDES {
+                    add(&mut to.w[side], &inner[side]);
+                }
+            }
+        }
+        for (out, own) in out.x.iter_mut().zip(&l.knot) {
+            *out += own;
+        }
+        self.pull_numbers(w, l, half, out);
+        out.h_prev += 0.5 * by_half + over(by_longer[0], at.h_prev);
+        if at.h != 0.0 {
+            out.h += 0.5 * by_half + by_longer[1] / at.h;
+        }
+    }
+
+    /// Springs, dampers, and rates before the knot.
+    fn pull_joint(
+        &self,
+        w: &Work,
+        l: &mut Linear,
+        i: usize,
+        half: f64,
+        by_longer: &mut [f64; 2],
+        out: &mut Inputs,
+    ) {
+        let node = &self.nodes[i];
+        let j = &w.model.joints[node.joint];
+        let own = node.directions();
+        let turns = own.start + node.slides..own.end;
+        let mut knot = l.springs[i].tr_mul(&short(&l.lambda[turns.clone()])) * -half;
+        if j.has_dampers() {
+            for side in SIDES {
+                let (share, h) = damping(node.shares, &l.at, side);
+                let mut size = Vec3::zeros();
+                for (r, d) in j.directions.iter().enumerate() {
+                    let by = d.damping * share * l.lambda[own.start + r];
+                    if r < node.slides {
+                        l.rho[side][own.start + r] += h * by;
+                    } else {
+                        size[r - node.slides] = by;
+                    }
+                }
+                let local = &l.locals[i][side];
+                let rho = local.damped_by_end.tr_mul(&size);
+                for (to, rho) in l.rho[side][turns.clone()].iter_mut().zip(rho.iter()) {
+                    *to += rho;
+                }
+                knot += local.damped_by_knot.tr_mul(&size);
+            }
+        }
+        let before = short(&l.rho[0][turns.clone()]);
+        let (rates, at_knot, longer) = l.locals[i][0].ends_transposed(&before);
+        knot += at_knot;
+        by_longer[0] += longer;
+        for (r, d) in j.directions.iter().enumerate() {
+            let index = own.start + r;
+            let to = &mut out.x[self.freedoms + index];
+            if r < node.slides {
+                l.knot[index] += half * d.stiffness * l.lambda[index];
+                *to += l.rho[0][index];
+                by_longer[0] += l.rho[0][index] * w.before[index];
+            } else {
+                l.knot[index] += knot[r - node.slides];
+                *to += rates[r - node.slides];
+            }
+        }
+    }
+
+    fn pull_couplings(&self, w: &Work, flow: &mut [Flow], half: f64) {
+        for (parent, child, c) in &w.couplings {
+            let (b, r) = (self.node_of[*child], &w.poses[*child].r);
+            let mb = to_body(r, &flow[b].change);
+            let mut on = c.bb.0.tr_mul(&mb);
+            if let Some(parent) = parent {
+                let (a, ra) = (self.node_of[*parent], &w.poses[*parent].r);
+                let ma = to_body(ra, &flow[a].change);
+                on += c.ab.0.tr_mul(&ma);
+                let by = to_world(ra, &(c.aa.0.tr_mul(&ma) + c.ba.0.tr_mul(&mb)));
+                add(&mut flow[a].z, &(by.0 * -half, by.1 * -half));
+            }
+            let by = to_world(r, &on);
+            add(&mut flow[b].z, &(by.0 * -half, by.1 * -half));
+        }
+    }
+
+    /// Controls and parameters.
+    fn pull_numbers(&self, w: &Work, l: &Linear, half: f64, out: &mut Inputs) {
+        let m = &w.model;
+        let each = m.actuators.iter().zip(&mut out.u).zip(&w.controls);
+        for ((a, out), (_, slope)) in each {
+            let mut by = 0.0;
+            if let Drive::Joint { joint, direction } = a.drive {
+                by = a.gain * l.lambda[self.driven_direction(joint, direction)];
+            } else {
+                self.each_wrench(w, a, |n, f, t| {
+                    let (x, turned) = &l.flow[n].change;
+                    by += f.dot(x) + t.dot(turned);
+                });
+            }
+            *out -= half * slope * by;
+        }
+        for (i, out) in out.p.iter_mut().enumerate() {
+            let ends = (&w.past[..], &w.trial[..]);
+            self.by_parameter(w, &l.at, ends, i, |effect| {
+                *out += match effect {
+                    Effect::Body(n, f, t) => {
+                        let (x, turned) = &l.flow[n].change;
+                        f.dot(x) + t.dot(turned)
+                    }
+                    Effect::Joint(r, by) => by * l.lambda[r],
+                    Effect::Arm(n, side, by) => l.arms[n][side].dot(&by),
+                };
+            });
+        }
+    }
+
+    /// Rates of displacement behind the knot become unknowns and coordinates at the next knot: their changes.
+    pub(super) fn push_ends(&self, w: &Work, l: &Linear, d: &Inputs, out: &mut Outputs) {
+        let (h, n) = (l.at.h, self.freedoms);
+        let longer = longer(&l.at, d)[1];
+        for (i, node) in self.nodes.iter().enumerate() {
+            let own = node.directions();
+            let turns = own.start + node.slides..own.end;
+            let rho = &l.rho[1];
+            let rates = l.locals[i][1].rates(
+                &short(&rho[turns.clone()]),
+                &short(&d.x[turns.clone()]),
+                longer,
+            );
+            for (r, index) in own.enumerate() {
+                out.y[index] = if r < node.slides {
+                    rho[index] - w.rates[index] * longer
+                } else {
+                    rates[r - node.slides]
+                };
+                out.x[index] = d.x[index] + h * rho[index];
+                out.x[n + index] = out.y[index];
+            }
+        }
+    }
+
+    /// The transpose: adjoints of rates of displacement, into `linear.rho[1]`, and what reaches inputs directly.
+    pub(super) fn pull_ends(&self, w: &Work, l: &mut Linear, adjoint: &Outputs, out: &mut Inputs) {
+        let (h, n) = (l.at.h, self.freedoms);
+        let mut longer = 0.0;
+        for (i, node) in self.nodes.iter().enumerate() {
+            let mut rates = Vec3::zeros();
+            for (r, index) in node.directions().enumerate() {
+                let y = adjoint.x[n + index] + adjoint.y[index];
+                l.rho[1][index] = h * adjoint.x[index];
+                out.x[index] += adjoint.x[index];
+                if r < node.slides {
+                    l.rho[1][index] += y;
+                    longer -= y * w.rates[index];
+                } else {
+                    rates[r - node.slides] = y;
+                }
+            }
+            let (rho, knot, by) = l.locals[i][1].rates_transposed(&rates);
+            longer += by;
+            for (r, index) in node.directions().enumerate().skip(node.slides) {
+                l.rho[1][index] += rho[r - node.slides];
+                out.x[index] += knot[r - node.slides];
+            }
+        }
+        out.h += over(longer, h);
+    }
+}
+
+/// `dh/h` of both intervals.
+fn longer(at: &Knot, d: &Inputs) -> [f64; 2] {
+    [over(d.h_prev, at.h_prev), over(d.h, at.h)]
+}
+
+/// A quotient by an interval; where there is none nothing changes with it.
+fn over(d: f64, h: f64) -> f64 {
+    if h == 0.0 { 0.0 } else { d / h }
+}
+
+/// The share of dampers over an interval, with its sign, and the interval as it is led over.
+fn damping(shares: (f64, f64), at: &Knot, side: usize) -> (f64, f64) {
+    // what was moved before the knot is led back over
+    match side {
+        0 => (-shares.0, -at.h_prev),
+        _ => (shares.1, at.h),
+    }
+}
+
+impl Differentiable for Minimal {
+    fn linearize_in(&self, at: &SolvedStep, w: &mut Work) -> Result<Certificate, StepError> {
+        parameter::apply(&self.mechanism, at.p, &mut w.parameters, &mut w.model)?;
+        self.linearize_at(&at.at, (at.x, at.u, at.y), w)?;
+        Ok(Certificate::default())
+    }
+
+    fn push_in(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
+        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        l.rho[1].fill(0.0);
+        self.push_residual(w, &mut l, d);
+        self.solve_rows(w, &mut l);
+        self.push_ends(w, &l, d, out);
+        w.linear = l;
+    }
+
+    fn pull_in(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
+        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        out.clear();
+        l.flow.fill(Flow::ZERO);
+        self.pull_ends(w, &mut l, adjoint, out);
+        w.wrenches.fill(Default::default());
+        self.solve_transposed(w, &mut l);
+        self.pull_residual(w, &mut l, out);
+        w.linear = l;
+    }
+
+    fn smoothing(&self, w: &mut Work, kappa: f64) {
+        w.relaxed = kappa;
+    }
+
+    fn kept(&self) -> usize {
+        0
+    }
+
+    fn keep_in(&self, _: &Work, _: &mut [f64]) -> bool {
+        false
+    }
+
+    fn restore_in(&self, _: &SolvedStep, _: &[f64], _: &mut Work) -> Result<bool, StepError> {
+        Ok(false)
+    }
+}

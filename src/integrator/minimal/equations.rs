@@ -1,0 +1,250 @@
+//! The step's equations, unsolved: those of the recursion, along the joints' free directions.
+
+use super::Minimal;
+use super::derivative::{Flow, Linear};
+use super::work::Work;
+use crate::dynamics::{
+    Column, Equations, Inputs, KnotPoint, Outputs, StepError, Structure, UnsolvedStep,
+};
+use crate::integrator::parameter;
+use crate::mechanism::Drive;
+use crate::spatial::{PLANNED_TURN, Vec3};
+
+impl Minimal {
+    /// Everything at a knot and its unknowns.
+    fn evaluate_unsolved(&self, at: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
+        parameter::apply(&self.mechanism, at.p, &mut w.parameters, &mut w.model)?;
+        self.evaluate_at(&at.at, (at.x, at.u, at.y), w)
+    }
+
+    /// From a joint to the world, by their nodes.
+    fn path(&self, node: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(node), |n| self.nodes[*n].near)
+    }
+
+    /// Of every joint, the joints that its equations see: all on the way to what it holds, and to what springs tie to that.
+    fn seen(&self) -> Vec<Vec<bool>> {
+        let n = self.nodes.len();
+        let mut bodies: Vec<Vec<bool>> = vec![vec![false; n]; n];
+        for (b, seen) in bodies.iter_mut().enumerate() {
+            self.path(b).for_each(|i| seen[i] = true);
+        }
+        for s in &self.mechanism.springs {
+            if let Some(parent) = s.parent {
+                let ends = [self.node_of[parent], self.node_of[s.child]];
+                for (a, b) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+                    self.path(b).for_each(|i| bodies[a][i] = true);
+                }
+            }
+        }
+        let mut out = vec![vec![false; n]; n];
+        for (b, own) in bodies.iter().enumerate() {
+            for j in self.path(b) {
+                for (to, seen) in out[j].iter_mut().zip(own) {
+                    *to |= seen;
+                }
+            }
+        }
+        out
+    }
+
+    /// Turns rates of displacement behind the knot, `linear.rho[1]`, into adjoints of the unknowns; also of state and interval.
+    pub(super) fn pull_unknowns(&self, w: &Work, l: &Linear, out: &mut Inputs, y: &mut [f64]) {
+        let mut longer = 0.0;
+        for (i, node) in self.nodes.iter().enumerate() {
+            let rho = &l.rho[1][node.directions()];
+            let turns = Vec3::from_fn(|r, _| rho.get(node.slides + r).copied().unwrap_or(0.0));
+            let (rates, knot, by) = l.locals[i][1].ends_transposed(&turns);
+            longer += by;
+            for (r, index) in node.directions().enumerate() {
+                if let Some(r) = r.checked_sub(node.slides) {
+                    y[index] += rates[r];
+                    out.x[index] += knot[r];
+                } else {
+                    y[index] += rho[r];
+                    longer += rho[r] * w.rates[index];
+                }
+            }
+        }
+        out.h += longer / l.at.h;
+    }
+
+    /// Rates of displacement behind the knot by changes of the unknowns, of the state and of the interval.
+    fn push_unknowns(&self, w: &Work, l: &mut Linear, d: &Inputs, dy: &[f64]) {
+        let longer = d.h / l.at.h;
+        for (i, node) in self.nodes.iter().enumerate() {
+            let of = |v: &[f64]| {
+                let own = &v[node.directions()];
+                Vec3::from_fn(|r, _| own.get(node.slides + r).copied().unwrap_or(0.0))
+            };
+            let ends = l.locals[i][1].ends(&of(dy), &of(&d.x), longer);
+            for (r, index) in node.directions().enumerate() {
+                l.rho[1][index] = match r.checked_sub(node.slides) {
+                    Some(r) => ends[r],
+                    None => dy[index] + w.rates[index] * longer,
+                };
+            }
+        }
+    }
+}
+
+impl Equations for Minimal {
+    fn check_equations(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn structure(&self, _: bool) -> Structure {
+        let (d, n) = (Self::dims(self), self.freedoms);
+        let mut columns: Vec<Vec<usize>> = vec![vec![]; Column::count(&d)];
+        let seen = self.seen();
+        for (i, node) in self.nodes.iter().enumerate() {
+            let by = (0..self.nodes.len()).filter(|j| seen[*j][i]);
+            let rows: Vec<usize> = by.flat_map(|j| self.nodes[j].directions()).collect();
+            let next = || node.directions().map(|r| n + r);
+            for index in node.directions() {
+                columns[index] = rows.iter().copied().chain(next()).collect();
+                columns[n + index].clone_from(&rows);
+                let unknown = &mut columns[Column::Unknown(index).place(&d)];
+                unknown.clone_from(&rows);
+                unknown.extend(next());
+                unknown.push(2 * n + index);
+            }
+        }
+        for (i, a) in self.mechanism.actuators.iter().enumerate() {
+            columns[Column::Control(i).place(&d)] = match a.drive {
+                Drive::Joint { joint, direction } => vec![self.driven_direction(joint, direction)],
+                Drive::Wrench { body, .. } => {
+                    let joints = self.path(self.node_of[body]);
+                    joints.flat_map(|j| self.nodes[j].directions()).collect()
+                }
+            };
+        }
+        for i in 0..d.np {
+            columns[Column::Parameter(i).place(&d)] = (0..n).collect();
+        }
+        columns[Column::Before.place(&d)] = (0..n).collect();
+        columns[Column::After.place(&d)] = (0..2 * n).collect();
+        Structure::new(d.ny + d.nf, &columns)
+    }
+
+    fn displace(&self, x: &[f64], d: &[f64], out: &mut [f64]) -> bool {
+        self.move_state(x, d, out);
+        out.iter().all(|v| v.is_finite())
+    }
+
+    fn separation(&self, x: &[f64], to: &[f64], out: &mut [f64]) {
+        self.change_between(x, to, out);
+    }
+
+    fn pull_separation(&self, x: &[f64], to: &[f64], adjoint: &mut [f64]) {
+        self.turn_change(x, to, true, adjoint);
+    }
+
+    fn copies(&self) -> Vec<(usize, usize)> {
+        (0..self.freedoms).map(|i| (self.freedoms + i, i)).collect()
+    }
+
+    fn domain(&self, h: f64) -> Vec<(usize, f64)> {
+        let turns = |n: &super::Node| n.first + n.slides..n.first + n.count();
+        let each = self.nodes.iter().flat_map(turns);
+        each.map(|i| (i, PLANNED_TURN / h.abs())).collect()
+    }
+
+    fn residual(&self, at: &UnsolvedStep, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {
+        self.evaluate_unsolved(&at.start, w)?;
+        self.residual_rows(w, at.start.at.h, r);
+        Ok(())
+    }
+
+    fn advance(&self, at: &KnotPoint, w: &mut Work, next: &mut [f64]) -> Result<(), StepError> {
+        parameter::apply(&self.mechanism, at.p, &mut w.parameters, &mut w.model)?;
+        self.locate(at.x, w);
+        w.rates.copy_from_slice(at.y);
+        self.write_next(&w.model, w, at.x, at.at.h, next);
+        match next.iter().all(|v| v.is_finite()) {
+            true => Ok(()),
+            false => {
+                let failure = crate::dynamics::StepFailure::Domain;
+                Err(self.failure(failure, &at.at, self.nodes[0].body, f64::NAN))
+            }
+        }
+    }
+
+    fn derivatives(
+        &self,
+        at: &UnsolvedStep,
+        structure: &Structure,
+        w: &mut Work,
+        values: &mut [f64],
+    ) -> Result<(), StepError> {
+        self.evaluate_unsolved(&at.start, w)?;
+        let (d, n, h) = (Self::dims(self), self.freedoms, at.start.at.h);
+        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        let mut next = vec![0.0; d.nx];
+        self.write_next(&w.model, w, at.start.x, h, &mut next);
+        let (mut inputs, mut dy) = (d.inputs(), vec![0.0; d.ny]);
+        let mut product = vec![0.0; d.ny + d.nf];
+        for (g, group) in structure.groups().iter().enumerate() {
+            inputs.clear();
+            dy.fill(0.0);
+            for &column in group {
+                match Column::at(&d, column) {
+                    Column::State(i) => inputs.x[i] = 1.0,
+                    Column::Control(i) => inputs.u[i] = 1.0,
+                    Column::Parameter(i) => inputs.p[i] = 1.0,
+                    Column::Unknown(i) => dy[i] = 1.0,
+                    Column::Before => inputs.h_prev = 1.0,
+                    Column::After => inputs.h = 1.0,
+                    // no equation is one of the end alone
+                    Column::End(_) => {}
+                }
+            }
+            self.push_unknowns(w, &mut l, &inputs, &dy);
+            self.push_residual(w, &mut l, &inputs);
+            product[..n].copy_from_slice(&l.rows);
+            for (i, rho) in l.rho[1].iter().enumerate() {
+                product[n + i] = inputs.x[i] + h * rho;
+            }
+            product[2 * n..].copy_from_slice(&dy);
+            if let Some(end) = at.end {
+                self.turn_change(end.from, &next, false, &mut product[n..]);
+            }
+            structure.take(g, &product, values);
+        }
+        w.linear = l;
+        Ok(())
+    }
+
+    fn pull_equations(
+        &self,
+        at: &UnsolvedStep,
+        adjoint: &Outputs,
+        w: &mut Work,
+        out: &mut Inputs,
+        y: &mut [f64],
+        end: &mut [f64],
+    ) -> Result<(), StepError> {
+        self.evaluate_unsolved(&at.start, w)?;
+        let (n, h) = (self.freedoms, at.start.at.h);
+        let mut next = adjoint.x.clone();
+        if let Some(end) = at.end {
+            let mut to = vec![0.0; at.start.x.len()];
+            self.write_next(&w.model, w, at.start.x, h, &mut to);
+            self.turn_change(end.from, &to, true, &mut next);
+        }
+        end.fill(0.0);
+        out.clear();
+        y.copy_from_slice(&next[n..]);
+        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        l.lambda.copy_from_slice(&adjoint.y);
+        l.flow.fill(Flow::ZERO);
+        self.pull_residual(w, &mut l, out);
+        for (i, by) in next[..n].iter().enumerate() {
+            l.rho[1][i] += h * by;
+            out.x[i] += by;
+        }
+        self.pull_unknowns(w, &l, out, y);
+        w.linear = l;
+        Ok(())
+    }
+}

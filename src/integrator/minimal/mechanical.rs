@@ -1,0 +1,472 @@
+//! The mechanical face: the data of a knot, and their adjoints.
+//!
+//! Velocities at a knot are those that the step over no interval leads to: momenta of the interval before, and half of its forces.
+//! What a joint exerts is the wrench that all beyond it needs; its constraint has the part along what the joint does not leave
+//! free.
+
+use super::derivative::{Flow, Linear};
+use super::kinematics::third;
+use super::work::Work;
+use super::{Minimal, Node};
+use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, Start, Step, StepError};
+use crate::integrator::mechanical::{KnotWork, MatrixSize, Mechanical, Swing, observable};
+use crate::integrator::parameter;
+use crate::mechanism::{
+    Adjoint, Joint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
+    Relative,
+};
+use crate::spatial::{Pose, Vec3, increment};
+use nalgebra::DMatrix;
+
+/// Memory of what is observed at a knot.
+pub(super) struct Observation {
+    /// Six a body.
+    velocities: Vec<f64>,
+    before: Vec<f64>,
+    /// Rates of the read-out.
+    rates: Vec<f64>,
+    /// Poses at the knot before.
+    past: Vec<Pose>,
+    windings: Vec<f64>,
+    pub reactions: Vec<f64>,
+    /// What the joints exert, about themselves, by their nodes.
+    wrenches: Vec<(Vec3, Vec3)>,
+    acts: bool,
+    adjoint: Adjoint,
+}
+
+impl Observation {
+    /// Without memory, to stand in for one in use.
+    fn empty() -> Self {
+        Self {
+            velocities: vec![],
+            before: vec![],
+            rates: vec![],
+            past: vec![],
+            windings: vec![],
+            reactions: vec![],
+            wrenches: vec![],
+            acts: false,
+            adjoint: Adjoint::default(),
+        }
+    }
+
+    pub fn new(m: &Mechanism, freedoms: usize) -> Self {
+        let n = m.bodies.len();
+        Self {
+            velocities: vec![0.0; 6 * n],
+            before: vec![0.0; 6 * n],
+            rates: vec![0.0; freedoms],
+            past: vec![Pose::identity(); n],
+            windings: vec![0.0; m.joints.len()],
+            reactions: vec![0.0; m.reaction_count()],
+            wrenches: vec![(Vec3::zeros(), Vec3::zeros()); n],
+            acts: false,
+            adjoint: Adjoint::new(m),
+        }
+    }
+}
+
+/// The torque of springs on several rotations along the axis that these leave out, which is not the constraint's.
+fn spring_torque(j: &Joint, r: &crate::spatial::Quat) -> Vec3 {
+    let relative = Relative {
+        arm: j.parent_anchor,
+        r: *r,
+    };
+    j.spring_force(&relative, 0.0).1
+}
+
+/// A rotation's multipliers from the torque on the child, parent's frame: `nu` of `(w nu + v x nu)/2`, and its derivative's
+/// transpose by the torque and by `(w, v)`.
+fn multiplier(node: &Node, r: &crate::spatial::Quat, torque: &Vec3) -> Vec3 {
+    match node.turns {
+        0 => torque * 2.0,
+        1 => (torque * r.w - r.imag().cross(torque)) * 2.0,
+        _ => torque * (2.0 / r.w),
+    }
+}
+
+fn multiplier_pull(
+    node: &Node,
+    r: &crate::spatial::Quat,
+    torque: &Vec3,
+    by: &Vec3,
+) -> (Vec3, f64, Vec3) {
+    let (w, v) = (r.w, r.imag());
+    match node.turns {
+        0 => (by * 2.0, 0.0, Vec3::zeros()),
+        1 => (
+            (by * w + v.cross(by)) * 2.0,
+            2.0 * by.dot(torque),
+            by.cross(torque) * 2.0,
+        ),
+        _ => {
+            let scaled = by * (2.0 / w);
+            (scaled, -scaled.dot(torque) / w, Vec3::zeros())
+        }
+    }
+}
+
+impl Minimal {
+    /// A knot as read-outs see it: forces of the interval before alone.
+    fn read(at: &Knot) -> Knot {
+        Knot { h: 0.0, ..*at }
+    }
+
+    /// Impulses of the joints' constraints in the step of these unknowns.
+    fn react(&self, seen: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
+        self.evaluate_at(&seen.at, (seen.x, seen.u, seen.y), w)?;
+        self.react_at(0.5 * (seen.at.h_prev + seen.at.h), seen.at.h, w);
+        Ok(())
+    }
+
+    /// The same of a step that was evaluated, whose forces act for `half`.
+    pub(super) fn react_at(&self, half: f64, h: f64, w: &mut Work) {
+        let mut rows = std::mem::take(&mut w.rows);
+        self.residual_rows(w, h, &mut rows);
+        w.rows = rows;
+        let mut o = std::mem::replace(&mut w.observation, Observation::empty());
+        o.wrenches.copy_from_slice(&w.wrenches);
+        o.reactions.fill(0.0);
+        for (i, node) in self.nodes.iter().enumerate() {
+            let j = &w.model.joints[node.joint];
+            let (force, torque) = self.seen_by_parent(&w.poses, &o, i, j);
+            let torque = torque - self.of_springs(j, node, &w.knot[i].relative) * half;
+            let nu = multiplier(node, &w.knot[i].relative, &torque);
+            let places = self.reactions_of[node.joint].clone();
+            for ((k, e), place) in j.constrained.iter().enumerate().zip(places) {
+                let on = if k < j.translation_rows { &force } else { &nu };
+                o.reactions[place] = e.dot(on);
+            }
+        }
+        w.observation = o;
+    }
+
+    /// What a joint exerts on its child, in its parent's frame.
+    fn seen_by_parent(&self, poses: &[Pose], o: &Observation, i: usize, j: &Joint) -> (Vec3, Vec3) {
+        let sign = if self.nodes[i].reversed { -1.0 } else { 1.0 };
+        let (f, t) = &o.wrenches[i];
+        let of = |v: &Vec3| sign * j.parent.map_or(*v, |p| poses[p].r.tr_mul(v));
+        (of(f), of(t))
+    }
+
+    fn of_springs(&self, j: &Joint, node: &Node, r: &crate::spatial::Quat) -> Vec3 {
+        if node.turns == 2 && j.has_springs() {
+            spring_torque(j, r)
+        } else {
+            Vec3::zeros()
+        }
+    }
+
+    /// Adds what adjoints of the reactions come to.
+    fn pull_reactions(
+        &self,
+        seen: &KnotPoint,
+        w: &mut Work,
+        adjoint: &Adjoint,
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) {
+        // the knot was evaluated before, for its reactions
+        if self
+            .evaluate_at(&seen.at, (seen.x, seen.u, seen.y), w)
+            .is_err()
+        {
+            return;
+        }
+        let half = 0.5 * (seen.at.h_prev + seen.at.h);
+        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        l.flow.fill(Flow::ZERO);
+        l.lambda.fill(0.0);
+        l.seeds.clear();
+        let mut by_half = 0.0;
+        for (i, node) in self.nodes.iter().enumerate() {
+            let j = &w.model.joints[node.joint];
+            let places = self.reactions_of[node.joint].clone();
+            let (mut on_force, mut on_nu) = (Vec3::zeros(), Vec3::zeros());
+            for ((k, e), place) in j.constrained.iter().enumerate().zip(places) {
+                let by = e * adjoint.reactions[place];
+                if k < j.translation_rows {
+                    on_force += by;
+                } else {
+                    on_nu += by;
+                }
+            }
+            let r = &w.knot[i].relative;
+            let (_, torque) = self.seen_by_parent(&w.poses, &w.observation, i, j);
+            let springs = self.of_springs(j, node, r);
+            let (on_torque, by_w, by_v) =
+                multiplier_pull(node, r, &(torque - springs * half), &on_nu);
+            by_half -= springs.dot(&on_torque);
+            // the joint's own turn
+            let relative = Relative {
+                arm: j.parent_anchor,
+                r: *r,
+            };
+            let by_springs = (node.turns == 2)
+                .then(|| j.spring_torque_derivative(&relative))
+                .flatten();
+            let v = r.imag();
+            let mut on_eta = (by_v * r.w + v.cross(&by_v) - v * by_w) * 0.5;
+            if let Some(by) = by_springs {
+                on_eta -= by.tr_mul(&on_torque) * half;
+            }
+            for (k, d) in j.directions.iter().enumerate().skip(node.slides) {
+                let eta = d.unit + third(j, node, r, &d.unit);
+                out.x[node.first + k] += eta.dot(&on_eta);
+            }
+            let sign = if node.reversed { -1.0 } else { 1.0 };
+            let of = |v: Vec3| sign * j.parent.map_or(v, |p| w.poses[p].r * v);
+            let seed = (of(on_force), of(on_torque));
+            if let Some(p) = j.parent {
+                let (f, t) = &w.observation.wrenches[i];
+                l.flow[self.node_of[p]].z.1 -= f.cross(&seed.0) + t.cross(&seed.1);
+            }
+            l.seeds.push(seed);
+        }
+        self.pull_residual(w, &mut l, out);
+        out.h_prev += 0.5 * by_half;
+        out.h += 0.5 * by_half;
+        self.pull_unknowns(w, &l, out, y);
+        l.seeds.clear();
+        w.linear = l;
+    }
+}
+
+impl Mechanical for Minimal {
+    fn mechanism(&self) -> &Mechanism {
+        &self.mechanism
+    }
+
+    fn mobility(&self) -> Mobility {
+        Mobility {
+            degrees_of_freedom: self.freedoms,
+            loops: 0,
+            redundant_rows: 0,
+        }
+    }
+
+    fn outputs(&self) -> &[Quantity] {
+        &self.outputs
+    }
+
+    fn with_outputs(mut self, outputs: Vec<Quantity>) -> Self {
+        self.outputs = outputs;
+        self
+    }
+
+    // all coordinates are independent
+    fn holding(self, _: &[f64], _: &[bool]) -> Self {
+        self
+    }
+
+    fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
+        let new = Self::new(mechanism, q, self.options)?;
+        Ok(new.with_outputs(self.outputs.clone()))
+    }
+
+    fn mechanism_with<'a>(
+        &'a self,
+        p: &[f64],
+        w: &'a mut Work,
+    ) -> Result<&'a Mechanism, StepError> {
+        parameter::apply(&self.mechanism, p, &mut w.parameters, &mut w.model)?;
+        Ok(&w.model)
+    }
+
+    fn start(&self, q: &[f64], rates: &[f64], _: &[bool]) -> Result<Vec<f64>, ModelError> {
+        let mut x = vec![0.0; self.positions + self.freedoms];
+        let started = self.start_at(&Start::at_rates(q, rates), &self.memory(), &mut x);
+        let wrong = |e: StepError| ModelError::new(["joints"], e.message, "give one of each");
+        started.map_err(wrong)?;
+        Ok(x)
+    }
+
+    fn state_after(&self, x: &[f64], _: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
+        self.state_behind(x, q, h)
+    }
+
+    fn poses(&self, x: &[f64]) -> Vec<Pose> {
+        let mut w = self.memory();
+        self.locate(x, &mut w);
+        w.poses
+    }
+
+    fn interval_velocities(&self, x: &[f64], h: f64) -> Vec<Motion> {
+        let mut w = self.memory();
+        self.locate(x, &mut w);
+        // where it turned too far the rest is not read
+        let _ = self.lead(&w.model, &w.knot, &x[self.positions..], -h, &mut w.past);
+        let mut out = vec![(Vec3::zeros(), Vec3::zeros()); w.poses.len()];
+        for (node, moved) in self.nodes.iter().zip(&w.past) {
+            let r = &w.poses[node.body].r;
+            out[node.body] = (moved.velocity, r.tr_mul(&moved.omega));
+        }
+        out
+    }
+
+    fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
+        self.winding_of(&self.nodes[self.node_of_joint[joint]], x)
+    }
+
+    fn evaluate_knot(&self, seen: &KnotPoint, needs: Needs, w: &mut Work) -> Result<(), StepError> {
+        parameter::apply(&self.mechanism, seen.p, &mut w.parameters, &mut w.model)?;
+        let acts = needs.reactions && !seen.y.is_empty() && seen.at.h != 0.0;
+        if acts {
+            self.react(seen, w)?;
+        }
+        let at = Self::read(&seen.at);
+        self.prepare(&at, seen.x, seen.u, w)?;
+        if needs.velocities {
+            self.guess(&seen.x[self.positions..], 0.0, w);
+            self.newton(&at, w)?;
+        }
+        let o = &mut w.observation;
+        o.acts = acts;
+        o.rates.copy_from_slice(&w.rates);
+        let put = |to: &mut [f64], node: &Node, m: &super::work::Moved| {
+            let turned = w.poses[node.body].r.tr_mul(&m.omega);
+            let at = 6 * node.body;
+            to[at..at + 3].copy_from_slice(m.velocity.as_slice());
+            to[at + 3..at + 6].copy_from_slice(turned.as_slice());
+        };
+        for (i, node) in self.nodes.iter().enumerate() {
+            put(&mut o.before, node, &w.past[i]);
+            if needs.velocities {
+                put(&mut o.velocities, node, &w.trial[i]);
+            }
+            o.windings[node.joint] = self.winding_of(node, seen.x);
+            if needs.past {
+                let (h, pose, m) = (seen.at.h_prev, &w.poses[node.body], &w.past[i]);
+                let back = increment(&m.omega, -h, m.scalar);
+                o.past[node.body] = Pose::new(pose.x - m.velocity * h, back * pose.q);
+            }
+        }
+        Ok(())
+    }
+
+    fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Work) -> KnotData<'a> {
+        let o = &w.observation;
+        KnotData {
+            mechanism: &w.model,
+            poses: &w.poses,
+            velocities: &o.velocities,
+            past: match seen.at.h_prev {
+                0.0 => Past::Start(&o.before),
+                _ => Past::Poses(&o.past),
+            },
+            before: &o.before,
+            windings: &o.windings,
+            controls: seen.u,
+            reactions: if o.acts { &o.reactions } else { &[] },
+            h_prev: seen.at.h_prev,
+            h: seen.at.h,
+        }
+    }
+
+    fn adjoint<'a>(&self, w: &'a mut Work) -> &'a mut Adjoint {
+        &mut w.observation.adjoint
+    }
+
+    fn pull_knot(
+        &self,
+        seen: &KnotPoint,
+        w: &mut Work,
+        adjoint: &Adjoint,
+        out: &mut Inputs,
+        y: &mut [f64],
+    ) {
+        for (to, by) in out.u.iter_mut().zip(&adjoint.controls) {
+            *to += by;
+        }
+        out.h_prev += adjoint.h_prev;
+        out.h += adjoint.h;
+        let at = Self::read(&seen.at);
+        let rates = std::mem::take(&mut w.observation.rates);
+        // it was evaluated before
+        let evaluated = self.evaluate_at(&at, (seen.x, seen.u, &rates), w);
+        w.observation.rates = rates;
+        if evaluated.is_err() {
+            return;
+        }
+        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        l.flow.fill(Flow::ZERO);
+        let six = |v: &[f64], b: usize, r: &crate::spatial::Mat3| {
+            let v = &v[6 * b..6 * b + 6];
+            (
+                Vec3::from_column_slice(&v[..3]),
+                r * Vec3::from_column_slice(&v[3..]),
+            )
+        };
+        let mut moves = false;
+        for (flow, (i, node)) in l.flow.iter_mut().zip(self.nodes.iter().enumerate()) {
+            let (b, r) = (node.body, &w.poses[node.body].r);
+            flow.z = six(&adjoint.poses, b, r);
+            flow.w[1] = six(&adjoint.velocities, b, r);
+            moves |= flow.w[1] != Default::default();
+            if seen.at.h_prev == 0.0 {
+                flow.w[0] = six(&adjoint.past, b, r);
+            } else if adjoint.past[6 * b..6 * b + 6].iter().any(|v| *v != 0.0) {
+                let m = &w.past[i];
+                let then = increment(&m.omega, -seen.at.h_prev, m.scalar) * w.poses[b].q;
+                let z = six(&adjoint.past, b, &crate::spatial::rotation(&then));
+                flow.z.0 += z.0;
+                flow.z.1 += z.1;
+                flow.w[0] = (z.0 * -seen.at.h_prev, z.1 * -seen.at.h_prev);
+            }
+        }
+        l.lambda.fill(0.0);
+        if moves && self.factor(w, 0.0).is_ok() {
+            for (to, flow) in w.wrenches.iter_mut().zip(&l.flow) {
+                *to = flow.w[1];
+            }
+            l.rho[1].fill(0.0);
+            self.solve_transposed(w, &mut l);
+        }
+        self.pull_residual(w, &mut l, out);
+        w.linear = l;
+        if w.observation.acts && adjoint.reactions.iter().any(|v| *v != 0.0) {
+            self.pull_reactions(seen, w, adjoint, out, y);
+        }
+    }
+
+    fn contact_work(&self, _: &KnotPoint, _: &mut Work) -> Result<KnotWork, StepError> {
+        Ok(KnotWork::default())
+    }
+
+    fn gave_way(&self, _: &KnotPoint, _: &mut Work) -> Result<bool, StepError> {
+        Ok(false)
+    }
+
+    fn swing(
+        &self,
+        seen: &KnotPoint,
+        weight: f64,
+        above: f64,
+        w: &mut Work,
+    ) -> Result<Swing, StepError> {
+        parameter::apply(&self.mechanism, seen.p, &mut w.parameters, &mut w.model)?;
+        self.fastest_swing(seen, weight, above, w)
+    }
+
+    fn tangents(&self, _: &Frame) -> Option<[DMatrix<f64>; 2]> {
+        None
+    }
+
+    fn certify(&self, w: &mut Work) {
+        w.certificate = Some(0.0);
+    }
+
+    fn linear_residual(&self, w: &Work) -> Option<f64> {
+        w.certificate
+    }
+
+    fn matrix(&self) -> MatrixSize {
+        MatrixSize {
+            unknowns: Step::dims(self).ny,
+            fill_in: 0,
+        }
+    }
+}
+
+observable!(Minimal);

@@ -1,0 +1,222 @@
+//! What a parameter changes of the residual.
+
+use super::Minimal;
+use super::forces::each_end;
+use super::kinematics::third;
+use super::work::{Moved, Work};
+use crate::dynamics::Knot;
+use crate::mechanism::{Drive, Field, Freedom, Relative, Spring};
+use crate::spatial::{Mat3, Vec3, log, momentum, right_log_jacobian};
+
+/// A change of the residual per unit of a parameter.
+pub(super) enum Effect {
+    /// Of a body's wrench, by its node: force and torque, world axes.
+    Body(usize, Vec3, Vec3),
+    /// Along a free direction.
+    Joint(usize, f64),
+    /// Of an arm at the knot, which turns with what it is fixed to: node, and whether it is the second of its arms.
+    Arm(usize, usize, Vec3),
+}
+
+impl Minimal {
+    /// Calls `emit` with every effect of a parameter, where bodies move as `past` and `trial` tell.
+    pub(super) fn by_parameter(
+        &self,
+        w: &Work,
+        at: &Knot,
+        (past, trial): (&[Moved], &[Moved]),
+        index: usize,
+        mut emit: impl FnMut(Effect),
+    ) {
+        for field in &w.model.parameters[index].fields {
+            self.by_field(w, at, (past, trial), *field, &mut emit);
+        }
+    }
+
+    fn by_field(
+        &self,
+        w: &Work,
+        at: &Knot,
+        (past, trial): (&[Moved], &[Moved]),
+        field: Field,
+        emit: &mut impl FnMut(Effect),
+    ) {
+        let (m, half) = (&w.model, 0.5 * (at.h_prev + at.h));
+        let zero = Vec3::zeros();
+        match field {
+            Field::Mass(b) => {
+                let n = self.node_of[b];
+                let change = trial[n].velocity - past[n].velocity - m.gravity * half;
+                emit(Effect::Body(n, change, zero));
+            }
+            Field::Inertia(b, i, k) => {
+                let mut unit = Mat3::zeros();
+                (unit[(i, k)], unit[(k, i)]) = (1.0, 1.0);
+                let (n, r) = (self.node_of[b], &w.poses[b].r);
+                let unit = r * unit * r.transpose();
+                let of = |to: &Moved, h| momentum(&to.omega, &unit, h, to.scalar);
+                let change = of(&trial[n], at.h) - of(&past[n], -at.h_prev);
+                emit(Effect::Body(n, zero, change));
+            }
+            Field::Gravity(k) => {
+                for (n, knot) in w.knot.iter().enumerate() {
+                    emit(Effect::Body(n, Vec3::ith(k, -half * knot.mass), zero));
+                }
+            }
+            Field::Stiffness((j, i)) => {
+                let stretch = self.stretch(w, j, i);
+                self.by_effort(w, (j, i), half * stretch, emit);
+            }
+            Field::Rest((j, i)) => {
+                let k = m.joints[j].directions[i].stiffness;
+                self.by_effort(w, (j, i), -half * k, emit);
+            }
+            Field::Damping((j, i)) => {
+                let n = self.node_of_joint[j];
+                let (node, k) = (&self.nodes[n], &w.knot[n]);
+                let mut moved = 0.0;
+                for (rates, share, h) in [
+                    (&w.before, node.shares.0, at.h_prev),
+                    (&w.rates, node.shares.1, at.h),
+                ] {
+                    let along = self.displacements(m, node, k, rates, h);
+                    moved += share * along[i];
+                }
+                emit(Effect::Joint(node.first + i, moved));
+            }
+            Field::ParentAnchor(j, k) => {
+                let n = self.node_of_joint[j];
+                let (node, parent) = (&self.nodes[n], m.joints[j].parent);
+                let along = parent.map_or(Vec3::ith(k, 1.0), |p| w.poses[p].r * Vec3::ith(k, 1.0));
+                emit(match node.reversed {
+                    true => Effect::Arm(n, 1, -along),
+                    false => Effect::Arm(n, 0, along),
+                });
+            }
+            Field::ChildAnchor(j, k) => {
+                let n = self.node_of_joint[j];
+                let along = w.poses[m.joints[j].child].r * Vec3::ith(k, 1.0);
+                emit(match self.nodes[n].reversed {
+                    true => Effect::Arm(n, 0, along),
+                    false => Effect::Arm(n, 1, -along),
+                });
+            }
+            Field::SpringStiffness(s) => {
+                let (s, a, b) = self.spring_ends(w, s);
+                let row = s.length_row(a, b) * (half * (s.length(a, b) - s.rest));
+                self.by_wrench(w, (s.parent, s.child), &row, emit);
+            }
+            Field::SpringRest(s) => {
+                let (s, a, b) = self.spring_ends(w, s);
+                let row = s.length_row(a, b) * (-half * s.stiffness);
+                self.by_wrench(w, (s.parent, s.child), &row, emit);
+            }
+            Field::SpringParentAnchor(s, k) | Field::SpringChildAnchor(s, k) => {
+                let parent = matches!(field, Field::SpringParentAnchor(..));
+                let (s, a, b) = self.spring_ends(w, s);
+                let row = s.wrench_by_anchor(&Vec3::ith(k, 1.0), parent, 1.0, 0.0, a, b);
+                self.by_wrench(w, (s.parent, s.child), &(row * -half), emit);
+            }
+            Field::Gain(i) => {
+                self.by_actuator(w, i, -half * w.controls[i].1 * w.commanded[i], emit);
+            }
+            Field::LowerEffort(i) | Field::UpperEffort(i) => {
+                let upper = matches!(field, Field::UpperEffort(_));
+                let by = m.actuators[i].effort_by_limit(w.commanded[i], upper, w.relaxed);
+                self.by_actuator(w, i, -half * by, emit);
+            }
+            // what has them is refused
+            Field::SpringDamping(_)
+            | Field::GearRatio(_)
+            | Field::GearOffset(_)
+            | Field::JointFriction(_)
+            | Field::LimitRestitution(_)
+            | Field::LowerLimit(_)
+            | Field::UpperLimit(_)
+            | Field::ContactFriction(_)
+            | Field::ContactRestitution(_)
+            | Field::ContactRadius(_)
+            | Field::ContactLength(_)
+            | Field::ContactEdge(..)
+            | Field::ContactPosition(..)
+            | Field::HalfSpaceFriction(_)
+            | Field::HalfSpaceOffset(_) => {}
+        }
+    }
+
+    /// How far the spring of a joint's direction is stretched.
+    fn stretch(&self, w: &Work, joint: usize, direction: usize) -> f64 {
+        let n = self.node_of_joint[joint];
+        let (node, j) = (&self.nodes[n], &w.model.joints[joint]);
+        let d = &j.directions[direction];
+        let rest = d.rest;
+        if d.freedom != Freedom::Turn {
+            return w.positions[node.place + direction] - rest;
+        }
+        let relative = Relative {
+            arm: j.parent_anchor,
+            r: w.knot[n].relative,
+        };
+        j.coordinate(direction, &relative, 0.0) - rest
+    }
+
+    /// A change of the residual along a joint's coordinate.
+    fn by_effort(
+        &self,
+        w: &Work,
+        (joint, direction): (usize, usize),
+        size: f64,
+        emit: &mut impl FnMut(Effect),
+    ) {
+        let n = self.node_of_joint[joint];
+        let (node, j) = (&self.nodes[n], &w.model.joints[joint]);
+        let d = &j.directions[direction];
+        if d.freedom != Freedom::Turn {
+            return emit(Effect::Joint(node.first + direction, size));
+        }
+        let relative = &w.knot[n].relative;
+        let torque = right_log_jacobian(&log(relative)) * d.unit;
+        for (r, other) in j.directions.iter().enumerate().skip(node.slides) {
+            let along = other.unit + third(j, node, relative, &other.unit);
+            emit(Effect::Joint(node.first + r, size * along.dot(&torque)));
+        }
+    }
+
+    fn by_wrench(
+        &self,
+        w: &Work,
+        ends: (Option<usize>, usize),
+        row: &crate::mechanism::Row,
+        emit: &mut impl FnMut(Effect),
+    ) {
+        each_end(self, &w.poses, ends, row, |n, f, t| {
+            emit(Effect::Body(n, f, t))
+        });
+    }
+
+    /// The wrench of a unit effort of an actuator.
+    fn by_actuator(&self, w: &Work, i: usize, size: f64, emit: &mut impl FnMut(Effect)) {
+        let m = &w.model;
+        let a = &m.actuators[i];
+        if let Drive::Joint { joint, direction } = a.drive {
+            return emit(Effect::Joint(self.driven_direction(joint, direction), size));
+        }
+        let (parent, child) = m.driven(a);
+        let ends = (m.pose(&w.poses, parent), &w.poses[child]);
+        let row = a.unit_row(&m.joints, ends) * size;
+        self.by_wrench(w, (parent, child), &row, emit);
+    }
+
+    fn spring_ends<'a>(
+        &self,
+        w: &'a Work,
+        s: usize,
+    ) -> (
+        &'a Spring,
+        &'a crate::spatial::Pose,
+        &'a crate::spatial::Pose,
+    ) {
+        let s = &w.model.springs[s];
+        (s, w.model.pose(&w.poses, s.parent), &w.poses[s.child])
+    }
+}
