@@ -18,7 +18,7 @@ mod segments;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use least_action::dynamics::{Differentiable, Step};
-use least_action::integrator::Maximal;
+use least_action::integrator::System;
 use least_action::mechanism::JointKind;
 use least_action::rollout::{RolloutStats, Sweep, Trajectory};
 use std::fmt;
@@ -33,11 +33,13 @@ enum Case {
     Hinges(usize),
     Balls(usize),
     Segments(usize),
+    MinimalHinges(usize),
+    MinimalBalls(usize),
 }
 
-use Case::{Balls, Hinges, Segments};
+use Case::{Balls, Hinges, MinimalBalls, MinimalHinges, Segments};
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 16] = [
     Hinges(1),
     Hinges(10),
     Hinges(100),
@@ -48,6 +50,12 @@ const CASES: [Case; 10] = [
     Balls(1000),
     Segments(1),
     Segments(10),
+    MinimalHinges(10),
+    MinimalHinges(100),
+    MinimalHinges(1000),
+    MinimalBalls(10),
+    MinimalBalls(100),
+    MinimalBalls(1000),
 ];
 
 impl fmt::Display for Case {
@@ -56,23 +64,28 @@ impl fmt::Display for Case {
             Hinges(n) => write!(f, "hinges {n}"),
             Balls(n) => write!(f, "balls {n}"),
             Segments(n) => write!(f, "segments {n}"),
+            MinimalHinges(n) => write!(f, "hinges {n}, minimal"),
+            MinimalBalls(n) => write!(f, "balls {n}, minimal"),
         }
     }
 }
 
 /// A simulated trajectory.
 struct Rolled {
-    system: Maximal,
+    system: System,
     trajectory: Trajectory,
     links: usize,
 }
 
 impl Rolled {
     fn new(case: Case) -> Self {
+        let hanging = |n, kind, integrator| chain::hanging(n, kind, false, integrator);
         let (made, links) = match case {
-            Hinges(n) => (chain::hanging(n, JointKind::Revolute, false), n),
-            Balls(n) => (chain::hanging(n, JointKind::Spherical, false), n),
-            Segments(n) => (segments::hanging(n), 4 * n),
+            Hinges(n) => (hanging(n, JointKind::Revolute, "maximal"), n),
+            Balls(n) => (hanging(n, JointKind::Spherical, "maximal"), n),
+            MinimalHinges(n) => (hanging(n, JointKind::Revolute, "minimal"), n),
+            MinimalBalls(n) => (hanging(n, JointKind::Spherical, "minimal"), n),
+            Segments(n) => (segments::hanging(n).map_err(Into::into), 4 * n),
         };
         let (system, x0) = made.expect("valid");
         let (steps, h) = if links < 1000 {

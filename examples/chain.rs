@@ -1,6 +1,6 @@
 //! Experiment 8a of paper 000: n hanging links, time per link and step.
 //!
-//! `cargo run --release --example chain -- [LINKS] [STEPS] [hinge | ball] [reverse [kept]] [h=0.01]`
+//! `cargo run --release --example chain -- [LINKS] [STEPS] [hinge | ball] [maximal | minimal] [reverse [kept]] [h=0.01]`
 //!
 //! Under the weight of n links those at the pivot swing at about 3.5 sqrt(n g / l) rad/s; beyond some 300 links a step
 //! of 0.01 s is too long for that, and `h=0.001` is needed.
@@ -15,19 +15,30 @@ use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |i: usize, default| args.get(i).map_or(Ok(default), |a| a.parse::<usize>());
-    let (n, steps) = (number(0, 100)?, number(1, 1000)?);
-    let ball = args.iter().any(|a| a == "ball");
-    let kind = if ball {
-        JointKind::Spherical
-    } else {
-        JointKind::Revolute
-    };
-    let h = args
-        .iter()
-        .find_map(|a| a.strip_prefix("h="))
-        .map_or(Ok(0.01), str::parse)?;
-    let (system, x0) = chain::hanging(n, kind, false)?;
+    let (mut numbers, mut kind, mut integrator, mut h) =
+        (vec![], JointKind::Revolute, "maximal", 0.01);
+    let (mut reverse, mut kept) = (false, false);
+    for arg in &args {
+        match arg.as_str() {
+            "hinge" => kind = JointKind::Revolute,
+            "ball" => kind = JointKind::Spherical,
+            "maximal" | "minimal" => integrator = arg,
+            "reverse" => reverse = true,
+            "kept" => kept = true,
+            word => match (word.strip_prefix("h="), word.parse::<usize>()) {
+                (Some(step), _) => h = step.parse()?,
+                (_, Ok(n)) if numbers.len() < 2 => numbers.push(n),
+                _ => {
+                    let words =
+                        "LINKS, STEPS, hinge, ball, maximal, minimal, reverse, kept, h=0.01";
+                    return Err(format!("unknown word `{word}`; expected {words}").into());
+                }
+            },
+        }
+    }
+    let n = numbers.first().copied().unwrap_or(100);
+    let steps = numbers.get(1).copied().unwrap_or(1000);
+    let (system, x0) = chain::hanging(n, kind, false, integrator)?;
     let mut w = system.work();
     let mut t = Trajectory::new(&system, vec![h; steps], &x0);
     let mut stats = RolloutStats::default();
@@ -40,14 +51,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         1e6 * seconds / (steps * n) as f64,
         stats.iterations as f64 / steps as f64
     );
-    if args.iter().any(|a| a == "reverse") {
+    if reverse {
+        let last = match integrator {
+            "minimal" => system.dims().nf / 2 - 1,
+            _ => 6 * (n - 1),
+        };
         let mut sweep = Sweep::new(&system, &t);
         let mut back = |sweep: &mut Sweep| {
             let start = Instant::now();
-            // the gradient of the last position of the tip
+            // the gradient of the last position of the tip, or of the last joint's coordinate
             let run = sweep.run(&system, &t, &mut w, |at, _, out, _| {
                 if at.k == steps {
-                    out.x[6 * (n - 1)] = 1.0;
+                    out.x[last] = 1.0;
                 }
                 Ok(())
             });
@@ -57,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "reverse sweep: {:.3} of the forward rollout",
             back(&mut sweep)?
         );
-        if args.iter().any(|a| a == "kept") {
+        if kept {
             let mut kept = Sweep::new(&system, &t).with_cache(&system, 1 << 30);
             back(&mut kept)?;
             println!("again, with factors kept: {:.3}", back(&mut kept)?);

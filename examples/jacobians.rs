@@ -1,6 +1,6 @@
 //! State and control Jacobians of the step of a hinge chain with a motor in every hinge, in the joint chart.
 //!
-//! `cargo run --release --example jacobians -- [LINKS] [REPEATS]`
+//! `cargo run --release --example jacobians -- [LINKS] [REPEATS] [maximal | minimal]`
 //!
 //! Prints the median times of `linearize`, of `linear_model`, and of `frame`, which feedback needs beside them.
 
@@ -13,10 +13,11 @@ use least_action::rollout::{RolloutStats, Trajectory};
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1).map(|a| a.parse::<usize>());
-    let n = args.next().unwrap_or(Ok(50))?;
-    let repeats = args.next().unwrap_or(Ok(200))?;
-    let (system, x0) = chain::hanging(n, JointKind::Revolute, true)?;
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |i: usize, default| args.get(i).map_or(Ok(default), |a| a.parse::<usize>());
+    let (n, repeats) = (number(0, 50)?, number(1, 200)?);
+    let integrator = args.get(2).map_or("maximal", String::as_str);
+    let (system, x0) = chain::hanging(n, JointKind::Revolute, true, integrator)?;
     let mut w = system.work();
     let mut t = Trajectory::new(&system, vec![0.01; 20], &x0);
     t.u.iter_mut()

@@ -24,7 +24,8 @@ pub fn skew(a: &Vec3) -> Mat3 {
 /// `[a]x M` in half the operations of the product.
 #[inline(always)]
 pub fn skew_times(a: &Vec3, m: &Mat3) -> Mat3 {
-    Mat3::from_columns(&[0, 1, 2].map(|i| a.cross(&m.column(i))))
+    let (x, y, z) = (m.column(0), m.column(1), m.column(2));
+    Mat3::from_columns(&[a.cross(&x), a.cross(&y), a.cross(&z)])
 }
 
 /// `M [a]x`.

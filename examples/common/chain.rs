@@ -1,8 +1,8 @@
 //! Hanging chains of n links: experiment 8a of paper 000.
 
-use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::integrator::{Choice, Mechanical, Options, System};
 use least_action::mechanism::{
-    ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, ModelError, Shape,
+    ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape,
 };
 
 /// A chain of `n` cylinders of 1 m and 1 kg.
@@ -28,9 +28,14 @@ fn chain(n: usize, kind: JointKind) -> MechanismBuilder {
     m
 }
 
-/// A chain on hinges about y or on ball joints, with a motor in every joint if it is `driven`, and its state at
-/// rest, in line, at 45 degrees.
-pub fn hanging(n: usize, kind: JointKind, driven: bool) -> Result<(Maximal, Vec<f64>), ModelError> {
+/// A chain on hinges about y or on ball joints, with a motor in every joint if it is `driven`, by the integrator of that name, and
+/// its state at rest, in line, at 45 degrees.
+pub fn hanging(
+    n: usize,
+    kind: JointKind,
+    driven: bool,
+    integrator: &str,
+) -> Result<(System, Vec<f64>), Box<dyn std::error::Error>> {
     let mut builder = chain(n, kind);
     for i in 0..if driven { n } else { 0 } {
         let motor = ActuatorSpec::joint(&format!("joint{i}"));
@@ -41,7 +46,8 @@ pub fn hanging(n: usize, kind: JointKind, driven: bool) -> Result<(Maximal, Vec<
     let mut q = vec![0.0; coordinates];
     // a ball joint's second coordinate turns about y
     q[usize::from(kind == JointKind::Spherical)] = std::f64::consts::FRAC_PI_4;
-    let system = Maximal::new(mechanism, &q, Options::default())?;
+    let choice = Choice::new(integrator, None)?;
+    let system = System::new(choice, mechanism, &q, Options::default())?;
     let x0 = system.start(&q, &vec![0.0; coordinates], &vec![true; coordinates])?;
     Ok((system, x0))
 }

@@ -1,6 +1,6 @@
 //! Chains of closed segments: experiment 9a of paper 000.
 
-use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::integrator::{Choice, Mechanical, Options, System};
 use least_action::mechanism::{
     BodySpec, JointKind, JointSpec, MechanismBuilder, ModelError, Shape,
 };
@@ -40,7 +40,7 @@ fn segments(n: usize) -> MechanismBuilder {
 }
 
 /// A chain of segments and its state at rest, all links at pi/8 from the vertical.
-pub fn hanging(n: usize) -> Result<(Maximal, Vec<f64>), ModelError> {
+pub fn hanging(n: usize) -> Result<(System, Vec<f64>), ModelError> {
     let mechanism = segments(n).build()?;
     let angle = |name: &str| match name.as_bytes().last() {
         Some(b'0' | b'3') => FRAC_PI_8,
@@ -56,7 +56,7 @@ pub fn hanging(n: usize) -> Result<(Maximal, Vec<f64>), ModelError> {
             of(joint.child) - joint.parent.map_or(0.0, of)
         })
         .collect();
-    let system = Maximal::new(mechanism, &q, Options::default())?;
+    let system = System::new(Choice::default(), mechanism, &q, Options::default())?;
     let x0 = system.start(&q, &vec![0.0; q.len()], &vec![true; q.len()])?;
     Ok((system, x0))
 }

@@ -10,6 +10,10 @@ use nalgebra::Quaternion;
 /// constraint `e . vec(r) = 0`, which stays met over an interval as it does in an instant.
 #[inline(always)]
 pub(super) fn turn(j: &Joint, node: &Node, relative: &Quat, rates: &[f64]) -> Vec3 {
+    if let (3, [.., x, y, z]) = (node.turns, rates) {
+        // a ball's directions are the axes of its parent
+        return Vec3::new(*x, *y, *z);
+    }
     let turns = &j.directions[node.slides..];
     let mut out = Vec3::zeros();
     for (d, rate) in turns.iter().zip(&rates[node.slides..]) {

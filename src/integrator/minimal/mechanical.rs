@@ -210,6 +210,13 @@ impl Minimal {
             let mut on_eta = (by_v * r.w + v.cross(&by_v) - v * by_w) * 0.5;
             if let Some(by) = by_springs {
                 on_eta -= by.tr_mul(&on_torque) * half;
+                for (tuned, dp) in w.model.parameters.iter().zip(&mut out.p) {
+                    let each = tuned.fields.iter();
+                    *dp -= half
+                        * each
+                            .map(|f| self.spring_torque_by(w, i, *f).dot(&on_torque))
+                            .sum::<f64>();
+                }
             }
             for (k, d) in j.directions.iter().enumerate().skip(node.slides) {
                 let eta = d.unit + third(j, node, r, &d.unit);
@@ -320,6 +327,8 @@ impl Mechanical for Minimal {
         if needs.velocities {
             self.guess(&seen.x[self.positions..], 0.0, w);
             self.newton(&at, w)?;
+            // to where the last correction leads
+            self.lead(&w.model, &w.knot, &w.rates, 0.0, &mut w.trial);
         }
         let o = &mut w.observation;
         o.acts = acts;

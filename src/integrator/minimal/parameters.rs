@@ -160,6 +160,21 @@ impl Minimal {
         j.coordinate(direction, &relative, 0.0) - rest
     }
 
+    /// The torque of a joint's springs on several rotations by a parameter of theirs.
+    pub(super) fn spring_torque_by(&self, w: &Work, node: usize, field: Field) -> Vec3 {
+        let joint = self.nodes[node].joint;
+        let (j, relative) = (&w.model.joints[joint], &w.knot[node].relative);
+        let along = |i: usize, size: f64| match j.directions[i].freedom {
+            Freedom::Turn => right_log_jacobian(&log(relative)) * j.directions[i].unit * size,
+            _ => Vec3::zeros(),
+        };
+        match field {
+            Field::Stiffness((of, i)) if of == joint => along(i, -self.stretch(w, joint, i)),
+            Field::Rest((of, i)) if of == joint => along(i, j.directions[i].stiffness),
+            _ => Vec3::zeros(),
+        }
+    }
+
     /// A change of the residual along a joint's coordinate.
     fn by_effort(
         &self,

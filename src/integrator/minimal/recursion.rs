@@ -12,35 +12,49 @@
 
 use super::derivative::Linear;
 use super::kinematics::{third, turn};
-use super::work::{Articulated, AtKnot, Moved, Work};
+use super::work::{Articulated, AtKnot, Axis, Moved, Work};
 use super::{Minimal, Node};
 use crate::mechanism::Mechanism;
 use crate::spatial::{
-    Mat3, Quat, Vec3, left_log_jacobian, log, momentum, momentum_jacobian, skew_times, times_skew,
+    Mat3, Quat, Vec3, left_log_jacobian, log, momentum, skew, skew_times, times_skew,
 };
 use nalgebra::SMatrix;
 
 impl Articulated {
-    /// Of a body about its centre, by its displacement over the interval times `1/h`.
+    /// Of a body about its joint, by its displacement there over the interval times `1/h`.
     #[inline(always)]
     fn of_body(k: &AtKnot, to: &Moved, h: f64) -> Self {
-        let by = momentum_jacobian(&to.omega, &k.inertia, h, to.scalar);
+        let (w, j, s, half) = (&to.omega, &k.inertia, to.scalar, 0.5 * h);
+        let jw = j * w;
+        // d omega = (s - h/2 [omega]) dphi/h of what [`momentum_jacobian`](crate::spatial::momentum_jacobian) is by `omega`
+        let by = j * s + (skew_times(w, j) - skew(&jw)) * half;
+        let turned = by * s - times_skew(&by, w) * half - jw * w.transpose() * (half * half);
+        let ([left, right], m) = ([k.arms[1], to.arms[1]], k.mass);
         Self {
-            ff: Mat3::from_diagonal_element(k.mass),
-            ft: Mat3::zeros(),
-            tf: Mat3::zeros(),
-            // d omega = (e0 - h/2 [omega]) dphi/h
-            tt: by * to.scalar - times_skew(&by, &to.omega) * (0.5 * h),
+            ff: Mat3::from_diagonal_element(m),
+            ft: skew(&(right * -m)),
+            tf: skew(&(left * m)),
+            tt: turned - (right * m) * left.transpose()
+                + Mat3::from_diagonal_element(m * left.dot(&right)),
         }
     }
 
-    /// About a point from which `arms` lead to the one it is about: at the knot for wrenches, at the trial for displacements.
+    /// About a point from which `left` leads to the one it is about at the knot, where wrenches act, and `right` at the trial,
+    /// where displacements do.
     #[inline(always)]
-    fn shift(&mut self, [left, right]: [&Vec3; 2]) {
+    fn shift(&mut self, left: &Vec3, right: &Vec3) {
         self.ft -= times_skew(&self.ff, right);
         self.tt -= times_skew(&self.tf, right);
         self.tf += skew_times(left, &self.ff);
         self.tt += skew_times(left, &self.ft);
+    }
+
+    /// The same where displacements at the point it is about make forces alone, and turns nothing.
+    #[inline(always)]
+    fn shift_force(&mut self, left: &Vec3, right: &Vec3) {
+        self.ft = -times_skew(&self.ff, right);
+        self.tf = skew_times(left, &self.ff);
+        self.tt = skew_times(left, &self.ft);
     }
 
     #[inline(always)]
@@ -87,70 +101,34 @@ impl Minimal {
     }
 
     fn eliminate(&self, w: &mut Work, h: f64, mut rest: &mut [f64]) -> Result<(), usize> {
-        for ((k, to), out) in w.knot.iter().zip(&w.trial).zip(&mut w.articulated) {
-            *out = Articulated::of_body(k, to, h);
-        }
+        w.articulated.fill(Articulated::ZERO);
         // of the outermost first, behind each other
         for (i, node) in self.nodes.iter().enumerate().rev() {
-            let (k, to) = (&w.knot[i], &w.trial[i]);
-            let mut p = w.articulated[i];
-            p.shift([&k.arms[1], &to.arms[1]]);
+            let mut p = Articulated::of_body(&w.knot[i], &w.trial[i], h);
+            p.add(&w.articulated[i]);
             let n = node.count();
             let (inverse, left) = std::mem::take(&mut rest).split_at_mut(n * n);
             rest = left;
+            // a ball that nothing dampens
+            let turns_freely =
+                n == 3 && node.turns == 3 && !w.model.joints[node.joint].has_dampers();
             if n > 0 {
-                let near = node.near.map_or(Moved::WORLD, |n| w.trial[n]);
-                let j = &w.model.joints[node.joint];
-                let own = &w.rates[node.directions()];
-                let spin = turn(j, node, &k.relative, own);
-                let by = if node.reversed { to } else { &near };
-                let relative = Self::turned(&k.relative, &spin, h);
-                let axes = &mut w.axes[node.directions()];
-                for (i, (d, axis)) in j.directions.iter().zip(axes.iter_mut()).enumerate() {
-                    let unit = if i < node.slides {
-                        d.unit
-                    } else {
-                        d.unit + third(j, node, &relative, &d.unit)
-                    };
-                    let unit = k.joint * unit;
-                    axis.right = unit + by.turned(&unit, h) * h;
-                    let (a, b) = if i < node.slides {
-                        ((p.ff * axis.right, p.tf * axis.right), (&p.ff, &p.ft))
-                    } else {
-                        ((p.ft * axis.right, p.tt * axis.right), (&p.tf, &p.tt))
-                    };
-                    axis.wrench = a;
-                    axis.answer = (b.0.tr_mul(&axis.left), b.1.tr_mul(&axis.left));
-                }
-                for c in 0..n {
-                    let on = axes[c].wrench;
-                    for (r, axis) in axes.iter().enumerate() {
-                        let on = if r < node.slides { on.0 } else { on.1 };
-                        inverse[c * n + r] = axis.left.dot(&on);
-                    }
-                }
-                if j.has_dampers() {
-                    self.add_dampers(w, i, &spin, h, inverse);
-                }
-                invert(inverse, n).map_err(|()| node.body)?;
-                let axes = &mut w.axes[node.directions()];
-                // answers by the inverse
-                if n == 1 {
-                    let a = &mut axes[0];
-                    a.answer = (a.answer.0 * inverse[0], a.answer.1 * inverse[0]);
+                self.turn_axes(w, i, h);
+                let axes = &mut w.axes[node.first..node.first + n];
+                if turns_freely {
+                    pivot_of_ball(&mut p, axes, inverse).map_err(|()| node.body)?;
+                } else if n == 1 && node.turns == 1 {
+                    pivot_of_hinge(&p, &mut axes[0], inverse);
                 } else {
-                    let mut answers = [(Vec3::zeros(), Vec3::zeros()); 6];
-                    for (r, out) in answers.iter_mut().enumerate().take(n) {
-                        for (c, axis) in axes.iter().enumerate() {
-                            out.0 += axis.answer.0 * inverse[c * n + r];
-                            out.1 += axis.answer.1 * inverse[c * n + r];
-                        }
-                    }
-                    for (axis, answer) in axes.iter_mut().zip(answers) {
-                        axis.answer = answer;
-                    }
+                    pivot(&p, node, axes, inverse);
                 }
-                if node.near.is_some() {
+                if !turns_freely {
+                    if w.model.joints[node.joint].has_dampers() {
+                        self.add_dampers(w, i, h, inverse);
+                    }
+                    invert(inverse, n).map_err(|()| node.body)?;
+                    let axes = &mut w.axes[node.directions()];
+                    scale_answers(axes, inverse);
                     for a in axes.iter() {
                         p.ff -= a.wrench.0 * a.answer.0.transpose();
                         p.ft -= a.wrench.0 * a.answer.1.transpose();
@@ -160,17 +138,57 @@ impl Minimal {
                 }
             }
             if let Some(near) = node.near {
-                p.shift([&k.arms[0], &to.arms[0]]);
+                // from the joint of what is nearer, by its centre, to this one
+                let left = w.knot[near].arms[1] + w.knot[i].arms[0];
+                let right = w.trial[near].arms[1] + w.trial[i].arms[0];
+                if turns_freely {
+                    p.shift_force(&left, &right);
+                } else {
+                    p.shift(&left, &right);
+                }
                 w.articulated[near].add(&p);
             }
         }
         Ok(())
     }
 
+    /// A joint's free directions at the trial.
+    #[inline(always)]
+    fn turn_axes(&self, w: &mut Work, i: usize, h: f64) {
+        let (node, k, to) = (&self.nodes[i], &w.knot[i], &w.trial[i]);
+        let j = &w.model.joints[node.joint];
+        let world = Moved::WORLD;
+        let by = match (node.reversed, node.near) {
+            (true, _) => to,
+            (false, Some(near)) => &w.trial[near],
+            (false, None) => &world,
+        };
+        let axes = &mut w.axes[node.directions()];
+        if node.turns != 2 {
+            // fixed in the parent
+            for axis in axes {
+                axis.right = axis.left + by.turned(&axis.left, h) * h;
+            }
+            return;
+        }
+        let spin = turn(j, node, &k.relative, &w.rates[node.directions()]);
+        let relative = Self::turned(&k.relative, &spin, h);
+        for (r, (d, axis)) in j.directions.iter().zip(axes).enumerate() {
+            let unit = if r < node.slides {
+                d.unit
+            } else {
+                d.unit + third(j, node, &relative, &d.unit)
+            };
+            let unit = k.joint * unit;
+            axis.right = unit + by.turned(&unit, h) * h;
+        }
+    }
+
     /// What dampers along a joint's directions add to its pivot: the derivative of their impulses by rates.
-    fn add_dampers(&self, w: &Work, i: usize, spin: &Vec3, h: f64, pivot: &mut [f64]) {
+    fn add_dampers(&self, w: &Work, i: usize, h: f64, pivot: &mut [f64]) {
         let (node, k) = (&self.nodes[i], &w.knot[i]);
         let (j, n) = (&w.model.joints[node.joint], node.count());
+        let spin = &turn(j, node, &k.relative, &w.rates[node.directions()]);
         let by = if node.turns > 1 {
             let inc = Self::turned(&Quat::identity(), spin, h);
             left_log_jacobian(&log(&inc))
@@ -238,17 +256,17 @@ impl Minimal {
             let (mut f, mut t) = w.wrenches[i];
             t += k.arms[1].cross(&f);
             let n = node.count();
-            let mut residual = [0.0; 6];
-            for (r, index) in node.directions().enumerate() {
-                let on = if r < node.slides { &f } else { &t };
-                residual[r] = w.axes[index].left.dot(on) + rows[index];
-            }
             let inverse = &w.inverses[place..place + n * n];
             place += n * n;
-            for (r, axis) in w.axes[node.directions()].iter_mut().enumerate() {
-                axis.rate = (0..n).map(|c| inverse[c * n + r] * residual[c]).sum();
-                f -= axis.wrench.0 * axis.rate;
-                t -= axis.wrench.1 * axis.rate;
+            let (axes, rows) = (&mut w.axes[node.directions()], &rows[node.directions()]);
+            match n {
+                0 => {}
+                1 => give::<1>(node.slides, axes, rows, inverse, (&mut f, &mut t)),
+                2 => give::<2>(node.slides, axes, rows, inverse, (&mut f, &mut t)),
+                3 => give::<3>(node.slides, axes, rows, inverse, (&mut f, &mut t)),
+                4 => give::<4>(node.slides, axes, rows, inverse, (&mut f, &mut t)),
+                5 => give::<5>(node.slides, axes, rows, inverse, (&mut f, &mut t)),
+                _ => give::<6>(node.slides, axes, rows, inverse, (&mut f, &mut t)),
             }
             if let Some(near) = node.near {
                 let to = &mut w.wrenches[near];
@@ -385,6 +403,103 @@ impl Minimal {
             };
         }
         out
+    }
+}
+
+/// What a joint with `N` free directions makes of the wrench `(f, t)` of all beyond it: rates along them, and what is left of it.
+#[inline(always)]
+fn give<const N: usize>(
+    slides: usize,
+    axes: &mut [Axis],
+    rows: &[f64],
+    inverse: &[f64],
+    (f, t): (&mut Vec3, &mut Vec3),
+) {
+    let (Some(axes), Some(rows)) = (axes.first_chunk_mut::<N>(), rows.first_chunk::<N>()) else {
+        return;
+    };
+    let residual: [f64; N] = std::array::from_fn(|r| {
+        let on = if r < slides { &*f } else { &*t };
+        axes[r].left.dot(on) + rows[r]
+    });
+    for (r, axis) in axes.iter_mut().enumerate() {
+        let mut rate = 0.0;
+        for (c, residual) in residual.iter().enumerate() {
+            rate += inverse[c * N + r] * residual;
+        }
+        axis.rate = rate;
+        *f -= axis.wrench.0 * rate;
+        *t -= axis.wrench.1 * rate;
+    }
+}
+
+/// The pivot of a joint, `n x n` by columns, what rates along its directions exert, and what turns and displacements answer, before
+/// the pivot's inverse.
+#[inline(always)]
+fn pivot(p: &Articulated, node: &Node, axes: &mut [Axis], pivot: &mut [f64]) {
+    for (r, axis) in axes.iter_mut().enumerate() {
+        let (wrench, answer) = if r < node.slides {
+            ((p.ff * axis.right, p.tf * axis.right), (&p.ff, &p.ft))
+        } else {
+            ((p.ft * axis.right, p.tt * axis.right), (&p.tf, &p.tt))
+        };
+        axis.wrench = wrench;
+        axis.answer = (answer.0.tr_mul(&axis.left), answer.1.tr_mul(&axis.left));
+    }
+    let n = axes.len();
+    for c in 0..n {
+        let (force, torque) = axes[c].wrench;
+        for (r, axis) in axes.iter().enumerate() {
+            let on = if r < node.slides { &force } else { &torque };
+            pivot[c * n + r] = axis.left.dot(on);
+        }
+    }
+}
+
+/// The same of a hinge, in one go.
+#[inline(always)]
+fn pivot_of_hinge(p: &Articulated, axis: &mut Axis, pivot: &mut [f64]) {
+    axis.wrench = (p.ft * axis.right, p.tt * axis.right);
+    axis.answer = (p.tf.tr_mul(&axis.left), p.tt.tr_mul(&axis.left));
+    pivot[0] = axis.left.dot(&axis.wrench.1);
+}
+
+/// Of a ball, whose directions are all there are: its pivot is inverted, its answers are whole, and what is left of `p` is a force by
+/// displacements.
+#[inline(always)]
+fn pivot_of_ball(p: &mut Articulated, axes: &mut [Axis], inverse: &mut [f64]) -> Result<(), ()> {
+    let turned = p.tt.try_inverse().ok_or(())?;
+    let by = turned * p.tf;
+    let [a, b, c] = axes else { return Err(()) };
+    let lefts = [turned * a.left, turned * b.left, turned * c.left];
+    for (r, axis) in [a, b, c].into_iter().enumerate() {
+        axis.wrench = (p.ft * axis.right, p.tt * axis.right);
+        axis.answer = (by.tr_mul(&axis.right), axis.right);
+        for (c, left) in lefts.iter().enumerate() {
+            inverse[3 * c + r] = axis.right.dot(left);
+        }
+    }
+    p.ff -= p.ft * by;
+    Ok(())
+}
+
+/// Applies the pivot's inverse to the answers.
+#[inline(always)]
+fn scale_answers(axes: &mut [Axis], inverse: &[f64]) {
+    if let ([axis], [inverse]) = (&mut *axes, inverse) {
+        axis.answer = (axis.answer.0 * *inverse, axis.answer.1 * *inverse);
+        return;
+    }
+    let n = axes.len();
+    let mut answers = [(Vec3::zeros(), Vec3::zeros()); 6];
+    for (r, out) in answers.iter_mut().enumerate().take(n) {
+        for (c, axis) in axes.iter().enumerate() {
+            out.0 += axis.answer.0 * inverse[c * n + r];
+            out.1 += axis.answer.1 * inverse[c * n + r];
+        }
+    }
+    for (axis, answer) in axes.iter_mut().zip(answers) {
+        axis.answer = answer;
     }
 }
 

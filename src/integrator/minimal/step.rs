@@ -11,6 +11,11 @@ use nalgebra::DMatrix;
 /// A correction that is no longer smaller than this part of the last one is rounding, where it is below [`ROUNDING`] of the rates.
 const FALLS: f64 = 0.5;
 const ROUNDING: f64 = 1e-9;
+/// Corrections that fall by this with the factors of an iteration before are worth more than new ones, which cost about as much as
+/// two such corrections.
+const CHORD: f64 = 0.03;
+/// A last correction below this, rad, needs no look at where it leads.
+const SHORT: f64 = 1e-6;
 /// Newton's steps are halved no further.
 const SHORTEST: f64 = 1e-4;
 
@@ -125,27 +130,45 @@ impl Minimal {
         }
     }
 
-    /// Newton's method from the guess. Ends where the correction that would follow, which quadratic convergence tells from the
-    /// last two, is below the tolerance (m/s, rad/s), or rounding.
+    /// Newton's method from the guess. Factors serve again as long as corrections fall by [`CHORD`]. Ends where the correction
+    /// that would follow is below the tolerance (m/s, rad/s), as the last two tell, or rounding.
     pub(super) fn newton(&self, at: &Knot, w: &mut Work) -> Result<StepStats, StepError> {
         let (h, tolerance) = (at.h, self.options.tolerance);
         let mut stats = StepStats::default();
-        let mut last = f64::INFINITY;
+        let (mut last, mut is_fresh) = (f64::INFINITY, false);
         let fails = |failure, body, residual| Err(self.failure(failure, at, body, residual));
         loop {
             if stats.iterations == self.options.max_iterations {
                 return fails(StepFailure::NotConverged, self.nodes[0].body, last);
             }
             stats.iterations += 1;
-            if let Err(body) = self.factor(w, h) {
+            if !is_fresh && let Err(body) = self.factor(w, h) {
                 return fails(StepFailure::Singular, body, last);
             }
+            let squares = !is_fresh;
             self.solve(w, h);
             let size = largest(&w.change);
             if size.is_nan() {
                 return fails(StepFailure::NotFinite, self.nodes[0].body, last);
             }
+            let ratio = size / last;
+            // one correction tells nothing of the next
+            let follows = match stats.iterations {
+                1 => f64::INFINITY,
+                // with factors of its own a correction is to the next as its square
+                _ if squares => size * ratio * ratio.min(1.0),
+                _ => size * ratio,
+            };
+            let is_rounding = ratio > FALLS && size < ROUNDING * (1.0 + largest(&w.rates));
+            let is_last = size <= tolerance || follows <= tolerance || is_rounding;
+            is_fresh = ratio < CHORD;
             w.kept.copy_from_slice(&w.rates);
+            if is_last && h * size < SHORT {
+                // it leads where the last trial led, to what is left
+                self.take(1.0, h, w);
+                stats.residual = size.min(follows);
+                break;
+            }
             let mut length = 1.0;
             let outside = loop {
                 self.take(length, h, w);
@@ -158,16 +181,9 @@ impl Minimal {
             if let Some(body) = outside {
                 return fails(StepFailure::Domain, body, size);
             }
-            let ratio = size / last;
-            // one correction tells nothing of the next
-            let follows = if stats.iterations > 1 {
-                size * ratio * ratio.min(1.0)
-            } else {
-                f64::INFINITY
-            };
-            let scale = 1.0 + largest(&w.rates);
-            let is_rounding = ratio > FALLS && size < ROUNDING * scale;
-            if length == 1.0 && (size <= tolerance || follows <= tolerance || is_rounding) {
+            if length < 1.0 {
+                is_fresh = false;
+            } else if is_last {
                 stats.residual = size.min(follows);
                 break;
             }

@@ -108,6 +108,18 @@ pub(super) struct Articulated {
     pub tt: Mat3,
 }
 
+impl Articulated {
+    pub const ZERO: Self = {
+        let none = Mat3::new(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
+        Self {
+            ff: none,
+            ft: none,
+            tf: none,
+            tt: none,
+        }
+    };
+}
+
 /// A free direction of a joint, world axes; of the elimination, what of it is pushed inwards and outwards.
 #[derive(Clone, Copy)]
 pub(super) struct Axis {
@@ -134,12 +146,6 @@ impl Minimal {
             inertia: none,
             force: (zero, zero),
             base: (zero, zero),
-        };
-        let articulated = Articulated {
-            ff: none,
-            ft: none,
-            tf: none,
-            tt: none,
         };
         let axis = Axis {
             left: zero,
@@ -174,7 +180,7 @@ impl Minimal {
             kept: vec![0.0; freedoms],
             rows: vec![0.0; freedoms],
             change: vec![0.0; freedoms],
-            articulated: vec![articulated; n],
+            articulated: vec![Articulated::ZERO; n],
             wrenches: vec![(zero, zero); n],
             axes: vec![axis; freedoms],
             inverses: vec![0.0; self.nodes.iter().map(|n| n.count().pow(2)).sum()],
