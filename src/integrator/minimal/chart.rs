@@ -6,9 +6,7 @@
 use super::kinematics::{third, turn};
 use super::work::Work;
 use super::{Minimal, Node};
-use crate::dynamics::{
-    Charts, Frame, Knot, LinearModel, StepError, StepFailure, Stored, model_by_pushes,
-};
+use crate::dynamics::{Charts, Frame, Knot, LinearModel, StepError, StepFailure, Stored};
 use crate::mechanism::Joint;
 use crate::spatial::{Mat3, Quat, Vec3, exp, left_log_jacobian, log};
 use nalgebra::{DMatrix, Matrix2, Quaternion, Vector2};
@@ -206,7 +204,7 @@ impl Charts for Minimal {
     }
 
     fn linear_model_in(&self, w: &mut Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
-        model_by_pushes(self, w, from, to, out);
+        self.jacobians(w, (from, to), out);
     }
 }
 

@@ -728,7 +728,7 @@ fn over(d: f64, h: f64) -> f64 {
 }
 
 /// The share of dampers over an interval, with its sign, and the interval as it is led over.
-fn damping(shares: (f64, f64), at: &Knot, side: usize) -> (f64, f64) {
+pub(super) fn damping(shares: (f64, f64), at: &Knot, side: usize) -> (f64, f64) {
     // what was moved before the knot is led back over
     match side {
         0 => (-shares.0, -at.h_prev),

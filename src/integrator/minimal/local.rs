@@ -62,7 +62,7 @@ impl Local {
         let inc = increment(&omega, h, scalar);
         let end = inc * relative;
         let along = |a: &Vec3| a * scalar + a.cross(&omega) * (0.5 * h);
-        let by_log = left_log_jacobian(&log(&inc));
+        let by_log = j.has_dampers().then(|| left_log_jacobian(&log(&inc)));
         let turns = &j.directions[node.slides..];
         for (c, by) in turns.iter().enumerate() {
             let knot = by.unit + third(j, node, relative, &by.unit);
@@ -70,15 +70,18 @@ impl Local {
             let drift = third_drift(j, node, relative, &omega, h, &by.unit);
             let ends = along(&at_end);
             let starts = along(&drift) + knot.cross(&omega);
-            let damped = (
+            for (r, d) in turns.iter().enumerate() {
+                out.by_end[(r, c)] = d.unit.dot(&ends);
+                out.by_knot[(r, c)] = d.unit.dot(&starts);
+            }
+            let Some(by_log) = by_log else { continue };
+            let (ends, starts) = (
                 by_log * at_end * h,
                 by_log * (drift * h + knot - inc * knot),
             );
             for (r, d) in turns.iter().enumerate() {
-                out.by_end[(r, c)] = d.unit.dot(&ends);
-                out.by_knot[(r, c)] = d.unit.dot(&starts);
-                out.damped_by_end[(r, c)] = d.unit.dot(&damped.0);
-                out.damped_by_knot[(r, c)] = d.unit.dot(&damped.1);
+                out.damped_by_end[(r, c)] = d.unit.dot(&ends);
+                out.damped_by_knot[(r, c)] = d.unit.dot(&starts);
             }
         }
         for (r, d) in turns.iter().enumerate() {

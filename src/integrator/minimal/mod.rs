@@ -23,6 +23,7 @@ mod chart;
 mod derivative;
 mod equations;
 mod forces;
+mod jacobian;
 mod kinematics;
 mod local;
 mod mechanical;

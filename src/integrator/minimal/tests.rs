@@ -2,10 +2,10 @@
 
 use super::Minimal;
 use crate::dynamics::{
-    Charts, Column, Equations, Frame, Inputs, Knot, KnotPoint, Observe, QuantityId, SolvedStep,
-    Start, Step, Stored, UnsolvedStep,
+    Charts, Column, Differentiable, Equations, Frame, Inputs, Knot, KnotPoint, Observe, QuantityId,
+    SolvedStep, Start, Step, Stored, UnsolvedStep,
 };
-use crate::dynamics::{End, Outputs};
+use crate::dynamics::{End, LinearModel, Outputs, model_by_pushes};
 use crate::integrator::checks::{Against, hold, input, some_adjoint};
 use crate::integrator::composed::tests::pulls_are_products;
 use crate::integrator::maximal::tests::{all_outputs, assert_close, derivative, tuned};
@@ -497,6 +497,33 @@ fn gradients_are_those_of_maximal_coordinates() {
         let a = gradient(&s, &q, &rates, 20);
         let b = gradient(&maximal, &q, &rates, 20);
         assert_close(&a, &b, 1e-8, "gradient");
+    }
+}
+
+/// The linear model is what pushes give.
+#[test]
+fn models_are_made_of_pushes() {
+    for (s, q, rates) in systems() {
+        for intervals in [START, MOVING] {
+            let (d, p, mut w) = (s.dims(), values(&s), s.work());
+            let (at, x, u, y, next) = made(&s, &q, &rates, intervals);
+            let solved = SolvedStep {
+                at,
+                x: &x,
+                u: &u,
+                p: &p,
+                y: &y,
+                next: &next,
+            };
+            let frame = Frame::Identity(d.ndx);
+            let (mut a, mut b) = (LinearModel::new(&d), LinearModel::new(&d));
+            let mut linear = s.linearize(&solved, &mut w).expect("regular");
+            linear.linear_model(&frame, &frame, &mut a);
+            model_by_pushes(&s, &mut w, &frame, &frame, &mut b);
+            for (a, b) in [(&a.a, &b.a), (&a.b, &b.b), (&a.p, &b.p)] {
+                assert_close(a.as_slice(), b.as_slice(), 1e-11, "model");
+            }
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::Minimal;
 use super::derivative::Linear;
+use super::jacobian::Jacobian;
 use super::mechanical::Observation;
-use crate::dynamics::Inputs;
+use crate::dynamics::{Inputs, Outputs};
 use crate::mechanism::{Coupling, Mechanism};
 use crate::spatial::{Mat3, Pose, Quat, Vec3};
 
@@ -40,6 +41,9 @@ pub struct Work {
     pub(super) inverse_inertia: Vec<Mat3>,
     pub(super) scratch: Vec<f64>,
     pub(super) inputs: Inputs,
+    pub(super) outputs: Outputs,
+    /// Made when it is first asked for.
+    pub(super) jacobian: Option<Box<Jacobian>>,
     /// The unknowns: the joints' rates over the interval; those before the last step, and that step.
     pub(super) rates: Vec<f64>,
     pub(super) kept: Vec<f64>,
@@ -176,6 +180,8 @@ impl Minimal {
             inverse_inertia: vec![none; n],
             scratch: vec![0.0; n],
             inputs: self.dims().inputs(),
+            outputs: self.dims().outputs(),
+            jacobian: None,
             rates: vec![0.0; freedoms],
             kept: vec![0.0; freedoms],
             rows: vec![0.0; freedoms],

@@ -3,7 +3,7 @@
 pub mod case;
 pub mod touch;
 
-use least_action::dynamics::{Step, StepError};
+use least_action::dynamics::StepError;
 use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Orientation, Shape, SpringSpec,
@@ -78,7 +78,7 @@ pub fn even(seconds: f64, h: f64) -> Vec<f64> {
 
 /// Simulates under the controls `u(t)`.
 pub fn roll(
-    s: &Maximal,
+    s: &impl Mechanical,
     x0: &[f64],
     intervals: Vec<f64>,
     u: impl Fn(f64) -> Vec<f64>,
@@ -94,7 +94,7 @@ pub fn roll(
 }
 
 /// Simulates without controls.
-pub fn fall(s: &Maximal, x0: &[f64], seconds: f64, h: f64) -> Trajectory {
+pub fn fall(s: &impl Mechanical, x0: &[f64], seconds: f64, h: f64) -> Trajectory {
     let nu = s.dims().nu;
     roll(s, x0, even(seconds, h), |_| vec![0.0; nu]).expect("solved")
 }

@@ -1,0 +1,537 @@
+//! The step's Jacobians by state and control, row by row: O(n) a row, several side by side.
+//!
+//! The row of a coordinate at the next knot is one solve with the transposed factors. With displacements of both neighbours in place
+//! of rates (`z+`, `z-`) nothing but momenta depends on these, and of the multipliers' virtual displacements `Z` a body's wrenches
+//! are fixed matrices: with `D+`, `D-` the derivatives of its momenta, `p+`, `p-` these,
+//!
+//! ```text
+//! at the knot  -(D+/h + D-/h-)' Z + (p+ - p-) x Z,     at the knot before  D-'/h- Z,
+//! ```
+//!
+//! which go inwards at the geometry of either knot. What joints turn is of the residual's wrenches, as in
+//! [`derivative`](super::derivative). Coordinates at the knot before, and rates, follow joint by joint.
+
+use super::derivative::{Linear, SIDES};
+use super::forces::{to_body, to_world};
+use super::kinematics::third;
+use super::local::third_by_turn;
+use super::work::Work;
+use super::{Minimal, Node};
+use crate::dynamics::{Frame, LinearModel, model_by_pushes};
+use crate::mechanism::Drive;
+use crate::spatial::{Mat3, Vec3};
+use nalgebra::SMatrix;
+
+/// Rows side by side.
+const LANES: usize = 8;
+
+/// A vector in every lane.
+#[derive(Clone, Copy)]
+struct Wide([[f64; LANES]; 3]);
+
+type Numbers = [f64; LANES];
+
+impl Wide {
+    const ZERO: Self = Self([[0.0; LANES]; 3]);
+
+    /// Adds `a x v`.
+    #[inline(always)]
+    fn add_cross(&mut self, a: &Vec3, v: &Self) {
+        for l in 0..LANES {
+            let (x, y, z) = (v.0[0][l], v.0[1][l], v.0[2][l]);
+            self.0[0][l] += a.y * z - a.z * y;
+            self.0[1][l] += a.z * x - a.x * z;
+            self.0[2][l] += a.x * y - a.y * x;
+        }
+    }
+
+    /// Adds `a s`.
+    #[inline(always)]
+    fn add_along(&mut self, a: &Vec3, s: &Numbers) {
+        for (to, a) in self.0.iter_mut().zip(a.iter()) {
+            for (to, s) in to.iter_mut().zip(s) {
+                *to += a * s;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, v: &Self) {
+        for (to, v) in self.0.iter_mut().zip(&v.0) {
+            for (to, v) in to.iter_mut().zip(v) {
+                *to += v;
+            }
+        }
+    }
+
+    /// `scale v`.
+    #[inline(always)]
+    fn scaled(v: &Self, scale: f64) -> Self {
+        Self(v.0.map(|v| v.map(|v| scale * v)))
+    }
+
+    /// `m v`.
+    #[inline(always)]
+    fn times(m: &Mat3, v: &Self) -> Self {
+        let mut out = Self::ZERO;
+        for (r, out) in out.0.iter_mut().enumerate() {
+            for l in 0..LANES {
+                out[l] = m[(r, 0)] * v.0[0][l] + m[(r, 1)] * v.0[1][l] + m[(r, 2)] * v.0[2][l];
+            }
+        }
+        out
+    }
+
+    /// `a . v`
+    #[inline(always)]
+    fn dot(&self, a: &Vec3) -> Numbers {
+        let v = &self.0;
+        std::array::from_fn(|l| a.x * v[0][l] + a.y * v[1][l] + a.z * v[2][l])
+    }
+
+    fn lane(&self, l: usize) -> Vec3 {
+        Vec3::new(self.0[0][l], self.0[1][l], self.0[2][l])
+    }
+}
+
+#[inline(always)]
+fn add_times(to: &mut Numbers, by: f64, v: &Numbers) {
+    for (to, v) in to.iter_mut().zip(v) {
+        *to += by * v;
+    }
+}
+
+/// Memory of the Jacobians.
+pub(super) struct Jacobian {
+    /// Of every body: what its virtual turn says of its turn at the knot, and before.
+    bodies: Vec<[Mat3; 2]>,
+    /// Of every joint.
+    joints: Vec<Exerting>,
+    virtuals: Vec<[Wide; 2]>,
+    knot: Vec<[Wide; 2]>,
+    before: Vec<[Wide; 2]>,
+    lambda: Vec<Numbers>,
+    by_knot: Vec<Numbers>,
+    by_before: Vec<Numbers>,
+}
+
+/// What a joint exerts, about itself, and how what acts along its free directions changes with its own coordinates, at the knot and
+/// before.
+#[derive(Clone, Copy)]
+struct Exerting {
+    wrench: (Vec3, Vec3),
+    knot: SMatrix<f64, 6, 6>,
+    before: SMatrix<f64, 6, 6>,
+}
+
+impl Jacobian {
+    fn new(n: usize, freedoms: usize) -> Self {
+        let zero = Vec3::zeros();
+        let none = Exerting {
+            wrench: (zero, zero),
+            knot: SMatrix::zeros(),
+            before: SMatrix::zeros(),
+        };
+        let (wide, numbers) = (vec![[Wide::ZERO; 2]; n], vec![[0.0; LANES]; freedoms]);
+        Self {
+            bodies: vec![[Mat3::zeros(); 2]; n],
+            joints: vec![none; n],
+            virtuals: wide.clone(),
+            knot: wide.clone(),
+            before: wide,
+            lambda: numbers.clone(),
+            by_knot: numbers.clone(),
+            by_before: numbers,
+        }
+    }
+}
+
+impl Minimal {
+    /// The linear model of the step last linearized.
+    pub(super) fn jacobians(&self, w: &mut Work, frames: (&Frame, &Frame), out: &mut LinearModel) {
+        if w.linear.at.h_prev == 0.0 {
+            // no knot lies before
+            return model_by_pushes(self, w, frames.0, frames.1, out);
+        }
+        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        let mut j = match w.jacobian.take() {
+            Some(j) => j,
+            None => Box::new(Jacobian::new(self.nodes.len(), self.freedoms)),
+        };
+        self.gather(w, &l, &mut j);
+        let mut first = 0;
+        while first < self.freedoms {
+            self.lanes(w, &l, &mut j, first, out);
+            first += LANES;
+        }
+        self.by_parameters(w, &mut l, out);
+        w.jacobian = Some(j);
+        w.linear = l;
+    }
+
+    /// What all rows share.
+    fn gather(&self, w: &mut Work, l: &Linear, s: &mut Jacobian) {
+        let (h, before) = (l.at.h, l.at.h_prev);
+        let half = 0.5 * (h + before);
+        let mut rows = std::mem::take(&mut w.rows);
+        self.residual_rows(w, h, &mut rows);
+        w.rows = rows;
+        for (i, (node, k)) in self.nodes.iter().zip(&w.knot).enumerate() {
+            let p = w.momenta[i][1].1 - w.momenta[i][0].1 - k.force.1 * half;
+            let [past, behind] = &l.momenta[i];
+            s.bodies[i] = [
+                crate::spatial::skew(&p) - (behind / h + past / before).transpose(),
+                past.transpose() / before,
+            ];
+            let own = &mut s.joints[i];
+            own.wrench = w.wrenches[i];
+            let joint = &w.model.joints[node.joint];
+            let at_knot = &mut own.knot;
+            at_knot.fill(0.0);
+            own.before.fill(0.0);
+            let first = node.slides;
+            if joint.has_springs() {
+                for r in 0..node.count() {
+                    for c in 0..node.count() {
+                        at_knot[(r, c)] = -half
+                            * match (r.checked_sub(first), c.checked_sub(first)) {
+                                (Some(r), Some(c)) => l.springs[i][(r, c)],
+                                (None, None) if r == c => -joint.directions[r].stiffness,
+                                _ => 0.0,
+                            };
+                    }
+                }
+            }
+            if joint.has_dampers() {
+                for side in SIDES {
+                    let (share, over) = super::derivative::damping(node.shares, &l.at, side);
+                    let local = &l.locals[i][side];
+                    for r in 0..node.count() {
+                        let size = joint.directions[r].damping * share;
+                        for c in 0..node.count() {
+                            let (end, knot) = match (r.checked_sub(first), c.checked_sub(first)) {
+                                (Some(r), Some(c)) => {
+                                    let end = local.damped_by_end[(r, c)] / over;
+                                    (end, local.damped_by_knot[(r, c)] - end)
+                                }
+                                (None, None) if r == c => (1.0, -1.0),
+                                _ => (0.0, 0.0),
+                            };
+                            at_knot[(r, c)] += size * knot;
+                            if side == 0 {
+                                own.before[(r, c)] += size * end;
+                            }
+                        }
+                    }
+                }
+            }
+            if node.turns == 2 {
+                // how its free directions turn by its own turns, of the torque that it exerts
+                let seen = k.joint.tr_mul(&own.wrench.1);
+                for c in first..node.count() {
+                    let unit = &joint.directions[c].unit;
+                    let eta = unit + third(joint, node, &k.relative, unit);
+                    for r in first..node.count() {
+                        let unit = &joint.directions[r].unit;
+                        let by = third_by_turn(joint, node, &k.relative, unit, &eta);
+                        own.knot[(r, c)] += by.dot(&seen);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Rows `first` on, as many as there are lanes or rows left.
+    fn lanes(
+        &self,
+        w: &mut Work,
+        l: &Linear,
+        s: &mut Jacobian,
+        first: usize,
+        out: &mut LinearModel,
+    ) {
+        let rows = first..(first + LANES).min(self.freedoms);
+        self.multipliers(w, l.at.h, s, rows.clone());
+        self.wrenches(w, l, s);
+        self.inwards(w, l, s);
+        self.write(w, l, s, rows, out);
+    }
+
+    /// Multipliers of the rows, and the virtual displacements of the bodies by them.
+    fn multipliers(&self, w: &Work, h: f64, s: &mut Jacobian, rows: std::ops::Range<usize>) {
+        s.knot.fill([Wide::ZERO; 2]);
+        let mut place = 0;
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let n = node.count();
+            place += n * n;
+            if node.first >= rows.end {
+                // none of the rows is of what it holds
+                continue;
+            }
+            let to = &w.trial[i];
+            let [mut f, mut t] = s.knot[i];
+            t.add_cross(&to.arms[1], &f);
+            let (at, about) = (f, t);
+            for (r, index) in node.directions().enumerate() {
+                let axis = &w.axes[index];
+                let on = if r < node.slides { &at } else { &about };
+                let mut rate = on.dot(&axis.right);
+                if rows.contains(&index) {
+                    rate[index - rows.start] += h;
+                }
+                let less = rate.map(|r| -r);
+                f.add_along(&axis.answer.0, &less);
+                t.add_along(&axis.answer.1, &less);
+                s.lambda[index] = less;
+            }
+            if let Some(near) = node.near {
+                let [nf, nt] = &mut s.knot[near];
+                nf.add(&f);
+                nt.add(&t);
+                nt.add_cross(&to.arms[0], &f);
+            }
+        }
+        for (i, node) in self.nodes.iter().enumerate() {
+            let k = &w.knot[i];
+            let [mut x, mut turned] = node.near.map_or([Wide::ZERO; 2], |n| s.virtuals[n]);
+            // x += turned x arm
+            x.add_cross(&-k.arms[0], &turned);
+            let n = node.count();
+            place -= n * n;
+            let inverse = &w.inverses[place..place + n * n];
+            let mut left = [[0.0; LANES]; 6];
+            for (left, index) in left.iter_mut().zip(node.directions()) {
+                let axis = &w.axes[index];
+                let (by_x, by_turn) = (x.dot(&axis.wrench.0), turned.dot(&axis.wrench.1));
+                let given = if node.first >= rows.end {
+                    [0.0; LANES]
+                } else {
+                    s.lambda[index]
+                };
+                for lane in 0..LANES {
+                    left[lane] = given[lane] - by_x[lane] - by_turn[lane];
+                }
+            }
+            for (r, index) in node.directions().enumerate() {
+                let mut by = [0.0; LANES];
+                for (c, left) in left.iter().enumerate().take(n) {
+                    add_times(&mut by, inverse[r * n + c], left);
+                }
+                s.lambda[index] = by;
+                let on = if r < node.slides { &mut x } else { &mut turned };
+                on.add_along(&w.axes[index].left, &by);
+            }
+            x.add_cross(&-k.arms[1], &turned);
+            s.virtuals[i] = [x, turned];
+        }
+    }
+
+    /// What the virtual displacements say of those of the bodies, at the knot and before.
+    fn wrenches(&self, w: &Work, l: &Linear, s: &mut Jacobian) {
+        let (h, before) = (l.at.h, l.at.h_prev);
+        for (i, k) in w.knot.iter().enumerate() {
+            let [x, turned] = &s.virtuals[i];
+            let [by_knot, by_before] = &s.bodies[i];
+            s.knot[i] = [
+                Wide::scaled(x, -k.mass * (1.0 / h + 1.0 / before)),
+                Wide::times(by_knot, turned),
+            ];
+            s.before[i] = [
+                Wide::scaled(x, k.mass / before),
+                Wide::times(by_before, turned),
+            ];
+        }
+        let half = 0.5 * (h + before);
+        for (parent, child, c) in &w.couplings {
+            let (b, r) = (self.node_of[*child], &w.poses[*child].r);
+            let parent = parent.map(|p| (self.node_of[p], &w.poses[p].r));
+            for lane in 0..LANES {
+                let six = |n: usize, r: &Mat3| {
+                    let [x, turned] = &s.virtuals[n];
+                    to_body(r, &(x.lane(lane), turned.lane(lane)))
+                };
+                let mb = six(b, r);
+                let mut on = c.bb.0.tr_mul(&mb);
+                let mut put = |n: usize, (x, turned): (Vec3, Vec3)| {
+                    for i in 0..3 {
+                        s.knot[n][0].0[i][lane] -= half * x[i];
+                        s.knot[n][1].0[i][lane] -= half * turned[i];
+                    }
+                };
+                if let Some((a, ra)) = parent {
+                    let ma = {
+                        let [x, turned] = &s.virtuals[a];
+                        to_body(ra, &(x.lane(lane), turned.lane(lane)))
+                    };
+                    on += c.ab.0.tr_mul(&ma);
+                    put(a, to_world(ra, &(c.aa.0.tr_mul(&ma) + c.ba.0.tr_mul(&mb))));
+                }
+                put(b, to_world(r, &on));
+            }
+        }
+    }
+
+    /// Adjoints of coordinates at the knot and before.
+    fn inwards(&self, w: &Work, l: &Linear, s: &mut Jacobian) {
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let (k, own) = (&w.knot[i], &s.joints[i]);
+            let (force, torque) = &own.wrench;
+            let near_turn = node.near.map_or(Wide::ZERO, |n| s.virtuals[n][1]);
+            let [zx, mut zphi] = s.knot[i];
+            let mut near_phi = Wide::ZERO;
+            let mut arms = [zx; 2];
+            arms[0].add_cross(force, &near_turn);
+            arms[1].add_cross(force, &s.virtuals[i][1]);
+            for (r, index) in node.directions().enumerate() {
+                let on = if r < node.slides { force } else { torque };
+                let by = w.axes[index].left.cross(on);
+                let to = if node.reversed {
+                    &mut zphi
+                } else {
+                    &mut near_phi
+                };
+                to.add_along(&by, &s.lambda[index]);
+            }
+            zphi.add_cross(&k.arms[1], &arms[1]);
+            near_phi.add_cross(&k.arms[0], &arms[0]);
+            let [px, mut pphi] = s.before[i];
+            let past = &w.past[i];
+            pphi.add_cross(&past.arms[1], &px);
+            for (r, index) in node.directions().enumerate() {
+                let is_slide = r < node.slides;
+                let on = if is_slide {
+                    &arms[usize::from(node.reversed)]
+                } else {
+                    &zphi
+                };
+                let mut by_knot = on.dot(&w.axes[index].left);
+                let on = if is_slide { &px } else { &pphi };
+                let mut by_before = on.dot(&l.ends[index][0].0);
+                for (c, other) in node.directions().enumerate() {
+                    add_times(&mut by_knot, own.knot[(c, r)], &s.lambda[other]);
+                    add_times(&mut by_before, own.before[(c, r)], &s.lambda[other]);
+                }
+                s.by_knot[index] = by_knot;
+                s.by_before[index] = by_before;
+            }
+            if let Some(near) = node.near {
+                let [nx, nphi] = &mut s.knot[near];
+                nx.add(&zx);
+                nphi.add(&zphi);
+                nphi.add(&near_phi);
+                let [nx, nphi] = &mut s.before[near];
+                nx.add(&px);
+                nphi.add(&pphi);
+                nphi.add_cross(&past.arms[0], &px);
+            }
+        }
+    }
+
+    /// The rows in the chart: coordinates before follow from coordinates and rates, rates behind from coordinates at both ends.
+    fn write(
+        &self,
+        w: &Work,
+        l: &Linear,
+        s: &Jacobian,
+        rows: std::ops::Range<usize>,
+        out: &mut LinearModel,
+    ) {
+        let (n, h, before) = (self.freedoms, l.at.h, l.at.h_prev);
+        let count = rows.len();
+        for (i, node) in self.nodes.iter().enumerate() {
+            let local = &l.locals[i][0];
+            for (r, index) in node.directions().enumerate() {
+                let mut knot = s.by_knot[index];
+                let mut rate = [0.0; LANES];
+                if let Some(r) = r.checked_sub(node.slides) {
+                    let back = local.inverse * local.by_knot * before;
+                    add_times(&mut knot, 1.0, &s.by_before[index]);
+                    for c in 0..node.turns {
+                        let other = &s.by_before[node.first + node.slides + c];
+                        add_times(&mut knot, back[(c, r)], other);
+                        add_times(&mut rate, -before * local.inverse[(c, r)], other);
+                    }
+                } else {
+                    add_times(&mut knot, 1.0, &s.by_before[index]);
+                    add_times(&mut rate, -before, &s.by_before[index]);
+                }
+                for lane in 0..count {
+                    out.a[(rows.start + lane, index)] = knot[lane];
+                    out.a[(rows.start + lane, n + index)] = rate[lane];
+                }
+            }
+        }
+        let half = 0.5 * (h + before);
+        for (i, (a, (_, slope))) in w.model.actuators.iter().zip(&w.controls).enumerate() {
+            let mut by = [0.0; LANES];
+            if let Drive::Joint { joint, direction } = a.drive {
+                let index = self.driven_direction(joint, direction);
+                add_times(&mut by, a.gain, &s.lambda[index]);
+            } else {
+                self.each_wrench(w, a, |n, f, t| {
+                    let [x, turned] = &s.virtuals[n];
+                    add_times(&mut by, 1.0, &x.dot(&f));
+                    add_times(&mut by, 1.0, &turned.dot(&t));
+                });
+            }
+            for lane in 0..count {
+                out.b[(rows.start + lane, i)] = -half * slope * by[lane];
+            }
+        }
+        self.rates_of(l, rows, out);
+    }
+
+    /// Rows of rates, of the joints whose last row is among these: rows of coordinates that stand before it are written.
+    fn rates_of(&self, l: &Linear, rows: std::ops::Range<usize>, out: &mut LinearModel) {
+        let (n, h) = (self.freedoms, l.at.h);
+        let ends = |node: &Node| node.count() > 0 && rows.contains(&(node.directions().end - 1));
+        for (i, node) in self.nodes.iter().enumerate().filter(|(_, node)| ends(node)) {
+            let local = &l.locals[i][1];
+            for (r, index) in node.directions().enumerate() {
+                let turns = node.first + node.slides;
+                let by = |c: usize| match r.checked_sub(node.slides) {
+                    Some(r) => local.by_end[(r, c)] / h,
+                    None => 1.0 / h,
+                };
+                let sources = if r < node.slides {
+                    index..index + 1
+                } else {
+                    turns..turns + node.turns
+                };
+                for column in 0..2 * n {
+                    let all = sources.clone().enumerate();
+                    let row = all.map(|(c, row)| by(c) * out.a[(row, column)]);
+                    out.a[(n + index, column)] = row.sum();
+                }
+                for column in 0..out.b.ncols() {
+                    let all = sources.clone().enumerate();
+                    let row = all.map(|(c, row)| by(c) * out.b[(row, column)]);
+                    out.b[(n + index, column)] = row.sum();
+                }
+                for (c, column) in sources.clone().enumerate() {
+                    out.a[(n + index, column)] -= by(c);
+                    if let Some(r) = r.checked_sub(node.slides) {
+                        out.a[(n + index, column)] += local.by_knot[(r, c)];
+                    }
+                }
+            }
+        }
+    }
+
+    /// Columns of the parameters.
+    fn by_parameters(&self, w: &mut Work, l: &mut Linear, out: &mut LinearModel) {
+        let mut d = std::mem::take(&mut w.inputs);
+        let mut change = std::mem::take(&mut w.outputs);
+        for i in 0..w.parameters.len() {
+            d.clear();
+            d.p[i] = 1.0;
+            l.rho[1].fill(0.0);
+            self.push_residual(w, l, &d);
+            self.solve_rows(w, l);
+            self.push_ends(w, l, &d, &mut change);
+            out.p.column_mut(i).copy_from_slice(&change.x);
+        }
+        d.clear();
+        (w.inputs, w.outputs) = (d, change);
+    }
+}
