@@ -18,13 +18,14 @@ use super::forces::{to_body, to_world};
 use super::kinematics::{third, turn};
 use super::local::{Local, spring_derivative, third_by_turn, third_drift};
 use super::parameters::Effect;
+use super::recursion::turn_jacobian;
 use super::work::{Moved, Work};
 use crate::dynamics::{
     Certificate, Differentiable, Inputs, Knot, Outputs, SolvedStep, StepError, StepFailure,
 };
 use crate::integrator::parameter;
 use crate::mechanism::Drive;
-use crate::spatial::{Mat3, Vec3, momentum, momentum_jacobian, times_skew};
+use crate::spatial::{Mat3, Vec3, momentum};
 
 /// Before the knot, and behind it.
 pub(super) const SIDES: [usize; 2] = [0, 1];
@@ -121,6 +122,13 @@ fn add(to: &mut Six, d: &Six) {
 }
 
 impl Minimal {
+    /// The memory of what is linearized, which who takes it gives back.
+    pub(super) fn lend(w: &mut Work) -> Box<Linear> {
+        w.linear
+            .take()
+            .expect("every function that takes it puts it back before it returns")
+    }
+
     /// Everything at a knot and at the unknowns given, with the factors.
     pub(super) fn linearize_at(
         &self,
@@ -146,10 +154,10 @@ impl Minimal {
             return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
         }
         self.couple(w);
-        let mut linear = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        let mut linear = Self::lend(w);
         linear.at = *at;
         self.differentiate(x, w, &mut linear);
-        w.linear = linear;
+        w.linear = Some(linear);
         Ok(())
     }
 
@@ -171,27 +179,26 @@ impl Minimal {
                     _ => (&w.trial, &w.rates[..]),
                 };
                 let (to, h) = (&moved[i], sides[side]);
-                let by = momentum_jacobian(&to.omega, &k.inertia, h, to.scalar);
-                l.momenta[i][side] = by * to.scalar - times_skew(&by, &to.omega) * (0.5 * h);
+                l.momenta[i][side] = turn_jacobian(k, to, h);
                 let own = &rates[node.directions()];
                 l.locals[i][side] = Local::new(j, node, &k.relative, own, h);
-                let near = node.near.map_or(Moved::WORLD, |n| moved[n]);
-                let holds = if node.reversed { to } else { &near };
-                let omega = turn(j, node, &k.relative, own);
-                let relative = Self::turned(&k.relative, &omega, h);
-                let ends = &mut l.ends[node.directions()];
-                for (r, (d, end)) in j.directions.iter().zip(ends).enumerate() {
-                    let (mut unit, mut drift) = (d.unit, Vec3::zeros());
-                    if r >= node.slides && node.turns == 2 {
-                        unit += third(j, node, &relative, &d.unit);
-                        drift = third_drift(j, node, &k.relative, &omega, h, &d.unit);
+                let holds = match (node.reversed, node.near) {
+                    (true, _) => to,
+                    (false, Some(near)) => &moved[near],
+                    (false, None) => &Moved::WORLD,
+                };
+                for index in node.directions() {
+                    let mut unit = w.axes[index].left;
+                    let mut drift = Vec3::zeros();
+                    if node.turns == 2 && index >= node.first + node.slides {
+                        let d = &j.directions[index - node.first].unit;
+                        let omega = turn(j, node, &k.relative, own);
+                        drift = k.joint * third_drift(j, node, &k.relative, &omega, h, d);
+                        unit += drift * h;
                     }
-                    let unit = k.joint * unit;
-                    let drift = k.joint * drift + holds.turned(&unit, h);
-                    end[side] = (k.joint * d.unit, drift);
+                    drift += holds.turned(&unit, h);
                     // where it is at the knot is known; from there it drifts
-                    let knot = w.axes[node.first + r].left;
-                    end[side].0 = knot + drift * h;
+                    l.ends[index][side] = (w.axes[index].left + drift * h, drift);
                 }
             }
         }
@@ -257,7 +264,7 @@ impl Minimal {
                     }
                 }
                 let inner = near.w[side];
-                let by = node.near.map_or(Moved::WORLD, |n| moved[n]);
+                let by = node.near.map_or(&Moved::WORLD, |n| &moved[n]);
                 let (mut x, mut turned) = inner;
                 x += inner.1.cross(&to.arms[0]) + near.z.1.cross(&to.drifts[0]);
                 x += by.turned(&given[0], h) + to.turned(&given[1], h);
@@ -514,12 +521,12 @@ impl Minimal {
             for side in SIDES {
                 let moved = [&w.past, &w.trial][side];
                 let (to, h) = (&moved[i], sides[side]);
-                let by = node.near.map_or(Moved::WORLD, |n| moved[n]);
+                let by = node.near.map_or(&Moved::WORLD, |n| &moved[n]);
                 let (x, mut turned) = own.w[side];
                 turned += to.arms[1].cross(&x);
                 zphi += to.drifts[1].cross(&x);
                 near_phi += to.drifts[0].cross(&x);
-                carried[0] += turned_back(&by, &x, h);
+                carried[0] += turned_back(by, &x, h);
                 carried[1] += turned_back(to, &x, h);
                 for (r, index) in node.directions().enumerate() {
                     let end = &l.ends[index][side];
@@ -744,23 +751,23 @@ impl Differentiable for Minimal {
     }
 
     fn push_in(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
-        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        let mut l = Self::lend(w);
         l.rho[1].fill(0.0);
         self.push_residual(w, &mut l, d);
         self.solve_rows(w, &mut l);
         self.push_ends(w, &l, d, out);
-        w.linear = l;
+        w.linear = Some(l);
     }
 
     fn pull_in(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
-        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        let mut l = Self::lend(w);
         out.clear();
         l.flow.fill(Flow::ZERO);
         self.pull_ends(w, &mut l, adjoint, out);
         w.wrenches.fill(Default::default());
         self.solve_transposed(w, &mut l);
         self.pull_residual(w, &mut l, out);
-        w.linear = l;
+        w.linear = Some(l);
     }
 
     fn smoothing(&self, w: &mut Work, kappa: f64) {

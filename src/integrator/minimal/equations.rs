@@ -179,7 +179,7 @@ impl Equations for Minimal {
     ) -> Result<(), StepError> {
         self.evaluate_unsolved(&at.start, w)?;
         let (d, n, h) = (Self::dims(self), self.freedoms, at.start.at.h);
-        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        let mut l = Self::lend(w);
         let mut next = vec![0.0; d.nx];
         self.write_next(&w.model, w, at.start.x, h, &mut next);
         let (mut inputs, mut dy) = (d.inputs(), vec![0.0; d.ny]);
@@ -211,7 +211,7 @@ impl Equations for Minimal {
             }
             structure.take(g, &product, values);
         }
-        w.linear = l;
+        w.linear = Some(l);
         Ok(())
     }
 
@@ -235,7 +235,7 @@ impl Equations for Minimal {
         end.fill(0.0);
         out.clear();
         y.copy_from_slice(&next[n..]);
-        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        let mut l = Self::lend(w);
         l.lambda.copy_from_slice(&adjoint.y);
         l.flow.fill(Flow::ZERO);
         self.pull_residual(w, &mut l, out);
@@ -244,7 +244,7 @@ impl Equations for Minimal {
             out.x[i] += by;
         }
         self.pull_unknowns(w, &l, out, y);
-        w.linear = l;
+        w.linear = Some(l);
         Ok(())
     }
 }

@@ -149,11 +149,12 @@ impl Jacobian {
 impl Minimal {
     /// The linear model of the step last linearized.
     pub(super) fn jacobians(&self, w: &mut Work, frames: (&Frame, &Frame), out: &mut LinearModel) {
-        if w.linear.at.h_prev == 0.0 {
+        let mut l = Self::lend(w);
+        if l.at.h_prev == 0.0 {
             // no knot lies before
+            w.linear = Some(l);
             return model_by_pushes(self, w, frames.0, frames.1, out);
         }
-        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
         let mut j = match w.jacobian.take() {
             Some(j) => j,
             None => Box::new(Jacobian::new(self.nodes.len(), self.freedoms)),
@@ -166,7 +167,7 @@ impl Minimal {
         }
         self.by_parameters(w, &mut l, out);
         w.jacobian = Some(j);
-        w.linear = l;
+        w.linear = Some(l);
     }
 
     /// What all rows share.

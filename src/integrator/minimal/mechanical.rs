@@ -4,7 +4,7 @@
 //! What a joint exerts is the wrench that all beyond it needs; its constraint has the part along what the joint does not leave
 //! free.
 
-use super::derivative::{Flow, Linear};
+use super::derivative::Flow;
 use super::kinematics::third;
 use super::work::Work;
 use super::{Minimal, Node};
@@ -15,7 +15,7 @@ use crate::mechanism::{
     Adjoint, Joint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
     Relative,
 };
-use crate::spatial::{Pose, Vec3, increment};
+use crate::spatial::{Mat3, Pose, Vec3, increment};
 use nalgebra::DMatrix;
 
 /// Memory of what is observed at a knot.
@@ -23,8 +23,6 @@ pub(super) struct Observation {
     /// Six a body.
     velocities: Vec<f64>,
     before: Vec<f64>,
-    /// Rates of the read-out.
-    rates: Vec<f64>,
     /// Poses at the knot before.
     past: Vec<Pose>,
     windings: Vec<f64>,
@@ -32,6 +30,9 @@ pub(super) struct Observation {
     /// What the joints exert, about themselves, by their nodes.
     wrenches: Vec<(Vec3, Vec3)>,
     acts: bool,
+    /// Is the read-out linearized, and could it be?
+    is_linear: bool,
+    is_regular: bool,
     adjoint: Adjoint,
 }
 
@@ -41,27 +42,29 @@ impl Observation {
         Self {
             velocities: vec![],
             before: vec![],
-            rates: vec![],
             past: vec![],
             windings: vec![],
             reactions: vec![],
             wrenches: vec![],
             acts: false,
+            is_linear: false,
+            is_regular: false,
             adjoint: Adjoint::default(),
         }
     }
 
-    pub fn new(m: &Mechanism, freedoms: usize) -> Self {
+    pub fn new(m: &Mechanism) -> Self {
         let n = m.bodies.len();
         Self {
             velocities: vec![0.0; 6 * n],
             before: vec![0.0; 6 * n],
-            rates: vec![0.0; freedoms],
             past: vec![Pose::identity(); n],
             windings: vec![0.0; m.joints.len()],
             reactions: vec![0.0; m.reaction_count()],
             wrenches: vec![(Vec3::zeros(), Vec3::zeros()); n],
             acts: false,
+            is_linear: false,
+            is_regular: false,
             adjoint: Adjoint::new(m),
         }
     }
@@ -105,6 +108,13 @@ fn multiplier_pull(
             (scaled, -scaled.dot(torque) / w, Vec3::zeros())
         }
     }
+}
+
+/// Adjoints of a body's displacement and turn, or of its motion, world axes.
+fn six(v: &[f64], b: usize, r: &Mat3) -> (Vec3, Vec3) {
+    let v = &v[6 * b..6 * b + 6];
+    let (x, turn) = (Vec3::new(v[0], v[1], v[2]), Vec3::new(v[3], v[4], v[5]));
+    (x, r * turn)
 }
 
 impl Minimal {
@@ -175,7 +185,7 @@ impl Minimal {
             return;
         }
         let half = 0.5 * (seen.at.h_prev + seen.at.h);
-        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        let mut l = Self::lend(w);
         l.flow.fill(Flow::ZERO);
         l.lambda.fill(0.0);
         l.seeds.clear();
@@ -236,7 +246,93 @@ impl Minimal {
         out.h += 0.5 * by_half;
         self.pull_unknowns(w, &l, out, y);
         l.seeds.clear();
-        w.linear = l;
+        w.linear = Some(l);
+        // what was read out is evaluated again where more is asked of it
+        let at = Self::read(&seen.at);
+        let again = KnotPoint {
+            at,
+            y: &[],
+            ..*seen
+        };
+        let needs = Needs {
+            velocities: true,
+            ..Needs::default()
+        };
+        let acts = w.observation.acts;
+        // it was evaluated before
+        let _ = self.evaluate_knot(&again, needs, w);
+        w.observation.acts = acts;
+    }
+    /// Adjoints of poses alone: the joints' free directions at the knot say what moves them.
+    fn pull_poses(&self, w: &mut Work, poses: &[f64], out: &mut Inputs) {
+        let wrenches = &mut w.wrenches;
+        for (to, node) in wrenches.iter_mut().zip(&self.nodes) {
+            *to = six(poses, node.body, &w.poses[node.body].r);
+        }
+        let arms = |i: usize| &w.knot[i].arms;
+        let anchors = !w.parameters.is_empty();
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let (f, mut t) = wrenches[i];
+            t += arms(i)[1].cross(&f);
+            for (r, index) in node.directions().enumerate() {
+                let on = if r < node.slides { &f } else { &t };
+                out.x[index] += w.axes[index].left.dot(on);
+            }
+            if anchors {
+                for (p, dp) in w.model.parameters.iter().zip(&mut out.p) {
+                    for field in &p.fields {
+                        if let Some((_, along)) = self.by_anchor(&w.model, &w.poses, i, *field) {
+                            *dp += along.dot(&f);
+                        }
+                    }
+                }
+            }
+            if let Some(near) = node.near {
+                wrenches[near].0 += f;
+                wrenches[near].1 += t + arms(i)[0].cross(&f);
+            }
+        }
+    }
+
+    /// Adjoints of poses and of motion, through the read-out.
+    fn pull_motion(&self, seen: &KnotPoint, w: &mut Work, adjoint: &Adjoint, out: &mut Inputs) {
+        let mut l = Self::lend(w);
+        if !w.observation.is_linear {
+            // it is as it was evaluated
+            self.couple(w);
+            l.at = Self::read(&seen.at);
+            self.differentiate(seen.x, w, &mut l);
+            w.observation.is_regular = self.factor(w, 0.0).is_ok();
+            w.observation.is_linear = true;
+        }
+        l.flow.fill(Flow::ZERO);
+        let mut moves = false;
+        for (flow, (i, node)) in l.flow.iter_mut().zip(self.nodes.iter().enumerate()) {
+            let (b, r) = (node.body, &w.poses[node.body].r);
+            flow.z = six(&adjoint.poses, b, r);
+            flow.w[1] = six(&adjoint.velocities, b, r);
+            moves |= flow.w[1] != Default::default();
+            if seen.at.h_prev == 0.0 {
+                flow.w[0] = six(&adjoint.past, b, r);
+            } else if adjoint.past[6 * b..6 * b + 6].iter().any(|v| *v != 0.0) {
+                let m = &w.past[i];
+                let then = increment(&m.omega, -seen.at.h_prev, m.scalar) * w.poses[b].q;
+                let z = six(&adjoint.past, b, &crate::spatial::rotation(&then));
+                flow.z.0 += z.0;
+                flow.z.1 += z.1;
+                flow.w[0] = (z.0 * -seen.at.h_prev, z.1 * -seen.at.h_prev);
+            }
+        }
+        l.lambda.fill(0.0);
+        if moves && w.observation.is_regular {
+            for (to, flow) in w.wrenches.iter_mut().zip(&l.flow) {
+                *to = flow.w[1];
+            }
+            l.rho[1].fill(0.0);
+            self.solve_transposed(w, &mut l);
+        }
+        self.pull_residual(w, &mut l, out);
+        w.linear = Some(l);
     }
 }
 
@@ -329,10 +425,13 @@ impl Mechanical for Minimal {
             self.newton(&at, w)?;
             // to where the last correction leads
             self.lead(&w.model, &w.knot, &w.rates, 0.0, &mut w.trial);
+        } else {
+            w.trial.fill(super::work::Moved::WORLD);
+            w.rates.fill(0.0);
         }
         let o = &mut w.observation;
         o.acts = acts;
-        o.rates.copy_from_slice(&w.rates);
+        o.is_linear = false;
         let put = |to: &mut [f64], node: &Node, m: &super::work::Moved| {
             let turned = w.poses[node.body].r.tr_mul(&m.omega);
             let at = 6 * node.body;
@@ -390,50 +489,14 @@ impl Mechanical for Minimal {
         }
         out.h_prev += adjoint.h_prev;
         out.h += adjoint.h;
-        let at = Self::read(&seen.at);
-        let rates = std::mem::take(&mut w.observation.rates);
-        // it was evaluated before
-        let evaluated = self.evaluate_at(&at, (seen.x, seen.u, &rates), w);
-        w.observation.rates = rates;
-        if evaluated.is_err() {
-            return;
+        if [&adjoint.velocities, &adjoint.past]
+            .iter()
+            .all(|a| a.iter().all(|v| *v == 0.0))
+        {
+            self.pull_poses(w, &adjoint.poses, out);
+        } else {
+            self.pull_motion(seen, w, adjoint, out);
         }
-        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
-        l.flow.fill(Flow::ZERO);
-        let six = |v: &[f64], b: usize, r: &crate::spatial::Mat3| {
-            let v = &v[6 * b..6 * b + 6];
-            (
-                Vec3::from_column_slice(&v[..3]),
-                r * Vec3::from_column_slice(&v[3..]),
-            )
-        };
-        let mut moves = false;
-        for (flow, (i, node)) in l.flow.iter_mut().zip(self.nodes.iter().enumerate()) {
-            let (b, r) = (node.body, &w.poses[node.body].r);
-            flow.z = six(&adjoint.poses, b, r);
-            flow.w[1] = six(&adjoint.velocities, b, r);
-            moves |= flow.w[1] != Default::default();
-            if seen.at.h_prev == 0.0 {
-                flow.w[0] = six(&adjoint.past, b, r);
-            } else if adjoint.past[6 * b..6 * b + 6].iter().any(|v| *v != 0.0) {
-                let m = &w.past[i];
-                let then = increment(&m.omega, -seen.at.h_prev, m.scalar) * w.poses[b].q;
-                let z = six(&adjoint.past, b, &crate::spatial::rotation(&then));
-                flow.z.0 += z.0;
-                flow.z.1 += z.1;
-                flow.w[0] = (z.0 * -seen.at.h_prev, z.1 * -seen.at.h_prev);
-            }
-        }
-        l.lambda.fill(0.0);
-        if moves && self.factor(w, 0.0).is_ok() {
-            for (to, flow) in w.wrenches.iter_mut().zip(&l.flow) {
-                *to = flow.w[1];
-            }
-            l.rho[1].fill(0.0);
-            self.solve_transposed(w, &mut l);
-        }
-        self.pull_residual(w, &mut l, out);
-        w.linear = l;
         if w.observation.acts && adjoint.reactions.iter().any(|v| *v != 0.0) {
             self.pull_reactions(seen, w, adjoint, out, y);
         }

@@ -5,8 +5,8 @@ use super::forces::each_end;
 use super::kinematics::third;
 use super::work::{Moved, Work};
 use crate::dynamics::Knot;
-use crate::mechanism::{Drive, Field, Freedom, Relative, Spring};
-use crate::spatial::{Mat3, Vec3, log, momentum, right_log_jacobian};
+use crate::mechanism::{Drive, Field, Freedom, Mechanism, Relative, Spring};
+use crate::spatial::{Mat3, Pose, Vec3, log, momentum, right_log_jacobian};
 
 /// A change of the residual per unit of a parameter.
 pub(super) enum Effect {
@@ -84,22 +84,11 @@ impl Minimal {
                 }
                 emit(Effect::Joint(node.first + i, moved));
             }
-            Field::ParentAnchor(j, k) => {
+            Field::ParentAnchor(j, _) | Field::ChildAnchor(j, _) => {
                 let n = self.node_of_joint[j];
-                let (node, parent) = (&self.nodes[n], m.joints[j].parent);
-                let along = parent.map_or(Vec3::ith(k, 1.0), |p| w.poses[p].r * Vec3::ith(k, 1.0));
-                emit(match node.reversed {
-                    true => Effect::Arm(n, 1, -along),
-                    false => Effect::Arm(n, 0, along),
-                });
-            }
-            Field::ChildAnchor(j, k) => {
-                let n = self.node_of_joint[j];
-                let along = w.poses[m.joints[j].child].r * Vec3::ith(k, 1.0);
-                emit(match self.nodes[n].reversed {
-                    true => Effect::Arm(n, 0, along),
-                    false => Effect::Arm(n, 1, -along),
-                });
+                if let Some((side, along)) = self.by_anchor(m, &w.poses, n, field) {
+                    emit(Effect::Arm(n, side, along));
+                }
             }
             Field::SpringStiffness(s) => {
                 let (s, a, b) = self.spring_ends(w, s);
@@ -141,6 +130,30 @@ impl Minimal {
             | Field::ContactPosition(..)
             | Field::HalfSpaceFriction(_)
             | Field::HalfSpaceOffset(_) => {}
+        }
+    }
+
+    /// Which arm of a joint an anchor of it moves, and by what, world axes.
+    pub(super) fn by_anchor(
+        &self,
+        m: &Mechanism,
+        poses: &[Pose],
+        node: usize,
+        field: Field,
+    ) -> Option<(usize, Vec3)> {
+        let (joint, reversed) = (self.nodes[node].joint, self.nodes[node].reversed);
+        let j = &m.joints[joint];
+        match field {
+            Field::ParentAnchor(of, k) if of == joint => {
+                let unit = Vec3::ith(k, 1.0);
+                let along = j.parent.map_or(unit, |p| poses[p].r * unit);
+                Some(if reversed { (1, -along) } else { (0, along) })
+            }
+            Field::ChildAnchor(of, k) if of == joint => {
+                let along = poses[j.child].r * Vec3::ith(k, 1.0);
+                Some(if reversed { (0, along) } else { (1, -along) })
+            }
+            _ => None,
         }
     }
 
@@ -222,15 +235,7 @@ impl Minimal {
         self.by_wrench(w, (parent, child), &row, emit);
     }
 
-    fn spring_ends<'a>(
-        &self,
-        w: &'a Work,
-        s: usize,
-    ) -> (
-        &'a Spring,
-        &'a crate::spatial::Pose,
-        &'a crate::spatial::Pose,
-    ) {
+    fn spring_ends<'a>(&self, w: &'a Work, s: usize) -> (&'a Spring, &'a Pose, &'a Pose) {
         let s = &w.model.springs[s];
         (s, w.model.pose(&w.poses, s.parent), &w.poses[s.child])
     }

@@ -20,15 +20,21 @@ use crate::spatial::{
 };
 use nalgebra::SMatrix;
 
+/// Derivative of a body's angular momentum by its turn at the end of an interval, times the interval.
+#[inline(always)]
+pub(super) fn turn_jacobian(k: &AtKnot, to: &Moved, h: f64) -> Mat3 {
+    let (w, j, s, half) = (&to.omega, &k.inertia, to.scalar, 0.5 * h);
+    let jw = j * w;
+    // d omega = (s - h/2 [omega]) dphi/h of what [`momentum_jacobian`](crate::spatial::momentum_jacobian) is by `omega`
+    let by = j * s + (skew_times(w, j) - skew(&jw)) * half;
+    by * s - times_skew(&by, w) * half - jw * w.transpose() * (half * half)
+}
+
 impl Articulated {
     /// Of a body about its joint, by its displacement there over the interval times `1/h`.
     #[inline(always)]
     fn of_body(k: &AtKnot, to: &Moved, h: f64) -> Self {
-        let (w, j, s, half) = (&to.omega, &k.inertia, to.scalar, 0.5 * h);
-        let jw = j * w;
-        // d omega = (s - h/2 [omega]) dphi/h of what [`momentum_jacobian`](crate::spatial::momentum_jacobian) is by `omega`
-        let by = j * s + (skew_times(w, j) - skew(&jw)) * half;
-        let turned = by * s - times_skew(&by, w) * half - jw * w.transpose() * (half * half);
+        let turned = turn_jacobian(k, to, h);
         let ([left, right], m) = ([k.arms[1], to.arms[1]], k.mass);
         Self {
             ff: Mat3::from_diagonal_element(m),

@@ -4,7 +4,6 @@
 //! (and by springs); what the factors make of that is the change of the rates, `h omega^2` times the displacement in a mode.
 
 use super::Minimal;
-use super::derivative::Linear;
 use super::work::Work;
 use crate::dynamics::{Knot, KnotPoint, StepError};
 use crate::integrator::{mechanical::Swing, swing};
@@ -77,7 +76,7 @@ impl Minimal {
 
     /// The mode itself, at the rates in `w.rates`.
     fn power_iteration(&self, at: &Knot, x: &[f64], w: &mut Work) -> Option<Swing> {
-        let mut l = std::mem::replace(&mut w.linear, Linear::new(0, 0));
+        let mut l = Self::lend(w);
         let mut d = std::mem::take(&mut w.inputs);
         self.couple(w);
         l.at = *at;
@@ -113,7 +112,7 @@ impl Minimal {
         }
         l.holds_momenta = false;
         d.clear();
-        (w.linear, w.inputs) = (l, d);
+        (w.linear, w.inputs) = (Some(l), d);
         found
     }
 

@@ -33,7 +33,8 @@ pub struct Work {
     pub(super) controls: Vec<(f64, f64)>,
     /// Of springs and actuators on bodies, while linearized.
     pub(super) couplings: Vec<(Option<usize>, usize, Coupling)>,
-    pub(super) linear: Linear,
+    /// Lent to what works with it, which gives it back.
+    pub(super) linear: Option<Box<Linear>>,
     pub(super) observation: Observation,
     /// Largest relative residual of adjoint solves, where that was asked for.
     pub(super) certificate: Option<f64>,
@@ -174,8 +175,8 @@ impl Minimal {
             relaxed: 0.0,
             controls: vec![(0.0, 1.0); self.mechanism.actuators.len()],
             couplings: vec![],
-            linear: Linear::new(n, freedoms),
-            observation: Observation::new(&self.mechanism, freedoms),
+            linear: Some(Box::new(Linear::new(n, freedoms))),
+            observation: Observation::new(&self.mechanism),
             certificate: None,
             inverse_inertia: vec![none; n],
             scratch: vec![0.0; n],
