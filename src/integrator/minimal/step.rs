@@ -163,7 +163,7 @@ impl Minimal {
             let is_last = size <= tolerance || follows <= tolerance || is_rounding;
             is_fresh = ratio < CHORD;
             w.kept.copy_from_slice(&w.rates);
-            if is_last && h * size < SHORT {
+            if is_last && h.abs() * size < SHORT {
                 // it leads where the last trial led, to what is left
                 self.take(1.0, h, w);
                 stats.residual = size.min(follows);
