@@ -263,12 +263,37 @@ fn light_links_under_tension_are_warned_of() {
     assert!(!quiet.err.contains("swings"), "{}", quiet.err);
 }
 
+/// Joint coordinates tell the same of the same motion.
+#[test]
+fn the_integrator_in_joint_coordinates_says_the_same() {
+    let folder = Folder::new("simulate_minimal");
+    let told = |integrator| {
+        folder.json(&[
+            "simulate",
+            &problem("double_pendulum"),
+            "--integrator",
+            integrator,
+            "--json",
+        ])
+    };
+    let (a, b) = (told("minimal"), told("maximal"));
+    assert_eq!(a["integrator"], "minimal");
+    for (key, within) in [("energy_initial", 1e-12), ("energy_final", 1e-6)] {
+        assert!(
+            (number(&a, key) - number(&b, key)).abs() < within,
+            "{key}: {a:#}"
+        );
+    }
+}
+
 #[test]
 fn simulate_refuses_what_it_cannot_do() {
     let folder = Folder::new("simulate_refused");
     let file = problem("double_pendulum");
     let run = |more: &[&str]| folder.run(&[&["simulate", &file], more].concat());
     run(&["--integrator", "verlet"]).refused(&["not available in this version", "use `maximal`"]);
+    let floor = folder.run(&["simulate", &problem("box_drop"), "--integrator", "minimal"]);
+    floor.refused(&["is a contact", "take the integrator in maximal coordinates"]);
     run(&["--integrator", "euler"]).refused(&["unknown integrator", "maximal"]);
     run(&["--order", "3"]).refused(&["--order", "expected order 2, 4 or 6"]);
     run(&["--step", "-0.1"]).refused(&["--step", "expected a positive number"]);

@@ -31,6 +31,7 @@ mod learners;
 #[path = "../../examples/methods.rs"]
 #[allow(dead_code, reason = "the example prints a table")]
 mod methods;
+mod minimal;
 mod multiple_shooting;
 mod objective;
 mod pages;

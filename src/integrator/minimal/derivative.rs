@@ -406,21 +406,13 @@ impl Minimal {
         super::forces::each_end(self, &w.poses, (parent, child), &row, each);
     }
 
-    /// How forces of springs and actuators change with the bodies that they act on.
+    /// How forces on bodies change with these.
     fn push_couplings(&self, w: &Work, flow: &mut [Flow], half: f64) {
-        for (parent, child, c) in &w.couplings {
-            let (b, r) = (self.node_of[*child], &w.poses[*child].r);
-            let zb = to_body(r, &flow[b].z);
-            let mut on = c.bb.0 * zb;
-            if let Some(parent) = parent {
-                let (a, ra) = (self.node_of[*parent], &w.poses[*parent].r);
-                let za = to_body(ra, &flow[a].z);
-                on += c.ba.0 * za;
-                let by = to_world(ra, &(c.aa.0 * za + c.ab.0 * zb));
-                add(&mut flow[a].change, &(by.0 * -half, by.1 * -half));
-            }
-            let by = to_world(r, &on);
-            add(&mut flow[b].change, &(by.0 * -half, by.1 * -half));
+        for (on, by, block) in &w.couplings {
+            let rotation = |n: usize| &w.poses[self.nodes[n].body].r;
+            let z = to_body(rotation(*by), &flow[*by].z);
+            let change = to_world(rotation(*on), &(block * z * -half));
+            add(&mut flow[*on].change, &change);
         }
         // torques turn with their bodies
         for (f, k) in flow.iter_mut().zip(&w.knot) {
@@ -624,19 +616,11 @@ impl Minimal {
     }
 
     fn pull_couplings(&self, w: &Work, flow: &mut [Flow], half: f64) {
-        for (parent, child, c) in &w.couplings {
-            let (b, r) = (self.node_of[*child], &w.poses[*child].r);
-            let mb = to_body(r, &flow[b].change);
-            let mut on = c.bb.0.tr_mul(&mb);
-            if let Some(parent) = parent {
-                let (a, ra) = (self.node_of[*parent], &w.poses[*parent].r);
-                let ma = to_body(ra, &flow[a].change);
-                on += c.ab.0.tr_mul(&ma);
-                let by = to_world(ra, &(c.aa.0.tr_mul(&ma) + c.ba.0.tr_mul(&mb)));
-                add(&mut flow[a].z, &(by.0 * -half, by.1 * -half));
-            }
-            let by = to_world(r, &on);
-            add(&mut flow[b].z, &(by.0 * -half, by.1 * -half));
+        for (on, by, block) in &w.couplings {
+            let rotation = |n: usize| &w.poses[self.nodes[n].body].r;
+            let virtual_ = to_body(rotation(*on), &flow[*on].change);
+            let z = to_world(rotation(*by), &(block.tr_mul(&virtual_) * -half));
+            add(&mut flow[*by].z, &z);
         }
     }
 

@@ -22,19 +22,21 @@ impl Minimal {
         std::iter::successors(Some(node), |n| self.nodes[*n].near)
     }
 
-    /// Of every joint, the joints that its equations see: all on the way to what it holds, and to what springs tie to that.
+    /// Of every joint, the joints that its equations see: all on the way to what it holds, and to what springs and potentials tie to that.
     fn seen(&self) -> Vec<Vec<bool>> {
         let n = self.nodes.len();
         let mut bodies: Vec<Vec<bool>> = vec![vec![false; n]; n];
         for (b, seen) in bodies.iter_mut().enumerate() {
             self.path(b).for_each(|i| seen[i] = true);
         }
-        for s in &self.mechanism.springs {
-            if let Some(parent) = s.parent {
-                let ends = [self.node_of[parent], self.node_of[s.child]];
-                for (a, b) in [(ends[0], ends[1]), (ends[1], ends[0])] {
-                    self.path(b).for_each(|i| bodies[a][i] = true);
-                }
+        let m = &self.mechanism;
+        let springs = m.springs.iter();
+        let ties = springs.map(|s| s.parent.into_iter().chain([s.child]).collect());
+        let ties = ties.chain(m.potentials.iter().map(|p| p.bodies.clone()));
+        for tied in ties.collect::<Vec<Vec<usize>>>() {
+            for (a, b) in tied.iter().flat_map(|a| tied.iter().map(move |b| (*a, *b))) {
+                let seen = &mut bodies[self.node_of[a]];
+                self.path(self.node_of[b]).for_each(|i| seen[i] = true);
             }
         }
         let mut out = vec![vec![false; n]; n];

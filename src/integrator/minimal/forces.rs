@@ -4,7 +4,7 @@ use super::Minimal;
 use super::local::spring_efforts;
 use super::work::Work;
 use crate::dynamics::Knot;
-use crate::mechanism::{Coupling, Drive, Row, Vec6};
+use crate::mechanism::{Coupling, Drive, Mat6, Row, Vec6};
 use crate::spatial::Vec3;
 
 impl Minimal {
@@ -16,6 +16,7 @@ impl Minimal {
         }
         self.push_joints(x, w);
         self.push_points(u, w);
+        self.push_potentials(w);
         let mut base = std::mem::take(&mut w.base);
         for (base, effort) in base.iter_mut().zip(&w.efforts) {
             *base = half * effort;
@@ -114,15 +115,42 @@ impl Minimal {
         }
     }
 
-    /// How the wrenches of springs and actuators on bodies turn with these.
+    /// Wrenches of potentials.
+    fn push_potentials(&self, w: &mut Work) {
+        for p in &w.model.potentials {
+            let n = p.bodies.len();
+            w.gathered.clear();
+            w.gathered.extend(p.bodies.iter().map(|b| w.poses[*b]));
+            w.gradient.resize(n, Vec6::zeros());
+            p.gradient(&w.gathered, &mut w.gradient[..n]);
+            for (b, six) in p.bodies.iter().zip(&w.gradient) {
+                let (force, torque) = to_world(&w.poses[*b].r, six);
+                let on = &mut w.knot[self.node_of[*b]].force;
+                on.0 -= force;
+                on.1 -= torque;
+            }
+        }
+    }
+
+    /// How the wrenches of springs, actuators and potentials on bodies change with these.
     pub(super) fn couple(&self, w: &mut Work) {
         let m = &w.model;
+        let node = |b: usize| self.node_of[b];
         w.couplings.clear();
+        let mut add = |parent: Option<usize>, child: usize, c: &Coupling| {
+            let child = node(child);
+            w.couplings.push((child, child, c.bb.0));
+            if let Some(parent) = parent.map(node) {
+                w.couplings.push((child, parent, c.ba.0));
+                w.couplings.push((parent, child, c.ab.0));
+                w.couplings.push((parent, parent, c.aa.0));
+            }
+        };
         for s in &m.springs {
             let mut c = Coupling::default();
             let (a, b) = (m.pose(&w.poses, s.parent), &w.poses[s.child]);
             s.add_derivative(1.0, 0.0, a, b, &mut c);
-            w.couplings.push((s.parent, s.child, c));
+            add(s.parent, s.child, &c);
         }
         for (a, (effort, _)) in m.actuators.iter().zip(&w.controls) {
             if matches!(a.drive, Drive::Wrench { .. }) {
@@ -130,7 +158,20 @@ impl Minimal {
                 let (parent, child) = m.driven(a);
                 let ends = (m.pose(&w.poses, parent), &w.poses[child]);
                 a.add_derivative(*effort, &m.joints, ends, &mut c);
-                w.couplings.push((parent, child, c));
+                add(parent, child, &c);
+            }
+        }
+        for p in &m.potentials {
+            let n = p.bodies.len();
+            w.gathered.clear();
+            w.gathered.extend(p.bodies.iter().map(|b| w.poses[*b]));
+            w.hessian.resize(n * n, Mat6::zeros());
+            p.hessian(&w.gathered, &mut w.hessian[..n * n]);
+            for (i, on) in p.bodies.iter().enumerate() {
+                for (k, by) in p.bodies.iter().enumerate() {
+                    w.couplings
+                        .push((node(*on), node(*by), -w.hessian[i * n + k]));
+                }
             }
         }
     }

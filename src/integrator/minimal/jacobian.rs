@@ -343,31 +343,16 @@ impl Minimal {
             ];
         }
         let half = 0.5 * (h + before);
-        for (parent, child, c) in &w.couplings {
-            let (b, r) = (self.node_of[*child], &w.poses[*child].r);
-            let parent = parent.map(|p| (self.node_of[p], &w.poses[p].r));
+        for (on, by, block) in &w.couplings {
+            let rotation = |n: usize| &w.poses[self.nodes[n].body].r;
             for lane in 0..LANES {
-                let six = |n: usize, r: &Mat3| {
-                    let [x, turned] = &s.virtuals[n];
-                    to_body(r, &(x.lane(lane), turned.lane(lane)))
-                };
-                let mb = six(b, r);
-                let mut on = c.bb.0.tr_mul(&mb);
-                let mut put = |n: usize, (x, turned): (Vec3, Vec3)| {
-                    for i in 0..3 {
-                        s.knot[n][0].0[i][lane] -= half * x[i];
-                        s.knot[n][1].0[i][lane] -= half * turned[i];
-                    }
-                };
-                if let Some((a, ra)) = parent {
-                    let ma = {
-                        let [x, turned] = &s.virtuals[a];
-                        to_body(ra, &(x.lane(lane), turned.lane(lane)))
-                    };
-                    on += c.ab.0.tr_mul(&ma);
-                    put(a, to_world(ra, &(c.aa.0.tr_mul(&ma) + c.ba.0.tr_mul(&mb))));
+                let [x, turned] = &s.virtuals[*on];
+                let six = to_body(rotation(*on), &(x.lane(lane), turned.lane(lane)));
+                let (x, turned) = to_world(rotation(*by), &(block.tr_mul(&six) * -half));
+                for i in 0..3 {
+                    s.knot[*by][0].0[i][lane] += x[i];
+                    s.knot[*by][1].0[i][lane] += turned[i];
                 }
-                put(b, to_world(r, &on));
             }
         }
     }

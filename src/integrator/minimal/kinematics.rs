@@ -3,7 +3,7 @@
 use super::work::{AtKnot, Moved, Work};
 use super::{Minimal, Node};
 use crate::mechanism::{Joint, Mechanism};
-use crate::spatial::{Pose, Quat, TURN_DOMAIN, Vec3, exp, increment, increment_scalar};
+use crate::spatial::{Mat3, Pose, Quat, TURN_DOMAIN, Vec3, exp, increment, increment_scalar};
 use nalgebra::Quaternion;
 
 /// The turn of a joint at `rates`, in its parent's frame; with two free rotations the third component follows from the
@@ -74,6 +74,31 @@ impl Minimal {
         j.parent_anchor + slide(j, node, &x[node.place..])
     }
 
+    /// Where a joint holds its body at a state, what is nearer to the world being where it is; its arms, and the frame of its turns.
+    #[inline(always)]
+    fn hold(
+        j: &Joint,
+        node: &Node,
+        near: &Pose,
+        relative: &Quat,
+        x: &[f64],
+    ) -> (Pose, [Vec3; 2], Mat3) {
+        let arm = Self::arm(j, node, x);
+        let q = if node.reversed {
+            near.q * j.offset.conjugate() * relative.conjugate()
+        } else {
+            near.q * relative * j.offset
+        };
+        let mut pose = Pose::new(Vec3::zeros(), q);
+        let (arms, joint) = if node.reversed {
+            ([near.r * j.child_anchor, -(pose.r * arm)], -pose.r)
+        } else {
+            ([near.r * arm, -(pose.r * j.child_anchor)], near.r)
+        };
+        pose.x = near.x + arms[0] + arms[1];
+        (pose, arms, joint)
+    }
+
     /// Poses at a state, and everything of the joints there but momenta and forces.
     pub(super) fn locate(&self, x: &[f64], w: &mut Work) {
         let m = &w.model;
@@ -81,25 +106,24 @@ impl Minimal {
             let j = &m.joints[node.joint];
             let near = (node.near).map_or_else(Pose::identity, |n| w.poses[self.nodes[n].body]);
             k.relative = self.relative(j, node, x);
-            let arm = Self::arm(j, node, x);
+            let (pose, arms, joint) = Self::hold(j, node, &near, &k.relative, x);
+            (k.arms, k.joint) = (arms, joint);
+            w.poses[node.body] = pose;
             let body = &m.bodies[node.body];
-            if node.reversed {
-                let q = near.q * j.offset.conjugate() * k.relative.conjugate();
-                let pose = Pose::new(Vec3::zeros(), q);
-                k.arms = [near.r * j.child_anchor, -(pose.r * arm)];
-                k.joint = -pose.r;
-                w.poses[node.body] = pose;
-            } else {
-                let pose = Pose::new(Vec3::zeros(), near.q * k.relative * j.offset);
-                k.arms = [near.r * arm, -(pose.r * j.child_anchor)];
-                k.joint = near.r;
-                w.poses[node.body] = pose;
-            }
-            let pose = &mut w.poses[node.body];
-            pose.x = near.x + k.arms[0] + k.arms[1];
             k.mass = body.mass;
             k.inertia = pose.r * body.inertia * pose.r.transpose();
         }
+    }
+
+    /// Poses at a state of the mechanism as it was built.
+    pub(super) fn poses_of(&self, x: &[f64]) -> Vec<Pose> {
+        let mut out = vec![Pose::identity(); self.nodes.len()];
+        for (node, j) in self.joints() {
+            let near = (node.near).map_or_else(Pose::identity, |n| out[self.nodes[n].body]);
+            let relative = self.relative(j, node, x);
+            out[node.body] = Self::hold(j, node, &near, &relative, x).0;
+        }
+        out
     }
 
     /// Where `rates` lead from the knot over an interval `h`, negative where it lies before. Returns the body that turns too far,

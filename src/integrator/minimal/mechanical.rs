@@ -390,9 +390,7 @@ impl Mechanical for Minimal {
     }
 
     fn poses(&self, x: &[f64]) -> Vec<Pose> {
-        let mut w = self.memory();
-        self.locate(x, &mut w);
-        w.poses
+        self.poses_of(x)
     }
 
     fn interval_velocities(&self, x: &[f64], h: f64) -> Vec<Motion> {

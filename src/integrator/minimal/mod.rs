@@ -227,9 +227,5 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
         let what = format!("`{}` is a constraint", c.name);
         return refused([c.kind().1, &c.name], &what);
     }
-    if let Some(p) = m.potentials.first() {
-        let what = format!("`{}` is a potential", p.name);
-        return refused(["potentials", &p.name], &what);
-    }
     Ok(())
 }

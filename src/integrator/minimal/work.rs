@@ -5,7 +5,7 @@ use super::derivative::Linear;
 use super::jacobian::Jacobian;
 use super::mechanical::Observation;
 use crate::dynamics::{Inputs, Outputs};
-use crate::mechanism::{Coupling, Mechanism};
+use crate::mechanism::{Mat6, Mechanism, Vec6};
 use crate::spatial::{Mat3, Pose, Quat, Vec3};
 
 /// Memory of one thread: what is known at a knot, where the trial leads, and the factors.
@@ -31,8 +31,13 @@ pub struct Work {
     pub(super) relaxed: f64,
     /// Controls within their limits, with their derivatives.
     pub(super) controls: Vec<(f64, f64)>,
-    /// Of springs and actuators on bodies, while linearized.
-    pub(super) couplings: Vec<(Option<usize>, usize, Coupling)>,
+    /// Of springs, actuators and potentials on bodies, while linearized: the wrench on a node's body by the displacement of one, both
+    /// linear in the world, angular in the body.
+    pub(super) couplings: Vec<(usize, usize, Mat6)>,
+    /// Of one potential.
+    pub(super) gathered: Vec<Pose>,
+    pub(super) gradient: Vec<Vec6>,
+    pub(super) hessian: Vec<Mat6>,
     /// Lent to what works with it, which gives it back.
     pub(super) linear: Option<Box<Linear>>,
     pub(super) observation: Observation,
@@ -175,6 +180,9 @@ impl Minimal {
             relaxed: 0.0,
             controls: vec![(0.0, 1.0); self.mechanism.actuators.len()],
             couplings: vec![],
+            gathered: vec![],
+            gradient: vec![],
+            hessian: vec![],
             linear: Some(Box::new(Linear::new(n, freedoms))),
             observation: Observation::new(&self.mechanism),
             certificate: None,

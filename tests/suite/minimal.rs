@@ -1,0 +1,177 @@
+//! Joint coordinates from outside: whole motions, orders, optimizers.
+
+use crate::common::{even, roll};
+use crate::problems::load;
+use least_action::dynamics::Step;
+use least_action::format::{self, Model, Overrides};
+use least_action::integrator::{Choice, Mechanical, Options, Order, Substeps, System};
+use least_action::mechanism::{
+    ActuatorSpec, BodySpec, JointKind, JointSpec, Mechanism, MechanismBuilder, Shape,
+};
+use least_action::optimize::{Solution, Solve};
+use least_action::spatial::Pose;
+use std::path::Path;
+
+fn choice(name: &str) -> Choice {
+    Choice::new(name, None).expect("an integrator")
+}
+
+/// An arm that branches on a base that slides and turns: springs, dampers, a ball, a universal joint.
+fn branching() -> Mechanism {
+    let link = || {
+        BodySpec::new(1.0).shape(Shape::Cylinder {
+            radius: 0.05,
+            length: 0.6,
+        })
+    };
+    let hang = |kind, parent: &str, child: &str| {
+        JointSpec::new(kind, child)
+            .parent(parent)
+            .axis([0.0, 1.0, 0.0])
+            .anchors([0.0, 0.0, -0.3], [0.0, 0.0, 0.3])
+    };
+    MechanismBuilder::new()
+        .body("base", link())
+        .body("left", link())
+        .body("right", link())
+        .body("hand", link())
+        .joint(
+            "rail",
+            JointSpec::new(JointKind::Cylindrical, "base")
+                .axis([1.0, 0.0, 0.0])
+                .damping(0.1),
+        )
+        .joint(
+            "ball",
+            hang(JointKind::Spherical, "base", "left").spring(2.0, 0.1),
+        )
+        .joint("fork", hang(JointKind::Orbital, "base", "right"))
+        .joint(
+            "wrist",
+            hang(JointKind::Revolute, "right", "hand").spring(1.0, 0.3),
+        )
+        .actuator("push", ActuatorSpec::joint("rail").direction("slide"))
+        .build()
+        .expect("valid")
+}
+
+/// Where a second leads, under a control, of states that are in motion.
+fn after_a_second(choice: Choice, h: f64) -> Vec<Pose> {
+    let m = branching();
+    let n = m.tree_ids().len();
+    let q: Vec<f64> = (0..n).map(|i| 0.3 * (1.7 * i as f64).sin()).collect();
+    let rates: Vec<f64> = (0..n).map(|i| (0.9 * i as f64).cos()).collect();
+    let system = System::new(choice, m, &q, Options::default()).expect("a tree");
+    let x = system.start(&q, &rates, &vec![true; n]).expect("a state");
+    let t = roll(&system, &x, even(1.0, h), |_| vec![0.4]).expect("solved");
+    system.poses(t.state(t.steps()))
+}
+
+fn apart(a: &[Pose], b: &[Pose]) -> f64 {
+    let each = a.iter().zip(b);
+    each.fold(0.0, |m, (a, b)| {
+        m.max((a.x - b.x).amax()).max((a.r - b.r).amax())
+    })
+}
+
+/// The same motion, by single steps, by compositions and in parts, which take backward steps and starts within.
+#[test]
+fn motions_are_those_of_maximal_coordinates() {
+    let own: [fn(Choice) -> Choice; 4] = [
+        |c| c,
+        |c| c.composed(Order::Four),
+        |c| c.in_parts(Substeps::named("3").expect("a number")),
+        |c| c.divided(),
+    ];
+    for of in own {
+        let a = after_a_second(of(choice("minimal")), 0.01);
+        let b = after_a_second(of(choice("maximal")), 0.01);
+        let off = apart(&a, &b);
+        assert!(off < 1e-8, "{}: {off:.1e}", of(choice("minimal")));
+    }
+}
+
+#[test]
+fn errors_fall_with_their_order() {
+    let fine = after_a_second(choice("minimal").composed(Order::Six), 0.002);
+    for (choice, order) in [
+        (choice("minimal"), 2.0),
+        (choice("minimal").composed(Order::Four), 4.0),
+    ] {
+        let off = [0.02, 0.01].map(|h| apart(&after_a_second(choice, h), &fine));
+        let slope = (off[0] / off[1]).log2();
+        assert!(
+            (slope - order).abs() < 0.1 * order / 2.0,
+            "{slope} of {order}"
+        );
+    }
+}
+
+fn with(name: &str, integrator: &str) -> Model {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("problems")
+        .join(name)
+        .with_extension("toml");
+    let overrides = Overrides {
+        integrator: Some(integrator.into()),
+        ..Overrides::default()
+    };
+    format::load(&path)
+        .and_then(|d| d.build(&overrides))
+        .expect("a problem without loops")
+}
+
+fn solved(m: &Model) -> Solution {
+    Solve::new(&m.system, &m.problem)
+        .with_options(m.options.ddp())
+        .run()
+        .expect("no argmin error")
+}
+
+/// Shipped problems without loops and contacts have the same optimum.
+#[test]
+fn optima_are_those_of_maximal_coordinates() {
+    for name in [
+        "pendulum_swingup",
+        "cartpole_swingup",
+        "double_pendulum_swingup",
+        "quadrotor_waypoints",
+        "spatial_arm_reach",
+        "minimum_time_pendulum",
+        "throw",
+    ] {
+        let (a, b) = (solved(&with(name, "minimal")), solved(&load(name)));
+        assert!(a.status.is_solved(), "{name}: {}", a.reason);
+        let off = (a.objective - b.objective).abs() / b.objective.abs();
+        assert!(off < 1e-6, "{name}: {} {}", a.objective, b.objective);
+    }
+}
+
+/// A chain whose links are light under what hangs on them runs in parts.
+#[test]
+fn chains_run_in_parts() {
+    let mut m = MechanismBuilder::new();
+    for i in 0..10 {
+        let (name, parent) = (format!("b{i}"), format!("b{}", i.max(1) - 1));
+        let body = BodySpec::new(1.0).shape(Shape::Sphere(0.02));
+        let (parent, anchor) = match i {
+            0 => ("world", [0.0; 3]),
+            _ => (parent.as_str(), [0.0, 0.0, -0.05]),
+        };
+        let joint = JointSpec::new(JointKind::Revolute, &name)
+            .parent(parent)
+            .axis([0.0, 1.0, 0.0])
+            .anchors(anchor, [0.0, 0.0, 0.05]);
+        m = m.body(&name, body).joint(&format!("j{i}"), joint);
+    }
+    let m = m.build().expect("valid");
+    let mut q = vec![0.0; 10];
+    q[0] = 1.2;
+    let system = System::new(choice("minimal").divided(), m, &q, Options::default());
+    let system = system.expect("a tree");
+    let x = system.start(&q, &[0.0; 10], &[true; 10]).expect("a state");
+    let t = roll(&system, &x, even(2.0, 0.01), |_| vec![]).expect("solved");
+    let parts = (0..t.steps()).map(|k| system.parts_after(t.unknowns(k)));
+    assert!(parts.max() > Some(1));
+    assert!(system.dims().ny > 0);
+}
