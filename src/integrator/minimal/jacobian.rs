@@ -75,8 +75,8 @@ impl Wide {
     fn times(m: &Mat3, v: &Self) -> Self {
         let mut out = Self::ZERO;
         for (r, out) in out.0.iter_mut().enumerate() {
-            for l in 0..LANES {
-                out[l] = m[(r, 0)] * v.0[0][l] + m[(r, 1)] * v.0[1][l] + m[(r, 2)] * v.0[2][l];
+            for (l, out) in out.iter_mut().enumerate() {
+                *out = m[(r, 0)] * v.0[0][l] + m[(r, 1)] * v.0[1][l] + m[(r, 2)] * v.0[2][l];
             }
         }
         out
@@ -460,8 +460,8 @@ impl Minimal {
                     add_times(&mut by, 1.0, &turned.dot(&t));
                 });
             }
-            for lane in 0..count {
-                out.b[(rows.start + lane, i)] = -half * slope * by[lane];
+            for (lane, by) in by.iter().enumerate().take(count) {
+                out.b[(rows.start + lane, i)] = -half * slope * by;
             }
         }
         self.rates_of(l, rows, out);
