@@ -28,6 +28,7 @@ mod kinematics;
 mod local;
 mod mechanical;
 mod parameters;
+mod pull;
 mod recursion;
 mod state;
 mod step;
