@@ -1,7 +1,7 @@
 //! Random boxes, chains and walkers dropped on tilted ground: how the steps are solved.
 //!
-//! `cargo run --release --example drops -- [undamped] [divided] [DROPS [FIRST SEED [SPEED]]]`: thrown downwards by so many
-//! m/s, without dampers in joints, with steps in as many parts as they ask for
+//! `cargo run --release --example drops -- [undamped] [divided] [minimal | maximal] [DROPS [FIRST SEED [SPEED]]]`: thrown downwards by so many
+//! m/s, without dampers in joints, with steps in as many parts as they ask for, in these coordinates
 
 #[path = "common/drops.rs"]
 mod drops;
@@ -14,6 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let setup = Setup {
         undamped: said("undamped"),
         divided: said("divided"),
+        integrator: ["minimal", "maximal"].into_iter().find(|name| said(name)),
         ..Setup::default()
     };
     let mut number = |default: u64| arguments.next().map_or(Ok(default), |a| a.parse());
@@ -34,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("all             {}", Summary::of(all.iter()));
     for (seed, o) in (first..).zip(&all) {
         if let Some(e) = &o.failure {
-            let d = Drop::new(seed, &setup);
+            let d = Drop::new(seed, &setup, speed as f64);
             println!(
                 "seed {seed}: {:?} of {:.3} m, {:.3} kg, friction {:.2}, h {:.4} s, {}: step {}, {:?} at {}, residual {:.1e}",
                 d.kind,

@@ -6,7 +6,7 @@ use least_action::integrator::{Choice, Cone, Mechanical, Options, Substeps, Syst
 use least_action::mechanism::{
     BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, Mechanism, MechanismBuilder, Shape,
 };
-use least_action::spatial::{Pose, Quat, Vec3, exp};
+use least_action::spatial::{Pose, Vec3, exp};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
@@ -48,6 +48,8 @@ pub struct Setup {
     pub undamped: bool,
     /// With steps in as many parts as they ask for.
     pub divided: bool,
+    /// What steps; the one taken unless told, if none.
+    pub integrator: Option<&'static str>,
 }
 
 /// What is dropped.
@@ -87,17 +89,9 @@ pub struct Outcome {
     pub end: Vec<f64>,
 }
 
-/// Smallest gap of any contact in a state, m.
-pub fn lowest(m: &Mechanism, x: &[f64]) -> f64 {
-    let poses: Vec<Pose> = x
-        .chunks_exact(13)
-        .take(m.bodies.len())
-        .map(|b| {
-            let q = Quat::new_unchecked([b[4], b[5], b[6], b[3]].into());
-            Pose::new(Vec3::new(b[0], b[1], b[2]), q)
-        })
-        .collect();
-    let gaps = m.contacts.iter().map(|c| m.touch(c, &poses).gap);
+/// Smallest gap of any contact where bodies are, m.
+pub fn lowest(m: &Mechanism, poses: &[Pose]) -> f64 {
+    let gaps = m.contacts.iter().map(|c| m.touch(c, poses).gap);
     gaps.fold(f64::INFINITY, f64::min)
 }
 
@@ -182,8 +176,8 @@ fn walker(
 }
 
 impl Drop {
-    /// The drop of a seed.
-    pub fn new(seed: u64, setup: &Setup) -> Self {
+    /// The drop of a seed, thrown downwards at `speed`, m/s.
+    pub fn new(seed: u64, setup: &Setup, speed: f64) -> Self {
         let damps = if setup.undamped { 0.0 } else { 1.0 };
         let s = &mut Source(Xoshiro256PlusPlus::seed_from_u64(seed));
         let kind = [Kind::Box, Kind::Box, Kind::Chain, Kind::Walker][s.0.random_range(0..4)];
@@ -245,16 +239,16 @@ impl Drop {
         } else {
             Substeps::One
         };
-        let choice = Choice::default().in_parts(substeps);
+        let choice = Choice::new(setup.integrator.unwrap_or("auto"), None).expect("an integrator");
+        let choice = choice.in_parts(substeps);
+        // the free body comes first
+        let up = normal * (height - lowest(&mechanism, &mechanism.forward(&q)));
+        (0..3).for_each(|i| q[i] += up[i]);
+        rates[2] -= speed;
         let system = System::new(choice, mechanism, &q, options).expect("a system");
-        let mut x = system
+        let x = system
             .start(&q, &rates, &vec![true; q.len()])
             .expect("a start");
-        let m = system.mechanism();
-        let up = normal * (height - lowest(m, &x));
-        for b in x.chunks_exact_mut(13).take(m.bodies.len()) {
-            (0..3).for_each(|i| b[i] += up[i]);
-        }
         Self {
             kind,
             warm,
@@ -265,15 +259,6 @@ impl Drop {
             system,
             x,
         }
-    }
-
-    /// The same, faster downwards, m/s.
-    fn thrown(mut self, speed: f64) -> Self {
-        let bodies = self.system.mechanism().bodies.len();
-        for b in self.x.chunks_exact_mut(13).take(bodies) {
-            b[9] -= speed;
-        }
-        self
     }
 
     /// Falls for 1.5 s, or 600 steps.
@@ -305,7 +290,7 @@ impl Drop {
                 }
             }
             std::mem::swap(&mut x, &mut next);
-            let lowest = lowest(s.mechanism(), &x);
+            let lowest = lowest(s.mechanism(), &s.poses(&x));
             out.lowest = if lowest.is_nan() {
                 lowest
             } else {
@@ -319,7 +304,7 @@ impl Drop {
 
 /// The drops of these seeds, faster downwards by `speed`, m/s.
 pub fn outcomes(seeds: std::ops::Range<u64>, setup: &Setup, speed: f64) -> Vec<Outcome> {
-    let run = |s| Drop::new(s, setup).thrown(speed).run();
+    let run = |s| Drop::new(s, setup, speed).run();
     seeds.into_par_iter().map(run).collect()
 }
 

@@ -7,6 +7,24 @@ use crate::mechanism::{Ahead, Joint, Relative, Row, Search, Vec6, friction_rows,
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{Pose, Vec3, increment_jacobian_transposed};
 
+/// What an element acts on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Acts {
+    /// A body, against the world or another one.
+    OnBody(usize),
+    /// A joint.
+    OnJoint(usize),
+}
+
+impl Slot {
+    fn acts(&self) -> Acts {
+        match self.source {
+            Source::Contact(_) => Acts::OnBody(self.child),
+            Source::Friction(j, _) | Source::Limit(j, ..) => Acts::OnJoint(j),
+        }
+    }
+}
+
 /// Product of a row, given for parent and child, with six numbers of each body.
 pub(super) fn along(v: &[f64], parent: Option<usize>, child: usize, row: &[Vec6; 2]) -> f64 {
     let of = |b: usize, r: &Vec6| {
@@ -64,6 +82,24 @@ pub(super) const OVERLAP: f64 = 1e-4;
 const LEFT: f64 = 0.9;
 
 impl Element {
+    /// Wrenches on a side, `m_c [N; B]' S`, by what flows in.
+    fn wrenches(&self, slot: &Slot, side: usize) -> [Vec6; 3] {
+        let (l, normal) = (&self.linear, both(&self.normal)[side]);
+        let along = self.tangents.each_ref().map(|t| both(t)[side]);
+        let of = |s: [f64; 2]| along[0] * s[0] + along[1] * s[1];
+        [
+            (normal + of(l.drag)) * (slot.mass * l.normal),
+            of([l.slide[0][0], l.slide[1][0]]) * slot.mass,
+            of([l.slide[0][1], l.slide[1][1]]) * slot.mass,
+        ]
+    }
+
+    /// What flows in by the velocities of a side, `[N+; B+]`.
+    fn rates(&self, side: usize) -> [Vec6; 3] {
+        let slides = &self.slide_by_velocity;
+        [self.by_velocity[side], slides[0][side], slides[1][side]]
+    }
+
     /// What a step leaves of an overlap, as a gap, m.
     pub(super) fn overlap(&self) -> f64 {
         if self.left == 0.0 {
@@ -255,6 +291,47 @@ impl Layout {
 
     /// The blocks of the bodies gain `m_c [N; B]' S [N+; B+]`.
     pub(crate) fn assemble(&self, w: &View, memory: &mut Memory, values: &mut [f64]) {
+        self.linearize(w, memory);
+        if memory.idle {
+            return;
+        }
+        let mut add = |block: usize, on: &[Vec6; 3], by: &[Vec6; 3]| {
+            let block = values[block..block + 36].as_chunks_mut::<6>().0;
+            for (k, column) in block.iter_mut().enumerate() {
+                for (i, v) in column.iter_mut().enumerate() {
+                    *v += on[0][i] * by[0][k] + on[1][i] * by[1][k] + on[2][i] * by[2][k];
+                }
+            }
+        };
+        for (e, slot) in memory.elements.iter().zip(&self.slots) {
+            let (on_child, by_child) = (e.wrenches(slot, 1), e.rates(1));
+            add(slot.own[1], &on_child, &by_child);
+            if let Some((pc, cp)) = slot.pair {
+                let (on_parent, by_parent) = (e.wrenches(slot, 0), e.rates(0));
+                add(slot.own[0], &on_parent, &by_parent);
+                add(pc, &on_parent, &by_child);
+                add(cp, &on_child, &by_parent);
+            }
+        }
+    }
+
+    /// The same to whoever keeps another matrix: what an element acts on, and of the side asked for (parent, child) the wrenches and
+    /// the rows of velocities that these answer to, whose products the block is the sum of.
+    pub(crate) fn add_to(
+        &self,
+        memory: &Memory,
+        mut each: impl FnMut(Acts, &dyn Fn(usize) -> [[Vec6; 3]; 2]),
+    ) {
+        if memory.idle {
+            return;
+        }
+        for (e, slot) in memory.elements.iter().zip(&self.slots) {
+            each(slot.acts(), &|side| [e.wrenches(slot, side), e.rates(side)]);
+        }
+    }
+
+    /// How gaps and sliding velocities answer to velocities, and the law there.
+    pub(crate) fn linearize(&self, w: &View, memory: &mut Memory) {
         if self.is_empty() || memory.idle {
             return;
         }
@@ -306,35 +383,6 @@ impl Layout {
                 }
             }
             e.linearize(sides);
-            let (l, normal) = (&e.linear, both(&e.normal));
-            let tangents = e.tangents.each_ref().map(both);
-            let gather = |side: usize| {
-                let along = [tangents[0][side], tangents[1][side]];
-                let of = |s: [f64; 2]| along[0] * s[0] + along[1] * s[1];
-                [
-                    (normal[side] + of(l.drag)) * (slot.mass * l.normal),
-                    of([l.slide[0][0], l.slide[1][0]]) * slot.mass,
-                    of([l.slide[0][1], l.slide[1][1]]) * slot.mass,
-                ]
-            };
-            let slides = &e.slide_by_velocity;
-            let mut add = |block: usize, on: &[Vec6; 3], by: usize| {
-                let by = [e.by_velocity[by], slides[0][by], slides[1][by]];
-                let block = values[block..block + 36].as_chunks_mut::<6>().0;
-                for (k, column) in block.iter_mut().enumerate() {
-                    for (i, v) in column.iter_mut().enumerate() {
-                        *v += on[0][i] * by[0][k] + on[1][i] * by[1][k] + on[2][i] * by[2][k];
-                    }
-                }
-            };
-            let on_child = gather(1);
-            add(slot.own[1], &on_child, 1);
-            if let Some((pc, cp)) = slot.pair {
-                let on_parent = gather(0);
-                add(slot.own[0], &on_parent, 0);
-                add(pc, &on_parent, 1);
-                add(cp, &on_child, 0);
-            }
         }
     }
 }

@@ -345,9 +345,26 @@ impl Layout {
         memory.elements = elements;
     }
 
+    /// Adds what flows in by a change of velocities that is given.
+    pub(crate) fn push_flow(&self, memory: &mut Memory, velocities: &[f64]) {
+        for (e, slot) in memory.elements.iter_mut().zip(&self.slots) {
+            let by = e.flow(slot, velocities);
+            let inflow = e.response.inflow.iter_mut();
+            inflow.zip(by).for_each(|(i, v)| *i += v);
+        }
+    }
+
+    /// The transpose: adds the adjoints of velocities, behind [`Layout::pull`].
+    pub(crate) fn pull_flow(&self, memory: &Memory, velocities: &mut [f64]) {
+        for (e, slot) in memory.elements.iter().zip(&self.slots) {
+            let (inflow, own) = (e.response.inflow, e.response.own);
+            let by = std::array::from_fn(|i| inflow[i] - own[i]);
+            self.flow_back(e, slot, by, velocities);
+        }
+    }
+
     /// Change of the contacts' own unknowns, once that of the velocities is known and refined.
-    pub(crate) fn push_unknowns(&self, memory: &Memory, y: &mut [f64]) {
-        let (velocities, own) = y.split_at_mut(self.rows);
+    pub(crate) fn push_unknowns(&self, memory: &Memory, velocities: &[f64], own: &mut [f64]) {
         let slots = memory.elements.iter().zip(&self.slots);
         for ((e, slot), own) in slots.zip(own.chunks_exact_mut(UNKNOWNS)) {
             let mut inflow = e.response.inflow;

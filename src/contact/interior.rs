@@ -190,20 +190,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
 
     /// Velocities from the forces alone; contacts on the central path at `nu`.
     pub(super) fn cold_start(&mut self, nu: f64) {
-        let view = self.step.view();
-        let (n, half) = (6 * view.poses.len(), view.at.half());
         let mut start = std::mem::take(&mut self.step.contacts_mut().last);
-        let view = self.step.view();
-        start[n..].fill(0.0);
-        for (b, body) in view.model.bodies.iter().enumerate() {
-            let own = 6 * b..6 * b + 6;
-            let turn = view.inverse_inertia[b] * vec3(view.force, 6 * b + 3) * half;
-            start[own.clone()].copy_from_slice(&view.before[own]);
-            for i in 0..3 {
-                start[6 * b + i] += half * view.force[6 * b + i] / body.mass;
-                start[6 * b + 3 + i] += turn[i];
-            }
-        }
+        self.step.begin(&mut start);
         self.limit_turns(&mut start);
         self.begin_at(start);
         for e in &mut self.step.contacts_mut().elements {
@@ -218,25 +206,17 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
 
     /// Velocities and impulses of the step before, as far up the central path as their residual asks for.
     fn warm_start(&mut self, y: &[f64], kappa: f64) {
-        let n = 6 * self.step.view().poses.len();
         let (rows, contacts) = y.split_at(self.layout.rows);
         let mut start = std::mem::take(&mut self.step.contacts_mut().last);
         // velocities of the step before are those of the state; others are of a step that is known, as that of a plan
-        let known = rows[..n].iter().any(|v| *v != 0.0);
-        let velocities = if known {
-            &rows[..n]
-        } else {
-            self.step.view().before
-        };
-        start[..n].copy_from_slice(velocities);
-        start[n..].copy_from_slice(&rows[n..]);
+        let known = self.step.begin_at(rows, &mut start);
         if !known {
             self.limit_turns(&mut start);
         }
         self.begin_at(start);
         self.step.contacts_mut().read(contacts, self.layout);
         self.step.evaluate();
-        let mut r = self.body_residual().0;
+        let [(mut r, _), _] = self.step.worst();
         let elements = &self.step.contacts().elements;
         for e in elements.iter().filter(|e| e.law.gap) {
             r = r.max(e.gap.min(e.local.g).abs());
@@ -270,6 +250,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     fn begin_at(&mut self, start: Vec<f64>) {
         self.step.trial().copy_from_slice(&start);
         self.step.contacts_mut().last = start;
+        self.step.moved();
     }
 
     /// Leads the iterate to the central path's point `kappa`. A step may go a part of the way to the boundary, never less
@@ -355,7 +336,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         // stiff friction makes the factors lose digits, which the end feels
         flow.refined = self.step.view().model.may_be_redundant() || p.stiffest > STIFF;
         self.step.assemble(flow.refined);
-        let blame = p.row.min(self.layout.rows - 1);
+        let blame = p.row.min(self.step.residual().len() - 1);
         let pivots = (flow.ending > PIVOTED).then_some(blame);
         self.step.factor(pivots)?;
         self.stats.fallbacks += usize::from(self.step.has_pivots());
@@ -471,6 +452,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         }
         let c = self.step.contacts_mut();
         (c.last, c.delta) = (last, delta);
+        self.step.moved();
     }
 
     /// Largest `|h w|` of any body.
@@ -529,14 +511,12 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let mut last = f64::INFINITY;
             for _ in 0..SWEEPS {
                 start(&mut rhs, self.step);
-                let c = self.step.contacts();
-                self.step
-                    .symbolic()
-                    .subtract_product(&c.bare, &delta, &mut rhs);
-                for (e, slot) in c.elements.iter().zip(&self.layout.slots) {
+                let elements = &self.step.contacts().elements;
+                for (e, slot) in elements.iter().zip(&self.layout.slots) {
                     let d = &e.direction;
                     push(&mut rhs, e, slot, [d.g, d.b[0], d.b[1]]);
                 }
+                self.step.leave(&delta, &mut rhs, false);
                 let left = rhs.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
                 if left.is_nan() || left >= 0.5 * last {
                     break;

@@ -90,6 +90,7 @@ mod refine;
 mod unsolved;
 mod work;
 
+pub(crate) use assembly::Acts;
 pub use blow::{Gap, Touching};
 pub(crate) use interior::Solver;
 pub(crate) use newton::{Failed, NewtonSystem, View, may_retry};
@@ -131,7 +132,7 @@ struct Slot {
     source: Source,
     parent: Option<usize>,
     child: usize,
-    /// The diagonal blocks of parent (0 where there is none) and child.
+    /// The diagonal blocks of parent (0 where there is none) and child, in a matrix of bodies' blocks.
     own: [usize; 2],
     /// Blocks parent-child and child-parent.
     pair: Option<(usize, usize)>,
@@ -144,7 +145,7 @@ struct Slot {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     slots: Vec<Slot>,
-    /// Rows of the step, behind which the unknowns of contacts follow.
+    /// Unknowns of the step, behind which those of contacts follow.
     rows: usize,
     options: ContactOptions,
     /// Size of gravity, or 9.81 where there is none, m/s^2; `central_path` times it.
@@ -302,14 +303,14 @@ fn limited(m: &Mechanism) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
 impl Layout {
     pub(crate) fn new(
         m: &Mechanism,
-        symbolic: &Symbolic,
+        (symbolic, rows): (Option<&Symbolic>, usize),
         options: &ContactOptions,
         (inverse_inertia, poses): (&[Mat3], &[Pose]),
     ) -> Self {
         let slot = |r, c| {
-            symbolic
-                .slot(r, c)
-                .expect("an edge of the graph has its block")
+            symbolic.map_or(0, |s| {
+                s.slot(r, c).expect("an edge of the graph has its block")
+            })
         };
         let pair = |p: Option<usize>, c| p.map(|p| (slot(p, c), slot(c, p)));
         let own = |p: Option<usize>, c| [p.map_or(0, |p| slot(p, p)), slot(c, c)];
@@ -340,7 +341,7 @@ impl Layout {
         let gravity = m.gravity_scale();
         Self {
             slots,
-            rows: symbolic.dim(),
+            rows,
             options: *options,
             gravity,
             path: options.central_path * gravity,
@@ -358,9 +359,28 @@ impl Layout {
         }
     }
 
+    /// Radius of gyration of every body, m.
+    pub(crate) fn sizes(&self) -> &[f64] {
+        &self.sizes
+    }
+
+    /// Iterations that a step may take.
+    pub(crate) fn max_iterations(&self) -> usize {
+        self.options.max_iterations
+    }
+
     /// Are there none?
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()
+    }
+
+    /// Does a joint have limits or friction?
+    pub(crate) fn acts_on(&self, joint: usize) -> bool {
+        let own = |s: &Slot| match s.source {
+            Source::Friction(j, _) | Source::Limit(j, ..) => j == joint,
+            Source::Contact(_) => false,
+        };
+        self.slots.iter().any(own)
     }
 
     /// Are there contacts or limits, not friction in joints alone?
@@ -387,8 +407,10 @@ impl Layout {
         first..first + BLOW * count
     }
 
-    pub(crate) fn memory(&self, symbolic: &Symbolic) -> Memory {
-        let dim = if self.is_empty() { 0 } else { symbolic.dim() };
+    /// Memory of a step with so many unknowns but for those of contacts, and so many numbers of its matrix.
+    pub(crate) fn memory(&self, unknowns: usize, values: usize) -> Memory {
+        let or_none = |n| if self.is_empty() { 0 } else { n };
+        let dim = or_none(unknowns);
         let law = Law {
             gap: false,
             frictional: false,
@@ -453,14 +475,7 @@ impl Layout {
             spare: vec![0.0; dim],
             rhs: vec![0.0; dim],
             more: vec![0.0; dim],
-            bare: vec![
-                0.0;
-                if self.is_empty() {
-                    0
-                } else {
-                    symbolic.values_len()
-                }
-            ],
+            bare: vec![0.0; or_none(values)],
             extended: None,
         }
     }
@@ -581,6 +596,11 @@ impl Memory {
 }
 
 impl Memory {
+    /// The step's matrix without contacts, where it was kept.
+    pub(crate) fn bare(&self) -> &[f64] {
+        &self.bare
+    }
+
     /// Keeps the step's matrix as it is before contacts are added.
     pub(crate) fn keep(&mut self, values: &[f64]) {
         self.bare.copy_from_slice(values);

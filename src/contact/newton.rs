@@ -1,16 +1,14 @@
 //! What contacts need of a step, and what the step fails with.
 
 use super::Memory;
-use crate::block::Symbolic;
 use crate::dynamics::{Place, StepFailure};
 use crate::mechanism::{Mechanism, Relative};
-use crate::spatial::{Mat3, Pose};
+use crate::spatial::Pose;
 
 /// Where the bodies are and how they move: at the knot, and at the velocities last evaluated.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub model: &'a Mechanism,
-    pub inverse_inertia: &'a [Mat3],
     pub at: Place,
     /// Configurations at the knot, and at its successor.
     pub poses: &'a [Pose],
@@ -21,8 +19,6 @@ pub(crate) struct View<'a> {
     pub relative: &'a [Relative],
     /// Unwound angles, and the index among them of each joint's.
     pub windings: (&'a [Option<usize>], &'a [f64]),
-    /// Forces and torques at the knot, six per body; without contacts.
-    pub force: &'a [f64],
     /// Velocities of the interval before, six per body.
     pub before: &'a [f64],
     /// The step's unknowns last evaluated: six velocities per body first.
@@ -63,7 +59,8 @@ pub(crate) fn may_retry(failure: StepFailure) -> bool {
 /// stand in for its factors.
 ///
 /// Its unknowns are six velocities of every body, then what else it has; its rows likewise. The unknowns of contacts are
-/// eliminated into the blocks of their bodies and kept in [`Memory`].
+/// eliminated into the blocks of their bodies and kept in [`Memory`]. Where velocities of bodies follow from other unknowns,
+/// these are behind them, and rows of bodies are brought to those of these.
 pub(crate) trait NewtonSystem {
     /// The step as last evaluated.
     fn view(&self) -> View<'_>;
@@ -77,13 +74,25 @@ pub(crate) trait NewtonSystem {
     /// The unknowns.
     fn trial(&mut self) -> &mut [f64];
 
+    /// The unknowns have been moved: what follows from others is brought to them, not finite where it lies outside the domain.
+    fn moved(&mut self) {}
+
+    /// Writes unknowns that forces alone lead to.
+    fn begin(&mut self, out: &mut [f64]);
+
+    /// Writes the unknowns of a step, its velocities being those of the state where they are not given, as zeros; are they given?
+    fn begin_at(&mut self, y: &[f64], out: &mut [f64]) -> bool;
+
     /// The residual of all rows at the unknowns last evaluated.
     fn residual(&self) -> &[f64];
+
+    /// Its largest entries as velocities, m/s, with their rows: of those that impulses enter, and of constraints.
+    fn worst(&self) -> [(f64, usize); 2];
 
     /// Computes it; returns the largest entry, its row, and the floor that rounding sets to it.
     fn evaluate(&mut self) -> (f64, usize, f64);
 
-    /// Assembles the matrix; with `keep` so that [`NewtonSystem::solve`] can be refined on it without contacts, `Memory::bare`.
+    /// Assembles the matrix; with `keep` so that [`NewtonSystem::solve`] can be refined on it without contacts.
     fn assemble(&mut self, keep: bool);
 
     /// Factors it; block by block, or with pivots where `pivots` are asked for or a block is singular.
@@ -95,6 +104,6 @@ pub(crate) trait NewtonSystem {
     /// Had the last factorization pivots?
     fn has_pivots(&self) -> bool;
 
-    /// The graph of the matrix.
-    fn symbolic(&self) -> &Symbolic;
+    /// Takes the product with the matrix without contacts, which was kept, or with its transpose, from rows.
+    fn leave(&self, x: &[f64], rows: &mut [f64], transposed: bool);
 }

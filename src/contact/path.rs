@@ -298,6 +298,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
         let point = std::mem::take(&mut self.step.contacts_mut().point);
         self.step.trial().copy_from_slice(&point);
         self.step.contacts_mut().point = point;
+        self.step.moved();
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
             e.local = e.point;
             if let Some((_, f)) = sides {
@@ -348,9 +349,9 @@ impl<S: NewtonSystem> Solver<'_, S> {
         for (t, d) in self.step.trial().iter_mut().zip(&delta) {
             *t -= length * d;
         }
-        let c = self.step.contacts_mut();
-        c.delta = delta;
-        for (e, sides, _) in c.each(self.layout) {
+        self.step.contacts_mut().delta = delta;
+        self.step.moved();
+        for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
             e.advance(sides, length);
         }
     }

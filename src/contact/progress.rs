@@ -2,7 +2,6 @@
 
 use super::assembly::along_absolute;
 use super::{NewtonSystem, Solver};
-use crate::dynamics::Stage;
 
 /// Largest deviation of a product from `kappa`, relative, of what is solved to rounding.
 const USABLE: f64 = 1e-3;
@@ -32,41 +31,17 @@ pub(super) struct Progress {
 }
 
 impl<S: NewtonSystem> Solver<'_, S> {
-    /// Largest residual of the bodies' rows as a velocity, m/s, and its row.
-    pub(super) fn body_residual(&self) -> (f64, usize) {
-        let (view, residual) = (self.step.view(), self.step.residual());
-        let mut worst = (0.0_f64, 0);
-        let bodies = view.model.bodies.iter().zip(&self.layout.sizes);
-        for (b, (body, size)) in bodies.enumerate() {
-            for i in 0..6 {
-                let unit = if i < 3 { 1.0 } else { 1.0 / size };
-                let r = (residual[6 * b + i] * unit / body.mass).abs();
-                if r > worst.0 || r.is_nan() {
-                    worst = (r, 6 * b + i);
-                }
-            }
-        }
-        worst
-    }
-
     /// Where the iterate last evaluated stands; `floor` is what rounding leaves of the rows, m/s.
     pub(super) fn progress(&self, kappa: f64, floor: f64) -> Progress {
-        let (c, view, rows) = (self.step.contacts(), self.step.view(), self.step.residual());
-        let n = 6 * view.poses.len();
-        let (mut residual, mut row) = self.body_residual();
+        let (c, view) = (self.step.contacts(), self.step.view());
+        let rows = self.step.residual().len();
+        let [(mut residual, mut row), (constraints, constraint)] = self.step.worst();
         let mut worse = |r: f64, at: usize| {
             if r > residual || r.is_nan() {
                 (residual, row) = (r, at);
             }
         };
-        // of a read-out they are velocities
-        let length = match view.at.stage {
-            Stage::Step(h) => h,
-            Stage::Readout => 1.0,
-        };
-        for (i, r) in rows.iter().enumerate().skip(n) {
-            worse(r.abs() / length, i);
-        }
+        worse(constraints, constraint);
         let centre = self.layout.options.centred * kappa;
         let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);
         let (mut apart, mut ahead, mut stiffest) = (0.0_f64, 0.0_f64, 0.0_f64);
@@ -85,7 +60,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
             }
             beyond = beyond.max(o - rounding);
             if let Some((pyramid, f)) = c.sides(i, self.layout) {
-                worse(pyramid.apart(&e.local, f, e.slip_noise), rows.len() + i);
+                worse(pyramid.apart(&e.local, f, e.slip_noise), rows + i);
             }
             if e.law.gap {
                 let r = (e.gap - e.local.s).abs();
@@ -94,7 +69,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 if r > e.noise {
                     ahead = ahead.max(r * e.local.g);
                 }
-                worse(r, rows.len() + i);
+                worse(r, rows + i);
             }
         }
         let centred = off <= centre;

@@ -17,7 +17,6 @@
 use super::assembly::along;
 use super::derivative::add_sides;
 use super::{Element, Layout, Memory, NewtonSystem, Slot, View};
-use crate::block::Symbolic;
 use crate::dynamics::Stage;
 use crate::mechanism::{add_wrench, dot};
 
@@ -81,24 +80,21 @@ impl Layout {
     /// What `x` leaves of the equations with right-hand side `b`.
     pub(crate) fn leave(
         &self,
-        (step, memory): (&Symbolic, &Memory),
+        step: &impl NewtonSystem,
         side: Side,
         b: &[f64],
         x: &[f64],
         left: &mut [f64],
     ) {
         left.copy_from_slice(b);
-        match side {
-            Side::Push => step.subtract_product(&memory.bare, x, left),
-            Side::Pull => step.subtract_product_transposed(&memory.bare, x, left),
-        }
-        for (e, slot) in memory.elements.iter().zip(&self.slots) {
+        for (e, slot) in step.contacts().elements.iter().zip(&self.slots) {
             let own = e.response.own;
             match side {
                 Side::Push => push(left, e, slot, own, -1.0),
                 Side::Pull => self.flow_back(e, slot, own.map(|v| -v), left),
             }
         }
+        step.leave(x, left, side == Side::Pull);
     }
 
     /// Solves for `x` of the step linearized, of which contacts are part, with right-hand side `b`; of a push that is
@@ -134,7 +130,7 @@ impl Layout {
         let (mut last, whole) = (f64::INFINITY, self.largest(&step.view(), side, b));
         let mut least = f64::NAN;
         for sweep in 0..=SWEEPS {
-            self.leave((step.symbolic(), step.contacts()), side, b, x, &mut left);
+            self.leave(step, side, b, x, &mut left);
             let now = self.largest(&step.view(), side, &left);
             least = now.min(last);
             if now > last {

@@ -179,21 +179,20 @@ impl Layout {
         self.couple(w, memory);
     }
 
-    /// Adds to the change `r` of all rows what comes of the inputs, of the end of the step (`end`, six a body) and of the unknowns `dy`.
+    /// Adds to the change of the step's rows, and writes that of the law's, what comes of the inputs, of the end of the step (`end`, six
+    /// a body), of velocities and of the contacts' unknowns.
     pub(crate) fn push_unsolved(
         &self,
         w: &View,
         memory: &mut Memory,
         d: &Inputs,
-        (end, dy): (&[f64], &[f64]),
-        r: &mut [f64],
+        (end, (velocities, dy)): (&[f64], (&[f64], &[f64])),
+        (core, own): (&mut [f64], &mut [f64]),
     ) {
         if self.is_empty() {
             return;
         }
-        let (core, own) = r.split_at_mut(self.rows);
         self.push(w, memory, d, end, core);
-        let (velocities, dy) = dy.split_at(self.rows);
         let elements = memory.elements.iter().zip(&self.slots);
         let both = own
             .chunks_exact_mut(UNKNOWNS)
@@ -226,20 +225,19 @@ impl Layout {
         }
     }
 
-    /// Adds the adjoints of the inputs, of the end and of the unknowns, from those of all rows.
+    /// Adds the adjoints of the inputs, of the end, of velocities and of the contacts' unknowns, from those of the step's and the law's
+    /// rows.
     pub(crate) fn pull_unsolved(
         &self,
         w: &View,
         memory: &mut Memory,
-        adjoint: &[f64],
+        (mu, own): (&[f64], &[f64]),
         end: &mut [f64],
-        (out, y): (&mut Inputs, &mut [f64]),
+        (out, (velocities, y)): (&mut Inputs, (&mut [f64], &mut [f64])),
     ) {
         if self.is_empty() {
             return;
         }
-        let (mu, own) = adjoint.split_at(self.rows);
-        let (velocities, y) = y.split_at_mut(self.rows);
         let elements = memory.elements.iter_mut().zip(&self.slots);
         let both = own.chunks_exact(UNKNOWNS).zip(y.chunks_exact_mut(UNKNOWNS));
         for ((e, slot), (nu, y)) in elements.zip(both) {

@@ -70,6 +70,8 @@ impl Layout {
     /// them from `v` to `v'` work `J . (v + v')/2` in all, the difference of the two energies. Friction has of it what it
     /// works on the intervals' slip, on that at the knot where there is a blow; impacts have the rest.
     ///
+    /// `y` are the unknowns of the step from the knot and `behind` the velocities it leads to, both those of the knot at the end.
+    ///
     /// How simultaneous impulses share what they do to each other is not determined. Where a blow would turn the slip that
     /// friction then stops, the mean has friction drive what it only holds back; as friction never gives energy, what it
     /// would give is counted as spent by the blows of the same instant, up to all that they spend.
@@ -77,7 +79,7 @@ impl Layout {
         &self,
         w: &View,
         memory: &Memory,
-        y: &[f64],
+        (y, behind): (&[f64], &[f64]),
         changes: [&[f64]; 2],
     ) -> [ContactWork; 2] {
         let mut out = [ContactWork::default(); 2];
@@ -85,7 +87,7 @@ impl Layout {
         let struck = self.has_struck(y);
         // those before lead to the velocities that were read, those after start from them
         let shares = [-0.5, 0.5];
-        let others = [w.before, if y.is_empty() { w.trial } else { y }];
+        let others = [w.before, behind];
         for (i, (e, slot)) in memory.elements.iter().zip(&self.slots).enumerate() {
             let rate = |row: &Row, v: &[f64]| dot(v, slot.parent, slot.child, row);
             let parts = self.parts(memory, (i, e), y);

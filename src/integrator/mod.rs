@@ -4,7 +4,7 @@
 //! | integrator | what it is |
 //! |---|---|
 //! | [`Maximal`] | variational, six coordinates a body, second order |
-//! | [`Minimal`] | the same mechanics of trees without contacts, limits and friction, in joint coordinates |
+//! | [`Minimal`] | the same mechanics of trees, in joint coordinates |
 //! | [`Composed`] | another one's steps, composed to order 4 or 6, or so many equal ones for each |
 //! | [`Aligned`] | another one's steps, each split at the instants of elastic impacts |
 //! | [`Divided`] | another one's steps, each in as many parts as its fastest swings ask for |
@@ -16,6 +16,7 @@ mod checks;
 mod choice;
 pub mod composed;
 pub mod divided;
+mod failure;
 pub mod maximal;
 mod mechanical;
 pub mod minimal;

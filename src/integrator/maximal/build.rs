@@ -172,7 +172,7 @@ impl Maximal {
             zeros: outside(written, symbolic.values_len()),
             contacts: contact::Layout::new(
                 &mechanism,
-                &symbolic,
+                (Some(&symbolic), symbolic.dim()),
                 &options.contact,
                 (&inverse_inertia, &poses),
             ),
@@ -282,7 +282,9 @@ impl Maximal {
                 readout: d.outputs(),
             },
             elements: self.elements.memory(),
-            contacts: self.contacts.memory(&self.symbolic),
+            contacts: self
+                .contacts
+                .memory(self.symbolic.dim(), self.symbolic.values_len()),
             blow: None,
             contacts_left: vec![0.0; self.contacts.unknowns()],
             jacobian: None,

@@ -1,12 +1,11 @@
 //! Contacts, joint limits and joint friction as part of the step.
 
+use super::assembly::vec3;
 use super::work::{AtEnd, AtKnot};
 use super::{Maximal, Work};
-use crate::block::Symbolic;
 use crate::contact::{Failed, Memory, NewtonSystem, Side, Solver, View};
 use crate::dynamics::{Inputs, StepError, StepStats};
 use crate::mechanism::{Actuator, Mechanism, Range};
-use crate::spatial::Mat3;
 
 /// What refined solves leave of a right-hand side, relative, from which the blocks have lost too many digits: common are
 /// 1e-14, and a gradient of many steps wants six.
@@ -35,8 +34,54 @@ impl NewtonSystem for Stepping<'_> {
         &mut self.w.newton.trial
     }
 
+    fn begin(&mut self, out: &mut [f64]) {
+        let (w, n) = (&*self.w, 6 * self.system.body_count());
+        let (half, force) = (w.knot.at.half(), &w.knot.force);
+        out[..n].copy_from_slice(&w.knot.before);
+        out[n..].fill(0.0);
+        for (b, body) in w.model.bodies.iter().enumerate() {
+            let turn = w.inverse_inertia[b] * vec3(force, 6 * b + 3) * half;
+            for i in 0..3 {
+                out[6 * b + i] += half * force[6 * b + i] / body.mass;
+                out[6 * b + 3 + i] += turn[i];
+            }
+        }
+    }
+
+    fn begin_at(&mut self, y: &[f64], out: &mut [f64]) -> bool {
+        let n = 6 * self.system.body_count();
+        let known = y[..n].iter().any(|v| *v != 0.0);
+        let velocities = if known { &y[..n] } else { self.view().before };
+        out[..n].copy_from_slice(velocities);
+        out[n..].copy_from_slice(&y[n..]);
+        known
+    }
+
     fn residual(&self) -> &[f64] {
         &self.w.newton.residual
+    }
+
+    fn worst(&self) -> [(f64, usize); 2] {
+        let (view, rows) = (self.view(), &self.w.newton.residual);
+        let mut bodies = (0.0_f64, 0);
+        let each = view.model.bodies.iter().zip(self.system.contacts.sizes());
+        for (b, (body, size)) in each.enumerate() {
+            for i in 0..6 {
+                let unit = if i < 3 { 1.0 } else { 1.0 / size };
+                let r = (rows[6 * b + i] * unit / body.mass).abs();
+                if r > bodies.0 || r.is_nan() {
+                    bodies = (r, 6 * b + i);
+                }
+            }
+        }
+        let (n, length) = (6 * view.poses.len(), view.at.scale());
+        let mut constraints = (0.0, n);
+        for (i, r) in rows.iter().enumerate().skip(n) {
+            if r.abs() / length > constraints.0 || r.is_nan() {
+                constraints = (r.abs() / length, i);
+            }
+        }
+        [bodies, constraints]
     }
 
     fn evaluate(&mut self) -> (f64, usize, f64) {
@@ -62,33 +107,35 @@ impl NewtonSystem for Stepping<'_> {
         self.w.matrix.uses_fallback
     }
 
-    fn symbolic(&self) -> &Symbolic {
-        &self.system.symbolic
+    fn leave(&self, x: &[f64], rows: &mut [f64], transposed: bool) {
+        let (symbolic, bare) = (&self.system.symbolic, self.w.contacts.bare());
+        if transposed {
+            symbolic.subtract_product_transposed(bare, x, rows);
+        } else {
+            symbolic.subtract_product(bare, x, rows);
+        }
     }
 }
 
 impl Maximal {
     pub(super) fn view<'a>(&'a self, w: &'a Work) -> View<'a> {
         let moving = (&w.knot, &w.end, &w.newton.trial[..]);
-        self.view_of(&w.model, &w.inverse_inertia, moving)
+        self.view_of(&w.model, moving)
     }
 
     fn view_of<'a>(
         &'a self,
         model: &'a Mechanism,
-        inverse_inertia: &'a [Mat3],
         (knot, end, trial): (&'a AtKnot, &'a AtEnd, &'a [f64]),
     ) -> View<'a> {
         View {
             model,
-            inverse_inertia,
             at: knot.at,
             poses: &knot.poses,
             next: &end.poses,
             scalar: &end.scalar,
             relative: &knot.relative,
             windings: (&self.winding_of, &knot.winding),
-            force: &knot.force,
             before: &knot.before,
             trial,
         }
@@ -100,7 +147,7 @@ impl Maximal {
         w: &'a mut Work,
     ) -> (View<'a>, &'a mut Memory, &'a mut [f64], &'a mut [f64]) {
         let moving = (&w.knot, &w.end, &w.newton.trial[..]);
-        let view = self.view_of(&w.model, &w.inverse_inertia, moving);
+        let view = self.view_of(&w.model, moving);
         let (residual, values) = (&mut w.newton.residual, &mut w.matrix.values);
         (view, &mut w.contacts, residual, values)
     }
@@ -158,6 +205,12 @@ impl Maximal {
         } else {
             self.solve(w, b, out, side == Side::Pull);
         }
+    }
+
+    /// What a solve of a pull through contacts leaves of its right-hand side.
+    pub(super) fn left_of_pull(&self, w: &mut Work, rhs: &[f64], mu: &[f64], left: &mut [f64]) {
+        let stepping = Stepping { system: self, w };
+        self.contacts.leave(&stepping, Side::Pull, rhs, mu, left);
     }
 
     fn with_solver<T>(&self, w: &mut Work, f: impl Fn(&mut Solver<Stepping>) -> T) -> T {

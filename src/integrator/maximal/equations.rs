@@ -365,10 +365,10 @@ impl Equations for Maximal {
                     self.close_by_parameter(w, i, poses, |row, by| rows[row] += by * dp);
                 }
             }
-            let changes = (&of_end[..], &unknowns[..]);
+            let changes = (&of_end[..], unknowns.split_at(core));
             self.at_end(w, poses.as_deref(), |view, memory| {
                 let contacts = &self.contacts;
-                contacts.push_unsolved(view, memory, &inputs, changes, rows);
+                contacts.push_unsolved(view, memory, &inputs, changes, rows.split_at_mut(core));
             });
             self.change_of_next(w, &unknowns, next, n);
             for (b, turn) in turns.iter().enumerate() {
@@ -421,7 +421,8 @@ impl Equations for Maximal {
         rest.fill(0.0);
         self.at_end(w, poses.as_deref(), |view, memory| {
             let contacts = &self.contacts;
-            contacts.pull_unsolved(view, memory, &residual, end, (out, y));
+            let adjoint = residual.split_at(core);
+            contacts.pull_unsolved(view, memory, adjoint, end, (out, y.split_at_mut(core)));
         });
         if let Some(poses) = &poses {
             for (i, dp) in out.p.iter_mut().enumerate() {

@@ -215,7 +215,8 @@ impl Maximal {
         let core = &mut out.y[..self.symbolic.dim()];
         self.solve_linearized(w, Side::Push, &r, core);
         core.iter_mut().for_each(|y| *y = -*y);
-        self.contacts.push_unknowns(&w.contacts, &mut out.y);
+        let (velocities, own) = out.y.split_at_mut(self.symbolic.dim());
+        (self.contacts).push_unknowns(&w.contacts, velocities, own);
         self.change_of_next(w, &out.y, &mut out.x, 6 * self.body_count());
         w.adjoint.mu = r;
     }

@@ -222,7 +222,16 @@ impl Mechanical for Maximal {
         factored?;
         let [first, second, kick] = changes.each_ref().map(|c| &c[..]);
         let view = self.view(w);
-        let [before, after] = (self.contacts).work(&view, &w.contacts, seen.y, [first, second]);
+        // velocities of the interval behind the knot come first among the unknowns
+        let own = (
+            seen.y,
+            if seen.y.is_empty() {
+                view.trial
+            } else {
+                seen.y
+            },
+        );
+        let [before, after] = (self.contacts).work(&view, &w.contacts, own, [first, second]);
         Ok(KnotWork {
             before,
             after,

@@ -59,6 +59,7 @@ mod work;
 pub use work::Work;
 
 use super::Options;
+use super::failure::explain;
 use crate::block::Symbolic;
 use crate::contact::Failed;
 use crate::dynamics::{
@@ -193,49 +194,8 @@ impl Maximal {
     }
 
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {
-        let message = match failure {
-            StepFailure::Domain => {
-                let h = w.knot.at.h().abs().max(w.knot.at.h_prev.abs());
-                format!(
-                    "the body turns faster than its discrete momentum allows: sqrt(2)/h = {:.3} rad/s over an interval, a spin of 1/h = {:.3} rad/s; take a smaller time step",
-                    std::f64::consts::SQRT_2 / h,
-                    1.0 / h
-                )
-            }
-            StepFailure::NotConverged => {
-                if self.contacts.is_empty() {
-                    "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state"
-                } else {
-                    "the interior-point method for contacts did not reach the tolerance; take a smaller time step, a larger kappa or less friction, or check the initial state for overlaps"
-                }
-                .into()
-            }
-            // bodies that turn too fast leave no numbers to factor
-            StepFailure::Singular if residual.is_nan() => {
-                "the state leads to numbers that are not finite; take a smaller time step, or check speeds and efforts".into()
-            }
-            StepFailure::Singular => {
-                "the step's matrix is singular; check for massless or over-constrained parts".into()
-            }
-            StepFailure::Interval if w.knot.at.h().min(w.knot.at.h_prev) < 0.0 => {
-                "contacts, limits and friction cannot be stepped backwards: give positive intervals".into()
-            }
-            StepFailure::Interval => "an interval is zero or not finite; check the time steps".into(),
-            StepFailure::Parameter => "a parameter has a value without meaning; give it bounds".into(),
-            StepFailure::Frame => tangent::FOREIGN.into(),
-            StepFailure::Size => "a list has another length than the system's".into(),
-            StepFailure::Unsupported => {
-                "contacts, limits and friction have no unsolved equations; use a method that takes solved steps".into()
-            }
-            StepFailure::Budget => {
-                format!(
-                    "the {} iterations that a step may take were used up; raise max_iterations of its contacts, or take a smaller time step",
-                    self.options.contact.max_iterations
-                )
-            }
-            StepFailure::Stopped | StepFailure::Callback | StepFailure::Energy => "a step was broken off".into(),
-            StepFailure::NotFinite => "the state or a control is not a finite number".into(),
-        };
+        let at = &w.knot.at;
+        let message = explain(failure, residual, (at.h_prev, at.h()), &self.contacts);
         StepError {
             failure,
             element: self.element(row),

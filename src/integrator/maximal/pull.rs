@@ -171,8 +171,7 @@ impl Maximal {
         let mut left = std::mem::take(&mut w.newton.scratch);
         let through_contacts = self.contacts.answers(&w.contacts);
         if through_contacts {
-            let step = (&self.symbolic, &w.contacts);
-            self.contacts.leave(step, Side::Pull, rhs, mu, &mut left);
+            self.left_of_pull(w, rhs, mu, &mut left);
         } else {
             left.copy_from_slice(rhs);
             self.symbolic

@@ -15,9 +15,6 @@ use crate::spatial::{
 };
 use nalgebra::{DMatrix, DVector};
 
-pub(super) const FOREIGN: &str =
-    "the frame belongs to another system; take it from this one's `Charts::frame`";
-
 /// A configuration of the path with its tangents.
 struct Tangent {
     poses: Vec<Pose>,
@@ -68,7 +65,7 @@ impl Maximal {
                 element: "frame".into(),
                 time: at.t,
                 residual: f64::NAN,
-                message: FOREIGN.into(),
+                message: crate::integrator::failure::FOREIGN.into(),
             }),
         }
     }

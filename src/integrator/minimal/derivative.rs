@@ -14,6 +14,7 @@
 //! ([`Local`]).
 
 use super::Minimal;
+use super::contact_derivative::{Stage, Touched};
 use super::forces::{to_body, to_world};
 use super::kinematics::turn;
 use super::local::{Local, spring_derivative, third_by_turn, third_drift};
@@ -54,6 +55,7 @@ pub(super) struct Linear {
     pub knot: Vec<f64>,
     /// Are momenta held, of displacements of the knot alone?
     pub holds_momenta: bool,
+    pub touching: Touched,
 }
 
 /// Of a body, on the way: displacement or its adjoint at the knot, and as rates on both sides; the residual's wrench and its change.
@@ -101,6 +103,7 @@ impl Linear {
             arms: vec![[zero; 2]; n],
             knot: vec![0.0; freedoms],
             holds_momenta: false,
+            touching: Touched::default(),
         }
     }
 }
@@ -137,6 +140,7 @@ impl Minimal {
         w: &mut Work,
     ) -> Result<(), StepError> {
         self.evaluate_at(at, (x, u, y), w)?;
+        self.linearize_contacts(at.h, w);
         self.factor(w, at.h)
             .map_err(|body| self.failure(StepFailure::Singular, at, body, f64::NAN))
     }
@@ -149,10 +153,13 @@ impl Minimal {
         w: &mut Work,
     ) -> Result<(), StepError> {
         self.prepare(at, x, u, w)?;
-        w.rates.copy_from_slice(y);
+        self.prepare_contacts(at, x, w);
+        let (rates, contacts) = y.split_at(self.freedoms);
+        w.rates.copy_from_slice(rates);
         if let Some(body) = self.lead(&w.model, &w.knot, &w.rates, at.h, &mut w.trial) {
             return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
         }
+        self.touch_as_given(contacts, at.h, w);
         self.couple(w);
         let mut linear = Self::lend(w);
         linear.at = *at;
@@ -284,14 +291,15 @@ impl Minimal {
             }
         }
         self.push_couplings(w, &mut l.flow, half);
+        self.push_touching(w, l, d);
         // inwards
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let k = &w.knot[i];
             let near_phi = node.near.map_or(Vec3::zeros(), |n| l.flow[n].z.1);
             let own = &mut l.flow[i];
             let phi = own.z.1;
-            let mut f = own.wrench.0 - k.force.0 * half;
-            let mut t = own.wrench.1 - k.force.1 * half;
+            let mut f = own.wrench.0 - k.force.0 * half - k.touch.0;
+            let mut t = own.wrench.1 - k.force.1 * half - k.touch.1;
             let (mut df, mut dt) = own.change;
             df -= k.force.0 * longer_half;
             dt -= k.force.1 * longer_half;
@@ -496,14 +504,20 @@ impl Differentiable for Minimal {
     fn linearize_in(&self, at: &SolvedStep, w: &mut Work) -> Result<Certificate, StepError> {
         parameter::apply(&self.mechanism, at.p, &mut w.parameters, &mut w.model)?;
         self.linearize_at(&at.at, (at.x, at.u, at.y), w)?;
-        Ok(Certificate::default())
+        Ok(self.certificate(at.at.h, w))
     }
 
     fn push_in(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
         let mut l = Self::lend(w);
         l.rho[1].fill(0.0);
+        l.touching.stage = self.stage_of_solved(w);
         self.push_residual(w, &mut l, d);
-        self.solve_rows(w, &mut l);
+        if l.touching.stage == Stage::Off {
+            self.solve_rows(w, &mut l);
+        } else {
+            self.solve_touching(w, &mut l, out);
+        }
+        l.touching.stage = Stage::Off;
         self.push_ends(w, &l, d, out);
         w.linear = Some(l);
     }
@@ -513,14 +527,22 @@ impl Differentiable for Minimal {
         out.clear();
         l.flow.fill(Flow::ZERO);
         self.pull_ends(w, &mut l, adjoint, out);
-        w.wrenches.fill(Default::default());
-        self.solve_transposed(w, &mut l);
+        l.touching.stage = self.stage_of_solved(w);
+        if l.touching.stage == Stage::Off {
+            w.wrenches.fill(Default::default());
+            let l = &mut *l;
+            self.solve_transposed(w, &l.rho[1], &mut l.lambda);
+        } else {
+            self.solve_touching_back(w, &mut l, &adjoint.y);
+        }
         self.pull_residual(w, &mut l, out);
+        l.touching.stage = Stage::Off;
         w.linear = Some(l);
     }
 
     fn smoothing(&self, w: &mut Work, kappa: f64) {
         w.relaxed = kappa;
+        w.touching.memory.relax(kappa);
     }
 
     fn kept(&self) -> usize {

@@ -3,8 +3,10 @@
 use super::Minimal;
 use super::derivative::{Flow, Linear};
 use super::work::Work;
+use crate::contact::UNKNOWNS;
 use crate::dynamics::{
-    Column, Equations, Inputs, KnotPoint, Outputs, StepError, Structure, UnsolvedStep,
+    Column, ContactUnknowns, Equations, Inputs, KnotPoint, Outputs, StepError, Structure,
+    UnsolvedStep,
 };
 use crate::integrator::parameter;
 use crate::mechanism::Drive;
@@ -14,7 +16,9 @@ impl Minimal {
     /// Everything at a knot and its unknowns.
     fn evaluate_unsolved(&self, at: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
         parameter::apply(&self.mechanism, at.p, &mut w.parameters, &mut w.model)?;
-        self.evaluate_at(&at.at, (at.x, at.u, at.y), w)
+        self.evaluate_at(&at.at, (at.x, at.u, at.y), w)?;
+        w.touching.memory.take_level();
+        Ok(())
     }
 
     /// From a joint to the world, by their nodes.
@@ -92,7 +96,7 @@ impl Minimal {
 
 impl Equations for Minimal {
     fn check_equations(&self) -> Result<(), String> {
-        Ok(())
+        self.contacts.check_equations(&self.mechanism)
     }
 
     fn structure(&self, _: bool) -> Structure {
@@ -102,14 +106,14 @@ impl Equations for Minimal {
         for (i, node) in self.nodes.iter().enumerate() {
             let by = (0..self.nodes.len()).filter(|j| seen[*j][i]);
             let rows: Vec<usize> = by.flat_map(|j| self.nodes[j].directions()).collect();
-            let next = || node.directions().map(|r| n + r);
+            let next = || node.directions().map(|r| d.ny + r);
             for index in node.directions() {
                 columns[index] = rows.iter().copied().chain(next()).collect();
                 columns[n + index].clone_from(&rows);
                 let unknown = &mut columns[Column::Unknown(index).place(&d)];
                 unknown.clone_from(&rows);
                 unknown.extend(next());
-                unknown.push(2 * n + index);
+                unknown.push(d.ny + n + index);
             }
         }
         for (i, a) in self.mechanism.actuators.iter().enumerate() {
@@ -122,10 +126,38 @@ impl Equations for Minimal {
             };
         }
         for i in 0..d.np {
-            columns[Column::Parameter(i).place(&d)] = (0..n).collect();
+            columns[Column::Parameter(i).place(&d)] = (0..d.ny).collect();
         }
         columns[Column::Before.place(&d)] = (0..n).collect();
-        columns[Column::After.place(&d)] = (0..2 * n).collect();
+        columns[Column::After.place(&d)] = (0..n).chain(d.ny..d.ny + n).collect();
+        for (i, (parent, child)) in self.contacts.pairs().enumerate() {
+            let first = n + i * UNKNOWNS;
+            let ends = parent.into_iter().chain([child]);
+            let joints = ends.flat_map(|b| self.path(self.node_of[b]));
+            let on: Vec<usize> = joints.flat_map(|j| self.nodes[j].directions()).collect();
+            let rows = [first, first + 2, first + 3, first + 4];
+            for &index in &on {
+                columns[index].extend(rows);
+                columns[Column::Unknown(index).place(&d)].extend(rows);
+            }
+            let law = [
+                vec![0, 1],
+                vec![1, 2, 3, 4],
+                vec![2, 3, 4],
+                vec![2, 3],
+                vec![2, 4],
+            ];
+            for (j, own) in law.into_iter().enumerate() {
+                let column = &mut columns[Column::Unknown(first + j).place(&d)];
+                column.extend(own.into_iter().map(|row| first + row));
+                if [1, 3, 4].contains(&j) {
+                    column.extend(&on);
+                }
+            }
+            for times in [Column::Before, Column::After] {
+                columns[times.place(&d)].extend(first..first + UNKNOWNS);
+            }
+        }
         Structure::new(d.ny + d.nf, &columns)
     }
 
@@ -142,6 +174,23 @@ impl Equations for Minimal {
         self.turn_change(x, to, true, adjoint);
     }
 
+    fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
+        self.contacts.places(&self.mechanism).collect()
+    }
+
+    fn set_central_path(&self, w: &mut Work, kappa: f64) {
+        w.touching.memory.set_level(kappa);
+    }
+
+    fn centre(&self, at: &UnsolvedStep, w: &mut Work, y: &mut [f64]) -> Result<(), StepError> {
+        self.evaluate_unsolved(&at.start, w)?;
+        let own = &mut y[self.freedoms..];
+        self.with_contacts(w, |contacts, view, memory| {
+            contacts.centre(view, memory, own)
+        });
+        Ok(())
+    }
+
     fn copies(&self) -> Vec<(usize, usize)> {
         (0..self.freedoms).map(|i| (self.freedoms + i, i)).collect()
     }
@@ -154,14 +203,18 @@ impl Equations for Minimal {
 
     fn residual(&self, at: &UnsolvedStep, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {
         self.evaluate_unsolved(&at.start, w)?;
+        let (r, law) = r.split_at_mut(self.freedoms);
         self.residual_rows(w, at.start.at.h, r);
+        self.with_contacts(w, |contacts, view, memory| {
+            contacts.leave_unsolved(view, memory, law)
+        });
         Ok(())
     }
 
     fn advance(&self, at: &KnotPoint, w: &mut Work, next: &mut [f64]) -> Result<(), StepError> {
         parameter::apply(&self.mechanism, at.p, &mut w.parameters, &mut w.model)?;
         self.locate(at.x, w);
-        w.rates.copy_from_slice(at.y);
+        w.rates.copy_from_slice(&at.y[..self.freedoms]);
         self.write_next(&w.model, w, at.x, at.at.h, next);
         match next.iter().all(|v| v.is_finite()) {
             true => Ok(()),
@@ -181,6 +234,7 @@ impl Equations for Minimal {
     ) -> Result<(), StepError> {
         self.evaluate_unsolved(&at.start, w)?;
         let (d, n, h) = (Self::dims(self), self.freedoms, at.start.at.h);
+        self.with_contacts(w, |contacts, view, memory| contacts.hold(view, memory));
         let mut l = Self::lend(w);
         let mut next = vec![0.0; d.nx];
         self.write_next(&w.model, w, at.start.x, h, &mut next);
@@ -202,14 +256,16 @@ impl Equations for Minimal {
                 }
             }
             self.push_unknowns(w, &mut l, &inputs, &dy);
-            self.push_residual(w, &mut l, &inputs);
-            product[..n].copy_from_slice(&l.rows);
+            let (rates, contacts) = dy.split_at(n);
+            self.push_given(w, &mut l, &inputs, contacts, &mut product[n..d.ny]);
+            let (rows, ends) = product.split_at_mut(d.ny);
+            rows[..n].copy_from_slice(&l.rows);
             for (i, rho) in l.rho[1].iter().enumerate() {
-                product[n + i] = inputs.x[i] + h * rho;
+                ends[i] = inputs.x[i] + h * rho;
             }
-            product[2 * n..].copy_from_slice(&dy);
+            ends[n..].copy_from_slice(rates);
             if let Some(end) = at.end {
-                self.turn_change(end.from, &next, false, &mut product[n..]);
+                self.turn_change(end.from, &next, false, ends);
             }
             structure.take(g, &product, values);
         }
@@ -236,11 +292,14 @@ impl Equations for Minimal {
         }
         end.fill(0.0);
         out.clear();
-        y.copy_from_slice(&next[n..]);
+        let (rates, contacts) = y.split_at_mut(n);
+        rates.copy_from_slice(&next[n..]);
+        contacts.fill(0.0);
         let mut l = Self::lend(w);
-        l.lambda.copy_from_slice(&adjoint.y);
+        let (mu, law) = adjoint.y.split_at(n);
+        l.lambda.copy_from_slice(mu);
         l.flow.fill(Flow::ZERO);
-        self.pull_residual(w, &mut l, out);
+        self.pull_given(w, &mut l, law, out, contacts);
         for (i, by) in next[..n].iter().enumerate() {
             l.rho[1][i] += h * by;
             out.x[i] += by;

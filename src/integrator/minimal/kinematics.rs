@@ -105,6 +105,7 @@ impl Minimal {
         for (node, k) in self.nodes.iter().zip(&mut w.knot) {
             let j = &m.joints[node.joint];
             let near = (node.near).map_or_else(Pose::identity, |n| w.poses[self.nodes[n].body]);
+            k.touch = Default::default();
             k.relative = self.relative(j, node, x);
             let (pose, arms, joint) = Self::hold(j, node, &near, &k.relative, x);
             (k.arms, k.joint) = (arms, joint);

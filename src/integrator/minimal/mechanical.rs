@@ -4,6 +4,7 @@
 //! What a joint exerts is the wrench that all beyond it needs; its constraint has the part along what the joint does not leave
 //! free.
 
+use super::contact_derivative::Stage;
 use super::derivative::Flow;
 use super::kinematics::third;
 use super::work::Work;
@@ -31,7 +32,7 @@ pub(super) struct Observation {
     wrenches: Vec<(Vec3, Vec3)>,
     acts: bool,
     /// Is the read-out linearized, and could it be?
-    is_linear: bool,
+    pub is_linear: bool,
     is_regular: bool,
     adjoint: Adjoint,
 }
@@ -127,6 +128,10 @@ impl Minimal {
     fn react(&self, seen: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
         self.evaluate_at(&seen.at, (seen.x, seen.u, seen.y), w)?;
         self.react_at(0.5 * (seen.at.h_prev + seen.at.h), seen.at.h, w);
+        let reactions = &mut w.observation.reactions;
+        (self.contacts).reactions(&w.model, |unknown, place, scale| {
+            reactions[place] += scale * seen.y[unknown];
+        });
         Ok(())
     }
 
@@ -241,7 +246,10 @@ impl Minimal {
             }
             l.seeds.push(seed);
         }
-        self.pull_residual(w, &mut l, out);
+        (self.contacts).reactions(&w.model, |unknown, place, scale| {
+            y[unknown] += scale * adjoint.reactions[place];
+        });
+        self.pull_given(w, &mut l, &[], out, &mut y[self.freedoms..]);
         out.h_prev += 0.5 * by_half;
         out.h += 0.5 * by_half;
         self.pull_unknowns(w, &l, out, y);
@@ -301,6 +309,10 @@ impl Minimal {
             // it is as it was evaluated
             self.couple(w);
             l.at = Self::read(&seen.at);
+            if self.stage_of_solved(w) != Stage::Off {
+                self.touch_at(0.0, w);
+                self.linearize_contacts(0.0, w);
+            }
             self.differentiate(seen.x, w, &mut l);
             w.observation.is_regular = self.factor(w, 0.0).is_ok();
             w.observation.is_linear = true;
@@ -324,14 +336,23 @@ impl Minimal {
             }
         }
         l.lambda.fill(0.0);
-        if moves && w.observation.is_regular {
+        let solves = moves && w.observation.is_regular;
+        if solves {
+            l.touching.stage = self.stage_of_solved(w);
+        }
+        if l.touching.stage != Stage::Off {
+            l.rho[1].fill(0.0);
+            self.solve_touching_back(w, &mut l, &[]);
+        } else if solves {
             for (to, flow) in w.wrenches.iter_mut().zip(&l.flow) {
                 *to = flow.w[1];
             }
             l.rho[1].fill(0.0);
-            self.solve_transposed(w, &mut l);
+            let l = &mut *l;
+            self.solve_transposed(w, &l.rho[1], &mut l.lambda);
         }
         self.pull_residual(w, &mut l, out);
+        l.touching.stage = Stage::Off;
         w.linear = Some(l);
     }
 }
@@ -419,10 +440,8 @@ impl Mechanical for Minimal {
         let at = Self::read(&seen.at);
         self.prepare(&at, seen.x, seen.u, w)?;
         if needs.velocities {
-            self.guess(&seen.x[self.positions..], 0.0, w);
-            self.newton(&at, w)?;
-            // to where the last correction leads
-            self.lead(&w.model, &w.knot, &w.rates, 0.0, &mut w.trial);
+            self.prepare_contacts(&at, seen.x, w);
+            self.read_out(&at, w)?;
         } else {
             w.trial.fill(super::work::Moved::WORLD);
             w.rates.fill(0.0);
@@ -500,8 +519,8 @@ impl Mechanical for Minimal {
         }
     }
 
-    fn contact_work(&self, _: &KnotPoint, _: &mut Work) -> Result<KnotWork, StepError> {
-        Ok(KnotWork::default())
+    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<KnotWork, StepError> {
+        self.work_of_contacts(seen, w)
     }
 
     fn gave_way(&self, _: &KnotPoint, _: &mut Work) -> Result<bool, StepError> {

@@ -20,6 +20,8 @@
 //! Sources: paper 003 (recursions on a tree), papers 000 and 002 (the discrete Lagrangian).
 
 mod chart;
+mod contact;
+mod contact_derivative;
 mod derivative;
 mod equations;
 mod forces;
@@ -28,6 +30,7 @@ mod kinematics;
 mod local;
 mod mechanical;
 mod parameters;
+mod pivots;
 mod pull;
 mod recursion;
 mod state;
@@ -41,10 +44,12 @@ pub use work::Work;
 
 use super::Options;
 use super::parameter::nominal;
+use crate::contact::Layout;
 use crate::dynamics::Dims;
 use crate::mechanism::{
     Field, Freedom, Mechanism, ModelError, Quantity, ReactionSource, damper_shares,
 };
+use crate::spatial::{Pose, Vec3};
 use std::ops::Range;
 
 /// A body, with the joint that holds it to what is nearer to the world.
@@ -108,6 +113,15 @@ pub struct Minimal {
     freedoms: usize,
     /// Numbers of positions in a state.
     positions: usize,
+    /// Contacts, limits and friction; of every node, does its joint have any?
+    contacts: Layout,
+    touches: Vec<bool>,
+    /// Where what these add to the pivot of every joint stands, the last of all behind.
+    pivot_of: Vec<usize>,
+    /// What rows of the residual are divided by to be velocities, m/s: kg, of turns kg m.
+    units: Vec<f64>,
+    /// Every joint's place among the unwound angles.
+    windings: Vec<Option<usize>>,
     /// What can be observed.
     outputs: Vec<Quantity>,
 }
@@ -118,8 +132,6 @@ impl Minimal {
     /// # Errors
     /// When the mechanism is no tree, or has what this integrator does not offer; [`Maximal`](super::Maximal) does.
     pub fn new(mechanism: Mechanism, q: &[f64], options: Options) -> Result<Self, ModelError> {
-        // coordinates of a tree close no loops
-        let _ = q;
         options.contact.validate()?;
         check(&mechanism)?;
         let mut node_of = vec![None; mechanism.bodies.len()];
@@ -154,7 +166,27 @@ impl Minimal {
         for (i, node) in nodes.iter().enumerate() {
             node_of_joint[node.joint] = i;
         }
+        // as if each body were alone
+        let (inverse_inertia, poses) = (mechanism.inverse_inertia(), mechanism.forward(q));
+        let contacts = Layout::new(
+            &mechanism,
+            (None, mechanism.tree.coordinates),
+            &options.contact,
+            (&inverse_inertia, &poses),
+        );
+        let has = |joint: usize| contacts.acts_on(joint);
+        let touches = nodes.iter().map(|n| has(n.joint)).collect();
+        let mut pivot_of = vec![0];
+        for node in &nodes {
+            pivot_of.push(pivot_of[pivot_of.len() - 1] + node.count().pow(2));
+        }
+        let units = units(&mechanism, &nodes, contacts.sizes(), &poses);
         Ok(Self {
+            contacts,
+            touches,
+            pivot_of,
+            units,
+            windings: (0..mechanism.joints.len()).map(Some).collect(),
             options,
             nodes,
             node_of,
@@ -185,9 +217,47 @@ impl Minimal {
             ndx: 2 * self.freedoms,
             nu: self.mechanism.actuators.len(),
             np: self.mechanism.parameters.len(),
-            ny: self.freedoms,
+            ny: self.freedoms + self.contacts.unknowns(),
         }
     }
+}
+
+/// Mass of all that a joint holds, kg, for slides; for turns that times its radius of gyration about the joint, kg m.
+fn units(m: &Mechanism, nodes: &[Node], sizes: &[f64], poses: &[Pose]) -> Vec<f64> {
+    // of bodies: mass, moment about the origin, inertia about it
+    let mut held: Vec<(f64, Vec3, f64)> = vec![(0.0, Vec3::zeros(), 0.0); nodes.len()];
+    let mut out = vec![0.0; m.tree.coordinates];
+    for (i, node) in nodes.iter().enumerate().rev() {
+        let (mass, x) = (m.bodies[node.body].mass, poses[node.body].x);
+        let size = sizes[node.body];
+        let own = &mut held[i];
+        own.0 += mass;
+        own.1 += mass * x;
+        own.2 += mass * (x.norm_squared() + size * size);
+        let (mass, moment, inertia) = *own;
+        let j = &m.joints[node.joint];
+        let (body, anchor) = if node.reversed {
+            (j.parent, j.parent_anchor)
+        } else {
+            (Some(j.child), j.child_anchor)
+        };
+        let at = body.map_or(anchor, |b| poses[b].x + poses[b].r * anchor);
+        let about = inertia - 2.0 * at.dot(&moment) + mass * at.norm_squared();
+        for (k, index) in node.directions().enumerate() {
+            out[index] = if k < node.slides {
+                mass
+            } else {
+                (mass * about).sqrt()
+            };
+        }
+        if let Some(near) = node.near {
+            let to = &mut held[near];
+            to.0 += mass;
+            to.1 += moment;
+            to.2 += inertia;
+        }
+    }
+    out
 }
 
 /// Refuses what joint coordinates do not describe.
@@ -208,9 +278,10 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
     for (index, j) in m.joints.iter().enumerate() {
         let mut directions = j.directions.iter().enumerate();
         if directions.any(|(i, d)| {
-            d.is_limited() || d.friction != 0.0 || m.is_parameter(Field::JointFriction((index, i)))
+            d.is_limited()
+                && (d.restitution != 0.0 || m.is_parameter(Field::LimitRestitution((index, i))))
         }) {
-            let what = format!("joint `{}` has limits or friction", j.name);
+            let what = format!("joint `{}` bounces off its limits", j.name);
             return refused(["joints", &j.name], &what);
         }
     }
@@ -220,8 +291,12 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
         let what = format!("spring `{}` damps between points of bodies", s.name);
         return refused(["springs", &s.name], &what);
     }
-    if let Some(c) = m.contacts.first() {
-        let what = format!("`{}` is a contact", c.name);
+    if let Some(c) = m.contacts.iter().find(|c| c.parent.is_some()) {
+        let what = format!("contact `{}` is one between bodies, as a loop is", c.name);
+        return refused(["contacts", &c.name], &what);
+    }
+    if let Some(c) = m.contacts.iter().find(|c| m.restitution(c) != 0.0) {
+        let what = format!("contact `{}` bounces", c.name);
         return refused(["contacts", &c.name], &what);
     }
     if let Some(c) = m.constraints.first() {

@@ -47,7 +47,8 @@ impl Minimal {
             let (x, turned) = own.change;
             by_half -= k.force.0.dot(&x) + k.force.1.dot(&turned);
             own.z.1 -= k.force.1.cross(&turned) * half;
-            own.wrench = (k.force.0 * -half, k.force.1 * -half);
+            own.z.1 -= k.touch.1.cross(&turned);
+            own.wrench = (k.force.0 * -half - k.touch.0, k.force.1 * -half - k.touch.1);
             for side in SIDES {
                 let sign = if side == 0 { -1.0 } else { 1.0 };
                 let p = &w.momenta[i][side];
@@ -60,6 +61,7 @@ impl Minimal {
             }
         }
         self.pull_couplings(w, &mut l.flow, half);
+        self.pull_touching(w, l, out);
         l.knot.fill(0.0);
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let (k, j) = (&w.knot[i], &w.model.joints[node.joint]);

@@ -12,13 +12,15 @@
 
 use super::derivative::Linear;
 use super::kinematics::{third, turn};
-use super::work::{Articulated, AtKnot, Axis, Moved, Work};
+use super::pivots::{
+    Eliminated, eliminate, give, invert, pivot, pivot_of_ball, pivot_of_hinge, scale_answers,
+};
+use super::work::{Articulated, AtKnot, Moved, Work};
 use super::{Minimal, Node};
 use crate::mechanism::Mechanism;
 use crate::spatial::{
     Mat3, Quat, Vec3, left_log_jacobian, log, momentum, skew, skew_times, times_skew,
 };
-use nalgebra::SMatrix;
 
 /// Derivative of a body's angular momentum by its turn at the end of an interval, times the interval.
 #[inline(always)]
@@ -91,7 +93,7 @@ impl Minimal {
     }
 
     /// Momenta of the bodies over the interval of the trial less what is known, as wrenches.
-    fn bodies(&self, w: &mut Work, h: f64) {
+    pub(super) fn momenta_left(&self, w: &mut Work, h: f64) {
         for ((k, to), out) in w.knot.iter().zip(&w.trial).zip(&mut w.wrenches) {
             let p = momentum(&to.omega, &k.inertia, h, to.scalar);
             *out = (to.velocity * k.mass - k.base.0, p - k.base.1);
@@ -112,12 +114,17 @@ impl Minimal {
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let mut p = Articulated::of_body(&w.knot[i], &w.trial[i], h);
             p.add(&w.articulated[i]);
+            let acts = w.touching.acts;
+            if acts {
+                p.add(&w.touching.added[i]);
+            }
+            let touches = acts && self.touches[i];
             let n = node.count();
             let (inverse, left) = std::mem::take(&mut rest).split_at_mut(n * n);
             rest = left;
-            // a ball that nothing dampens
-            let turns_freely =
-                n == 3 && node.turns == 3 && !w.model.joints[node.joint].has_dampers();
+            // a ball that nothing dampens or holds
+            let is_free = !touches && !w.model.joints[node.joint].has_dampers();
+            let turns_freely = !acts && n == 3 && node.turns == 3 && is_free;
             if n > 0 {
                 self.turn_axes(w, i, h);
                 let axes = &mut w.axes[node.first..node.first + n];
@@ -132,14 +139,23 @@ impl Minimal {
                     if w.model.joints[node.joint].has_dampers() {
                         self.add_dampers(w, i, h, inverse);
                     }
-                    invert(inverse, n).map_err(|()| node.body)?;
+                    if touches {
+                        let added = &w.touching.pivots[self.pivot_of[i]..];
+                        inverse.iter_mut().zip(added).for_each(|(p, a)| *p += a);
+                    }
                     let axes = &mut w.axes[node.directions()];
-                    scale_answers(axes, inverse);
-                    for a in axes.iter() {
-                        p.ff -= a.wrench.0 * a.answer.0.transpose();
-                        p.ft -= a.wrench.0 * a.answer.1.transpose();
-                        p.tf -= a.wrench.1 * a.answer.0.transpose();
-                        p.tt -= a.wrench.1 * a.answer.1.transpose();
+                    if acts && n > 1 {
+                        let order = &mut w.order[node.directions()];
+                        eliminate(&mut p, axes, inverse, order).map_err(|()| node.body)?;
+                    } else {
+                        invert(inverse, n).map_err(|()| node.body)?;
+                        scale_answers(axes, inverse);
+                        for a in axes.iter() {
+                            p.ff -= a.wrench.0 * a.answer.0.transpose();
+                            p.ft -= a.wrench.0 * a.answer.1.transpose();
+                            p.tf -= a.wrench.1 * a.answer.0.transpose();
+                            p.tt -= a.wrench.1 * a.answer.1.transpose();
+                        }
                     }
                 }
             }
@@ -160,7 +176,7 @@ impl Minimal {
 
     /// A joint's free directions at the trial.
     #[inline(always)]
-    fn turn_axes(&self, w: &mut Work, i: usize, h: f64) {
+    pub(super) fn turn_axes(&self, w: &mut Work, i: usize, h: f64) {
         let (node, k, to) = (&self.nodes[i], &w.knot[i], &w.trial[i]);
         let j = &w.model.joints[node.joint];
         let world = Moved::WORLD;
@@ -191,7 +207,7 @@ impl Minimal {
     }
 
     /// What dampers along a joint's directions add to its pivot: the derivative of their impulses by rates.
-    fn add_dampers(&self, w: &Work, i: usize, h: f64, pivot: &mut [f64]) {
+    pub(super) fn add_dampers(&self, w: &Work, i: usize, h: f64, pivot: &mut [f64]) {
         let (node, k) = (&self.nodes[i], &w.knot[i]);
         let (j, n) = (&w.model.joints[node.joint], node.count());
         let spin = &turn(j, node, &k.relative, &w.rates[node.directions()]);
@@ -217,7 +233,7 @@ impl Minimal {
 
     /// Newton's step of the joints' rates, with the factors at hand, into `w.change`: minus the inverse applied to the residual.
     pub(super) fn solve(&self, w: &mut Work, h: f64) {
-        self.bodies(w, h);
+        self.momenta_left(w, h);
         let mut rows = std::mem::take(&mut w.rows);
         for (row, base) in rows.iter_mut().zip(&w.base) {
             *row = -base;
@@ -233,12 +249,14 @@ impl Minimal {
 
     /// The residual along free directions; `w.wrenches` are then what the joints exert on what they hold, about themselves.
     pub(super) fn residual_rows(&self, w: &mut Work, h: f64, rows: &mut [f64]) {
-        self.bodies(w, h);
+        self.momenta_left(w, h);
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let k = &w.knot[i];
-            let (f, mut t) = w.wrenches[i];
+            let (mut f, mut t) = w.wrenches[i];
+            f -= k.touch.0;
             t += k.arms[1].cross(&f);
-            w.wrenches[i].1 = t;
+            t -= k.touch.1;
+            w.wrenches[i] = (f, t);
             for (r, index) in node.directions().enumerate() {
                 let on = if r < node.slides { &f } else { &t };
                 rows[index] = w.axes[index].left.dot(on) - w.base[index];
@@ -255,7 +273,7 @@ impl Minimal {
     }
 
     /// Minus the inverse applied to a residual, into `w.change`: of bodies in `w.wrenches`, and along free directions.
-    fn substitute(&self, w: &mut Work, rows: &[f64]) {
+    pub(super) fn substitute(&self, w: &mut Work, rows: &[f64]) {
         let mut place = 0;
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let k = &w.knot[i];
@@ -267,6 +285,20 @@ impl Minimal {
             let (axes, rows) = (&mut w.axes[node.directions()], &rows[node.directions()]);
             match n {
                 0 => {}
+                2.. if w.touching.acts => {
+                    let mut on = [0.0; 6];
+                    for (r, (axis, row)) in axes.iter().zip(rows).enumerate() {
+                        let by = if r < node.slides { &f } else { &t };
+                        on[r] = axis.left.dot(by) + row;
+                    }
+                    let order = &w.order[node.directions()];
+                    Eliminated {
+                        lu: inverse,
+                        order,
+                        transposed: false,
+                    }
+                    .inwards(axes, &mut on, (&mut f, &mut t));
+                }
                 1 => give::<1>(node.slides, axes, rows, inverse, (&mut f, &mut t)),
                 2 => give::<2>(node.slides, axes, rows, inverse, (&mut f, &mut t)),
                 3 => give::<3>(node.slides, axes, rows, inverse, (&mut f, &mut t)),
@@ -287,9 +319,29 @@ impl Minimal {
                 node.near.map_or_else(Default::default, |n| w.wrenches[n]);
             moved += turned.cross(&to.arms[0]);
             let (at, spun) = (moved, turned);
+            let n = node.count();
+            place -= n * n;
+            let stiff = n > 1 && w.touching.acts;
+            if stiff {
+                let (lu, order) = (
+                    &w.inverses[place..place + n * n],
+                    &w.order[node.directions()],
+                );
+                let out = &mut w.change[node.directions()];
+                Eliminated {
+                    lu,
+                    order,
+                    transposed: false,
+                }
+                .outwards(&w.axes[node.directions()], (&at, &spun), out);
+            }
             for (r, index) in node.directions().enumerate() {
                 let axis = &w.axes[index];
-                let rate = -axis.rate - axis.answer.0.dot(&at) - axis.answer.1.dot(&spun);
+                let rate = if stiff {
+                    w.change[index]
+                } else {
+                    -axis.rate - axis.answer.0.dot(&at) - axis.answer.1.dot(&spun)
+                };
                 w.change[index] = rate;
                 if r < node.slides {
                     moved += axis.right * rate;
@@ -309,22 +361,42 @@ impl Minimal {
     }
 
     /// Minus the transposed inverse applied to adjoints of rates of displacement, of bodies in `w.wrenches` and along free
-    /// directions in `linear.rho[1]`, into `linear.lambda`: the same recursion with both sides swapped.
-    pub(super) fn solve_transposed(&self, w: &mut Work, l: &mut Linear) {
+    /// directions in `rho`, into `lambda`: the same recursion with both sides swapped. `w.wrenches` are then displacements of bodies
+    /// by it.
+    pub(super) fn solve_transposed(&self, w: &mut Work, rho: &[f64], lambda: &mut [f64]) {
         let mut place = 0;
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let to = &w.trial[i];
             let (mut f, mut t) = w.wrenches[i];
             t += to.arms[1].cross(&f);
             let (at, about) = (f, t);
+            let n = node.count();
+            let stiff = n > 1 && w.touching.acts;
+            let mut along = [0.0; 6];
             for (r, index) in node.directions().enumerate() {
                 let axis = &mut w.axes[index];
                 let on = if r < node.slides { &at } else { &about };
-                axis.rate = l.rho[1][index] + axis.right.dot(on);
-                f -= axis.answer.0 * axis.rate;
-                t -= axis.answer.1 * axis.rate;
+                axis.rate = rho[index] + axis.right.dot(on);
+                along[r] = axis.rate;
+                if !stiff {
+                    f -= axis.answer.0 * axis.rate;
+                    t -= axis.answer.1 * axis.rate;
+                }
             }
-            place += node.count().pow(2);
+            if stiff {
+                let (lu, order) = (
+                    &w.inverses[place..place + n * n],
+                    &w.order[node.directions()],
+                );
+                let axes = &mut w.axes[node.directions()];
+                Eliminated {
+                    lu,
+                    order,
+                    transposed: true,
+                }
+                .inwards(axes, &mut along, (&mut f, &mut t));
+            }
+            place += n * n;
             if let Some(near) = node.near {
                 let wrench = &mut w.wrenches[near];
                 wrench.0 += f;
@@ -340,12 +412,28 @@ impl Minimal {
             place -= n * n;
             let inverse = &w.inverses[place..place + n * n];
             let mut left = [0.0; 6];
-            for (left, axis) in left.iter_mut().zip(&w.axes[node.directions()]) {
-                *left = -axis.rate - axis.wrench.0.dot(&moved) - axis.wrench.1.dot(&turned);
+            let stiff = n > 1 && w.touching.acts;
+            let axes = &w.axes[node.directions()];
+            if stiff {
+                let order = &w.order[node.directions()];
+                Eliminated {
+                    lu: inverse,
+                    order,
+                    transposed: true,
+                }
+                .outwards(axes, (&moved, &turned), &mut left);
+            } else {
+                for (left, axis) in left.iter_mut().zip(axes) {
+                    *left = -axis.rate - axis.wrench.0.dot(&moved) - axis.wrench.1.dot(&turned);
+                }
             }
             for (r, index) in node.directions().enumerate() {
-                let by: f64 = (0..n).map(|c| inverse[r * n + c] * left[c]).sum();
-                l.lambda[index] = by;
+                let by: f64 = if stiff {
+                    left[r]
+                } else {
+                    (0..n).map(|c| inverse[r * n + c] * left[c]).sum()
+                };
+                lambda[index] = by;
                 if r < node.slides {
                     moved += w.axes[index].left * by;
                 } else {
@@ -410,127 +498,4 @@ impl Minimal {
         }
         out
     }
-}
-
-/// What a joint with `N` free directions makes of the wrench `(f, t)` of all beyond it: rates along them, and what is left of it.
-#[inline(always)]
-fn give<const N: usize>(
-    slides: usize,
-    axes: &mut [Axis],
-    rows: &[f64],
-    inverse: &[f64],
-    (f, t): (&mut Vec3, &mut Vec3),
-) {
-    let (Some(axes), Some(rows)) = (axes.first_chunk_mut::<N>(), rows.first_chunk::<N>()) else {
-        return;
-    };
-    let residual: [f64; N] = std::array::from_fn(|r| {
-        let on = if r < slides { &*f } else { &*t };
-        axes[r].left.dot(on) + rows[r]
-    });
-    for (r, axis) in axes.iter_mut().enumerate() {
-        let mut rate = 0.0;
-        for (c, residual) in residual.iter().enumerate() {
-            rate += inverse[c * N + r] * residual;
-        }
-        axis.rate = rate;
-        *f -= axis.wrench.0 * rate;
-        *t -= axis.wrench.1 * rate;
-    }
-}
-
-/// The pivot of a joint, `n x n` by columns, what rates along its directions exert, and what turns and displacements answer, before
-/// the pivot's inverse.
-#[inline(always)]
-fn pivot(p: &Articulated, node: &Node, axes: &mut [Axis], pivot: &mut [f64]) {
-    for (r, axis) in axes.iter_mut().enumerate() {
-        let (wrench, answer) = if r < node.slides {
-            ((p.ff * axis.right, p.tf * axis.right), (&p.ff, &p.ft))
-        } else {
-            ((p.ft * axis.right, p.tt * axis.right), (&p.tf, &p.tt))
-        };
-        axis.wrench = wrench;
-        axis.answer = (answer.0.tr_mul(&axis.left), answer.1.tr_mul(&axis.left));
-    }
-    let n = axes.len();
-    for c in 0..n {
-        let (force, torque) = axes[c].wrench;
-        for (r, axis) in axes.iter().enumerate() {
-            let on = if r < node.slides { &force } else { &torque };
-            pivot[c * n + r] = axis.left.dot(on);
-        }
-    }
-}
-
-/// The same of a hinge, in one go.
-#[inline(always)]
-fn pivot_of_hinge(p: &Articulated, axis: &mut Axis, pivot: &mut [f64]) {
-    axis.wrench = (p.ft * axis.right, p.tt * axis.right);
-    axis.answer = (p.tf.tr_mul(&axis.left), p.tt.tr_mul(&axis.left));
-    pivot[0] = axis.left.dot(&axis.wrench.1);
-}
-
-/// Of a ball, whose directions are all there are: its pivot is inverted, its answers are whole, and what is left of `p` is a force by
-/// displacements.
-#[inline(always)]
-fn pivot_of_ball(p: &mut Articulated, axes: &mut [Axis], inverse: &mut [f64]) -> Result<(), ()> {
-    let turned = p.tt.try_inverse().ok_or(())?;
-    let by = turned * p.tf;
-    let [a, b, c] = axes else { return Err(()) };
-    let lefts = [turned * a.left, turned * b.left, turned * c.left];
-    for (r, axis) in [a, b, c].into_iter().enumerate() {
-        axis.wrench = (p.ft * axis.right, p.tt * axis.right);
-        axis.answer = (by.tr_mul(&axis.right), axis.right);
-        for (c, left) in lefts.iter().enumerate() {
-            inverse[3 * c + r] = axis.right.dot(left);
-        }
-    }
-    p.ff -= p.ft * by;
-    Ok(())
-}
-
-/// Applies the pivot's inverse to the answers.
-#[inline(always)]
-fn scale_answers(axes: &mut [Axis], inverse: &[f64]) {
-    if let ([axis], [inverse]) = (&mut *axes, inverse) {
-        axis.answer = (axis.answer.0 * *inverse, axis.answer.1 * *inverse);
-        return;
-    }
-    let n = axes.len();
-    let mut answers = [(Vec3::zeros(), Vec3::zeros()); 6];
-    for (r, out) in answers.iter_mut().enumerate().take(n) {
-        for (c, axis) in axes.iter().enumerate() {
-            out.0 += axis.answer.0 * inverse[c * n + r];
-            out.1 += axis.answer.1 * inverse[c * n + r];
-        }
-    }
-    for (axis, answer) in axes.iter_mut().zip(answers) {
-        axis.answer = answer;
-    }
-}
-
-/// Inverts a pivot in place, `n x n` by columns.
-#[inline(always)]
-fn invert(pivot: &mut [f64], n: usize) -> Result<(), ()> {
-    if n == 1 {
-        pivot[0] = 1.0 / pivot[0];
-        return if pivot[0].is_finite() {
-            Ok(())
-        } else {
-            Err(())
-        };
-    }
-    match n {
-        2 => inverse::<2>(pivot),
-        3 => inverse::<3>(pivot),
-        4 => inverse::<4>(pivot),
-        5 => inverse::<5>(pivot),
-        _ => inverse::<6>(pivot),
-    }
-}
-
-fn inverse<const N: usize>(pivot: &mut [f64]) -> Result<(), ()> {
-    let m = SMatrix::<f64, N, N>::from_column_slice(pivot);
-    pivot.copy_from_slice(m.try_inverse().ok_or(())?.as_slice());
-    Ok(())
 }

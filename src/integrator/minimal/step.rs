@@ -4,6 +4,7 @@ use super::Minimal;
 use super::kinematics::turn;
 use super::work::Work;
 use crate::dynamics::{Knot, Parameter, Start, Step, StepError, StepFailure, StepStats};
+use crate::integrator::failure::explain;
 use crate::integrator::parameter;
 use crate::spatial::{START_TURN, Vec3, increment_scalar, momentum};
 use nalgebra::DMatrix;
@@ -27,20 +28,7 @@ impl Minimal {
         body: usize,
         residual: f64,
     ) -> StepError {
-        let message = match failure {
-            StepFailure::Domain => {
-                let h = at.h.abs().max(at.h_prev.abs());
-                format!(
-                    "the body turns faster than its discrete momentum allows: sqrt(2)/h = {:.3} rad/s over an interval, a spin of 1/h = {:.3} rad/s; take a smaller time step",
-                    std::f64::consts::SQRT_2 / h,
-                    1.0 / h
-                )
-            }
-            StepFailure::NotConverged => "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state".into(),
-            StepFailure::Singular => "the joint's inertia is singular; check for massless parts".into(),
-            StepFailure::Interval => "an interval is zero or not finite; check the time steps".into(),
-            _ => "the state or a control is not a finite number".into(),
-        };
+        let message = explain(failure, residual, (at.h_prev, at.h), &self.contacts);
         StepError {
             failure,
             element: format!("body `{}`", self.mechanism.bodies[body].name),
@@ -58,7 +46,8 @@ impl Minimal {
         u: &[f64],
         w: &mut Work,
     ) -> Result<(), StepError> {
-        if !at.h.is_finite() || !at.h_prev.is_finite() {
+        let backwards = !self.contacts.is_empty() && at.h.min(at.h_prev) < 0.0;
+        if !at.h.is_finite() || !at.h_prev.is_finite() || backwards {
             return Err(self.failure(StepFailure::Interval, at, 0, f64::NAN));
         }
         if !x.iter().chain(u).all(|v| v.is_finite()) {
@@ -79,6 +68,22 @@ impl Minimal {
         }
         self.push_forces(at, x, u, w);
         Ok(())
+    }
+
+    /// Solves the step that was prepared; `y` holds the unknowns of the step before.
+    fn solve_prepared(
+        &self,
+        at: &Knot,
+        x: &[f64],
+        w: &mut Work,
+        y: &[f64],
+    ) -> Result<StepStats, StepError> {
+        self.prepare_contacts(at, x, w);
+        if !self.contacts.is_empty() {
+            return self.solve_contacts(at, y, w);
+        }
+        self.guess(&x[self.positions..], at.h, w);
+        self.newton(at, w)
     }
 
     /// The rates of the interval before, where they lead inside the domain; else smaller ones.
@@ -272,14 +277,16 @@ impl Step for Minimal {
             return Err(self.failure(StepFailure::Interval, at, 0, f64::NAN));
         }
         self.prepare(at, x, u, w)?;
-        self.guess(&x[self.positions..], at.h, w);
-        let stats = self.newton(at, w)?;
-        y.copy_from_slice(&w.rates);
+        let stats = self.solve_prepared(at, x, w, y)?;
+        let (rates, contacts) = y.split_at_mut(self.freedoms);
+        rates.copy_from_slice(&w.rates);
+        w.touching.memory.write(contacts, &self.contacts);
         self.write_next(&w.model, w, x, at.h, next);
         Ok(stats)
     }
 
-    fn soften(&self, _: &mut Work, _: f64) -> bool {
+    fn soften(&self, w: &mut Work, kappa: f64) -> bool {
+        w.touching.memory.soften(kappa);
         true
     }
 }

@@ -1,6 +1,7 @@
 //! The memory of a step in joint coordinates.
 
 use super::Minimal;
+use super::contact::Touching;
 use super::derivative::Linear;
 use super::jacobian::Jacobian;
 use super::mechanical::Observation;
@@ -48,6 +49,7 @@ pub struct Work {
     pub(super) scratch: Vec<f64>,
     pub(super) inputs: Inputs,
     pub(super) outputs: Outputs,
+    pub(super) touching: Touching,
     /// Made when it is first asked for.
     pub(super) jacobian: Option<Box<Jacobian>>,
     /// The unknowns: the joints' rates over the interval; those before the last step, and that step.
@@ -58,7 +60,9 @@ pub struct Work {
     pub(super) articulated: Vec<Articulated>,
     pub(super) wrenches: Vec<(Vec3, Vec3)>,
     pub(super) axes: Vec<Axis>,
-    /// Inverses of the joints' pivots, `n x n` by columns behind each other.
+    /// In what order free directions are eliminated where something touches, counted within their joint.
+    pub(super) order: Vec<u8>,
+    /// Inverses of the joints' pivots, `n x n` by columns behind each other; factors of them where something touches.
     pub(super) inverses: Vec<f64>,
 }
 
@@ -75,6 +79,8 @@ pub(super) struct AtKnot {
     pub inertia: Mat3,
     /// Forces of gravity, springs and actuators.
     pub force: (Vec3, Vec3),
+    /// Impulses of contacts, limits and friction in the step last linearized.
+    pub touch: (Vec3, Vec3),
     /// Momenta of the interval before, and the impulses that do not depend on the unknowns.
     pub base: (Vec3, Vec3),
 }
@@ -155,6 +161,7 @@ impl Minimal {
             mass: 0.0,
             inertia: none,
             force: (zero, zero),
+            touch: (zero, zero),
             base: (zero, zero),
         };
         let axis = Axis {
@@ -190,6 +197,7 @@ impl Minimal {
             scratch: vec![0.0; n],
             inputs: self.dims().inputs(),
             outputs: self.dims().outputs(),
+            touching: Touching::new(self),
             jacobian: None,
             rates: vec![0.0; freedoms],
             kept: vec![0.0; freedoms],
@@ -198,6 +206,7 @@ impl Minimal {
             articulated: vec![Articulated::ZERO; n],
             wrenches: vec![(zero, zero); n],
             axes: vec![axis; freedoms],
+            order: vec![0; freedoms],
             inverses: vec![0.0; self.nodes.iter().map(|n| n.count().pow(2)).sum()],
         }
     }

@@ -104,7 +104,7 @@ impl Sim {
     }
 
     pub fn lowest(&self) -> f64 {
-        drops::lowest(self.system.mechanism(), &self.x)
+        drops::lowest(self.system.mechanism(), &self.system.poses(&self.x))
     }
 
     /// Normal impulses of the last step, N s, those of blows included.

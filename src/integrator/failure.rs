@@ -1,0 +1,61 @@
+//! What a step that failed tells its user.
+
+use crate::contact::Layout;
+use crate::dynamics::StepFailure;
+
+/// Of a state that is not one of the frame's.
+pub(super) const FOREIGN: &str =
+    "the frame belongs to another system; take it from this one's `Charts::frame`";
+
+/// What went wrong in a step between intervals `(before, after)`, and the remedy.
+pub(super) fn explain(
+    failure: StepFailure,
+    residual: f64,
+    (before, after): (f64, f64),
+    contacts: &Layout,
+) -> String {
+    match failure {
+        StepFailure::Domain => {
+            let h = after.abs().max(before.abs());
+            return format!(
+                "the body turns faster than its discrete momentum allows: sqrt(2)/h = {:.3} rad/s over an interval, a spin of 1/h = {:.3} rad/s; take a smaller time step",
+                std::f64::consts::SQRT_2 / h,
+                1.0 / h
+            );
+        }
+        StepFailure::Budget => {
+            return format!(
+                "the {} iterations that a step may take were used up; raise max_iterations of its contacts, or take a smaller time step",
+                contacts.max_iterations()
+            );
+        }
+        StepFailure::NotConverged if contacts.is_empty() => {
+            "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state"
+        }
+        StepFailure::NotConverged => {
+            "the interior-point method for contacts did not reach the tolerance; take a smaller time step, a larger kappa or less friction, or check the initial state for overlaps"
+        }
+        // bodies that turn too fast leave no numbers to factor
+        StepFailure::Singular if residual.is_nan() => {
+            "the state leads to numbers that are not finite; take a smaller time step, or check speeds and efforts"
+        }
+        StepFailure::Singular => {
+            "the step's matrix is singular; check for massless or over-constrained parts"
+        }
+        StepFailure::Interval if after.min(before) < 0.0 => {
+            "contacts, limits and friction cannot be stepped backwards: give positive intervals"
+        }
+        StepFailure::Interval => "an interval is zero or not finite; check the time steps",
+        StepFailure::Parameter => "a parameter has a value without meaning; give it bounds",
+        StepFailure::Frame => FOREIGN,
+        StepFailure::Size => "a list has another length than the system's",
+        StepFailure::Unsupported => {
+            "contacts, limits and friction have no unsolved equations; use a method that takes solved steps"
+        }
+        StepFailure::Stopped | StepFailure::Callback | StepFailure::Energy => {
+            "a step was broken off"
+        }
+        StepFailure::NotFinite => "the state or a control is not a finite number",
+    }
+    .into()
+}

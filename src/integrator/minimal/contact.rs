@@ -1,0 +1,631 @@
+//! Contacts, joint limits and joint friction as part of the step.
+//!
+//! The contact module works with velocities of bodies, linear in the world and angular in the body, and with wrenches dual to
+//! them. Here these follow from the joints' rates: a rate of displacement `W` of a body (world axes, both parts) changes its
+//! velocities by
+//!
+//! ```text
+//! (dv, dw) = (W_x, Q' (s - h/2 [omega]) W_phi),
+//! ```
+//!
+//! and wrenches go inwards to the joints' free directions. What a contact with the world adds to the matrix, it adds to its
+//! body's 6 x 6 within the recursion; what limits and friction of a joint add is the joint's own, of its pivot.
+
+use super::Minimal;
+use super::derivative::short;
+use super::forces::{to_body, to_world};
+use super::kinematics::slide;
+use super::local::Local;
+use super::work::{Articulated, Moved, Work};
+use crate::contact::{self, Acts, Failed, Memory, NewtonSystem, Solver, View};
+use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
+use crate::integrator::mechanical::KnotWork;
+use crate::mechanism::{Relative, Vec6};
+use crate::spatial::{
+    Mat3, Pose, Vec3, increment, momentum_jacobian, momentum_jacobian_transposed,
+};
+
+/// Roundings of a row of the residual, which sums momenta of bodies.
+const ROUNDINGS: f64 = 8.0;
+
+/// Memory of what touches.
+pub(super) struct Touching {
+    pub memory: Memory,
+    /// Is it part of the matrix?
+    pub acts: bool,
+    pub at: Place,
+    /// Where the trial leads; scalar parts of the turns.
+    pub next: Vec<Pose>,
+    scalar: Vec<f64>,
+    relative: Vec<Relative>,
+    windings: Vec<f64>,
+    /// Velocities of the interval before, six a body; unknowns of the trial: six a body that follow from the joints' rates behind
+    /// them.
+    pub before: Vec<f64>,
+    pub trial: Vec<f64>,
+    residual: Vec<f64>,
+    pub rows: Vec<f64>,
+    /// What rounding leaves of the residual, N s.
+    floor: f64,
+    /// What it adds to bodies, about their joints, and to the pivots of joints.
+    pub added: Vec<Articulated>,
+    pub pivots: Vec<f64>,
+}
+
+impl Touching {
+    pub fn new(minimal: &Minimal) -> Self {
+        let m = &minimal.mechanism;
+        let (n, dim) = (m.bodies.len(), minimal.dimension());
+        let or_none = |count| {
+            if minimal.contacts.is_empty() {
+                0
+            } else {
+                count
+            }
+        };
+        let relative = Relative {
+            arm: Vec3::zeros(),
+            r: crate::spatial::Quat::identity(),
+        };
+        let knot = Knot {
+            k: 0,
+            t: 0.0,
+            h_prev: 0.0,
+            h: 0.0,
+        };
+        Self {
+            memory: minimal.contacts.memory(dim, 0),
+            acts: false,
+            at: knot.readout(),
+            next: vec![Pose::identity(); or_none(n)],
+            scalar: vec![1.0; or_none(n)],
+            relative: vec![relative; or_none(m.joints.len())],
+            windings: vec![0.0; or_none(m.joints.len())],
+            before: vec![0.0; or_none(6 * n)],
+            trial: vec![0.0; or_none(dim)],
+            residual: vec![0.0; or_none(dim)],
+            rows: vec![0.0; or_none(6 * n)],
+            floor: 0.0,
+            added: vec![Articulated::ZERO; or_none(n)],
+            pivots: vec![0.0; or_none(minimal.pivot_of.last().copied().unwrap_or(0))],
+        }
+    }
+}
+
+/// Velocities of a body by its rate of displacement, and the way back of what is dual.
+#[inline(always)]
+pub(super) fn velocity(r: &Mat3, to: &Moved, h: f64, (x, phi): &(Vec3, Vec3)) -> Vec6 {
+    let spin = r.tr_mul(&(phi * to.scalar - to.omega.cross(phi) * (0.5 * h)));
+    Vec6::new(x.x, x.y, x.z, spin.x, spin.y, spin.z)
+}
+
+#[inline(always)]
+pub(super) fn velocity_back(r: &Mat3, to: &Moved, h: f64, v: &Vec6) -> (Vec3, Vec3) {
+    let turn = r * Vec3::new(v[3], v[4], v[5]);
+    let turn = turn * to.scalar + to.omega.cross(&turn) * (0.5 * h);
+    (Vec3::new(v[0], v[1], v[2]), turn)
+}
+
+#[inline(always)]
+fn six(v: &[f64], b: usize) -> Vec6 {
+    Vec6::from_column_slice(&v[6 * b..6 * b + 6])
+}
+
+/// A step in its memory.
+pub(super) struct Stepping<'a> {
+    pub system: &'a Minimal,
+    pub w: &'a mut Work,
+    pub h: f64,
+    /// Is what is behind the bodies' numbers by rates of displacement of joints, not by their rates?
+    pub by_ends: bool,
+}
+
+impl NewtonSystem for Stepping<'_> {
+    fn view(&self) -> View<'_> {
+        self.system.view(self.w)
+    }
+
+    fn contacts(&self) -> &Memory {
+        &self.w.touching.memory
+    }
+
+    fn contacts_mut(&mut self) -> &mut Memory {
+        &mut self.w.touching.memory
+    }
+
+    fn trial(&mut self) -> &mut [f64] {
+        &mut self.w.touching.trial
+    }
+
+    fn moved(&mut self) {
+        let rates = &self.w.touching.trial[self.system.bodies()..];
+        self.w.rates.copy_from_slice(rates);
+        self.system.lead_touching(self.w, self.h);
+    }
+
+    fn begin(&mut self, out: &mut [f64]) {
+        let (s, w, h) = (self.system, &mut *self.w, self.h);
+        let before = std::mem::take(&mut w.before);
+        s.guess(&before, h, w);
+        w.before = before;
+        w.touching.acts = false;
+        if s.factor(w, h).is_ok() {
+            s.solve(w, h);
+            w.kept.copy_from_slice(&w.rates);
+            s.take(1.0, h, w);
+            let outside = s.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial);
+            if outside.is_some() || w.rates.iter().any(|v| !v.is_finite()) {
+                w.rates.copy_from_slice(&w.kept);
+            }
+        }
+        out[s.bodies()..].copy_from_slice(&w.rates);
+        s.lead_touching(w, h);
+        out[..s.bodies()].copy_from_slice(&w.touching.trial[..s.bodies()]);
+    }
+
+    fn begin_at(&mut self, y: &[f64], out: &mut [f64]) -> bool {
+        let (s, w) = (self.system, &mut *self.w);
+        let known = y.iter().any(|v| *v != 0.0);
+        if known {
+            w.rates.copy_from_slice(y);
+        } else {
+            let before = std::mem::take(&mut w.before);
+            s.guess(&before, self.h, w);
+            w.before = before;
+        }
+        out[s.bodies()..].copy_from_slice(&w.rates);
+        s.lead_touching(w, self.h);
+        out[..s.bodies()].copy_from_slice(&w.touching.trial[..s.bodies()]);
+        known
+    }
+
+    fn residual(&self) -> &[f64] {
+        &self.w.touching.residual
+    }
+
+    fn worst(&self) -> [(f64, usize); 2] {
+        let first = self.system.bodies();
+        let mut worst = (0.0_f64, first);
+        let rows = self.w.touching.residual[first..].iter();
+        for (i, (row, unit)) in rows.zip(&self.system.units).enumerate() {
+            let r = (row / unit).abs();
+            if r > worst.0 || r.is_nan() {
+                worst = (r, first + i);
+            }
+        }
+        [worst, (0.0, 0)]
+    }
+
+    fn evaluate(&mut self) -> (f64, usize, f64) {
+        self.system.evaluate_touching(self.w, self.h);
+        let [(worst, row), _] = self.worst();
+        (worst, row, self.w.touching.floor)
+    }
+
+    fn assemble(&mut self, _: bool) {
+        self.system.assemble_touching(self.w, self.h);
+    }
+
+    fn factor(&mut self, _: Option<usize>) -> Result<(), Failed> {
+        self.w.touching.acts = true;
+        (self.system.factor(self.w, self.h)).map_err(|body| Failed {
+            failure: StepFailure::Singular,
+            row: 6 * body,
+            residual: f64::NAN,
+        })
+    }
+
+    fn solve(&mut self, rhs: &[f64], out: &mut [f64], transposed: bool) {
+        let (s, w, h) = (self.system, &mut *self.w, self.h);
+        let (bodies, rows) = rhs.split_at(s.bodies());
+        let (moved, tail) = out.split_at_mut(s.bodies());
+        if transposed {
+            for (i, node) in s.nodes.iter().enumerate() {
+                let r = &w.poses[node.body].r;
+                w.wrenches[i] = velocity_back(r, &w.trial[i], h, &six(bodies, node.body));
+            }
+            s.solve_transposed(w, rows, tail);
+        } else {
+            for (i, node) in s.nodes.iter().enumerate() {
+                w.wrenches[i] = to_world(&w.poses[node.body].r, &six(bodies, node.body));
+            }
+            s.substitute(w, rows);
+        }
+        for (i, node) in s.nodes.iter().enumerate() {
+            let (r, moves) = (&w.poses[node.body].r, &w.wrenches[i]);
+            let v = match transposed {
+                true => to_body(r, moves),
+                false => velocity(r, &w.trial[i], h, moves),
+            };
+            let to = &mut moved[6 * node.body..6 * node.body + 6];
+            to.iter_mut().zip(v.iter()).for_each(|(to, v)| *to = -v);
+        }
+        if !transposed {
+            if self.by_ends {
+                tail.copy_from_slice(&w.change);
+            } else {
+                // the rates change by what a whole step takes of it
+                w.kept.copy_from_slice(&w.rates);
+                s.take(1.0, h, w);
+                for ((to, rate), kept) in tail.iter_mut().zip(&mut w.rates).zip(&w.kept) {
+                    *to = *rate - kept;
+                    *rate = *kept;
+                }
+            }
+        }
+        tail.iter_mut().for_each(|v| *v = -*v);
+    }
+
+    fn has_pivots(&self) -> bool {
+        false
+    }
+
+    fn leave(&self, x: &[f64], rows: &mut [f64], transposed: bool) {
+        let (s, w, h) = (self.system, &*self.w, self.h);
+        let first = s.bodies();
+        for (i, node) in s.nodes.iter().enumerate() {
+            let (k, to) = (&w.knot[i], &w.trial[i]);
+            let (r, v) = (&w.poses[node.body].r, six(x, node.body));
+            let j = &w.model.bodies[node.body].inertia;
+            let (omega, turn) = (r.tr_mul(&to.omega), Vec3::new(v[3], v[4], v[5]));
+            let turned = match transposed {
+                true => momentum_jacobian_transposed(&omega, j, h, to.scalar, &turn),
+                false => momentum_jacobian(&omega, j, h, to.scalar) * turn,
+            };
+            let own = &mut rows[6 * node.body..6 * node.body + 6];
+            for c in 0..3 {
+                own[c] -= k.mass * v[c];
+                own[3 + c] -= turned[c];
+            }
+            if w.model.joints[node.joint].has_dampers() && node.count() > 0 {
+                let n = node.count();
+                let (mut along, mut by) = ([0.0; 6], [0.0; 36]);
+                along[..n].copy_from_slice(&x[first..][node.directions()]);
+                if !self.by_ends {
+                    s.to_ends(w, i, h, &mut along[..n]);
+                }
+                s.add_dampers(w, i, h, &mut by[..n * n]);
+                let own = &mut rows[first..][node.directions()];
+                for (r, row) in own.iter_mut().enumerate() {
+                    for (c, along) in along[..n].iter().enumerate() {
+                        let at = if transposed { r * n + c } else { c * n + r };
+                        *row -= by[at] * along;
+                    }
+                }
+            }
+        }
+        s.settle(w, rows, transposed.then_some(h));
+    }
+}
+
+impl Minimal {
+    /// Numbers of all bodies' velocities.
+    pub(super) fn bodies(&self) -> usize {
+        6 * self.nodes.len()
+    }
+
+    /// These, and one for each free direction.
+    pub(super) fn dimension(&self) -> usize {
+        self.bodies() + self.freedoms
+    }
+
+    pub(super) fn view<'a>(&'a self, w: &'a Work) -> View<'a> {
+        let t = &w.touching;
+        View {
+            model: &w.model,
+            at: t.at,
+            poses: &w.poses,
+            next: &t.next,
+            scalar: &t.scalar,
+            relative: &t.relative,
+            windings: (&self.windings, &t.windings),
+            before: &t.before,
+            trial: &t.trial,
+        }
+    }
+
+    /// The step as contacts see it, and what is computed for them, which is lent.
+    pub(super) fn with_contacts<T>(
+        &self,
+        w: &mut Work,
+        f: impl FnOnce(&contact::Layout, &View, &mut Memory) -> T,
+    ) -> T {
+        let mut memory = std::mem::take(&mut w.touching.memory);
+        let done = f(&self.contacts, &self.view(w), &mut memory);
+        w.touching.memory = memory;
+        done
+    }
+
+    /// Everything of contacts that is known at the knot that was prepared.
+    pub(super) fn prepare_contacts(&self, at: &Knot, x: &[f64], w: &mut Work) {
+        w.touching.acts = false;
+        if self.contacts.is_empty() {
+            return;
+        }
+        let t = &mut w.touching;
+        t.at = if at.h == 0.0 { at.readout() } else { at.step() };
+        let mut scale = 0.0;
+        for (i, node) in self.nodes.iter().enumerate() {
+            let (k, to) = (&w.knot[i], &w.past[i]);
+            let j = &w.model.joints[node.joint];
+            t.relative[node.joint] = Relative {
+                arm: j.parent_anchor + slide(j, node, &x[node.place..]),
+                r: k.relative,
+            };
+            t.windings[node.joint] = self.winding_of(node, x);
+            let spin = w.poses[node.body].r.tr_mul(&to.omega);
+            put(&mut t.before, node.body, &to.velocity, &spin);
+            scale += k.base.0.amax().max(k.base.1.amax());
+        }
+        t.floor = ROUNDINGS * f64::EPSILON * scale;
+        self.with_contacts(w, |contacts, view, memory| contacts.prepare(view, memory));
+    }
+
+    /// Where the joints' rates lead bodies; not finite of one that turns too far.
+    pub(super) fn lead_touching(&self, w: &mut Work, h: f64) {
+        let outside = self.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial);
+        let first = self.bodies();
+        w.touching.trial[first..].copy_from_slice(&w.rates);
+        if let Some(body) = outside {
+            w.touching.trial[6 * body..6 * body + 6].fill(f64::NAN);
+            return;
+        }
+        for (node, to) in self.nodes.iter().zip(&w.trial) {
+            let (b, pose) = (node.body, &w.poses[node.body]);
+            let spin = pose.r.tr_mul(&to.omega);
+            put(&mut w.touching.trial, b, &to.velocity, &spin);
+            if h != 0.0 {
+                let q = increment(&to.omega, h, to.scalar) * pose.q;
+                w.touching.next[b] = Pose::new(pose.x + to.velocity * h, q);
+                w.touching.scalar[b] = to.scalar;
+            }
+        }
+    }
+
+    /// Gaps and the residual where the trial leads.
+    fn evaluate_touching(&self, w: &mut Work, h: f64) {
+        self.momenta_left(w, h);
+        let mut residual = std::mem::take(&mut w.touching.residual);
+        let (bodies, rows) = residual.split_at_mut(self.bodies());
+        for (row, base) in rows.iter_mut().zip(&w.base) {
+            *row = -base;
+        }
+        for (i, node) in self.nodes.iter().enumerate() {
+            if w.model.joints[node.joint].has_dampers() {
+                self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
+            }
+            let b = node.body;
+            let six = to_body(&w.poses[b].r, &w.wrenches[i]);
+            bodies[6 * b..6 * b + 6].copy_from_slice(six.as_slice());
+        }
+        self.with_contacts(w, |contacts, view, memory| {
+            contacts.evaluate(view, memory, bodies);
+        });
+        self.settle(w, &mut residual, None);
+        w.touching.residual = residual;
+    }
+
+    /// Brings rows of bodies inwards: wrenches to the joints' free directions at the knot, what is dual to velocities, over the
+    /// interval `over`, to those at the trial.
+    fn settle(&self, w: &Work, rows: &mut [f64], over: Option<f64>) {
+        let (bodies, own) = rows.split_at_mut(self.bodies());
+        for (i, node) in self.nodes.iter().enumerate() {
+            let (r, v) = (&w.poses[node.body].r, six(bodies, node.body));
+            let (f, t) = match over {
+                None => to_world(r, &v),
+                Some(h) => velocity_back(r, &w.trial[i], h, &v),
+            };
+            put(bodies, node.body, &f, &t);
+        }
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let v = six(bodies, node.body);
+            let (f, t) = (v.fixed_rows::<3>(0), v.fixed_rows::<3>(3));
+            let arms = match over {
+                None => &w.knot[i].arms,
+                Some(_) => &w.trial[i].arms,
+            };
+            let t = t + arms[1].cross(&f);
+            for (r, index) in node.directions().enumerate() {
+                let axis = match over {
+                    None => &w.axes[index].left,
+                    Some(_) => &w.axes[index].right,
+                };
+                own[index] += if r < node.slides {
+                    axis.dot(&f)
+                } else {
+                    axis.dot(&t)
+                };
+            }
+            bodies[6 * node.body..6 * node.body + 6].fill(0.0);
+            if let Some(near) = node.near {
+                let t = t + arms[0].cross(&f);
+                let to = &mut bodies[6 * self.nodes[near].body..][..6];
+                for c in 0..3 {
+                    to[c] += f[c];
+                    to[3 + c] += t[c];
+                }
+            }
+        }
+    }
+
+    /// How contacts answer at the trial, and what they add to the matrix.
+    pub(super) fn assemble_touching(&self, w: &mut Work, h: f64) {
+        self.with_contacts(w, |contacts, view, memory| contacts.linearize(view, memory));
+        for i in (0..self.nodes.len()).filter(|i| self.touches[*i]) {
+            self.turn_axes(w, i, h);
+        }
+        let mut added = std::mem::take(&mut w.touching.added);
+        let mut pivots = std::mem::take(&mut w.touching.pivots);
+        added.fill(Articulated::ZERO);
+        pivots.fill(0.0);
+        let w_ = &*w;
+        self.contacts.add_to(&w_.touching.memory, |acts, of| {
+            let (i, side) = match acts {
+                Acts::OnBody(b) => (self.node_of[b], 1),
+                Acts::OnJoint(j) => {
+                    let i = self.node_of_joint[j];
+                    (i, usize::from(!self.nodes[i].reversed))
+                }
+            };
+            let (node, k, to) = (&self.nodes[i], &w_.knot[i], &w_.trial[i]);
+            let r = &w_.poses[node.body].r;
+            let [wrenches, rates] = of(side);
+            for (on, by) in wrenches.iter().zip(&rates) {
+                // about the joint
+                let ((f, mut t), (x, mut phi)) = (to_world(r, on), velocity_back(r, to, h, by));
+                t += k.arms[1].cross(&f);
+                phi += to.arms[1].cross(&x);
+                if let Acts::OnBody(_) = acts {
+                    let p = &mut added[i];
+                    p.ff += f * x.transpose();
+                    p.ft += f * phi.transpose();
+                    p.tf += t * x.transpose();
+                    p.tt += t * phi.transpose();
+                    continue;
+                }
+                let n = node.count();
+                let axes = &w_.axes[node.directions()];
+                let pivot = &mut pivots[self.pivot_of[i]..self.pivot_of[i + 1]];
+                for (r, a) in axes.iter().enumerate() {
+                    let on = a.left.dot(if r < node.slides { &f } else { &t });
+                    for (c, b) in axes.iter().enumerate() {
+                        let by = b.right.dot(if c < node.slides { &x } else { &phi });
+                        pivot[c * n + r] += on * by;
+                    }
+                }
+            }
+        });
+        (w.touching.added, w.touching.pivots) = (added, pivots);
+    }
+
+    fn with_solver<T>(
+        &self,
+        (h, by_ends): (f64, bool),
+        w: &mut Work,
+        f: impl FnOnce(&mut Solver<Stepping>) -> T,
+    ) -> T {
+        let (system, tolerance) = (self, self.options.tolerance);
+        let most = self.options.max_iterations;
+        let mut stepping = Stepping {
+            system,
+            w,
+            h,
+            by_ends,
+        };
+        f(&mut Solver::new(
+            &self.contacts,
+            &mut stepping,
+            tolerance,
+            most,
+        ))
+    }
+
+    /// Solves the step that was prepared; `y` holds the unknowns of the step before.
+    pub(super) fn solve_contacts(
+        &self,
+        at: &Knot,
+        y: &[f64],
+        w: &mut Work,
+    ) -> Result<StepStats, StepError> {
+        let done = self.with_solver((at.h, false), w, |solver| solver.solve(y));
+        done.map_err(|f| self.failed(&f, at))
+    }
+
+    /// Solves for the velocities at the knot that was prepared.
+    pub(super) fn read_out(&self, at: &Knot, w: &mut Work) -> Result<StepStats, StepError> {
+        if self.contacts.is_empty() || at.h_prev == 0.0 {
+            let before = std::mem::take(&mut w.before);
+            self.guess(&before, 0.0, w);
+            w.before = before;
+            let done = self.newton(at, w)?;
+            // to where the last correction leads
+            self.lead(&w.model, &w.knot, &w.rates, 0.0, &mut w.trial);
+            return Ok(done);
+        }
+        let done = self.with_solver((0.0, false), w, |solver| solver.read_out());
+        done.map_err(|f| self.failed(&f, at))
+    }
+
+    /// Work at the knot that was read out last.
+    pub(super) fn work_of_contacts(
+        &self,
+        seen: &KnotPoint,
+        w: &mut Work,
+    ) -> Result<KnotWork, StepError> {
+        if self.contacts.is_empty() {
+            return Ok(KnotWork::default());
+        }
+        let (n, dim) = (self.bodies(), self.dimension());
+        let mut changes = [vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]];
+        let rows = changes.each_mut().map(|rows| &mut rows[..]);
+        self.contacts.exert(&w.touching.memory, seen.y, rows);
+        // what the impulses change within the joints alone
+        (w.touching.acts, w.observation.is_linear) = (false, false);
+        (self.factor(w, 0.0))
+            .map_err(|body| self.failure(StepFailure::Singular, &seen.at, body, f64::NAN))?;
+        let mut change = vec![0.0; dim];
+        let mut stepping = self.stepping(0.0, w);
+        for rows in &mut changes {
+            stepping.solve(rows, &mut change, false);
+            rows.copy_from_slice(&change);
+        }
+        let mut behind = w.touching.trial[..n].to_vec();
+        if !seen.y.is_empty() {
+            let mut moved = vec![Moved::WORLD; self.nodes.len()];
+            let rates = &seen.y[..self.freedoms];
+            // a step that was solved lies within the domain
+            let _ = self.lead(&w.model, &w.knot, rates, seen.at.h, &mut moved);
+            for (node, to) in self.nodes.iter().zip(&moved) {
+                let spin = w.poses[node.body].r.tr_mul(&to.omega);
+                put(&mut behind, node.body, &to.velocity, &spin);
+            }
+        }
+        let [first, second, _] = changes.each_ref().map(|c| &c[..n]);
+        let (view, memory) = (self.view(w), &w.touching.memory);
+        let own = (seen.y, &behind[..]);
+        let [before, after] = self.contacts.work(&view, memory, own, [first, second]);
+        Ok(KnotWork {
+            before,
+            after,
+            ..KnotWork::default()
+        })
+    }
+
+    /// Rates of displacement of a joint by a change of its rates, at the trial.
+    fn to_ends(&self, w: &Work, i: usize, h: f64, own: &mut [f64]) {
+        let (node, k) = (&self.nodes[i], &w.knot[i]);
+        let j = &w.model.joints[node.joint];
+        let local = Local::new(j, node, &k.relative, &w.rates[node.directions()], h);
+        let turns = &mut own[node.slides..];
+        let ends = local.ends(&short(turns), &Vec3::zeros(), 0.0);
+        turns
+            .iter_mut()
+            .zip(ends.iter())
+            .for_each(|(to, e)| *to = *e);
+    }
+
+    fn failed(&self, f: &Failed, at: &Knot) -> StepError {
+        let named = |joint: usize| format!("joint `{}`", self.mechanism.joints[joint].name);
+        let (first, dim) = (self.bodies(), self.dimension());
+        if f.row < first {
+            return self.failure(f.failure, at, f.row / 6, f.residual);
+        }
+        let mut error = self.failure(f.failure, at, self.nodes[0].body, f.residual);
+        error.element = match f.row.checked_sub(dim) {
+            Some(element) => self.contacts.name(&self.mechanism, element),
+            None => {
+                let index = f.row - first;
+                let mut nodes = self.nodes.iter();
+                let node = nodes.find(|n| n.directions().contains(&index));
+                node.map_or_else(|| error.element.clone(), |n| named(n.joint))
+            }
+        };
+        error
+    }
+}
+
+fn put(v: &mut [f64], body: usize, x: &Vec3, turn: &Vec3) {
+    let own = &mut v[6 * body..6 * body + 6];
+    own[..3].copy_from_slice(x.as_slice());
+    own[3..].copy_from_slice(turn.as_slice());
+}
