@@ -412,11 +412,12 @@ impl Layout {
         }
     }
 
-    /// Adds the contacts' share of the adjoint right-hand side, from the adjoints of their unknowns.
-    pub(crate) fn pull_unknowns(&self, memory: &mut Memory, y: &[f64], rhs: &mut [f64]) {
-        let own = &y[self.rows..];
+    /// Adds the contacts' share of the adjoint right-hand side, from the adjoints of their unknowns; of a read-out there are none.
+    pub(crate) fn pull_unknowns(&self, memory: &mut Memory, own: &[f64], rhs: &mut [f64]) {
+        let given = own.chunks_exact(UNKNOWNS);
+        let own = given.chain(std::iter::repeat(&[0.0; UNKNOWNS][..]));
         let slots = memory.elements.iter_mut().zip(&self.slots);
-        for ((e, slot), own) in slots.zip(own.chunks_exact(UNKNOWNS)) {
+        for ((e, slot), own) in slots.zip(own) {
             let of = |by: &[f64; UNKNOWNS]| by.iter().zip(own).map(|(b, y)| b * y).sum::<f64>();
             e.response.inflow = e.response.by.each_ref().map(of);
             let [gap, t, b, ..] = e.response.inflow;

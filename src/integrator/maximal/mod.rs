@@ -27,7 +27,7 @@ mod build;
 mod chart;
 mod contact;
 #[cfg(test)]
-mod contact_tests;
+pub(in crate::integrator) mod contact_tests;
 mod elements;
 #[cfg(test)]
 mod elements_tests;

@@ -159,7 +159,7 @@ impl Maximal {
         }
         self.couple_contacts(w);
         self.contacts
-            .pull_unknowns(&mut w.contacts, &adjoint.y, rhs);
+            .pull_unknowns(&mut w.contacts, &adjoint.y[self.symbolic.dim()..], rhs);
     }
 
     /// Where it was asked for, the relative residual of the solve, and one more correction by it: what that changes of a

@@ -47,9 +47,11 @@ pub(super) struct Touching {
     pub rows: Vec<f64>,
     /// What rounding leaves of the residual, N s.
     floor: f64,
-    /// What it adds to bodies, about their joints, and to the pivots of joints.
+    /// What it adds to bodies, about their joints, to the pivots of joints, and to what displacements nearer to the world make along
+    /// their directions.
     pub added: Vec<Articulated>,
     pub pivots: Vec<f64>,
+    pub answers: Vec<(Vec3, Vec3)>,
 }
 
 impl Touching {
@@ -87,6 +89,7 @@ impl Touching {
             rows: vec![0.0; or_none(6 * n)],
             floor: 0.0,
             added: vec![Articulated::ZERO; or_none(n)],
+            answers: vec![Default::default(); or_none(minimal.freedoms)],
             pivots: vec![0.0; or_none(minimal.pivot_of.last().copied().unwrap_or(0))],
         }
     }
@@ -456,8 +459,10 @@ impl Minimal {
         }
         let mut added = std::mem::take(&mut w.touching.added);
         let mut pivots = std::mem::take(&mut w.touching.pivots);
+        let mut answers = std::mem::take(&mut w.touching.answers);
         added.fill(Articulated::ZERO);
         pivots.fill(0.0);
+        answers.fill(Default::default());
         let w_ = &*w;
         self.contacts.add_to(&w_.touching.memory, |acts, of| {
             let (i, side) = match acts {
@@ -470,7 +475,8 @@ impl Minimal {
             let (node, k, to) = (&self.nodes[i], &w_.knot[i], &w_.trial[i]);
             let r = &w_.poses[node.body].r;
             let [wrenches, rates] = of(side);
-            for (on, by) in wrenches.iter().zip(&rates) {
+            let near = node.near.map(|n| (n, of(1 - side)[1]));
+            for (which, (on, by)) in wrenches.iter().zip(&rates).enumerate() {
                 // about the joint
                 let ((f, mut t), (x, mut phi)) = (to_world(r, on), velocity_back(r, to, h, by));
                 t += k.arms[1].cross(&f);
@@ -483,11 +489,21 @@ impl Minimal {
                     p.tt += t * phi.transpose();
                     continue;
                 }
+                // a gap is one of the joint's coordinates, but the sliding velocity, of rows at both ends, is not its rate alone
+                let (mut along, mut turned) = (Vec3::zeros(), Vec3::zeros());
+                if let (Some((n, rates)), 1..) = (&near, which) {
+                    let near = &w_.poses[self.nodes[*n].body].r;
+                    let (at, about) = velocity_back(near, &w_.trial[*n], h, &rates[which]);
+                    (along, turned) = (x + at, phi + about - to.arms[0].cross(&at));
+                }
                 let n = node.count();
                 let axes = &w_.axes[node.directions()];
                 let pivot = &mut pivots[self.pivot_of[i]..self.pivot_of[i + 1]];
                 for (r, a) in axes.iter().enumerate() {
                     let on = a.left.dot(if r < node.slides { &f } else { &t });
+                    let answer = &mut answers[node.first + r];
+                    answer.0 += along * on;
+                    answer.1 += turned * on;
                     for (c, b) in axes.iter().enumerate() {
                         let by = b.right.dot(if c < node.slides { &x } else { &phi });
                         pivot[c * n + r] += on * by;
@@ -496,6 +512,7 @@ impl Minimal {
             }
         });
         (w.touching.added, w.touching.pivots) = (added, pivots);
+        w.touching.answers = answers;
     }
 
     fn with_solver<T>(

@@ -220,8 +220,8 @@ impl Minimal {
         }
     }
 
-    /// The transpose: from adjoints of rates of displacement, in `linear.rho[1]`, and of the contacts' unknowns, which follow those of
-    /// rates in `y`, multipliers into `linear.lambda`.
+    /// The transpose: from adjoints of rates of displacement, in `linear.rho[1]`, and of the contacts' unknowns, none of a
+    /// read-out, multipliers into `linear.lambda`.
     pub(super) fn solve_touching_back(&self, w: &mut Work, l: &mut Linear, y: &[f64]) {
         let t = &mut l.touching;
         t.fit(self);
@@ -271,6 +271,14 @@ impl Minimal {
         }
     }
 
+    /// Gaps at the end of the step, and what of contacts is differentiated where their unknowns are given.
+    pub(super) fn hold_contacts(&self, w: &mut Work, law: &mut [f64]) {
+        self.with_contacts(w, |contacts, view, memory| {
+            contacts.leave_unsolved(view, memory, law);
+            contacts.hold(view, memory);
+        });
+    }
+
     /// [`Minimal::pull_residual`] of equations whose unknowns are given: adds the adjoints of contacts' unknowns, from those of their
     /// law's rows, none where there are none.
     pub(super) fn pull_given(
@@ -288,8 +296,8 @@ impl Minimal {
             t.stage = Stage::Given;
             t.law.fill(0.0);
             t.law[..law.len()].copy_from_slice(law);
+            self.hold_contacts(w, &mut t.unknowns);
             t.unknowns.fill(0.0);
-            self.with_contacts(w, |contacts, view, memory| contacts.hold(view, memory));
         }
         self.pull_residual(w, l, out);
         if is_touching {

@@ -533,7 +533,7 @@ impl Differentiable for Minimal {
             let l = &mut *l;
             self.solve_transposed(w, &l.rho[1], &mut l.lambda);
         } else {
-            self.solve_touching_back(w, &mut l, &adjoint.y);
+            self.solve_touching_back(w, &mut l, &adjoint.y[self.freedoms..]);
         }
         self.pull_residual(w, &mut l, out);
         l.touching.stage = Stage::Off;

@@ -234,7 +234,7 @@ impl Equations for Minimal {
     ) -> Result<(), StepError> {
         self.evaluate_unsolved(&at.start, w)?;
         let (d, n, h) = (Self::dims(self), self.freedoms, at.start.at.h);
-        self.with_contacts(w, |contacts, view, memory| contacts.hold(view, memory));
+        self.hold_contacts(w, &mut vec![0.0; d.ny - n]);
         let mut l = Self::lend(w);
         let mut next = vec![0.0; d.nx];
         self.write_next(&w.model, w, at.start.x, h, &mut next);

@@ -150,8 +150,8 @@ impl Minimal {
     /// The linear model of the step last linearized.
     pub(super) fn jacobians(&self, w: &mut Work, frames: (&Frame, &Frame), out: &mut LinearModel) {
         let mut l = Self::lend(w);
-        if l.at.h_prev == 0.0 {
-            // no knot lies before
+        // contacts answer to displacements of bodies, and there may be no knot before
+        if l.at.h_prev == 0.0 || !self.contacts.is_empty() {
             w.linear = Some(l);
             return model_by_pushes(self, w, frames.0, frames.1, out);
         }

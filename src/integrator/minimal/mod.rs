@@ -47,7 +47,7 @@ use super::parameter::nominal;
 use crate::contact::Layout;
 use crate::dynamics::Dims;
 use crate::mechanism::{
-    Field, Freedom, Mechanism, ModelError, Quantity, ReactionSource, damper_shares,
+    Field, Freedom, Joint, Mechanism, ModelError, Quantity, ReactionSource, damper_shares,
 };
 use crate::spatial::{Pose, Vec3};
 use std::ops::Range;
@@ -274,17 +274,16 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
         let name = &m.joints[chord].name;
         return refused(["joints", name], &format!("joint `{name}` closes a loop"));
     }
-    // a parameter may make a number other than zero
-    for (index, j) in m.joints.iter().enumerate() {
-        let mut directions = j.directions.iter().enumerate();
-        if directions.any(|(i, d)| {
-            d.is_limited()
-                && (d.restitution != 0.0 || m.is_parameter(Field::LimitRestitution((index, i))))
-        }) {
-            let what = format!("joint `{}` bounces off its limits", j.name);
-            return refused(["joints", &j.name], &what);
-        }
+    let mut limited = m.joints.iter();
+    let bounces = |j: &&Joint| {
+        let mut each = j.directions.iter();
+        each.any(|d| d.is_limited() && d.restitution != 0.0)
+    };
+    if let Some(j) = limited.find(bounces) {
+        let what = format!("joint `{}` bounces off its limits", j.name);
+        return refused(["joints", &j.name], &what);
     }
+    // a parameter may make a number other than zero
     let mut springs = m.springs.iter().enumerate();
     let damps = springs.find(|(i, s)| s.damping != 0.0 || m.is_parameter(Field::SpringDamping(*i)));
     if let Some((_, s)) = damps {

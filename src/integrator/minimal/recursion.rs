@@ -142,6 +142,11 @@ impl Minimal {
                     if touches {
                         let added = &w.touching.pivots[self.pivot_of[i]..];
                         inverse.iter_mut().zip(added).for_each(|(p, a)| *p += a);
+                        let axes = w.axes[node.directions()].iter_mut();
+                        for (axis, by) in axes.zip(&w.touching.answers[node.first..]) {
+                            axis.answer.0 += by.0;
+                            axis.answer.1 += by.1;
+                        }
                     }
                     let axes = &mut w.axes[node.directions()];
                     if acts && n > 1 {

@@ -8,11 +8,15 @@ use crate::dynamics::{
 use crate::dynamics::{End, LinearModel, Outputs, model_by_pushes};
 use crate::integrator::checks::{Against, hold, input, some_adjoint};
 use crate::integrator::composed::tests::pulls_are_products;
+use crate::integrator::maximal::contact_tests::scenes;
 use crate::integrator::maximal::tests::{all_outputs, assert_close, derivative, tuned};
 use crate::integrator::{Maximal, Mechanical, Options};
 use crate::mechanism::element_samples::{Line, Rubber};
 use crate::mechanism::samples::{Source, four_bar, tree};
-use crate::mechanism::{JointKind, MechanismBuilder, PerDirection};
+use crate::mechanism::{
+    ActuatorSpec, BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder,
+    PerDirection, Quantity, Shape,
+};
 use crate::spatial::Vec3;
 use std::sync::Arc;
 
@@ -57,6 +61,94 @@ fn systems() -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
         let (q, rates) = (s.vector(n, 0.6), s.vector(n, 0.5));
         let system = Minimal::new(mechanism, &q, options()).expect("a tree");
         let outputs = all_outputs(&system);
+        (system.with_outputs(outputs), q, rates)
+    });
+    each.collect()
+}
+
+/// The central path at which contacts are smooth over what differences change.
+const SMOOTH: f64 = 0.05;
+
+/// Trees that touch the ground, their limits, and have friction in joints, where their path ends at `central_path`.
+fn touching(central_path: f64, warm: bool) -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
+    let slope = HalfSpaceSpec {
+        normal: [0.1, 0.05, 1.0],
+        friction: Some(0.6),
+        ..HalfSpaceSpec::default()
+    };
+    let contact = |mu| ContactSpec::new(mu);
+    let foot = |at| contact(0.5).shape(Shape::Sphere(0.05)).at(at);
+    let link = |mass: f64| BodySpec::new(mass).shape(Shape::Box([0.08, 0.1, 0.4]));
+    let trunk = BodySpec::new(3.0).shape(Shape::Box([0.5, 0.3, 0.2]));
+    let hang = |kind, child: &str, at| {
+        JointSpec::new(kind, child)
+            .parent("trunk")
+            .axis([0.1, 1.0, 0.0])
+            .anchors(at, [0.0, 0.0, 0.2])
+    };
+    let mut knee = JointSpec::new(JointKind::Revolute, "shank")
+        .parent("thigh")
+        .axis([0.0, 1.0, 0.0])
+        .friction(0.2)
+        .damping(0.1)
+        .limits(-0.6, 0.3)
+        .anchors([0.0, 0.0, -0.2], [0.0, 0.0, 0.2]);
+    std::mem::swap(&mut knee.parent, &mut knee.child);
+    std::mem::swap(&mut knee.parent_anchor, &mut knee.child_anchor);
+    let robot = MechanismBuilder::new()
+        .half_space("slope", slope)
+        .body("trunk", trunk.contact("corners", contact(0.3)).free())
+        .body("thigh", link(0.8))
+        .body("shank", link(0.4).contact("foot", foot([0.0, 0.0, -0.2])))
+        .body("arm", link(0.5).contact("all", contact(0.2)))
+        .body("tail", link(0.3).contact("tip", foot([0.0, 0.0, -0.2])))
+        .joint(
+            "hip",
+            hang(JointKind::Spherical, "thigh", [0.2, 0.1, -0.1]).damping(0.3),
+        )
+        .joint("knee", knee)
+        .joint(
+            "shoulder",
+            hang(JointKind::Orbital, "arm", [-0.2, 0.1, 0.0])
+                .friction(0.1)
+                .damping(0.3),
+        )
+        .joint(
+            "rail",
+            hang(JointKind::Prismatic, "tail", [0.0, -0.2, 0.0])
+                .damping(0.2)
+                .limits(-0.05, 0.05),
+        )
+        .actuator("bend", ActuatorSpec::joint("knee").effort_limits(-3.0, 3.0));
+    let (mut source, mut all) = (Source::new(3), vec![]);
+    let n = robot.build().expect("valid").tree_ids().len();
+    let (mut q, mut rates) = (source.vector(n, 0.1), source.vector(n, 0.5));
+    (q[2], rates[2]) = (0.75, -1.0);
+    all.push((tuned(robot), q, rates));
+    for (name, builder, q, rates, ..) in scenes() {
+        if name.contains("machine") && !name.contains("bouncing") {
+            all.push((tuned(builder), q, rates));
+        }
+    }
+    let mut options = options();
+    options.contact.central_path = central_path;
+    (options.contact.warm, options.contact.centred) = (warm, 1e-10);
+    // rounding of gaps is more than that of a step without
+    options.tolerance = 1e-11;
+    let each = all.into_iter().map(|(m, q, rates)| {
+        let system = Minimal::new(m, &q, options).expect("a tree");
+        let mut outputs = all_outputs(&system);
+        for c in 0..system.mechanism().contacts.len() {
+            outputs.extend([
+                Quantity::Gap(c),
+                Quantity::NormalForce(c),
+                Quantity::Friction(c),
+            ]);
+        }
+        for (joint, direction) in system.mechanism().coordinates() {
+            outputs.push(Quantity::LimitForce { joint, direction });
+            outputs.push(Quantity::JointFriction { joint, direction });
+        }
         (system.with_outputs(outputs), q, rates)
     });
     each.collect()
@@ -151,8 +243,8 @@ fn steps_are_those_of_maximal_coordinates() {
 /// Everything that can be seen at a knot, reactions among it.
 #[test]
 fn quantities_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems() {
-        let maximal = Maximal::new(s.mechanism().clone(), &q, options()).expect("a tree");
+    for (s, q, rates) in systems().into_iter().chain(touching(1e-4, true)) {
+        let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let maximal = maximal.with_outputs(s.outputs().to_vec());
         for intervals in [START, MOVING] {
             fn all<S: Mechanical + Observe>(s: &S, (at, x, u, y, _): &Made) -> Vec<f64> {
@@ -179,7 +271,7 @@ fn quantities_are_those_of_maximal_coordinates() {
 #[test]
 fn motions_are_those_of_maximal_coordinates() {
     for (s, q, rates) in systems() {
-        let maximal = Maximal::new(s.mechanism().clone(), &q, options()).expect("a tree");
+        let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let intervals = [0.01; 100];
         let (.., a) = made(&s, &q, &rates, &intervals);
         let (.., b) = made(&maximal, &q, &rates, &intervals);
@@ -190,10 +282,27 @@ fn motions_are_those_of_maximal_coordinates() {
     }
 }
 
+/// The same on the ground, at stops and with friction in joints, from impacts to rest.
+#[test]
+fn contacts_are_those_of_maximal_coordinates() {
+    for (s, q, rates) in touching(1e-9, true) {
+        let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
+        for steps in [10, 40, 100] {
+            let intervals = vec![0.01; steps];
+            let (.., a) = made(&s, &q, &rates, &intervals);
+            let (.., b) = made(&maximal, &q, &rates, &intervals);
+            for (a, b) in s.poses(&a).into_iter().zip(maximal.poses(&b)) {
+                let off = (a.x - b.x).amax().max((a.r - b.r).amax());
+                assert!(off < 1e-8, "{steps}: {off:.1e}");
+            }
+        }
+    }
+}
+
 /// Pushes, pulls and differences of steps, by everything that goes in.
 #[test]
 fn steps_have_their_derivatives() {
-    for (s, q, rates) in systems() {
+    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
         let p = values(&s);
         for intervals in [START, MOVING] {
             let (at, x, u, y, next) = made(&s, &q, &rates, intervals);
@@ -222,19 +331,25 @@ fn steps_have_their_derivatives() {
                 false => Against::Differences,
             };
             let adjoint = some_adjoint(&s);
-            hold(&s, &solved, &adjoint, against, 1e-11, (1e-4, 1e-7), outcome);
+            // laws of contacts bend sooner
+            let (exact, step) = match s.contacts.is_empty() {
+                true => (1e-11, 1e-4),
+                false => (1e-9, 2e-5),
+            };
+            let differences = (step, 1e-7);
+            hold(&s, &solved, &adjoint, against, exact, differences, outcome);
         }
     }
 }
 
 #[test]
 fn observed_quantities_have_their_adjoints() {
-    for (s, q, rates) in systems() {
+    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
         let (d, p) = (s.dims(), values(&s));
         for intervals in [START, MOVING] {
-            let (at, x, u, ..) = made(&s, &q, &rates, intervals);
+            let (at, x, u, y, _) = made(&s, &q, &rates, intervals);
             // a force is a function of any unknowns
-            let y = sum(&x[d.nx - d.ny..], &Source::new(3).vector(d.ny, 0.3));
+            let y = sum(&y, &Source::new(3).vector(d.ny, 0.3));
             let which: Vec<_> = (0..s.outputs().len()).map(QuantityId::new).collect();
             let adjoint = Source::new(8).vector(which.len(), 1.0);
             let weighed = |at: Knot, x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
@@ -277,7 +392,7 @@ fn observed_quantities_have_their_adjoints() {
 /// The unsolved equations, at unknowns that do not solve them: what the structure leaves out is zero, all else as differences have it.
 #[test]
 fn equations_have_their_derivatives() {
-    for (s, q, rates) in systems() {
+    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
         let (d, p) = (s.dims(), values(&s));
         let (at, x, u, y, next) = made(&s, &q, &rates, MOVING);
         let y = sum(&y, &Source::new(21).vector(d.ny, 0.05));
@@ -390,7 +505,7 @@ fn starts_in_motion_lead_to_where_they_came_from() {
     for (s, q, rates) in systems() {
         let (d, p) = (s.dims(), values(&s));
         let n = q.len();
-        let maximal = Maximal::new(s.mechanism().clone(), &q, options()).expect("a tree");
+        let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         for before in [0.0, 0.03] {
             let state = |q: &[f64], rates: &[f64], before: f64| {
                 let (mut x, coordinates) = (vec![0.0; d.nx], q);
@@ -513,8 +628,8 @@ fn gradient<S: Mechanical + Observe>(s: &S, q: &[f64], rates: &[f64], steps: usi
 
 #[test]
 fn gradients_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems() {
-        let maximal = Maximal::new(s.mechanism().clone(), &q, options()).expect("a tree");
+    for (s, q, rates) in systems().into_iter().chain(touching(1e-4, true)) {
+        let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let maximal = maximal.with_outputs(s.outputs().to_vec());
         let a = gradient(&s, &q, &rates, 20);
         let b = gradient(&maximal, &q, &rates, 20);
@@ -525,7 +640,7 @@ fn gradients_are_those_of_maximal_coordinates() {
 /// The linear model is what pushes give.
 #[test]
 fn models_are_made_of_pushes() {
-    for (s, q, rates) in systems() {
+    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
         for intervals in [START, MOVING] {
             let (d, p, mut w) = (s.dims(), values(&s), s.work());
             let (at, x, u, y, next) = made(&s, &q, &rates, intervals);
@@ -564,8 +679,28 @@ fn what_it_does_not_offer_is_named() {
     m.springs["line"].damping = 0.1;
     assert_eq!(refused(m, &[0.0; 2]), "springs.line");
     let mut m = hinge();
-    m.joints["j1"].friction = Some(PerDirection::All(0.1));
+    let j = &mut m.joints["j1"];
+    j.friction = Some(PerDirection::All(0.1));
+    *j = j.clone().limits(-1.0, 1.0);
+    assert!(Minimal::new(m.build().expect("valid"), &[0.0; 2], options()).is_ok());
+    m.joints["j1"].restitution = Some(PerDirection::All(0.5));
     assert_eq!(refused(m, &[0.0; 2]), "joints.j1");
+    let ground = |of: ContactSpec| {
+        let m = hinge().half_space("ground", HalfSpaceSpec::default());
+        let shape = Shape::Sphere(0.1);
+        m.body(
+            "ball",
+            BodySpec::new(1.0).shape(shape).free().contact("skin", of),
+        )
+    };
+    let q = [0.0; 8];
+    let bouncing = ContactSpec::new(0.1).restitution(0.5);
+    assert!(refused(ground(bouncing), &q).starts_with("contacts."));
+    let mut m = ground(ContactSpec::new(0.1).group("all", &["all", "ground"]));
+    let other = ContactSpec::new(0.1).group("all", &["all", "ground"]);
+    let ball = BodySpec::new(1.0).shape(Shape::Sphere(0.1)).free();
+    m = m.body("other", ball.contact("skin", other));
+    assert!(refused(m, &[0.0; 14]).starts_with("contacts."));
     let m = hinge().parameter("damp", &["springs.line.damping"]);
     assert_eq!(refused(m, &[0.0; 2]), "springs.line");
 }
@@ -574,7 +709,7 @@ fn what_it_does_not_offer_is_named() {
 #[test]
 fn swings_are_those_of_maximal_coordinates() {
     for (s, q, rates) in systems() {
-        let maximal = Maximal::new(s.mechanism().clone(), &q, options()).expect("a tree");
+        let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         fn swing<S: Mechanical>(s: &S, (at, _, u, y, next): &Made) -> crate::integrator::Swing {
             let at = Knot {
                 k: at.k + 1,

@@ -2,7 +2,7 @@
 //! cones, joint limits and friction, cut efforts; by states, controls, parameters and intervals.
 
 mod onset;
-mod scenes;
+pub(in crate::integrator) mod scenes;
 mod stiff;
 mod unsolved;
 

@@ -2,6 +2,7 @@
 
 mod cylinders;
 mod derivative;
+pub(in crate::integrator) use derivative::scenes::scenes;
 mod stack;
 
 use super::{Maximal, Options, Work};

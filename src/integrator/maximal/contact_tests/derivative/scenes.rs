@@ -120,7 +120,7 @@ pub(super) fn floor(shape: Shape, contact: ContactSpec) -> MechanismBuilder {
 }
 
 /// Name, mechanism, coordinates, rates, controls, steps before the one that is differentiated.
-pub(super) type Scene = (
+pub(in crate::integrator) type Scene = (
     &'static str,
     MechanismBuilder,
     Vec<f64>,
@@ -129,7 +129,7 @@ pub(super) type Scene = (
     usize,
 );
 
-pub(super) fn scenes() -> Vec<Scene> {
+pub(in crate::integrator) fn scenes() -> Vec<Scene> {
     let sphere = || floor(Shape::Sphere(0.25), ContactSpec::new(0.3));
     let cube = || floor(Shape::Box([0.5; 3]), ContactSpec::new(0.3));
     let lying = Shape::Cylinder {
