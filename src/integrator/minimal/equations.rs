@@ -22,7 +22,7 @@ impl Minimal {
     }
 
     /// From a joint to the world, by their nodes.
-    fn path(&self, node: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn path(&self, node: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(node), |n| self.nodes[*n].near)
     }
 

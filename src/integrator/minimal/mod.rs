@@ -33,6 +33,7 @@ mod parameters;
 mod pivots;
 mod pull;
 mod recursion;
+mod roots;
 mod state;
 mod step;
 mod swing;
@@ -40,6 +41,7 @@ mod swing;
 mod tests;
 mod work;
 
+pub use roots::{Guess, Residual, Root, Roots};
 pub use work::Work;
 
 use super::Options;
@@ -120,6 +122,7 @@ pub struct Minimal {
     pivot_of: Vec<usize>,
     /// What rows of the residual are divided by to be velocities, m/s: kg, of turns kg m.
     units: Vec<f64>,
+    roots: Roots,
     /// Every joint's place among the unwound angles.
     windings: Vec<Option<usize>>,
     /// What can be observed.
@@ -186,6 +189,7 @@ impl Minimal {
             touches,
             pivot_of,
             units,
+            roots: Roots::default(),
             windings: (0..mechanism.joints.len()).map(Some).collect(),
             options,
             nodes,

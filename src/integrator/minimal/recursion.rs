@@ -35,7 +35,7 @@ pub(super) fn turn_jacobian(k: &AtKnot, to: &Moved, h: f64) -> Mat3 {
 impl Articulated {
     /// Of a body about its joint, by its displacement there over the interval times `1/h`.
     #[inline(always)]
-    fn of_body(k: &AtKnot, to: &Moved, h: f64) -> Self {
+    pub(super) fn of_body(k: &AtKnot, to: &Moved, h: f64) -> Self {
         let turned = turn_jacobian(k, to, h);
         let ([left, right], m) = ([k.arms[1], to.arms[1]], k.mass);
         Self {
@@ -50,7 +50,7 @@ impl Articulated {
     /// About a point from which `left` leads to the one it is about at the knot, where wrenches act, and `right` at the trial,
     /// where displacements do.
     #[inline(always)]
-    fn shift(&mut self, left: &Vec3, right: &Vec3) {
+    pub(super) fn shift(&mut self, left: &Vec3, right: &Vec3) {
         self.ft -= times_skew(&self.ff, right);
         self.tt -= times_skew(&self.tf, right);
         self.tf += skew_times(left, &self.ff);
@@ -66,7 +66,7 @@ impl Articulated {
     }
 
     #[inline(always)]
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.ff += other.ff;
         self.ft += other.ft;
         self.tf += other.tf;

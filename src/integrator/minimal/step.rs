@@ -2,6 +2,7 @@
 
 use super::Minimal;
 use super::kinematics::turn;
+use super::roots::Roots;
 use super::work::Work;
 use crate::dynamics::{Knot, Parameter, Start, Step, StepError, StepFailure, StepStats};
 use crate::integrator::failure::explain;
@@ -18,7 +19,7 @@ const CHORD: f64 = 0.03;
 /// A last correction below this, rad, needs no look at where it leads.
 const SHORT: f64 = 1e-6;
 /// Newton's steps are halved no further.
-const SHORTEST: f64 = 1e-4;
+pub(super) const SHORTEST: f64 = 1e-4;
 
 impl Minimal {
     pub(super) fn failure(
@@ -81,6 +82,9 @@ impl Minimal {
         self.prepare_contacts(at, x, w);
         if !self.contacts.is_empty() {
             return self.solve_contacts(at, y, w);
+        }
+        if self.roots != Roots::default() {
+            return self.find(at, x, w);
         }
         self.guess(&x[self.positions..], at.h, w);
         self.newton(at, w)
@@ -199,7 +203,7 @@ impl Minimal {
     }
 }
 
-fn largest(v: &[f64]) -> f64 {
+pub(super) fn largest(v: &[f64]) -> f64 {
     // a NaN must win
     v.iter().fold(0.0, |m, v| {
         if v.abs() > m || v.is_nan() {

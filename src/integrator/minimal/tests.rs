@@ -332,11 +332,10 @@ fn steps_have_their_derivatives() {
             };
             let adjoint = some_adjoint(&s);
             // laws of contacts bend sooner
-            let (exact, step) = match s.contacts.is_empty() {
-                true => (1e-11, 1e-4),
-                false => (1e-9, 2e-5),
+            let (exact, differences) = match s.contacts.is_empty() {
+                true => (1e-11, (1e-4, 1e-7)),
+                false => (1e-9, (2e-5, 1e-6)),
             };
-            let differences = (step, 1e-7);
             hold(&s, &solved, &adjoint, against, exact, differences, outcome);
         }
     }

@@ -5,6 +5,7 @@ use super::contact::Touching;
 use super::derivative::Linear;
 use super::jacobian::Jacobian;
 use super::mechanical::Observation;
+use super::roots::Dense;
 use crate::dynamics::{Inputs, Outputs};
 use crate::mechanism::{Mat6, Mechanism, Vec6};
 use crate::spatial::{Mat3, Pose, Quat, Vec3};
@@ -50,6 +51,7 @@ pub struct Work {
     pub(super) inputs: Inputs,
     pub(super) outputs: Outputs,
     pub(super) touching: Touching,
+    pub(super) dense: Option<Box<Dense>>,
     /// Made when it is first asked for.
     pub(super) jacobian: Option<Box<Jacobian>>,
     /// The unknowns: the joints' rates over the interval; those before the last step, and that step.
@@ -198,6 +200,7 @@ impl Minimal {
             inputs: self.dims().inputs(),
             outputs: self.dims().outputs(),
             touching: Touching::new(self),
+            dense: None,
             jacobian: None,
             rates: vec![0.0; freedoms],
             kept: vec![0.0; freedoms],
