@@ -258,14 +258,16 @@ fn counting(path: &Path, frames: usize) -> Result<(), Box<dyn Error>> {
     draw(path, &style, &curves)
 }
 
-/// How the residual falls within a step from where the chain is.
+/// Residuals of so many iterates are drawn.
+const SHOWN: usize = 16;
+
+/// How the residual falls within a step from where the chain is; of there one factor is RIQN's.
 fn converging(path: &Path) -> Result<(), Box<dyn Error>> {
     let mut curves = vec![];
     for (name, root) in [
         ("Newton", Root::Newton),
         ("RIQN", Root::QuasiNewton),
         ("Broyden", Root::Broyden),
-        ("one factor", Root::Chord),
     ] {
         let roots = Roots {
             root,
@@ -282,7 +284,8 @@ fn converging(path: &Path) -> Result<(), Box<dyn Error>> {
                 .collect::<Vec<_>>()
                 .join(" ")
         );
-        let points = norms.iter().enumerate().map(|(k, n)| (k as f64, *n));
+        let points = norms.iter().take(SHOWN).enumerate();
+        let points = points.map(|(k, n)| (k as f64, *n));
         curves.push((name.to_owned(), points.collect()));
     }
     let style = Style {
@@ -444,12 +447,16 @@ fn draw(path: &Path, style: &Style, curves: &[Curve]) -> Result<(), Box<dyn Erro
         all.map(|p| (seen(0, p.0), seen(1, p.1))).collect()
     };
     let all: Vec<(f64, f64)> = curves.iter().flat_map(points).collect();
-    let range = |of: fn(&(f64, f64)) -> f64| {
+    let range = |axis: usize, of: fn(&(f64, f64)) -> f64| {
         let (low, high) = all
             .iter()
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
                 (l.min(of(p)), h.max(of(p)))
             });
+        if style.logarithmic[axis] {
+            // whole powers of ten
+            return low.floor()..high.ceil();
+        }
         let margin = 0.04 * (high - low).max(1e-9);
         low - margin..high + margin
     };
@@ -466,6 +473,11 @@ fn draw(path: &Path, style: &Style, curves: &[Curve]) -> Result<(), Box<dyn Erro
             _ => format!("{v:.0e}"),
         }
     };
+    let (across, up) = (range(0, |p| p.0), range(1, |p| p.1));
+    let labels = |axis: usize, range: &std::ops::Range<f64>| match style.logarithmic[axis] {
+        true => (range.end - range.start) as usize + 1,
+        false => 11,
+    };
     let root = SVGBackend::new(path, (960, 560)).into_drawing_area();
     root.fill(&WHITE)?;
     let (plot, side) = root.split_horizontally(700);
@@ -474,7 +486,7 @@ fn draw(path: &Path, style: &Style, curves: &[Curve]) -> Result<(), Box<dyn Erro
         .caption(style.title, ("sans-serif", 20))
         .x_label_area_size(54)
         .y_label_area_size(84)
-        .build_cartesian_2d(range(|p| p.0), range(|p| p.1))?;
+        .build_cartesian_2d(across.clone(), up.clone())?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
@@ -483,6 +495,8 @@ fn draw(path: &Path, style: &Style, curves: &[Curve]) -> Result<(), Box<dyn Erro
         .y_desc(style.y)
         .label_style(("sans-serif", 15))
         .axis_desc_style(("sans-serif", 17))
+        .x_labels(labels(0, &across))
+        .y_labels(labels(1, &up))
         .x_label_formatter(&|v| label(0, *v))
         .y_label_formatter(&|v| label(1, *v))
         .draw()?;

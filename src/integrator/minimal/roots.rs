@@ -375,3 +375,48 @@ impl Minimal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{MOVING, made, mixed, options};
+    use super::*;
+    use crate::mechanism::JointKind;
+    use crate::mechanism::samples::Source;
+
+    /// Whatever the method, the guess and the rule to end at, steps are the same.
+    #[test]
+    fn all_methods_find_the_same_steps() {
+        let kinds = [
+            JointKind::Spherical,
+            JointKind::Revolute,
+            JointKind::Universal,
+        ];
+        let build = |roots: Roots| {
+            let m = mixed(2, &kinds).build().expect("valid");
+            let q = Source::new(2).vector(m.tree_ids().len(), 0.6);
+            let rates = Source::new(3).vector(q.len(), 1.0);
+            let s = Minimal::new(m, &q, options()).expect("a tree");
+            let (.., next) = made(&s.with_roots(roots), &q, &rates, MOVING);
+            next
+        };
+        let own = build(Roots::default());
+        for root in Root::ALL {
+            for guess in [Guess::Position, Guess::Velocity, Guess::Acceleration] {
+                for residual in [Residual::Recursive, Residual::Quadratic] {
+                    for norm in [None, Some(1e-12)] {
+                        let roots = Roots {
+                            root,
+                            guess,
+                            residual,
+                            norm,
+                        };
+                        let next = build(roots);
+                        let off = own.iter().zip(&next).map(|(a, b)| (a - b).abs());
+                        let off = off.fold(0.0, f64::max);
+                        assert!(off < 1e-10, "{roots:?}: {off:.1e}");
+                    }
+                }
+            }
+        }
+    }
+}

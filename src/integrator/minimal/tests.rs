@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// A tree of these joints, with springs and dampers on half of them, every third joint declared from the outside inwards; the
 /// damper between points of bodies is left out.
-fn mixed(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
+pub(super) fn mixed(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
     let mut m = tree(seed, kinds);
     m.springs["line"].damping = 0.0;
     for i in 0..kinds.len() {
@@ -34,7 +34,7 @@ fn mixed(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
     m
 }
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options {
         tolerance: 1e-13,
         ..Options::default()
@@ -155,9 +155,9 @@ fn touching(central_path: f64, warm: bool) -> Vec<(Minimal, Vec<f64>, Vec<f64>)>
 }
 
 /// A step from the start, or after some with uneven intervals: knot, state, control, and its unknowns and next state.
-type Made = (Knot, Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>);
+pub(super) type Made = (Knot, Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>);
 
-fn made<S: Mechanical>(s: &S, q: &[f64], rates: &[f64], intervals: &[f64]) -> Made {
+pub(super) fn made<S: Mechanical>(s: &S, q: &[f64], rates: &[f64], intervals: &[f64]) -> Made {
     let d = s.dims();
     let (mut w, p) = (s.work(), values(s));
     let (mut x, mut y) = (vec![0.0; d.nx], vec![0.0; d.ny]);
@@ -193,7 +193,7 @@ fn values(s: &impl Step) -> Vec<f64> {
 }
 
 const START: &[f64] = &[0.02];
-const MOVING: &[f64] = &[0.02, 0.016, 0.022, 0.02];
+pub(super) const MOVING: &[f64] = &[0.02, 0.016, 0.022, 0.02];
 
 fn moved(s: &Minimal, x: &[f64], d: &[f64]) -> Vec<f64> {
     let mut out = x.to_vec();
