@@ -511,12 +511,13 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let mut last = f64::INFINITY;
             for _ in 0..SWEEPS {
                 start(&mut rhs, self.step);
+                self.step.leave(&delta, &mut rhs, false);
                 let elements = &self.step.contacts().elements;
                 for (e, slot) in elements.iter().zip(&self.layout.slots) {
                     let d = &e.direction;
                     push(&mut rhs, e, slot, [d.g, d.b[0], d.b[1]]);
                 }
-                self.step.leave(&delta, &mut rhs, false);
+                self.step.settle(&mut rhs, false);
                 let left = rhs.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
                 if left.is_nan() || left >= 0.5 * last {
                     break;

@@ -106,4 +106,7 @@ pub(crate) trait NewtonSystem {
 
     /// Takes the product with the matrix without contacts, which was kept, or with its transpose, from rows.
     fn leave(&self, x: &[f64], rows: &mut [f64], transposed: bool);
+
+    /// Brings what wrenches of contacts left in rows of bodies to where residuals are measured, or what is dual to velocities.
+    fn settle(&self, _rows: &mut [f64], _transposed: bool) {}
 }

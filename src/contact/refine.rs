@@ -87,6 +87,7 @@ impl Layout {
         left: &mut [f64],
     ) {
         left.copy_from_slice(b);
+        step.leave(x, left, side == Side::Pull);
         for (e, slot) in step.contacts().elements.iter().zip(&self.slots) {
             let own = e.response.own;
             match side {
@@ -94,7 +95,7 @@ impl Layout {
                 Side::Pull => self.flow_back(e, slot, own.map(|v| -v), left),
             }
         }
-        step.leave(x, left, side == Side::Pull);
+        step.settle(left, side == Side::Pull);
     }
 
     /// Solves for `x` of the step linearized, of which contacts are part, with right-hand side `b`; of a push that is

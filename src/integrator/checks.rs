@@ -37,7 +37,7 @@ pub(in crate::integrator) fn input(d: &mut Inputs, i: usize) -> &mut f64 {
 
 /// Holds pushes through a solved step against pulls of an adjoint, and against differences of `outcome`: the outputs, or the first of
 /// them, at changed inputs; of those alone that have an adjoint. `exact` is the tolerance of the one, `(step, tolerance)` are of
-/// the other.
+/// the other, of which shorter steps are tried, too.
 pub(in crate::integrator) fn hold<S: Differentiable>(
     s: &S,
     solved: &SolvedStep,
@@ -78,8 +78,17 @@ pub(in crate::integrator) fn hold<S: Differentiable>(
             let seen = all.zip(adjoint.x.iter().chain(&adjoint.y));
             seen.map(|(v, a)| if *a == 0.0 { 0.0 } else { v }).collect()
         };
-        let differences = of(&mut derivative(step, by).into_iter());
-        let all = of(&mut all().take(differences.len()));
-        assert_close(&all, &differences, tolerance, &format!("input {i}"));
+        // laws that are stiff in one input are not in another
+        let differences = |shorter: f64| of(&mut derivative(step * shorter, by).into_iter());
+        let exact = of(&mut all().take(differences(1.0).len()));
+        let off = |differences: &[f64]| {
+            let scale = differences.iter().fold(1.0_f64, |m, v| m.max(v.abs()));
+            let each = exact.iter().zip(differences).map(|(a, b)| (a - b).abs());
+            each.fold(0.0, f64::max) / scale
+        };
+        let tried = [1.0, 0.125, 0.015_625].map(differences);
+        let best = tried.iter().min_by(|a, b| off(a).total_cmp(&off(b)));
+        let best = best.expect("three were tried");
+        assert_close(&exact, best, tolerance, &format!("input {i}"));
     }
 }

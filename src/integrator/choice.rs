@@ -5,13 +5,14 @@ use super::system::Kind;
 use std::fmt;
 use std::num::NonZeroUsize;
 
-/// What names the integrator that is taken unless told.
+/// What names the integrator that suits a mechanism, and is taken unless told.
 const AUTO: &str = "auto";
 
-/// An integrator and its order: by default the first there is, of its own order.
+/// An integrator and its order: by default the one that suits the mechanism best, of its own order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    kind: Kind,
+    /// None is the one that suits.
+    kind: Option<Kind>,
     /// Of a higher order than the integrator's own.
     composition: Option<Order>,
     substeps: Substeps,
@@ -32,16 +33,19 @@ pub enum Substeps {
 impl From<Kind> for Choice {
     fn from(kind: Kind) -> Self {
         Self {
-            kind,
-            composition: None,
-            substeps: Substeps::One,
+            kind: Some(kind),
+            ..Self::default()
         }
     }
 }
 
 impl Default for Choice {
     fn default() -> Self {
-        Self::from(Kind::ALL[0])
+        Self {
+            kind: None,
+            composition: None,
+            substeps: Substeps::One,
+        }
     }
 }
 
@@ -84,7 +88,7 @@ pub struct ChoiceError {
 }
 
 impl Choice {
-    /// The integrator of a name, or `auto` for the one taken unless told, and an order: 2 where none is given.
+    /// The integrator of a name, or `auto` for the one that suits the mechanism, and an order: 2 where none is given.
     ///
     /// # Errors
     /// When there is none, with the nearest name.
@@ -177,13 +181,13 @@ impl Choice {
         self.substeps == Substeps::Auto
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> Option<Kind> {
         self.kind
     }
 
-    /// Name of the integrator.
+    /// Name of the integrator, or `auto`.
     pub fn name(&self) -> &'static str {
-        self.kind.name()
+        self.kind.map_or(AUTO, Kind::name)
     }
 
     /// Order of the error in the time step, under controls that stay the same.

@@ -19,7 +19,7 @@ use nalgebra::DMatrix;
 
 /// A type of all integrators, by a table of them, one line each: its name in files, and its type, which has a memory of its
 /// own and is built by `new` of a mechanism, tree coordinates and [`Options`]; then, where there
-/// is one, the name of the variant whose steps are split at impacts. The first is what is taken unless told.
+/// is one, the name of the variant whose steps are split at impacts. Unless told the last that `suits` the mechanism is taken.
 macro_rules! integrators {
     ($($name:literal: $kind:ident($system:ty) $(, $aligned:ident)?;)* planned: $($planned:literal),*) => {
         /// An integrator, not yet of any mechanism.
@@ -39,6 +39,12 @@ macro_rules! integrators {
             /// Name in files and on the command line.
             pub(super) fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name),* }
+            }
+
+            /// The last that suits a mechanism.
+            fn of(m: &Mechanism) -> Option<Self> {
+                let mut all = Self::ALL.iter().rev();
+                all.find(|kind| match kind { $(Self::$kind => <$system>::suits(m)),* }).copied()
             }
 
             fn build(self, m: Mechanism, q: &[f64], options: Options) -> Result<System, ModelError> {
@@ -168,7 +174,9 @@ impl System {
         q: &[f64],
         options: Options,
     ) -> Result<Self, ModelError> {
-        let inner = choice.kind().build(mechanism, q, options)?;
+        let kind = choice.kind().or_else(|| Kind::of(&mechanism));
+        // whatever suits none is refused by the first
+        let inner = kind.unwrap_or(Kind::ALL[0]).build(mechanism, q, options)?;
         let mut system = inner;
         for order in choice.compositions() {
             system = Composed::new(system, order).map(Self::Composed)?;

@@ -15,6 +15,7 @@ fn links_lead_somewhere() {
         ("README.md", 40),
         ("docs/files.md", 0),
         ("docs/methods.md", 0),
+        ("docs/integrators.md", 0),
         ("CHANGELOG.md", 0),
     ] {
         let path = root.join(page);

@@ -90,6 +90,11 @@ fn compliances(m: &Mechanism, inverse_inertia: &[Mat3], poses: &[Pose]) -> Vec<f
 }
 
 impl Maximal {
+    /// Is this one to take, unless a later one suits better? Of any mechanism.
+    pub fn suits(_: &Mechanism) -> bool {
+        true
+    }
+
     /// The integrator of a mechanism; `q` are tree coordinates at which its loops close, from which its mobility is
     /// found (see [`Mechanical::start`](crate::integrator::Mechanical::start)).
     ///

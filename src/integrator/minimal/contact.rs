@@ -297,7 +297,11 @@ impl NewtonSystem for Stepping<'_> {
                 }
             }
         }
-        s.settle(w, rows, transposed.then_some(h));
+    }
+
+    fn settle(&self, rows: &mut [f64], transposed: bool) {
+        let over = transposed.then_some(self.h);
+        self.system.settle(self.w, rows, over);
     }
 }
 

@@ -8,7 +8,7 @@ use super::contact::{Stepping, velocity, velocity_back};
 use super::derivative::{Flow, Linear, add, over};
 use super::forces::{to_body, to_world};
 use super::work::Work;
-use crate::contact::Side;
+use crate::contact::{NewtonSystem, Side};
 use crate::dynamics::{Certificate, Inputs, Outputs};
 use crate::mechanism::{Actuator, Range, Vec6};
 use crate::spatial::Vec3;
@@ -243,6 +243,7 @@ impl Minimal {
         }
         let mut stepping = self.stepping(l.at.h, w);
         (self.contacts).solve_linearized(&mut stepping, Side::Pull, &t.rhs, &mut t.out);
+        self.certify_solve(l.at.h, w, &t.rhs, &t.out);
         for (to, lambda) in l.lambda.iter_mut().zip(&t.out[first..]) {
             *to = -lambda;
         }
@@ -306,6 +307,50 @@ impl Minimal {
                 *to += by;
             }
         }
+    }
+
+    /// [`Minimal::certify_solve`] of what a recursion has left.
+    pub(super) fn certify_recursion(&self, w: &mut Work, l: &Linear) {
+        if w.certificate.is_none() {
+            return;
+        }
+        let (mut rhs, mut x) = (vec![0.0; self.dimension()], vec![0.0; self.dimension()]);
+        let first = self.bodies();
+        for (node, moves) in self.nodes.iter().zip(&w.wrenches) {
+            put(&mut x, node.body, &-to_body(&w.poses[node.body].r, moves));
+        }
+        rhs[first..].copy_from_slice(&l.rho[1]);
+        (x[first..].iter_mut().zip(&l.lambda)).for_each(|(x, lambda)| *x = -lambda);
+        self.certify_solve(l.at.h, w, &rhs, &x);
+    }
+
+    /// Where it was asked for, what a solve of a pull leaves of its right-hand side, relative.
+    fn certify_solve(&self, h: f64, w: &mut Work, rhs: &[f64], x: &[f64]) {
+        let Some(worst) = w.certificate else {
+            return;
+        };
+        let mut left = rhs.to_vec();
+        let stepping = self.stepping(h, w);
+        if self.contacts.answers(stepping.contacts()) {
+            (self.contacts).leave(&stepping, Side::Pull, rhs, x, &mut left);
+        } else {
+            stepping.leave(x, &mut left, true);
+            stepping.settle(&mut left, true);
+        }
+        // of a NaN no residual is small
+        let largest = |v: &[f64]| {
+            let each = v
+                .iter()
+                .map(|v| if v.is_nan() { f64::INFINITY } else { v.abs() });
+            each.fold(0.0, f64::max)
+        };
+        let size = largest(rhs);
+        let relative = if size > 0.0 {
+            largest(&left) / size
+        } else {
+            0.0
+        };
+        w.certificate = Some(worst.max(relative));
     }
 
     /// Adds the adjoints of displacements, and of parameters and intervals, by virtual displacements in `linear.flow.change`.

@@ -532,6 +532,7 @@ impl Differentiable for Minimal {
             w.wrenches.fill(Default::default());
             let l = &mut *l;
             self.solve_transposed(w, &l.rho[1], &mut l.lambda);
+            self.certify_recursion(w, l);
         } else {
             self.solve_touching_back(w, &mut l, &adjoint.y[self.freedoms..]);
         }

@@ -433,7 +433,7 @@ impl Mechanical for Minimal {
 
     fn evaluate_knot(&self, seen: &KnotPoint, needs: Needs, w: &mut Work) -> Result<(), StepError> {
         parameter::apply(&self.mechanism, seen.p, &mut w.parameters, &mut w.model)?;
-        let acts = needs.reactions && !seen.y.is_empty() && seen.at.h != 0.0;
+        let acts = needs.reactions && seen.at.h != 0.0 && seen.y.len() == self.dims().ny;
         if acts {
             self.react(seen, w)?;
         }

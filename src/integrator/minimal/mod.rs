@@ -49,7 +49,8 @@ use super::parameter::nominal;
 use crate::contact::Layout;
 use crate::dynamics::Dims;
 use crate::mechanism::{
-    Field, Freedom, Joint, Mechanism, ModelError, Quantity, ReactionSource, damper_shares,
+    Direction, Field, Freedom, Joint, Mechanism, ModelError, Quantity, ReactionSource,
+    damper_shares,
 };
 use crate::spatial::{Pose, Vec3};
 use std::ops::Range;
@@ -203,6 +204,14 @@ impl Minimal {
             outputs: vec![],
             mechanism,
         })
+    }
+
+    /// Is this the integrator to take, unless told: of a tree of which nothing touches? There it is faster and as sure; what touches is
+    /// solved in both ways at about the same cost.
+    pub fn suits(m: &Mechanism) -> bool {
+        let touches = |d: &Direction| d.is_limited() || d.friction != 0.0;
+        let mut directions = m.joints.iter().flat_map(|j| &j.directions);
+        check(m).is_ok() && m.contacts.is_empty() && !directions.any(touches)
     }
 
     /// What moves, as it was built.

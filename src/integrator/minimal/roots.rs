@@ -389,7 +389,7 @@ mod tests {
         let kinds = [
             JointKind::Spherical,
             JointKind::Revolute,
-            JointKind::Universal,
+            JointKind::Orbital,
         ];
         let build = |roots: Roots| {
             let m = mixed(2, &kinds).build().expect("valid");

@@ -334,7 +334,7 @@ fn steps_have_their_derivatives() {
             // laws of contacts bend sooner
             let (exact, differences) = match s.contacts.is_empty() {
                 true => (1e-11, (1e-4, 1e-7)),
-                false => (1e-9, (2e-5, 1e-6)),
+                false => (1e-9, (1e-4, 1e-6)),
             };
             hold(&s, &solved, &adjoint, against, exact, differences, outcome);
         }
