@@ -142,6 +142,26 @@ fn optima_are_those_of_maximal_coordinates() {
     }
 }
 
+/// What touches does so in the same way: where it ends, and what friction and impacts took.
+#[test]
+fn contacts_are_those_of_maximal_coordinates() {
+    for (name, seconds, within) in [
+        ("box_drop", 2.0, 1e-9),
+        ("sphere_chain", 2.0, 1e-7),
+        ("tumbling_boxes", 0.6, 1e-7),
+    ] {
+        let ends = ["minimal", "maximal"].map(|integrator| {
+            let m = with(name, integrator);
+            let s = &m.system;
+            let x0 = m.problem.start(s, &[], &mut s.work()).expect("a start");
+            let t = roll(s, &x0, even(seconds, 0.005), |_| vec![]).expect("solved");
+            s.poses(t.state(t.steps()))
+        });
+        let off = apart(&ends[0], &ends[1]);
+        assert!(off < within, "{name}: {off:.1e}");
+    }
+}
+
 /// A chain whose links are light under what hangs on them runs in parts.
 #[test]
 fn chains_run_in_parts() {

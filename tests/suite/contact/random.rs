@@ -40,6 +40,32 @@ fn random_drops_are_solved() {
     hold(&outcomes(0..300, &divided, 0.0), 0);
 }
 
+/// The same in joint coordinates, in which each contact adds to its body within the recursion.
+const JOINTS: Setup = Setup {
+    cone: Cone::SecondOrder,
+    undamped: false,
+    divided: false,
+    integrator: Some("minimal"),
+};
+
+#[test]
+fn random_drops_are_solved_in_joint_coordinates() {
+    hold(&outcomes(0..300, &JOINTS, 0.0), 1);
+    // two of 100 in maximal coordinates, too
+    hold(&outcomes(0..100, &JOINTS, 14.0), 2);
+    let pyramid = Setup {
+        cone: Cone::Linearized(4),
+        ..JOINTS
+    };
+    hold(&outcomes(0..100, &pyramid, 0.0), 1);
+    let undamped = Setup {
+        undamped: true,
+        divided: true,
+        ..JOINTS
+    };
+    hold(&outcomes(0..100, &undamped, 0.0), 0);
+}
+
 /// As from a height of 10 m: corners that hold a body more than once, and friction, meet large impulses.
 fn fast_impacts(drops: u64, unsolved: usize) {
     let fast = outcomes(0..drops, &Setup::default(), 14.0);
@@ -85,6 +111,7 @@ fn fast_impacts_are_solved() {
 fn ten_thousand_random_drops_are_solved() {
     // 99.8 %
     hold(&outcomes(0..10_000, &Setup::default(), 0.0), 20);
+    hold(&outcomes(0..10_000, &JOINTS, 0.0), 20);
     let divided = Setup {
         divided: true,
         ..Setup::default()
