@@ -110,7 +110,9 @@ use pyramid::{Facets, Pyramid};
 /// Numbers of a contact among the unknowns: `s, g, psi, b`.
 pub(crate) const UNKNOWNS: usize = 5;
 /// Which of them are impulses.
-const IMPULSES: [usize; 3] = [1, 3, 4];
+pub(crate) const IMPULSES: [usize; 3] = [1, 3, 4];
+/// The rows of the law, as many, that each of them is in.
+pub(crate) const LAW: [&[usize]; UNKNOWNS] = [&[0, 1], &[1, 2, 3, 4], &[2, 3, 4], &[2, 3], &[2, 4]];
 /// Numbers of a blow among them, behind those of all contacts: what the contact did ([`blow`]), and `g, b` of the read-out and
 /// the blow together; zero where there was none.
 pub(crate) const BLOW: usize = 4;

@@ -2,7 +2,7 @@
 
 use super::assembly::{add_wrench, dot, pose, vec3};
 use super::{Maximal, Work};
-use crate::contact::{Memory, UNKNOWNS, View};
+use crate::contact::{IMPULSES, LAW, Memory, UNKNOWNS, View};
 use crate::dynamics::{
     Column, ContactUnknowns, Equations, Inputs, KnotPoint, Outputs, StepError, StepFailure,
     Structure, UnsolvedStep,
@@ -174,17 +174,10 @@ impl Equations for Maximal {
             }
             let on = bodies.iter().flat_map(|b| 6 * b..6 * b + 6);
             let on: Vec<usize> = on.collect();
-            let own = [
-                vec![0, 1],
-                vec![1, 2, 3, 4],
-                vec![2, 3, 4],
-                vec![2, 3],
-                vec![2, 4],
-            ];
-            for (j, own) in own.into_iter().enumerate() {
+            for (j, own) in LAW.into_iter().enumerate() {
                 let column = &mut columns[Column::Unknown(first + j).place(&d)];
-                column.extend(own.into_iter().map(|row| first + row));
-                if [1, 3, 4].contains(&j) {
+                column.extend(own.iter().map(|row| first + row));
+                if IMPULSES.contains(&j) {
                     column.extend(&on);
                 }
             }

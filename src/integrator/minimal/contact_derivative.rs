@@ -4,9 +4,10 @@
 //! what of the velocities comes of the knot alone; what comes of the joints' rates it answers to within the solve.
 
 use super::Minimal;
-use super::contact::{Stepping, velocity, velocity_back};
+use super::contact::{six, velocity, velocity_back};
 use super::derivative::{Flow, Linear, add, over};
 use super::forces::{to_body, to_world};
+use super::stepping::Stepping;
 use super::work::Work;
 use crate::contact::{NewtonSystem, Side};
 use crate::dynamics::{Certificate, Inputs, Outputs};
@@ -63,10 +64,6 @@ impl Touched {
 
 fn put(v: &mut [f64], body: usize, six: &Vec6) {
     v[6 * body..6 * body + 6].copy_from_slice(six.as_slice());
-}
-
-fn six(v: &[f64], body: usize) -> Vec6 {
-    Vec6::from_column_slice(&v[6 * body..6 * body + 6])
 }
 
 impl Minimal {

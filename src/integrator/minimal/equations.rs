@@ -3,7 +3,7 @@
 use super::Minimal;
 use super::derivative::{Flow, Linear};
 use super::work::Work;
-use crate::contact::UNKNOWNS;
+use crate::contact::{IMPULSES, LAW, UNKNOWNS};
 use crate::dynamics::{
     Column, ContactUnknowns, Equations, Inputs, KnotPoint, Outputs, StepError, Structure,
     UnsolvedStep,
@@ -140,17 +140,10 @@ impl Equations for Minimal {
                 columns[index].extend(rows);
                 columns[Column::Unknown(index).place(&d)].extend(rows);
             }
-            let law = [
-                vec![0, 1],
-                vec![1, 2, 3, 4],
-                vec![2, 3, 4],
-                vec![2, 3],
-                vec![2, 4],
-            ];
-            for (j, own) in law.into_iter().enumerate() {
+            for (j, own) in LAW.into_iter().enumerate() {
                 let column = &mut columns[Column::Unknown(first + j).place(&d)];
-                column.extend(own.into_iter().map(|row| first + row));
-                if [1, 3, 4].contains(&j) {
+                column.extend(own.iter().map(|row| first + row));
+                if IMPULSES.contains(&j) {
                     column.extend(&on);
                 }
             }

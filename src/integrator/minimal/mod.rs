@@ -17,6 +17,8 @@
 //! before the knot, components in the parent's frame, of the instant where there is no interval. Over an interval `h` a joint
 //! slides by `h v` and turns by `(sqrt(1 - h^2 w'w/4), h w/2)`.
 //!
+//! What touches the world adds to its body within the recursion, limits and friction of a joint to its pivot ([`crate::contact`]).
+//!
 //! Sources: paper 003 (recursions on a tree), papers 000 and 002 (the discrete Lagrangian).
 
 mod chart;
@@ -34,8 +36,11 @@ mod pivots;
 mod pull;
 mod recursion;
 mod roots;
+#[cfg(test)]
+mod samples;
 mod state;
 mod step;
+mod stepping;
 mod swing;
 #[cfg(test)]
 mod tests;

@@ -378,7 +378,7 @@ impl Minimal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{MOVING, made, mixed, options};
+    use super::super::samples::{MOVING, made, mixed, options};
     use super::*;
     use crate::mechanism::JointKind;
     use crate::mechanism::samples::Source;

@@ -1,6 +1,9 @@
 //! The same motion as in maximal coordinates, and derivatives against differences.
 
 use super::Minimal;
+use super::samples::{
+    MOVING, Made, SMOOTH, START, made, mixed, options, systems, touching, values,
+};
 use crate::dynamics::{
     Charts, Column, Differentiable, Equations, Frame, Inputs, Knot, KnotPoint, Observe, QuantityId,
     SolvedStep, Start, Step, Stored, UnsolvedStep,
@@ -8,192 +11,12 @@ use crate::dynamics::{
 use crate::dynamics::{End, LinearModel, Outputs, model_by_pushes};
 use crate::integrator::checks::{Against, hold, input, some_adjoint};
 use crate::integrator::composed::tests::pulls_are_products;
-use crate::integrator::maximal::contact_tests::scenes;
-use crate::integrator::maximal::tests::{all_outputs, assert_close, derivative, tuned};
-use crate::integrator::{Maximal, Mechanical, Options};
-use crate::mechanism::element_samples::{Line, Rubber};
-use crate::mechanism::samples::{Source, four_bar, tree};
+use crate::integrator::maximal::tests::{assert_close, derivative};
+use crate::integrator::{Maximal, Mechanical};
+use crate::mechanism::samples::{Source, four_bar};
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder,
-    PerDirection, Quantity, Shape,
+    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, MechanismBuilder, PerDirection, Shape,
 };
-use crate::spatial::Vec3;
-use std::sync::Arc;
-
-/// A tree of these joints, with springs and dampers on half of them, every third joint declared from the outside inwards; the
-/// damper between points of bodies is left out.
-pub(super) fn mixed(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
-    let mut m = tree(seed, kinds);
-    m.springs["line"].damping = 0.0;
-    for i in 0..kinds.len() {
-        let j = &mut m.joints[format!("j{i}").as_str()];
-        if (seed as usize + i).is_multiple_of(3) && j.parent != "world" {
-            std::mem::swap(&mut j.parent, &mut j.child);
-        }
-    }
-    m
-}
-
-pub(super) fn options() -> Options {
-    Options {
-        tolerance: 1e-13,
-        ..Options::default()
-    }
-}
-
-/// Trees that together hold every kind of joint, all numbers parameters.
-fn systems() -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
-    let each = (0..8).map(|seed: usize| {
-        let mut s = Source::new(seed as u64);
-        let mut kinds = vec![JointKind::ALL[2 * seed], JointKind::ALL[2 * seed + 1]];
-        kinds.extend((0..3).map(|_| JointKind::ALL[s.below(16)]));
-        let mut builder = mixed(seed as u64, &kinds);
-        if seed % 2 == 1 {
-            builder.joints.values_mut().for_each(|j| j.implicit = true);
-        }
-        if seed == 2 {
-            let line = Line(Vec3::new(0.1, 0.2, 0.0), Vec3::new(0.0, 0.3, 0.1));
-            let rubber = Rubber(line, 3.0, 0.4);
-            builder = builder.potential("rubber", &["b0", "b3"], Arc::new(rubber));
-        }
-        let mechanism = tuned(builder);
-        let n = mechanism.tree_ids().len();
-        let (q, rates) = (s.vector(n, 0.6), s.vector(n, 0.5));
-        let system = Minimal::new(mechanism, &q, options()).expect("a tree");
-        let outputs = all_outputs(&system);
-        (system.with_outputs(outputs), q, rates)
-    });
-    each.collect()
-}
-
-/// The central path at which contacts are smooth over what differences change.
-const SMOOTH: f64 = 0.05;
-
-/// Trees that touch the ground, their limits, and have friction in joints, where their path ends at `central_path`.
-fn touching(central_path: f64, warm: bool) -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
-    let slope = HalfSpaceSpec {
-        normal: [0.1, 0.05, 1.0],
-        friction: Some(0.6),
-        ..HalfSpaceSpec::default()
-    };
-    let contact = |mu| ContactSpec::new(mu);
-    let foot = |at| contact(0.5).shape(Shape::Sphere(0.05)).at(at);
-    let link = |mass: f64| BodySpec::new(mass).shape(Shape::Box([0.08, 0.1, 0.4]));
-    let trunk = BodySpec::new(3.0).shape(Shape::Box([0.5, 0.3, 0.2]));
-    let hang = |kind, child: &str, at| {
-        JointSpec::new(kind, child)
-            .parent("trunk")
-            .axis([0.1, 1.0, 0.0])
-            .anchors(at, [0.0, 0.0, 0.2])
-    };
-    let mut knee = JointSpec::new(JointKind::Revolute, "shank")
-        .parent("thigh")
-        .axis([0.0, 1.0, 0.0])
-        .friction(0.2)
-        .damping(0.1)
-        .limits(-0.6, 0.3)
-        .anchors([0.0, 0.0, -0.2], [0.0, 0.0, 0.2]);
-    std::mem::swap(&mut knee.parent, &mut knee.child);
-    std::mem::swap(&mut knee.parent_anchor, &mut knee.child_anchor);
-    let robot = MechanismBuilder::new()
-        .half_space("slope", slope)
-        .body("trunk", trunk.contact("corners", contact(0.3)).free())
-        .body("thigh", link(0.8))
-        .body("shank", link(0.4).contact("foot", foot([0.0, 0.0, -0.2])))
-        .body("arm", link(0.5).contact("all", contact(0.2)))
-        .body("tail", link(0.3).contact("tip", foot([0.0, 0.0, -0.2])))
-        .joint(
-            "hip",
-            hang(JointKind::Spherical, "thigh", [0.2, 0.1, -0.1]).damping(0.3),
-        )
-        .joint("knee", knee)
-        .joint(
-            "shoulder",
-            hang(JointKind::Orbital, "arm", [-0.2, 0.1, 0.0])
-                .friction(0.1)
-                .damping(0.3),
-        )
-        .joint(
-            "rail",
-            hang(JointKind::Prismatic, "tail", [0.0, -0.2, 0.0])
-                .damping(0.2)
-                .limits(-0.05, 0.05),
-        )
-        .actuator("bend", ActuatorSpec::joint("knee").effort_limits(-3.0, 3.0));
-    let (mut source, mut all) = (Source::new(3), vec![]);
-    let n = robot.build().expect("valid").tree_ids().len();
-    let (mut q, mut rates) = (source.vector(n, 0.1), source.vector(n, 0.5));
-    (q[2], rates[2]) = (0.75, -1.0);
-    all.push((tuned(robot), q, rates));
-    for (name, builder, q, rates, ..) in scenes() {
-        if name.contains("machine") && !name.contains("bouncing") {
-            all.push((tuned(builder), q, rates));
-        }
-    }
-    let mut options = options();
-    options.contact.central_path = central_path;
-    (options.contact.warm, options.contact.centred) = (warm, 1e-10);
-    // rounding of gaps is more than that of a step without
-    options.tolerance = 1e-11;
-    let each = all.into_iter().map(|(m, q, rates)| {
-        let system = Minimal::new(m, &q, options).expect("a tree");
-        let mut outputs = all_outputs(&system);
-        for c in 0..system.mechanism().contacts.len() {
-            outputs.extend([
-                Quantity::Gap(c),
-                Quantity::NormalForce(c),
-                Quantity::Friction(c),
-            ]);
-        }
-        for (joint, direction) in system.mechanism().coordinates() {
-            outputs.push(Quantity::LimitForce { joint, direction });
-            outputs.push(Quantity::JointFriction { joint, direction });
-        }
-        (system.with_outputs(outputs), q, rates)
-    });
-    each.collect()
-}
-
-/// A step from the start, or after some with uneven intervals: knot, state, control, and its unknowns and next state.
-pub(super) type Made = (Knot, Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>);
-
-pub(super) fn made<S: Mechanical>(s: &S, q: &[f64], rates: &[f64], intervals: &[f64]) -> Made {
-    let d = s.dims();
-    let (mut w, p) = (s.work(), values(s));
-    let (mut x, mut y) = (vec![0.0; d.nx], vec![0.0; d.ny]);
-    s.initial(&Start::at_rates(q, rates), &p, &mut w, &mut x)
-        .expect("starts");
-    let u = Source::new(1).vector(d.nu, 0.5);
-    let mut at = Knot {
-        k: 0,
-        t: 0.0,
-        h_prev: 0.0,
-        h: 0.0,
-    };
-    let mut next = x.clone();
-    for (k, &h) in intervals.iter().enumerate() {
-        if k > 0 {
-            x.copy_from_slice(&next);
-            at = Knot {
-                k,
-                t: at.t + at.h,
-                h_prev: at.h,
-                h,
-            };
-        }
-        at.h = h;
-        s.step(&at, &x, &u, &p, &mut w, &mut next, &mut y)
-            .expect("steps");
-    }
-    (at, x, u, y, next)
-}
-
-fn values(s: &impl Step) -> Vec<f64> {
-    s.parameters().iter().map(|p| p.value).collect()
-}
-
-const START: &[f64] = &[0.02];
-pub(super) const MOVING: &[f64] = &[0.02, 0.016, 0.022, 0.02];
 
 fn moved(s: &Minimal, x: &[f64], d: &[f64]) -> Vec<f64> {
     let mut out = x.to_vec();

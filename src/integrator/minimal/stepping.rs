@@ -1,0 +1,200 @@
+//! A step as the contacts' solver sees it: unknowns are velocities of all bodies, which follow from the joints' rates behind them.
+
+use super::Minimal;
+use super::contact::{six, velocity, velocity_back};
+use super::forces::{to_body, to_world};
+use super::work::Work;
+use crate::contact::{Failed, Memory, NewtonSystem, View};
+use crate::dynamics::StepFailure;
+use crate::spatial::{Vec3, momentum_jacobian, momentum_jacobian_transposed};
+
+/// A step in its memory.
+pub(super) struct Stepping<'a> {
+    pub system: &'a Minimal,
+    pub w: &'a mut Work,
+    pub h: f64,
+    /// Is what is behind the bodies' numbers by rates of displacement of joints, not by their rates?
+    pub by_ends: bool,
+}
+
+impl NewtonSystem for Stepping<'_> {
+    fn view(&self) -> View<'_> {
+        self.system.view(self.w)
+    }
+
+    fn contacts(&self) -> &Memory {
+        &self.w.touching.memory
+    }
+
+    fn contacts_mut(&mut self) -> &mut Memory {
+        &mut self.w.touching.memory
+    }
+
+    fn trial(&mut self) -> &mut [f64] {
+        &mut self.w.touching.trial
+    }
+
+    fn moved(&mut self) {
+        let rates = &self.w.touching.trial[self.system.bodies()..];
+        self.w.rates.copy_from_slice(rates);
+        self.system.lead_touching(self.w, self.h);
+    }
+
+    fn begin(&mut self, out: &mut [f64]) {
+        let (s, w, h) = (self.system, &mut *self.w, self.h);
+        let before = std::mem::take(&mut w.before);
+        s.guess(&before, h, w);
+        w.before = before;
+        w.touching.acts = false;
+        if s.factor(w, h).is_ok() {
+            s.solve(w, h);
+            w.kept.copy_from_slice(&w.rates);
+            s.take(1.0, h, w);
+            let outside = s.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial);
+            if outside.is_some() || w.rates.iter().any(|v| !v.is_finite()) {
+                w.rates.copy_from_slice(&w.kept);
+            }
+        }
+        out[s.bodies()..].copy_from_slice(&w.rates);
+        s.lead_touching(w, h);
+        out[..s.bodies()].copy_from_slice(&w.touching.trial[..s.bodies()]);
+    }
+
+    fn begin_at(&mut self, y: &[f64], out: &mut [f64]) -> bool {
+        let (s, w) = (self.system, &mut *self.w);
+        let known = y.iter().any(|v| *v != 0.0);
+        if known {
+            w.rates.copy_from_slice(y);
+        } else {
+            let before = std::mem::take(&mut w.before);
+            s.guess(&before, self.h, w);
+            w.before = before;
+        }
+        out[s.bodies()..].copy_from_slice(&w.rates);
+        s.lead_touching(w, self.h);
+        out[..s.bodies()].copy_from_slice(&w.touching.trial[..s.bodies()]);
+        known
+    }
+
+    fn residual(&self) -> &[f64] {
+        &self.w.touching.residual
+    }
+
+    fn worst(&self) -> [(f64, usize); 2] {
+        let first = self.system.bodies();
+        let mut worst = (0.0_f64, first);
+        let rows = self.w.touching.residual[first..].iter();
+        for (i, (row, unit)) in rows.zip(&self.system.units).enumerate() {
+            let r = (row / unit).abs();
+            if r > worst.0 || r.is_nan() {
+                worst = (r, first + i);
+            }
+        }
+        [worst, (0.0, 0)]
+    }
+
+    fn evaluate(&mut self) -> (f64, usize, f64) {
+        self.system.evaluate_touching(self.w, self.h);
+        let [(worst, row), _] = self.worst();
+        (worst, row, self.w.touching.floor)
+    }
+
+    fn assemble(&mut self, _: bool) {
+        self.system.assemble_touching(self.w, self.h);
+    }
+
+    fn factor(&mut self, _: Option<usize>) -> Result<(), Failed> {
+        self.w.touching.acts = true;
+        (self.system.factor(self.w, self.h)).map_err(|body| Failed {
+            failure: StepFailure::Singular,
+            row: 6 * body,
+            residual: f64::NAN,
+        })
+    }
+
+    fn solve(&mut self, rhs: &[f64], out: &mut [f64], transposed: bool) {
+        let (s, w, h) = (self.system, &mut *self.w, self.h);
+        let (bodies, rows) = rhs.split_at(s.bodies());
+        let (moved, tail) = out.split_at_mut(s.bodies());
+        if transposed {
+            for (i, node) in s.nodes.iter().enumerate() {
+                let r = &w.poses[node.body].r;
+                w.wrenches[i] = velocity_back(r, &w.trial[i], h, &six(bodies, node.body));
+            }
+            s.solve_transposed(w, rows, tail);
+        } else {
+            for (i, node) in s.nodes.iter().enumerate() {
+                w.wrenches[i] = to_world(&w.poses[node.body].r, &six(bodies, node.body));
+            }
+            s.substitute(w, rows);
+        }
+        for (i, node) in s.nodes.iter().enumerate() {
+            let (r, moves) = (&w.poses[node.body].r, &w.wrenches[i]);
+            let v = match transposed {
+                true => to_body(r, moves),
+                false => velocity(r, &w.trial[i], h, moves),
+            };
+            let to = &mut moved[6 * node.body..6 * node.body + 6];
+            to.iter_mut().zip(v.iter()).for_each(|(to, v)| *to = -v);
+        }
+        if !transposed {
+            if self.by_ends {
+                tail.copy_from_slice(&w.change);
+            } else {
+                // the rates change by what a whole step takes of it
+                w.kept.copy_from_slice(&w.rates);
+                s.take(1.0, h, w);
+                for ((to, rate), kept) in tail.iter_mut().zip(&mut w.rates).zip(&w.kept) {
+                    *to = *rate - kept;
+                    *rate = *kept;
+                }
+            }
+        }
+        tail.iter_mut().for_each(|v| *v = -*v);
+    }
+
+    fn has_pivots(&self) -> bool {
+        false
+    }
+
+    fn leave(&self, x: &[f64], rows: &mut [f64], transposed: bool) {
+        let (s, w, h) = (self.system, &*self.w, self.h);
+        let first = s.bodies();
+        for (i, node) in s.nodes.iter().enumerate() {
+            let (k, to) = (&w.knot[i], &w.trial[i]);
+            let (r, v) = (&w.poses[node.body].r, six(x, node.body));
+            let j = &w.model.bodies[node.body].inertia;
+            let (omega, turn) = (r.tr_mul(&to.omega), Vec3::new(v[3], v[4], v[5]));
+            let turned = match transposed {
+                true => momentum_jacobian_transposed(&omega, j, h, to.scalar, &turn),
+                false => momentum_jacobian(&omega, j, h, to.scalar) * turn,
+            };
+            let own = &mut rows[6 * node.body..6 * node.body + 6];
+            for c in 0..3 {
+                own[c] -= k.mass * v[c];
+                own[3 + c] -= turned[c];
+            }
+            if w.model.joints[node.joint].has_dampers() && node.count() > 0 {
+                let n = node.count();
+                let (mut along, mut by) = ([0.0; 6], [0.0; 36]);
+                along[..n].copy_from_slice(&x[first..][node.directions()]);
+                if !self.by_ends {
+                    s.to_ends(w, i, h, &mut along[..n]);
+                }
+                s.add_dampers(w, i, h, &mut by[..n * n]);
+                let own = &mut rows[first..][node.directions()];
+                for (r, row) in own.iter_mut().enumerate() {
+                    for (c, along) in along[..n].iter().enumerate() {
+                        let at = if transposed { r * n + c } else { c * n + r };
+                        *row -= by[at] * along;
+                    }
+                }
+            }
+        }
+    }
+
+    fn settle(&self, rows: &mut [f64], transposed: bool) {
+        let over = transposed.then_some(self.h);
+        self.system.settle(self.w, rows, over);
+    }
+}
