@@ -106,13 +106,15 @@ pub fn check_derivatives<D: Observe>(dynamics: &D, problem: &Problem) {
             lagrangian(&x)
         };
         let mut over = |e: f64| (at(e) - 2.0 * at(0.0) + at(-e)) / (e * e);
-        let numeric = (4.0 * over(1e-3) - over(2e-3)) / 3.0;
+        // rounding is felt over short steps, curvature over long ones
+        let tried = [1e-3, 2e-3, 4e-3].map(|e| (4.0 * over(e) - over(2.0 * e)) / 3.0);
         let mut exact = 0.0;
         for (&(i, j), value) in hessian.iter().zip(&second) {
             exact += if i == j { 1.0 } else { 2.0 } * value * d[i] * d[j];
         }
-        let error = (numeric - exact).abs();
-        assert!(error < 1e-6 * exact.abs().max(1.0), "{numeric} {exact}");
+        let errors = tried.iter().map(|numeric| (numeric - exact).abs());
+        let error = errors.fold(f64::INFINITY, f64::min);
+        assert!(error < 1e-6 * exact.abs().max(1.0), "{tried:?} {exact}");
     }
 }
 
@@ -248,8 +250,12 @@ fn smooth_problems_from_their_start() {
         ("cartpole_swingup.toml", &[1.450_559][..], 103),
         ("acrobot_swingup.toml", &[49.794_38], 65),
         ("five_bar_reach.toml", &[8e-6], 9),
-        // rounding decides which
-        ("spatial_arm_reach.toml", &[0.652_653, 0.588_216], 24),
+        // rounding and coordinates decide which
+        (
+            "spatial_arm_reach.toml",
+            &[0.652_653, 0.588_216, 0.621_841],
+            24,
+        ),
     ] {
         let model = load(name);
         let system = model.extended();
@@ -529,8 +535,8 @@ fn eliminated(name: &str, determined: usize) {
 
 #[test]
 fn systems_are_solved_without_what_equations_determine() {
-    // of each step the rows of two hinges, the velocities of two bodies, and as many impulses as rows
-    eliminated("double_pendulum_swingup.toml", 10 + 12 + 10);
+    // of each step, in joint coordinates, the rates of two hinges
+    eliminated("double_pendulum_swingup.toml", 2);
     // four links in a plane: of the rows of five hinges 22 are independent
     eliminated("five_bar_reach.toml", 22 + 24 + 22);
 }
