@@ -183,6 +183,8 @@ impl Minimal {
         w.touching.trial[first..].copy_from_slice(&w.rates);
         if let Some(body) = outside {
             w.touching.trial[6 * body..6 * body + 6].fill(f64::NAN);
+            // nor is a residual there
+            w.trial[self.node_of[body]].velocity.fill(f64::NAN);
             return;
         }
         for (node, to) in self.nodes.iter().zip(&w.trial) {

@@ -16,7 +16,8 @@ use nalgebra::{DMatrix, DVector};
 /// How a correction follows from a residual.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Root {
-    /// Newton's method, factors kept while corrections fall fast with them: the fastest.
+    /// Newton's method, factors kept while corrections fall fast with them: the fastest. Of every iterate where something else of
+    /// [`Roots`] is not the default.
     #[default]
     Fastest,
     /// Newton's method with factors of every iterate, O(n).
