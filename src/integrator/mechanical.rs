@@ -88,6 +88,12 @@ pub trait Mechanical: Dynamics + Sized {
     /// The knot as [`Mechanical::evaluate_knot`] left it in `w`.
     fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> KnotData<'a>;
 
+    /// The quantity at a knot, where one number of the state alone tells it; by default none is.
+    fn reading(&self, seen: &KnotPoint, quantity: &Quantity) -> Option<Reading> {
+        let _ = (seen, quantity);
+        None
+    }
+
     /// Memory for adjoints of [`KnotData`].
     fn adjoint<'a>(&self, w: &'a mut Self::Work) -> &'a mut Adjoint;
 
@@ -301,6 +307,28 @@ pub trait Mechanical: Dynamics + Sized {
     }
 }
 
+/// A quantity that one number alone tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// Its value.
+    pub value: f64,
+    /// What tells it.
+    pub of: ReadFrom,
+    /// Its derivative by that, and by the interval before the knot.
+    pub slope: f64,
+    /// See there.
+    pub by_h_prev: f64,
+}
+
+/// The number that tells a quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// Of the state, by its place in the free chart.
+    State(usize),
+    /// A control.
+    Control(usize),
+}
+
 /// The fastest swing about a knot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Swing {
@@ -430,6 +458,20 @@ pub(super) fn needs_unknowns<S: Mechanical>(system: &S, quantity: QuantityId) ->
     output.is_some_and(|o| o.needs().reactions)
 }
 
+fn reading<S: Mechanical>(system: &S, seen: &KnotPoint, quantity: &Quantity) -> Option<Reading> {
+    let read = match *quantity {
+        Quantity::Control(i) => Some(Reading {
+            value: seen.u[i],
+            of: ReadFrom::Control(i),
+            slope: 1.0,
+            by_h_prev: 0.0,
+        }),
+        _ => system.reading(seen, quantity),
+    };
+    // what is no state is for the system to say
+    read.filter(|r| r.value.is_finite())
+}
+
 /// [`Observe::observe_in`](crate::dynamics::Observe::observe_in) of any mechanical system.
 pub(super) fn observe<S: Mechanical>(
     system: &S,
@@ -442,11 +484,24 @@ pub(super) fn observe<S: Mechanical>(
     if let Some(q) = which.iter().find(|q| q.index() >= outputs.len()) {
         return Err(no_output(outputs.len(), seen, *q));
     }
-    let needs = which.iter().map(|q| outputs[q.index()].needs());
-    system.evaluate_knot(seen, needs.fold(Needs::default(), Needs::and), w)?;
+    let mut needs: Option<Needs> = None;
+    for (q, out) in which.iter().zip(&mut *out) {
+        let output = &outputs[q.index()];
+        match reading(system, seen, output) {
+            Some(read) => *out = read.value,
+            None => needs = Some(needs.unwrap_or_default().and(output.needs())),
+        }
+    }
+    let Some(needs) = needs else {
+        return Ok(());
+    };
+    system.evaluate_knot(seen, needs, w)?;
     let data = system.knot_data(seen, w);
     for (q, out) in which.iter().zip(out) {
         let output = &outputs[q.index()];
+        if reading(system, seen, output).is_some() {
+            continue;
+        }
         if output.needs().reactions && data.reactions.is_empty() {
             return Err(no_interval(data.mechanism, seen, output));
         }
@@ -464,10 +519,28 @@ pub(super) fn pull<S: Mechanical>(
     out: &mut Inputs,
     y: &mut [f64],
 ) {
+    let outputs = system.outputs();
+    let asked = || which.iter().zip(adjoint).filter(|(_, g)| **g != 0.0);
+    let read = |q: &QuantityId| reading(system, seen, &outputs[q.index()]);
+    let mut others = false;
+    for (q, &g) in asked() {
+        let Some(read) = read(q) else {
+            others = true;
+            continue;
+        };
+        match read.of {
+            ReadFrom::State(i) => out.x[i] += g * read.slope,
+            ReadFrom::Control(i) => out.u[i] += g * read.slope,
+        }
+        out.h_prev += g * read.by_h_prev;
+    }
+    if !others {
+        return;
+    }
+    let asked = || asked().filter(|(q, _)| read(q).is_none());
     let mut pulled = std::mem::take(system.adjoint(w));
     pulled.clear();
-    let (outputs, data) = (system.outputs(), system.knot_data(seen, w));
-    let asked = || which.iter().zip(adjoint).filter(|(_, g)| **g != 0.0);
+    let data = system.knot_data(seen, w);
     for (q, &g) in asked() {
         outputs[q.index()].pull(&data, g, &mut pulled);
     }

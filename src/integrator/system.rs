@@ -3,7 +3,9 @@
 use super::aligned::{Aligned, AlignedWork, Strikes};
 use super::composed::{Composed, ComposedWork};
 use super::divided::{Divided, DividedWork};
-use super::mechanical::{ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable};
+use super::mechanical::{
+    ExternalWork, KnotWork, MatrixSize, Mechanical, Reading, Swing, observable,
+};
 use super::{Options, choice::Choice};
 use crate::contact::Impacts;
 use crate::dynamics::{
@@ -517,6 +519,10 @@ impl Mechanical for System {
         w: &mut SystemWork,
     ) -> Result<(), StepError> {
         with!(self, w, (s, w) => s.evaluate_knot(seen, needs, w))
+    }
+
+    fn reading(&self, seen: &KnotPoint, quantity: &Quantity) -> Option<Reading> {
+        of!(self, s => s.reading(seen, quantity))
     }
 
     fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a SystemWork) -> KnotData<'a> {

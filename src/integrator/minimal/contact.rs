@@ -365,13 +365,7 @@ impl Minimal {
     /// Solves for the velocities at the knot that was prepared.
     pub(super) fn read_out(&self, at: &Knot, w: &mut Work) -> Result<StepStats, StepError> {
         if self.contacts.is_empty() || at.h_prev == 0.0 {
-            let before = std::mem::take(&mut w.before);
-            self.guess(&before, 0.0, w);
-            w.before = before;
-            let done = self.newton(at, w)?;
-            // to where the last correction leads
-            self.lead(&w.model, &w.knot, &w.rates, 0.0, &mut w.trial);
-            return Ok(done);
+            return self.read_rates(at, w);
         }
         let done = self.with_solver((0.0, false), w, |solver| solver.read_out());
         done.map_err(|f| self.failed(&f, at))

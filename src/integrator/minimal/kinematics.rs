@@ -22,6 +22,12 @@ pub(super) fn turn(j: &Joint, node: &Node, relative: &Quat, rates: &[f64]) -> Ve
     out + third(j, node, relative, &out)
 }
 
+/// The angle that a single rotation at `rate` turns by over an interval.
+#[inline(always)]
+pub(super) fn turned_by(rate: f64, h: f64) -> f64 {
+    2.0 * (0.5 * h * rate).asin()
+}
+
 /// The component along the axis that goes with a turn along the two normals.
 #[inline(always)]
 pub(super) fn third(j: &Joint, node: &Node, relative: &Quat, turn: &Vec3) -> Vec3 {

@@ -6,17 +6,19 @@
 
 use super::contact_derivative::Stage;
 use super::derivative::Flow;
-use super::kinematics::third;
+use super::kinematics::{third, turned_by};
 use super::work::Work;
 use super::{Minimal, Node};
 use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, Start, Step, StepError};
-use crate::integrator::mechanical::{KnotWork, MatrixSize, Mechanical, Swing, observable};
+use crate::integrator::mechanical::{
+    KnotWork, MatrixSize, Mechanical, ReadFrom, Reading, Swing, observable,
+};
 use crate::integrator::parameter;
 use crate::mechanism::{
-    Adjoint, Joint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
-    Relative,
+    Adjoint, Freedom, Joint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past,
+    Quantity, Relative,
 };
-use crate::spatial::{Mat3, Pose, Vec3, increment};
+use crate::spatial::{Mat3, Pose, Vec3, increment, increment_scalar};
 use nalgebra::DMatrix;
 
 /// Memory of what is observed at a knot.
@@ -31,6 +33,8 @@ pub(super) struct Observation {
     /// What the joints exert, about themselves, by their nodes.
     wrenches: Vec<(Vec3, Vec3)>,
     acts: bool,
+    /// Were velocities read?
+    is_read: bool,
     /// Is the read-out linearized, and could it be?
     pub is_linear: bool,
     is_regular: bool,
@@ -48,6 +52,7 @@ impl Observation {
             reactions: vec![],
             wrenches: vec![],
             acts: false,
+            is_read: false,
             is_linear: false,
             is_regular: false,
             adjoint: Adjoint::default(),
@@ -64,6 +69,7 @@ impl Observation {
             reactions: vec![0.0; m.reaction_count()],
             wrenches: vec![(Vec3::zeros(), Vec3::zeros()); n],
             acts: false,
+            is_read: false,
             is_linear: false,
             is_regular: false,
             adjoint: Adjoint::new(m),
@@ -314,7 +320,9 @@ impl Minimal {
                 self.linearize_contacts(0.0, w);
             }
             self.differentiate(seen.x, w, &mut l);
-            w.observation.is_regular = self.factor(w, 0.0).is_ok();
+            // without contacts the factors are those that it was read with
+            let kept = w.observation.is_read && self.contacts.is_empty();
+            w.observation.is_regular = kept || self.factor(w, 0.0).is_ok();
             w.observation.is_linear = true;
         }
         l.flow.fill(Flow::ZERO);
@@ -447,8 +455,7 @@ impl Mechanical for Minimal {
             w.rates.fill(0.0);
         }
         let o = &mut w.observation;
-        o.acts = acts;
-        o.is_linear = false;
+        (o.acts, o.is_read, o.is_linear) = (acts, needs.velocities, false);
         let put = |to: &mut [f64], node: &Node, m: &super::work::Moved| {
             let turned = w.poses[node.body].r.tr_mul(&m.omega);
             let at = 6 * node.body;
@@ -487,6 +494,41 @@ impl Mechanical for Minimal {
             h_prev: seen.at.h_prev,
             h: seen.at.h,
         }
+    }
+
+    fn reading(&self, seen: &KnotPoint, quantity: &Quantity) -> Option<Reading> {
+        let (joint, direction, is_rate) = match *quantity {
+            Quantity::Coordinate { joint, direction } => (joint, direction, false),
+            Quantity::IntervalRate { joint, direction } => (joint, direction, true),
+            _ => return None,
+        };
+        let node = &self.nodes[self.node_of_joint[joint]];
+        let freedom = self.mechanism.joints[joint].directions[direction].freedom;
+        // of several rotations it is a logarithm
+        let index = (freedom != Freedom::Turn).then_some(node.first + direction)?;
+        let itself = |value, place| Reading {
+            value,
+            of: ReadFrom::State(place),
+            slope: 1.0,
+            by_h_prev: 0.0,
+        };
+        if !is_rate {
+            // slides stand before turns
+            return Some(itself(seen.x[node.place + direction], index));
+        }
+        let (rate, h) = (seen.x[self.positions + index], seen.at.h_prev);
+        let read = itself(rate, self.freedoms + index);
+        if freedom == Freedom::Slide || h == 0.0 {
+            return Some(read);
+        }
+        let value = turned_by(rate, h) / h;
+        let slope = 1.0 / increment_scalar(&Vec3::new(rate, 0.0, 0.0), h);
+        Some(Reading {
+            value,
+            slope,
+            by_h_prev: (rate * slope - value) / h,
+            ..read
+        })
     }
 
     fn adjoint<'a>(&self, w: &'a mut Work) -> &'a mut Adjoint {

@@ -11,7 +11,7 @@
 //! dampers add. The residuals go inwards by the same pivots, the rates outwards.
 
 use super::derivative::Linear;
-use super::kinematics::{third, turn};
+use super::kinematics::{third, turn, turned_by};
 use super::pivots::{
     Eliminated, eliminate, give, invert, pivot, pivot_of_ball, pivot_of_hinge, scale_answers,
 };
@@ -213,15 +213,21 @@ impl Minimal {
 
     /// What dampers along a joint's directions add to its pivot: the derivative of their impulses by rates.
     pub(super) fn add_dampers(&self, w: &Work, i: usize, h: f64, pivot: &mut [f64]) {
+        if h == 0.0 {
+            // over no interval nothing is displaced
+            return;
+        }
         let (node, k) = (&self.nodes[i], &w.knot[i]);
         let (j, n) = (&w.model.joints[node.joint], node.count());
+        if node.turns < 2 {
+            for (r, d) in j.directions.iter().enumerate() {
+                pivot[r * n + r] += d.damping * node.shares.1 * h;
+            }
+            return;
+        }
         let spin = &turn(j, node, &k.relative, &w.rates[node.directions()]);
-        let by = if node.turns > 1 {
-            let inc = Self::turned(&Quat::identity(), spin, h);
-            left_log_jacobian(&log(&inc))
-        } else {
-            Mat3::identity()
-        };
+        let inc = Self::turned(&Quat::identity(), spin, h);
+        let by = left_log_jacobian(&log(&inc));
         let relative = Self::turned(&k.relative, spin, h);
         for (r, d) in j.directions.iter().enumerate() {
             let scale = d.damping * node.shares.1 * h;
@@ -451,6 +457,9 @@ impl Minimal {
 
     /// Adds to the residual of a joint what its dampers take over an interval, `share` of it at the knot.
     pub(super) fn damp(&self, w: &Work, i: usize, h: f64, share: f64, residual: &mut [f64]) {
+        if h == 0.0 {
+            return;
+        }
         let (node, k) = (&self.nodes[i], &w.knot[i]);
         self.damped(w, node, k, &w.rates, h, |r, damping, along| {
             residual[r] += damping * share * along;
@@ -487,11 +496,13 @@ impl Minimal {
     ) -> [f64; 6] {
         let j = &m.joints[node.joint];
         let own = &rates[node.directions()];
-        let turned = if node.turns > 0 {
-            let spin = turn(j, node, &k.relative, own);
-            log(&Self::turned(&Quat::identity(), &spin, h))
-        } else {
-            Vec3::zeros()
+        let turned = match node.turns {
+            0 => Vec3::zeros(),
+            1 => j.directions[node.slides].unit * turned_by(own[node.slides], h),
+            _ => {
+                let spin = turn(j, node, &k.relative, own);
+                log(&Self::turned(&Quat::identity(), &spin, h))
+            }
         };
         let mut out = [0.0; 6];
         for (r, d) in j.directions.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! States: how they are stored, made from joint coordinates, and read.
 
 use super::Minimal;
-use super::kinematics::turn;
+use super::kinematics::{turn, turned_by};
 use super::local::Local;
 use super::work::Work;
 use crate::dynamics::{Start, StepError, StepFailure};
@@ -187,10 +187,7 @@ impl Minimal {
             let place = node.turn();
             match node.turns {
                 0 => {}
-                1 => {
-                    let half = 0.5 * h * own[node.slides];
-                    next[place.start] = x[place.start] + 2.0 * half.asin();
-                }
+                1 => next[place.start] = x[place.start] + turned_by(own[node.slides], h),
                 _ => {
                     let spin = turn(j, node, &k.relative, own);
                     let r = Self::turned(&k.relative, &spin, h).into_inner();

@@ -3,7 +3,7 @@
 use super::Minimal;
 use super::kinematics::turn;
 use super::roots::Roots;
-use super::work::Work;
+use super::work::{Moved, Work};
 use crate::dynamics::{Knot, Parameter, Start, Step, StepError, StepFailure, StepStats};
 use crate::integrator::failure::explain;
 use crate::integrator::parameter;
@@ -200,6 +200,33 @@ impl Minimal {
         }
         stats.turn = (w.trial.iter()).fold(0.0, |m, t| m.max((h * t.omega).norm()));
         Ok(stats)
+    }
+}
+
+impl Minimal {
+    /// The rates of the instant at the knot that was prepared: momenta are linear in them, so that one solve gives them.
+    pub(super) fn read_rates(&self, at: &Knot, w: &mut Work) -> Result<StepStats, StepError> {
+        w.rates.fill(0.0);
+        for (to, k) in w.trial.iter_mut().zip(&w.knot) {
+            *to = Moved {
+                arms: k.arms,
+                ..Moved::WORLD
+            };
+        }
+        let fails = |failure, body| Err(self.failure(failure, at, body, f64::NAN));
+        if let Err(body) = self.factor(w, 0.0) {
+            return fails(StepFailure::Singular, body);
+        }
+        self.solve(w, 0.0);
+        if largest(&w.change).is_nan() {
+            return fails(StepFailure::NotFinite, self.nodes[0].body);
+        }
+        w.rates.copy_from_slice(&w.change);
+        self.lead(&w.model, &w.knot, &w.rates, 0.0, &mut w.trial);
+        Ok(StepStats {
+            iterations: 1,
+            ..StepStats::default()
+        })
     }
 }
 

@@ -188,10 +188,29 @@ impl<'a, D: Observe> Engine<'a, D> {
     /// Model at the path.
     pub fn update_model(&mut self) -> Result<(), StepError> {
         self.models += 1;
-        let size = self.lagrangian.value(&self.path).abs();
-        self.model.secant.learning = self.predicted_reduction() < LEARN_BELOW * size
-            && !(self.path.has_gaps || self.has_segments());
+        self.model.secant.learning = self.learns();
         self.build()
+    }
+
+    /// Model at the path, of which multipliers and penalty alone changed since it was made.
+    pub fn reweigh_model(&mut self) -> Result<(), StepError> {
+        if self.modelled.is_none() {
+            return self.update_model();
+        }
+        self.model.secant.learning = self.learns();
+        self.model.reweigh(
+            (self.dynamics, &self.problem),
+            &self.lagrangian,
+            &mut self.path,
+            &mut self.workers,
+        )
+    }
+
+    /// Is curvature to be learnt of the next model?
+    fn learns(&self) -> bool {
+        let size = self.lagrangian.value(&self.path).abs();
+        self.predicted_reduction() < LEARN_BELOW * size
+            && !(self.path.has_gaps || self.has_segments())
     }
 
     /// The same, and learns no other than it did.

@@ -292,7 +292,7 @@ impl Rounds {
         self.tolerance = (self.tolerance * TOLERANCE_REDUCTION).max(self.least_optimality(e));
         if !e.path.evaluation.constraints.is_empty() {
             e.lagrangian.update(&e.path, growth);
-            e.update_model()?;
+            e.reweigh_model()?;
             if !e.find_policy() {
                 state.end(Status::Diverged, UNBOUNDED);
                 return Ok(false);

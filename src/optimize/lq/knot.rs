@@ -138,8 +138,9 @@ pub struct Slots<'a> {
     pub l: &'a mut [f64],
     pub h: &'a mut [f64],
     pub values: &'a mut [f64],
-    /// Of the secant: differences of gradients, and the rows before.
+    /// Of the secant: differences of gradients.
     pub y: &'a mut [f64],
+    /// Of all quantities, by `w`; those of the model before on entry.
     pub rows: &'a mut [f64],
 }
 
@@ -156,7 +157,7 @@ impl<'a> Slots<'a> {
         let (h, h_rest) = self.h.split_at_mut(knots * w * w);
         let (values, values_rest) = self.values.split_at_mut(count);
         let (y, y_rest) = self.y.split_at_mut(knots * learnt);
-        let (rows, rows_rest) = self.rows.split_at_mut(count * learnt);
+        let (rows, rows_rest) = self.rows.split_at_mut(count * w);
         let own = Slots {
             f,
             gap,
@@ -182,6 +183,11 @@ impl<'a> Slots<'a> {
 }
 
 impl<D: Observe> Linearizer<'_, D> {
+    /// Cuts off what knots before `k` are modelled into.
+    pub fn cut<'a>(&self, slots: Slots<'a>, k: usize) -> (Slots<'a>, Slots<'a>) {
+        slots.cut(k, &self.sizes, self.layout, self.learning)
+    }
+
     /// Models the knots of `slots` up to `end`, shared among the workers; tells how good the derivatives are. Of several
     /// failures it is the first along the path. One worker allocates nothing.
     pub fn model_all(
@@ -191,12 +197,11 @@ impl<D: Observe> Linearizer<'_, D> {
         workers: &mut [Worker<D::Work>],
         stoppable: Stoppable,
     ) -> Result<Certificate, StepError> {
-        let (sizes, layout, learning) = (&self.sizes, self.layout, self.learning);
         if let [worker] = workers {
             return stoppable.run(|| {
                 let mut all = Certificate::default();
                 for k in slots.k..end {
-                    let (mut own, rest) = slots.cut(k + 1, sizes, layout, learning);
+                    let (mut own, rest) = self.cut(slots, k + 1);
                     slots = rest;
                     all = all.and(&self.model(&mut own, worker)?);
                 }
@@ -206,7 +211,7 @@ impl<D: Observe> Linearizer<'_, D> {
         let count = workers.len();
         let (first, second) = workers.split_at_mut(count / 2);
         let middle = slots.k + ((end - slots.k) * first.len()).div_ceil(count);
-        let (before, behind) = slots.cut(middle, sizes, layout, learning);
+        let (before, behind) = self.cut(slots, middle);
         let (before, behind) = rayon::join(
             || self.model_all(before, middle, first, stoppable),
             || self.model_all(behind, end, second, stoppable),
@@ -338,9 +343,12 @@ impl<D: Observe> Linearizer<'_, D> {
                     slot.h[(n + j) * size + column] += scale * r;
                 }
             }
-            if self.learning {
-                let old = &mut slot.rows[i * size..(i + 1) * size];
-                secant::add_row_difference(slot.y, old, slope, &w.row);
+            if given.is_none() {
+                let kept = &mut slot.rows[i * size..(i + 1) * size];
+                if self.learning {
+                    secant::add_row_difference(slot.y, kept, slope, &w.row);
+                }
+                kept.copy_from_slice(&w.row);
             }
             if weight == 0.0 && slope == 0.0 {
                 continue;

@@ -59,6 +59,8 @@ pub struct Model {
     pub l: Vec<f64>,
     /// w x w a knot, the last included.
     pub h: Vec<f64>,
+    /// Of all quantities, w each.
+    rows: Vec<f64>,
     /// n x q.
     pub start: Vec<f64>,
     /// What `h` lacks.
@@ -94,6 +96,7 @@ impl Model {
             gap: vec![0.0; sizes.steps * sizes.n],
             l: vec![0.0; knots * w],
             h: vec![0.0; knots * w * w],
+            rows: vec![],
             start: vec![0.0; sizes.n * sizes.q],
             secant: Secant::new(sizes),
             frames: vec![],
@@ -133,10 +136,33 @@ impl Model {
         let n = self.sizes.n;
         self.l.fill(0.0);
         self.h.fill(0.0);
-        self.secant.begin(&mut self.f, path.evaluation.values.len());
+        self.rows
+            .resize(path.evaluation.values.len() * self.sizes.w(), 0.0);
+        self.secant.begin(&mut self.f);
         self.find_frames(dynamics, problem, path, &mut workers[0].work)?;
+        let (all, linearizer) = self.along((dynamics, problem), lagrangian, path);
+        let knots = linearizer.knots.len();
+        self.certificate = linearizer.model_all(all, knots, workers, Stoppable::here())?;
+        path.gap = 0.0;
+        if path.has_gaps {
+            for own in self.gap.chunks_exact(n.max(1)) {
+                path.gap += own.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+            }
+        } else {
+            self.gap.fill(0.0);
+        }
+        self.secant.update(&self.f, &self.l);
+        Ok(())
+    }
+
+    /// What knots are modelled into, and along.
+    fn along<'a, D: Observe>(
+        &'a mut self,
+        (dynamics, problem): (&'a D, &'a Problem),
+        lagrangian: &'a Lagrangian,
+        path: &'a mut Path,
+    ) -> (Slots<'a>, Linearizer<'a, D>) {
         let learning = self.secant.learning;
-        let (y, rows) = self.secant.buffers();
         let Evaluation { layout, values, .. } = &mut path.evaluation;
         let all = Slots {
             k: 0,
@@ -145,8 +171,8 @@ impl Model {
             l: &mut self.l,
             h: &mut self.h,
             values,
-            y,
-            rows,
+            y: self.secant.differences(),
+            rows: &mut self.rows,
         };
         let linearizer = Linearizer {
             dynamics,
@@ -162,17 +188,32 @@ impl Model {
             free: &self.free,
             learning,
         };
-        let knots = path.knots.len();
-        self.certificate = linearizer.model_all(all, knots, workers, Stoppable::here())?;
-        path.gap = 0.0;
-        if path.has_gaps {
-            for own in self.gap.chunks_exact(n.max(1)) {
-                path.gap += own.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-            }
-        } else {
-            self.gap.fill(0.0);
+        (all, linearizer)
+    }
+
+    /// The model at the same path where multipliers and penalty alone are others: all derivatives stay.
+    pub fn reweigh<D: Observe>(
+        &mut self,
+        of: (&D, &Problem),
+        lagrangian: &Lagrangian,
+        path: &mut Path,
+        workers: &mut [Worker<D::Work>],
+    ) -> Result<(), StepError> {
+        if self.sensitivities.is_some() {
+            return self.build(of.0, of.1, lagrangian, path, workers);
         }
-        self.secant.update(&self.f, &self.l);
+        self.l.fill(0.0);
+        self.h.fill(0.0);
+        let local = &mut workers[0].local;
+        let (mut slots, linearizer) = self.along(of, lagrangian, path);
+        for k in 0..linearizer.knots.len() {
+            let (mut own, rest) = linearizer.cut(slots, k + 1);
+            slots = rest;
+            let times = Times::at(linearizer.layout, linearizer.free, k);
+            let rows = std::mem::take(&mut own.rows);
+            linearizer.accumulate(&mut own, local, &times, Some(rows));
+        }
+        self.secant.stay(&self.f);
         Ok(())
     }
 

@@ -29,7 +29,6 @@ pub struct Secant {
     y: Vec<f64>,
     /// Derivatives at the path before.
     f: Vec<f64>,
-    rows: Vec<f64>,
     has_previous: bool,
     adjoint: Vec<f64>,
     next: Vec<f64>,
@@ -48,7 +47,6 @@ impl Secant {
             step: vec![],
             y: vec![],
             f: vec![],
-            rows: vec![],
             has_previous: false,
             adjoint: vec![0.0; sizes.n],
             next: vec![0.0; sizes.n],
@@ -88,23 +86,35 @@ impl Secant {
         self.learnt
     }
 
-    /// A new model will be written over `f`, of a path with so many `values`.
-    pub fn begin(&mut self, f: &mut Vec<f64>, values: usize) {
+    /// A new model will be written over `f`.
+    pub fn begin(&mut self, f: &mut Vec<f64>) {
         if self.learning {
-            let (w, knots) = (self.sizes.w(), self.sizes.steps + 1);
-            self.blocks.resize(knots * w * w, 0.0);
-            self.step.resize(knots * w, 0.0);
-            self.y.resize(knots * w, 0.0);
-            self.rows.resize(values * w, 0.0);
-            self.f.resize(f.len(), 0.0);
+            self.make_room(f.len());
             std::mem::swap(f, &mut self.f);
             self.y.fill(0.0);
         }
     }
 
-    /// What [`add_row_difference`] writes to while it learns: w a knot, and w a value.
-    pub fn buffers(&mut self) -> (&mut [f64], &mut [f64]) {
-        (&mut self.y, &mut self.rows)
+    fn make_room(&mut self, f: usize) {
+        let (w, knots) = (self.sizes.w(), self.sizes.steps + 1);
+        self.blocks.resize(knots * w * w, 0.0);
+        self.step.resize(knots * w, 0.0);
+        self.y.resize(knots * w, 0.0);
+        self.f.resize(f, 0.0);
+    }
+
+    /// The model, whose derivatives are `f`, stays as it is.
+    pub fn stay(&mut self, f: &[f64]) {
+        self.has_previous = self.learning;
+        if self.learning {
+            self.make_room(f.len());
+            self.step.fill(0.0);
+        }
+    }
+
+    /// Differences of gradients, which [`add_row_difference`] writes while it learns: w a knot.
+    pub fn differences(&mut self) -> &mut [f64] {
+        &mut self.y
     }
 
     /// Learns from the new model.
@@ -170,9 +180,8 @@ impl Secant {
 const SKIP: f64 = 1e-3;
 
 /// Adds what a quantity's row changed by, times the slope of its cost, to the difference of gradients of its knot.
-pub fn add_row_difference(y: &mut [f64], old: &mut [f64], slope: f64, row: &[f64]) {
+pub fn add_row_difference(y: &mut [f64], old: &[f64], slope: f64, row: &[f64]) {
     for ((y, old), row) in y.iter_mut().zip(old).zip(row) {
-        *y += slope * (row - *old);
-        *old = *row;
+        *y += slope * (row - old);
     }
 }
