@@ -88,9 +88,16 @@ pub trait Mechanical: Dynamics + Sized {
     /// The knot as [`Mechanical::evaluate_knot`] left it in `w`.
     fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> KnotData<'a>;
 
-    /// The quantity at a knot, where one number of the state alone tells it; by default none is.
+    /// The quantity at a knot, where up to three numbers of the state alone tell it; by default none is.
     fn reading(&self, seen: &KnotPoint, quantity: &Quantity) -> Option<Reading> {
         let _ = (seen, quantity);
+        None
+    }
+
+    /// Of a quantity that is a joint's rate at the knot: its place in [`Adjoint::rates`], and its value at the knot evaluated last; by
+    /// default none is.
+    fn joint_rate(&self, quantity: &Quantity, w: &Self::Work) -> Option<(usize, f64)> {
+        let _ = (quantity, w);
         None
     }
 
@@ -307,20 +314,20 @@ pub trait Mechanical: Dynamics + Sized {
     }
 }
 
-/// A quantity that one number alone tells.
+/// A quantity that few numbers tell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
     /// Its value.
     pub value: f64,
     /// What tells it.
     pub of: ReadFrom,
-    /// Its derivative by that, and by the interval before the knot.
-    pub slope: f64,
-    /// See there.
+    /// Its derivatives by that and by what follows it, zero where nothing does.
+    pub slopes: [f64; 3],
+    /// By the interval before the knot.
     pub by_h_prev: f64,
 }
 
-/// The number that tells a quantity.
+/// The number that tells a quantity, or the first of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
     /// Of the state, by its place in the free chart.
@@ -463,7 +470,7 @@ fn reading<S: Mechanical>(system: &S, seen: &KnotPoint, quantity: &Quantity) -> 
         Quantity::Control(i) => Some(Reading {
             value: seen.u[i],
             of: ReadFrom::Control(i),
-            slope: 1.0,
+            slopes: [1.0, 0.0, 0.0],
             by_h_prev: 0.0,
         }),
         _ => system.reading(seen, quantity),
@@ -505,7 +512,10 @@ pub(super) fn observe<S: Mechanical>(
         if output.needs().reactions && data.reactions.is_empty() {
             return Err(no_interval(data.mechanism, seen, output));
         }
-        *out = output.value(&data);
+        *out = match system.joint_rate(output, w) {
+            Some((_, rate)) => rate,
+            None => output.value(&data),
+        };
     }
     Ok(())
 }
@@ -528,10 +538,13 @@ pub(super) fn pull<S: Mechanical>(
             others = true;
             continue;
         };
-        match read.of {
-            ReadFrom::State(i) => out.x[i] += g * read.slope,
-            ReadFrom::Control(i) => out.u[i] += g * read.slope,
-        }
+        let to = match read.of {
+            ReadFrom::State(i) => &mut out.x[i..],
+            ReadFrom::Control(i) => &mut out.u[i..],
+        };
+        to.iter_mut()
+            .zip(read.slopes)
+            .for_each(|(to, slope)| *to += g * slope);
         out.h_prev += g * read.by_h_prev;
     }
     if !others {
@@ -542,8 +555,13 @@ pub(super) fn pull<S: Mechanical>(
     pulled.clear();
     let data = system.knot_data(seen, w);
     for (q, &g) in asked() {
-        outputs[q.index()].pull(&data, g, &mut pulled);
+        let output = &outputs[q.index()];
+        match system.joint_rate(output, w) {
+            Some((rate, _)) => pulled.rates[rate] += g,
+            None => output.pull(&data, g, &mut pulled),
+        }
     }
+    let asked = || asked().filter(|(q, _)| system.joint_rate(&outputs[q.index()], w).is_none());
     for (p, tuned) in out.p.iter_mut().zip(&data.mechanism.parameters) {
         for field in &tuned.fields {
             for (q, &g) in asked() {

@@ -525,6 +525,10 @@ impl Mechanical for System {
         of!(self, s => s.reading(seen, quantity))
     }
 
+    fn joint_rate(&self, quantity: &Quantity, w: &SystemWork) -> Option<(usize, f64)> {
+        with!(self, w, (s, w) => s.joint_rate(quantity, w))
+    }
+
     fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a SystemWork) -> KnotData<'a> {
         with!(self, w, (s, w) => s.knot_data(seen, w))
     }

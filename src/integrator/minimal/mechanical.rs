@@ -5,7 +5,7 @@
 //! free.
 
 use super::contact_derivative::Stage;
-use super::derivative::Flow;
+use super::derivative::{Flow, short};
 use super::kinematics::{third, turned_by};
 use super::work::Work;
 use super::{Minimal, Node};
@@ -344,18 +344,30 @@ impl Minimal {
             }
         }
         l.lambda.fill(0.0);
+        moves |= adjoint.rates.iter().any(|r| *r != 0.0);
+        for (i, node) in self.nodes.iter().enumerate() {
+            let by = &adjoint.rates[node.directions()];
+            let (rho, knot, _) = l.locals[i][1].rates_transposed(&short(&by[node.slides..]));
+            for (r, index) in node.directions().enumerate() {
+                match r.checked_sub(node.slides) {
+                    None => l.rho[1][index] = by[r],
+                    Some(r) => {
+                        l.rho[1][index] = rho[r];
+                        out.x[index] += knot[r];
+                    }
+                }
+            }
+        }
         let solves = moves && w.observation.is_regular;
         if solves {
             l.touching.stage = self.stage_of_solved(w);
         }
         if l.touching.stage != Stage::Off {
-            l.rho[1].fill(0.0);
             self.solve_touching_back(w, &mut l, &[]);
         } else if solves {
             for (to, flow) in w.wrenches.iter_mut().zip(&l.flow) {
                 *to = flow.w[1];
             }
-            l.rho[1].fill(0.0);
             let l = &mut *l;
             self.solve_transposed(w, &l.rho[1], &mut l.lambda);
         }
@@ -504,31 +516,58 @@ impl Mechanical for Minimal {
         };
         let node = &self.nodes[self.node_of_joint[joint]];
         let freedom = self.mechanism.joints[joint].directions[direction].freedom;
-        // of several rotations it is a logarithm
-        let index = (freedom != Freedom::Turn).then_some(node.first + direction)?;
+        let index = node.first + direction;
         let itself = |value, place| Reading {
             value,
             of: ReadFrom::State(place),
-            slope: 1.0,
+            slopes: [1.0, 0.0, 0.0],
             by_h_prev: 0.0,
         };
         if !is_rate {
-            // slides stand before turns
-            return Some(itself(seen.x[node.place + direction], index));
+            // slides stand before turns; of several rotations it is a logarithm
+            let number = || itself(seen.x[node.place + direction], index);
+            return (freedom != Freedom::Turn).then(number);
         }
-        let (rate, h) = (seen.x[self.positions + index], seen.at.h_prev);
-        let read = itself(rate, self.freedoms + index);
+        let (h, rates) = (seen.at.h_prev, &seen.x[self.positions..]);
         if freedom == Freedom::Slide || h == 0.0 {
-            return Some(read);
+            return Some(itself(rates[index], self.freedoms + index));
         }
-        let value = turned_by(rate, h) / h;
-        let slope = 1.0 / increment_scalar(&Vec3::new(rate, 0.0, 0.0), h);
+        if node.turns == 2 {
+            // the third component of the turn is of the knot, too
+            return None;
+        }
+        // a ball's directions are the axes of its parent, along which the rotation vector is `turned_by(|w|) w/|w|`
+        let first = node.first + node.slides;
+        let spin = Vec3::from_fn(|i, _| {
+            rates[first..node.directions().end]
+                .get(i)
+                .map_or(0.0, |r| *r)
+        });
+        let (size, along) = (spin.norm(), rates[index]);
+        let slope = 1.0 / increment_scalar(&spin, h);
+        let (mean, bends) = match size {
+            0.0 => (1.0, 0.0),
+            _ => {
+                let mean = turned_by(size, h) / (h * size);
+                (mean, (slope - mean) / (size * size))
+            }
+        };
+        let mut slopes: [f64; 3] = (spin * (along * bends)).into();
+        slopes[direction - node.slides] += mean;
         Some(Reading {
-            value,
-            slope,
-            by_h_prev: (rate * slope - value) / h,
-            ..read
+            value: mean * along,
+            of: ReadFrom::State(self.freedoms + first),
+            slopes,
+            by_h_prev: along * (slope - mean) / h,
         })
+    }
+
+    fn joint_rate(&self, quantity: &Quantity, w: &Work) -> Option<(usize, f64)> {
+        let Quantity::Rate { joint, direction } = *quantity else {
+            return None;
+        };
+        let index = self.nodes[self.node_of_joint[joint]].first + direction;
+        Some((index, w.rates[index]))
     }
 
     fn adjoint<'a>(&self, w: &'a mut Work) -> &'a mut Adjoint {
@@ -548,7 +587,7 @@ impl Mechanical for Minimal {
         }
         out.h_prev += adjoint.h_prev;
         out.h += adjoint.h;
-        if [&adjoint.velocities, &adjoint.past]
+        if [&adjoint.velocities, &adjoint.past, &adjoint.rates]
             .iter()
             .all(|a| a.iter().all(|v| *v == 0.0))
         {

@@ -268,6 +268,8 @@ pub struct Adjoint {
     pub velocities: Vec<f64>,
     /// By the poses at the knot before; at the start, by the velocities of the start.
     pub past: Vec<f64>,
+    /// By the rates of the tree's coordinates at the knot, where the integrator reads these.
+    pub rates: Vec<f64>,
     /// By the controls.
     pub controls: Vec<f64>,
     /// By the reactions.
@@ -287,6 +289,7 @@ impl Adjoint {
             poses: list(),
             velocities: list(),
             past: list(),
+            rates: vec![0.0; m.tree.coordinates],
             controls: vec![0.0; m.actuators.len()],
             reactions: vec![0.0; m.reaction_count()],
             h_prev: 0.0,
@@ -301,6 +304,7 @@ impl Adjoint {
             &mut self.poses,
             &mut self.velocities,
             &mut self.past,
+            &mut self.rates,
             &mut self.controls,
             &mut self.reactions,
         ] {
