@@ -2,7 +2,7 @@
 
 mod wrapped;
 
-use crate::common::case::{Case, chain, costs, five_bar, system};
+use crate::common::case::{Case, chain, costs, five_bar, in_joints, system};
 use crate::common::{Source, ball_chain};
 use least_action::control::{
     ClosedLoop, Constraint, Cost, Law, LinearFeedback, Loop, Objective, Pd, PolicyRows, Problem,
@@ -20,7 +20,7 @@ use least_action::rollout::{RolloutStats, Trajectory};
 use nalgebra::{DMatrix, DVector};
 use std::path::Path;
 
-/// Gains, feed-forward and the mechanism's own numbers under proportional-derivative control.
+/// Gains, feed-forward and the mechanism's own numbers under proportional-derivative control, in either coordinates.
 #[test]
 fn gains_of_a_closed_loop() {
     let q = [0.9, -0.4, 0.7];
@@ -28,7 +28,11 @@ fn gains_of_a_closed_loop() {
         "reach",
         &["joints.j1.parent_anchor.z", "joints.j2.parent_anchor.z"],
     );
-    let inner = system(&m, &q);
+    gains_of(system(&m, &q), &q);
+    gains_of(in_joints(&m, &q), &q);
+}
+
+fn gains_of<S: Mechanical + Observe>(inner: S, q: &[f64]) {
     let n = inner.outputs().len();
     let of = |joint: usize, which: usize| QuantityId::new(3 * joint + which);
     let loops = [0, 2].map(|i| Loop {
@@ -237,7 +241,9 @@ fn linear_feedback_around_a_chain() {
         .parameter("load", &["bodies.bar2.mass"])
         .parameter("reach", &["joints.j1.parent_anchor.z"]);
     let q = [0.9, -0.4, 0.7];
-    linear_feedback(system(&m, &q), &q, &[1.1, -0.5, 0.6], &[0.5, -1.0, 0.3]);
+    let (beside, rates) = ([1.1, -0.5, 0.6], [0.5, -1.0, 0.3]);
+    linear_feedback(system(&m, &q), &q, &beside, &rates);
+    linear_feedback(in_joints(&m, &q), &q, &beside, &rates);
 }
 
 /// Several free rotations: the charts at plan and state differ.

@@ -21,6 +21,7 @@ use crate::dynamics::{Frame, LinearModel, model_by_pushes};
 use crate::mechanism::Drive;
 use crate::spatial::{Mat3, Vec3};
 use nalgebra::SMatrix;
+use pulp::Arch;
 
 /// Rows side by side.
 const LANES: usize = 8;
@@ -160,9 +161,11 @@ impl Minimal {
             None => Box::new(Jacobian::new(self.nodes.len(), self.freedoms)),
         };
         self.gather(w, &l, &mut j);
+        // the widest instructions of the machine, in the same order on any
+        let arch = Arch::new();
         let mut first = 0;
         while first < self.freedoms {
-            self.lanes(w, &l, &mut j, first, out);
+            arch.dispatch(|| self.lanes(w, &l, &mut j, first, out));
             first += LANES;
         }
         self.by_parameters(w, &mut l, out);
@@ -243,6 +246,7 @@ impl Minimal {
     }
 
     /// Rows `first` on, as many as there are lanes or rows left.
+    #[inline(always)]
     fn lanes(
         &self,
         w: &mut Work,
@@ -259,6 +263,7 @@ impl Minimal {
     }
 
     /// Multipliers of the rows, and the virtual displacements of the bodies by them.
+    #[inline(always)]
     fn multipliers(&self, w: &Work, h: f64, s: &mut Jacobian, rows: std::ops::Range<usize>) {
         s.knot.fill([Wide::ZERO; 2]);
         let mut place = 0;
@@ -328,6 +333,7 @@ impl Minimal {
     }
 
     /// What the virtual displacements say of those of the bodies, at the knot and before.
+    #[inline(always)]
     fn wrenches(&self, w: &Work, l: &Linear, s: &mut Jacobian) {
         let (h, before) = (l.at.h, l.at.h_prev);
         for (i, k) in w.knot.iter().enumerate() {
@@ -358,6 +364,7 @@ impl Minimal {
     }
 
     /// Adjoints of coordinates at the knot and before.
+    #[inline(always)]
     fn inwards(&self, w: &Work, l: &Linear, s: &mut Jacobian) {
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let (k, own) = (&w.knot[i], &s.joints[i]);
@@ -414,6 +421,7 @@ impl Minimal {
     }
 
     /// The rows in the chart: coordinates before follow from coordinates and rates, rates behind from coordinates at both ends.
+    #[inline(always)]
     fn write(
         &self,
         w: &Work,

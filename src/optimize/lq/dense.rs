@@ -1,50 +1,72 @@
 //! Small dense kernels on column-major slices: the matrices of a stage are too small for a general library's set-up.
 
 use nalgebra::{DMatrixView, DMatrixViewMut};
+use pulp::Arch;
 
 /// Products of this many terms and more go through nalgebra's blocked kernel.
 const LARGE: usize = 4096;
+/// Rows of a panel at most: two registers of the widest kind.
+const WIDEST: usize = 8;
+/// Terms from which on the widest instructions of the machine are worth the few nanoseconds that it takes to choose them.
+const WORTH_DISPATCH: usize = 128;
 /// A pivot of Cholesky's factorization below this part of the diagonal has cancelled to rounding.
 const CANCELLED: f64 = 1e-14;
 
-/// `c += a b` with `a` m x k, `b` k x n.
+/// `c += a b` with `a` m x k, `b` k x n. The order of sums is that of `k`, whatever the machine.
 pub fn gemm((m, k, n): (usize, usize, usize), a: &[f64], b: &[f64], c: &mut [f64]) {
-    if m == 0 || k == 0 || n == 0 {
+    let terms = m * k * n;
+    if terms == 0 {
         return;
     }
-    match m {
-        1 => by_rows::<1>(k, n, a, b, c),
-        2 => by_rows::<2>(k, n, a, b, c),
-        3 => by_rows::<3>(k, n, a, b, c),
-        4 => by_rows::<4>(k, n, a, b, c),
-        5 => by_rows::<5>(k, n, a, b, c),
-        6 => by_rows::<6>(k, n, a, b, c),
-        7 => by_rows::<7>(k, n, a, b, c),
-        8 => by_rows::<8>(k, n, a, b, c),
-        _ if m * k * n >= LARGE => {
-            let a = DMatrixView::from_slice(&a[..m * k], m, k);
-            let b = DMatrixView::from_slice(&b[..k * n], k, n);
-            DMatrixViewMut::from_slice(&mut c[..m * n], m, n).gemm(1.0, &a, &b, 1.0);
-        }
-        _ => {
-            for (b, c) in b.chunks_exact(k).zip(c.chunks_exact_mut(m)).take(n) {
-                for (a, b) in a.chunks_exact(m).zip(b) {
-                    for (c, a) in c.iter_mut().zip(a) {
-                        *c += a * b;
-                    }
-                }
-            }
-        }
+    if m > WIDEST && terms >= LARGE {
+        let a = DMatrixView::from_slice(&a[..m * k], m, k);
+        let b = DMatrixView::from_slice(&b[..k * n], k, n);
+        DMatrixViewMut::from_slice(&mut c[..m * n], m, n).gemm(1.0, &a, &b, 1.0);
+    } else if terms >= WORTH_DISPATCH {
+        Arch::new().dispatch(|| panels((m, k, n), a, b, c));
+    } else {
+        panels((m, k, n), a, b, c);
     }
 }
 
-/// [`gemm`] with a number of rows that the compiler knows: a column stays in registers.
-fn by_rows<const M: usize>(k: usize, n: usize, a: &[f64], b: &[f64], c: &mut [f64]) {
-    let (a, _) = a.as_chunks::<M>();
-    let (c, _) = c.as_chunks_mut::<M>();
-    for (b, c) in b.chunks_exact(k).zip(c).take(n) {
+/// [`gemm`], panel by panel of rows.
+#[inline(always)]
+fn panels((m, k, n): (usize, usize, usize), a: &[f64], b: &[f64], c: &mut [f64]) {
+    let mut first = 0;
+    while m - first >= WIDEST {
+        panel::<WIDEST>((m, k, n), first, a, b, c);
+        first += WIDEST;
+    }
+    match m - first {
+        1 => panel::<1>((m, k, n), first, a, b, c),
+        2 => panel::<2>((m, k, n), first, a, b, c),
+        3 => panel::<3>((m, k, n), first, a, b, c),
+        4 => panel::<4>((m, k, n), first, a, b, c),
+        5 => panel::<5>((m, k, n), first, a, b, c),
+        6 => panel::<6>((m, k, n), first, a, b, c),
+        7 => panel::<7>((m, k, n), first, a, b, c),
+        _ => {}
+    }
+}
+
+/// Rows `first` on, of a number that the compiler knows: their part of a column stays in registers.
+#[inline(always)]
+fn panel<const R: usize>(
+    (m, k, n): (usize, usize, usize),
+    first: usize,
+    a: &[f64],
+    b: &[f64],
+    c: &mut [f64],
+) {
+    for (b, c) in b.chunks_exact(k).zip(c.chunks_exact_mut(m)).take(n) {
+        let Some(c) = c[first..].first_chunk_mut::<R>() else {
+            return;
+        };
         let mut sum = *c;
-        for (a, b) in a.iter().zip(b) {
+        for (a, b) in a.chunks_exact(m).zip(b) {
+            let Some(a) = a[first..].first_chunk::<R>() else {
+                return;
+            };
             for (s, a) in sum.iter_mut().zip(a) {
                 *s += a * b;
             }

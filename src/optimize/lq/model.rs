@@ -204,6 +204,7 @@ impl Model {
         }
         self.l.fill(0.0);
         self.h.fill(0.0);
+        self.secant.stay(&self.f);
         let local = &mut workers[0].local;
         let (mut slots, linearizer) = self.along(of, lagrangian, path);
         for k in 0..linearizer.knots.len() {
@@ -213,7 +214,6 @@ impl Model {
             let rows = std::mem::take(&mut own.rows);
             linearizer.accumulate(&mut own, local, &times, Some(rows));
         }
-        self.secant.stay(&self.f);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::{Source, Y};
 use least_action::control::{Cost, Problem, When};
 use least_action::dynamics::{Observe, QuantityId, StepError};
-use least_action::integrator::{Maximal, Mechanical, Options};
+use least_action::integrator::{Maximal, Mechanical, Minimal, Options};
 use least_action::mechanism::Quantity;
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Shape, SpringSpec,
@@ -92,6 +92,16 @@ pub fn system(m: &MechanismBuilder, q: &[f64]) -> Maximal {
         ..Options::default()
     };
     let s = Maximal::new(m.build().expect("valid"), q, options).expect("closes");
+    observing(s)
+}
+
+/// The same of a tree in joint coordinates.
+pub fn in_joints(m: &MechanismBuilder, q: &[f64]) -> Minimal {
+    let s = Minimal::new(m.build().expect("valid"), q, Options::default()).expect("a tree");
+    observing(s)
+}
+
+fn observing<S: Mechanical>(s: S) -> S {
     let mut outputs = vec![];
     for (joint, direction) in s.mechanism().coordinates() {
         outputs.push(Quantity::Coordinate { joint, direction });
