@@ -326,7 +326,7 @@ impl Minimal {
         d.composite.fill(Articulated::ZERO);
         for (i, node) in self.nodes.iter().enumerate().rev() {
             self.turn_axes(w, i, h);
-            let mut p = Articulated::of_body(&w.knot[i], &w.trial[i], h);
+            let mut p = Articulated::of_body(self.lagrangian, &w.knot[i], &w.trial[i], h);
             p.add(&d.composite[i]);
             d.composite[i] = p;
             let n = node.count();
