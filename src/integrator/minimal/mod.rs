@@ -39,6 +39,8 @@ mod recursion;
 mod roots;
 #[cfg(test)]
 mod samples;
+#[cfg(test)]
+mod screw_tests;
 mod state;
 mod step;
 mod stepping;

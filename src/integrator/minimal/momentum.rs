@@ -411,8 +411,7 @@ mod tests {
             let axes = Mat3::from_column_slice(&s.vector(9, 0.4));
             let body = Body {
                 mass: 1.5,
-                inertia: axes * axes.transpose()
-                    + Mat3::from_diagonal(&Vec3::new(0.2, 0.3, 0.4)),
+                inertia: axes * axes.transpose() + Mat3::from_diagonal(&Vec3::new(0.2, 0.3, 0.4)),
             };
             let a = displaced(&Pose::identity(), &six(&mut s, 1.0));
             let mut d = six(&mut s, 0.3);
@@ -425,7 +424,9 @@ mod tests {
 
     #[test]
     fn coefficients_are_those_of_the_arc_sine() {
-        for y in [0.0, 1e-4, 9.999e-4, 1.001e-3, 0.05, 0.0999, 0.1001, 0.3, 0.49] {
+        for y in [
+            0.0, 1e-4, 9.999e-4, 1.001e-3, 0.05, 0.0999, 0.1001, 0.3, 0.49,
+        ] {
             let [a, b] = coefficients(y);
             let value = match y {
                 0.0 => 1.0,
