@@ -86,9 +86,9 @@ impl Wide {
     /// A body's matrix times what is of its translation and turn.
     #[inline(always)]
     fn of_body(by: &Blocks, [x, turned]: &[Self; 2]) -> [Self; 2] {
-        match by {
-            Blocks::Apart { mass, turn } => [Self::scaled(x, *mass), Self::times(turn, turned)],
-            Blocks::Coupled(p) => {
+        match &by.coupled {
+            None => [Self::scaled(x, by.mass), Self::times(&by.turn, turned)],
+            Some(p) => {
                 let (mut f, mut t) = (Self::times(&p.ff, x), Self::times(&p.tf, x));
                 f.add(&Self::times(&p.ft, turned));
                 t.add(&Self::times(&p.tt, turned));
@@ -172,33 +172,25 @@ fn by_neighbours(
     (before, h): (f64, f64),
 ) -> [Blocks; 2] {
     let turned = skew(&(p[1].1 - p[0].1 - torque));
-    match of {
-        [
-            Blocks::Apart { mass, turn: past },
-            Blocks::Apart { turn: behind, .. },
-        ] => [
-            Blocks::Apart {
-                mass: -mass * (1.0 / h + 1.0 / before),
-                turn: turned - (behind / h + past / before).transpose(),
-            },
-            Blocks::Apart {
-                mass: mass / before,
-                turn: past.transpose() / before,
-            },
-        ],
-        _ => {
-            let [past, behind] = of.each_ref().map(|d| d.transposed());
-            let mut knot = behind.scaled(-1.0 / h);
-            knot.add(&past.scaled(-1.0 / before));
-            knot.tf += skew(&(p[1].0 - p[0].0));
-            knot.tf += skew_times(&v[0], &past.ff) - skew_times(&v[1], &behind.ff);
-            knot.tt += turned + skew_times(&v[0], &past.ft) - skew_times(&v[1], &behind.ft);
-            [
-                Blocks::Coupled(knot),
-                Blocks::Coupled(past.scaled(1.0 / before)),
-            ]
-        }
+    let [past, behind] = of;
+    if past.coupled.is_none() {
+        let (mass, times) = (past.mass, 1.0 / h + 1.0 / before);
+        let knot = turned - (behind.turn / h + past.turn / before).transpose();
+        return [
+            Blocks::apart(-mass * times, knot),
+            Blocks::apart(mass / before, past.turn.transpose() / before),
+        ];
     }
+    let [past, behind] = of.each_ref().map(Blocks::transposed);
+    let mut knot = behind.scaled(-1.0 / h);
+    knot.add(&past.scaled(-1.0 / before));
+    knot.tf += skew(&(p[1].0 - p[0].0));
+    knot.tf += skew_times(&v[0], &past.ff) - skew_times(&v[1], &behind.ff);
+    knot.tt += turned + skew_times(&v[0], &past.ft) - skew_times(&v[1], &behind.ft);
+    [
+        Blocks::coupled(knot),
+        Blocks::coupled(past.scaled(1.0 / before)),
+    ]
 }
 
 impl Minimal {

@@ -38,26 +38,47 @@ pub enum Lagrangian {
     Screw,
 }
 
-/// A 6 x 6 matrix of a body, of translation and turn apart or not, world axes.
+/// A 6 x 6 matrix of a body, world axes.
 #[derive(Clone, Copy)]
-pub(super) enum Blocks {
-    Apart { mass: f64, turn: Mat3 },
-    Coupled(Articulated),
+pub(super) struct Blocks {
+    /// Where translation and turn are apart: of the one a number, and of the other.
+    pub mass: f64,
+    pub turn: Mat3,
+    /// Where they are not, all of it instead.
+    pub coupled: Option<Articulated>,
 }
 
 impl Blocks {
-    pub const ZERO: Self = Self::Apart {
+    pub const ZERO: Self = Self {
         mass: 0.0,
         turn: Articulated::ZERO.tt,
+        coupled: None,
     };
+
+    #[inline(always)]
+    pub fn apart(mass: f64, turn: Mat3) -> Self {
+        Self {
+            mass,
+            turn,
+            coupled: None,
+        }
+    }
+
+    #[inline(always)]
+    pub fn coupled(all: Articulated) -> Self {
+        Self {
+            coupled: Some(all),
+            ..Self::ZERO
+        }
+    }
 
     /// Change of a momentum `p` of which this is the derivative, where the knot is displaced by `Z`, of it the turn `phi`, the
     /// neighbour by `Z + h W`, and `v` is the velocity: `phi x p + D (W - (phi x v, 0))`. Apart, forces do not turn.
     #[inline(always)]
     pub fn change(&self, v: &Vec3, p: &Six, phi: &Vec3, by: &Six) -> Six {
-        match self {
-            Self::Apart { mass, turn } => (by.0 * *mass, phi.cross(&p.1) + turn * by.1),
-            Self::Coupled(d) => {
+        match &self.coupled {
+            None => (by.0 * self.mass, phi.cross(&p.1) + self.turn * by.1),
+            Some(d) => {
                 let x = by.0 - phi.cross(v);
                 (
                     phi.cross(&p.0) + d.ff * x + d.ft * by.1,
@@ -70,9 +91,9 @@ impl Blocks {
     /// The transpose: of a virtual displacement the adjoints of `W` and of `phi`.
     #[inline(always)]
     pub fn change_back(&self, v: &Vec3, p: &Six, (x, turned): &Six) -> (Six, Vec3) {
-        match self {
-            Self::Apart { mass, turn } => ((x * *mass, turn.tr_mul(turned)), p.1.cross(turned)),
-            Self::Coupled(d) => {
+        match &self.coupled {
+            None => ((x * self.mass, self.turn.tr_mul(turned)), p.1.cross(turned)),
+            Some(d) => {
                 let by = d.transposed_times(&(*x, *turned));
                 (by, p.0.cross(x) + p.1.cross(turned) - v.cross(&by.0))
             }
@@ -83,13 +104,13 @@ impl Blocks {
 impl Blocks {
     /// The transpose, of either as of one coupled.
     pub fn transposed(&self) -> Articulated {
-        match self {
-            Self::Apart { mass, turn } => Articulated {
-                ff: Mat3::from_diagonal_element(*mass),
-                tt: turn.transpose(),
+        match &self.coupled {
+            None => Articulated {
+                ff: Mat3::from_diagonal_element(self.mass),
+                tt: self.turn.transpose(),
                 ..Articulated::ZERO
             },
-            Self::Coupled(d) => Articulated {
+            Some(d) => Articulated {
                 ff: d.ff.transpose(),
                 ft: d.tf.transpose(),
                 tf: d.ft.transpose(),
@@ -104,18 +125,18 @@ impl Articulated {
     #[inline(always)]
     pub(super) fn of_body(lagrangian: Lagrangian, k: &AtKnot, to: &Moved, h: f64) -> Self {
         let [left, right] = [k.arms[1], to.arms[1]];
-        match lagrangian.derivative(k, to, h) {
-            Blocks::Apart { mass: m, turn } => Self {
-                ff: Mat3::from_diagonal_element(m),
-                ft: skew(&(right * -m)),
-                tf: skew(&(left * m)),
-                tt: turn - (right * m) * left.transpose()
-                    + Mat3::from_diagonal_element(m * left.dot(&right)),
-            },
-            Blocks::Coupled(mut p) => {
-                p.shift(&left, &right);
-                p
-            }
+        let own = lagrangian.derivative(k, to, h);
+        if let Some(mut p) = own.coupled {
+            p.shift(&left, &right);
+            return p;
+        }
+        let m = own.mass;
+        Self {
+            ff: Mat3::from_diagonal_element(m),
+            ft: skew(&(right * -m)),
+            tf: skew(&(left * m)),
+            tt: own.turn - (right * m) * left.transpose()
+                + Mat3::from_diagonal_element(m * left.dot(&right)),
         }
     }
 
@@ -161,11 +182,8 @@ impl Lagrangian {
     #[inline(always)]
     pub(super) fn derivative(self, k: &AtKnot, to: &Moved, h: f64) -> Blocks {
         match self {
-            Self::Split => Blocks::Apart {
-                mass: k.mass,
-                turn: turn_jacobian(k, to, h),
-            },
-            Self::Screw => Blocks::Coupled(derivative_of_screw(k, to, h)),
+            Self::Split => Blocks::apart(k.mass, turn_jacobian(k, to, h)),
+            Self::Screw => Blocks::coupled(derivative_of_screw(k, to, h)),
         }
     }
 
