@@ -1,6 +1,6 @@
 //! Experiment 8a of paper 000: n hanging links, time per link and step.
 //!
-//! `cargo run --release --example chain -- [LINKS] [STEPS] [hinge | ball] [maximal | minimal] [reverse [kept]] [h=0.01]`
+//! `cargo run --release --example chain -- [LINKS] [STEPS] [hinge | ball] [maximal | minimal | screw] [reverse [kept]] [h=0.01]`
 //!
 //! Under the weight of n links those at the pivot swing at about 3.5 sqrt(n g / l) rad/s; beyond some 300 links a step
 //! of 0.01 s is too long for that, and `h=0.001` is needed.
