@@ -1,6 +1,6 @@
 //! Experiment 8a of paper 000: n hanging links, time per link and step.
 //!
-//! `cargo run --release --example chain -- [LINKS] [STEPS] [hinge | ball] [maximal | minimal] [reverse [kept]] [h=0.01]`
+//! `cargo run --release --example chain -- [LINKS] [STEPS] [hinge | ball] [maximal | minimal | screw] [reverse [kept]] [h=0.01]`
 //!
 //! Under the weight of n links those at the pivot swing at about 3.5 sqrt(n g / l) rad/s; beyond some 300 links a step
 //! of 0.01 s is too long for that, and `h=0.001` is needed.
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match arg.as_str() {
             "hinge" => kind = JointKind::Revolute,
             "ball" => kind = JointKind::Spherical,
-            "maximal" | "minimal" => integrator = arg,
+            "maximal" | "minimal" | "screw" => integrator = arg,
             "reverse" => reverse = true,
             "kept" => kept = true,
             word => match (word.strip_prefix("h="), word.parse::<usize>()) {
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 (_, Ok(n)) if numbers.len() < 2 => numbers.push(n),
                 _ => {
                     let words =
-                        "LINKS, STEPS, hinge, ball, maximal, minimal, reverse, kept, h=0.01";
+                        "LINKS, STEPS, hinge, ball, maximal, minimal, screw, reverse, kept, h=0.01";
                     return Err(format!("unknown word `{word}`; expected {words}").into());
                 }
             },
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     if reverse {
         let last = match integrator {
-            "minimal" => system.dims().nf / 2 - 1,
+            "minimal" | "screw" => system.dims().nf / 2 - 1,
             _ => 6 * (n - 1),
         };
         let mut sweep = Sweep::new(&system, &t);

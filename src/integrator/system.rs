@@ -6,6 +6,7 @@ use super::divided::{Divided, DividedWork};
 use super::mechanical::{
     ExternalWork, KnotWork, MatrixSize, Mechanical, Reading, Swing, observable,
 };
+use super::minimal::Lagrangian;
 use super::{Options, choice::Choice};
 use crate::contact::Impacts;
 use crate::dynamics::{
@@ -19,11 +20,22 @@ use crate::mechanism::{
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
+/// Is an integrator one to take for a mechanism, unless told?
+macro_rules! suits {
+    ($system:ty, $m:expr) => {
+        <$system>::suits($m)
+    };
+    ($system:ty, $m:expr, $lagrangian:expr) => {
+        false
+    };
+}
+
 /// A type of all integrators, by a table of them, one line each: its name in files, and its type, which has a memory of its
-/// own and is built by `new` of a mechanism, tree coordinates and [`Options`]; then, where there
-/// is one, the name of the variant whose steps are split at impacts. Unless told the last that `suits` the mechanism is taken.
+/// own and is built by `new` of a mechanism, tree coordinates and [`Options`]; then its discrete Lagrangian, where it is not the
+/// type's own, and, where there is one, the name of the variant whose steps are split at impacts. Unless told the last that `suits`
+/// the mechanism is taken; one with a Lagrangian of its own is told.
 macro_rules! integrators {
-    ($($name:literal: $kind:ident($system:ty) $(, $aligned:ident)?;)* planned: $($planned:literal),*) => {
+    ($($name:literal: $kind:ident($system:ty) $(with $lagrangian:expr)? $(, $aligned:ident)?;)* planned: $($planned:literal),*) => {
         /// An integrator, not yet of any mechanism.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Kind {
@@ -46,14 +58,14 @@ macro_rules! integrators {
             /// The last that suits a mechanism.
             fn of(m: &Mechanism) -> Option<Self> {
                 let mut all = Self::ALL.iter().rev();
-                all.find(|kind| match kind { $(Self::$kind => <$system>::suits(m)),* }).copied()
+                all.find(|kind| match kind { $(Self::$kind => suits!($system, m $(, $lagrangian)?)),* }).copied()
             }
 
             fn build(self, m: Mechanism, q: &[f64], options: Options) -> Result<System, ModelError> {
                 let splits = options.contact.impacts == Some(Impacts::Aligned);
                 match self {
                     $(Self::$kind => {
-                        let system = <$system>::new(m, q, options)?;
+                        let system = <$system>::new(m, q, options)?$(.with_lagrangian($lagrangian))?;
                         $(if splits && system.has_impacts() {
                             return Ok(System::$aligned(Aligned::new(system)));
                         })?
@@ -162,6 +174,7 @@ macro_rules! integrators {
 integrators! {
     "maximal": Maximal(super::Maximal), MaximalAligned;
     "minimal": Minimal(super::Minimal);
+    "screw": Screw(super::Minimal) with Lagrangian::Screw;
     planned: "natural", "verlet"
 }
 

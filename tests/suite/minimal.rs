@@ -95,6 +95,8 @@ fn errors_fall_with_their_order() {
     for (choice, order) in [
         (choice("minimal"), 2.0),
         (choice("minimal").composed(Order::Four), 4.0),
+        (choice("screw"), 2.0),
+        (choice("screw").composed(Order::Four), 4.0),
     ] {
         let off = [0.005, 0.0025].map(|h| apart(&after_a_second(choice, h), &fine));
         let slope = (off[0] / off[1]).log2();

@@ -8,7 +8,7 @@
 //! dx' = dx + phi x a + s dq,     W' = W + W_phi x a+ + phi x b + s+ rho + (s+ - s)/h dq.
 //! ```
 //!
-//! Momenta `p` change by `phi x p + D W - p dh/h`, and the residual along a free direction, `s . F` or `s . T` of the wrench
+//! Momenta `p` change by `phi x p + D (W - (phi x v, 0)) - p dh/h` ([`momentum`](super::momentum)), and the residual along a free direction, `s . F` or `s . T` of the wrench
 //! of all bodies further out, by its own turn as well. `rho` of the interval behind the knot is what the factors give, so that
 //! nothing of the next knot enters what they are applied to; rates, and coordinates at the next knot, follow joint by joint
 //! ([`Local`]).
@@ -18,20 +18,20 @@ use super::contact_derivative::{Stage, Touched};
 use super::forces::{to_body, to_world};
 use super::kinematics::turn;
 use super::local::{Local, spring_derivative, third_by_turn, third_drift};
+use super::momentum::Blocks;
 use super::parameters::Effect;
-use super::recursion::turn_jacobian;
 use super::work::{Moved, Work};
 use crate::dynamics::{
     Certificate, Differentiable, Inputs, Knot, Outputs, SolvedStep, StepError, StepFailure,
 };
 use crate::integrator::parameter;
 use crate::mechanism::Drive;
-use crate::spatial::{Mat3, Vec3, momentum};
+use crate::spatial::{Mat3, Vec3};
 
 /// Before the knot, and behind it.
 pub(super) const SIDES: [usize; 2] = [0, 1];
 
-type Six = (Vec3, Vec3);
+pub(super) type Six = (Vec3, Vec3);
 
 /// Memory of a linearized step.
 pub(super) struct Linear {
@@ -41,8 +41,8 @@ pub(super) struct Linear {
     pub locals: Vec<[Local; 2]>,
     /// By turns at the knot, of springs.
     pub springs: Vec<Mat3>,
-    /// Derivative of the angular momenta by rates of displacement.
-    pub momenta: Vec<[Mat3; 2]>,
+    /// Derivative of the momenta by rates of displacement.
+    pub momenta: Vec<[Blocks; 2]>,
     pub flow: Vec<Flow>,
     /// Of the joints' free directions: rates of displacement of both sides, right-hand sides and multipliers.
     pub rho: [Vec<f64>; 2],
@@ -94,7 +94,7 @@ impl Linear {
             ends: vec![[(zero, zero); 2]; freedoms],
             locals: vec![[Local::NONE; 2]; n],
             springs: vec![Mat3::zeros(); n],
-            momenta: vec![[Mat3::zeros(); 2]; n],
+            momenta: vec![[Blocks::ZERO; 2]; n],
             flow: vec![Flow::ZERO; n],
             rho: [vec![0.0; freedoms], vec![0.0; freedoms]],
             rows: vec![0.0; freedoms],
@@ -173,8 +173,7 @@ impl Minimal {
         for (i, node) in self.nodes.iter().enumerate() {
             let (k, j) = (&w.knot[i], &w.model.joints[node.joint]);
             let to = &w.trial[i];
-            let p = momentum(&to.omega, &k.inertia, l.at.h, to.scalar);
-            w.momenta[i][1] = (to.velocity * k.mass, p);
+            w.momenta[i][1] = (self.lagrangian).momentum(k.mass, &k.inertia, to, l.at.h);
             l.springs[i] = if j.has_springs() {
                 spring_derivative(j, node, k)
             } else {
@@ -186,7 +185,7 @@ impl Minimal {
                     _ => (&w.trial, &w.rates[..]),
                 };
                 let (to, h) = (&moved[i], sides[side]);
-                l.momenta[i][side] = turn_jacobian(k, to, h);
+                l.momenta[i][side] = self.lagrangian.derivative(k, to, h);
                 let own = &rates[node.directions()];
                 l.locals[i][side] = Local::new(j, node, &k.relative, own, h);
                 let holds = match (node.reversed, node.near) {
@@ -305,11 +304,12 @@ impl Minimal {
             dt -= k.force.1 * longer_half;
             for side in SIDES {
                 let sign = if side == 0 { -1.0 } else { 1.0 };
-                let (p, turned) = (&w.momenta[i][side], &own.w[side]);
+                let (p, v) = (&w.momenta[i][side], &[&w.past, &w.trial][side][i].velocity);
                 f += p.0 * sign;
                 t += p.1 * sign;
-                df += (turned.0 * k.mass - p.0 * longer[side]) * sign;
-                dt += (phi.cross(&p.1) + l.momenta[i][side] * turned.1 - p.1 * longer[side]) * sign;
+                let dp = l.momenta[i][side].change(v, p, &phi, &own.w[side]);
+                df += (dp.0 - p.0 * longer[side]) * sign;
+                dt += (dp.1 - p.1 * longer[side]) * sign;
             }
             t += k.arms[1].cross(&f);
             dt += own.arms[1].cross(&f) + k.arms[1].cross(&df);

@@ -5,21 +5,22 @@
 //! are fixed matrices: with `D+`, `D-` the derivatives of its momenta, `p+`, `p-` these,
 //!
 //! ```text
-//! at the knot  -(D+/h + D-/h-)' Z + (p+ - p-) x Z,     at the knot before  D-'/h- Z,
+//! at the knot  -(D+/h + D-/h-)' Z + (p+ - p-) x Z - (0, v+ x f+ - v- x f-),     at the knot before  D-'/h- Z,
 //! ```
 //!
-//! which go inwards at the geometry of either knot. What joints turn is of the residual's wrenches, as in
+//! where `f+`, `f-` are forces `D+' Z`, `D-' Z` and velocities `v+`, `v-`; which go inwards at the geometry of either knot. What joints turn is of the residual's wrenches, as in
 //! [`derivative`](super::derivative). Coordinates at the knot before, and rates, follow joint by joint.
 
-use super::derivative::{Linear, SIDES};
+use super::derivative::{Linear, SIDES, Six};
 use super::forces::{to_body, to_world};
 use super::kinematics::third;
 use super::local::third_by_turn;
+use super::momentum::Blocks;
 use super::work::Work;
 use super::{Minimal, Node};
 use crate::dynamics::{Frame, LinearModel, model_by_pushes};
 use crate::mechanism::Drive;
-use crate::spatial::{Mat3, Vec3};
+use crate::spatial::{Mat3, Vec3, skew, skew_times};
 use nalgebra::SMatrix;
 use pulp::Arch;
 
@@ -83,6 +84,20 @@ impl Wide {
         out
     }
 
+    /// A body's matrix times what is of its translation and turn.
+    #[inline(always)]
+    fn of_body(by: &Blocks, [x, turned]: &[Self; 2]) -> [Self; 2] {
+        match &by.coupled {
+            None => [Self::scaled(x, by.mass), Self::times(&by.turn, turned)],
+            Some(p) => {
+                let (mut f, mut t) = (Self::times(&p.ff, x), Self::times(&p.tf, x));
+                f.add(&Self::times(&p.ft, turned));
+                t.add(&Self::times(&p.tt, turned));
+                [f, t]
+            }
+        }
+    }
+
     /// `a . v`
     #[inline(always)]
     fn dot(&self, a: &Vec3) -> Numbers {
@@ -104,8 +119,8 @@ fn add_times(to: &mut Numbers, by: f64, v: &Numbers) {
 
 /// Memory of the Jacobians.
 pub(super) struct Jacobian {
-    /// Of every body: what its virtual turn says of its turn at the knot, and before.
-    bodies: Vec<[Mat3; 2]>,
+    /// Of every body: what its virtual displacement says of that at the knot, and before.
+    bodies: Vec<[Blocks; 2]>,
     /// Of every joint.
     joints: Vec<Exerting>,
     virtuals: Vec<[Wide; 2]>,
@@ -135,7 +150,7 @@ impl Jacobian {
         };
         let (wide, numbers) = (vec![[Wide::ZERO; 2]; n], vec![[0.0; LANES]; freedoms]);
         Self {
-            bodies: vec![[Mat3::zeros(); 2]; n],
+            bodies: vec![[Blocks::ZERO; 2]; n],
             joints: vec![none; n],
             virtuals: wide.clone(),
             knot: wide.clone(),
@@ -145,6 +160,38 @@ impl Jacobian {
             by_before: numbers,
         }
     }
+}
+
+/// What a body's virtual displacement says of that at the knot, and before, of momenta `p` whose derivatives these are, and of a
+/// torque that turns with the body.
+#[inline(always)]
+fn by_neighbours(
+    of: &[Blocks; 2],
+    p: &[Six; 2],
+    v: &[Vec3; 2],
+    torque: &Vec3,
+    (before, h): (f64, f64),
+) -> [Blocks; 2] {
+    let turned = skew(&(p[1].1 - p[0].1 - torque));
+    let [past, behind] = of;
+    if past.coupled.is_none() {
+        let (mass, times) = (past.mass, 1.0 / h + 1.0 / before);
+        let knot = turned - (behind.turn / h + past.turn / before).transpose();
+        return [
+            Blocks::apart(-mass * times, knot),
+            Blocks::apart(mass / before, past.turn.transpose() / before),
+        ];
+    }
+    let [past, behind] = of.each_ref().map(Blocks::transposed);
+    let mut knot = behind.scaled(-1.0 / h);
+    knot.add(&past.scaled(-1.0 / before));
+    knot.tf += skew(&(p[1].0 - p[0].0));
+    knot.tf += skew_times(&v[0], &past.ff) - skew_times(&v[1], &behind.ff);
+    knot.tt += turned + skew_times(&v[0], &past.ft) - skew_times(&v[1], &behind.ft);
+    [
+        Blocks::coupled(knot),
+        Blocks::coupled(past.scaled(1.0 / before)),
+    ]
 }
 
 impl Minimal {
@@ -181,12 +228,9 @@ impl Minimal {
         self.residual_rows(w, h, &mut rows);
         w.rows = rows;
         for (i, (node, k)) in self.nodes.iter().zip(&w.knot).enumerate() {
-            let p = w.momenta[i][1].1 - w.momenta[i][0].1 - k.force.1 * half;
-            let [past, behind] = &l.momenta[i];
-            s.bodies[i] = [
-                crate::spatial::skew(&p) - (behind / h + past / before).transpose(),
-                past.transpose() / before,
-            ];
+            let (p, force) = (&w.momenta[i], k.force.1 * half);
+            let velocities = [w.past[i].velocity, w.trial[i].velocity];
+            s.bodies[i] = by_neighbours(&l.momenta[i], p, &velocities, &force, (before, h));
             let own = &mut s.joints[i];
             own.wrench = w.wrenches[i];
             let joint = &w.model.joints[node.joint];
@@ -336,17 +380,10 @@ impl Minimal {
     #[inline(always)]
     fn wrenches(&self, w: &Work, l: &Linear, s: &mut Jacobian) {
         let (h, before) = (l.at.h, l.at.h_prev);
-        for (i, k) in w.knot.iter().enumerate() {
-            let [x, turned] = &s.virtuals[i];
+        for (i, virtuals) in s.virtuals.iter().enumerate() {
             let [by_knot, by_before] = &s.bodies[i];
-            s.knot[i] = [
-                Wide::scaled(x, -k.mass * (1.0 / h + 1.0 / before)),
-                Wide::times(by_knot, turned),
-            ];
-            s.before[i] = [
-                Wide::scaled(x, k.mass / before),
-                Wide::times(by_before, turned),
-            ];
+            s.knot[i] = Wide::of_body(by_knot, virtuals);
+            s.before[i] = Wide::of_body(by_before, virtuals);
         }
         let half = 0.5 * (h + before);
         for (on, by, block) in &w.couplings {

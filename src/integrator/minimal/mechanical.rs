@@ -406,6 +406,7 @@ impl Mechanical for Minimal {
 
     fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
         let new = Self::new(mechanism, q, self.options)?.with_roots(self.roots);
+        let new = new.with_lagrangian(self.lagrangian);
         Ok(new.with_outputs(self.outputs.clone()))
     }
 

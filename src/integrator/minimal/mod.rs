@@ -1,7 +1,7 @@
 //! The same discrete mechanics in joint coordinates: trees, at a cost linear in the number of bodies.
 //!
-//! The discrete Lagrangian is that of [`Maximal`](super::Maximal), translation and rotation apart (`split`), so that both make
-//! the same trajectory. Where `d_i` are the residuals of the bodies' momenta, without what holds the joints together, and
+//! The discrete Lagrangian is that of [`Maximal`](super::Maximal), translation and rotation apart ([`Lagrangian::Split`]), so that
+//! both make the same trajectory; or, where asked for, that of paper 003 ([`Lagrangian::Screw`]). Where `d_i` are the residuals of the bodies' momenta, without what holds the joints together, and
 //! `S(z)` the displacements that the joints allow at a knot, the step solves
 //!
 //! ```text
@@ -19,7 +19,7 @@
 //!
 //! What touches the world adds to its body within the recursion, limits and friction of a joint to its pivot ([`crate::contact`]).
 //!
-//! Sources: paper 003 (recursions on a tree), papers 000 and 002 (the discrete Lagrangian).
+//! Sources: paper 003 (recursions on a tree), papers 000 and 002 (the discrete Lagrangian), paper 003 (that on SE(3)).
 
 mod chart;
 mod contact;
@@ -31,6 +31,7 @@ mod jacobian;
 mod kinematics;
 mod local;
 mod mechanical;
+mod momentum;
 mod parameters;
 mod pivots;
 mod pull;
@@ -38,6 +39,8 @@ mod recursion;
 mod roots;
 #[cfg(test)]
 mod samples;
+#[cfg(test)]
+mod screw_tests;
 mod state;
 mod step;
 mod stepping;
@@ -46,6 +49,7 @@ mod swing;
 mod tests;
 mod work;
 
+pub use momentum::Lagrangian;
 pub use roots::{Guess, Residual, Root, Roots};
 pub use work::Work;
 
@@ -129,6 +133,7 @@ pub struct Minimal {
     /// What rows of the residual are divided by to be velocities, m/s: kg, of turns kg m.
     units: Vec<f64>,
     roots: Roots,
+    lagrangian: Lagrangian,
     /// Every joint's place among the unwound angles.
     windings: Vec<Option<usize>>,
     /// What can be observed.
@@ -196,6 +201,7 @@ impl Minimal {
             pivot_of,
             units,
             roots: Roots::default(),
+            lagrangian: Lagrangian::default(),
             windings: (0..mechanism.joints.len()).map(Some).collect(),
             options,
             nodes,
@@ -217,6 +223,12 @@ impl Minimal {
         let touches = |d: &Direction| d.is_limited() || d.friction != 0.0;
         let mut directions = m.joints.iter().flat_map(|j| &j.directions);
         check(m).is_ok() && m.contacts.is_empty() && !directions.any(touches)
+    }
+
+    /// The integrator of another discrete Lagrangian; joints, states, forces and read-outs are the same.
+    #[must_use]
+    pub fn with_lagrangian(self, lagrangian: Lagrangian) -> Self {
+        Self { lagrangian, ..self }
     }
 
     /// What moves, as it was built.

@@ -6,7 +6,7 @@ use super::kinematics::third;
 use super::work::{Moved, Work};
 use crate::dynamics::Knot;
 use crate::mechanism::{Drive, Field, Freedom, Mechanism, Relative, Spring};
-use crate::spatial::{Mat3, Pose, Vec3, log, momentum, right_log_jacobian};
+use crate::spatial::{Mat3, Pose, Vec3, log, right_log_jacobian};
 
 /// A change of the residual per unit of a parameter.
 pub(super) enum Effect {
@@ -46,15 +46,17 @@ impl Minimal {
         match field {
             Field::Mass(b) => {
                 let n = self.node_of[b];
-                let change = trial[n].velocity - past[n].velocity - m.gravity * half;
-                emit(Effect::Body(n, change, zero));
+                let of = |to: &Moved, h| self.lagrangian.momentum(1.0, &Mat3::zeros(), to, h);
+                let (after, before) = (of(&trial[n], at.h), of(&past[n], -at.h_prev));
+                let force = after.0 - before.0 - m.gravity * half;
+                emit(Effect::Body(n, force, after.1 - before.1));
             }
             Field::Inertia(b, i, k) => {
                 let mut unit = Mat3::zeros();
                 (unit[(i, k)], unit[(k, i)]) = (1.0, 1.0);
                 let (n, r) = (self.node_of[b], &w.poses[b].r);
                 let unit = r * unit * r.transpose();
-                let of = |to: &Moved, h| momentum(&to.omega, &unit, h, to.scalar);
+                let of = |to: &Moved, h| self.lagrangian.momentum(0.0, &unit, to, h).1;
                 let change = of(&trial[n], at.h) - of(&past[n], -at.h_prev);
                 emit(Effect::Body(n, zero, change));
             }

@@ -51,12 +51,13 @@ impl Minimal {
             own.wrench = (k.force.0 * -half - k.touch.0, k.force.1 * -half - k.touch.1);
             for side in SIDES {
                 let sign = if side == 0 { -1.0 } else { 1.0 };
-                let p = &w.momenta[i][side];
+                let (p, v) = (&w.momenta[i][side], &[&w.past, &w.trial][side][i].velocity);
                 own.wrench.0 += p.0 * sign;
                 own.wrench.1 += p.1 * sign;
-                own.w[side].0 += x * (k.mass * sign);
-                own.w[side].1 += l.momenta[i][side].tr_mul(&turned) * sign;
-                own.z.1 += p.1.cross(&turned) * sign;
+                let (by, phi) = l.momenta[i][side].change_back(v, p, &own.change);
+                own.w[side].0 += by.0 * sign;
+                own.w[side].1 += by.1 * sign;
+                own.z.1 += phi * sign;
                 by_longer[side] -= (p.0.dot(&x) + p.1.dot(&turned)) * sign;
             }
         }

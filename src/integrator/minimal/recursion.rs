@@ -18,35 +18,9 @@ use super::pivots::{
 use super::work::{Articulated, AtKnot, Moved, Work};
 use super::{Minimal, Node};
 use crate::mechanism::Mechanism;
-use crate::spatial::{
-    Mat3, Quat, Vec3, left_log_jacobian, log, momentum, skew, skew_times, times_skew,
-};
-
-/// Derivative of a body's angular momentum by its turn at the end of an interval, times the interval.
-#[inline(always)]
-pub(super) fn turn_jacobian(k: &AtKnot, to: &Moved, h: f64) -> Mat3 {
-    let (w, j, s, half) = (&to.omega, &k.inertia, to.scalar, 0.5 * h);
-    let jw = j * w;
-    // d omega = (s - h/2 [omega]) dphi/h of what [`momentum_jacobian`](crate::spatial::momentum_jacobian) is by `omega`
-    let by = j * s + (skew_times(w, j) - skew(&jw)) * half;
-    by * s - times_skew(&by, w) * half - jw * w.transpose() * (half * half)
-}
+use crate::spatial::{Quat, Vec3, left_log_jacobian, log, skew_times, times_skew};
 
 impl Articulated {
-    /// Of a body about its joint, by its displacement there over the interval times `1/h`.
-    #[inline(always)]
-    pub(super) fn of_body(k: &AtKnot, to: &Moved, h: f64) -> Self {
-        let turned = turn_jacobian(k, to, h);
-        let ([left, right], m) = ([k.arms[1], to.arms[1]], k.mass);
-        Self {
-            ff: Mat3::from_diagonal_element(m),
-            ft: skew(&(right * -m)),
-            tf: skew(&(left * m)),
-            tt: turned - (right * m) * left.transpose()
-                + Mat3::from_diagonal_element(m * left.dot(&right)),
-        }
-    }
-
     /// About a point from which `left` leads to the one it is about at the knot, where wrenches act, and `right` at the trial,
     /// where displacements do.
     #[inline(always)]
@@ -95,8 +69,8 @@ impl Minimal {
     /// Momenta of the bodies over the interval of the trial less what is known, as wrenches.
     pub(super) fn momenta_left(&self, w: &mut Work, h: f64) {
         for ((k, to), out) in w.knot.iter().zip(&w.trial).zip(&mut w.wrenches) {
-            let p = momentum(&to.omega, &k.inertia, h, to.scalar);
-            *out = (to.velocity * k.mass - k.base.0, p - k.base.1);
+            let p = self.lagrangian.momentum(k.mass, &k.inertia, to, h);
+            *out = (p.0 - k.base.0, p.1 - k.base.1);
         }
     }
 
@@ -112,7 +86,7 @@ impl Minimal {
         w.articulated.fill(Articulated::ZERO);
         // of the outermost first, behind each other
         for (i, node) in self.nodes.iter().enumerate().rev() {
-            let mut p = Articulated::of_body(&w.knot[i], &w.trial[i], h);
+            let mut p = Articulated::of_body(self.lagrangian, &w.knot[i], &w.trial[i], h);
             p.add(&w.articulated[i]);
             let acts = w.touching.acts;
             if acts {

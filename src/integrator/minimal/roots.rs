@@ -326,7 +326,7 @@ impl Minimal {
         d.composite.fill(Articulated::ZERO);
         for (i, node) in self.nodes.iter().enumerate().rev() {
             self.turn_axes(w, i, h);
-            let mut p = Articulated::of_body(&w.knot[i], &w.trial[i], h);
+            let mut p = Articulated::of_body(self.lagrangian, &w.knot[i], &w.trial[i], h);
             p.add(&d.composite[i]);
             d.composite[i] = p;
             let n = node.count();
@@ -379,6 +379,7 @@ impl Minimal {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Lagrangian;
     use super::super::samples::{MOVING, made, mixed, options};
     use super::*;
     use crate::mechanism::JointKind;
@@ -392,31 +393,34 @@ mod tests {
             JointKind::Revolute,
             JointKind::Orbital,
         ];
-        let build = |roots: Roots| {
+        let build = |of: Lagrangian, roots: Roots| {
             let m = mixed(2, &kinds).build().expect("valid");
             let q = Source::new(2).vector(m.tree_ids().len(), 0.6);
             let rates = Source::new(3).vector(q.len(), 1.0);
             let s = Minimal::new(m, &q, options()).expect("a tree");
-            let (.., next) = made(&s.with_roots(roots), &q, &rates, MOVING);
+            let (.., next) = made(&s.with_lagrangian(of).with_roots(roots), &q, &rates, MOVING);
             next
         };
-        let own = build(Roots::default());
-        for root in Root::ALL {
-            for guess in [Guess::Position, Guess::Velocity, Guess::Acceleration] {
-                for residual in [Residual::Recursive, Residual::Quadratic] {
-                    for norm in [None, Some(1e-12)] {
-                        let roots = Roots {
-                            root,
-                            guess,
-                            residual,
-                            norm,
-                        };
-                        let next = build(roots);
-                        let off = own.iter().zip(&next).map(|(a, b)| (a - b).abs());
-                        let off = off.fold(0.0, f64::max);
-                        assert!(off < 1e-10, "{roots:?}: {off:.1e}");
-                    }
-                }
+        let guesses = [Guess::Position, Guess::Velocity, Guess::Acceleration];
+        let residuals = [Residual::Recursive, Residual::Quadratic];
+        let all = Root::ALL.into_iter().flat_map(|root| {
+            guesses.into_iter().flat_map(move |guess| {
+                residuals.into_iter().flat_map(move |residual| {
+                    [None, Some(1e-12)].map(|norm| Roots {
+                        root,
+                        guess,
+                        residual,
+                        norm,
+                    })
+                })
+            })
+        });
+        for roots in all {
+            for of in [Lagrangian::Split, Lagrangian::Screw] {
+                let (own, next) = (build(of, Roots::default()), build(of, roots));
+                let off = own.iter().zip(&next).map(|(a, b)| (a - b).abs());
+                let off = off.fold(0.0, f64::max);
+                assert!(off < 1e-10, "{of:?}, {roots:?}: {off:.1e}");
             }
         }
     }

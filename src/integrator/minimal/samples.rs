@@ -1,6 +1,6 @@
 //! Trees, and steps of theirs, for tests.
 
-use super::Minimal;
+use super::{Lagrangian, Minimal};
 use crate::dynamics::{Knot, Start, Step};
 use crate::integrator::maximal::contact_tests::scenes;
 use crate::integrator::maximal::tests::{all_outputs, tuned};
@@ -146,6 +146,15 @@ pub(super) fn touching(central_path: f64, warm: bool) -> Vec<(Minimal, Vec<f64>,
         (system.with_outputs(outputs), q, rates)
     });
     each.collect()
+}
+
+/// All of these, by either discrete Lagrangian, contacts smooth.
+pub(super) fn of_both_lagrangians() -> impl Iterator<Item = (Minimal, Vec<f64>, Vec<f64>)> {
+    let each = [Lagrangian::Split, Lagrangian::Screw].into_iter();
+    each.flat_map(|of| {
+        let all = systems().into_iter().chain(touching(SMOOTH, false));
+        all.map(move |(s, q, rates)| (s.with_lagrangian(of), q, rates))
+    })
 }
 
 /// A step from the start, or after some with uneven intervals: knot, state, control, and its unknowns and next state.

@@ -7,7 +7,7 @@ use super::work::{Moved, Work};
 use crate::dynamics::{Knot, Parameter, Start, Step, StepError, StepFailure, StepStats};
 use crate::integrator::failure::explain;
 use crate::integrator::parameter;
-use crate::spatial::{START_TURN, Vec3, increment_scalar, momentum};
+use crate::spatial::{START_TURN, Vec3, increment_scalar};
 use nalgebra::DMatrix;
 
 /// A correction that is no longer smaller than this part of the last one is rounding, where it is below [`ROUNDING`] of the rates.
@@ -64,8 +64,7 @@ impl Minimal {
             return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
         }
         for ((k, to), momenta) in w.knot.iter().zip(&w.past).zip(&mut w.momenta) {
-            let p = momentum(&to.omega, &k.inertia, -at.h_prev, to.scalar);
-            momenta[0] = (to.velocity * k.mass, p);
+            momenta[0] = (self.lagrangian).momentum(k.mass, &k.inertia, to, -at.h_prev);
         }
         self.push_forces(at, x, u, w);
         Ok(())

@@ -6,7 +6,6 @@ use super::forces::{to_body, to_world};
 use super::work::Work;
 use crate::contact::{Failed, Memory, NewtonSystem, View};
 use crate::dynamics::StepFailure;
-use crate::spatial::{Vec3, momentum_jacobian, momentum_jacobian_transposed};
 
 /// A step in its memory.
 pub(super) struct Stepping<'a> {
@@ -163,17 +162,10 @@ impl NewtonSystem for Stepping<'_> {
         for (i, node) in s.nodes.iter().enumerate() {
             let (k, to) = (&w.knot[i], &w.trial[i]);
             let (r, v) = (&w.poses[node.body].r, six(x, node.body));
-            let j = &w.model.bodies[node.body].inertia;
-            let (omega, turn) = (r.tr_mul(&to.omega), Vec3::new(v[3], v[4], v[5]));
-            let turned = match transposed {
-                true => momentum_jacobian_transposed(&omega, j, h, to.scalar, &turn),
-                false => momentum_jacobian(&omega, j, h, to.scalar) * turn,
-            };
+            let body = (r, &w.model.bodies[node.body].inertia);
+            let by = (s.lagrangian).by_velocities(body, (k, to, h), &v, transposed);
             let own = &mut rows[6 * node.body..6 * node.body + 6];
-            for c in 0..3 {
-                own[c] -= k.mass * v[c];
-                own[3 + c] -= turned[c];
-            }
+            own.iter_mut().zip(by.iter()).for_each(|(to, by)| *to -= by);
             if w.model.joints[node.joint].has_dampers() && node.count() > 0 {
                 let n = node.count();
                 let (mut along, mut by) = ([0.0; 6], [0.0; 36]);

@@ -117,7 +117,7 @@ impl Minimal {
     }
 
     /// Twice the kinetic energy of each body at velocities, world axes.
-    fn energies<'a>(
+    pub(super) fn energies<'a>(
         &self,
         w: &'a Work,
         velocities: impl Iterator<Item = (Vec3, Vec3)> + 'a,

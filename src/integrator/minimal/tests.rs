@@ -1,9 +1,9 @@
 //! The same motion as in maximal coordinates, and derivatives against differences.
 
-use super::Minimal;
 use super::samples::{
-    MOVING, Made, SMOOTH, START, made, mixed, options, systems, touching, values,
+    MOVING, Made, START, made, mixed, of_both_lagrangians, options, systems, touching, values,
 };
+use super::{Lagrangian, Minimal};
 use crate::dynamics::{
     Charts, Column, Differentiable, Equations, Frame, Inputs, Knot, KnotPoint, Observe, QuantityId,
     SolvedStep, Start, Step, Stored, UnsolvedStep,
@@ -28,6 +28,15 @@ fn apart(s: &Minimal, x: &[f64], to: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; s.dims().nf];
     s.separation(x, to, &mut out);
     out
+}
+
+/// What rounding may be of: the worst conditioned samples use up nearly all of the tolerance with the one Lagrangian (0.93 of it in
+/// models, 0.73 in steps through contact), and as much with the other (1.15 and 1.47).
+fn roundings(s: &Minimal) -> f64 {
+    match s.lagrangian {
+        Lagrangian::Split => 1.0,
+        Lagrangian::Screw => 2.0,
+    }
 }
 
 fn sum(a: &[f64], b: &[f64]) -> Vec<f64> {
@@ -125,7 +134,7 @@ fn contacts_are_those_of_maximal_coordinates() {
 /// Pushes, pulls and differences of steps, by everything that goes in.
 #[test]
 fn steps_have_their_derivatives() {
-    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
+    for (s, q, rates) in of_both_lagrangians() {
         let p = values(&s);
         for intervals in [START, MOVING] {
             let (at, x, u, y, next) = made(&s, &q, &rates, intervals);
@@ -159,6 +168,7 @@ fn steps_have_their_derivatives() {
                 true => (1e-11, (1e-4, 1e-7)),
                 false => (1e-9, (1e-4, 1e-6)),
             };
+            let exact = exact * roundings(&s);
             hold(&s, &solved, &adjoint, against, exact, differences, outcome);
         }
     }
@@ -166,7 +176,7 @@ fn steps_have_their_derivatives() {
 
 #[test]
 fn observed_quantities_have_their_adjoints() {
-    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
+    for (s, q, rates) in of_both_lagrangians() {
         let (d, p) = (s.dims(), values(&s));
         for intervals in [START, MOVING] {
             let (at, x, u, y, _) = made(&s, &q, &rates, intervals);
@@ -214,7 +224,7 @@ fn observed_quantities_have_their_adjoints() {
 /// The unsolved equations, at unknowns that do not solve them: what the structure leaves out is zero, all else as differences have it.
 #[test]
 fn equations_have_their_derivatives() {
-    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
+    for (s, q, rates) in of_both_lagrangians() {
         let (d, p) = (s.dims(), values(&s));
         let (at, x, u, y, next) = made(&s, &q, &rates, MOVING);
         let y = sum(&y, &Source::new(21).vector(d.ny, 0.05));
@@ -462,7 +472,7 @@ fn gradients_are_those_of_maximal_coordinates() {
 /// The linear model is what pushes give.
 #[test]
 fn models_are_made_of_pushes() {
-    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
+    for (s, q, rates) in of_both_lagrangians() {
         for intervals in [START, MOVING] {
             let (d, p, mut w) = (s.dims(), values(&s), s.work());
             let (at, x, u, y, next) = made(&s, &q, &rates, intervals);
@@ -479,8 +489,9 @@ fn models_are_made_of_pushes() {
             let mut linear = s.linearize(&solved, &mut w).expect("regular");
             linear.linear_model(&frame, &frame, &mut a);
             model_by_pushes(&s, &mut w, &frame, &frame, &mut b);
+            let exact = 1e-11 * roundings(&s);
             for (a, b) in [(&a.a, &b.a), (&a.b, &b.b), (&a.p, &b.p)] {
-                assert_close(a.as_slice(), b.as_slice(), 1e-11, "model");
+                assert_close(a.as_slice(), b.as_slice(), exact, "model");
             }
         }
     }
@@ -550,10 +561,15 @@ fn swings_are_those_of_maximal_coordinates() {
             s.swing(&seen, at.h, 0.0, &mut s.work()).expect("a state")
         }
         let intervals = [0.002; 8];
-        let a = swing(&s, &made(&s, &q, &rates, &intervals));
         let b = swing(&maximal, &made(&maximal, &q, &rates, &intervals));
-        // of forces a step apart, and by ten power iterations from different starts
-        assert!((a.rate - b.rate).abs() < 0.1 * b.rate, "{a:?} {b:?}");
-        assert!((a.bound - b.bound).abs() < 0.1 * b.bound, "{a:?} {b:?}");
+        let split = made(&s, &q, &rates, &intervals);
+        let a = swing(&s, &split);
+        let s = s.with_lagrangian(Lagrangian::Screw);
+        let screw = made(&s, &q, &rates, &intervals);
+        for a in [a, swing(&s, &screw)] {
+            // of forces a step apart, and by ten power iterations from different starts
+            assert!((a.rate - b.rate).abs() < 0.1 * b.rate, "{a:?} {b:?}");
+            assert!((a.bound - b.bound).abs() < 0.1 * b.bound, "{a:?} {b:?}");
+        }
     }
 }
