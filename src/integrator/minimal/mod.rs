@@ -27,6 +27,10 @@ mod contact_derivative;
 mod derivative;
 mod equations;
 mod forces;
+mod gears;
+mod gears_derivative;
+#[cfg(test)]
+mod gears_tests;
 mod jacobian;
 mod kinematics;
 mod local;
@@ -54,7 +58,7 @@ use super::parameter::nominal;
 use crate::contact::Layout;
 use crate::dynamics::Dims;
 use crate::mechanism::{
-    Direction, Field, Freedom, Joint, Mechanism, ModelError, Quantity, ReactionSource,
+    Direction, Field, Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource,
     damper_shares,
 };
 use crate::spatial::{Pose, Vec3};
@@ -128,6 +132,7 @@ pub struct Minimal {
     pivot_of: Vec<usize>,
     /// What rows of the residual are divided by to be velocities, m/s: kg, of turns kg m.
     units: Vec<f64>,
+    gears: gears::Gears,
     roots: Roots,
     /// Every joint's place among the unwound angles.
     windings: Vec<Option<usize>>,
@@ -189,12 +194,14 @@ impl Minimal {
         for node in &nodes {
             pivot_of.push(pivot_of[pivot_of.len() - 1] + node.count().pow(2));
         }
+        let gears = gears::Gears::new(&mechanism, &nodes, &[]);
         let units = units(&mechanism, &nodes, contacts.sizes(), &poses);
         Ok(Self {
             contacts,
             touches,
             pivot_of,
             units,
+            gears,
             roots: Roots::default(),
             windings: (0..mechanism.joints.len()).map(Some).collect(),
             options,
@@ -232,10 +239,10 @@ impl Minimal {
         Dims {
             nx: self.positions + self.freedoms,
             nf: 2 * self.freedoms,
-            ndx: 2 * self.freedoms,
+            ndx: 2 * (self.freedoms - self.gears.count()),
             nu: self.mechanism.actuators.len(),
             np: self.mechanism.parameters.len(),
-            ny: self.freedoms + self.contacts.unknowns(),
+            ny: self.freedoms + self.contacts.unknowns() + self.gears.count(),
         }
     }
 }
@@ -316,9 +323,10 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
         let what = format!("contact `{}` bounces", c.name);
         return refused(["contacts", &c.name], &what);
     }
-    if let Some(c) = m.constraints.first() {
+    let mut constraints = m.constraints.iter();
+    if let Some(c) = constraints.find(|c| !matches!(c.law, Law::Gear(_))) {
         let what = format!("`{}` is a constraint", c.name);
         return refused([c.kind().1, &c.name], &what);
     }
-    Ok(())
+    gears::check(m)
 }

@@ -2,7 +2,8 @@
 
 use super::Minimal;
 use super::samples::{
-    MOVING, Made, SMOOTH, START, made, mixed, options, systems, touching, values,
+    MOVING, Made, SMOOTH, START, geared_systems, geared_touching, made, mixed, options, systems,
+    touching, values,
 };
 use crate::dynamics::{
     Charts, Column, Differentiable, Equations, Frame, Inputs, Knot, KnotPoint, Observe, QuantityId,
@@ -66,7 +67,12 @@ fn steps_are_those_of_maximal_coordinates() {
 /// Everything that can be seen at a knot, reactions among it.
 #[test]
 fn quantities_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems().into_iter().chain(touching(1e-4, true)) {
+    for (s, q, rates) in systems()
+        .into_iter()
+        .chain(touching(1e-4, true))
+        .chain(geared_systems())
+        .chain(geared_touching(1e-4, true))
+    {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let maximal = maximal.with_outputs(s.outputs().to_vec());
         for intervals in [START, MOVING] {
@@ -93,7 +99,7 @@ fn quantities_are_those_of_maximal_coordinates() {
 /// Motions of a second from random starts of trees of mixed joints: after a hundred steps both are where the other is.
 #[test]
 fn motions_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems() {
+    for (s, q, rates) in systems().into_iter().chain(geared_systems()) {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let intervals = [0.01; 100];
         let (.., a) = made(&s, &q, &rates, &intervals);
@@ -108,7 +114,10 @@ fn motions_are_those_of_maximal_coordinates() {
 /// The same on the ground, at stops and with friction in joints, from impacts to rest.
 #[test]
 fn contacts_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in touching(1e-9, true) {
+    for (s, q, rates) in touching(1e-9, true)
+        .into_iter()
+        .chain(geared_touching(1e-9, true))
+    {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         for steps in [10, 40, 100] {
             let intervals = vec![0.01; steps];
@@ -125,7 +134,12 @@ fn contacts_are_those_of_maximal_coordinates() {
 /// Pushes, pulls and differences of steps, by everything that goes in.
 #[test]
 fn steps_have_their_derivatives() {
-    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
+    for (s, q, rates) in systems()
+        .into_iter()
+        .chain(touching(SMOOTH, false))
+        .chain(geared_systems())
+        .chain(geared_touching(SMOOTH, false))
+    {
         let p = values(&s);
         for intervals in [START, MOVING] {
             let (at, x, u, y, next) = made(&s, &q, &rates, intervals);
@@ -166,7 +180,12 @@ fn steps_have_their_derivatives() {
 
 #[test]
 fn observed_quantities_have_their_adjoints() {
-    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
+    for (s, q, rates) in systems()
+        .into_iter()
+        .chain(touching(SMOOTH, false))
+        .chain(geared_systems())
+        .chain(geared_touching(SMOOTH, false))
+    {
         let (d, p) = (s.dims(), values(&s));
         for intervals in [START, MOVING] {
             let (at, x, u, y, _) = made(&s, &q, &rates, intervals);
@@ -214,7 +233,12 @@ fn observed_quantities_have_their_adjoints() {
 /// The unsolved equations, at unknowns that do not solve them: what the structure leaves out is zero, all else as differences have it.
 #[test]
 fn equations_have_their_derivatives() {
-    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
+    for (s, q, rates) in systems()
+        .into_iter()
+        .chain(touching(SMOOTH, false))
+        .chain(geared_systems())
+        .chain(geared_touching(SMOOTH, false))
+    {
         let (d, p) = (s.dims(), values(&s));
         let (at, x, u, y, next) = made(&s, &q, &rates, MOVING);
         let y = sum(&y, &Source::new(21).vector(d.ny, 0.05));
@@ -324,7 +348,7 @@ fn charts_are_charts() {
 /// A start in motion is that of maximal coordinates, with its derivatives.
 #[test]
 fn starts_in_motion_lead_to_where_they_came_from() {
-    for (s, q, rates) in systems() {
+    for (s, q, rates) in systems().into_iter().chain(geared_systems()) {
         let (d, p) = (s.dims(), values(&s));
         let n = q.len();
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
@@ -450,7 +474,12 @@ fn gradient<S: Mechanical + Observe>(s: &S, q: &[f64], rates: &[f64], steps: usi
 
 #[test]
 fn gradients_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems().into_iter().chain(touching(1e-4, true)) {
+    for (s, q, rates) in systems()
+        .into_iter()
+        .chain(touching(1e-4, true))
+        .chain(geared_systems())
+        .chain(geared_touching(1e-4, true))
+    {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let maximal = maximal.with_outputs(s.outputs().to_vec());
         let a = gradient(&s, &q, &rates, 20);
@@ -462,7 +491,12 @@ fn gradients_are_those_of_maximal_coordinates() {
 /// The linear model is what pushes give.
 #[test]
 fn models_are_made_of_pushes() {
-    for (s, q, rates) in systems().into_iter().chain(touching(SMOOTH, false)) {
+    for (s, q, rates) in systems()
+        .into_iter()
+        .chain(touching(SMOOTH, false))
+        .chain(geared_systems())
+        .chain(geared_touching(SMOOTH, false))
+    {
         for intervals in [START, MOVING] {
             let (d, p, mut w) = (s.dims(), values(&s), s.work());
             let (at, x, u, y, next) = made(&s, &q, &rates, intervals);
@@ -474,11 +508,13 @@ fn models_are_made_of_pushes() {
                 y: &y,
                 next: &next,
             };
-            let frame = Frame::Identity(d.ndx);
+            let frame = s.frame(&at, &x, &p, None, &mut w).expect("a state");
+            let after = Knot { h_prev: at.h, ..at };
+            let to = s.frame(&after, &next, &p, None, &mut w).expect("a state");
             let (mut a, mut b) = (LinearModel::new(&d), LinearModel::new(&d));
             let mut linear = s.linearize(&solved, &mut w).expect("regular");
-            linear.linear_model(&frame, &frame, &mut a);
-            model_by_pushes(&s, &mut w, &frame, &frame, &mut b);
+            linear.linear_model(&frame, &to, &mut a);
+            model_by_pushes(&s, &mut w, &frame, &to, &mut b);
             for (a, b) in [(&a.a, &b.a), (&a.b, &b.b), (&a.p, &b.p)] {
                 assert_close(a.as_slice(), b.as_slice(), 1e-11, "model");
             }
@@ -530,7 +566,7 @@ fn what_it_does_not_offer_is_named() {
 /// The fastest swing is that of maximal coordinates.
 #[test]
 fn swings_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems() {
+    for (s, q, rates) in systems().into_iter().chain(geared_systems()) {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         fn swing<S: Mechanical>(s: &S, (at, _, u, y, next): &Made) -> crate::integrator::Swing {
             let at = Knot {
