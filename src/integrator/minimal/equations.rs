@@ -99,7 +99,7 @@ impl Equations for Minimal {
         self.contacts.check_equations(&self.mechanism)
     }
 
-    fn structure(&self, _: bool) -> Structure {
+    fn structure(&self, has_end: bool) -> Structure {
         let (d, n) = (Self::dims(self), self.freedoms);
         let mut columns: Vec<Vec<usize>> = vec![vec![]; Column::count(&d)];
         let seen = self.seen();
@@ -133,11 +133,17 @@ impl Equations for Minimal {
         let first = d.ny - self.gears.count();
         for (row, tie) in (first..).zip(&self.gears.ties) {
             for index in [tie.follower, tie.leader] {
-                columns[index].push(row);
-                columns[Column::Unknown(index).place(&d)].push(row);
                 columns[Column::Unknown(row).place(&d)].push(index);
+                if has_end {
+                    columns[Column::End(index).place(&d)].push(row);
+                } else {
+                    columns[index].push(row);
+                    columns[Column::Unknown(index).place(&d)].push(row);
+                }
             }
-            columns[Column::After.place(&d)].push(row);
+            if !has_end {
+                columns[Column::After.place(&d)].push(row);
+            }
         }
         for (i, (parent, child)) in self.contacts.pairs().enumerate() {
             let first = n + i * UNKNOWNS;
@@ -206,7 +212,7 @@ impl Equations for Minimal {
     fn residual(&self, at: &UnsolvedStep, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {
         self.evaluate_unsolved(&at.start, w)?;
         let h = at.start.at.h;
-        self.leave_gears(w, h, self.beyond_rates_mut(r).1);
+        self.leave_gears(w, h, at.end.as_ref(), self.beyond_rates_mut(r).1);
         self.residual_rows(w, h, &mut r[..self.freedoms]);
         let law = self.beyond_rates_mut(r).0;
         self.with_contacts(w, |contacts, view, memory| {
@@ -243,10 +249,11 @@ impl Equations for Minimal {
         let mut next = vec![0.0; d.nx];
         self.write_next(&w.model, w, at.start.x, h, &mut next);
         let (mut inputs, mut dy) = (d.inputs(), vec![0.0; d.ny]);
-        let mut product = vec![0.0; d.ny + d.nf];
+        let (mut product, mut ended) = (vec![0.0; d.ny + d.nf], vec![0.0; d.nf]);
         for (g, group) in structure.groups().iter().enumerate() {
             inputs.clear();
             dy.fill(0.0);
+            ended.fill(0.0);
             for &column in group {
                 match Column::at(&d, column) {
                     Column::State(i) => inputs.x[i] = 1.0,
@@ -255,8 +262,8 @@ impl Equations for Minimal {
                     Column::Unknown(i) => dy[i] = 1.0,
                     Column::Before => inputs.h_prev = 1.0,
                     Column::After => inputs.h = 1.0,
-                    // no equation is one of the end alone
-                    Column::End(_) => {}
+                    // of gears alone
+                    Column::End(i) => ended[i] = 1.0,
                 }
             }
             self.push_unknowns(w, &mut l, &inputs, &dy);
@@ -264,7 +271,8 @@ impl Equations for Minimal {
             let (rows, ends) = product.split_at_mut(d.ny);
             let (law, gears) = self.beyond_rates_mut(rows);
             self.push_given(w, &mut l, &inputs, contacts, law);
-            self.push_gears(w, &mut l, &inputs, impulses, gears);
+            let end = (at.end.as_ref(), &ended[..]);
+            self.push_gears(w, &mut l, (&inputs, impulses), end, gears);
             rows[..n].copy_from_slice(&l.rows);
             for (i, rho) in l.rho[1].iter().enumerate() {
                 ends[i] = inputs.x[i] + h * rho;
@@ -306,7 +314,7 @@ impl Equations for Minimal {
         l.flow.fill(Flow::ZERO);
         let (contacts, impulses) = self.beyond_rates_mut(y);
         self.pull_given(w, &mut l, law, out, contacts);
-        self.pull_gears(w, &mut l, gears, out, impulses);
+        self.pull_gears(w, &mut l, (gears, out), (at.end.as_ref(), end), impulses);
         for (i, by) in next[..n].iter().enumerate() {
             l.rho[1][i] += h * by;
             out.x[i] += by;

@@ -113,9 +113,10 @@ impl Geared {
 }
 
 impl Geared {
-    /// Impulses are those of the last solve.
+    /// Impulses change by those of the last solve.
     pub fn take_answers(&mut self) {
-        self.impulses.copy_from_slice(&self.answers);
+        let each = self.impulses.iter_mut().zip(&self.answers);
+        each.for_each(|(to, by)| *to += by);
     }
 }
 

@@ -8,7 +8,7 @@ use super::Minimal;
 use super::derivative::Linear;
 use super::gears::{Geared, Gears, by_rate};
 use super::work::Work;
-use crate::dynamics::{Chart, Frame, Inputs, Knot, LinearModel, Outputs, Start};
+use crate::dynamics::{Chart, End, Frame, Inputs, Knot, LinearModel, Outputs, Start};
 use crate::mechanism::{Field, Mechanism};
 use nalgebra::DMatrix;
 use std::any::Any;
@@ -115,22 +115,31 @@ impl Minimal {
         (self.beyond_rates_mut(&mut out.y).1).copy_from_slice(&w.geared.answers);
     }
 
-    /// Values of the gears at the end of the trial, m or rad.
-    pub(super) fn leave_gears(&self, w: &Work, h: f64, rows: &mut [f64]) {
+    /// Where a geared coordinate is at the end of a step, which is that of the trial where no other is given.
+    fn ending(&self, w: &Work, coordinate: usize, h: f64, end: Option<&End>) -> f64 {
+        match end {
+            Some(end) => end.state[self.gears.places[coordinate].0],
+            None => self.at_end(w, coordinate, h),
+        }
+    }
+
+    /// Values of the gears at the end of a step, m or rad.
+    pub(super) fn leave_gears(&self, w: &Work, h: f64, end: Option<&End>, rows: &mut [f64]) {
         for ((gear, tie), row) in self.gears.ties.iter().enumerate().zip(rows) {
             let g = w.model.gear(gear);
-            let [c, of] = [tie.follower, tie.leader].map(|c| self.at_end(w, c, h));
+            let [c, of] = [tie.follower, tie.leader].map(|c| self.ending(w, c, h, end));
             *row = c - g.ratio * of - g.offset;
         }
     }
 
-    /// Adds to a change of the residual, `linear.rows`, that of the impulses; changes of the gears' values into `law`.
+    /// Adds to a change of the residual, `linear.rows`, that of the impulses; changes of the gears' values into `law`, by `ended` of the
+    /// end where it is a variable.
     pub(super) fn push_gears(
         &self,
         w: &mut Work,
         l: &mut Linear,
-        d: &Inputs,
-        impulses: &[f64],
+        (d, impulses): (&Inputs, &[f64]),
+        (end, ended): (Option<&End>, &[f64]),
         law: &mut [f64],
     ) {
         if self.gears.is_empty() {
@@ -138,25 +147,30 @@ impl Minimal {
         }
         let (m, h, g) = (&w.model, l.at.h, &mut w.geared);
         self.gears.add_along(m, impulses, -1.0, &mut l.rows);
-        for ((to, rho), dq) in g.along.iter_mut().zip(&l.rho[1]).zip(&d.x) {
-            *to = dq + h * rho;
+        if end.is_some() {
+            g.along.copy_from_slice(&ended[..self.freedoms]);
+        } else {
+            for ((to, rho), dq) in g.along.iter_mut().zip(&l.rho[1]).zip(&d.x) {
+                *to = dq + h * rho;
+            }
         }
         self.gears.across(m, &g.along, |row, by| law[row] = by);
         self.gears.tune(m, &d.p, &mut g.tuned);
         for (gear, row) in law.iter_mut().enumerate() {
             let (ratio, offset) = w.geared.tuned[gear];
-            *row -= ratio * self.at_end(w, self.gears.ties[gear].leader, h) + offset;
+            let leader = self.gears.ties[gear].leader;
+            *row -= ratio * self.ending(w, leader, h, end) + offset;
         }
     }
 
-    /// The transpose, of adjoints of the gears' values: adds to what reaches rates of displacement, `linear.rho[1]`, and the inputs;
-    /// those of the impulses into `impulses`.
+    /// The transpose, of adjoints of the gears' values: adds to what reaches the end, else rates of displacement, `linear.rho[1]`, and
+    /// the inputs; those of the impulses into `impulses`.
     pub(super) fn pull_gears(
         &self,
         w: &mut Work,
         l: &mut Linear,
-        law: &[f64],
-        out: &mut Inputs,
+        (law, out): (&[f64], &mut Inputs),
+        (end, ended): (Option<&End>, &mut [f64]),
         impulses: &mut [f64],
     ) {
         if self.gears.is_empty() {
@@ -166,17 +180,21 @@ impl Minimal {
         (self.gears).across(m, &l.lambda, |gear, by| impulses[gear] = -by);
         g.along.fill(0.0);
         self.gears.add_along(m, law, 1.0, &mut g.along);
-        let each = l.rho[1].iter_mut().zip(&mut out.x).zip(&g.along);
-        each.for_each(|((rho, x), by)| {
-            *rho += h * by;
-            *x += by;
-        });
+        if end.is_some() {
+            let each = ended.iter_mut().zip(&g.along);
+            each.for_each(|(to, by)| *to += by);
+        } else {
+            let each = l.rho[1].iter_mut().zip(&mut out.x).zip(&g.along);
+            each.for_each(|((rho, x), by)| {
+                *rho += h * by;
+                *x += by;
+            });
+        }
         each_tuned(m, |i, gear, of_ratio| {
             let leader = self.gears.ties[gear].leader;
-            let by = if of_ratio {
-                self.at_end(w, leader, h)
-            } else {
-                1.0
+            let by = match of_ratio {
+                true => self.ending(w, leader, h, end),
+                false => 1.0,
             };
             out.p[i] -= by * law[gear];
         });

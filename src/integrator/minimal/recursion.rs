@@ -249,6 +249,7 @@ impl Minimal {
                 self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
             }
         }
+        self.take_impulses(w, &mut rows);
         self.substitute(w, &rows);
         w.geared.take_answers();
         w.rows = rows;

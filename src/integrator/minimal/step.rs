@@ -93,6 +93,7 @@ impl Minimal {
     /// The rates of the interval before, where they lead inside the domain; else smaller ones.
     pub(super) fn guess(&self, before: &[f64], h: f64, w: &mut Work) {
         w.rates.copy_from_slice(before);
+        w.geared.impulses.fill(0.0);
         for _ in 0..64 {
             self.close_trial(h, w);
             if self

@@ -243,10 +243,11 @@ fn equations_have_their_derivatives() {
         let (at, x, u, y, next) = made(&s, &q, &rates, MOVING);
         let y = sum(&y, &Source::new(21).vector(d.ny, 0.05));
         let from = moved(&s, &next, &Source::new(5).vector(d.nf, 0.1));
-        let all = |at, x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
+        let all = |at, x: &[f64], u: &[f64], p: &[f64], y: &[f64], state: &[f64]| {
             let start = KnotPoint { at, x, u, p, y };
             let (mut w, mut rows, mut to) = (s.work(), vec![0.0; d.ny], x.to_vec());
-            s.residual(&UnsolvedStep { start, end: None }, &mut w, &mut rows)
+            let end = Some(End { from: &from, state });
+            s.residual(&UnsolvedStep { start, end }, &mut w, &mut rows)
                 .expect("a state");
             s.advance(&start, &mut w, &mut to).expect("a state");
             rows.extend(apart(&s, &from, &to));
@@ -279,6 +280,7 @@ fn equations_have_their_derivatives() {
         for i in 0..Column::count(&d) {
             let by = |e: f64| {
                 let (mut c, mut y, mut at) = (d.inputs(), y.clone(), at);
+                let mut ended = vec![0.0; d.nf];
                 match Column::at(&d, i) {
                     Column::Before => at.h_prev += e,
                     Column::After => at.h += e,
@@ -286,9 +288,11 @@ fn equations_have_their_derivatives() {
                     Column::Control(i) => c.u[i] = e,
                     Column::Parameter(i) => c.p[i] = e,
                     Column::Unknown(i) => y[i] += e,
-                    Column::End(_) => {}
+                    Column::End(i) => ended[i] = e,
                 }
-                all(at, &moved(&s, &x, &c.x), &sum(&u, &c.u), &sum(&p, &c.p), &y)
+                let end = moved(&s, &next, &ended);
+                let (x, u, p) = (moved(&s, &x, &c.x), sum(&u, &c.u), sum(&p, &c.p));
+                all(at, &x, &u, &p, &y, &end)
             };
             let column: Vec<f64> = dense.column(i).iter().copied().collect();
             let what = format!("{:?}", Column::at(&d, i));
