@@ -159,7 +159,13 @@ fn optima_of_gears_are_those_of_maximal_coordinates() {
         });
         assert!(a.status.is_solved(), "{}: {}", method.name(), a.reason);
         let off = (a.objective - b.objective).abs() / b.objective.abs();
-        assert!(off < 1e-6, "{}: {} {}", method.name(), a.objective, b.objective);
+        assert!(
+            off < 1e-6,
+            "{}: {} {}",
+            method.name(),
+            a.objective,
+            b.objective
+        );
     }
 }
 

@@ -5,8 +5,11 @@ use super::samples::{MOVING, START, geared, geared_systems, made, mixed, options
 use crate::dynamics::{Charts, Knot, Start, Step};
 use crate::integrator::maximal::tests::{assert_close, derivative, impulse_of};
 use crate::integrator::{Maximal, Mechanical};
+use crate::mechanism::element_samples::{Line, Rod};
 use crate::mechanism::samples::{Source, tree};
 use crate::mechanism::{GearSpec, JointKind, MechanismBuilder};
+use crate::spatial::Vec3;
+use std::sync::Arc;
 
 /// Poses, and impulses of gears, of both integrators after some steps: how far apart they are.
 fn apart(builder: &MechanismBuilder, seed: u64, intervals: &[f64]) -> (f64, f64) {
@@ -53,6 +56,7 @@ fn geared_steps_are_those_of_maximal_coordinates() {
         }
         worst = (worst.0.max(poses), worst.1.max(impulses));
     }
+    eprintln!("TMP steps {worst:?}");
     assert!(worst.0 < 1e-10 && worst.1 < 1e-9, "{worst:?}");
 }
 
@@ -67,6 +71,7 @@ fn geared_motions_are_those_of_maximal_coordinates() {
         }
         worst = (worst.0.max(poses), worst.1.max(impulses));
     }
+    eprintln!("TMP motions {worst:?}");
     assert!(worst.0 < 1e-8 && worst.1 < 1e-8, "{worst:?}");
 }
 
@@ -186,6 +191,7 @@ fn geared_motions_are_of_second_order_and_keep_energy() {
         each.fold(0.0_f64, |m, (a, b)| m.max((a.x - b.x).amax()))
     };
     let order = (off(25) / off(100)).log2() / 2.0;
+    eprintln!("TMP order {order}");
     assert!((order - 2.0).abs() < 0.1, "{order}");
     // at knots, over twenty seconds
     let (d, h, mut w) = (s.dims(), 0.01, s.work());
@@ -231,6 +237,7 @@ fn geared_motions_are_of_second_order_and_keep_energy() {
         .iter()
         .fold(0.0_f64, |m, e| m.max((e - mean(&first)).abs()));
     let drift = (mean(&late[1000..]) - mean(&first)).abs();
+    eprintln!("TMP energy {drift:.1e} {spread:.1e}");
     assert!(
         spread < 0.02 && drift < 0.2 * spread,
         "{drift:.1e} {spread:.1e}"
@@ -246,6 +253,11 @@ fn redundant_gears_are_named() {
         .gear("a", GearSpec::new("j1", "j0", 2.0))
         .gear("b", GearSpec::new("j2", "j1", 3.0));
     assert!(build(tied.clone()).is_ok());
+    assert!(Minimal::suits(&tied.clone().build().expect("valid")));
+    let line = Line(Vec3::new(0.1, 0.2, 0.0), Vec3::new(0.0, 0.3, 0.1));
+    let rod = chain().constraint("rod", &["b0", "b2"], Arc::new(Rod(line, 1.2)));
+    let e = build(rod).expect_err("refused");
+    assert_eq!(e.path.last().map(String::as_str), Some("rod"));
     let e = build(tied.gear("c", GearSpec::new("j2", "j0", 6.0))).expect_err("refused");
     assert_eq!(e.path, ["gears", "c"]);
     assert!(e.help.contains("maximal"), "{e:?}");

@@ -17,6 +17,9 @@
 //! before the knot, components in the parent's frame, of the instant where there is no interval. Over an interval `h` a joint
 //! slides by `h v` and turns by `(sqrt(1 - h^2 w'w/4), h w/2)`.
 //!
+//! Gears tie coordinates (`gears`); their impulses are unknowns behind the rates and what contacts hold, and the joint chart has
+//! coordinates and rates of one of all that are tied together.
+//!
 //! What touches the world adds to its body within the recursion, limits and friction of a joint to its pivot ([`crate::contact`]).
 //!
 //! Sources: paper 003 (recursions on a tree), papers 000 and 002 (the discrete Lagrangian).
