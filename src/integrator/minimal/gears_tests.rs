@@ -56,7 +56,6 @@ fn geared_steps_are_those_of_maximal_coordinates() {
         }
         worst = (worst.0.max(poses), worst.1.max(impulses));
     }
-    eprintln!("TMP steps {worst:?}");
     assert!(worst.0 < 1e-10 && worst.1 < 1e-9, "{worst:?}");
 }
 
@@ -71,7 +70,6 @@ fn geared_motions_are_those_of_maximal_coordinates() {
         }
         worst = (worst.0.max(poses), worst.1.max(impulses));
     }
-    eprintln!("TMP motions {worst:?}");
     assert!(worst.0 < 1e-8 && worst.1 < 1e-8, "{worst:?}");
 }
 
@@ -191,7 +189,6 @@ fn geared_motions_are_of_second_order_and_keep_energy() {
         each.fold(0.0_f64, |m, (a, b)| m.max((a.x - b.x).amax()))
     };
     let order = (off(25) / off(100)).log2() / 2.0;
-    eprintln!("TMP order {order}");
     assert!((order - 2.0).abs() < 0.1, "{order}");
     // at knots, over twenty seconds
     let (d, h, mut w) = (s.dims(), 0.01, s.work());
@@ -237,7 +234,6 @@ fn geared_motions_are_of_second_order_and_keep_energy() {
         .iter()
         .fold(0.0_f64, |m, e| m.max((e - mean(&first)).abs()));
     let drift = (mean(&late[1000..]) - mean(&first)).abs();
-    eprintln!("TMP energy {drift:.1e} {spread:.1e}");
     assert!(
         spread < 0.02 && drift < 0.2 * spread,
         "{drift:.1e} {spread:.1e}"
