@@ -8,7 +8,7 @@ use least_action::integrator::{Choice, Mechanical, Options, Order, Substeps, Sys
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, Mechanism, MechanismBuilder, Shape,
 };
-use least_action::optimize::{Solution, Solve};
+use least_action::optimize::{Method, Solution, Solve};
 use least_action::spatial::Pose;
 use std::path::Path;
 
@@ -141,6 +141,33 @@ fn optima_are_those_of_maximal_coordinates() {
         assert!(a.status.is_solved(), "{name}: {}", a.reason);
         let off = (a.objective - b.objective).abs() / b.objective.abs();
         assert!(off < 1e-6, "{name}: {} {}", a.objective, b.objective);
+    }
+}
+
+/// An arm whose wrist follows its elbow, with a finger on a rack at the wrist, has the same optimum, too.
+#[test]
+fn optima_of_gears_are_those_of_maximal_coordinates() {
+    let text = include_str!("../geared_arm.toml");
+    for method in [Method::Ddp, Method::Direct] {
+        let [a, b] = ["minimal", "maximal"].map(|integrator| {
+            let overrides = Overrides {
+                integrator: Some(integrator.into()),
+                ..Overrides::default()
+            };
+            let m = format::parse(text, "geared_arm.toml").and_then(|d| d.build(&overrides));
+            let m = m.expect("a problem");
+            let solve = Solve::new(&m.system, &m.problem).with_method(method);
+            solve.run().expect("no argmin error")
+        });
+        assert!(a.status.is_solved(), "{}: {}", method.name(), a.reason);
+        let off = (a.objective - b.objective).abs() / b.objective.abs();
+        assert!(
+            off < 1e-6,
+            "{}: {} {}",
+            method.name(),
+            a.objective,
+            b.objective
+        );
     }
 }
 

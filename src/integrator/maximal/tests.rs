@@ -74,6 +74,11 @@ pub(super) fn system(mechanism: Mechanism, q: Vec<f64>, rates: Vec<f64>) -> (Max
     (maximal, x)
 }
 
+/// The impulse of a gear, or of another constraint of one row, among the unknowns of a step.
+pub(in crate::integrator) fn impulse_of(s: &Maximal, y: &[f64], constraint: usize) -> f64 {
+    y[s.elements.offset(constraint)]
+}
+
 pub(in crate::integrator) fn all_outputs(s: &impl Mechanical) -> Vec<Quantity> {
     let mut out = vec![];
     for (joint, direction) in s.mechanism().coordinates() {

@@ -7,6 +7,7 @@ use super::kinematics::{third, turn};
 use super::work::Work;
 use super::{Minimal, Node};
 use crate::dynamics::{Charts, Frame, Knot, LinearModel, StepError, StepFailure, Stored};
+use crate::integrator::parameter;
 use crate::mechanism::Joint;
 use crate::spatial::{Mat3, Quat, Vec3, exp, left_log_jacobian, log};
 use nalgebra::{DMatrix, Matrix2, Quaternion, Vector2};
@@ -131,32 +132,42 @@ impl Minimal {
 impl Charts for Minimal {
     fn frame_in(
         &self,
-        _: &Knot,
-        _: &[f64],
-        _: &[f64],
+        at: &Knot,
+        x: &[f64],
+        p: &[f64],
         _: Option<&Frame>,
-        _: &mut Work,
+        w: &mut Work,
         out: &mut Frame,
     ) -> Result<(), StepError> {
-        *out = Frame::Identity(2 * self.freedoms);
+        if self.gears.is_empty() {
+            *out = Frame::Identity(2 * self.freedoms);
+            return Ok(());
+        }
+        parameter::apply(&self.mechanism, p, &mut w.parameters, &mut w.model)?;
+        self.gear_frame(at, x, &w.model, out);
         Ok(())
     }
 
     fn has_identity_frames(&self) -> bool {
-        true
+        self.gears.is_empty()
     }
 
     fn retract(
         &self,
         at: &Knot,
         x: &[f64],
-        _: &[f64],
-        _: &Frame,
+        p: &[f64],
+        frame: &Frame,
         d: &[f64],
-        _: &mut Work,
+        w: &mut Work,
         out: &mut [f64],
     ) -> Result<(), StepError> {
-        self.move_state(x, d, out);
+        if self.gears.is_empty() {
+            self.move_state(x, d, out);
+        } else {
+            parameter::apply(&self.mechanism, p, &mut w.parameters, &mut w.model)?;
+            self.move_on_gears(at, x, frame, d, w, out);
+        }
         match out.iter().all(|v| v.is_finite()) {
             true => Ok(()),
             false => Err(self.failure(StepFailure::NotFinite, at, 0, f64::NAN)),
@@ -168,17 +179,23 @@ impl Charts for Minimal {
         _: &Knot,
         x: &[f64],
         _: &[f64],
-        _: &Frame,
+        frame: &Frame,
         to: &[f64],
-        _: &mut Work,
+        w: &mut Work,
         out: &mut [f64],
     ) {
-        self.change_between(x, to, out);
+        let mut free = std::mem::take(&mut w.inputs.x);
+        self.change_between(x, to, &mut free);
+        frame.project_into(&mut free, out);
+        free.fill(0.0);
+        w.inputs.x = free;
     }
 
-    // rates are rates, of whatever interval
-    fn by_interval(&self, _: &Knot, _: &[f64], out: &mut [f64]) {
+    // rates are rates, of whatever interval; where gears tie slides to turns these move as far in a longer one
+    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
         out.fill(0.0);
+        let rates = &mut out[self.freedoms..];
+        (self.gears).by_interval(at.h_prev, &x[self.positions..], rates);
     }
 
     fn difference_by(
@@ -186,7 +203,7 @@ impl Charts for Minimal {
         _: &Knot,
         x: &[f64],
         _: &[f64],
-        _: &Frame,
+        frame: &Frame,
         to: &[f64],
         _: &mut Work,
     ) -> Result<DMatrix<f64>, StepError> {
@@ -199,6 +216,9 @@ impl Charts for Minimal {
             );
             let own = by.view((0, 0), (node.turns, node.turns));
             out.view_mut((first, first), own.shape()).copy_from(&own);
+        }
+        if !self.gears.is_empty() {
+            out = frame.project() * out;
         }
         Ok(out)
     }

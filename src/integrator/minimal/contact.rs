@@ -219,6 +219,9 @@ impl Minimal {
             contacts.evaluate(view, memory, bodies);
         });
         self.settle(w, &mut residual, None);
+        let rows = &mut residual[self.bodies()..];
+        let impulses = &mut w.geared.impulses;
+        (self.gears).reduce(&w.model, rows, |gear, mu| impulses[gear] = mu);
         w.touching.residual = residual;
     }
 
@@ -342,6 +345,7 @@ impl Minimal {
             w,
             h,
             by_ends,
+            exerts: false,
         };
         f(&mut Solver::new(
             &self.contacts,

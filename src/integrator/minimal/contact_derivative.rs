@@ -202,9 +202,21 @@ impl Minimal {
         t.rhs[first..].copy_from_slice(&l.rows);
         let mut stepping = self.stepping(l.at.h, w);
         (self.contacts).solve_linearized(&mut stepping, Side::Push, &t.rhs, &mut t.out);
+        if !self.gears.is_empty() {
+            // the impulses are what the solution leaves
+            let stepping = Stepping {
+                exerts: true,
+                ..stepping
+            };
+            let mut left = t.rhs.clone();
+            (self.contacts).leave(&stepping, Side::Push, &t.rhs, &t.out, &mut left);
+            let (rows, answers) = (&mut left[first..], &mut w.geared.answers);
+            (self.gears).reduce(&w.model, rows, |gear, mu| answers[gear] = mu);
+        }
         t.out.iter_mut().for_each(|v| *v = -*v);
-        l.rho[1].copy_from_slice(&t.out[first..]);
-        let own = &mut out.y[self.freedoms..];
+        let each = l.rho[1].iter_mut().zip(&t.out[first..]);
+        each.for_each(|(rho, by)| *rho += by);
+        let own = self.beyond_rates_mut(&mut out.y).0;
         self.contacts.push_unknowns(&w.touching.memory, &t.out, own);
     }
 
@@ -214,6 +226,7 @@ impl Minimal {
             w,
             h,
             by_ends: true,
+            exerts: false,
         }
     }
 

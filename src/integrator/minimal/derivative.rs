@@ -154,8 +154,9 @@ impl Minimal {
     ) -> Result<(), StepError> {
         self.prepare(at, x, u, w)?;
         self.prepare_contacts(at, x, w);
-        let (rates, contacts) = y.split_at(self.freedoms);
-        w.rates.copy_from_slice(rates);
+        let (contacts, impulses) = self.beyond_rates(y);
+        w.rates.copy_from_slice(&y[..self.freedoms]);
+        w.geared.impulses.copy_from_slice(impulses);
         if let Some(body) = self.lead(&w.model, &w.knot, &w.rates, at.h, &mut w.trial) {
             return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
         }
@@ -509,7 +510,7 @@ impl Differentiable for Minimal {
 
     fn push_in(&self, w: &mut Work, d: &Inputs, out: &mut Outputs) {
         let mut l = Self::lend(w);
-        l.rho[1].fill(0.0);
+        self.lift(w, &mut l, d);
         l.touching.stage = self.stage_of_solved(w);
         self.push_residual(w, &mut l, d);
         if l.touching.stage == Stage::Off {
@@ -518,6 +519,7 @@ impl Differentiable for Minimal {
             self.solve_touching(w, &mut l, out);
         }
         l.touching.stage = Stage::Off;
+        self.push_impulses(w, out);
         self.push_ends(w, &l, d, out);
         w.linear = Some(l);
     }
@@ -527,6 +529,8 @@ impl Differentiable for Minimal {
         out.clear();
         l.flow.fill(Flow::ZERO);
         self.pull_ends(w, &mut l, adjoint, out);
+        let (contacts, impulses) = self.beyond_rates(&adjoint.y);
+        w.geared.begin_pull(impulses, &l.rho[1]);
         l.touching.stage = self.stage_of_solved(w);
         if l.touching.stage == Stage::Off {
             w.wrenches.fill(Default::default());
@@ -534,10 +538,11 @@ impl Differentiable for Minimal {
             self.solve_transposed(w, &l.rho[1], &mut l.lambda);
             self.certify_recursion(w, l);
         } else {
-            self.solve_touching_back(w, &mut l, &adjoint.y[self.freedoms..]);
+            self.solve_touching_back(w, &mut l, contacts);
         }
         self.pull_residual(w, &mut l, out);
         l.touching.stage = Stage::Off;
+        self.lift_back(w, &l, out);
         w.linear = Some(l);
     }
 

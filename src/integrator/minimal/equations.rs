@@ -99,7 +99,7 @@ impl Equations for Minimal {
         self.contacts.check_equations(&self.mechanism)
     }
 
-    fn structure(&self, _: bool) -> Structure {
+    fn structure(&self, has_end: bool) -> Structure {
         let (d, n) = (Self::dims(self), self.freedoms);
         let mut columns: Vec<Vec<usize>> = vec![vec![]; Column::count(&d)];
         let seen = self.seen();
@@ -130,6 +130,21 @@ impl Equations for Minimal {
         }
         columns[Column::Before.place(&d)] = (0..n).collect();
         columns[Column::After.place(&d)] = (0..n).chain(d.ny..d.ny + n).collect();
+        let first = d.ny - self.gears.count();
+        for (row, tie) in (first..).zip(&self.gears.ties) {
+            for index in [tie.follower, tie.leader] {
+                columns[Column::Unknown(row).place(&d)].push(index);
+                if has_end {
+                    columns[Column::End(index).place(&d)].push(row);
+                } else {
+                    columns[index].push(row);
+                    columns[Column::Unknown(index).place(&d)].push(row);
+                }
+            }
+            if !has_end {
+                columns[Column::After.place(&d)].push(row);
+            }
+        }
         for (i, (parent, child)) in self.contacts.pairs().enumerate() {
             let first = n + i * UNKNOWNS;
             let ends = parent.into_iter().chain([child]);
@@ -177,7 +192,7 @@ impl Equations for Minimal {
 
     fn centre(&self, at: &UnsolvedStep, w: &mut Work, y: &mut [f64]) -> Result<(), StepError> {
         self.evaluate_unsolved(&at.start, w)?;
-        let own = &mut y[self.freedoms..];
+        let own = self.beyond_rates_mut(y).0;
         self.with_contacts(w, |contacts, view, memory| {
             contacts.centre(view, memory, own)
         });
@@ -196,8 +211,10 @@ impl Equations for Minimal {
 
     fn residual(&self, at: &UnsolvedStep, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {
         self.evaluate_unsolved(&at.start, w)?;
-        let (r, law) = r.split_at_mut(self.freedoms);
-        self.residual_rows(w, at.start.at.h, r);
+        let h = at.start.at.h;
+        self.leave_gears(w, h, at.end.as_ref(), self.beyond_rates_mut(r).1);
+        self.residual_rows(w, h, &mut r[..self.freedoms]);
+        let law = self.beyond_rates_mut(r).0;
         self.with_contacts(w, |contacts, view, memory| {
             contacts.leave_unsolved(view, memory, law)
         });
@@ -227,15 +244,16 @@ impl Equations for Minimal {
     ) -> Result<(), StepError> {
         self.evaluate_unsolved(&at.start, w)?;
         let (d, n, h) = (Self::dims(self), self.freedoms, at.start.at.h);
-        self.hold_contacts(w, &mut vec![0.0; d.ny - n]);
+        self.hold_contacts(w, &mut vec![0.0; self.contacts.unknowns()]);
         let mut l = Self::lend(w);
         let mut next = vec![0.0; d.nx];
         self.write_next(&w.model, w, at.start.x, h, &mut next);
         let (mut inputs, mut dy) = (d.inputs(), vec![0.0; d.ny]);
-        let mut product = vec![0.0; d.ny + d.nf];
+        let (mut product, mut ended) = (vec![0.0; d.ny + d.nf], vec![0.0; d.nf]);
         for (g, group) in structure.groups().iter().enumerate() {
             inputs.clear();
             dy.fill(0.0);
+            ended.fill(0.0);
             for &column in group {
                 match Column::at(&d, column) {
                     Column::State(i) => inputs.x[i] = 1.0,
@@ -244,14 +262,17 @@ impl Equations for Minimal {
                     Column::Unknown(i) => dy[i] = 1.0,
                     Column::Before => inputs.h_prev = 1.0,
                     Column::After => inputs.h = 1.0,
-                    // no equation is one of the end alone
-                    Column::End(_) => {}
+                    // of gears alone
+                    Column::End(i) => ended[i] = 1.0,
                 }
             }
             self.push_unknowns(w, &mut l, &inputs, &dy);
-            let (rates, contacts) = dy.split_at(n);
-            self.push_given(w, &mut l, &inputs, contacts, &mut product[n..d.ny]);
+            let (rates, (contacts, impulses)) = (&dy[..n], self.beyond_rates(&dy));
             let (rows, ends) = product.split_at_mut(d.ny);
+            let (law, gears) = self.beyond_rates_mut(rows);
+            self.push_given(w, &mut l, &inputs, contacts, law);
+            let end = (at.end.as_ref(), &ended[..]);
+            self.push_gears(w, &mut l, (&inputs, impulses), end, gears);
             rows[..n].copy_from_slice(&l.rows);
             for (i, rho) in l.rho[1].iter().enumerate() {
                 ends[i] = inputs.x[i] + h * rho;
@@ -285,14 +306,15 @@ impl Equations for Minimal {
         }
         end.fill(0.0);
         out.clear();
-        let (rates, contacts) = y.split_at_mut(n);
-        rates.copy_from_slice(&next[n..]);
-        contacts.fill(0.0);
+        y[..n].copy_from_slice(&next[n..]);
+        y[n..].fill(0.0);
         let mut l = Self::lend(w);
-        let (mu, law) = adjoint.y.split_at(n);
-        l.lambda.copy_from_slice(mu);
+        let (law, gears) = self.beyond_rates(&adjoint.y);
+        l.lambda.copy_from_slice(&adjoint.y[..n]);
         l.flow.fill(Flow::ZERO);
+        let (contacts, impulses) = self.beyond_rates_mut(y);
         self.pull_given(w, &mut l, law, out, contacts);
+        self.pull_gears(w, &mut l, (gears, out), (at.end.as_ref(), end), impulses);
         for (i, by) in next[..n].iter().enumerate() {
             l.rho[1][i] += h * by;
             out.x[i] += by;

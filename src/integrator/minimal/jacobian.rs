@@ -13,12 +13,13 @@
 
 use super::derivative::{Linear, SIDES, Six};
 use super::forces::{to_body, to_world};
+use super::gears_derivative::fold;
 use super::kinematics::third;
 use super::local::third_by_turn;
 use super::momentum::Blocks;
 use super::work::Work;
 use super::{Minimal, Node};
-use crate::dynamics::{Frame, LinearModel, model_by_pushes};
+use crate::dynamics::{Dims, Frame, LinearModel, model_by_pushes};
 use crate::mechanism::Drive;
 use crate::spatial::{Mat3, Vec3, skew, skew_times};
 use nalgebra::SMatrix;
@@ -129,6 +130,9 @@ pub(super) struct Jacobian {
     lambda: Vec<Numbers>,
     by_knot: Vec<Numbers>,
     by_before: Vec<Numbers>,
+    /// Where gears are: what their rows' multipliers add along free directions, and the model of the free chart.
+    geared: Vec<Numbers>,
+    free: Option<LinearModel>,
 }
 
 /// What a joint exerts, about itself, and how what acts along its free directions changes with its own coordinates, at the knot and
@@ -141,7 +145,9 @@ struct Exerting {
 }
 
 impl Jacobian {
-    fn new(n: usize, freedoms: usize) -> Self {
+    fn new(minimal: &Minimal) -> Self {
+        let (n, freedoms) = (minimal.nodes.len(), minimal.freedoms);
+        let is_geared = !minimal.gears.is_empty();
         let zero = Vec3::zeros();
         let none = Exerting {
             wrench: (zero, zero),
@@ -157,7 +163,12 @@ impl Jacobian {
             before: wide,
             lambda: numbers.clone(),
             by_knot: numbers.clone(),
-            by_before: numbers,
+            by_before: numbers.clone(),
+            geared: if is_geared { numbers } else { vec![] },
+            free: is_geared.then(|| {
+                let d = minimal.dims();
+                LinearModel::new(&Dims { ndx: d.nf, ..d })
+            }),
         }
     }
 }
@@ -205,17 +216,23 @@ impl Minimal {
         }
         let mut j = match w.jacobian.take() {
             Some(j) => j,
-            None => Box::new(Jacobian::new(self.nodes.len(), self.freedoms)),
+            None => Box::new(Jacobian::new(self)),
         };
         self.gather(w, &l, &mut j);
+        let mut free = j.free.take();
+        let to = free.as_mut().unwrap_or(&mut *out);
         // the widest instructions of the machine, in the same order on any
         let arch = Arch::new();
         let mut first = 0;
         while first < self.freedoms {
-            arch.dispatch(|| self.lanes(w, &l, &mut j, first, out));
+            arch.dispatch(|| self.lanes(w, &l, &mut j, first, to));
             first += LANES;
         }
-        self.by_parameters(w, &mut l, out);
+        self.by_parameters(w, &mut l, to);
+        if let Some(free) = &free {
+            fold(free, frames.0, frames.1, out);
+        }
+        j.free = free;
         w.jacobian = Some(j);
         w.linear = Some(l);
     }
@@ -308,13 +325,17 @@ impl Minimal {
 
     /// Multipliers of the rows, and the virtual displacements of the bodies by them.
     #[inline(always)]
-    fn multipliers(&self, w: &Work, h: f64, s: &mut Jacobian, rows: std::ops::Range<usize>) {
+    fn multipliers(&self, w: &mut Work, h: f64, s: &mut Jacobian, rows: std::ops::Range<usize>) {
         s.knot.fill([Wide::ZERO; 2]);
         let mut place = 0;
+        let last = rows.end.max(self.gears.end);
+        if !self.gears.is_empty() {
+            self.tie_lanes(w, h, rows.clone(), &mut s.geared);
+        }
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let n = node.count();
             place += n * n;
-            if node.first >= rows.end {
+            if node.first >= last {
                 // none of the rows is of what it holds
                 continue;
             }
@@ -328,6 +349,9 @@ impl Minimal {
                 let mut rate = on.dot(&axis.right);
                 if rows.contains(&index) {
                     rate[index - rows.start] += h;
+                }
+                if let Some(by) = s.geared.get(index) {
+                    add_times(&mut rate, 1.0, by);
                 }
                 let less = rate.map(|r| -r);
                 f.add_along(&axis.answer.0, &less);
@@ -353,7 +377,7 @@ impl Minimal {
             for (left, index) in left.iter_mut().zip(node.directions()) {
                 let axis = &w.axes[index];
                 let (by_x, by_turn) = (x.dot(&axis.wrench.0), turned.dot(&axis.wrench.1));
-                let given = if node.first >= rows.end {
+                let given = if node.first >= last {
                     [0.0; LANES]
                 } else {
                     s.lambda[index]
@@ -556,7 +580,7 @@ impl Minimal {
         for i in 0..w.parameters.len() {
             d.clear();
             d.p[i] = 1.0;
-            l.rho[1].fill(0.0);
+            self.lift(w, l, &d);
             self.push_residual(w, l, &d);
             self.solve_rows(w, l);
             self.push_ends(w, l, &d, &mut change);

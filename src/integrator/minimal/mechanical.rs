@@ -255,7 +255,7 @@ impl Minimal {
         (self.contacts).reactions(&w.model, |unknown, place, scale| {
             y[unknown] += scale * adjoint.reactions[place];
         });
-        self.pull_given(w, &mut l, &[], out, &mut y[self.freedoms..]);
+        self.pull_given(w, &mut l, &[], out, self.beyond_rates_mut(y).0);
         out.h_prev += 0.5 * by_half;
         out.h += 0.5 * by_half;
         self.pull_unknowns(w, &l, out, y);
@@ -373,6 +373,8 @@ impl Minimal {
         }
         self.pull_residual(w, &mut l, out);
         l.touching.stage = Stage::Off;
+        w.geared.ends.fill(0.0);
+        self.lift_back(w, &l, out);
         w.linear = Some(l);
     }
 }
@@ -384,8 +386,8 @@ impl Mechanical for Minimal {
 
     fn mobility(&self) -> Mobility {
         Mobility {
-            degrees_of_freedom: self.freedoms,
-            loops: 0,
+            degrees_of_freedom: self.freedoms - self.gears.count(),
+            loops: self.gears.count(),
             redundant_rows: 0,
         }
     }
@@ -399,15 +401,18 @@ impl Mechanical for Minimal {
         self
     }
 
-    // all coordinates are independent
-    fn holding(self, _: &[f64], _: &[bool]) -> Self {
-        self
+    // all coordinates are independent but those that gears tie
+    fn holding(self, _: &[f64], preferred: &[bool]) -> Self {
+        let gears = super::gears::Gears::new(&self.mechanism, &self.nodes, preferred);
+        Self { gears, ..self }
     }
 
     fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
         let new = Self::new(mechanism, q, self.options)?.with_roots(self.roots);
         let new = new.with_lagrangian(self.lagrangian);
-        Ok(new.with_outputs(self.outputs.clone()))
+        let new = new.with_outputs(self.outputs.clone());
+        let held = self.gears.held();
+        Ok(new.holding(q, &held))
     }
 
     fn mechanism_with<'a>(
@@ -419,8 +424,14 @@ impl Mechanical for Minimal {
         Ok(&w.model)
     }
 
-    fn start(&self, q: &[f64], rates: &[f64], _: &[bool]) -> Result<Vec<f64>, ModelError> {
+    fn start(&self, q: &[f64], rates: &[f64], held: &[bool]) -> Result<Vec<f64>, ModelError> {
         let mut x = vec![0.0; self.positions + self.freedoms];
+        let (mut closed, mut rates) = (q.to_vec(), rates.to_vec());
+        if !self.gears.is_empty() && (q.len(), rates.len()) == (self.freedoms, self.freedoms) {
+            self.mechanism.close(&mut closed, held)?;
+            rates = self.nearest_rates(&closed, &rates);
+        }
+        let (q, rates) = (&closed, &rates);
         let started = self.start_at(&Start::at_rates(q, rates), &self.memory(), &mut x);
         let wrong = |e: StepError| ModelError::new(["joints"], e.message, "give one of each");
         started.map_err(wrong)?;
@@ -620,8 +631,8 @@ impl Mechanical for Minimal {
         self.fastest_swing(seen, weight, above, w)
     }
 
-    fn tangents(&self, _: &Frame) -> Option<[DMatrix<f64>; 2]> {
-        None
+    fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
+        self.gear_tangents(frame)
     }
 
     fn certify(&self, w: &mut Work) {

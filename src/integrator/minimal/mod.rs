@@ -17,6 +17,9 @@
 //! before the knot, components in the parent's frame, of the instant where there is no interval. Over an interval `h` a joint
 //! slides by `h v` and turns by `(sqrt(1 - h^2 w'w/4), h w/2)`.
 //!
+//! Gears tie coordinates (`gears`); their impulses are unknowns behind the rates and what contacts hold, and the joint chart has
+//! coordinates and rates of one of all that are tied together.
+//!
 //! What touches the world adds to its body within the recursion, limits and friction of a joint to its pivot ([`crate::contact`]).
 //!
 //! Sources: paper 003 (recursions on a tree), papers 000 and 002 (the discrete Lagrangian), paper 003 (that on SE(3)).
@@ -27,6 +30,10 @@ mod contact_derivative;
 mod derivative;
 mod equations;
 mod forces;
+mod gears;
+mod gears_derivative;
+#[cfg(test)]
+mod gears_tests;
 mod jacobian;
 mod kinematics;
 mod local;
@@ -58,7 +65,7 @@ use super::parameter::nominal;
 use crate::contact::Layout;
 use crate::dynamics::Dims;
 use crate::mechanism::{
-    Direction, Field, Freedom, Joint, Mechanism, ModelError, Quantity, ReactionSource,
+    Direction, Field, Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource,
     damper_shares,
 };
 use crate::spatial::{Pose, Vec3};
@@ -132,6 +139,7 @@ pub struct Minimal {
     pivot_of: Vec<usize>,
     /// What rows of the residual are divided by to be velocities, m/s: kg, of turns kg m.
     units: Vec<f64>,
+    gears: gears::Gears,
     roots: Roots,
     lagrangian: Lagrangian,
     /// Every joint's place among the unwound angles.
@@ -194,12 +202,14 @@ impl Minimal {
         for node in &nodes {
             pivot_of.push(pivot_of[pivot_of.len() - 1] + node.count().pow(2));
         }
+        let gears = gears::Gears::new(&mechanism, &nodes, &[]);
         let units = units(&mechanism, &nodes, contacts.sizes(), &poses);
         Ok(Self {
             contacts,
             touches,
             pivot_of,
             units,
+            gears,
             roots: Roots::default(),
             lagrangian: Lagrangian::default(),
             windings: (0..mechanism.joints.len()).map(Some).collect(),
@@ -244,10 +254,10 @@ impl Minimal {
         Dims {
             nx: self.positions + self.freedoms,
             nf: 2 * self.freedoms,
-            ndx: 2 * self.freedoms,
+            ndx: 2 * (self.freedoms - self.gears.count()),
             nu: self.mechanism.actuators.len(),
             np: self.mechanism.parameters.len(),
-            ny: self.freedoms + self.contacts.unknowns(),
+            ny: self.freedoms + self.contacts.unknowns() + self.gears.count(),
         }
     }
 }
@@ -328,9 +338,10 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
         let what = format!("contact `{}` bounces", c.name);
         return refused(["contacts", &c.name], &what);
     }
-    if let Some(c) = m.constraints.first() {
+    let mut constraints = m.constraints.iter();
+    if let Some(c) = constraints.find(|c| !matches!(c.law, Law::Gear(_))) {
         let what = format!("`{}` is a constraint", c.name);
         return refused([c.kind().1, &c.name], &what);
     }
-    Ok(())
+    gears::check(m)
 }

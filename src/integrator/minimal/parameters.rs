@@ -116,10 +116,14 @@ impl Minimal {
                 let by = m.actuators[i].effort_by_limit(w.commanded[i], upper, w.relaxed);
                 self.by_actuator(w, i, -half * by, emit);
             }
+            // of the impulse along the leader; the rest is of the followers, which are lifted
+            Field::GearRatio(g) => {
+                let leader = self.gears.ties[g].leader;
+                emit(Effect::Joint(leader, w.geared.impulses[g]));
+            }
+            Field::GearOffset(_) => {}
             // what has them is refused
             Field::SpringDamping(_)
-            | Field::GearRatio(_)
-            | Field::GearOffset(_)
             | Field::JointFriction(_)
             | Field::LimitRestitution(_)
             | Field::LowerLimit(_)

@@ -79,7 +79,8 @@ impl Minimal {
         let mut inverses = std::mem::take(&mut w.inverses);
         let done = self.eliminate(w, h, &mut inverses);
         w.inverses = inverses;
-        done
+        done?;
+        self.factor_gears(w)
     }
 
     fn eliminate(&self, w: &mut Work, h: f64, mut rest: &mut [f64]) -> Result<(), usize> {
@@ -228,7 +229,9 @@ impl Minimal {
                 self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
             }
         }
+        self.take_impulses(w, &mut rows);
         self.substitute(w, &rows);
+        w.geared.take_answers();
         w.rows = rows;
     }
 
@@ -255,10 +258,19 @@ impl Minimal {
                 to.1 += t + k.arms[0].cross(&f);
             }
         }
+        self.take_impulses(w, rows);
     }
 
     /// Minus the inverse applied to a residual, into `w.change`: of bodies in `w.wrenches`, and along free directions.
     pub(super) fn substitute(&self, w: &mut Work, rows: &[f64]) {
+        self.substitute_tree(w, rows);
+        if !self.gears.is_empty() {
+            self.tie(w);
+        }
+    }
+
+    /// The same without gears.
+    pub(super) fn substitute_tree(&self, w: &mut Work, rows: &[f64]) {
         let mut place = 0;
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let k = &w.knot[i];
@@ -338,17 +350,18 @@ impl Minimal {
         }
     }
 
-    /// The same of a change of the residual along free directions, `linear.rows`, into `linear.rho[1]`.
+    /// The same of a change of the residual along free directions, `linear.rows`, added to `linear.rho[1]`.
     pub(super) fn solve_rows(&self, w: &mut Work, l: &mut Linear) {
         w.wrenches.fill(Default::default());
         self.substitute(w, &l.rows);
-        l.rho[1].copy_from_slice(&w.change);
+        let each = l.rho[1].iter_mut().zip(&w.change);
+        each.for_each(|(rho, by)| *rho += by);
     }
 
     /// Minus the transposed inverse applied to adjoints of rates of displacement, of bodies in `w.wrenches` and along free
     /// directions in `rho`, into `lambda`: the same recursion with both sides swapped. `w.wrenches` are then displacements of bodies
     /// by it.
-    pub(super) fn solve_transposed(&self, w: &mut Work, rho: &[f64], lambda: &mut [f64]) {
+    pub(super) fn solve_transposed_tree(&self, w: &mut Work, rho: &[f64], lambda: &mut [f64]) {
         let mut place = 0;
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let to = &w.trial[i];

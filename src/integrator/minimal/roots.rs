@@ -108,7 +108,7 @@ impl Dense {
 }
 
 impl Minimal {
-    /// The same steps, their roots found so; of trees that touch nothing.
+    /// The same steps, their roots found so; of trees without gears that touch nothing.
     #[must_use]
     pub fn with_roots(self, roots: Roots) -> Self {
         Self { roots, ..self }

@@ -8,8 +8,8 @@ use crate::integrator::{Mechanical, Options};
 use crate::mechanism::element_samples::{Line, Rubber};
 use crate::mechanism::samples::{Source, tree};
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder,
-    Quantity, Shape,
+    ActuatorSpec, BodySpec, ContactSpec, CoordinateId, Freedom, GearSpec, HalfSpaceSpec, JointKind,
+    JointSpec, Mechanism, MechanismBuilder, Quantity, Shape,
 };
 use crate::spatial::Vec3;
 use std::sync::Arc;
@@ -58,6 +58,108 @@ pub(super) fn systems() -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
         (system.with_outputs(outputs), q, rates)
     });
     each.collect()
+}
+
+/// Gears between coordinates of a tree, each of one with one that is geared before or that is the first, in either role.
+pub(super) fn geared(mut m: MechanismBuilder, seed: u64, most: usize) -> MechanismBuilder {
+    let built = m.build().expect("valid");
+    let is_single =
+        |id: &CoordinateId| built.joints[id.0].directions[id.1].freedom != Freedom::Turn;
+    let ids: Vec<_> = built.coordinates().filter(is_single).collect();
+    let mut s = Source::new(seed + 77);
+    let mut names: Vec<_> = ids.iter().map(|id| built.coordinate_name(*id)).collect();
+    for i in (1..names.len()).rev() {
+        names.swap(i, s.below(i + 1));
+    }
+    for i in 1..names.len().min(most + 1) {
+        let (mut joint, mut of) = (names[i].clone(), names[s.below(i)].clone());
+        if s.below(2) == 0 {
+            std::mem::swap(&mut joint, &mut of);
+        }
+        let ratio = [0.7, -1.3, 1.6, -0.5][s.below(4)] + 0.1 * s.unit();
+        let gear = GearSpec::new(&joint, &of, ratio).offset(0.3 * s.unit());
+        m = m.gear(&format!("g{i}"), gear);
+    }
+    m
+}
+
+/// Trees with gears, all numbers parameters but the anchors, of which gears of slides have no derivative.
+pub(super) fn geared_systems() -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
+    use JointKind::{Cylindrical, Prismatic, Revolute};
+    let each = (0..6).map(|seed: usize| {
+        let mut s = Source::new(seed as u64 + 300);
+        let mut kinds = vec![Revolute, Prismatic, Cylindrical, Revolute];
+        kinds.extend((0..3).map(|_| JointKind::ALL[s.below(16)]));
+        for i in (1..kinds.len()).rev() {
+            kinds.swap(i, s.below(i + 1));
+        }
+        let mut builder = geared(mixed(seed as u64, &kinds), seed as u64, 1 + seed % 4);
+        if seed % 2 == 1 {
+            builder.joints.values_mut().for_each(|j| j.implicit = true);
+        }
+        let mechanism = tuned_but_anchors(builder);
+        let n = mechanism.tree_ids().len();
+        let (q, rates) = (s.vector(n, 0.5), s.vector(n, 0.5));
+        let system = Minimal::new(mechanism, &q, options()).expect("a tree");
+        let outputs = all_outputs(&system);
+        (system.with_outputs(outputs), q, rates)
+    });
+    each.collect()
+}
+
+fn tuned_but_anchors(mut builder: MechanismBuilder) -> Mechanism {
+    let built = builder.build().expect("valid");
+    for (path, field) in built.fields() {
+        let is_good = field.positive().is_none() || built.get(field) > 0.0;
+        if is_good && !(path.starts_with("joints") && path.contains("anchor")) {
+            builder = builder.parameter(&path, &[&path]);
+        }
+    }
+    builder.build().expect("valid")
+}
+
+/// A leg whose knee and ankle are geared to the hip, and a toe that slides with them: on the ground, at stops, with friction.
+pub(super) fn geared_touching(central_path: f64, warm: bool) -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
+    let link = |mass: f64| BodySpec::new(mass).shape(Shape::Box([0.08, 0.1, 0.3]));
+    let hinge = |child: &str, parent: &str| {
+        JointSpec::new(JointKind::Revolute, child)
+            .parent(parent)
+            .axis([0.0, 1.0, 0.1])
+            .anchors([0.0, 0.0, -0.15], [0.0, 0.0, 0.15])
+    };
+    let foot = ContactSpec::new(0.5).shape(Shape::Sphere(0.05));
+    let corners = ContactSpec::new(0.3);
+    let trunk = BodySpec::new(3.0).shape(Shape::Box([0.5, 0.3, 0.2]));
+    let toe = JointSpec::new(JointKind::Prismatic, "toe")
+        .parent("foot")
+        .axis([1.0, 0.0, 0.2])
+        .anchors([0.1, 0.0, 0.0], [0.0, 0.0, 0.0]);
+    let leg = MechanismBuilder::new()
+        .half_space("slope", HalfSpaceSpec::default())
+        .body("trunk", trunk.contact("corners", corners).free())
+        .body("thigh", link(0.8))
+        .body("shank", link(0.4))
+        .body(
+            "foot",
+            link(0.3).contact("heel", foot.at([0.0, 0.0, -0.15])),
+        )
+        .body("toe", link(0.2))
+        .joint("hip", hinge("thigh", "trunk").friction(0.1).damping(0.2))
+        .joint("knee", hinge("shank", "thigh").limits(-0.5, 0.4))
+        .joint("ankle", hinge("foot", "shank").friction(0.05))
+        .joint("toe", toe)
+        .gear("knee", GearSpec::new("knee", "hip", -1.4).offset(0.1))
+        .gear("ankle", GearSpec::new("knee", "ankle", -1.8))
+        .gear("toe", GearSpec::new("toe", "ankle", 0.2))
+        .actuator("bend", ActuatorSpec::joint("hip").effort_limits(-3.0, 3.0));
+    let mechanism = tuned_but_anchors(leg);
+    let n = mechanism.tree_ids().len();
+    let mut source = Source::new(4);
+    let (mut q, mut rates) = (source.vector(n, 0.1), source.vector(n, 0.5));
+    (q[2], rates[2]) = (0.95, -1.0);
+    let system = Minimal::new(mechanism, &q, contact_options(central_path, warm)).expect("a tree");
+    let outputs = all_outputs(&system);
+    vec![(system.with_outputs(outputs), q, rates)]
 }
 
 /// The central path at which contacts are smooth over what differences change.
@@ -124,11 +226,7 @@ pub(super) fn touching(central_path: f64, warm: bool) -> Vec<(Minimal, Vec<f64>,
             all.push((tuned(builder), q, rates));
         }
     }
-    let mut options = options();
-    options.contact.central_path = central_path;
-    (options.contact.warm, options.contact.centred) = (warm, 1e-10);
-    // rounding of gaps is more than that of a step without
-    options.tolerance = 1e-11;
+    let options = contact_options(central_path, warm);
     let each = all.into_iter().map(|(m, q, rates)| {
         let system = Minimal::new(m, &q, options).expect("a tree");
         let mut outputs = all_outputs(&system);
@@ -152,9 +250,21 @@ pub(super) fn touching(central_path: f64, warm: bool) -> Vec<(Minimal, Vec<f64>,
 pub(super) fn of_both_lagrangians() -> impl Iterator<Item = (Minimal, Vec<f64>, Vec<f64>)> {
     let each = [Lagrangian::Split, Lagrangian::Screw].into_iter();
     each.flat_map(|of| {
-        let all = systems().into_iter().chain(touching(SMOOTH, false));
+        let apart = systems().into_iter().chain(touching(SMOOTH, false));
+        let all = apart
+            .chain(geared_systems())
+            .chain(geared_touching(SMOOTH, false));
         all.map(move |(s, q, rates)| (s.with_lagrangian(of), q, rates))
     })
+}
+
+fn contact_options(central_path: f64, warm: bool) -> Options {
+    let mut options = options();
+    options.contact.central_path = central_path;
+    (options.contact.warm, options.contact.centred) = (warm, 1e-10);
+    // rounding of gaps is more than that of a step without
+    options.tolerance = 1e-11;
+    options
 }
 
 /// A step from the start, or after some with uneven intervals: knot, state, control, and its unknowns and next state.

@@ -26,11 +26,12 @@ impl Minimal {
     /// that difference, balls by that rotation.
     pub(super) fn start_at(&self, start: &Start, w: &Work, x: &mut [f64]) -> Result<(), StepError> {
         self.check_start(start)?;
-        let q = start.coordinates;
-        self.write_positions(q, x);
-        x[self.positions..].copy_from_slice(start.rates);
+        let (q, rates) = self.geared_start(&w.model, start.coordinates, start.rates);
+        self.write_positions(&q, x);
+        x[self.positions..].copy_from_slice(&rates);
         if start.before != 0.0 {
-            let old = self.before(start, w)?;
+            let mut old = self.before(start, w)?;
+            self.gears.close(&w.model, &mut old.q);
             let mut from = x.to_vec();
             self.write_positions(&old.q, &mut from);
             self.write_rates(&from, start.before, x)?;
@@ -111,6 +112,26 @@ impl Minimal {
         old.ok_or_else(|| too_far("of the start"))
     }
 
+    /// Derivatives of the state at a start by the parameters.
+    pub(super) fn start_by_parameters(
+        &self,
+        start: &Start,
+        w: &mut Work,
+    ) -> Result<DMatrix<f64>, StepError> {
+        let mut x = vec![0.0; self.positions + self.freedoms];
+        self.start_at(start, w, &mut x)?;
+        let earlier = match start.before {
+            0.0 => None,
+            _ => {
+                let mut old = self.before(start, w)?;
+                self.gears.close(&w.model, &mut old.q);
+                Some(old.q)
+            }
+        };
+        let rates = &x[self.positions..];
+        Ok(self.start_by_gears(start, rates, earlier.as_deref(), w))
+    }
+
     /// Derivatives of the state at a start by coordinates, rates and the interval before.
     pub(super) fn start_by_coordinates(
         &self,
@@ -129,6 +150,9 @@ impl Minimal {
         })?;
         let mut out = DMatrix::identity(2 * n, 2 * n + 1);
         out.view_mut((0, 0), (n, n)).copy_from(&tangent);
+        for first in [0, n] {
+            self.gears.level_rows(&w.model, first, &mut out);
+        }
         let h = start.before;
         if h == 0.0 {
             return Ok(out);
@@ -143,6 +167,8 @@ impl Minimal {
         then.columns_mut(n, n).copy_from(&(&old.by_moved * h));
         let rates = DVector::from_column_slice(start.rates);
         then.set_column(2 * n, &(&old.by_moved * rates));
+        self.gears.level_rows(&w.model, 0, &mut then);
+        let tangent = out.view((0, 0), (n, n)).into_owned();
         for (node, j) in self.joints() {
             let own = &x[self.positions..][node.directions()];
             let local = Local::new(j, node, &self.relative(j, node, &x), own, -h);

@@ -82,7 +82,7 @@ impl Minimal {
         if !self.contacts.is_empty() {
             return self.solve_contacts(at, y, w);
         }
-        if self.roots != Roots::default() {
+        if self.roots != Roots::default() && self.gears.is_empty() {
             return self.find(at, x, w);
         }
         self.guess(&x[self.positions..], at.h, w);
@@ -92,7 +92,9 @@ impl Minimal {
     /// The rates of the interval before, where they lead inside the domain; else smaller ones.
     pub(super) fn guess(&self, before: &[f64], h: f64, w: &mut Work) {
         w.rates.copy_from_slice(before);
+        w.geared.impulses.fill(0.0);
         for _ in 0..64 {
+            self.close_trial(h, w);
             if self
                 .lead(&w.model, &w.knot, &w.rates, h, &mut w.trial)
                 .is_none()
@@ -105,11 +107,18 @@ impl Minimal {
                     .iter_mut()
                     .for_each(|r| *r *= 0.5);
             }
+            self.halve_slides(&mut w.rates);
         }
     }
 
     /// Takes a part of Newton's step: a joint's rates follow the turn of its end.
     pub(super) fn take(&self, length: f64, h: f64, w: &mut Work) {
+        self.take_freely(length, h, w);
+        self.close_trial(h, w);
+    }
+
+    /// The same where gears hold to first order alone.
+    pub(super) fn take_freely(&self, length: f64, h: f64, w: &mut Work) {
         for (node, k) in self.nodes.iter().zip(&w.knot) {
             let range = node.directions();
             let j = &w.model.joints[node.joint];
@@ -276,10 +285,12 @@ impl Step for Minimal {
         p: &[f64],
         w: &mut Work,
     ) -> Result<DMatrix<f64>, StepError> {
-        let _ = start;
         parameter::apply(&self.mechanism, p, &mut w.parameters, &mut w.model)?;
-        // joint coordinates are what they are, wherever the joints lie
-        Ok(DMatrix::zeros(2 * self.freedoms, p.len()))
+        // joint coordinates are what they are, wherever the joints lie, but where gears tie them
+        if self.gears.is_empty() {
+            return Ok(DMatrix::zeros(2 * self.freedoms, p.len()));
+        }
+        self.start_by_parameters(start, w)
     }
 
     fn initial_by_coordinates(
@@ -308,8 +319,9 @@ impl Step for Minimal {
         }
         self.prepare(at, x, u, w)?;
         let stats = self.solve_prepared(at, x, w, y)?;
-        let (rates, contacts) = y.split_at_mut(self.freedoms);
-        rates.copy_from_slice(&w.rates);
+        y[..self.freedoms].copy_from_slice(&w.rates);
+        let (contacts, impulses) = self.beyond_rates_mut(y);
+        impulses.copy_from_slice(&w.geared.impulses);
         w.touching.memory.write(contacts, &self.contacts);
         self.write_next(&w.model, w, x, at.h, next);
         Ok(stats)

@@ -14,6 +14,8 @@ pub(super) struct Stepping<'a> {
     pub h: f64,
     /// Is what is behind the bodies' numbers by rates of displacement of joints, not by their rates?
     pub by_ends: bool,
+    /// Are the gears' impulses left in what a solve leaves?
+    pub exerts: bool,
 }
 
 impl NewtonSystem for Stepping<'_> {
@@ -36,6 +38,7 @@ impl NewtonSystem for Stepping<'_> {
     fn moved(&mut self) {
         let rates = &self.w.touching.trial[self.system.bodies()..];
         self.w.rates.copy_from_slice(rates);
+        self.system.close_trial(self.h, self.w);
         self.system.lead_touching(self.w, self.h);
     }
 
@@ -64,6 +67,7 @@ impl NewtonSystem for Stepping<'_> {
         let known = y.iter().any(|v| *v != 0.0);
         if known {
             w.rates.copy_from_slice(y);
+            s.close_trial(self.h, w);
         } else {
             let before = std::mem::take(&mut w.before);
             s.guess(&before, self.h, w);
@@ -142,7 +146,7 @@ impl NewtonSystem for Stepping<'_> {
             } else {
                 // the rates change by what a whole step takes of it
                 w.kept.copy_from_slice(&w.rates);
-                s.take(1.0, h, w);
+                s.take_freely(1.0, h, w);
                 for ((to, rate), kept) in tail.iter_mut().zip(&mut w.rates).zip(&w.kept) {
                     *to = *rate - kept;
                     *rate = *kept;
@@ -187,6 +191,10 @@ impl NewtonSystem for Stepping<'_> {
 
     fn settle(&self, rows: &mut [f64], transposed: bool) {
         let over = transposed.then_some(self.h);
-        self.system.settle(self.w, rows, over);
+        let s = self.system;
+        s.settle(self.w, rows, over);
+        if !self.exerts {
+            (s.gears).reduce(&self.w.model, &mut rows[s.bodies()..], |_, _| {});
+        }
     }
 }

@@ -86,6 +86,7 @@ impl Minimal {
         for (i, d) in d.x[..self.freedoms].iter_mut().enumerate() {
             *d = swing::spread(i);
         }
+        self.gears.level(&w.model, &mut d.x);
         let mut found = None;
         if self.factor(w, at.h).is_ok() {
             for _ in 0..swing::ITERATIONS {

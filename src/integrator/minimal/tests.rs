@@ -1,7 +1,8 @@
 //! The same motion as in maximal coordinates, and derivatives against differences.
 
 use super::samples::{
-    MOVING, Made, START, made, mixed, of_both_lagrangians, options, systems, touching, values,
+    MOVING, Made, START, geared_systems, geared_touching, made, mixed, of_both_lagrangians,
+    options, systems, touching, values,
 };
 use super::{Lagrangian, Minimal};
 use crate::dynamics::{
@@ -75,7 +76,12 @@ fn steps_are_those_of_maximal_coordinates() {
 /// Everything that can be seen at a knot, reactions among it.
 #[test]
 fn quantities_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems().into_iter().chain(touching(1e-4, true)) {
+    for (s, q, rates) in systems()
+        .into_iter()
+        .chain(touching(1e-4, true))
+        .chain(geared_systems())
+        .chain(geared_touching(1e-4, true))
+    {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let maximal = maximal.with_outputs(s.outputs().to_vec());
         for intervals in [START, MOVING] {
@@ -102,7 +108,7 @@ fn quantities_are_those_of_maximal_coordinates() {
 /// Motions of a second from random starts of trees of mixed joints: after a hundred steps both are where the other is.
 #[test]
 fn motions_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems() {
+    for (s, q, rates) in systems().into_iter().chain(geared_systems()) {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let intervals = [0.01; 100];
         let (.., a) = made(&s, &q, &rates, &intervals);
@@ -117,7 +123,10 @@ fn motions_are_those_of_maximal_coordinates() {
 /// The same on the ground, at stops and with friction in joints, from impacts to rest.
 #[test]
 fn contacts_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in touching(1e-9, true) {
+    for (s, q, rates) in touching(1e-9, true)
+        .into_iter()
+        .chain(geared_touching(1e-9, true))
+    {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         for steps in [10, 40, 100] {
             let intervals = vec![0.01; steps];
@@ -229,10 +238,11 @@ fn equations_have_their_derivatives() {
         let (at, x, u, y, next) = made(&s, &q, &rates, MOVING);
         let y = sum(&y, &Source::new(21).vector(d.ny, 0.05));
         let from = moved(&s, &next, &Source::new(5).vector(d.nf, 0.1));
-        let all = |at, x: &[f64], u: &[f64], p: &[f64], y: &[f64]| {
+        let all = |at, x: &[f64], u: &[f64], p: &[f64], y: &[f64], state: &[f64]| {
             let start = KnotPoint { at, x, u, p, y };
             let (mut w, mut rows, mut to) = (s.work(), vec![0.0; d.ny], x.to_vec());
-            s.residual(&UnsolvedStep { start, end: None }, &mut w, &mut rows)
+            let end = Some(End { from: &from, state });
+            s.residual(&UnsolvedStep { start, end }, &mut w, &mut rows)
                 .expect("a state");
             s.advance(&start, &mut w, &mut to).expect("a state");
             rows.extend(apart(&s, &from, &to));
@@ -265,6 +275,7 @@ fn equations_have_their_derivatives() {
         for i in 0..Column::count(&d) {
             let by = |e: f64| {
                 let (mut c, mut y, mut at) = (d.inputs(), y.clone(), at);
+                let mut ended = vec![0.0; d.nf];
                 match Column::at(&d, i) {
                     Column::Before => at.h_prev += e,
                     Column::After => at.h += e,
@@ -272,9 +283,11 @@ fn equations_have_their_derivatives() {
                     Column::Control(i) => c.u[i] = e,
                     Column::Parameter(i) => c.p[i] = e,
                     Column::Unknown(i) => y[i] += e,
-                    Column::End(_) => {}
+                    Column::End(i) => ended[i] = e,
                 }
-                all(at, &moved(&s, &x, &c.x), &sum(&u, &c.u), &sum(&p, &c.p), &y)
+                let end = moved(&s, &next, &ended);
+                let (x, u, p) = (moved(&s, &x, &c.x), sum(&u, &c.u), sum(&p, &c.p));
+                all(at, &x, &u, &p, &y, &end)
             };
             let column: Vec<f64> = dense.column(i).iter().copied().collect();
             let what = format!("{:?}", Column::at(&d, i));
@@ -334,7 +347,7 @@ fn charts_are_charts() {
 /// A start in motion is that of maximal coordinates, with its derivatives.
 #[test]
 fn starts_in_motion_lead_to_where_they_came_from() {
-    for (s, q, rates) in systems() {
+    for (s, q, rates) in systems().into_iter().chain(geared_systems()) {
         let (d, p) = (s.dims(), values(&s));
         let n = q.len();
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
@@ -460,7 +473,12 @@ fn gradient<S: Mechanical + Observe>(s: &S, q: &[f64], rates: &[f64], steps: usi
 
 #[test]
 fn gradients_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems().into_iter().chain(touching(1e-4, true)) {
+    for (s, q, rates) in systems()
+        .into_iter()
+        .chain(touching(1e-4, true))
+        .chain(geared_systems())
+        .chain(geared_touching(1e-4, true))
+    {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let maximal = maximal.with_outputs(s.outputs().to_vec());
         let a = gradient(&s, &q, &rates, 20);
@@ -484,11 +502,13 @@ fn models_are_made_of_pushes() {
                 y: &y,
                 next: &next,
             };
-            let frame = Frame::Identity(d.ndx);
+            let frame = s.frame(&at, &x, &p, None, &mut w).expect("a state");
+            let after = Knot { h_prev: at.h, ..at };
+            let to = s.frame(&after, &next, &p, None, &mut w).expect("a state");
             let (mut a, mut b) = (LinearModel::new(&d), LinearModel::new(&d));
             let mut linear = s.linearize(&solved, &mut w).expect("regular");
-            linear.linear_model(&frame, &frame, &mut a);
-            model_by_pushes(&s, &mut w, &frame, &frame, &mut b);
+            linear.linear_model(&frame, &to, &mut a);
+            model_by_pushes(&s, &mut w, &frame, &to, &mut b);
             let exact = 1e-11 * roundings(&s);
             for (a, b) in [(&a.a, &b.a), (&a.b, &b.b), (&a.p, &b.p)] {
                 assert_close(a.as_slice(), b.as_slice(), exact, "model");
@@ -541,7 +561,7 @@ fn what_it_does_not_offer_is_named() {
 /// The fastest swing is that of maximal coordinates.
 #[test]
 fn swings_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems() {
+    for (s, q, rates) in systems().into_iter().chain(geared_systems()) {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         fn swing<S: Mechanical>(s: &S, (at, _, u, y, next): &Made) -> crate::integrator::Swing {
             let at = Knot {

@@ -3,6 +3,7 @@
 use super::Minimal;
 use super::contact::Touching;
 use super::derivative::Linear;
+use super::gears::Geared;
 use super::jacobian::Jacobian;
 use super::mechanical::Observation;
 use super::roots::Dense;
@@ -51,6 +52,7 @@ pub struct Work {
     pub(super) inputs: Inputs,
     pub(super) outputs: Outputs,
     pub(super) touching: Touching,
+    pub(super) geared: Geared,
     pub(super) dense: Option<Box<Dense>>,
     /// Made when it is first asked for.
     pub(super) jacobian: Option<Box<Jacobian>>,
@@ -200,6 +202,7 @@ impl Minimal {
             inputs: self.dims().inputs(),
             outputs: self.dims().outputs(),
             touching: Touching::new(self),
+            geared: Geared::new(self),
             dense: None,
             jacobian: None,
             rates: vec![0.0; freedoms],
