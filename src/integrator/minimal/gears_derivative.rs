@@ -42,6 +42,11 @@ impl Geared {
     /// Adjoints of the impulses, and of rates of displacement behind the knot as they reach these directly.
     pub fn begin_pull(&mut self, impulses: &[f64], ends: &[f64]) {
         self.adjoint.copy_from_slice(impulses);
+        self.end_at(ends);
+    }
+
+    /// The latter alone.
+    pub fn end_at(&mut self, ends: &[f64]) {
         if !self.adjoint.is_empty() {
             self.ends.copy_from_slice(ends);
         }

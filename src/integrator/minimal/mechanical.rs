@@ -358,6 +358,7 @@ impl Minimal {
                 }
             }
         }
+        w.geared.end_at(&l.rho[1]);
         let solves = moves && w.observation.is_regular;
         if solves {
             l.touching.stage = self.stage_of_solved(w);
@@ -373,7 +374,6 @@ impl Minimal {
         }
         self.pull_residual(w, &mut l, out);
         l.touching.stage = Stage::Off;
-        w.geared.ends.fill(0.0);
         self.lift_back(w, &l, out);
         w.linear = Some(l);
     }
