@@ -94,7 +94,11 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
     let states: Vec<Named> = outputs.iter().map(|o| named(o.name(m))).collect();
     let (loops, ndx) = (m.has_loops(), system.dims().ndx);
     let mut columns = states.clone();
-    if loops {
+    if let Some(free) = system.chart_coordinates().filter(|_| loops) {
+        let n = ids.len();
+        let both = free.iter().copied().chain(free.iter().map(|i| n + i));
+        columns = both.map(|i| states[i].clone()).collect();
+    } else if loops {
         // columns of the basis have unit kinetic energy
         let both = [("coordinate", "m kg^(1/2)"), ("rate", "m kg^(1/2)/s")];
         let chart = both.iter().flat_map(|c| (1..=ndx / 2).map(move |i| (c, i)));

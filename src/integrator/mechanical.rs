@@ -88,7 +88,8 @@ pub trait Mechanical: Dynamics + Sized {
     /// The knot as [`Mechanical::evaluate_knot`] left it in `w`.
     fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> KnotData<'a>;
 
-    /// The quantity at a knot, where up to three numbers of the state alone tell it; by default none is.
+    /// The quantity at a knot, where up to three numbers of the state alone tell it; by default none is. The rest of the state, and
+    /// parameters, are not looked at, so that they need not be those of the system.
     fn reading(&self, seen: &KnotPoint, quantity: &Quantity) -> Option<Reading> {
         let _ = (seen, quantity);
         None
@@ -187,6 +188,12 @@ pub trait Mechanical: Dynamics + Sized {
     /// Where the joint chart at a state is that of tangents of closed loops, the changes of the tree's coordinates by those
     /// of the chart: at the knot and at the knot before. `None` where the chart is that of the tree's coordinates itself.
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]>;
+
+    /// Where loops close: the tree's coordinates, by their places, of which and of whose rates the joint chart is made; by default it is
+    /// made of numbers along the loops, of unit kinetic energy.
+    fn chart_coordinates(&self) -> Option<&[usize]> {
+        None
+    }
 
     /// Asks for the residuals of the adjoint solves to be computed from here on, which costs a product each.
     fn certify(&self, w: &mut Self::Work);

@@ -605,6 +605,10 @@ impl Mechanical for System {
         of!(self, s => s.tangents(frame))
     }
 
+    fn chart_coordinates(&self) -> Option<&[usize]> {
+        of!(self, s => s.chart_coordinates())
+    }
+
     fn certify(&self, w: &mut SystemWork) {
         with!(self, w, (s, w) => s.certify(w));
     }

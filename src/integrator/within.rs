@@ -256,6 +256,10 @@ macro_rules! mechanics_within {
             self.inner.tangents(frame)
         }
 
+        fn chart_coordinates(&self) -> Option<&[usize]> {
+            self.inner.chart_coordinates()
+        }
+
         fn matrix(&self) -> MatrixSize {
             self.inner.matrix()
         }

@@ -159,7 +159,14 @@ fn optima_of_gears_are_those_of_maximal_coordinates() {
             let solve = Solve::new(&m.system, &m.problem).with_method(method);
             solve.run().expect("no argmin error")
         });
-        assert!(a.status.is_solved(), "{}: {}", method.name(), a.reason);
+        for found in [&a, &b] {
+            assert!(
+                found.status.is_solved(),
+                "{}: {}",
+                method.name(),
+                found.reason
+            );
+        }
         let off = (a.objective - b.objective).abs() / b.objective.abs();
         assert!(
             off < 1e-6,

@@ -8,10 +8,10 @@
 //! dx' = dx + phi x a + s dq,     W' = W + W_phi x a+ + phi x b + s+ rho + (s+ - s)/h dq.
 //! ```
 //!
-//! Momenta `p` change by `phi x p + D (W - (phi x v, 0)) - p dh/h` ([`momentum`](super::momentum)), and the residual along a free direction, `s . F` or `s . T` of the wrench
-//! of all bodies further out, by its own turn as well. `rho` of the interval behind the knot is what the factors give, so that
-//! nothing of the next knot enters what they are applied to; rates, and coordinates at the next knot, follow joint by joint
-//! ([`Local`]).
+//! Momenta `p` change by `phi x p + D (W - (phi x v, 0)) - p dh/h` ([`momentum`](super::momentum)), and the residual along a free
+//! direction, `s . F` or `s . T` of the wrench of all bodies further out, by its own turn as well. `rho` of the interval behind the knot
+//! is what the factors give, so that nothing of the next knot enters what they are applied to; rates, and coordinates at the next knot,
+//! follow joint by joint ([`Local`]).
 
 use super::Minimal;
 use super::contact_derivative::{Stage, Touched};

@@ -8,8 +8,9 @@
 //! at the knot  -(D+/h + D-/h-)' Z + (p+ - p-) x Z - (0, v+ x f+ - v- x f-),     at the knot before  D-'/h- Z,
 //! ```
 //!
-//! where `f+`, `f-` are forces `D+' Z`, `D-' Z` and velocities `v+`, `v-`; which go inwards at the geometry of either knot. What joints turn is of the residual's wrenches, as in
-//! [`derivative`](super::derivative). Coordinates at the knot before, and rates, follow joint by joint.
+//! where `f+`, `f-` are the forces of `D+' Z`, `D-' Z`, and `v+`, `v-` velocities; they go inwards at the geometry of either knot. What
+//! joints turn is of the residual's wrenches, as in [`derivative`](super::derivative). Coordinates at the knot before, and rates, follow
+//! joint by joint.
 
 use super::derivative::{Linear, SIDES, Six};
 use super::forces::{to_body, to_world};
@@ -221,7 +222,7 @@ impl Minimal {
         self.gather(w, &l, &mut j);
         let mut free = j.free.take();
         let to = free.as_mut().unwrap_or(&mut *out);
-        // the widest instructions of the machine, in the same order on any
+        // the machine's wide instructions, in the same order on any
         let arch = Arch::new();
         let mut first = 0;
         while first < self.freedoms {

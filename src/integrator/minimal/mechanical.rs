@@ -6,19 +6,17 @@
 
 use super::contact_derivative::Stage;
 use super::derivative::{Flow, short};
-use super::kinematics::{third, turned_by};
+use super::kinematics::third;
 use super::work::Work;
 use super::{Minimal, Node};
 use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, Start, Step, StepError};
-use crate::integrator::mechanical::{
-    KnotWork, MatrixSize, Mechanical, ReadFrom, Reading, Swing, observable,
-};
+use crate::integrator::mechanical::{KnotWork, MatrixSize, Mechanical, Reading, Swing, observable};
 use crate::integrator::parameter;
 use crate::mechanism::{
-    Adjoint, Freedom, Joint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past,
-    Quantity, Relative,
+    Adjoint, Joint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
+    Relative,
 };
-use crate::spatial::{Mat3, Pose, Vec3, increment, increment_scalar};
+use crate::spatial::{Mat3, Pose, Vec3, increment};
 use nalgebra::DMatrix;
 
 /// Memory of what is observed at a knot.
@@ -521,57 +519,7 @@ impl Mechanical for Minimal {
     }
 
     fn reading(&self, seen: &KnotPoint, quantity: &Quantity) -> Option<Reading> {
-        let (joint, direction, is_rate) = match *quantity {
-            Quantity::Coordinate { joint, direction } => (joint, direction, false),
-            Quantity::IntervalRate { joint, direction } => (joint, direction, true),
-            _ => return None,
-        };
-        let node = &self.nodes[self.node_of_joint[joint]];
-        let freedom = self.mechanism.joints[joint].directions[direction].freedom;
-        let index = node.first + direction;
-        let itself = |value, place| Reading {
-            value,
-            of: ReadFrom::State(place),
-            slopes: [1.0, 0.0, 0.0],
-            by_h_prev: 0.0,
-        };
-        if !is_rate {
-            // slides stand before turns; of several rotations it is a logarithm
-            let number = || itself(seen.x[node.place + direction], index);
-            return (freedom != Freedom::Turn).then(number);
-        }
-        let (h, rates) = (seen.at.h_prev, &seen.x[self.positions..]);
-        if freedom == Freedom::Slide || h == 0.0 {
-            return Some(itself(rates[index], self.freedoms + index));
-        }
-        if node.turns == 2 {
-            // the third component of the turn is of the knot, too
-            return None;
-        }
-        // a ball's directions are the axes of its parent, along which the rotation vector is `turned_by(|w|) w/|w|`
-        let first = node.first + node.slides;
-        let spin = Vec3::from_fn(|i, _| {
-            rates[first..node.directions().end]
-                .get(i)
-                .map_or(0.0, |r| *r)
-        });
-        let (size, along) = (spin.norm(), rates[index]);
-        let slope = 1.0 / increment_scalar(&spin, h);
-        let (mean, bends) = match size {
-            0.0 => (1.0, 0.0),
-            _ => {
-                let mean = turned_by(size, h) / (h * size);
-                (mean, (slope - mean) / (size * size))
-            }
-        };
-        let mut slopes: [f64; 3] = (spin * (along * bends)).into();
-        slopes[direction - node.slides] += mean;
-        Some(Reading {
-            value: mean * along,
-            of: ReadFrom::State(self.freedoms + first),
-            slopes,
-            by_h_prev: along * (slope - mean) / h,
-        })
+        self.read_directly(seen, quantity)
     }
 
     fn joint_rate(&self, quantity: &Quantity, w: &Work) -> Option<(usize, f64)> {
@@ -633,6 +581,10 @@ impl Mechanical for Minimal {
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
         self.gear_tangents(frame)
+    }
+
+    fn chart_coordinates(&self) -> Option<&[usize]> {
+        Some(&self.gears.free)
     }
 
     fn certify(&self, w: &mut Work) {

@@ -1,8 +1,8 @@
 //! The same discrete mechanics in joint coordinates: trees, at a cost linear in the number of bodies.
 //!
 //! The discrete Lagrangian is that of [`Maximal`](super::Maximal), translation and rotation apart ([`Lagrangian::Split`]), so that
-//! both make the same trajectory; or, where asked for, that of paper 003 ([`Lagrangian::Screw`]). Where `d_i` are the residuals of the bodies' momenta, without what holds the joints together, and
-//! `S(z)` the displacements that the joints allow at a knot, the step solves
+//! both make the same trajectory; or, where asked for, that of paper 003 ([`Lagrangian::Screw`]). Where `d_i` are the residuals of the
+//! bodies' momenta, without what holds the joints together, and `S(z)` the displacements that the joints allow at a knot, the step solves
 //!
 //! ```text
 //! S(z_k)' d(z_k, z_k+1) = 0
@@ -39,9 +39,12 @@ mod kinematics;
 mod local;
 mod mechanical;
 mod momentum;
+#[cfg(test)]
+mod observe_tests;
 mod parameters;
 mod pivots;
 mod pull;
+mod reading;
 mod recursion;
 mod roots;
 #[cfg(test)]

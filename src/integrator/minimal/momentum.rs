@@ -99,9 +99,7 @@ impl Blocks {
             }
         }
     }
-}
 
-impl Blocks {
     /// The transpose, of either as of one coupled.
     pub fn transposed(&self) -> Articulated {
         match &self.coupled {

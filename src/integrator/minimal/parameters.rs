@@ -122,7 +122,7 @@ impl Minimal {
                 emit(Effect::Joint(leader, w.geared.impulses[g]));
             }
             Field::GearOffset(_) => {}
-            // what has them is refused
+            // what has them is refused, or the contact module's
             Field::SpringDamping(_)
             | Field::JointFriction(_)
             | Field::LimitRestitution(_)

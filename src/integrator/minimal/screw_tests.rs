@@ -258,11 +258,13 @@ fn what_drops_comes_to_rest() {
 /// Machines on the ground, at stops and with friction in joints: nothing penetrates.
 #[test]
 fn machines_touch_the_ground() {
+    let mut count = 0;
     for (s, q, rates) in touching(1e-9, true) {
         let s = s.with_lagrangian(Lagrangian::Screw);
         let all = s.outputs().iter().enumerate();
         let gaps = all.filter(|(_, o)| matches!(o, Quantity::Gap(_)));
         let gaps: Vec<_> = gaps.map(|(i, _)| QuantityId::new(i)).collect();
+        count += gaps.len();
         for steps in [10, 40, 100] {
             let (at, x, u, y, _) = made(&s, &q, &rates, &vec![0.01; steps]);
             let (p, mut out) = (values(&s), vec![0.0; gaps.len()]);
@@ -277,6 +279,7 @@ fn machines_touch_the_ground() {
             assert!(out.iter().all(|gap| *gap > -1e-9), "{steps}: {out:?}");
         }
     }
+    assert!(count > 0, "nothing touches");
 }
 
 /// It is taken by its name alone, and kept by what is rebuilt.

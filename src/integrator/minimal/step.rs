@@ -215,6 +215,7 @@ impl Minimal {
     /// The rates of the instant at the knot that was prepared: momenta are linear in them, so that one solve gives them.
     pub(super) fn read_rates(&self, at: &Knot, w: &mut Work) -> Result<StepStats, StepError> {
         w.rates.fill(0.0);
+        w.geared.impulses.fill(0.0);
         for (to, k) in w.trial.iter_mut().zip(&w.knot) {
             *to = Moved {
                 arms: k.arms,
@@ -226,7 +227,7 @@ impl Minimal {
             return fails(StepFailure::Singular, body);
         }
         self.solve(w, 0.0);
-        if largest(&w.change).is_nan() {
+        if !largest(&w.change).is_finite() {
             return fails(StepFailure::NotFinite, self.nodes[0].body);
         }
         w.rates.copy_from_slice(&w.change);

@@ -194,16 +194,18 @@ impl<'a, D: Observe> Engine<'a, D> {
 
     /// Model at the path, of which multipliers and penalty alone changed since it was made.
     pub fn reweigh_model(&mut self) -> Result<(), StepError> {
-        if self.modelled.is_none() {
+        let Some(took) = self.modelled.take() else {
             return self.update_model();
-        }
+        };
         self.model.secant.learning = self.learns();
         self.model.reweigh(
             (self.dynamics, &self.problem),
             &self.lagrangian,
             &mut self.path,
             &mut self.workers,
-        )
+        )?;
+        self.modelled = Some(took);
+        Ok(())
     }
 
     /// Is curvature to be learnt of the next model?
@@ -478,6 +480,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         self.compare_gain(-change, before);
         std::mem::swap(&mut self.path, &mut self.trial);
+        self.modelled = None;
         let gained = change < -MIN_GAIN * before.abs();
         self.search.steps_without_gain = if gained {
             0
@@ -547,6 +550,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         }
         self.forward = soft;
         self.set_level(level);
+        self.modelled = None;
         self.path.trajectory.clone_from(t);
         self.path.retime(&self.problem);
         (self.path.has_gaps, self.path.gap) = (false, 0.0);

@@ -5,14 +5,14 @@ use pulp::Arch;
 
 /// Products of this many terms and more go through nalgebra's blocked kernel.
 const LARGE: usize = 4096;
-/// Rows of a panel at most: two registers of the widest kind.
+/// Rows of a panel at most: two wide registers of four numbers.
 const WIDEST: usize = 8;
-/// Terms from which on the widest instructions of the machine are worth the few nanoseconds that it takes to choose them.
+/// Terms from which on the machine's wide instructions are worth the few nanoseconds that it takes to choose them.
 const WORTH_DISPATCH: usize = 128;
 /// A pivot of Cholesky's factorization below this part of the diagonal has cancelled to rounding.
 const CANCELLED: f64 = 1e-14;
 
-/// `c += a b` with `a` m x k, `b` k x n. The order of sums is that of `k`, whatever the machine.
+/// `c += a b` with `a` m x k, `b` k x n. Sums are in the order of `k`, whatever the machine, but in large products, the library's.
 pub fn gemm((m, k, n): (usize, usize, usize), a: &[f64], b: &[f64], c: &mut [f64]) {
     let terms = m * k * n;
     if terms == 0 {
@@ -184,5 +184,28 @@ pub fn cholesky_solve(n: usize, l: &[f64], b: &mut [f64]) {
             v -= l[k + i * n] * b[k];
         }
         b[i] = v / l[i + i * n];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_sums_in_order() {
+        let of = |n: usize, by: f64| (0..n).map(|i| (by * i as f64).sin()).collect::<Vec<_>>();
+        for m in 1..=20 {
+            let (k, n) = (m % 7 + 1, m % 5 + 1);
+            let (a, b) = (of(m * k, 0.7), of(k * n, 1.3));
+            let mut c = of(m * n, 0.2);
+            let mut plain = c.clone();
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                for l in 0..k {
+                    plain[i + j * m] += a[i + l * m] * b[l + j * k];
+                }
+            }
+            gemm((m, k, n), &a, &b, &mut c);
+            assert_eq!(c, plain, "{m} x {k} x {n}");
+        }
     }
 }
