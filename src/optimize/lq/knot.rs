@@ -80,11 +80,18 @@ impl Times {
 /// Steps times unknowns of a step from which on knots are shared among threads: waking these takes some tens of
 /// microseconds, which so many unknowns take to linearize.
 const WORTH_THREADS: usize = 1000;
+/// Unknowns that a coordinate or a rate counts for at least: as a hinge in maximal coordinates has them, whose step costs no less in its
+/// own coordinate.
+const UNKNOWNS_OF_STATE: usize = 5;
 
 /// As many workers as are worth their while for a model of these sizes; what they make does not depend on their number.
 pub fn workers<D: Observe>(dynamics: &D, problem: &Problem, sizes: &Sizes) -> Vec<Worker<D::Work>> {
     let dims = dynamics.dims();
-    let count = if sizes.steps * dims.ny < WORTH_THREADS {
+    let unknowns = match dims.ny {
+        0 => 0,
+        ny => ny.max(UNKNOWNS_OF_STATE * dims.ndx),
+    };
+    let count = if sizes.steps * unknowns < WORTH_THREADS {
         1
     } else {
         rayon::current_num_threads().min(sizes.steps)
