@@ -6,7 +6,7 @@ use least_action::dynamics::Step;
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::{Choice, Mechanical, Options, Order, Substeps, System};
 use least_action::mechanism::{
-    ActuatorSpec, BodySpec, JointKind, JointSpec, Mechanism, MechanismBuilder, Shape,
+    ActuatorSpec, BodySpec, GearSpec, JointKind, JointSpec, Mechanism, MechanismBuilder, Shape,
 };
 use least_action::optimize::{Method, Solution, Solve};
 use least_action::spatial::Pose;
@@ -16,8 +16,11 @@ fn choice(name: &str) -> Choice {
     Choice::new(name, None).expect("an integrator")
 }
 
-/// An arm that branches on a base that slides and turns: springs, dampers, a ball, a universal joint.
-fn branching() -> Mechanism {
+/// By how much the wrist turns as the base slides, where a gear ties them, rad/m.
+const RATIO: f64 = 1.5;
+
+/// An arm that branches on a base that slides and turns: springs, dampers, a ball, a universal joint; and a gear between its ends.
+fn branching(is_geared: bool) -> Mechanism {
     let link = || {
         // thick enough for the spring of the ball to be slow beside the time step
         BodySpec::new(1.0).shape(Shape::Box([0.3, 0.3, 0.6]))
@@ -28,7 +31,7 @@ fn branching() -> Mechanism {
             .axis([0.0, 1.0, 0.0])
             .anchors([0.0, 0.0, -0.3], [0.0, 0.0, 0.3])
     };
-    MechanismBuilder::new()
+    let m = MechanismBuilder::new()
         .body("base", link())
         .body("left", link())
         .body("right", link())
@@ -48,17 +51,29 @@ fn branching() -> Mechanism {
             "wrist",
             hang(JointKind::Revolute, "right", "hand").spring(1.0, 0.3),
         )
-        .actuator("push", ActuatorSpec::joint("rail").direction("d"))
-        .build()
-        .expect("valid")
+        .actuator("push", ActuatorSpec::joint("rail").direction("d"));
+    let m = match is_geared {
+        true => m.gear("rack", GearSpec::new("wrist", "rail.d", RATIO)),
+        false => m,
+    };
+    m.build().expect("valid")
 }
 
 /// Where a second leads, under a control, of states that are in motion.
-fn after_a_second(choice: Choice, h: f64) -> Vec<Pose> {
-    let m = branching();
-    let n = m.tree_ids().len();
-    let q: Vec<f64> = (0..n).map(|i| 0.3 * (1.7 * i as f64).sin()).collect();
-    let rates: Vec<f64> = (0..n).map(|i| (0.9 * i as f64).cos()).collect();
+fn after_a_second(is_geared: bool, choice: Choice, h: f64) -> Vec<Pose> {
+    let m = branching(is_geared);
+    let names: Vec<_> = (m.tree_ids().iter())
+        .map(|id| m.coordinate_name(*id))
+        .collect();
+    let n = names.len();
+    let mut q: Vec<f64> = (0..n).map(|i| 0.3 * (1.7 * i as f64).sin()).collect();
+    let mut rates: Vec<f64> = (0..n).map(|i| (0.9 * i as f64).cos()).collect();
+    if is_geared {
+        let of = |name: &str| names.iter().position(|n| n == name).expect("a coordinate");
+        for v in [&mut q, &mut rates] {
+            v[of("wrist")] = RATIO * v[of("rail.d")];
+        }
+    }
     let system = System::new(choice, m, &q, Options::default()).expect("a tree");
     let x = system.start(&q, &rates, &vec![true; n]).expect("a state");
     let t = roll(&system, &x, even(1.0, h), |_| vec![0.4]).expect("solved");
@@ -81,24 +96,25 @@ fn motions_are_those_of_maximal_coordinates() {
         |c| c.in_parts(Substeps::named("3").expect("a number")),
         |c| c.divided(),
     ];
-    for of in own {
-        let a = after_a_second(of(choice("minimal")), 0.01);
-        let b = after_a_second(of(choice("maximal")), 0.01);
+    for (of, is_geared) in own.iter().flat_map(|of| [(of, false), (of, true)]) {
+        let a = after_a_second(is_geared, of(choice("minimal")), 0.01);
+        let b = after_a_second(is_geared, of(choice("maximal")), 0.01);
         let off = apart(&a, &b);
-        assert!(off < 1e-8, "{}: {off:.1e}", of(choice("minimal")));
+        let name = of(choice("minimal"));
+        assert!(off < 1e-8, "{name}, geared {is_geared}: {off:.1e}");
     }
 }
 
 #[test]
 fn errors_fall_with_their_order() {
-    let fine = after_a_second(choice("minimal").composed(Order::Six), 0.00125);
+    let fine = after_a_second(false, choice("minimal").composed(Order::Six), 0.00125);
     for (choice, order) in [
         (choice("minimal"), 2.0),
         (choice("minimal").composed(Order::Four), 4.0),
         (choice("screw"), 2.0),
         (choice("screw").composed(Order::Four), 4.0),
     ] {
-        let off = [0.005, 0.0025].map(|h| apart(&after_a_second(choice, h), &fine));
+        let off = [0.005, 0.0025].map(|h| apart(&after_a_second(false, choice, h), &fine));
         let slope = (off[0] / off[1]).log2();
         assert!(
             (slope - order).abs() < 0.1 * order / 2.0,
