@@ -3,6 +3,7 @@
 //! An integrator gives the [`KnotData`] (poses, velocities at it to second order, reactions) and pulls adjoints of
 //! these back to its own state; quantities, the energy balance, recordings and figures are made from that.
 
+use super::reading::{ReadFrom, Reading, reading};
 use crate::contact::ContactWork;
 use crate::dynamics::{Dynamics, Frame, Inputs, KnotPoint, QuantityId, StepError, StepFailure};
 use crate::mechanism::{
@@ -321,28 +322,6 @@ pub trait Mechanical: Dynamics + Sized {
     }
 }
 
-/// A quantity that few numbers tell.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
-    /// Its value.
-    pub value: f64,
-    /// What tells it.
-    pub of: ReadFrom,
-    /// Its derivatives by that and by what follows it, zero where nothing does.
-    pub slopes: [f64; 3],
-    /// By the interval before the knot.
-    pub by_h_prev: f64,
-}
-
-/// The number that tells a quantity, or the first of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadFrom {
-    /// Of the state, by its place in the free chart.
-    State(usize),
-    /// A control.
-    Control(usize),
-}
-
 /// The fastest swing about a knot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Swing {
@@ -470,20 +449,6 @@ pub(super) fn quantities<S: Mechanical>(system: &S) -> Vec<(String, String)> {
 pub(super) fn needs_unknowns<S: Mechanical>(system: &S, quantity: QuantityId) -> bool {
     let output = system.outputs().get(quantity.index());
     output.is_some_and(|o| o.needs().reactions)
-}
-
-fn reading<S: Mechanical>(system: &S, seen: &KnotPoint, quantity: &Quantity) -> Option<Reading> {
-    let read = match *quantity {
-        Quantity::Control(i) => Some(Reading {
-            value: seen.u[i],
-            of: ReadFrom::Control(i),
-            slopes: [1.0, 0.0, 0.0],
-            by_h_prev: 0.0,
-        }),
-        _ => system.reading(seen, quantity),
-    };
-    // what is no state is for the system to say
-    read.filter(|r| r.value.is_finite())
 }
 
 /// [`Observe::observe_in`](crate::dynamics::Observe::observe_in) of any mechanical system.

@@ -3,10 +3,9 @@
 use super::aligned::{Aligned, AlignedWork, Strikes};
 use super::composed::{Composed, ComposedWork};
 use super::divided::{Divided, DividedWork};
-use super::mechanical::{
-    ExternalWork, KnotWork, MatrixSize, Mechanical, Reading, Swing, observable,
-};
+use super::mechanical::{ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable};
 use super::minimal::Lagrangian;
+use super::reading::Reading;
 use super::{Options, choice::Choice};
 use crate::contact::Impacts;
 use crate::dynamics::{

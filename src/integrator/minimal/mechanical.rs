@@ -5,13 +5,14 @@
 //! free.
 
 use super::contact_derivative::Stage;
-use super::derivative::{Flow, short};
+use super::derivative::Flow;
 use super::kinematics::third;
 use super::work::Work;
 use super::{Minimal, Node};
 use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, Start, Step, StepError};
-use crate::integrator::mechanical::{KnotWork, MatrixSize, Mechanical, Reading, Swing, observable};
+use crate::integrator::mechanical::{KnotWork, MatrixSize, Mechanical, Swing, observable};
 use crate::integrator::parameter;
+use crate::integrator::reading::Reading;
 use crate::mechanism::{
     Adjoint, Joint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
     Relative,
@@ -343,19 +344,7 @@ impl Minimal {
         }
         l.lambda.fill(0.0);
         moves |= adjoint.rates.iter().any(|r| *r != 0.0);
-        for (i, node) in self.nodes.iter().enumerate() {
-            let by = &adjoint.rates[node.directions()];
-            let (rho, knot, _) = l.locals[i][1].rates_transposed(&short(&by[node.slides..]));
-            for (r, index) in node.directions().enumerate() {
-                match r.checked_sub(node.slides) {
-                    None => l.rho[1][index] = by[r],
-                    Some(r) => {
-                        l.rho[1][index] = rho[r];
-                        out.x[index] += knot[r];
-                    }
-                }
-            }
-        }
+        self.seed_rates(&adjoint.rates, &mut l, &mut out.x);
         w.geared.end_at(&l.rho[1]);
         let solves = moves && w.observation.is_regular;
         if solves {

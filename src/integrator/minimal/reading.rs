@@ -1,9 +1,10 @@
-//! Quantities that are numbers of the state.
+//! Quantities that are numbers of the state, or rates of the instant.
 
 use super::Minimal;
+use super::derivative::{Linear, short};
 use super::kinematics::turned_by;
 use crate::dynamics::KnotPoint;
-use crate::integrator::mechanical::{ReadFrom, Reading};
+use crate::integrator::reading::{ReadFrom, Reading};
 use crate::mechanism::{Freedom, Quantity};
 use crate::spatial::{Vec3, increment_scalar};
 
@@ -61,5 +62,22 @@ impl Minimal {
             slopes,
             by_h_prev: along * (slope - mean) / h,
         })
+    }
+
+    /// Adjoints of the rates of the instant as those of rates of displacement, `linear.rho[1]`, and of the state, to which they are added.
+    pub(super) fn seed_rates(&self, rates: &[f64], l: &mut Linear, state: &mut [f64]) {
+        for (i, node) in self.nodes.iter().enumerate() {
+            let by = &rates[node.directions()];
+            let (rho, knot, _) = l.locals[i][1].rates_transposed(&short(&by[node.slides..]));
+            for (r, index) in node.directions().enumerate() {
+                match r.checked_sub(node.slides) {
+                    None => l.rho[1][index] = by[r],
+                    Some(r) => {
+                        l.rho[1][index] = rho[r];
+                        state[index] += knot[r];
+                    }
+                }
+            }
+        }
     }
 }

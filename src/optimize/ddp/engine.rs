@@ -215,7 +215,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             && !(self.path.has_gaps || self.has_segments())
     }
 
-    /// The same, and learns no other than it did.
+    /// Model at the path, which learns no other than it did.
     pub fn build(&mut self) -> Result<(), StepError> {
         self.modelled = None;
         let start = Instant::now();
