@@ -5,9 +5,10 @@ use least_action::control::{Form, Quadrature};
 use least_action::format::problem::{
     EpisodesSpec, InitialSpec, NumberSpec, PolicySpec, ProblemSpec, StartNumbers,
 };
-use least_action::format::{self, Model, Overrides, short};
+use least_action::format::{Model, Overrides, short};
 use least_action::integrator::Mechanical;
 use least_action::mechanism::{Collider, Contact, Direction, Field, Mechanism, Range};
+use least_action::spatial::Vec3;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -24,11 +25,15 @@ pub struct Arguments {
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
-    let document = format::load(&a.file)?;
+    let document = super::load(&a.file)?;
     let model = document.build(&Overrides::default())?;
     let system = &model.system;
     let m = system.mechanism();
     let mobility = system.mobility();
+    let poses = system.poses(&model.x0);
+    let mass = m.mass();
+    let center = m.bodies.iter().zip(&poses).map(|(b, p)| p.x * b.mass);
+    let center = center.sum::<Vec3>() / mass;
     if a.json {
         let joints: Vec<_> = m
             .joints
@@ -37,8 +42,11 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .map(|(i, j)| {
                 let names: Vec<_> = j.directions.iter().map(|d| d.name).collect();
                 let limits: Vec<_> = j.directions.iter().map(limits).collect();
+                let start: Vec<_> = (0..names.len())
+                    .map(|k| system.coordinate_at(&model.x0, &poses, i, k))
+                    .collect();
                 json!({
-                    "name": j.name, "kind": j.kind.name(), "coordinates": names, "limits": limits,
+                    "name": j.name, "kind": j.kind.name(), "coordinates": names, "limits": limits, "start": start,
                     "closes_loop": m.closes_loop(i),
                 })
             })
@@ -75,7 +83,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             })).collect::<Vec<_>>(),
             "controls": m.actuators.iter().map(|c| &c.name).collect::<Vec<_>>(),
             "parameters": parameters,
-            "mass": m.mass(),
+            "mass": mass,
+            "center_of_mass": center.as_slice(),
+            "remarks": document.remarks(),
             "fill_in": system.matrix().fill_in,
         });
         if let Some(spec) = document.problem() {
@@ -101,11 +111,13 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     println!("{}", model.title);
     println!(
-        "degrees of freedom {}, loops {}, redundant rows {}, mass {:.6} kg",
+        "degrees of freedom {}, loops {}, redundant rows {}, mass {mass:.6} kg, its centre at {:.4} {:.4} {:.4} m",
         mobility.degrees_of_freedom,
         mobility.loops,
         mobility.redundant_rows,
-        m.mass()
+        center.x,
+        center.y,
+        center.z
     );
     println!("bodies");
     for b in &m.bodies {
@@ -116,7 +128,6 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         );
     }
     println!("joints");
-    let poses = system.poses(&model.x0);
     for (index, j) in m.joints.iter().enumerate() {
         let parent = j.parent.map_or("world", |p| &m.bodies[p].name);
         let at: Vec<String> = j

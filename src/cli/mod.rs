@@ -27,7 +27,7 @@ mod solve;
 use clap::{Parser, Subcommand};
 use least_action::dynamics::request_stop;
 use least_action::format::recording::Recording;
-use least_action::format::{self, FormatError, Model, Overrides};
+use least_action::format::{self, Document, FormatError, Model, Overrides};
 use least_action::integrator::{Choice, Substeps};
 use least_action::plot::Format;
 use progress::Progress;
@@ -174,9 +174,18 @@ fn bad_input(message: &str, help: Option<&str>) -> serde_json::Value {
 /// Was the JSON object of the command printed? There is exactly one.
 static ANSWERED: AtomicBool = AtomicBool::new(false);
 
+/// Reads a file, and tells what of a robot's was left out or done otherwise.
+fn load(file: &Path) -> Result<Document, Failure> {
+    let document = format::load(file)?;
+    for remark in document.remarks() {
+        eprintln!("{}: {remark}", document.mechanism_path().display());
+    }
+    Ok(document)
+}
+
 /// Reads a file and makes it ready to run.
 fn model(file: &Path, overrides: &Overrides) -> Result<Model, Failure> {
-    Ok(format::load(file)?.build(overrides)?)
+    Ok(load(file)?.build(overrides)?)
 }
 
 /// The figure format that a path's ending asks for.

@@ -3,7 +3,7 @@
 use super::method::{Outcome, checkpoint, checkpoint_path, print_table, run as run_method};
 use super::{Failure, Integrator, print_json, stop_on_interrupt};
 use least_action::dynamics::stop_requested;
-use least_action::format::{self, FormatError, Model, Overrides};
+use least_action::format::{FormatError, Model, Overrides};
 use least_action::optimize::{Checkpoint, Method};
 use least_action::plot::Format;
 use serde_json::json;
@@ -112,7 +112,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         seed: a.seed,
         ..Overrides::default()
     });
-    let document = format::load(&a.file)?;
+    let document = super::load(&a.file)?;
     let name = a.method.as_deref().unwrap_or(document.method_name());
     let mut model = document.build(&overrides)?;
     let problem = &model.problem;

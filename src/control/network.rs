@@ -332,6 +332,7 @@ mod tests {
             let sine = |phase| Reference::Sine {
                 amplitude: p(1),
                 frequency: p(2),
+                unit: 2.0,
                 phase,
             };
             let one = Track {

@@ -31,8 +31,10 @@ pub enum Reference {
     Sine {
         /// In the quantity's unit.
         amplitude: Tunable,
-        /// Hz
+        /// In units of `unit`.
         frequency: Tunable,
+        /// Hz
+        unit: f64,
         /// rad
         phase: Tunable,
     },
@@ -53,9 +55,10 @@ impl Reference {
             Self::Sine {
                 amplitude,
                 frequency,
+                unit,
                 phase,
             } => {
-                let (a, omega) = (amplitude.value(own), TAU * frequency.value(own));
+                let (a, omega) = (amplitude.value(own), TAU * unit * frequency.value(own));
                 let (sin, cos) = (omega * at.t + phase.value(own)).sin_cos();
                 [a * sin, a * omega * cos]
             }
@@ -85,15 +88,16 @@ impl Reference {
             Self::Sine {
                 amplitude,
                 frequency,
+                unit,
                 phase,
             } => {
                 let (a, f) = (amplitude.value(own), frequency.value(own));
-                let omega = TAU * f;
+                let omega = TAU * unit * f;
                 let (sin, cos) = (omega * at.t + phase.value(own)).sin_cos();
                 by(*amplitude, of * sin + of_rate * omega * cos);
                 let turned = of * a * cos - of_rate * a * omega * sin;
                 by(*phase, turned);
-                by(*frequency, TAU * (at.t * turned + of_rate * a * cos));
+                by(*frequency, TAU * unit * (at.t * turned + of_rate * a * cos));
             }
             Self::Recorded { .. } => (),
         }
@@ -172,6 +176,7 @@ impl Tracking {
                     amplitude,
                     frequency,
                     phase,
+                    ..
                 } => vec![*amplitude, *frequency, *phase],
                 Reference::Recorded { .. } => vec![],
             });

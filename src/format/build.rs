@@ -15,6 +15,7 @@ use crate::dynamics::Step;
 use crate::integrator::{Choice, Mechanical, System};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::Method;
+use crate::spatial::Vec3;
 
 /// Time step of a mechanism file, s.
 const TIME_STEP: f64 = 0.01;
@@ -35,6 +36,7 @@ impl Document {
             phases: vec![],
             integrator: IntegratorSpec::default(),
             mechanism: MechanismSpec::Inline(Box::default()),
+            import: None,
             initial: indexmap::IndexMap::new(),
             parameters: indexmap::IndexMap::new(),
             scenarios: vec![],
@@ -363,9 +365,11 @@ impl Document {
                         "give coordinates in m",
                     ));
                 }
+                let origin = body.map_or(Vec3::zeros(), |b| m.bodies[b].origin);
+                let seen = points.iter().map(|p| (origin + Vec3::from(*p)).into());
                 lines.push(Line {
                     body,
-                    points: points.clone(),
+                    points: seen.collect(),
                 });
             }
         }

@@ -155,8 +155,11 @@ impl ReferenceTable {
 pub struct TunableSine {
     /// m or rad
     pub amplitude: NumberSpec,
-    /// Hz
+    /// Hz, or what `frequency_unit` says
     pub frequency: NumberSpec,
+    /// What the frequency is counted in, Hz: gives a gain that learners draw the size of the others.
+    #[serde(default = "one")]
+    pub frequency_unit: f64,
     /// rad
     #[serde(default = "none")]
     pub phase: NumberSpec,

@@ -184,7 +184,7 @@ impl Start {
                 NumberSpec::Given(_) => None,
             })
             .collect();
-        let free = free_start(joint, source, t)?;
+        let free = free_start((joint, m.bodies[joint.child].origin), source, t)?;
         let Some(first) = first else {
             if t.free.is_some() {
                 let message = format!(
@@ -409,7 +409,7 @@ type FreeStart = ([f64; 6], [f64; 6]);
 
 /// Coordinates and rates of a free body from its pose and velocity; `None` if nothing of the kind is given.
 fn free_start(
-    joint: &Joint,
+    (joint, origin): (&Joint, Vec3),
     source: &Source,
     t: &InitialTable,
 ) -> Result<Option<FreeStart>, FormatError> {
@@ -476,10 +476,11 @@ fn free_start(
     };
     let vector = |v: Option<[f64; 3]>| Vec3::from(v.unwrap_or_default());
     // the joint's coordinates are those of the child's anchor and of r = q off^-1
-    let slide = vector(t.position) + q * joint.child_anchor - joint.parent_anchor;
+    let arm = joint.child_anchor - origin;
+    let slide = vector(t.position) + q * arm - joint.parent_anchor;
     let turn = log(&(q * joint.offset.conjugate()));
     let omega = vector(t.angular_velocity);
-    let slide_rate = vector(t.velocity) + q * omega.cross(&joint.child_anchor);
+    let slide_rate = vector(t.velocity) + q * omega.cross(&arm);
     let turn_rate = q * omega;
     let six = |a: Vec3, b: Vec3| [a.x, a.y, a.z, b.x, b.y, b.z];
     Ok(Some((six(slide, turn), six(slide_rate, turn_rate))))

@@ -18,6 +18,7 @@ mod forms;
 pub mod gains;
 mod goals;
 mod grid;
+mod import;
 mod initial;
 mod learners;
 mod limits;
@@ -41,6 +42,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod touches;
+mod urdf;
 mod wanted;
 mod write;
 
@@ -59,8 +61,9 @@ pub use write::{
 use crate::control::Problem;
 use crate::dynamics::QuantityId;
 use crate::integrator::{Substeps, System};
-use crate::mechanism::MechanismBuilder;
+use crate::mechanism::{MechanismBuilder, ModelError};
 use crate::optimize::Method;
+use import::ImportSpec;
 use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
 use recording::Line;
 use source::{Source, nearest};
@@ -74,6 +77,8 @@ pub struct Document {
     /// The file the mechanism is in, if that is another one, and how it says to draw it.
     mechanism: Option<(Source, Option<DrawSpec>)>,
     builder: MechanismBuilder,
+    /// What of a robot's file was left out or done otherwise.
+    remarks: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -144,7 +149,7 @@ pub struct Model {
 /// # Errors
 /// When the file, or the mechanism file it refers to, cannot be read or has a wrong form.
 pub fn load(path: &Path) -> Result<Document, FormatError> {
-    Document::new(Source::read(path)?)
+    Document::new(path, &Source::text(path)?)
 }
 
 /// Reads a problem or a mechanism from text, as [`load`] does from a file. `path` is the file that it stands for: its
@@ -175,43 +180,40 @@ pub fn load(path: &Path) -> Result<Document, FormatError> {
 /// # Ok::<(), least_action::format::FormatError>(())
 /// ```
 pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Document, FormatError> {
-    Document::new(Source::parse(path.as_ref(), text)?)
+    Document::new(path.as_ref(), text)
+}
+
+/// Kind and name of the element that an error is about.
+fn names(e: &ModelError) -> Vec<&str> {
+    e.path.iter().take(2).map(String::as_str).collect()
 }
 
 impl Document {
-    fn new(source: Source) -> Result<Self, FormatError> {
-        if source.keys().any(|k| k == "mechanism") {
-            let spec: ProblemSpec = source.decode()?;
-            let (mechanism, builder) = match &spec.mechanism {
-                MechanismSpec::Inline(builder) => (None, builder.as_ref().clone()),
-                MechanismSpec::File(file) => {
-                    let path = source.path().parent().unwrap_or(Path::new("")).join(file);
-                    if !path.exists() {
-                        return Err(source.error(
-                            &["mechanism"],
-                            format!("the mechanism file `{}` does not exist", path.display()),
-                            "give its path relative to this file",
-                        ));
-                    }
-                    let other = Source::read(&path)?;
-                    if other.keys().any(|k| k == "mechanism") {
-                        return Err(source.error(
-                            &["mechanism"],
-                            format!("`{}` is a problem, expected a mechanism", path.display()),
-                            "give a file with `bodies` at its top level",
-                        ));
-                    }
-                    let file: MechanismFile = other.decode()?;
-                    let builder = file.builder();
-                    (Some((other, file.draw)), builder)
-                }
+    fn new(path: &Path, text: &str) -> Result<Self, FormatError> {
+        let mut read = Self::read(path, text)?;
+        // numbers of elements are those of what is written out
+        read.builder = read.builder.mirrored().map_err(|e| read.model_error(&e))?;
+        Ok(read)
+    }
+
+    fn read(path: &Path, text: &str) -> Result<Self, FormatError> {
+        if urdf::is_xml(path, text) {
+            let robot = urdf::read((path, text), (&ImportSpec::usual(), None))?;
+            let file = MechanismFile {
+                title: robot.title,
+                ..MechanismFile::default()
             };
             return Ok(Self {
-                source,
-                content: Content::Problem(Box::new(spec)),
-                mechanism,
-                builder,
+                source: robot.source,
+                content: Content::Mechanism(Box::new(file)),
+                mechanism: None,
+                builder: robot.builder,
+                remarks: robot.remarks,
             });
+        }
+        let source = Source::parse(path, text)?;
+        if source.keys().any(|k| k == "mechanism") {
+            return Self::of_problem(source);
         }
         if source.keys().any(|k| k == "bodies") {
             let file: MechanismFile = source.decode()?;
@@ -220,6 +222,7 @@ impl Document {
                 builder: file.builder(),
                 content: Content::Mechanism(Box::new(file)),
                 mechanism: None,
+                remarks: vec![],
             });
         }
         let near = |k: &&str| {
@@ -243,6 +246,78 @@ impl Document {
         })
     }
 
+    fn of_problem(source: Source) -> Result<Self, FormatError> {
+        let mut spec: ProblemSpec = source.decode()?;
+        let inline = |spec: ProblemSpec, builder| Self {
+            source: source.clone(),
+            content: Content::Problem(Box::new(spec)),
+            mechanism: None,
+            builder,
+            remarks: vec![],
+        };
+        let file = match &spec.mechanism {
+            MechanismSpec::File(file) => file,
+            MechanismSpec::Inline(builder) => {
+                let builder = builder.as_ref().clone();
+                Self::refuse_import(&source, &spec)?;
+                return Ok(inline(spec, builder));
+            }
+        };
+        let path = source.path().parent().unwrap_or(Path::new("")).join(file);
+        if !path.exists() {
+            return Err(source.error(
+                &["mechanism"],
+                format!("the mechanism file `{}` does not exist", path.display()),
+                "give its path relative to this file",
+            ));
+        }
+        let text = Source::text(&path)?;
+        if urdf::is_xml(&path, &text) {
+            let usual = ImportSpec::usual();
+            let import = spec.import.as_ref().unwrap_or(&usual);
+            let robot = urdf::read((&path, &text), (import, Some(&source)))?;
+            if import.speed_limits {
+                spec.constraints.extend(import::keep_speeds(&robot.speeds));
+            }
+            return Ok(Self {
+                mechanism: Some((robot.source, None)),
+                remarks: robot.remarks,
+                ..inline(spec, robot.builder)
+            });
+        }
+        Self::refuse_import(&source, &spec)?;
+        let other = Source::parse(&path, &text)?;
+        if other.keys().any(|k| k == "mechanism") {
+            return Err(source.error(
+                &["mechanism"],
+                format!("`{}` is a problem, expected a mechanism", path.display()),
+                "give a file with `bodies` at its top level",
+            ));
+        }
+        let file: MechanismFile = other.decode()?;
+        let builder = file.builder();
+        Ok(Self {
+            mechanism: Some((other, file.draw)),
+            ..inline(spec, builder)
+        })
+    }
+
+    fn refuse_import(source: &Source, spec: &ProblemSpec) -> Result<(), FormatError> {
+        match spec.import {
+            None => Ok(()),
+            Some(_) => Err(source.name_error(
+                &["import"],
+                "[import] is of robots in URDF, and the mechanism is in TOML",
+                "say it in the mechanism itself",
+            )),
+        }
+    }
+
+    /// What of a robot's file was left out or done otherwise, a sentence each.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
     /// The file's name without its ending.
     pub fn name(&self) -> String {
         let stem = self.source.path().file_stem().unwrap_or_default();
@@ -263,6 +338,12 @@ impl Document {
         self.source.path()
     }
 
+    /// The file that the mechanism is in.
+    pub fn mechanism_path(&self) -> &Path {
+        let other = self.mechanism.as_ref();
+        other.map_or(self.path(), |(source, _)| source.path())
+    }
+
     /// The problem as described; `None` for a mechanism alone.
     pub fn problem(&self) -> Option<&ProblemSpec> {
         match &self.content {
@@ -277,8 +358,16 @@ impl Document {
     }
 
     /// An error of the mechanism, in the file and table it stands in.
-    fn model_error(&self, e: &crate::mechanism::ModelError) -> FormatError {
+    fn model_error(&self, e: &ModelError) -> FormatError {
         match (&self.mechanism, &self.content) {
+            // what was added to a robot stands in the problem
+            (Some(_), _)
+                if self
+                    .source
+                    .has(&[&["import"], names(e).as_slice()].concat()) =>
+            {
+                self.source.model(&["import"], e)
+            }
             (Some((other, _)), _) => other.model(&[], e),
             (None, Content::Problem(_)) => self.source.model(&["mechanism"], e),
             (None, Content::Mechanism(_)) => self.source.model(&[], e),

@@ -47,7 +47,7 @@ impl Quantities<'_> {
             }
             Quantity::Position(p) => {
                 let body = self.body(place, "position", &p.body)?;
-                let point = self.point(place, "position", &p.point)?;
+                let point = self.point(place, "position", body, &p.point)?;
                 each("position", &p.axis, &|axis| mechanism::Quantity::Position {
                     body,
                     point,
@@ -56,7 +56,7 @@ impl Quantities<'_> {
             }
             Quantity::Velocity(p) => {
                 let body = self.body(place, "velocity", &p.body)?;
-                let point = self.point(place, "velocity", &p.point)?;
+                let point = self.point(place, "velocity", body, &p.point)?;
                 each("velocity", &p.axis, &|axis| mechanism::Quantity::Velocity {
                     body,
                     point,
@@ -418,9 +418,16 @@ impl Quantities<'_> {
         })
     }
 
-    fn point(&self, place: Place, field: &str, point: &[f64; 3]) -> Result<Vec3, FormatError> {
+    /// A point of a body's frame, from its centre of mass.
+    fn point(
+        &self,
+        place: Place,
+        field: &str,
+        body: usize,
+        point: &[f64; 3],
+    ) -> Result<Vec3, FormatError> {
         if point.iter().all(|v| v.is_finite()) {
-            return Ok((*point).into());
+            return Ok(self.mechanism.bodies[body].origin + Vec3::from(*point));
         }
         let at = format!("quantity.{field}.point");
         let message = format!("point is {point:?}");

@@ -338,6 +338,7 @@ impl Builder<'_> {
             out.push(Reference::Sine {
                 amplitude: self.number(place, &s.amplitude)?,
                 frequency: self.number(place, &s.frequency)?,
+                unit: s.frequency_unit,
                 phase: self.number(place, &s.phase)?,
             });
         }

@@ -9,8 +9,8 @@ use super::forms::forms;
 use crate::control::{Form, Quadrature};
 use crate::integrator::{Choice, ChoiceError, Substeps};
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, SpringSpec,
-    TerrainSpec,
+    ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, MirrorSpec,
+    SpringSpec, TerrainSpec,
 };
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,7 @@ pub use super::describe_start::{
     FreeSpec, InitialRates, InitialSpec, InitialTable, Ranges, StartNumbers,
 };
 pub use super::describe_time::{At, ColumnSpec, Goal, PhaseSpec, SignalSpec, SineSpec};
+pub use super::import::{Base, BodyChange, FixedJoints, ImportSpec, JointChange};
 
 /// A trajectory wanted of a mechanism.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -51,6 +52,9 @@ pub struct ProblemSpec {
     pub contact: ContactMethodSpec,
     /// What moves.
     pub mechanism: MechanismSpec,
+    /// How that is taken where it is a robot's file (URDF), and what is added to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import: Option<ImportSpec>,
     /// What rates at the start are of.
     #[serde(default)]
     pub initial_rates: InitialRates,
@@ -540,6 +544,9 @@ pub struct MechanismFile {
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
+    /// Parts that are repeated as mirror images, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub mirror: IndexMap<String, MirrorSpec>,
     /// Line work instead of the automatic one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draw: Option<DrawSpec>,
@@ -558,6 +565,7 @@ impl MechanismFile {
             half_spaces: self.half_spaces.clone(),
             terrain: self.terrain.clone(),
             actuators: self.actuators.clone(),
+            mirror: self.mirror.clone(),
             ..MechanismBuilder::default()
         }
     }

@@ -47,6 +47,22 @@ impl FormatError {
         Self::of_file(path, format!("cannot {action}: {error}"), help)
     }
 
+    /// An error at a place of a text that is no TOML.
+    pub(super) fn in_text(
+        (path, text): (&Path, &Arc<str>),
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            text: text.clone(),
+            span: Some(first_line(text, span)),
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -140,6 +156,12 @@ impl Diagnostic for FormatError {
     }
 }
 
+/// One line is enough to find a place.
+fn first_line(text: &str, span: Range<usize>) -> Range<usize> {
+    let line = text[span.clone()].find('\n').unwrap_or(span.len());
+    span.start..span.start + line
+}
+
 /// A value of the file and where it stands.
 #[derive(Clone, Debug, Default)]
 struct Node {
@@ -172,9 +194,7 @@ impl Node {
             }
             _ => {}
         }
-        // one line is enough to find the place
-        let line = text[show.clone()].find('\n').unwrap_or(show.len());
-        node.show = show.start..show.start + line;
+        node.show = first_line(text, show);
         (node.key, node.value) = (key, value);
         node
     }
@@ -184,6 +204,20 @@ impl Node {
             let child = Self::new(text, k.span(), v.span(), v.get_ref());
             self.children.push((k.get_ref().to_string(), child));
         }
+    }
+
+    /// Notes where a value stands.
+    fn insert(&mut self, path: &[&str], show: Range<usize>) {
+        let Some((name, rest)) = path.split_first() else {
+            (self.key, self.show) = (show.clone(), show);
+            return;
+        };
+        let place = self.children.iter().position(|c| c.0 == *name);
+        let place = place.unwrap_or_else(|| {
+            self.children.push(((*name).into(), Self::default()));
+            self.children.len() - 1
+        });
+        self.children[place].1.insert(rest, show);
     }
 
     fn get(&self, name: &str) -> Option<&Self> {
@@ -207,7 +241,7 @@ impl Node {
     }
 }
 
-/// A TOML file.
+/// A file, and where the values of it stand: one in TOML, or another whose values have names of TOML's.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     path: PathBuf,
@@ -216,17 +250,17 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Reads and parses.
-    pub fn read(path: &Path) -> Result<Self, FormatError> {
+    /// Reads.
+    pub fn text(path: &Path) -> Result<String, FormatError> {
         if path.is_dir() {
             return Err(FormatError::of_file(
                 path,
                 "this is a directory",
-                "give the path of a TOML file",
+                "give the path of a file in TOML or URDF",
             ));
         }
         let bytes = std::fs::read(path).map_err(|e| FormatError::io(path, "read the file", &e))?;
-        let text = String::from_utf8(bytes).map_err(|e| {
+        String::from_utf8(bytes).map_err(|e| {
             let good = &e.as_bytes()[..e.utf8_error().valid_up_to()];
             let line = good.iter().filter(|b| **b == b'\n').count() + 1;
             FormatError::of_file(
@@ -234,8 +268,41 @@ impl Source {
                 format!("line {line} is not UTF-8 text"),
                 "save the file as UTF-8",
             )
-        })?;
-        Self::parse(path, &text)
+        })
+    }
+
+    /// A file that is no TOML, with the places of what was read from it, by the names of TOML.
+    pub fn with_places(path: &Path, text: Arc<str>) -> Self {
+        Self {
+            path: path.into(),
+            text,
+            root: Node::default(),
+        }
+    }
+
+    /// An error at a place of the text.
+    pub fn at_span(
+        &self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> FormatError {
+        FormatError::in_text((&self.path, &self.text), span, message, help)
+    }
+
+    /// Is there a value at the whole of a path?
+    pub fn has<S: AsRef<str>>(&self, path: &[S]) -> bool {
+        let mut node = Some(&self.root);
+        for name in path {
+            node = node.and_then(|n| n.get(name.as_ref()));
+        }
+        node.is_some()
+    }
+
+    /// Notes where a value stands.
+    pub fn place(&mut self, path: &[&str], span: Range<usize>) {
+        let show = first_line(&self.text, span);
+        self.root.insert(path, show);
     }
 
     /// Parses.
@@ -250,17 +317,6 @@ impl Source {
                 path,
                 "the file is empty",
                 "expected a problem or a mechanism in TOML",
-            ));
-        }
-        if path
-            .extension()
-            .is_some_and(|e| e.eq_ignore_ascii_case("urdf"))
-            || text.trim_start().starts_with('<')
-        {
-            return Err(FormatError::of_file(
-                path,
-                "URDF and MJCF files are not available in this version",
-                "give a mechanism or a problem in TOML",
             ));
         }
         let table = DeTable::parse(text).map_err(|e| source.toml(&e))?;

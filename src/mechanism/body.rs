@@ -13,6 +13,8 @@ pub struct Body {
     pub mass: f64,
     /// Inertia about the centre of mass, body frame, kg m^2.
     pub inertia: Mat3,
+    /// Origin of the frame in which the body is described, from the centre of mass, body frame, m.
+    pub origin: Vec3,
     /// Declared free: its floating joint has its name.
     pub free: bool,
     /// What it looks like, if it was given a shape.

@@ -10,6 +10,7 @@ use super::error::{ModelError, ends, finite, is_world};
 use super::gear::GearSpec;
 use super::joint::{Joint, JointKind};
 use super::kinematics::Tree;
+use super::mirror::MirrorSpec;
 use super::spring::Spring;
 use super::{Freedom, Mechanism, NamedParameter};
 use crate::spatial::{Quat, Vec3};
@@ -45,6 +46,9 @@ pub struct MechanismBuilder {
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
+    /// Parts that are repeated as mirror images, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub mirror: IndexMap<String, MirrorSpec>,
     /// Parameters by name: the paths of the numbers each one sets, as `joints.hinge.damping`; a problem's file declares
     /// them in its own table.
     #[serde(skip)]
@@ -69,6 +73,7 @@ impl Default for MechanismBuilder {
             half_spaces: IndexMap::new(),
             terrain: IndexMap::new(),
             actuators: IndexMap::new(),
+            mirror: IndexMap::new(),
             parameters: IndexMap::new(),
             elements: IndexMap::new(),
         }
@@ -156,6 +161,12 @@ impl MechanismBuilder {
         self
     }
 
+    /// Repeats parts as mirror images.
+    pub fn mirror(mut self, name: &str, mirror: MirrorSpec) -> Self {
+        self.mirror.insert(name.into(), mirror);
+        self
+    }
+
     /// Declares a parameter: the numbers at these paths, always equal (see [`super::Field`]).
     pub fn parameter(mut self, name: &str, of: &[&str]) -> Self {
         let of = of.iter().map(|s| (*s).to_owned()).collect();
@@ -168,6 +179,9 @@ impl MechanismBuilder {
     /// # Errors
     /// The first element that is wrong, by name, with what was expected.
     pub fn build(&self) -> Result<Mechanism, ModelError> {
+        if !self.mirror.is_empty() {
+            return self.mirrored()?.build();
+        }
         if self.bodies.is_empty() {
             return Err(ModelError::new(
                 ["bodies"],
@@ -212,13 +226,13 @@ impl MechanismBuilder {
                     "its coordinates go by its name; rename one of them",
                 ));
             }
-            let zero = (Vec3::zeros(), Vec3::zeros());
+            let anchors = (Vec3::zeros(), bodies[child].origin);
             joints.push(Joint::new(
                 name.clone(),
                 JointKind::Floating,
                 (None, child),
                 Vec3::z(),
-                zero,
+                anchors,
                 Quat::identity(),
             ));
         }
@@ -231,6 +245,9 @@ impl MechanismBuilder {
                 "add a joint, or say free = true if it is to fly",
             ));
         }
+        let from_center = |body: Option<usize>, point: [f64; 3]| {
+            body.map_or(point.into(), |b| self.bodies[b].from_center(point))
+        };
         let mut springs = vec![];
         for (name, s) in &self.springs {
             let (parent, child) = ends("springs", name, &s.parent, &s.child, &self.bodies)?;
@@ -257,8 +274,8 @@ impl MechanismBuilder {
                 name: name.clone(),
                 parent,
                 child,
-                parent_anchor: s.parent_anchor.into(),
-                child_anchor: s.child_anchor.into(),
+                parent_anchor: from_center(parent, s.parent_anchor),
+                child_anchor: from_center(Some(child), s.child_anchor),
                 stiffness: s.stiffness,
                 rest: s.rest,
                 damping: s.damping,

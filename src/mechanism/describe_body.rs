@@ -33,6 +33,10 @@ pub struct BodySpec {
     /// Instead of a shape, or beside it when the shape is only to be drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inertia: Option<Inertia>,
+    /// Where the centre of mass lies in the body's own frame, m: anchors, contacts and points of the body are then given
+    /// in that frame, and a free body's coordinates are those of its origin. Unless told the origin is the centre of mass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub center_of_mass: Option<[f64; 3]>,
     /// Gives the inertia where none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
@@ -69,6 +73,17 @@ impl BodySpec {
     pub fn shape(mut self, shape: Shape) -> Self {
         self.shape = Some(shape);
         self
+    }
+
+    /// Where the centre of mass lies in the body's own frame, m.
+    pub fn center_of_mass(mut self, place: [f64; 3]) -> Self {
+        self.center_of_mass = Some(place);
+        self
+    }
+
+    /// From the centre of mass to a point of the body's own frame.
+    pub(super) fn from_center(&self, point: [f64; 3]) -> Vec3 {
+        Vec3::from(point) - Vec3::from(self.center_of_mass.unwrap_or_default())
     }
 
     /// Adds something that may touch.
@@ -132,6 +147,16 @@ impl BodySpec {
                 "every body needs mass, in kg",
             ));
         }
+        if let Some(c) = self
+            .center_of_mass
+            .filter(|c| c.iter().any(|v| !v.is_finite()))
+        {
+            return Err(err(
+                "center_of_mass",
+                format!("center_of_mass of body `{name}` is {c:?}"),
+                "give three finite numbers, m, in the body's own frame",
+            ));
+        }
         let inertia = match (&self.inertia, &self.shape) {
             (Some(Inertia::Principal(d)), _) => Mat3::from_diagonal(&Vec3::from(*d)),
             (Some(Inertia::Full(rows)), _) => Mat3::from_fn(|i, j| rows[i][j]),
@@ -179,6 +204,7 @@ impl BodySpec {
             name: name.to_owned(),
             mass,
             inertia,
+            origin: self.from_center([0.0; 3]),
             free: self.free,
             shape: self.shape,
         })

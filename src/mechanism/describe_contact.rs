@@ -1,6 +1,6 @@
 //! The description of what may touch: contacts on bodies, half-spaces of the world, and which of them meet.
 
-use super::body::{Body, Shape};
+use super::body::Body;
 use super::builder::{BodySpec, MechanismBuilder, Orientation};
 use super::contact::{Collider, Contact, HalfSpace, Pair, Surface, is_supported, slots};
 use super::error::{ModelError, nearest};
@@ -24,7 +24,7 @@ pub struct ContactSpec {
     /// What touches; the body's own shape unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Surface>,
-    /// Its place, from the body's centre of mass, body frame, m.
+    /// Its place in the body's frame, m; the body's own shape is about its centre of mass.
     #[serde(default)]
     pub position: [f64; 3],
     /// Its orientation on the body.
@@ -103,12 +103,16 @@ impl ContactSpec {
         of: &str,
         name: &str,
         body: usize,
-        own: Option<Shape>,
+        spec: &BodySpec,
     ) -> Result<Collider, ModelError> {
         let err = |field: &str, message: String, help: &str| {
             ModelError::new(["bodies", of, "contacts", name, field], message, help)
         };
-        let Some(surface) = self.shape.clone().or(own.map(Surface::from)) else {
+        let position = match self.shape {
+            Some(_) => spec.from_center(self.position),
+            None => self.position.into(),
+        };
+        let Some(surface) = self.shape.clone().or(spec.shape.map(Surface::from)) else {
             return Err(err(
                 "shape",
                 format!(
@@ -175,7 +179,7 @@ impl ContactSpec {
             name: format!("{of}.{name}"),
             body: Some(body),
             surface,
-            position: self.position.into(),
+            position,
             orientation,
             friction: self.friction,
             restitution: self.restitution,
@@ -274,7 +278,7 @@ impl MechanismBuilder {
         for (body, (of, spec)) in self.bodies.iter().enumerate() {
             let spec: &BodySpec = spec;
             for (name, c) in &spec.contacts {
-                colliders.push(c.build(of, name, body, spec.shape)?);
+                colliders.push(c.build(of, name, body, spec)?);
                 specs.push(c);
             }
         }

@@ -105,10 +105,10 @@ pub struct JointSpec {
     /// In the parent's frame; needed by kinds with one or two rows of a constraint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub axis: Option<[f64; 3]>,
-    /// From the parent's centre of mass, m.
+    /// From the origin of the parent's frame, m: its centre of mass unless `center_of_mass` tells another.
     #[serde(default)]
     pub parent_anchor: [f64; 3],
-    /// From the child's centre of mass, m.
+    /// From the origin of the child's frame, m.
     #[serde(default)]
     pub child_anchor: [f64; 3],
     /// Of the child in the parent at coordinates zero.
@@ -380,7 +380,12 @@ impl JointSpec {
             self.kind,
             (parent, child),
             axis,
-            (self.parent_anchor.into(), self.child_anchor.into()),
+            (
+                parent.map_or(self.parent_anchor.into(), |p| {
+                    bodies[p].from_center(self.parent_anchor)
+                }),
+                bodies[child].from_center(self.child_anchor),
+            ),
             offset,
         );
         joint.implicit = self.implicit;

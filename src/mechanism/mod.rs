@@ -21,6 +21,7 @@ mod error;
 mod gear;
 mod joint;
 mod kinematics;
+mod mirror;
 mod mobility;
 mod parameter;
 mod pull;
@@ -57,6 +58,7 @@ pub use error::ModelError;
 pub use gear::{Gear, GearSpec};
 pub use joint::{Block, Coupling, Joint, JointKind, Mat6, Relative, Row};
 pub use kinematics::Motion;
+pub use mirror::{MirrorAxis, MirrorSpec};
 pub use mobility::Mobility;
 pub use parameter::{Field, NamedParameter};
 pub use quantity::{

@@ -34,6 +34,7 @@ use super::builder::{Inertia, MechanismBuilder, PerDirection};
 use super::error::{ModelError, nearest};
 use super::range::Range;
 use super::{CoordinateId, Drive, Freedom, Mechanism};
+use crate::spatial::Vec3;
 use std::collections::HashSet;
 
 /// A number of a mechanism.
@@ -172,8 +173,22 @@ impl Mechanism {
     /// Every number that can be a parameter at the value it has, with its path.
     pub fn fields(&self) -> Vec<(String, Field)> {
         let mut out = self.all_fields();
-        out.retain(|(_, f)| f.refuses(self.get(*f)).is_none());
+        out.retain(|(_, f)| f.refuses(self.get(*f)).is_none() && self.is_from_center(*f));
         out
+    }
+
+    /// Is a place on a body described from its centre of mass? One in a frame of the body's own has other numbers here than in
+    /// the description.
+    fn is_from_center(&self, field: Field) -> bool {
+        let body = match field {
+            Field::ParentAnchor(j, _) => self.joints[j].parent,
+            Field::ChildAnchor(j, _) => Some(self.joints[j].child),
+            Field::SpringParentAnchor(s, _) => self.springs[s].parent,
+            Field::SpringChildAnchor(s, _) => Some(self.springs[s].child),
+            Field::ContactPosition(c, _) => self.colliders[c].body,
+            _ => None,
+        };
+        body.is_none_or(|b| self.bodies[b].origin == Vec3::zeros())
     }
 
     /// With those that can be parameters once they have another value.
@@ -295,6 +310,13 @@ impl Mechanism {
     pub fn field(&self, parameter: &str, path: &str) -> Result<Field, ModelError> {
         let mut fields = self.all_fields();
         if let Some((_, f)) = fields.iter().find(|(p, _)| p == path) {
+            if !self.is_from_center(*f) {
+                return Err(ModelError::new(
+                    ["parameters", parameter, "of"],
+                    format!("`{path}` lies in a frame that a body has of its own"),
+                    "to make it a parameter leave out center_of_mass of the body and give its places from there",
+                ));
+            }
             return Ok(*f);
         }
         fields.retain(|(_, f)| f.refuses(self.get(*f)).is_none());

@@ -1,0 +1,108 @@
+//! Files of triangles: STL and OBJ, and the convex hull of what is in them.
+
+use crate::mechanism::Hull;
+use crate::spatial::Vec3;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// Corners of a hull that touches at most: every one is a contact with a plane.
+const CORNERS: usize = 32;
+
+/// Triangles of a file beside a robot's, m.
+pub(super) fn read(robot: &Path, file: &str, scale: &[f64; 3]) -> Result<Vec<[Vec3; 3]>, String> {
+    let path = find(robot, file)?;
+    let shown = path.display();
+    let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+    let fails = |e: &dyn std::fmt::Display| format!("cannot read `{shown}`: {e}");
+    let raw: Vec<[[f32; 3]; 3]> = match ending.to_str() {
+        Some("stl") => {
+            let mut f = std::fs::File::open(&path).map_err(|e| fails(&e))?;
+            let mesh = stl_io::read_stl(&mut f).map_err(|e| fails(&e))?;
+            let corner = |i: usize| mesh.vertices[i].0;
+            mesh.faces.iter().map(|f| f.vertices.map(corner)).collect()
+        }
+        Some("obj") => {
+            let options = tobj::LoadOptions {
+                triangulate: true,
+                ..Default::default()
+            };
+            let (models, _) = tobj::load_obj(&path, &options).map_err(|e| fails(&e))?;
+            let mut all = vec![];
+            for m in &models {
+                let at = |i: u32| m.mesh.positions.as_chunks::<3>().0.get(i as usize).copied();
+                for t in m.mesh.indices.as_chunks::<3>().0 {
+                    let [Some(a), Some(b), Some(c)] = t.map(at) else {
+                        return Err(format!("`{shown}` names a corner that it does not have"));
+                    };
+                    all.push([a, b, c]);
+                }
+            }
+            all
+        }
+        _ => {
+            return Err(format!(
+                "`{shown}` is no STL or OBJ file; convert it, or take a box, sphere or cylinder"
+            ));
+        }
+    };
+    let place = |p: [f32; 3]| Vec3::from_fn(|i, _| f64::from(p[i]) * scale[i]);
+    let all: Vec<[Vec3; 3]> = raw.into_iter().map(|t| t.map(place)).collect();
+    match all.is_empty() {
+        true => Err(format!("`{shown}` has no triangles")),
+        false => Ok(all),
+    }
+}
+
+/// The file that a robot's file means: `package://` and relative paths are looked for beside it, and in the folders that
+/// this one is in.
+fn find(robot: &Path, file: &str) -> Result<PathBuf, String> {
+    let inner = ["package://", "model://"]
+        .iter()
+        .find_map(|p| file.strip_prefix(p));
+    let plain = file.strip_prefix("file://").unwrap_or(file);
+    let beside = robot.parent().unwrap_or(Path::new(""));
+    let mut tried = vec![];
+    match inner {
+        None => tried.push(beside.join(plain)),
+        Some(inner) => {
+            let within = inner.split_once('/').map_or(inner, |p| p.1);
+            // relative folders have no parents of their own
+            let from = beside.canonicalize().unwrap_or(beside.into());
+            for folder in from.ancestors() {
+                tried.push(folder.join(inner));
+                tried.push(folder.join(within));
+            }
+        }
+    }
+    match tried.iter().find(|p| p.is_file()) {
+        Some(path) => Ok(path.clone()),
+        None => Err(format!(
+            "there is no `{file}` beside the robot's file or above it"
+        )),
+    }
+}
+
+/// The convex hull; of many corners those that reach farthest in directions all around.
+pub(super) fn hull(triangles: &[[Vec3; 3]]) -> Result<Hull, String> {
+    let mut known = HashSet::new();
+    let bits = |p: &Vec3| [p.x, p.y, p.z].map(|v| (v + 0.0).to_bits());
+    let mut points: Vec<Vec3> = triangles.iter().flatten().copied().collect();
+    points.retain(|p| known.insert(bits(p)));
+    if points.len() > CORNERS {
+        let golden = std::f64::consts::PI * (3.0 - 5.0_f64.sqrt());
+        let direction = |k: usize| {
+            let z = 1.0 - (2 * k + 1) as f64 / CORNERS as f64;
+            let (across, turn) = ((1.0 - z * z).sqrt(), golden * k as f64);
+            Vec3::new(across * turn.cos(), across * turn.sin(), z)
+        };
+        let farthest = |d: Vec3| {
+            let each = points.iter();
+            each.max_by(|a, b| d.dot(a).total_cmp(&d.dot(b))).copied()
+        };
+        known.clear();
+        let chosen = (0..CORNERS).filter_map(|k| farthest(direction(k)));
+        points = chosen.filter(|p| known.insert(bits(p))).collect();
+    }
+    let points: Vec<[f64; 3]> = points.into_iter().map(Into::into).collect();
+    Hull::new(&points)
+}

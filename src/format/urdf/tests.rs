@@ -1,0 +1,785 @@
+//! Robots read, and refused.
+
+use crate::dynamics::Step;
+use crate::format::{Document, FormatError, Overrides, load, parse};
+use crate::integrator::Mechanical;
+use crate::mechanism::Surface;
+use crate::spatial::{Mat3, Pose, Vec3};
+use std::path::PathBuf;
+
+/// A base that carries an arm of two links with a tool, driven by a motor with a gear, and a finger that follows.
+const ARM: &str = r#"<?xml version="1.0"?>
+<robot name="arm">
+  <material name="blue"><color rgba="0 0 0.8 1"/></material>
+  <link name="base">
+    <inertial><mass value="5"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>
+  </link>
+  <link name="upper">
+    <inertial>
+      <origin xyz="0.1 0 0.2" rpy="0 0 0.5"/>
+      <mass value="2"/>
+      <inertia ixx="0.02" ixy="0.001" ixz="0" iyy="0.03" iyz="0" izz="0.025"/>
+    </inertial>
+    <collision>
+      <origin xyz="0 0 0.2" rpy="1 0 0"/>
+      <geometry><cylinder radius="0.05" length="0.4"/></geometry>
+    </collision>
+  </link>
+  <link name="lower">
+    <inertial>
+      <origin xyz="0 0 0.15"/>
+      <mass value="1"/>
+      <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.002"/>
+    </inertial>
+  </link>
+  <link name="tool">
+    <inertial>
+      <origin xyz="0.01 0.02 0.03"/>
+      <mass value="0.5"/>
+      <inertia ixx="0.001" ixy="0" ixz="0" iyy="0.002" iyz="0" izz="0.0015"/>
+    </inertial>
+    <visual><geometry><sphere radius="0.02"/></geometry><material name="blue"/></visual>
+    <collision><geometry><sphere radius="0.02"/></geometry></collision>
+  </link>
+  <link name="finger">
+    <inertial><mass value="0.1"/><inertia ixx="1e-4" ixy="0" ixz="0" iyy="1e-4" iyz="0" izz="1e-4"/></inertial>
+  </link>
+  <joint name="shoulder" type="revolute">
+    <origin xyz="0 0 0.3" rpy="0.3 0 0"/>
+    <parent link="base"/>
+    <child link="upper"/>
+    <axis xyz="0 2 0"/>
+    <limit lower="-1.5" upper="1.0" effort="40" velocity="3"/>
+    <dynamics damping="0.2" friction="0.1"/>
+  </joint>
+  <joint name="elbow" type="continuous">
+    <origin xyz="0 0 0.4" rpy="0 0.2 0"/>
+    <parent link="upper"/>
+    <child link="lower"/>
+    <axis xyz="1 0 0"/>
+  </joint>
+  <joint name="flange" type="fixed">
+    <origin xyz="0 0.05 0.3" rpy="0 0 1"/>
+    <parent link="lower"/>
+    <child link="tool"/>
+  </joint>
+  <joint name="grip" type="prismatic">
+    <origin xyz="0 0 0.05"/>
+    <parent link="tool"/>
+    <child link="finger"/>
+    <axis xyz="0 1 0"/>
+    <limit lower="-0.1" upper="0.1" effort="5" velocity="1"/>
+    <mimic joint="elbow" multiplier="0.01" offset="0.002"/>
+  </joint>
+  <transmission name="drive">
+    <type>transmission_interface/SimpleTransmission</type>
+    <joint name="shoulder"><hardwareInterface>EffortJointInterface</hardwareInterface></joint>
+    <actuator name="motor"><mechanicalReduction>50</mechanicalReduction></actuator>
+  </transmission>
+  <gazebo reference="upper"/>
+</robot>
+"#;
+
+fn read(text: &str) -> Result<Document, FormatError> {
+    parse(text, "arm.urdf")
+}
+
+/// A problem of the arm in a folder of its own.
+fn problem(name: &str, import: &str) -> (PathBuf, Result<Document, FormatError>) {
+    let folder =
+        std::env::temp_dir().join(format!("least_action_urdf_{}_{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("arm.urdf"), ARM).unwrap();
+    let text = format!("mechanism = \"arm.urdf\"\ntime_step = 0.01\nhorizon = 0.1\n{import}");
+    let file = folder.join("problem.toml");
+    std::fs::write(&file, text).unwrap();
+    let read = load(&file);
+    (folder, read)
+}
+
+#[test]
+fn links_become_bodies_in_their_own_frames() {
+    let document = read(ARM).unwrap();
+    let model = document.build(&Overrides::default()).unwrap();
+    let m = model.system.mechanism();
+    let names: Vec<&str> = m.bodies.iter().map(|b| b.name.as_str()).collect();
+    assert_eq!(names, ["upper", "lower", "finger"]);
+    assert_eq!(model.title, "arm");
+    // the tool is a part of the lower arm
+    let lower = &m.bodies[1];
+    assert_eq!(lower.mass, 1.5);
+    let turn = |a: f64| *nalgebra::Rotation3::from_axis_angle(&Vec3::z_axis(), a).matrix();
+    let of_tool = Vec3::new(0.0, 0.05, 0.3) + turn(1.0) * Vec3::new(0.01, 0.02, 0.03);
+    let center = (Vec3::new(0.0, 0.0, 0.15) + of_tool * 0.5) / 1.5;
+    assert!((lower.origin + center).norm() < 1e-15);
+    let steiner =
+        |mass: f64, d: Vec3| (Mat3::identity() * d.norm_squared() - d * d.transpose()) * mass;
+    let tool = Mat3::from_diagonal(&Vec3::new(0.001, 0.002, 0.0015));
+    let expected = Mat3::from_diagonal(&Vec3::new(0.01, 0.01, 0.002))
+        + steiner(1.0, Vec3::new(0.0, 0.0, 0.15) - center)
+        + turn(1.0) * tool * turn(1.0).transpose()
+        + steiner(0.5, of_tool - center);
+    assert!((lower.inertia - expected).amax() < 1e-15);
+    // inertias are turned into the link's axes
+    let own = Mat3::new(0.02, 0.001, 0.0, 0.001, 0.03, 0.0, 0.0, 0.0, 0.025);
+    let upper = turn(0.5) * own * turn(0.5).transpose();
+    assert!((m.bodies[0].inertia - upper).amax() < 1e-15);
+    // limits, damping, friction, the gear and the motor
+    let d = &m.joints[0].directions[0];
+    assert_eq!(
+        (d.lower, d.upper, d.damping, d.friction),
+        (-1.5, 1.0, 0.2, 0.1)
+    );
+    assert!(!m.joints[1].directions[0].is_limited());
+    let gear = &model.mechanism.gears["grip"];
+    assert_eq!(
+        (gear.of.as_str(), gear.ratio, gear.offset),
+        ("elbow", 0.01, 0.002)
+    );
+    let motor = &model.mechanism.actuators["motor"];
+    assert_eq!((motor.gain, motor.bounds), (50.0, Some([-0.8, 0.8])));
+    let said = document.remarks().join("\n");
+    for word in [
+        "link `base` (5 kg) is held",
+        "limits of speed (2 joints)",
+        "<gazebo> in <robot>",
+    ] {
+        assert!(said.contains(word), "{said}");
+    }
+}
+
+/// Frames of links along the tree, by the definition of the format.
+#[test]
+fn poses_are_those_of_the_frames() {
+    let model = read(ARM).unwrap().build(&Overrides::default()).unwrap();
+    let system = &model.system;
+    let (shoulder, elbow) = (0.4, -0.7);
+    let mut q = vec![shoulder, elbow, 0.002 + 0.01 * elbow];
+    q.resize(3, 0.0);
+    let x = system.start(&q, &[0.0; 3], &[true; 3]).unwrap();
+    let poses = system.poses(&x);
+    let rpy = |r: f64, p: f64, y: f64| nalgebra::UnitQuaternion::from_euler_angles(r, p, y);
+    let about = |axis: Vec3, a: f64| crate::spatial::exp(&(axis * a));
+    let then =
+        |a: &Pose, x: [f64; 3], q: crate::spatial::Quat| Pose::new(a.point(&x.into()), a.q * q);
+    let world = Pose::identity();
+    let upper = then(
+        &world,
+        [0.0, 0.0, 0.3],
+        rpy(0.3, 0.0, 0.0) * about(Vec3::y(), shoulder),
+    );
+    let lower = then(
+        &upper,
+        [0.0, 0.0, 0.4],
+        rpy(0.0, 0.2, 0.0) * about(Vec3::x(), elbow),
+    );
+    let tool = then(&lower, [0.0, 0.05, 0.3], rpy(0.0, 0.0, 1.0));
+    let finger = then(&tool, [0.0, q[2], 0.05], rpy(0.0, 0.0, 0.0));
+    let m = system.mechanism();
+    for (body, expected) in [upper, lower, finger].iter().enumerate() {
+        let origin = poses[body].point(&m.bodies[body].origin);
+        assert!((origin - expected.x).norm() < 1e-14, "{body}");
+        assert!(poses[body].q.angle_to(&expected.q) < 1e-7, "{body}");
+    }
+}
+
+#[test]
+fn problems_say_more_beside_it() {
+    let import = "[import]\nbase = \"free\"\ncontacts = [\"upper\", \"tool\"]\nfriction = 0.7\nspeed_limits = true\n\
+        controls = [\"elbow\"]\nhalf_spaces.floor = {}\njoints.elbow = { damping = 0.3 }\n\
+        feet.lower.heel = { shape = \"point\", position = [0.0, 0.0, 0.1] }\nbodies.finger = { mass = 0.2 }\n\
+        [initial.base]\nposition = [0.0, 0.0, 2.0]\n";
+    let (folder, document) = problem("more", import);
+    let model = document.unwrap().build(&Overrides::default()).unwrap();
+    let m = model.system.mechanism();
+    assert_eq!(m.bodies[0].name, "base");
+    assert!(m.bodies[0].free);
+    let names: Vec<&str> = m.colliders.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["upper.upper", "lower.tool", "lower.heel"]);
+    assert!(m.colliders.iter().all(|c| c.friction == 0.7));
+    let lower = &m.bodies[2];
+    assert!((m.colliders[2].position - lower.origin - Vec3::new(0.0, 0.0, 0.1)).norm() < 1e-15);
+    assert!((m.colliders[1].position - lower.origin - Vec3::new(0.0, 0.05, 0.3)).norm() < 1e-15);
+    assert!(matches!(m.colliders[0].surface, Surface::Cylinder { .. }));
+    assert_eq!(
+        m.joints
+            .iter()
+            .find(|j| j.name == "elbow")
+            .unwrap()
+            .directions[0]
+            .damping,
+        0.3
+    );
+    assert_eq!(m.actuators.len(), 1);
+    assert_eq!(m.bodies[3].mass, 0.2);
+    // two joints with limits of speed, on both sides, along the way and at the end
+    assert_eq!(model.problem.constraints.len(), 8);
+    // a free body is placed by its frame
+    assert!((model.system.poses(&model.x0)[0].x.z - 2.0).abs() < 1e-15);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn fixed_joints_may_stay() {
+    let import = "[import]\nfixed_joints = \"keep\"\n";
+    let (folder, document) = problem("keep", import);
+    let model = document.unwrap().build(&Overrides::default()).unwrap();
+    let names: Vec<&str> = model
+        .system
+        .mechanism()
+        .bodies
+        .iter()
+        .map(|b| b.name.as_str())
+        .collect();
+    assert_eq!(names, ["base", "upper", "lower", "tool", "finger"]);
+    let merged = read(ARM).unwrap().build(&Overrides::default()).unwrap();
+    // the finger is where it was
+    let last = |m: &crate::format::Model| m.system.poses(&m.x0).last().unwrap().x;
+    assert!((last(&model) - last(&merged)).norm() < 1e-12);
+    assert_eq!(model.system.dims().nu, merged.system.dims().nu);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A cube of half a metre as STL and OBJ, and a ball of many corners.
+#[test]
+fn meshes_touch_by_their_hulls() {
+    let (folder, _) = problem("mesh", "");
+    let mut obj = String::new();
+    for k in 0..8 {
+        let at = |bit: usize| if k >> bit & 1 == 1 { 250.0 } else { -250.0 };
+        obj += &format!("v {} {} {}\n", at(0), at(1), at(2));
+    }
+    for [a, b, c, d] in [
+        [1, 3, 4, 2],
+        [5, 6, 8, 7],
+        [1, 2, 6, 5],
+        [3, 7, 8, 4],
+        [1, 5, 7, 3],
+        [2, 4, 8, 6],
+    ] {
+        obj += &format!("f {a} {b} {c} {d}\n");
+    }
+    std::fs::create_dir_all(folder.join("meshes")).unwrap();
+    std::fs::write(folder.join("meshes/cube.obj"), obj).unwrap();
+    let mut ball = String::from("solid ball\n");
+    let n = 20;
+    let at = |i: usize, j: usize| {
+        let (a, b) = (
+            std::f64::consts::PI * i as f64 / n as f64,
+            std::f64::consts::TAU * j as f64 / n as f64,
+        );
+        format!(
+            "vertex {} {} {}\n",
+            0.1 * a.sin() * b.cos(),
+            0.1 * a.sin() * b.sin(),
+            0.1 * a.cos()
+        )
+    };
+    for i in 0..n {
+        for j in 0..n {
+            for corners in [
+                [(i, j), (i + 1, j), (i + 1, j + 1)],
+                [(i, j), (i + 1, j + 1), (i, j + 1)],
+            ] {
+                let corners: String = corners.iter().map(|(i, j)| at(*i, *j)).collect();
+                ball += &format!("facet normal 0 0 1\nouter loop\n{corners}endloop\nendfacet\n");
+            }
+        }
+    }
+    std::fs::write(folder.join("ball.stl"), ball + "endsolid ball\n").unwrap();
+    let text = ARM
+        .replace(
+            "<cylinder radius=\"0.05\" length=\"0.4\"/>",
+            "<mesh filename=\"package://arm/meshes/cube.obj\" scale=\"0.001 0.001 0.001\"/>",
+        )
+        .replacen(
+            "<collision><geometry><sphere radius=\"0.02\"/>",
+            "<collision><geometry><mesh filename=\"ball.stl\"/>",
+            1,
+        );
+    std::fs::write(folder.join("arm.urdf"), text).unwrap();
+    let problem = "mechanism = \"arm.urdf\"\ntime_step = 0.01\nhorizon = 0.1\n[import]\nhalf_spaces.floor = { offset = -5.0 }\n";
+    std::fs::write(folder.join("problem.toml"), problem).unwrap();
+    let model = load(&folder.join("problem.toml"))
+        .unwrap()
+        .build(&Overrides::default())
+        .unwrap();
+    let m = model.system.mechanism();
+    let corners = |c: usize| match &m.colliders[c].surface {
+        Surface::Hull(hull) => Vec::<[f64; 3]>::from(hull.clone()),
+        other => panic!("{other:?}"),
+    };
+    let cube = corners(0);
+    assert_eq!(cube.len(), 8);
+    assert!(cube.iter().flatten().all(|v| (v.abs() - 0.25).abs() < 1e-7));
+    let ball = corners(1);
+    assert!((20..=32).contains(&ball.len()), "{}", ball.len());
+    assert!(
+        ball.iter()
+            .all(|p| (Vec3::from(*p).norm() - 0.1).abs() < 1e-7)
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A change of the arm's file, what stands on the line that the error points to, and words of it.
+type Broken = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
+
+const BROKEN: [Broken; 56] = [
+    ("</robot>", "", "<?xml", &["not valid XML"]),
+    (
+        "<robot name=\"arm\">",
+        "<robot name=\"arm>",
+        "<material",
+        &["not valid XML"],
+    ),
+    (
+        "<parent link=\"base\"/>",
+        "<parent link=\"base\">",
+        "</joint>",
+        &["not valid XML"],
+    ),
+    (
+        "<robot name=\"arm\">",
+        "<robot name=\"arm\" name=\"b\">",
+        "<robot",
+        &["not valid XML", "name"],
+    ),
+    (
+        "rgba=\"0 0 0.8 1\"",
+        "rgba=\"0 0 0.8\"",
+        "rgba",
+        &["3 numbers", "expected 4"],
+    ),
+    (
+        "rgba=\"0 0 0.8 1\"",
+        "rgba=\"0 0 blue 1\"",
+        "rgba",
+        &["`blue`, no number"],
+    ),
+    (
+        "<link name=\"upper\">",
+        "<link>",
+        "<link>",
+        &["no attribute `name`"],
+    ),
+    (
+        "<link name=\"upper\">",
+        "<link name=\"\">",
+        "name=\"\"",
+        &["name of", "is empty"],
+    ),
+    (
+        "<link name=\"upper\">",
+        "<link name=\"base\">",
+        "<link name=\"base\">",
+        &["second link", "another name"],
+    ),
+    (
+        "<link name=\"upper\">",
+        "<link nam=\"upper\">",
+        "<link nam",
+        &["no attribute `name`", "it has `nam`"],
+    ),
+    (
+        "<mass value=\"2\"/>",
+        "",
+        "<inertial>",
+        &["has no <mass>", "add <mass"],
+    ),
+    (
+        "<mass value=\"2\"/>",
+        "<mas value=\"2\"/>",
+        "<inertial>",
+        &["did you mean <mass> where it says <mas>"],
+    ),
+    (
+        "<mass value=\"2\"/>",
+        "<mass/>",
+        "<mass/>",
+        &["no attribute `value`"],
+    ),
+    (
+        "<mass value=\"2\"/>",
+        "<mass value=\"-2\"/>",
+        "-2",
+        &["mass of <link name=\"upper\"> is -2"],
+    ),
+    (
+        "<mass value=\"2\"/>",
+        "<mass value=\"2,5\"/>",
+        "2,5",
+        &["`2,5`, no number", "have a point"],
+    ),
+    (
+        "<mass value=\"2\"/>",
+        "<mass value=\"2 kg\"/>",
+        "2 kg",
+        &["`2 kg`, no number"],
+    ),
+    (
+        "<mass value=\"2\"/>",
+        "<mass value=\"nan\"/>",
+        "nan",
+        &["no number"],
+    ),
+    (
+        "<mass value=\"2\"/>",
+        "<mass value=\"1e999\"/>",
+        "1e999",
+        &["finite"],
+    ),
+    (
+        "<mass value=\"2\"/>",
+        "<mass value=\"0\"/>",
+        "<link name=\"upper\">",
+        &["no mass, and moves", "<inertial>"],
+    ),
+    (
+        "<mass value=\"2\"/>",
+        "<mass value=\"2\"/><mass value=\"2\"/>",
+        "<mass value",
+        &["second <mass>", "keep one"],
+    ),
+    (
+        "ixx=\"0.02\" ixy",
+        "ixy",
+        "<inertia ixy",
+        &["no attribute `ixx`"],
+    ),
+    (
+        "ixx=\"0.02\"",
+        "ixx=\"-0.02\"",
+        "<inertia ixx=\"-0.02\"",
+        &["body `upper`", "principal moment"],
+    ),
+    (
+        "ixx=\"0.02\"",
+        "ixx=\"0.2\"",
+        "<inertia ixx=\"0.2\"",
+        &["triangle inequality"],
+    ),
+    ("ixx=\"0.02\"", "ixx=\"zero\"", "zero", &["ixx", "`zero`"]),
+    (
+        "xyz=\"0.1 0 0.2\"",
+        "xyz=\"0.1 0\"",
+        "0.1 0\"",
+        &["2 numbers", "expected 3"],
+    ),
+    (
+        "rpy=\"0 0 0.5\"",
+        "rpy=\"0 0 90deg\"",
+        "90deg",
+        &["rpy", "`90deg`"],
+    ),
+    (
+        "xyz=\"0.1 0 0.2\"",
+        "xyz=\"\"",
+        "xyz=\"\"",
+        &["xyz", "is empty"],
+    ),
+    (
+        "radius=\"0.05\"",
+        "radius=\"0\"",
+        "radius=\"0\"",
+        &["radius", "is 0", "positive length"],
+    ),
+    (
+        "radius=\"0.05\" ",
+        "",
+        "<cylinder length",
+        &["no attribute `radius`", "it has `length`"],
+    ),
+    (
+        "<geometry><cylinder radius=\"0.05\" length=\"0.4\"/></geometry>",
+        "",
+        "<collision>",
+        &["no <geometry>"],
+    ),
+    (
+        "<cylinder radius=\"0.05\" length=\"0.4\"/>",
+        "",
+        "<geometry></geometry>",
+        &["0 shapes", "give one of <box>"],
+    ),
+    (
+        "<cylinder radius=\"0.05\" length=\"0.4\"/>",
+        "<box size=\"1 1 1\"/><sphere radius=\"1\"/>",
+        "<box",
+        &["2 shapes"],
+    ),
+    (
+        "<cylinder radius=\"0.05\" length=\"0.4\"/>",
+        "<box size=\"1 -1 1\"/>",
+        "<box",
+        &["an edge of -1 m"],
+    ),
+    (
+        "<cylinder radius=\"0.05\" length=\"0.4\"/>",
+        "<box size=\"1 1\"/>",
+        "<box",
+        &["2 numbers"],
+    ),
+    (
+        "<cylinder radius=\"0.05\" length=\"0.4\"/>",
+        "<mesh/>",
+        "<mesh/>",
+        &["no attribute `filename`"],
+    ),
+    (
+        "<cylinder radius=\"0.05\" length=\"0.4\"/>",
+        "<mesh filename=\"a.stl\" scale=\"1\"/>",
+        "<mesh",
+        &["scale", "1 numbers"],
+    ),
+    (
+        "type=\"revolute\"",
+        "",
+        "<joint name=\"shoulder\"",
+        &["no attribute `type`"],
+    ),
+    (
+        "type=\"revolute\"",
+        "type=\"hinge\"",
+        "type=\"hinge\"",
+        &["is `hinge`", "valid names: `revolute`"],
+    ),
+    (
+        "type=\"revolute\"",
+        "type=\"revolut\"",
+        "type=\"revolut\"",
+        &["did you mean `revolute`"],
+    ),
+    (
+        "<parent link=\"base\"/>",
+        "",
+        "<joint name=\"shoulder\"",
+        &["no <parent>"],
+    ),
+    (
+        "<parent link=\"base\"/>",
+        "<parent link=\"bas\"/>",
+        "link=\"bas\"",
+        &["unknown link `bas`", "did you mean `base`"],
+    ),
+    (
+        "<parent link=\"base\"/>",
+        "<parent name=\"base\"/>",
+        "<parent name",
+        &["no attribute `link`", "it has `name`"],
+    ),
+    (
+        "<child link=\"upper\"/>",
+        "<child link=\"base\"/>",
+        "<child link=\"base\"/>",
+        &["joins `base` to itself"],
+    ),
+    (
+        "<child link=\"lower\"/>",
+        "<child link=\"tool\"/>",
+        "<child link=\"tool\"/>",
+        &["child of two joints, `elbow` and `flange`"],
+    ),
+    (
+        "<child link=\"lower\"/>",
+        "<child link=\"base\"/>",
+        "<joint name=\"elbow\"",
+        &["close a ring", "root `lower`"],
+    ),
+    (
+        "<parent link=\"upper\"/>",
+        "<parent link=\"tool\"/>",
+        "<joint name=\"elbow\"",
+        &["close a ring"],
+    ),
+    (
+        "name=\"elbow\"",
+        "name=\"shoulder\"",
+        "name=\"shoulder\" type=\"continuous\"",
+        &["second joint", "another name"],
+    ),
+    (
+        "xyz=\"0 2 0\"",
+        "xyz=\"0 0 0\"",
+        "0 0 0",
+        &["axis of", "no direction"],
+    ),
+    (
+        "xyz=\"0 2 0\"",
+        "xyz=\"y\"",
+        "xyz=\"y\"",
+        &["`y`, no number"],
+    ),
+    (
+        "lower=\"-1.5\" upper=\"1.0\"",
+        "lower=\"1.5\" upper=\"1.0\"",
+        "<limit",
+        &["limits of", "lower below upper"],
+    ),
+    (
+        "effort=\"40\"",
+        "effort=\"-40\"",
+        "effort=\"-40\"",
+        &["effort", "not negative"],
+    ),
+    (
+        "damping=\"0.2\"",
+        "damping=\"-0.2\"",
+        "damping=\"-0.2\"",
+        &["damping", "not negative"],
+    ),
+    (
+        "mimic joint=\"elbow\"",
+        "mimic joint=\"elbo\"",
+        "elbo",
+        &["unknown joint `elbo`", "did you mean `elbow`"],
+    ),
+    (
+        "mimic joint=\"elbow\"",
+        "mimic joint=\"grip\"",
+        "<mimic",
+        &["cannot mimic"],
+    ),
+    (
+        "multiplier=\"0.01\"",
+        "multiplier=\"0\"",
+        "multiplier=\"0\"",
+        &["multiplier", "is 0"],
+    ),
+    (
+        "<mechanicalReduction>50<",
+        "<mechanicalReduction>1:50<",
+        "1:50",
+        &["mechanicalReduction", "`1:50`"],
+    ),
+];
+
+#[test]
+fn broken_robots_are_refused() {
+    for (from, to, place, words) in BROKEN {
+        let text = ARM.replacen(from, to, 1);
+        assert_ne!(text, ARM, "`{from}`");
+        let refused = read(&text).and_then(|d| d.build(&Overrides::default()));
+        let error = refused
+            .map(|_| ())
+            .expect_err(&format!("`{from}` as `{to}`"));
+        let said = format!("{error:#}");
+        let (line, _) = error
+            .position()
+            .unwrap_or_else(|| panic!("no place: {said}"));
+        let shown = text.lines().nth(line - 1).unwrap_or_default();
+        assert!(shown.contains(place), "`{to}`: {said}\npoints to `{shown}`");
+        assert!(said.starts_with("arm.urdf:"), "{said}");
+        for word in words {
+            assert!(said.contains(word), "`{to}`: `{word}` is not in: {said}");
+        }
+        assert!(!error.help().is_empty(), "no remedy: {said}");
+    }
+}
+
+#[test]
+fn broken_files_and_imports_are_refused() {
+    for (text, words) in [
+        ("", &["empty", "<robot"][..]),
+        ("<mujoco/>", &["<mujoco>", "MJCF is not read"]),
+        ("<sdf/>", &["<sdf>", "expected <robot"]),
+        ("<robot name=\"a\"/>", &["no links"]),
+        (
+            "<robot xmlns:xacro=\"http://wiki.ros.org/xacro\"/>",
+            &["no links", "expand it"],
+        ),
+        (
+            "<robot name=\"a\"><link name=\"l\"/></robot>",
+            &["nothing of this robot moves"],
+        ),
+        (
+            "<robot name=\"a\"><link name=\"l\"/><link name=\"k\"/></robot>",
+            &["`l` and `k`", "one root link"],
+        ),
+    ] {
+        let said = format!("{:#}", read(text).unwrap_err());
+        for word in words {
+            assert!(said.contains(word), "`{word}` is not in: {said}");
+        }
+    }
+    let transmission = ARM.replacen(
+        "<joint name=\"shoulder\"><h",
+        "<joint name=\"shoulde\"><h",
+        1,
+    );
+    let said = format!("{:#}", read(&transmission).unwrap_err());
+    assert!(said.contains("did you mean `shoulder`"), "{said}");
+    for (k, (import, place, words)) in [
+        (
+            "[import]\nbase = \"fre\"",
+            5,
+            &["unknown name `fre`", "did you mean `free`"][..],
+        ),
+        (
+            "[import]\ncontacts = [\"uper\"]\nhalf_spaces.floor = {}",
+            5,
+            &["unknown link `uper`", "did you mean `upper`"],
+        ),
+        (
+            "[import]\ncontacts = [\"lower\"]\nhalf_spaces.floor = {}",
+            5,
+            &["no collision shape", "feet.lower"],
+        ),
+        (
+            "[import]\ncontacts = [\"base\"]\nhalf_spaces.floor = {}",
+            5,
+            &["`base` has no collision shape"],
+        ),
+        (
+            "[import]\ncontrols = [\"grip\"]",
+            5,
+            &["drives `grip`", "valid names"],
+        ),
+        (
+            "[import.joints.elbo]\ndamping = 1.0",
+            4,
+            &["`elbo` is no joint", "did you mean `elbow`"],
+        ),
+        (
+            "[import.bodies.tool]\nmass = 1.0",
+            4,
+            &["`tool` is no body", "valid names"],
+        ),
+        (
+            "[import.feet.base.toe]\nshape = \"point\"",
+            4,
+            &["`base` is no link that moves"],
+        ),
+        (
+            "[import.half_spaces.floor]\nnormal = [0.0, 0.0, 0.0]",
+            5,
+            &["normal of half-space `floor`"],
+        ),
+        ("[import]\nfloor = true", 5, &["unknown field `floor`"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (folder, document) = problem(&format!("broken{k}"), import);
+        let error = document
+            .and_then(|d| d.build(&Overrides::default()))
+            .map(|_| ())
+            .expect_err(import);
+        let said = format!("{error:#}");
+        assert!(said.contains(&format!("problem.toml:{place}:")), "{said}");
+        for word in words {
+            assert!(said.contains(word), "`{word}` is not in: {said}");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+    let text = "time_step = 0.01\nhorizon = 0.1\n[import]\nbase = \"free\"\n[mechanism.bodies.b]\nmass = 1.0\nshape = { sphere = 1.0 }\nfree = true\n";
+    let said = format!("{:#}", parse(text, "p.toml").unwrap_err());
+    assert!(
+        said.contains("p.toml:3") && said.contains("is in TOML"),
+        "{said}"
+    );
+}

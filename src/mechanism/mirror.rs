@@ -1,0 +1,361 @@
+//! Parts that are written once and repeated as their mirror image.
+//!
+//! A reflection `S` takes places `a` to `S a`, inertias `J` to `S J S` and rotations `R` to `S R S`. Axes of slides are taken to
+//! `S a`, those of turns, which have a sense besides, to `-S a`: at equal coordinates the copy is the mirror image, rates,
+//! limits and efforts included.
+
+use super::builder::{BodySpec, Inertia, JointSpec, MechanismBuilder, Orientation};
+use super::contact::{Hull, Surface};
+use super::error::ModelError;
+use super::joint::JointKind;
+use crate::spatial::{Mat3, Vec3};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+/// Every body, joint, spring, gear and actuator whose name begins with one of `names` is repeated under the other name,
+/// mirrored across a plane through the origin of whatever frame it is written in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MirrorSpec {
+    /// Beginnings of names, and what takes their place, as `{ right = "left" }`.
+    pub names: IndexMap<String, String>,
+    /// The axis along which places change their sign.
+    pub along: MirrorAxis,
+}
+
+/// Normal of the plane of a mirror.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MirrorAxis {
+    /// The plane is x = 0.
+    X,
+    /// The plane is y = 0.
+    Y,
+    /// The plane is z = 0.
+    Z,
+}
+
+impl MirrorSpec {
+    /// The name of the image of what has this name, if it has one.
+    fn image(&self, name: &str) -> Option<String> {
+        let of = |(from, to): (&String, &String)| {
+            Some(format!("{to}{}", name.strip_prefix(from.as_str())?))
+        };
+        self.names.iter().find_map(of)
+    }
+
+    /// The same, or the name itself.
+    fn or_itself(&self, name: &str) -> String {
+        self.image(name).unwrap_or_else(|| name.into())
+    }
+
+    fn signs(&self) -> Vec3 {
+        let mut signs = Vec3::repeat(1.0);
+        signs[self.along as usize] = -1.0;
+        signs
+    }
+
+    fn place(&self, a: [f64; 3]) -> [f64; 3] {
+        Vec3::from(a).component_mul(&self.signs()).into()
+    }
+
+    /// Of torques and axes of turns.
+    fn turn(&self, a: [f64; 3]) -> [f64; 3] {
+        (-Vec3::from(a).component_mul(&self.signs())).into()
+    }
+
+    fn orientation(&self, o: Orientation) -> Orientation {
+        match o.quat() {
+            // what is no rotation is told where it is built
+            None => o,
+            Some(q) => {
+                let [x, y, z] = self.turn([q.i, q.j, q.k]);
+                Orientation::Quaternion([q.w, x, y, z])
+            }
+        }
+    }
+
+    fn body(&self, b: &BodySpec) -> BodySpec {
+        let mut b = b.clone();
+        b.center_of_mass = b.center_of_mass.map(|c| self.place(c));
+        if let Some(Inertia::Full(rows)) = &mut b.inertia {
+            let s = Mat3::from_diagonal(&self.signs());
+            let j = s * Mat3::from_fn(|i, k| rows[i][k]) * s;
+            *rows = [0, 1, 2].map(|i| [0, 1, 2].map(|k| j[(i, k)]));
+        }
+        let contacts = std::mem::take(&mut b.contacts).into_iter();
+        b.contacts = contacts
+            .map(|(name, mut c)| {
+                c.position = self.place(c.position);
+                c.orientation = c.orientation.map(|o| self.orientation(o));
+                if let Some(Surface::Hull(hull)) = &c.shape {
+                    let points: Vec<[f64; 3]> = hull.clone().into();
+                    let points: Vec<[f64; 3]> = points.iter().map(|p| self.place(*p)).collect();
+                    // an image of a hull is one
+                    c.shape = Hull::new(&points).ok().map(Surface::Hull);
+                }
+                (self.or_itself(&name), c)
+            })
+            .collect();
+        b
+    }
+
+    fn joint(&self, name: &str, j: &JointSpec) -> Result<JointSpec, ModelError> {
+        use JointKind::{Fixed, Floating, Prismatic, Revolute, Spherical};
+        if !matches!(j.kind, Fixed | Floating | Prismatic | Revolute | Spherical) {
+            return Err(ModelError::new(
+                ["joints", name, "kind"],
+                format!(
+                    "joint `{name}` of kind `{}` has no mirror image",
+                    j.kind.name()
+                ),
+                "its directions would not be those of the image: write the image out, or chain revolute and prismatic joints",
+            ));
+        }
+        let mut j = j.clone();
+        (j.parent, j.child) = (self.or_itself(&j.parent), self.or_itself(&j.child));
+        j.axis = j.axis.map(|a| match j.kind {
+            Prismatic => self.place(a),
+            _ => self.turn(a),
+        });
+        (j.parent_anchor, j.child_anchor) =
+            (self.place(j.parent_anchor), self.place(j.child_anchor));
+        j.orientation = j.orientation.map(|o| self.orientation(o));
+        Ok(j)
+    }
+}
+
+impl MechanismBuilder {
+    /// The same with the images of [`MechanismBuilder::mirror`] written out.
+    ///
+    /// # Errors
+    /// Where nothing has an image, or an image bears a name that is taken.
+    pub fn mirrored(&self) -> Result<Self, ModelError> {
+        let mut out = self.clone();
+        for (name, mirror) in std::mem::take(&mut out.mirror) {
+            out.reflect(&name, &mirror)?;
+        }
+        Ok(out)
+    }
+
+    fn reflect(&mut self, name: &str, mirror: &MirrorSpec) -> Result<(), ModelError> {
+        let own = self.clone();
+        for from in mirror.names.keys() {
+            if !own.bodies.keys().any(|b| b.starts_with(from.as_str())) {
+                return Err(ModelError::new(
+                    ["mirror", name, "names", from],
+                    format!("no body's name begins with `{from}`"),
+                    "give the beginning of the names of the bodies that are to be repeated",
+                ));
+            }
+        }
+        let taken = |kind: &str, image: &str| {
+            ModelError::new(
+                ["mirror", name],
+                format!("the image of one of the {kind} would be `{image}`, which there is"),
+                "choose another beginning, or leave out what was written twice",
+            )
+        };
+        for (k, b) in &own.bodies {
+            if let Some(image) = mirror.image(k)
+                && self.bodies.insert(image.clone(), mirror.body(b)).is_some()
+            {
+                return Err(taken("bodies", &image));
+            }
+        }
+        for (k, j) in &own.joints {
+            if let Some(image) = mirror.image(k)
+                && (self.joints.insert(image.clone(), mirror.joint(k, j)?)).is_some()
+            {
+                return Err(taken("joints", &image));
+            }
+        }
+        for (k, s) in &own.springs {
+            let Some(image) = mirror.image(k) else {
+                continue;
+            };
+            let mut s = s.clone();
+            (s.parent, s.child) = (mirror.or_itself(&s.parent), mirror.or_itself(&s.child));
+            (s.parent_anchor, s.child_anchor) =
+                (mirror.place(s.parent_anchor), mirror.place(s.child_anchor));
+            if self.springs.insert(image.clone(), s).is_some() {
+                return Err(taken("springs", &image));
+            }
+        }
+        for (k, g) in &own.gears {
+            let Some(image) = mirror.image(k) else {
+                continue;
+            };
+            let mut g = g.clone();
+            (g.joint, g.of) = (mirror.or_itself(&g.joint), mirror.or_itself(&g.of));
+            if self.gears.insert(image.clone(), g).is_some() {
+                return Err(taken("gears", &image));
+            }
+        }
+        for (k, a) in &own.actuators {
+            let Some(image) = mirror.image(k) else {
+                continue;
+            };
+            let mut a = a.clone();
+            a.joint = a.joint.map(|j| mirror.or_itself(&j));
+            a.body = a.body.map(|b| mirror.or_itself(&b));
+            (a.force, a.point, a.torque) = (
+                mirror.place(a.force),
+                mirror.place(a.point),
+                mirror.turn(a.torque),
+            );
+            if self.actuators.insert(image.clone(), a).is_some() {
+                return Err(taken("actuators", &image));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dynamics::Knot;
+    use crate::dynamics::Step;
+    use crate::integrator::{Choice, Mechanical, Options, System};
+
+    /// A leg of a turned hip, a sliding shank and a ball, with a gear, a spring and motors on a free trunk.
+    fn robot() -> MechanismBuilder {
+        let text = r#"
+            [bodies.trunk]
+            mass = 3.0
+            inertia = [0.05, 0.08, 0.1]
+            free = true
+            [bodies.right_thigh]
+            mass = 1.0
+            center_of_mass = [0.01, 0.02, -0.1]
+            inertia = [[0.02, 0.001, 0.002], [0.001, 0.03, -0.003], [0.002, -0.003, 0.025]]
+            [bodies.right_shank]
+            mass = 0.5
+            inertia = [0.01, 0.012, 0.004]
+            [bodies.right_foot]
+            mass = 0.2
+            inertia = [[0.002, 0.0002, 0.0], [0.0002, 0.003, 0.0], [0.0, 0.0, 0.0025]]
+            [joints.right_hip]
+            kind = "revolute"
+            parent = "trunk"
+            child = "right_thigh"
+            axis = [1.0, 0.3, 0.2]
+            parent_anchor = [0.1, -0.2, 0.05]
+            child_anchor = [0.0, 0.01, 0.1]
+            orientation = { rpy = [0.1, 0.2, 0.3] }
+            stiffness = 5.0
+            rest = 0.3
+            [joints.right_knee]
+            kind = "prismatic"
+            parent = "right_thigh"
+            child = "right_shank"
+            axis = [0.1, 0.2, -1.0]
+            parent_anchor = [0.0, -0.02, -0.2]
+            damping = 0.3
+            [joints.right_ankle]
+            kind = "spherical"
+            parent = "right_shank"
+            child = "right_foot"
+            parent_anchor = [0.0, 0.01, -0.2]
+            child_anchor = [0.02, 0.03, 0.1]
+            stiffness = 2.0
+            [springs.right_tendon]
+            parent = "trunk"
+            child = "right_shank"
+            parent_anchor = [0.0, -0.1, 0.0]
+            stiffness = 20.0
+            rest = 0.1
+            [actuators.right_hip]
+            joint = "right_hip"
+            [actuators.right_push]
+            body = "right_foot"
+            force = [1.0, 0.5, 0.2]
+            point = [0.0, 0.02, 0.0]
+            torque = [0.1, 0.2, 0.3]
+            frame = "body"
+            [mirror.left]
+            names = { right_ = "left_" }
+            along = "y"
+        "#;
+        toml::from_str(text).unwrap()
+    }
+
+    /// What is driven alike on both sides moves as its own mirror image.
+    #[test]
+    fn images_move_as_images() {
+        let robot = robot().mirrored().unwrap();
+        let m = robot.build().unwrap();
+        assert_eq!(
+            (m.bodies.len(), m.joints.len(), m.actuators.len()),
+            (7, 7, 4)
+        );
+        let n = m.tree_ids().len();
+        let coordinate = |name: &str| match name {
+            n if n.contains("hip") => 0.4,
+            n if n.contains("knee") => 0.05,
+            _ => 0.0,
+        };
+        let ids = m.tree_ids();
+        let q: Vec<f64> = ids
+            .iter()
+            .map(|(j, _)| coordinate(&m.joints[*j].name))
+            .collect();
+        let system = System::new(Choice::default(), m, &q, Options::default()).unwrap();
+        let mut x = system.start(&q, &vec![0.0; n], &vec![true; n]).unwrap();
+        let (mut w, mut next) = (system.work(), x.clone());
+        let mut y = vec![0.0; system.dims().ny];
+        let u = [0.7, 0.3, 0.7, 0.3];
+        for k in 0..40 {
+            let h_prev = if k == 0 { 0.0 } else { 0.01 };
+            let at = Knot {
+                k,
+                t: 0.01 * k as f64,
+                h_prev,
+                h: 0.01,
+            };
+            system
+                .step(&at, &x, &u, &[], &mut w, &mut next, &mut y)
+                .unwrap();
+            std::mem::swap(&mut x, &mut next);
+        }
+        let poses = system.poses(&x);
+        let s = Mat3::from_diagonal(&Vec3::new(1.0, -1.0, 1.0));
+        let of = |name: &str| poses[system.mechanism().body(name).unwrap()];
+        let trunk = of("trunk");
+        assert!(trunk.x.y.abs() < 1e-10 && trunk.q.i.abs() < 1e-10 && trunk.q.k.abs() < 1e-10);
+        let mut moved = 0.0_f64;
+        for part in ["thigh", "shank", "foot"] {
+            let (right, left) = (of(&format!("right_{part}")), of(&format!("left_{part}")));
+            assert!((s * right.x - left.x).norm() < 1e-10, "{part}");
+            assert!((s * right.r * s - left.r).amax() < 1e-10, "{part}");
+            moved = moved.max((right.x - trunk.x).norm());
+        }
+        assert!(moved > 0.1);
+    }
+
+    #[test]
+    fn what_has_no_image_is_told() {
+        let mut other = robot();
+        other.mirror["left"].names = [("rigt_".into(), "left_".into())].into();
+        let said = other.mirrored().unwrap_err();
+        assert_eq!(said.path, ["mirror", "left", "names", "rigt_"]);
+        let mut twice = robot();
+        twice.mirror["left"].names = [("right_".into(), "right_".into())].into();
+        assert!(
+            twice
+                .build()
+                .unwrap_err()
+                .message
+                .contains("which there is")
+        );
+        let mut kind = robot();
+        kind.joints["right_hip"].kind = JointKind::Orbital;
+        assert!(
+            kind.build()
+                .unwrap_err()
+                .message
+                .contains("no mirror image")
+        );
+    }
+}
