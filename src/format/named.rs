@@ -297,14 +297,25 @@ impl Quantities<'_> {
         Ok(found)
     }
 
+    /// Does a scenario set this number of a joint, which in another may be zero?
+    fn is_set(&self, name: &str, number: &str) -> bool {
+        let path = match name.split_once('.') {
+            None => format!("joints.{name}.{number}"),
+            Some((joint, direction)) => format!("joints.{joint}.{number}.{direction}"),
+        };
+        let scenarios = (0..).map(|k: usize| k.to_string());
+        let mut there = scenarios.take_while(|k| self.source.has(&["scenarios", k.as_str()]));
+        there.any(|k| self.source.has(&["scenarios", k.as_str(), "set", path.as_str()]))
+    }
+
     fn acts(&self, place: Place, field: &str, name: &str, acts: bool) -> Result<(), FormatError> {
-        if acts {
-            return Ok(());
-        }
         let (what, number) = match field {
             "spring_force" | "spring_power" => ("spring", "stiffness"),
             _ => ("damper", "damping"),
         };
+        if acts || self.is_set(name, number) {
+            return Ok(());
+        }
         let message = format!("`{name}` has no {what}");
         let help = format!("give its joint `{number}`, or name a joint or a spring that has it");
         Err(self.err(place, &format!("quantity.{field}"), message, help))
