@@ -178,7 +178,7 @@ impl Minimal {
 
     /// Where the joints' rates lead bodies; not finite of one that turns too far.
     pub(super) fn lead_touching(&self, w: &mut Work, h: f64) {
-        let outside = self.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial);
+        let outside = self.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial);
         let first = self.bodies();
         w.touching.trial[first..].copy_from_slice(&w.rates);
         if let Some(body) = outside {
@@ -403,7 +403,7 @@ impl Minimal {
             let mut moved = vec![Moved::WORLD; self.nodes.len()];
             let rates = &seen.y[..self.freedoms];
             // a step that was solved lies within the domain
-            let _ = self.lead(&w.model, &w.knot, rates, seen.at.h, &mut moved);
+            let _ = self.lead(&w.knot, &w.axes, rates, seen.at.h, &mut moved);
             for (node, to) in self.nodes.iter().zip(&moved) {
                 let spin = w.poses[node.body].r.tr_mul(&to.omega);
                 put(&mut behind, node.body, &to.velocity, &spin);

@@ -20,7 +20,7 @@ use super::kinematics::turn;
 use super::local::{Local, spring_derivative, third_by_turn, third_drift};
 use super::momentum::Blocks;
 use super::parameters::Effect;
-use super::work::{Moved, Work};
+use super::work::{Moved, Work, wide};
 use crate::dynamics::{
     Certificate, Differentiable, Inputs, Knot, Outputs, SolvedStep, StepError, StepFailure,
 };
@@ -38,6 +38,8 @@ pub(super) struct Linear {
     pub at: Knot,
     /// Along each free direction, of both sides: it at the end, and by how much it moves there, by the interval.
     pub ends: Vec<[(Vec3, Vec3); 2]>,
+    /// Are these found of all joints?
+    pub has_ends: bool,
     pub locals: Vec<[Local; 2]>,
     /// By turns at the knot, of springs.
     pub springs: Vec<Mat3>,
@@ -50,9 +52,8 @@ pub(super) struct Linear {
     pub lambda: Vec<f64>,
     /// What else displaces a joint virtually, all six directions; empty where nothing does.
     pub seeds: Vec<Six>,
-    /// Adjoint of each arm, at the knot.
+    /// Adjoint of each arm, at the knot, where there are parameters.
     pub arms: Vec<[Vec3; 2]>,
-    pub knot: Vec<f64>,
     /// Are momenta held, of displacements of the knot alone?
     pub holds_momenta: bool,
     pub touching: Touched,
@@ -92,6 +93,7 @@ impl Linear {
                 h: 0.0,
             },
             ends: vec![[(zero, zero); 2]; freedoms],
+            has_ends: false,
             locals: vec![[Local::NONE; 2]; n],
             springs: vec![Mat3::zeros(); n],
             momenta: vec![[Blocks::ZERO; 2]; n],
@@ -101,7 +103,6 @@ impl Linear {
             lambda: vec![0.0; freedoms],
             seeds: vec![],
             arms: vec![[zero; 2]; n],
-            knot: vec![0.0; freedoms],
             holds_momenta: false,
             touching: Touched::default(),
         }
@@ -109,16 +110,19 @@ impl Linear {
 }
 
 /// The transpose of [`Moved::turned`].
+#[inline(always)]
 pub(super) fn turned_back(to: &Moved, f: &Vec3, h: f64) -> Vec3 {
     let across = to.omega.cross(f);
     to.omega.cross(&across) * (0.5 * h) - across * to.scalar
 }
 
 /// Up to three numbers as a vector.
+#[inline(always)]
 pub(super) fn short(v: &[f64]) -> Vec3 {
     Vec3::from_fn(|i, _| v.get(i).copied().unwrap_or(0.0))
 }
 
+#[inline(always)]
 pub(super) fn add(to: &mut Six, d: &Six) {
     to.0 += d.0;
     to.1 += d.1;
@@ -157,7 +161,7 @@ impl Minimal {
         let (contacts, impulses) = self.beyond_rates(y);
         w.rates.copy_from_slice(&y[..self.freedoms]);
         w.geared.impulses.copy_from_slice(impulses);
-        if let Some(body) = self.lead(&w.model, &w.knot, &w.rates, at.h, &mut w.trial) {
+        if let Some(body) = self.lead(&w.knot, &w.axes, &w.rates, at.h, &mut w.trial) {
             return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
         }
         self.touch_as_given(contacts, at.h, w);
@@ -170,44 +174,78 @@ impl Minimal {
     }
 
     pub(super) fn differentiate(&self, x: &[f64], w: &mut Work, l: &mut Linear) {
+        wide!(self.differentiate_bodies(x, w, l));
+        l.has_ends = false;
+    }
+
+    #[inline(always)]
+    fn differentiate_bodies(&self, x: &[f64], w: &mut Work, l: &mut Linear) {
         let sides = [-l.at.h_prev, l.at.h];
         for (i, node) in self.nodes.iter().enumerate() {
             let (k, j) = (&w.knot[i], &w.model.joints[node.joint]);
             let to = &w.trial[i];
             w.momenta[i][1] = (self.lagrangian).momentum(k.mass, &k.inertia, to, l.at.h);
-            l.springs[i] = if j.has_springs() {
-                spring_derivative(j, node, k)
-            } else {
-                Mat3::zeros()
-            };
-            for side in SIDES {
-                let (moved, rates) = match side {
-                    0 => (&w.past, &x[self.positions..]),
-                    _ => (&w.trial, &w.rates[..]),
-                };
-                let (to, h) = (&moved[i], sides[side]);
-                l.momenta[i][side] = self.lagrangian.derivative(k, to, h);
-                let own = &rates[node.directions()];
-                l.locals[i][side] = Local::new(j, node, &k.relative, own, h);
-                let holds = match (node.reversed, node.near) {
-                    (true, _) => to,
-                    (false, Some(near)) => &moved[near],
-                    (false, None) => &Moved::WORLD,
-                };
-                for index in node.directions() {
-                    let mut unit = w.axes[index].left;
-                    let mut drift = Vec3::zeros();
-                    if node.turns == 2 && index >= node.first + node.slides {
-                        let d = &j.directions[index - node.first].unit;
-                        let omega = turn(j, node, &k.relative, own);
-                        drift = k.joint * third_drift(j, node, &k.relative, &omega, h, d);
-                        unit += drift * h;
-                    }
-                    drift += holds.turned(&unit, h);
-                    // where it is at the knot is known; from there it drifts
-                    l.ends[index][side] = (w.axes[index].left + drift * h, drift);
-                }
+            if k.is_sprung {
+                l.springs[i] = spring_derivative(j, node, k);
             }
+            for side in SIDES {
+                let (to, rates) = match side {
+                    0 => (&w.past[i], &x[self.positions..]),
+                    _ => (&w.trial[i], &w.rates[..]),
+                };
+                let (own, h) = (&rates[node.directions()], sides[side]);
+                (self.lagrangian).differentiate(k, to, h, &mut l.momenta[i][side]);
+                l.locals[i][side].update(j, node, &k.relative, own, h);
+            }
+            if node.turns == 2 {
+                self.find_ends(w, l, i);
+            }
+        }
+    }
+
+    /// Where free directions are at both ends, of all joints. Pulls need it of those alone whose directions turn by themselves.
+    pub(super) fn find_all_ends(&self, w: &Work, l: &mut Linear) {
+        if !std::mem::replace(&mut l.has_ends, true) {
+            (0..self.nodes.len()).for_each(|i| self.find_ends(w, l, i));
+        }
+    }
+
+    #[inline(never)]
+    fn find_ends(&self, w: &Work, l: &mut Linear, i: usize) {
+        let sides = [-l.at.h_prev, l.at.h];
+        let node = &self.nodes[i];
+        let (k, j) = (&w.knot[i], &w.model.joints[node.joint]);
+        for side in SIDES {
+            let (moved, rates) = match side {
+                0 => (&w.past, &w.before),
+                _ => (&w.trial, &w.rates),
+            };
+            let (own, h) = (&rates[node.directions()], sides[side]);
+            let holds = self.holds(moved, i);
+            for index in node.directions() {
+                let mut unit = w.axes[index].left;
+                let mut drift = Vec3::zeros();
+                if node.turns == 2 && index >= node.first + node.slides {
+                    let d = &j.directions[index - node.first].unit;
+                    let omega = turn(j, node, &k.relative, own);
+                    drift = k.joint * third_drift(j, node, &k.relative, &omega, h, d);
+                    unit += drift * h;
+                }
+                drift += holds.turned(&unit, h);
+                // where it is at the knot is known; from there it drifts
+                l.ends[index][side] = (w.axes[index].left + drift * h, drift);
+            }
+        }
+    }
+
+    /// The motion of what a joint's free directions are fixed in.
+    #[inline(always)]
+    pub(super) fn holds<'a>(&self, moved: &'a [Moved], i: usize) -> &'a Moved {
+        let node = &self.nodes[i];
+        match (node.reversed, node.near) {
+            (true, _) => &moved[i],
+            (false, Some(near)) => &moved[near],
+            (false, None) => &Moved::WORLD,
         }
     }
 
@@ -218,6 +256,7 @@ impl Minimal {
         let longer_half = 0.5 * (d.h_prev + d.h);
         let longer = longer(&at, d);
         let sides = [-at.h_prev, at.h];
+        self.find_all_ends(w, l);
         l.rows.fill(0.0);
         for f in &mut l.flow {
             *f = Flow::ZERO;
@@ -360,7 +399,10 @@ impl Minimal {
         let j = &w.model.joints[node.joint];
         let own = node.directions();
         let turns = own.start + node.slides..own.end;
-        let springs = l.springs[i] * short(&q[node.slides..]);
+        let springs = match w.knot[i].is_sprung {
+            true => l.springs[i] * short(&q[node.slides..]),
+            false => Vec3::zeros(),
+        };
         for (r, d) in j.directions.iter().enumerate() {
             let by_q = if r < node.slides {
                 -d.stiffness * q[r]
@@ -369,7 +411,7 @@ impl Minimal {
             };
             l.rows[own.start + r] -= half * by_q;
         }
-        if !j.has_dampers() {
+        if !w.knot[i].is_damped {
             return;
         }
         for side in SIDES {
@@ -456,6 +498,11 @@ impl Minimal {
 
     /// The transpose: adjoints of rates of displacement, into `linear.rho[1]`, and what reaches inputs directly.
     pub(super) fn pull_ends(&self, w: &Work, l: &mut Linear, adjoint: &Outputs, out: &mut Inputs) {
+        wide!(self.pull_joint_ends(w, l, adjoint, out));
+    }
+
+    #[inline(always)]
+    fn pull_joint_ends(&self, w: &Work, l: &mut Linear, adjoint: &Outputs, out: &mut Inputs) {
         let (h, n) = (l.at.h, self.freedoms);
         let mut longer = 0.0;
         for (i, node) in self.nodes.iter().enumerate() {
@@ -527,7 +574,9 @@ impl Differentiable for Minimal {
     fn pull_in(&self, w: &mut Work, adjoint: &Outputs, out: &mut Inputs) {
         let mut l = Self::lend(w);
         out.clear();
-        l.flow.fill(Flow::ZERO);
+        for flow in &mut l.flow {
+            (flow.z, flow.w) = Default::default();
+        }
         self.pull_ends(w, &mut l, adjoint, out);
         let (contacts, impulses) = self.beyond_rates(&adjoint.y);
         w.geared.begin_pull(impulses, &l.rho[1]);

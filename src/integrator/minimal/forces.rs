@@ -33,8 +33,8 @@ impl Minimal {
         let mut efforts = std::mem::take(&mut w.efforts);
         efforts.fill(0.0);
         for (node, k) in self.nodes.iter().zip(&w.knot) {
-            let j = &w.model.joints[node.joint];
-            if j.has_springs() {
+            if k.is_sprung {
+                let j = &w.model.joints[node.joint];
                 let own = &mut efforts[node.directions()];
                 let at = (&x[node.place..], self.winding_of(node, x));
                 spring_efforts(j, node, k, at, |i, effort| own[i] += effort);
@@ -49,8 +49,7 @@ impl Minimal {
             return;
         }
         for (node, k) in self.nodes.iter().zip(&w.knot) {
-            let j = &w.model.joints[node.joint];
-            if j.has_dampers() {
+            if k.is_damped {
                 let (own, share) = (&mut base[node.directions()], node.shares.0);
                 let before = &x[self.positions..];
                 self.damped(w, node, k, before, at.h_prev, |r, damping, along| {

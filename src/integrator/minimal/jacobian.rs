@@ -38,6 +38,10 @@ type Numbers = [f64; LANES];
 impl Wide {
     const ZERO: Self = Self([[0.0; LANES]; 3]);
 
+    fn from_rows(rows: &[Numbers]) -> Self {
+        Self(std::array::from_fn(|i| rows[i]))
+    }
+
     /// Adds `a x v`.
     #[inline(always)]
     fn add_cross(&mut self, a: &Vec3, v: &Self) {
@@ -220,6 +224,7 @@ impl Minimal {
             None => Box::new(Jacobian::new(self)),
         };
         self.gather(w, &l, &mut j);
+        self.find_all_ends(w, &mut l);
         let mut free = j.free.take();
         let to = free.as_mut().unwrap_or(&mut *out);
         // the machine's wide instructions, in the same order on any
@@ -344,20 +349,38 @@ impl Minimal {
             let [mut f, mut t] = s.knot[i];
             t.add_cross(&to.arms[1], &f);
             let (at, about) = (f, t);
+            let ball = &w.balls[i];
+            if ball.is_free {
+                t = Wide::ZERO;
+            }
             for (r, index) in node.directions().enumerate() {
                 let axis = &w.axes[index];
-                let on = if r < node.slides { &at } else { &about };
-                let mut rate = on.dot(&axis.right);
+                let mut given = [0.0; LANES];
                 if rows.contains(&index) {
-                    rate[index - rows.start] += h;
+                    given[index - rows.start] += h;
                 }
                 if let Some(by) = s.geared.get(index) {
-                    add_times(&mut rate, 1.0, by);
+                    add_times(&mut given, 1.0, by);
                 }
+                if ball.is_free {
+                    t.add_along(&axis.right, &given);
+                    continue;
+                }
+                let on = if r < node.slides { &at } else { &about };
+                let mut rate = on.dot(&axis.right);
+                add_times(&mut rate, 1.0, &given);
                 let less = rate.map(|r| -r);
                 f.add_along(&axis.answer.0, &less);
                 t.add_along(&axis.answer.1, &less);
                 s.lambda[index] = less;
+            }
+            if ball.is_free {
+                // as of one solve
+                let mut held = about;
+                held.add(&t);
+                f.add(&Wide::times(&-ball.answer.transpose(), &held));
+                t = Wide::scaled(&t, -1.0);
+                s.lambda[node.directions()].copy_from_slice(&held.0);
             }
             if let Some(near) = node.near {
                 let [nf, nt] = &mut s.knot[near];
@@ -373,6 +396,23 @@ impl Minimal {
             x.add_cross(&-k.arms[0], &turned);
             let n = node.count();
             place -= n * n;
+            let ball = &w.balls[i];
+            if ball.is_free {
+                let mut by = Wide::times(&ball.ft.transpose(), &x);
+                if node.first < last {
+                    by.add(&Wide::from_rows(&s.lambda[node.directions()]));
+                }
+                let own = Wide::times(&-ball.inverse.transpose(), &by);
+                let mut turns = own;
+                turns.add(&Wide::scaled(&turned, -1.0));
+                for index in node.directions() {
+                    s.lambda[index] = turns.dot(&w.axes[index].left);
+                }
+                turned = own;
+                x.add_cross(&-k.arms[1], &turned);
+                s.virtuals[i] = [x, turned];
+                continue;
+            }
             let inverse = &w.inverses[place..place + n * n];
             let mut left = [[0.0; LANES]; 6];
             for (left, index) in left.iter_mut().zip(node.directions()) {

@@ -1,8 +1,9 @@
 //! Where joints lead bodies: poses at a knot, and motion over an interval, forwards or backwards, by one recursion outwards.
 
-use super::work::{AtKnot, Moved, Work};
+use super::work::wide;
+use super::work::{AtKnot, Axis, Moved, Work, turned};
 use super::{Minimal, Node};
-use crate::mechanism::{Joint, Mechanism};
+use crate::mechanism::Joint;
 use crate::spatial::{Mat3, Pose, Quat, TURN_DOMAIN, Vec3, exp, increment, increment_scalar};
 use nalgebra::Quaternion;
 
@@ -64,6 +65,16 @@ pub(super) fn slide(j: &Joint, node: &Node, rates: &[f64]) -> Vec3 {
     out
 }
 
+/// The sum of free directions at the knot, each times its number.
+#[inline(always)]
+pub(super) fn along(axes: &[Axis], by: &[f64]) -> Vec3 {
+    let mut out = Vec3::zeros();
+    for (axis, by) in axes.iter().zip(by) {
+        out += axis.left * *by;
+    }
+    out
+}
+
 impl Minimal {
     /// Relative rotation of a joint in a state.
     pub(super) fn relative(&self, j: &Joint, node: &Node, x: &[f64]) -> Quat {
@@ -107,11 +118,17 @@ impl Minimal {
 
     /// Poses at a state, and everything of the joints there but momenta and forces.
     pub(super) fn locate(&self, x: &[f64], w: &mut Work) {
+        wide!(self.locate_at(x, w));
+    }
+
+    #[inline(always)]
+    fn locate_at(&self, x: &[f64], w: &mut Work) {
         let m = &w.model;
         for (node, k) in self.nodes.iter().zip(&mut w.knot) {
             let j = &m.joints[node.joint];
             let near = (node.near).map_or_else(Pose::identity, |n| w.poses[self.nodes[n].body]);
             k.touch = Default::default();
+            (k.is_sprung, k.is_damped) = (j.has_springs(), j.has_dampers());
             k.relative = self.relative(j, node, x);
             let (pose, arms, joint) = Self::hold(j, node, &near, &k.relative, x);
             (k.arms, k.joint) = (arms, joint);
@@ -119,6 +136,15 @@ impl Minimal {
             let body = &m.bodies[node.body];
             k.mass = body.mass;
             k.inertia = pose.r * body.inertia * pose.r.transpose();
+            let axes = &mut w.axes[node.directions()];
+            for (r, (d, axis)) in j.directions.iter().zip(axes).enumerate() {
+                axis.left = match r.checked_sub(node.slides) {
+                    // a ball's directions are the axes of its parent
+                    Some(turn) if node.turns == 3 => k.joint.column(turn).into(),
+                    Some(_) => k.joint * (d.unit + third(j, node, &k.relative, &d.unit)),
+                    None => k.joint * d.unit,
+                };
+            }
         }
     }
 
@@ -133,43 +159,63 @@ impl Minimal {
         out
     }
 
-    /// Where `rates` lead from the knot over an interval `h`, negative where it lies before. Returns the body that turns too far,
-    /// if one does.
+    /// Where `rates` along the joints' free directions at the knot, the `left` ones of `axes`, lead over an interval `h`, negative
+    /// where it lies before. Returns the body that turns too far, if one does.
     pub(super) fn lead(
         &self,
-        m: &Mechanism,
         knot: &[AtKnot],
+        axes: &[Axis],
+        rates: &[f64],
+        h: f64,
+        out: &mut [Moved],
+    ) -> Option<usize> {
+        wide!(self.lead_to(knot, axes, rates, h, out))
+    }
+
+    #[inline(always)]
+    fn lead_to(
+        &self,
+        knot: &[AtKnot],
+        axes: &[Axis],
         rates: &[f64],
         h: f64,
         out: &mut [Moved],
     ) -> Option<usize> {
         for (i, (node, k)) in self.nodes.iter().zip(knot).enumerate() {
-            let j = &m.joints[node.joint];
-            let own = &rates[node.directions()];
-            let near = node.near.map_or(Moved::WORLD, |n| out[n]);
-            let mut to = near;
+            let own = node.directions();
+            let (slides, turns) = axes[own.clone()].split_at(node.slides);
+            let (slide_rates, turn_rates) = rates[own].split_at(node.slides);
+            let near = node.near.map_or(&Moved::WORLD, |n| &out[n]);
+            let (mut scalar, mut omega) = (near.scalar, near.omega);
             if node.turns > 0 {
-                let a = turn(j, node, &k.relative, own);
-                let scalar = increment_scalar(&a, h);
-                let a = k.joint * a;
-                to.omega = a * near.scalar + near.omega * scalar + near.omega.cross(&a) * (0.5 * h);
-                to.scalar = near.scalar * scalar - 0.25 * h * h * near.omega.dot(&a);
+                let a = along(turns, turn_rates);
+                let own = increment_scalar(&a, h);
+                omega = a * near.scalar + near.omega * own + near.omega.cross(&a) * (0.5 * h);
+                scalar = near.scalar * own - 0.25 * h * h * near.omega.dot(&a);
             }
-            let too_far = (h * h * to.omega.norm_squared()).partial_cmp(&TURN_DOMAIN);
-            if too_far != Some(std::cmp::Ordering::Less) || to.scalar.is_nan() {
+            // a joint's own turn that is too far is no number, which is inside nothing
+            let is_inside = h * h * omega.norm_squared() < TURN_DOMAIN;
+            if !is_inside {
                 return Some(node.body);
             }
             let [first, second] = k.arms;
-            to.drifts = [near.turned(&first, h), to.turned(&second, h)];
+            let turn = (scalar, &omega);
+            let mut drifts = [near.turned(&first, h), turned(turn, &second, h)];
             if node.slides > 0 {
-                let along = k.joint * slide(j, node, own);
-                let (by, side) = if node.reversed { (&to, 1) } else { (&near, 0) };
-                let along = along + by.turned(&along, h) * h;
-                to.drifts[side] += along;
+                let along = along(slides, slide_rates);
+                let (by, side) = match node.reversed {
+                    true => (turn, 1),
+                    false => ((near.scalar, &near.omega), 0),
+                };
+                drifts[side] += along + turned(by, &along, h) * h;
             }
-            to.velocity = near.velocity + to.drifts[0] + to.drifts[1];
-            to.arms = [first + to.drifts[0] * h, second + to.drifts[1] * h];
-            out[i] = to;
+            out[i] = Moved {
+                scalar,
+                omega,
+                velocity: near.velocity + drifts[0] + drifts[1],
+                arms: [first + drifts[0] * h, second + drifts[1] * h],
+                drifts,
+            };
         }
         None
     }

@@ -14,7 +14,7 @@ use super::Node;
 use super::kinematics::{third, third_change, turn};
 use super::work::AtKnot;
 use crate::mechanism::{Joint, Relative};
-use crate::spatial::{Mat3, Quat, Vec3, increment, increment_scalar, left_log_jacobian, log};
+use crate::spatial::{Mat3, Quat, Vec3, increment, increment_scalar, left_log_jacobian, log, skew};
 
 /// Along the free rotations of a joint, a matrix in the upper left corner for each.
 #[derive(Clone, Copy)]
@@ -45,18 +45,40 @@ impl Local {
     /// Of a joint with these rates over an interval.
     pub fn new(j: &Joint, node: &Node, relative: &Quat, rates: &[f64], h: f64) -> Self {
         let mut out = Self::NONE;
-        if node.turns == 0 {
-            return out;
+        out.update(j, node, relative, rates, h);
+        out
+    }
+
+    /// The same of what was made of the same joint: what its kind leaves zero, and displacements where nothing dampens, are not
+    /// touched.
+    #[inline(always)]
+    pub fn update(&mut self, j: &Joint, node: &Node, relative: &Quat, rates: &[f64], h: f64) {
+        match node.turns {
+            0 => {}
+            1 => {
+                let rate = rates[node.slides];
+                let scalar = increment_scalar(&Vec3::new(rate, 0.0, 0.0), h);
+                self.omega.x = rate;
+                self.by_end.m11 = scalar;
+                self.inverse.m11 = 1.0 / scalar;
+                self.damped_by_end.m11 = h;
+            }
+            3 if !j.has_dampers() => {
+                let omega = turn(j, node, relative, rates);
+                let (s, u) = (increment_scalar(&omega, h), omega * (0.5 * h));
+                // s^2 + u'u = 1
+                let (diagonal, across) = (Mat3::from_diagonal_element(s), skew(&u));
+                self.omega = omega;
+                self.by_end = diagonal - across;
+                self.inverse = diagonal + across + (u / s) * u.transpose();
+                self.by_knot = -skew(&omega);
+            }
+            _ => self.update_turns(j, node, relative, rates, h),
         }
-        if node.turns == 1 {
-            let rate = rates[node.slides];
-            let scalar = increment_scalar(&Vec3::new(rate, 0.0, 0.0), h);
-            out.omega.x = rate;
-            out.by_end.m11 = scalar;
-            out.inverse.m11 = 1.0 / scalar;
-            out.damped_by_end.m11 = h;
-            return out;
-        }
+    }
+
+    #[inline(never)]
+    fn update_turns(&mut self, j: &Joint, node: &Node, relative: &Quat, rates: &[f64], h: f64) {
         let omega = turn(j, node, relative, rates);
         let scalar = increment_scalar(&omega, h);
         let inc = increment(&omega, h, scalar);
@@ -71,8 +93,8 @@ impl Local {
             let ends = along(&at_end);
             let starts = along(&drift) + knot.cross(&omega);
             for (r, d) in turns.iter().enumerate() {
-                out.by_end[(r, c)] = d.unit.dot(&ends);
-                out.by_knot[(r, c)] = d.unit.dot(&starts);
+                self.by_end[(r, c)] = d.unit.dot(&ends);
+                self.by_knot[(r, c)] = d.unit.dot(&starts);
             }
             let Some(by_log) = by_log else { continue };
             let (ends, starts) = (
@@ -80,18 +102,17 @@ impl Local {
                 by_log * (drift * h + knot - inc * knot),
             );
             for (r, d) in turns.iter().enumerate() {
-                out.damped_by_end[(r, c)] = d.unit.dot(&ends);
-                out.damped_by_knot[(r, c)] = d.unit.dot(&starts);
+                self.damped_by_end[(r, c)] = d.unit.dot(&ends);
+                self.damped_by_knot[(r, c)] = d.unit.dot(&starts);
             }
         }
         for (r, d) in turns.iter().enumerate() {
-            out.omega[r] = d.unit.dot(&omega);
+            self.omega[r] = d.unit.dot(&omega);
         }
-        let mut square = out.by_end;
+        let mut square = self.by_end;
         (turns.len()..3).for_each(|i| square[(i, i)] = 1.0);
         // singular only at half a turn, which the domain excludes
-        out.inverse = square.try_inverse().unwrap_or_else(Mat3::zeros);
-        out
+        self.inverse = square.try_inverse().unwrap_or_else(Mat3::zeros);
     }
 
     /// Change of the rates by `rho`, the change at the knot, and `dh/h`; rotations alone.
@@ -105,12 +126,14 @@ impl Local {
     }
 
     /// The transpose of [`Local::rates`]: by `rho`, the knot, and `dh/h`.
+    #[inline(always)]
     pub fn rates_transposed(&self, rates: &Vec3) -> (Vec3, Vec3, f64) {
         let (rho, knot) = (self.by_end.tr_mul(rates), self.by_knot.tr_mul(rates));
         (rho, knot, -self.omega.dot(rates))
     }
 
     /// The transpose of [`Local::ends`]: by the rates, the knot, and `dh/h`.
+    #[inline(always)]
     pub fn ends_transposed(&self, rho: &Vec3) -> (Vec3, Vec3, f64) {
         let rates = self.inverse.tr_mul(rho);
         (rates, -self.by_knot.tr_mul(&rates), self.omega.dot(&rates))

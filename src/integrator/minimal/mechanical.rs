@@ -437,7 +437,7 @@ impl Mechanical for Minimal {
         let mut w = self.memory();
         self.locate(x, &mut w);
         // where it turned too far the rest is not read
-        let _ = self.lead(&w.model, &w.knot, &x[self.positions..], -h, &mut w.past);
+        let _ = self.lead(&w.knot, &w.axes, &x[self.positions..], -h, &mut w.past);
         let mut out = vec![(Vec3::zeros(), Vec3::zeros()); w.poses.len()];
         for (node, moved) in self.nodes.iter().zip(&w.past) {
             let r = &w.poses[node.body].r;

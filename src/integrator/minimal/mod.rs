@@ -100,6 +100,11 @@ impl Node {
         self.slides + self.turns
     }
 
+    /// Does the joint allow turns alone, and all of them?
+    fn is_ball(&self) -> bool {
+        self.turns == 3 && self.slides == 0
+    }
+
     fn directions(&self) -> std::ops::Range<usize> {
         self.first..self.first + self.count()
     }

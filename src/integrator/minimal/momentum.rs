@@ -88,14 +88,15 @@ impl Blocks {
         }
     }
 
-    /// The transpose: of a virtual displacement the adjoints of `W` and of `phi`.
+    /// The transpose: of a virtual displacement the adjoints of `W` and of `phi`, but for the torque's own turn,
+    /// `p.1 x turned`, which is the same of all momenta of a body.
     #[inline(always)]
     pub fn change_back(&self, v: &Vec3, p: &Six, (x, turned): &Six) -> (Six, Vec3) {
         match &self.coupled {
-            None => ((x * self.mass, self.turn.tr_mul(turned)), p.1.cross(turned)),
+            None => ((x * self.mass, self.turn.tr_mul(turned)), Vec3::zeros()),
             Some(d) => {
                 let by = d.transposed_times(&(*x, *turned));
-                (by, p.0.cross(x) + p.1.cross(turned) - v.cross(&by.0))
+                (by, p.0.cross(x) - v.cross(&by.0))
             }
         }
     }
@@ -185,6 +186,18 @@ impl Lagrangian {
         }
     }
 
+    /// The same into what holds it, of which it touches no more than it has to.
+    #[inline(always)]
+    pub(super) fn differentiate(self, k: &AtKnot, to: &Moved, h: f64, out: &mut Blocks) {
+        match self {
+            Self::Split => {
+                (out.mass, out.turn) = (k.mass, turn_jacobian(k, to, h));
+                out.coupled = None;
+            }
+            Self::Screw => *out = self.derivative(k, to, h),
+        }
+    }
+
     /// The same by velocities `(v, w)`, linear in the world and angular in the body as the momentum, applied to a change of them;
     /// or the transpose. `body` is its rotation and its inertia, body frame.
     pub(super) fn by_velocities(
@@ -230,14 +243,38 @@ impl Lagrangian {
     }
 }
 
-/// Derivative of a body's angular momentum by its turn at the end of an interval, times the interval.
+/// Derivative of a body's angular momentum by its turn at the end of an interval, times the interval. Of
+/// `s + [u]`, `u = h/2 w`, what is by `w` is `s J + [u] J - [J u]`, and the rate by the turn `s - [u]`: with the symmetric `J` the
+/// product less `J u u'` is
+///
+/// ```text
+/// (s + [u]) J (s + [u])' - (u'J u) 1 - [s J u + u x J u].
+/// ```
 #[inline(always)]
 fn turn_jacobian(k: &AtKnot, to: &Moved, h: f64) -> Mat3 {
-    let (w, j, s, half) = (&to.omega, &k.inertia, to.scalar, 0.5 * h);
-    let jw = j * w;
-    // d omega = (s - h/2 [omega]) dphi/h of what [`momentum_jacobian`](crate::spatial::momentum_jacobian) is by `omega`
-    let by = j * s + (skew_times(w, j) - skew(&jw)) * half;
-    by * s - times_skew(&by, w) * half - jw * w.transpose() * (half * half)
+    let (u, j, s) = (to.omega * (0.5 * h), &k.inertia, to.scalar);
+    let ju = j * u;
+    let across = skew_times(&u, j);
+    let twice = -times_skew(&across, &u);
+    let (square, less) = (s * s, u.dot(&ju));
+    let q = ju * s + u.cross(&ju);
+    // the symmetric part once
+    let on = |r: usize| square * j[(r, r)] + 2.0 * s * across[(r, r)] + twice[(r, r)] - less;
+    let off = |r: usize, c: usize| {
+        square * j[(r, c)] + s * (across[(r, c)] + across[(c, r)]) + twice[(r, c)]
+    };
+    let (xy, xz, yz) = (off(0, 1), off(0, 2), off(1, 2));
+    Mat3::new(
+        on(0),
+        xy + q.z,
+        xz - q.y,
+        xy - q.z,
+        on(1),
+        yz + q.x,
+        xz + q.y,
+        yz - q.x,
+        on(2),
+    )
 }
 
 /// Coefficients of the powers of `y` in `B`: of `asin(sqrt y)^2` they are `4^n/(2 n^2 C(2n, n))`, from the second on.
@@ -385,6 +422,8 @@ mod tests {
         AtKnot {
             joint: Mat3::identity(),
             relative: Quat::identity(),
+            is_sprung: false,
+            is_damped: false,
             arms: [zero; 2],
             mass: body.mass,
             inertia: a.r * body.inertia * a.r.transpose(),
@@ -503,6 +542,7 @@ mod tests {
                 let own = d.change(&to.velocity, &p, &parts(&z).1, &parts(&rate));
                 assert_close(&flat(&own), &numeric, 1e-9, "change");
                 let (by, phi) = d.change_back(&to.velocity, &p, &parts(&virtual_));
+                let phi = phi + p.1.cross(&parts(&virtual_).1);
                 let product: f64 =
                     by.0.dot(&parts(&rate).0) + by.1.dot(&parts(&rate).1) + phi.dot(&parts(&z).1);
                 let (x, turned) = parts(&virtual_);

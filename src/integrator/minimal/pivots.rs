@@ -5,7 +5,7 @@
 
 use super::Node;
 use super::work::{Articulated, Axis};
-use crate::spatial::Vec3;
+use crate::spatial::{Mat3, Vec3};
 use nalgebra::SMatrix;
 
 /// What a joint with `N` free directions makes of the wrench `(f, t)` of all beyond it: rates along them, and what is left of it.
@@ -58,35 +58,84 @@ pub(super) fn pivot(p: &Articulated, node: &Node, axes: &mut [Axis], pivot: &mut
     }
 }
 
-/// The same of a hinge, in one go.
+/// Eliminates a hinge that nothing touches, to whose pivot dampers add `damped`, in one go.
 #[inline(always)]
-pub(super) fn pivot_of_hinge(p: &Articulated, axis: &mut Axis, pivot: &mut [f64]) {
+pub(super) fn eliminate_hinge(
+    p: &mut Articulated,
+    axis: &mut Axis,
+    damped: f64,
+    inverse: &mut f64,
+) -> Result<(), ()> {
     axis.wrench = (p.ft * axis.right, p.tt * axis.right);
-    axis.answer = (p.tf.tr_mul(&axis.left), p.tt.tr_mul(&axis.left));
-    pivot[0] = axis.left.dot(&axis.wrench.1);
+    *inverse = 1.0 / (axis.left.dot(&axis.wrench.1) + damped);
+    if !inverse.is_finite() {
+        return Err(());
+    }
+    let left = axis.left * *inverse;
+    axis.answer = (p.tf.tr_mul(&left), p.tt.tr_mul(&left));
+    p.take_off(axis);
+    Ok(())
 }
 
-/// Of a ball, whose directions are all there are: its pivot is inverted, its answers are whole, and what is left of `p` is a force by
-/// displacements.
-#[inline(always)]
-pub(super) fn pivot_of_ball(
-    p: &mut Articulated,
-    axes: &mut [Axis],
-    inverse: &mut [f64],
-) -> Result<(), ()> {
-    let turned = p.tt.try_inverse().ok_or(())?;
-    let by = turned * p.tf;
-    let [a, b, c] = axes else { return Err(()) };
-    let lefts = [turned * a.left, turned * b.left, turned * c.left];
-    for (r, axis) in [a, b, c].into_iter().enumerate() {
-        axis.wrench = (p.ft * axis.right, p.tt * axis.right);
-        axis.answer = (by.tr_mul(&axis.right), axis.right);
-        for (c, left) in lefts.iter().enumerate() {
-            inverse[3 * c + r] = axis.right.dot(left);
-        }
+/// Of a ball that nothing dampens or touches: its elimination in one go. Its free directions are all turns there are, of orthonormal
+/// axes on either side, so that which they are matters to its rates alone.
+#[derive(Clone, Copy)]
+pub(super) struct Ball {
+    /// Is the joint eliminated so?
+    pub is_free: bool,
+    /// What turns exert: the force, and the inverse of the torque.
+    pub ft: Mat3,
+    pub inverse: Mat3,
+    /// What turn a displacement makes, but for the sign.
+    pub answer: Mat3,
+    /// What the way inwards leaves for that outwards.
+    held: Vec3,
+}
+
+impl Ball {
+    pub const NONE: Self = Self {
+        is_free: false,
+        ft: Articulated::ZERO.ft,
+        inverse: Articulated::ZERO.tt,
+        answer: Articulated::ZERO.tf,
+        held: Vec3::new(0.0, 0.0, 0.0),
+    };
+
+    /// What is left of `p` is a force by displacements, `p.ff`.
+    #[inline(always)]
+    pub fn eliminate(&mut self, p: &mut Articulated) -> Result<(), ()> {
+        self.inverse = p.tt.try_inverse().ok_or(())?;
+        self.ft = p.ft;
+        self.answer = self.inverse * p.tf;
+        p.ff -= p.ft * self.answer;
+        Ok(())
     }
-    p.ff -= p.ft * by;
-    Ok(())
+
+    /// Takes the rates that the residual makes off the wrench `(f, t)` of all beyond; `along` is the residual of the joint itself.
+    #[inline(always)]
+    pub fn inwards(&mut self, along: &Vec3, (f, t): (&mut Vec3, &mut Vec3)) {
+        self.held = self.inverse * (*t + along);
+        *f -= self.ft * self.held;
+        *t = -along;
+    }
+
+    /// Minus the solution, the turn of what it holds where the joint is displaced by `x`.
+    #[inline(always)]
+    pub fn outwards(&self, x: &Vec3) -> Vec3 {
+        -(self.held + self.answer * x)
+    }
+
+    #[inline(always)]
+    pub fn inwards_transposed(&mut self, along: &Vec3, (f, t): (&mut Vec3, &mut Vec3)) {
+        self.held = *t + along;
+        *f -= self.answer.tr_mul(&self.held);
+        *t = -along;
+    }
+
+    #[inline(always)]
+    pub fn outwards_transposed(&self, x: &Vec3) -> Vec3 {
+        -self.inverse.tr_mul(&(self.held + self.ft.tr_mul(x)))
+    }
 }
 
 /// Applies the pivot's inverse to the answers.

@@ -4,139 +4,185 @@ use super::Minimal;
 
 use super::derivative::{Flow, Linear, SIDES, add, damping, over, short, turned_back};
 use super::forces::{to_body, to_world};
-use super::kinematics::third;
+use super::kinematics::{along, third};
 use super::local::third_by_turn;
 use super::parameters::Effect;
-use super::work::{Moved, Work};
+use super::work::{Axis, Moved, Work, wide};
 use crate::dynamics::Inputs;
 use crate::mechanism::Drive;
 use crate::spatial::Vec3;
+
+/// What is along each free direction at the knot.
+#[inline(always)]
+fn dot_each(axes: &[Axis], on: &Vec3, out: &mut [f64]) {
+    for (axis, out) in axes.iter().zip(out) {
+        *out = axis.left.dot(on);
+    }
+}
 
 impl Minimal {
     /// Adjoints of the inputs by multipliers `linear.lambda` of the residual, and `linear.seeds` of joints; `linear.flow` holds on
     /// entry what else reaches displacements. Those of rates of displacement behind the knot are left in `linear.rho[1]`.
     pub(super) fn pull_residual(&self, w: &mut Work, l: &mut Linear, out: &mut Inputs) {
         let (at, half) = (l.at, 0.5 * (l.at.h_prev + l.at.h));
-        let sides = [-at.h_prev, at.h];
-        // virtual displacements outwards, into `change`
+        let (mut by_half, mut by_longer) = (0.0, [0.0; 2]);
+        wide!(self.displace(w, l, half, (&mut by_half, &mut by_longer)));
+        self.pull_couplings(w, &mut l.flow, half);
+        self.pull_touching(w, l, out);
+        wide!(self.pull_inwards(w, l, half, &mut by_longer, out));
+        by_half -= (l.lambda.iter().zip(&w.efforts))
+            .map(|(lambda, effort)| lambda * effort)
+            .sum::<f64>();
+        self.pull_numbers(w, l, half, out);
+        out.h_prev += 0.5 * by_half + over(by_longer[0], at.h_prev);
+        if at.h != 0.0 {
+            out.h += 0.5 * by_half + by_longer[1] / at.h;
+        }
+    }
+
+    /// Virtual displacements outwards, into `change`, and what they say of the bodies' displacements and of the intervals.
+    #[inline(always)]
+    fn displace(
+        &self,
+        w: &Work,
+        l: &mut Linear,
+        half: f64,
+        (by_half, by_longer): (&mut f64, &mut [f64; 2]),
+    ) {
         for (i, node) in self.nodes.iter().enumerate() {
             let k = &w.knot[i];
-            let near = node
-                .near
-                .map_or_else(Default::default, |n| l.flow[n].change);
-            let (mut x, mut turned) = near;
-            x += near.1.cross(&k.arms[0]);
+            let (mut x, mut turned) =
+                (node.near).map_or_else(Default::default, |n| l.flow[n].change);
+            x += turned.cross(&k.arms[0]);
             if let Some(seed) = l.seeds.get(i) {
                 x += seed.0;
                 turned += seed.1;
             }
-            for (r, index) in node.directions().enumerate() {
-                let moves = w.axes[index].left * l.lambda[index];
-                if r < node.slides {
-                    x += moves;
-                } else {
-                    turned += moves;
-                }
-            }
+            let (slides, turns) = w.axes[node.directions()].split_at(node.slides);
+            let (by_slides, by_turns) = l.lambda[node.directions()].split_at(node.slides);
+            x += along(slides, by_slides);
+            turned += along(turns, by_turns);
             x += turned.cross(&k.arms[1]);
-            l.flow[i].change = (x, turned);
+            let own = &mut l.flow[i];
+            own.change = (x, turned);
+            let [past, behind] = &w.momenta[i];
+            own.wrench = (
+                behind.0 - past.0 - k.force.0 * half - k.touch.0,
+                behind.1 - past.1 - k.force.1 * half - k.touch.1,
+            );
+            *by_half -= k.force.0.dot(&x) + k.force.1.dot(&turned);
+            by_longer[0] += past.0.dot(&x) + past.1.dot(&turned);
+            by_longer[1] -= behind.0.dot(&x) + behind.1.dot(&turned);
+            // all torques turn with the body
+            own.z.1 += own.wrench.1.cross(&turned);
+            let [of_past, of_behind] = &l.momenta[i];
+            let (by, phi) = of_past.change_back(&w.past[i].velocity, past, &own.change);
+            own.w[0].0 -= by.0;
+            own.w[0].1 -= by.1;
+            own.z.1 -= phi;
+            let (by, phi) = of_behind.change_back(&w.trial[i].velocity, behind, &own.change);
+            add(&mut own.w[1], &by);
+            own.z.1 += phi;
         }
-        let mut by_half = 0.0;
-        let mut by_longer = [0.0; 2];
-        for (own, (i, k)) in l.flow.iter_mut().zip(w.knot.iter().enumerate()) {
-            let (x, turned) = own.change;
-            by_half -= k.force.0.dot(&x) + k.force.1.dot(&turned);
-            own.z.1 -= k.force.1.cross(&turned) * half;
-            own.z.1 -= k.touch.1.cross(&turned);
-            own.wrench = (k.force.0 * -half - k.touch.0, k.force.1 * -half - k.touch.1);
-            for side in SIDES {
-                let sign = if side == 0 { -1.0 } else { 1.0 };
-                let (p, v) = (&w.momenta[i][side], &[&w.past, &w.trial][side][i].velocity);
-                own.wrench.0 += p.0 * sign;
-                own.wrench.1 += p.1 * sign;
-                let (by, phi) = l.momenta[i][side].change_back(v, p, &own.change);
-                own.w[side].0 += by.0 * sign;
-                own.w[side].1 += by.1 * sign;
-                own.z.1 += phi * sign;
-                by_longer[side] -= (p.0.dot(&x) + p.1.dot(&turned)) * sign;
-            }
-        }
-        self.pull_couplings(w, &mut l.flow, half);
-        self.pull_touching(w, l, out);
-        l.knot.fill(0.0);
+    }
+
+    /// What the bodies' displacements say of the joints, inwards.
+    #[inline(always)]
+    fn pull_inwards(
+        &self,
+        w: &Work,
+        l: &mut Linear,
+        half: f64,
+        by_longer: &mut [f64; 2],
+        out: &mut Inputs,
+    ) {
+        let sides = [-l.at.h_prev, l.at.h];
+        let has_parameters = !out.p.is_empty();
         for (i, node) in self.nodes.iter().enumerate().rev() {
-            let (k, j) = (&w.knot[i], &w.model.joints[node.joint]);
+            let k = &w.knot[i];
             let near_turn = node.near.map_or(Vec3::zeros(), |n| l.flow[n].change.1);
-            let own = l.flow[i];
+            let own = &l.flow[i];
             let force = own.wrench.0;
             let torque = own.wrench.1 + k.arms[1].cross(&force);
             let (zx, mut zphi) = own.z;
-            let mut arms = [force.cross(&near_turn), force.cross(&own.change.1)];
             let mut near_phi = Vec3::zeros();
-            let lambda = &l.lambda[node.directions()];
-            let knot = &mut l.knot[node.directions()];
-            // how free directions turn
-            let mut by_eta = Vec3::zeros();
-            for (r, index) in node.directions().enumerate() {
-                let axis = &w.axes[index].left;
-                let on = if r < node.slides { &force } else { &torque };
-                let adjoint = on * lambda[r];
-                let by = axis.cross(&adjoint);
-                if node.reversed {
-                    zphi += by;
-                } else {
-                    near_phi += by;
-                }
-                if node.turns == 2 && r >= node.slides {
-                    let seen = k.joint.tr_mul(&adjoint);
-                    for e in 0..3 {
-                        let unit = &j.directions[r].unit;
-                        let eta = Vec3::ith(e, 1.0);
-                        by_eta[e] += third_by_turn(j, node, &k.relative, unit, &eta).dot(&seen);
-                    }
-                }
+            let mut arms = [
+                zx + force.cross(&near_turn),
+                zx + force.cross(&own.change.1),
+            ];
+            let axes = &w.axes[node.directions()];
+            let (slides, turns) = axes.split_at(node.slides);
+            let (by_slides, by_turns) = l.lambda[node.directions()].split_at(node.slides);
+            // free directions turn
+            let turned =
+                along(slides, by_slides).cross(&force) + along(turns, by_turns).cross(&torque);
+            if node.reversed {
+                zphi += turned;
+            } else {
+                near_phi += turned;
             }
+            let mut knot = [0.0; 6];
             if node.turns == 2 {
-                for (d, knot) in j.directions.iter().zip(knot.iter_mut()).skip(node.slides) {
-                    let eta = d.unit + third(j, node, &k.relative, &d.unit);
-                    *knot += eta.dot(&by_eta);
-                }
+                self.pull_turned(w, l, i, &torque, &mut knot);
             }
-            // arms at the knot, and what displacements say of them
-            arms[0] += zx;
-            arms[1] += zx;
+            // arms, and free directions, where they lead
             let (mut inner, mut carried) = (own.w, [Vec3::zeros(); 2]);
+            let (mut by_slide, mut by_turn) = (Vec3::zeros(), Vec3::zeros());
             for side in SIDES {
                 let moved = [&w.past, &w.trial][side];
                 let (to, h) = (&moved[i], sides[side]);
-                let by = node.near.map_or(&Moved::WORLD, |n| &moved[n]);
-                let (x, mut turned) = own.w[side];
-                turned += to.arms[1].cross(&x);
-                zphi += to.drifts[1].cross(&x);
-                near_phi += to.drifts[0].cross(&x);
-                carried[0] += turned_back(by, &x, h);
-                carried[1] += turned_back(to, &x, h);
-                for (r, index) in node.directions().enumerate() {
-                    let end = &l.ends[index][side];
-                    let on = if r < node.slides { &x } else { &turned };
-                    l.rho[side][index] = end.0.dot(on);
-                    knot[r] += end.1.dot(on);
+                let (x, turned) = &mut inner[side];
+                *turned += to.arms[1].cross(x);
+                zphi += to.drifts[1].cross(x);
+                near_phi += to.drifts[0].cross(x);
+                if has_parameters {
+                    let by = node.near.map_or(&Moved::WORLD, |n| &moved[n]);
+                    carried[0] += turned_back(by, x, h);
+                    carried[1] += turned_back(to, x, h);
                 }
-                inner[side] = (x, turned + to.arms[0].cross(&x));
+                let rho = &mut l.rho[side][node.directions()];
+                if node.turns == 2 {
+                    for (r, (rho, end)) in
+                        rho.iter_mut().zip(&l.ends[node.directions()]).enumerate()
+                    {
+                        let on = if r < node.slides { &*x } else { &*turned };
+                        *rho = end[side].0.dot(on);
+                        knot[r] += end[side].1.dot(on);
+                    }
+                } else {
+                    // the same of directions that are fixed in a body, by the way back of its turn
+                    let holds = self.holds(moved, i);
+                    let (rho_slides, rho_turns) = rho.split_at_mut(node.slides);
+                    if node.slides > 0 {
+                        let back = turned_back(holds, x, h);
+                        by_slide += back;
+                        dot_each(slides, &(*x + back * h), rho_slides);
+                    }
+                    if node.turns > 0 {
+                        let back = turned_back(holds, turned, h);
+                        by_turn += back;
+                        dot_each(turns, &(*turned + back * h), rho_turns);
+                    }
+                }
+                *turned += to.arms[0].cross(x);
             }
-            l.arms[i] = [arms[0] + carried[0], arms[1] + carried[1]];
             zphi += k.arms[1].cross(&arms[1]);
             near_phi += k.arms[0].cross(&arms[0]);
-            let slides = &arms[usize::from(node.reversed)];
-            for (r, index) in node.directions().enumerate() {
-                let on = if r < node.slides { slides } else { &zphi };
-                knot[r] += w.axes[index].left.dot(on);
+            by_slide += arms[usize::from(node.reversed)];
+            by_turn += zphi;
+            for (r, axis) in axes.iter().enumerate() {
+                let on = if r < node.slides { &by_slide } else { &by_turn };
+                knot[r] += axis.left.dot(on);
             }
-            self.pull_joint(w, l, i, half, &mut by_longer, out);
-            by_half -= node
-                .directions()
-                .map(|r| l.lambda[r] * w.efforts[r])
-                .sum::<f64>();
+            if has_parameters {
+                arms[0] += carried[0];
+                arms[1] += carried[1];
+                l.arms[i] = arms;
+            }
+            self.pull_joint(w, l, i, half, (by_longer, &mut knot), out);
+            for (out, knot) in out.x[node.directions()].iter_mut().zip(&knot) {
+                *out += knot;
+            }
             if let Some(near) = node.near {
                 let to = &mut l.flow[near];
                 to.wrench.0 += force;
@@ -148,32 +194,51 @@ impl Minimal {
                 }
             }
         }
-        for (out, own) in out.x.iter_mut().zip(&l.knot) {
-            *out += own;
+    }
+
+    /// Where free directions turn by their own turns: adjoints of the coordinates, by the torque that they bear.
+    #[inline(never)]
+    fn pull_turned(&self, w: &Work, l: &Linear, i: usize, torque: &Vec3, knot: &mut [f64]) {
+        let (node, k) = (&self.nodes[i], &w.knot[i]);
+        let j = &w.model.joints[node.joint];
+        let lambda = &l.lambda[node.directions()];
+        let mut by_eta = Vec3::zeros();
+        for (d, lambda) in j.directions.iter().zip(lambda).skip(node.slides) {
+            let seen = k.joint.tr_mul(&(torque * *lambda));
+            for e in 0..3 {
+                let eta = Vec3::ith(e, 1.0);
+                by_eta[e] += third_by_turn(j, node, &k.relative, &d.unit, &eta).dot(&seen);
+            }
         }
-        self.pull_numbers(w, l, half, out);
-        out.h_prev += 0.5 * by_half + over(by_longer[0], at.h_prev);
-        if at.h != 0.0 {
-            out.h += 0.5 * by_half + by_longer[1] / at.h;
+        for (d, knot) in j.directions.iter().zip(knot).skip(node.slides) {
+            let eta = d.unit + third(j, node, &k.relative, &d.unit);
+            *knot += eta.dot(&by_eta);
         }
     }
 
     /// Springs, dampers, and rates before the knot.
+    #[inline(always)]
     fn pull_joint(
         &self,
         w: &Work,
         l: &mut Linear,
         i: usize,
         half: f64,
-        by_longer: &mut [f64; 2],
+        (by_longer, knot): (&mut [f64; 2], &mut [f64; 6]),
         out: &mut Inputs,
     ) {
-        let node = &self.nodes[i];
+        let (node, k) = (&self.nodes[i], &w.knot[i]);
         let j = &w.model.joints[node.joint];
         let own = node.directions();
         let turns = own.start + node.slides..own.end;
-        let mut knot = l.springs[i].tr_mul(&short(&l.lambda[turns.clone()])) * -half;
-        if j.has_dampers() {
+        let mut by_turn = Vec3::zeros();
+        if k.is_sprung {
+            by_turn = l.springs[i].tr_mul(&short(&l.lambda[turns.clone()])) * -half;
+            for (r, d) in j.directions[..node.slides].iter().enumerate() {
+                knot[r] += half * d.stiffness * l.lambda[own.start + r];
+            }
+        }
+        if k.is_damped {
             for side in SIDES {
                 let (share, h) = damping(node.shares, &l.at, side);
                 let mut size = Vec3::zeros();
@@ -190,24 +255,22 @@ impl Minimal {
                 for (to, rho) in l.rho[side][turns.clone()].iter_mut().zip(rho.iter()) {
                     *to += rho;
                 }
-                knot += local.damped_by_knot.tr_mul(&size);
+                by_turn += local.damped_by_knot.tr_mul(&size);
             }
         }
-        let before = short(&l.rho[0][turns.clone()]);
-        let (rates, at_knot, longer) = l.locals[i][0].ends_transposed(&before);
-        knot += at_knot;
+        let to = &mut out.x[self.freedoms..][own.clone()];
+        let (slides, rates) = l.rho[0][own.clone()].split_at(node.slides);
+        for ((to, rho), before) in to.iter_mut().zip(slides).zip(&w.before[own]) {
+            *to += rho;
+            by_longer[0] += rho * before;
+        }
+        let (rates, at_knot, longer) = l.locals[i][0].ends_transposed(&short(rates));
+        by_turn += at_knot;
         by_longer[0] += longer;
-        for (r, d) in j.directions.iter().enumerate() {
-            let index = own.start + r;
-            let to = &mut out.x[self.freedoms + index];
-            if r < node.slides {
-                l.knot[index] += half * d.stiffness * l.lambda[index];
-                *to += l.rho[0][index];
-                by_longer[0] += l.rho[0][index] * w.before[index];
-            } else {
-                l.knot[index] += knot[r - node.slides];
-                *to += rates[r - node.slides];
-            }
+        let each = to.iter_mut().zip(knot).skip(node.slides);
+        for ((to, knot), (rate, by)) in each.zip(rates.iter().zip(by_turn.iter())) {
+            *to += rate;
+            *knot += by;
         }
     }
 

@@ -11,11 +11,9 @@
 //! dampers add. The residuals go inwards by the same pivots, the rates outwards.
 
 use super::derivative::Linear;
-use super::kinematics::{third, turn, turned_by};
-use super::pivots::{
-    Eliminated, eliminate, give, invert, pivot, pivot_of_ball, pivot_of_hinge, scale_answers,
-};
-use super::work::{Articulated, AtKnot, Moved, Work};
+use super::kinematics::{along, third, turn, turned_by};
+use super::pivots::{Eliminated, eliminate, eliminate_hinge, give, invert, pivot, scale_answers};
+use super::work::{Articulated, AtKnot, Axis, Moved, Work, wide};
 use super::{Minimal, Node};
 use crate::mechanism::Mechanism;
 use crate::spatial::{Quat, Vec3, left_log_jacobian, log, skew_times, times_skew};
@@ -39,6 +37,15 @@ impl Articulated {
         self.tt = skew_times(left, &self.ft);
     }
 
+    /// Takes off what an axis that is eliminated makes of it.
+    #[inline(always)]
+    pub(super) fn take_off(&mut self, a: &Axis) {
+        self.ff -= a.wrench.0 * a.answer.0.transpose();
+        self.ft -= a.wrench.0 * a.answer.1.transpose();
+        self.tf -= a.wrench.1 * a.answer.0.transpose();
+        self.tt -= a.wrench.1 * a.answer.1.transpose();
+    }
+
     #[inline(always)]
     pub(super) fn add(&mut self, other: &Self) {
         self.ff += other.ff;
@@ -49,25 +56,13 @@ impl Articulated {
 }
 
 impl Minimal {
-    /// The free directions of the joints at the knot.
-    pub(super) fn left_axes(&self, w: &mut Work) {
-        for (node, k) in self.nodes.iter().zip(&w.knot) {
-            let j = &w.model.joints[node.joint];
-            for (i, (d, axis)) in
-                (j.directions.iter().zip(&mut w.axes[node.directions()])).enumerate()
-            {
-                let unit = if i < node.slides {
-                    d.unit
-                } else {
-                    d.unit + third(j, node, &k.relative, &d.unit)
-                };
-                axis.left = k.joint * unit;
-            }
-        }
-    }
-
     /// Momenta of the bodies over the interval of the trial less what is known, as wrenches.
     pub(super) fn momenta_left(&self, w: &mut Work, h: f64) {
+        wide!(self.momenta_less(w, h));
+    }
+
+    #[inline(always)]
+    fn momenta_less(&self, w: &mut Work, h: f64) {
         for ((k, to), out) in w.knot.iter().zip(&w.trial).zip(&mut w.wrenches) {
             let p = self.lagrangian.momentum(k.mass, &k.inertia, to, h);
             *out = (p.0 - k.base.0, p.1 - k.base.1);
@@ -77,73 +72,51 @@ impl Minimal {
     /// Eliminates the joints from the outermost inwards, at the trial.
     pub(super) fn factor(&self, w: &mut Work, h: f64) -> Result<(), usize> {
         let mut inverses = std::mem::take(&mut w.inverses);
-        let done = self.eliminate(w, h, &mut inverses);
+        let done = wide!(self.eliminate(w, h, &mut inverses));
         w.inverses = inverses;
+        if done.is_err() {
+            w.articulated.fill(Articulated::ZERO);
+        }
         done?;
         self.factor_gears(w)
     }
 
+    #[inline(always)]
     fn eliminate(&self, w: &mut Work, h: f64, mut rest: &mut [f64]) -> Result<(), usize> {
-        w.articulated.fill(Articulated::ZERO);
+        let acts = w.touching.acts;
         // of the outermost first, behind each other
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let mut p = Articulated::of_body(self.lagrangian, &w.knot[i], &w.trial[i], h);
-            p.add(&w.articulated[i]);
-            let acts = w.touching.acts;
+            // zero again for the next time
+            p.add(&std::mem::replace(&mut w.articulated[i], Articulated::ZERO));
             if acts {
                 p.add(&w.touching.added[i]);
             }
-            let touches = acts && self.touches[i];
             let n = node.count();
             let (inverse, left) = std::mem::take(&mut rest).split_at_mut(n * n);
             rest = left;
-            // a ball that nothing dampens or holds
-            let is_free = !touches && !w.model.joints[node.joint].has_dampers();
-            let turns_freely = !acts && n == 3 && node.turns == 3 && is_free;
+            let is_free = node.is_ball() && !acts && !w.knot[i].is_damped;
+            w.balls[i].is_free = is_free;
             if n > 0 {
                 self.turn_axes(w, i, h);
-                let axes = &mut w.axes[node.first..node.first + n];
-                if turns_freely {
-                    pivot_of_ball(&mut p, axes, inverse).map_err(|()| node.body)?;
-                } else if n == 1 && node.turns == 1 {
-                    pivot_of_hinge(&p, &mut axes[0], inverse);
-                } else {
-                    pivot(&p, node, axes, inverse);
-                }
-                if !turns_freely {
-                    if w.model.joints[node.joint].has_dampers() {
-                        self.add_dampers(w, i, h, inverse);
-                    }
-                    if touches {
-                        let added = &w.touching.pivots[self.pivot_of[i]..];
-                        inverse.iter_mut().zip(added).for_each(|(p, a)| *p += a);
-                        let axes = w.axes[node.directions()].iter_mut();
-                        for (axis, by) in axes.zip(&w.touching.answers[node.first..]) {
-                            axis.answer.0 += by.0;
-                            axis.answer.1 += by.1;
-                        }
-                    }
-                    let axes = &mut w.axes[node.directions()];
-                    if acts && n > 1 {
-                        let order = &mut w.order[node.directions()];
-                        eliminate(&mut p, axes, inverse, order).map_err(|()| node.body)?;
-                    } else {
-                        invert(inverse, n).map_err(|()| node.body)?;
-                        scale_answers(axes, inverse);
-                        for a in axes.iter() {
-                            p.ff -= a.wrench.0 * a.answer.0.transpose();
-                            p.ft -= a.wrench.0 * a.answer.1.transpose();
-                            p.tf -= a.wrench.1 * a.answer.0.transpose();
-                            p.tt -= a.wrench.1 * a.answer.1.transpose();
-                        }
-                    }
-                }
+            }
+            if is_free {
+                w.balls[i].eliminate(&mut p).map_err(|()| node.body)?;
+            } else if n == 1 && node.turns == 1 && !(acts && self.touches[i]) {
+                let by = match w.knot[i].is_damped {
+                    true => w.model.joints[node.joint].directions[0].damping * node.shares.1 * h,
+                    false => 0.0,
+                };
+                let axis = &mut w.axes[node.first];
+                eliminate_hinge(&mut p, axis, by, &mut inverse[0]).map_err(|()| node.body)?;
+            } else if n > 0 {
+                (self.eliminate_joint(w, i, h, &mut p, inverse)).map_err(|()| node.body)?;
             }
             if let Some(near) = node.near {
                 // from the joint of what is nearer, by its centre, to this one
                 let left = w.knot[near].arms[1] + w.knot[i].arms[0];
                 let right = w.trial[near].arms[1] + w.trial[i].arms[0];
-                if turns_freely {
+                if is_free {
                     p.shift_force(&left, &right);
                 } else {
                     p.shift(&left, &right);
@@ -151,6 +124,41 @@ impl Minimal {
                 w.articulated[near].add(&p);
             }
         }
+        Ok(())
+    }
+
+    /// Eliminates the free directions of a joint from `p`.
+    #[inline(never)]
+    fn eliminate_joint(
+        &self,
+        w: &mut Work,
+        i: usize,
+        h: f64,
+        p: &mut Articulated,
+        inverse: &mut [f64],
+    ) -> Result<(), ()> {
+        let node = &self.nodes[i];
+        let (n, acts) = (node.count(), w.touching.acts);
+        pivot(p, node, &mut w.axes[node.directions()], inverse);
+        if w.knot[i].is_damped {
+            self.add_dampers(w, i, h, inverse);
+        }
+        if acts && self.touches[i] {
+            let added = &w.touching.pivots[self.pivot_of[i]..];
+            inverse.iter_mut().zip(added).for_each(|(p, a)| *p += a);
+            let axes = w.axes[node.directions()].iter_mut();
+            for (axis, by) in axes.zip(&w.touching.answers[node.first..]) {
+                axis.answer.0 += by.0;
+                axis.answer.1 += by.1;
+            }
+        }
+        let axes = &mut w.axes[node.directions()];
+        if acts && n > 1 {
+            return eliminate(p, axes, inverse, &mut w.order[node.directions()]);
+        }
+        invert(inverse, n)?;
+        scale_answers(axes, inverse);
+        axes.iter().for_each(|a| p.take_off(a));
         Ok(())
     }
 
@@ -166,6 +174,14 @@ impl Minimal {
             (false, None) => &world,
         };
         let axes = &mut w.axes[node.directions()];
+        if let ([a, b, c], true) = (&mut *axes, node.is_ball()) {
+            a.right = a.left + by.turned(&a.left, h) * h;
+            b.right = b.left + by.turned(&b.left, h) * h;
+            // axes of the parent, turned round where it is the body
+            let third = a.right.cross(&b.right);
+            c.right = if node.reversed { -third } else { third };
+            return;
+        }
         if node.turns != 2 {
             // fixed in the parent
             for axis in axes {
@@ -225,7 +241,7 @@ impl Minimal {
             *row = -base;
         }
         for (i, node) in self.nodes.iter().enumerate() {
-            if w.model.joints[node.joint].has_dampers() {
+            if w.knot[i].is_damped {
                 self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
             }
         }
@@ -249,7 +265,7 @@ impl Minimal {
                 let on = if r < node.slides { &f } else { &t };
                 rows[index] = w.axes[index].left.dot(on) - w.base[index];
             }
-            if w.model.joints[node.joint].has_dampers() {
+            if w.knot[i].is_damped {
                 self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
             }
             if let Some(near) = node.near {
@@ -271,6 +287,11 @@ impl Minimal {
 
     /// The same without gears.
     pub(super) fn substitute_tree(&self, w: &mut Work, rows: &[f64]) {
+        wide!(self.substitute_along(w, rows));
+    }
+
+    #[inline(always)]
+    fn substitute_along(&self, w: &mut Work, rows: &[f64]) {
         let mut place = 0;
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let k = &w.knot[i];
@@ -280,8 +301,10 @@ impl Minimal {
             let inverse = &w.inverses[place..place + n * n];
             place += n * n;
             let (axes, rows) = (&mut w.axes[node.directions()], &rows[node.directions()]);
+            let ball = &mut w.balls[i];
             match n {
                 0 => {}
+                3 if ball.is_free => ball.inwards(&along(axes, rows), (&mut f, &mut t)),
                 2.. if w.touching.acts => {
                     let mut on = [0.0; 6];
                     for (r, (axis, row)) in axes.iter().zip(rows).enumerate() {
@@ -318,32 +341,32 @@ impl Minimal {
             let (at, spun) = (moved, turned);
             let n = node.count();
             place -= n * n;
-            let stiff = n > 1 && w.touching.acts;
-            if stiff {
-                let (lu, order) = (
-                    &w.inverses[place..place + n * n],
-                    &w.order[node.directions()],
-                );
-                let out = &mut w.change[node.directions()];
-                Eliminated {
-                    lu,
-                    order,
-                    transposed: false,
+            let (axes, out) = (&w.axes[node.directions()], &mut w.change[node.directions()]);
+            if w.balls[i].is_free {
+                turned = w.balls[i].outwards(&at);
+                let by = turned - spun;
+                for (axis, out) in axes.iter().zip(out) {
+                    *out = axis.right.dot(&by);
                 }
-                .outwards(&w.axes[node.directions()], (&at, &spun), out);
-            }
-            for (r, index) in node.directions().enumerate() {
-                let axis = &w.axes[index];
-                let rate = if stiff {
-                    w.change[index]
+            } else {
+                if n > 1 && w.touching.acts {
+                    Eliminated {
+                        lu: &w.inverses[place..place + n * n],
+                        order: &w.order[node.directions()],
+                        transposed: false,
+                    }
+                    .outwards(axes, (&at, &spun), out);
                 } else {
-                    -axis.rate - axis.answer.0.dot(&at) - axis.answer.1.dot(&spun)
-                };
-                w.change[index] = rate;
-                if r < node.slides {
-                    moved += axis.right * rate;
-                } else {
-                    turned += axis.right * rate;
+                    for (axis, out) in axes.iter().zip(&mut *out) {
+                        *out = -axis.rate - axis.answer.0.dot(&at) - axis.answer.1.dot(&spun);
+                    }
+                }
+                for (r, (axis, rate)) in axes.iter().zip(out).enumerate() {
+                    if r < node.slides {
+                        moved += axis.right * *rate;
+                    } else {
+                        turned += axis.right * *rate;
+                    }
                 }
             }
             w.wrenches[i] = (moved + turned.cross(&to.arms[1]), turned);
@@ -362,6 +385,11 @@ impl Minimal {
     /// directions in `rho`, into `lambda`: the same recursion with both sides swapped. `w.wrenches` are then displacements of bodies
     /// by it.
     pub(super) fn solve_transposed_tree(&self, w: &mut Work, rho: &[f64], lambda: &mut [f64]) {
+        wide!(self.substitute_back(w, rho, lambda));
+    }
+
+    #[inline(always)]
+    fn substitute_back(&self, w: &mut Work, rho: &[f64], lambda: &mut [f64]) {
         let mut place = 0;
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let to = &w.trial[i];
@@ -369,30 +397,33 @@ impl Minimal {
             t += to.arms[1].cross(&f);
             let (at, about) = (f, t);
             let n = node.count();
+            let axes = &mut w.axes[node.directions()];
+            let mut on = [0.0; 6];
             let stiff = n > 1 && w.touching.acts;
-            let mut along = [0.0; 6];
-            for (r, index) in node.directions().enumerate() {
-                let axis = &mut w.axes[index];
-                let on = if r < node.slides { &at } else { &about };
-                axis.rate = rho[index] + axis.right.dot(on);
-                along[r] = axis.rate;
-                if !stiff {
-                    f -= axis.answer.0 * axis.rate;
-                    t -= axis.answer.1 * axis.rate;
+            if w.balls[i].is_free {
+                let mut along = Vec3::zeros();
+                for (axis, rho) in axes.iter().zip(&rho[node.directions()]) {
+                    along += axis.right * *rho;
+                }
+                w.balls[i].inwards_transposed(&along, (&mut f, &mut t));
+            } else {
+                for (r, (axis, rho)) in (axes.iter_mut().zip(&rho[node.directions()])).enumerate() {
+                    let by = if r < node.slides { &at } else { &about };
+                    axis.rate = rho + axis.right.dot(by);
+                    on[r] = axis.rate;
+                    if !stiff {
+                        f -= axis.answer.0 * axis.rate;
+                        t -= axis.answer.1 * axis.rate;
+                    }
                 }
             }
             if stiff {
-                let (lu, order) = (
-                    &w.inverses[place..place + n * n],
-                    &w.order[node.directions()],
-                );
-                let axes = &mut w.axes[node.directions()];
                 Eliminated {
-                    lu,
-                    order,
+                    lu: &w.inverses[place..place + n * n],
+                    order: &w.order[node.directions()],
                     transposed: true,
                 }
-                .inwards(axes, &mut along, (&mut f, &mut t));
+                .inwards(axes, &mut on, (&mut f, &mut t));
             }
             place += n * n;
             if let Some(near) = node.near {
@@ -408,6 +439,17 @@ impl Minimal {
             moved += turned.cross(&k.arms[0]);
             let n = node.count();
             place -= n * n;
+            let lambda = &mut lambda[node.directions()];
+            if w.balls[i].is_free {
+                let spun = turned;
+                turned = w.balls[i].outwards_transposed(&moved);
+                let by = turned - spun;
+                for (axis, to) in w.axes[node.directions()].iter().zip(lambda) {
+                    *to = axis.left.dot(&by);
+                }
+                w.wrenches[i] = (moved + turned.cross(&k.arms[1]), turned);
+                continue;
+            }
             let inverse = &w.inverses[place..place + n * n];
             let mut left = [0.0; 6];
             let stiff = n > 1 && w.touching.acts;
@@ -425,17 +467,17 @@ impl Minimal {
                     *left = -axis.rate - axis.wrench.0.dot(&moved) - axis.wrench.1.dot(&turned);
                 }
             }
-            for (r, index) in node.directions().enumerate() {
+            for (r, (axis, to)) in axes.iter().zip(lambda).enumerate() {
                 let by: f64 = if stiff {
                     left[r]
                 } else {
                     (0..n).map(|c| inverse[r * n + c] * left[c]).sum()
                 };
-                lambda[index] = by;
+                *to = by;
                 if r < node.slides {
-                    moved += w.axes[index].left * by;
+                    moved += axis.left * by;
                 } else {
-                    turned += w.axes[index].left * by;
+                    turned += axis.left * by;
                 }
             }
             w.wrenches[i] = (moved + turned.cross(&k.arms[1]), turned);

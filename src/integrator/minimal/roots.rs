@@ -187,7 +187,7 @@ impl Minimal {
     /// Takes a part of the correction; the body that turns too far then.
     fn go(&self, length: f64, h: f64, w: &mut Work) -> Option<usize> {
         self.take(length, h, w);
-        self.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial)
+        self.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial)
     }
 
     /// The guess, and the factors that serve all iterates.
@@ -197,7 +197,7 @@ impl Minimal {
         if rests {
             // the mass matrix, of no motion
             w.rates.fill(0.0);
-            self.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial);
+            self.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial);
             self.factor(w, h)
                 .map_err(|body| self.failure(StepFailure::Singular, at, body, f64::NAN))?;
             d.rest.copy_from_slice(&w.trial);
@@ -205,7 +205,7 @@ impl Minimal {
         match roots.guess {
             Guess::Position => {
                 w.rates.fill(0.0);
-                self.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial);
+                self.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial);
             }
             Guess::Velocity | Guess::Acceleration => self.guess(&x[self.positions..], h, w),
         }

@@ -3,7 +3,7 @@
 use super::Minimal;
 use super::kinematics::turn;
 use super::roots::Roots;
-use super::work::{Moved, Work};
+use super::work::{Moved, Work, wide};
 use crate::dynamics::{Knot, Parameter, Start, Step, StepError, StepFailure, StepStats};
 use crate::integrator::failure::explain;
 use crate::integrator::parameter;
@@ -58,16 +58,20 @@ impl Minimal {
         w.before.copy_from_slice(&x[self.positions..]);
         w.commanded.copy_from_slice(u);
         self.locate(x, w);
-        self.left_axes(w);
         let before = &x[self.positions..];
-        if let Some(body) = self.lead(&w.model, &w.knot, before, -at.h_prev, &mut w.past) {
+        if let Some(body) = self.lead(&w.knot, &w.axes, before, -at.h_prev, &mut w.past) {
             return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
         }
-        for ((k, to), momenta) in w.knot.iter().zip(&w.past).zip(&mut w.momenta) {
-            momenta[0] = (self.lagrangian).momentum(k.mass, &k.inertia, to, -at.h_prev);
-        }
+        wide!(self.momenta_before(w, -at.h_prev));
         self.push_forces(at, x, u, w);
         Ok(())
+    }
+
+    #[inline(always)]
+    fn momenta_before(&self, w: &mut Work, h: f64) {
+        for ((k, to), momenta) in w.knot.iter().zip(&w.past).zip(&mut w.momenta) {
+            momenta[0] = (self.lagrangian).momentum(k.mass, &k.inertia, to, h);
+        }
     }
 
     /// Solves the step that was prepared; `y` holds the unknowns of the step before.
@@ -96,9 +100,9 @@ impl Minimal {
         for _ in 0..64 {
             self.close_trial(h, w);
             if self
-                .lead(&w.model, &w.knot, &w.rates, h, &mut w.trial)
+                .lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial)
                 .is_none()
-                && (w.trial.iter()).all(|t| (h * t.omega).norm() <= START_TURN)
+                && h * h * fastest(&w.trial) <= START_TURN * START_TURN
             {
                 return;
             }
@@ -119,6 +123,11 @@ impl Minimal {
 
     /// The same where gears hold to first order alone.
     pub(super) fn take_freely(&self, length: f64, h: f64, w: &mut Work) {
+        wide!(self.take_along(length, h, w));
+    }
+
+    #[inline(always)]
+    fn take_along(&self, length: f64, h: f64, w: &mut Work) {
         for (node, k) in self.nodes.iter().zip(&w.knot) {
             let range = node.directions();
             let j = &w.model.joints[node.joint];
@@ -136,10 +145,19 @@ impl Minimal {
                 own[i] = rate + length * scalar * by[i];
                 continue;
             }
+            if let ([x, y, z], [bx, by, bz], 3) = (kept, by, node.turns) {
+                // a ball, whose directions are the axes of its parent
+                let (spin, eta) = (Vec3::new(*x, *y, *z), Vec3::new(*bx, *by, *bz));
+                let scalar = increment_scalar(&spin, h);
+                let change = eta * scalar + eta.cross(&spin) * (0.5 * h);
+                own.copy_from_slice((spin + change * length).as_slice());
+                continue;
+            }
             let spin = turn(j, node, &k.relative, kept);
             let scalar = increment_scalar(&spin, h);
-            let end = Self::turned(&k.relative, &spin, h);
-            let eta = turn(j, node, &end, by);
+            // where a third component follows, it is that at the end
+            let end = (node.turns == 2).then(|| Self::turned(&k.relative, &spin, h));
+            let eta = turn(j, node, &end.unwrap_or(k.relative), by);
             let change = eta * scalar + eta.cross(&spin) * (0.5 * h);
             for (i, d) in j.directions.iter().enumerate().skip(node.slides) {
                 own[i] = kept[i] + length * d.unit.dot(&change);
@@ -189,7 +207,7 @@ impl Minimal {
             let mut length = 1.0;
             let outside = loop {
                 self.take(length, h, w);
-                let outside = self.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial);
+                let outside = self.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial);
                 if outside.is_none() || length < SHORTEST {
                     break outside;
                 }
@@ -206,7 +224,7 @@ impl Minimal {
             }
             last = size;
         }
-        stats.turn = (w.trial.iter()).fold(0.0, |m, t| m.max((h * t.omega).norm()));
+        stats.turn = h.abs() * fastest(&w.trial).sqrt();
         Ok(stats)
     }
 }
@@ -231,12 +249,17 @@ impl Minimal {
             return fails(StepFailure::NotFinite, self.nodes[0].body);
         }
         w.rates.copy_from_slice(&w.change);
-        self.lead(&w.model, &w.knot, &w.rates, 0.0, &mut w.trial);
+        self.lead(&w.knot, &w.axes, &w.rates, 0.0, &mut w.trial);
         Ok(StepStats {
             iterations: 1,
             ..StepStats::default()
         })
     }
+}
+
+/// The largest square of a rate of turning.
+fn fastest(trial: &[Moved]) -> f64 {
+    trial.iter().fold(0.0, |m, t| m.max(t.omega.norm_squared()))
 }
 
 pub(super) fn largest(v: &[f64]) -> f64 {

@@ -52,7 +52,7 @@ impl NewtonSystem for Stepping<'_> {
             s.solve(w, h);
             w.kept.copy_from_slice(&w.rates);
             s.take(1.0, h, w);
-            let outside = s.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial);
+            let outside = s.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial);
             if outside.is_some() || w.rates.iter().any(|v| !v.is_finite()) {
                 w.rates.copy_from_slice(&w.kept);
             }

@@ -31,7 +31,7 @@ impl Minimal {
             self.solve(w, h);
             w.kept.copy_from_slice(&w.rates);
             self.take(1.0, h, w);
-            if (self.lead(&w.model, &w.knot, &w.rates, h, &mut w.trial)).is_some() {
+            if (self.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial)).is_some() {
                 self.guess(&seen.x[self.positions..], h, w);
             }
         }

@@ -6,6 +6,7 @@ use super::derivative::Linear;
 use super::gears::Geared;
 use super::jacobian::Jacobian;
 use super::mechanical::Observation;
+use super::pivots::Ball;
 use super::roots::Dense;
 use crate::dynamics::{Inputs, Outputs};
 use crate::mechanism::{Mat6, Mechanism, Vec6};
@@ -61,6 +62,7 @@ pub struct Work {
     pub(super) kept: Vec<f64>,
     pub(super) rows: Vec<f64>,
     pub(super) change: Vec<f64>,
+    /// What bodies further out add to a body's matrix on the way inwards; zero between eliminations.
     pub(super) articulated: Vec<Articulated>,
     pub(super) wrenches: Vec<(Vec3, Vec3)>,
     pub(super) axes: Vec<Axis>,
@@ -68,6 +70,8 @@ pub struct Work {
     pub(super) order: Vec<u8>,
     /// Inverses of the joints' pivots, `n x n` by columns behind each other; factors of them where something touches.
     pub(super) inverses: Vec<f64>,
+    /// Of every node.
+    pub(super) balls: Vec<Ball>,
 }
 
 /// A body and its joint at the knot, world axes.
@@ -77,6 +81,9 @@ pub(super) struct AtKnot {
     pub joint: Mat3,
     /// Relative rotation.
     pub relative: Quat,
+    /// Does the joint have springs, dampers?
+    pub is_sprung: bool,
+    pub is_damped: bool,
     /// From the centre of what is nearer to the world (its origin) to the joint, from there to the body's centre.
     pub arms: [Vec3; 2],
     pub mass: f64,
@@ -114,9 +121,15 @@ impl Moved {
     /// How far an arm turns with the body over the interval `h`, by `h`: `(E - 1) arm / h`.
     #[inline(always)]
     pub fn turned(&self, arm: &Vec3, h: f64) -> Vec3 {
-        let across = self.omega.cross(arm);
-        across * self.scalar + self.omega.cross(&across) * (0.5 * h)
+        turned((self.scalar, &self.omega), arm, h)
     }
+}
+
+/// The same by scalar and vector part.
+#[inline(always)]
+pub(super) fn turned((scalar, omega): (f64, &Vec3), arm: &Vec3, h: f64) -> Vec3 {
+    let across = omega.cross(arm);
+    across * scalar + omega.cross(&across) * (0.5 * h)
 }
 
 /// A wrench of a body about a point by the displacement of that point and the turn: `[f; n] = [[ff, fn], [nf, nn]] [dx; dphi]`.
@@ -154,6 +167,19 @@ pub(super) struct Axis {
     pub rate: f64,
 }
 
+/// Calls what is inlined with the machine's wide instructions, to the same bits on any. A macro, so that what is called is called
+/// from one place and becomes part of it.
+macro_rules! wide {
+    ($call:expr) => {
+        match pulp::Arch::new() {
+            #[cfg(target_arch = "x86_64")]
+            pulp::Arch::V3(simd) => simd.vectorize(|| $call),
+            _ => $call,
+        }
+    };
+}
+pub(super) use wide;
+
 impl Minimal {
     pub(super) fn memory(&self) -> Work {
         let (n, freedoms) = (self.nodes.len(), self.freedoms);
@@ -161,6 +187,8 @@ impl Minimal {
         let knot = AtKnot {
             joint: none,
             relative: Quat::identity(),
+            is_sprung: false,
+            is_damped: false,
             arms: [zero; 2],
             mass: 0.0,
             inertia: none,
@@ -213,6 +241,7 @@ impl Minimal {
             wrenches: vec![(zero, zero); n],
             axes: vec![axis; freedoms],
             order: vec![0; freedoms],
+            balls: vec![Ball::NONE; n],
             inverses: vec![0.0; self.nodes.iter().map(|n| n.count().pow(2)).sum()],
         }
     }
