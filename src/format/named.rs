@@ -305,7 +305,10 @@ impl Quantities<'_> {
         };
         let scenarios = (0..).map(|k: usize| k.to_string());
         let mut there = scenarios.take_while(|k| self.source.has(&["scenarios", k.as_str()]));
-        there.any(|k| self.source.has(&["scenarios", k.as_str(), "set", path.as_str()]))
+        there.any(|k| {
+            self.source
+                .has(&["scenarios", k.as_str(), "set", path.as_str()])
+        })
     }
 
     fn acts(&self, place: Place, field: &str, name: &str, acts: bool) -> Result<(), FormatError> {

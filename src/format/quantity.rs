@@ -27,7 +27,7 @@ pub(super) enum Named {
 
 /// Turns names into quantities, each of them once.
 pub(super) struct Quantities<'a> {
-    source: &'a Source,
+    pub source: &'a Source,
     pub mechanism: &'a Mechanism,
     /// Time steps of the horizon as the file gives it.
     pub steps: usize,

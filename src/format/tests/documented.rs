@@ -27,6 +27,29 @@ fn without(text: &str, table: &str) -> String {
     format!("{before}\n{after}")
 }
 
+/// A robot that has what the page names.
+fn robot() -> String {
+    let link = |name: &str, mass: f64| {
+        let shape = "<collision><geometry><sphere radius=\"0.02\"/></geometry></collision>";
+        let inertia = "<inertia ixx=\"1\" ixy=\"0\" ixz=\"0\" iyy=\"1\" iyz=\"0\" izz=\"1\"/>";
+        format!(
+            "<link name=\"{name}\"><inertial><mass value=\"{mass}\"/>{inertia}</inertial>{shape}</link>"
+        )
+    };
+    let joint = |name: &str, kind: &str, parent: &str, child: &str| {
+        format!(
+            "<joint name=\"{name}\" type=\"{kind}\"><parent link=\"{parent}\"/><child link=\"{child}\"/></joint>"
+        )
+    };
+    let links = ["trunk", "FR_calf", "FR_foot", "FL_foot"]
+        .map(|l| link(l, 1.0))
+        .concat();
+    let joints = joint("FR_hip", "continuous", "trunk", "FR_calf")
+        + &joint("FR_sole", "fixed", "FR_calf", "FR_foot")
+        + &joint("FL_hip", "continuous", "trunk", "FL_foot");
+    format!("<robot name=\"robot\">{links}{joints}</robot>")
+}
+
 /// A whole file stands alone; a part is added to the whole file before it, or replaces a table of it.
 #[test]
 fn files_that_are_shown_load() {
@@ -34,6 +57,14 @@ fn files_that_are_shown_load() {
         let mut whole = "";
         let mut seen = 0;
         for (words, block) in blocks(text) {
+            if words == "robot" {
+                let folder = folder("robot");
+                std::fs::write(folder.join("robot.urdf"), robot()).expect("a writable folder");
+                let read = Document::new(&folder.join("problem.toml"), block);
+                let built = read.and_then(|d| d.build(&Overrides::default()));
+                assert!(built.is_ok(), "{page}: {:?} in\n{block}", built.err());
+                continue;
+            }
             let file = match words.split_once(' ') {
                 _ if words.is_empty() => {
                     whole = block;
