@@ -30,6 +30,11 @@ mod samples;
 mod tests;
 
 use crate::format::recording::Recording;
+pub(crate) use axis::nice_step;
+pub(crate) use paint::FONT;
+pub(crate) use paint::spelled;
+pub(crate) use scene::traced;
+pub(crate) use sheet::{PALETTE, Rgb};
 use sheet::{Anchor, INK, MUTED, Rect, Sheet, fit};
 use std::fmt;
 use std::str::FromStr;
