@@ -2,7 +2,7 @@
 
 const NUMBERS = 7; // of a pose: x, y, z, then the quaternion
 const ARROW = 7; // of a force: frame, point, force
-const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
+const SPEEDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50];
 const REST = 0.7; // s that the end is shown before it begins again
 
 const at = (id) => document.getElementById(id);
@@ -128,7 +128,9 @@ class Player {
 
   // As far away as it takes to see everything, with it in the middle.
   fit(aspect) {
-    const { points, near, tangent } = this.data.view;
+    const { near, tangent } = this.data.view;
+    // going along, only the mechanism; else everywhere it comes
+    const points = this.data.view[at("follow").checked ? "close" : "points"];
     const axes = this.axes();
     const tangents = [tangent * aspect, tangent].map((t) => 0.8 * t);
     let { target } = this.data.view, distance = near;
@@ -193,7 +195,7 @@ class Player {
     const [x, y, z] = facing(direction);
     const model = placement([x, y, z], from, [radius, radius, long]);
     const turned = new Float32Array([...times(x, 1 / radius), ...times(y, 1 / radius), ...times(z, 1 / long)]);
-    return { mesh, model, turned, color };
+    return { mesh, model, turned, color, casts: true };
   }
 
   things(poses) {
@@ -206,7 +208,7 @@ class Player {
         const p = add(offset, add(x, turn(q, part.position)));
         const axes = columns(product(q, part.orientation));
         const mesh = this.meshes[part.mesh];
-        things.push({ mesh, model: placement(axes, p), turned: new Float32Array(axes.flat()), color: part.color, run: r, body: part.body });
+        things.push({ mesh, model: placement(axes, p), turned: new Float32Array(axes.flat()), color: part.color, run: r, body: part.body, casts: part.casts });
         if (part.body !== null) {
           low = low.map((v, i) => Math.min(v, p[i] - mesh.reach));
           high = high.map((v, i) => Math.max(v, p[i] + mesh.reach));
@@ -227,7 +229,7 @@ class Player {
     const { scale, most } = this.data.arrow, size = this.data.size;
     return this.runs.flatMap((run) => run.forces(this.time).map(([point, force]) => {
       const long = Math.min(length(force), most) * scale;
-      return this.along(this.arrow, add(this.offset(run), point), unit(force), long, Math.min(0.022 * size, 0.2 * long), this.colors.force);
+      return this.along(this.arrow, add(this.offset(run), point), unit(force), long, Math.min(0.01 * size, 0.14 * long), this.colors.force);
     }));
   }
 
@@ -249,8 +251,9 @@ class Player {
     const { things, middle, reach } = this.things(poses);
     const light = { direction: this.data.view.light, middle, reach };
     this.renderer.draw({ things, arrows: this.arrows(), lines: this.lines(), floor: this.data.floor, camera, light, colors: this.colors });
+    this.shown = { things, camera, poses };
     this.showNames(camera, poses);
-    this.showTip(things, camera, poses);
+    this.showTip();
     this.showTime();
   }
 
@@ -266,7 +269,8 @@ class Player {
     });
   }
 
-  showTip(things, camera, poses) {
+  showTip() {
+    const { things, camera, poses } = this.shown;
     const tip = at("tip");
     const found = this.pointer === null ? -1 : this.renderer.pick(things, camera, ...this.pointer);
     const thing = things[found];
@@ -304,10 +308,9 @@ class Player {
       }
       this.changed = true;
     }
-    if (this.changed) {
-      this.changed = false;
-      this.draw();
-    }
+    if (this.changed) this.draw();
+    else if (this.hovers) this.showTip();
+    this.changed = this.hovers = false;
     requestAnimationFrame((next) => this.tick(next));
   }
 
@@ -349,7 +352,8 @@ class Player {
     at("forth").onclick = () => this.step(1);
     at("reset").onclick = () => this.resetView();
     at("time").oninput = (e) => this.go(Number(e.target.value));
-    for (const id of ["forces", "traces", "follow"]) at(id).onchange = redraw;
+    for (const id of ["forces", "traces"]) at(id).onchange = redraw;
+    at("follow").onchange = () => this.resetView();
     at("apart").onchange = () => {
       this.first = this.middle(this.runs.map((r) => r.at(this.start)));
       redraw();
@@ -379,16 +383,17 @@ class Player {
     if (several) this.runs.forEach((r) => label(`${r.name} (${r.status})`, r.color));
     else {
       const [run] = this.runs;
-      label(run.status);
+      label(`status: ${run.status}`);
       if (run.bodies.length <= most) run.bodies.forEach((name, b) => label(name, run.colors[b]));
     }
     label(`grid ${data.floor.cell} m`);
     at("forces_choice").hidden = data.arrow.scale === 0;
-    if (data.arrow.scale > 0) this.force = label(`longest arrow ${data.arrow.most.toPrecision(2)} N${"" }`, this.colors.force);
+    if (data.arrow.scale > 0) label(`force, longest arrow ${Number(data.arrow.most.toPrecision(2))} N${data.arrow.cut ? " and more" : ""}`, this.colors.force);
     at("apart_choice").hidden = !several;
     at("follow").checked = data.follows;
     const option = (select, value, text, chosen) => select.append(new Option(text, value, chosen, chosen));
-    SPEEDS.forEach((s) => option(at("speed"), s, `${s}×`, s === 1));
+    const speed = SPEEDS.filter((s) => s <= 1.001 * data.speed).pop() || SPEEDS[0];
+    SPEEDS.forEach((s) => option(at("speed"), s, `${s}×`, s === speed));
     option(at("traces"), "off", "off");
     for (const [value, main, text] of [["main", true, "feet or tip"], ["bodies", false, "bodies"]]) {
       if (this.runs.some((r) => r.traces.some((t) => t.main === main))) option(at("traces"), value, text, main);
@@ -447,7 +452,7 @@ class Player {
       const now = place(e), before = down.get(e.pointerId);
       if (!before) {
         if (e.pointerType === "mouse") this.pointer = now;
-        this.changed = true;
+        this.hovers = true;
         return;
       }
       const [dx, dy] = [now[0] - before[0], now[1] - before[1]];

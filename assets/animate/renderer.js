@@ -1,6 +1,6 @@
 // Draws meshes, a floor, shadows and lines with WebGL 2.
 
-const SHADOW_PIXELS = 2048;
+const SHADOW_PIXELS = 1024;
 
 const LIGHTING = `#version 300 es
 precision highp float;
@@ -11,11 +11,13 @@ uniform mat4 shadowFrom;
 // the share of the light that comes to a place
 float lit(vec3 world) {
   vec3 q = (shadowFrom * vec4(world, 1.0)).xyz * 0.5 + 0.5;
-  if (any(lessThan(q.xy, vec2(0.0))) || any(greaterThan(q.xy, vec2(1.0))) || q.z > 1.0) return 1.0;
+  if (any(lessThan(q.xy, vec2(0.0))) || any(greaterThan(q.xy, vec2(1.0)))) return 1.0;
+  // what is farther than the map reaches is behind everything in it
+  float depth = min(q.z, 1.0) - 0.002;
   float sum = 0.0;
   for (int i = -1; i < 2; i++) {
     for (int j = -1; j < 2; j++) {
-      sum += texture(shadow, vec3(q.xy + vec2(i, j) / ${SHADOW_PIXELS}.0, q.z - 0.002));
+      sum += texture(shadow, vec3(q.xy + vec2(i, j) / ${SHADOW_PIXELS}.0, depth));
     }
   }
   return sum / 9.0;
@@ -247,7 +249,7 @@ class Renderer {
     this.gl.drawElements(this.gl.TRIANGLES, mesh.count, this.gl.UNSIGNED_INT, 0);
   }
 
-  // things and arrows: { mesh, model, turned, color }; lines: { line, count, offset, color, width }; floor; camera:
+  // things and arrows: { mesh, model, turned, color, casts }; lines: { line, count, offset, color, width }; floor; camera:
   // { seen, eye }; light: { direction, middle, reach }; colors by name.
   draw({ things, arrows, lines, floor, camera, light, colors }) {
     const gl = this.gl;
@@ -259,7 +261,7 @@ class Renderer {
     gl.polygonOffset(1.5, 2);
     gl.useProgram(this.flat.program);
     gl.uniformMatrix4fv(this.flat.at.seen, false, shadowFrom);
-    for (const thing of things) {
+    for (const thing of things.filter((t) => t.casts)) {
       gl.uniformMatrix4fv(this.flat.at.model, false, thing.model);
       this.elements(thing.mesh);
     }
@@ -326,6 +328,8 @@ class Renderer {
     gl.uniformMatrix4fv(at.seen, false, camera.seen);
     gl.uniform2f(at.size, this.canvas.width / 2, this.canvas.height / 2);
     gl.enable(gl.BLEND);
+    // lines that cross do not cut each other
+    gl.depthMask(false);
     for (const { line, count, offset, color, alpha, width } of lines) {
       if (count < 1) continue;
       gl.uniform3fv(at.offset, offset);
@@ -334,6 +338,7 @@ class Renderer {
       gl.bindVertexArray(line.array);
       gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, count);
     }
+    gl.depthMask(true);
     gl.disable(gl.BLEND);
   }
 

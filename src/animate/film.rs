@@ -18,9 +18,6 @@ const OVERSAMPLING: usize = 2;
 /// hundredths.
 const GIF_RATE: f64 = 25.0;
 const PNG_RATE: f64 = 30.0;
-/// What is shorter is slowed down, what is longer hastened, s.
-const SHORTEST: f64 = 2.0;
-const LONGEST: f64 = 16.0;
 /// How long the last picture stays, s.
 const REST: f64 = 0.8;
 
@@ -49,29 +46,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub fn new([start, end]: [f64; 2], rate: f64) -> Plan {
+    pub fn new(scene: &Scene, rate: f64) -> Plan {
+        let ([start, end], speed) = (scene.span(), scene.speed());
         let duration = end - start;
-        if duration <= 0.0 {
-            return Plan {
-                times: vec![start],
-                speed: 1.0,
-                rate,
-            };
-        }
-        let nice = |rough: f64| {
-            let power = 10_f64.powf(rough.log10().floor());
-            let digits = [1.0, 2.0, 5.0, 10.0].into_iter().map(|d| d * power);
-            digits.filter(|d| *d <= rough * (1.0 + 1e-9)).fold(power, f64::max)
-        };
-        let speed = if duration < SHORTEST {
-            nice(duration / SHORTEST)
-        } else if duration > LONGEST {
-            1.0 / nice(LONGEST / duration)
-        } else {
-            1.0
-        };
-        let count = (duration / speed * rate).ceil().max(1.0) as usize;
-        let time = |i: usize| start + duration * i as f64 / count as f64;
+        let count = (duration / speed * rate).ceil() as usize;
+        let time = |i: usize| start + duration * i as f64 / count.max(1) as f64;
         Plan {
             times: (0..=count).map(time).collect(),
             speed,
@@ -89,7 +68,7 @@ pub fn render_film(scene: &Scene, format: Format) -> Result<Vec<u8>, AnimateErro
         Format::Gif => GIF_RATE,
         _ => PNG_RATE,
     };
-    let plan = Plan::new(scene.span(), rate);
+    let plan = Plan::new(scene, rate);
     let film = Film::new(scene, plan.speed)?;
     let draw = |i: usize| film.picture(plan.times[i]);
     let pictures = Pictures {
@@ -135,15 +114,16 @@ impl<'a> Film<'a> {
         let [width, height] = SIZE.map(|n| n * OVERSAMPLING);
         let mut picture = Picture::new(width, height, BACKGROUND);
         let moved = s.middle(time) - self.start;
-        let shift = if s.follows { moved } else { Vec3::zeros() };
+        let shift = if s.view.follows { moved } else { Vec3::zeros() };
         let camera = Camera::new(&s.view, &shift, width, height);
         let light = s.view.light();
         let poses: Vec<_> = s.runs.iter().map(|r| r.frames.at(time)).collect();
-        let mut things: Vec<Placed> = vec![];
+        let (mut things, mut ground): (Vec<Placed>, Vec<Placed>) = (vec![], vec![]);
         for (run, poses) in s.runs.iter().zip(&poses) {
             for part in &run.parts {
                 let (position, turn) = run.place(part, poses);
-                things.push(Placed {
+                let list = if part.casts { &mut things } else { &mut ground };
+                list.push(Placed {
                     mesh: &s.meshes[part.mesh],
                     position,
                     turn,
@@ -155,7 +135,7 @@ impl<'a> Film<'a> {
         }
         let (middle, reach) = s.shadowed(&poses);
         let shadow = Shadow::new(&light, middle, reach, &things);
-        for thing in &things {
+        for thing in things.iter().chain(&ground) {
             picture.solid(&camera, &light, &shadow, thing);
         }
         picture.floor(&camera, &s.floor, &shadow, [BACKGROUND, FLOOR, LINES]);
@@ -351,8 +331,8 @@ impl Scene {
 
     /// Turn, length and radius of the arrow of a force.
     pub(super) fn arrow(&self, a: &super::Arrow) -> Option<(Mat3, f64, f64)> {
-        const RADIUS: f64 = 0.022;
-        const PLUMP: f64 = 0.2;
+        const RADIUS: f64 = 0.01;
+        const PLUMP: f64 = 0.14;
         let force = vec3(a.force);
         let size = force.norm();
         let (turn, _) = along(&Vec3::zeros(), &force)?;

@@ -19,14 +19,20 @@ pub fn render_html(scene: &Scene) -> String {
         "title": scene.title,
         "span": scene.span(),
         "size": scene.size,
-        "follows": scene.follows,
-        "arrow": { "scale": scene.arrow_scale, "most": scene.most_force },
+        "follows": scene.view.follows,
+        "speed": scene.speed(),
+        "arrow": {
+            "scale": scene.arrow_scale,
+            "most": scene.most_force,
+            "cut": scene.cuts_forces,
+        },
         "rod": scene.rod_radius(),
         "view": {
             "azimuth": scene.view.azimuth,
             "elevation": scene.view.elevation,
             "target": vec3(&scene.view.target),
             "points": scene.view.points.iter().map(vec3).collect::<Vec<_>>(),
+            "close": scene.view.close.iter().map(vec3).collect::<Vec<_>>(),
             "near": scene.view.near,
             "tangent": super::view::TANGENT,
             "light": vec3(&scene.view.light()),
@@ -81,6 +87,7 @@ fn run(r: &Run) -> Value {
             "position": vec3(&p.position),
             "orientation": quaternion(&p.orientation),
             "color": rgb(p.color),
+            "casts": p.casts,
         })
     };
     let arrow = |a: &Arrow| {

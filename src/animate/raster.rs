@@ -8,8 +8,10 @@ use crate::spatial::{Mat3, Vec3};
 
 /// Pixels along each side of the shadow map.
 const SHADOW: usize = 1024;
-/// A surface is in the shadow of what is nearer to the light by more than this part of the map's width.
-const BIAS: f64 = 0.004;
+/// A surface is in the shadow of what is nearer to the light than it by more than this part of the map's half width; looked
+/// for these pixels above it, lest it be in its own.
+const BIAS: f64 = 0.002;
+const ABOVE: f64 = 2.5;
 /// How dark a shadow on the floor is.
 const DARK: f32 = 0.26;
 
@@ -135,9 +137,9 @@ impl Shadow {
         Vec3::new(half * (1.0 + q.x), half * (1.0 + q.y), q.z)
     }
 
-    /// The share of the light that comes to a point: the mean around it.
-    fn light(&self, p: &Vec3) -> f32 {
-        let q = self.local(p);
+    /// The share of the light that comes to a point of a surface: the mean around it.
+    fn light(&self, p: &Vec3, normal: &Vec3) -> f32 {
+        let q = self.local(&(p + normal * (ABOVE * 2.0 * self.reach / SHADOW as f64)));
         let (x, y) = ((q.x - 0.5).floor(), (q.y - 0.5).floor());
         let inside = |v: f64| v >= 1.0 && v < (SHADOW - 2) as f64;
         if !(inside(x) && inside(y)) {
@@ -221,7 +223,7 @@ impl Picture {
                 let normal = normal.normalize();
                 // surfaces that are open are seen from behind, too
                 let normal = if normal.dot(&to_eye) < 0.0 { -normal } else { normal };
-                let lit = shadow.light(&world);
+                let lit = shadow.light(&world, &normal);
                 lighted(thing.color, &normal, light, &to_eye, lit)
             })
         });
@@ -273,7 +275,7 @@ impl Picture {
                 };
                 let grid = on_line(world.dot(&floor.along)).max(on_line(world.dot(&across)));
                 let lit = mix(plain, line, grid as f32);
-                let dark = 1.0 - DARK * (1.0 - shadow.light(&world));
+                let dark = 1.0 - DARK * (1.0 - shadow.light(&world, &floor.normal));
                 let fade = smooth(0.35, 1.0, from.norm() / floor.reach) as f32;
                 mix(lit.map(|c| c * dark), background, fade)
             })

@@ -13,7 +13,7 @@ use nalgebra::Rotation3;
 use std::collections::BTreeMap;
 
 /// The longest arrow in parts of the mechanism's size.
-const LONGEST: f64 = 0.6;
+const LONGEST: f64 = 0.35;
 /// A force counts for the scale of arrows up to so many times their median: those of impacts are cut.
 const PEAK: f64 = 4.0;
 /// Centres of more bodies than this are not traced.
@@ -21,11 +21,13 @@ const MOST_TRACED: usize = 16;
 /// Times at which it is looked for how far everything comes.
 const SAMPLED: usize = 60;
 /// The camera goes with what travels farther than this, in its sizes.
-const FAR: f64 = 4.0;
+const FAR: f64 = 15.0;
 /// The floor's half width in parts of the scene's.
 const FLOOR: f64 = 3.0;
 /// What of the world is farther from the bodies than this part of how far they come is not looked at.
 const NEAR: f64 = 0.1;
+/// The floor's lines are this part of the scene apart at least.
+const CELL: f64 = 0.08;
 /// Half-spaces whose surfaces differ by less are one, m.
 const SAME: f64 = 1e-6;
 /// Of ground that is no level floor.
@@ -44,6 +46,8 @@ pub struct Part {
     pub orientation: Quat,
     /// sRGB, 0 to 1.
     pub color: Color,
+    /// Throws a shadow.
+    pub casts: bool,
 }
 
 /// A force of a contact, over the time before a frame.
@@ -138,8 +142,8 @@ pub struct Scene {
     pub arrow_scale: f64,
     /// Forces above this are drawn no longer, N.
     pub most_force: f64,
-    /// The camera goes with the bodies.
-    pub follows: bool,
+    /// There are such.
+    pub cuts_forces: bool,
 }
 
 impl Scene {
@@ -171,16 +175,14 @@ impl Scene {
             }
         }
         place_beside(&mut runs, &meshes, size);
-        let mut extent = Extent::default();
-        let mut travel = 0.0_f64;
-        let mut still = [0.0_f64; 3];
+        let (mut extent, mut close) = (Extent::default(), Extent::default());
         for run in &runs {
-            let own = run.extent(&meshes);
-            travel = travel.max(own.travel);
-            still = [0, 1, 2].map(|i| still[i].max(own.motion[i]));
-            extent.add(&own);
+            let [all, own] = run.extents(&meshes);
+            extent.add(&all);
+            close.add(&own);
         }
-        let view = View::new(&extent, still, several);
+        let follows = extent.travel > FAR * size;
+        let view = View::new(&extent, &close, several, follows);
         let (normal, offset, is_solid) = level.unwrap_or_else(|| reference(&extent));
         let middle = extent.middle();
         let axis = if normal.x.abs() < 0.8 { Vec3::x() } else { Vec3::y() };
@@ -189,10 +191,10 @@ impl Scene {
             normal,
             along: (axis - normal * normal.dot(&axis)).normalize(),
             reach: FLOOR * extent.radius().max(size),
-            cell: nice_step(0.25 * size),
+            cell: nice_step((0.25 * size).max(CELL * extent.radius())),
             is_solid,
         };
-        let (arrow_scale, most_force) = arrow_scale(&runs, size);
+        let (arrow_scale, most_force, cuts_forces) = arrow_scale(&runs, size);
         Ok(Scene {
             title: first.title.clone(),
             meshes,
@@ -201,7 +203,7 @@ impl Scene {
             size,
             arrow_scale,
             most_force,
-            follows: travel > FAR * size,
+            cuts_forces,
             runs,
         })
     }
@@ -212,6 +214,32 @@ impl Scene {
         spans.fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], [c, d]| {
             [a.min(c), b.max(d)]
         })
+    }
+}
+
+/// What lasts shorter is slowed down, what lasts longer hastened, s.
+const SHORTEST: f64 = 2.0;
+const LENGTHIEST: f64 = 20.0;
+
+impl Scene {
+    /// Seconds of it that are shown in one: what is over in a moment, or takes long, is shown at a round number of times its
+    /// own speed.
+    pub fn speed(&self) -> f64 {
+        let [start, end] = self.span();
+        let duration = end - start;
+        // 1, 2 or 5 times a power of ten
+        let round_down = |rough: f64| {
+            let power = 10_f64.powf(rough.log10().floor());
+            let digits = [1.0, 2.0, 5.0, 10.0].into_iter().map(|d| d * power);
+            digits.filter(|d| *d <= rough * (1.0 + 1e-9)).fold(power, f64::max)
+        };
+        if duration <= 0.0 || (SHORTEST..=LENGTHIEST).contains(&duration) {
+            1.0
+        } else if duration < SHORTEST {
+            round_down(duration / SHORTEST)
+        } else {
+            1.0 / round_down(LENGTHIEST / duration)
+        }
     }
 }
 
@@ -241,6 +269,7 @@ fn run(
         position: s.position,
         orientation: Quat::from_rotation_matrix(&Rotation3::from_matrix_unchecked(s.turn)),
         color: s.color,
+        casts: true,
     });
     let parts = parts.collect();
     let single = |p: [f64; 3]| p.map(|v| v as f32);
@@ -325,17 +354,17 @@ fn arrows(r: &Recording, frames: &Frames) -> Vec<Arrow> {
     found.into_iter().map(arrow).collect()
 }
 
-/// m/N, and the force of the longest arrow.
-fn arrow_scale(runs: &[Run], size: f64) -> (f64, f64) {
+/// m/N, the force of the longest arrow, and whether there are larger ones.
+fn arrow_scale(runs: &[Run], size: f64) -> (f64, f64, bool) {
     let mut sizes: Vec<f64> = (runs.iter().flat_map(|r| &r.arrows))
         .map(|a| vec3(a.force).norm())
         .collect();
     sizes.sort_by(f64::total_cmp);
     let (Some(last), Some(median)) = (sizes.last(), sizes.get(sizes.len() / 2)) else {
-        return (0.0, 0.0);
+        return (0.0, 0.0, false);
     };
     let most = last.min(PEAK * median);
-    (LONGEST * size / most, most)
+    (LONGEST * size / most, most, most < *last)
 }
 
 /// The plane that all half-spaces of all recordings are: normal and distance from the origin.
@@ -367,6 +396,7 @@ fn ground_parts(recording: &Recording, run: &mut Run, meshes: &mut Vec<Mesh>) {
                 position: Vec3::zeros(),
                 orientation: Quat::identity(),
                 color: GROUND,
+                casts: false,
             });
         }
     }
@@ -374,7 +404,7 @@ fn ground_parts(recording: &Recording, run: &mut Run, meshes: &mut Vec<Mesh>) {
 
 /// In lanes: along the horizontal axis along which they are narrow.
 fn place_beside(runs: &mut [Run], meshes: &[Mesh], size: f64) {
-    let extents: Vec<Extent> = runs.iter().map(|r| r.extent(meshes)).collect();
+    let extents: Vec<Extent> = runs.iter().map(|r| { let [all, _] = r.extents(meshes); all }).collect();
     let width = |axis: usize| {
         let own = extents.iter().map(|e| e.high()[axis] - e.low()[axis]);
         own.fold(0.0, f64::max)
@@ -396,9 +426,9 @@ fn corners(part: &Part, meshes: &[Mesh]) -> impl Iterator<Item = Vec3> {
 }
 
 impl Run {
-    /// How far it comes, where it stands.
-    fn extent(&self, meshes: &[Mesh]) -> Extent {
-        let mut extent = Extent::default();
+    /// How far it comes, where it stands; and how far about its middle, with that where it is at the start.
+    fn extents(&self, meshes: &[Mesh]) -> [Extent; 2] {
+        let (mut extent, mut close) = (Extent::default(), Extent::default());
         let stride = self.frames.len().div_ceil(SAMPLED).max(1);
         let last = self.frames.len() - 1;
         let mut from = vec![[f64::INFINITY; 3]; self.bodies.len()];
@@ -421,7 +451,9 @@ impl Run {
                     continue;
                 };
                 for local in corners(part, meshes) {
-                    extent.see(self.offset + x + q * local);
+                    let place = self.offset + x + q * local;
+                    extent.see(place);
+                    close.see(place - (middle - start));
                 }
             }
         }
@@ -439,7 +471,7 @@ impl Run {
             let spans = moved(i).map(|(b, i)| to[b][i] - from[b][i]);
             extent.motion[i] = spans.fold(0.0, f64::max);
         }
-        extent
+        [extent, close]
     }
 
     /// Where a part is at poses of the bodies: its place in the world, and the turn of its mesh.

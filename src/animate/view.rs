@@ -57,6 +57,8 @@ impl Extent {
     /// Takes all of another in.
     pub fn add(&mut self, other: &Extent) {
         other.points().for_each(|p| self.see(p));
+        self.travel = self.travel.max(other.travel);
+        self.motion = [0, 1, 2].map(|i| self.motion[i].max(other.motion[i]));
     }
 
     /// The points that reach farthest.
@@ -100,13 +102,18 @@ pub struct View {
     pub target: Vec3,
     /// What is to be seen, m.
     pub points: Vec<Vec3>,
+    /// The same where the camera goes with the bodies, which keeps their middle where it is at the start.
+    pub close: Vec<Vec3>,
+    /// The camera goes with the bodies.
+    pub follows: bool,
     /// The least distance, m.
     pub near: f64,
 }
 
 impl View {
     /// On all points: what moves in a vertical plane from nearly across it, else from a corner.
-    pub(super) fn new(extent: &Extent, motion: [f64; 3], several: bool) -> View {
+    pub(super) fn new(extent: &Extent, close: &Extent, several: bool, follows: bool) -> View {
+        let motion = extent.motion;
         let size = motion.iter().fold(0.0_f64, |a, b| a.max(*b));
         let flat = |axis: usize| size > 0.0 && motion[axis] < FLAT * size;
         let (azimuth, elevation) = match (flat(0), flat(1), flat(2)) {
@@ -120,7 +127,9 @@ impl View {
             elevation: elevation.to_radians(),
             target: extent.middle(),
             points: extent.points().collect(),
-            near: extent.radius().max(1e-6),
+            close: close.points().collect(),
+            follows,
+            near: close.radius().max(1e-6),
         }
     }
 
@@ -146,10 +155,11 @@ impl View {
     pub fn fit(&self, aspect: f64) -> (Vec3, f64) {
         let axes = self.axes();
         let tangents = [TANGENT * aspect, TANGENT].map(|t| t * (1.0 - 2.0 * MARGIN));
+        let points = if self.follows { &self.close } else { &self.points };
         let mut target = self.target;
         let mut distance = self.near;
         for _ in 0..8 {
-            let local: Vec<Vec3> = (self.points.iter())
+            let local: Vec<Vec3> = (points.iter())
                 .map(|p| Vec3::from_fn(|i, _| axes[i].dot(&(p - target))))
                 .collect();
             let needed = |p: &Vec3| {
