@@ -289,7 +289,7 @@ class Renderer {
     gl.enable(gl.BLEND);
     gl.depthMask(false);
     gl.depthFunc(gl.GREATER);
-    this.drawSolids(arrows, 0.25);
+    this.drawSolids(arrows, 0.5);
     gl.depthFunc(gl.LEQUAL);
     gl.depthMask(true);
     gl.disable(gl.BLEND);

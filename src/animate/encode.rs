@@ -99,7 +99,9 @@ pub(super) fn write_gif(pictures: &Pictures) -> Result<Vec<u8>, AnimateError> {
                 let at = 3 * (y * width + x);
                 let own = palette.index(&picture[at..at + 3]);
                 // colours that became one did not change either
-                let same = before.get(at..at + 3).is_some_and(|b| palette.index(b) == own);
+                let same = before
+                    .get(at..at + 3)
+                    .is_some_and(|b| palette.index(b) == own);
                 buffer.push(if same { UNCHANGED } else { own });
             }
         }
@@ -182,7 +184,9 @@ pub(super) fn write_png(pictures: &Pictures) -> Result<Vec<u8>, AnimateError> {
         let count = pictures.count as u32;
         encoder.set_animated(count, 0).map_err(failed)?;
         encoder.set_blend_op(png::BlendOp::Source).map_err(failed)?;
-        encoder.set_dispose_op(png::DisposeOp::None).map_err(failed)?;
+        encoder
+            .set_dispose_op(png::DisposeOp::None)
+            .map_err(failed)?;
     }
     let mut writer = encoder.write_header().map_err(failed)?;
     pictures.each(|i, picture, _, [columns, rows]| {
@@ -206,4 +210,90 @@ pub(super) fn write_png(pictures: &Pictures) -> Result<Vec<u8>, AnimateError> {
     })?;
     writer.finish().map_err(failed)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: [usize; 2] = [9, 7];
+
+    /// A red pixel that goes down the diagonal over white; at the end nothing changes any more.
+    fn drawn(i: usize) -> Vec<u8> {
+        let mut picture = vec![255; 3 * SIZE[0] * SIZE[1]];
+        let at = 3 * (i.min(4) * SIZE[0] + i.min(4));
+        picture[at..at + 3].copy_from_slice(&[200, 30, 30]);
+        picture
+    }
+
+    fn pictures() -> Pictures<'static> {
+        Pictures {
+            size: SIZE,
+            count: 6,
+            rate: 25.0,
+            rest: 0.5,
+            draw: &drawn,
+        }
+    }
+
+    #[test]
+    fn a_gif_shows_what_was_drawn() {
+        let bytes = write_gif(&pictures()).expect("a GIF");
+        let mut options = gif::DecodeOptions::new();
+        options.set_color_output(gif::ColorOutput::RGBA);
+        let mut decoder = options.read_info(bytes.as_slice()).expect("a header");
+        assert_eq!((decoder.width(), decoder.height()), (9, 7));
+        let mut canvas = vec![0; 4 * SIZE[0] * SIZE[1]];
+        let mut delays = vec![];
+        while let Some(frame) = decoder.read_next_frame().expect("a frame") {
+            for (k, pixel) in frame.buffer.chunks_exact(4).enumerate() {
+                let (x, y) = (k % usize::from(frame.width), k / usize::from(frame.width));
+                let at = (y + usize::from(frame.top)) * SIZE[0] + x + usize::from(frame.left);
+                if pixel[3] > 0 {
+                    canvas[4 * at..4 * at + 4].copy_from_slice(pixel);
+                }
+            }
+            let expected = drawn(delays.len());
+            for (own, wanted) in canvas.chunks_exact(4).zip(expected.chunks_exact(3)) {
+                let near = |i: usize| own[i].abs_diff(wanted[i]) < 24;
+                assert!((0..3).all(near), "{own:?} {wanted:?}");
+            }
+            delays.push(frame.delay);
+        }
+        assert_eq!(delays, [4, 4, 4, 4, 4, 54]);
+    }
+
+    #[test]
+    fn an_animated_png_shows_what_was_drawn() {
+        let bytes = write_png(&pictures()).expect("a PNG");
+        let mut reader = png::Decoder::new(bytes.as_slice())
+            .read_info()
+            .expect("a header");
+        assert_eq!(
+            reader.info().animation_control.map(|a| a.num_frames),
+            Some(6)
+        );
+        let mut canvas = drawn(0);
+        for i in 0..6 {
+            let mut part = vec![0; reader.output_buffer_size()];
+            reader.next_frame(&mut part).expect("a frame");
+            let control = *reader.info().frame_control().expect("a frame's place");
+            let (width, left) = (control.width as usize, control.x_offset as usize);
+            for y in 0..control.height as usize {
+                let to = 3 * ((y + control.y_offset as usize) * SIZE[0] + left);
+                canvas[to..to + 3 * width]
+                    .copy_from_slice(&part[3 * width * y..3 * width * (y + 1)]);
+            }
+            assert_eq!(canvas, drawn(i), "{i}");
+        }
+    }
+
+    #[test]
+    fn only_what_changed_is_written() {
+        let p = pictures();
+        let [columns, rows] = p.changed(&drawn(2), &drawn(1));
+        assert_eq!((columns, rows), (1..3, 1..3));
+        assert_eq!(p.changed(&drawn(5), &drawn(4)), [0..1, 0..1]);
+        assert_eq!(p.changed(&drawn(0), &[]), [0..9, 0..7]);
+    }
 }

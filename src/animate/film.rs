@@ -152,7 +152,11 @@ impl<'a> Film<'a> {
         bytes
     }
 
-    fn links<'s>(&'s self, run: &'s Run, poses: &'s [(Vec3, Quat)]) -> impl Iterator<Item = Placed<'s>> {
+    fn links<'s>(
+        &'s self,
+        run: &'s Run,
+        poses: &'s [(Vec3, Quat)],
+    ) -> impl Iterator<Item = Placed<'s>> {
         let at = move |(body, point): (usize, [f32; 3])| {
             let (x, q) = poses[body];
             run.offset + x + q * vec3(point)
@@ -191,7 +195,8 @@ impl<'a> Film<'a> {
         for trace in run.traces.iter().filter(|t| t.is_main) {
             let at = |(x, q): (Vec3, Quat)| run.offset + x + q * vec3(trace.point);
             let frames = 0..=last;
-            let mut points: Vec<Vec3> = frames.map(|f| at(run.frames.pose(f, trace.body))).collect();
+            let mut points: Vec<Vec3> =
+                frames.map(|f| at(run.frames.pose(f, trace.body))).collect();
             if share > 0.0 {
                 points.push(at(run.frames.at(time)[trace.body]));
             }
@@ -234,7 +239,11 @@ impl<'a> Film<'a> {
     fn write(&self, bytes: &mut [u8], [x, y]: [f32; 2], size: f32, color: Color, text: &str) {
         let font = self.font.as_scaled(PxScale::from(size));
         let short = match text.chars().count() > MOST_CHARACTERS {
-            true => text.chars().take(MOST_CHARACTERS - 1).chain(['…']).collect(),
+            true => text
+                .chars()
+                .take(MOST_CHARACTERS - 1)
+                .chain(['…'])
+                .collect(),
             false => text.to_owned(),
         };
         let mut at = x;

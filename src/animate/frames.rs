@@ -40,7 +40,10 @@ impl Frames {
         if let Some(k) = (0..r.time.len())
             .find(|&k| !r.time[k].is_finite() || (k > 0 && r.time[k] <= r.time[k - 1]))
         {
-            return Err(AnimateError::Time { knot: k, time: r.time[k] });
+            return Err(AnimateError::Time {
+                knot: k,
+                time: r.time[k],
+            });
         }
         let bodies = r.bodies.len();
         let mut before: Vec<Quat> = vec![];
@@ -178,6 +181,10 @@ impl Frames {
 
 fn orientation(pose: &Pose) -> Option<Quat> {
     let [w, x, y, z] = pose.orientation;
-    let finite = pose.orientation.iter().chain(&pose.position).all(|v| v.is_finite());
+    let finite = pose
+        .orientation
+        .iter()
+        .chain(&pose.position)
+        .all(|v| v.is_finite());
     Quat::try_new(Quaternion::new(w, x, y, z), 1e-9).filter(|_| finite)
 }

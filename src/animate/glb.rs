@@ -178,23 +178,30 @@ impl<'a> File<'a> {
 
     fn material(&mut self, color: Color) -> Index<json::Material> {
         let root = &mut self.root;
-        *(self.materials).entry(color.map(f32::to_bits)).or_insert_with(|| {
-            let [r, g, b] = color.map(linear);
-            root.push(json::Material {
-                name: Some(hex(color)),
-                double_sided: true,
-                pbr_metallic_roughness: json::material::PbrMetallicRoughness {
-                    base_color_factor: json::material::PbrBaseColorFactor([r, g, b, 1.0]),
-                    metallic_factor: json::material::StrengthFactor(0.0),
-                    roughness_factor: json::material::StrengthFactor(ROUGHNESS),
+        *(self.materials)
+            .entry(color.map(f32::to_bits))
+            .or_insert_with(|| {
+                let [r, g, b] = color.map(linear);
+                root.push(json::Material {
+                    name: Some(hex(color)),
+                    double_sided: true,
+                    pbr_metallic_roughness: json::material::PbrMetallicRoughness {
+                        base_color_factor: json::material::PbrBaseColorFactor([r, g, b, 1.0]),
+                        metallic_factor: json::material::StrengthFactor(0.0),
+                        roughness_factor: json::material::StrengthFactor(ROUGHNESS),
+                        ..Default::default()
+                    },
                     ..Default::default()
-                },
-                ..Default::default()
+                })
             })
-        })
     }
 
-    fn mesh(&mut self, [positions, normals, indices]: Stored, color: Color, name: String) -> Index<json::Mesh> {
+    fn mesh(
+        &mut self,
+        [positions, normals, indices]: Stored,
+        color: Color,
+        name: String,
+    ) -> Index<json::Mesh> {
         let material = self.material(color);
         let attributes = [
             (Valid(Semantic::Positions), positions),
@@ -382,4 +389,147 @@ fn linear(v: f32) -> f32 {
 fn hex(color: Color) -> String {
     let [r, g, b] = color.map(|v| (v * 255.0).round() as u8);
     format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::animate::Scene;
+    use crate::format::{self, Overrides};
+    use json::validation::Validate;
+
+    /// A pendulum and a ball on the ground, simulated.
+    fn recorded() -> crate::format::recording::Recording {
+        let text = r#"
+            title = "Two"
+            time_step = 0.02
+            horizon = 0.4
+            [mechanism.bodies.rod]
+            mass = 1.0
+            shape = { box = [0.05, 0.05, 0.6] }
+            [mechanism.bodies.ball]
+            mass = 1.0
+            shape = { sphere = 0.1 }
+            free = true
+            contacts.skin = { friction = 0.4 }
+            [mechanism.joints.pivot]
+            kind = "revolute"
+            child = "rod"
+            axis = [0.0, 1.0, 0.0]
+            child_anchor = [0.0, 0.0, 0.3]
+            [mechanism.half_spaces.ground]
+            offset = -1.0
+            [initial]
+            pivot = 1.0
+            ball = { x = 0.5, z = -0.9 }
+        "#;
+        let model = format::parse(text, "two.toml").and_then(|d| d.build(&Overrides::default()));
+        let model = model.expect("a model");
+        let mut t = crate::rollout::Trajectory::new(
+            &model.system,
+            model.problem.intervals.clone(),
+            &model.x0,
+        );
+        let mut work = crate::dynamics::Step::work(&model.system);
+        t.roll(&model.system, &mut work, &mut Default::default())
+            .expect("rolls");
+        format::record(&model, &t, "done", &[]).expect("a recording")
+    }
+
+    fn word(bytes: &[u8], at: usize) -> usize {
+        u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize
+    }
+
+    #[test]
+    fn a_binary_reads_back() {
+        let recording = recorded();
+        let scene = Scene::new(&[("two", &recording)]).expect("a scene");
+        let bytes = render_glb(&scene).expect("a file");
+        assert_eq!(&bytes[..4], b"glTF");
+        assert_eq!((word(&bytes, 4), word(&bytes, 8)), (2, bytes.len()));
+        let text = word(&bytes, 12);
+        assert_eq!((&bytes[16..20], text % 4), (&b"JSON"[..], 0));
+        let root: Root = json::deserialize::from_slice(&bytes[20..20 + text]).expect("JSON");
+        let chunk = 20 + text;
+        let length = word(&bytes, chunk);
+        assert_eq!(
+            (&bytes[chunk + 4..chunk + 8], length % 4),
+            (&b"BIN\0"[..], 0)
+        );
+        let binary = &bytes[chunk + 8..];
+        assert_eq!(
+            (binary.len(), root.buffers[0].byte_length.0 as usize),
+            (length, length)
+        );
+
+        let mut faults = vec![];
+        root.validate(&root, json::Path::new, &mut |path, e| {
+            faults.push(format!("{} {e:?}", path()));
+        });
+        assert!(faults.is_empty(), "{faults:?}");
+
+        let view = |a: &json::Accessor| {
+            let view = &root.buffer_views[a.buffer_view.expect("a view").value()];
+            let from = view.byte_offset.map_or(0, |o| o.0 as usize);
+            let to = from + view.byte_length.0 as usize;
+            assert!(to <= binary.len() && from % 4 == 0);
+            &binary[from..to]
+        };
+        let numbers = |a: &json::Accessor| -> Vec<f32> {
+            let words = view(a).chunks_exact(4);
+            words
+                .map(|w| f32::from_le_bytes(w.try_into().expect("four bytes")))
+                .collect()
+        };
+        for mesh in &root.meshes {
+            let p = &mesh.primitives[0];
+            let positions = &root.accessors[p.attributes[&Valid(Semantic::Positions)].value()];
+            let all = numbers(positions);
+            assert_eq!(all.len(), 3 * positions.count.0 as usize);
+            for (bound, f) in [
+                (&positions.min, f32::min as fn(f32, f32) -> f32),
+                (&positions.max, f32::max),
+            ] {
+                let own = (0..3).map(|i| all.iter().skip(i).step_by(3).copied().reduce(f));
+                let own: Vec<f32> = own.map(|v| v.expect("some")).collect();
+                let told: Vec<f32> =
+                    json::deserialize::from_value(bound.clone().expect("bounds")).expect("numbers");
+                assert_eq!(own, told);
+            }
+            let indices =
+                view(&root.accessors[p.indices.expect("indices").value()]).chunks_exact(4);
+            let mut each = indices.map(|w| u32::from_le_bytes(w.try_into().expect("four bytes")));
+            assert!(each.all(|i| u64::from(i) < positions.count.0));
+        }
+        let motion = &root.animations[0];
+        assert_eq!(motion.channels.len(), 4);
+        for (i, s) in motion.samplers.iter().enumerate() {
+            let input = &root.accessors[s.input.value()];
+            let times = numbers(input);
+            assert!(times[0] == 0.0 && times.windows(2).all(|t| t[0] < t[1]));
+            assert_eq!(
+                input.max,
+                Some(json::Value::from(vec![times[times.len() - 1]]))
+            );
+            let output = numbers(&root.accessors[s.output.value()]);
+            let width = if i % 2 == 0 { 3 } else { 4 };
+            assert_eq!(output.len(), width * times.len());
+            for q in output.chunks_exact(width).filter(|q| q.len() == 4) {
+                assert!((q.iter().map(|v| v * v).sum::<f32>() - 1.0).abs() < 1e-5);
+            }
+        }
+        // the rod's last place is that of the recording
+        let last = recording.poses[recording.poses.len() - 1][0].position;
+        let places = numbers(&root.accessors[motion.samplers[0].output.value()]);
+        let end = &places[places.len() - 3..];
+        assert!((0..3).all(|i| (f64::from(end[i]) - last[i]).abs() < 1e-6));
+        let names: Vec<&str> = root
+            .nodes
+            .iter()
+            .filter_map(|n| n.name.as_deref())
+            .collect();
+        for name in ["rod", "ball", "ground", "two", "Two"] {
+            assert!(names.contains(&name), "{names:?}");
+        }
+    }
 }

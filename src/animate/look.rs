@@ -150,7 +150,9 @@ pub(super) fn shown(
         mesh: Mesh::visual(v),
         position: Vec3::zeros(),
         turn: Mat3::identity(),
-        color: v.color.map_or(tint(v.body), |c| c.map(|x| x.clamp(0.0, 1.0) as f32)),
+        color: v
+            .color
+            .map_or(tint(v.body), |c| c.map(|x| x.clamp(0.0, 1.0) as f32)),
     };
     all.extend(r.visuals.iter().map(place));
     // bodies that have a look of their own
@@ -202,8 +204,12 @@ pub(super) fn shown(
             balls.push((body, Vec3::zeros()));
         }
     }
-    let of_bodies = all.iter().flat_map(|s| s.points().filter_map(|p| Some((s.body?, p))));
-    let of_rods = rods.iter().flat_map(|(b, points)| points.iter().filter_map(|p| Some(((*b)?, *p))));
+    let of_bodies = all
+        .iter()
+        .flat_map(|s| s.points().filter_map(|p| Some((s.body?, p))));
+    let of_rods = rods
+        .iter()
+        .flat_map(|(b, points)| points.iter().filter_map(|p| Some(((*b)?, *p))));
     let of_balls = balls.iter().filter_map(|(b, p)| Some(((*b)?, *p)));
     let points: Vec<(usize, Vec3)> = of_bodies.chain(of_rods).chain(of_balls).collect();
     let radius = ROD * size(&points);

@@ -255,8 +255,10 @@ impl Mesh {
     }
 
     fn vertex(&mut self, point: &Vec3, normal: &Vec3) {
-        self.positions.push([point.x, point.y, point.z].map(|v| v as f32));
-        self.normals.push([normal.x, normal.y, normal.z].map(|v| v as f32));
+        self.positions
+            .push([point.x, point.y, point.z].map(|v| v as f32));
+        self.normals
+            .push([normal.x, normal.y, normal.z].map(|v| v as f32));
     }
 
     /// A flat convex polygon, corners counterclockwise from outside.
@@ -312,7 +314,161 @@ pub(super) fn vec3(p: [f32; 3]) -> Vec3 {
 
 /// A rotation that turns z into a direction of unit length.
 pub(super) fn facing(direction: &Vec3) -> Mat3 {
-    let side = if direction.x.abs() < 0.8 { Vec3::x() } else { Vec3::y() };
+    let side = if direction.x.abs() < 0.8 {
+        Vec3::x()
+    } else {
+        Vec3::y()
+    };
     let across = direction.cross(&side).normalize();
     Mat3::from_columns(&[across.cross(direction), across, *direction])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn volume(mesh: &Mesh) -> f64 {
+        mesh.triangles()
+            .map(|[a, b, c]| a.dot(&b.cross(&c)) / 6.0)
+            .sum()
+    }
+
+    /// Every edge of a triangle is that of another, the other way round; and normals point to the outside of it.
+    fn check(mesh: &Mesh, what: &str) {
+        let bits = |p: Vec3| [p.x, p.y, p.z].map(|v| (v + 0.0).to_bits());
+        let mut edges = HashSet::new();
+        for t in mesh.triangles() {
+            for i in 0..3 {
+                assert!(
+                    edges.insert((bits(t[i]), bits(t[(i + 1) % 3]))),
+                    "{what}: an edge twice"
+                );
+            }
+        }
+        assert!(
+            edges.iter().all(|(a, b)| edges.contains(&(*b, *a))),
+            "{what} is open"
+        );
+        let outward = |i: &[u32]| {
+            let [a, b, c] = [0, 1, 2].map(|k| vec3(mesh.positions[i[k] as usize]));
+            let across = (b - a).cross(&(c - a)).normalize();
+            (0..3).all(|k| across.dot(&vec3(mesh.normals[i[k] as usize])) > 0.7)
+        };
+        assert!(
+            mesh.indices.chunks_exact(3).all(outward),
+            "{what} is inside out"
+        );
+        let lengths = mesh.normals.iter().map(|n| (vec3(*n).norm() - 1.0).abs());
+        assert!(
+            lengths.fold(0.0, f64::max) < 1e-6,
+            "{what}: a normal is not of unit length"
+        );
+    }
+
+    #[test]
+    fn shapes_are_closed_and_have_their_volume() {
+        let (radius, length) = (0.3, 0.8);
+        let disc = PI * radius * radius;
+        let ball = 4.0 / 3.0 * PI * radius * radius * radius;
+        // a regular polygon's part of its circle
+        let sides = TAU / SIDES as f64;
+        let part = sides.sin() / sides;
+        let corners: Vec<[f64; 3]> = (0..8)
+            .map(|i| [0, 1, 2].map(|k| if i >> k & 1 == 1 { 0.5 } else { -0.2 }))
+            .collect();
+        let hull = Hull::new(&corners).expect("a hull");
+        for (surface, expected, least) in [
+            (Surface::Box([0.2, 0.3, 0.4]), 0.024, 1.0 - 1e-6),
+            (Surface::Hull(hull), 0.343, 1.0 - 1e-6),
+            (Surface::Sphere(radius), ball, 0.98),
+            (
+                Surface::Cylinder { radius, length },
+                disc * length,
+                part - 1e-6,
+            ),
+            (
+                Surface::Capsule { radius, length },
+                disc * length + ball,
+                0.985,
+            ),
+        ] {
+            let mesh = Mesh::surface(&surface);
+            check(&mesh, surface.kind());
+            let share = volume(&mesh) / expected;
+            assert!(
+                (least..1.0 + 1e-6).contains(&share),
+                "{}: {share}",
+                surface.kind()
+            );
+        }
+        let [low, high] = Mesh::capsule(radius, length).bounds().expect("some");
+        assert!((high[2] - 0.7).abs() < 1e-6 && (low[2] + 0.7).abs() < 1e-6);
+        assert!(Mesh::surface(&Surface::Point).indices.is_empty());
+    }
+
+    #[test]
+    fn arrows_and_rods_are_closed() {
+        let arrow = Mesh::arrow();
+        check(&arrow, "an arrow");
+        assert_eq!(arrow.bounds().map(|b| (b[0][2], b[1][2])), Some((0.0, 1.0)));
+        check(&Mesh::rod(), "a rod");
+        let corner = [Vec3::zeros(), Vec3::x(), Vec3::new(1.0, 1.0, 0.0)];
+        // two rods and three balls, which overlap
+        let line = Mesh::line(&corner, 0.1);
+        let [low, high] = line.bounds().expect("some");
+        for (axis, reach) in [(0, 1.1), (1, 1.1), (2, 0.1)] {
+            assert!((f64::from(high[axis]) - reach).abs() < 0.02, "{high:?}");
+        }
+        assert!(low[2] < -0.09);
+        assert!(volume(&line) > 0.9 * PI * 0.02);
+    }
+
+    #[test]
+    fn a_direction_is_faced() {
+        for d in [
+            Vec3::x(),
+            Vec3::y(),
+            Vec3::z(),
+            -Vec3::z(),
+            Vec3::new(1.0, -2.0, 3.0).normalize(),
+        ] {
+            let turn = facing(&d);
+            assert!((turn * Vec3::z() - d).amax() < 1e-12);
+            assert!((turn.determinant() - 1.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn ground_faces_up() {
+        let heights = Heights::new(&[vec![0.0, 0.1, 0.0], vec![0.2, 0.0, 0.1]], [0.5, 0.4]);
+        let mesh = Mesh::heights(&heights.expect("heights"));
+        assert_eq!(mesh.indices.len(), 3 * 4);
+        assert!(mesh.normals.iter().all(|n| n[2] > 0.5));
+        assert!(
+            mesh.triangles()
+                .all(|[a, b, c]| (b - a).cross(&(c - a)).z > 0.0)
+        );
+    }
+
+    #[test]
+    fn given_triangles_are_smooth_where_they_are_flat() {
+        // a roof with a shallow and a steep side, each corner given anew as STL files do
+        let side = |angle: f64| [angle.cos(), 0.0, -angle.sin()];
+        let (o, y) = ([0.0; 3], [0.0, 1.0, 0.0]);
+        let visual = |right: [f64; 3]| Visual {
+            body: None,
+            color: None,
+            vertices: vec![o, y, [-1.0, 0.0, 0.0], o, right, y],
+            triangles: vec![[0, 1, 2], [3, 4, 5], [0, 0, 1], [0, 1, 9]],
+        };
+        let shallow = Mesh::visual(&visual(side(0.2)));
+        // without area, or without a corner
+        assert_eq!(shallow.indices.len(), 6);
+        let ridge = |m: &Mesh| (m.normals[0], m.normals[3]);
+        let (a, b) = ridge(&shallow);
+        assert!((vec3(a) - vec3(b)).norm() < 1e-6);
+        let (a, b) = ridge(&Mesh::visual(&visual(side(1.2))));
+        assert!((vec3(a) - vec3(b)).norm() > 0.5);
+    }
 }

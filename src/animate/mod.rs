@@ -1,12 +1,9 @@
 //! Animations of recordings: a page to look around in, a scene for other programs, or a film.
 //!
-//! A [`Scene`] is made of recordings once; what it shows and from where is the same in every kind of file.
+//! A [`Scene`] is made of recordings once; what it shows and from where is the same in every kind of file, which
+//! [`render`] makes of it.
 //!
-//! | kind | what it is |
-//! |---|---|
-//! | [`Format::Html`] | a page that needs nothing but a browser: [`render_html`] |
-//! | [`Format::Glb`] | glTF 2.0, binary: [`render_glb`] |
-//! | [`Format::Gif`], [`Format::Png`] | a film, as GIF or animated PNG: [`render_film`] |
+#![doc = include_str!("../../docs/animations.md")]
 
 mod camera;
 mod encode;
@@ -74,7 +71,9 @@ pub enum AnimateError {
         error: Box<AnimateError>,
     },
     /// Times ascend.
-    #[error("the time at knot {knot} is {time} s, which does not follow the one before; write the trajectory anew")]
+    #[error(
+        "the time at knot {knot} is {time} s, which does not follow the one before; write the trajectory anew"
+    )]
     Time {
         /// Where.
         knot: usize,
@@ -105,6 +104,14 @@ impl AnimateError {
             error: Box::new(self),
         }
     }
+}
+
+/// Are there poses to show?
+///
+/// # Errors
+/// As [`Scene::new`].
+pub fn check(recording: &crate::format::recording::Recording) -> Result<(), AnimateError> {
+    Frames::new(recording).map(|_| ())
 }
 
 /// The bytes of a file of the scene.

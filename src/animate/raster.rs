@@ -222,7 +222,11 @@ impl Picture {
                 let to_eye = (camera.eye - world).normalize();
                 let normal = normal.normalize();
                 // surfaces that are open are seen from behind, too
-                let normal = if normal.dot(&to_eye) < 0.0 { -normal } else { normal };
+                let normal = if normal.dot(&to_eye) < 0.0 {
+                    -normal
+                } else {
+                    normal
+                };
                 let lit = shadow.light(&world, &normal);
                 lighted(thing.color, &normal, light, &to_eye, lit)
             })
@@ -231,14 +235,13 @@ impl Picture {
 
     /// Draws something that shines through what hides it.
     pub fn through(&mut self, camera: &Camera, light: &Vec3, thing: &Placed) {
-        const THROUGH: f32 = 0.3;
+        const THROUGH: f32 = 0.5;
         self.triangles(camera, thing, |world, normal, hidden, old| {
             let to_eye = (camera.eye - world).normalize();
             let normal = normal.normalize();
             let own = lighted(thing.color, &normal, light, &to_eye, 1.0);
             // of what is behind itself nothing
-            (normal.dot(&to_eye) > 0.0)
-                .then(|| if hidden { mix(old, own, THROUGH) } else { own })
+            (normal.dot(&to_eye) > 0.0).then(|| if hidden { mix(old, own, THROUGH) } else { own })
         });
     }
 
@@ -248,10 +251,7 @@ impl Picture {
         let across = floor.normal.cross(&floor.along);
         let (u, v) = (floor.along * floor.reach, across * floor.reach);
         let p = floor.point;
-        let mesh = Mesh::polygon(
-            &floor.normal,
-            &[p - u - v, p + u - v, p + u + v, p - u + v],
-        );
+        let mesh = Mesh::polygon(&floor.normal, &[p - u - v, p + u - v, p + u + v, p - u + v]);
         let thing = Placed {
             mesh: &mesh,
             position: Vec3::zeros(),

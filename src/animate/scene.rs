@@ -185,7 +185,11 @@ impl Scene {
         let view = View::new(&extent, &close, several, follows);
         let (normal, offset, is_solid) = level.unwrap_or_else(|| reference(&extent));
         let middle = extent.middle();
-        let axis = if normal.x.abs() < 0.8 { Vec3::x() } else { Vec3::y() };
+        let axis = if normal.x.abs() < 0.8 {
+            Vec3::x()
+        } else {
+            Vec3::y()
+        };
         let floor = Floor {
             point: middle - normal * (normal.dot(&middle) - offset),
             normal,
@@ -231,7 +235,9 @@ impl Scene {
         let round_down = |rough: f64| {
             let power = 10_f64.powf(rough.log10().floor());
             let digits = [1.0, 2.0, 5.0, 10.0].into_iter().map(|d| d * power);
-            digits.filter(|d| *d <= rough * (1.0 + 1e-9)).fold(power, f64::max)
+            digits
+                .filter(|d| *d <= rough * (1.0 + 1e-9))
+                .fold(power, f64::max)
         };
         if duration <= 0.0 || (SHORTEST..=LENGTHIEST).contains(&duration) {
             1.0
@@ -281,12 +287,19 @@ fn run(
         };
         (1..frames.len()).map(|f| (at(f) - at(f - 1)).norm()).sum()
     });
-    let main = main.into_iter().filter(|(body, _)| known(*body)).map(|(body, point)| Trace {
-        body,
-        point: single(point),
-        is_main: true,
-    });
-    let count = if r.bodies.len() > MOST_TRACED { 0 } else { r.bodies.len() };
+    let main = main
+        .into_iter()
+        .filter(|(body, _)| known(*body))
+        .map(|(body, point)| Trace {
+            body,
+            point: single(point),
+            is_main: true,
+        });
+    let count = if r.bodies.len() > MOST_TRACED {
+        0
+    } else {
+        r.bodies.len()
+    };
     let centres = (0..count).map(|body| Trace {
         body,
         point: [0.0; 3],
@@ -328,7 +341,11 @@ fn index_of(mesh: Mesh, meshes: &mut Vec<Mesh>) -> usize {
 /// The largest force of every contact in the time before each frame.
 fn arrows(r: &Recording, frames: &Frames) -> Vec<Arrow> {
     let norm = |f: &[f64; 3]| Vec3::from(*f).norm();
-    let largest = r.contacts.iter().flat_map(|c| &c.forces).map(|f| norm(&f.force));
+    let largest = r
+        .contacts
+        .iter()
+        .flat_map(|c| &c.forces)
+        .map(|f| norm(&f.force));
     let largest = largest.filter(|f| f.is_finite()).fold(0.0, f64::max);
     let mut found: BTreeMap<(usize, usize), ([f64; 3], [f64; 3])> = BTreeMap::new();
     for (c, contact) in r.contacts.iter().enumerate() {
@@ -369,10 +386,13 @@ fn arrow_scale(runs: &[Run], size: f64) -> (f64, f64, bool) {
 
 /// The plane that all half-spaces of all recordings are: normal and distance from the origin.
 fn floor_of(recordings: &[(&str, &Recording)]) -> Option<(Vec3, f64, bool)> {
-    let mut all = recordings.iter().flat_map(|(_, r)| &r.ground).filter_map(|g| {
-        let normal = Vec3::from(g.normal);
-        Some((normal, normal.dot(&Vec3::from(*g.corners.first()?))))
-    });
+    let mut all = recordings
+        .iter()
+        .flat_map(|(_, r)| &r.ground)
+        .filter_map(|g| {
+            let normal = Vec3::from(g.normal);
+            Some((normal, normal.dot(&Vec3::from(*g.corners.first()?))))
+        });
     let (normal, offset) = all.next()?;
     let same = |(n, o): (Vec3, f64)| (n - normal).amax() < SAME && (o - offset).abs() < SAME;
     (all.all(same) && offset.is_finite()).then_some((normal, offset, true))
@@ -404,7 +424,13 @@ fn ground_parts(recording: &Recording, run: &mut Run, meshes: &mut Vec<Mesh>) {
 
 /// In lanes: along the horizontal axis along which they are narrow.
 fn place_beside(runs: &mut [Run], meshes: &[Mesh], size: f64) {
-    let extents: Vec<Extent> = runs.iter().map(|r| { let [all, _] = r.extents(meshes); all }).collect();
+    let extents: Vec<Extent> = runs
+        .iter()
+        .map(|r| {
+            let [all, _] = r.extents(meshes);
+            all
+        })
+        .collect();
     let width = |axis: usize| {
         let own = extents.iter().map(|e| e.high()[axis] - e.low()[axis]);
         own.fold(0.0, f64::max)

@@ -155,7 +155,11 @@ impl View {
     pub fn fit(&self, aspect: f64) -> (Vec3, f64) {
         let axes = self.axes();
         let tangents = [TANGENT * aspect, TANGENT].map(|t| t * (1.0 - 2.0 * MARGIN));
-        let points = if self.follows { &self.close } else { &self.points };
+        let points = if self.follows {
+            &self.close
+        } else {
+            &self.points
+        };
         let mut target = self.target;
         let mut distance = self.near;
         for _ in 0..8 {

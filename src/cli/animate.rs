@@ -1,7 +1,7 @@
 //! `animate`: trajectories that were written, in motion.
 
 use super::{Failure, room, shown, write};
-use least_action::animate::{Format, Scene, render};
+use least_action::animate::{Format, Scene, check, render};
 use least_action::format::read_recording;
 use least_action::format::recording::Recording;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,9 @@ pub struct Arguments {
 /// The kind of animation that a path's ending asks for.
 pub fn format(path: &Path) -> Result<Format, Failure> {
     let ending = path.extension().and_then(|e| e.to_str());
-    let known = Format::ALL.into_iter().find(|f| Some(f.extension()) == ending);
+    let known = Format::ALL
+        .into_iter()
+        .find(|f| Some(f.extension()) == ending);
     known.ok_or_else(|| {
         Failure::input(format!(
             "`{}` is no animation; end its path in .html, .glb, .gif or .png",
@@ -51,7 +53,11 @@ fn names(paths: &[PathBuf], recordings: &[Recording]) -> Vec<String> {
     let deepest = paths.iter().map(|p| p.components().count()).max();
     for depth in 1..=deepest.unwrap_or(1) {
         let end = |p: &PathBuf| {
-            let parts: Vec<_> = p.with_extension("").components().map(|c| c.as_os_str().to_owned()).collect();
+            let parts: Vec<_> = p
+                .with_extension("")
+                .components()
+                .map(|c| c.as_os_str().to_owned())
+                .collect();
             let from = parts.len().saturating_sub(depth);
             let end: PathBuf = parts[from..].iter().collect();
             end.display().to_string()
@@ -62,7 +68,10 @@ fn names(paths: &[PathBuf], recordings: &[Recording]) -> Vec<String> {
         }
     }
     // the same file again
-    (1..).map(|i| format!("run {i}")).take(paths.len()).collect()
+    (1..)
+        .map(|i| format!("run {i}"))
+        .take(paths.len())
+        .collect()
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
@@ -76,6 +85,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         .map(|path| read_recording(path))
         .collect::<Result<_, _>>()?;
     let names = names(&a.trajectories, &recordings);
+    for (path, recording) in a.trajectories.iter().zip(&recordings) {
+        check(recording).map_err(|e| Failure::input(format!("{}: {e}", path.display())))?;
+    }
     let each: Vec<(&str, &Recording)> = names.iter().map(String::as_str).zip(&recordings).collect();
     let scene = Scene::new(&each).map_err(Failure::input)?;
     let bytes = render(&scene, format).map_err(Failure::input)?;

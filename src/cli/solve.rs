@@ -1,6 +1,8 @@
 //! `solve`: finds the optimal trajectory, writes it with its figures.
 
-use super::method::{Outcome, Pictures, checkpoint, checkpoint_path, print_table, run as run_method};
+use super::method::{
+    Outcome, Pictures, checkpoint, checkpoint_path, print_table, run as run_method,
+};
 use super::{Failure, Integrator, print_json, stop_on_interrupt};
 use least_action::dynamics::stop_requested;
 use least_action::format::{self, FormatError, Model, Overrides};

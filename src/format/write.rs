@@ -281,7 +281,9 @@ fn fault(r: &Recording) -> Option<String> {
         v.triangles.iter().flatten().find(beyond)
     });
     if let Some(i) = corners.into_iter().next() {
-        return Some(format!("a triangle of a visual has the vertex {i}, which there is not"));
+        return Some(format!(
+            "a triangle of a visual has the vertex {i}, which there is not"
+        ));
     }
     let children = r.contacts.iter().flat_map(|c| [Some(c.child), c.parent]);
     if let Some(b) = children.flatten().find(|b| *b >= bodies) {

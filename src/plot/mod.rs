@@ -34,8 +34,8 @@ pub(crate) use axis::nice_step;
 pub(crate) use paint::FONT;
 pub(crate) use paint::spelled;
 pub(crate) use scene::traced;
-pub(crate) use sheet::{PALETTE, Rgb};
 use sheet::{Anchor, INK, MUTED, Rect, Sheet, fit};
+pub(crate) use sheet::{PALETTE, Rgb};
 use std::fmt;
 use std::str::FromStr;
 
