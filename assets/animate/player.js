@@ -87,7 +87,7 @@ class Player {
       for (let i = 0; i < positions.length; i += 3) reach = Math.max(reach, Math.hypot(positions[i], positions[i + 1], positions[i + 2]));
       return { ...own(m), reach };
     });
-    this.arrow = own(data.arrow_mesh);
+    this.head = own(data.head_mesh);
     this.rod = own(data.rod_mesh);
     this.runs = data.runs.map((r) => new Run(r, renderer));
     [this.start, this.end] = data.span;
@@ -116,7 +116,7 @@ class Player {
 
   resetView() {
     const { azimuth, elevation } = this.data.view;
-    this.view = { azimuth, elevation, target: null, distance: null };
+    this.view = { azimuth, elevation, target: null, distance: null, chosen: false };
     this.changed = true;
   }
 
@@ -147,7 +147,9 @@ class Player {
   }
 
   camera(aspect, shift) {
-    if (this.view.target === null) this.fit(aspect);
+    // a view that nobody chose fits the window, whatever its shape
+    if (this.view.target === null || (!this.view.chosen && aspect !== this.aspect)) this.fit(aspect);
+    this.aspect = aspect;
     const axes = this.axes();
     const target = add(this.view.target, shift);
     const eye = add(target, times(axes[2], this.view.distance));
@@ -157,12 +159,14 @@ class Player {
   }
 
   orbit(dx, dy) {
+    this.view.chosen = true;
     this.view.azimuth -= 0.008 * dx;
     this.view.elevation = Math.max(-1.55, Math.min(1.55, this.view.elevation + 0.008 * dy));
     this.changed = true;
   }
 
   pan(dx, dy) {
+    this.view.chosen = true;
     const [right, up] = this.axes();
     const scale = (2 * this.data.view.tangent * this.view.distance) / this.renderer.canvas.clientHeight;
     this.view.target = add(this.view.target, add(times(right, -dx * scale), times(up, dy * scale)));
@@ -170,6 +174,7 @@ class Player {
   }
 
   zoom(factor) {
+    this.view.chosen = true;
     const whole = this.data.floor.reach;
     this.view.distance = Math.max(1e-3 * this.data.size, Math.min(20 * whole, this.view.distance * factor));
     this.changed = true;
@@ -226,10 +231,15 @@ class Player {
 
   arrows() {
     if (!at("forces").checked) return [];
-    const { scale, most } = this.data.arrow, size = this.data.size;
-    return this.runs.flatMap((run) => run.forces(this.time).map(([point, force]) => {
-      const long = Math.min(length(force), most) * scale;
-      return this.along(this.arrow, add(this.offset(run), point), unit(force), long, Math.min(0.01 * size, 0.14 * long), this.colors.force);
+    const { scale, most, radius, plump, head } = this.data.arrow;
+    return this.runs.flatMap((run) => run.forces(this.time).flatMap(([point, force]) => {
+      const long = Math.min(length(force), most) * scale, direction = unit(force);
+      const thick = Math.min(radius, plump * long), from = add(this.offset(run), point);
+      const neck = long - head * thick;
+      return [
+        this.along(this.rod, from, direction, neck, thick, this.colors.force),
+        this.along(this.head, add(from, times(direction, neck)), direction, head * thick, 2 * thick, this.colors.force),
+      ];
     }));
   }
 
@@ -252,16 +262,15 @@ class Player {
     const light = { direction: this.data.view.light, middle, reach };
     this.renderer.draw({ things, arrows: this.arrows(), lines: this.lines(), floor: this.data.floor, camera, light, colors: this.colors });
     this.shown = { things, camera, poses };
-    this.showNames(camera, poses);
+    this.showNames(camera, shift);
     this.showTip();
     this.showTime();
   }
 
-  // Every run's name above it.
-  showNames(camera, poses) {
+  // Every run's name where its lane ends.
+  showNames(camera, shift) {
     this.names.forEach((label, r) => {
-      const places = poses[r].map(([x]) => add(x, this.offset(this.runs[r])));
-      const place = add(times(places.reduce(add, [0, 0, 0]), 1 / Math.max(places.length, 1)), [0, 0, 0.5 * this.data.size]);
+      const place = add(this.runs[r].label, shift);
       const [x, y, w] = [0, 1, 3].map((i) => camera.seen[i] * place[0] + camera.seen[4 + i] * place[1] + camera.seen[8 + i] * place[2] + camera.seen[12 + i]);
       label.hidden = w <= 0 || !at("apart").checked;
       label.style.left = `${50 * (1 + x / w)}%`;
@@ -372,23 +381,24 @@ class Player {
       const item = document.createElement("span");
       if (color) {
         const mark = document.createElement("i");
-        mark.style.background = `rgb(${color.map((v) => Math.round(255 * v))})`;
+        mark.style.background = color;
         item.append(mark);
       }
       item.append(text);
       at("legend").append(item);
       return item;
     };
+    const css = (color) => `rgb(${color.map((v) => Math.round(255 * v))})`;
     const most = 10;
-    if (several) this.runs.forEach((r) => label(`${r.name} (${r.status})`, r.color));
+    if (several) this.runs.forEach((r) => label(`${r.name} (${r.status})`, css(r.color)));
     else {
       const [run] = this.runs;
       label(`status: ${run.status}`);
-      if (run.bodies.length <= most) run.bodies.forEach((name, b) => label(name, run.colors[b]));
+      if (run.bodies.length <= most) run.bodies.forEach((name, b) => label(name, css(run.colors[b])));
     }
     label(`grid ${data.floor.cell} m`);
     at("forces_choice").hidden = data.arrow.scale === 0;
-    if (data.arrow.scale > 0) label(`force, longest arrow ${Number(data.arrow.most.toPrecision(2))} N${data.arrow.cut ? " and more" : ""}`, this.colors.force);
+    if (data.arrow.scale > 0) label(`force, longest arrow ${Number(data.arrow.most.toPrecision(2))} N${data.arrow.cut ? " and more" : ""}`, "var(--force)");
     at("apart_choice").hidden = !several;
     at("follow").checked = data.follows;
     const option = (select, value, text, chosen) => select.append(new Option(text, value, chosen, chosen));

@@ -5,7 +5,7 @@ use super::encode::{Pictures, write_gif, write_png};
 use super::look::{Color, along};
 use super::mesh::{Mesh, vec3};
 use super::raster::{Picture, Placed, Shadow};
-use super::scene::{Run, Scene};
+use super::scene::{ARROW, Arrow, HEAD, PLUMP, Run, Scene};
 use super::{AnimateError, Format};
 use crate::plot::{FONT, spelled};
 use crate::spatial::{Mat3, Quat, Vec3};
@@ -88,7 +88,7 @@ pub fn render_film(scene: &Scene, format: Format) -> Result<Vec<u8>, AnimateErro
 pub(super) struct Film<'a> {
     scene: &'a Scene,
     font: FontRef<'static>,
-    arrow: Mesh,
+    head: Mesh,
     rod: Mesh,
     speed: f64,
     /// Where the bodies' middle is at the start.
@@ -101,7 +101,7 @@ impl<'a> Film<'a> {
         Ok(Film {
             scene,
             font: font.map_err(|e| AnimateError::Encoding(e.to_string()))?,
-            arrow: Mesh::arrow(),
+            head: Mesh::head(),
             rod: Mesh::rod(),
             speed,
             start: scene.middle(scene.span()[0]),
@@ -176,16 +176,23 @@ impl<'a> Film<'a> {
     }
 
     fn forces<'s>(&'s self, run: &'s Run, time: f64) -> impl Iterator<Item = Placed<'s>> {
-        run.arrows_at(time).iter().filter_map(move |a| {
+        let of = move |a: &Arrow| {
             let (turn, length, radius) = self.scene.arrow(a)?;
-            Some(Placed {
-                mesh: &self.arrow,
-                position: run.offset + vec3(a.point),
+            let from = run.offset + vec3(a.point);
+            let neck = length - HEAD * radius;
+            let piece = |mesh, start: f64, radius, length| Placed {
+                mesh,
+                position: from + turn * Vec3::z() * start,
                 turn,
                 scale: Vec3::new(radius, radius, length),
                 color: FORCE,
-            })
-        })
+            };
+            Some([
+                piece(&self.rod, 0.0, radius, neck),
+                piece(&self.head, neck, 2.0 * radius, length - neck),
+            ])
+        };
+        run.arrows_at(time).iter().filter_map(of).flatten()
     }
 
     /// Paths of feet, or of the tip, up to now.
@@ -339,14 +346,12 @@ impl Scene {
     }
 
     /// Turn, length and radius of the arrow of a force.
-    pub(super) fn arrow(&self, a: &super::Arrow) -> Option<(Mat3, f64, f64)> {
-        const RADIUS: f64 = 0.01;
-        const PLUMP: f64 = 0.14;
+    pub(super) fn arrow(&self, a: &Arrow) -> Option<(Mat3, f64, f64)> {
         let force = vec3(a.force);
         let size = force.norm();
         let (turn, _) = along(&Vec3::zeros(), &force)?;
         let length = size.min(self.most_force) * self.arrow_scale;
-        (length > 0.0).then(|| (turn, length, (RADIUS * self.size).min(PLUMP * length)))
+        (length > 0.0).then(|| (turn, length, (ARROW * self.size).min(PLUMP * length)))
     }
 
     /// Of what joins sliding bodies, m.

@@ -421,7 +421,7 @@ mod tests {
             offset = -1.0
             [initial]
             pivot = 1.0
-            ball = { x = 0.5, z = -0.9 }
+            ball = { position = [0.5, 0.0, -0.9] }
         "#;
         let model = format::parse(text, "two.toml").and_then(|d| d.build(&Overrides::default()));
         let model = model.expect("a model");
@@ -472,7 +472,7 @@ mod tests {
             let view = &root.buffer_views[a.buffer_view.expect("a view").value()];
             let from = view.byte_offset.map_or(0, |o| o.0 as usize);
             let to = from + view.byte_length.0 as usize;
-            assert!(to <= binary.len() && from % 4 == 0);
+            assert!(to <= binary.len() && from.is_multiple_of(4));
             &binary[from..to]
         };
         let numbers = |a: &json::Accessor| -> Vec<f32> {

@@ -1,7 +1,7 @@
 //! A page that needs nothing but a browser: the scene as JSON and base64 beside the script that draws it.
 
 use super::look::Color;
-use super::scene::{Arrow, Part, Run, Scene};
+use super::scene::{ARROW, Arrow, HEAD, PLUMP, Part, Run, Scene};
 use crate::spatial::{Quat, Vec3};
 use serde_json::{Value, json};
 
@@ -25,6 +25,9 @@ pub fn render_html(scene: &Scene) -> String {
             "scale": scene.arrow_scale,
             "most": scene.most_force,
             "cut": scene.cuts_forces,
+            "radius": ARROW * scene.size,
+            "plump": PLUMP,
+            "head": HEAD,
         },
         "rod": scene.rod_radius(),
         "view": {
@@ -46,7 +49,7 @@ pub fn render_html(scene: &Scene) -> String {
             "solid": scene.floor.is_solid,
         },
         "meshes": scene.meshes.iter().map(shape).collect::<Vec<_>>(),
-        "arrow_mesh": shape(&super::Mesh::arrow()),
+        "head_mesh": shape(&super::Mesh::head()),
         "rod_mesh": shape(&super::Mesh::rod()),
         "runs": scene.runs.iter().map(run).collect::<Vec<_>>(),
     });
@@ -101,6 +104,7 @@ fn run(r: &Run) -> Value {
         "colors": r.colors.iter().map(|c| rgb(*c)).collect::<Vec<_>>(),
         "color": rgb(r.color),
         "offset": vec3(&r.offset),
+        "label": vec3(&r.label),
         "parts": r.parts.iter().map(part).collect::<Vec<_>>(),
         "knots": base64(r.frames.knots.iter().flat_map(|k| (*k as u32).to_le_bytes())),
         "times": floats(r.frames.times.iter().copied()),

@@ -9,7 +9,7 @@ use crate::spatial::{Mat3, Vec3};
 use std::collections::HashSet;
 
 /// Part of a mechanism's size that the radius of its rods is.
-pub(super) const ROD: f64 = 0.009;
+pub(super) const ROD: f64 = 0.007;
 /// Radii of a joint's ball in radii of a rod.
 const BALL: f64 = 1.8;
 /// Part of its size by which a shape's triangles may be within it: lines that near are its own.

@@ -5,12 +5,12 @@ use crate::mechanism::{Heights, Hull, Surface};
 use crate::spatial::{Mat3, Vec3};
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
-/// Sides of a circle: its polygon is within half a percent of the radius.
-const SIDES: usize = 32;
+/// Sides of a circle: its polygon is within a quarter of a percent of the radius.
+const SIDES: usize = 48;
 /// The same of rods, which are thin.
 const ROD_SIDES: usize = 10;
 /// Rings of a sphere from pole to pole.
-const RINGS: usize = 16;
+const RINGS: usize = 20;
 /// Cosine of the turn from which on a rod's corner needs a ball to be round.
 const STRAIGHT: f64 = 0.98;
 /// Edges of given triangles that turn by more than this are sharp: cosine of 40 degrees.
@@ -105,23 +105,10 @@ impl Mesh {
         Mesh::turned(&profile, sides)
     }
 
-    /// An arrow along z from the origin, of length one. Scaled to the length of a force along z alone, its head stays in
-    /// proportion.
-    pub fn arrow() -> Mesh {
-        const NECK: f64 = 0.75;
-        const THICK: f64 = 0.5;
-        let slope = Vec3::new(1.0 - NECK, 0.0, 1.0).normalize();
-        let profile = [
-            (0.0, 0.0, [0.0, -1.0]),
-            (THICK, 0.0, [0.0, -1.0]),
-            (THICK, 0.0, [1.0, 0.0]),
-            (THICK, NECK, [1.0, 0.0]),
-            (THICK, NECK, [0.0, -1.0]),
-            (1.0, NECK, [0.0, -1.0]),
-            (1.0, NECK, [slope.x, slope.z]),
-            (0.0, 1.0, [slope.x, slope.z]),
-        ];
-        Mesh::turned(&profile, 16)
+    /// The head of an arrow: a cone along z from the origin, of length and radius one.
+    pub fn head() -> Mesh {
+        let z = Vec3::z() * 0.5;
+        Mesh::cone([1.0, 0.0], 1.0, SIDES / 2).placed(&z, &Mat3::identity())
     }
 
     /// A rod along z from the origin, of length and radius one.
@@ -409,9 +396,9 @@ mod tests {
 
     #[test]
     fn arrows_and_rods_are_closed() {
-        let arrow = Mesh::arrow();
-        check(&arrow, "an arrow");
-        assert_eq!(arrow.bounds().map(|b| (b[0][2], b[1][2])), Some((0.0, 1.0)));
+        let head = Mesh::head();
+        check(&head, "a head");
+        assert_eq!(head.bounds().map(|b| (b[0][2], b[1][2])), Some((0.0, 1.0)));
         check(&Mesh::rod(), "a rod");
         let corner = [Vec3::zeros(), Vec3::x(), Vec3::new(1.0, 1.0, 0.0)];
         // two rods and three balls, which overlap

@@ -16,6 +16,11 @@ use std::collections::BTreeMap;
 const LONGEST: f64 = 0.35;
 /// A force counts for the scale of arrows up to so many times their median: those of impacts are cut.
 const PEAK: f64 = 4.0;
+/// Radius of an arrow's shaft in the mechanism's sizes, and in its own lengths at most.
+pub(super) const ARROW: f64 = 0.009;
+pub(super) const PLUMP: f64 = 0.09;
+/// Length of its head in radii of its shaft; it is twice as wide.
+pub(super) const HEAD: f64 = 6.0;
 /// Centres of more bodies than this are not traced.
 const MOST_TRACED: usize = 16;
 /// Times at which it is looked for how far everything comes.
@@ -104,6 +109,8 @@ pub struct Run {
     pub links: Vec<Link>,
     /// Where it stands beside the others, m.
     pub offset: Vec3,
+    /// Where its name is, m: at the end of its lane.
+    pub label: Vec3,
 }
 
 /// A plane that everything stands on.
@@ -126,7 +133,7 @@ pub struct Floor {
 /// Everything an animation is made from.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// Of the first recording.
+    /// Those of the recordings.
     pub title: String,
     /// Used by parts.
     pub meshes: Vec<Mesh>,
@@ -163,9 +170,11 @@ impl Scene {
             size = size.max(own);
             runs.push(run);
         }
-        let Some((_, first)) = recordings.first() else {
+        if runs.is_empty() {
             return Err(AnimateError::Empty);
-        };
+        }
+        let mut titles: Vec<&str> = recordings.iter().map(|(_, r)| &*r.title).collect();
+        titles.dedup();
         // something to look at where all is at one point
         let size = if size > 0.0 { size } else { 1.0 };
         let level = floor_of(recordings);
@@ -200,7 +209,7 @@ impl Scene {
         };
         let (arrow_scale, most_force, cuts_forces) = arrow_scale(&runs, size);
         Ok(Scene {
-            title: first.title.clone(),
+            title: titles.join(", "),
             meshes,
             floor,
             view,
@@ -325,6 +334,7 @@ fn run(
             .collect(),
         frames,
         offset: Vec3::zeros(),
+        label: Vec3::zeros(),
     };
     (run, size)
 }
@@ -439,6 +449,11 @@ fn place_beside(runs: &mut [Run], meshes: &[Mesh], size: f64) {
     let apart = 1.2 * width(axis) + 0.25 * size;
     for (i, run) in runs.iter_mut().enumerate() {
         run.offset[axis] = apart * i as f64;
+        let lengthwise = 1 - axis;
+        let ends = extents.iter().map(|e| e.low()[lengthwise]);
+        run.label = run.offset + extents[i].middle();
+        run.label[lengthwise] = ends.fold(f64::INFINITY, f64::min) - 0.1 * size;
+        run.label.z = extents[i].low().z;
     }
 }
 
