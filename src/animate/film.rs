@@ -224,7 +224,11 @@ impl<'a> Film<'a> {
         }
         let foot = SIZE[1] as f32 - MARGIN;
         self.write(bytes, [MARGIN, foot], TEXT, INK, &clock);
-        let grid = format!("grid {} m", s.floor.cell);
+        let mut grid = format!("grid {} m", s.floor.cell);
+        if s.arrow_scale > 0.0 {
+            let more = if s.cuts_forces { " and more" } else { "" };
+            grid = format!("longest arrow {} N{more},   {grid}", two_digits(s.most_force));
+        }
         let x = SIZE[0] as f32 - MARGIN - self.width(&grid, TEXT);
         self.write(bytes, [x, foot], TEXT, MUTED, &grid);
         if s.runs.len() < 2 {
@@ -276,6 +280,11 @@ fn times(speed: f64) -> String {
         true => format!("1/{}", (1.0 / speed * 100.0).round() / 100.0),
         false => format!("{} times the speed", (speed * 100.0).round() / 100.0),
     }
+}
+
+fn two_digits(v: f64) -> f64 {
+    let rounded = format!("{v:.1e}").parse();
+    rounded.unwrap_or(v)
 }
 
 fn blend(bytes: &mut [u8], [x, y]: [f32; 2], color: Color, cover: f32) {
