@@ -20,6 +20,7 @@
 //! | [`optimize`] | how it is found |
 //! | [`format`](mod@format) | problem and mechanism files in, recordings out |
 //! | [`plot`] | figures |
+//! | [`animate`] | animations |
 //!
 //! # A problem, solved
 //!
@@ -101,6 +102,7 @@
 
 #![warn(missing_docs)]
 
+pub mod animate;
 pub mod block;
 pub mod contact;
 pub mod control;

@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::quality::Quality;
-use super::{Failure, number, shown, unit, write, write_trajectory};
+use super::{Failure, animate, number, shown, unit, write, write_trajectory};
 use argmin::core::observers::Observe as Observer;
 use argmin::core::{Error, KV};
 use least_action::dynamics::{Observe, Step, unstopped};
@@ -20,6 +20,14 @@ use std::time::{Duration, Instant};
 
 /// Shortest time between two checkpoints.
 const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(2);
+
+/// What is drawn of a solution.
+#[derive(Clone, Copy)]
+pub struct Pictures {
+    pub figures: Format,
+    /// Is there an animation, too?
+    pub animation: bool,
+}
 
 /// The system as the problem needs it, solved.
 fn solved(
@@ -259,7 +267,7 @@ pub fn run(
     model: &Model,
     resume: Option<Checkpoint>,
     out: &Path,
-    kind: Format,
+    pictures: Pictures,
 ) -> Result<Outcome, Failure> {
     tell(method, model, resume.is_some());
     let start = Instant::now();
@@ -284,8 +292,8 @@ pub fn run(
     let solution = found.solution;
     let seconds = start.elapsed().as_secs_f64();
     let (mut files, balances) = unstopped(|| match &found.scenarios[..] {
-        [] => written(model, &solution, out, kind).map(|(files, one)| (files, vec![one])),
-        all => written_each(model, &solution, all, out, kind),
+        [] => written(model, &solution, out, pictures).map(|(files, one)| (files, vec![one])),
+        all => written_each(model, &solution, all, out, pictures),
     })?;
     files.extend(place.exists().then_some(place));
     let names = model.parameters().into_iter().map(|p| p.name);
@@ -365,7 +373,7 @@ fn written(
     model: &Model,
     solution: &Solution,
     out: &Path,
-    kind: Format,
+    pictures: Pictures,
 ) -> Result<(Vec<PathBuf>, Balance), Failure> {
     let t = &solution.trajectory;
     let mut progress = Progress::new("reading out", t.steps() as u64);
@@ -395,10 +403,13 @@ fn written(
         files.push(write(&out.join("convergence.csv"), &table)?);
     }
     for figure in Figure::ALL {
-        if let Some(bytes) = render(&recording, figure, kind).map_err(Failure::input)? {
-            let name = format!("{}.{}", figure.name(), kind.extension());
+        if let Some(bytes) = render(&recording, figure, pictures.figures).map_err(Failure::input)? {
+            let name = format!("{}.{}", figure.name(), pictures.figures.extension());
             files.push(write(&out.join(name), &bytes)?);
         }
+    }
+    if pictures.animation {
+        files.push(animate::write_one(&out.join("motion.html"), &recording)?);
     }
     Ok((files, balance))
 }
@@ -409,7 +420,7 @@ fn written_each(
     solution: &Solution,
     each: &[Trajectory],
     out: &Path,
-    kind: Format,
+    pictures: Pictures,
 ) -> Result<(Vec<PathBuf>, Vec<Balance>), Failure> {
     let (mut files, mut balances) = (vec![], vec![]);
     for (scenario, trajectory) in model.scenarios.iter().zip(each) {
@@ -425,7 +436,7 @@ fn written_each(
                 place.display()
             ))
         })?;
-        let (written, balance) = written(&scenario.model, &own, &place, kind)?;
+        let (written, balance) = written(&scenario.model, &own, &place, pictures)?;
         files.extend(written);
         balances.push(balance);
     }

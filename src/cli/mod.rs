@@ -11,6 +11,7 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::cli::put(std::io::stderr(), format_args!($($text)*)) };
 }
 
+mod animate;
 mod check;
 mod describe;
 mod gradient;
@@ -54,6 +55,8 @@ enum Command {
     Gradient(gradient::Arguments),
     /// Draw a trajectory that was written
     Plot(plot::Arguments),
+    /// Show trajectories that were written in motion: a page, a glTF scene or a film
+    Animate(animate::Arguments),
     /// Say what a file holds: bodies, joints, degrees of freedom, loops
     Describe(describe::Arguments),
     /// Print the JSON schema of problem files
@@ -150,6 +153,7 @@ pub fn run() -> ExitCode {
         Command::Solve(a) => solve::run(&a),
         Command::Gradient(a) => gradient::run(&a),
         Command::Plot(a) => plot::run(&a),
+        Command::Animate(a) => animate::run(&a),
         Command::Describe(a) => describe::run(&a),
         Command::Schema => schema::run(),
     };

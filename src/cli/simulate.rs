@@ -4,7 +4,7 @@ use super::gradient::control_name;
 use super::progress::Progress;
 use super::quality::{warn_of_energy, warn_of_swings};
 use super::{
-    Failure, Integrator, figure_format, model, positive, print_json, report, room, shown,
+    Failure, Integrator, animate, figure_format, model, positive, print_json, report, room, shown,
     stop_on_interrupt, write, write_trajectory,
 };
 use least_action::dynamics::{Dynamics, Step, StepError, StepFailure, stop_requested, unstopped};
@@ -39,6 +39,9 @@ pub struct Arguments {
     /// Draw it: .svg or .png
     #[arg(long, value_name = "FIGURE")]
     plot: Option<PathBuf>,
+    /// Show it in motion: .html, .glb, .gif or .png
+    #[arg(long, value_name = "FILE")]
+    animate: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -165,7 +168,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             path.display()
         )));
     }
-    a.out.iter().chain(&a.plot).try_for_each(|p| room(p))?;
+    a.animate.as_deref().map(animate::format).transpose()?;
+    let written = a.out.iter().chain(&a.plot).chain(&a.animate);
+    written.clone().try_for_each(|p| room(p))?;
     stop_on_interrupt();
     let model = model(&a.file, &overrides)?;
     let system = &model.system;
@@ -193,7 +198,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         }
     };
     let mut w = system.work();
-    let every = (a.out.is_some() || a.plot.is_some()).then_some(a.every as usize);
+    let every = (written.count() > 0).then_some(a.every as usize);
     let (balance, mut recording) = read(&model, &t, every).map_err(Failure::unsolved)?;
     let last = balance.kinetic.len() - 1;
     if last < t.steps() {
@@ -222,6 +227,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         && let Some(bytes) = render_overview(recording, format).map_err(Failure::input)?
     {
         files.push(shown(&write(path, &bytes)?));
+    }
+    if let (Some(path), Some(recording)) = (&a.animate, &recording) {
+        files.push(shown(&animate::write_one(path, recording)?));
     }
     let steps = t.steps();
     let duration = t.intervals.iter().fold(0.0, |sum, h| sum + h);

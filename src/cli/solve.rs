@@ -1,6 +1,8 @@
 //! `solve`: finds the optimal trajectory, writes it with its figures.
 
-use super::method::{Outcome, checkpoint, checkpoint_path, print_table, run as run_method};
+use super::method::{
+    Outcome, Pictures, checkpoint, checkpoint_path, print_table, run as run_method,
+};
 use super::{Failure, Integrator, print_json, stop_on_interrupt};
 use least_action::dynamics::stop_requested;
 use least_action::format::{FormatError, Model, Overrides};
@@ -37,6 +39,9 @@ pub struct Arguments {
     /// Figures as .png instead of .svg
     #[arg(long)]
     png: bool,
+    /// Write an animation beside the figures, motion.html
+    #[arg(long)]
+    animate: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -156,13 +161,16 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         .build_global();
     let tasks = tasks(a, name, &model)?;
     stop_on_interrupt();
-    let kind = if a.png { Format::Png } else { Format::Svg };
+    let pictures = Pictures {
+        figures: if a.png { Format::Png } else { Format::Svg },
+        animation: a.animate,
+    };
     let mut done: Vec<Outcome> = vec![];
     for (method, out, from) in tasks {
         if stop_requested() && !done.is_empty() {
             break;
         }
-        done.push(run_method(method, &model, from, &out, kind)?);
+        done.push(run_method(method, &model, from, &out, pictures)?);
     }
     match (name, &done[..]) {
         ("all", _) if a.json => {

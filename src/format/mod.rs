@@ -25,7 +25,7 @@ mod limits;
 mod model;
 mod named;
 mod noise;
-mod outline;
+pub(crate) mod outline;
 pub mod output;
 mod parameters;
 mod policy;

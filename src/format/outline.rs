@@ -222,7 +222,8 @@ pub(super) fn dots(m: &Mechanism, lines: &[Line]) -> Vec<Dot> {
     dots
 }
 
-fn outline(shape: &Surface) -> Vec<Vec<Vec3>> {
+/// Line work of a surface, in its frame.
+pub(crate) fn outline(shape: &Surface) -> Vec<Vec<Vec3>> {
     let (x, y, z) = (Vec3::x(), Vec3::y(), Vec3::z());
     let o = Vec3::zeros();
     match shape.clone() {

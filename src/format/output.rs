@@ -166,6 +166,7 @@ pub fn record_every(
         lines,
         ground: outline::ground(m, &poses),
         contacts,
+        visuals: vec![],
         convergence: vec![],
         parameters: system
             .parameters()

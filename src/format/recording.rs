@@ -203,6 +203,20 @@ pub struct Ground {
     pub corners: Vec<[f64; 3]>,
 }
 
+/// What a body looks like, where that is more than its shape: a mesh of triangles fixed to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Visual {
+    /// Index into `bodies`; `None` is the world.
+    pub body: Option<usize>,
+    /// Red, green, blue, 0 to 1, sRGB; one of the animation's own unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<[f64; 3]>,
+    /// In the body's frame, from its centre of mass, m.
+    pub vertices: Vec<[f64; 3]>,
+    /// Indices into `vertices`, counterclockwise from outside.
+    pub triangles: Vec<[u32; 3]>,
+}
+
 /// Everything a figure or a file of a run is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
@@ -236,6 +250,9 @@ pub struct Recording {
     /// What may touch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contacts: Vec<Contact>,
+    /// What animations show of a body in place of the shapes that the mechanism gives it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub visuals: Vec<Visual>,
     /// The optimizer's history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub convergence: Vec<Iteration>,

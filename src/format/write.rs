@@ -273,6 +273,18 @@ fn fault(r: &Recording) -> Option<String> {
     {
         return Some(format!("a place is of body {b}, there are {bodies}"));
     }
+    if let Some(b) = (r.visuals.iter().filter_map(|v| v.body)).find(|b| *b >= bodies) {
+        return Some(format!("a visual is of body {b}, there are {bodies}"));
+    }
+    let corners = r.visuals.iter().flat_map(|v| {
+        let beyond = |i: &&u32| **i as usize >= v.vertices.len();
+        v.triangles.iter().flatten().find(beyond)
+    });
+    if let Some(i) = corners.into_iter().next() {
+        return Some(format!(
+            "a triangle of a visual has the vertex {i}, which there is not"
+        ));
+    }
     let children = r.contacts.iter().flat_map(|c| [Some(c.child), c.parent]);
     if let Some(b) = children.flatten().find(|b| *b >= bodies) {
         return Some(format!("a contact is of body {b}, there are {bodies}"));

@@ -39,7 +39,7 @@ pub(super) struct Ticks {
 }
 
 /// 1, 2 or 5 times a power of ten, at least `rough`.
-pub(super) fn nice_step(rough: f64) -> f64 {
+pub(crate) fn nice_step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
     let digit = [1.0, 2.0, 5.0]
         .into_iter()

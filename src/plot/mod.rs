@@ -30,7 +30,12 @@ mod samples;
 mod tests;
 
 use crate::format::recording::Recording;
+pub(crate) use axis::nice_step;
+pub(crate) use paint::FONT;
+pub(crate) use paint::spelled;
+pub(crate) use scene::traced;
 use sheet::{Anchor, INK, MUTED, Rect, Sheet, fit};
+pub(crate) use sheet::{PALETTE, Rgb};
 use std::fmt;
 use std::str::FromStr;
 

@@ -5,7 +5,7 @@ use super::forces::{Forces, Surface};
 use super::goal::{boundary, symbol};
 use super::panel::{Ink, MOST_ROWS, ROW, Row, goal_rows, legend, shorten};
 use super::project::{View, World, clip, place};
-use super::scene::{BodyDot, feet, geometry, instants, tip};
+use super::scene::{BodyDot, feet, geometry, instants, traced};
 use super::sheet::{Anchor, GUIDE, INK, MUTED, Point, Rect, Rgb, Sheet, WHITE, text_width};
 use crate::format::recording::{GoalKind, Place, Recording};
 use nalgebra::{Quaternion, UnitQuaternion};
@@ -149,15 +149,9 @@ impl Motion {
             })
             .collect();
         let feet = feet(recording);
-        let farthest = || {
-            tip(&lines, &dots, |b, p| {
-                track(b, p).windows(2).map(|w| (w[1] - w[0]).norm()).sum()
-            })
-        };
-        let traced: Vec<BodyDot> = match feet.is_empty() {
-            true => farthest().into_iter().collect(),
-            false => feet.clone(),
-        };
+        let traced: Vec<BodyDot> = traced(recording, |b, p| {
+            track(b, p).windows(2).map(|w| (w[1] - w[0]).norm()).sum()
+        });
         let path = |(body, point): &BodyDot| -> Vec<Point> {
             let stride = knots.div_ceil(TRACED).max(1);
             let all = (0..knots).step_by(stride).chain([knots.saturating_sub(1)]);

@@ -9,7 +9,7 @@ use plotters::style::{FontStyle, FontTransform, RGBColor, ShapeStyle, TextStyle,
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-static FONT: &[u8] = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
+pub(crate) static FONT: &[u8] = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
 
 /// Makes the embedded font known to plotters, once; whether it was accepted.
 pub(super) fn register() -> bool {
@@ -19,7 +19,7 @@ pub(super) fn register() -> bool {
 
 /// The text as a bitmap shows it: what the embedded font cannot draw is spelled out, so that names stay apart. An SVG
 /// keeps the characters, for its viewer's fonts.
-pub(super) fn spelled(text: &str) -> Cow<'_, str> {
+pub(crate) fn spelled(text: &str) -> Cow<'_, str> {
     static GLYPHS: OnceLock<Option<FontRef>> = OnceLock::new();
     let font = GLYPHS.get_or_init(|| FontRef::try_from_slice(FONT).ok());
     let missing = |c: char| font.as_ref().is_some_and(|f| f.glyph_id(c).0 == 0);

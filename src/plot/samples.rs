@@ -20,6 +20,7 @@ pub(super) fn empty(title: &str) -> Recording {
         places: Vec::new(),
         ground: Vec::new(),
         contacts: Vec::new(),
+        visuals: Vec::new(),
         convergence: Vec::new(),
         parameters: indexmap::IndexMap::new(),
         mechanism: serde_json::Value::Null,

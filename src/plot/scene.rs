@@ -14,7 +14,7 @@ const MOST_FEET: usize = 4;
 const LINE_POINTS: usize = 500;
 
 pub(super) type BodyLine = (usize, Vec<[f64; 3]>);
-pub(super) type BodyDot = (usize, [f64; 3]);
+pub(crate) type BodyDot = (usize, [f64; 3]);
 
 /// Lines and dots of the bodies; where there are none, the bodies themselves are dots.
 pub(super) fn geometry(recording: &Recording) -> (Vec<BodyLine>, Vec<BodyDot>) {
@@ -51,7 +51,7 @@ pub(super) fn geometry(recording: &Recording) -> (Vec<BodyLine>, Vec<BodyDot>) {
 
 /// The point of the last body that travels farthest, if it moves: its centre of mass, a joint, or the other end of a line
 /// from one of these; or else any point of its outlines.
-pub(super) fn tip(
+fn tip(
     lines: &[BodyLine],
     dots: &[BodyDot],
     travel: impl Fn(usize, [f64; 3]) -> f64,
@@ -105,6 +105,19 @@ pub(super) fn feet(recording: &Recording) -> Vec<BodyDot> {
         Some((c.child, point))
     };
     alone.filter_map(foot).take(MOST_FEET).collect()
+}
+
+/// Points of bodies whose paths tell most: feet, or else the [`tip`].
+pub(crate) fn traced(
+    recording: &Recording,
+    travel: impl Fn(usize, [f64; 3]) -> f64,
+) -> Vec<BodyDot> {
+    let feet = feet(recording);
+    if !feet.is_empty() {
+        return feet;
+    }
+    let (lines, dots) = geometry(recording);
+    tip(&lines, &dots, travel).into_iter().collect()
 }
 
 /// Knots nearest to evenly spaced times, first and last among them.

@@ -5,7 +5,7 @@ use plotters::style::{FontFamily, FontStyle, IntoFont};
 
 /// A colour; fading mixes with white rather than using transparency, so overlaps stay quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rgb(pub u8, pub u8, pub u8);
+pub(crate) struct Rgb(pub u8, pub u8, pub u8);
 
 pub(super) const INK: Rgb = Rgb(0x26, 0x26, 0x26);
 pub(super) const MUTED: Rgb = Rgb(0x66, 0x66, 0x66);
@@ -15,7 +15,7 @@ pub(super) const WHITE: Rgb = Rgb(0xff, 0xff, 0xff);
 
 /// Okabe and Ito's colour-blind-safe palette, without the yellow that vanishes on white, then the darker ones of Tol's
 /// muted palette, so that ten bodies have ten colours.
-pub(super) const PALETTE: [Rgb; 11] = [
+pub(crate) const PALETTE: [Rgb; 11] = [
     Rgb(0x00, 0x72, 0xb2),
     Rgb(0xd5, 0x5e, 0x00),
     Rgb(0x00, 0x9e, 0x73),
@@ -31,7 +31,7 @@ pub(super) const PALETTE: [Rgb; 11] = [
 
 impl Rgb {
     /// `share` of this colour, the rest of `other`.
-    pub(super) fn mix(self, other: Rgb, share: f64) -> Rgb {
+    pub(crate) fn mix(self, other: Rgb, share: f64) -> Rgb {
         let blend =
             |a: u8, b: u8| (f64::from(a) * share + f64::from(b) * (1.0 - share)).round() as u8;
         Rgb(

@@ -1,5 +1,6 @@
 //! The command as a user runs it: what it prints where, what it writes, how it exits.
 
+mod animate;
 mod gradient;
 mod input;
 mod inspect;

@@ -14,6 +14,7 @@ fn links_lead_somewhere() {
     for (page, least) in [
         ("README.md", 40),
         ("docs/files.md", 0),
+        ("docs/animations.md", 0),
         ("docs/methods.md", 0),
         ("docs/integrators.md", 0),
         ("CHANGELOG.md", 0),

@@ -74,6 +74,12 @@ impl Heights {
         }
     }
 
+    /// Corners of every triangle, counterclockwise from above, m.
+    pub(crate) fn triangles(&self) -> impl Iterator<Item = [Vec3; 3]> + '_ {
+        let [n, m] = self.count;
+        (0..2 * (n - 1) * (m - 1)).map(|t| self.corners(t))
+    }
+
     /// Lines along the grid, m.
     pub(crate) fn outlines(&self) -> impl Iterator<Item = Vec<Vec3>> + '_ {
         let [n, m] = self.count;

@@ -178,6 +178,13 @@ impl Hull {
         })
     }
 
+    /// Outward unit normal and corners of every face, counterclockwise from outside, m.
+    pub(crate) fn faces(&self) -> impl Iterator<Item = (Vec3, Vec<Vec3>)> + '_ {
+        let p = &self.polytope;
+        let corners = |f: &Face| f.corners.iter().map(|i| p.points[*i]).collect();
+        p.faces.iter().map(move |f| (f.normal, corners(f)))
+    }
+
     /// Its vertices, m.
     pub(crate) fn vertices(&self) -> &[Vec3] {
         &self.polytope.points
