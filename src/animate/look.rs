@@ -3,9 +3,9 @@
 use super::mesh::{Mesh, facing, vec3};
 use crate::format::outline::outline;
 use crate::format::recording::Recording;
-use crate::mechanism::{Mechanism, MechanismBuilder, Surface};
+use crate::mechanism::{Mechanism, MechanismBuilder, Orientation, Surface};
 use crate::plot::{PALETTE, Rgb};
-use crate::spatial::{Mat3, Vec3};
+use crate::spatial::{Mat3, Vec3, rotation};
 use std::collections::HashSet;
 
 /// Part of a mechanism's size that the radius of its rods is.
@@ -128,6 +128,11 @@ impl Shown {
     }
 }
 
+fn turned(orientation: &[f64; 4]) -> Mat3 {
+    let quat = Orientation::Quaternion(*orientation).quat();
+    quat.map_or_else(Mat3::identity, |q| rotation(&q))
+}
+
 /// A polyline to the bits of single precision.
 fn bits(points: &[Vec3]) -> Vec<[u32; 3]> {
     let of = |p: &Vec3| [p.x, p.y, p.z].map(|v| (v as f32 + 0.0).to_bits());
@@ -147,9 +152,9 @@ pub(super) fn shown(
     let mut all: Vec<Shown> = vec![];
     let place = |v: &crate::format::recording::Visual| Shown {
         body: v.body,
-        mesh: Mesh::visual(v),
-        position: Vec3::zeros(),
-        turn: Mat3::identity(),
+        mesh: (v.shape.as_ref()).map_or_else(|| Mesh::visual(v), Mesh::surface),
+        position: v.position.into(),
+        turn: turned(&v.orientation),
         color: v
             .color
             .map_or(tint(v.body), |c| c.map(|x| x.clamp(0.0, 1.0) as f32)),

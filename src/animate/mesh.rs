@@ -444,10 +444,10 @@ mod tests {
         let side = |angle: f64| [angle.cos(), 0.0, -angle.sin()];
         let (o, y) = ([0.0; 3], [0.0, 1.0, 0.0]);
         let visual = |right: [f64; 3]| Visual {
-            body: None,
             color: None,
             vertices: vec![o, y, [-1.0, 0.0, 0.0], o, right, y],
             triangles: vec![[0, 1, 2], [3, 4, 5], [0, 0, 1], [0, 1, 9]],
+            ..Visual::of(None)
         };
         let shallow = Mesh::visual(&visual(side(0.2)));
         // without area, or without a corner

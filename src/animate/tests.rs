@@ -82,10 +82,10 @@ fn shapes_come_from_the_mechanism() {
 fn meshes_of_a_body_stand_for_its_shapes() {
     let mut r = sliding();
     r.visuals = vec![Visual {
-        body: Some(0),
         color: Some([0.1, 0.2, 0.3]),
         vertices: vec![[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
         triangles: vec![[0, 1, 2]],
+        ..Visual::of(Some(0))
     }];
     let s = scene(&r);
     assert_eq!(s.runs[0].parts.len(), 1);

@@ -282,6 +282,7 @@ impl Document {
             recorded: wanted.recorded,
             mechanism: builder,
             draw,
+            visuals: self.visuals.clone(),
         })
     }
 

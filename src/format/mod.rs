@@ -65,7 +65,7 @@ use crate::mechanism::{MechanismBuilder, ModelError};
 use crate::optimize::Method;
 use import::ImportSpec;
 use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
-use recording::Line;
+use recording::{Line, Visual};
 use source::{Source, nearest};
 use std::path::Path;
 
@@ -79,6 +79,7 @@ pub struct Document {
     builder: MechanismBuilder,
     /// What of a robot's file was left out or done otherwise.
     remarks: Vec<String>,
+    visuals: Vec<Visual>,
 }
 
 #[derive(Clone, Debug)]
@@ -141,6 +142,8 @@ pub struct Model {
     pub mechanism: MechanismBuilder,
     /// Line work the file gives instead of the automatic one.
     pub draw: Option<Vec<Line>>,
+    /// What a robot's file says that bodies look like.
+    pub visuals: Vec<Visual>,
 }
 
 /// Reads a problem or a mechanism. A file with `mechanism` at its top level is a problem, one with `bodies` a
@@ -209,6 +212,7 @@ impl Document {
                 mechanism: None,
                 builder: robot.builder,
                 remarks: robot.remarks,
+                visuals: robot.visuals,
             });
         }
         let source = Source::parse(path, text)?;
@@ -223,6 +227,7 @@ impl Document {
                 content: Content::Mechanism(Box::new(file)),
                 mechanism: None,
                 remarks: vec![],
+                visuals: vec![],
             });
         }
         let near = |k: &&str| {
@@ -254,6 +259,7 @@ impl Document {
             mechanism: None,
             builder,
             remarks: vec![],
+            visuals: vec![],
         };
         let file = match &spec.mechanism {
             MechanismSpec::File(file) => file,
@@ -282,6 +288,7 @@ impl Document {
             return Ok(Self {
                 mechanism: Some((robot.source, None)),
                 remarks: robot.remarks,
+                visuals: robot.visuals,
                 ..inline(spec, robot.builder)
             });
         }

@@ -52,6 +52,7 @@ impl Model {
             x0,
             mechanism,
             draw: self.draw.clone(),
+            visuals: self.visuals.clone(),
             recorded: self.recorded.clone(),
             remembers: self.remembers,
         })

@@ -166,7 +166,7 @@ pub fn record_every(
         lines,
         ground: outline::ground(m, &poses),
         contacts,
-        visuals: vec![],
+        visuals: model.visuals.clone(),
         convergence: vec![],
         parameters: system
             .parameters()

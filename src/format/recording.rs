@@ -2,6 +2,7 @@
 //! line work to draw the mechanism with, and the convergence history. Figures and files are made from
 //! this alone, so `plot` needs nothing but the written JSON.
 
+use crate::mechanism::Surface;
 pub use crate::optimize::Iteration;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -211,10 +212,40 @@ pub struct Visual {
     /// Red, green, blue, 0 to 1, sRGB; one of the animation's own unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<[f64; 3]>,
+    /// A solid, about the frame at `position` with `orientation`, instead of triangles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Surface>,
+    /// Of the frame that the shape is in, from the body's centre of mass, m.
+    #[serde(default)]
+    pub position: [f64; 3],
+    /// Of that frame on the body: w, x, y, z.
+    #[serde(default = "upright")]
+    pub orientation: [f64; 4],
     /// In the body's frame, from its centre of mass, m.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vertices: Vec<[f64; 3]>,
     /// Indices into `vertices`, counterclockwise from outside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triangles: Vec<[u32; 3]>,
+}
+
+fn upright() -> [f64; 4] {
+    [1.0, 0.0, 0.0, 0.0]
+}
+
+impl Visual {
+    /// Nothing, of a body or of the world.
+    pub fn of(body: Option<usize>) -> Self {
+        Self {
+            body,
+            color: None,
+            shape: None,
+            position: [0.0; 3],
+            orientation: upright(),
+            vertices: vec![],
+            triangles: vec![],
+        }
+    }
 }
 
 /// Everything a figure or a file of a run is made from.

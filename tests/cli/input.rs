@@ -154,7 +154,7 @@ fn broken_files_are_refused() {
         Some("\u{1}"),
         &["not valid TOML"],
     );
-    broken("urdf", "<robot name=\"a\"/>", None, &["URDF"]);
+    broken("urdf", "<robot name=\"a\"/>", Some("<robot"), &["no links"]);
     broken(
         "neither",
         "title = \"x\"\n",

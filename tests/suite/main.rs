@@ -45,6 +45,7 @@ mod policies;
 mod problems;
 mod receding;
 mod resume;
+mod robots;
 #[path = "../../examples/common/segments.rs"]
 mod segments;
 mod shooting;

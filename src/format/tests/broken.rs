@@ -237,7 +237,7 @@ fn what_is_not_toml_is_refused() {
     );
     refused("", None, &["case.toml", "empty"]);
     refused(" \n# nothing\n", None, &["neither"]);
-    refused("<robot name=\"a\"/>", None, &["URDF"]);
+    refused("<robot name=\"a\"/>", Some(1), &["no links"]);
     let folder = folder("broken");
     let of = |path: &Path| format!("{:#}", load(path).expect_err("this is no file"));
     assert!(of(&folder).contains("directory"));

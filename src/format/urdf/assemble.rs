@@ -4,6 +4,7 @@ use super::mesh;
 use super::robot::{Frame, Geometry, Joint, Link, Robot, Solid};
 use crate::format::import::{Base, FixedJoints, ImportSpec};
 use crate::format::problem::Names;
+use crate::format::recording::Visual;
 use crate::format::source::{FormatError, Source, nearest};
 use crate::mechanism::{
     ActuatorSpec, BodySpec, ContactSpec, GearSpec, JointKind, JointSpec, MechanismBuilder,
@@ -36,6 +37,7 @@ pub(super) struct Assembly<'a> {
     pub source: Source,
     pub builder: MechanismBuilder,
     pub remarks: Vec<String>,
+    pub visuals: Vec<Visual>,
     /// The largest speeds of joints by name, m/s or rad/s.
     pub speeds: Vec<(String, f64)>,
 }
@@ -55,6 +57,7 @@ impl<'a> Assembly<'a> {
             source,
             builder: MechanismBuilder::new(),
             remarks: robot.remarks.clone(),
+            visuals: vec![],
             speeds: vec![],
         };
         assembly.gather()?;
@@ -64,6 +67,7 @@ impl<'a> Assembly<'a> {
         assembly.contacts()?;
         assembly.controls()?;
         assembly.add()?;
+        assembly.dress();
         Ok(assembly)
     }
 
@@ -435,6 +439,60 @@ impl<'a> Assembly<'a> {
                 let triangles = mesh::read(self.source.path(), file, scale)?;
                 mesh::hull(&triangles).map(Surface::Hull)
             }
+        }
+    }
+
+    /// What bodies look like; a link whose meshes cannot be read looks like what touches of it.
+    fn dress(&mut self) {
+        let mut unread: Vec<String> = vec![];
+        for (name, (group, frame)) in &self.places {
+            let link = self.link(name);
+            let body = self.groups[*group].body.as_ref();
+            let body = body.and_then(|b| self.builder.bodies.get_full(b));
+            let Some((index, _, spec)) = body else {
+                continue;
+            };
+            let center = Vec3::from(spec.center_of_mass.unwrap_or_default());
+            let mut seen = |g: &Geometry| {
+                let at = frame.then(&g.frame);
+                let mut visual = Visual::of(Some(index));
+                visual.color = g.color.map(|[r, g, b, _]| [r, g, b]);
+                match &g.shape {
+                    Solid::Primitive(surface) => {
+                        visual.shape = Some(surface.clone());
+                        visual.position = (at.x - center).into();
+                        visual.orientation = [at.q.w, at.q.i, at.q.j, at.q.k];
+                    }
+                    Solid::Mesh { file, scale } => {
+                        let triangles = match mesh::read(self.source.path(), file, scale) {
+                            Ok(triangles) => triangles,
+                            Err(why) => {
+                                unread.push(why);
+                                return None;
+                            }
+                        };
+                        let (vertices, triangles) = mesh::simplified(&triangles);
+                        let placed = |p: Vec3| (at.x + at.q * p - center).map(mesh::rounded).into();
+                        visual.vertices = vertices.into_iter().map(placed).collect();
+                        visual.triangles = triangles;
+                    }
+                }
+                Some(visual)
+            };
+            let own: Vec<Visual> = link.visuals.iter().filter_map(&mut seen).collect();
+            let others = match own.is_empty() && !link.visuals.is_empty() {
+                true => link.collisions.iter().filter_map(&mut seen).collect(),
+                false => vec![],
+            };
+            self.visuals.extend(own.into_iter().chain(others));
+        }
+        unread.sort();
+        unread.dedup();
+        if let Some(first) = unread.first() {
+            self.remarks.push(format!(
+                "{} meshes are not shown, collision shapes in their place where there are any: {first}",
+                unread.len()
+            ));
         }
     }
 

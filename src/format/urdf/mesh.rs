@@ -2,7 +2,7 @@
 
 use crate::mechanism::Hull;
 use crate::spatial::Vec3;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// Corners of a hull that touches at most: every one is a contact with a plane.
@@ -80,6 +80,46 @@ fn find(robot: &Path, file: &str) -> Result<PathBuf, String> {
             "there is no `{file}` beside the robot's file or above it"
         )),
     }
+}
+
+/// Cells along the longest edge of a mesh that is simplified: corners of a cell become one.
+const CELLS: f64 = 48.0;
+/// Triangles from which on a mesh is simplified: pictures show no more, and recordings hold every one.
+const MANY: usize = 3000;
+
+/// A mesh as pictures show it: its corners, each once, and the triangles between them.
+pub(super) fn simplified(triangles: &[[Vec3; 3]]) -> (Vec<Vec3>, Vec<[u32; 3]>) {
+    let all = || triangles.iter().flatten();
+    let least = all().fold(Vec3::repeat(f64::INFINITY), |m, p| m.inf(p));
+    let most = all().fold(Vec3::repeat(f64::NEG_INFINITY), |m, p| m.sup(p));
+    let cell = match triangles.len() > MANY {
+        true => (most - least).max() / CELLS,
+        // files have single precision
+        false => f64::from(f32::EPSILON) * (most - least).max(),
+    };
+    let mut places: HashMap<[i64; 3], u32> = HashMap::new();
+    let mut sums: Vec<(Vec3, f64)> = vec![];
+    let mut index = |p: &Vec3| {
+        let at = (p - least).map(|v| (v / cell).floor() as i64).into();
+        let own = *places.entry(at).or_insert_with(|| {
+            sums.push((Vec3::zeros(), 0.0));
+            sums.len() as u32 - 1
+        });
+        let sum = &mut sums[own as usize];
+        (sum.0, sum.1) = (sum.0 + p, sum.1 + 1.0);
+        own
+    };
+    let mut kept: Vec<[u32; 3]> = triangles
+        .iter()
+        .map(|t| [0, 1, 2].map(|i| index(&t[i])))
+        .collect();
+    kept.retain(|[a, b, c]| a != b && b != c && c != a);
+    (sums.into_iter().map(|(sum, n)| sum / n).collect(), kept)
+}
+
+/// A hundredth of a millimetre is enough for pictures.
+pub(super) fn rounded(v: f64) -> f64 {
+    (1e5 * v).round() / 1e5
 }
 
 /// The convex hull; of many corners those that reach farthest in directions all around.

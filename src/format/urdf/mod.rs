@@ -9,6 +9,7 @@ mod robot;
 mod tests;
 
 use super::import::ImportSpec;
+use super::recording::Visual;
 use super::source::{FormatError, Source};
 use crate::mechanism::MechanismBuilder;
 use assemble::Assembly;
@@ -24,6 +25,7 @@ pub(super) struct Imported {
     /// Places by the names of what they became.
     pub source: Source,
     pub builder: MechanismBuilder,
+    pub visuals: Vec<Visual>,
     /// What was left out or done otherwise, a sentence each.
     pub remarks: Vec<String>,
     /// The largest speeds of joints, m/s or rad/s.
@@ -90,6 +92,7 @@ pub(super) fn read(
         title: robot.name.clone(),
         source: assembly.source,
         builder: assembly.builder,
+        visuals: assembly.visuals,
         remarks,
         speeds: assembly.speeds,
     })

@@ -35,11 +35,12 @@ fn apart(s: &Minimal, x: &[f64], to: &[f64]) -> Vec<f64> {
 const ULP: f64 = f64::EPSILON;
 /// How often a model is made of numbers that are rounded otherwise, to see what of it is rounding.
 const ROUNDED: usize = 4;
-/// Two ways to the same model may be so many times as far apart as these.
-const ROUNDINGS: f64 = 1e9;
+/// Two ways to the same model may be so many times as far apart as these: each takes some hundred operations a joint, where these
+/// round once. Seen are 81 at most, and 35 in the eighth worst of 240.
+const ROUNDINGS: f64 = 200.0;
 
-/// What rounding may be of: the worst conditioned samples use up nearly all of the tolerance with the one Lagrangian (0.93 of it in
-/// models, 0.73 in steps through contact), and as much with the other (1.15 and 1.47).
+/// What rounding may be of: the worst conditioned samples through contact use up 0.73 of the tolerance with the one Lagrangian,
+/// and 1.47 with the other.
 fn roundings(s: &Minimal) -> f64 {
     match s.lagrangian {
         Lagrangian::Split => 1.0,
@@ -545,14 +546,6 @@ fn models_are_made_of_pushes() {
                 }
             }
             for (noise, (a, b)) in noise.iter().zip([(&a.a, &b.a), (&a.b, &b.b), (&a.p, &b.p)]) {
-                let size = b.amax().max(1.0);
-                eprintln!(
-                    "MODEL {:?} {:.2e} {:.2e} {:.1}",
-                    s.lagrangian,
-                    (a - b).amax() / size,
-                    noise,
-                    (a - b).amax() / size / noise
-                );
                 assert_close(a.as_slice(), b.as_slice(), ROUNDINGS * noise, "model");
             }
         }
