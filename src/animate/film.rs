@@ -227,7 +227,10 @@ impl<'a> Film<'a> {
         let mut grid = format!("grid {} m", s.floor.cell);
         if s.arrow_scale > 0.0 {
             let more = if s.cuts_forces { " and more" } else { "" };
-            grid = format!("longest arrow {} N{more},   {grid}", two_digits(s.most_force));
+            grid = format!(
+                "longest arrow {} N{more},   {grid}",
+                two_digits(s.most_force)
+            );
         }
         let x = SIZE[0] as f32 - MARGIN - self.width(&grid, TEXT);
         self.write(bytes, [x, foot], TEXT, MUTED, &grid);
