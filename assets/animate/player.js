@@ -133,7 +133,7 @@ class Player {
     const points = this.data.view[at("follow").checked ? "close" : "points"];
     const axes = this.axes();
     const tangents = [tangent * aspect, tangent].map((t) => 0.8 * t);
-    let { target } = this.data.view, distance = near;
+    let target = times(points.reduce(add, [0, 0, 0]), 1 / Math.max(points.length, 1)), distance = near;
     for (let k = 0; k < 8; k++) {
       const local = points.map((p) => axes.map((a) => dot(a, sub(p, target))));
       distance = local.reduce((d, p) => Math.max(d, p[2] + Math.max(Math.abs(p[0]) / tangents[0], Math.abs(p[1]) / tangents[1])), near);

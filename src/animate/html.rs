@@ -33,7 +33,6 @@ pub fn render_html(scene: &Scene) -> String {
         "view": {
             "azimuth": scene.view.azimuth,
             "elevation": scene.view.elevation,
-            "target": vec3(&scene.view.target),
             "points": scene.view.points.iter().map(vec3).collect::<Vec<_>>(),
             "close": scene.view.close.iter().map(vec3).collect::<Vec<_>>(),
             "near": scene.view.near,

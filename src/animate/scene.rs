@@ -17,7 +17,7 @@ const LONGEST: f64 = 0.35;
 /// A force counts for the scale of arrows up to so many times their median: those of impacts are cut.
 const PEAK: f64 = 4.0;
 /// Radius of an arrow's shaft in the mechanism's sizes, and in its own lengths at most.
-pub(super) const ARROW: f64 = 0.009;
+pub(super) const ARROW: f64 = 0.006;
 pub(super) const PLUMP: f64 = 0.09;
 /// Length of its head in radii of its shaft; it is twice as wide.
 pub(super) const HEAD: f64 = 6.0;

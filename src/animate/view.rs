@@ -6,6 +6,8 @@ use crate::spatial::Vec3;
 pub const TANGENT: f64 = 0.268;
 /// Part of the picture that stays free on every side.
 const MARGIN: f64 = 0.1;
+/// Who goes along sees so many times as much as the bodies, lest nothing tells that they move.
+const SURROUNDINGS: f64 = 1.8;
 /// A motion is in a plane if it leaves it by less than this part of its size.
 const FLAT: f64 = 1e-3;
 
@@ -98,8 +100,6 @@ pub struct View {
     pub azimuth: f64,
     /// Of the eye above the target, rad.
     pub elevation: f64,
-    /// What is looked at, m.
-    pub target: Vec3,
     /// What is to be seen, m.
     pub points: Vec<Vec3>,
     /// The same where the camera goes with the bodies, which keeps their middle where it is at the start.
@@ -122,12 +122,13 @@ impl View {
             (_, _, true) => (-65.0, 45.0),
             _ => (-60.0, 22.0_f64),
         };
+        let middle = close.middle();
+        let around = |p: Vec3| middle + (p - middle) * SURROUNDINGS;
         View {
             azimuth: f64::to_radians(azimuth),
             elevation: elevation.to_radians(),
-            target: extent.middle(),
             points: extent.points().collect(),
-            close: close.points().collect(),
+            close: close.points().map(around).collect(),
             follows,
             near: close.radius().max(1e-6),
         }
@@ -150,8 +151,7 @@ impl View {
         Vec3::new(ce * ca, ce * sa, se)
     }
 
-    /// Distance from which all is in a picture that is `aspect` times as wide as high, and the target in its middle: the
-    /// picture's own, where perspective has moved it.
+    /// What to look at, and from how far, to see all of it in the middle of a picture that is `aspect` times as wide as high.
     pub fn fit(&self, aspect: f64) -> (Vec3, f64) {
         let axes = self.axes();
         let tangents = [TANGENT * aspect, TANGENT].map(|t| t * (1.0 - 2.0 * MARGIN));
@@ -160,7 +160,7 @@ impl View {
         } else {
             &self.points
         };
-        let mut target = self.target;
+        let mut target = points.iter().sum::<Vec3>() / points.len().max(1) as f64;
         let mut distance = self.near;
         for _ in 0..8 {
             let local: Vec<Vec3> = (points.iter())
