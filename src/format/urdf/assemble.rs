@@ -199,7 +199,9 @@ impl<'a> Assembly<'a> {
                     ));
                 }
             } else if g.mass > 0.0 {
-                self.groups[i].body = Some(first);
+                // a link may be called what only the ground can be
+                let own = g.links.iter().find(|l| l.0 != "world");
+                self.groups[i].body = Some(own.map_or(first, |l| l.0.clone()));
             } else if !moves[i] {
                 if let Some((joint, _)) = &g.joint {
                     self.remarks.push(format!(

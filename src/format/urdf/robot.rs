@@ -111,6 +111,9 @@ impl Joint {
     /// Holds a joint that mimics one that does not move where that leaves it.
     fn fix(&mut self) {
         let at = self.mimic.take().map_or(0.0, |m| m.offset);
+        if self.kind == JointKind::Fixed {
+            return;
+        }
         let moved = match self.kind {
             JointKind::Prismatic => Frame {
                 x: self.axis * at,
@@ -216,11 +219,11 @@ impl Robot {
                 return Err(mimic.wrong("joint", message, help()));
             }
             if self.joints[of].kind == JointKind::Fixed
-                && self.joints[name].kind != JointKind::Fixed
+                || self.joints[name].kind == JointKind::Fixed
             {
                 let line = e.reader.line(mimic.span().start);
                 self.remarks.push(format!(
-                    "line {line}: joint `{name}` mimics `{of}`, which is fixed, and so is it"
+                    "line {line}: joint `{name}` mimics `{of}`, and one of them is fixed: it does not move"
                 ));
                 self.joints[name].fix();
                 continue;
