@@ -245,8 +245,8 @@ impl MechanismBuilder {
                 "add a joint, or say free = true if it is to fly",
             ));
         }
-        let from_center = |body: Option<usize>, point: [f64; 3]| {
-            body.map_or(point.into(), |b| self.bodies[b].from_center(point))
+        let about_center = |body: Option<usize>, point: [f64; 3]| {
+            body.map_or(point.into(), |b| self.bodies[b].about_center(point))
         };
         let mut springs = vec![];
         for (name, s) in &self.springs {
@@ -274,8 +274,8 @@ impl MechanismBuilder {
                 name: name.clone(),
                 parent,
                 child,
-                parent_anchor: from_center(parent, s.parent_anchor),
-                child_anchor: from_center(Some(child), s.child_anchor),
+                parent_anchor: about_center(parent, s.parent_anchor),
+                child_anchor: about_center(Some(child), s.child_anchor),
                 stiffness: s.stiffness,
                 rest: s.rest,
                 damping: s.damping,

@@ -211,7 +211,7 @@ impl ActuatorSpec {
                     body: index,
                     force: self.force.into(),
                     in_body: self.frame == WrenchFrame::Body,
-                    point: bodies[index].from_center(self.point),
+                    point: bodies[index].about_center(self.point),
                     torque: self.torque.into(),
                 }
             }

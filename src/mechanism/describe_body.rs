@@ -82,7 +82,7 @@ impl BodySpec {
     }
 
     /// From the centre of mass to a point of the body's own frame.
-    pub(super) fn from_center(&self, point: [f64; 3]) -> Vec3 {
+    pub(super) fn about_center(&self, point: [f64; 3]) -> Vec3 {
         Vec3::from(point) - Vec3::from(self.center_of_mass.unwrap_or_default())
     }
 
@@ -204,7 +204,7 @@ impl BodySpec {
             name: name.to_owned(),
             mass,
             inertia,
-            origin: self.from_center([0.0; 3]),
+            origin: self.about_center([0.0; 3]),
             free: self.free,
             shape: self.shape,
         })

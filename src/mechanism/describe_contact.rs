@@ -109,7 +109,7 @@ impl ContactSpec {
             ModelError::new(["bodies", of, "contacts", name, field], message, help)
         };
         let position = match self.shape {
-            Some(_) => spec.from_center(self.position),
+            Some(_) => spec.about_center(self.position),
             None => self.position.into(),
         };
         let Some(surface) = self.shape.clone().or(spec.shape.map(Surface::from)) else {

@@ -382,9 +382,9 @@ impl JointSpec {
             axis,
             (
                 parent.map_or(self.parent_anchor.into(), |p| {
-                    bodies[p].from_center(self.parent_anchor)
+                    bodies[p].about_center(self.parent_anchor)
                 }),
-                bodies[child].from_center(self.child_anchor),
+                bodies[child].about_center(self.child_anchor),
             ),
             offset,
         );

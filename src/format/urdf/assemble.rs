@@ -188,7 +188,7 @@ impl<'a> Assembly<'a> {
             && self.import.fixed_joints == FixedJoints::Merge
             || self.groups[0].mass == 0.0
                 && (self.import.base == Base::Fixed || is_held(&self.groups, 0));
-        for i in 0..count {
+        for (i, moves) in moves.into_iter().enumerate() {
             let g = &self.groups[i];
             let first = g.links[0].0.clone();
             if i == 0 && fixed {
@@ -202,7 +202,7 @@ impl<'a> Assembly<'a> {
                 // a link may be called what only the ground can be
                 let own = g.links.iter().find(|l| l.0 != "world");
                 self.groups[i].body = Some(own.map_or(first, |l| l.0.clone()));
-            } else if !moves[i] {
+            } else if !moves {
                 if let Some((joint, _)) = &g.joint {
                     self.remarks.push(format!(
                         "joint `{joint}` moves nothing that has a mass: left out with link `{first}`"
