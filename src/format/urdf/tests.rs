@@ -321,6 +321,40 @@ fn meshes_touch_by_their_hulls() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// A base that hangs on a link called as the ground, and a finger whose leader does not move.
+#[test]
+fn names_and_mimics_that_mean_nothing() {
+    let text = ARM
+        .replacen("<link name=\"base\">", "<link name=\"world\"/><joint name=\"foot\" type=\"fixed\"><origin xyz=\"0 0 1\"/><parent link=\"world\"/><child link=\"base\"/></joint><link name=\"base\">", 1)
+        .replacen("name=\"elbow\" type=\"continuous\"", "name=\"elbow\" type=\"fixed\"", 1);
+    let document = read(&text).unwrap();
+    assert!(
+        document
+            .remarks()
+            .iter()
+            .any(|r| r.contains("one of them is fixed"))
+    );
+    let model = document.build(&Overrides::default()).unwrap();
+    let m = model.system.mechanism();
+    // the finger is a part of the upper arm, out by its offset
+    assert_eq!(m.bodies.len(), 1);
+    assert!((m.bodies[0].mass - 3.6).abs() < 1e-15);
+    assert!(model.mechanism.gears.is_empty());
+    let folder =
+        std::env::temp_dir().join(format!("least_action_urdf_world_{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("arm.urdf"), &text).unwrap();
+    let problem =
+        "mechanism = \"arm.urdf\"\ntime_step = 0.01\nhorizon = 0.1\nimport.base = \"free\"\n";
+    let free = parse(problem, folder.join("problem.toml")).unwrap();
+    let model = free.build(&Overrides::default()).unwrap();
+    let m = model.system.mechanism();
+    assert_eq!(m.bodies[0].name, "base");
+    // in the frame of the first link, which is the root
+    assert!((model.system.poses(&model.x0)[0].x.z - 1.0).abs() < 1e-15);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// A change of the arm's file, what stands on the line that the error points to, and words of it.
 type Broken = (
     &'static str,
