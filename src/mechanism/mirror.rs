@@ -215,9 +215,6 @@ impl MechanismBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dynamics::Knot;
-    use crate::dynamics::Step;
-    use crate::integrator::{Choice, Mechanical, Options, System};
 
     /// A leg of a turned hip, a sliding shank and a ball, with a gear, a spring and motors on a free trunk.
     fn robot() -> MechanismBuilder {
@@ -279,59 +276,6 @@ mod tests {
             along = "y"
         "#;
         toml::from_str(text).unwrap()
-    }
-
-    /// What is driven alike on both sides moves as its own mirror image.
-    #[test]
-    fn images_move_as_images() {
-        let robot = robot().mirrored().unwrap();
-        let m = robot.build().unwrap();
-        assert_eq!(
-            (m.bodies.len(), m.joints.len(), m.actuators.len()),
-            (7, 7, 4)
-        );
-        let n = m.tree_ids().len();
-        let coordinate = |name: &str| match name {
-            n if n.contains("hip") => 0.4,
-            n if n.contains("knee") => 0.05,
-            _ => 0.0,
-        };
-        let ids = m.tree_ids();
-        let q: Vec<f64> = ids
-            .iter()
-            .map(|(j, _)| coordinate(&m.joints[*j].name))
-            .collect();
-        let system = System::new(Choice::default(), m, &q, Options::default()).unwrap();
-        let mut x = system.start(&q, &vec![0.0; n], &vec![true; n]).unwrap();
-        let (mut w, mut next) = (system.work(), x.clone());
-        let mut y = vec![0.0; system.dims().ny];
-        let u = [0.7, 0.3, 0.7, 0.3];
-        for k in 0..40 {
-            let h_prev = if k == 0 { 0.0 } else { 0.01 };
-            let at = Knot {
-                k,
-                t: 0.01 * k as f64,
-                h_prev,
-                h: 0.01,
-            };
-            system
-                .step(&at, &x, &u, &[], &mut w, &mut next, &mut y)
-                .unwrap();
-            std::mem::swap(&mut x, &mut next);
-        }
-        let poses = system.poses(&x);
-        let s = Mat3::from_diagonal(&Vec3::new(1.0, -1.0, 1.0));
-        let of = |name: &str| poses[system.mechanism().body(name).unwrap()];
-        let trunk = of("trunk");
-        assert!(trunk.x.y.abs() < 1e-10 && trunk.q.i.abs() < 1e-10 && trunk.q.k.abs() < 1e-10);
-        let mut moved = 0.0_f64;
-        for part in ["thigh", "shank", "foot"] {
-            let (right, left) = (of(&format!("right_{part}")), of(&format!("left_{part}")));
-            assert!((s * right.x - left.x).norm() < 1e-10, "{part}");
-            assert!((s * right.r * s - left.r).amax() < 1e-10, "{part}");
-            moved = moved.max((right.x - trunk.x).norm());
-        }
-        assert!(moved > 0.1);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::optimize::Reduced;
 use least_action::rollout::{RolloutStats, Trajectory};
+use least_action::spatial::{Mat3, Vec3};
 use nalgebra::DVector;
 use std::path::Path;
 
@@ -80,5 +81,102 @@ fn a_quadruped_stands() {
         let (right, left) = (of(right), of(left));
         assert!((right.z - left.z).abs() < 5e-3 && (right.x - left.x).abs() < 5e-3);
         assert!((right.y + left.y - 2.0 * trunk.y).abs() < 5e-3);
+    }
+}
+
+/// A leg of a turned hip, a sliding shank and a ball, with a spring and motors on a free trunk, and its image.
+const MIRRORED: &str = r#"
+[bodies.trunk]
+mass = 3.0
+inertia = [0.05, 0.08, 0.1]
+free = true
+[bodies.right_thigh]
+mass = 1.0
+center_of_mass = [0.01, 0.02, -0.1]
+inertia = [[0.02, 0.001, 0.002], [0.001, 0.03, -0.003], [0.002, -0.003, 0.025]]
+[bodies.right_shank]
+mass = 0.5
+inertia = [0.01, 0.012, 0.004]
+[bodies.right_foot]
+mass = 0.2
+inertia = [[0.002, 0.0002, 0.0], [0.0002, 0.003, 0.0], [0.0, 0.0, 0.0025]]
+[joints.right_hip]
+kind = "revolute"
+parent = "trunk"
+child = "right_thigh"
+axis = [1.0, 0.3, 0.2]
+parent_anchor = [0.1, -0.2, 0.05]
+child_anchor = [0.0, 0.01, 0.1]
+orientation = { rpy = [0.1, 0.2, 0.3] }
+stiffness = 5.0
+rest = 0.3
+[joints.right_knee]
+kind = "prismatic"
+parent = "right_thigh"
+child = "right_shank"
+axis = [0.1, 0.2, -1.0]
+parent_anchor = [0.0, -0.02, -0.2]
+damping = 0.3
+[joints.right_ankle]
+kind = "spherical"
+parent = "right_shank"
+child = "right_foot"
+parent_anchor = [0.0, 0.01, -0.2]
+child_anchor = [0.02, 0.03, 0.1]
+stiffness = 2.0
+[springs.right_tendon]
+parent = "trunk"
+child = "right_shank"
+parent_anchor = [0.0, -0.1, 0.0]
+stiffness = 20.0
+rest = 0.1
+[actuators.right_hip]
+joint = "right_hip"
+[actuators.right_push]
+body = "right_foot"
+force = [1.0, 0.5, 0.2]
+point = [0.0, 0.02, 0.0]
+torque = [0.1, 0.2, 0.3]
+frame = "body"
+[mirror.left]
+names = { right_ = "left_" }
+along = "y"
+"#;
+
+/// What is driven alike on both sides moves as its own mirror image.
+#[test]
+fn images_move_as_images() {
+    let starts =
+        ["left", "right"].map(|side| format!("[initial]\n{side}_hip = 0.4\n{side}_knee = 0.05\n"));
+    let starts = starts.concat().replacen("[initial]\nright", "right", 1);
+    let mechanism =
+        MIRRORED
+            .replace("\n[", "\n[mechanism.")
+            .replacen("[bodies", "[mechanism.bodies", 1);
+    let text = format!("time_step = 0.01\nhorizon = 0.4\n{mechanism}\n{starts}");
+    let m = format::parse(&text, "mirrored.toml")
+        .and_then(|d| d.build(&Overrides::default()))
+        .expect("a problem");
+    let (mut w, p) = (m.system.work(), &m.problem.parameters);
+    let mut t = Trajectory::new(&m.system, m.problem.intervals.clone(), &m.x0);
+    t.p.copy_from_slice(p);
+    let names = m.system.controls();
+    for u in t.u.chunks_exact_mut(names.len()) {
+        for (u, (name, _)) in u.iter_mut().zip(&names) {
+            *u = if name.ends_with("hip") { 0.7 } else { 0.3 };
+        }
+    }
+    t.roll(&m.system, &mut w, &mut RolloutStats::default())
+        .expect("it moves");
+    let poses = m.system.poses(t.state(t.steps()));
+    let of = |name: &str| poses[m.system.mechanism().body(name).expect("a body")];
+    let s = Mat3::from_diagonal(&Vec3::new(1.0, -1.0, 1.0));
+    let trunk = of("trunk");
+    assert!(trunk.x.y.abs() < 1e-10 && trunk.q.i.abs() < 1e-10 && trunk.q.k.abs() < 1e-10);
+    for part in ["thigh", "shank", "foot"] {
+        let (right, left) = (of(&format!("right_{part}")), of(&format!("left_{part}")));
+        assert!((s * right.x - left.x).norm() < 1e-10, "{part}");
+        assert!((s * right.r * s - left.r).amax() < 1e-10, "{part}");
+        assert!((right.x - trunk.x).norm() > 0.1);
     }
 }

@@ -1,39 +1,38 @@
 //! From links and joints to bodies: what is fixed together is one, and what has no mass is none.
 
-use super::mesh;
-use super::robot::{Frame, Geometry, Joint, Link, Robot, Solid};
+use super::robot::{Frame, Joint, Link, Robot};
 use crate::format::import::{Base, FixedJoints, ImportSpec};
 use crate::format::problem::Names;
 use crate::format::recording::Visual;
 use crate::format::source::{FormatError, Source, nearest};
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, ContactSpec, GearSpec, JointKind, JointSpec, MechanismBuilder,
-    Orientation, PerDirection, Surface,
+    ActuatorSpec, BodySpec, GearSpec, JointKind, JointSpec, MechanismBuilder, Orientation,
+    PerDirection,
 };
 use crate::spatial::{Mat3, Quat, Vec3, rotation};
 use indexmap::IndexMap;
 use std::ops::Range;
 
 /// Links that are one body.
-struct Group {
+pub(super) struct Group {
     /// Names, and their frames in that of the first, which is the body's.
     links: Vec<(String, Frame)>,
     /// The joint that holds it, and the group it is held by.
     joint: Option<(String, usize)>,
     mass: f64,
     /// Name of the body; none of what does not move, or has no mass and moves nothing.
-    body: Option<String>,
+    pub(super) body: Option<String>,
 }
 
 /// A robot as bodies.
 pub(super) struct Assembly<'a> {
-    robot: &'a Robot,
-    import: &'a ImportSpec,
+    pub(super) robot: &'a Robot,
+    pub(super) import: &'a ImportSpec,
     /// The file that `[import]` stands in.
     told: Option<&'a Source>,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     /// Of each link: its group, and its frame in that of the body.
-    places: IndexMap<String, (usize, Frame)>,
+    pub(super) places: IndexMap<String, (usize, Frame)>,
     pub source: Source,
     pub builder: MechanismBuilder,
     pub remarks: Vec<String>,
@@ -71,11 +70,16 @@ impl<'a> Assembly<'a> {
         Ok(assembly)
     }
 
-    fn error(&self, span: &Range<usize>, message: String, help: impl Into<String>) -> FormatError {
+    pub(super) fn error(
+        &self,
+        span: &Range<usize>,
+        message: String,
+        help: impl Into<String>,
+    ) -> FormatError {
         self.source.at_span(span.clone(), message, help)
     }
 
-    fn link(&self, name: &str) -> &'a Link {
+    pub(super) fn link(&self, name: &str) -> &'a Link {
         &self.robot.links[name]
     }
 
@@ -324,178 +328,15 @@ impl<'a> Assembly<'a> {
         });
     }
 
-    /// Collision shapes of the links that are named.
-    fn contacts(&mut self) -> Result<(), FormatError> {
-        let (robot, import) = (self.robot, self.import);
-        let has_ground = !import.half_spaces.is_empty() || !import.terrain.is_empty();
-        let words: &[String] = import.contacts.as_ref().map_or(&[], Names::as_slice);
-        let (all, none) = match words {
-            [] => (has_ground && import.contacts.is_none(), true),
-            [one] => (one == "all", one == "none"),
-            _ => (false, false),
-        };
-        let chosen: Vec<&str> = match (all, none) {
-            (true, _) => robot.links.keys().map(String::as_str).collect(),
-            (_, true) => vec![],
-            _ => words.iter().map(String::as_str).collect(),
-        };
-        for name in chosen {
-            let Some(&(group, frame)) = self.places.get(name) else {
-                let known = robot.links.keys().map(String::as_str);
-                return Err(self.of_import(
-                    &["contacts"],
-                    format!("[import] names the unknown link `{name}`"),
-                    nearest(name, known),
-                ));
-            };
-            let link = self.link(name);
-            if !all && link.collisions.is_empty() {
-                return Err(self.of_import(
-                    &["contacts"],
-                    format!("link `{name}` has no collision shape"),
-                    format!("give it one: feet.{name}.tip = {{ shape = \"point\", position = [..] }} under [import]"),
-                ));
-            }
-            let Some(body) = self.groups[group].body.clone() else {
-                if !all {
-                    return Err(self.of_import(
-                        &["contacts"],
-                        format!("link `{name}` does not move, or has no mass"),
-                        "name links that move",
-                    ));
-                }
-                continue;
-            };
-            for (k, g) in link.collisions.iter().enumerate() {
-                let surface = match self.surface(g) {
-                    Ok(surface) => surface,
-                    Err(why) if all => {
-                        self.remarks
-                            .push(format!("link `{name}` touches nothing: {why}"));
-                        continue;
-                    }
-                    Err(why) => {
-                        let help = "give it another shape under feet, in [import]";
-                        let message = format!("collision shape of link `{name}`: {why}");
-                        return Err(self.error(&g.span, message, help));
-                    }
-                };
-                let at = frame.then(&g.frame);
-                let mut c = ContactSpec::new(import.friction)
-                    .shape(surface)
-                    .at(at.x.into());
-                c.orientation = oriented(&at.q);
-                let called = match link.collisions.len() {
-                    1 => name.to_owned(),
-                    _ => format!("{name} {}", k + 1),
-                };
-                let place = ["bodies", &body, "contacts", &called];
-                self.source.place(&place, g.span.clone());
-                self.builder.bodies[&body].contacts.insert(called, c);
-            }
-        }
-        for (name, feet) in &import.feet {
-            let place = self.places.get(name).copied();
-            let body = place.and_then(|(g, f)| Some((self.groups[g].body.clone()?, f)));
-            let Some((body, frame)) = body else {
-                let links = self.places.iter();
-                let moving = links.filter(|(_, (g, _))| self.groups[*g].body.is_some());
-                return Err(self.of_import(
-                    &["feet", name],
-                    format!("`{name}` is no link that moves"),
-                    nearest(name, moving.map(|(l, _)| l.as_str())),
-                ));
-            };
-            for (foot, given) in feet {
-                let mut c = given.clone();
-                let own = given
-                    .orientation
-                    .map_or(Some(Quat::identity()), |o| o.quat());
-                let at = frame.then(&Frame {
-                    x: given.position.into(),
-                    q: own.unwrap_or_default(),
-                });
-                c.position = at.x.into();
-                if own.is_some() {
-                    c.orientation = oriented(&at.q);
-                }
-                if c.friction == 0.0 {
-                    c.friction = import.friction;
-                }
-                self.builder.bodies[&body].contacts.insert(foot.clone(), c);
-            }
-        }
-        Ok(())
-    }
-
     /// An error of `[import]`, which stands in the problem's file.
-    fn of_import(&self, path: &[&str], message: String, help: impl Into<String>) -> FormatError {
+    pub(super) fn of_import(
+        &self,
+        path: &[&str],
+        message: String,
+        help: impl Into<String>,
+    ) -> FormatError {
         let source = self.told.unwrap_or(&self.source);
         source.error(&[&["import"], path].concat(), message, help)
-    }
-
-    fn surface(&self, g: &Geometry) -> Result<Surface, String> {
-        match &g.shape {
-            Solid::Primitive(surface) => Ok(surface.clone()),
-            Solid::Mesh { file, scale } => {
-                let triangles = mesh::read(self.source.path(), file, scale)?;
-                mesh::hull(&triangles).map(Surface::Hull)
-            }
-        }
-    }
-
-    /// What bodies look like; a link whose meshes cannot be read looks like what touches of it.
-    fn dress(&mut self) {
-        let mut unread: Vec<String> = vec![];
-        for (name, (group, frame)) in &self.places {
-            let link = self.link(name);
-            let body = self.groups[*group].body.as_ref();
-            let body = body.and_then(|b| self.builder.bodies.get_full(b));
-            let Some((index, _, spec)) = body else {
-                continue;
-            };
-            let center = Vec3::from(spec.center_of_mass.unwrap_or_default());
-            let mut seen = |g: &Geometry| {
-                let at = frame.then(&g.frame);
-                let mut visual = Visual::of(Some(index));
-                visual.color = g.color.map(|[r, g, b, _]| [r, g, b]);
-                match &g.shape {
-                    Solid::Primitive(surface) => {
-                        visual.shape = Some(surface.clone());
-                        visual.position = (at.x - center).into();
-                        visual.orientation = [at.q.w, at.q.i, at.q.j, at.q.k];
-                    }
-                    Solid::Mesh { file, scale } => {
-                        let triangles = match mesh::read(self.source.path(), file, scale) {
-                            Ok(triangles) => triangles,
-                            Err(why) => {
-                                unread.push(why);
-                                return None;
-                            }
-                        };
-                        let (vertices, triangles) = mesh::simplified(&triangles);
-                        let placed = |p: Vec3| (at.x + at.q * p - center).map(mesh::rounded).into();
-                        visual.vertices = vertices.into_iter().map(placed).collect();
-                        visual.triangles = triangles;
-                    }
-                }
-                Some(visual)
-            };
-            let own: Vec<Visual> = link.visuals.iter().filter_map(&mut seen).collect();
-            let others = match own.is_empty() && !link.visuals.is_empty() {
-                true => link.collisions.iter().filter_map(&mut seen).collect(),
-                false => vec![],
-            };
-            self.visuals.extend(own.into_iter().chain(others));
-        }
-        unread.sort();
-        unread.dedup();
-        if let Some(first) = unread.first() {
-            self.remarks.push(format!(
-                "{} meshes are not shown, collision shapes in their place where there are any: {first}",
-                unread.len()
-            ));
-        }
     }
 
     fn controls(&mut self) -> Result<(), FormatError> {
@@ -632,6 +473,6 @@ fn freedoms(kind: JointKind) -> usize {
     6 - slides - turns
 }
 
-fn oriented(q: &Quat) -> Option<Orientation> {
+pub(super) fn oriented(q: &Quat) -> Option<Orientation> {
     (*q != Quat::identity()).then_some(Orientation::Quaternion([q.w, q.i, q.j, q.k]))
 }

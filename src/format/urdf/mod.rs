@@ -2,9 +2,12 @@
 //! mimics gears, transmissions actuators; what is not understood is told.
 
 mod assemble;
+#[cfg(test)]
+mod broken_tests;
 mod element;
 mod mesh;
 mod robot;
+mod shapes;
 #[cfg(test)]
 mod tests;
 
