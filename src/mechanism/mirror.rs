@@ -216,66 +216,16 @@ impl MechanismBuilder {
 mod tests {
     use super::*;
 
-    /// A leg of a turned hip, a sliding shank and a ball, with a gear, a spring and motors on a free trunk.
+    /// A trunk with a leg, and its image.
     fn robot() -> MechanismBuilder {
-        let text = r#"
-            [bodies.trunk]
-            mass = 3.0
-            inertia = [0.05, 0.08, 0.1]
-            free = true
-            [bodies.right_thigh]
-            mass = 1.0
-            center_of_mass = [0.01, 0.02, -0.1]
-            inertia = [[0.02, 0.001, 0.002], [0.001, 0.03, -0.003], [0.002, -0.003, 0.025]]
-            [bodies.right_shank]
-            mass = 0.5
-            inertia = [0.01, 0.012, 0.004]
-            [bodies.right_foot]
-            mass = 0.2
-            inertia = [[0.002, 0.0002, 0.0], [0.0002, 0.003, 0.0], [0.0, 0.0, 0.0025]]
-            [joints.right_hip]
-            kind = "revolute"
-            parent = "trunk"
-            child = "right_thigh"
-            axis = [1.0, 0.3, 0.2]
-            parent_anchor = [0.1, -0.2, 0.05]
-            child_anchor = [0.0, 0.01, 0.1]
-            orientation = { rpy = [0.1, 0.2, 0.3] }
-            stiffness = 5.0
-            rest = 0.3
-            [joints.right_knee]
-            kind = "prismatic"
-            parent = "right_thigh"
-            child = "right_shank"
-            axis = [0.1, 0.2, -1.0]
-            parent_anchor = [0.0, -0.02, -0.2]
-            damping = 0.3
-            [joints.right_ankle]
-            kind = "spherical"
-            parent = "right_shank"
-            child = "right_foot"
-            parent_anchor = [0.0, 0.01, -0.2]
-            child_anchor = [0.02, 0.03, 0.1]
-            stiffness = 2.0
-            [springs.right_tendon]
-            parent = "trunk"
-            child = "right_shank"
-            parent_anchor = [0.0, -0.1, 0.0]
-            stiffness = 20.0
-            rest = 0.1
-            [actuators.right_hip]
-            joint = "right_hip"
-            [actuators.right_push]
-            body = "right_foot"
-            force = [1.0, 0.5, 0.2]
-            point = [0.0, 0.02, 0.0]
-            torque = [0.1, 0.2, 0.3]
-            frame = "body"
-            [mirror.left]
-            names = { right_ = "left_" }
-            along = "y"
-        "#;
-        toml::from_str(text).unwrap()
+        let leg = JointSpec::new(JointKind::Revolute, "right_leg").axis([1.0, 0.0, 0.0]);
+        let names = [("right_".into(), "left_".into())].into();
+        let along = MirrorAxis::Y;
+        MechanismBuilder::new()
+            .body("trunk", BodySpec::new(3.0).inertia([0.1; 3]).free())
+            .body("right_leg", BodySpec::new(1.0).inertia([0.1; 3]))
+            .joint("right_hip", leg.parent("trunk"))
+            .mirror("left", MirrorSpec { names, along })
     }
 
     #[test]
