@@ -54,7 +54,7 @@ fn chain(n: usize, gravity: f64, roots: Roots) -> Result<Minimal, Box<dyn Error>
     };
     let system = Minimal::new(m.build()?, &vec![0.0; n], options)?;
     Ok(system
-        .with_roots(roots)
+        .with_roots(roots)?
         .with_outputs(vec![Quantity::Energy]))
 }
 

@@ -395,7 +395,7 @@ impl Mechanical for Minimal {
     }
 
     fn rebuilt(&self, mechanism: Mechanism, q: &[f64]) -> Result<Self, ModelError> {
-        let new = Self::new(mechanism, q, self.options)?.with_roots(self.roots);
+        let new = Self::new(mechanism, q, self.options)?.with_roots(self.roots)?;
         let new = new.with_lagrangian(self.lagrangian);
         let new = new.with_outputs(self.outputs.clone());
         let held = self.gears.held();

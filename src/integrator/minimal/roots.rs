@@ -10,6 +10,7 @@ use super::Minimal;
 use super::step::largest;
 use super::work::{Articulated, Moved, Work};
 use crate::dynamics::{Knot, StepError, StepFailure, StepStats};
+use crate::mechanism::ModelError;
 use crate::spatial::Vec3;
 use nalgebra::{DMatrix, DVector};
 
@@ -108,10 +109,31 @@ impl Dense {
 }
 
 impl Minimal {
-    /// The same steps, their roots found so; of trees without gears that touch nothing.
-    #[must_use]
-    pub fn with_roots(self, roots: Roots) -> Self {
-        Self { roots, ..self }
+    /// The same steps, their roots found so.
+    ///
+    /// # Errors
+    /// When other methods than the fastest are asked for where there are gears, or where something touches: these are solved for
+    /// together with the rates.
+    pub fn with_roots(self, roots: Roots) -> Result<Self, ModelError> {
+        let m = &self.mechanism;
+        let is_free = self.gears.is_empty() && self.contacts.is_empty();
+        if roots == Roots::default() || is_free {
+            return Ok(Self { roots, ..self });
+        }
+        // constraints of trees are gears; what touches and is neither of these two is a joint
+        let (kind, name) = match (m.constraints.first(), m.contacts.first()) {
+            (Some(gear), _) => (gear.kind().1, &gear.name),
+            (None, Some(contact)) => ("contacts", &contact.name),
+            (None, None) => {
+                let joint = self.touches.iter().position(|t| *t).unwrap_or(0);
+                ("joints", &m.joints[self.nodes[joint].joint].name)
+            }
+        };
+        Err(ModelError::new(
+            [kind, name],
+            format!("impulses of `{name}` are solved for together with the rates, in one way alone"),
+            "leave it out, or take `Roots::default()`",
+        ))
     }
 
     /// Norms of the residual, N s and N m s, at the iterates of the step solved last, where [`Minimal::with_roots`] asked for
@@ -380,10 +402,10 @@ impl Minimal {
 #[cfg(test)]
 mod tests {
     use super::super::Lagrangian;
-    use super::super::samples::{MOVING, made, mixed, options};
+    use super::super::samples::{MOVING, geared, made, mixed, options};
     use super::*;
-    use crate::mechanism::JointKind;
     use crate::mechanism::samples::Source;
+    use crate::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 
     /// Whatever the method, the guess and the rule to end at, steps are the same.
     #[test]
@@ -398,7 +420,8 @@ mod tests {
             let q = Source::new(2).vector(m.tree_ids().len(), 0.6);
             let rates = Source::new(3).vector(q.len(), 1.0);
             let s = Minimal::new(m, &q, options()).expect("a tree");
-            let (.., next) = made(&s.with_lagrangian(of).with_roots(roots), &q, &rates, MOVING);
+            let s = s.with_lagrangian(of).with_roots(roots).expect("nothing touches");
+            let (.., next) = made(&s, &q, &rates, MOVING);
             next
         };
         let guesses = [Guess::Position, Guess::Velocity, Guess::Acceleration];
@@ -423,5 +446,28 @@ mod tests {
                 assert!(off < 1e-10, "{of:?}, {roots:?}: {off:.1e}");
             }
         }
+    }
+
+    /// What is solved for together with the rates is refused by name, not solved in another way than was asked for.
+    #[test]
+    fn other_roots_are_refused_where_there_is_more_to_solve_for() {
+        let chord = Roots {
+            root: Root::Chord,
+            ..Roots::default()
+        };
+        let kinds = [JointKind::Revolute; 3];
+        let refused = |builder: MechanismBuilder| {
+            let m = builder.build().expect("valid");
+            let q = vec![0.0; m.tree_ids().len()];
+            let s = Minimal::new(m, &q, options()).expect("a tree");
+            let s = s.with_roots(Roots::default()).expect("the default");
+            s.with_roots(chord).err().expect("refused").path
+        };
+        assert_eq!(refused(geared(mixed(3, &kinds), 3, 1))[0], "gears");
+        let rough = JointSpec::new(JointKind::Revolute, "b").axis([0.0, 1.0, 0.0]);
+        let rough = MechanismBuilder::new()
+            .body("b", BodySpec::new(1.0).inertia([1.0; 3]))
+            .joint("rough", rough.friction(0.5));
+        assert_eq!(refused(rough), ["joints", "rough"]);
     }
 }

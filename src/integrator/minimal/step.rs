@@ -86,7 +86,7 @@ impl Minimal {
         if !self.contacts.is_empty() {
             return self.solve_contacts(at, y, w);
         }
-        if self.roots != Roots::default() && self.gears.is_empty() {
+        if self.roots != Roots::default() {
             return self.find(at, x, w);
         }
         self.guess(&x[self.positions..], at.h, w);
