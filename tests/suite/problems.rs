@@ -131,10 +131,7 @@ fn positions(m: &Model, s: &Solution, body: &str) -> Vec<[f64; 3]> {
     let bodies = &m.system.mechanism().bodies;
     let b = bodies.iter().position(|b| b.name == body).expect("a body");
     let t = &s.trajectory;
-    let of = |k| {
-        let x = &t.state(k)[13 * b..];
-        [x[0], x[1], x[2]]
-    };
+    let of = |k| m.system.poses(t.state(k))[b].x.into();
     (0..=t.steps()).map(of).collect()
 }
 

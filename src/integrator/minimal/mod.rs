@@ -68,7 +68,7 @@ use super::parameter::nominal;
 use crate::contact::Layout;
 use crate::dynamics::Dims;
 use crate::mechanism::{
-    Direction, Field, Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource,
+    Field, Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource,
     damper_shares,
 };
 use crate::spatial::{Pose, Vec3};
@@ -235,12 +235,9 @@ impl Minimal {
         })
     }
 
-    /// Is this the integrator to take, unless told: of a tree of which nothing touches? There it is faster and as sure; what touches is
-    /// solved in both ways at about the same cost.
+    /// Is this the integrator to take, unless told? It is for all that it offers.
     pub fn suits(m: &Mechanism) -> bool {
-        let touches = |d: &Direction| d.is_limited() || d.friction != 0.0;
-        let mut directions = m.joints.iter().flat_map(|j| &j.directions);
-        check(m).is_ok() && m.contacts.is_empty() && !directions.any(touches)
+        check(m).is_ok()
     }
 
     /// The integrator of another discrete Lagrangian; joints, states, forces and read-outs are the same.
