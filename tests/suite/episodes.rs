@@ -263,8 +263,8 @@ fn gradients_of_episodes() {
             if ends {
                 assert!((2..40).contains(&knots), "{knots}");
             }
-            // the centre's height, third of the state
-            let touches = |k: &usize| w.trajectory().state(*k)[2] < 0.1 + 1e-6;
+            let height = |k: usize| m.system.poses(w.trajectory().state(k))[0].x.z;
+            let touches = |k: &usize| height(*k) < 0.1 + 1e-6;
             contacts += (0..=knots).filter(touches).count();
             let largest = g.parameters.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
             assert!(largest > 1e-3);

@@ -38,6 +38,8 @@ pub(super) struct Touched {
     rows: Vec<f64>,
     rhs: Vec<f64>,
     out: Vec<f64>,
+    /// What a solve leaves, which gears take up.
+    left: Vec<f64>,
     /// Of equations: changes of the contacts' unknowns and of their law's rows, or adjoints of the latter and of the former.
     pub unknowns: Vec<f64>,
     pub law: Vec<f64>,
@@ -56,7 +58,7 @@ impl Touched {
             };
             (self.end, self.velocities) = (vec![0.0; n], vec![0.0; n]);
             (self.rows, self.rhs) = (vec![0.0; n], vec![0.0; dim]);
-            self.out = vec![0.0; dim];
+            (self.out, self.left) = (vec![0.0; dim], vec![0.0; dim]);
             (self.unknowns, self.law) = (vec![0.0; own], vec![0.0; own]);
         }
     }
@@ -208,9 +210,9 @@ impl Minimal {
                 exerts: true,
                 ..stepping
             };
-            let mut left = t.rhs.clone();
-            (self.contacts).leave(&stepping, Side::Push, &t.rhs, &t.out, &mut left);
-            let (rows, answers) = (&mut left[first..], &mut w.geared.answers);
+            t.left.copy_from_slice(&t.rhs);
+            (self.contacts).leave(&stepping, Side::Push, &t.rhs, &t.out, &mut t.left);
+            let (rows, answers) = (&mut t.left[first..], &mut w.geared.answers);
             (self.gears).reduce(&w.model, rows, |gear, mu| answers[gear] = mu);
         }
         t.out.iter_mut().for_each(|v| *v = -*v);

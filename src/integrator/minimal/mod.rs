@@ -68,8 +68,7 @@ use super::parameter::nominal;
 use crate::contact::Layout;
 use crate::dynamics::Dims;
 use crate::mechanism::{
-    Field, Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource,
-    damper_shares,
+    Field, Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource, damper_shares,
 };
 use crate::spatial::{Pose, Vec3};
 use std::ops::Range;
@@ -346,7 +345,7 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
     let mut constraints = m.constraints.iter();
     if let Some(c) = constraints.find(|c| !matches!(c.law, Law::Gear(_))) {
         let what = format!("`{}` is a constraint", c.name);
-        return refused([c.kind().1, &c.name], &what);
+        return refused([c.kind().0, &c.name], &what);
     }
     gears::check(m)
 }

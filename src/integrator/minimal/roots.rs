@@ -122,7 +122,7 @@ impl Minimal {
         }
         // constraints of trees are gears; what touches and is neither of these two is a joint
         let (kind, name) = match (m.constraints.first(), m.contacts.first()) {
-            (Some(gear), _) => (gear.kind().1, &gear.name),
+            (Some(gear), _) => (gear.kind().0, &gear.name),
             (None, Some(contact)) => ("contacts", &contact.name),
             (None, None) => {
                 let joint = self.touches.iter().position(|t| *t).unwrap_or(0);
@@ -131,7 +131,9 @@ impl Minimal {
         };
         Err(ModelError::new(
             [kind, name],
-            format!("impulses of `{name}` are solved for together with the rates, in one way alone"),
+            format!(
+                "impulses of `{name}` are solved for together with the rates, in one way alone"
+            ),
             "leave it out, or take `Roots::default()`",
         ))
     }
@@ -420,7 +422,10 @@ mod tests {
             let q = Source::new(2).vector(m.tree_ids().len(), 0.6);
             let rates = Source::new(3).vector(q.len(), 1.0);
             let s = Minimal::new(m, &q, options()).expect("a tree");
-            let s = s.with_lagrangian(of).with_roots(roots).expect("nothing touches");
+            let s = s
+                .with_lagrangian(of)
+                .with_roots(roots)
+                .expect("nothing touches");
             let (.., next) = made(&s, &q, &rates, MOVING);
             next
         };
