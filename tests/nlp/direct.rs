@@ -398,9 +398,10 @@ fn least_time_is_a_decision() {
 }
 
 /// A trunk on a vertical rail that hops on one leg: its foot is to be a quarter of a metre up halfway, and all at rest where it
-/// began at the end.
+/// began at the end. In joint coordinates these guesses lead to 0.944.
 const HOP: &str = r#"
 title = "Hop"
+integrator = "maximal"
 time_step = 0.1
 horizon = 1.0
 mechanism.half_spaces.floor = {}
