@@ -518,7 +518,7 @@ impl Minimal {
                     rates[r - node.slides] = y;
                 }
             }
-            let (rho, knot, by) = l.locals[i][1].rates_transposed(&rates);
+            let (rho, knot, by) = l.locals[i][1].rates_transposed(node.turns, &rates);
             longer += by;
             for (r, index) in node.directions().enumerate().skip(node.slides) {
                 l.rho[1][index] += rho[r - node.slides];
@@ -601,14 +601,14 @@ impl Differentiable for Minimal {
     }
 
     fn kept(&self) -> usize {
-        0
+        self.kept_len()
     }
 
-    fn keep_in(&self, _: &Work, _: &mut [f64]) -> bool {
-        false
+    fn keep_in(&self, w: &Work, kept: &mut [f64]) -> bool {
+        self.keep_linearized(w, kept)
     }
 
-    fn restore_in(&self, _: &SolvedStep, _: &[f64], _: &mut Work) -> Result<bool, StepError> {
-        Ok(false)
+    fn restore_in(&self, at: &SolvedStep, kept: &[f64], w: &mut Work) -> Result<bool, StepError> {
+        self.restore_linearized(at, kept, w)
     }
 }

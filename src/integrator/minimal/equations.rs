@@ -60,7 +60,7 @@ impl Minimal {
         for (i, node) in self.nodes.iter().enumerate() {
             let rho = &l.rho[1][node.directions()];
             let turns = Vec3::from_fn(|r, _| rho.get(node.slides + r).copied().unwrap_or(0.0));
-            let (rates, knot, by) = l.locals[i][1].ends_transposed(&turns);
+            let (rates, knot, by) = l.locals[i][1].ends_transposed(node.turns, &turns);
             longer += by;
             for (r, index) in node.directions().enumerate() {
                 if let Some(r) = r.checked_sub(node.slides) {

@@ -247,9 +247,7 @@ impl Minimal {
     fn gather(&self, w: &mut Work, l: &Linear, s: &mut Jacobian) {
         let (h, before) = (l.at.h, l.at.h_prev);
         let half = 0.5 * (h + before);
-        let mut rows = std::mem::take(&mut w.rows);
-        self.residual_rows(w, h, &mut rows);
-        w.rows = rows;
+        self.exert(w, half);
         for (i, (node, k)) in self.nodes.iter().zip(&w.knot).enumerate() {
             let (p, force) = (&w.momenta[i], k.force.1 * half);
             let velocities = [w.past[i].velocity, w.trial[i].velocity];

@@ -125,16 +125,33 @@ impl Local {
         self.inverse * (rates + self.omega * longer - self.by_knot * knot)
     }
 
-    /// The transpose of [`Local::rates`]: by `rho`, the knot, and `dh/h`.
+    /// The transpose of [`Local::rates`], of so many rotations: by `rho`, the knot, and `dh/h`.
     #[inline(always)]
-    pub fn rates_transposed(&self, rates: &Vec3) -> (Vec3, Vec3, f64) {
+    pub fn rates_transposed(&self, turns: usize, rates: &Vec3) -> (Vec3, Vec3, f64) {
+        if turns == 1 {
+            // nothing but the first numbers, and none by the knot
+            let rho = self.by_end.m11 * rates.x;
+            return (
+                Vec3::new(rho, 0.0, 0.0),
+                Vec3::zeros(),
+                -self.omega.x * rates.x,
+            );
+        }
         let (rho, knot) = (self.by_end.tr_mul(rates), self.by_knot.tr_mul(rates));
         (rho, knot, -self.omega.dot(rates))
     }
 
-    /// The transpose of [`Local::ends`]: by the rates, the knot, and `dh/h`.
+    /// The transpose of [`Local::ends`], of so many rotations: by the rates, the knot, and `dh/h`.
     #[inline(always)]
-    pub fn ends_transposed(&self, rho: &Vec3) -> (Vec3, Vec3, f64) {
+    pub fn ends_transposed(&self, turns: usize, rho: &Vec3) -> (Vec3, Vec3, f64) {
+        if turns == 1 {
+            let rate = self.inverse.m11 * rho.x;
+            return (
+                Vec3::new(rate, 0.0, 0.0),
+                Vec3::zeros(),
+                self.omega.x * rate,
+            );
+        }
         let rates = self.inverse.tr_mul(rho);
         (rates, -self.by_knot.tr_mul(&rates), self.omega.dot(&rates))
     }

@@ -35,6 +35,9 @@ mod gears_derivative;
 #[cfg(test)]
 mod gears_tests;
 mod jacobian;
+mod keep;
+#[cfg(test)]
+mod keep_tests;
 mod kinematics;
 mod local;
 mod mechanical;

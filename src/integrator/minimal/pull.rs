@@ -2,7 +2,7 @@
 
 use super::Minimal;
 
-use super::derivative::{Flow, Linear, SIDES, add, damping, over, short, turned_back};
+use super::derivative::{Flow, Linear, SIDES, Six, add, damping, over, short, turned_back};
 use super::forces::{to_body, to_world};
 use super::kinematics::{along, third};
 use super::local::third_by_turn;
@@ -18,6 +18,31 @@ fn dot_each(axes: &[Axis], on: &Vec3, out: &mut [f64]) {
     for (axis, out) in axes.iter().zip(out) {
         *out = axis.left.dot(on);
     }
+}
+
+/// Of a joint on the way inwards, what both sides add to: adjoints of the turns of its body and of what is nearer to the world, of free
+/// directions that are fixed in a body, of arms by what carries them, and of the coordinates.
+struct Sums {
+    zphi: Vec3,
+    near_phi: Vec3,
+    by_slide: Vec3,
+    by_turn: Vec3,
+    carried: [Vec3; 2],
+    knot: [f64; 6],
+}
+
+impl Sums {
+    const ZERO: Self = {
+        let zero = Vec3::new(0.0, 0.0, 0.0);
+        Self {
+            zphi: zero,
+            near_phi: zero,
+            by_slide: zero,
+            by_turn: zero,
+            carried: [zero; 2],
+            knot: [0.0; 6],
+        }
+    };
 }
 
 impl Minimal {
@@ -96,7 +121,6 @@ impl Minimal {
         by_longer: &mut [f64; 2],
         out: &mut Inputs,
     ) {
-        let sides = [-l.at.h_prev, l.at.h];
         let has_parameters = !out.p.is_empty();
         for (i, node) in self.nodes.iter().enumerate().rev() {
             let k = &w.knot[i];
@@ -121,51 +145,25 @@ impl Minimal {
             } else {
                 near_phi += turned;
             }
-            let mut knot = [0.0; 6];
+            let mut sums = Sums {
+                zphi,
+                near_phi,
+                ..Sums::ZERO
+            };
             if node.turns == 2 {
-                self.pull_turned(w, l, i, &torque, &mut knot);
+                self.pull_turned(w, l, i, &torque, &mut sums.knot);
             }
-            // arms, and free directions, where they lead
-            let (mut inner, mut carried) = (own.w, [Vec3::zeros(); 2]);
-            let (mut by_slide, mut by_turn) = (Vec3::zeros(), Vec3::zeros());
-            for side in SIDES {
-                let moved = [&w.past, &w.trial][side];
-                let (to, h) = (&moved[i], sides[side]);
-                let (x, turned) = &mut inner[side];
-                *turned += to.arms[1].cross(x);
-                zphi += to.drifts[1].cross(x);
-                near_phi += to.drifts[0].cross(x);
-                if has_parameters {
-                    let by = node.near.map_or(&Moved::WORLD, |n| &moved[n]);
-                    carried[0] += turned_back(by, x, h);
-                    carried[1] += turned_back(to, x, h);
-                }
-                let rho = &mut l.rho[side][node.directions()];
-                if node.turns == 2 {
-                    for (r, (rho, end)) in
-                        rho.iter_mut().zip(&l.ends[node.directions()]).enumerate()
-                    {
-                        let on = if r < node.slides { &*x } else { &*turned };
-                        *rho = end[side].0.dot(on);
-                        knot[r] += end[side].1.dot(on);
-                    }
-                } else {
-                    // the same of directions that are fixed in a body, by the way back of its turn
-                    let holds = self.holds(moved, i);
-                    let (rho_slides, rho_turns) = rho.split_at_mut(node.slides);
-                    if node.slides > 0 {
-                        let back = turned_back(holds, x, h);
-                        by_slide += back;
-                        dot_each(slides, &(*x + back * h), rho_slides);
-                    }
-                    if node.turns > 0 {
-                        let back = turned_back(holds, turned, h);
-                        by_turn += back;
-                        dot_each(turns, &(*turned + back * h), rho_turns);
-                    }
-                }
-                *turned += to.arms[0].cross(x);
-            }
+            let [past, behind] = own.w;
+            let past = self.pull_side::<0>(w, l, (i, has_parameters), past, &mut sums);
+            let behind = self.pull_side::<1>(w, l, (i, has_parameters), behind, &mut sums);
+            let Sums {
+                mut zphi,
+                mut near_phi,
+                mut by_slide,
+                mut by_turn,
+                carried,
+                mut knot,
+            } = sums;
             zphi += k.arms[1].cross(&arms[1]);
             near_phi += k.arms[0].cross(&arms[0]);
             by_slide += arms[usize::from(node.reversed)];
@@ -189,11 +187,61 @@ impl Minimal {
                 to.wrench.1 += torque + k.arms[0].cross(&force);
                 to.z.0 += zx;
                 to.z.1 += zphi + near_phi;
-                for side in SIDES {
-                    add(&mut to.w[side], &inner[side]);
-                }
+                add(&mut to.w[0], &past);
+                add(&mut to.w[1], &behind);
             }
         }
+    }
+
+    /// Arms, and free directions, where they lead on a side: from adjoints `(x, turned)` of a body as rates of displacement those of
+    /// what is nearer to the world. The side is the compiler's to know: what it indexes goes through memory.
+    #[inline(always)]
+    fn pull_side<const SIDE: usize>(
+        &self,
+        w: &Work,
+        l: &mut Linear,
+        (i, has_parameters): (usize, bool),
+        (x, mut turned): Six,
+        sums: &mut Sums,
+    ) -> Six {
+        let node = &self.nodes[i];
+        let (moved, h) = match SIDE {
+            0 => (&w.past[..], -l.at.h_prev),
+            _ => (&w.trial[..], l.at.h),
+        };
+        let to = &moved[i];
+        turned += to.arms[1].cross(&x);
+        sums.zphi += to.drifts[1].cross(&x);
+        sums.near_phi += to.drifts[0].cross(&x);
+        if has_parameters {
+            let by = node.near.map_or(&Moved::WORLD, |n| &moved[n]);
+            sums.carried[0] += turned_back(by, &x, h);
+            sums.carried[1] += turned_back(to, &x, h);
+        }
+        let rho = &mut l.rho[SIDE][node.directions()];
+        if node.turns == 2 {
+            for (r, (rho, end)) in (rho.iter_mut().zip(&l.ends[node.directions()])).enumerate() {
+                let on = if r < node.slides { &x } else { &turned };
+                *rho = end[SIDE].0.dot(on);
+                sums.knot[r] += end[SIDE].1.dot(on);
+            }
+        } else {
+            // the same of directions that are fixed in a body, by the way back of its turn
+            let holds = self.holds(moved, i);
+            let (slides, turns) = w.axes[node.directions()].split_at(node.slides);
+            let (rho_slides, rho_turns) = rho.split_at_mut(node.slides);
+            if node.slides > 0 {
+                let back = turned_back(holds, &x, h);
+                sums.by_slide += back;
+                dot_each(slides, &(x + back * h), rho_slides);
+            }
+            if node.turns > 0 {
+                let back = turned_back(holds, &turned, h);
+                sums.by_turn += back;
+                dot_each(turns, &(turned + back * h), rho_turns);
+            }
+        }
+        (x, turned + to.arms[0].cross(&x))
     }
 
     /// Where free directions turn by their own turns: adjoints of the coordinates, by the torque that they bear.
@@ -230,6 +278,15 @@ impl Minimal {
         let (node, k) = (&self.nodes[i], &w.knot[i]);
         let j = &w.model.joints[node.joint];
         let own = node.directions();
+        if let ([rho], 1) = (&l.rho[0][own.clone()], node.turns)
+            && !(k.is_sprung || k.is_damped)
+        {
+            // of a hinge by itself there is no more
+            let (rates, _, longer) = l.locals[i][0].ends_transposed(1, &Vec3::new(*rho, 0.0, 0.0));
+            out.x[self.freedoms + own.start] += rates.x;
+            by_longer[0] += longer;
+            return;
+        }
         let turns = own.start + node.slides..own.end;
         let mut by_turn = Vec3::zeros();
         if k.is_sprung {
@@ -264,7 +321,7 @@ impl Minimal {
             *to += rho;
             by_longer[0] += rho * before;
         }
-        let (rates, at_knot, longer) = l.locals[i][0].ends_transposed(&short(rates));
+        let (rates, at_knot, longer) = l.locals[i][0].ends_transposed(node.turns, &short(rates));
         by_turn += at_knot;
         by_longer[0] += longer;
         let each = to.iter_mut().zip(knot).skip(node.slides);

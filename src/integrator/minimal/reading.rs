@@ -68,7 +68,8 @@ impl Minimal {
     pub(super) fn seed_rates(&self, rates: &[f64], l: &mut Linear, state: &mut [f64]) {
         for (i, node) in self.nodes.iter().enumerate() {
             let by = &rates[node.directions()];
-            let (rho, knot, _) = l.locals[i][1].rates_transposed(&short(&by[node.slides..]));
+            let (rho, knot, _) =
+                l.locals[i][1].rates_transposed(node.turns, &short(&by[node.slides..]));
             for (r, index) in node.directions().enumerate() {
                 match r.checked_sub(node.slides) {
                     None => l.rho[1][index] = by[r],

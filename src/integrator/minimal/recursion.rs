@@ -277,6 +277,26 @@ impl Minimal {
         self.take_impulses(w, rows);
     }
 
+    /// What the joints exert in a step that is linearized, about themselves, into `w.wrenches`, where nothing touches; forces act
+    /// for `half`. As the residual has it, of momenta that are known.
+    pub(super) fn exert(&self, w: &mut Work, half: f64) {
+        for ((k, [past, behind]), to) in w.knot.iter().zip(&w.momenta).zip(&mut w.wrenches) {
+            let base = (past.0 + k.force.0 * half, past.1 + k.force.1 * half);
+            *to = (behind.0 - base.0, behind.1 - base.1);
+        }
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let k = &w.knot[i];
+            let (f, mut t) = w.wrenches[i];
+            t += k.arms[1].cross(&f);
+            w.wrenches[i].1 = t;
+            if let Some(near) = node.near {
+                let to = &mut w.wrenches[near];
+                to.0 += f;
+                to.1 += t + k.arms[0].cross(&f);
+            }
+        }
+    }
+
     /// Minus the inverse applied to a residual, into `w.change`: of bodies in `w.wrenches`, and along free directions.
     pub(super) fn substitute(&self, w: &mut Work, rows: &[f64]) {
         self.substitute_tree(w, rows);
