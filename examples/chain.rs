@@ -36,6 +36,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             },
         }
     }
+    if kept && !reverse {
+        return Err("`kept` is of reverse sweeps; add `reverse`".into());
+    }
     let n = numbers.first().copied().unwrap_or(100);
     let steps = numbers.get(1).copied().unwrap_or(1000);
     let (system, x0) = chain::hanging(n, kind, false, integrator)?;

@@ -14,6 +14,11 @@ use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(word) = args.get(3) {
+        return Err(
+            format!("unknown word `{word}`; expected LINKS, REPEATS, maximal or minimal").into(),
+        );
+    }
     let number = |i: usize, default| args.get(i).map_or(Ok(default), |a| a.parse::<usize>());
     let (n, repeats) = (number(0, 50)?, number(1, 200)?);
     let integrator = args.get(2).map_or("maximal", String::as_str);

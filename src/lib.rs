@@ -1,7 +1,8 @@
 //! Trajectory optimization and differentiable simulation of mechanisms.
 //!
 //! Every body keeps its six coordinates; joints are exact constraints, solved at once with the motion by Newton's
-//! method on a block-sparse matrix whose factors cost time linear in the number of bodies. The integrator is
+//! method on a block-sparse matrix whose factors cost time linear in the number of bodies. Trees make the same steps in
+//! the joints' coordinates, by a recursion along the tree. The integrator is
 //! variational (Bruedigam et al., *Multibody Syst. Dyn.* 2023; *WAFR* 2020): energy does not drift, momentum is kept,
 //! loops stay closed. Its derivatives follow from the same matrix by the implicit function theorem.
 //!

@@ -56,7 +56,7 @@ fn simulate_says_all_that_the_contract_names() {
         println!("{v:#}");
         assert_eq!(v["status"], "done");
         assert_eq!(v["steps"], e.steps);
-        // what suits: trees of which nothing touches in joint coordinates
+        // what suits: trees in joint coordinates
         let own = ["double_pendulum", "spinning_top"].contains(&e.name);
         let integrator = if own { "minimal" } else { "maximal" };
         assert_eq!(v["integrator"], integrator, "{}", e.name);

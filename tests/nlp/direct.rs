@@ -398,10 +398,9 @@ fn least_time_is_a_decision() {
 }
 
 /// A trunk on a vertical rail that hops on one leg: its foot is to be a quarter of a metre up halfway, and all at rest where it
-/// began at the end. In joint coordinates these guesses lead to 0.944.
+/// began at the end.
 const HOP: &str = r#"
 title = "Hop"
-integrator = "maximal"
 time_step = 0.1
 horizon = 1.0
 mechanism.half_spaces.floor = {}
@@ -454,14 +453,26 @@ fn parameters_stay_where_they_mean_something() {
     assert!(found.trajectory.p.iter().all(|p| *p >= 0.0));
 }
 
+/// The best hop that was found, and 1e-5 more.
+const HOPS: f64 = 0.378_490 + 1e-5;
+
 #[test]
 fn a_hop_finds_when_it_touches() {
     let path = std::env::temp_dir().join(format!("hop-{}.toml", std::process::id()));
     std::fs::write(&path, HOP).expect("a place for a file");
     let file = format::load(&path).expect("a file");
     std::fs::remove_file(&path).expect("it was written");
-    let model = file.build(&Overrides::default()).expect("a model");
-    for seed in [0, 1] {
+    // the least effort there is, and what guesses may lead to in joint coordinates
+    for (integrator, seed, most) in [
+        ("maximal", 0, HOPS),
+        ("maximal", 1, HOPS),
+        ("minimal", 0, 1.0),
+    ] {
+        let overrides = Overrides {
+            integrator: Some(integrator.into()),
+            ..Overrides::default()
+        };
+        let model = file.build(&overrides).expect("a model");
         let options = Options {
             seed,
             ..Options::default()
@@ -470,7 +481,7 @@ fn a_hop_finds_when_it_touches() {
         let found = solve.run().expect("fits");
         assert_eq!(found.status, Status::Converged, "{}", found.reason);
         let objective = found.objective;
-        assert!((objective - 0.378_490).abs() < 1e-5, "{objective}");
+        assert!(objective > HOPS - 2e-5 && objective < most, "{objective}");
         let t = &found.trajectory;
         let apart = steps(&model.system, t);
         assert!(apart < 1e-6, "{apart:.1e}");

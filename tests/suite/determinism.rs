@@ -10,9 +10,9 @@ use least_action::dynamics::{
     Charts, Differentiable, Knot, LinearModel, Observe, QuantityId, Remember, Step,
 };
 use least_action::format::{self, Model, Overrides};
-use least_action::integrator::{Composed, Cone, Maximal, Mechanical, Options, Order};
-use least_action::mechanism::GearSpec;
+use least_action::integrator::{Composed, Cone, Maximal, Mechanical, Minimal, Options, Order};
 use least_action::mechanism::{About, Quantity, Reaction};
+use least_action::mechanism::{GearSpec, MechanismBuilder};
 use least_action::optimize::{Limits, Method, RecedingHorizon, Solve, receding};
 use least_action::rollout::{RolloutStats, Sweep, Trajectory, batch};
 use least_action::spatial::{Quat, Vec3};
@@ -60,9 +60,11 @@ fn allocations(f: impl FnOnce()) -> usize {
     ALLOCATIONS.with(Cell::get) - before
 }
 
-/// A chain of five, a four-bar linkage and a damped tree, with a start.
-fn systems() -> Vec<(&'static str, Maximal, Vec<f64>, Vec<f64>)> {
-    use least_action::mechanism::{BodySpec, MechanismBuilder, Shape};
+type Started<S> = (&'static str, S, Vec<f64>, Vec<f64>);
+
+/// A chain of five, a four-bar linkage, a damped tree and other elements, with a start.
+fn builders() -> Vec<Started<MechanismBuilder>> {
+    use least_action::mechanism::{BodySpec, Shape};
     let mut chain = MechanismBuilder::new();
     for i in 0..5 {
         let parent = if i == 0 {
@@ -109,14 +111,33 @@ fn systems() -> Vec<(&'static str, Maximal, Vec<f64>, Vec<f64>)> {
     // fast enough not to fall
     let mut rates = vec![0.5, 0.5, 0.0, 0.0, 0.0, 9.0, 0.0, 2.5];
     rates.extend([0.5; 6]);
-    [
+    vec![
         ("elements", elements, rolls, rates),
         ("chain", chain, vec![0.8, 0.0, 0.1, 0.0, -0.2], vec![0.0; 5]),
         ("four-bar", bar, vec![0.3, 0.3, 1.2], vec![1.0, 0.0, 0.0]),
         ("damped tree", tree, vec![0.2; n], vec![0.3; n]),
     ]
-    .into_iter()
-    .map(|(name, builder, q, rates)| (name, system(&builder, &q), q, rates))
+}
+
+fn systems() -> Vec<Started<Maximal>> {
+    let each = builders().into_iter();
+    each.map(|(name, builder, q, rates)| (name, system(&builder, &q), q, rates))
+        .collect()
+}
+
+/// Of the trees, and of one with a gear, in joint coordinates.
+fn trees() -> Vec<Started<Minimal>> {
+    let is_tree = |name: &str| ["chain", "damped tree"].contains(&name);
+    let mut all: Vec<_> = builders().into_iter().filter(|t| is_tree(t.0)).collect();
+    let (_, chain, q, rates) = all[0].clone();
+    let geared = chain.gear("gear", GearSpec::new("j3", "j1", -0.7));
+    all.push(("geared chain", geared, q, rates));
+    let each = all.into_iter();
+    each.map(|(name, builder, q, rates)| {
+        let m = builder.build().expect("valid");
+        let s = Minimal::new(m, &q, Options::default()).expect("a tree");
+        (name, s, q, rates)
+    })
     .collect()
 }
 
@@ -228,7 +249,12 @@ fn sweep<S: Mechanical>(s: &S, t: &Trajectory, w: &mut S::Work, sweep: &mut Swee
 
 #[test]
 fn sweeps_repeat_to_the_bit() {
-    for (name, s, q, rates) in systems() {
+    sweeps_repeat(systems());
+    sweeps_repeat(trees());
+}
+
+fn sweeps_repeat<S: Mechanical>(systems: Vec<Started<S>>) {
+    for (name, s, q, rates) in systems {
         let mut t = trajectory(&s, &q, &rates, 120, &mut Source::new(6));
         t.roll(&s, &mut s.work(), &mut RolloutStats::default())
             .expect("solved");
@@ -275,7 +301,12 @@ fn sweeps_repeat_to_the_bit() {
 fn stepping_and_sweeping_allocate_nothing() {
     // the counter counts
     assert!(allocations(|| drop(std::hint::black_box(vec![1.0; 10]))) > 0);
-    for (name, s, q, rates) in systems() {
+    steps_and_sweeps_allocate_nothing(systems());
+    steps_and_sweeps_allocate_nothing(trees());
+}
+
+fn steps_and_sweeps_allocate_nothing<S: Mechanical>(systems: Vec<Started<S>>) {
+    for (name, s, q, rates) in systems {
         let mut t = trajectory(&s, &q, &rates, 100, &mut Source::new(2));
         let (mut w, mut stats) = (s.work(), RolloutStats::default());
         let mut gradient = Sweep::new(&s, &t);

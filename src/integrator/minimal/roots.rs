@@ -407,7 +407,9 @@ mod tests {
     use super::super::samples::{MOVING, geared, made, mixed, options};
     use super::*;
     use crate::mechanism::samples::Source;
-    use crate::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
+    use crate::mechanism::{
+        BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder, Shape,
+    };
 
     /// Whatever the method, the guess and the rule to end at, steps are the same.
     #[test]
@@ -463,7 +465,9 @@ mod tests {
         let kinds = [JointKind::Revolute; 3];
         let refused = |builder: MechanismBuilder| {
             let m = builder.build().expect("valid");
-            let q = vec![0.0; m.tree_ids().len()];
+            let mut q = vec![0.0; m.tree_ids().len()];
+            // above a floor, where there is one
+            q.iter_mut().skip(2).take(1).for_each(|z| *z = 1.0);
             let s = Minimal::new(m, &q, options()).expect("a tree");
             let s = s.with_roots(Roots::default()).expect("the default");
             s.with_roots(chord).err().expect("refused").path
@@ -474,5 +478,10 @@ mod tests {
             .body("b", BodySpec::new(1.0).inertia([1.0; 3]))
             .joint("rough", rough.friction(0.5));
         assert_eq!(refused(rough), ["joints", "rough"]);
+        let ball = BodySpec::new(1.0).shape(Shape::Sphere(0.1)).free();
+        let ball = MechanismBuilder::new()
+            .half_space("floor", HalfSpaceSpec::default())
+            .body("ball", ball.contact("skin", ContactSpec::new(0.5)));
+        assert_eq!(refused(ball)[0], "contacts");
     }
 }

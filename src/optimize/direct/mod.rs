@@ -1,5 +1,5 @@
 //! Direct transcription: the step's equations as constraints of a nonlinear program, no step solved inside (discrete
-//! mechanics and optimal control: Junge, Marsden and Ober-Bloebaum 2005; in maximal coordinates).
+//! mechanics and optimal control: Junge, Marsden and Ober-Bloebaum 2005), in the coordinates of the integrator.
 //!
 //! ```text
 //! minimize  sum_k cost_k(x_k, u_k, y_k, p)

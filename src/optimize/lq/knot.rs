@@ -80,8 +80,7 @@ impl Times {
 /// Steps times unknowns of a step from which on knots are shared among threads: waking these takes some tens of
 /// microseconds, which so many unknowns take to linearize.
 const WORTH_THREADS: usize = 1000;
-/// Unknowns that a coordinate or a rate counts for at least: as a hinge in maximal coordinates has them, whose step costs no less in its
-/// own coordinate.
+/// Unknowns that a coordinate or a rate counts for at least: where a step has few of them it takes as much work to make them few.
 const UNKNOWNS_OF_STATE: usize = 5;
 
 /// As many workers as are worth their while for a model of these sizes; what they make does not depend on their number.
