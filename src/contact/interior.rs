@@ -243,8 +243,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let (_, _, floor) = self.step.evaluate();
             let floor = floor / self.layout.lightest;
             let p = self.progress(kappa, floor);
-            let starts = flow.iterations == 0 && p.residual > floor.max(STILL * self.tolerance);
-            if p.done && !starts {
+            // Newton's method doubles its digits: what is below the tolerance is soon at rounding, and nothing adds up from step to step
+            let ended = flow.iterations == STAYS || p.residual <= floor.max(STILL * self.tolerance);
+            if p.done && ended {
                 self.arrived(&p);
                 if flow.iterations > 0 {
                     self.polish(&flow);
