@@ -468,10 +468,7 @@ pub(super) fn observe<S: Mechanical>(
         let output = &outputs[q.index()];
         match reading(system, seen, output) {
             Some(read) => *out = read.value,
-            None => {
-                let own = output.needs_of(system.mechanism());
-                needs = Some(needs.unwrap_or_default().and(own));
-            }
+            None => needs = Some(needs.unwrap_or_default().and(output.needs())),
         }
     }
     let Some(needs) = needs else {
