@@ -470,7 +470,7 @@ mod tests {
             q.iter_mut().skip(2).take(1).for_each(|z| *z = 1.0);
             let s = Minimal::new(m, &q, options()).expect("a tree");
             let s = s.with_roots(Roots::default()).expect("the default");
-            s.with_roots(chord).err().expect("refused").path
+            s.with_roots(chord).expect_err("refused").path
         };
         assert_eq!(refused(geared(mixed(3, &kinds), 3, 1))[0], "gears");
         let rough = JointSpec::new(JointKind::Revolute, "b").axis([0.0, 1.0, 0.0]);
