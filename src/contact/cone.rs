@@ -151,12 +151,17 @@ impl Law {
             }
         }
         if self.frictional {
-            let u0 = self.bound_at(&l);
-            let a = nu / u0;
-            l.psi = 0.5 * (a + (a * a + 4.0 * dot(&eta, &eta)).sqrt());
-            l.b = eta.map(|e| -u0 * e / l.psi);
+            self.follow(&mut l, nu);
         }
         l
+    }
+
+    /// Friction on the central path at `nu` that goes with the sliding velocity and the normal impulse.
+    pub fn follow(&self, l: &mut Local, nu: f64) {
+        let u0 = self.bound_at(l);
+        let a = nu / u0;
+        l.psi = 0.5 * (a + (a * a + 4.0 * dot(&l.eta, &l.eta)).sqrt());
+        l.b = l.eta.map(|e| -u0 * e / l.psi);
     }
 
     /// The point of the central path at `kappa` with the same `s - g` and `b - eta`.
@@ -294,6 +299,19 @@ impl Law {
     /// Largest step along `d` that stays in the cones.
     #[inline]
     pub fn reach(&self, l: &Local, d: &Local) -> f64 {
+        let mut a = self.reach_of_gap(l, d);
+        if self.frictional {
+            let du0 = if self.gap { self.mu * d.g } else { 0.0 };
+            a = a
+                .min(reach(self.bound_at(l), &l.b, du0, &d.b))
+                .min(reach(l.psi, &l.eta, d.psi, &d.eta));
+        }
+        a
+    }
+
+    /// The same of the gap and its impulse alone.
+    #[inline]
+    pub fn reach_of_gap(&self, l: &Local, d: &Local) -> f64 {
         let mut a = f64::INFINITY;
         if self.gap {
             for (x, dx) in [(l.s, d.s), (l.g, d.g)] {
@@ -301,12 +319,6 @@ impl Law {
                     a = a.min(-x / dx);
                 }
             }
-        }
-        if self.frictional {
-            let du0 = if self.gap { self.mu * d.g } else { 0.0 };
-            a = a
-                .min(reach(self.bound_at(l), &l.b, du0, &d.b))
-                .min(reach(l.psi, &l.eta, d.psi, &d.eta));
         }
         a
     }

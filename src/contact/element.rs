@@ -4,6 +4,10 @@ use super::Element;
 use super::cone::{Local, Target};
 use super::pyramid::{Facets, Pyramid, Residuals};
 
+/// Part of its bound below which friction held what it acted on: at the end of the path that of what slides is nearer to one by many
+/// digits.
+const STICKING: f64 = 0.99;
+
 /// The facets of an element, where its cone has any.
 pub(super) type Sides<'a> = Option<(&'a Pyramid, &'a mut Facets)>;
 
@@ -11,6 +15,7 @@ impl Element {
     /// Onto the central path at `nu`, for the gap and the sliding velocity last evaluated and the normal impulse of
     /// before.
     pub fn start(&mut self, sides: Sides, nu: f64) {
+        self.follows = None;
         self.local = self.law.start(self.gap, self.local.g, self.local.eta, nu);
         if let Some((pyramid, f)) = sides {
             pyramid.start(&self.law, &mut self.local, f, nu);
@@ -26,7 +31,38 @@ impl Element {
             // friction that drives what it is to hold back is no start
             return self.start(sides, nu);
         }
+        self.follows = None;
         self.local = Local { eta, ..near };
+    }
+
+    /// At the end of the path, touching, sticking or sliding as in the step before; false where that cannot be, for what comes to touch.
+    pub fn remain(&mut self, sides: Sides, kappa: f64) -> bool {
+        let before = self.local;
+        let touches = before.g >= before.s;
+        if sides.is_some() || self.law.gap && !touches && self.gap <= 0.0 {
+            return false;
+        }
+        let mut l = before;
+        if self.law.gap {
+            (l.s, l.g) = match touches {
+                true => (kappa / before.g, before.g),
+                false => (self.gap, kappa / self.gap),
+            };
+        }
+        self.follows = None;
+        if self.law.frictional {
+            let (u0, own) = (self.law.bound_at(&before), self.law.bound_at(&l));
+            let sticks = before.b[0].hypot(before.b[1]) < STICKING * u0;
+            if sticks && (touches || !self.law.gap) {
+                // in the cone with the sliding velocity, which is to vanish
+                l.psi = (kappa / own).max(2.0 * l.eta[0].hypot(l.eta[1]));
+            } else {
+                self.law.follow(&mut l, kappa);
+                self.follows = Some(kappa);
+            }
+        }
+        self.local = l;
+        true
     }
 
     /// Onto the central path at a larger parameter.
@@ -80,12 +116,16 @@ impl Element {
                 pyramid.recover(&self.law, &self.direction, f);
                 pyramid.reach(&self.local, &self.direction, f)
             }
+            None if self.follows.is_some() => self.law.reach_of_gap(&self.local, &self.direction),
             None => self.law.reach(&self.local, &self.direction),
         }
     }
 
     pub fn advance(&mut self, sides: Sides, length: f64) {
         self.local = self.local.moved(&self.direction, length);
+        if let Some(kappa) = self.follows {
+            self.law.follow(&mut self.local, kappa);
+        }
         if let Some((_, f)) = sides {
             f.at = f.at.moved(&f.direction, length);
         }
