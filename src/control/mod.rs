@@ -394,16 +394,34 @@ impl Problem {
         dynamics: &D,
         t: &Trajectory,
         at: &Knot,
-        mut sum: f64,
+        sum: f64,
         w: &mut D::Work,
         out: &mut Evaluation,
     ) -> Result<f64, StepError> {
+        let which = &out.layout.stage(at.k).which;
+        let values = &mut out.values[out.layout.values(at.k)];
+        if !which.is_empty() {
+            dynamics.observe(&t.knot_point(at), which, w, values)?;
+        }
+        Ok(self.count_at(at, sum, out))
+    }
+
+    /// Counts along a trajectory whose quantities were observed, as [`Problem::evaluate`] where it also observes them.
+    pub(crate) fn count(&self, t: &Trajectory, out: &mut Evaluation) {
+        out.ended = None;
+        let (mut objective, mut at) = (0.0, t.knot(0));
+        for _ in 0..=t.steps() {
+            objective = self.count_at(&at, objective, out);
+            at = t.knot_after(&at);
+        }
+        out.objective = objective;
+    }
+
+    /// Adds the costs at one knot whose quantities were observed, and evaluates the constraints there.
+    fn count_at(&self, at: &Knot, mut sum: f64, out: &mut Evaluation) -> f64 {
         let k = at.k;
         let stage = out.layout.stage(k);
-        let values = &mut out.values[out.layout.values(k)];
-        if !stage.which.is_empty() {
-            dynamics.observe(&t.knot_point(at), &stage.which, w, values)?;
-        }
+        let values = &out.values[out.layout.values(k)];
         for &(i, place) in &stage.costs {
             sum += self.cost_at(i, at, values[place]).0.value;
         }
@@ -411,7 +429,7 @@ impl Problem {
         for (j, &(i, place)) in stage.constraints.iter().enumerate() {
             out.constraints[first + j] = self.constraint_at(&self.constraints[i], k, values[place]);
         }
-        Ok(sum)
+        sum
     }
 
     /// Adjoints at a knot of `objective + sum multiplier_i constraint_i`; for [`crate::rollout::Sweep::run`]. `y` are

@@ -36,7 +36,7 @@ pub struct MethodSpec {
     /// Of `multiple-shooting`: parts of the horizon, each of which is simulated from a state that is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments: Option<usize>,
-    /// Of `levenberg-marquardt`: first damping, relative to the curvature of each decision.
+    /// Of `levenberg-marquardt`: first damping, relative to the costs' curvature by each decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<f64>,
     /// Of `ddp` and `multiple-shooting`: derivatives through contact are relaxed at first, and with `forward` the steps, too, from one parameter of

@@ -468,7 +468,10 @@ pub(super) fn observe<S: Mechanical>(
         let output = &outputs[q.index()];
         match reading(system, seen, output) {
             Some(read) => *out = read.value,
-            None => needs = Some(needs.unwrap_or_default().and(output.needs())),
+            None => {
+                let own = output.needs_of(system.mechanism());
+                needs = Some(needs.unwrap_or_default().and(own));
+            }
         }
     }
     let Some(needs) = needs else {

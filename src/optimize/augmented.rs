@@ -15,7 +15,7 @@
 use super::bound_multipliers::BoundMultipliers;
 use super::checkpoint::{Multipliers, Point};
 use super::lq::{
-    Lagrangian, Model, Path, Policy, Riccati, Scratch, Worker, dense, within_reach, workers,
+    Hinges, Lagrangian, Model, Path, Policy, Riccati, Scratch, Worker, dense, within_reach, workers,
 };
 use super::scale::Scale;
 use super::{SolveState, infeasibility};
@@ -66,6 +66,10 @@ pub(super) struct Augmented<'a, D: Observe> {
     trial: Iterate,
     /// At the present point; the model is then of it, too.
     gradient: Option<Param>,
+    /// Is the model of the present point, be it of another function?
+    linearized: bool,
+    /// The model with its kinks, of the present point, where parameters alone are found.
+    hinges: Option<Hinges>,
     /// Where the model was made, while the function stays.
     modelled: Option<Param>,
     pub failed: Option<StepError>,
@@ -130,6 +134,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
             current,
             scale,
             gradient: None,
+            linearized: false,
+            hinges: None,
             modelled: None,
             failed: None,
             rolled: 0,
@@ -295,7 +301,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         self.steps += stats.steps as u64;
         rolled?;
         let path = &mut self.trial.path;
-        path.evaluate(self.dynamics, self.problem, &mut self.work)?;
+        path.evaluate_shared(self.dynamics, self.problem, &mut self.workers)?;
         self.trial.value = self.value_of(&self.trial);
         Ok(self.trial.value)
     }
@@ -303,7 +309,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Makes the trial the present point.
     pub fn accept(&mut self) {
         std::mem::swap(&mut self.current, &mut self.trial);
-        self.gradient = None;
+        (self.gradient, self.hinges, self.linearized) = (None, None, false);
     }
 
     /// Goes from the scaled decisions `from` by the change `d`, where the feedback of the curvature at `from` leads back what
@@ -327,6 +333,8 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// The function changed: computes the value anew.
     fn reevaluate(&mut self) {
         (self.gradient, self.modelled) = (None, None);
+        // the map of the parameters bends as the function presses
+        self.hinges = None;
         self.current.value = self.value_of(&self.current);
     }
 
@@ -347,14 +355,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
         if let Some(g) = &self.gradient {
             return Ok(g.clone());
         }
-        self.sweeps += 1;
-        self.model.build(
-            self.dynamics,
-            self.problem,
-            &self.lagrangian,
-            &mut self.current.path,
-            &mut self.workers,
-        )?;
+        self.linearize()?;
         let controls = self.problem.guess.len();
         let mut g = DVector::zeros(self.scale.len());
         let (of_controls, of_parameters) = g.as_mut_slice().split_at_mut(controls);
@@ -401,6 +402,19 @@ impl<'a, D: Observe> Augmented<'a, D> {
         Ok(g)
     }
 
+    /// Makes the model at the present point; where it was of another function there, from the same derivatives.
+    fn linearize(&mut self) -> Result<(), StepError> {
+        let (of, path) = ((self.dynamics, self.problem), &mut self.current.path);
+        let (lagrangian, workers) = (&self.lagrangian, &mut self.workers);
+        if self.linearized {
+            return self.model.reweigh(of, lagrangian, path, workers);
+        }
+        self.sweeps += 1;
+        self.model.build(of.0, of.1, lagrangian, path, workers)?;
+        self.linearized = true;
+        Ok(())
+    }
+
     /// Bounds of the scaled decisions; infinite where there is none.
     pub fn bounds(&self) -> (Param, Param) {
         let each = self.bound_multipliers.bounds.iter().zip(&self.scale);
@@ -438,7 +452,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             self.problem,
             &self.current.path,
             tolerance,
-            &mut self.workers[0],
+            &mut self.workers,
         )
     }
 
@@ -455,9 +469,15 @@ impl<'a, D: Observe> Augmented<'a, D> {
         objective + 0.5 * self.penalty() * violation * violation
     }
 
-    /// Reduction that the curvature still predicts, `1/2 g' H^-1 g`, relative to the size of the function: the measure of
-    /// optimality. Independent of units and scaling.
+    /// Reduction that the curvature still predicts, `1/2 g' H^-1 g`, or the model with its kinks, relative to the size of the
+    /// function: the measure of optimality. Independent of units and scaling.
     pub fn optimality(&mut self, tolerance: f64) -> Result<f64, StepError> {
+        if self.has_kinks() {
+            let promise = self.promise(0.0)?;
+            // what is not of numbers is no optimum
+            let predicted = promise.map_or(f64::INFINITY, |p| p.gain);
+            return Ok(predicted / self.size(tolerance));
+        }
         let gradient = self.gradient()?;
         // damping hides what is promised
         let damping = std::mem::replace(&mut self.damping, 0.0);
@@ -541,9 +561,11 @@ impl<'a, D: Observe> Augmented<'a, D> {
 
 mod covariance;
 mod curvature;
+mod kinks;
 mod residuals;
 
 pub use covariance::Covariance;
+pub(super) use kinks::Promise;
 pub(super) use residuals::squares;
 
 #[cfg(test)]

@@ -7,16 +7,20 @@
 //! ```
 //!
 //! and takes `d` where the function falls by enough of what its model promises; `lambda` falls where it does as promised and
-//! grows where it does not (Marquardt, SIAM J. Appl. Math. 11, 1963; the update is Nielsen's, IMM-REP-1999-05). Costs that are
-//! no squares have the curvature of the square that touches them ([`crate::control::Form::at`]), so that robust ones are
-//! reweighted from iteration to iteration. Parameters keep their bounds; constraints enter by rounds of multipliers, as in
-//! [`super::shooting`].
+//! grows where it does not, until the step is shorter (Marquardt, SIAM J. Appl. Math. 11, 1963; the update is Nielsen's,
+//! IMM-REP-1999-05). Costs that are no squares have the curvature of the square that touches them
+//! ([`crate::control::Form::at`]), so that robust ones are reweighted from iteration to iteration. Parameters keep their bounds.
+//!
+//! Constraints enter by rounds of an augmented Lagrangian, as in [`super::shooting`]. Its model has all its kinks: with a few
+//! decisions the derivatives of every constraint at every knot are known, and with them where each begins and ends to act along
+//! a step. Between rounds the multipliers are those of the problem's own model, a quadratic program, where that has a solution:
+//! rounds then end after a step each, and the method is Newton's on the conditions of optimality.
 //!
 //! Tuning of gains and identification are the same call: what is wanted is a target, and so is what was recorded. Controls are
 //! those of a policy, or given; `J` is carried forward along the trajectory, which takes a solve for each parameter a step, and the
 //! solution tells how well it is determined: its [`super::Covariance`].
 
-use super::augmented::{Augmented, Param};
+use super::augmented::{Augmented, Promise};
 use super::checkpoint::{Checkpoint, Incumbent};
 use super::driver::{Algorithm, Found};
 use super::lq::ROUNDING;
@@ -39,7 +43,7 @@ pub struct Options {
     pub max_iterations: u64,
     /// As [`super::shooting::Options::penalty`].
     pub penalty: f64,
-    /// First damping, relative to the curvature of each decision.
+    /// First damping, relative to the curvature by each decision, constraints' left out where costs are curved.
     pub damping: f64,
 }
 
@@ -62,6 +66,9 @@ const SUFFICIENT: f64 = 1e-4;
 /// (Nielsen, equation 2.4).
 const DECREASE: f64 = 1.0 / 3.0;
 const GROWTH: f64 = 2.0;
+/// How long a step is at most after one that gained nothing, beside that one. Nielsen tries every damping, and where damping was
+/// small several in a row are all but the same step, each a rollout.
+const SHORTER: f64 = 0.9;
 /// Part of the function below which a gain counts as none: several such in a row end a round, where kinks of constraints or of
 /// costs keep steps short. Conventional: a thousandth of the first round's [`super::lq::FIRST_TOLERANCE`].
 const SLOW_GAIN: f64 = 1e-5;
@@ -140,28 +147,33 @@ impl<'a, D: Observe> LevenbergMarquardt<'a, D> {
 impl Search {
     /// Damps until a step gains.
     fn step<D: Observe>(&mut self, p: &mut Augmented<D>) -> Result<Step, Error> {
-        let (gradient, before) = (p.gradient()?, p.value());
+        let before = p.value();
         // without constraints there is no next round to come to
         let slow = match p.lagrangian.multipliers.is_empty() {
             true => ROUNDING,
             false => SLOW_GAIN,
         };
+        let mut longest = f64::INFINITY;
         while self.damping <= MOST_DAMPING {
-            p.damp(self.damping);
-            let d: Param = -p.newton(&gradient);
-            let promised = -gradient.dot(&d) - 0.5 * p.curvature_along(&d);
+            let Some(Promise { step, gain }) = p.promise(self.damping)? else {
+                return Ok(Step::Failed);
+            };
             // what is less is lost in the sums that the value is made of
-            if -gradient.dot(&d) <= ROUNDING * before.abs() {
+            if gain <= ROUNDING * before.abs() {
                 return Ok(Step::Failed);
             }
-            let response = p.response(&d);
+            // the model is cheap beside a rollout
+            if step.norm() > longest {
+                self.grow();
+                continue;
+            }
             // what cannot be simulated is too far
-            let value = p.try_step(&d, &response, 1.0).unwrap_or(f64::INFINITY);
+            let value = p.try_step(&step, &[], 1.0).unwrap_or(f64::INFINITY);
             if stop_requested() {
                 return Ok(Step::Interrupted);
             }
-            let ratio = (before - value) / promised;
-            if promised > 0.0 && ratio > SUFFICIENT {
+            let ratio = (before - value) / gain;
+            if ratio > SUFFICIENT {
                 p.accept();
                 let factor = 1.0 - (2.0 * ratio - 1.0).powi(3);
                 self.damping *= factor.max(DECREASE);
@@ -170,10 +182,15 @@ impl Search {
                     gained: before - value > slow * before.abs(),
                 });
             }
-            self.damping = self.growth * self.damping.max(LEAST_DAMPING);
-            self.growth *= GROWTH;
+            longest = SHORTER * step.norm();
+            self.grow();
         }
         Ok(Step::Failed)
+    }
+
+    fn grow(&mut self) {
+        self.damping = self.growth * self.damping.max(LEAST_DAMPING);
+        self.growth *= GROWTH;
     }
 }
 

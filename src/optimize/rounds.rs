@@ -207,7 +207,11 @@ impl Rounds {
             return Decided::default();
         }
         let slow = violation > SLOW * self.last_violation && violation > self.violation;
-        p.update(if slow { PENALTY_GROWTH } else { 1.0 });
+        let growth = if slow { PENALTY_GROWTH } else { 1.0 };
+        // where the model cannot be made anew nothing is lost but its better guess
+        if self.by_values || !p.update_by_model(self.violation, growth).unwrap_or(false) {
+            p.update(growth);
+        }
         self.last_violation = violation;
         self.tolerance = (self.tolerance * TOLERANCE_REDUCTION).max(self.optimality);
         Decided {

@@ -1,10 +1,11 @@
 //! The two applications of paper 000, section 5.4: gains of an exoskeleton for two patients, and a quadruped that walks.
 
+use crate::statistics::hold;
 use argmin::core::{CostFunction, Gradient};
 use least_action::dynamics::Step;
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
-use least_action::optimize::Reduced;
+use least_action::optimize::{Method, Reduced, Solve, Status};
 use least_action::rollout::{RolloutStats, Trajectory};
 use least_action::spatial::{Mat3, Vec3};
 use nalgebra::DVector;
@@ -54,6 +55,23 @@ fn gains_of_an_exoskeleton() {
             gradient[i]
         );
     }
+}
+
+/// Gains within the limits of both patients at every knot, in a dozen iterations and a few rollouts more.
+#[test]
+fn gains_of_an_exoskeleton_are_found_within_limits() {
+    let m = load(
+        "exoskeleton_gains",
+        "time_step = 0.001",
+        "time_step = 0.005",
+    );
+    let system = m.extended();
+    let solve = Solve::new(&system, &m.problem).with_method(Method::LevenbergMarquardt);
+    let s = solve.run().expect("no error of argmin");
+    hold("exoskeleton_gains at 5 ms by levenberg-marquardt", &s, 1e-8);
+    assert_eq!(s.status, Status::Converged, "{}", s.reason);
+    assert!(s.objective < 0.3178, "{}", s.objective);
+    assert!(s.iterations < 20, "{}", s.iterations);
 }
 
 /// With the gait at rest the robot comes down on its feet and stands, its sides mirror images of each other.

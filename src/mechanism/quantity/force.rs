@@ -4,7 +4,9 @@
 
 use super::{Adjoint, ForceOf, KnotData, PowerOf, joint, unit};
 use crate::mechanism::wrench::{add_six, add_wrench, dot};
-use crate::mechanism::{CoordinateId, Coupling, Drive, Field, Freedom, Joint, Row, Spring};
+use crate::mechanism::{
+    CoordinateId, Coupling, Drive, Field, Freedom, Joint, Mechanism, Row, Spring,
+};
 use crate::spatial::Pose;
 
 /// A spring between points, with the poses of its ends.
@@ -120,36 +122,55 @@ pub(super) fn spring_by(k: &KnotData, of: ForceOf, field: Field) -> f64 {
     }
 }
 
-pub(super) fn damper(k: &KnotData, of: ForceOf) -> f64 {
+/// N s/m or N m s/rad.
+pub(super) fn damping(m: &Mechanism, of: ForceOf) -> f64 {
     match of {
-        ForceOf::Coordinate((j, i)) => {
-            -k.mechanism.joints[j].directions[i].damping * joint::rate(k, j, i)
-        }
-        ForceOf::Spring(s) => -k.mechanism.springs[s].damping * growth(k, s),
+        ForceOf::Coordinate((j, i)) => m.joints[j].directions[i].damping,
+        ForceOf::Spring(s) => m.springs[s].damping,
     }
 }
 
+/// Where there is no damping velocities need not be known.
+pub(super) fn damper(k: &KnotData, of: ForceOf) -> f64 {
+    let damping = damping(k.mechanism, of);
+    if damping == 0.0 {
+        return 0.0;
+    }
+    let rate = match of {
+        ForceOf::Coordinate((j, i)) => joint::rate(k, j, i),
+        ForceOf::Spring(s) => growth(k, s),
+    };
+    -damping * rate
+}
+
 pub(super) fn pull_damper(k: &KnotData, of: ForceOf, g: f64, out: &mut Adjoint) {
+    let damping = damping(k.mechanism, of);
+    if damping == 0.0 {
+        return;
+    }
     match of {
-        ForceOf::Coordinate((j, i)) => {
-            let damping = k.mechanism.joints[j].directions[i].damping;
-            joint::pull_rate(k, (j, i), -damping * g, out);
-        }
-        ForceOf::Spring(s) => pull_growth(k, s, -k.mechanism.springs[s].damping * g, out),
+        ForceOf::Coordinate((j, i)) => joint::pull_rate(k, (j, i), -damping * g, out),
+        ForceOf::Spring(s) => pull_growth(k, s, -damping * g, out),
     }
 }
 
 pub(super) fn damper_by(k: &KnotData, of: ForceOf, field: Field) -> f64 {
     match (of, field) {
         (ForceOf::Coordinate((j, i)), Field::Damping(own)) if own == (j, i) => {
-            -joint::rate(k, j, i)
+            return -joint::rate(k, j, i);
         }
-        (ForceOf::Coordinate((j, i)), _) => {
-            -k.mechanism.joints[j].directions[i].damping * joint::rate_by(k, j, i, field)
-        }
-        (ForceOf::Spring(s), Field::SpringDamping(own)) if own == s => -growth(k, s),
-        (ForceOf::Spring(s), _) => -k.mechanism.springs[s].damping * growth_by(k, s, field),
+        (ForceOf::Spring(s), Field::SpringDamping(own)) if own == s => return -growth(k, s),
+        _ => {}
     }
+    let damping = damping(k.mechanism, of);
+    if damping == 0.0 {
+        return 0.0;
+    }
+    let by = match of {
+        ForceOf::Coordinate((j, i)) => joint::rate_by(k, j, i, field),
+        ForceOf::Spring(s) => growth_by(k, s, field),
+    };
+    -damping * by
 }
 
 /// The wrenches of a joint's springs.

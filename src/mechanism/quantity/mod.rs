@@ -423,7 +423,25 @@ impl Quantity {
         }
     }
 
-    /// Value, from what is known of the knot. What it [needs](Quantity::needs) must be there.
+    /// What it needs of a mechanism: what [`Quantity::needs`] says, but that dampers without damping, which no parameter gives them,
+    /// exert nothing at any velocity.
+    pub fn needs_of(&self, m: &Mechanism) -> Needs {
+        let needs = self.needs();
+        let Self::DamperForce(of) = *self else {
+            return needs;
+        };
+        let own = match of {
+            ForceOf::Coordinate(id) => Field::Damping(id),
+            ForceOf::Spring(s) => Field::SpringDamping(s),
+        };
+        let varies = m.parameters.iter().any(|p| p.fields.contains(&own));
+        Needs {
+            velocities: varies || force::damping(m, of) != 0.0,
+            ..needs
+        }
+    }
+
+    /// Value, from what is known of the knot. What it [needs](Quantity::needs_of) must be there.
     pub fn value(&self, k: &KnotData) -> f64 {
         match *self {
             Self::Coordinate { joint, direction } => k.coordinate(joint, direction),

@@ -4,8 +4,8 @@
 use super::*;
 use crate::mechanism::samples::{Source, tree};
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, ContactSpec, Freedom, HalfSpaceSpec, JointKind, MechanismBuilder,
-    Surface, WrenchFrame,
+    ActuatorSpec, BodySpec, ContactSpec, Freedom, HalfSpaceSpec, JointKind, JointSpec,
+    MechanismBuilder, Surface, WrenchFrame,
     element_samples::{Line, Rubber},
 };
 use crate::spatial::exp;
@@ -273,4 +273,36 @@ fn reactions_stand_side_by_side() {
         }
         assert_eq!(next, m.reaction_count());
     }
+}
+
+/// Of a hinge: with damping, without, and without where a parameter gives it.
+#[test]
+fn dampers_without_damping_need_no_velocities() {
+    let hinge = |damping: f64, is_parameter: bool| {
+        let joint = JointSpec::new(JointKind::Revolute, "a").damping(damping);
+        let m = MechanismBuilder::new()
+            .body("a", BodySpec::new(1.0).inertia([1.0; 3]))
+            .joint("hinge", joint);
+        let m = match is_parameter {
+            true => m.parameter("d", &["joints.hinge.damping"]),
+            false => m,
+        };
+        m.build().expect("valid")
+    };
+    let force = Quantity::DamperForce(ForceOf::Coordinate((0, 0)));
+    let needs = |m: &Mechanism| force.needs_of(m).velocities;
+    assert!(needs(&hinge(0.3, false)) && needs(&hinge(0.0, true)));
+    let m = hinge(0.0, false);
+    assert!(!needs(&m) && force.needs().velocities);
+    // whatever they are
+    let mut here = Situation::new(&m, &mut Source::new(1), false);
+    here.velocities.fill(f64::NAN);
+    let value = here.with(&m, &m, |k| {
+        let mut adjoint = Adjoint::new(&m);
+        force.pull(k, 1.0, &mut adjoint);
+        assert!(adjoint.velocities.iter().all(|v| *v == 0.0));
+        assert_eq!(force.by_field(k, Field::Stiffness((0, 0))), 0.0);
+        force.value(k)
+    });
+    assert_eq!(value, 0.0);
 }

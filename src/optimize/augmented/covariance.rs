@@ -116,7 +116,7 @@ impl<D: Observe> Augmented<'_, D> {
         let e = &path.evaluation;
         let along = Along::of(dynamics, problem, &path, free);
         let mut own = Sensitivities::new(&dynamics.dims(), free);
-        own.run(&along, &mut self.workers[0], |seen, _| {
+        own.run(&along, &mut self.workers, |seen| {
             let stage = e.layout.stage(seen.at.k);
             let row = |place: usize| DVector::from_row_slice(&seen.rows[place * q..][..q]);
             for &(i, place) in &stage.costs {

@@ -3,7 +3,7 @@
 use super::{Augmented, Param};
 use crate::control::{Form, Problem};
 use crate::dynamics::{Knot, Observe, StepError};
-use crate::optimize::lq::{Along, Sensitivities, Times};
+use crate::optimize::lq::Times;
 use nalgebra::DMatrix;
 
 /// Are all costs squares?
@@ -167,7 +167,7 @@ impl<D: Observe> Augmented<'_, D> {
         let knots = self.current.path.knots.iter();
         let all: Vec<Vec<Row>> = knots.map(|at| self.rows_at(at)).collect();
         let (dynamics, path) = (self.dynamics, &self.current.path);
-        let (n, width) = (self.model.sizes.n, self.model.sizes.w());
+        let n = self.model.sizes.n;
         let (layout, free) = (&path.evaluation.layout, &self.model.free);
         let mut rows = vec![];
         let mut add = |of: &Row, by: &[f64], times: &Times| {
@@ -179,15 +179,13 @@ impl<D: Observe> Augmented<'_, D> {
             }
         };
         if !self.model.has_stages() {
-            let along = Along::of(dynamics, self.problem, path, free);
-            let mut own = Sensitivities::new(&dynamics.dims(), free);
-            own.run(&along, &mut self.workers[0], |seen, _| {
-                let times = Times::at(layout, free, seen.at.k);
-                for row in &all[seen.at.k] {
-                    let by = &seen.rows[row.place * width..(row.place + 1) * width];
+            for (k, all) in all.iter().enumerate() {
+                let times = Times::at(layout, free, k);
+                for row in all {
+                    let by = self.model.row_by_parameters(layout, k, row.place);
                     add(row, by, &times);
                 }
-            })?;
+            }
             return Ok((rows, vec![0, all.iter().map(Vec::len).sum()]));
         }
         let (t, identity) = (&path.trajectory, dynamics.has_identity_frames());

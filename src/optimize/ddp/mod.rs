@@ -322,7 +322,7 @@ impl Rounds {
                 &e.problem,
                 &e.path,
                 tolerance,
-                &mut e.workers[0],
+                &mut e.workers,
             ),
             penalty: e.lagrangian.penalty,
             has_decisions: e.model.sizes.m + e.model.sizes.q > 0,

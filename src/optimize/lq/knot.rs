@@ -90,10 +90,11 @@ pub fn workers<D: Observe>(dynamics: &D, problem: &Problem, sizes: &Sizes) -> Ve
         0 => 0,
         ny => ny.max(UNKNOWNS_OF_STATE * dims.ndx),
     };
-    let count = if sizes.steps * unknowns < WORTH_THREADS {
+    let steps = problem.intervals.len();
+    let count = if steps * unknowns < WORTH_THREADS {
         1
     } else {
-        rayon::current_num_threads().min(sizes.steps)
+        rayon::current_num_threads().min(steps)
     };
     let layout = problem.layout();
     let mut rows: Vec<Option<Rows>> = vec![];

@@ -63,6 +63,18 @@ impl Lagrangian {
         self.scaled = true;
     }
 
+    /// One in which no constraint weighs anything.
+    pub fn without_constraints(&self) -> Self {
+        let count = self.multipliers.len();
+        Self {
+            multipliers: vec![0.0; count],
+            penalty: 0.0,
+            // an equality adds even nothing
+            equal: vec![false; count],
+            ..*self
+        }
+    }
+
     /// As before the first round.
     pub fn restart(&mut self) {
         self.multipliers.fill(0.0);

@@ -3,6 +3,7 @@
 
 mod box_qp;
 pub mod dense;
+mod hinges;
 mod knot;
 mod lagrangian;
 mod line_search;
@@ -13,6 +14,7 @@ mod riccati;
 mod secant;
 mod sensitivity;
 
+pub use hinges::{Hinges, Weights};
 pub use knot::{Times, Worker, workers};
 pub use lagrangian::{FIRST_TOLERANCE, Lagrangian, PENALTY_GROWTH, SLOW, TOLERANCE_REDUCTION};
 pub use line_search::{Line, LineSearch, MAX_CONTRACTION, ROUNDING};
@@ -25,3 +27,6 @@ pub use sensitivity::{Along, Sensitivities};
 /// A constraint has no gradient if, to first order, all decisions over their whole ranges change it by less than this
 /// part of its violation. Contact that is open by a centimetre and more gives 1e-5 and less.
 pub const NO_GRADIENT: f64 = 1e-3;
+
+#[cfg(test)]
+mod hinges_tests;

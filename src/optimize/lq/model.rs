@@ -15,7 +15,7 @@ use super::lagrangian::Lagrangian;
 use super::path::Path;
 use super::riccati::Policy;
 use super::secant::Secant;
-use super::sensitivity::Sensitivities;
+use super::sensitivity::{Along, Sensitivities};
 use crate::control::{Evaluation, Problem};
 use crate::dynamics::{
     Certificate, Dims, Frame, Knot, Observe, StepError, Stoppable, stop_requested,
@@ -60,7 +60,7 @@ pub struct Model {
     /// w x w a knot, the last included.
     pub h: Vec<f64>,
     /// Of all quantities, w each.
-    rows: Vec<f64>,
+    pub(super) rows: Vec<f64>,
     /// n x q.
     pub start: Vec<f64>,
     /// What `h` lacks.
@@ -127,11 +127,14 @@ impl Model {
         workers: &mut [Worker<D::Work>],
     ) -> Result<(), StepError> {
         if let Some(mut own) = self.sensitivities.take() {
-            let of = (dynamics, problem);
-            let built =
-                self.build_by_sensitivities(&mut own, of, lagrangian, path, &mut workers[0]);
+            let along = Along::of(dynamics, problem, path, &self.free);
+            self.rows.clear();
+            let run = own.run(&along, workers, |seen| {
+                self.rows.extend_from_slice(seen.rows);
+            });
             self.sensitivities = Some(own);
-            return built;
+            self.certificate = run?;
+            return self.reweigh((dynamics, problem), lagrangian, path, workers);
         }
         let n = self.sizes.n;
         self.l.fill(0.0);
@@ -199,13 +202,14 @@ impl Model {
         path: &mut Path,
         workers: &mut [Worker<D::Work>],
     ) -> Result<(), StepError> {
-        if self.sensitivities.is_some() {
-            return self.build(of.0, of.1, lagrangian, path, workers);
-        }
         self.l.fill(0.0);
         self.h.fill(0.0);
-        self.secant.stay(&self.f);
         let local = &mut workers[0].local;
+        if self.sensitivities.is_some() {
+            self.weigh_parameters(of, lagrangian, path, local);
+            return Ok(());
+        }
+        self.secant.stay(&self.f);
         let (mut slots, linearizer) = self.along(of, lagrangian, path);
         for k in 0..linearizer.knots.len() {
             let (mut own, rest) = linearizer.cut(slots, k + 1);
@@ -312,10 +316,10 @@ impl Model {
         problem: &Problem,
         path: &Path,
         tolerance: f64,
-        worker: &mut Worker<D::Work>,
+        workers: &mut [Worker<D::Work>],
     ) -> Vec<String> {
         let (layout, names) = (&path.evaluation.layout, dynamics.quantities());
-        let by_parameters = self.range_sensitivities(dynamics, problem, path, worker);
+        let by_parameters = self.range_sensitivities(dynamics, problem, path, workers);
         let mut flat = vec![];
         for at in &path.knots {
             let first = layout.constraints(at.k).start;
@@ -328,7 +332,10 @@ impl Model {
                 }
                 let change = match &by_parameters {
                     Some(all) => Ok(all[layout.values(at.k)][place]),
-                    None => self.range_sensitivity(dynamics, problem, path, (at, place), worker),
+                    None => {
+                        let worker = &mut workers[0];
+                        self.range_sensitivity(dynamics, problem, path, (at, place), worker)
+                    }
                 };
                 if change.is_ok_and(|c| c < super::NO_GRADIENT * violation) {
                     flat.push(name.to_owned());

@@ -1,8 +1,10 @@
 //! An iterate: a trajectory whose states need not follow from each other, and what it is worth.
 
+use super::knot::Worker;
 use crate::control::{Evaluation, Problem};
-use crate::dynamics::{Knot, Observe, SolvedStep, StepError};
+use crate::dynamics::{Knot, Observe, SolvedStep, StepError, Stoppable, stop_requested};
 use crate::rollout::{RolloutStats, Trajectory};
+use rayon::prelude::*;
 
 /// A trajectory with gaps: the step from state `k` ends at `ends[k]`, which need not be state `k + 1`.
 #[derive(Clone, Debug)]
@@ -134,6 +136,48 @@ impl Path {
         w: &mut D::Work,
     ) -> Result<(), StepError> {
         problem.evaluate(dynamics, &self.trajectory, w, &mut self.evaluation)
+    }
+
+    /// The same with the knots shared among several threads: the same bits. Of several failures it is the first along the path.
+    pub fn evaluate_shared<D: Observe>(
+        &mut self,
+        dynamics: &D,
+        problem: &Problem,
+        workers: &mut [Worker<D::Work>],
+    ) -> Result<(), StepError> {
+        if let [only] = workers {
+            return self.evaluate(dynamics, problem, &mut only.work);
+        }
+        let e = &mut self.evaluation;
+        e.objective = f64::INFINITY;
+        let (t, layout, stoppable) = (&self.trajectory, &e.layout, Stoppable::here());
+        let see = |knots: &[Knot], mut values: &mut [f64], work: &mut D::Work| {
+            for at in knots {
+                if stop_requested() {
+                    return Err(StepError::stopped(at.t));
+                }
+                let which = &layout.stage(at.k).which;
+                let (own, rest) = values.split_at_mut(which.len());
+                values = rest;
+                if !which.is_empty() {
+                    dynamics.observe(&t.knot_point(at), which, work, own)?;
+                }
+            }
+            Ok(())
+        };
+        let (mut parts, mut rest) = (vec![], &mut e.values[..]);
+        for knots in self.knots.chunks(self.knots.len().div_ceil(workers.len())) {
+            let counts = knots.iter().map(|at| layout.values(at.k).len());
+            let (own, after) = rest.split_at_mut(counts.sum());
+            parts.push((knots, own));
+            rest = after;
+        }
+        let seen: Vec<Result<(), StepError>> = (parts.into_par_iter().zip(workers))
+            .map(|((knots, own), w)| stoppable.run(|| see(knots, own, &mut w.work)))
+            .collect();
+        seen.into_iter().collect::<Result<(), _>>()?;
+        problem.count(&self.trajectory, &mut self.evaluation);
+        Ok(())
     }
 
     /// Largest violation of a constraint or bound, in the units of constraints, controls and parameters.
