@@ -279,7 +279,9 @@ fn reactions_stand_side_by_side() {
 #[test]
 fn dampers_without_damping_need_no_velocities() {
     let hinge = |damping: f64, is_parameter: bool| {
-        let joint = JointSpec::new(JointKind::Revolute, "a").damping(damping);
+        let joint = JointSpec::new(JointKind::Revolute, "a")
+            .axis([0.0, 1.0, 0.0])
+            .damping(damping);
         let m = MechanismBuilder::new()
             .body("a", BodySpec::new(1.0).inertia([1.0; 3]))
             .joint("hinge", joint);

@@ -8,6 +8,10 @@ use crate::optimize::lq::{Hinges, Weights};
 /// constraints are not linear.
 const ACCURACY: f64 = 1e-3;
 
+/// Passes of these: the maps of the parameters bend as the multipliers press, which moves the program's solution; a few passes follow
+/// where that is a little, and where it is much the model holds nowhere.
+const MAX_PASSES: usize = 5;
+
 /// A step, and by how much the function falls along it in its model.
 pub(in crate::optimize) struct Promise {
     pub step: Param,
@@ -48,16 +52,27 @@ impl<D: Observe> Augmented<'_, D> {
         if !self.has_kinks() || !self.linearized || self.lagrangian.multipliers.is_empty() {
             return Ok(false);
         }
-        let (multipliers, penalty) = self.weights();
-        let from = Weights {
-            multipliers: &multipliers,
-            penalty,
-        };
-        let found = self.hinges()?.multipliers(from, ACCURACY * tolerance);
-        let Some(found) = found else {
-            return Ok(false);
-        };
-        self.lagrangian.multipliers = found;
+        let before = self.lagrangian.multipliers.clone();
+        for _ in 0..MAX_PASSES {
+            let (multipliers, penalty) = self.weights();
+            let from = Weights {
+                multipliers: &multipliers,
+                penalty,
+            };
+            let found = self.hinges()?.multipliers(from, ACCURACY * tolerance);
+            let Some(found) = found else {
+                self.lagrangian.multipliers = before;
+                self.reevaluate();
+                return Ok(false);
+            };
+            let both = || found.iter().zip(&multipliers);
+            let change = both().fold(0.0, |most: f64, (l, before)| most.max((l - before).abs()));
+            self.lagrangian.multipliers = found;
+            self.reevaluate();
+            if change <= ACCURACY * tolerance * penalty {
+                break;
+            }
+        }
         self.lagrangian.penalty *= growth;
         self.bound_multipliers
             .update(&self.current.decisions, growth);

@@ -11,13 +11,12 @@
 
 use super::dense::{cholesky, cholesky_solve, dot, gemv, quadratic_form};
 use super::lagrangian::PENALTY_GROWTH;
-use super::line_search::ROUNDING;
 
 /// Newton's steps: a dozen is much, and none may cycle for ever by rounding.
 const MAX_STEPS: usize = 100;
 /// Evaluations along one, of which each but a few cuts off kinks; bisection alone would end at rounding.
 const MAX_EVALUATIONS: usize = 60;
-/// Part of the first slope along a step that is none: a thousand times rounding.
+/// Part of the first slope that is none: a thousand times rounding.
 const FLAT: f64 = 1e-12;
 /// Relative to the curvature of a decision: what is added first where no curvature is left, above rounding, and by how much
 /// more it grows. As for controls that nothing costs.
@@ -27,7 +26,7 @@ const FLOOR_GROWTH: f64 = 100.0;
 const UNCURVED: f64 = 1e-12;
 /// Rounds of [`Hinges::multipliers`]: with a penalty that grows in each what they leave falls faster than by
 /// [`PENALTY_GROWTH`] to the power of their number, unless the rows contradict each other.
-const MAX_ROUNDS: usize = 10;
+const MAX_ROUNDS: usize = 14;
 
 /// The model, but for multipliers and penalty. Of `n` decisions.
 #[derive(Clone, Debug, Default)]
@@ -73,21 +72,17 @@ impl Hinges {
         for (i, costs) in self.costs.iter().enumerate() {
             let own = i * n + i;
             let of_costs = *costs > UNCURVED * curvature[own];
-            damped[own] += damping
-                * if of_costs {
-                    self.h[own]
-                } else {
-                    curvature[own]
-                }
-                .abs();
+            let by = if of_costs { &self.h } else { &curvature };
+            damped[own] += damping * by[own].abs();
         }
+        let rows = || self.rows.chunks_exact(n.max(1));
         let (mut d, mut f) = (vec![0.0; n], start.clone());
         let mut first_fall = None;
         for _ in 0..MAX_STEPS {
             let mut smooth = self.g.clone();
             gemv(n, &damped, &d, &mut smooth);
             let mut slope = smooth.clone();
-            for (i, row) in self.rows.chunks_exact(n).enumerate() {
+            for (i, row) in rows().enumerate() {
                 if self.acts(i, f[i]) {
                     slope.iter_mut().zip(row).for_each(|(s, a)| *s += f[i] * a);
                 }
@@ -97,30 +92,31 @@ impl Hinges {
             if !fall.is_finite() {
                 return None;
             }
-            if fall <= ROUNDING * *first_fall.get_or_insert(fall) {
+            // it goes with the square of the slope
+            if fall <= FLAT * FLAT * *first_fall.get_or_insert(fall) {
+                break;
+            }
+            let to = |length: f64| -> Vec<f64> {
+                let both = d.iter().zip(&step);
+                both.map(|(d, s)| d + length * s).collect()
+            };
+            let (whole, before) = (to(1.0), f);
+            f = self.estimates(by, &whole);
+            if (0..f.len()).all(|i| self.acts(i, before[i]) == self.acts(i, f[i])) {
+                // exact between the kinks
+                d = whole;
                 break;
             }
             let along = Along {
                 slope: dot(&smooth, &step),
                 curvature: quadratic_form(&damped, &step),
                 penalty: by.penalty,
-                f: &f,
-                change: self
-                    .rows
-                    .chunks_exact(n)
-                    .map(|a| by.penalty * dot(a, &step))
-                    .collect(),
+                f: &before,
+                change: rows().map(|a| by.penalty * dot(a, &step)).collect(),
                 equal: &self.equal,
             };
-            let length = along.minimum(fall);
-            d.iter_mut().zip(&step).for_each(|(d, s)| *d += length * s);
-            let moved = self.estimates(by, &d);
-            let stays = (0..moved.len()).all(|i| self.acts(i, moved[i]) == self.acts(i, f[i]));
-            f = moved;
-            // exact between the kinks
-            if stays && length == 1.0 {
-                break;
-            }
+            d = to(along.minimum(fall));
+            f = self.estimates(by, &d);
         }
         let hinges = (0..f.len()).map(|i| {
             let [before, after] =
