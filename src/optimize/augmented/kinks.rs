@@ -8,9 +8,10 @@ use crate::optimize::lq::{Hinges, Weights};
 /// constraints are not linear.
 const ACCURACY: f64 = 1e-3;
 
-/// Passes of these: the maps of the parameters bend as the multipliers press, which moves the program's solution; a few passes follow
-/// where that is a little, and where it is much the model holds nowhere.
-const MAX_PASSES: usize = 5;
+/// Passes of these: the maps of the parameters bend as the multipliers press, which moves the program's solution. What falls by
+/// [`CONTRACTION`] at least in each is at [`ACCURACY`] within so many; where it does not, the model holds nowhere.
+const MAX_PASSES: usize = 30;
+const CONTRACTION: f64 = 0.5;
 
 /// A step, and by how much the function falls along it in its model.
 pub(in crate::optimize) struct Promise {
@@ -53,6 +54,7 @@ impl<D: Observe> Augmented<'_, D> {
             return Ok(false);
         }
         let before = self.lagrangian.multipliers.clone();
+        let mut last = f64::INFINITY;
         for _ in 0..MAX_PASSES {
             let (multipliers, penalty) = self.weights();
             let from = Weights {
@@ -69,9 +71,10 @@ impl<D: Observe> Augmented<'_, D> {
             let change = both().fold(0.0, |most: f64, (l, before)| most.max((l - before).abs()));
             self.lagrangian.multipliers = found;
             self.reevaluate();
-            if change <= ACCURACY * tolerance * penalty {
+            if change <= ACCURACY * tolerance * penalty || change > CONTRACTION * last {
                 break;
             }
+            last = change;
         }
         self.lagrangian.penalty *= growth;
         self.bound_multipliers
