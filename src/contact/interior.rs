@@ -250,10 +250,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             if p.done && ended {
                 self.arrived(&p);
                 if flow.iterations > 0 {
-                    // rows are linear in impulses: friction that went with velocities would leave what it curves
-                    for e in &mut self.step.contacts_mut().elements {
-                        e.follows = None;
-                    }
                     self.polish(&flow);
                 }
                 return Ok(true);
@@ -354,30 +350,42 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     }
 
     /// Takes out what the tolerance left of the rows, with the factors at hand: it has one sign at every step, and momentum would
-    /// drift by the sum of it. Where stiff contacts between light bodies took these factors' digits, with pivots.
+    /// drift by the sum of it. Where stiff contacts between light bodies took these factors' digits, with pivots, if that stays a
+    /// solution.
     fn polish(&mut self, flow: &Flow) {
         let [(before, row), _] = self.step.worst();
         self.take_out(flow.refined);
         let [(left, _), _] = self.step.worst();
-        if before > STILL * self.tolerance && left > POLISHED * before && !self.step.has_pivots() {
-            self.step.assemble(flow.refined);
-            if self.step.factor(Some(row)).is_ok() {
-                self.stats.fallbacks += 1;
-                self.take_out(flow.refined);
+        if before <= STILL * self.tolerance || left <= POLISHED * before || self.step.has_pivots() {
+            return;
+        }
+        self.step.assemble(flow.refined);
+        if self.step.factor(Some(row)).is_ok() && self.take_out(flow.refined) {
+            self.stats.fallbacks += 1;
+            let (_, _, floor) = self.step.evaluate();
+            if !self.progress(flow.kappa, floor / self.layout.lightest).done {
+                self.move_along(-1.0, 0.0);
             }
         }
     }
 
-    fn take_out(&mut self, refined: bool) {
-        if self.aim(&Aim::Held, refined) <= 1.0 {
-            return;
+    /// True where it could be taken out within the cones.
+    fn take_out(&mut self, refined: bool) -> bool {
+        let inside = self.aim(&Aim::Held, refined) > 1.0;
+        if inside {
+            let mut last = std::mem::take(&mut self.step.contacts_mut().last);
+            last.copy_from_slice(self.step.trial());
+            self.step.contacts_mut().last = last;
+            self.move_along(1.0, 1.0);
         }
-        let mut last = std::mem::take(&mut self.step.contacts_mut().last);
-        last.copy_from_slice(self.step.trial());
-        self.step.contacts_mut().last = last;
-        self.set_along(1.0);
+        inside
+    }
+
+    /// Moves what elements know by a length along the direction, and the unknowns to one from where they were kept.
+    fn move_along(&mut self, by: f64, to: f64) {
+        self.set_along(to);
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
-            e.advance(sides, 1.0);
+            e.advance(sides, by);
         }
         self.step.evaluate();
     }

@@ -88,6 +88,10 @@ pub struct MethodSpec {
     /// Of `policy-gradient`: steps after which gradients are truncated; the whole horizon unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<NonZeroUsize>,
+    /// Of `policy-gradient`: iterations without a new best after which it goes back to the best, and on by half steps; never unless
+    /// told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<NonZeroUsize>,
     /// Of `policy-gradient`: largest norm of a rollout's gradient, in multiples of the median of its batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,
@@ -139,6 +143,7 @@ impl Default for MethodSpec {
             temperature: None,
             batch: None,
             window: None,
+            patience: None,
             clip: None,
             samples: None,
         }
@@ -182,7 +187,7 @@ impl MethodSpec {
         };
         let learners = || Method::ALL.into_iter().filter(|m| m.is_learner());
         let others = || Method::ALL.into_iter().filter(|m| !m.is_learner());
-        let owned: [(&str, Vec<Method>, bool); 22] = [
+        let owned: [(&str, Vec<Method>, bool); 23] = [
             ("optimality", others().collect(), self.optimality.is_some()),
             (
                 "memory",
@@ -223,6 +228,7 @@ impl MethodSpec {
             ("temperature", vec![Mppi], self.temperature.is_some()),
             ("batch", vec![PolicyGradient], self.batch.is_some()),
             ("window", vec![PolicyGradient], self.window.is_some()),
+            ("patience", vec![PolicyGradient], self.patience.is_some()),
             ("clip", vec![PolicyGradient], self.clip.is_some()),
             ("samples", vec![PolicyGradient], self.samples.is_some()),
         ];

@@ -67,6 +67,7 @@ impl MethodSpec {
             settings: self.learning(default.settings),
             batch: self.batch.unwrap_or(default.batch),
             window: self.window.or(default.window),
+            patience: self.patience.or(default.patience),
             clip: self.clip.unwrap_or(default.clip),
             step: self.step.unwrap_or(default.step),
             smoothing: match self.smoothing {

@@ -101,6 +101,82 @@ fn a_quadruped_stands() {
     }
 }
 
+/// From a crouch it stands up with its feet where they are; what it takes is found from what holds the crouch.
+#[test]
+fn a_quadruped_stands_up() {
+    let m = load("a1_stand", "horizon", "horizon");
+    let solve = Solve::new(&m.system, &m.problem).with_options(m.options.of(Method::Ddp));
+    let s = solve.run().expect("no error of argmin");
+    assert_eq!(s.status, Status::Converged, "{}", s.reason);
+    crate::statistics::hold("a1_stand by ddp", &s, m.options.ddp().optimality);
+}
+
+/// It leaves the floor with all feet, though nothing says when, and stands where it was.
+#[test]
+#[ignore = "half a minute"]
+fn a_quadruped_jumps() {
+    let m = load("a1_jump", "horizon", "horizon");
+    let solve = Solve::new(&m.system, &m.problem).with_options(m.options.of(Method::Ddp));
+    let s = solve.run().expect("no error of argmin");
+    assert!(s.status.is_solved(), "{}", s.reason);
+    assert!(s.violation <= 1e-6, "{}", s.violation);
+    let height = |k: usize| {
+        let poses = m.system.poses(s.trajectory.state(k));
+        crate::drops::lowest(m.system.mechanism(), &poses)
+    };
+    let highest = (0..=s.trajectory.steps()).map(height).fold(0.0, f64::max);
+    assert!(highest > 0.1, "{highest}");
+}
+
+/// Half a stride from standing, on one diagonal while the other swings.
+#[test]
+#[ignore = "a minute or two"]
+fn a_quadruped_trots() {
+    let m = load("a1_trot", "horizon", "horizon");
+    let solve = Solve::new(&m.system, &m.problem).with_options(m.options.of(Method::Direct));
+    let s = solve.run().expect("no error of argmin");
+    assert_eq!(s.status, Status::Converged, "{}", s.reason);
+    assert!(s.violation <= 1e-6, "{}", s.violation);
+    let mechanism = m.system.mechanism();
+    // the foot is 0.1 m below the shank's centre of mass
+    let clear = |k: usize, shank: &str| {
+        let body = mechanism.body(shank).expect("a shank");
+        let poses = m.system.poses(s.trajectory.state(k));
+        poses[body].point(&Vec3::new(0.0, 0.0, -0.1)).z
+    };
+    let middle = s.trajectory.steps() / 2;
+    let swings = |name| (2..=middle).any(|k| clear(k, name) > 1e-4);
+    assert!(swings("FL_calf") && !swings("FR_calf") && !swings("RL_calf"));
+}
+
+/// Gradients on two seconds find a gait that goes on for ten, in a quarter of the time that a search simulates; upright to the end.
+#[test]
+#[ignore = "half a minute"]
+fn a_quadruped_learns_to_walk_by_gradients() {
+    let mut m = load("a1_walk_gradients", "horizon", "horizon");
+    m.options.seed = Some(1);
+    let system = m.extended();
+    let options = m.options.of(Method::PolicyGradient);
+    let s = Solve::new(&system, &m.problem).with_options(options).run();
+    let s = s.expect("no error of argmin");
+    // a sweep counts as the rollout that it goes over
+    let simulated: u64 = s.gradient_evaluations * 2000 + s.step_evaluations;
+    assert!(simulated <= 250_000, "{simulated} steps of 1 ms");
+    let far = load("a1_walk", "horizon", "horizon");
+    let system = far.extended();
+    let (mut w, p) = (system.work(), &s.trajectory.p);
+    let x0 = far.problem.start(&system, p, &mut w).expect("a start");
+    let mut t = Trajectory::new(&system, far.problem.intervals.clone(), &x0);
+    t.p.copy_from_slice(p);
+    t.roll(&system, &mut w, &mut RolloutStats::default())
+        .expect("it walks");
+    let trunk = |k: usize| far.system.poses(&t.state(k)[..far.system.dims().nx])[0];
+    let end = trunk(t.steps());
+    assert!(end.x.x > 12.0, "{}", end.x.x);
+    let up = |k: usize| trunk(k).r[(2, 2)];
+    assert!((0..=t.steps()).all(|k| up(k) > 0.9));
+}
+
 /// A leg of a turned hip, a sliding shank and a ball, with a spring and motors on a free trunk, and its image.
 const MIRRORED: &str = r#"
 [bodies.trunk]

@@ -186,7 +186,7 @@ impl<'a, D: Observe> Direct<'a, D> {
             };
             if let Some(leaves) = leaves {
                 reason = format!(
-                    "it is the plan: simulated from the start its controls alone {leaves}; with its feedback they hold it"
+                    "it is the plan: simulated from the start its controls alone {leaves}; steps from its own knots follow it"
                 );
                 // whether what is found is contact's law, its steps show
                 let parts = match has_contacts {

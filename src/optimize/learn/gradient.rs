@@ -16,6 +16,10 @@
 //! depends on timing, the more the longer the window is: they are for short ones. Exact ones scatter about the mean slope:
 //! with `samples` above one the mean is taken at so many decisions that are perturbed by `sigma`, which is the gradient of
 //! the value smoothed by that noise but for its jumps. What was used is told.
+//!
+//! Where no gradient tells anything, since every rollout failed or every episode ended where nothing led on, it goes back to the best
+//! decisions so far, and on from there by steps of half the length. So it does where it is told to after some iterations without a new
+//! best: gradients that are biased, or of a motion that falls, lead away from it.
 
 use super::decisions::{Decisions, Unit};
 use super::{
@@ -32,6 +36,8 @@ use std::num::NonZeroUsize;
 const FIRST: f64 = 0.9;
 const SECOND: f64 = 0.999;
 const LEAST: f64 = 1e-8;
+/// Of the length of steps, where they led to what tells nothing.
+const SHORTER: f64 = 0.5;
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,6 +48,8 @@ pub struct Options {
     pub batch: usize,
     /// Steps after which gradients are truncated; the whole horizon without.
     pub window: Option<NonZeroUsize>,
+    /// Iterations without a new best after which it goes back to that; never without.
+    pub patience: Option<NonZeroUsize>,
     /// Largest norm of a rollout's gradient, in multiples of the median of its batch.
     pub clip: f64,
     /// Length of a step of every decision, `alpha`, in units of half of its range between its bounds, or of its size.
@@ -61,6 +69,7 @@ impl Default for Options {
             settings: Settings::default(),
             batch: 16,
             window: None,
+            patience: None,
             clip: 4.0,
             step: 0.01,
             smoothing: 0.0,
@@ -166,6 +175,12 @@ struct Kept {
     first: Vec<f64>,
     second: Vec<f64>,
     updates: u32,
+    /// Part of [`Options::step`] that steps have.
+    pace: f64,
+    /// Iterations since the best.
+    waited: usize,
+    /// The best decisions evaluated, and their value.
+    best: Option<(f64, Vec<f64>)>,
 }
 
 impl Kept {
@@ -175,11 +190,34 @@ impl Kept {
             first: vec![0.0; center.len()],
             second: vec![0.0; center.len()],
             updates: 0,
+            pace: 1.0,
+            waited: 0,
+            best: None,
+        }
+    }
+
+    /// Goes back to the best, where it is not there, to go on more slowly.
+    fn go_back(&mut self) {
+        if let Some((value, center)) = self.best.clone().filter(|b| b.1 != self.center) {
+            *self = Self {
+                pace: SHORTER * self.pace,
+                best: Some((value, center.clone())),
+                ..Self::at(&center)
+            };
+        }
+    }
+
+    fn judge(&mut self, value: f64) {
+        let is_better = |best: &(f64, _)| value < best.0;
+        self.waited += 1;
+        if value.is_finite() && self.best.as_ref().is_none_or(is_better) {
+            (self.best, self.waited) = (Some((value, self.center.clone())), 0);
         }
     }
 
     /// A step of Adam.
     fn step(&mut self, gradient: &[f64], alpha: f64) {
+        let alpha = self.pace * alpha;
         self.updates = self.updates.saturating_add(1);
         let t = i32::try_from(self.updates).unwrap_or(i32::MAX);
         let (first, second) = (1.0 - FIRST.powi(t), 1.0 - SECOND.powi(t));
@@ -220,6 +258,7 @@ impl Learner for Gradient {
         let norm = |g: &&[f64]| g.iter().map(|v| v * v).sum::<f64>().sqrt();
         self.norms.extend(good().map(norm));
         if self.norms.is_empty() {
+            self.next.go_back();
             return None;
         }
         let count = self.norms.len();
@@ -234,6 +273,11 @@ impl Learner for Gradient {
             largest: self.norms[count - 1],
             clipped: 0,
         };
+        let impatient = (self.options.patience).is_some_and(|most| self.next.waited >= most.get());
+        if telling.is_empty() || impatient {
+            self.next.go_back();
+            return Some(watched);
+        }
         self.sum.fill(0.0);
         for g in good() {
             let size = norm(g);
@@ -260,7 +304,12 @@ impl Learner for Gradient {
         &self.column
     }
 
-    fn tell(&mut self, _: &[f64]) -> f64 {
+    fn tell_start(&mut self, value: f64) {
+        self.kept.judge(value);
+    }
+
+    fn tell(&mut self, values: &[f64]) -> f64 {
+        self.next.judge(values[0]);
         let pairs = self.next.center.iter().zip(&self.kept.center);
         let moved = pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
         std::mem::swap(&mut self.kept, &mut self.next);
@@ -279,8 +328,10 @@ impl Learner for Gradient {
         let n = self.kept.center.len();
         let kept = Kept::deserialize(kept).ok();
         let good = |k: &Kept| {
+            let best = k.best.as_ref().map(|(_, center)| center);
             [&k.center, &k.first, &k.second]
-                .iter()
+                .into_iter()
+                .chain(best)
                 .all(|v| are_good(v, n))
         };
         match kept.filter(good) {
@@ -359,9 +410,35 @@ mod tests {
         assert_eq!((watched.largest, watched.clipped), (1e6, 1));
         assert!((watched.mean - (1e6 + 3.0) / 3.0).abs() < 1e-6);
         assert!((l.sum[0] - (1.0 + 2.0 - 8.0) / 3.0).abs() < 1e-12);
-        let before = l.kept.clone();
+        let before = l.kept.center.clone();
         assert!(iterate(&mut l, &[None, None]).is_none());
-        assert_eq!(l.kept, before);
+        assert_eq!(l.kept.center, before);
+    }
+
+    /// Where nothing tells how to go on it goes back to the best, and on by half steps; at the best it stays.
+    #[test]
+    fn it_goes_back_from_where_nothing_tells() {
+        for nothing in [None, Some(&[0.0][..])] {
+            let mut l = learner(
+                1,
+                Options {
+                    step: 0.1,
+                    ..Options::default()
+                },
+            );
+            l.tell_start(0.0);
+            let mut one = |told: Option<&[f64]>, value: f64| {
+                l.tell_gradients(&[told]);
+                l.ask(&mut Random::new(1));
+                l.tell(&[value]);
+                l.kept.center[0]
+            };
+            one(nothing, 0.0);
+            assert!((one(Some(&[2.0]), -1.0) - 0.4).abs() < 1e-6);
+            assert!(one(Some(&[2.0]), 5.0) < 0.35);
+            assert!((one(nothing, -1.0) - 0.4).abs() < 1e-6);
+            assert!((one(Some(&[2.0]), 1.0) - 0.35).abs() < 1e-6);
+        }
     }
 
     /// What was not told a value is not kept.
