@@ -42,8 +42,6 @@ const BEHIND: f64 = 0.01;
 /// Share of the tolerance below which a start is taken as it is: bodies at rest cost nothing, and 1e5 steps lose no more
 /// than the tolerance of one.
 const STILL: f64 = 1e-3;
-/// Part of a residual that polishing leaves at most, where the factors are good: it is linear, but for what curves.
-const POLISHED: f64 = 0.5;
 /// Stiffness `g/s` from which directions are refined: from there on rounding by it is seen in a residual of 1e-7 of the
 /// impulses.
 const STIFF: f64 = 1e9;
@@ -171,7 +169,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
 
     /// Tries to stay as in the step before, then a warm and a cold start, then curves around what stopped them.
     fn solve_at(&mut self, y: &[f64], warm: bool, kappa: f64) -> Result<(), Failed> {
-        if warm && self.stay(y, kappa)? {
+        // what bounces does not go on as before
+        if warm && !self.layout.elastic && self.stay(y, kappa)? {
             return Ok(());
         }
         let mut failed = None;
@@ -245,9 +244,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let (_, _, floor) = self.step.evaluate();
             let floor = floor / self.layout.lightest;
             let p = self.progress(kappa, floor);
-            // Newton's method doubles its digits: what is below the tolerance is soon at rounding, and nothing adds up from step to step
-            let ended = flow.iterations == STAYS || p.residual <= floor.max(STILL * self.tolerance);
-            if p.done && ended {
+            let starts = flow.iterations == 0 && p.residual > floor.max(STILL * self.tolerance);
+            if p.done && !starts {
                 self.arrived(&p);
                 if flow.iterations > 0 {
                     self.polish(&flow);
@@ -350,42 +348,17 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     }
 
     /// Takes out what the tolerance left of the rows, with the factors at hand: it has one sign at every step, and momentum would
-    /// drift by the sum of it. Where stiff contacts between light bodies took these factors' digits, with pivots, if that stays a
-    /// solution.
+    /// drift by the sum of it.
     fn polish(&mut self, flow: &Flow) {
-        let [(before, row), _] = self.step.worst();
-        self.take_out(flow.refined);
-        let [(left, _), _] = self.step.worst();
-        if before <= STILL * self.tolerance || left <= POLISHED * before || self.step.has_pivots() {
+        if self.aim(&Aim::Held, flow.refined) <= 1.0 {
             return;
         }
-        self.step.assemble(flow.refined);
-        if self.step.factor(Some(row)).is_ok() && self.take_out(flow.refined) {
-            self.stats.fallbacks += 1;
-            let (_, _, floor) = self.step.evaluate();
-            if !self.progress(flow.kappa, floor / self.layout.lightest).done {
-                self.move_along(-1.0, 0.0);
-            }
-        }
-    }
-
-    /// True where it could be taken out within the cones.
-    fn take_out(&mut self, refined: bool) -> bool {
-        let inside = self.aim(&Aim::Held, refined) > 1.0;
-        if inside {
-            let mut last = std::mem::take(&mut self.step.contacts_mut().last);
-            last.copy_from_slice(self.step.trial());
-            self.step.contacts_mut().last = last;
-            self.move_along(1.0, 1.0);
-        }
-        inside
-    }
-
-    /// Moves what elements know by a length along the direction, and the unknowns to one from where they were kept.
-    fn move_along(&mut self, by: f64, to: f64) {
-        self.set_along(to);
+        let mut last = std::mem::take(&mut self.step.contacts_mut().last);
+        last.copy_from_slice(self.step.trial());
+        self.step.contacts_mut().last = last;
+        self.set_along(1.0);
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
-            e.advance(sides, by);
+            e.advance(sides, 1.0);
         }
         self.step.evaluate();
     }

@@ -68,7 +68,8 @@ pub(super) struct Augmented<'a, D: Observe> {
     gradient: Option<Param>,
     /// Is the model of the present point, be it of another function?
     linearized: bool,
-    /// The model with its kinks, of the present point, where parameters alone are found.
+    /// Is the model that with its kinks? It is of the present point.
+    has_kinks: bool,
     hinges: Option<Hinges>,
     /// Where the model was made, while the function stays.
     modelled: Option<Param>,
@@ -135,6 +136,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
             scale,
             gradient: None,
             linearized: false,
+            has_kinks: false,
             hinges: None,
             modelled: None,
             failed: None,
@@ -472,7 +474,7 @@ impl<'a, D: Observe> Augmented<'a, D> {
     /// Reduction that the curvature still predicts, `1/2 g' H^-1 g`, or the model with its kinks, relative to the size of the
     /// function: the measure of optimality. Independent of units and scaling.
     pub fn optimality(&mut self, tolerance: f64) -> Result<f64, StepError> {
-        if self.has_kinks() {
+        if self.has_kinks {
             let promise = self.promise(0.0)?;
             // what is not of numbers is no optimum
             let predicted = promise.map_or(f64::INFINITY, |p| p.gain);

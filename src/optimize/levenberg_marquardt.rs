@@ -136,7 +136,7 @@ impl<'a, D: Observe> LevenbergMarquardt<'a, D> {
             growth: GROWTH,
         };
         Self {
-            function: Augmented::new(dynamics, problem, options.penalty),
+            function: Augmented::new(dynamics, problem, options.penalty).with_kinks(),
             rounds: Rounds::new(options.tolerance, options.optimality),
             search,
             recorded: search,

@@ -20,9 +20,13 @@ pub(in crate::optimize) struct Promise {
 }
 
 impl<D: Observe> Augmented<'_, D> {
-    /// Is there such a model? Controls knot by knot have Riccati's recursion instead, which holds what acts as it is.
-    pub(super) fn has_kinks(&self) -> bool {
-        !self.model.has_stages()
+    /// With this model, for problems of parameters alone: controls knot by knot have Riccati's recursion instead, which holds what acts
+    /// as it is.
+    pub fn with_kinks(self) -> Self {
+        Self {
+            has_kinks: !self.model.has_stages(),
+            ..self
+        }
     }
 
     /// The change of the scaled decisions that is best by the model, damped as [`Hinges::minimize`]; `None` where the model is
@@ -50,7 +54,7 @@ impl<D: Observe> Augmented<'_, D> {
     /// # Errors
     /// When a step cannot be linearized.
     pub fn update_by_model(&mut self, tolerance: f64, growth: f64) -> Result<bool, StepError> {
-        if !self.has_kinks() || !self.linearized || self.lagrangian.multipliers.is_empty() {
+        if !self.has_kinks || !self.linearized || self.lagrangian.multipliers.is_empty() {
             return Ok(false);
         }
         let before = self.lagrangian.multipliers.clone();

@@ -186,7 +186,7 @@ fn rows_of_the_model_with_kinks_are_derivatives() {
 fn multipliers_of_the_model_make_its_step_obey() {
     let d = Explicit::new(Pulled);
     let p = pulled(&d);
-    let mut f = Augmented::new(&d, &p, 3.0);
+    let mut f = Augmented::new(&d, &p, 3.0).with_kinks();
     let v = f.guess();
     f.roll(&v);
     let before = f.promise(0.0).expect("linearized").expect("numbers");
