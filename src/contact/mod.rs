@@ -48,10 +48,10 @@
 //!
 //! # How a step is solved
 //!
-//! First by Newton's method at the end of the path itself, from the velocities and impulses of the step before, while what
-//! touched, stuck and slid goes on to: there the friction of what slides goes with the sliding velocity and is no unknown, as the
-//! curved boundary of the cone would let it turn by no angle. Of a quadruped's walk that is most steps, in two or three
-//! iterations of one solve each.
+//! First, unless something bounces, by Newton's method at the end of the path itself, from the velocities and impulses of the step
+//! before, while what touched, stuck and slid goes on to: there the friction of what slides goes with the sliding velocity and is
+//! no unknown, as the curved boundary of the cone would let it turn by no angle. Of a quadruped's walk that is most steps, in two
+//! or three iterations of one solve each.
 //!
 //! Else by Mehrotra's predictor-corrector with one step length for all unknowns, from the impulses of the step before or from
 //! forces alone. An iteration assembles and factors once; it takes the affine direction (products to zero), centres by
