@@ -1,7 +1,8 @@
 //! The two applications of paper 000, section 5.4: gains of an exoskeleton for two patients, and a quadruped that walks.
 
 use argmin::core::{CostFunction, Gradient};
-use least_action::dynamics::Step;
+use least_action::control::Problem;
+use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::optimize::{Method, Reduced, Solve, Status};
@@ -19,6 +20,17 @@ fn load(name: &str, from: &str, to: &str) -> Model {
     let document = format::parse(&text.replacen(from, to, 1), path);
     let built = document.and_then(|d| d.build(&Overrides::default()));
     built.expect("a shipped problem")
+}
+
+/// The motion that these parameters lead to.
+fn rolled<D: Observe>(system: &D, problem: &Problem, p: &[f64]) -> Trajectory {
+    let mut w = system.work();
+    let x0 = problem.start(system, p, &mut w).expect("a start");
+    let mut t = Trajectory::new(system, problem.intervals.clone(), &x0);
+    t.p.copy_from_slice(p);
+    t.roll(system, &mut w, &mut RolloutStats::default())
+        .expect("simulated");
+    t
 }
 
 /// Two loops, four freedoms; with the gains that the paper adapts the tracking error is what prototypes had, and its gradient
@@ -78,12 +90,7 @@ fn gains_of_an_exoskeleton_are_found_within_limits() {
 fn a_quadruped_stands() {
     let m = load("a1_walk", "horizon = 10.0", "horizon = 0.5");
     let system = m.extended();
-    let (mut w, p) = (system.work(), &m.problem.parameters);
-    let x0 = m.problem.start(&system, p, &mut w).expect("a start");
-    let mut t = Trajectory::new(&system, m.problem.intervals.clone(), &x0);
-    t.p.copy_from_slice(p);
-    t.roll(&system, &mut w, &mut RolloutStats::default())
-        .expect("it stands");
+    let t = rolled(&system, &m.problem, &m.problem.parameters);
     let mechanism = m.system.mechanism();
     let mass: f64 = mechanism.bodies.iter().map(|b| b.mass).sum();
     assert!((mass - 12.213).abs() < 1e-9, "{mass}");
@@ -104,7 +111,7 @@ fn a_quadruped_stands() {
 /// From a crouch it stands up with its feet where they are; what it takes is found from what holds the crouch.
 #[test]
 fn a_quadruped_stands_up() {
-    let m = load("a1_stand", "horizon", "horizon");
+    let m = crate::problems::load("a1_stand");
     let solve = Solve::new(&m.system, &m.problem).with_options(m.options.of(Method::Ddp));
     let s = solve.run().expect("no error of argmin");
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
@@ -115,7 +122,7 @@ fn a_quadruped_stands_up() {
 #[test]
 #[ignore = "half a minute"]
 fn a_quadruped_jumps() {
-    let m = load("a1_jump", "horizon", "horizon");
+    let m = crate::problems::load("a1_jump");
     let solve = Solve::new(&m.system, &m.problem).with_options(m.options.of(Method::Ddp));
     let s = solve.run().expect("no error of argmin");
     assert!(s.status.is_solved(), "{}", s.reason);
@@ -132,7 +139,7 @@ fn a_quadruped_jumps() {
 #[test]
 #[ignore = "a minute or two"]
 fn a_quadruped_trots() {
-    let m = load("a1_trot", "horizon", "horizon");
+    let m = crate::problems::load("a1_trot");
     let system = m.extended();
     let solve = Solve::new(&system, &m.problem).with_options(m.options.of(Method::Direct));
     let s = solve.run().expect("no error of argmin");
@@ -154,7 +161,7 @@ fn a_quadruped_trots() {
 #[test]
 #[ignore = "half a minute"]
 fn a_quadruped_learns_to_walk_by_gradients() {
-    let mut m = load("a1_walk_gradients", "horizon", "horizon");
+    let mut m = crate::problems::load("a1_walk_gradients");
     m.options.seed = Some(1);
     let system = m.extended();
     let options = m.options.of(Method::PolicyGradient);
@@ -163,14 +170,9 @@ fn a_quadruped_learns_to_walk_by_gradients() {
     // a sweep counts as the rollout that it goes over
     let simulated: u64 = s.gradient_evaluations * 2000 + s.step_evaluations;
     assert!(simulated <= 250_000, "{simulated} steps of 1 ms");
-    let far = load("a1_walk", "horizon", "horizon");
+    let far = crate::problems::load("a1_walk");
     let system = far.extended();
-    let (mut w, p) = (system.work(), &s.trajectory.p);
-    let x0 = far.problem.start(&system, p, &mut w).expect("a start");
-    let mut t = Trajectory::new(&system, far.problem.intervals.clone(), &x0);
-    t.p.copy_from_slice(p);
-    t.roll(&system, &mut w, &mut RolloutStats::default())
-        .expect("it walks");
+    let t = rolled(&system, &far.problem, &s.trajectory.p);
     let trunk = |k: usize| far.system.poses(&t.state(k)[..far.system.dims().nx])[0];
     let end = trunk(t.steps());
     assert!(end.x.x > 12.0, "{}", end.x.x);
