@@ -12,6 +12,7 @@
 //! joints turn is of the residual's wrenches, as in [`derivative`](super::derivative). Coordinates at the knot before, and rates, follow
 //! joint by joint.
 
+use super::Minimal;
 use super::derivative::{Linear, SIDES, Six};
 use super::forces::{to_body, to_world};
 use super::gears_derivative::fold;
@@ -19,12 +20,12 @@ use super::kinematics::third;
 use super::local::third_by_turn;
 use super::momentum::Blocks;
 use super::work::Work;
-use super::{Minimal, Node};
 use crate::dynamics::{Dims, Frame, LinearModel, model_by_pushes};
 use crate::mechanism::Drive;
 use crate::spatial::{Mat3, Vec3, skew, skew_times};
 use nalgebra::SMatrix;
-use pulp::Arch;
+use pulp::{Arch, NullaryFnOnce};
+use std::ops::Range;
 
 /// Rows side by side.
 const LANES: usize = 8;
@@ -39,7 +40,7 @@ impl Wide {
     const ZERO: Self = Self([[0.0; LANES]; 3]);
 
     fn from_rows(rows: &[Numbers]) -> Self {
-        Self(std::array::from_fn(|i| rows[i]))
+        Self([rows[0], rows[1], rows[2]])
     }
 
     /// Adds `a x v`.
@@ -75,7 +76,11 @@ impl Wide {
     /// `scale v`.
     #[inline(always)]
     fn scaled(v: &Self, scale: f64) -> Self {
-        Self(v.0.map(|v| v.map(|v| scale * v)))
+        let mut out = *v;
+        for row in &mut out.0 {
+            *row = scaled(scale, row);
+        }
+        out
     }
 
     /// `m v`.
@@ -108,7 +113,11 @@ impl Wide {
     #[inline(always)]
     fn dot(&self, a: &Vec3) -> Numbers {
         let v = &self.0;
-        std::array::from_fn(|l| a.x * v[0][l] + a.y * v[1][l] + a.z * v[2][l])
+        let mut out = [0.0; LANES];
+        for (l, out) in out.iter_mut().enumerate() {
+            *out = a.x * v[0][l] + a.y * v[1][l] + a.z * v[2][l];
+        }
+        out
     }
 
     fn lane(&self, l: usize) -> Vec3 {
@@ -120,6 +129,25 @@ impl Wide {
 fn add_times(to: &mut Numbers, by: f64, v: &Numbers) {
     for (to, v) in to.iter_mut().zip(v) {
         *to += by * v;
+    }
+}
+
+#[inline(always)]
+fn scaled(scale: f64, v: &Numbers) -> Numbers {
+    let mut out = *v;
+    for out in &mut out {
+        *out *= scale;
+    }
+    out
+}
+
+/// Writes the lanes that are rows into the column, of as many numbers as `height`.
+#[inline(always)]
+fn write_rows(to: &mut [f64], height: usize, column: usize, rows: &Range<usize>, from: &Numbers) {
+    let first = column * height + rows.start;
+    match to[first..].first_chunk_mut() {
+        Some(to) if rows.len() == LANES => *to = *from,
+        _ => to[first..first + rows.len()].copy_from_slice(&from[..rows.len()]),
     }
 }
 
@@ -210,6 +238,35 @@ fn by_neighbours(
     ]
 }
 
+/// All rows, as many side by side as there are lanes or rows left. Not a closure, which the compiler may leave a function of its own,
+/// without wide instructions.
+struct AllRows<'a>(
+    &'a Minimal,
+    &'a mut Work,
+    &'a Linear,
+    &'a mut Jacobian,
+    &'a mut LinearModel,
+);
+
+impl NullaryFnOnce for AllRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self(minimal, w, l, s, out) = self;
+        let mut first = 0;
+        while first < minimal.freedoms {
+            let rows = first..(first + LANES).min(minimal.freedoms);
+            minimal.multipliers(w, l.at.h, s, rows.clone());
+            minimal.wrenches(w, l, s);
+            minimal.inwards(w, l, s);
+            minimal.write(w, l, s, rows, out);
+            first += LANES;
+        }
+        minimal.rates(l, out);
+    }
+}
+
 impl Minimal {
     /// The linear model of the step last linearized.
     pub(super) fn jacobians(&self, w: &mut Work, frames: (&Frame, &Frame), out: &mut LinearModel) {
@@ -228,12 +285,7 @@ impl Minimal {
         let mut free = j.free.take();
         let to = free.as_mut().unwrap_or(&mut *out);
         // the machine's wide instructions, in the same order on any
-        let arch = Arch::new();
-        let mut first = 0;
-        while first < self.freedoms {
-            arch.dispatch(|| self.lanes(w, &l, &mut j, first, to));
-            first += LANES;
-        }
+        Arch::new().dispatch(AllRows(self, w, &l, &mut j, to));
         self.by_parameters(w, &mut l, to);
         if let Some(free) = &free {
             fold(free, frames.0, frames.1, out);
@@ -310,26 +362,9 @@ impl Minimal {
         }
     }
 
-    /// Rows `first` on, as many as there are lanes or rows left.
-    #[inline(always)]
-    fn lanes(
-        &self,
-        w: &mut Work,
-        l: &Linear,
-        s: &mut Jacobian,
-        first: usize,
-        out: &mut LinearModel,
-    ) {
-        let rows = first..(first + LANES).min(self.freedoms);
-        self.multipliers(w, l.at.h, s, rows.clone());
-        self.wrenches(w, l, s);
-        self.inwards(w, l, s);
-        self.write(w, l, s, rows, out);
-    }
-
     /// Multipliers of the rows, and the virtual displacements of the bodies by them.
     #[inline(always)]
-    fn multipliers(&self, w: &mut Work, h: f64, s: &mut Jacobian, rows: std::ops::Range<usize>) {
+    fn multipliers(&self, w: &mut Work, h: f64, s: &mut Jacobian, rows: Range<usize>) {
         s.knot.fill([Wide::ZERO; 2]);
         let mut place = 0;
         let last = rows.end.max(self.gears.end);
@@ -367,7 +402,7 @@ impl Minimal {
                 let on = if r < node.slides { &at } else { &about };
                 let mut rate = on.dot(&axis.right);
                 add_times(&mut rate, 1.0, &given);
-                let less = rate.map(|r| -r);
+                let less = scaled(-1.0, &rate);
                 f.add_along(&axis.answer.0, &less);
                 t.add_along(&axis.answer.1, &less);
                 s.lambda[index] = less;
@@ -522,16 +557,8 @@ impl Minimal {
 
     /// The rows in the chart: coordinates before follow from coordinates and rates, rates behind from coordinates at both ends.
     #[inline(always)]
-    fn write(
-        &self,
-        w: &Work,
-        l: &Linear,
-        s: &Jacobian,
-        rows: std::ops::Range<usize>,
-        out: &mut LinearModel,
-    ) {
+    fn write(&self, w: &Work, l: &Linear, s: &Jacobian, rows: Range<usize>, out: &mut LinearModel) {
         let (n, h, before) = (self.freedoms, l.at.h, l.at.h_prev);
-        let count = rows.len();
         for (i, node) in self.nodes.iter().enumerate() {
             let local = &l.locals[i][0];
             for (r, index) in node.directions().enumerate() {
@@ -549,10 +576,8 @@ impl Minimal {
                     add_times(&mut knot, 1.0, &s.by_before[index]);
                     add_times(&mut rate, -before, &s.by_before[index]);
                 }
-                for lane in 0..count {
-                    out.a[(rows.start + lane, index)] = knot[lane];
-                    out.a[(rows.start + lane, n + index)] = rate[lane];
-                }
+                write_rows(out.a.as_mut_slice(), 2 * n, index, &rows, &knot);
+                write_rows(out.a.as_mut_slice(), 2 * n, n + index, &rows, &rate);
             }
         }
         let half = 0.5 * (h + before);
@@ -568,45 +593,42 @@ impl Minimal {
                     add_times(&mut by, 1.0, &turned.dot(&t));
                 });
             }
-            for (lane, by) in by.iter().enumerate().take(count) {
-                out.b[(rows.start + lane, i)] = -half * slope * by;
-            }
+            let by = scaled(-half * slope, &by);
+            write_rows(out.b.as_mut_slice(), 2 * n, i, &rows, &by);
         }
-        self.rates_of(l, rows, out);
     }
 
-    /// Rows of rates, of the joints whose last row is among these: rows of coordinates that stand before it are written.
-    fn rates_of(&self, l: &Linear, rows: std::ops::Range<usize>, out: &mut LinearModel) {
+    /// Rows of rates, of those of coordinates.
+    #[inline(always)]
+    fn rates(&self, l: &Linear, out: &mut LinearModel) {
         let (n, h) = (self.freedoms, l.at.h);
-        let ends = |node: &Node| node.count() > 0 && rows.contains(&(node.directions().end - 1));
-        for (i, node) in self.nodes.iter().enumerate().filter(|(_, node)| ends(node)) {
-            let local = &l.locals[i][1];
-            for (r, index) in node.directions().enumerate() {
-                let turns = node.first + node.slides;
-                let by = |c: usize| match r.checked_sub(node.slides) {
-                    Some(r) => local.by_end[(r, c)] / h,
-                    None => 1.0 / h,
-                };
-                let sources = if r < node.slides {
-                    index..index + 1
-                } else {
-                    turns..turns + node.turns
-                };
-                for column in 0..2 * n {
-                    let all = sources.clone().enumerate();
-                    let row = all.map(|(c, row)| by(c) * out.a[(row, column)]);
-                    out.a[(n + index, column)] = row.sum();
+        let over = 1.0 / h;
+        let columns = out.a.as_mut_slice().chunks_exact_mut(2 * n);
+        for column in columns.chain(out.b.as_mut_slice().chunks_exact_mut(2 * n)) {
+            let (coordinates, rates) = column.split_at_mut(n);
+            for (node, l) in self.nodes.iter().zip(&l.locals) {
+                let (first, by_end) = (node.first + node.slides, &l[1].by_end);
+                for index in node.first..first {
+                    rates[index] = over * coordinates[index];
                 }
-                for column in 0..out.b.ncols() {
-                    let all = sources.clone().enumerate();
-                    let row = all.map(|(c, row)| by(c) * out.b[(row, column)]);
-                    out.b[(n + index, column)] = row.sum();
-                }
-                for (c, column) in sources.clone().enumerate() {
-                    out.a[(n + index, column)] -= by(c);
-                    if let Some(r) = r.checked_sub(node.slides) {
-                        out.a[(n + index, column)] += local.by_knot[(r, c)];
+                for r in 0..node.turns {
+                    let mut rate = 0.0;
+                    for c in 0..node.turns {
+                        rate += by_end[(r, c)] * coordinates[first + c];
                     }
+                    rates[first + r] = over * rate;
+                }
+            }
+        }
+        for (node, l) in self.nodes.iter().zip(&l.locals) {
+            let (first, local) = (node.first + node.slides, &l[1]);
+            for index in node.first..first {
+                out.a[(n + index, index)] -= over;
+            }
+            for r in 0..node.turns {
+                for c in 0..node.turns {
+                    let by = local.by_knot[(r, c)] - over * local.by_end[(r, c)];
+                    out.a[(n + first + r, first + c)] += by;
                 }
             }
         }

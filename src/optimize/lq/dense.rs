@@ -1,7 +1,7 @@
 //! Small dense kernels on column-major slices: the matrices of a stage are too small for a general library's set-up.
 
 use nalgebra::{DMatrixView, DMatrixViewMut};
-use pulp::Arch;
+use pulp::{Arch, NullaryFnOnce};
 
 /// Products of this many terms and more go through nalgebra's blocked kernel.
 const LARGE: usize = 4096;
@@ -23,29 +23,43 @@ pub fn gemm((m, k, n): (usize, usize, usize), a: &[f64], b: &[f64], c: &mut [f64
         let b = DMatrixView::from_slice(&b[..k * n], k, n);
         DMatrixViewMut::from_slice(&mut c[..m * n], m, n).gemm(1.0, &a, &b, 1.0);
     } else if terms >= WORTH_DISPATCH {
-        Arch::new().dispatch(|| panels((m, k, n), a, b, c));
+        Arch::new().dispatch(Panels { m, k, n, a, b, c });
     } else {
-        panels((m, k, n), a, b, c);
+        Panels { m, k, n, a, b, c }.call();
     }
 }
 
-/// [`gemm`], panel by panel of rows.
-#[inline(always)]
-fn panels((m, k, n): (usize, usize, usize), a: &[f64], b: &[f64], c: &mut [f64]) {
-    let mut first = 0;
-    while m - first >= WIDEST {
-        panel::<WIDEST>((m, k, n), first, a, b, c);
-        first += WIDEST;
-    }
-    match m - first {
-        1 => panel::<1>((m, k, n), first, a, b, c),
-        2 => panel::<2>((m, k, n), first, a, b, c),
-        3 => panel::<3>((m, k, n), first, a, b, c),
-        4 => panel::<4>((m, k, n), first, a, b, c),
-        5 => panel::<5>((m, k, n), first, a, b, c),
-        6 => panel::<6>((m, k, n), first, a, b, c),
-        7 => panel::<7>((m, k, n), first, a, b, c),
-        _ => {}
+/// [`gemm`], panel by panel of rows. Not a closure, which the compiler may leave a function of its own, without wide instructions.
+struct Panels<'a> {
+    m: usize,
+    k: usize,
+    n: usize,
+    a: &'a [f64],
+    b: &'a [f64],
+    c: &'a mut [f64],
+}
+
+impl NullaryFnOnce for Panels<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Panels { m, k, n, a, b, c } = self;
+        let mut first = 0;
+        while m - first >= WIDEST {
+            panel::<WIDEST>((m, k, n), first, a, b, c);
+            first += WIDEST;
+        }
+        match m - first {
+            1 => panel::<1>((m, k, n), first, a, b, c),
+            2 => panel::<2>((m, k, n), first, a, b, c),
+            3 => panel::<3>((m, k, n), first, a, b, c),
+            4 => panel::<4>((m, k, n), first, a, b, c),
+            5 => panel::<5>((m, k, n), first, a, b, c),
+            6 => panel::<6>((m, k, n), first, a, b, c),
+            7 => panel::<7>((m, k, n), first, a, b, c),
+            _ => {}
+        }
     }
 }
 
