@@ -7,7 +7,7 @@
 use least_action::dynamics::Step;
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
-use least_action::optimize::{Iteration, Limits, Method, Solve};
+use least_action::optimize::Method;
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::error::Error;
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::time::Instant;
 
 #[path = "common/learned.rs"]
 mod learned;
-use learned::{Learnt, Look, POINTS, draw};
+use learned::{Learnt, Look, draw, learn};
 
 /// What it walks at in the paper, m/s.
 const OF_PAPER: f64 = 1.2;
@@ -53,12 +53,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             Method::Cmaes => Some(0.1),
             _ => options.sigma,
         };
+        let horizon: f64 = model.problem.intervals.iter().sum();
+        let rollouts = most / horizon;
+        // of gradients each sample is swept back once
+        let sweeps = model.options.samples.unwrap_or(0) as f64;
         let (mut curves, mut ends) = (vec![], vec![]);
         for seed in 1..=seeds {
             model.options.seed = Some(seed);
-            let (curve, found) = learn(&model, method, most)?;
-            curves.push(curve);
-            ends.push(format!("{:6.2}", walked(&far, &found)?));
+            let learning = learn(&model, method, rollouts, sweeps)?;
+            curves.push(learning.curve(rollouts, |r| -r.objective / horizon));
+            let found = &learning.solution.trajectory.p;
+            ends.push(format!("{:6.2}", walked(&far, found)?));
         }
         let seconds = begun.elapsed().as_secs_f64() / seeds as f64;
         println!("{name:12} {}  {seconds:.0} s a seed", ends.join(" "));
@@ -82,39 +87,6 @@ fn load(name: &str) -> Result<Model, Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems");
     let path = folder.join(name).with_extension("toml");
     Ok(format::load(&path)?.build(&Overrides::default())?)
-}
-
-/// Solves until so much is simulated: the speed over the time that took, and what was found.
-fn learn(model: &Model, method: Method, most: f64) -> Result<(Vec<f64>, Vec<f64>), Box<dyn Error>> {
-    let system = model.extended();
-    let horizon: f64 = model.problem.intervals.iter().sum();
-    let options = model.options.of(method);
-    let solve = |iterations| {
-        let limits = Limits {
-            iterations: Some(iterations),
-            ..Limits::default()
-        };
-        let solve = Solve::new(&system, &model.problem).with_options(options);
-        solve.with_limits(limits).run()
-    };
-    // the first tells how much one is
-    let first = solve(1)?.history;
-    let rollouts = |row: Option<&Iteration>| row.and_then(|r| r.rollouts).unwrap_or(0) as f64;
-    let sweeps = match method {
-        Method::PolicyGradient => model.options.samples.unwrap_or(1) as f64,
-        _ => 0.0,
-    };
-    let start = rollouts(first.first()) * horizon;
-    let each = (rollouts(first.get(1)) - rollouts(first.first()) + sweeps) * horizon;
-    let found = solve(((most - start) / each).floor().max(1.0) as u64)?;
-    let at = |i: usize| {
-        let time = most * (i + 1) as f64 / POINTS as f64;
-        let made = found.history.iter().enumerate();
-        let made = made.take_while(|(k, _)| start + *k as f64 * each <= time);
-        made.last()
-            .map_or(f64::NAN, |(_, r)| -r.objective / horizon)
-    };
-    Ok(((0..POINTS).map(at).collect(), found.trajectory.p.clone()))
 }
 
 /// How far these gains walk in the ten seconds of the task, m; none where they fall.

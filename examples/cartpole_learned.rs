@@ -4,8 +4,8 @@
 //! `cargo run --release --example cartpole_learned -- [FIGURE.svg or .png] [rollouts] [seeds]`
 
 use least_action::format::problem::MethodSpec;
-use least_action::format::{self, Model, Overrides};
-use least_action::optimize::{Iteration, Limits, Method, Solve};
+use least_action::format::{self, Overrides};
+use least_action::optimize::Method;
 use plotters::prelude::*;
 use std::error::Error;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 #[path = "common/learned.rs"]
 mod learned;
-use learned::{Learnt, Look, POINTS, draw};
+use learned::{Learnt, Look, draw, learn};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -24,13 +24,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut model = format::load(&file)?.build(&Overrides::default())?;
     // the rollouts are the limit, whatever number of iterations they make
     model.options.max_iterations = Some(most);
+    let rollouts = most as f64;
     let mut all: Vec<Learnt> = vec![];
     println!("return after {most} rollouts, of {seeds} seeds");
     for method in Method::ALL.into_iter().filter(|m| m.is_learner()) {
         let begun = Instant::now();
         let mut curves = vec![];
         for seed in 1..=seeds {
-            curves.push(curve(&learn(&mut model, method, seed, most)?, most));
+            set(&mut model.options, method, seed);
+            let learning = learn(&model, method, rollouts, 0.0)?;
+            curves.push(learning.curve(rollouts, |r| r.objective));
         }
         let ends: Vec<String> = (curves.iter())
             .filter_map(|c: &Vec<f64>| c.last().map(|v| format!("{:9.4}", -v)))
@@ -48,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let least = costs().fold(f64::INFINITY, |least, v| least.min(*v));
     let look = Look {
         caption: "Cart-pole, learned: mean and range over seeds",
-        x: ("rollouts", most as f64),
+        x: ("rollouts", rollouts),
         y: "return of the best so far",
         y_label: &|v| format!("−{v}"),
         mark: None,
@@ -70,39 +73,4 @@ fn set(options: &mut MethodSpec, method: Method, seed: u64) {
     options.sigma = (method == Method::Search).then_some(5.0);
     options.population = (method == Method::Mppi).then_some(16);
     options.directions = (method == Method::Ars).then_some(8);
-}
-
-/// Solves until so many rollouts are made; the history.
-fn learn(
-    model: &mut Model,
-    method: Method,
-    seed: u64,
-    most: u64,
-) -> Result<Vec<Iteration>, Box<dyn Error>> {
-    set(&mut model.options, method, seed);
-    let system = model.extended();
-    let options = model.options.of(method);
-    // as many iterations as fit: the first tells how many rollouts one is
-    let solve = |iterations| {
-        let limits = Limits {
-            iterations: Some(iterations),
-            ..Limits::default()
-        };
-        let solve = Solve::new(&system, &model.problem).with_options(options);
-        solve.with_limits(limits).run()
-    };
-    let first = solve(1)?.history;
-    let rollouts = |i: usize| first.get(i).and_then(|r| r.rollouts).unwrap_or(0);
-    let each = (rollouts(1) - rollouts(0)).max(1);
-    Ok(solve((most - rollouts(0)).div_ceil(each))?.history)
-}
-
-/// Minus the return of the best so far at evenly spaced numbers of rollouts.
-fn curve(history: &[Iteration], most: u64) -> Vec<f64> {
-    let at = |i: usize| {
-        let rollouts = most * (i as u64 + 1) / POINTS as u64;
-        let made = history.iter().take_while(|r| r.rollouts <= Some(rollouts));
-        made.last().map_or(f64::NAN, |r| r.objective)
-    };
-    (0..POINTS).map(at).collect()
 }

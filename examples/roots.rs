@@ -137,9 +137,15 @@ fn methods(n: usize) -> [(&'static str, Roots); 8] {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(word) = args.get(3).or(args.first().filter(|a| a.starts_with('-'))) {
+        return Err(format!("unknown word `{word}`; expected DIRECTORY, FRAMES and STEPS").into());
+    }
     let directory = args.first().map_or("out/roots", |a| a.as_str());
     let number = |i: usize, default: usize| args.get(i).map_or(Ok(default), |a| a.parse());
     let (frames, steps) = (number(1, 200)?, number(2, 1_000_000)?);
+    if frames.min(steps) == 0 {
+        return Err("FRAMES and STEPS are to be at least 1".into());
+    }
     std::fs::create_dir_all(directory)?;
     let font = include_bytes!("../assets/fonts/DejaVuSans.ttf");
     register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;

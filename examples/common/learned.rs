@@ -1,5 +1,7 @@
 //! What learners found over what it took, as a figure: the mean of several seeds and their range.
 
+use least_action::format::Model;
+use least_action::optimize::{Iteration, Limits, Method, Solution, Solve};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
@@ -11,6 +13,53 @@ pub const POINTS: usize = 100;
 
 /// A learner's name, and of every seed what the best so far is worth at each point.
 pub type Learnt = (&'static str, Vec<Vec<f64>>);
+
+/// What a learner did.
+pub struct Learning {
+    /// Sweeps back of an iteration, each as long as a rollout.
+    sweeps: f64,
+    pub solution: Solution,
+}
+
+/// Solves until so many rollouts are made, where an iteration has so many sweeps back, which count as well.
+pub fn learn(
+    model: &Model,
+    method: Method,
+    most: f64,
+    sweeps: f64,
+) -> Result<Learning, Box<dyn Error>> {
+    let system = model.extended();
+    let options = model.options.of(method);
+    let solve = |iterations| {
+        let limits = Limits {
+            iterations: Some(iterations),
+            ..Limits::default()
+        };
+        let solve = Solve::new(&system, &model.problem).with_options(options);
+        solve.with_limits(limits).run()
+    };
+    // the first tells how much one takes
+    let first = solve(1)?.history;
+    let rollouts = |i: usize| first.get(i).and_then(|r| r.rollouts).unwrap_or(0) as f64;
+    let each = (rollouts(1) - rollouts(0)).max(1.0) + sweeps;
+    let solution = solve(((most - rollouts(0)) / each).ceil().max(1.0) as u64)?;
+    Ok(Learning { sweeps, solution })
+}
+
+impl Learning {
+    /// What the best so far is worth, evenly over so many rollouts.
+    pub fn curve(&self, most: f64, worth: impl Fn(&Iteration) -> f64) -> Vec<f64> {
+        let took =
+            |i: usize, r: &Iteration| r.rollouts.unwrap_or(0) as f64 + self.sweeps * i as f64;
+        let at = |point: usize| {
+            let most = most * (point + 1) as f64 / POINTS as f64;
+            let made = self.solution.history.iter().enumerate();
+            let made = made.take_while(|(i, r)| took(*i, r) <= most);
+            made.last().map_or(f64::NAN, |(_, r)| worth(r))
+        };
+        (0..POINTS).map(at).collect()
+    }
+}
 
 /// What stands around the curves.
 pub struct Look<'a> {

@@ -65,6 +65,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             .collect();
         let mut value = json!({
             "title": model.title,
+            "integrator": system.choice().name(),
             "bodies": m.bodies.iter().map(|b| &b.name).collect::<Vec<_>>(),
             "joints": joints,
             "degrees_of_freedom": mobility.degrees_of_freedom,
@@ -119,6 +120,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         center.y,
         center.z
     );
+    println!("integrator {}", system.choice().name());
     println!("bodies");
     for b in &m.bodies {
         let d = b.inertia.diagonal();

@@ -154,6 +154,8 @@ impl StepStats {
 pub enum StepFailure {
     /// A body turns too far within one interval for the discrete momentum to have a solution.
     Domain,
+    /// A joint with two turns is at half a turn, where its two rates do not tell its motion.
+    HalfTurn,
     /// Newton's method did not reach the tolerance.
     NotConverged,
     /// The step's matrix is singular.
@@ -185,6 +187,7 @@ impl StepFailure {
     pub fn name(self) -> &'static str {
         match self {
             Self::Domain => "turned too far",
+            Self::HalfTurn => "at half a turn",
             Self::NotConverged => "not converged",
             Self::Singular => "singular",
             Self::NotFinite => "not finite",

@@ -108,12 +108,11 @@ impl Choice {
             None if name == AUTO => Self::default(),
             None if Kind::PLANNED.contains(&name) => {
                 let message = format!("integrator `{name}` is not available in this version");
-                let names: Vec<_> = all().collect();
+                let names: Vec<_> = [AUTO].into_iter().chain(all()).collect();
                 return wrong(false, message, &format!("use `{}`", names.join("` or `")));
             }
             None => {
-                let names = [AUTO].into_iter().chain(all());
-                let names: Vec<_> = names.chain(Kind::PLANNED.iter().copied()).collect();
+                let names: Vec<_> = [AUTO].into_iter().chain(all()).collect();
                 let near = names
                     .iter()
                     .map(|n| (strsim::jaro_winkler(name, n), n))

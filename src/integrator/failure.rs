@@ -1,11 +1,24 @@
 //! What a step that failed tells its user.
 
 use crate::contact::Layout;
-use crate::dynamics::StepFailure;
+use crate::dynamics::{StepError, StepFailure};
 
 /// Of a state that is not one of the frame's.
 pub(super) const FOREIGN: &str =
     "the frame belongs to another system; take it from this one's `Charts::frame`";
+
+/// Of a start at which a joint with two turns is at half a turn.
+pub(super) fn starts_at_half_turn(joint: &str) -> StepError {
+    StepError {
+        failure: StepFailure::HalfTurn,
+        element: format!("joint {joint}"),
+        time: 0.0,
+        residual: f64::NAN,
+        message:
+            "it starts at half a turn, where its two rates do not tell its motion; start elsewhere"
+                .into(),
+    }
+}
 
 /// What went wrong in a step between intervals `(before, after)`, and the remedy.
 pub(super) fn explain(
@@ -22,6 +35,9 @@ pub(super) fn explain(
                 std::f64::consts::SQRT_2 / h,
                 1.0 / h
             );
+        }
+        StepFailure::HalfTurn => {
+            "its joint with two turns is at half a turn, where two rates do not tell its motion; take another time step, or the integrator `maximal`"
         }
         StepFailure::Budget => {
             return format!(

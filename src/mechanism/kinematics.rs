@@ -80,7 +80,20 @@ impl Tree {
     }
 }
 
+/// The scalar part of a relative rotation below which a joint with two turns counts as at half a turn: its two rates lose as many
+/// digits, of the sixteen there are, as this has.
+const HALF_TURN: f64 = 1e-6;
+
 impl Joint {
+    /// Has it two turns, and is at half a turn, where the third component of its rate does not follow from these?
+    pub(crate) fn is_at_half_turn(&self, relative: &Quat) -> bool {
+        let turns = self
+            .directions
+            .iter()
+            .filter(|d| !matches!(d.freedom, Freedom::Slide));
+        relative.w.abs() < HALF_TURN && turns.count() == 2
+    }
+
     /// Relative position and rotation at the given coordinates.
     pub(crate) fn relative_at(&self, c: &[f64]) -> Relative {
         let (mut arm, mut turn) = (self.parent_anchor, Vec3::zeros());

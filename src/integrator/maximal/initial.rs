@@ -21,6 +21,7 @@
 
 use super::{Maximal, Work};
 use crate::dynamics::{Start, StepError, StepFailure};
+use crate::integrator::failure::starts_at_half_turn;
 use crate::mechanism::{
     Earlier, Field, Mechanism, ModelError, Motion, RANK, decompose, least_squares, stacked,
 };
@@ -170,13 +171,22 @@ impl Maximal {
     }
 
     fn check_start(&self, start: &Start) -> Result<(), StepError> {
-        let n = self.mechanism.tree_ids().len();
-        let (q, rates) = (start.coordinates.len(), start.rates.len());
-        if (q, rates) == (n, n) {
-            return Ok(());
+        let ids = self.mechanism.tree_ids();
+        let (q, rates, n) = (start.coordinates.len(), start.rates.len(), ids.len());
+        if (q, rates) != (n, n) {
+            let message = format!("{q} coordinates and {rates} rates; give {n} of each");
+            return Err(StepError::of_size("the start", message));
         }
-        let message = format!("{q} coordinates and {rates} rates; give {n} of each");
-        Err(StepError::of_size("the start", message))
+        let mut coordinates = start.coordinates;
+        for of_joint in ids.chunk_by(|a, b| a.0 == b.0) {
+            let (own, others) = coordinates.split_at(of_joint.len());
+            let j = &self.mechanism.joints[of_joint[0].0];
+            if j.is_at_half_turn(&j.relative_at(own).r) {
+                return Err(starts_at_half_turn(&j.name));
+            }
+            coordinates = others;
+        }
+        Ok(())
     }
 
     fn closed(&self, m: &Mechanism, start: &Start) -> Result<Closed, StepError> {

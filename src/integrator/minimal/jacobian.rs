@@ -263,7 +263,9 @@ impl NullaryFnOnce for AllRows<'_> {
             minimal.write(w, l, s, rows, out);
             first += LANES;
         }
-        minimal.rates(l, out);
+        if minimal.freedoms > 0 {
+            minimal.rates(l, out);
+        }
     }
 }
 

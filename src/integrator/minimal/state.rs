@@ -5,6 +5,7 @@ use super::kinematics::{turn, turned_by};
 use super::local::Local;
 use super::work::Work;
 use crate::dynamics::{Start, StepError, StepFailure};
+use crate::integrator::failure::starts_at_half_turn;
 use crate::mechanism::{Earlier, Mechanism};
 use crate::spatial::{Vec3, exp};
 use nalgebra::{DMatrix, DVector};
@@ -41,11 +42,17 @@ impl Minimal {
 
     fn check_start(&self, start: &Start) -> Result<(), StepError> {
         let (q, rates, n) = (start.coordinates.len(), start.rates.len(), self.freedoms);
-        if (q, rates) == (n, n) {
-            return Ok(());
+        if (q, rates) != (n, n) {
+            let message = format!("{q} coordinates and {rates} rates; give {n} of each");
+            return Err(StepError::of_size("the start", message));
         }
-        let message = format!("{q} coordinates and {rates} rates; give {n} of each");
-        Err(StepError::of_size("the start", message))
+        for (node, j) in self.joints() {
+            let own = &start.coordinates[node.directions()];
+            if j.is_at_half_turn(&j.relative_at(own).r) {
+                return Err(starts_at_half_turn(&j.name));
+            }
+        }
+        Ok(())
     }
 
     /// Joint coordinates into a state.

@@ -58,6 +58,11 @@ impl Minimal {
         w.before.copy_from_slice(&x[self.positions..]);
         w.commanded.copy_from_slice(u);
         self.locate(x, w);
+        for (node, k) in self.nodes.iter().zip(&w.knot) {
+            if node.turns == 2 && w.model.joints[node.joint].is_at_half_turn(&k.relative) {
+                return Err(self.failure(StepFailure::HalfTurn, at, node.body, f64::NAN));
+            }
+        }
         let before = &x[self.positions..];
         if let Some(body) = self.lead(&w.knot, &w.axes, before, -at.h_prev, &mut w.past) {
             return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
