@@ -108,7 +108,7 @@ impl Choice {
             None if name == AUTO => Self::default(),
             None if Kind::PLANNED.contains(&name) => {
                 let message = format!("integrator `{name}` is not available in this version");
-                let names: Vec<_> = [AUTO].into_iter().chain(all()).collect();
+                let names: Vec<_> = all().chain([AUTO]).collect();
                 return wrong(false, message, &format!("use `{}`", names.join("` or `")));
             }
             None => {
