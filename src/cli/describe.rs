@@ -6,7 +6,7 @@ use least_action::format::problem::{
     EpisodesSpec, InitialSpec, NumberSpec, PolicySpec, ProblemSpec, StartNumbers,
 };
 use least_action::format::{Model, Overrides, short};
-use least_action::integrator::Mechanical;
+use least_action::integrator::{Mechanical, System};
 use least_action::mechanism::{Collider, Contact, Direction, Field, Mechanism, Range};
 use least_action::spatial::Vec3;
 use serde_json::json;
@@ -121,6 +121,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         center.z
     );
     println!("integrator {}", system.choice().name());
+    for (name, why) in System::passed_over(m) {
+        println!("  not `{name}`: {}", why.message);
+    }
     println!("bodies");
     for b in &m.bodies {
         let d = b.inertia.diagonal();

@@ -6,7 +6,7 @@ use super::progress::Progress;
 use super::{Element, Failed, Layout, NewtonSystem, Slot};
 use crate::dynamics::{StepFailure, StepStats, stop_requested};
 use crate::mechanism::{add_wrench, vec3};
-use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
+use crate::spatial::TURN_DOMAIN;
 
 // These trade iterations for starts anew; none but [`SHORT_OF_IT`] changes what a solved step is. They were
 // found by trying, not derived, and what each is worth was not measured alone; examples/drops.rs counts what all cost.
@@ -17,10 +17,6 @@ const SHORT: f64 = 0.1;
 const STALLED: usize = 4;
 /// The shortest step length, where bodies are about to turn too far: far below what any of them still needs.
 const SHORTEST: f64 = 1e-12;
-/// Products, m^2/s^2, that a warm start has at most, by so many squares of its residual: more is a cold one, which begins
-/// at 1.
-const WARMEST: f64 = 10.0;
-const WARMTH: f64 = 10.0;
 /// Part of the mean product that is aimed at where a direction was short, as far as an interior-point step falls without
 /// trouble.
 const CENTRING: f64 = 0.1;
@@ -213,22 +209,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         Ok(())
     }
 
-    /// Velocities from the forces alone; contacts on the central path at `nu`.
-    pub(super) fn cold_start(&mut self, nu: f64) {
-        let mut start = std::mem::take(&mut self.step.contacts_mut().last);
-        self.step.begin(&mut start);
-        self.limit_turns(&mut start);
-        self.begin_at(start);
-        for e in &mut self.step.contacts_mut().elements {
-            e.local = super::Local::default();
-        }
-        // for the gaps and sliding velocities alone
-        self.step.evaluate();
-        for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
-            e.start(sides, nu);
-        }
-    }
-
     /// Newton's method at the end of the path itself, from the velocities and impulses of the step before: what touched and what slid
     /// does so in most steps that follow. False where it does not: what begins or ends touching is further from there than `s` or `g`
     /// can be followed.
@@ -264,61 +244,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             }
             self.move_on(&mut flow, &p, reach)?;
         }
-    }
-
-    /// Velocities and impulses of the step before, evaluated; are they those of a step that is known?
-    fn begin_before(&mut self, y: &[f64]) -> bool {
-        let (rows, contacts) = y.split_at(self.layout.rows);
-        let mut start = std::mem::take(&mut self.step.contacts_mut().last);
-        // velocities of the step before are those of the state; others are of a step that is known, as that of a plan
-        let known = self.step.begin_at(rows, &mut start);
-        if !known {
-            self.limit_turns(&mut start);
-        }
-        self.begin_at(start);
-        self.step.contacts_mut().read(contacts, self.layout);
-        self.step.evaluate();
-        known
-    }
-
-    /// Velocities and impulses of the step before, as far up the central path as their residual asks for.
-    fn warm_start(&mut self, y: &[f64], kappa: f64) {
-        let known = self.begin_before(y);
-        let [(mut r, _), _] = self.step.worst();
-        let elements = &self.step.contacts().elements;
-        for e in elements.iter().filter(|e| e.law.gap) {
-            r = r.max(e.gap.min(e.local.g).abs());
-        }
-        let nu = (WARMTH * r * r).min(WARMEST).max(kappa);
-        // unknowns of the step itself, but for the end of the path; what is only near has other gaps and slips
-        let is_step = known && nu <= kappa;
-        for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
-            if is_step {
-                e.resume(sides, nu);
-            } else {
-                e.start(sides, nu);
-            }
-        }
-    }
-
-    /// Leaves a start inside the domain where an interval is longer than the one before.
-    fn limit_turns(&mut self, start: &mut [f64]) {
-        let view = self.step.view();
-        let (bodies, h) = (view.poses.len(), view.at.h().abs());
-        for b in 0..bodies {
-            let omega = &mut start[6 * b + 3..6 * b + 6];
-            let turn = h * Vec3::from_column_slice(omega).norm();
-            if turn > START_TURN {
-                omega.iter_mut().for_each(|o| *o *= START_TURN / turn);
-            }
-        }
-    }
-
-    /// Takes the unknowns of a start.
-    fn begin_at(&mut self, start: Vec<f64>) {
-        self.step.trial().copy_from_slice(&start);
-        self.step.contacts_mut().last = start;
-        self.step.moved();
     }
 
     /// Leads the iterate to the central path's point `kappa`. A step may go a part of the way to the boundary, never less

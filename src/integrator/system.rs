@@ -19,13 +19,13 @@ use crate::mechanism::{
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
-/// Is an integrator one to take for a mechanism, unless told?
+/// Is an integrator one to take for a mechanism, unless told? Of one that must be told there is no answer.
 macro_rules! suits {
     ($system:ty, $m:expr) => {
-        <$system>::suits($m)
+        Some(<$system>::suits($m))
     };
     ($system:ty, $m:expr, $lagrangian:expr) => {
-        false
+        None
     };
 }
 
@@ -54,10 +54,14 @@ macro_rules! integrators {
                 match self { $(Self::$kind => $name),* }
             }
 
+            fn suits(self, m: &Mechanism) -> Option<Result<(), ModelError>> {
+                match self { $(Self::$kind => suits!($system, m $(, $lagrangian)?)),* }
+            }
+
             /// The last that suits a mechanism.
             fn of(m: &Mechanism) -> Option<Self> {
                 let mut all = Self::ALL.iter().rev();
-                all.find(|kind| match kind { $(Self::$kind => suits!($system, m $(, $lagrangian)?)),* }).copied()
+                all.find(|kind| matches!(kind.suits(m), Some(Ok(())))).copied()
             }
 
             fn build(self, m: Mechanism, q: &[f64], options: Options) -> Result<System, ModelError> {
@@ -199,6 +203,14 @@ impl System {
             true => Self::Divided(Divided::new(system)),
             false => system,
         })
+    }
+}
+
+impl System {
+    /// Integrators that would be taken before the one that suits a mechanism, by name, and what of it they do not offer.
+    pub fn passed_over(m: &Mechanism) -> impl Iterator<Item = (&'static str, ModelError)> {
+        let asked = Kind::ALL.iter().rev().filter_map(|k| Some((k.name(), k.suits(m)?)));
+        asked.map_while(|(name, suits)| Some((name, suits.err()?)))
     }
 }
 

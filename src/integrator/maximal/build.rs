@@ -91,8 +91,11 @@ fn compliances(m: &Mechanism, inverse_inertia: &[Mat3], poses: &[Pose]) -> Vec<f
 
 impl Maximal {
     /// Is this one to take, unless a later one suits better? Of any mechanism.
-    pub fn suits(_: &Mechanism) -> bool {
-        true
+    ///
+    /// # Errors
+    /// None.
+    pub fn suits(_: &Mechanism) -> Result<(), ModelError> {
+        Ok(())
     }
 
     /// The integrator of a mechanism; `q` are tree coordinates at which its loops close, from which its mobility is

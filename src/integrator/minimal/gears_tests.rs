@@ -249,7 +249,7 @@ fn redundant_gears_are_named() {
         .gear("a", GearSpec::new("j1", "j0", 2.0))
         .gear("b", GearSpec::new("j2", "j1", 3.0));
     assert!(build(tied.clone()).is_ok());
-    assert!(Minimal::suits(&tied.clone().build().expect("valid")));
+    assert!(Minimal::suits(&tied.clone().build().expect("valid")).is_ok());
     let line = Line(Vec3::new(0.1, 0.2, 0.0), Vec3::new(0.0, 0.3, 0.1));
     let rod = chain().constraint("rod", &["b0", "b2"], Arc::new(Rod(line, 1.2)));
     let e = build(rod).expect_err("refused");

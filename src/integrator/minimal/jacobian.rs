@@ -17,139 +17,16 @@ use super::derivative::{Linear, SIDES, Six};
 use super::forces::{to_body, to_world};
 use super::gears_derivative::fold;
 use super::kinematics::third;
+use super::lanes::{LANES, Numbers, Wide, add_times, scaled, write_rows};
 use super::local::third_by_turn;
 use super::momentum::Blocks;
 use super::work::Work;
-use crate::dynamics::{Dims, Frame, LinearModel, model_by_pushes};
+use crate::dynamics::{Differentiable, Dims, Frame, LinearModel};
 use crate::mechanism::Drive;
-use crate::spatial::{Mat3, Vec3, skew, skew_times};
+use crate::spatial::{Vec3, skew, skew_times};
 use nalgebra::SMatrix;
 use pulp::{Arch, NullaryFnOnce};
 use std::ops::Range;
-
-/// Rows side by side.
-const LANES: usize = 8;
-
-/// A vector in every lane.
-#[derive(Clone, Copy)]
-struct Wide([[f64; LANES]; 3]);
-
-type Numbers = [f64; LANES];
-
-impl Wide {
-    const ZERO: Self = Self([[0.0; LANES]; 3]);
-
-    fn from_rows(rows: &[Numbers]) -> Self {
-        Self([rows[0], rows[1], rows[2]])
-    }
-
-    /// Adds `a x v`.
-    #[inline(always)]
-    fn add_cross(&mut self, a: &Vec3, v: &Self) {
-        for l in 0..LANES {
-            let (x, y, z) = (v.0[0][l], v.0[1][l], v.0[2][l]);
-            self.0[0][l] += a.y * z - a.z * y;
-            self.0[1][l] += a.z * x - a.x * z;
-            self.0[2][l] += a.x * y - a.y * x;
-        }
-    }
-
-    /// Adds `a s`.
-    #[inline(always)]
-    fn add_along(&mut self, a: &Vec3, s: &Numbers) {
-        for (to, a) in self.0.iter_mut().zip(a.iter()) {
-            for (to, s) in to.iter_mut().zip(s) {
-                *to += a * s;
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn add(&mut self, v: &Self) {
-        for (to, v) in self.0.iter_mut().zip(&v.0) {
-            for (to, v) in to.iter_mut().zip(v) {
-                *to += v;
-            }
-        }
-    }
-
-    /// `scale v`.
-    #[inline(always)]
-    fn scaled(v: &Self, scale: f64) -> Self {
-        let mut out = *v;
-        for row in &mut out.0 {
-            *row = scaled(scale, row);
-        }
-        out
-    }
-
-    /// `m v`.
-    #[inline(always)]
-    fn times(m: &Mat3, v: &Self) -> Self {
-        let mut out = Self::ZERO;
-        for (r, out) in out.0.iter_mut().enumerate() {
-            for (l, out) in out.iter_mut().enumerate() {
-                *out = m[(r, 0)] * v.0[0][l] + m[(r, 1)] * v.0[1][l] + m[(r, 2)] * v.0[2][l];
-            }
-        }
-        out
-    }
-
-    /// A body's matrix times what is of its translation and turn.
-    #[inline(always)]
-    fn of_body(by: &Blocks, [x, turned]: &[Self; 2]) -> [Self; 2] {
-        match &by.coupled {
-            None => [Self::scaled(x, by.mass), Self::times(&by.turn, turned)],
-            Some(p) => {
-                let (mut f, mut t) = (Self::times(&p.ff, x), Self::times(&p.tf, x));
-                f.add(&Self::times(&p.ft, turned));
-                t.add(&Self::times(&p.tt, turned));
-                [f, t]
-            }
-        }
-    }
-
-    /// `a . v`
-    #[inline(always)]
-    fn dot(&self, a: &Vec3) -> Numbers {
-        let v = &self.0;
-        let mut out = [0.0; LANES];
-        for (l, out) in out.iter_mut().enumerate() {
-            *out = a.x * v[0][l] + a.y * v[1][l] + a.z * v[2][l];
-        }
-        out
-    }
-
-    fn lane(&self, l: usize) -> Vec3 {
-        Vec3::new(self.0[0][l], self.0[1][l], self.0[2][l])
-    }
-}
-
-#[inline(always)]
-fn add_times(to: &mut Numbers, by: f64, v: &Numbers) {
-    for (to, v) in to.iter_mut().zip(v) {
-        *to += by * v;
-    }
-}
-
-#[inline(always)]
-fn scaled(scale: f64, v: &Numbers) -> Numbers {
-    let mut out = *v;
-    for out in &mut out {
-        *out *= scale;
-    }
-    out
-}
-
-/// Writes the lanes that are rows into the column, of as many numbers as `height`.
-#[inline(always)]
-fn write_rows(to: &mut [f64], height: usize, column: usize, rows: &Range<usize>, from: &Numbers) {
-    let first = column * height + rows.start;
-    match to[first..].first_chunk_mut() {
-        Some(to) if rows.len() == LANES => *to = *from,
-        _ => to[first..first + rows.len()].copy_from_slice(&from[..rows.len()]),
-    }
-}
 
 /// Memory of the Jacobians.
 pub(super) struct Jacobian {
@@ -272,28 +149,56 @@ impl NullaryFnOnce for AllRows<'_> {
 impl Minimal {
     /// The linear model of the step last linearized.
     pub(super) fn jacobians(&self, w: &mut Work, frames: (&Frame, &Frame), out: &mut LinearModel) {
-        let mut l = Self::lend(w);
-        // contacts answer to displacements of bodies, and there may be no knot before
-        if l.at.h_prev == 0.0 || !self.contacts.is_empty() {
-            w.linear = Some(l);
-            return model_by_pushes(self, w, frames.0, frames.1, out);
-        }
         let mut j = match w.jacobian.take() {
             Some(j) => j,
             None => Box::new(Jacobian::new(self)),
         };
-        self.gather(w, &l, &mut j);
-        self.find_all_ends(w, &mut l);
         let mut free = j.free.take();
         let to = free.as_mut().unwrap_or(&mut *out);
-        // the machine's wide instructions, in the same order on any
-        Arch::new().dispatch(AllRows(self, w, &l, &mut j, to));
-        self.by_parameters(w, &mut l, to);
+        let mut l = Self::lend(w);
+        // contacts answer to displacements of bodies, each for itself, and there may be no knot before
+        if l.at.h_prev == 0.0 || !self.contacts.is_empty() {
+            w.linear = Some(l);
+            self.rows_by_pulls(w, to);
+            l = Self::lend(w);
+        } else {
+            self.gather(w, &l, &mut j);
+            self.find_all_ends(w, &mut l);
+            // the machine's wide instructions, in the same order on any
+            Arch::new().dispatch(AllRows(self, w, &l, &mut j, to));
+            self.by_parameters(w, &mut l, to);
+        }
         if let Some(free) = &free {
             fold(free, frames.0, frames.1, out);
         }
         j.free = free;
         w.jacobian = Some(j);
+        w.linear = Some(l);
+    }
+
+    /// Rows one after the other, where what is not of the tree takes part.
+    fn rows_by_pulls(&self, w: &mut Work, out: &mut LinearModel) {
+        let mut by = std::mem::take(&mut w.inputs);
+        let mut adjoint = std::mem::take(&mut w.outputs);
+        adjoint.y.fill(0.0);
+        for row in 0..self.freedoms {
+            adjoint.x.fill(0.0);
+            adjoint.x[row] = 1.0;
+            self.pull_in(w, &adjoint, &mut by);
+            for (to, by) in [
+                (&mut out.a, &by.x),
+                (&mut out.b, &by.u),
+                (&mut out.p, &by.p),
+            ] {
+                to.row_mut(row)
+                    .iter_mut()
+                    .zip(by)
+                    .for_each(|(to, by)| *to = *by);
+            }
+        }
+        (w.inputs, w.outputs) = (by, adjoint);
+        let l = Self::lend(w);
+        self.rates(&l, out);
         w.linear = Some(l);
     }
 
@@ -605,8 +510,9 @@ impl Minimal {
     fn rates(&self, l: &Linear, out: &mut LinearModel) {
         let (n, h) = (self.freedoms, l.at.h);
         let over = 1.0 / h;
-        let columns = out.a.as_mut_slice().chunks_exact_mut(2 * n);
-        for column in columns.chain(out.b.as_mut_slice().chunks_exact_mut(2 * n)) {
+        let all = [&mut out.a, &mut out.b, &mut out.p];
+        let columns = all.map(|m| m.as_mut_slice().chunks_exact_mut(2 * n));
+        for column in columns.into_iter().flatten() {
             let (coordinates, rates) = column.split_at_mut(n);
             for (node, l) in self.nodes.iter().zip(&l.locals) {
                 let (first, by_end) = (node.first + node.slides, &l[1].by_end);

@@ -39,6 +39,7 @@ mod keep;
 #[cfg(test)]
 mod keep_tests;
 mod kinematics;
+mod lanes;
 mod local;
 mod mechanical;
 mod momentum;
@@ -238,8 +239,11 @@ impl Minimal {
     }
 
     /// Is this the integrator to take, unless told? It is for all that it offers.
-    pub fn suits(m: &Mechanism) -> bool {
-        check(m).is_ok()
+    ///
+    /// # Errors
+    /// What it does not offer.
+    pub fn suits(m: &Mechanism) -> Result<(), ModelError> {
+        check(m)
     }
 
     /// The integrator of another discrete Lagrangian; joints, states, forces and read-outs are the same.

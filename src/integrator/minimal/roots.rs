@@ -199,7 +199,7 @@ impl Minimal {
             let is_small = size <= self.options.tolerance
                 || (stats.iterations > 1 && follows <= self.options.tolerance);
             if roots.norm.is_none() && is_small {
-                stats.residual = size.min(follows);
+                stats.residual = if stats.iterations > 1 { size.min(follows) } else { size };
                 break;
             }
             last = size;

@@ -7,7 +7,7 @@ use super::samples::{
 use super::{Lagrangian, Minimal};
 use crate::dynamics::{
     Charts, Column, Differentiable, Equations, Frame, Inputs, Knot, KnotPoint, Observe, QuantityId,
-    SolvedStep, Start, Step, StepFailure, Stored, UnsolvedStep,
+    SolvedStep, Start, Step, Stored, UnsolvedStep,
 };
 use crate::dynamics::{End, LinearModel, Outputs, model_by_pushes};
 use crate::integrator::checks::{Against, hold, input, some_adjoint};
@@ -16,8 +16,7 @@ use crate::integrator::maximal::tests::{assert_close, derivative};
 use crate::integrator::{Maximal, Mechanical};
 use crate::mechanism::samples::{Source, four_bar};
 use crate::mechanism::{
-    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder, PerDirection,
-    Shape,
+    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, MechanismBuilder, PerDirection, Shape,
 };
 
 fn moved(s: &Minimal, x: &[f64], d: &[f64]) -> Vec<f64> {
@@ -628,42 +627,4 @@ fn swings_are_those_of_maximal_coordinates() {
             assert!((a.bound - b.bound).abs() < 0.1 * b.bound, "{a:?} {b:?}");
         }
     }
-}
-
-/// Two rates do not tell the motion of a joint with two turns at half a turn: what would lose all digits is refused.
-#[test]
-fn two_turns_at_half_a_turn_are_refused() {
-    let joint = JointSpec::new(JointKind::Orbital, "body").axis([0.0, 0.0, 1.0]);
-    let m = MechanismBuilder::new()
-        .body("body", BodySpec::new(1.0).inertia([0.1, 0.2, 0.3]))
-        .joint("joint", joint);
-    let m = m.build().expect("a body on a joint");
-    let at = |off: f64| [std::f64::consts::PI + off, 0.0];
-    // along where it is turned: what is across is as fast as 1/w
-    let rates = [0.1, 0.0];
-    let minimal = Minimal::new(m.clone(), &at(0.1), options()).expect("a tree");
-    let maximal = Maximal::new(m, &at(0.1), options()).expect("a mechanism");
-    let (mut w, mut x) = (minimal.work(), vec![0.0; minimal.dims().nx]);
-    let (mut of_maximal, mut state) = (maximal.work(), vec![0.0; maximal.dims().nx]);
-    for (off, failure) in [(0.0, Some(StepFailure::HalfTurn)), (1e-3, None)] {
-        let q = at(off);
-        let start = Start::at_rates(&q, &rates);
-        let found = minimal.initial(&start, &[], &mut w, &mut x);
-        assert_eq!(found.err().map(|e| e.failure), failure);
-        let found = maximal.initial(&start, &[], &mut of_maximal, &mut state);
-        assert_eq!(found.err().map(|e| e.failure), failure);
-    }
-    let knot = Knot {
-        k: 0,
-        t: 0.0,
-        h_prev: 0.01,
-        h: 0.01,
-    };
-    let (mut next, mut y) = (x.clone(), vec![0.0; minimal.dims().ny]);
-    let mut step = |x: &[f64]| minimal.step(&knot, x, &[], &[], &mut w, &mut next, &mut y);
-    assert!(step(&x).is_ok());
-    x[..4].copy_from_slice(&[1e-9, 1.0, 0.0, 0.0]);
-    let e = step(&x).expect_err("at half a turn");
-    assert_eq!(e.failure, StepFailure::HalfTurn);
-    assert!(e.message.contains("maximal"), "{e}");
 }
