@@ -209,7 +209,10 @@ impl System {
 impl System {
     /// Integrators that would be taken before the one that suits a mechanism, by name, and what of it they do not offer.
     pub fn passed_over(m: &Mechanism) -> impl Iterator<Item = (&'static str, ModelError)> {
-        let asked = Kind::ALL.iter().rev().filter_map(|k| Some((k.name(), k.suits(m)?)));
+        let asked = Kind::ALL
+            .iter()
+            .rev()
+            .filter_map(|k| Some((k.name(), k.suits(m)?)));
         asked.map_while(|(name, suits)| Some((name, suits.err()?)))
     }
 }

@@ -140,9 +140,7 @@ impl NullaryFnOnce for AllRows<'_> {
             minimal.write(w, l, s, rows, out);
             first += LANES;
         }
-        if minimal.freedoms > 0 {
-            minimal.rates(l, out);
-        }
+        minimal.rates(l, out);
     }
 }
 
@@ -509,6 +507,9 @@ impl Minimal {
     #[inline(always)]
     fn rates(&self, l: &Linear, out: &mut LinearModel) {
         let (n, h) = (self.freedoms, l.at.h);
+        if n == 0 {
+            return;
+        }
         let over = 1.0 / h;
         let all = [&mut out.a, &mut out.b, &mut out.p];
         let columns = all.map(|m| m.as_mut_slice().chunks_exact_mut(2 * n));

@@ -199,7 +199,11 @@ impl Minimal {
             let is_small = size <= self.options.tolerance
                 || (stats.iterations > 1 && follows <= self.options.tolerance);
             if roots.norm.is_none() && is_small {
-                stats.residual = if stats.iterations > 1 { size.min(follows) } else { size };
+                stats.residual = if stats.iterations > 1 {
+                    size.min(follows)
+                } else {
+                    size
+                };
                 break;
             }
             last = size;

@@ -1,0 +1,429 @@
+//! The quadruped's trot, found and replayed: half a stride from seeded guesses, then twenty strides by the step itself under linear
+//! feedback around them.
+//!
+//! `cargo run --release --example a1_trot -- [FIGURE.svg or .png] [SEEDS]`: for each seed how the solve ended and how long it took, and
+//! how far the replay came; of the last that was found heights of the feet and of the trunk, and how far it is from the plan.
+
+use least_action::control::{ClosedLoop, LinearFeedback};
+use least_action::dynamics::{Charts, Differentiable, LinearModel, SolvedStep, Start, Step};
+use least_action::format::{self, Overrides};
+use least_action::integrator::{Mechanical, System};
+use least_action::optimize::{Method, Solve};
+use least_action::rollout::{RolloutStats, Trajectory};
+use least_action::spatial::{Quat, Vec3};
+use nalgebra::{DMatrix, DVector};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::{register_font, text_anchor};
+use std::error::Error;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+/// Of two halves each.
+const STRIDES: usize = 20;
+/// What a deviation costs: coordinates, m and rad, and rates, m/s and rad/s, beside torques, N m, squared.
+const OF_COORDINATES: f64 = 1.0;
+const OF_RATES: f64 = 1e-2;
+const OF_TORQUES: f64 = 1e-4;
+/// Derivatives of the feedback's models are those at this parameter of the contacts' central path, m^2/s^2.
+const SMOOTHING: f64 = 1e-4;
+/// The trunk's height among the tree's coordinates, and the least one that is not a fall, m: it stands at 0.29.
+const HEIGHT: usize = 2;
+const FALLEN: f64 = 0.15;
+const LEGS: [&str; 4] = ["FR", "FL", "RR", "RL"];
+/// A foot in its shank's frame, and the least height at which it is off the floor, m.
+const CLEAR: f64 = 1e-4;
+const FOOT: [f64; 3] = [0.0, 0.0, -0.1];
+/// States that differ less are the same, m, rad, m/s and rad/s.
+const SAME: f64 = 1e-3;
+/// Of the figure, and the least deviation in it.
+const SIZE: (u32, u32) = (1000, 800);
+const LEAST: f64 = 1e-12;
+const COLORS: [RGBColor; 4] = [
+    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0xd5, 0x5e, 0x00),
+    RGBColor(0x00, 0x9e, 0x73),
+    RGBColor(0xcc, 0x79, 0xa7),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().unwrap_or("a1_trot.svg".into());
+    let seeds: u64 = arguments.next().map_or(Ok(1), |a| a.parse())?;
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems/a1_trot.toml");
+    let mut model = format::load(&file)?.build(&Overrides::default())?;
+    let mut last = None;
+    for seed in 1..=seeds {
+        model.options.seed = Some(seed);
+        let (system, began) = (model.extended(), Instant::now());
+        let solve = Solve::new(&system, &model.problem);
+        let found = solve.with_options(model.options.of(Method::Direct)).run()?;
+        println!(
+            "seed {seed}: {:?} after {} iterations, {:.0} s, objective {:.4}, violation {:.1e}",
+            found.status,
+            found.history.len() - 1,
+            began.elapsed().as_secs_f64(),
+            found.objective,
+            found.violation
+        );
+        if !found.status.is_solved() {
+            continue;
+        }
+        let half = model.alone(&found.trajectory)?.swap_remove(0);
+        let plan = plan(&model.system, &half)?;
+        let gains = feedback(&model.system, &plan)?;
+        let open = gains.iter().map(|k| k * 0.0).collect();
+        let led = Replay::of(&model.system, &plan, gains)?;
+        let alone = Replay::of(&model.system, &plan, open)?;
+        println!("  in the air {}", flights(&model.system, &half).join(", "));
+        println!("  with feedback {led}\n  without {alone}");
+        last = Some((led, alone));
+    }
+    if let Some((led, alone)) = last {
+        draw(&path, &model.system, &led, &alone)?;
+        println!("wrote {path}");
+    }
+    Ok(())
+}
+
+/// Signs and places of the tree's coordinates in the image on the other side of the plane that the robot walks in.
+fn image(system: &System) -> Vec<(usize, f64)> {
+    let m = system.mechanism();
+    let ids = m.tree_ids();
+    let names: Vec<_> = ids.iter().map(|id| m.coordinate_name(*id)).collect();
+    let each = names.iter().enumerate().map(|(i, name)| {
+        let other = match name.split_at_checked(2) {
+            Some(("FR", leg)) => format!("FL{leg}"),
+            Some(("FL", leg)) => format!("FR{leg}"),
+            Some(("RR", leg)) => format!("RL{leg}"),
+            Some(("RL", leg)) => format!("RR{leg}"),
+            // the trunk: along and across, turns about either
+            _ => return (i, [1.0, -1.0, 1.0, -1.0, 1.0, -1.0][i]),
+        };
+        // a leg made by `mirror` has the coordinates of the other
+        let place = names.iter().position(|n| *n == other);
+        (place.unwrap_or(i), 1.0)
+    });
+    each.collect()
+}
+
+fn imaged(of: &[f64], image: &[(usize, f64)]) -> Vec<f64> {
+    image.iter().map(|(i, sign)| of[*i] * sign).collect()
+}
+
+/// Which feet are off the floor, knot by knot: of a trot those of a diagonal.
+fn flights(system: &System, half: &Trajectory) -> Vec<String> {
+    let at = |k: usize| {
+        let up = |leg: &&str| height(system, half.state(k), leg) > CLEAR;
+        LEGS.into_iter().filter(up).collect::<Vec<_>>().join("+")
+    };
+    (0..half.steps()).map(at).collect()
+}
+
+/// Of a foot, m.
+fn height(system: &System, x: &[f64], leg: &str) -> f64 {
+    let shank = system.mechanism().body(&format!("{leg}_calf"));
+    system.poses(x)[shank.unwrap_or_default()]
+        .point(&Vec3::from(FOOT))
+        .z
+}
+
+/// All strides, from the first knot whose step is the plan's: where feet land a step can end in several ways, and one that starts without
+/// the impulses of the step before may find another.
+fn plan(system: &System, half: &Trajectory) -> Result<Trajectory, Box<dyn Error>> {
+    let (mut w, mut next) = (system.work(), vec![0.0; system.dims().nx]);
+    let mut y = vec![0.0; system.dims().ny];
+    for first in 0..half.steps() {
+        let t = strides(system, half, first)?;
+        y.fill(0.0);
+        let (x, u) = (t.state(0), t.control(0));
+        let made = system.step(&t.knot(0), x, u, &t.p, &mut w, &mut next, &mut y);
+        let off = next.iter().zip(t.state(1)).map(|(a, b)| (a - b).abs());
+        if made.is_ok() && off.fold(0.0, f64::max) < SAME {
+            return Ok(t);
+        }
+    }
+    Err("no step of the plan is one that starts without impulses".into())
+}
+
+/// All strides from a knot on: every other half is the image of the first, one where the other ends.
+fn strides(system: &System, half: &Trajectory, first: usize) -> Result<Trajectory, Box<dyn Error>> {
+    let count = 2 * STRIDES;
+    let (steps, h) = (half.steps(), half.intervals[0]);
+    let image = image(system);
+    let controls: Vec<_> = {
+        // of the joints that they drive
+        let m = system.mechanism();
+        let ids = m.tree_ids();
+        let names: Vec<_> = ids.iter().map(|id| m.coordinate_name(*id)).collect();
+        let place = |name: &String| names.iter().position(|n| n == name);
+        let own = system.controls();
+        let of = |c: &(String, String)| place(&c.0).map(|i| image[i]);
+        let back = |i: usize| own.iter().position(|c| c.0 == names[i]);
+        let each = own
+            .iter()
+            .map(|c| of(c).and_then(|(i, s)| Some((back(i)?, s))));
+        each.collect::<Option<_>>()
+            .ok_or("controls are of joints")?
+    };
+    let coordinates: Vec<_> = (0..=steps)
+        .map(|k| system.tree_coordinates(half.state(k)))
+        .collect();
+    let stride = coordinates[steps][0] - coordinates[0][0];
+    let at = |k: usize| {
+        let (turn, k) = ((k + first) / steps, (k + first) % steps);
+        let mut q = coordinates[k].clone();
+        if turn % 2 == 1 {
+            q = imaged(&q, &image);
+        }
+        q[0] += stride * turn as f64;
+        q
+    };
+    let (mut w, p) = (system.work(), &half.p);
+    let mut t = Trajectory::new(system, vec![h; count * steps], half.state(0));
+    t.p.copy_from_slice(p);
+    let (nx, nu) = (system.dims().nx, system.dims().nu);
+    for k in 0..=count * steps {
+        let q = at(k);
+        // a stride goes before the first
+        let mut before = at(k + 2 * steps - 1);
+        before[0] -= 2.0 * stride;
+        let mut rates: Vec<f64> = q.iter().zip(&before).map(|(a, b)| (a - b) / h).collect();
+        let turn = |q: &[f64]| Quat::from_scaled_axis(Vec3::from_column_slice(&q[3..6]));
+        let spin = (turn(&q) * turn(&before).inverse()).scaled_axis() / h;
+        rates[3..6].copy_from_slice(spin.as_slice());
+        let start = Start {
+            coordinates: &q,
+            rates: &rates,
+            before: h,
+        };
+        system.initial(&start, p, &mut w, &mut t.x[k * nx..(k + 1) * nx])?;
+        if k < count * steps {
+            let u = half.control((k + first) % steps);
+            let u = match ((k + first) / steps) % 2 {
+                0 => u.to_vec(),
+                _ => imaged(u, &controls),
+            };
+            t.u[k * nu..(k + 1) * nu].copy_from_slice(&u);
+        }
+    }
+    t.before = h;
+    Ok(t)
+}
+
+/// Linear-quadratic feedback around a plan, K (nu x ndx) for each step.
+fn feedback(system: &System, plan: &Trajectory) -> Result<Vec<DMatrix<f64>>, Box<dyn Error>> {
+    let d = system.dims();
+    let (mut w, n) = (system.work(), d.ndx);
+    let weights = |i| if i < n / 2 { OF_COORDINATES } else { OF_RATES };
+    let cost = DMatrix::from_diagonal(&DVector::from_fn(n, |i, _| weights(i)));
+    let torques = DMatrix::identity(d.nu, d.nu) * OF_TORQUES;
+    let (mut value, mut models, mut gains) = (cost.clone(), vec![], vec![]);
+    let (mut y, mut next) = (vec![0.0; d.ny], vec![0.0; d.nx]);
+    let mut model = LinearModel::new(&d);
+    for k in 0..plan.steps() {
+        let at = plan.knot(k);
+        let (x, u, p) = (plan.state(k), plan.control(k), &plan.p);
+        system.step(&at, x, u, p, &mut w, &mut next, &mut y)?;
+        let frame = system.frame(&at, x, p, None, &mut w)?;
+        let to = system.frame(&plan.knot_after(&at), &next, p, Some(&frame), &mut w)?;
+        let solved = SolvedStep {
+            at,
+            x,
+            u,
+            p,
+            y: &y,
+            next: &next,
+        };
+        system.smoothing(&mut w, SMOOTHING);
+        system
+            .linearize(&solved, &mut w)?
+            .linear_model(&frame, &to, &mut model);
+        system.smoothing(&mut w, 0.0);
+        models.push((model.a.clone(), model.b.clone()));
+    }
+    for (a, b) in models.iter().rev() {
+        let by = b.tr_mul(&value);
+        let hessian = &torques + &by * b;
+        let gain = hessian.cholesky().ok_or("no feedback")?.solve(&(&by * a)) * -1.0;
+        value = &cost + a.tr_mul(&value) * (a + b * &gain);
+        value = (&value + value.transpose()) * 0.5;
+        gains.push(gain);
+    }
+    gains.reverse();
+    Ok(gains)
+}
+
+/// What the step itself makes of a plan.
+struct Replay {
+    trajectory: Trajectory,
+    /// Largest deviation of a coordinate from the plan, m or rad, knot by knot, until it falls.
+    off: Vec<f64>,
+    fell: bool,
+}
+
+impl Replay {
+    fn of(
+        system: &System,
+        plan: &Trajectory,
+        gains: Vec<DMatrix<f64>>,
+    ) -> Result<Self, Box<dyn Error>> {
+        let mut w = system.work();
+        let frame = system.frame(&plan.knot(0), plan.state(0), &plan.p, None, &mut w)?;
+        let policy = LinearFeedback::new(plan.clone(), gains, vec![frame])?;
+        let closed = ClosedLoop::new(system, policy);
+        let mut trajectory = Trajectory::new(&closed, plan.intervals.clone(), plan.state(0));
+        trajectory.p.copy_from_slice(&plan.p);
+        trajectory.before = plan.before;
+        let mut off = vec![0.0];
+        let (mut memory, mut stats) = (closed.work(), RolloutStats::default());
+        let done = trajectory.roll_until(&closed, &mut memory, &mut stats, |seen, _| {
+            let planned = system.tree_coordinates(plan.state(seen.at.k));
+            let q = system.tree_coordinates(seen.x);
+            let each = q.iter().zip(&planned).map(|(a, b)| (a - b).abs());
+            off.push(each.fold(0.0, f64::max));
+            Ok(match q[HEIGHT] < FALLEN {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        });
+        // a step that fails ends it as a fall does
+        let fell = done.map_or(true, |steps| steps < plan.steps());
+        trajectory.truncate(off.len() - 1);
+        Ok(Self {
+            trajectory,
+            off,
+            fell,
+        })
+    }
+
+    /// Time at a knot, s.
+    fn time(&self, k: usize) -> f64 {
+        self.trajectory.intervals[..k].iter().sum()
+    }
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let last = self.off.len() - 1;
+        let (end, most) = (
+            self.time(last),
+            self.off.iter().fold(0.0, |m: f64, o| m.max(*o)),
+        );
+        let how = if self.fell { "falls" } else { "is still up" };
+        write!(
+            f,
+            "it {how} after {end:.2} s, {most:.1e} m or rad from the plan at most"
+        )
+    }
+}
+
+/// Heights of the feet over the first two strides, and how far both replays are from the plan.
+fn draw(path: &str, system: &System, led: &Replay, alone: &Replay) -> Result<(), Box<dyn Error>> {
+    match path.ends_with(".png") {
+        true => draw_on(
+            BitMapBackend::new(path, SIZE).into_drawing_area(),
+            (system, led, alone),
+        ),
+        false => draw_on(
+            SVGBackend::new(path, SIZE).into_drawing_area(),
+            (system, led, alone),
+        ),
+    }
+}
+
+fn draw_on<B: DrawingBackend>(
+    root: DrawingArea<B, Shift>,
+    (system, led, alone): (&System, &Replay, &Replay),
+) -> Result<(), Box<dyn Error>>
+where
+    B::ErrorType: 'static,
+{
+    let font = include_bytes!("../assets/fonts/DejaVuSans.ttf");
+    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;
+    root.fill(&WHITE)?;
+    let (above, below) = root.split_vertically(SIZE.1 / 2);
+    let seen = (4 * (led.off.len() - 1) / (2 * STRIDES)).max(1);
+    let x = |k: usize| &led.trajectory.state(k)[..system.dims().nx];
+    let feet = LEGS.map(|leg| {
+        let of = |k: usize| (led.time(k), 1e3 * height(system, x(k), leg));
+        (leg, (0..=seen).map(of).collect::<Vec<_>>())
+    });
+    let off = |name, replay: &Replay| {
+        let each = replay.off.iter().enumerate().skip(1);
+        let curve = each.map(|(k, off)| (replay.time(k), off.max(LEAST).log10()));
+        (name, curve.collect::<Vec<_>>())
+    };
+    let apart = [off("with feedback", led), off("without", alone)];
+    panel(
+        &above,
+        (
+            "A1 trots: its feet over the first two strides",
+            "height [mm]",
+        ),
+        &feet,
+        &|v| format!("{v:.0}"),
+    )?;
+    panel(
+        &below,
+        (
+            "and how far twenty strides are from the plan",
+            "largest deviation [m or rad]",
+        ),
+        &apart,
+        &|v| format!("1e{v:.0}"),
+    )?;
+    root.present()?;
+    Ok(())
+}
+
+fn panel<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    (caption, y): (&str, &str),
+    curves: &[(&str, Vec<(f64, f64)>)],
+    label: &dyn Fn(&f64) -> String,
+) -> Result<(), Box<dyn Error>>
+where
+    B::ErrorType: 'static,
+{
+    let all = || curves.iter().flat_map(|c| &c.1);
+    let end = all().fold(0.0, |m: f64, p| m.max(p.0));
+    let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
+        (l.min(p.1), h.max(p.1))
+    });
+    let room = 0.05 * (high - low);
+    let (plot, side) = area.split_horizontally(SIZE.0 as i32 - 160);
+    let mut chart = ChartBuilder::on(&plot)
+        .margin(14)
+        .caption(caption, ("sans-serif", 20))
+        .x_label_area_size(50)
+        .y_label_area_size(80)
+        .build_cartesian_2d(0.0..end, low - room..high + room)?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(RGBColor(0xe6, 0xe6, 0xe6))
+        .x_desc("time [s]")
+        .y_desc(y)
+        .label_style(("sans-serif", 15))
+        .axis_desc_style(("sans-serif", 17))
+        .x_label_formatter(&|v| format!("{v:.1}"))
+        .y_label_formatter(label)
+        .draw()?;
+    for ((name, curve), (color, i)) in curves.iter().zip(COLORS.into_iter().zip(0..)) {
+        chart.draw_series(LineSeries::new(
+            curve.iter().copied(),
+            color.stroke_width(2),
+        ))?;
+        let y = 60 + 26 * i;
+        side.draw(&PathElement::new([(0, y), (26, y)], color.stroke_width(2)))?;
+        let style = TextStyle::from(("sans-serif", 16)).pos(text_anchor::Pos::new(
+            text_anchor::HPos::Left,
+            text_anchor::VPos::Center,
+        ));
+        side.draw(&Text::new((*name).to_owned(), (34, y), style))?;
+    }
+    Ok(())
+}
