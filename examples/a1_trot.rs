@@ -1,5 +1,5 @@
 //! The quadruped's trot, found and replayed: half a stride from seeded guesses, then twenty strides by the step itself under linear
-//! feedback around them.
+//! feedback around them, which holds them against what a solve's tolerance leaves; without it that grows until the robot falls.
 //!
 //! `cargo run --release --example a1_trot -- [FIGURE.svg or .png] [SEEDS]`: for each seed how the solve ended and how long it took, and
 //! how far the replay came; of the last that was found heights of the feet and of the trunk, and how far it is from the plan.
@@ -55,6 +55,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems/a1_trot.toml");
     let mut model = format::load(&file)?.build(&Overrides::default())?;
     let mut last = None;
+    if seeds == 0 {
+        return Err("expected at least one seed".into());
+    }
     for seed in 1..=seeds {
         model.options.seed = Some(seed);
         let (system, began) = (model.extended(), Instant::now());
@@ -72,20 +75,30 @@ fn main() -> Result<(), Box<dyn Error>> {
             continue;
         }
         let half = model.alone(&found.trajectory)?.swap_remove(0);
-        let plan = plan(&model.system, &half)?;
-        let gains = feedback(&model.system, &plan)?;
-        let open = gains.iter().map(|k| k * 0.0).collect();
-        let led = Replay::of(&model.system, &plan, gains)?;
-        let alone = Replay::of(&model.system, &plan, open)?;
         println!("  in the air {}", flights(&model.system, &half).join(", "));
-        println!("  with feedback {led}\n  without {alone}");
-        last = Some((led, alone));
+        match replays(&model.system, &half) {
+            Ok((led, alone)) => {
+                println!("  with feedback {led}\n  without {alone}");
+                last = Some((half.steps(), led, alone));
+            }
+            Err(e) => println!("  not replayed: {e}"),
+        }
     }
-    if let Some((led, alone)) = last {
-        draw(&path, &model.system, &led, &alone)?;
-        println!("wrote {path}");
-    }
+    let (steps, led, alone) = last.ok_or("no seed led to strides that can be replayed")?;
+    draw(&path, &model.system, steps, &led, &alone)?;
+    println!("wrote {path}");
     Ok(())
+}
+
+/// With feedback, and without.
+fn replays(system: &System, half: &Trajectory) -> Result<(Replay, Replay), Box<dyn Error>> {
+    let plan = plan(system, half)?;
+    let gains = feedback(system, &plan)?;
+    let none = gains.iter().map(|k| k * 0.0).collect();
+    Ok((
+        Replay::of(system, &plan, gains)?,
+        Replay::of(system, &plan, none)?,
+    ))
 }
 
 /// Signs and places of the tree's coordinates in the image on the other side of the plane that the robot walks in.
@@ -140,12 +153,15 @@ fn plan(system: &System, half: &Trajectory) -> Result<Trajectory, Box<dyn Error>
         y.fill(0.0);
         let (x, u) = (t.state(0), t.control(0));
         let made = system.step(&t.knot(0), x, u, &t.p, &mut w, &mut next, &mut y);
-        let off = next.iter().zip(t.state(1)).map(|(a, b)| (a - b).abs());
-        if made.is_ok() && off.fold(0.0, f64::max) < SAME {
+        if made.is_ok() && is_same(&next, t.state(1)) {
             return Ok(t);
         }
     }
     Err("no step of the plan is one that starts without impulses".into())
+}
+
+fn is_same(a: &[f64], b: &[f64]) -> bool {
+    a.iter().zip(b).all(|(a, b)| (a - b).abs() < SAME)
 }
 
 /// All strides from a knot on: every other half is the image of the first, one where the other ends.
@@ -227,6 +243,11 @@ fn feedback(system: &System, plan: &Trajectory) -> Result<Vec<DMatrix<f64>>, Box
         let at = plan.knot(k);
         let (x, u, p) = (plan.state(k), plan.control(k), &plan.p);
         system.step(&at, x, u, p, &mut w, &mut next, &mut y)?;
+        if !is_same(&next, plan.state(k + 1)) {
+            return Err(
+                format!("the step from knot {k} ends in another way than the plan's").into(),
+            );
+        }
         let frame = system.frame(&at, x, p, None, &mut w)?;
         let to = system.frame(&plan.knot_after(&at), &next, p, Some(&frame), &mut w)?;
         let solved = SolvedStep {
@@ -259,9 +280,12 @@ fn feedback(system: &System, plan: &Trajectory) -> Result<Vec<DMatrix<f64>>, Box
 /// What the step itself makes of a plan.
 struct Replay {
     trajectory: Trajectory,
-    /// Largest deviation of a coordinate from the plan, m or rad, knot by knot, until it falls.
+    /// Largest deviation of a coordinate from the plan, m or rad, knot by knot, until it falls or a step fails.
     off: Vec<f64>,
-    fell: bool,
+    /// Largest torque that feedback asked for, N m.
+    torque: f64,
+    /// What ended it before the plan does.
+    end: Option<String>,
 }
 
 impl Replay {
@@ -279,23 +303,28 @@ impl Replay {
         trajectory.before = plan.before;
         let mut off = vec![0.0];
         let (mut memory, mut stats) = (closed.work(), RolloutStats::default());
+        let mut end = None;
         let done = trajectory.roll_until(&closed, &mut memory, &mut stats, |seen, _| {
             let planned = system.tree_coordinates(plan.state(seen.at.k));
             let q = system.tree_coordinates(seen.x);
             let each = q.iter().zip(&planned).map(|(a, b)| (a - b).abs());
             off.push(each.fold(0.0, f64::max));
-            Ok(match q[HEIGHT] < FALLEN {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            })
+            if q[HEIGHT] >= FALLEN {
+                return Ok(ControlFlow::Continue(()));
+            }
+            end = Some("falls".into());
+            Ok(ControlFlow::Break(()))
         });
-        // a step that fails ends it as a fall does
-        let fell = done.map_or(true, |steps| steps < plan.steps());
+        if let Err(e) = done {
+            end = Some(format!("stops ({e})"));
+        }
         trajectory.truncate(off.len() - 1);
+        let trajectory = closed.acted(&trajectory, &mut memory)?;
         Ok(Self {
+            torque: trajectory.u.iter().fold(0.0, |m: f64, u| m.max(u.abs())),
             trajectory,
             off,
-            fell,
+            end,
         })
     }
 
@@ -312,31 +341,38 @@ impl fmt::Display for Replay {
             self.time(last),
             self.off.iter().fold(0.0, |m: f64, o| m.max(*o)),
         );
-        let how = if self.fell { "falls" } else { "is still up" };
+        let how = self.end.as_deref().unwrap_or("is still up");
         write!(
             f,
-            "it {how} after {end:.2} s, {most:.1e} m or rad from the plan at most"
+            "it {how} after {end:.2} s, {most:.1e} m or rad from the plan at most, by {:.1} N m at most",
+            self.torque
         )
     }
 }
 
 /// Heights of the feet over the first two strides, and how far both replays are from the plan.
-fn draw(path: &str, system: &System, led: &Replay, alone: &Replay) -> Result<(), Box<dyn Error>> {
+fn draw(
+    path: &str,
+    system: &System,
+    steps: usize,
+    led: &Replay,
+    alone: &Replay,
+) -> Result<(), Box<dyn Error>> {
     match path.ends_with(".png") {
         true => draw_on(
             BitMapBackend::new(path, SIZE).into_drawing_area(),
-            (system, led, alone),
+            (system, steps, led, alone),
         ),
         false => draw_on(
             SVGBackend::new(path, SIZE).into_drawing_area(),
-            (system, led, alone),
+            (system, steps, led, alone),
         ),
     }
 }
 
 fn draw_on<B: DrawingBackend>(
     root: DrawingArea<B, Shift>,
-    (system, led, alone): (&System, &Replay, &Replay),
+    (system, steps, led, alone): (&System, usize, &Replay, &Replay),
 ) -> Result<(), Box<dyn Error>>
 where
     B::ErrorType: 'static,
@@ -345,7 +381,7 @@ where
     register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;
     root.fill(&WHITE)?;
     let (above, below) = root.split_vertically(SIZE.1 / 2);
-    let seen = (4 * (led.off.len() - 1) / (2 * STRIDES)).max(1);
+    let seen = (4 * steps).min(led.off.len() - 1);
     let x = |k: usize| &led.trajectory.state(k)[..system.dims().nx];
     let feet = LEGS.map(|leg| {
         let of = |k: usize| (led.time(k), 1e3 * height(system, x(k), leg));
