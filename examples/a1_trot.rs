@@ -15,12 +15,15 @@ use least_action::spatial::{Quat, Vec3};
 use nalgebra::{DMatrix, DVector};
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::{register_font, text_anchor};
 use std::error::Error;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
+
+#[path = "common/figure.rs"]
+mod figure;
+use figure::{take_font, tell};
 
 /// Of two halves each.
 const STRIDES: usize = 20;
@@ -378,8 +381,7 @@ fn draw_on<B: DrawingBackend>(
 where
     B::ErrorType: 'static,
 {
-    let font = include_bytes!("../assets/fonts/DejaVuSans.ttf");
-    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;
+    take_font()?;
     root.fill(&WHITE)?;
     let (above, below) = root.split_vertically(SIZE.1 / 2);
     let seen = (4 * steps).min(led.off.len() - 1);
@@ -454,13 +456,7 @@ where
             curve.iter().copied(),
             color.stroke_width(2),
         ))?;
-        let y = 60 + 26 * i;
-        side.draw(&PathElement::new([(0, y), (26, y)], color.stroke_width(2)))?;
-        let style = TextStyle::from(("sans-serif", 16)).pos(text_anchor::Pos::new(
-            text_anchor::HPos::Left,
-            text_anchor::VPos::Center,
-        ));
-        side.draw(&Text::new((*name).to_owned(), (34, y), style))?;
+        tell(&side, name, 60 + 26 * i, color)?;
     }
     Ok(())
 }

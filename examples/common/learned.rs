@@ -5,8 +5,11 @@ use least_action::optimize::{Iteration, Limits, Method, Solution, Solve};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
-use plotters::style::{register_font, text_anchor};
 use std::error::Error;
+
+#[path = "figure.rs"]
+mod figure;
+use figure::{take_font, tell};
 
 /// Points of the curves, evenly along the axis.
 pub const POINTS: usize = 100;
@@ -111,8 +114,7 @@ where
     Y: AsRangedCoord<Value = f64>,
     Y::CoordDescType: ValueFormatter<f64>,
 {
-    let font = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
-    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;
+    take_font()?;
     let colors = [
         RGBColor(0x00, 0x72, 0xb2),
         RGBColor(0xd5, 0x5e, 0x00),
@@ -140,16 +142,6 @@ where
         .x_label_formatter(&|v| format!("{v:.0}"))
         .y_label_formatter(look.y_label)
         .draw()?;
-    let tell = |name: &str, at: i32, color: RGBColor| -> Result<(), Box<dyn Error>> {
-        let y = 70 + 26 * at;
-        side.draw(&PathElement::new([(0, y), (26, y)], color.stroke_width(2)))?;
-        let style = TextStyle::from(("sans-serif", 16)).pos(text_anchor::Pos::new(
-            text_anchor::HPos::Left,
-            text_anchor::VPos::Center,
-        ));
-        side.draw(&Text::new(name.to_owned(), (34, y), style))?;
-        Ok(())
-    };
     for ((name, curves), (color, i)) in all.iter().zip(colors.into_iter().zip(0..)) {
         let x = |k: usize| most * (k + 1) as f64 / POINTS as f64;
         let each = |k: usize| curves.iter().map(move |c| c[k]);
@@ -161,12 +153,12 @@ where
         chart.draw_series([Polygon::new(band, color.mix(0.15))])?;
         let mean = |k: usize| (x(k), each(k).sum::<f64>() / curves.len() as f64);
         chart.draw_series(LineSeries::new(known().map(mean), color.stroke_width(2)))?;
-        tell(name, i, color)?;
+        tell(&side, name, 70 + 26 * i, color)?;
     }
     if let Some((value, name)) = look.mark {
         let ends = [(0.0, value), (most, value)];
         chart.draw_series(DashedLineSeries::new(ends, 6, 5, BLACK.stroke_width(1)))?;
-        tell(name, all.len() as i32, BLACK)?;
+        tell(&side, name, 70 + 26 * all.len() as i32, BLACK)?;
     }
     root.present()?;
     Ok(())
