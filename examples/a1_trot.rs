@@ -403,7 +403,7 @@ where
             "height [mm]",
         ),
         &feet,
-        &|v| format!("{v:.0}"),
+        &|v| format!("{v:.1}"),
     )?;
     panel(
         &below,
