@@ -1,6 +1,6 @@
 //! The quadruped's trot, found and replayed: half a stride from seeded guesses, then twenty strides by the step itself under linear
 //! feedback around them, which holds them against what a solve's tolerance leaves; without it that grows until a step
-//! fails. Feet are told where they are off the floor at a knot: in the strides found they hardly leave it.
+//! fails. Which feet are off the floor is told knot by knot: those of a diagonal.
 //!
 //! `cargo run --release --example a1_trot -- [FIGURE.svg or .png] [SEEDS]`: for each seed how the solve ended and how long it took, and
 //! how far the replay came; of the last that was found heights of the feet and of the trunk, and how far it is from the plan.

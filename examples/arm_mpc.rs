@@ -9,11 +9,13 @@
 
 #[path = "common/arm.rs"]
 mod arm;
+#[path = "common/font.rs"]
+mod font;
 
 use arm::{Followed, Run, follow};
+use font::take_font;
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::register_font;
 use std::error::Error;
 
 /// Of the pushes, N.
@@ -72,8 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [Some(with), Some(without), Some(right), Some(wrong)] = four else {
         return Err("a run is missing".into());
     };
-    let font = include_bytes!("../assets/fonts/DejaVuSans.ttf");
-    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;
+    take_font()?;
     if path.ends_with(".png") {
         let root = BitMapBackend::new(&path, (1000, 1000)).into_drawing_area();
         draw(&root, with, without, right, wrong)?;

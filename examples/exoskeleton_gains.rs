@@ -11,9 +11,13 @@ use least_action::optimize::{Method, Solve};
 use least_action::rollout::{RolloutStats, Trajectory};
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::{register_font, text_anchor};
+use plotters::style::text_anchor;
 use std::error::Error;
 use std::path::Path;
+
+#[path = "common/font.rs"]
+mod font;
+use font::take_font;
 
 /// The authors' gains, N m/rad and N m s/rad, and by what they divide them.
 const OWN: [f64; 4] = [100.0, 10.0, 50.0, 5.0];
@@ -194,8 +198,7 @@ fn draw_on<B: DrawingBackend>(
 where
     B::ErrorType: 'static,
 {
-    let font = include_bytes!("../assets/fonts/DejaVuSans.ttf");
-    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;
+    take_font()?;
     root.fill(&WHITE)?;
     let (head, body) = root.split_vertically(HEAD);
     let left = text_anchor::Pos::new(text_anchor::HPos::Left, text_anchor::VPos::Center);

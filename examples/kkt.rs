@@ -23,7 +23,6 @@ use least_action::optimize::direct::{self, Transcription};
 use least_action::optimize::nlp::Program;
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::{FontStyle, register_font};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeSet;
@@ -31,6 +30,10 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Instant;
+
+#[path = "common/font.rs"]
+mod font;
+use font::take_font;
 
 /// Times of which the median counts.
 const RUNS: usize = 7;
@@ -286,8 +289,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let knots = sweep("knots", &KNOTS, arm)?;
     let links = sweep("links", &LINKS, chain)?;
     let small = System::new(&arm(4)?)?;
-    let font = include_bytes!("../assets/fonts/DejaVuSans.ttf");
-    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;
+    take_font()?;
     let size = (1100, 460);
     if path.ends_with(".png") {
         draw(

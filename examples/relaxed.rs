@@ -10,8 +10,11 @@ use least_action::dynamics::{Differentiable, Knot, SolvedStep, Step};
 use least_action::integrator::{Maximal, Mechanical, Options};
 use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
 use plotters::prelude::*;
-use plotters::style::{register_font, text_anchor};
 use std::error::Error;
+
+#[path = "common/figure.rs"]
+mod figure;
+use figure::{take_font, tell};
 
 /// Interval, s.
 const H: f64 = 0.01;
@@ -132,8 +135,7 @@ fn errors(case: &Case, kappas: &[f64]) -> Result<Vec<f64>, Box<dyn Error>> {
 
 /// Errors by kappa, both logarithmic, with a line of slope one.
 fn draw(path: &str, curves: &[(&str, Vec<(f64, f64)>)]) -> Result<(), Box<dyn Error>> {
-    let font = include_bytes!("../assets/fonts/DejaVuSans.ttf");
-    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;
+    take_font()?;
     let colors = [
         RGBColor(0x00, 0x72, 0xb2),
         RGBColor(0xd5, 0x5e, 0x00),
@@ -177,12 +179,7 @@ fn draw(path: &str, curves: &[(&str, Vec<(f64, f64)>)]) -> Result<(), Box<dyn Er
     let names = curves.iter().map(|c| c.0).chain(["in proportion to κ"]);
     for (i, (name, color)) in names.zip(colors.into_iter().chain([gray])).enumerate() {
         let y = 70 + 26 * i as i32;
-        side.draw(&PathElement::new([(0, y), (26, y)], color.stroke_width(2)))?;
-        let style = TextStyle::from(("sans-serif", 16)).pos(text_anchor::Pos::new(
-            text_anchor::HPos::Left,
-            text_anchor::VPos::Center,
-        ));
-        side.draw(&Text::new(name, (34, y), style))?;
+        tell(&side, name, y, color)?;
     }
     root.present()?;
     Ok(())

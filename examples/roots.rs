@@ -10,13 +10,16 @@ use least_action::integrator::{Mechanical, Minimal, Options};
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder, Quantity};
 use nalgebra::{DMatrix, DVector};
 use plotters::prelude::*;
-use plotters::style::{register_font, text_anchor};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::error::Error;
 use std::f64::consts::FRAC_PI_2;
 use std::path::Path;
 use std::time::Instant;
+
+#[path = "common/figure.rs"]
+mod figure;
+use figure::{take_font, tell};
 
 type Curve = (String, Vec<(f64, f64)>);
 
@@ -147,8 +150,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("FRAMES and STEPS are to be at least 1".into());
     }
     std::fs::create_dir_all(directory)?;
-    let font = include_bytes!("../assets/fonts/DejaVuSans.ttf");
-    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")?;
+    take_font()?;
     let to = |name: &str| Path::new(directory).join(name);
     timing(&to("time.svg"), frames)?;
     counting(&to("iterations.svg"), frames)?;
@@ -514,10 +516,7 @@ fn draw(path: &Path, style: &Style, curves: &[Curve]) -> Result<(), Box<dyn Erro
         }
         chart.draw_series(LineSeries::new(points, color.stroke_width(2)))?;
         let y = 70 + 26 * i as i32;
-        side.draw(&PathElement::new([(0, y), (24, y)], color.stroke_width(2)))?;
-        let at = text_anchor::Pos::new(text_anchor::HPos::Left, text_anchor::VPos::Center);
-        let text = TextStyle::from(("sans-serif", 15)).pos(at);
-        side.draw(&Text::new(curve.0.clone(), (32, y), text))?;
+        tell(&side, &curve.0, y, color)?;
     }
     root.present()?;
     Ok(())

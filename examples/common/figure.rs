@@ -2,14 +2,12 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::{register_font, text_anchor};
+use plotters::style::text_anchor;
 use std::error::Error;
 
-/// Takes the font of the project's own figures.
-pub fn take_font() -> Result<(), &'static str> {
-    let font = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
-    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| "the font cannot be read")
-}
+#[path = "font.rs"]
+mod font;
+pub use font::take_font;
 
 /// A line of a legend beside a plot, at a height.
 pub fn tell<B: DrawingBackend>(

@@ -66,6 +66,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         let mut value = json!({
             "title": model.title,
             "integrator": system.choice().name(),
+            "passed_over": System::passed_over(m).map(|(name, why)| json!({ "name": name, "why": why.message })).collect::<Vec<_>>(),
             "bodies": m.bodies.iter().map(|b| &b.name).collect::<Vec<_>>(),
             "joints": joints,
             "degrees_of_freedom": mobility.degrees_of_freedom,

@@ -4,7 +4,7 @@ use super::{NewtonSystem, Solver};
 use crate::spatial::{START_TURN, Vec3};
 
 /// Products, m^2/s^2, that a warm start has at most, by so many squares of its residual: more is a cold one, which begins
-/// at 1.
+/// at 1. They trade iterations where little changes for those where much does.
 const WARMEST: f64 = 10.0;
 const WARMTH: f64 = 10.0;
 

@@ -204,9 +204,7 @@ impl System {
             false => system,
         })
     }
-}
 
-impl System {
     /// Integrators that would be taken before the one that suits a mechanism, by name, and what of it they do not offer.
     pub fn passed_over(m: &Mechanism) -> impl Iterator<Item = (&'static str, ModelError)> {
         let asked = Kind::ALL

@@ -86,6 +86,9 @@ fn describe_says_what_closes_loops_and_what_is_wanted() {
     assert_eq!(v["costs"].as_array().map(Vec::len), Some(2));
     assert_eq!(v["costs"][0]["quantity"]["control"], "left");
     assert_eq!(v["constraints"][0]["equals"], 0.15);
+    assert_eq!(v["passed_over"][0]["name"], "minimal");
+    let why = v["passed_over"][0]["why"].as_str();
+    assert!(why.is_some_and(|w| w.starts_with("joint `tip` closes a loop")));
     let text = folder
         .run(&["describe", &problem("five_bar_reach")])
         .ended(0)

@@ -152,9 +152,11 @@ fn a_quadruped_trots() {
         let poses = (m.system).poses(&s.trajectory.state(k)[..m.system.dims().nx]);
         poses[body].point(&Vec3::new(0.0, 0.0, -0.1)).z
     };
-    let middle = s.trajectory.steps() / 2;
-    let swings = |name| (2..=middle).any(|k| clear(k, name) > 1e-4);
-    assert!(swings("FL_calf") && !swings("FR_calf") && !swings("RL_calf"));
+    let half_way = |legs: [&str; 2]| legs.map(|shank| clear(s.trajectory.steps() / 2, shank));
+    let swing = half_way(["FL_calf", "RR_calf"]);
+    let stance = half_way(["FR_calf", "RL_calf"]);
+    assert!(swing.iter().all(|z| *z > 0.0199), "{swing:?}");
+    assert!(stance.iter().all(|z| *z < 1e-4), "{stance:?}");
 }
 
 /// Gradients on two seconds find a gait that goes on for ten, in a quarter of the time that a search simulates; upright to the end.

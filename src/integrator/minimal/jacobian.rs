@@ -178,6 +178,8 @@ impl Minimal {
     fn rows_by_pulls(&self, w: &mut Work, out: &mut LinearModel) {
         let mut by = std::mem::take(&mut w.inputs);
         let mut adjoint = std::mem::take(&mut w.outputs);
+        // the certificate is one of sweeps, whose adjoints these are not
+        let certificate = w.certificate.take();
         adjoint.y.fill(0.0);
         for row in 0..self.freedoms {
             adjoint.x.fill(0.0);
@@ -194,7 +196,7 @@ impl Minimal {
                     .for_each(|(to, by)| *to = *by);
             }
         }
-        (w.inputs, w.outputs) = (by, adjoint);
+        (w.inputs, w.outputs, w.certificate) = (by, adjoint, certificate);
         let l = Self::lend(w);
         self.rates(&l, out);
         w.linear = Some(l);
