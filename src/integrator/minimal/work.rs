@@ -1,7 +1,9 @@
 //! The memory of a step in joint coordinates.
 
 use super::Minimal;
+use super::border::Border;
 use super::contact::Touching;
+use super::dampers::Damped;
 use super::derivative::Linear;
 use super::gears::Geared;
 use super::jacobian::Jacobian;
@@ -54,6 +56,9 @@ pub struct Work {
     pub(super) outputs: Outputs,
     pub(super) touching: Touching,
     pub(super) geared: Geared,
+    pub(super) border: Border,
+    /// Of dampers between points.
+    pub(super) damped: Vec<Damped>,
     pub(super) dense: Option<Box<Dense>>,
     /// Made when it is first asked for.
     pub(super) jacobian: Option<Box<Jacobian>>,
@@ -231,6 +236,8 @@ impl Minimal {
             outputs: self.dims().outputs(),
             touching: Touching::new(self),
             geared: Geared::new(self),
+            border: Border::new(self),
+            damped: self.damped_memory(),
             dense: None,
             jacobian: None,
             rates: vec![0.0; freedoms],
