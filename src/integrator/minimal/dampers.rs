@@ -12,14 +12,14 @@
 //! bordered by it ([`border`](super::border)). As everything else of a step depends on lengths alone, intervals enter by where they
 //! lead bodies, and by nothing else.
 
+use super::Minimal;
 use super::contact::six;
 use super::derivative::{Flow, Linear, Six, add};
 use super::forces::{to_body, to_world};
 use super::parameters::Effect;
 use super::work::{Moved, Work};
-use super::{Minimal, Node};
 use crate::dynamics::Knot;
-use crate::mechanism::{Coupling, Field, Mat6, Mechanism, Row, Spring, Vec6, damper_shares};
+use crate::mechanism::{Coupling, Field, Mat6, Mechanism, Row, Spring, damper_shares};
 use crate::spatial::{Pose, Vec3, increment};
 
 /// A spring that damps, or may come to.
@@ -219,35 +219,24 @@ impl Minimal {
         rows: &mut [f64],
         transposed: bool,
     ) {
+        let body = |n: usize| self.nodes[n].body;
         for (d, of) in self.dampers.iter().zip(&w.damped) {
-            let node = |n: usize| -> (&Node, &Moved) { (&self.nodes[n], &w.trial[n]) };
-            // of wrenches at the knot, and of what is dual to velocities at the trial
-            let [left, right] = [true, false].map(|is_left| {
-                let mut six: [Vec6; 2] = Default::default();
-                for (end, n) in d.ends() {
-                    let (node, to) = node(n);
-                    let r = &w.poses[node.body].r;
-                    six[end] = match is_left {
-                        true => to_body(r, &of.rows[1][end]),
-                        false => {
-                            let (f, t) = of.rows[2][end];
-                            to_body(r, &(f, by_velocity(to, h, &t)))
-                        }
-                    };
-                }
-                six
-            });
-            let (on, by) = if transposed {
-                (right, left)
-            } else {
-                (left, right)
+            // of a wrench at the knot, and of what is dual to velocities at the trial
+            let numbers = |(end, n): (usize, usize), at_knot: bool| {
+                let (f, t) = of.rows[if at_knot { 1 } else { 2 }][end];
+                let t = if at_knot {
+                    t
+                } else {
+                    w.trial[n].spun_back(&t, -0.5 * h)
+                };
+                to_body(&w.poses[body(n)].r, &(f, t))
             };
-            let body = |n: usize| self.nodes[n].body;
-            let size: f64 = d.ends().map(|(end, n)| by[end].dot(&six(x, body(n)))).sum();
-            for (end, n) in d.ends() {
-                let own = &mut rows[6 * body(n)..6 * body(n) + 6];
-                let each = own.iter_mut().zip(on[end].iter());
-                each.for_each(|(to, on)| *to -= of.by_rate * size * on);
+            let by = |at: (usize, usize)| numbers(at, transposed).dot(&six(x, body(at.1)));
+            let size = of.by_rate * d.ends().map(by).sum::<f64>();
+            for at in d.ends() {
+                let own = rows[6 * body(at.1)..][..6].iter_mut();
+                let on = numbers(at, !transposed);
+                own.zip(&on).for_each(|(to, on)| *to -= size * on);
             }
         }
     }
@@ -374,10 +363,4 @@ impl Minimal {
         let each = self.dampers.iter().zip(&w.damped);
         each.filter(move |(d, _)| d.spring == spring)
     }
-}
-
-/// A torque dual to turns of a body over the interval as one dual to its angular velocity, world axes at the knot.
-fn by_velocity(to: &Moved, h: f64, t: &Vec3) -> Vec3 {
-    let (s, w, half) = (to.scalar, &to.omega, 0.5 * h);
-    t * s + w * (half * half / s * w.dot(t)) - w.cross(t) * half
 }

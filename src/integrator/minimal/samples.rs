@@ -8,8 +8,8 @@ use crate::integrator::{Mechanical, Options};
 use crate::mechanism::element_samples::{Line, Rubber};
 use crate::mechanism::samples::{Source, tree};
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, ContactSpec, CoordinateId, Freedom, GearSpec, HalfSpaceSpec, JointKind,
-    JointSpec, Mechanism, MechanismBuilder, Quantity, Shape, SpringSpec,
+    ActuatorSpec, BodySpec, ContactSpec, CoordinateId, ForceOf, Freedom, GearSpec, HalfSpaceSpec,
+    JointKind, JointSpec, Mechanism, MechanismBuilder, PowerOf, Quantity, Shape, SpringSpec,
 };
 use crate::spatial::Vec3;
 use std::sync::Arc;
@@ -86,9 +86,20 @@ pub(super) fn damped_systems() -> Vec<Sample> {
         let (q, rates) = (s.vector(n, 0.5), s.vector(n, 0.5));
         let system = Minimal::new(mechanism, &q, options()).expect("a tree");
         let outputs = all_outputs(&system);
-        (system.with_outputs(outputs), q, rates)
+        (with_dampers_seen(system.with_outputs(outputs)), q, rates)
     });
     each.collect()
+}
+
+/// With forces and powers of what acts between points observed, too.
+fn with_dampers_seen(system: Minimal) -> Minimal {
+    let mut outputs = system.outputs.clone();
+    for s in 0..system.mechanism().springs.len() {
+        let (force, power) = (ForceOf::Spring(s), PowerOf::Spring(s));
+        outputs.extend([Quantity::SpringForce(force), Quantity::DamperForce(force)]);
+        outputs.extend([Quantity::SpringPower(power), Quantity::DamperPower(power)]);
+    }
+    system.with_outputs(outputs)
 }
 
 /// The robot and the geared leg with dampers between points.
@@ -122,7 +133,10 @@ pub(super) fn damped_touching(central_path: f64, warm: bool) -> Vec<Sample> {
         (tuned(robot), q, rates),
         (tuned_but_anchors(leg), leg_q, leg_rates),
     ]
-    .map(|(m, q, rates)| touched(m, q, rates, contact_options(central_path, warm)))
+    .map(|(m, q, rates)| {
+        let (system, q, rates) = touched(m, q, rates, contact_options(central_path, warm));
+        (with_dampers_seen(system), q, rates)
+    })
     .into()
 }
 

@@ -128,6 +128,13 @@ impl Moved {
     pub fn turned(&self, arm: &Vec3, h: f64) -> Vec3 {
         turned((self.scalar, &self.omega), arm, h)
     }
+
+    /// The inverse of `s - half [omega]`, which with half an interval makes of a rate of turning at its end a change of `omega`; with
+    /// the negative one of its transpose.
+    pub fn spun_back(&self, u: &Vec3, half: f64) -> Vec3 {
+        let (s, w) = (self.scalar, &self.omega);
+        u * s + w * (half * half / s * w.dot(u)) + w.cross(u) * half
+    }
 }
 
 /// The same by scalar and vector part.
