@@ -104,8 +104,7 @@ fn springs_may_come_to_damp() {
     assert!(off(&damped, &free) > 1e-4);
 }
 
-/// An implicit damper far stiffer than its bodies are heavy holds them apart as they are, and all of the energy that it takes goes
-/// but once.
+/// An implicit damper far stiffer than its bodies are heavy holds its ends as far apart as they are, and no energy comes of it.
 #[test]
 fn stiff_dampers_hold() {
     let rod = |mass: f64| BodySpec::new(mass).shape(Shape::Box([0.1, 0.1, 1.0]));
