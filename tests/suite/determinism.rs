@@ -125,10 +125,13 @@ fn systems() -> Vec<Started<Maximal>> {
         .collect()
 }
 
-/// The chain, and one with a gear, in joint coordinates.
+/// The chain, one with a gear, and one with a damper between points, in joint coordinates.
 fn trees() -> Vec<Started<Minimal>> {
     let mut all: Vec<_> = builders().into_iter().filter(|t| t.0 == "chain").collect();
     let (_, chain, q, rates) = all[0].clone();
+    let mut r = Source::new(8);
+    let damped = chain.clone().spring("line", line(&mut r, "l0", "l3"));
+    all.push(("damped chain", damped, q.clone(), rates.clone()));
     let geared = chain.gear("gear", GearSpec::new("j3", "j1", -0.7));
     all.push(("geared chain", geared, q, rates));
     let each = all.into_iter();

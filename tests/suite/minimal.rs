@@ -1,6 +1,6 @@
 //! Joint coordinates from outside: whole motions, orders, optimizers.
 
-use crate::common::{even, roll};
+use crate::common::{Source, even, line, roll};
 use least_action::dynamics::Step;
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::{Choice, Mechanical, Options, Order, Substeps, System};
@@ -18,7 +18,8 @@ fn choice(name: &str) -> Choice {
 /// By how much the wrist turns as the base slides, where a gear ties them, rad/m.
 const RATIO: f64 = 1.5;
 
-/// An arm that branches on a base that slides and turns: springs, dampers, a ball, a universal joint; and a gear between its ends.
+/// An arm that branches on a base that slides and turns: springs, dampers, one of them across, a ball, a universal joint; and a gear
+/// between its ends.
 fn branching(is_geared: bool) -> Mechanism {
     let link = || {
         // thick enough for the spring of the ball to be slow beside the time step
@@ -50,6 +51,7 @@ fn branching(is_geared: bool) -> Mechanism {
             "wrist",
             hang(JointKind::Revolute, "right", "hand").spring(1.0, 0.3),
         )
+        .spring("strut", line(&mut Source::new(2), "left", "hand"))
         .actuator("push", ActuatorSpec::joint("rail").direction("d"));
     let m = match is_geared {
         true => m.gear("rack", GearSpec::new("wrist", "rail.d", RATIO)),

@@ -212,7 +212,7 @@ impl Minimal {
             };
             t.left.copy_from_slice(&t.rhs);
             (self.contacts).leave(&stepping, Side::Push, &t.rhs, &t.out, &mut t.left);
-            let (rows, answers) = (&mut t.left[first..], &mut w.geared.answers);
+            let (rows, answers) = (&mut t.left[first..], &mut w.border.answers);
             (self.gears).reduce(&w.model, rows, |gear, mu| answers[gear] = mu);
         }
         t.out.iter_mut().for_each(|v| *v = -*v);

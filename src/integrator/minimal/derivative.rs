@@ -174,6 +174,7 @@ impl Minimal {
     }
 
     pub(super) fn differentiate(&self, x: &[f64], w: &mut Work, l: &mut Linear) {
+        self.differentiate_dampers(w, l.at.h);
         wide!(self.differentiate_bodies(x, w, l));
         l.has_ends = false;
     }
@@ -330,6 +331,7 @@ impl Minimal {
             }
         }
         self.push_couplings(w, &mut l.flow, half);
+        self.push_dampers(w, l);
         self.push_touching(w, l, d);
         // inwards
         for (i, node) in self.nodes.iter().enumerate().rev() {

@@ -26,6 +26,7 @@ impl Minimal {
         for (k, [past, _]) in w.knot.iter_mut().zip(&w.momenta) {
             k.base = (past.0 + k.force.0 * half, past.1 + k.force.1 * half);
         }
+        self.damp_lines_before(at.h_prev, w);
     }
 
     /// Efforts of springs along joints.

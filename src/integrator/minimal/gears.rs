@@ -2,23 +2,14 @@
 //!
 //! Gears that share coordinates tie these to one, the root of their group, `c = a c_root + b`; a gear that adds nothing to others is
 //! refused. Impulses `mu` (N s, N m s) act along coordinates, at the knot, and gears hold at the next one. Of rates of displacement
-//! `rho` behind the knot that is `G rho = 0` with rows `G` of constants, 1 at the follower and `-ratio` at the leader, and the step's
-//! matrix `K` is bordered,
-//!
-//! ```text
-//! [K  -G'] [rho]     [residual]
-//! [G   0 ] [mu ] = - [   0    ],     mu = -(G K^-1 G')^-1 G rho0,     rho = rho0 + K^-1 G' mu,
-//! ```
-//!
-//! where `rho0` is what the recursion gives without gears: it also gives the columns `K^-1 G'`, so that a solve with `m` gears costs
-//! O(n m). Every trial is brought onto the gears, the roots' coordinates staying, and so is every state, so that nothing drifts. What
-//! moves gears themselves (a state off them, ratios, offsets) is a displacement of followers that comes before the solve
-//! ([`gears_derivative`](super::gears_derivative)).
+//! `rho` behind the knot that is `G rho = 0` with rows `G` of constants, 1 at the follower and `-ratio` at the leader, which border the
+//! step's matrix ([`border`](super::border)). Every trial is brought onto the gears, the roots' coordinates staying, and so is every
+//! state, so that nothing drifts. What moves gears themselves (a state off them, ratios, offsets) is a displacement of followers that
+//! comes before the solve ([`gears_derivative`](super::gears_derivative)).
 
 use super::work::Work;
 use super::{Minimal, Node};
 use crate::mechanism::{CoordinateId, Gear, Law, Mechanism, ModelError};
-use crate::spatial::Vec3;
 use nalgebra::DMatrix;
 use std::f64::consts::PI;
 
@@ -71,42 +62,26 @@ pub(super) struct Gears {
 pub(super) struct Geared {
     /// Of the trial, N s or N m s.
     pub impulses: Vec<f64>,
-    /// Of the last solve.
-    pub answers: Vec<f64>,
     /// Adjoints of impulses, which the next transposed solve takes.
     pub adjoint: Vec<f64>,
     /// Of rates of displacement behind the knot.
     pub ends: Vec<f64>,
-    /// Columns `K^-1 G'`, along free directions and of bodies.
-    columns: Vec<f64>,
-    bodies: Vec<(Vec3, Vec3)>,
-    /// Factors of `G K^-1 G'`, by columns, and the rows' order.
-    lu: Vec<f64>,
-    order: Vec<usize>,
     pub along: Vec<f64>,
-    wrenches: Vec<(Vec3, Vec3)>,
     /// Changes, or adjoints, of ratios and offsets.
     pub tuned: Vec<(f64, f64)>,
 }
 
 impl Geared {
     pub fn new(minimal: &Minimal) -> Self {
-        let (m, n) = (minimal.gears.count(), minimal.nodes.len());
+        let (m, freedoms) = (minimal.gears.count(), minimal.freedoms);
         if m == 0 {
             return Self::default();
         }
-        let (zero, freedoms) = ((Vec3::zeros(), Vec3::zeros()), minimal.freedoms);
         Self {
             impulses: vec![0.0; m],
-            answers: vec![0.0; m],
             adjoint: vec![0.0; m],
             ends: vec![0.0; freedoms],
-            columns: vec![0.0; m * freedoms],
-            bodies: vec![zero; m * n],
-            lu: vec![0.0; m * m],
-            order: vec![0; m],
             along: vec![0.0; freedoms],
-            wrenches: vec![zero; n],
             tuned: vec![(0.0, 0.0); m],
         }
     }
@@ -114,8 +89,8 @@ impl Geared {
 
 impl Geared {
     /// Impulses change by those of the last solve.
-    pub fn take_answers(&mut self) {
-        let each = self.impulses.iter_mut().zip(&self.answers);
+    pub fn take_answers(&mut self, answers: &[f64]) {
+        let each = self.impulses.iter_mut().zip(answers);
         each.for_each(|(to, by)| *to += by);
     }
 }
@@ -365,66 +340,6 @@ impl Gears {
     }
 }
 
-/// Factors of a small matrix by columns, in place; is it regular?
-fn decompose(a: &mut [f64], order: &mut [usize]) -> bool {
-    let n = order.len();
-    order.iter_mut().enumerate().for_each(|(i, o)| *o = i);
-    for k in 0..n {
-        let size = |r: &usize| a[k * n + r].abs();
-        let pivot = (k..n)
-            .max_by(|a, b| size(a).total_cmp(&size(b)))
-            .unwrap_or(k);
-        if !(a[k * n + pivot].abs() > 0.0 && a[k * n + pivot].is_finite()) {
-            return false;
-        }
-        if pivot != k {
-            order.swap(k, pivot);
-            (0..n).for_each(|c| a.swap(c * n + k, c * n + pivot));
-        }
-        for r in k + 1..n {
-            a[k * n + r] /= a[k * n + k];
-            for c in k + 1..n {
-                a[c * n + r] -= a[k * n + r] * a[c * n + k];
-            }
-        }
-    }
-    true
-}
-
-/// Solves with them, in place; `spare` is as long.
-fn solve_small(lu: &[f64], order: &[usize], spare: &mut [f64], x: &mut [f64]) {
-    let n = order.len();
-    for (to, from) in spare.iter_mut().zip(order) {
-        *to = x[*from];
-    }
-    for r in 0..n {
-        let known: f64 = (0..r).map(|c| lu[c * n + r] * spare[c]).sum();
-        spare[r] -= known;
-    }
-    for r in (0..n).rev() {
-        let known: f64 = (r + 1..n).map(|c| lu[c * n + r] * spare[c]).sum();
-        spare[r] = (spare[r] - known) / lu[r * n + r];
-    }
-    x[..n].copy_from_slice(spare);
-}
-
-/// The same with the transposed matrix.
-fn solve_small_transposed(lu: &[f64], order: &[usize], spare: &mut [f64], x: &mut [f64]) {
-    let n = order.len();
-    for r in 0..n {
-        let known: f64 = (0..r).map(|c| lu[r * n + c] * x[c]).sum();
-        x[r] = (x[r] - known) / lu[r * n + r];
-    }
-    for r in (0..n).rev() {
-        let known: f64 = (r + 1..n).map(|c| lu[r * n + c] * x[c]).sum();
-        x[r] -= known;
-    }
-    for (from, to) in x.iter().zip(order) {
-        spare[*to] = *from;
-    }
-    x[..n].copy_from_slice(spare);
-}
-
 impl Minimal {
     /// Of the unknowns, what contacts hold and the gears' impulses.
     pub(super) fn beyond_rates<'a>(&self, y: &'a [f64]) -> (&'a [f64], &'a [f64]) {
@@ -436,104 +351,6 @@ impl Minimal {
         let behind = &mut y[self.freedoms..];
         let contacts = behind.len().saturating_sub(self.gears.count());
         behind.split_at_mut(contacts)
-    }
-
-    /// The columns `K^-1 G'` with the recursion's factors, and factors of `G K^-1 G'`.
-    pub(super) fn factor_gears(&self, w: &mut Work) -> Result<(), usize> {
-        if self.gears.is_empty() {
-            return Ok(());
-        }
-        let (n, bodies, count) = (self.freedoms, self.nodes.len(), self.gears.count());
-        let mut g = std::mem::take(&mut w.geared);
-        std::mem::swap(&mut w.wrenches, &mut g.wrenches);
-        for (i, tie) in self.gears.ties.iter().enumerate() {
-            w.wrenches.fill(Default::default());
-            g.along.fill(0.0);
-            g.along[tie.follower] = -1.0;
-            g.along[tie.leader] = w.model.gear(i).ratio;
-            self.substitute_tree(w, &g.along);
-            g.columns[i * n..][..n].copy_from_slice(&w.change);
-            g.bodies[i * bodies..][..bodies].copy_from_slice(&w.wrenches);
-            let own = &mut g.lu[i * count..][..count];
-            (self.gears).across(&w.model, &w.change, |row, by| own[row] = by);
-        }
-        std::mem::swap(&mut w.wrenches, &mut g.wrenches);
-        let is_regular = decompose(&mut g.lu, &mut g.order);
-        w.geared = g;
-        match is_regular {
-            true => Ok(()),
-            false => Err(self.nodes[0].body),
-        }
-    }
-
-    /// Adds to a solve without gears, `w.change` and displacements of bodies in `w.wrenches`, what the gears' impulses do.
-    pub(super) fn tie(&self, w: &mut Work) {
-        let (n, bodies) = (self.freedoms, self.nodes.len());
-        let g = &mut w.geared;
-        (self.gears).across(&w.model, &w.change, |row, by| g.answers[row] = -by);
-        let spare = &mut g.along[..self.gears.count()];
-        solve_small(&g.lu, &g.order, spare, &mut g.answers);
-        for (i, mu) in g.answers.iter().enumerate() {
-            for (to, by) in w.change.iter_mut().zip(&g.columns[i * n..]) {
-                *to += mu * by;
-            }
-            for (to, by) in w.wrenches.iter_mut().zip(&g.bodies[i * bodies..]) {
-                to.0 += by.0 * *mu;
-                to.1 += by.1 * *mu;
-            }
-        }
-    }
-
-    /// The transpose: adds to adjoints of rates of displacement, along free directions in `rho` and of bodies in `w.wrenches`, what
-    /// multipliers of the gears' rows do. The adjoints of impulses are taken.
-    fn tie_back(&self, w: &Work, g: &mut Geared, rho: &[f64]) {
-        let (n, bodies) = (self.freedoms, self.nodes.len());
-        for (i, (nu, by)) in g.answers.iter_mut().zip(&mut g.adjoint).enumerate() {
-            let own = rho.iter().zip(&g.columns[i * n..]);
-            *nu = -*by - own.map(|(a, b)| a * b).sum::<f64>();
-            for (a, b) in w.wrenches.iter().zip(&g.bodies[i * bodies..]) {
-                *nu -= a.0.dot(&b.0) + a.1.dot(&b.1);
-            }
-            *by = 0.0;
-        }
-        let spare = &mut g.along[..self.gears.count()];
-        solve_small_transposed(&g.lu, &g.order, spare, &mut g.answers);
-        g.along.copy_from_slice(rho);
-        (self.gears).add_along(&w.model, &g.answers, 1.0, &mut g.along);
-    }
-
-    /// [`Minimal::solve_transposed_tree`] of the bordered matrix.
-    pub(super) fn solve_transposed(&self, w: &mut Work, rho: &[f64], lambda: &mut [f64]) {
-        if self.gears.is_empty() {
-            return self.solve_transposed_tree(w, rho, lambda);
-        }
-        let mut g = std::mem::take(&mut w.geared);
-        self.tie_back(w, &mut g, rho);
-        self.solve_transposed_tree(w, &g.along, lambda);
-        w.geared = g;
-    }
-
-    /// What multipliers of the gears' rows add along free directions, of the transposed solves of the next coordinates `rows`, by lanes.
-    pub(super) fn tie_lanes<const LANES: usize>(
-        &self,
-        w: &mut Work,
-        h: f64,
-        rows: std::ops::Range<usize>,
-        out: &mut [[f64; LANES]],
-    ) {
-        out.fill([0.0; LANES]);
-        let (n, g) = (self.freedoms, &mut w.geared);
-        for (lane, row) in rows.enumerate() {
-            for (i, nu) in g.answers.iter_mut().enumerate() {
-                *nu = -h * g.columns[i * n + row];
-            }
-            let spare = &mut g.along[..self.gears.count()];
-            solve_small_transposed(&g.lu, &g.order, spare, &mut g.answers);
-            for (gear, (tie, nu)) in self.gears.ties.iter().zip(&g.answers).enumerate() {
-                out[tie.follower][lane] += nu;
-                out[tie.leader][lane] -= w.model.gear(gear).ratio * nu;
-            }
-        }
     }
 
     /// Takes the gears' impulses off a residual.

@@ -117,7 +117,8 @@ impl Minimal {
 
     /// Changes of the impulses of a step that is solved.
     pub(super) fn push_impulses(&self, w: &Work, out: &mut Outputs) {
-        (self.beyond_rates_mut(&mut out.y).1).copy_from_slice(&w.geared.answers);
+        let answers = &w.border.answers[..self.gears.count()];
+        (self.beyond_rates_mut(&mut out.y).1).copy_from_slice(answers);
     }
 
     /// Where a geared coordinate is at the end of a step, which is that of the trial where no other is given.

@@ -154,8 +154,9 @@ impl Minimal {
         let mut free = j.free.take();
         let to = free.as_mut().unwrap_or(&mut *out);
         let mut l = Self::lend(w);
-        // contacts answer to displacements of bodies, each for itself, and there may be no knot before
-        if l.at.h_prev == 0.0 || !self.contacts.is_empty() {
+        // contacts and dampers between points answer to displacements of bodies, and there may be no knot before
+        let is_of_tree = self.contacts.is_empty() && self.dampers.is_empty();
+        if l.at.h_prev == 0.0 || !is_of_tree {
             w.linear = Some(l);
             self.rows_by_pulls(w, to);
             l = Self::lend(w);

@@ -257,10 +257,10 @@ impl Minimal {
         self.has_parameters() || node.turns == 2
     }
 
-    /// Numbers to keep, of the parameters that make most. What touches, and gears, have more to a linearization: nothing is kept
-    /// then.
+    /// Numbers to keep, of the parameters that make most. What touches, gears and dampers between points have more to a
+    /// linearization: nothing is kept then.
     pub(super) fn kept_len(&self) -> usize {
-        if !self.contacts.is_empty() || !self.gears.is_empty() {
+        if !self.contacts.is_empty() || self.bordered() > 0 {
             return 0;
         }
         self.nodes.iter().map(|node| self.kept_of(node)).sum()

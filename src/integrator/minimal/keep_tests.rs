@@ -1,7 +1,8 @@
 //! What is kept of linearizations, and brought back.
 
 use super::samples::{
-    MOVING, Made, START, geared_systems, made, mixed, options, systems, touching, values,
+    MOVING, Made, START, damped_systems, geared_systems, made, mixed, options, systems, touching,
+    values,
 };
 use super::work::Work;
 use super::{Lagrangian, Minimal};
@@ -142,7 +143,8 @@ fn there_is_room_for_what_is_kept() {
 #[test]
 fn what_is_not_kept_is_refused() {
     let none: &[Parameter] = &[];
-    for (s, ..) in touching(1e-4, true).into_iter().chain(geared_systems()) {
+    let others = geared_systems().into_iter().chain(damped_systems());
+    for (s, ..) in touching(1e-4, true).into_iter().chain(others) {
         assert_eq!(s.kept(), 0);
         assert!(!s.keep_in(&s.work(), &mut []));
     }

@@ -18,15 +18,20 @@
 //! slides by `h v` and turns by `(sqrt(1 - h^2 w'w/4), h w/2)`.
 //!
 //! Gears tie coordinates (`gears`); their impulses are unknowns behind the rates and what contacts hold, and the joint chart has
-//! coordinates and rates of one of all that are tied together.
+//! coordinates and rates of one of all that are tied together. Springs that damp between points of two bodies (`dampers`) add to the
+//! Jacobian a matrix of rank one each, which borders it as gears do (`border`): a step with `m` of both costs O(n m) more.
 //!
 //! What touches the world adds to its body within the recursion, limits and friction of a joint to its pivot ([`crate::contact`]).
 //!
 //! Sources: paper 003 (recursions on a tree), papers 000 and 002 (the discrete Lagrangian), paper 003 (that on SE(3)).
 
+mod border;
 mod chart;
 mod contact;
 mod contact_derivative;
+mod dampers;
+#[cfg(test)]
+mod dampers_tests;
 mod derivative;
 mod equations;
 mod forces;
@@ -72,7 +77,7 @@ use super::parameter::nominal;
 use crate::contact::Layout;
 use crate::dynamics::Dims;
 use crate::mechanism::{
-    Field, Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource, damper_shares,
+    Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource, damper_shares,
 };
 use crate::spatial::{Pose, Vec3};
 use std::ops::Range;
@@ -151,6 +156,8 @@ pub struct Minimal {
     /// What rows of the residual are divided by to be velocities, m/s: kg, of turns kg m.
     units: Vec<f64>,
     gears: gears::Gears,
+    /// Springs that damp between points.
+    dampers: Vec<dampers::Damper>,
     roots: Roots,
     lagrangian: Lagrangian,
     /// Every joint's place among the unwound angles.
@@ -194,7 +201,7 @@ impl Minimal {
             nodes.push(node);
         }
         // a built mechanism reaches every body from the world
-        let node_of = node_of.into_iter().flatten().collect();
+        let node_of: Vec<usize> = node_of.into_iter().flatten().collect();
         let mut node_of_joint = vec![0; nodes.len()];
         for (i, node) in nodes.iter().enumerate() {
             node_of_joint[node.joint] = i;
@@ -221,6 +228,7 @@ impl Minimal {
             pivot_of,
             units,
             gears,
+            dampers: dampers::dampers(&mechanism, &node_of),
             roots: Roots::default(),
             lagrangian: Lagrangian::default(),
             windings: (0..mechanism.joints.len()).map(Some).collect(),
@@ -333,13 +341,6 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
     if let Some(j) = limited.find(bounces) {
         let what = format!("joint `{}` bounces off its limits", j.name);
         return refused(["joints", &j.name], &what);
-    }
-    // a parameter may make a number other than zero
-    let mut springs = m.springs.iter().enumerate();
-    let damps = springs.find(|(i, s)| s.damping != 0.0 || m.is_parameter(Field::SpringDamping(*i)));
-    if let Some((_, s)) = damps {
-        let what = format!("spring `{}` damps between points of bodies", s.name);
-        return refused(["springs", &s.name], &what);
     }
     if let Some(c) = m.contacts.iter().find(|c| c.parent.is_some()) {
         let what = format!("contact `{}` is one between bodies, as a loop is", c.name);

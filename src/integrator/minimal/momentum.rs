@@ -223,18 +223,13 @@ impl Lagrangian {
             }
             Self::Screw => {
                 let d = derivative_of_screw(k, to, h);
-                // the inverse of K, or its transpose
-                let (w, s) = (&to.omega, to.scalar);
-                let back = |u: Vec3, half: f64| {
-                    u * s + w * (half * half / s * w.dot(&u)) + w.cross(&u) * half
-                };
                 let turn = r * turn;
                 let (x, turn) = match transposed {
                     true => {
                         let (x, turn) = d.transposed_times(&(x, turn));
-                        (x, back(turn, -0.5 * h))
+                        (x, to.spun_back(&turn, -0.5 * h))
                     }
-                    false => d.times(&(x, back(turn, 0.5 * h))),
+                    false => d.times(&(x, to.spun_back(&turn, 0.5 * h))),
                 };
                 (x, r.tr_mul(&turn))
             }

@@ -104,10 +104,13 @@ impl Minimal {
             }
             Field::SpringParentAnchor(s, k) | Field::SpringChildAnchor(s, k) => {
                 let parent = matches!(field, Field::SpringParentAnchor(..));
+                let e = Vec3::ith(k, 1.0);
+                let damps = self.by_line_anchor(w, (s, &e, parent), at, (past, trial));
                 let (s, a, b) = self.spring_ends(w, s);
-                let row = s.wrench_by_anchor(&Vec3::ith(k, 1.0), parent, 1.0, 0.0, a, b);
-                self.by_wrench(w, (s.parent, s.child), &(row * -half), emit);
+                let row = s.wrench_by_anchor(&e, parent, -half, 0.0, a, b);
+                self.by_wrench(w, (s.parent, s.child), &(row + damps), emit);
             }
+            Field::SpringDamping(s) => self.by_line_damping(w, s, emit),
             Field::Gain(i) => {
                 self.by_actuator(w, i, -half * w.controls[i].1 * w.commanded[i], emit);
             }
@@ -123,8 +126,7 @@ impl Minimal {
             }
             Field::GearOffset(_) => {}
             // what has them is refused, or the contact module's
-            Field::SpringDamping(_)
-            | Field::JointFriction(_)
+            Field::JointFriction(_)
             | Field::LimitRestitution(_)
             | Field::LowerLimit(_)
             | Field::UpperLimit(_)

@@ -53,6 +53,7 @@ impl Minimal {
         let (mut by_half, mut by_longer) = (0.0, [0.0; 2]);
         wide!(self.displace(w, l, half, (&mut by_half, &mut by_longer)));
         self.pull_couplings(w, &mut l.flow, half);
+        self.pull_dampers(w, l);
         self.pull_touching(w, l, out);
         wide!(self.pull_inwards(w, l, half, &mut by_longer, out));
         by_half -= (l.lambda.iter().zip(&w.efforts))

@@ -56,9 +56,12 @@ impl Articulated {
 }
 
 impl Minimal {
-    /// Momenta of the bodies over the interval of the trial less what is known, as wrenches.
+    /// Momenta of the bodies over the interval of the trial less what is known, and what dampers between points take, as wrenches.
     pub(super) fn momenta_left(&self, w: &mut Work, h: f64) {
         wide!(self.momenta_less(w, h));
+        if !self.dampers.is_empty() {
+            self.damp_lines(w, h);
+        }
     }
 
     #[inline(always)]
@@ -78,7 +81,7 @@ impl Minimal {
             w.articulated.fill(Articulated::ZERO);
         }
         done?;
-        self.factor_gears(w)
+        self.factor_border(w, h)
     }
 
     #[inline(always)]
@@ -247,7 +250,7 @@ impl Minimal {
         }
         self.take_impulses(w, &mut rows);
         self.substitute(w, &rows);
-        w.geared.take_answers();
+        w.geared.take_answers(&w.border.answers);
         w.rows = rows;
     }
 
@@ -300,12 +303,12 @@ impl Minimal {
     /// Minus the inverse applied to a residual, into `w.change`: of bodies in `w.wrenches`, and along free directions.
     pub(super) fn substitute(&self, w: &mut Work, rows: &[f64]) {
         self.substitute_tree(w, rows);
-        if !self.gears.is_empty() {
+        if self.bordered() > 0 {
             self.tie(w);
         }
     }
 
-    /// The same without gears.
+    /// The same without what borders the matrix.
     pub(super) fn substitute_tree(&self, w: &mut Work, rows: &[f64]) {
         wide!(self.substitute_along(w, rows));
     }

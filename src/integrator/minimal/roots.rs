@@ -112,19 +112,21 @@ impl Minimal {
     /// The same steps, their roots found so.
     ///
     /// # Errors
-    /// When other methods than the fastest are asked for where there are gears, or where something touches: these are solved for
-    /// together with the rates.
+    /// When other methods than the fastest are asked for where there are gears or dampers between points, or where something touches:
+    /// impulses of these are solved for together with the rates.
     pub fn with_roots(self, roots: Roots) -> Result<Self, ModelError> {
         let m = &self.mechanism;
-        let is_free = self.gears.is_empty() && self.contacts.is_empty();
+        let is_free = self.bordered() == 0 && self.contacts.is_empty();
         if roots == Roots::default() || is_free {
             return Ok(Self { roots, ..self });
         }
-        // constraints of trees are gears; what touches and is neither of these two is a joint
-        let (kind, name) = match (m.constraints.first(), m.contacts.first()) {
-            (Some(gear), _) => (gear.kind().0, &gear.name),
-            (None, Some(contact)) => ("contacts", &contact.name),
-            (None, None) => {
+        // constraints of trees are gears; what touches and is none of these is a joint
+        let damper = self.dampers.first().map(|d| &m.springs[d.spring]);
+        let (kind, name) = match (m.constraints.first(), m.contacts.first(), damper) {
+            (Some(gear), ..) => (gear.kind().0, &gear.name),
+            (None, Some(contact), _) => ("contacts", &contact.name),
+            (None, None, Some(spring)) => ("springs", &spring.name),
+            (None, None, None) => {
                 let joint = self.touches.iter().position(|t| *t).unwrap_or(0);
                 ("joints", &m.joints[self.nodes[joint].joint].name)
             }
@@ -408,7 +410,7 @@ impl Minimal {
 #[cfg(test)]
 mod tests {
     use super::super::Lagrangian;
-    use super::super::samples::{MOVING, geared, made, mixed, options};
+    use super::super::samples::{MOVING, damped, geared, made, mixed, options};
     use super::*;
     use crate::mechanism::samples::Source;
     use crate::mechanism::{
@@ -477,6 +479,7 @@ mod tests {
             s.with_roots(chord).expect_err("refused").path
         };
         assert_eq!(refused(geared(mixed(3, &kinds), 3, 1))[0], "gears");
+        assert_eq!(refused(damped(mixed(3, &kinds), 3)), ["springs", "d0"]);
         let rough = JointSpec::new(JointKind::Revolute, "b").axis([0.0, 1.0, 0.0]);
         let rough = MechanismBuilder::new()
             .body("b", BodySpec::new(1.0).inertia([1.0; 3]))

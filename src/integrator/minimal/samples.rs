@@ -8,8 +8,8 @@ use crate::integrator::{Mechanical, Options};
 use crate::mechanism::element_samples::{Line, Rubber};
 use crate::mechanism::samples::{Source, tree};
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, ContactSpec, CoordinateId, Freedom, GearSpec, HalfSpaceSpec, JointKind,
-    JointSpec, Mechanism, MechanismBuilder, Quantity, Shape,
+    ActuatorSpec, BodySpec, ContactSpec, CoordinateId, ForceOf, Freedom, GearSpec, HalfSpaceSpec,
+    JointKind, JointSpec, Mechanism, MechanismBuilder, PowerOf, Quantity, Shape, SpringSpec,
 };
 use crate::spatial::Vec3;
 use std::sync::Arc;
@@ -35,8 +35,126 @@ pub(super) fn options() -> Options {
     }
 }
 
+/// An integrator, coordinates and rates of a start.
+pub(super) type Sample = (Minimal, Vec<f64>, Vec<f64>);
+
+/// Dampers between points, some of them springs, too: of the world and a body, of neighbours and across branches, every other one
+/// implicit, and one that a parameter alone may make damp.
+pub(super) fn damped(mut m: MechanismBuilder, seed: u64) -> MechanismBuilder {
+    let mut s = Source::new(seed + 55);
+    let bodies: Vec<String> = m.bodies.keys().cloned().collect();
+    let last = &bodies[bodies.len() - 1];
+    let (a, b) = (s.below(bodies.len()), s.below(bodies.len() - 1));
+    let other = if b < a { b } else { b + 1 };
+    let ends = [
+        ("world", last),
+        (&bodies[0], &bodies[1]),
+        (&bodies[a], &bodies[other]),
+    ];
+    for (i, (parent, child)) in ends.into_iter().enumerate() {
+        let spring = SpringSpec {
+            parent: parent.into(),
+            child: child.into(),
+            parent_anchor: s.array3(),
+            child_anchor: s.array3(),
+            stiffness: if i == 1 { 0.0 } else { 1.5 },
+            rest: 0.3,
+            damping: 0.6 + 0.3 * s.unit(),
+            implicit: (seed as usize + i).is_multiple_of(2),
+        };
+        m = m.spring(&format!("d{i}"), spring);
+    }
+    m
+}
+
+/// Trees with dampers between points, some of them with gears as well, all numbers parameters but anchors of joints where gears are.
+pub(super) fn damped_systems() -> Vec<Sample> {
+    use JointKind::{Cylindrical, Prismatic, Revolute};
+    let each = (0..6).map(|seed: usize| {
+        let mut s = Source::new(seed as u64 + 600);
+        let mut kinds = vec![Revolute, Prismatic, Cylindrical];
+        kinds.extend((0..3).map(|_| JointKind::ALL[s.below(16)]));
+        for i in (1..kinds.len()).rev() {
+            kinds.swap(i, s.below(i + 1));
+        }
+        let builder = damped(mixed(seed as u64, &kinds), seed as u64);
+        let mechanism = match seed % 3 {
+            0 => tuned_but_anchors(geared(builder, seed as u64, 2)),
+            _ => tuned(builder),
+        };
+        let n = mechanism.tree_ids().len();
+        let (q, rates) = (s.vector(n, 0.5), s.vector(n, 0.5));
+        let system = Minimal::new(mechanism, &q, options()).expect("a tree");
+        let outputs = all_outputs(&system);
+        (with_dampers_seen(system.with_outputs(outputs)), q, rates)
+    });
+    each.collect()
+}
+
+/// With forces and powers of what acts between points observed, too.
+fn with_dampers_seen(system: Minimal) -> Minimal {
+    let mut outputs = system.outputs.clone();
+    for s in 0..system.mechanism().springs.len() {
+        let (force, power) = (ForceOf::Spring(s), PowerOf::Spring(s));
+        outputs.extend([Quantity::SpringForce(force), Quantity::DamperForce(force)]);
+        outputs.extend([Quantity::SpringPower(power), Quantity::DamperPower(power)]);
+    }
+    system.with_outputs(outputs)
+}
+
+/// The robot and the geared leg with dampers between points.
+pub(super) fn damped_touching(central_path: f64, warm: bool) -> Vec<Sample> {
+    let damper = |parent: &str, child: &str, at: [f64; 3]| SpringSpec {
+        parent: parent.into(),
+        child: child.into(),
+        parent_anchor: at,
+        child_anchor: [0.02, 0.0, -0.1],
+        stiffness: 5.0,
+        rest: 0.2,
+        damping: 3.0,
+        implicit: false,
+    };
+    let (robot, q, rates) = robot();
+    let robot = robot
+        .spring("strut", damper("trunk", "shank", [0.15, 0.0, 0.1]))
+        .spring("rope", damper("world", "arm", [0.3, 0.2, 1.4]))
+        .spring(
+            "band",
+            SpringSpec {
+                implicit: true,
+                ..damper("shank", "tail", [0.0, 0.05, 0.0])
+            },
+        );
+    let (leg, leg_q, leg_rates) = leg();
+    let leg = leg
+        .spring("strut", damper("trunk", "shank", [0.15, 0.0, 0.1]))
+        .spring("rope", damper("world", "toe", [0.3, 0.2, 1.4]));
+    [
+        (tuned(robot), q, rates),
+        (tuned_but_anchors(leg), leg_q, leg_rates),
+    ]
+    .map(|(m, q, rates)| {
+        let (system, q, rates) = touched(m, q, rates, contact_options(central_path, warm));
+        (with_dampers_seen(system), q, rates)
+    })
+    .into()
+}
+
+/// All trees that touch nothing.
+pub(super) fn trees() -> impl Iterator<Item = Sample> {
+    let all = systems().into_iter().chain(geared_systems());
+    all.chain(damped_systems())
+}
+
+/// All that touch something.
+pub(super) fn on_ground(central_path: f64, warm: bool) -> impl Iterator<Item = Sample> {
+    let all = touching(central_path, warm).into_iter();
+    let all = all.chain(geared_touching(central_path, warm));
+    all.chain(damped_touching(central_path, warm))
+}
+
 /// Trees that together hold every kind of joint, all numbers parameters.
-pub(super) fn systems() -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
+pub(super) fn systems() -> Vec<Sample> {
     let each = (0..8).map(|seed: usize| {
         let mut s = Source::new(seed as u64);
         let mut kinds = vec![JointKind::ALL[2 * seed], JointKind::ALL[2 * seed + 1]];
@@ -84,7 +202,7 @@ pub(super) fn geared(mut m: MechanismBuilder, seed: u64, most: usize) -> Mechani
 }
 
 /// Trees with gears, all numbers parameters but the anchors, of which gears of slides have no derivative.
-pub(super) fn geared_systems() -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
+pub(super) fn geared_systems() -> Vec<Sample> {
     use JointKind::{Cylindrical, Prismatic, Revolute};
     let each = (0..6).map(|seed: usize| {
         let mut s = Source::new(seed as u64 + 300);
@@ -119,7 +237,15 @@ fn tuned_but_anchors(mut builder: MechanismBuilder) -> Mechanism {
 }
 
 /// A leg whose knee and ankle are geared to the hip, and a toe that slides with them: on the ground, at stops, with friction.
-pub(super) fn geared_touching(central_path: f64, warm: bool) -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
+pub(super) fn geared_touching(central_path: f64, warm: bool) -> Vec<Sample> {
+    let (leg, q, rates) = leg();
+    let mechanism = tuned_but_anchors(leg);
+    let system = Minimal::new(mechanism, &q, contact_options(central_path, warm)).expect("a tree");
+    let outputs = all_outputs(&system);
+    vec![(system.with_outputs(outputs), q, rates)]
+}
+
+fn leg() -> (MechanismBuilder, Vec<f64>, Vec<f64>) {
     let link = |mass: f64| BodySpec::new(mass).shape(Shape::Box([0.08, 0.1, 0.3]));
     let hinge = |child: &str, parent: &str| {
         JointSpec::new(JointKind::Revolute, child)
@@ -152,21 +278,18 @@ pub(super) fn geared_touching(central_path: f64, warm: bool) -> Vec<(Minimal, Ve
         .gear("ankle", GearSpec::new("knee", "ankle", -1.8))
         .gear("toe", GearSpec::new("toe", "ankle", 0.2))
         .actuator("bend", ActuatorSpec::joint("hip").effort_limits(-3.0, 3.0));
-    let mechanism = tuned_but_anchors(leg);
-    let n = mechanism.tree_ids().len();
+    let n = leg.build().expect("valid").tree_ids().len();
     let mut source = Source::new(4);
     let (mut q, mut rates) = (source.vector(n, 0.1), source.vector(n, 0.5));
     (q[2], rates[2]) = (0.95, -1.0);
-    let system = Minimal::new(mechanism, &q, contact_options(central_path, warm)).expect("a tree");
-    let outputs = all_outputs(&system);
-    vec![(system.with_outputs(outputs), q, rates)]
+    (leg, q, rates)
 }
 
 /// The central path at which contacts are smooth over what differences change.
 pub(super) const SMOOTH: f64 = 0.05;
 
-/// Trees that touch the ground, their limits, and have friction in joints, where their path ends at `central_path`.
-pub(super) fn touching(central_path: f64, warm: bool) -> Vec<(Minimal, Vec<f64>, Vec<f64>)> {
+/// A robot whose limbs touch a slope and their limits, with friction in joints.
+fn robot() -> (MechanismBuilder, Vec<f64>, Vec<f64>) {
     let slope = HalfSpaceSpec {
         normal: [0.1, 0.05, 1.0],
         friction: Some(0.6),
@@ -216,44 +339,51 @@ pub(super) fn touching(central_path: f64, warm: bool) -> Vec<(Minimal, Vec<f64>,
                 .limits(-0.05, 0.05),
         )
         .actuator("bend", ActuatorSpec::joint("knee").effort_limits(-3.0, 3.0));
-    let (mut source, mut all) = (Source::new(3), vec![]);
+    let mut source = Source::new(3);
     let n = robot.build().expect("valid").tree_ids().len();
     let (mut q, mut rates) = (source.vector(n, 0.1), source.vector(n, 0.5));
     (q[2], rates[2]) = (0.75, -1.0);
-    all.push((tuned(robot), q, rates));
+    (robot, q, rates)
+}
+
+/// Trees that touch the ground, their limits, and have friction in joints, where their path ends at `central_path`.
+pub(super) fn touching(central_path: f64, warm: bool) -> Vec<Sample> {
+    let (robot, q, rates) = robot();
+    let mut all = vec![(tuned(robot), q, rates)];
     for (name, builder, q, rates, ..) in scenes() {
         if name.contains("machine") && !name.contains("bouncing") {
             all.push((tuned(builder), q, rates));
         }
     }
     let options = contact_options(central_path, warm);
-    let each = all.into_iter().map(|(m, q, rates)| {
-        let system = Minimal::new(m, &q, options).expect("a tree");
-        let mut outputs = all_outputs(&system);
-        for c in 0..system.mechanism().contacts.len() {
-            outputs.extend([
-                Quantity::Gap(c),
-                Quantity::NormalForce(c),
-                Quantity::Friction(c),
-            ]);
-        }
-        for (joint, direction) in system.mechanism().coordinates() {
-            outputs.push(Quantity::LimitForce { joint, direction });
-            outputs.push(Quantity::JointFriction { joint, direction });
-        }
-        (system.with_outputs(outputs), q, rates)
-    });
-    each.collect()
+    let each = all.into_iter();
+    each.map(|(m, q, rates)| touched(m, q, rates, options))
+        .collect()
+}
+
+/// With all that can be observed of what touches.
+fn touched(m: Mechanism, q: Vec<f64>, rates: Vec<f64>, options: Options) -> Sample {
+    let system = Minimal::new(m, &q, options).expect("a tree");
+    let mut outputs = all_outputs(&system);
+    for c in 0..system.mechanism().contacts.len() {
+        outputs.extend([
+            Quantity::Gap(c),
+            Quantity::NormalForce(c),
+            Quantity::Friction(c),
+        ]);
+    }
+    for (joint, direction) in system.mechanism().coordinates() {
+        outputs.push(Quantity::LimitForce { joint, direction });
+        outputs.push(Quantity::JointFriction { joint, direction });
+    }
+    (system.with_outputs(outputs), q, rates)
 }
 
 /// All of these, by either discrete Lagrangian, contacts smooth.
-pub(super) fn of_both_lagrangians() -> impl Iterator<Item = (Minimal, Vec<f64>, Vec<f64>)> {
+pub(super) fn of_both_lagrangians() -> impl Iterator<Item = Sample> {
     let each = [Lagrangian::Split, Lagrangian::Screw].into_iter();
     each.flat_map(|of| {
-        let apart = systems().into_iter().chain(touching(SMOOTH, false));
-        let all = apart
-            .chain(geared_systems())
-            .chain(geared_touching(SMOOTH, false));
+        let all = trees().chain(on_ground(SMOOTH, false));
         all.map(move |(s, q, rates)| (s.with_lagrangian(of), q, rates))
     })
 }

@@ -163,6 +163,7 @@ impl NewtonSystem for Stepping<'_> {
     fn leave(&self, x: &[f64], rows: &mut [f64], transposed: bool) {
         let (s, w, h) = (self.system, &*self.w, self.h);
         let first = s.bodies();
+        s.leave_dampers(w, h, x, rows, transposed);
         for (i, node) in s.nodes.iter().enumerate() {
             let (k, to) = (&w.knot[i], &w.trial[i]);
             let (r, v) = (&w.poses[node.body].r, six(x, node.body));

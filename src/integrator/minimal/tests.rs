@@ -1,8 +1,8 @@
 //! The same motion as in maximal coordinates, and derivatives against differences.
 
 use super::samples::{
-    MOVING, Made, START, geared_systems, geared_touching, made, mixed, of_both_lagrangians,
-    options, systems, touching, values,
+    MOVING, Made, START, made, mixed, of_both_lagrangians, on_ground, options, systems, trees,
+    values,
 };
 use super::{Lagrangian, Minimal};
 use crate::dynamics::{
@@ -84,12 +84,7 @@ fn steps_are_those_of_maximal_coordinates() {
 /// Everything that can be seen at a knot, reactions among it.
 #[test]
 fn quantities_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems()
-        .into_iter()
-        .chain(touching(1e-4, true))
-        .chain(geared_systems())
-        .chain(geared_touching(1e-4, true))
-    {
+    for (s, q, rates) in trees().chain(on_ground(1e-4, true)) {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let maximal = maximal.with_outputs(s.outputs().to_vec());
         for intervals in [START, MOVING] {
@@ -116,7 +111,7 @@ fn quantities_are_those_of_maximal_coordinates() {
 /// Motions of a second from random starts of trees of mixed joints: after a hundred steps both are where the other is.
 #[test]
 fn motions_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems().into_iter().chain(geared_systems()) {
+    for (s, q, rates) in trees() {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let intervals = [0.01; 100];
         let (.., a) = made(&s, &q, &rates, &intervals);
@@ -131,10 +126,7 @@ fn motions_are_those_of_maximal_coordinates() {
 /// The same on the ground, at stops and with friction in joints, from impacts to rest.
 #[test]
 fn contacts_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in touching(1e-9, true)
-        .into_iter()
-        .chain(geared_touching(1e-9, true))
-    {
+    for (s, q, rates) in on_ground(1e-9, true) {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         for steps in [10, 40, 100] {
             let intervals = vec![0.01; steps];
@@ -355,7 +347,7 @@ fn charts_are_charts() {
 /// A start in motion is that of maximal coordinates, with its derivatives.
 #[test]
 fn starts_in_motion_lead_to_where_they_came_from() {
-    for (s, q, rates) in systems().into_iter().chain(geared_systems()) {
+    for (s, q, rates) in trees() {
         let (d, p) = (s.dims(), values(&s));
         let n = q.len();
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
@@ -481,12 +473,7 @@ fn gradient<S: Mechanical + Observe>(s: &S, q: &[f64], rates: &[f64], steps: usi
 
 #[test]
 fn gradients_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems()
-        .into_iter()
-        .chain(touching(1e-4, true))
-        .chain(geared_systems())
-        .chain(geared_touching(1e-4, true))
-    {
+    for (s, q, rates) in trees().chain(on_ground(1e-4, true)) {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         let maximal = maximal.with_outputs(s.outputs().to_vec());
         let a = gradient(&s, &q, &rates, 20);
@@ -564,9 +551,6 @@ fn what_it_does_not_offer_is_named() {
     assert!(Minimal::new(hinge().build().expect("valid"), &[0.0; 2], options()).is_ok());
     assert_eq!(refused(four_bar(), &[0.4, 0.4, -0.4]), "joints.c");
     let mut m = hinge();
-    m.springs["line"].damping = 0.1;
-    assert_eq!(refused(m, &[0.0; 2]), "springs.line");
-    let mut m = hinge();
     let j = &mut m.joints["j1"];
     j.friction = Some(PerDirection::All(0.1));
     *j = j.clone().limits(-1.0, 1.0);
@@ -589,14 +573,12 @@ fn what_it_does_not_offer_is_named() {
     let ball = BodySpec::new(1.0).shape(Shape::Sphere(0.1)).free();
     m = m.body("other", ball.contact("skin", other));
     assert!(refused(m, &[0.0; 14]).starts_with("contacts."));
-    let m = hinge().parameter("damp", &["springs.line.damping"]);
-    assert_eq!(refused(m, &[0.0; 2]), "springs.line");
 }
 
 /// The fastest swing is that of maximal coordinates.
 #[test]
 fn swings_are_those_of_maximal_coordinates() {
-    for (s, q, rates) in systems().into_iter().chain(geared_systems()) {
+    for (s, q, rates) in trees() {
         let maximal = Maximal::new(s.mechanism().clone(), &q, s.options).expect("a tree");
         fn swing<S: Mechanical>(s: &S, (at, _, u, y, next): &Made) -> crate::integrator::Swing {
             let at = Knot {

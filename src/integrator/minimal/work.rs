@@ -1,7 +1,9 @@
 //! The memory of a step in joint coordinates.
 
 use super::Minimal;
+use super::border::Border;
 use super::contact::Touching;
+use super::dampers::Damped;
 use super::derivative::Linear;
 use super::gears::Geared;
 use super::jacobian::Jacobian;
@@ -54,6 +56,9 @@ pub struct Work {
     pub(super) outputs: Outputs,
     pub(super) touching: Touching,
     pub(super) geared: Geared,
+    pub(super) border: Border,
+    /// Of dampers between points.
+    pub(super) damped: Vec<Damped>,
     pub(super) dense: Option<Box<Dense>>,
     /// Made when it is first asked for.
     pub(super) jacobian: Option<Box<Jacobian>>,
@@ -122,6 +127,13 @@ impl Moved {
     #[inline(always)]
     pub fn turned(&self, arm: &Vec3, h: f64) -> Vec3 {
         turned((self.scalar, &self.omega), arm, h)
+    }
+
+    /// The inverse of `s - half [omega]`, which with half an interval makes of a rate of turning at its end a change of `omega`; with
+    /// the negative one of its transpose.
+    pub fn spun_back(&self, u: &Vec3, half: f64) -> Vec3 {
+        let (s, w) = (self.scalar, &self.omega);
+        u * s + w * (half * half / s * w.dot(u)) + w.cross(u) * half
     }
 }
 
@@ -231,6 +243,8 @@ impl Minimal {
             outputs: self.dims().outputs(),
             touching: Touching::new(self),
             geared: Geared::new(self),
+            border: Border::new(self),
+            damped: self.damped_memory(),
             dense: None,
             jacobian: None,
             rates: vec![0.0; freedoms],
