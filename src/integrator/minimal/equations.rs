@@ -1,7 +1,13 @@
 //! The step's equations, unsolved: those of the recursion, along the joints' free directions.
+//!
+//! Where a joint turns freely, its three torques are taken along axes that turn with what it holds: of the relative rotation `R` and
+//! rows `r` along the axes of the parent, `R' r`. That changes no solution, and Newton's method much: of a thin rod that swings by
+//! `d` about one axis a force across makes, to first order, a torque of the size of `d` about the axis that the rod lay along,
+//! against the small inertia there; along the rod itself it makes none. (An arm whose forearm hangs from a ball: 7 iterations of
+//! [`direct`](crate::optimize::direct), where it diverged.)
 
 use super::Minimal;
-use super::derivative::{Flow, Linear};
+use super::derivative::{Flow, Linear, short};
 use super::work::Work;
 use crate::contact::{IMPULSES, LAW, UNKNOWNS};
 use crate::dynamics::{
@@ -10,7 +16,7 @@ use crate::dynamics::{
 };
 use crate::integrator::parameter;
 use crate::mechanism::Drive;
-use crate::spatial::{PLANNED_TURN, Vec3};
+use crate::spatial::{Mat3, PLANNED_TURN, Vec3};
 
 impl Minimal {
     /// Everything at a knot and its unknowns.
@@ -52,6 +58,28 @@ impl Minimal {
             }
         }
         out
+    }
+
+    /// First of the turns of every joint that turns freely, and its relative rotation; axes of one that is reversed turn with what
+    /// it holds.
+    fn free_turns<'a>(&'a self, w: &'a Work) -> impl Iterator<Item = (usize, Mat3)> + use<'a> {
+        let balls = self.nodes.iter().zip(&w.knot);
+        let balls = balls.filter(|(node, _)| node.turns == 3 && !node.reversed);
+        balls.map(|(node, k)| {
+            (
+                node.first + node.slides,
+                *k.relative.to_rotation_matrix().matrix(),
+            )
+        })
+    }
+
+    /// The rows along the axes of parents, where some turn with what is held.
+    fn rows_by_parents(&self, w: &mut Work, h: f64) -> Vec<f64> {
+        let mut rows = vec![0.0; self.freedoms];
+        if self.nodes.iter().any(|n| n.turns == 3 && !n.reversed) {
+            self.residual_rows(w, h, &mut rows);
+        }
+        rows
     }
 
     /// Turns rates of displacement behind the knot, `linear.rho[1]`, into adjoints of the unknowns; also of state and interval.
@@ -118,7 +146,13 @@ impl Equations for Minimal {
         }
         for (i, a) in self.mechanism.actuators.iter().enumerate() {
             columns[Column::Control(i).place(&d)] = match a.drive {
-                Drive::Joint { joint, direction } => vec![self.driven_direction(joint, direction)],
+                Drive::Joint { joint, direction } => {
+                    let node = &self.nodes[self.node_of_joint[joint]];
+                    match node.turns {
+                        3 => node.directions().collect(),
+                        _ => vec![self.driven_direction(joint, direction)],
+                    }
+                }
                 Drive::Wrench { body, .. } => {
                     let joints = self.path(self.node_of[body]);
                     joints.flat_map(|j| self.nodes[j].directions()).collect()
@@ -214,6 +248,10 @@ impl Equations for Minimal {
         let h = at.start.at.h;
         self.leave_gears(w, h, at.end.as_ref(), self.beyond_rates_mut(r).1);
         self.residual_rows(w, h, &mut r[..self.freedoms]);
+        for (first, turn) in self.free_turns(w) {
+            let own = &mut r[first..first + 3];
+            own.copy_from_slice(turn.tr_mul(&short(own)).as_slice());
+        }
         let law = self.beyond_rates_mut(r).0;
         self.with_contacts(w, |contacts, view, memory| {
             contacts.leave_unsolved(view, memory, law)
@@ -245,6 +283,7 @@ impl Equations for Minimal {
         self.evaluate_unsolved(&at.start, w)?;
         let (d, n, h) = (Self::dims(self), self.freedoms, at.start.at.h);
         self.hold_contacts(w, &mut vec![0.0; self.contacts.unknowns()]);
+        let torques = self.rows_by_parents(w, h);
         let mut l = Self::lend(w);
         let mut next = vec![0.0; d.nx];
         self.write_next(&w.model, w, at.start.x, h, &mut next);
@@ -274,6 +313,12 @@ impl Equations for Minimal {
             let end = (at.end.as_ref(), &ended[..]);
             self.push_gears(w, &mut l, (&inputs, impulses), end, gears);
             rows[..n].copy_from_slice(&l.rows);
+            for (first, turn) in self.free_turns(w) {
+                let own = first..first + 3;
+                let turned = short(&inputs.x[own.clone()]).cross(&short(&torques[own.clone()]));
+                let by = turn.tr_mul(&(short(&rows[own.clone()]) - turned));
+                rows[own].copy_from_slice(by.as_slice());
+            }
             for (i, rho) in l.rho[1].iter().enumerate() {
                 ends[i] = inputs.x[i] + h * rho;
             }
@@ -308,9 +353,14 @@ impl Equations for Minimal {
         out.clear();
         y[..n].copy_from_slice(&next[n..]);
         y[n..].fill(0.0);
+        let torques = self.rows_by_parents(w, h);
         let mut l = Self::lend(w);
         let (law, gears) = self.beyond_rates(&adjoint.y);
         l.lambda.copy_from_slice(&adjoint.y[..n]);
+        for (first, turn) in self.free_turns(w) {
+            let own = &mut l.lambda[first..first + 3];
+            own.copy_from_slice((turn * short(own)).as_slice());
+        }
         l.flow.fill(Flow::ZERO);
         let (contacts, impulses) = self.beyond_rates_mut(y);
         self.pull_given(w, &mut l, law, out, contacts);
@@ -318,6 +368,11 @@ impl Equations for Minimal {
         for (i, by) in next[..n].iter().enumerate() {
             l.rho[1][i] += h * by;
             out.x[i] += by;
+        }
+        for (first, _) in self.free_turns(w) {
+            let own = first..first + 3;
+            let by = short(&l.lambda[own.clone()]).cross(&short(&torques[own.clone()]));
+            (out.x[own].iter_mut().zip(&by)).for_each(|(to, by)| *to += by);
         }
         self.pull_unknowns(w, &l, out, y);
         w.linear = Some(l);
