@@ -168,37 +168,32 @@ fn optima_are_those_of_maximal_coordinates() {
     }
 }
 
-/// An arm whose wrist follows its elbow, with a finger on a rack at the wrist, has the same optimum, too.
+/// An arm whose wrist follows its elbow, with a finger on a rack at the wrist, has the same optimum, too, and one with dampers between
+/// points whose thin forearm hangs from a ball.
 #[test]
-fn optima_of_gears_are_those_of_maximal_coordinates() {
-    let text = include_str!("../geared_arm.toml");
-    for method in [Method::Ddp, Method::Direct] {
-        let [a, b] = ["minimal", "maximal"].map(|integrator| {
-            let overrides = Overrides {
-                integrator: Some(integrator.into()),
-                ..Overrides::default()
-            };
-            let m = format::parse(text, "geared_arm.toml").and_then(|d| d.build(&overrides));
-            let m = m.expect("a problem");
-            let solve = Solve::new(&m.system, &m.problem).with_method(method);
-            solve.run().expect("no argmin error")
-        });
-        for found in [&a, &b] {
-            assert!(
-                found.status.is_solved(),
-                "{}: {}",
-                method.name(),
-                found.reason
-            );
+fn optima_of_gears_and_dampers_are_those_of_maximal_coordinates() {
+    for (name, text) in [
+        ("geared_arm", include_str!("../geared_arm.toml")),
+        ("damped_arm", include_str!("../damped_arm.toml")),
+    ] {
+        for method in [Method::Ddp, Method::Direct] {
+            let [a, b] = ["minimal", "maximal"].map(|integrator| {
+                let overrides = Overrides {
+                    integrator: Some(integrator.into()),
+                    ..Overrides::default()
+                };
+                let m = format::parse(text, "arm.toml").and_then(|d| d.build(&overrides));
+                let m = m.expect("a problem");
+                let solve = Solve::new(&m.system, &m.problem).with_method(method);
+                solve.run().expect("no argmin error")
+            });
+            let what = format!("{name} by {}", method.name());
+            for found in [&a, &b] {
+                assert!(found.status.is_solved(), "{what}: {}", found.reason);
+            }
+            let off = (a.objective - b.objective).abs() / b.objective.abs();
+            assert!(off < 1e-6, "{what}: {} {}", a.objective, b.objective);
         }
-        let off = (a.objective - b.objective).abs() / b.objective.abs();
-        assert!(
-            off < 1e-6,
-            "{}: {} {}",
-            method.name(),
-            a.objective,
-            b.objective
-        );
     }
 }
 
