@@ -1,6 +1,7 @@
-//! The quadruped of paper 000 (section 5.4) learns to walk: by the paper's random search and by other learners on episodes of ten seconds,
-//! and by gradients on one and a half, alone or the mean of several, through relaxed contacts. The mean speed of the best so far over the time that
-//! was simulated, where a sweep back counts as the rollout that it goes over; then how far what each found walks in ten seconds.
+//! The quadruped of paper 000 (section 5.4) learns to walk: by the paper's random search and by other learners on episodes of ten
+//! seconds, and by gradients on one and a half, alone or the mean of several, through relaxed contacts. The mean speed of the best so
+//! far over the time that was simulated, where a sweep back counts as the rollout that it goes over; then how far what each found walks
+//! in ten seconds.
 //!
 //! `cargo run --release --example a1_learned -- [FIGURE.svg or .png] [seconds] [seeds]`: some ten seconds for every 1000 simulated.
 

@@ -152,14 +152,15 @@ fn a_quadruped_trots() {
         let poses = (m.system).poses(&s.trajectory.state(k)[..m.system.dims().nx]);
         poses[body].point(&Vec3::new(0.0, 0.0, -0.1)).z
     };
-    let half_way = |legs: [&str; 2]| legs.map(|shank| clear(s.trajectory.steps() / 2, shank));
-    let swing = half_way(["FL_calf", "RR_calf"]);
-    let stance = half_way(["FR_calf", "RL_calf"]);
-    assert!(swing.iter().all(|z| *z > 0.0249), "{swing:?}");
-    assert!(stance.iter().all(|z| *z < 1e-4), "{stance:?}");
+    let up =
+        |k: usize| ["FL_calf", "RR_calf", "FR_calf", "RL_calf"].map(|shank| clear(k, shank) > 1e-4);
+    let swings = (0..=s.trajectory.steps()).map(up);
+    let of_a_trot = swings.filter(|up| *up == [true, true, false, false]);
+    assert!(of_a_trot.count() >= 2);
 }
 
-/// Gradients on a second and a half find a gait that goes on for ten, in a quarter of the time that a search simulates; upright to the end.
+/// Gradients on a second and a half find a gait that goes on for ten, in a quarter of the time that a search simulates; upright to
+/// the end.
 #[test]
 #[ignore = "half a minute"]
 fn a_quadruped_learns_to_walk_by_gradients() {

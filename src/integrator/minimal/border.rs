@@ -62,7 +62,7 @@ impl Minimal {
         if count == 0 {
             return Ok(());
         }
-        self.displace_dampers(w, h);
+        self.factor_dampers(w, h);
         let (n, bodies, gears) = (self.freedoms, self.nodes.len(), self.gears.count());
         let mut b = std::mem::take(&mut w.border);
         std::mem::swap(&mut w.wrenches, &mut b.wrenches);

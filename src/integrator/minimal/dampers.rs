@@ -9,8 +9,8 @@
 //! N s, along the line at the knot: the wrench on the bodies is `T` times the derivative `l'` of `l_k` by their displacements. Where
 //! there is no interval before the knot, or behind it (a read-out), that share does not act. By rates of displacement `W` behind the
 //! knot the residual, which has `-T l'(z_k)`, changes by `l'(z_k) (c s+ h l'(z_k+1) . W)`, of rank one: the recursion's matrix is
-//! bordered by it ([`border`](super::border)). As everything else of a step depends on lengths alone, intervals enter by where they
-//! lead bodies, and by nothing else.
+//! bordered by it ([`border`](super::border)). Dampers depend on lengths alone, so that intervals enter them by where they lead bodies,
+//! and by nothing else.
 
 use super::Minimal;
 use super::contact::six;
@@ -49,6 +49,8 @@ pub(super) struct Damped {
     scale: [f64; 2],
     /// What it exerts by rates of displacement behind the knot along its line there, N s by m/s.
     by_rate: f64,
+    /// That, and the row of that line, as the factors have them: factors that serve again are those of one matrix.
+    factored: (f64, [Six; 2]),
     /// Derivatives of its length by displacements of its ends, world axes: at the knot before, at the knot and at the next one.
     rows: [[Six; 2]; 3],
     /// How its wrench in the residual changes with the bodies at the knot while its size is held, where that is linearized.
@@ -61,6 +63,7 @@ impl Damped {
             grown: [0.0; 2],
             scale: [0.0; 2],
             by_rate: 0.0,
+            factored: Default::default(),
             rows: Default::default(),
             turns: Coupling::default(),
         }
@@ -156,6 +159,14 @@ impl Minimal {
         }
     }
 
+    /// What of dampers borders the matrix, at the trial.
+    pub(super) fn factor_dampers(&self, w: &mut Work, h: f64) {
+        self.displace_dampers(w, h);
+        for of in &mut w.damped {
+            of.factored = (of.by_rate, of.rows[2]);
+        }
+    }
+
     /// Where the trial leads dampers.
     pub(super) fn displace_dampers(&self, w: &mut Work, h: f64) {
         for (i, d) in self.dampers.iter().enumerate() {
@@ -187,24 +198,21 @@ impl Minimal {
         }
     }
 
-    /// By how much rates of displacement, of bodies in `w.wrenches`, change the impulses of dampers at the trial.
+    /// By how much rates of displacement, of bodies in `w.wrenches`, change the impulses of dampers, as factored.
     pub(super) fn across_dampers(&self, w: &Work, mut each: impl FnMut(usize, f64)) {
         for (i, (d, of)) in self.dampers.iter().zip(&w.damped).enumerate() {
-            let apart = d
-                .ends()
-                .map(|(end, n)| dot(&of.rows[2][end], &w.wrenches[n]));
-            each(i, of.by_rate * apart.sum::<f64>());
+            let (by_rate, row) = &of.factored;
+            let apart = d.ends().map(|(end, n)| dot(&row[end], &w.wrenches[n]));
+            each(i, by_rate * apart.sum::<f64>());
         }
     }
 
     /// The transpose: adds to adjoints of rates of displacement in `w.wrenches`.
     pub(super) fn across_dampers_back(&self, w: &mut Work, by: &[f64]) {
         for ((d, of), by) in self.dampers.iter().zip(&w.damped).zip(by) {
+            let (by_rate, row) = &of.factored;
             for (end, n) in d.ends() {
-                add(
-                    &mut w.wrenches[n],
-                    &times(&of.rows[2][end], of.by_rate * by),
-                );
+                add(&mut w.wrenches[n], &times(&row[end], by_rate * by));
             }
         }
     }

@@ -3,8 +3,8 @@
 //! Where a joint turns freely, its three torques are taken along axes that turn with what it holds: of the relative rotation `R` and
 //! rows `r` along the axes of the parent, `R' r`. That changes no solution, and Newton's method much: of a thin rod that swings by
 //! `d` about one axis a force across makes, to first order, a torque of the size of `d` about the axis that the rod lay along,
-//! against the small inertia there; along the rod itself it makes none. (An arm whose forearm hangs from a ball: 7 iterations of
-//! [`direct`](crate::optimize::direct), where it diverged.)
+//! against the small inertia there; along the rod itself it makes none. (The arm of `tests/damped_arm.toml`, its dampers taken off: 7
+//! iterations of [`direct`](crate::optimize::direct), which diverged with rows along the parent's axes.)
 
 use super::Minimal;
 use super::derivative::{Flow, Linear, short};
@@ -64,7 +64,7 @@ impl Minimal {
     /// it holds.
     fn free_turns<'a>(&'a self, w: &'a Work) -> impl Iterator<Item = (usize, Mat3)> + use<'a> {
         let balls = self.nodes.iter().zip(&w.knot);
-        let balls = balls.filter(|(node, _)| node.turns == 3 && !node.reversed);
+        let balls = balls.filter(|(node, _)| node.turns_freely());
         balls.map(|(node, k)| {
             (
                 node.first + node.slides,
@@ -73,10 +73,10 @@ impl Minimal {
         })
     }
 
-    /// The rows along the axes of parents, where some turn with what is held.
+    /// The rows along the axes of parents, where some turn with what is held, in memory that is to be given back.
     fn rows_by_parents(&self, w: &mut Work, h: f64) -> Vec<f64> {
-        let mut rows = vec![0.0; self.freedoms];
-        if self.nodes.iter().any(|n| n.turns == 3 && !n.reversed) {
+        let mut rows = std::mem::take(&mut w.rows);
+        if self.nodes.iter().any(super::Node::turns_freely) {
             self.residual_rows(w, h, &mut rows);
         }
         rows
@@ -148,9 +148,9 @@ impl Equations for Minimal {
             columns[Column::Control(i).place(&d)] = match a.drive {
                 Drive::Joint { joint, direction } => {
                     let node = &self.nodes[self.node_of_joint[joint]];
-                    match node.turns {
-                        3 => node.directions().collect(),
-                        _ => vec![self.driven_direction(joint, direction)],
+                    match node.turns_freely() {
+                        true => node.directions().collect(),
+                        false => vec![self.driven_direction(joint, direction)],
                     }
                 }
                 Drive::Wrench { body, .. } => {
@@ -328,7 +328,7 @@ impl Equations for Minimal {
             }
             structure.take(g, &product, values);
         }
-        w.linear = Some(l);
+        (w.linear, w.rows) = (Some(l), torques);
         Ok(())
     }
 
@@ -375,7 +375,7 @@ impl Equations for Minimal {
             (out.x[own].iter_mut().zip(&by)).for_each(|(to, by)| *to += by);
         }
         self.pull_unknowns(w, &l, out, y);
-        w.linear = Some(l);
+        (w.linear, w.rows) = (Some(l), torques);
         Ok(())
     }
 }

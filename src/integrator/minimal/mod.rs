@@ -19,7 +19,7 @@
 //!
 //! Gears tie coordinates (`gears`); their impulses are unknowns behind the rates and what contacts hold, and the joint chart has
 //! coordinates and rates of one of all that are tied together. Springs that damp between points of two bodies (`dampers`) add to the
-//! Jacobian a matrix of rank one each, which borders it as gears do (`border`): a step with `m` of both costs O(n m) more.
+//! Jacobian a matrix of rank one each, which borders it as gears do (`border`): a step with `m` of both costs O(n m + m^3) more.
 //!
 //! What touches the world adds to its body within the recursion, limits and friction of a joint to its pivot ([`crate::contact`]).
 //!
@@ -111,6 +111,11 @@ impl Node {
     /// Does the joint allow turns alone, and all of them?
     fn is_ball(&self) -> bool {
         self.turns == 3 && self.slides == 0
+    }
+
+    /// Does it allow all turns, along axes that what is nearer to the world holds?
+    fn turns_freely(&self) -> bool {
+        self.turns == 3 && !self.reversed
     }
 
     fn directions(&self) -> std::ops::Range<usize> {

@@ -39,7 +39,7 @@ pub(super) fn options() -> Options {
 pub(super) type Sample = (Minimal, Vec<f64>, Vec<f64>);
 
 /// Dampers between points, some of them springs, too: of the world and a body, of neighbours and across branches, every other one
-/// implicit, and one that a parameter alone may make damp.
+/// implicit.
 pub(super) fn damped(mut m: MechanismBuilder, seed: u64) -> MechanismBuilder {
     let mut s = Source::new(seed + 55);
     let bodies: Vec<String> = m.bodies.keys().cloned().collect();
