@@ -35,7 +35,7 @@ const STAYS: usize = 4;
 const STAYING: f64 = 0.3;
 /// Least part of what gaps are off that products are led to: impulses `g/s` times that stay of the size of others.
 const BEHIND: f64 = 0.01;
-/// Share of the tolerance below which a start is taken as it is: bodies at rest cost nothing, and 1e5 steps lose no more
+/// Share of the tolerance below which a start is taken as it is: bodies at rest cost nothing, and a thousand steps lose no more
 /// than the tolerance of one.
 const STILL: f64 = 1e-3;
 /// Stiffness `g/s` from which directions are refined: from there on rounding by it is seen in a residual of 1e-7 of the
@@ -46,6 +46,9 @@ const STIFF: f64 = 1e9;
 const SHORT_OF_IT: [f64; 3] = [10.0, 1e2, 1e4];
 /// Sweeps of refinement: each finds what digits the factors have left.
 const SWEEPS: usize = 3;
+/// Part of its right-hand side that a direction may leave where a step stays as the one before: Newton's method gains fewer digits
+/// in an iteration, and what it leaves is polished.
+const LEFT: f64 = 1e-8;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,
 /// and the largest.
 const PART: f64 = 0.995;
@@ -72,9 +75,11 @@ struct Flow {
     stalled: usize,
     /// Iterations near the end.
     ending: usize,
-    /// Are products near the end, and are directions refined?
+    /// Are products near the end?
     near: bool,
-    refined: bool,
+    /// The part of a right-hand side that a direction may leave, and that where they are refined now.
+    leaves: f64,
+    refined: Option<f64>,
     /// The body whose turn bounded the last step.
     bounded: Option<usize>,
 }
@@ -89,7 +94,8 @@ impl Flow {
             stalled: 0,
             ending: 0,
             near: false,
-            refined: false,
+            leaves: 0.0,
+            refined: None,
             bounded: None,
         }
     }
@@ -219,7 +225,10 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         if !remains {
             return Ok(false);
         }
-        let mut flow = Flow::towards(kappa, PART);
+        let mut flow = Flow {
+            leaves: LEFT,
+            ..Flow::towards(kappa, PART)
+        };
         loop {
             let (_, _, floor) = self.step.evaluate();
             let floor = floor / self.layout.lightest;
@@ -321,8 +330,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         flow.near = p.mean <= NEAR * flow.kappa && p.off <= NEAR * flow.kappa;
         flow.ending += usize::from(flow.near);
         // stiff friction makes the factors lose digits, which the end feels
-        flow.refined = self.step.view().model.may_be_redundant() || p.stiffest > STIFF;
-        self.step.assemble(flow.refined);
+        let refined = self.step.view().model.may_be_redundant() || p.stiffest > STIFF;
+        flow.refined = refined.then_some(flow.leaves);
+        self.step.assemble(refined);
         let blame = p.row.min(self.step.residual().len() - 1);
         let pivots = (flow.ending > PIVOTED).then_some(blame);
         self.step.factor(pivots)?;
@@ -463,7 +473,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     }
 
     /// The Newton direction towards products, in `delta` and the elements; returns how far it may be followed.
-    fn aim(&mut self, aim: &Aim, refined: bool) -> f64 {
+    fn aim(&mut self, aim: &Aim, refined: Option<f64>) -> f64 {
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
             match aim {
                 Aim::Held => e.hold(sides),
@@ -474,9 +484,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         self.direct(true, refined)
     }
 
-    /// The direction of the elements' targets and, if asked for, of the rows' residuals. Refined on the equations before
-    /// contacts were eliminated into them: stiff contacts take the digits of what is beside them.
-    pub(super) fn direct(&mut self, residual: bool, refined: bool) -> f64 {
+    /// The direction of the elements' targets and, if asked for, of the rows' residuals. Refined, but for a part of the right-hand
+    /// side, on the equations before contacts were eliminated into them: stiff contacts take the digits of what is beside them.
+    pub(super) fn direct(&mut self, residual: bool, refined: Option<f64>) -> f64 {
         let c = self.step.contacts_mut();
         let mut rhs = std::mem::take(&mut c.rhs);
         let mut delta = std::mem::take(&mut c.delta);
@@ -488,14 +498,15 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 rhs.fill(0.0);
             }
         };
+        let largest = |rhs: &[f64]| rhs.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
         start(&mut rhs, self.step);
         for (e, slot) in self.step.contacts().elements.iter().zip(&self.layout.slots) {
             push(&mut rhs, e, slot, e.target.c);
         }
         self.step.solve(&rhs, &mut delta, false);
         let mut reach = self.recover(&delta);
-        if refined {
-            let mut last = f64::INFINITY;
+        if let Some(part) = refined {
+            let (enough, mut last) = (part * largest(&rhs), f64::INFINITY);
             for _ in 0..SWEEPS {
                 start(&mut rhs, self.step);
                 self.step.leave(&delta, &mut rhs, false);
@@ -505,8 +516,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                     push(&mut rhs, e, slot, [d.g, d.b[0], d.b[1]]);
                 }
                 self.step.settle(&mut rhs, false);
-                let left = rhs.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
-                if left.is_nan() || left >= 0.5 * last {
+                let left = largest(&rhs);
+                if left.is_nan() || left <= enough || left >= 0.5 * last {
                     break;
                 }
                 last = left;

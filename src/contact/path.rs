@@ -333,7 +333,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
             };
             e.target = e.target_of(sides, 0.0, products, bound);
         }
-        self.direct(false, true);
+        self.direct(false, Some(0.0));
     }
 
     /// How far the direction may be followed, `scale` times.
@@ -400,7 +400,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
         for (e, sides, _) in c.each(self.layout) {
             e.aim(sides, at.kappa(), false);
         }
-        self.direct(true, true);
+        self.direct(true, Some(0.0));
         let c = self.step.contacts_mut();
         let (along, _) = c.measure();
         let change = -along / (rise + at.sense);

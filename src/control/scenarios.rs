@@ -1,12 +1,16 @@
 //! Several systems side by side that share decisions.
 
 use crate::dynamics::{
-    Certificate, Charts, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel,
-    Observe, Outputs, Parameter, Part, QuantityId, Rows, SolvedStep, Start, Step, StepError,
-    StepFailure, StepStats, blocks,
+    Certificate, Differentiable, Dims, Frame, Inputs, Knot, KnotPoint, LinearModel, Observe,
+    Outputs, Parameter, Part, QuantityId, Rows, SolvedStep, Start, Step, StepError, StepFailure,
+    StepStats, Stoppable,
 };
 use nalgebra::DMatrix;
 use std::ops::Range;
+
+/// Numbers of a system's state from which a step takes 10 microseconds and more, beside which little is lost by handing one over to
+/// another thread.
+const LARGE: usize = 30;
 
 /// Systems side by side as one: what is decided serves all of them, whatever else tells them apart (masses, starts,
 /// targets). States, unknowns, coordinates at the start and quantities are those of one system after the other;
@@ -44,6 +48,8 @@ struct Own<W> {
     inputs: Inputs,
     outputs: Outputs,
     model: LinearModel,
+    next: Vec<f64>,
+    y: Vec<f64>,
     which: Vec<QuantityId>,
     values: Vec<f64>,
     rows: Rows,
@@ -181,6 +187,31 @@ impl<D: Observe> Scenarios<D> {
             .map(|(i, ((system, own), d))| (system, own, *d, self.places(i)))
     }
 
+    /// What every system from `first` on does, on the threads of the pool that this one is of, where all are large; of those that
+    /// fail the first says why.
+    fn on_each<T: Send>(
+        &self,
+        first: usize,
+        w: &mut [Own<D::Work>],
+        one: &(impl Fn(usize, &D, &mut Own<D::Work>) -> Result<T, StepError> + Sync),
+        and: &(impl Fn(T, T) -> T + Sync),
+    ) -> Result<T, StepError> {
+        let (own, rest) = (w.split_first_mut()).expect("there is a scenario at least");
+        let mut here = || one(first, &self.systems[first], own).map_err(self.named(first));
+        if rest.is_empty() {
+            return here();
+        }
+        let mut others = || self.on_each(first + 1, rest, one, and);
+        let are_large = self.sizes.iter().all(|d| d.nx >= LARGE);
+        if are_large && rayon::current_thread_index().is_some() {
+            let stoppable = Stoppable::here();
+            let (here, others) = rayon::join(|| stoppable.run(here), || stoppable.run(others));
+            return Ok(and(here?, others?));
+        }
+        let here = here()?;
+        Ok(and(here, others()?))
+    }
+
     fn seen<'a>(d: &Dims, at: Places, seen: &KnotPoint<'a>) -> KnotPoint<'a> {
         KnotPoint {
             at: seen.at,
@@ -278,6 +309,8 @@ impl<D: Observe> Step for Scenarios<D> {
             inputs: d.inputs(),
             outputs: d.outputs(),
             model: LinearModel::new(d),
+            next: vec![0.0; d.nx],
+            y: vec![0.0; d.ny],
             which: vec![],
             values: vec![],
             rows: Rows::new(d, 0),
@@ -362,24 +395,22 @@ impl<D: Observe> Step for Scenarios<D> {
         next: &mut [f64],
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
-        let mut stats = StepStats::default();
-        for (i, (s, w, d, own)) in self.each(w).enumerate() {
-            let made = s.step(
-                at,
-                &x[own.x..own.x + d.nx],
-                &u[own.u..own.u + d.nu],
-                p,
-                &mut w.system,
-                &mut next[own.x..own.x + d.nx],
-                &mut y[own.y..own.y + d.ny],
-            );
-            let made = made.map_err(self.named(i))?;
-            stats = StepStats {
-                residual: stats.residual.max(made.residual),
-                turn: stats.turn.max(made.turn),
-                rounded: stats.rounded.max(made.rounded),
-                ..stats.and(&made)
-            };
+        let before = &*y;
+        let one = |i: usize, s: &D, w: &mut Own<D::Work>| {
+            let (d, own) = (&self.sizes[i], self.places(i));
+            w.y.copy_from_slice(&before[own.y..own.y + d.ny]);
+            let (x, u) = (&x[own.x..own.x + d.nx], &u[own.u..own.u + d.nu]);
+            s.step(at, x, u, p, &mut w.system, &mut w.next, &mut w.y)
+        };
+        let stats = self.on_each(0, &mut w.each, &one, &|a, b| StepStats {
+            residual: a.residual.max(b.residual),
+            turn: a.turn.max(b.turn),
+            rounded: a.rounded.max(b.rounded),
+            ..a.and(&b)
+        })?;
+        for (_, w, d, own) in self.each(w) {
+            next[own.x..own.x + d.nx].copy_from_slice(&w.next);
+            y[own.y..own.y + d.ny].copy_from_slice(&w.y);
         }
         Ok(stats)
     }
@@ -409,12 +440,11 @@ impl<D: Observe> Scenarios<D> {
 
 impl<D: Observe> Differentiable for Scenarios<D> {
     fn linearize_in(&self, at: &SolvedStep, w: &mut Self::Work) -> Result<Certificate, StepError> {
-        let mut all = Certificate::default();
-        for (i, (s, w, d, own)) in self.each(w).enumerate() {
-            let made = s.linearize_in(&Self::solved(&d, own, at), &mut w.system);
-            all = all.and(&made.map_err(self.named(i))?);
-        }
-        Ok(all)
+        let one = |i: usize, s: &D, w: &mut Own<D::Work>| {
+            let solved = Self::solved(&self.sizes[i], self.places(i), at);
+            s.linearize_in(&solved, &mut w.system)
+        };
+        self.on_each(0, &mut w.each, &one, &|a, b| a.and(&b))
     }
 
     fn smoothing(&self, w: &mut Self::Work, kappa: f64) {
@@ -463,12 +493,18 @@ impl<D: Observe> Differentiable for Scenarios<D> {
     }
 
     fn push_in(&self, w: &mut Self::Work, d: &Inputs, out: &mut Outputs) {
-        for (s, w, n, at) in self.each(w) {
+        let one = |i: usize, s: &D, w: &mut Own<D::Work>| {
+            let (n, at) = (&self.sizes[i], self.places(i));
             w.inputs.x.copy_from_slice(&d.x[at.f..at.f + n.nf]);
             w.inputs.u.copy_from_slice(&d.u[at.u..at.u + n.nu]);
             w.inputs.p.copy_from_slice(&d.p);
             (w.inputs.h_prev, w.inputs.h) = (d.h_prev, d.h);
             s.push_in(&mut w.system, &w.inputs, &mut w.outputs);
+            Ok(())
+        };
+        let pushed = self.on_each(0, &mut w.each, &one, &|(), ()| ());
+        pushed.expect("a push does not fail");
+        for (_, w, n, at) in self.each(w) {
             out.x[at.f..at.f + n.nf].copy_from_slice(&w.outputs.x);
             out.y[at.y..at.y + n.ny].copy_from_slice(&w.outputs.y);
         }
@@ -495,104 +531,6 @@ fn add_own(own: &Inputs, n: &Dims, at: Places, out: &mut Inputs) {
     out.h += own.h;
 }
 
-impl<D: Observe> Charts for Scenarios<D> {
-    fn frame_in(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        previous: Option<&Frame>,
-        w: &mut Self::Work,
-        out: &mut Frame,
-    ) -> Result<(), StepError> {
-        out.fill_parts(self.systems.len(), |i, part| {
-            let (s, d, own) = (&self.systems[i], &self.sizes[i], self.places(i));
-            let x = &x[own.x..own.x + d.nx];
-            let previous = previous.map(|f| Self::frame_of(f, i));
-            s.frame_in(at, x, p, previous, &mut w.each[i].system, part)
-        })
-    }
-
-    fn has_identity_frames(&self) -> bool {
-        self.systems.iter().all(D::has_identity_frames)
-    }
-
-    fn retract(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        d: &[f64],
-        w: &mut Self::Work,
-        out: &mut [f64],
-    ) -> Result<(), StepError> {
-        for (i, (s, w, n, own)) in self.each(w).enumerate() {
-            let (x, d) = (&x[own.x..own.x + n.nx], &d[own.j..own.j + n.ndx]);
-            let (frame, out) = (Self::frame_of(frame, i), &mut out[own.x..own.x + n.nx]);
-            s.retract(at, x, p, frame, d, &mut w.system, out)?;
-        }
-        Ok(())
-    }
-
-    fn difference(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        to: &[f64],
-        w: &mut Self::Work,
-        out: &mut [f64],
-    ) {
-        for (i, (s, w, n, own)) in self.each(w).enumerate() {
-            let (x, to) = (&x[own.x..own.x + n.nx], &to[own.x..own.x + n.nx]);
-            let (frame, out) = (Self::frame_of(frame, i), &mut out[own.j..own.j + n.ndx]);
-            s.difference(at, x, p, frame, to, &mut w.system, out);
-        }
-    }
-
-    fn by_interval(&self, at: &Knot, x: &[f64], out: &mut [f64]) {
-        for (i, (s, d)) in self.systems.iter().zip(&self.sizes).enumerate() {
-            let own = self.places(i);
-            let to = &mut out[own.f..own.f + d.nf];
-            s.by_interval(at, &x[own.x..own.x + d.nx], to);
-        }
-    }
-
-    fn difference_by(
-        &self,
-        at: &Knot,
-        x: &[f64],
-        p: &[f64],
-        frame: &Frame,
-        to: &[f64],
-        w: &mut Self::Work,
-    ) -> Result<DMatrix<f64>, StepError> {
-        let mut all = vec![];
-        for (i, (s, w, n, own)) in self.each(w).enumerate() {
-            let (x, to) = (&x[own.x..own.x + n.nx], &to[own.x..own.x + n.nx]);
-            let frame = Self::frame_of(frame, i);
-            all.push(s.difference_by(at, x, p, frame, to, &mut w.system)?);
-        }
-        Ok(blocks(all.into_iter()))
-    }
-
-    fn linear_model_in(&self, w: &mut Self::Work, from: &Frame, to: &Frame, out: &mut LinearModel) {
-        out.a.fill(0.0);
-        out.b.fill(0.0);
-        for (i, (s, w, n, at)) in self.each(w).enumerate() {
-            let (from, to) = (Self::frame_of(from, i), Self::frame_of(to, i));
-            s.linear_model_in(&mut w.system, from, to, &mut w.model);
-            let j = at.j;
-            out.a.view_mut((j, j), (n.ndx, n.ndx)).copy_from(&w.model.a);
-            out.b
-                .view_mut((j, at.u), (n.ndx, n.nu))
-                .copy_from(&w.model.b);
-            out.p.rows_mut(j, n.ndx).copy_from(&w.model.p);
-        }
-    }
-}
-
+mod charts;
 mod equations;
 mod observed;

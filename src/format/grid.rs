@@ -228,13 +228,16 @@ impl Grid {
         std::iter::once(0.0).chain(ends).collect()
     }
 
-    /// The knot of `self` that controls at knot `k` of another grid; the last holds on behind the end.
-    pub fn knot_at(&self, k: usize, other: &Self) -> usize {
-        if self.intervals == other.intervals {
-            return k;
-        }
-        let k = (k as f64 * other.step / self.step * (1.0 + 1e-12)).floor() as usize;
-        k.min(self.steps() - 1)
+    /// The knots of `self` that control at those of another grid; the last holds on behind the end.
+    pub fn knots_at<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = usize> + 'a {
+        let is_same = self.intervals == other.intervals;
+        (0..other.steps()).map(move |k| {
+            if is_same {
+                return k;
+            }
+            let k = (k as f64 * other.step / self.step * (1.0 + 1e-12)).floor() as usize;
+            k.min(self.steps() - 1)
+        })
     }
 }
 

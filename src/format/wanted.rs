@@ -66,10 +66,7 @@ pub(super) fn controls(
         }
     }
     let mut u = Vec::with_capacity(grid.steps() * nu);
-    let times = grid.times();
-    for (k, h) in grid.intervals.iter().enumerate() {
-        let knot = own.knot_at(k, grid);
-        let from = times[k];
+    for ((knot, h), from) in own.knots_at(grid).zip(&grid.intervals).zip(grid.times()) {
         if !recorded.is_empty() {
             u.extend(recorded.iter().map(|c| c.mean(from, from + h)));
             continue;

@@ -32,7 +32,7 @@ def ours(program, file, base):
             f.write(f'time_step = 0.01\nhorizon = 0.01\nmechanism = "{file}"\n[import]\nbase = "{base}"\ncontrols = "none"\n')
         done = subprocess.run([program, "describe", problem, "--json"], capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError((done.stdout + done.stderr).strip().splitlines()[0][:200])
+        raise RuntimeError(" ".join(json.loads(done.stdout)["message"].split()))
     return json.loads(done.stdout)
 
 

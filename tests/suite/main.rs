@@ -56,4 +56,7 @@ mod smoothing;
 mod spheres;
 mod statistics;
 mod stress;
+#[path = "../../examples/common/strides.rs"]
+#[allow(dead_code, reason = "the example uses more")]
+mod strides;
 mod two_balls;

@@ -1,5 +1,6 @@
 //! The two applications of paper 000, section 5.4: gains of an exoskeleton for two patients, and a quadruped that walks.
 
+use crate::strides;
 use argmin::core::{CostFunction, Gradient};
 use least_action::control::Problem;
 use least_action::dynamics::{Observe, Step};
@@ -131,11 +132,20 @@ fn a_quadruped_jumps() {
         let poses = m.system.poses(s.trajectory.state(k));
         crate::drops::lowest(m.system.mechanism(), &poses)
     };
-    let highest = (0..=s.trajectory.steps()).map(height).fold(0.0, f64::max);
+    let steps = s.trajectory.steps();
+    let highest = (0..=steps).map(height).fold(0.0, f64::max);
     assert!(highest > 0.1, "{highest}");
+    let ends = [0, steps].map(|k| m.system.tree_coordinates(s.trajectory.state(k)));
+    let off = ends[0].iter().zip(&ends[1]).map(|(a, b)| (a - b).abs());
+    let off = off.fold(0.0, f64::max);
+    assert!(
+        off < 0.05 && height(steps).abs() < 1e-3,
+        "{off} {}",
+        height(steps)
+    );
 }
 
-/// Half a stride from standing, on one diagonal while the other swings.
+/// Half a stride from standing, on one diagonal while the other swings; twenty of them by the step itself, under feedback.
 #[test]
 #[ignore = "a minute or two"]
 fn a_quadruped_trots() {
@@ -145,18 +155,15 @@ fn a_quadruped_trots() {
     let s = solve.run().expect("no error of argmin");
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
     assert!(s.violation <= 1e-6, "{}", s.violation);
-    let mechanism = m.system.mechanism();
-    // the foot is 0.1 m below the shank's centre of mass
-    let clear = |k: usize, shank: &str| {
-        let body = mechanism.body(shank).expect("a shank");
-        let poses = (m.system).poses(&s.trajectory.state(k)[..m.system.dims().nx]);
-        poses[body].point(&Vec3::new(0.0, 0.0, -0.1)).z
-    };
-    let up =
-        |k: usize| ["FL_calf", "RR_calf", "FR_calf", "RL_calf"].map(|shank| clear(k, shank) > 1e-4);
-    let swings = (0..=s.trajectory.steps()).map(up);
-    let of_a_trot = swings.filter(|up| *up == [true, true, false, false]);
-    assert!(of_a_trot.count() >= 2);
+    let half = m.alone(&s.trajectory).expect("one scenario").swap_remove(0);
+    let of_a_trot = strides::flights(&m.system, &half).into_iter();
+    assert!(of_a_trot.filter(|up| up == "FL+RR").count() >= 2);
+    let (led, alone) = strides::replays(&m.system, &half).expect("steps of the plan");
+    assert!(led.end.is_none(), "{led}");
+    let most = led.off.iter().fold(0.0_f64, |m, o| m.max(*o));
+    assert!(most < 1e-5, "{led}");
+    // it is the feedback that holds it
+    assert!(alone.end.is_some(), "{alone}");
 }
 
 /// Gradients on a second and a half find a gait that goes on for ten, in a quarter of the time that a search simulates; upright to

@@ -255,10 +255,14 @@ impl Robot {
             return Ok(());
         };
         let name = driven.attribute("name")?;
+        // files of a part of a robot keep those of the whole
         if !self.joints.contains_key(name) {
-            let message = format!("{} drives the unknown joint `{name}`", e.called());
             let help = nearest(name, self.joints.keys().map(String::as_str));
-            return Err(driven.wrong("name", message, help));
+            self.remarks.push(format!(
+                "line {line}: {} drives `{name}`, which is no joint of the file: left out; {help}",
+                e.called()
+            ));
+            return Ok(());
         }
         let actuator = e.optional("actuator")?;
         let mut reduction = 1.0;

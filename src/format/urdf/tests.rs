@@ -354,3 +354,20 @@ fn names_and_mimics_that_mean_nothing() {
     assert!((model.system.poses(&model.x0)[0].x.z - 1.0).abs() < 1e-15);
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+/// As in a file of one arm of a robot, with the transmissions of all.
+#[test]
+fn transmissions_of_joints_that_are_not_there_are_listed() {
+    let text = ARM.replacen(
+        "<joint name=\"shoulder\"><h",
+        "<joint name=\"shoulde\"><h",
+        1,
+    );
+    let document = read(&text).unwrap();
+    let said = document.remarks().join("\n");
+    for word in ["drives `shoulde`", "left out", "did you mean `shoulder`"] {
+        assert!(said.contains(word), "{said}");
+    }
+    let model = document.build(&Overrides::default()).unwrap();
+    assert!(!model.mechanism.actuators.contains_key("motor"));
+}

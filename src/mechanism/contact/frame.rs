@@ -150,8 +150,9 @@ pub(crate) fn rate_derivatives(
             let phi = nphi.tr_mul(&turning) + cphi.tr_mul(&across) + own.1;
             Vec6::new(x.x, x.y, x.z, phi.x, phi.y, phi.z)
         };
+        let of_parent = || by(0, (e.cross(&spin_a), wa.cross(&row.parent_torque)));
         [
-            by(0, (e.cross(&spin_a), wa.cross(&row.parent_torque))),
+            parent.map_or_else(Vec6::zeros, |_| of_parent()),
             by(1, (spin_b.cross(&e), wb.cross(&row.child_torque))),
         ]
     })
