@@ -5,6 +5,7 @@
 //! `cargo run --release --example a1_trot -- [FIGURE.svg or .png] [SEEDS]`: for each seed how the solve ended and how long it took, and
 //! how far the replay came; of the last that was found heights of the feet and of the trunk, and how far it is from the plan.
 
+use least_action::dynamics::Step;
 use least_action::format::{self, Overrides};
 use least_action::integrator::System;
 use least_action::optimize::{Method, Solve};

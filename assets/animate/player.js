@@ -186,13 +186,10 @@ class Player {
     return at("apart").checked ? run.offset : [0, 0, 0];
   }
 
-  middle(poses) {
-    let sum = [0, 0, 0], count = 0;
-    poses.forEach((bodies, r) => bodies.forEach(([x]) => {
-      sum = add(sum, add(x, this.offset(this.runs[r])));
-      count += 1;
-    }));
-    return times(sum, 1 / Math.max(count, 1));
+  // of the first run: runs that part cannot all be kept in view
+  middle([bodies]) {
+    const places = bodies.map(([x]) => add(x, this.offset(this.runs[0])));
+    return times(places.reduce(add, [0, 0, 0]), 1 / Math.max(places.length, 1));
   }
 
   // A mesh along z between two points.

@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 pub const LEGS: [&str; 4] = ["FR", "FL", "RR", "RL"];
-/// A foot in its shank's frame, and the least height at which it is off the floor, m.
+/// A foot from its shank's centre of mass, and the least height at which it is off the floor, m.
 const CLEAR: f64 = 1e-4;
 const FOOT: [f64; 3] = [0.0, 0.0, -0.1];
 /// Of two halves each.
@@ -51,7 +51,7 @@ pub fn flights(system: &System, half: &Trajectory) -> Vec<String> {
 /// Of a foot, m.
 pub fn height(system: &System, x: &[f64], leg: &str) -> f64 {
     let shank = system.mechanism().body(&format!("{leg}_calf"));
-    system.poses(x)[shank.unwrap_or_default()]
+    system.poses(x)[shank.expect("a leg has a shank")]
         .point(&Vec3::from(FOOT))
         .z
 }
@@ -120,7 +120,7 @@ fn strides(system: &System, half: &Trajectory, first: usize) -> Result<Trajector
             .iter()
             .map(|c| of(c).and_then(|(i, s)| Some((back(i)?, s))));
         each.collect::<Option<_>>()
-            .ok_or("controls are of joints")?
+            .ok_or("a control is of no joint")?
     };
     let coordinates: Vec<_> = (0..=steps)
         .map(|k| system.tree_coordinates(half.state(k)))

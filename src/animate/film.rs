@@ -330,14 +330,14 @@ fn shrink(picture: &Picture) -> Vec<u8> {
 }
 
 impl Scene {
-    /// The mean of all bodies' places at a time, m.
+    /// The mean of the places of the first run's bodies at a time, m: runs that part cannot all be kept in view.
     pub(super) fn middle(&self, time: f64) -> Vec3 {
-        let all = self.runs.iter().flat_map(|r| {
-            let poses = r.frames.at(time).into_iter();
-            poses.map(|(x, _)| x + r.offset)
-        });
-        let (sum, count) = all.fold((Vec3::zeros(), 0.0), |(s, n), x| (s + x, n + 1.0));
-        sum / f64::max(count, 1.0)
+        let poses = self.runs.first().map(|r| (r.frames.at(time), r.offset));
+        let Some((poses, offset)) = poses.filter(|(poses, _)| !poses.is_empty()) else {
+            return Vec3::zeros();
+        };
+        let sum: Vec3 = poses.iter().map(|(x, _)| *x).sum();
+        sum / poses.len() as f64 + offset
     }
 
     /// A ball around everything that moves at these poses: middle and radius, m.

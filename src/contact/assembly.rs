@@ -285,7 +285,7 @@ impl Layout {
 
     /// How the sliding velocity turns with the configuration at the end.
     pub(super) fn turn_slide(&self, w: &View, e: &mut Element, slot: &Slot) {
-        let [_, turns @ ..] = self.rates_turn(w.model, w.next, (&e.next, e), slot, w.trial);
+        let turns = self.rates_turn([1, 2], w.model, w.next, (&e.next, e), slot, w.trial);
         e.slide_turn = turns.map(|sides| sides.map(|by| by * 0.5));
     }
 

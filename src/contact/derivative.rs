@@ -231,23 +231,25 @@ impl Layout {
         out
     }
 
-    /// Derivatives of the rates along normal and tangents at velocities `v` by a configuration, where the contact is
-    /// `touch`.
-    pub(super) fn rates_turn(
+    /// Derivatives of the rates along those of normal (0) and tangents that are asked for, at velocities `v` by a configuration,
+    /// where the contact is `touch`.
+    pub(super) fn rates_turn<const N: usize>(
         &self,
+        asked: [usize; N],
         m: &Mechanism,
         poses: &[Pose],
         (touch, e): (&Touch, &Element),
         slot: &Slot,
         v: &[f64],
-    ) -> [[Vec6; 2]; 3] {
+    ) -> [[Vec6; 2]; N] {
         let (a, b) = (m.pose(poses, slot.parent), &poses[slot.child]);
         let (j, i) = match slot.source {
             Source::Contact(i) => {
                 let contact = &m.contacts[i];
                 let slope = m.touch_slope(contact, &e.held, poses);
                 let touch = (touch, contact.frame_axis(&e.here));
-                return rate_derivatives(touch, &slope, (a, b), v, slot.parent, slot.child);
+                let ends = (slot.parent, slot.child);
+                return rate_derivatives(asked, touch, &slope, (a, b), v, ends);
             }
             Source::Friction(j, i) | Source::Limit(j, i, _) => (j, i),
         };
@@ -259,11 +261,11 @@ impl Layout {
         let unit = joint.directions[i].unit * sign;
         joint.add_direction_derivative(i, &unit, (a, b), &joint.relative(a, b), &mut coupling);
         let turn = coupling.transposed_times(v, slot.parent, slot.child);
-        let none = [Vec6::zeros(); 2];
-        match slot.source {
-            Source::Limit(..) => [turn, none, none],
-            _ => [none, turn, none],
-        }
+        let own = match slot.source {
+            Source::Limit(..) => 0,
+            _ => 1,
+        };
+        asked.map(|i| if i == own { turn } else { [Vec6::zeros(); 2] })
     }
 
     /// Derivatives of the wrenches and of the rates by the configuration at the knot.
@@ -277,7 +279,7 @@ impl Layout {
             let l = &e.local;
             let f = Vec3::new(l.g, l.b[0], l.b[1]) * slot.mass;
             e.response.coupling = self.coupling(w, (e, slot), f);
-            let turned = |v| self.rates_turn(w.model, w.poses, (&e.here, e), slot, v);
+            let turned = |v| self.rates_turn([0, 1, 2], w.model, w.poses, (&e.here, e), slot, v);
             let mut turn = [[Vec6::zeros(); 2]; 3];
             if e.law.frictional || (e.law.gap && !w.at.steps()) {
                 turn = turned(w.trial);

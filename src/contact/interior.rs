@@ -49,6 +49,8 @@ const SWEEPS: usize = 3;
 /// Part of its right-hand side that a direction may leave where a step stays as the one before: Newton's method gains fewer digits
 /// in an iteration, and what it leaves is polished.
 const LEFT: f64 = 1e-8;
+/// The same of what is polished then.
+const POLISHED: f64 = 1e-3;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,
 /// and the largest.
 const PART: f64 = 0.995;
@@ -237,6 +239,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             if p.done && !starts {
                 self.arrived(&p);
                 if flow.iterations > 0 {
+                    flow.refined = flow.refined.map(|_| POLISHED);
                     self.polish(&flow);
                 }
                 return Ok(true);
@@ -294,7 +297,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
             e.advance(sides, 1.0);
         }
-        self.step.evaluate();
     }
 
     /// What an iteration ends with, if it ends.
@@ -517,7 +519,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 }
                 self.step.settle(&mut rhs, false);
                 let left = largest(&rhs);
-                if left.is_nan() || left <= enough || left >= 0.5 * last {
+                if left <= enough || left >= 0.5 * last {
                     break;
                 }
                 last = left;

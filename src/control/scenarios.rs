@@ -8,9 +8,9 @@ use crate::dynamics::{
 use nalgebra::DMatrix;
 use std::ops::Range;
 
-/// Numbers of a system's state from which a step takes 10 microseconds and more, beside which little is lost by handing one over to
+/// Numbers of a system's state from which a step takes some 10 microseconds, beside which little is lost by handing one over to
 /// another thread.
-const LARGE: usize = 30;
+const LARGE: usize = 60;
 
 /// Systems side by side as one: what is decided serves all of them, whatever else tells them apart (masses, starts,
 /// targets). States, unknowns, coordinates at the start and quantities are those of one system after the other;

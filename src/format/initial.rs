@@ -253,6 +253,7 @@ impl Start {
         if !m.has_loops() {
             return Ok(());
         }
+        self.engage(m);
         let given = self.q.clone();
         let poses = m
             .close(&mut self.q, &self.held)
@@ -279,6 +280,31 @@ impl Start {
             }
         }
         self.close_rates(m, source, &m.loop_jacobian(&poses, &m.tree_basis(&poses)))
+    }
+
+    /// Followers of gears go where their leaders are, and leaders where limits of both allow, as far as neither is given: the nearest
+    /// places at which gears hold may lie beyond limits.
+    fn engage(&mut self, m: &Mechanism) {
+        let ids = m.tree_ids();
+        let place = |id| ids.iter().position(|own| *own == id);
+        let pairs = || {
+            m.gears()
+                .filter_map(|g| Some((g, place(g.follower)?, place(g.leader)?)))
+        };
+        for (g, follower, leader) in pairs() {
+            let d = &m.joints[g.follower.0].directions[g.follower.1];
+            let [a, b] = [d.lower, d.upper].map(|c| (c - g.offset) / g.ratio);
+            if self.held[follower] && !self.held[leader] {
+                self.q[leader] = (self.q[follower] - g.offset) / g.ratio;
+            } else if !self.held[leader] {
+                self.q[leader] = self.q[leader].max(a.min(b)).min(a.max(b));
+            }
+        }
+        for (g, follower, leader) in pairs() {
+            if !self.held[follower] {
+                self.q[follower] = g.ratio * self.q[leader] + g.offset;
+            }
+        }
     }
 
     /// Rates that were not given follow from those that were, in the sense of least squares.

@@ -173,6 +173,14 @@ impl Mechanism {
             .map(|(i, c)| (i, c.name.as_str()))
     }
 
+    /// All of them.
+    pub(crate) fn gears(&self) -> impl Iterator<Item = &Gear> {
+        self.constraints.iter().filter_map(|c| match &c.law {
+            Law::Gear(g) => Some(g),
+            _ => None,
+        })
+    }
+
     /// A gear by its index.
     pub(crate) fn gear(&self, index: usize) -> &Gear {
         match &self.constraints[index].law {

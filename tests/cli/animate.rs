@@ -89,3 +89,33 @@ fn what_is_no_animation_is_refused() {
         .refused(&["bad.json", "knot 3", "no rotation", "write"]);
     assert!(!folder.list().iter().any(|f| f.ends_with("html")));
 }
+
+/// A rod on a hinge, as a robot's file.
+const ROD: &str = r#"<robot name="rod">
+  <link name="base"/>
+  <link name="rod">
+    <inertial><origin xyz="0 0 -0.5"/><mass value="1"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.01"/></inertial>
+    <visual><origin xyz="0 0 -0.5"/><geometry><box size="0.1 0.1 1"/></geometry></visual>
+  </link>
+  <joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint>
+</robot>
+"#;
+
+/// From a robot's own file to a page.
+#[test]
+fn robots_in_urdf_move_in_a_page() {
+    let folder = Folder::new("animate_urdf");
+    folder.write("rod.urdf", ROD);
+    let problem =
+        "time_step = 0.01\nhorizon = 0.2\nmechanism = \"rod.urdf\"\n[initial]\nhinge = 1.0\n";
+    folder.write("case.toml", problem);
+    folder.run(&["describe", "rod.urdf"]).ended(0);
+    folder
+        .run(&["simulate", "case.toml", "--out", "run.json"])
+        .ended(0);
+    folder
+        .run(&["animate", "run.json", "--out", "run.html"])
+        .ended(0);
+    let page = folder.text("run.html");
+    assert!(page.contains("rod") && page.contains("webgl"), "no page");
+}

@@ -6,7 +6,7 @@ use least_action::control::Problem;
 use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
-use least_action::optimize::{Method, Reduced, Solve, Status};
+use least_action::optimize::{Limits, Method, Reduced, Solve, Status};
 use least_action::rollout::{RolloutStats, Trajectory};
 use least_action::spatial::{Mat3, Vec3};
 use nalgebra::DVector;
@@ -84,6 +84,28 @@ fn gains_of_an_exoskeleton_are_found_within_limits() {
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
     assert!(s.objective < 0.3178, "{}", s.objective);
     assert!(s.iterations < 20, "{}", s.iterations);
+}
+
+/// Each patient is simulated and linearized on a thread of its own where there are two, to the bit as one after the other.
+#[test]
+fn patients_side_by_side_are_those_after_each_other() {
+    let m = load("exoskeleton_gains", "time_step = 0.001", "time_step = 0.01");
+    let system = m.extended();
+    let limits = Limits {
+        iterations: Some(3),
+        ..Limits::default()
+    };
+    let [one, two] = [1, 2].map(|threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let solve = || {
+            let solve = Solve::new(&system, &m.problem).with_method(Method::LevenbergMarquardt);
+            solve.with_limits(limits).run().expect("no error of argmin")
+        };
+        let t = pool.expect("threads").install(solve).trajectory;
+        let numbers = t.p.iter().chain(&t.x).chain(&t.y);
+        numbers.map(|v| v.to_bits()).collect::<Vec<_>>()
+    });
+    assert!(one == two);
 }
 
 /// With the gait at rest the robot comes down on its feet and stands, its sides mirror images of each other.

@@ -29,18 +29,19 @@ impl<'a> Reader<'a> {
         self.text[..at].matches('\n').count() + 1
     }
 
-    fn note(&self, what: String, at: usize) {
+    /// A remark; of those that say the same the first has its line told, and their number.
+    pub fn note(&self, what: String, at: usize) {
         let mut unread = self.unread.borrow_mut();
         let line = self.line(at);
         unread.entry(what).or_insert((0, line)).0 += 1;
     }
 
-    /// What was not understood, a sentence each.
+    /// What was not understood or used, a sentence each.
     pub fn unread(&self) -> Vec<String> {
         let unread = self.unread.borrow();
         let say = |(what, (n, line)): (&String, &(usize, usize))| match n {
-            1 => format!("line {line}: {what} is not understood and not used"),
-            _ => format!("line {line}: {what} ({n} times) is not understood and not used"),
+            1 => format!("line {line}: {what}"),
+            _ => format!("line {line}: {what} ({n} times)"),
         };
         unread.iter().map(say).collect()
     }
@@ -97,14 +98,18 @@ impl<'a> Element<'a> {
     pub fn knows(&self, attributes: &[&str], elements: &[&str]) {
         for a in self.node.attributes() {
             if !attributes.contains(&a.name()) {
-                let what = format!("attribute `{}` of <{}>", a.name(), self.tag());
+                let what = format!(
+                    "attribute `{}` of <{}> is not understood and not used",
+                    a.name(),
+                    self.tag()
+                );
                 self.reader.note(what, a.range().start);
             }
         }
         for e in self.node.children().filter(Node::is_element) {
             let tag = e.tag_name().name();
             if !elements.contains(&tag) {
-                let what = format!("<{tag}> in <{}>", self.tag());
+                let what = format!("<{tag}> in <{}> is not understood and not used", self.tag());
                 self.reader.note(what, e.range().start);
             }
         }

@@ -170,7 +170,7 @@ impl Robot {
         };
         let mut colors = IndexMap::new();
         for m in root.children("material") {
-            m.knows(&["name"], &["color", "texture"]);
+            m.knows(&["name"], &["color"]);
             if let Some(color) = m.optional("color")? {
                 colors.insert(m.attribute("name")?.to_owned(), color.vector("rgba")?);
             }
@@ -265,6 +265,9 @@ impl Robot {
             return Ok(());
         }
         let actuator = e.optional("actuator")?;
+        for part in [Some(driven), actuator].into_iter().flatten() {
+            part.knows(&["name"], &["mechanicalReduction", "hardwareInterface"]);
+        }
         let mut reduction = 1.0;
         for place in [Some(*e), Some(driven), actuator].into_iter().flatten() {
             let Some(given) = place.optional("mechanicalReduction")? else {
@@ -280,7 +283,14 @@ impl Robot {
             };
         }
         let own = actuator.and_then(|a| a.text_of("name"));
-        let own = own.or(e.text_of("name")).unwrap_or(name);
+        let mut own = own.or(e.text_of("name")).unwrap_or(name);
+        if self.transmissions.iter().any(|t| t.actuator == own) {
+            self.remarks.push(format!(
+                "line {line}: the actuator `{own}` of {} has the name of another: it is called `{name}`, as its joint",
+                e.called()
+            ));
+            own = name;
+        }
         self.transmissions.push(Transmission {
             actuator: own.into(),
             joint: name.into(),
@@ -347,7 +357,7 @@ fn color(
     let Some(material) = e.optional("material")? else {
         return Ok(None);
     };
-    material.knows(&["name"], &["color", "texture"]);
+    material.knows(&["name"], &["color"]);
     match material.optional("color")? {
         Some(own) => own.vector("rgba").map(Some),
         None => Ok(material
@@ -450,10 +460,23 @@ fn joint(e: &Element, links: &IndexMap<String, Link>) -> Result<Joint, FormatErr
         let message = format!("{} joins `{}` to itself", e.called(), joint.child);
         return Err(child.wrong("link", message, "name two links"));
     }
-    if let Some(l) = e.optional("limit")? {
+    let note = |of: &Element, what: &str| e.reader.note(what.into(), of.span().start);
+    let limit = e.optional("limit")?;
+    if limit.is_none() && has_limits && e.optional("mimic")?.is_none() {
+        note(e, "a joint without <limit> moves freely");
+    }
+    if let Some(l) = limit {
         l.knows(&["lower", "upper", "effort", "velocity"], &[]);
         let (lower, upper) = (l.optional_number("lower")?, l.optional_number("upper")?);
         let mut range = [lower.unwrap_or(0.0), upper.unwrap_or(0.0)];
+        match lower.or(upper) {
+            Some(_) if !has_limits => note(
+                &l,
+                "limits of a continuous, planar or floating joint are not used",
+            ),
+            Some(_) if range == [0.0; 2] => note(&l, "limits from 0 to 0 are taken as none"),
+            _ => {}
+        }
         if !has_limits || range == [0.0; 2] {
             // of a continuous joint, or only of effort and speed
             range = [f64::NEG_INFINITY, f64::INFINITY];
@@ -468,7 +491,11 @@ fn joint(e: &Element, links: &IndexMap<String, Link>) -> Result<Joint, FormatErr
                 Err(l.wrong(name, message, "expected a number that is not negative"))
             }
             // nothing can move at none: a way of leaving it open
-            v => Ok(v.filter(|v| *v > 0.0)),
+            Some(0.0) => {
+                note(&l, &format!("{name} of 0 in <limit> is taken as no limit"));
+                Ok(None)
+            }
+            v => Ok(v),
         };
         joint.limit = Some(Limit {
             range,

@@ -108,7 +108,14 @@ impl Assembly<'_> {
                 if c.friction == 0.0 {
                     c.friction = import.friction;
                 }
-                self.builder.bodies[&body].contacts.insert(foot.clone(), c);
+                let others = &mut self.builder.bodies[&body].contacts;
+                if others.insert(foot.clone(), c).is_some() {
+                    return Err(self.of_import(
+                        &["feet", name, foot],
+                        format!("`{foot}` is the name of another contact of the body"),
+                        "give it another name, or leave the link out of contacts",
+                    ));
+                }
             }
         }
         Ok(())

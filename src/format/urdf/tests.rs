@@ -371,3 +371,70 @@ fn transmissions_of_joints_that_are_not_there_are_listed() {
     let model = document.build(&Overrides::default()).unwrap();
     assert!(!model.mechanism.actuators.contains_key("motor"));
 }
+
+/// What is in the file and has no effect has a line.
+#[test]
+fn limits_that_bind_nothing_are_listed() {
+    let text = ARM
+        .replacen(
+            "<axis xyz=\"1 0 0\"/>",
+            "<axis xyz=\"1 0 0\"/><limit lower=\"-1\" upper=\"1\" effort=\"0\" velocity=\"0\"/>",
+            1,
+        )
+        .replacen("lower=\"-1.5\" upper=\"1.0\"", "lower=\"0\" upper=\"0\"", 1)
+        .replacen("<color rgba", "<texture filename=\"a.png\"/><color rgba", 1)
+        .replacen(
+            "<mechanicalReduction>",
+            "<motorTorqueConstant>1</motorTorqueConstant><mechanicalReduction>",
+            1,
+        );
+    let document = read(&text).unwrap();
+    let said = document.remarks().join("\n");
+    for word in [
+        "limits of a continuous, planar or floating joint are not used",
+        "limits from 0 to 0 are taken as none",
+        "effort of 0 in <limit> is taken as no limit",
+        "velocity of 0 in <limit> is taken as no limit",
+        "<texture> in <material>",
+        "<motorTorqueConstant> in <actuator>",
+    ] {
+        assert!(said.contains(word), "{said}");
+    }
+    assert!(said.lines().any(|l| l.starts_with("line ")));
+}
+
+/// Two motors of one name each drive their joint.
+#[test]
+fn actuators_of_one_name_are_told_apart() {
+    let second = "<transmission name=\"other\"><joint name=\"elbow\"/><actuator name=\"motor\"/></transmission><gazebo";
+    let text = ARM.replacen("<gazebo", second, 1);
+    let document = read(&text).unwrap();
+    let model = document.build(&Overrides::default()).unwrap();
+    let names: Vec<_> = model.mechanism.actuators.keys().collect();
+    assert_eq!(names, ["motor", "elbow"]);
+    let said = document.remarks().join("\n");
+    assert!(said.contains("has the name of another"), "{said}");
+}
+
+/// A follower that may not go where its leader's zero takes it: the leader starts where both may be.
+#[test]
+fn mimics_start_within_limits() {
+    let text = ARM
+        .replacen(
+            "lower=\"-0.1\" upper=\"0.1\"",
+            "lower=\"0\" upper=\"0.1\"",
+            1,
+        )
+        .replacen("offset=\"0.002\"", "offset=\"-0.01\"", 1);
+    let model = read(&text).unwrap().build(&Overrides::default()).unwrap();
+    let (system, problem) = (&model.system, &model.problem);
+    let x = problem
+        .start(system, &problem.parameters, &mut system.work())
+        .unwrap();
+    let of = |name: &str| {
+        let j = system.mechanism().joint(name).unwrap();
+        system.coordinate(&x, j, 0)
+    };
+    assert!((of("elbow") - 1.0).abs() < 1e-12, "{}", of("elbow"));
+    assert!(of("grip").abs() < 1e-12, "{}", of("grip"));
+}

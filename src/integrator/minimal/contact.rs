@@ -17,7 +17,7 @@ use super::forces::{to_body, to_world};
 use super::kinematics::slide;
 use super::local::Local;
 use super::stepping::Stepping;
-use super::work::{Articulated, Moved, Work};
+use super::work::{Articulated, Moved, Work, wide};
 use crate::contact::{self, Acts, Failed, Memory, NewtonSystem, Solver, View};
 use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
 use crate::integrator::mechanical::KnotWork;
@@ -187,6 +187,11 @@ impl Minimal {
             w.trial[self.node_of[body]].velocity.fill(f64::NAN);
             return;
         }
+        wide!(self.lead_bodies(w, h));
+    }
+
+    #[inline(always)]
+    fn lead_bodies(&self, w: &mut Work, h: f64) {
         for (node, to) in self.nodes.iter().zip(&w.trial) {
             let (b, pose) = (node.body, &w.poses[node.body]);
             let spin = pose.r.tr_mul(&to.omega);
@@ -228,6 +233,11 @@ impl Minimal {
     /// Brings rows of bodies inwards: wrenches to the joints' free directions at the knot, what is dual to velocities, over the
     /// interval `over`, to those at the trial.
     pub(super) fn settle(&self, w: &Work, rows: &mut [f64], over: Option<f64>) {
+        wide!(self.brought_inwards(w, rows, over));
+    }
+
+    #[inline(always)]
+    fn brought_inwards(&self, w: &Work, rows: &mut [f64], over: Option<f64>) {
         let (bodies, own) = rows.split_at_mut(self.bodies());
         for (i, node) in self.nodes.iter().enumerate() {
             let (r, v) = (&w.poses[node.body].r, six(bodies, node.body));
@@ -265,6 +275,40 @@ impl Minimal {
                     to[3 + c] += t[c];
                 }
             }
+        }
+    }
+
+    /// Rows of bodies as wrenches in the world, or what is dual to velocities as what is to displacements.
+    pub(super) fn take_rows(&self, w: &mut Work, h: f64, rows: &[f64], transposed: bool) {
+        wide!(self.rows_taken(w, h, rows, transposed));
+    }
+
+    #[inline(always)]
+    fn rows_taken(&self, w: &mut Work, h: f64, rows: &[f64], transposed: bool) {
+        for (i, node) in self.nodes.iter().enumerate() {
+            let (r, v) = (&w.poses[node.body].r, six(rows, node.body));
+            w.wrenches[i] = match transposed {
+                true => velocity_back(r, &w.trial[i], h, &v),
+                false => to_world(r, &v),
+            };
+        }
+    }
+
+    /// Minus the change of the bodies' velocities by that of their places, and the way back of what is dual.
+    pub(super) fn give_changes(&self, w: &Work, h: f64, out: &mut [f64], transposed: bool) {
+        wide!(self.changes_given(w, h, out, transposed));
+    }
+
+    #[inline(always)]
+    fn changes_given(&self, w: &Work, h: f64, out: &mut [f64], transposed: bool) {
+        for (i, node) in self.nodes.iter().enumerate() {
+            let (r, moves) = (&w.poses[node.body].r, &w.wrenches[i]);
+            let v = match transposed {
+                true => to_body(r, moves),
+                false => velocity(r, &w.trial[i], h, moves),
+            };
+            let to = &mut out[6 * node.body..6 * node.body + 6];
+            to.iter_mut().zip(v.iter()).for_each(|(to, v)| *to = -v);
         }
     }
 
@@ -453,6 +497,7 @@ impl Minimal {
     }
 }
 
+#[inline(always)]
 fn put(v: &mut [f64], body: usize, x: &Vec3, turn: &Vec3) {
     let own = &mut v[6 * body..6 * body + 6];
     own[..3].copy_from_slice(x.as_slice());

@@ -193,11 +193,13 @@ pub(super) fn each_end(
 }
 
 /// Six numbers of a body: linear in the world, angular in the body, of a pair in the world, and the way back.
+#[inline(always)]
 pub(super) fn to_body(r: &crate::spatial::Mat3, (x, phi): &(Vec3, Vec3)) -> Vec6 {
     let phi = r.tr_mul(phi);
     Vec6::new(x.x, x.y, x.z, phi.x, phi.y, phi.z)
 }
 
+#[inline(always)]
 pub(super) fn to_world(r: &crate::spatial::Mat3, v: &Vec6) -> (Vec3, Vec3) {
     let (x, phi) = (Vec3::new(v[0], v[1], v[2]), Vec3::new(v[3], v[4], v[5]));
     (x, r * phi)

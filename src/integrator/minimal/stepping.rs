@@ -1,8 +1,7 @@
 //! A step as the contacts' solver sees it: unknowns are velocities of all bodies, which follow from the joints' rates behind them.
 
 use super::Minimal;
-use super::contact::{six, velocity, velocity_back};
-use super::forces::{to_body, to_world};
+use super::contact::six;
 use super::work::Work;
 use crate::contact::{Failed, Memory, NewtonSystem, View};
 use crate::dynamics::StepFailure;
@@ -119,27 +118,13 @@ impl NewtonSystem for Stepping<'_> {
         let (s, w, h) = (self.system, &mut *self.w, self.h);
         let (bodies, rows) = rhs.split_at(s.bodies());
         let (moved, tail) = out.split_at_mut(s.bodies());
+        s.take_rows(w, h, bodies, transposed);
         if transposed {
-            for (i, node) in s.nodes.iter().enumerate() {
-                let r = &w.poses[node.body].r;
-                w.wrenches[i] = velocity_back(r, &w.trial[i], h, &six(bodies, node.body));
-            }
             s.solve_transposed(w, rows, tail);
         } else {
-            for (i, node) in s.nodes.iter().enumerate() {
-                w.wrenches[i] = to_world(&w.poses[node.body].r, &six(bodies, node.body));
-            }
             s.substitute(w, rows);
         }
-        for (i, node) in s.nodes.iter().enumerate() {
-            let (r, moves) = (&w.poses[node.body].r, &w.wrenches[i]);
-            let v = match transposed {
-                true => to_body(r, moves),
-                false => velocity(r, &w.trial[i], h, moves),
-            };
-            let to = &mut moved[6 * node.body..6 * node.body + 6];
-            to.iter_mut().zip(v.iter()).for_each(|(to, v)| *to = -v);
-        }
+        s.give_changes(w, h, moved, transposed);
         if !transposed {
             if self.by_ends {
                 tail.copy_from_slice(&w.change);

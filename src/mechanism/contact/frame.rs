@@ -114,21 +114,21 @@ pub(crate) fn touch_change(
     })
 }
 
-/// Derivatives of the rates along the normal and the tangents (the rows times six velocities `v` of each body, which are
-/// held) by the displacements of parent and child. With the spins `W` in the world, `r` the arms of the point, `u` the
+/// Derivatives of the rates along those of the normal (0) and the tangents (1, 2) that are asked for (the rows times six velocities
+/// `v` of each body, which are held) by the displacements of parent and child, none of the world. With the spins `W` in the world, `r` the arms of the point, `u` the
 /// velocity of the child at it less that of the parent, and a direction `e`,
 ///
 /// ```text
 /// d(e . u) = u . de + (e x (W_b - W_a)) . dc - (e x W_b) . dx_b + (w_b x R_b'(r_b x e)) . dphi_b + ... of the parent
 /// ```
-pub(crate) fn rate_derivatives(
+pub(crate) fn rate_derivatives<const N: usize>(
+    asked: [usize; N],
     (touch, axis): (&Touch, FrameAxis),
     slope: &TouchSlope,
     (a, b): (&Pose, &Pose),
     v: &[f64],
-    parent: Option<usize>,
-    child: usize,
-) -> [[Vec6; 2]; 3] {
+    (parent, child): (Option<usize>, usize),
+) -> [[Vec6; 2]; N] {
     let motion = |body: Option<usize>| {
         let v = body.map_or_else(Vec6::zeros, |b| six(v, b));
         let part = |i| Vec3::new(v[i], v[i + 1], v[i + 2]);
@@ -141,7 +141,8 @@ pub(crate) fn rate_derivatives(
     let [t1, t2] = axis.tangents(&touch.normal);
     let [d1, d2] = axis.tangents_by_normal(&touch.normal);
     let along = [(touch.normal, u), (t1, d1.tr_mul(&u)), (t2, d2.tr_mul(&u))];
-    along.map(|(e, turning)| {
+    asked.map(|i| {
+        let (e, turning) = along[i];
         let row = row(&e, &touch.point, a, b);
         let across = e.cross(&apart);
         let by = |side: usize, own: (Vec3, Vec3)| {

@@ -158,7 +158,8 @@ pub(super) fn check_with(m: &Mechanism, c: &Contact, poses: &[Pose], e: f64) {
     let v: Vec<f64> = (0..6 * poses.len())
         .map(|i| (1.7 * (i + 1) as f64).sin())
         .collect();
-    let by_pose = rate_derivatives((&t, axis), &slope, (&a, &b), &v, c.parent, c.child);
+    let bodies = (c.parent, c.child);
+    let by_pose = rate_derivatives([0, 1, 2], (&t, axis), &slope, (&a, &b), &v, bodies);
     for side in 0..2 {
         let Some(body) = [c.parent, Some(c.child)][side] else {
             continue;

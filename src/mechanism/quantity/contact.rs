@@ -165,13 +165,13 @@ pub(super) fn pull_slip(k: &KnotData, contact: usize, g: f64, out: &mut Adjoint)
     }
     // how the rows turn with the configuration
     let slope = k.mechanism.touch_slope(c, &held, k.poses);
-    let [_, turns @ ..] = rate_derivatives(
+    let turns = rate_derivatives(
+        [1, 2],
         (&touch, c.frame_axis(&touch)),
         &slope,
         (a, b),
         k.velocities,
-        c.parent,
-        c.child,
+        (c.parent, c.child),
     );
     for ([on_parent, on_child], along) in turns.iter().zip(slide) {
         if let Some(p) = c.parent {
