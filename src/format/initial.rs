@@ -300,9 +300,11 @@ impl Start {
                 self.q[leader] = self.q[leader].max(a.min(b)).min(a.max(b));
             }
         }
+        let mut known = self.held.clone();
         for (g, follower, leader) in pairs() {
-            if !self.held[follower] {
+            if !known[follower] {
                 self.q[follower] = g.ratio * self.q[leader] + g.offset;
+                known[follower] = true;
             }
         }
     }

@@ -186,10 +186,8 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Document, FormatError
     Document::new(path.as_ref(), text)
 }
 
-/// Kind and name of the element that an error is about.
-fn names(e: &ModelError) -> Vec<&str> {
-    e.path.iter().take(2).map(String::as_str).collect()
-}
+/// Names in a path that tell the element that an error is about: its kind and its own.
+const ELEMENT: usize = 2;
 
 impl Document {
     fn new(path: &Path, text: &str) -> Result<Self, FormatError> {
@@ -367,15 +365,16 @@ impl Document {
     /// An error of the mechanism, in the file and table it stands in.
     fn model_error(&self, e: &ModelError) -> FormatError {
         match (&self.mechanism, &self.content) {
-            // what was added to a robot stands in the problem
-            (Some(_), _)
-                if self
-                    .source
-                    .has(&[&["import"], names(e).as_slice()].concat()) =>
-            {
-                self.source.model(&["import"], e)
+            (Some((other, _)), _) => {
+                let path: Vec<&str> = e.path.iter().map(String::as_str).collect();
+                let told = self.source.known(&[&["import"], &path[..]].concat());
+                // what was added to a robot stands in the problem, as far as that says anything of it
+                if told > ELEMENT && told > other.known(&path) {
+                    self.source.model(&["import"], e)
+                } else {
+                    other.model(&[], e)
+                }
             }
-            (Some((other, _)), _) => other.model(&[], e),
             (None, Content::Problem(_)) => self.source.model(&["mechanism"], e),
             (None, Content::Mechanism(_)) => self.source.model(&[], e),
         }

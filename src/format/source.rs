@@ -292,11 +292,17 @@ impl Source {
 
     /// Is there a value at the whole of a path?
     pub fn has<S: AsRef<str>>(&self, path: &[S]) -> bool {
+        self.known(path) == path.len()
+    }
+
+    /// As many names of a path as lead to a value.
+    pub fn known<S: AsRef<str>>(&self, path: &[S]) -> usize {
         let mut node = Some(&self.root);
-        for name in path {
+        let known = path.iter().take_while(|name| {
             node = node.and_then(|n| n.get(name.as_ref()));
-        }
-        node.is_some()
+            node.is_some()
+        });
+        known.count()
     }
 
     /// Notes where a value stands.

@@ -1,7 +1,7 @@
 //! Robots refused.
 
 use super::tests::{ARM, problem, read};
-use crate::format::{Overrides, parse};
+use crate::format::{Overrides, load, parse};
 
 /// A change of the arm's file, what stands on the line that the error points to, and words of it.
 type Broken = (
@@ -435,6 +435,12 @@ fn broken_files_and_imports_are_refused() {
             &["normal of half-space `floor`"],
         ),
         ("[import]\nfloor = true", 5, &["unknown field `floor`"]),
+        ("[import.bodies.upper]\nmass = -1.0", 5, &["mass of body `upper`"]),
+        (
+            "[import]\ncontacts = [\"upper\"]\nhalf_spaces.floor = {}\n[import.feet.upper.upper]\nshape = \"point\"",
+            7,
+            &["the name of another contact", "another name"],
+        ),
     ]
     .into_iter()
     .enumerate()
@@ -451,6 +457,15 @@ fn broken_files_and_imports_are_refused() {
         }
         std::fs::remove_dir_all(folder).unwrap();
     }
+    // what is wrong in the robot's file stands there, whatever else of the body is told beside it
+    let (folder, _) = problem("placed", "[import.bodies.upper]\nmass = 3.0");
+    let wrong = ARM.replacen("ixx=\"0.02\"", "ixx=\"-0.02\"", 1);
+    std::fs::write(folder.join("arm.urdf"), wrong).unwrap();
+    let read = load(&folder.join("problem.toml"));
+    let error = read.and_then(|d| d.build(&Overrides::default()).map(|_| ()));
+    let said = format!("{:#}", error.unwrap_err());
+    assert!(said.contains("arm.urdf:11:"), "{said}");
+    std::fs::remove_dir_all(folder).unwrap();
     let text = "time_step = 0.01\nhorizon = 0.1\n[import]\nbase = \"free\"\n[mechanism.bodies.b]\nmass = 1.0\nshape = { sphere = 1.0 }\nfree = true\n";
     let said = format!("{:#}", parse(text, "p.toml").unwrap_err());
     assert!(
