@@ -297,6 +297,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
             e.advance(sides, 1.0);
         }
+        self.step.evaluate();
     }
 
     /// What an iteration ends with, if it ends.
