@@ -89,7 +89,11 @@ fn gains_of_an_exoskeleton_are_found_within_limits() {
 /// Each patient is simulated and linearized on a thread of its own where there are two, to the bit as one after the other.
 #[test]
 fn patients_side_by_side_are_those_after_each_other() {
-    let m = load("exoskeleton_gains", "time_step = 0.001", "time_step = 0.01");
+    let m = load(
+        "exoskeleton_gains",
+        "time_step = 0.001",
+        "time_step = 0.005",
+    );
     let system = m.extended();
     let limits = Limits {
         iterations: Some(3),
@@ -101,7 +105,9 @@ fn patients_side_by_side_are_those_after_each_other() {
             let solve = Solve::new(&system, &m.problem).with_method(Method::LevenbergMarquardt);
             solve.with_limits(limits).run().expect("no error of argmin")
         };
-        let t = pool.expect("threads").install(solve).trajectory;
+        let found = pool.expect("threads").install(solve);
+        assert_eq!(found.iterations, 3, "{}", found.reason);
+        let t = found.trajectory;
         let numbers = t.p.iter().chain(&t.x).chain(&t.y);
         numbers.map(|v| v.to_bits()).collect::<Vec<_>>()
     });
