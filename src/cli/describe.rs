@@ -1,7 +1,7 @@
 //! `describe`: what a file holds.
 
 use super::{Failure, print_json, unit};
-use least_action::control::{Form, Quadrature};
+use least_action::control::Form;
 use least_action::format::problem::{
     EpisodesSpec, InitialSpec, NumberSpec, PolicySpec, ProblemSpec, StartNumbers,
 };
@@ -396,9 +396,9 @@ fn wanted(spec: &ProblemSpec, steps: usize) {
         episodes(own);
     }
     if !spec.costs.is_empty() {
-        let how = match spec.quadrature {
-            Quadrature::Trapezoidal => ", along the way by the trapezoidal rule",
-            Quadrature::Left => "",
+        let how = match spec.sums_left() {
+            true => ", along the way by the interval after each knot (first order)",
+            false => "",
         };
         println!("costs{how}");
     }

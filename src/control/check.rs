@@ -288,7 +288,7 @@ impl Problem {
                 part,
                 c.quantity,
                 c.when,
-                self.quadrature.counts(c.when, n, n),
+                c.counts(n, n),
             )?;
             let may_fall = c.weight >= 0.0 || c.form == Form::Linear;
             if !(c.weight.is_finite() && may_fall) {

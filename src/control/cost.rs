@@ -115,6 +115,8 @@ pub struct Cost {
     pub when: When,
     /// How it grows.
     pub form: Form,
+    /// How it is summed along the way.
+    pub quadrature: Quadrature,
 }
 
 impl Cost {
@@ -127,7 +129,24 @@ impl Cost {
             weight,
             when,
             form: Form::Square,
+            quadrature: Quadrature::default(),
         }
+    }
+
+    /// By what it is multiplied at a knot.
+    pub fn share(&self, at: &Knot) -> Share {
+        self.quadrature.share(self.when, at)
+    }
+
+    /// Does it count at knot `k` of `n` steps?
+    pub fn counts(&self, k: usize, n: usize) -> bool {
+        self.quadrature.counts(self.when, k, n)
+    }
+
+    /// The same, summed along the way by another rule.
+    #[must_use]
+    pub fn summed(self, quadrature: Quadrature) -> Self {
+        Self { quadrature, ..self }
     }
 
     /// `weight quantity`; to make the quantity large, the weight is negative.
@@ -164,13 +183,16 @@ pub struct Term {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Quadrature {
-    /// The interval behind the knot; the last has none. Exact for what is held from knot to knot.
+    /// The interval after the knot; the last knot has none. Exact for held controls, of first order for states.
     #[default]
     Left,
-    /// Half of both intervals that meet at the knot, the last knot included: of second order, and for controls the very
-    /// weights with which they act (the first control half an interval, the last one and a half). Forces, which have no
-    /// value at the last knot, are asked for over a range that ends an interval before; files say so by themselves.
+    /// Half of both intervals that meet at the knot, the last knot included: of second order for states. For controls that are
+    /// linear between knots these are the weights with which they act: the first control half an interval, the last one and a
+    /// half.
     Trapezoidal,
+    /// The same for what has no value at the last knot, as forces: its value at the last knot but one serves until the end of the
+    /// range. The range must end there.
+    Open,
 }
 
 /// The share of a knot in a sum, with its derivatives by the intervals before and behind it.
@@ -196,11 +218,15 @@ impl Quadrature {
                 };
             }
             (Self::Left, _) => (0.0, 1.0),
+            (Self::Open, When::Range(first, last)) => (
+                if at.k > first { 0.5 } else { 0.0 },
+                if at.k < last { 0.5 } else { 1.0 },
+            ),
             (Self::Trapezoidal, When::Range(first, last)) => {
                 let half = |is: bool| if is { 0.5 } else { 0.0 };
                 (half(at.k > first), half(at.k <= last))
             }
-            (Self::Trapezoidal, _) => (0.5, 0.5),
+            (Self::Trapezoidal | Self::Open, _) => (0.5, 0.5),
         };
         // what was before the start is no part of the sum
         let by_h_prev = if at.k == 0 { 0.0 } else { by_h_prev };
@@ -214,7 +240,9 @@ impl Quadrature {
     /// Does a cost count at knot `k` of `n` steps?
     pub fn counts(self, when: When, k: usize, n: usize) -> bool {
         match (self, when) {
-            (Self::Left, When::Running | When::Range(..)) => k < n && when.holds(k, n),
+            (Self::Left | Self::Open, When::Running | When::Range(..)) => {
+                k < n && when.holds(k, n)
+            }
             (Self::Trapezoidal, When::Running) => k <= n,
             (Self::Trapezoidal, When::Range(first, last)) => {
                 (first..=(last + 1).min(n)).contains(&k) && first < n

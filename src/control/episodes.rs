@@ -2,7 +2,7 @@
 
 use super::Problem;
 use super::check::{ProblemError, ProblemPart, finite, refuse};
-use super::cost::Quadrature;
+use super::cost::{Cost, Quadrature};
 use crate::dynamics::{Observe, QuantityId};
 use rand::SeedableRng;
 use rand_distr::{Distribution as _, StandardNormal, StandardUniform};
@@ -201,9 +201,10 @@ impl Problem {
             }
             finite(ProblemPart::Episodes, &[e.cost, e.rest])?;
         }
-        if !episodes.ends.is_empty() && self.quadrature != Quadrature::Left {
+        let halves = |c: &Cost| c.when.is_along() && c.quadrature != Quadrature::Left;
+        if !episodes.ends.is_empty() && self.costs.iter().any(halves) {
             return refuse(
-                "what ends between knots has no half of an interval to weigh; take Quadrature::Left".into(),
+                "an episode that ends early has no half of an interval to weigh; sum its costs by Quadrature::Left".into(),
             );
         }
         Ok(())

@@ -31,11 +31,9 @@ pub enum StartNumber {
 pub struct Sum {
     /// Name and unit.
     pub name: (String, String),
-    /// What is summed; at the last knot nothing is.
+    /// What is summed; at the last knot nothing is. A trapezoidal term still lacks half of the interval before the knot at every
+    /// knot: that half is [`Formula::pending`].
     pub terms: Vec<Cost>,
-    /// What the shares are. Of a trapezoidal sum half of the interval before the knot is missing yet at every knot: it is
-    /// [`Formula::pending`].
-    pub quadrature: Quadrature,
 }
 
 /// A function of quantities at a knot: a sum of terms, divided by another where there is one. Nothing by nothing, as a
@@ -75,7 +73,7 @@ impl Formula {
         } else {
             sum(&self.over)
         };
-        let due = self.pending.iter().filter(|t| is_pending(t.when, at.at.k));
+        let due = self.pending.iter().filter(|t| is_pending(t, at.at.k));
         let half: f64 = due.map(|t| term(t, at).0).sum();
         let above = self.constant + sum(&self.terms) + 0.5 * at.at.h_prev * half;
         (above, below)
@@ -87,7 +85,7 @@ impl Formula {
         if (above, below) == (0.0, 0.0) {
             return;
         }
-        for t in self.pending.iter().filter(|t| is_pending(t.when, at.at.k)) {
+        for t in self.pending.iter().filter(|t| is_pending(t, at.at.k)) {
             let (value, slope) = term(t, at);
             *by_h_prev += 0.5 * g / below * value;
             adjoint[t.quantity.index()] += 0.5 * at.at.h_prev * g / below * slope;
@@ -101,10 +99,11 @@ impl Formula {
     }
 }
 
-/// Does half of the interval before knot `k` count for what holds there?
-fn is_pending(when: When, k: usize) -> bool {
-    match when {
+/// Does half of the interval before knot `k` count for a term?
+fn is_pending(term: &Cost, k: usize) -> bool {
+    match term.when {
         When::Running => k > 0,
+        When::Range(first, last) if term.quadrature == Quadrature::Open => first < k && k <= last,
         When::Range(first, last) => first < k && k <= last + 1,
         When::End | When::Knot(_) => false,
     }
@@ -122,7 +121,7 @@ struct Seen<'a> {
 /// itself, ascending.
 #[derive(Clone, Debug, Default)]
 struct Needs {
-    which: Vec<(QuantityId, Option<When>)>,
+    which: Vec<(QuantityId, Option<Cost>)>,
     formulas: Vec<usize>,
 }
 
@@ -281,7 +280,7 @@ impl<D: Observe> Extended<D> {
         for (i, f) in self.formulas.iter().enumerate() {
             let mut own = Needs::default();
             let always = f.terms.iter().chain(&f.over).map(|t| (t.quantity, None));
-            let pending = f.pending.iter().map(|t| (t.quantity, Some(t.when)));
+            let pending = f.pending.iter().map(|t| (t.quantity, Some(*t)));
             for (q, when) in always.chain(pending) {
                 if q.index() < self.own {
                     own.which.push((q, when));
@@ -315,8 +314,10 @@ impl<D: Observe> Extended<D> {
                 w.which.push(q);
             } else if let Some(f) = q.index().checked_sub(self.first_formula()) {
                 let needs = &self.needs[f];
-                let here = |when: Option<When>| when.is_none_or(|w| is_pending(w, seen.at.k));
-                let due = needs.which.iter().filter(|(_, when)| here(*when));
+                let here = |pending: &Option<Cost>| {
+                    pending.as_ref().is_none_or(|t| is_pending(t, seen.at.k))
+                };
+                let due = needs.which.iter().filter(|(_, pending)| here(pending));
                 w.which.extend(due.map(|(q, _)| *q));
                 w.formulas.extend(&needs.formulas);
             }
@@ -443,9 +444,9 @@ impl<D: Observe> Extended<D> {
     fn due(&self, at: &Knot) -> impl Iterator<Item = (usize, &Cost, Share)> + Clone {
         let (at, n) = (*at, self.steps);
         let all = self.sums.iter().enumerate();
-        all.flat_map(|(i, s)| s.terms.iter().map(move |t| (i, t, s.quadrature)))
-            .filter(move |(_, t, rule)| rule.counts(t.when, at.k, n))
-            .map(move |(i, t, rule)| (i, t, rule.share(t.when, &at)))
+        all.flat_map(|(i, s)| s.terms.iter().map(move |t| (i, t)))
+            .filter(move |(_, t)| t.counts(at.k, n))
+            .map(move |(i, t)| (i, t, t.share(&at)))
     }
 
     /// Derivatives of what the sums grow by in a step.

@@ -101,7 +101,7 @@ impl Problem {
         for k in 0..=n {
             let costs = self.costs.iter().enumerate();
             let costs = costs
-                .filter(|(_, c)| self.quadrature.counts(c.when, k, n))
+                .filter(|(_, c)| c.counts(k, n))
                 .map(|(i, c)| (i, c.quantity));
             let constraints = self.constraints.iter().enumerate();
             let constraints = constraints

@@ -67,8 +67,6 @@ pub struct Problem {
     pub costs: Vec<Cost>,
     /// Constraints.
     pub constraints: Vec<Constraint>,
-    /// How costs along the way are summed.
-    pub quadrature: Quadrature,
     /// What varies of targets and limits, a number a knot each.
     pub profiles: Vec<Vec<f64>>,
     /// Smallest and largest value of each control; infinite where there is none.
@@ -107,7 +105,6 @@ impl Problem {
             coordinates,
             costs: vec![],
             constraints: vec![],
-            quadrature: Quadrature::default(),
             profiles: vec![],
             durations: vec![],
             state: None,
@@ -305,7 +302,7 @@ impl Problem {
         let c = &self.costs[i];
         let distance = quantity - self.target(c, at.k);
         let (value, slope, curvature) = c.form.at(c.weight, distance);
-        let scale = self.quadrature.share(c.when, at).weight;
+        let scale = c.share(at).weight;
         let term = Term {
             value: scale * value,
             slope: scale * slope,
@@ -466,7 +463,7 @@ impl Problem {
         for &(i, place) in &stage.costs {
             let (term, density) = self.cost_at(i, at, observed.values()[place]);
             adjoint[place] += term.slope;
-            let share = self.quadrature.share(self.costs[i].when, at);
+            let share = self.costs[i].share(at);
             out.h_prev += share.by_h_prev * density;
             out.h += share.by_h * density;
         }

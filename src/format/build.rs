@@ -4,15 +4,18 @@ use super::extension::Extension;
 use super::grid::Grid;
 use super::noise::Noise;
 use super::policy::Acting;
-use super::problem::{self, InitialRates, IntegratorSpec, MechanismSpec, MethodSpec, ProblemSpec};
+use super::problem::{
+    self, ImpactsSpec, InitialRates, IntegratorSpec, MechanismSpec, MethodSpec, ProblemSpec,
+    QuadratureSpec,
+};
 use super::quantity::{self, Quantities};
 use super::recording::Line;
 use super::source::nearest;
 use super::{Content, Document, FormatError, Model, Overrides};
 use super::{contact, episodes, extension, initial, parameters, policy, states, wanted};
-use crate::control::{Disturbed, Policy, Problem, Quadrature};
+use crate::control::{Disturbed, Policy, Problem};
 use crate::dynamics::Step;
-use crate::integrator::{Choice, Mechanical, System};
+use crate::integrator::{Choice, Controls, Mechanical, Substeps, System};
 use crate::mechanism::{Mechanism, MechanismBuilder};
 use crate::optimize::Method;
 use crate::spatial::Vec3;
@@ -47,7 +50,8 @@ impl Document {
             guess: problem::GuessSpec::default(),
             costs: vec![],
             constraints: vec![],
-            quadrature: Quadrature::default(),
+            controls: Controls::default(),
+            quadrature: None,
             initial_rates: InitialRates::default(),
             record: vec![],
             contact: problem::ContactMethodSpec::default(),
@@ -99,7 +103,7 @@ impl Document {
         overrides: &Overrides,
     ) -> Result<Model, FormatError> {
         let (built, builder, parameter_bounds) = self.parameters(spec, builder)?;
-        let integrator = self.integrator(&spec.integrator, overrides)?;
+        let integrator = self.integrator(spec, overrides)?;
         self.method(&spec.method)?;
         spec.contact.check(&self.source)?;
         contact::check_tolerance(spec, &self.source)?;
@@ -115,7 +119,7 @@ impl Document {
         }
         start.close(&built, &self.source, |e| self.model_error(e))?;
         if let Some(episodes) = &spec.episodes {
-            if !episodes.ends.is_empty() && spec.quadrature != Quadrature::Left {
+            if !episodes.ends.is_empty() && !spec.sums_left() {
                 let message = "an episode that ends has no half of an interval to weigh";
                 let help = "leave quadrature out, or the ends";
                 return Err(self.source.error(&["quadrature"], message, help));
@@ -253,7 +257,6 @@ impl Document {
             constraints: wanted.constraints,
             bounds,
             guess,
-            quadrature: spec.quadrature,
             profiles: wanted.profiles,
             state: None,
             before: match spec.initial_rates {
@@ -312,9 +315,10 @@ impl Document {
     /// The integrator that the command line or the file names.
     fn integrator(
         &self,
-        spec: &IntegratorSpec,
+        problem: &ProblemSpec,
         overrides: &Overrides,
     ) -> Result<Choice, FormatError> {
+        let spec = &problem.integrator;
         let name = overrides.integrator.as_deref().unwrap_or(spec.name());
         let order = overrides.order.or(spec.order());
         let choice = Choice::new(name, order).map_err(|e| {
@@ -331,7 +335,37 @@ impl Document {
             self.source.error(&path, e.message, e.help)
         })?;
         let substeps = overrides.substeps.or(own);
-        Ok(choice.in_parts(substeps.unwrap_or(overrides.usual_substeps)))
+        if problem.controls == Controls::Held {
+            return Ok(choice.in_parts(substeps.unwrap_or(overrides.usual_substeps)));
+        }
+        self.check_linear(problem, choice, substeps)?;
+        Ok(choice)
+    }
+
+    /// Refuses what does not follow controls that are linear between knots.
+    fn check_linear(
+        &self,
+        problem: &ProblemSpec,
+        choice: Choice,
+        substeps: Option<Substeps>,
+    ) -> Result<(), FormatError> {
+        let held = "give controls = \"held\", or leave it out";
+        let refuse = |path: &[&str], message: &str| {
+            Err(self.source.error(path, message.to_owned(), held))
+        };
+        if choice.order() > 2 || substeps.is_some_and(|s| s != Substeps::One) {
+            let message = "a control that is linear between knots has no value within a step, which does not know the next knot's control: such controls take neither substeps nor order 4 or 6";
+            return refuse(&["controls"], message);
+        }
+        if problem.contact.impacts == Some(ImpactsSpec::Aligned) {
+            let message = "steps that are split at impacts hold their controls";
+            return refuse(&["controls"], message);
+        }
+        if problem.quadrature == Some(QuadratureSpec::Left) || problem.sums_left() {
+            let message = "quadrature = \"left\" weighs a control as held until the next knot, not as linear between knots";
+            return refuse(&["controls"], message);
+        }
+        Ok(())
     }
 
     /// The problem's line work, or else that of the mechanism's file.

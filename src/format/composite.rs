@@ -5,6 +5,7 @@ use super::quantity::{Named, Place, Quantities};
 use super::source::{FormatError, nearest};
 use crate::control::{self, Cost, Form, Quadrature, When};
 use crate::dynamics::QuantityId;
+use crate::mechanism;
 
 /// A term on something named.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +16,7 @@ pub(super) struct Term {
     form: Form,
     when: When,
     profile: Option<usize>,
+    quadrature: Quadrature,
 }
 
 /// A sum or a formula, with indices of names instead of quantities.
@@ -25,7 +27,6 @@ pub(super) struct Made {
     constant: f64,
     pending: Vec<Term>,
     over: Vec<Term>,
-    quadrature: Quadrature,
 }
 
 impl Made {
@@ -33,6 +34,7 @@ impl Made {
         let cost = |t: &Term| Cost {
             form: t.form,
             profile: t.profile,
+            quadrature: t.quadrature,
             ..Cost::square(quantity(t.name), t.target, t.weight, t.when)
         };
         terms.iter().map(cost).collect()
@@ -42,7 +44,6 @@ impl Made {
         control::Sum {
             name: self.title.clone(),
             terms: Self::of(&self.terms, quantity),
-            quadrature: self.quadrature,
         }
     }
 
@@ -83,6 +84,7 @@ fn times(name: usize, weight: f64) -> Term {
         form: Form::Linear,
         when: When::End,
         profile: None,
+        quadrature: Quadrature::Left,
     }
 }
 
@@ -239,11 +241,12 @@ impl Quantities<'_> {
             Form::Square | Form::Huber(_) => ("square of ", format!("({unit})^2")),
         };
         let title = (format!("integral of {words}{title}"), format!("{unit} s"));
-        let when = self.counted(place, name, when)?;
+        let (when, quadrature) = self.counted(name, when);
         let term = Term {
             target: spec.target,
             form: spec.form,
             when,
+            quadrature,
             ..times(name, 1.0)
         };
         Ok((self.integrated(title, vec![term]), when))
@@ -251,22 +254,22 @@ impl Quantities<'_> {
 
     /// The sum of terms along the way, up to the knot.
     fn integrated(&mut self, title: (String, String), terms: Vec<Term>) -> usize {
-        let quadrature = self.quadrature;
+        let halves = |t: &&Term| t.when.is_along() && t.quadrature != Quadrature::Left;
+        let pending: Vec<Term> = terms.iter().filter(halves).copied().collect();
         let sum = self.sum(Made {
             title: title.clone(),
-            terms: terms.clone(),
-            quadrature,
+            terms,
             ..Made::default()
         });
-        match quadrature {
-            Quadrature::Left => sum,
-            Quadrature::Trapezoidal => self.formula(Made {
-                title,
-                terms: vec![times(sum, 1.0)],
-                pending: terms,
-                ..Made::default()
-            }),
+        if pending.is_empty() {
+            return sum;
         }
+        self.formula(Made {
+            title,
+            terms: vec![times(sum, 1.0)],
+            pending,
+            ..Made::default()
+        })
     }
 
     fn sum(&mut self, made: Made) -> usize {
@@ -406,6 +409,7 @@ impl Quantities<'_> {
             form: c.form,
             when: c.when,
             profile: c.profile,
+            quadrature: c.quadrature,
         };
         let at_end = |c: &Cost| !c.when.is_along() && c.when.holds(n, n);
         let (last, along): (Vec<_>, Vec<_>) = costs.into_iter().partition(|(_, c)| at_end(c));
@@ -419,6 +423,20 @@ impl Quantities<'_> {
             terms,
             ..Made::default()
         })
+    }
+
+    /// Is it constant over the interval after a knot, as held controls are?
+    pub(super) fn is_held(&self, name: usize) -> bool {
+        match self.named[name] {
+            Named::Output(mechanism::Quantity::Control(_)) | Named::ControlRate(_) => true,
+            Named::Output(_) | Named::Sum(_) => false,
+            Named::Parameter(_) => true,
+            Named::Formula(i) => {
+                let f = &self.formulas[i];
+                let all = f.terms.iter().chain(&f.over).chain(&f.pending);
+                f.pending.is_empty() && all.clone().all(|t| self.is_held(t.name))
+            }
+        }
     }
 
     /// Does it depend on the impulses of a step?

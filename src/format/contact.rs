@@ -155,6 +155,7 @@ pub(super) fn integrator_options(spec: &ProblemSpec) -> Options {
             max_iterations: c.max_iterations,
             ..ContactOptions::default()
         },
+        controls: spec.controls,
         ..default
     }
 }

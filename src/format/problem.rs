@@ -6,8 +6,8 @@ pub use super::describe_quantity::{
     PointSpec, Quantity, RatioSpec, ReactionSpec, SpinSpec, SumSpec, TermSpec, ValueSpec,
 };
 use super::forms::forms;
-use crate::control::{Form, Quadrature};
-use crate::integrator::{Choice, ChoiceError, Substeps};
+use crate::control::Form;
+use crate::integrator::{Choice, ChoiceError, Controls, Substeps};
 use crate::mechanism::{
     ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, MirrorSpec,
     SpringSpec, TerrainSpec,
@@ -73,9 +73,12 @@ pub struct ProblemSpec {
     /// What is to be small.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<CostSpec>,
-    /// How costs along the way are summed over the knots.
+    /// How a control acts between knots.
     #[serde(default)]
-    pub quadrature: Quadrature,
+    pub controls: Controls,
+    /// How costs along the way are summed over the knots; by default to second order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quadrature: Option<QuadratureSpec>,
     /// What must hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<ConstraintSpec>,
@@ -100,6 +103,27 @@ pub struct ProblemSpec {
     /// Line work instead of the automatic one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draw: Option<DrawSpec>,
+}
+
+/// How costs along the way are summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QuadratureSpec {
+    /// Each knot by the interval after it: of first order. The default of episodes that may end early.
+    Left,
+    /// To second order: half of both intervals that meet at a knot, and held controls by the interval that they act over.
+    Trapezoidal,
+}
+
+impl ProblemSpec {
+    /// Are costs along the way summed by the interval after their knot?
+    pub fn sums_left(&self) -> bool {
+        let ends = |e: &EpisodesSpec| !e.ends.is_empty();
+        match self.quadrature {
+            Some(rule) => rule == QuadratureSpec::Left,
+            None => self.episodes.as_ref().is_some_and(ends),
+        }
+    }
 }
 
 /// How a mechanism moves: the name of an integrator, or `auto` for the one taken unless told, or a table of its settings.

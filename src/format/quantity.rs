@@ -8,7 +8,7 @@ use super::signal;
 use super::source::{FormatError, Source, nearest};
 use crate::control::{Constraint, Cost, Form, Formula, Quadrature, Relation, Sum, When};
 use crate::dynamics::QuantityId;
-use crate::integrator::{Mechanical, System};
+use crate::integrator::{Controls, Mechanical, System};
 use crate::mechanism::{self, Mechanism};
 use std::path::Path;
 
@@ -32,8 +32,10 @@ pub(super) struct Quantities<'a> {
     /// Time steps of the horizon as the file gives it.
     pub steps: usize,
     grid: &'a Grid,
-    /// How quantities along the way are summed, as costs are.
-    pub quadrature: Quadrature,
+    /// Are all quantities along the way summed by the interval after their knot?
+    pub is_left: bool,
+    /// Are controls held between knots?
+    pub controls: Controls,
     /// Controls that are decided.
     pub open: usize,
     /// Name and unit of those of the mechanism, then of those of the policy and those that the problem adds.
@@ -89,7 +91,8 @@ impl<'a> Quantities<'a> {
         open: usize,
     ) -> Self {
         Self {
-            quadrature: Quadrature::default(),
+            is_left: false,
+            controls: Controls::default(),
             open,
             source,
             mechanism,
@@ -105,7 +108,8 @@ impl<'a> Quantities<'a> {
 
     /// Costs and constraints with their quantities.
     pub fn wanted(mut self, spec: &ProblemSpec) -> Result<Wanted, FormatError> {
-        self.quadrature = spec.quadrature;
+        self.is_left = spec.sums_left();
+        self.controls = spec.controls;
         let sights = match &spec.policy {
             Some(policy) => self.sights(policy)?,
             None => vec![],
@@ -147,12 +151,13 @@ impl<'a> Quantities<'a> {
             let (targets, profile) = self.values(place, "target", &c.target, &names)?;
             for (name, target) in names.into_iter().zip(targets) {
                 let (weight, form) = (c.weight, c.form);
-                let when = self.counted(place, name, when)?;
+                let (when, quadrature) = self.counted(name, when);
                 costs.push((
                     name,
                     Cost {
                         profile,
                         form,
+                        quadrature,
                         ..Cost::square(NONE, target, weight, when)
                     },
                 ));
@@ -231,26 +236,19 @@ impl<'a> Quantities<'a> {
         Ok(self.sorted((costs, constraints, extremes), lists, asked))
     }
 
-    /// Where a quantity counts in a sum: forces have no value at the last knot.
-    pub(super) fn counted(
-        &self,
-        place: Place,
-        name: usize,
-        when: When,
-    ) -> Result<When, FormatError> {
-        let at_end = self.quadrature.counts(when, self.steps, self.steps);
-        let Some((first, _)) = when
-            .knots(self.steps)
-            .filter(|_| at_end && when.is_along() && self.is_force(name))
-        else {
-            return Ok(when);
-        };
-        if first + 2 > self.steps {
-            let message = "a force has no value at the last knot".into();
-            let help = "give more time steps, or take quadrature = \"left\"";
-            return Err(self.err(place, "quantity", message, help));
+    /// Where a quantity counts in a sum along the way, and by which rule.
+    pub(super) fn counted(&self, name: usize, when: When) -> (When, Quadrature) {
+        let holds = self.controls == Controls::Held && self.is_held(name);
+        if self.is_left || holds || !when.is_along() {
+            return (when, Quadrature::Left);
         }
-        Ok(When::Range(first, self.steps - 2))
+        // forces have no value at the last knot
+        let rule = Quadrature::Trapezoidal;
+        let at_end = rule.counts(when, self.steps, self.steps) && self.is_force(name);
+        match when.knots(self.steps).filter(|_| at_end) {
+            Some((first, _)) => (When::Range(first, self.steps - 1), Quadrature::Open),
+            None => (when, rule),
+        }
     }
 
     /// How a constraint compares its quantity.

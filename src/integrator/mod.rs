@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`Maximal`] | variational, six coordinates a body, second order |
 //! | [`Minimal`] | the same mechanics of trees, in joint coordinates |
+//! | [`Held`] | another one's steps, with controls that are held between knots |
 //! | [`Composed`] | another one's steps, composed to order 4 or 6, or so many equal ones for each |
 //! | [`Aligned`] | another one's steps, each split at the instants of elastic impacts |
 //! | [`Divided`] | another one's steps, each in as many parts as its fastest swings ask for |
@@ -17,6 +18,7 @@ mod choice;
 pub mod composed;
 pub mod divided;
 mod failure;
+pub mod held;
 pub mod maximal;
 mod mechanical;
 pub mod minimal;
@@ -32,6 +34,7 @@ pub use aligned::Aligned;
 pub use choice::{Choice, ChoiceError, Substeps};
 pub use composed::{Composed, Order};
 pub use divided::Divided;
+pub use held::{Controls, Held};
 pub use maximal::Maximal;
 pub(crate) use mechanical::motions;
 pub use mechanical::{ExternalWork, KnotWork, MatrixSize, Mechanical, Swing};

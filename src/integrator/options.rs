@@ -1,5 +1,6 @@
 //! Settings of a step, whatever integrator takes it.
 
+use super::held::Controls;
 use crate::contact::ContactOptions;
 
 /// Settings of the step.
@@ -12,6 +13,9 @@ pub struct Options {
     pub max_iterations: usize,
     /// Of contacts, joint limits and joint friction.
     pub contact: ContactOptions,
+    /// How a control acts between knots. [`System`](super::System) follows it; an integrator by itself applies impulses at knots, which
+    /// are controls that are linear between knots, to second order.
+    pub controls: Controls,
 }
 
 impl Default for Options {
@@ -20,6 +24,7 @@ impl Default for Options {
             tolerance: 1e-10,
             max_iterations: 50,
             contact: ContactOptions::default(),
+            controls: Controls::default(),
         }
     }
 }

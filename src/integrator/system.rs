@@ -3,6 +3,7 @@
 use super::aligned::{Aligned, AlignedWork, Strikes};
 use super::composed::{Composed, ComposedWork};
 use super::divided::{Divided, DividedWork};
+use super::held::{Controls, Held, HeldWork};
 use super::mechanical::{ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable};
 use super::minimal::Lagrangian;
 use super::reading::Reading;
@@ -85,6 +86,8 @@ macro_rules! integrators {
             $kind(Box<$system>),
             $(/// The same, its steps split at impacts.
             $aligned(Aligned<$system>),)?)*
+            /// Another one, its controls held between knots.
+            Held(Held<System>),
             /// The steps of another one, composed to a higher order.
             Composed(Composed<System>),
             /// The steps of another one, divided as their fastest swings ask for.
@@ -97,6 +100,8 @@ macro_rules! integrators {
             $kind(Box<<$system as Step>::Work>),
             $(/// Of the same, its steps split at impacts.
             $aligned(Box<AlignedWork<<$system as Step>::Work>>),)?)*
+            /// Of held controls.
+            Held(Box<HeldWork<SystemWork>>),
             /// Of a composition.
             Composed(Box<ComposedWork<SystemWork>>),
             /// Of divided steps.
@@ -109,6 +114,7 @@ macro_rules! integrators {
                 match $own {
                     $(System::$kind($s) => $do,
                     $(System::$aligned($s) => $do,)?)*
+                    System::Held($s) => $do,
                     System::Composed($s) => $do,
                     System::Divided($s) => $do,
                 }
@@ -121,6 +127,7 @@ macro_rules! integrators {
                 match ($own, $memory) {
                     $((System::$kind($s), SystemWork::$kind($w)) => $do,
                     $((System::$aligned($s), SystemWork::$aligned($w)) => $do,)?)*
+                    (System::Held($s), SystemWork::Held($w)) => $do,
                     (System::Composed($s), SystemWork::Composed($w)) => $do,
                     (System::Divided($s), SystemWork::Divided($w)) => $do,
                     _ => panic!("a system is used with the memory of another; make it by its own `work`"),
@@ -134,6 +141,7 @@ macro_rules! integrators {
                 match $own {
                     $(System::$kind($s) => System::$kind(Box::new($do)),
                     $(System::$aligned($s) => System::$aligned($do),)?)*
+                    System::Held($s) => System::Held($do),
                     System::Composed($s) => System::Composed($do),
                     System::Divided($s) => System::Divided($do),
                 }
@@ -146,6 +154,7 @@ macro_rules! integrators {
                 match $own {
                     $(System::$kind($s) => $do.map(|s| System::$kind(Box::new(s))),
                     $(System::$aligned($s) => $do.map(System::$aligned),)?)*
+                    System::Held($s) => $do.map(System::Held),
                     System::Composed($s) => $do.map(System::Composed),
                     System::Divided($s) => $do.map(System::Divided),
                 }
@@ -157,6 +166,7 @@ macro_rules! integrators {
             pub fn choice(&self) -> Choice {
                 match self {
                     $(Self::$kind(_) $(| Self::$aligned(_))? => Choice::from(Kind::$kind),)*
+                    Self::Held(s) => s.inner().choice(),
                     Self::Composed(s) => s.inner().choice().composed(s.order()),
                     Self::Divided(s) => s.inner().choice().divided(),
                 }
@@ -166,6 +176,7 @@ macro_rules! integrators {
                 match self {
                     $(Self::$kind(s) => SystemWork::$kind(Box::new(s.work())),
                     $(Self::$aligned(s) => SystemWork::$aligned(Box::new(s.work())),)?)*
+                    Self::Held(s) => SystemWork::Held(Box::new(s.work())),
                     Self::Composed(s) => SystemWork::Composed(Box::new(s.work())),
                     Self::Divided(s) => SystemWork::Divided(Box::new(s.work())),
                 }
@@ -194,8 +205,10 @@ impl System {
     ) -> Result<Self, ModelError> {
         let kind = choice.kind().or_else(|| Kind::of(&mechanism));
         // whatever suits none is refused by the first
-        let inner = kind.unwrap_or(Kind::ALL[0]).build(mechanism, q, options)?;
-        let mut system = inner;
+        let mut system = kind.unwrap_or(Kind::ALL[0]).build(mechanism, q, options)?;
+        if options.controls == Controls::Held && !system.holds_controls() {
+            system = Self::Held(Held::new(system));
+        }
         for order in choice.compositions() {
             system = Composed::new(system, order).map(Self::Composed)?;
         }
@@ -203,6 +216,11 @@ impl System {
             true => Self::Divided(Divided::new(system)),
             false => system,
         })
+    }
+
+    /// Do steps hold their controls by themselves, or is there none to hold?
+    fn holds_controls(&self) -> bool {
+        self.last_share() == 0.0 || self.dims().nu == 0
     }
 
     /// Integrators that would be taken before the one that suits a mechanism, by name, and what of it they do not offer.

@@ -121,7 +121,7 @@ impl<D: Observe> Augmented<'_, D> {
             let row = |place: usize| DVector::from_row_slice(&seen.rows[place * q..][..q]);
             for &(i, place) in &stage.costs {
                 let c = &problem.costs[i];
-                let share = problem.quadrature.share(c.when, seen.at);
+                let share = c.share(seen.at);
                 let root = (c.weight * share.weight).sqrt();
                 let distance = seen.values[place] - problem.target(c, seen.at.k);
                 let Some((slope, curvature)) =

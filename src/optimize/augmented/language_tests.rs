@@ -80,17 +80,15 @@ fn extended(s: Maximal) -> Extended<Maximal> {
     ];
     let action = e.add_sum(Sum {
         name: name("action"),
-        terms: half.clone(),
-        quadrature: Quadrature::Trapezoidal,
+        terms: half.iter().map(|t| t.summed(Quadrature::Trapezoidal)).collect(),
     });
     let (above, below) = (e.sum(work), e.sum(action));
     let both = e.add_sum(Sum {
         name: name("sum of sums"),
         terms: vec![
-            Cost::square(above, 0.1, 0.9, When::Running),
-            Cost::linear(below, 0.3, When::Range(1, 5)),
+            Cost::square(above, 0.1, 0.9, When::Running).summed(Quadrature::Trapezoidal),
+            Cost::linear(below, 0.3, When::Range(1, 5)).summed(Quadrature::Trapezoidal),
         ],
-        quadrature: Quadrature::Trapezoidal,
     });
     let latch = e.add_sum(Sum {
         name: name("angle at knot 2"),
@@ -152,7 +150,6 @@ fn problem<D: Observe>(d: &D, q: Vec<f64>, place: impl Fn(usize) -> Vec<Quantity
         p.parameter_bounds[i] = (0.05, 2.0);
     }
     p.profiles = vec![source.vector(STEPS + 1, 0.3)];
-    p.quadrature = Quadrature::Trapezoidal;
     let (angle, rate, past, force) = (place(0), place(1), place(2), place(5));
     let last = place(usize::MAX);
     for (i, a) in angle.iter().enumerate() {
@@ -175,6 +172,9 @@ fn problem<D: Observe>(d: &D, q: Vec<f64>, place: impl Fn(usize) -> Vec<Quantity
         });
         p.constraints
             .push(Constraint::new(last[i], Relation::Equal, 1.0, When::End));
+    }
+    for c in &mut p.costs {
+        c.quadrature = Quadrature::Trapezoidal;
     }
     p.guess = source.vector(p.guess.len(), 1.0);
     p

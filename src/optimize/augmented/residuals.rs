@@ -134,10 +134,7 @@ impl<D: Observe> Augmented<'_, D> {
         let costs = stage.costs.iter().map(|&(i, place)| {
             let (term, _) = self.problem.cost_at(i, at, values[place]);
             let factor = term.curvature.sqrt();
-            let share = self
-                .problem
-                .quadrature
-                .share(self.problem.costs[i].when, at);
+            let share = self.problem.costs[i].share(at);
             let root = match factor > 0.0 && share.weight > 0.0 {
                 true => term.slope / factor / (2.0 * share.weight),
                 false => 0.0,

@@ -279,8 +279,7 @@ impl<D: Observe> Shared<'_, D> {
                 for &(i, place) in stage.costs.iter().filter(|(i, _)| self.held[*i].is_none()) {
                     let (term, density) = (self.problem).cost_at(i, &at, observed.values()[place]);
                     sums[place] += objective * term.slope;
-                    let when = self.problem.costs[i].when;
-                    let share = self.problem.quadrature.share(when, &at);
+                    let share = self.problem.costs[i].share(&at);
                     h_prev += objective * density * share.by_h_prev;
                     h += objective * density * share.by_h;
                 }

@@ -218,7 +218,6 @@ mod tests {
             guess: (0..16).map(|i| 0.25 * f64::from(i)).collect(),
             guess_states: vec![],
             episodes: None,
-            quadrature: crate::control::Quadrature::default(),
             profiles: vec![],
             durations: vec![],
             state: None,

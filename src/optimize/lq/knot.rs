@@ -302,10 +302,7 @@ impl<D: Observe> Linearizer<'_, D> {
             own.curvature += term.curvature;
             own.slope += term.slope;
             // what a cost comes to changes with its share; of a square the root bends with it as well
-            let share = self
-                .problem
-                .quadrature
-                .share(self.problem.costs[i].when, &self.knots[k]);
+            let share = self.problem.costs[i].share(&self.knots[k]);
             let is_square = density > 0.0 && share.weight > 0.0;
             if is_square {
                 own.by_h_prev += term.slope / share.weight * share.by_h_prev;
