@@ -4,7 +4,7 @@ use super::report;
 use least_action::dynamics::{Knot, KnotPoint, Step, StepError, StepFailure};
 use least_action::format::Model;
 use least_action::integrator::divided::{GROWTH, MOST as MOST_PARTS};
-use least_action::integrator::{Mechanical, Substeps};
+use least_action::integrator::{Controls, Mechanical, Substeps};
 use least_action::rollout::{Balance, RolloutStats, Trajectory};
 use serde_json::{Value, json};
 
@@ -25,6 +25,8 @@ pub struct Quality {
     moved: Result<(f64, f64), &'static str>,
     /// How far bodies come from where they start, m.
     reach: f64,
+    /// What the controls do then.
+    controls: &'static str,
 }
 
 impl Quality {
@@ -46,6 +48,7 @@ impl Quality {
             balance,
             moved: halved(model, t),
             reach: reach(model, t),
+            controls: halved_controls(model.controls),
         })
     }
 
@@ -67,9 +70,10 @@ impl Quality {
         report::print_energy(&self.balance);
         match self.moved {
             Ok((far, turned)) => println!(
-                "at half of the time step, controls held, it ends {far:.1e} m and {turned:.1e} rad away"
+                "at half of the time step, {}, it ends {far:.1e} m and {turned:.1e} rad away",
+                self.controls
             ),
-            Err(why) => println!("at half of the time step, controls held, it {why}"),
+            Err(why) => println!("at half of the time step, {}, it {why}", self.controls),
         }
     }
 
@@ -78,8 +82,8 @@ impl Quality {
         warn_of_energy(&self.balance);
         if let Some((far, _)) = self.moved.ok().filter(|m| m.0 > self.reach) {
             eprintln!(
-                "warning: at half of the time step, controls held, it ends {far:.1e} m away, farther than it comes from where it starts ({:.1e} m): it holds for this time step alone; take a smaller one, or feedback",
-                self.reach
+                "warning: at half of the time step, {}, it ends {far:.1e} m away, farther than it comes from where it starts ({:.1e} m): it holds for this time step alone; take a smaller one, or feedback",
+                self.controls, self.reach
             );
         }
     }
@@ -168,7 +172,15 @@ fn reach(model: &Model, t: &Trajectory) -> f64 {
         .fold(0.0, |most, (p, s)| most.max((p.x - s.x).norm()))
 }
 
-/// Simulates with every interval in two, the controls held over both, and compares the ends.
+/// What the controls do at half of the time step.
+fn halved_controls(controls: Controls) -> &'static str {
+    match controls {
+        Controls::Held => "controls held",
+        Controls::Linear => "controls interpolated",
+    }
+}
+
+/// Simulates with every interval in two, under the same controls, and compares the ends.
 fn halved(model: &Model, t: &Trajectory) -> Result<(f64, f64), &'static str> {
     let system = &model.system;
     let halves = t.intervals.iter().flat_map(|h| [0.5 * h; 2]).collect();
@@ -176,7 +188,12 @@ fn halved(model: &Model, t: &Trajectory) -> Result<(f64, f64), &'static str> {
     fine.before = t.before;
     let nu = fine.control(0).len();
     for k in 0..fine.steps() {
-        fine.u[k * nu..(k + 1) * nu].copy_from_slice(t.control(k / 2));
+        let own = &mut fine.u[k * nu..(k + 1) * nu];
+        own.copy_from_slice(t.control(k / 2));
+        if model.controls == Controls::Linear && k % 2 == 1 && k / 2 + 1 < t.steps() {
+            let next = own.iter_mut().zip(t.control(k / 2 + 1));
+            next.for_each(|(u, next)| *u = 0.5 * (*u + next));
+        }
     }
     fine.roll(system, &mut system.work(), &mut RolloutStats::default())
         .map_err(|e| match e.failure {

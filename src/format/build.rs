@@ -203,6 +203,12 @@ impl Document {
             let (from, horizon) = ((&start.q[..], &x0[..]), own.horizon());
             guess_states = states::states(&self.source, states, &system, from, (horizon, &grid))?;
         }
+        if let Some(own) = system.previous_controls().filter(|_| open > 0) {
+            let states = guess_states.chunks_exact_mut(x0.len()).skip(1);
+            for (x, u) in states.zip(guess.chunks_exact(nu)) {
+                x[own.clone()].copy_from_slice(u);
+            }
+        }
         let mut extension = extension.with(&mut wanted);
         let of_policy = policy.acting.parameters();
         let all = system.parameters().into_iter().chain(of_policy);
@@ -274,6 +280,7 @@ impl Document {
             policy: policy.acting,
             scenarios: vec![],
             own_controls: spec.own_controls,
+            controls: spec.controls,
             is_plain: plain,
             name: self.name(),
             title: self.title(),

@@ -90,10 +90,13 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
     let rates = of(|joint, direction| Quantity::IntervalRate { joint, direction });
     let named = |(name, unit): (String, String)| Named { name, unit };
     let controls: Vec<Named> = system.controls().into_iter().map(named).collect();
-    let outputs: Vec<Quantity> = coordinates.chain(rates).collect();
+    let before = system.previous_controls().unwrap_or(0..0).len();
+    let mut outputs: Vec<Quantity> = coordinates.chain(rates).collect();
+    let tree = outputs.len();
+    outputs.extend((0..before).map(Quantity::PreviousControl));
     let states: Vec<Named> = outputs.iter().map(|o| named(o.name(m))).collect();
-    let (loops, ndx) = (m.has_loops(), system.dims().ndx);
-    let mut columns = states.clone();
+    let (loops, ndx) = (m.has_loops(), system.dims().ndx - before);
+    let mut columns = states[..tree].to_vec();
     if let Some(free) = system.chart_coordinates().filter(|_| loops) {
         let n = ids.len();
         let both = free.iter().copied().chain(free.iter().map(|i| n + i));
@@ -106,7 +109,9 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
             .map(|((of, unit), i)| named((format!("{of} {i} along the loops"), (*unit).into())))
             .collect();
     }
-    let remembers = width(gains) > ndx;
+    columns.extend_from_slice(&states[tree..]);
+    // rates of controls are functions of the previous control, too
+    let remembers = width(gains) > ndx + before;
     if remembers {
         columns.extend(controls.iter().map(|c| Named {
             name: format!("{} before", c.name),
@@ -142,7 +147,7 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
         share => format!("; h is the last {share} of the time step"),
     };
     Ok(Some(Feedback {
-        law: law.concat() + if remembers { MEMORY } else { "" } + &sub_interval,
+        law: law.concat() + if remembers || before > 0 { MEMORY } else { "" } + &sub_interval,
         controls,
         coordinates: columns,
         states,

@@ -60,7 +60,7 @@ pub use write::{
 
 use crate::control::Problem;
 use crate::dynamics::QuantityId;
-use crate::integrator::{Substeps, System};
+use crate::integrator::{Controls, Substeps, System};
 use crate::mechanism::{MechanismBuilder, ModelError};
 use crate::optimize::Method;
 use import::ImportSpec;
@@ -121,6 +121,8 @@ pub struct Model {
     /// Costs or constraints refer to rates of controls, which are quantities of [`Model::extended`], not of the system
     /// alone.
     pub remembers: bool,
+    /// How controls act between knots.
+    pub controls: Controls,
     /// What computes the controls.
     pub policy: Acting,
     /// What the problem needs beside the system; see [`Model::extended`].

@@ -44,6 +44,7 @@ impl Model {
                 ..self.problem.clone()
             },
             extension: self.extension.clone(),
+            controls: self.controls,
             is_plain: self.is_plain,
             scenarios: vec![],
             own_controls: self.own_controls,

@@ -8,7 +8,7 @@ use super::recorded::Recorded;
 use super::recording::{Channel, Group, Interval, Pose, Recording};
 use super::touches::Touches;
 use crate::dynamics::{Step, StepError};
-use crate::integrator::{Mechanical, System};
+use crate::integrator::{Controls, Mechanical, System};
 use crate::mechanism::{KnotData, Law, Mechanism, Reaction, StepInterval};
 use crate::optimize::Iteration;
 use crate::rollout::{Balance, Trajectory, balance_with};
@@ -98,6 +98,7 @@ pub fn record_every(
     let poses: Vec<Vec<spatial::Pose>> = each().collect();
     let seen = Kept {
         system,
+        controls: model.controls,
         t: trajectory,
         knots: &kept,
         poses: &poses,
@@ -263,6 +264,7 @@ const TICKS: f64 = 1e12;
 /// The knots of a trajectory that a recording keeps.
 struct Kept<'a> {
     system: &'a System,
+    controls: Controls,
     t: &'a Trajectory,
     knots: &'a [usize],
     /// At these.
@@ -331,7 +333,11 @@ impl Kept<'_> {
             let value = |&k: &usize| (k < t.steps()).then(|| t.control(k)[i]);
             let (unit, values) = (m.control_unit(i), self.knots.iter().map(value));
             let channel = channels.add(a.name.clone(), unit, Group::Control, values);
-            channel.interval = Some(Interval::After);
+            // a control that is linear between knots is a value at its knot
+            channel.interval = match self.controls {
+                Controls::Held => Some(Interval::After),
+                Controls::Linear => None,
+            };
             channel.lower = a.bounds.map(|b| b.0).filter(|b| b.is_finite());
             channel.upper = a.bounds.map(|b| b.1).filter(|b| b.is_finite());
         }

@@ -12,6 +12,7 @@ use crate::control::{
     Tracking, Tunable,
 };
 use crate::dynamics::{Knot, Parameter, QuantityId, StepError};
+use crate::integrator::Controls;
 use crate::mechanism::{Mechanism, Quantity};
 use crate::optimize::Method;
 use nalgebra::DMatrix;
@@ -110,7 +111,7 @@ impl Quantities<'_> {
             let (joint, direction) =
                 self.coordinate_named(["policy", ""], &format!("{i}.joint"), &l.joint)?;
             out.push(self.index(Named::Output(Quantity::Coordinate { joint, direction })));
-            out.push(self.index(Named::Output(Quantity::IntervalRate { joint, direction })));
+            out.push(self.index(Named::Output(self.policy_rate(joint, direction))));
         }
         for (i, s) in spec.network.iter().flat_map(|n| &n.sees).enumerate() {
             let i = format!("network.sees.{i}");
@@ -120,9 +121,14 @@ impl Quantities<'_> {
                 let message = "a quantity with three components has no place here".into();
                 return Err(self.err(place, "quantity", message, "give it an axis"));
             };
-            let sees = |o: Quantity| !(o.needs().reactions || o.needs().velocities);
+            // velocities at a knot depend on the control there unless it is held
+            let held = self.controls == Controls::Held;
+            let sees = |o: Quantity| match o {
+                Quantity::Control(_) | Quantity::ControlPower(_) => false,
+                o => !o.needs().reactions && (held || !o.needs().velocities),
+            };
             if !matches!(self.named[name], Named::Output(o) if sees(o)) {
-                let message = "a policy cannot see what its own control changes at the knot, as forces and rates there, or what is made of other quantities".into();
+                let message = "a policy cannot see what its own control changes at the knot, as controls, forces and, unless controls are held, velocities there, or what is made of other quantities".into();
                 let help = "give joints, positions, orientations, and interval_rate for rates";
                 return Err(self.err(place, "quantity", message, help));
             }
@@ -136,8 +142,27 @@ impl Quantities<'_> {
             for &(joint, direction) in &ids {
                 out.push(self.index(Named::Output(Quantity::IntervalRate { joint, direction })));
             }
+            if self.controls == Controls::Held {
+                for i in 0..self.mechanism.actuators.len() {
+                    out.push(self.index(Named::Output(Quantity::PreviousControl(i))));
+                }
+            }
         }
         Ok(out)
+    }
+
+    /// The rate that a loop of a policy sees. A held control does not change the velocity at its own knot, so a loop sees that
+    /// velocity, which is of second order. It sees the rate of the interval before the knot if the control would change the
+    /// velocity, and if the mechanism has contacts or joint friction: the velocity that is read out at a knot does not contain
+    /// their impulse there, so what rests would seem to move.
+    fn policy_rate(&self, joint: usize, direction: usize) -> Quantity {
+        let m = self.mechanism;
+        let mut directions = m.joints.iter().flat_map(|j| &j.directions);
+        let has_friction = directions.any(|d| d.friction > 0.0);
+        match self.controls == Controls::Held && m.contacts.is_empty() && !has_friction {
+            true => Quantity::Rate { joint, direction },
+            false => Quantity::IntervalRate { joint, direction },
+        }
     }
 }
 
@@ -173,6 +198,7 @@ pub(super) fn build(
     let mut b = Builder {
         source,
         m,
+        held: system.previous_controls().unwrap_or(0..0).len(),
         spec,
         grid: grids.1,
         parameters: vec![],
@@ -224,6 +250,8 @@ pub(super) fn build(
 struct Builder<'a> {
     source: &'a Source,
     m: &'a Mechanism,
+    /// Number of previous controls in a state.
+    held: usize,
     spec: &'a PolicySpec,
     grid: &'a Grid,
     parameters: Vec<Parameter>,
@@ -437,7 +465,9 @@ impl Builder<'_> {
         let rates = ids
             .iter()
             .map(|&(joint, direction)| Quantity::IntervalRate { joint, direction });
-        coordinates.chain(rates).map(|q| q.name(self.m).0).collect()
+        let previous = (0..self.held).map(Quantity::PreviousControl);
+        let all = coordinates.chain(rates).chain(previous);
+        all.map(|q| q.name(self.m).0).collect()
     }
 
     fn schedule(&self, file: &str, ids: &[QuantityId]) -> Result<Schedule, FormatError> {

@@ -18,7 +18,8 @@ pub enum Group {
     Coordinate,
     /// Rates of the joint coordinates at the knot (m/s, rad/s).
     Rate,
-    /// Controls, constant weights at a knot (N, N m), with their bounds where they have them.
+    /// Controls (N, N m) with their bounds: held from their knot to the next if they belong to the interval after it
+    /// ([`Interval::After`]), otherwise linear between knots and constant over the last interval.
     Control,
     /// Constraint forces and moments of joints (N, N m).
     ConstraintForce,

@@ -165,6 +165,11 @@ pub trait Mechanical: Dynamics + Sized {
     /// As the step.
     fn gave_way(&self, seen: &KnotPoint, w: &mut Self::Work) -> Result<bool, StepError>;
 
+    /// Where in a state the control of the knot before is, if it is part of it.
+    fn previous_controls(&self) -> Option<std::ops::Range<usize>> {
+        None
+    }
+
     /// In how many parts the step of these unknowns was made.
     fn parts_after(&self, y: &[f64]) -> usize {
         let _ = y;

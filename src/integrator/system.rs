@@ -617,6 +617,10 @@ impl Mechanical for System {
         with!(self, w, (s, w) => s.gave_way(seen, w))
     }
 
+    fn previous_controls(&self) -> Option<std::ops::Range<usize>> {
+        of!(self, s => s.previous_controls())
+    }
+
     fn parts_after(&self, y: &[f64]) -> usize {
         of!(self, s => s.parts_after(y))
     }

@@ -256,6 +256,22 @@ macro_rules! mechanics_within {
             self.inner.tangents(frame)
         }
 
+        /// The previous control is a number of the inner state; other readings refer to the intervals of the inner steps.
+        fn reading(
+            &self,
+            seen: &KnotPoint,
+            quantity: &Quantity,
+        ) -> Option<$crate::integrator::reading::Reading> {
+            match quantity {
+                Quantity::PreviousControl(_) => self.inner.reading(&self.first(seen), quantity),
+                _ => None,
+            }
+        }
+
+        fn previous_controls(&self) -> Option<std::ops::Range<usize>> {
+            self.inner.previous_controls()
+        }
+
         fn chart_coordinates(&self) -> Option<&[usize]> {
             self.inner.chart_coordinates()
         }

@@ -156,7 +156,8 @@ fn quantity(group: Group, unit: &str) -> &'static str {
 fn curve(time: &[f64], channel: &Channel, ink: Ink) -> Curve {
     let knots = time.iter().zip(&channel.values);
     let points = match channel.group {
-        Group::Control => steps(time, &channel.values),
+        Group::Control if channel.interval.is_some() => steps(time, &channel.values),
+        Group::Control => straight(time, &channel.values),
         _ => knots.map(|(t, v)| v.map(|v| (*t, v))).collect(),
     };
     let bounds = [channel.lower, channel.upper].map(|b| b.and_then(drawable));
@@ -187,6 +188,20 @@ fn steps(time: &[f64], values: &[Option<f64>]) -> Vec<Option<(f64, f64)>> {
         }
     }
     points
+}
+
+/// A control is linear between knots, and constant over the last interval.
+fn straight(time: &[f64], values: &[Option<f64>]) -> Vec<Option<(f64, f64)>> {
+    let known = values.iter().rposition(Option::is_some);
+    let last = known.and_then(|k| values[k]);
+    let knots = time.iter().zip(values).enumerate();
+    knots
+        .map(|(k, (t, v))| {
+            let constant = known.is_some_and(|known| k == known + 1);
+            let value = if constant { last } else { *v };
+            value.map(|v| (*t, v))
+        })
+        .collect()
 }
 
 /// Zeros are drawn here on a logarithmic axis: below any rounding error.

@@ -5,7 +5,7 @@ use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
 use crate::integrator::mechanical::{
     ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable,
 };
-use crate::integrator::reading::Reading;
+use crate::integrator::reading::{ReadFrom, Reading};
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
 };
@@ -102,6 +102,14 @@ impl<S: Mechanical> Mechanical for Held<S> {
     }
 
     fn reading(&self, seen: &KnotPoint, quantity: &Quantity) -> Option<Reading> {
+        if let Quantity::PreviousControl(i) = *quantity {
+            return Some(Reading {
+                value: self.split(seen.x).1[i],
+                of: ReadFrom::State(self.inner_dims.nf + i),
+                slopes: [1.0, 0.0, 0.0],
+                by_h_prev: 0.0,
+            });
+        }
         self.inner.reading(&self.read(seen), quantity)
     }
 
@@ -154,6 +162,10 @@ impl<S: Mechanical> Mechanical for Held<S> {
         self.average(seen, w)?;
         let HeldWork { own, mean, .. } = w;
         self.inner.gave_way(&self.stepped(seen, mean), own)
+    }
+
+    fn previous_controls(&self) -> Option<std::ops::Range<usize>> {
+        Some(self.inner_dims.nx..self.dims.nx)
     }
 
     fn parts_after(&self, y: &[f64]) -> usize {

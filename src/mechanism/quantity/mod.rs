@@ -49,6 +49,8 @@ pub enum Quantity {
     },
     /// A control.
     Control(usize),
+    /// The control of the knot before, where the system holds its controls; else zero, as at the start.
+    PreviousControl(usize),
     /// World position of a point of a body along an axis, m.
     Position {
         /// Index of the body.
@@ -448,6 +450,8 @@ impl Quantity {
             Self::Rate { joint, direction } => joint::rate(k, joint, direction),
             Self::IntervalRate { joint, direction } => joint::interval_rate(k, joint, direction),
             Self::Control(i) => k.controls[i],
+            // systems that hold their controls read it from their state
+            Self::PreviousControl(_) => 0.0,
             Self::Position { body, point, axis } => axis.dot(&k.poses[body].point(&point)),
             Self::Velocity { body, point, axis } => body::velocity(k, body, &point, &axis),
             Self::Orientation { body, target, axis } => body::orientation(k, body, &target, &axis),
@@ -495,6 +499,7 @@ impl Quantity {
                 joint::pull_interval_rate(k, (joint, direction), g, out);
             }
             Self::Control(i) => out.controls[i] += g,
+            Self::PreviousControl(_) => {}
             Self::Position { body, point, axis } => {
                 body::pull_position(k, body, &point, &(axis * g), out);
             }
@@ -579,6 +584,7 @@ impl Quantity {
             | Self::NormalForce(_)
             | Self::Friction(_)
             | Self::Control(_)
+            | Self::PreviousControl(_)
             | Self::Position { .. }
             | Self::Velocity { .. }
             | Self::Orientation { .. }
