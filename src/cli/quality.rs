@@ -14,6 +14,9 @@ const LARGE: f64 = 0.05;
 /// Smallest energy error worth a warning, J: the last digit printed; below it what rests has nothing else at play.
 const LEAST: f64 = 1e-6;
 
+/// How far the end may move at half of the time step, as a share of the motion, before the time step counts as coarse.
+const FINE: f64 = 0.01;
+
 /// `h omega` of a swing above which it is coarse, and from which on it is unstable.
 const COARSE: f64 = 1.0;
 const UNSTABLE: f64 = 2.0;
@@ -23,8 +26,10 @@ pub struct Quality {
     balance: Balance,
     /// How far bodies are at the end from where half of the time step leads them, m and rad; else why that is not known.
     moved: Result<(f64, f64), &'static str>,
-    /// How far bodies come from where they start, m.
-    reach: f64,
+    /// The longest path of any body, m, and the largest turn along it, rad.
+    motion: (f64, f64),
+    /// Length of the intervals, s: the largest.
+    time_step: f64,
     /// What the controls do then.
     controls: &'static str,
 }
@@ -47,7 +52,8 @@ impl Quality {
         Some(Self {
             balance,
             moved: halved(model, t),
-            reach: reach(model, t),
+            motion: motion(model, t),
+            time_step: t.intervals.iter().fold(0.0, |m, h| h.max(m)),
             controls: halved_controls(model.controls),
         })
     }
@@ -60,7 +66,10 @@ impl Quality {
         value["work"] = report::work(b, last);
         value["energy_error_max"] = json!(b.largest_error());
         value["half_step"] = match self.moved {
-            Ok((far, turned)) => json!({ "position": far, "orientation": turned }),
+            Ok((far, turned)) => json!({
+                "position": far, "orientation": turned,
+                "share": self.share(), "time_step": self.fine_step(),
+            }),
             Err(_) => Value::Null,
         };
     }
@@ -69,10 +78,21 @@ impl Quality {
     pub fn print(&self) {
         report::print_energy(&self.balance);
         match self.moved {
-            Ok((far, turned)) => println!(
-                "at half of the time step, {}, it ends {far:.1e} m and {turned:.1e} rad away",
-                self.controls
-            ),
+            Ok((far, turned)) => {
+                let coarse = match (self.share(), self.fine_step()) {
+                    (Some(share), Some(h)) => format!(
+                        ": {} of the motion, so the time step of {} s is coarse; about {h} s is needed for {} %",
+                        percent(share),
+                        self.time_step,
+                        100.0 * FINE
+                    ),
+                    _ => String::new(),
+                };
+                println!(
+                    "at half of the time step, {}, it ends {far:.1e} m and {turned:.1e} rad away{coarse}",
+                    self.controls
+                );
+            }
             Err(why) => println!("at half of the time step, {}, it {why}", self.controls),
         }
     }
@@ -80,12 +100,37 @@ impl Quality {
     /// Says on standard error where the discretization is too coarse.
     pub fn warn(&self) {
         warn_of_energy(&self.balance);
-        if let Some((far, _)) = self.moved.ok().filter(|m| m.0 > self.reach) {
+        if self.share().is_some_and(|share| share > 1.0) {
             eprintln!(
-                "warning: at half of the time step, {}, it ends {far:.1e} m away, farther than it comes from where it starts ({:.1e} m): it holds for this time step alone; take a smaller one, or feedback",
-                self.controls, self.reach
+                "warning: at half of the time step, {}, the end moves by more than the whole motion: the result holds for this time step alone; take a smaller one, or feedback",
+                self.controls
             );
         }
+    }
+
+    /// How far the end moves at half of the time step, as a share of the motion; nothing if that is not known, or nothing moves.
+    fn share(&self) -> Option<f64> {
+        let (far, turned) = self.moved.ok()?;
+        let of = |moved: f64, all: f64| if all > 0.0 { moved / all } else { 0.0 };
+        let share = of(far, self.motion.0).max(of(turned, self.motion.1));
+        (self.motion != (0.0, 0.0)).then_some(share)
+    }
+
+    /// The time step that is small enough if this one is not: the error falls with its square, to [`FINE`]. Rounded down to one
+    /// digit.
+    fn fine_step(&self) -> Option<f64> {
+        let share = self.share().filter(|s| *s > FINE)?;
+        let h = self.time_step * (FINE / share).sqrt();
+        let digit = 10f64.powf(h.log10().floor());
+        Some(((h / digit).floor() * digit * 1e12).round() / 1e12)
+    }
+}
+
+/// A share in percent, with two digits where it is small.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        p if p < 10.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
     }
 }
 
@@ -164,12 +209,20 @@ pub fn warn_of_swings(
     Ok(())
 }
 
-/// How far any body comes from where it starts.
-fn reach(model: &Model, t: &Trajectory) -> f64 {
-    let start = model.system.poses(t.state(0));
-    (1..=t.steps())
-        .flat_map(|k| model.system.poses(t.state(k)).into_iter().zip(&start))
-        .fold(0.0, |most, (p, s)| most.max((p.x - s.x).norm()))
+/// The longest path of a body, m, and the largest turn that adds up along it, rad.
+fn motion(model: &Model, t: &Trajectory) -> (f64, f64) {
+    let mut poses = model.system.poses(t.state(0));
+    let mut paths = vec![(0.0, 0.0); poses.len()];
+    for k in 1..=t.steps() {
+        let next = model.system.poses(t.state(k));
+        for ((path, a), b) in paths.iter_mut().zip(&poses).zip(&next) {
+            path.0 += (b.x - a.x).norm();
+            path.1 += a.q.angle_to(&b.q);
+        }
+        poses = next;
+    }
+    let all = paths.into_iter();
+    all.fold((0.0, 0.0), |m: (f64, f64), p| (m.0.max(p.0), m.1.max(p.1)))
 }
 
 /// What the controls do at half of the time step.

@@ -6,7 +6,6 @@ use super::noise::Noise;
 use super::policy::Acting;
 use super::problem::{
     self, ImpactsSpec, InitialRates, IntegratorSpec, MechanismSpec, MethodSpec, ProblemSpec,
-    QuadratureSpec,
 };
 use super::quantity::{self, Quantities};
 use super::recording::Line;
@@ -103,7 +102,7 @@ impl Document {
         overrides: &Overrides,
     ) -> Result<Model, FormatError> {
         let (built, builder, parameter_bounds) = self.parameters(spec, builder)?;
-        let integrator = self.integrator(spec, overrides)?;
+        let integrator = self.integrator(spec, overrides, !built.actuators.is_empty())?;
         self.method(&spec.method)?;
         spec.contact.check(&self.source)?;
         contact::check_tolerance(spec, &self.source)?;
@@ -324,6 +323,7 @@ impl Document {
         &self,
         problem: &ProblemSpec,
         overrides: &Overrides,
+        has_actuators: bool,
     ) -> Result<Choice, FormatError> {
         let spec = &problem.integrator;
         let name = overrides.integrator.as_deref().unwrap_or(spec.name());
@@ -343,6 +343,13 @@ impl Document {
         })?;
         let substeps = overrides.substeps.or(own);
         if problem.controls == Controls::Held {
+            if problem.initial_rates == InitialRates::Interval && has_actuators {
+                return Err(self.source.error(
+                    &["initial_rates"],
+                    "a start in motion has an interval before it, and held controls would need the control that acted there",
+                    "give controls = \"linear\" beside it, or leave initial_rates out",
+                ));
+            }
             return Ok(choice.in_parts(substeps.unwrap_or(overrides.usual_substeps)));
         }
         self.check_linear(problem, choice, substeps)?;
@@ -368,7 +375,7 @@ impl Document {
             let message = "steps that are split at impacts hold their controls";
             return refuse(&["controls"], message);
         }
-        if problem.quadrature == Some(QuadratureSpec::Left) || problem.sums_left() {
+        if problem.sums_left() && problem.initial_rates == InitialRates::Instant {
             let message = "quadrature = \"left\" weighs a control as held until the next knot, not as linear between knots";
             return refuse(&["controls"], message);
         }

@@ -109,7 +109,8 @@ pub struct ProblemSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QuadratureSpec {
-    /// Each knot by the interval after it: of first order. The default of episodes that may end early.
+    /// Each knot by the interval after it: of first order. The default of episodes that may end early, and of starts in motion, whose
+    /// controls all act over one interval if the motion repeats itself.
     Left,
     /// To second order: half of both intervals that meet at a knot, and held controls by the interval that they act over.
     Trapezoidal,
@@ -121,7 +122,10 @@ impl ProblemSpec {
         let ends = |e: &EpisodesSpec| !e.ends.is_empty();
         match self.quadrature {
             Some(rule) => rule == QuadratureSpec::Left,
-            None => self.episodes.as_ref().is_some_and(ends),
+            None => {
+                self.initial_rates == InitialRates::Interval
+                    || self.episodes.as_ref().is_some_and(ends)
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ time_step = 0.02
 horizon = 0.4
 horizon_bounds = [0.2, 1.0]
 initial_rates = "interval"
+controls = "linear"
 
 [mechanism]
 gravity = [0.0, 0.0, -9.81]

@@ -44,6 +44,7 @@ mod plugged;
 mod policies;
 mod problems;
 mod receding;
+mod replays;
 mod resume;
 mod robots;
 #[path = "../../examples/common/segments.rs"]
