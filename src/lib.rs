@@ -71,6 +71,19 @@
 //! [`control::Problem`] by the system's quantities, which [`dynamics::Observe::quantity`] finds by name. What files may
 //! say stands at [`format`](mod@format).
 //!
+//! # How a control acts between knots
+//!
+//! A trajectory has one control `u_k` for each interval from knot `k` to knot `k + 1`. Two conventions say how it acts, both of second
+//! order in the time step; costs, figures, substeps, policies and checks follow the one in use ([`integrator::Controls`], `controls` in a
+//! file):
+//!
+//! - `held`, the default: `u_k` is constant over its interval (zero-order hold), as a digital controller acts. The control of the knot
+//!   before is part of the state. A cost of the control counts for its interval.
+//! - `linear`: the control is linear between knots and constant over the last interval. A cost of the control counts for half of both
+//!   intervals that meet at its knot.
+//!
+//! The page `docs/accuracy.md` has the table of what follows, and says which results are exact, of second order, and refused.
+//!
 //! # A pendulum in a few lines
 //!
 //! ```

@@ -167,7 +167,9 @@ fn a_state_met_in_motion_goes_on() {
     problem.before = H;
     problem.intervals = vec![H; 25];
     problem.guess = whole.u[15..].to_vec();
-    problem.quadrature = Quadrature::Trapezoidal;
+    for c in &mut problem.costs {
+        c.quadrature = Quadrature::Trapezoidal;
+    }
     let objective = Objective::new(system, &problem).expect("fits");
     let mut work = objective.work();
     let at = objective.guess();
@@ -188,6 +190,7 @@ fn a_state_met_in_motion_goes_on() {
     let rail = problem.costs[0].quantity;
     problem.costs = vec![Cost {
         target: -1.0,
+        quadrature: Quadrature::Trapezoidal,
         ..Cost::linear(rail, 1.0, When::Running)
     }];
     let objective = Objective::new(system, &problem).expect("fits");
