@@ -5,7 +5,9 @@ use least_action::dynamics::{Knot, KnotPoint, Step, StepError, StepFailure};
 use least_action::format::Model;
 use least_action::integrator::divided::{GROWTH, MOST as MOST_PARTS};
 use least_action::integrator::{Controls, Mechanical, Substeps};
+use least_action::mechanism::Body;
 use least_action::rollout::{Balance, RolloutStats, Trajectory};
+use least_action::spatial::Pose;
 use serde_json::{Value, json};
 
 /// An energy error above this share of the energies at play is worth a warning: a time step coarse enough to show.
@@ -24,10 +26,10 @@ const UNSTABLE: f64 = 2.0;
 /// How well a solution's discretization holds.
 pub struct Quality {
     balance: Balance,
-    /// How far bodies are at the end from where half of the time step leads them, m and rad; else why that is not known.
-    moved: Result<(f64, f64), &'static str>,
-    /// The longest path of any body, m, and the largest turn along it, rad.
-    motion: (f64, f64),
+    /// How far the end moves at half of the time step; else why that is not known.
+    moved: Result<Moved, &'static str>,
+    /// The longest path of any body, m, as [`Moved::distance`].
+    motion: f64,
     /// Length of the intervals, s: the largest.
     time_step: f64,
     /// What the controls do then.
@@ -66,7 +68,7 @@ impl Quality {
         value["work"] = report::work(b, last);
         value["energy_error_max"] = json!(b.largest_error());
         value["half_step"] = match self.moved {
-            Ok((far, turned)) => json!({
+            Ok(Moved { far, turned, .. }) => json!({
                 "position": far, "orientation": turned,
                 "share": self.share(), "time_step": self.fine_step(),
             }),
@@ -78,7 +80,7 @@ impl Quality {
     pub fn print(&self) {
         report::print_energy(&self.balance);
         match self.moved {
-            Ok((far, turned)) => {
+            Ok(Moved { far, turned, .. }) => {
                 let coarse = match (self.share(), self.fine_step()) {
                     (Some(share), Some(h)) => format!(
                         ": {} of the motion, so the time step of {} s is coarse; about {h} s is needed for {} %",
@@ -110,10 +112,8 @@ impl Quality {
 
     /// How far the end moves at half of the time step, as a share of the motion; nothing if that is not known, or nothing moves.
     fn share(&self) -> Option<f64> {
-        let (far, turned) = self.moved.ok()?;
-        let of = |moved: f64, all: f64| if all > 0.0 { moved / all } else { 0.0 };
-        let share = of(far, self.motion.0).max(of(turned, self.motion.1));
-        (self.motion != (0.0, 0.0)).then_some(share)
+        let moved = self.moved.ok()?;
+        (self.motion > 0.0).then(|| moved.distance / self.motion)
     }
 
     /// The time step that is small enough if this one is not: the error falls with its square, to [`FINE`]. Rounded down to one
@@ -209,20 +209,40 @@ pub fn warn_of_swings(
     Ok(())
 }
 
-/// The longest path of a body, m, and the largest turn that adds up along it, rad.
-fn motion(model: &Model, t: &Trajectory) -> (f64, f64) {
+/// How far bodies are from other poses.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moved {
+    /// Largest displacement of a center of mass, m.
+    far: f64,
+    /// Largest turn, rad.
+    turned: f64,
+    /// Largest sum of both for one body, m: a turn counts with the radius of gyration.
+    distance: f64,
+}
+
+/// How far a body is from another pose.
+fn moved(body: &Body, a: &Pose, b: &Pose) -> Moved {
+    let (far, turned) = ((b.x - a.x).norm(), a.q.angle_to(&b.q));
+    Moved {
+        far,
+        turned,
+        distance: far + turned * body.radius_of_gyration(),
+    }
+}
+
+/// The longest path of a body, m, as [`Moved::distance`].
+fn motion(model: &Model, t: &Trajectory) -> f64 {
+    let bodies = &model.system.mechanism().bodies;
     let mut poses = model.system.poses(t.state(0));
-    let mut paths = vec![(0.0, 0.0); poses.len()];
+    let mut paths = vec![0.0; poses.len()];
     for k in 1..=t.steps() {
         let next = model.system.poses(t.state(k));
-        for ((path, a), b) in paths.iter_mut().zip(&poses).zip(&next) {
-            path.0 += (b.x - a.x).norm();
-            path.1 += a.q.angle_to(&b.q);
+        for (i, path) in paths.iter_mut().enumerate() {
+            *path += moved(&bodies[i], &poses[i], &next[i]).distance;
         }
         poses = next;
     }
-    let all = paths.into_iter();
-    all.fold((0.0, 0.0), |m: (f64, f64), p| (m.0.max(p.0), m.1.max(p.1)))
+    paths.into_iter().fold(0.0, f64::max)
 }
 
 /// What the controls do at half of the time step.
@@ -234,7 +254,7 @@ fn halved_controls(controls: Controls) -> &'static str {
 }
 
 /// Simulates with every interval in two, under the same controls, and compares the ends.
-fn halved(model: &Model, t: &Trajectory) -> Result<(f64, f64), &'static str> {
+fn halved(model: &Model, t: &Trajectory) -> Result<Moved, &'static str> {
     let system = &model.system;
     let halves = t.intervals.iter().flat_map(|h| [0.5 * h; 2]).collect();
     let mut fine = Trajectory::new(system, halves, t.state(0));
@@ -254,7 +274,12 @@ fn halved(model: &Model, t: &Trajectory) -> Result<(f64, f64), &'static str> {
             _ => "cannot be simulated",
         })?;
     let ends = [t, &fine].map(|t| system.poses(t.state(t.steps())));
-    let pairs = ends[0].iter().zip(&ends[1]);
-    let apart = pairs.map(|(a, b)| ((a.x - b.x).norm(), a.q.angle_to(&b.q)));
-    Ok(apart.fold((0.0, 0.0), |m: (f64, f64), d| (m.0.max(d.0), m.1.max(d.1))))
+    let bodies = system.mechanism().bodies.iter();
+    let pairs = bodies.zip(ends[0].iter().zip(&ends[1]));
+    let apart = pairs.map(|(body, (a, b))| moved(body, a, b));
+    Ok(apart.fold(Moved::default(), |m, d| Moved {
+        far: m.far.max(d.far),
+        turned: m.turned.max(d.turned),
+        distance: m.distance.max(d.distance),
+    }))
 }

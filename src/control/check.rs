@@ -284,12 +284,7 @@ impl Problem {
         for (i, c) in self.costs.iter().enumerate() {
             let part = ProblemPart::Cost(i);
             // what is taken along the way is taken over steps
-            fits(
-                part,
-                c.quantity,
-                c.when,
-                c.counts(n, n),
-            )?;
+            fits(part, c.quantity, c.when, c.counts(n, n))?;
             let may_fall = c.weight >= 0.0 || c.form == Form::Linear;
             if !(c.weight.is_finite() && may_fall) {
                 return refuse(

@@ -240,9 +240,7 @@ impl Quadrature {
     /// Does a cost count at knot `k` of `n` steps?
     pub fn counts(self, when: When, k: usize, n: usize) -> bool {
         match (self, when) {
-            (Self::Left | Self::Open, When::Running | When::Range(..)) => {
-                k < n && when.holds(k, n)
-            }
+            (Self::Left | Self::Open, When::Running | When::Range(..)) => k < n && when.holds(k, n),
             (Self::Trapezoidal, When::Running) => k <= n,
             (Self::Trapezoidal, When::Range(first, last)) => {
                 (first..=(last + 1).min(n)).contains(&k) && first < n

@@ -363,21 +363,21 @@ impl Document {
         choice: Choice,
         substeps: Option<Substeps>,
     ) -> Result<(), FormatError> {
-        let held = "give controls = \"held\", or leave it out";
-        let refuse = |path: &[&str], message: &str| {
-            Err(self.source.error(path, message.to_owned(), held))
+        let refuse = |message: &str, other: &str| {
+            let help = format!("leave `controls` out (held controls), or {other}");
+            Err(self.source.error(&["controls"], message.to_owned(), help))
         };
         if choice.order() > 2 || substeps.is_some_and(|s| s != Substeps::One) {
-            let message = "a control that is linear between knots has no value within a step, which does not know the next knot's control: such controls take neither substeps nor order 4 or 6";
-            return refuse(&["controls"], message);
+            let message = "controls that are linear between knots take neither substeps nor order 4 or 6: a step does not know the control of the next knot";
+            return refuse(message, "give order 2 without substeps");
         }
         if problem.contact.impacts == Some(ImpactsSpec::Aligned) {
             let message = "steps that are split at impacts hold their controls";
-            return refuse(&["controls"], message);
+            return refuse(message, "give impacts = \"knots\"");
         }
         if problem.sums_left() && problem.initial_rates == InitialRates::Instant {
             let message = "quadrature = \"left\" weighs a control as held until the next knot, not as linear between knots";
-            return refuse(&["controls"], message);
+            return refuse(message, "leave `quadrature` out");
         }
         Ok(())
     }

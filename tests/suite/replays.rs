@@ -2,14 +2,17 @@
 //! held controls, steps that are twenty times as fine for controls that are linear between knots. The plan is off by the error of its
 //! own time step, which falls with its square.
 
+use least_action::dynamics::Step;
 use least_action::format::{self, Model, Overrides};
-use least_action::integrator::{Controls, Mechanical};
+use least_action::integrator::{Controls, Mechanical, Substeps};
 use least_action::optimize::Solve;
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::path::Path;
 
 fn model(name: &str, controls: Controls, overrides: &Overrides) -> Model {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("problems")
+        .join(name);
     let path = path.with_extension("toml");
     let text = std::fs::read_to_string(&path).expect("a shipped problem");
     let top = match controls {
@@ -23,7 +26,10 @@ fn model(name: &str, controls: Controls, overrides: &Overrides) -> Model {
 
 /// The plan's controls in parts of its intervals.
 fn played(m: &Model, plan: &Trajectory, parts: usize, controls: Controls) -> Trajectory {
-    let intervals = plan.intervals.iter().flat_map(|h| vec![h / parts as f64; parts]);
+    let intervals = plan
+        .intervals
+        .iter()
+        .flat_map(|h| vec![h / parts as f64; parts]);
     let mut t = Trajectory::new(&m.system, intervals.collect(), &m.x0);
     t.p.copy_from_slice(&plan.p[..t.p.len()]);
     let nu = plan.control(0).len();
@@ -37,8 +43,12 @@ fn played(m: &Model, plan: &Trajectory, parts: usize, controls: Controls) -> Tra
             };
         }
     }
-    t.roll(&m.system, &mut m.system.work(), &mut RolloutStats::default())
-        .expect("simulated");
+    t.roll(
+        &m.system,
+        &mut m.system.work(),
+        &mut RolloutStats::default(),
+    )
+    .expect("simulated");
     t
 }
 
@@ -51,30 +61,44 @@ fn apart(a: (&Model, &Trajectory), b: (&Model, &Trajectory)) -> f64 {
     a.iter().zip(&b).map(off).fold(0.0, f64::max)
 }
 
-/// The error of a plan at its time step and at half of it, under the same controls.
-fn errors(name: &str, controls: Controls) -> [f64; 2] {
-    let own = model(name, controls, &Overrides::default());
-    let options = own.options.ddp();
-    let solution = Solve::new(&own.system, &own.problem)
-        .with_options(options)
-        .run()
-        .expect("no argmin error");
-    assert!(solution.status.is_solved(), "{name}: {}", solution.reason);
-    let plan = &solution.trajectory;
-    let (parts, order) = match controls {
-        Controls::Held => (10, Some(6)),
-        Controls::Linear => (40, None),
-    };
-    let other = Overrides {
-        order,
+/// Steps of an order, in one part.
+fn plain(order: usize) -> Overrides {
+    Overrides {
+        order: Some(order),
+        substeps: Some(Substeps::One),
         ..Overrides::default()
+    }
+}
+
+fn solved(m: &Model) -> Trajectory {
+    let options = m.options.ddp();
+    let solve = Solve::new(&m.system, &m.problem).with_options(options);
+    let solution = solve.run().expect("no argmin error");
+    assert!(
+        solution.status.is_solved(),
+        "{}: {}",
+        m.title,
+        solution.reason
+    );
+    solution.trajectory
+}
+
+/// The order of a plan's steps, and its error at its time step and at half of it, under the same controls.
+fn errors(name: &str, controls: Controls) -> (usize, [f64; 2]) {
+    let (own, parts, order) = match controls {
+        Controls::Held => (Overrides::default(), 10, 6),
+        // one part of second order: linear controls take no others
+        Controls::Linear => (plain(2), 40, 2),
     };
-    let other = model(name, controls, &other);
-    let reference = played(&other, plan, parts, controls);
-    [1, 2].map(|parts| {
-        let t = played(&own, plan, parts, controls);
+    let own = model(name, controls, &own);
+    let other = model(name, controls, &plain(order));
+    let plan = solved(&own);
+    let reference = played(&other, &plan, parts, controls);
+    let errors = [1, 2].map(|parts| {
+        let t = played(&own, &plan, parts, controls);
         apart((&own, &t), (&other, &reference))
-    })
+    });
+    (own.system.choice().order(), errors)
 }
 
 const PLANS: [&str; 5] = [
@@ -87,11 +111,14 @@ const PLANS: [&str; 5] = [
 
 fn check(controls: Controls) {
     for name in PLANS {
-        let [coarse, fine] = errors(name, controls);
-        println!("{name}: {coarse:.2e} {fine:.2e}, ratio {:.2}", coarse / fine);
-        assert!(coarse < 0.1, "{name}: {coarse:.1e}");
-        let ratio = coarse / fine;
-        assert!((3.0..5.5).contains(&ratio), "{name}: {coarse:.2e} {fine:.2e}");
+        let (order, [coarse, fine]) = errors(name, controls);
+        let (ratio, expected) = (coarse / fine, 2f64.powi(order as i32));
+        println!("{name}: {coarse:.2e} {fine:.2e}, ratio {ratio:.2} for order {order}");
+        assert!(coarse < 0.2, "{name}: {coarse:.1e}");
+        assert!(
+            (0.7..1.5).contains(&(ratio / expected)),
+            "{name}: {coarse:.2e} {fine:.2e}, order {order}"
+        );
     }
 }
 
@@ -109,13 +136,7 @@ fn plans_with_linear_controls_end_where_they_say() {
 fn controls_do_not_jump_at_the_ends_of_a_plan() {
     for controls in [Controls::Held, Controls::Linear] {
         for name in ["pendulum_swingup", "five_bar_reach", "spatial_arm_reach"] {
-            let m = model(name, controls, &Overrides::default());
-            let solution = Solve::new(&m.system, &m.problem)
-                .with_options(m.options.ddp())
-                .run()
-                .expect("no argmin error");
-            assert!(solution.status.is_solved(), "{name}: {}", solution.reason);
-            let t = &solution.trajectory;
+            let t = solved(&model(name, controls, &plain(2)));
             let n = t.steps();
             for i in 0..t.control(0).len() {
                 let u = |k: usize| t.control(k)[i];

@@ -1,9 +1,7 @@
 //! Derivatives of a step with held controls: those of the inner step, and of the mean control.
 
 use super::{Held, HeldWork};
-use crate::dynamics::{
-    Certificate, Differentiable, Inputs, Outputs, SolvedStep, StepError,
-};
+use crate::dynamics::{Certificate, Differentiable, Inputs, Outputs, SolvedStep, StepError};
 use crate::integrator::mechanical::Mechanical;
 
 impl<S: Mechanical> Held<S> {

@@ -90,7 +90,8 @@ impl<S: Mechanical> Mechanical for Held<S> {
         w: &mut Self::Work,
     ) -> Result<(), StepError> {
         self.differentiate(seen, w)?;
-        self.inner.evaluate_knot(&self.read(seen), needs, &mut w.own)
+        self.inner
+            .evaluate_knot(&self.read(seen), needs, &mut w.own)
     }
 
     /// Its controls are the mean controls.

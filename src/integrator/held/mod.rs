@@ -178,11 +178,7 @@ impl<S: Mechanical> Held<S> {
     }
 
     /// Computes the mean control at a knot, without its derivatives.
-    fn average(
-        &self,
-        seen: &KnotPoint,
-        w: &mut HeldWork<S::Work>,
-    ) -> Result<(), StepError> {
+    fn average(&self, seen: &KnotPoint, w: &mut HeldWork<S::Work>) -> Result<(), StepError> {
         let (previous, (a, b, _)) = (self.split(seen.x).1, shares(&seen.at));
         let HeldWork { own, mean, .. } = w;
         let pairs = previous.iter().zip(seen.u);
@@ -199,11 +195,7 @@ impl<S: Mechanical> Held<S> {
     }
 
     /// Computes the mean control at a knot with its derivatives.
-    fn differentiate(
-        &self,
-        seen: &KnotPoint,
-        w: &mut HeldWork<S::Work>,
-    ) -> Result<(), StepError> {
+    fn differentiate(&self, seen: &KnotPoint, w: &mut HeldWork<S::Work>) -> Result<(), StepError> {
         let (previous, (a, b, sum)) = (self.split(seen.x).1, shares(&seen.at));
         let HeldWork {
             own, mean, relaxed, ..
@@ -213,7 +205,11 @@ impl<S: Mechanical> Held<S> {
             let efforts = [previous[i], seen.u[i]].map(|u| {
                 let (effort, slope) = actuator.exerted(u);
                 let relax = *relaxed > 0.0;
-                let slope = if relax { actuator.relaxed_slope(u, *relaxed) } else { slope };
+                let slope = if relax {
+                    actuator.relaxed_slope(u, *relaxed)
+                } else {
+                    slope
+                };
                 (effort, slope)
             });
             let [(p, by_p), (n, by_n)] = efforts;

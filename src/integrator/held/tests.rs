@@ -1,12 +1,10 @@
 //! Held controls against closed forms, against steps that start anew at every knot, and against differences.
 
 use super::*;
-use crate::dynamics::{
-    Column, Differentiable, Equations, Observe, QuantityId, UnsolvedStep,
-};
+use crate::dynamics::{Column, Differentiable, Equations, Observe, QuantityId, UnsolvedStep};
 use crate::integrator::composed::tests::pulls_are_products;
 use crate::integrator::maximal::tests::{all_outputs, assert_close, derivative, systems};
-use crate::integrator::{Choice, Maximal, Minimal, Mechanical, Options, System};
+use crate::integrator::{Choice, Maximal, Mechanical, Minimal, Options, System};
 use crate::mechanism::samples::Source;
 use crate::mechanism::{
     ActuatorSpec, BodySpec, JointKind, JointSpec, MechanismBuilder, Motion, Quantity, Shape,
@@ -192,7 +190,11 @@ fn linear_models_are_made_of_pushes() {
         crate::dynamics::model_by_pushes(&s, &mut w, &from, &to, &mut pushes);
         for (a, b) in [(own.a, pushes.a), (own.b, pushes.b), (own.p, pushes.p)] {
             let scale = b.amax().max(1.0);
-            assert!((&a - &b).amax() < 1e-9 * scale, "{what}: {}", (a - b).amax());
+            assert!(
+                (&a - &b).amax() < 1e-9 * scale,
+                "{what}: {}",
+                (a - b).amax()
+            );
         }
     });
 }
@@ -267,7 +269,9 @@ fn quantities_have_their_adjoints() {
         let s = make();
         let nu = s.dims().nu;
         let mut outputs = all_outputs(&s);
-        outputs.extend((0..nu).flat_map(|i| [Quantity::ControlPower(i), Quantity::PreviousControl(i)]));
+        outputs.extend(
+            (0..nu).flat_map(|i| [Quantity::ControlPower(i), Quantity::PreviousControl(i)]),
+        );
         let s = s.with_outputs(outputs);
         let (t, d, mut w) = (rolled(&s, &start_of(&s)), s.dims(), s.work());
         let which: Vec<_> = (0..s.outputs().len()).map(QuantityId::new).collect();
@@ -299,7 +303,8 @@ fn quantities_have_their_adjoints() {
         };
         for (j, q) in s.outputs().iter().enumerate() {
             let mut out = vec![0.0; which.len()];
-            s.observe_in(&seen, &which, &mut w, &mut out).expect("a state");
+            s.observe_in(&seen, &which, &mut w, &mut out)
+                .expect("a state");
             let mut weights = vec![0.0; which.len()];
             weights[j] = 1.0;
             let (mut back, mut y) = (d.inputs(), vec![0.0; d.ny]);
@@ -307,7 +312,12 @@ fn quantities_have_their_adjoints() {
             for (i, c) in directions(&s).iter().enumerate() {
                 let numeric = derivative(1e-4, |e| vec![values(c, e)[j]]);
                 let exact = product(&back, c);
-                assert_close(&[exact], &numeric, 1e-6, &format!("{what}, {q:?}, direction {i}"));
+                assert_close(
+                    &[exact],
+                    &numeric,
+                    1e-6,
+                    &format!("{what}, {q:?}, direction {i}"),
+                );
             }
         }
     });
@@ -334,7 +344,12 @@ const FORCES: [f64; 10] = [1.0, -2.0, 3.0, 0.0, 1.0, 5.0, -4.0, 2.0, 1.0, 0.0];
 
 /// Place and velocity of the cart after the forces, each over an interval.
 fn pushed(choice: Choice, m: MechanismBuilder, h: f64) -> (f64, f64, f64) {
-    let s = System::new(choice, m.build().expect("valid"), &[0.0], Options::default());
+    let s = System::new(
+        choice,
+        m.build().expect("valid"),
+        &[0.0],
+        Options::default(),
+    );
     let s = s.expect("a tree");
     let x0 = s.start(&[0.0], &[0.0], &[true]).expect("a tree");
     let mut t = Trajectory::new(&s, vec![h; FORCES.len()], &x0);
@@ -396,6 +411,10 @@ fn a_system_without_controls_holds_none() {
         Options::default(),
     );
     assert!(s.expect("a tree").previous_controls().is_none());
-    let bare = Maximal::new(cart(None).build().expect("valid"), &[0.0], Options::default());
+    let bare = Maximal::new(
+        cart(None).build().expect("valid"),
+        &[0.0],
+        Options::default(),
+    );
     assert!(bare.expect("a tree").previous_controls().is_none());
 }

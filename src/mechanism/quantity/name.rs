@@ -28,10 +28,9 @@ impl Quantity {
                 return (name, format!("{}/s", unit(joint, direction)));
             }
             Self::Control(i) => (m.actuators[i].name.clone(), m.control_unit(i)),
-            Self::PreviousControl(i) => (
-                format!("{} before", m.actuators[i].name),
-                m.control_unit(i),
-            ),
+            Self::PreviousControl(i) => {
+                (format!("{} before", m.actuators[i].name), m.control_unit(i))
+            }
             Self::Position { body: b, axis, .. } => {
                 (format!("position of {} {}", body(b), along(&axis)), "m")
             }

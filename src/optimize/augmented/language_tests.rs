@@ -80,7 +80,10 @@ fn extended(s: Maximal) -> Extended<Maximal> {
     ];
     let action = e.add_sum(Sum {
         name: name("action"),
-        terms: half.iter().map(|t| t.summed(Quadrature::Trapezoidal)).collect(),
+        terms: half
+            .iter()
+            .map(|t| t.summed(Quadrature::Trapezoidal))
+            .collect(),
     });
     let (above, below) = (e.sum(work), e.sum(action));
     let both = e.add_sum(Sum {
