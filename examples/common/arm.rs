@@ -145,16 +145,18 @@ pub fn follow(run: Run) -> Result<Followed, Box<dyn Error>> {
             h_prev: if k == 0 { 0.0 } else { h },
             h,
         };
+        // the real system has the pushes as further controls, behind the motors also in its state
         let motors = system.dims().nu;
+        let own = &x[..system.dims().nx];
         if k % run.every == 0 {
             let start = Instant::now();
-            let tick = controller.tick(&at, &x);
+            let tick = controller.tick(&at, own);
             out.ticks.push(start.elapsed());
             out.failures += usize::from(tick.failure.is_some());
             planned = at;
         }
         if run.feedback || k == planned.k {
-            controller.control(&at, &x, &mut u[..motors]);
+            controller.control(&at, own, &mut u[..motors]);
         } else {
             u[..motors].copy_from_slice(controller.plan().control(k - planned.k));
         }
@@ -164,7 +166,7 @@ pub fn follow(run: Run) -> Result<Followed, Box<dyn Error>> {
         let mut seen = [0.0; 3];
         let knot = least_action::dynamics::KnotPoint {
             at,
-            x: &x,
+            x: own,
             u: &u[..motors],
             p: &[],
             y: &[],

@@ -6,7 +6,7 @@ use least_action::format::problem::{
     EpisodesSpec, InitialSpec, NumberSpec, PolicySpec, ProblemSpec, StartNumbers,
 };
 use least_action::format::{Model, Overrides, short};
-use least_action::integrator::{Mechanical, System};
+use least_action::integrator::{Controls, Mechanical, System};
 use least_action::mechanism::{Collider, Contact, Direction, Field, Mechanism, Range};
 use least_action::spatial::Vec3;
 use serde_json::json;
@@ -84,6 +84,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
                 "name": c.name, "bodies": touching(m, c), "friction": m.friction(c), "restitution": m.restitution(c),
             })).collect::<Vec<_>>(),
             "controls": m.actuators.iter().map(|c| &c.name).collect::<Vec<_>>(),
+            "controls_between_knots": model.controls,
             "parameters": parameters,
             "mass": mass,
             "center_of_mass": center.as_slice(),
@@ -188,7 +189,11 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     contacts(m);
     if !m.actuators.is_empty() {
-        println!("controls");
+        let how = match model.controls {
+            Controls::Held => "held from knot to knot",
+            Controls::Linear => "linear between knots",
+        };
+        println!("controls, {how}");
     }
     for (i, c) in m.actuators.iter().enumerate() {
         let bounds = c

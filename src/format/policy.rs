@@ -153,8 +153,8 @@ impl Quantities<'_> {
 
     /// The rate that a loop of a policy sees. A held control does not change the velocity at its own knot, so a loop sees that
     /// velocity, which is of second order. It sees the rate of the interval before the knot if the control would change the
-    /// velocity, and if the mechanism has contacts or joint friction: the velocity that is read out at a knot does not contain
-    /// their impulse there, so what rests would seem to move.
+    /// velocity, and if the mechanism has contacts or joint friction, for which the read-out at a knot would take a second contact
+    /// solve in every step.
     fn policy_rate(&self, joint: usize, direction: usize) -> Quantity {
         let m = self.mechanism;
         let mut directions = m.joints.iter().flat_map(|j| &j.directions);

@@ -3,6 +3,7 @@
 use super::axis::{Ticks, decade_ticks, linear_ticks, number};
 use super::panel::decimate;
 use super::*;
+use crate::format::recording::Interval;
 
 pub(super) fn svg(recording: &Recording, figure: Figure) -> Option<String> {
     render(recording, figure, Format::Svg)
@@ -211,7 +212,7 @@ fn thinning_keeps_extremes_ends_and_gaps() {
 }
 
 #[test]
-fn controls_hold_until_the_next_knot() {
+fn controls_are_drawn_as_they_act() {
     let mut r = samples::empty("steps");
     r.time = vec![0.0, 1.0, 2.0, 4.0];
     r.channels = vec![samples::channel(
@@ -220,15 +221,23 @@ fn controls_hold_until_the_next_knot() {
         crate::format::recording::Group::Control,
         vec![3.0, f64::NAN, 5.0],
     )];
-    let panels = curves::panels(&r, Figure::Controls);
-    let expected = [
+    let mut points = |interval| {
+        r.channels[0].interval = interval;
+        curves::panels(&r, Figure::Controls)[0].curves[0]
+            .points
+            .clone()
+    };
+    let held = [
         Some((0.0, 3.0)),
         Some((1.0, 3.0)),
         None,
         Some((2.0, 5.0)),
         Some((4.0, 5.0)),
     ];
-    assert_eq!(panels[0].curves[0].points, expected);
+    assert_eq!(points(Some(Interval::After)), held);
+    // linear between knots, constant over the last interval
+    let linear = [Some((0.0, 3.0)), None, Some((2.0, 5.0)), Some((4.0, 5.0))];
+    assert_eq!(points(None), linear);
 }
 
 #[test]

@@ -158,11 +158,13 @@ fn cartpole_gains() {
             .map(|n| system.quantity(n).expect(n))
             .collect();
         let (mut sum, mut at, mut seen) = (0.0, t.knot(0), [0.0; 3]);
-        for _ in 0..t.steps() {
+        for _ in 0..=t.steps() {
             system
                 .observe(&t.knot_point(&at), &which, &mut w, &mut seen)
                 .expect("observed");
-            sum += 0.5 * at.h * (10.0 * seen[0].powi(2) + seen[1].powi(2) + 0.01 * seen[2].powi(2));
+            // places by the trapezoidal rule, the held push by its interval
+            sum += 0.25 * (at.h_prev + at.h) * (10.0 * seen[0].powi(2) + seen[1].powi(2));
+            sum += 0.5 * at.h * 0.01 * seen[2].powi(2);
             at = t.knot_after(&at);
         }
         costs.push(sum);

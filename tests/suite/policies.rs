@@ -433,14 +433,17 @@ fn the_file_says_what_the_gains_act_on() {
         let of = |make: fn(usize, usize) -> Quantity| ids.iter().map(move |&(j, i)| make(j, i));
         let rates = of(|joint, direction| Quantity::IntervalRate { joint, direction });
         let all = of(|joint, direction| Quantity::Coordinate { joint, direction }).chain(rates);
+        let nu = model.system.dims().nu;
+        let all = all.chain((0..nu).map(Quantity::PreviousControl));
         let system = model.system.with_outputs(all.collect());
         let (d, n, mut w) = (system.dims(), ids.len(), system.work());
-        let which: Vec<_> = (0..2 * n).map(QuantityId::new).collect();
+        let (sees, chart) = (2 * n + nu, (d.ndx - nu) / 2);
+        let which: Vec<_> = (0..sees).map(QuantityId::new).collect();
         let close = |a: DVector<f64>, b: DVector<f64>| assert!((&a - &b).amax() < 1e-8, "{a} {b}");
         for k in [0, 1, 20] {
             let (at, knot) = (t.knot(k), &file.knots[k]);
             let move_by = DVector::from_vec(Source::new(k as u64).vector(d.ndx, 1e-5));
-            let (mut x, mut seen) = (vec![0.0; d.nx], vec![0.0; 2 * n]);
+            let (mut x, mut seen) = (vec![0.0; d.nx], vec![0.0; sees]);
             let (frame, by) = (gains.frame(k), move_by.as_slice());
             system
                 .retract(&at, t.state(k), &t.p, frame, by, &mut w, &mut x)
@@ -457,12 +460,9 @@ fn the_file_says_what_the_gains_act_on() {
                 close(change, move_by);
                 continue;
             };
-            let matrix = |rows: &[Vec<f64>]| DMatrix::from_fn(n, d.ndx / 2, |i, j| rows[i][j]);
+            let matrix = |rows: &[Vec<f64>]| DMatrix::from_fn(n, chart, |i, j| rows[i][j]);
             let (q, rate) = (change.rows(0, n), change.rows(n, n));
-            let (a, r) = (
-                move_by.rows(0, d.ndx / 2),
-                move_by.rows(d.ndx / 2, d.ndx / 2),
-            );
+            let (a, r) = (move_by.rows(0, chart), move_by.rows(chart, chart));
             close(q.into_owned(), matrix(tangent) * a);
             let before = matrix(knot.tangent_before.as_ref().expect("a basis"));
             match at.h_prev {

@@ -49,7 +49,8 @@ fn gains_of_an_exoskeleton() {
     let reduced = Reduced::new(&system, &m.problem).expect("it fits");
     let at = reduced.guess();
     let error = reduced.objective(&at).expect("simulated");
-    assert!((error - 2.02).abs() < 2e-3, "{error}");
+    // prototypes had 2.020 by the sum of the left ends of intervals; the trapezoidal rule adds 0.003 at this time step
+    assert!((error - 2.0228).abs() < 2e-3, "{error}");
     let gradient = reduced.gradient(&at).expect("differentiated");
     assert_eq!(gradient.len(), 4);
     let value = |v: DVector<f64>| reduced.cost(&v).expect("simulated");
@@ -82,7 +83,7 @@ fn gains_of_an_exoskeleton_are_found_within_limits() {
     let s = solve.run().expect("no error of argmin");
     assert!(s.violation <= 1e-6, "{}", s.violation);
     assert_eq!(s.status, Status::Converged, "{}", s.reason);
-    assert!(s.objective < 0.3178, "{}", s.objective);
+    assert!(s.objective < 0.3192, "{}", s.objective);
     assert!(s.iterations < 20, "{}", s.iterations);
 }
 

@@ -167,7 +167,7 @@ equals = 0.375
 quantity = {{ joint_rate = "rail" }}
 equals = 0.0
 [method]
-max_iterations = 400
+max_iterations = 800
 "#,
         CART.replace(
             "joint = \"rail\"\n",
@@ -306,8 +306,15 @@ optimality = 1e-13
         let x = (0..=50).map(|k| m.system.coordinate(t.state(k), 0, 0));
         let x: Vec<f64> = x.collect();
         // what acted is the loop and what was decided beside it
+        let rates = (0..=50).map(|k| {
+            let velocities = m
+                .system
+                .knot_velocities(&t.knot_point(&t.knot(k)), &mut m.system.work());
+            velocities.expect("read")[0].0.x
+        });
+        let rates: Vec<f64> = rates.collect();
         for k in 1..50 {
-            let rate = (x[k] - x[k - 1]) / 0.02;
+            let rate = rates[k];
             let wanted = (reference(k + 1) - reference(k - 1)) / 0.04;
             let law = 5.0 * (reference(k) - x[k]) + (wanted - rate);
             let acted = t.control(k)[0] - s.trajectory.control(k)[0];

@@ -112,11 +112,24 @@ fn a_recorded_trajectory_is_a_guess() {
     write_csv(&place, &record(&m, &t, "simulated", &[]).expect("records")).expect("writes");
     let file = |path: &Path| with(&format!("{:?}", path.display().to_string()));
     let guessed = build(&file(&place)).expect("good");
-    for (a, b) in guessed.problem.guess_states.iter().zip(&t.x) {
-        // joints hold to 1e-10 m, of which the velocities see 1e-10/h
-        assert!((a - b).abs() < 1e-8, "{a} {b}");
+    let states = &guessed.problem.guess_states;
+    assert_eq!(states.len(), t.x.len());
+    let (nx, nu) = (m.x0.len(), m.problem.bounds.len());
+    for (k, (a, b)) in states
+        .chunks_exact(nx)
+        .zip(t.x.chunks_exact(nx))
+        .enumerate()
+    {
+        for (a, b) in a[..nx - nu].iter().zip(b) {
+            // joints hold to 1e-10 m, of which the velocities see 1e-10/h
+            assert!((a - b).abs() < 1e-8, "{a} {b}");
+        }
+        // the previous controls are those of the guess
+        let previous = k
+            .checked_sub(1)
+            .map_or(0.0, |k| guessed.problem.guess[k * nu]);
+        assert_eq!(a[nx - nu], previous, "{k}");
     }
-    assert_eq!(guessed.problem.guess_states.len(), t.x.len());
     // what is no such file
     let line = Some(line_of(&file(&place), "states = "));
     let broken = |name: &str, text: &str, words: &[&str]| {

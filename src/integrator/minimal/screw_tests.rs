@@ -294,6 +294,10 @@ fn lagrangians_are_chosen_and_kept() {
         let of = |choice| System::new(choice, m.clone(), &q, options()).expect("a tree");
         let is = |s: &System, lagrangian| match s {
             System::Minimal(s) | System::Screw(s) => s.lagrangian == lagrangian,
+            System::Held(s) => match s.inner() {
+                System::Minimal(s) | System::Screw(s) => s.lagrangian == lagrangian,
+                _ => false,
+            },
             _ => false,
         };
         let own = of(Choice::default());

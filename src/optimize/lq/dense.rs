@@ -3,8 +3,9 @@
 use nalgebra::{DMatrixView, DMatrixViewMut};
 use pulp::{Arch, NullaryFnOnce};
 
-/// Products of this many terms and more go through nalgebra's blocked kernel.
-const LARGE: usize = 4096;
+/// Products of this many terms and more go through nalgebra's blocked kernel, which allocates: those of stages with more than some
+/// thirty numbers. Smaller ones fit into the nearest cache without blocks.
+const LARGE: usize = 32_768;
 /// Rows of a panel at most: two wide registers of four numbers.
 const WIDEST: usize = 8;
 /// Terms from which on the machine's wide instructions are worth the few nanoseconds that it takes to choose them.
