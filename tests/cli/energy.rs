@@ -345,3 +345,92 @@ weight = 1.0
         assert!(rate > 50.0, "{rate}");
     }
 }
+
+/// The stiff flyball governor (IFToMM A05): two arms with balls of 5 kg turn with a shaft; springs with strong dampers connect their
+/// middles to a slider on it.
+fn governor(stiffness: f64, damping: f64, h: f64) -> String {
+    let mut text = format!(
+        r#"time_step = {h:e}
+horizon = 0.5
+[mechanism]
+[mechanism.bodies.shaft]
+mass = 0.3
+inertia = [0.025, 0.025, 5e-6]
+[mechanism.bodies.slider]
+mass = 3.0
+inertia = [0.005, 0.005, 0.005]
+[mechanism.joints.spin]
+kind = "revolute"
+child = "shaft"
+axis = [0.0, 0.0, 1.0]
+child_anchor = [0.0, 0.0, -0.5]
+[mechanism.joints.slide]
+kind = "prismatic"
+parent = "shaft"
+child = "slider"
+axis = [0.0, 0.0, 1.0]
+parent_anchor = [0.0, 0.0, -0.5]
+"#
+    );
+    for (name, side) in [("right", 0.05), ("left", -0.05)] {
+        text += &format!(
+            r#"[mechanism.bodies.{name}]
+mass = 5.3
+center_of_mass = [0.0, 0.0, -0.9716981132]
+inertia = [0.0957556, 0.0957556, 5e-6]
+[mechanism.joints.{name}]
+kind = "revolute"
+parent = "shaft"
+child = "{name}"
+axis = [0.0, 1.0, 0.0]
+parent_anchor = [{side}, 0.0, 0.5]
+[mechanism.springs.{name}]
+parent = "slider"
+child = "{name}"
+parent_anchor = [{side}, 0.0, 0.0]
+child_anchor = [0.0, 0.0, -0.5]
+stiffness = {stiffness:e}
+rest = 0.5
+damping = {damping:e}
+"#
+        );
+    }
+    text + "[initial]\nslide = 0.5\nright = -1.0471975511965976\nleft = 1.0471975511965976\n\
+            spin = { coordinate = 0.0, rate = 6.283185307179586 }\n"
+}
+
+/// The springs swing at up to 562 rad/s without their dampers. Whatever these are, automatic substeps resolve that; the place of the
+/// slider is that of plain steps of 1e-4 s.
+#[test]
+fn the_stiff_governor_runs_in_automatic_substeps() {
+    let folder = Folder::new("energy_governor");
+    for (i, (stiffness, damping)) in [
+        (1.0, 1.0),
+        (1.0, 0.1),
+        (1.0, 4.0),
+        (4.0, 1.0),
+        (4.0, 4.0),
+        (0.25, 1.0),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let h = [0.01, 0.004][i % 2];
+        let text = governor(8e5 * stiffness, 4e4 * damping, h);
+        for integrator in BOTH {
+            let v = simulate(&folder, &text, &["--integrator", integrator]);
+            let what = format!("{integrator}, {stiffness}, {damping}, h = {h}");
+            assert!(is_done(&v), "{what}: {}", v["failure"]);
+            let (parts, size) = (number(&v, "substeps_max"), 562.0 * stiffness.sqrt() * h);
+            assert!(
+                parts > 0.9 * size && parts < 4.0 * size,
+                "{what}: {parts} parts"
+            );
+            assert!(number(&v, "energy_error_max") < 0.02, "{what}");
+            if (stiffness, damping) == (1.0, 1.0) {
+                let at = super::numbers(&v["final"]["joints"]["slide"]["coordinates"])[0];
+                assert!((at - 0.7432493).abs() < 5e-5, "{what}: {at}");
+            }
+        }
+    }
+}
