@@ -115,11 +115,12 @@ fn servos_fail_where_they_are_unstable() {
     }
 }
 
-/// Two links under gravity with a servo in each joint: damping gains of a part, and of three times what the outer link can take.
+/// Two links under gravity with a servo in each joint, whose damping gains are `z` times the outer link's moment of inertia by `h`. The
+/// arm is up to five times as easy to move as that link alone: it is stable below `z = 0.4`, and unstable above 2 in any pose.
 #[test]
 fn servos_of_an_arm_fail_where_they_are_unstable() {
     let folder = Folder::new("energy_arm");
-    for (seed, z) in [0.1, 0.3, 0.5, 3.0, 5.0].into_iter().enumerate() {
+    for (seed, z) in [0.1, 0.3, 0.2, 3.0, 5.0].into_iter().enumerate() {
         let (h, length) = ([0.01, 0.002][seed % 2], 0.4 + 0.1 * seed as f64);
         // of a link about its own end
         let own = length * length / 3.0;
@@ -298,8 +299,12 @@ weight = 1.0
                 (work - expected).abs() < 1e-8,
                 "{what}: {work} of {expected}"
             );
-            let error = number(&v, "energy_error_max");
-            assert!(error < 0.05 * expected, "{what}: {error}");
+            let all: f64 = ["actuators", "dampers", "friction", "impacts"]
+                .map(|of| number(&v["work"], of))
+                .iter()
+                .sum();
+            let left = number(&v, "energy_final") - number(&v, "energy_initial") - all;
+            assert!(left.abs() < 1e-8, "{what}: {left:e} J");
         }
     }
 }
