@@ -242,14 +242,16 @@ impl MechanismBuilder {
         if let Some(&b) = lost.first() {
             let name = &bodies[b].name;
             let is_lost = |b: usize| lost.contains(&b);
-            let closing = joints.iter().filter(|j| j.closes);
-            if let Some((j, own)) = closing.into_iter().find_map(|j| {
-                match (j.parent.is_some_and(is_lost), is_lost(j.child)) {
-                    (true, false) => j.parent.map(|p| (j, p)),
-                    (false, true) => Some((j, j.child)),
-                    _ => None,
-                }
-            }) {
+            let mut closing = joints.iter().filter(|j| j.closes);
+            if let Some((j, own)) =
+                closing.find_map(
+                    |j| match (j.parent.is_some_and(is_lost), is_lost(j.child)) {
+                        (true, false) => j.parent.map(|p| (j, p)),
+                        (false, true) => Some((j, j.child)),
+                        _ => None,
+                    },
+                )
+            {
                 return Err(ModelError::new(
                     ["joints", &j.name, "closes"],
                     format!(

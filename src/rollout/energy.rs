@@ -175,7 +175,7 @@ impl Balance {
                 since = None;
                 continue;
             }
-            let (knot, ..) = *since.get_or_insert((k, error, in_play));
+            let knot = *since.get_or_insert(k);
             if k + 1 - knot == SUSTAINED || k == last {
                 return Some(Unexplained {
                     knot,

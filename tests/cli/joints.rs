@@ -190,13 +190,10 @@ b = {{ coordinate = {coordinate:?}, rate = {rate:?} }}
             let once = cross(&x[1..], &w);
             let twice = cross(&x[1..], &once);
             let rates = numbers(&v["final"]["joints"]["b"]["rates"]);
-            for i in 0..3 {
+            for (i, rate) in rate.iter().enumerate() {
                 let seen = w[i] + 2.0 * (x[0] * once[i] + twice[i]);
-                assert!(
-                    (seen - rate[i]).abs() < 1e-9,
-                    "{coordinate:?} {rate:?}: {seen}"
-                );
-                assert!((rates[i] - rate[i]).abs() < 1e-9, "{rates:?}");
+                assert!((seen - rate).abs() < 1e-9, "{coordinate:?}: {seen} {rate}");
+                assert!((rates[i] - rate).abs() < 1e-9, "{rates:?}");
             }
         }
     }
