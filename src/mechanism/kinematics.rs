@@ -47,15 +47,15 @@ impl Tree {
     pub(crate) fn new(bodies: usize, joints: &[Joint]) -> (Self, Vec<usize>) {
         let ends = |j: &Joint| [j.parent.map_or(0, |p| p + 1), j.child + 1];
         let mut at: Vec<Vec<usize>> = vec![vec![]; bodies + 1];
-        // the smallest group of connected nodes that each node belongs to
+        // a node of the group of connected nodes that each node belongs to
         let mut group: Vec<usize> = (0..=bodies).collect();
         let (free, others): (Vec<_>, Vec<_>) = (0..joints.len()).partition(|&i| joints[i].frees);
         for i in free.into_iter().chain(others) {
-            let [a, b] = ends(&joints[i]).map(|n| group[n]);
+            let [a, b] = ends(&joints[i]).map(|n| root(&mut group, n));
             if a == b || joints[i].closes {
                 continue;
             }
-            group.iter_mut().filter(|g| **g == b).for_each(|g| *g = a);
+            group[b] = a;
             ends(&joints[i]).into_iter().for_each(|n| at[n].push(i));
         }
         // in the order of the description
@@ -89,6 +89,15 @@ impl Tree {
         let lost = (0..bodies).filter(|b| !reached[b + 1]).collect();
         (tree, lost)
     }
+}
+
+/// The node that names the group of connected nodes of `node`; halves the paths to it.
+fn root(group: &mut [usize], mut node: usize) -> usize {
+    while group[node] != node {
+        group[node] = group[group[node]];
+        node = group[node];
+    }
+    node
 }
 
 /// The scalar part of a relative rotation below which a joint with two turns counts as at half a turn: its two rates lose as many
