@@ -134,12 +134,12 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Says on standard error where the energy error is large against the largest energy that anything took or gave.
+/// Warns on standard error if the energy error is large against the energy in play.
 pub fn warn_of_energy(balance: &Balance) {
-    let (error, at_play) = (balance.largest_error(), balance.largest_exchange());
-    if error > (LARGE * at_play).max(LEAST) {
+    let (error, in_play) = (balance.largest_error(), balance.in_play());
+    if error > (LARGE * in_play).max(LEAST) {
         eprintln!(
-            "warning: the energy error of {error:.1e} J is large against the {at_play:.1e} J at play; take a smaller time step"
+            "warning: the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take a smaller time step"
         );
     }
 }

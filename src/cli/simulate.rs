@@ -12,7 +12,7 @@ use least_action::format::recording::Recording;
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::{Mechanical, Substeps};
 use least_action::plot::render_overview;
-use least_action::rollout::{Balance, RolloutStats, Trajectory, balance_with};
+use least_action::rollout::{Balance, Cause, RolloutStats, Trajectory, Unexplained, balance_with};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -48,14 +48,16 @@ pub struct Arguments {
 }
 
 /// Reads a trajectory out: its energy balance, and where it is to be written or drawn a recording of every so many knots.
-/// A stop that is requested here cuts both short, one that ended the simulation does not.
+/// A stop that is requested here cuts both short, one that ended the simulation does not. `last` becomes the last knot read.
 fn read(
     model: &Model,
     t: &Trajectory,
     every: Option<usize>,
+    last: &mut Option<usize>,
 ) -> Result<(Balance, Option<Recording>), StepError> {
     let mut progress = Progress::new("reading out", t.steps() as u64);
     let mut go_on = |k: usize| {
+        *last = Some(k);
         progress.at(k as u64, String::new);
         match stop_requested() {
             true => ControlFlow::Break(()),
@@ -79,6 +81,26 @@ fn read(
     };
     progress.finish();
     found
+}
+
+/// [`read`] as far as the knots can be read. If one cannot, the run has failed there: the trajectory ends with the knot before, so
+/// that the last state is reported.
+fn read_as_far(
+    model: &Model,
+    t: &mut Trajectory,
+    rolled: &mut Result<(), StepError>,
+    every: Option<usize>,
+) -> Result<(Balance, Option<Recording>), Failure> {
+    let mut last = None;
+    let found = read(model, t, every, &mut last);
+    let (Err(e), Some(last)) = (&found, last) else {
+        return found.map_err(Failure::unsolved);
+    };
+    if rolled.is_ok() {
+        *rolled = Err(e.clone());
+    }
+    t.truncate(last);
+    read(model, t, every, &mut None).map_err(Failure::unsolved)
 }
 
 /// Tells where guessed controls are outside of their bounds, which nothing keeps here.
@@ -134,18 +156,38 @@ fn roll<D: Dynamics>(system: &D, model: &Model, x0: &[f64]) -> Rolled {
     }
 }
 
-/// What grows by itself is no motion.
-fn unexplained(balance: &Balance, time: f64, k: usize) -> StepError {
+/// The failure of a motion that cannot be right.
+fn unexplained(balance: &Balance, time: f64, found: &Unexplained) -> StepError {
+    const REMEDY: &str = "take a smaller time step or substeps, or check stiff springs and gains";
+    let (k, energy) = (found.knot, balance.energy(found.knot));
+    const GAINS: &str = "the gains of the policy are unstable at this time step: lower them, or take a smaller time step";
+    let message = match found.cause {
+        Cause::NotFinite => format!("it is not a finite number; {REMEDY}"),
+        Cause::Speed => format!("a body is faster than light, at {energy:.3e} J; {REMEDY}"),
+        Cause::Error { error, in_play } => {
+            let (verb, than) = if error > 0.0 {
+                ("gained", "more")
+            } else {
+                ("lost", "less")
+            };
+            format!(
+                "the steps {verb} {:.3e} J, {than} than the work done explains and more than half of the {in_play:.3e} J in play; {REMEDY}",
+                error.abs()
+            )
+        }
+        Cause::Reversals => format!(
+            "it grew to {energy:.3e} J by actuators that reverse their motion in every step; {GAINS} (a damping gain d on a mass m needs h d < 2 m)"
+        ),
+        Cause::Growth => format!(
+            "it grew exponentially to {energy:.3e} J by the work of actuators, as by no bounded effort; {GAINS}"
+        ),
+    };
     StepError {
         failure: StepFailure::Energy,
         element: "the energy".into(),
         time,
         residual: balance.error(k),
-        message: format!(
-            "it grew to {:.3e} J, {:.3e} J more than any work explains; take a smaller time step or substeps, or check stiff springs and gains",
-            balance.energy(k),
-            balance.error(k)
-        ),
+        message,
     }
 }
 
@@ -199,16 +241,16 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     };
     let mut w = system.work();
     let every = (written.count() > 0).then_some(a.every as usize);
-    let (balance, mut recording) = read(&model, &t, every).map_err(Failure::unsolved)?;
+    let (balance, mut recording) = read_as_far(&model, &mut t, &mut rolled, every)?;
     let last = balance.kinetic.len() - 1;
     if last < t.steps() {
         t.truncate(last);
         rolled = Err(StepError::stopped(t.intervals.iter().sum()));
     }
     let stopped = |e: &StepError| e.failure == StepFailure::Stopped;
-    if let (false, Some(k)) = (rolled.as_ref().is_err_and(stopped), balance.unexplained()) {
-        // a step that fails behind it fails for that
-        rolled = Err(unexplained(&balance, t.knot(k).t, k));
+    if let (false, Some(found)) = (rolled.as_ref().is_err_and(stopped), balance.unexplained()) {
+        // a step that fails after it fails for that
+        rolled = Err(unexplained(&balance, t.knot(found.knot).t, &found));
     }
     let status = match &rolled {
         Ok(()) => "done",

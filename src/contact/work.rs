@@ -22,24 +22,16 @@ impl std::ops::AddAssign for ContactWork {
 
 impl Layout {
     /// Adds the wrenches of the contacts' impulses at the knot that was read last to the bodies' rows: of those before the
-    /// instant of the read-out, of those after it, and of those of a blow among these, if there is one. `y` holds the unknowns of
-    /// the step from the knot, empty at the end.
-    pub(crate) fn exert(&self, memory: &Memory, y: &[f64], mut rows: [&mut [f64]; 3]) -> bool {
-        let struck = self.has_struck(y);
+    /// instant of the read-out, and of those after it. `y` holds the unknowns of the step from the knot, empty at the end.
+    pub(crate) fn exert(&self, memory: &Memory, y: &[f64], mut rows: [&mut [f64]; 2]) {
         for (i, (e, slot)) in memory.elements.iter().zip(&self.slots).enumerate() {
-            let [before, after] = self.parts(memory, (i, e), y);
-            // behind a blow the step has its own impulses, and nothing of the half before
-            let own = |place| y.get(self.rows + UNKNOWNS * i + place).unwrap_or(&0.0);
-            let own = IMPULSES.map(own);
-            let blow = std::array::from_fn(|k| after[k] - own[k]);
-            let parts = [before, after, blow].into_iter();
-            for (rows, part) in rows.iter_mut().zip(parts.take(if struck { 3 } else { 2 })) {
+            let parts = self.parts(memory, (i, e), y);
+            for (rows, part) in rows.iter_mut().zip(parts) {
                 for (row, size) in e.rows().into_iter().zip(part) {
                     add_wrench(rows, slot.parent, slot.child, row, slot.mass * size);
                 }
             }
         }
-        struck
     }
 
     fn has_struck(&self, y: &[f64]) -> bool {

@@ -7,8 +7,8 @@ use super::reading::{ReadFrom, Reading, reading};
 use crate::contact::ContactWork;
 use crate::dynamics::{Dynamics, Frame, Inputs, KnotPoint, QuantityId, StepError, StepFailure};
 use crate::mechanism::{
-    Adjoint, CoordinateId, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
-    Rows, Unheld, Vec6, vec3,
+    Adjoint, CoordinateId, Efforts, KnotData, Mechanism, Mobility, ModelError, Motion, Needs,
+    Quantity, Rows, Unheld, Vec6, vec3,
 };
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
@@ -354,8 +354,6 @@ pub struct KnotWork {
     pub before: ContactWork,
     /// After it, J.
     pub after: ContactWork,
-    /// By how much a blow then changes the actuators' power, W.
-    pub kick: f64,
 }
 
 /// The work done from outside along a trajectory, J, knot by knot.
@@ -367,32 +365,80 @@ pub struct ExternalWork {
     pub dampers: f64,
     /// Of contacts, limits and joint friction.
     pub contacts: ContactWork,
-    /// What the knot adds for the interval behind it.
-    pending: (f64, ContactWork),
+    /// By how much the work of the actuators in the steps' own equations exceeds [`ExternalWork::actuators`]. There half of an
+    /// effort's impulse over an interval acts at either end, between the velocity at the knot and that of the interval. It is
+    /// `(h^2/8) F' M^-1 F` at the start minus that at the end of the efforts `F`: what a knot's forces do within half a step.
+    pub unresolved: f64,
+    /// Of each actuator since the last [`ExternalWork::end_step`]: displacement, m or rad, and work, J.
+    each: Vec<(f64, f64)>,
+    /// Displacement of each actuator over the step before.
+    earlier: Vec<f64>,
+    /// Work of contacts that the knot adds for the interval after it.
+    pending: ContactWork,
+    /// Poses at the knot reached, and what the actuators exert there.
     poses: Vec<Pose>,
+    start: Efforts,
+    /// Memory for what they exert at the next knot.
+    end: Efforts,
 }
 
 impl ExternalWork {
     /// Counts from here on: what was done over half of an interval before the start is no part of it.
     pub fn begin(&mut self) {
-        (self.actuators, self.dampers) = (0.0, 0.0);
+        (self.actuators, self.dampers, self.unresolved) = (0.0, 0.0, 0.0);
         self.contacts = ContactWork::default();
+        self.each.fill((0.0, 0.0));
     }
 
-    /// Goes on to the next knot. Actuators work by the trapezoidal rule: half of an interval with the power at either end.
+    /// Goes on to the next knot, at the end of an interval (or where the state starts anew).
     pub fn add_knot(&mut self, k: &KnotData, work: &KnotWork) {
-        let power = k.mechanism.control_power(k.poses, k.velocities, k.controls);
-        self.actuators += self.pending.0 + 0.5 * k.h_prev * power;
-        self.contacts += self.pending.1;
-        self.contacts += work.before;
-        self.pending = (0.5 * k.h * (power + work.kick), work.after);
+        let (m, poses) = (k.mechanism, k.poses);
+        m.efforts(poses, k.velocities, k.controls, &mut self.end);
+        self.each.resize(self.end.efforts.len(), (0.0, 0.0));
         // a state that starts anew has no interval before
         if !self.poses.is_empty() && k.h_prev != 0.0 {
-            self.dampers -= k.mechanism.damping(&self.poses, k.poses) / k.h_prev;
+            for (c, own) in self.each.iter_mut().enumerate() {
+                let rows = [&self.start.rows[c], &self.end.rows[c]];
+                let moved = m.actuator_displacements(c, rows, (&self.poses, poses));
+                let efforts = interval_efforts(self.start.efforts[c], self.end.efforts[c]);
+                let work = 0.5 * (efforts[0] * moved[0] + efforts[1] * moved[1]);
+                own.0 += 0.5 * (moved[0] + moved[1]);
+                let rates = [self.start.rates[c], self.end.rates[c]];
+                let by_rates = 0.5 * k.h_prev * (efforts[0] * rates[0] + efforts[1] * rates[1]);
+                own.1 += work;
+                self.actuators += work;
+                self.unresolved += 0.5 * (by_rates - work);
+            }
+            self.dampers -= m.damping(&self.poses, poses) / k.h_prev;
         }
+        self.contacts += std::mem::replace(&mut self.pending, work.after);
+        self.contacts += work.before;
+        std::mem::swap(&mut self.start, &mut self.end);
         self.poses.clear();
-        self.poses.extend_from_slice(k.poses);
+        self.poses.extend_from_slice(poses);
     }
+
+    /// Ends a step at the knot reached. Returns the sum of the sizes of the actuators' works over the step, and the part of
+    /// those that moved against their direction of the step before, J.
+    pub fn end_step(&mut self) -> [f64; 2] {
+        let mut out = [0.0; 2];
+        self.earlier.resize(self.each.len(), 0.0);
+        for ((moved, work), earlier) in self.each.iter_mut().zip(&mut self.earlier) {
+            out[0] += work.abs();
+            if *moved * *earlier < 0.0 {
+                out[1] += work.abs();
+            }
+            *earlier = *moved;
+            (*moved, *work) = (0.0, 0.0);
+        }
+        out
+    }
+}
+
+/// An actuator's effort at the start and at the end of an interval, from those of the controls at the knots there: controls are
+/// linear between knots.
+fn interval_efforts(start: f64, end: f64) -> [f64; 2] {
+    [start, end]
 }
 
 /// Six numbers a body, as motions.

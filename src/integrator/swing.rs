@@ -5,7 +5,7 @@
 //! times too large, the more the lighter the body.
 
 use super::mechanical::Swing;
-use crate::mechanism::{Mechanism, Row, compliance};
+use crate::mechanism::{Mechanism, Row, compliance, damper_shares};
 use crate::spatial::{Mat3, Pose, Vec3};
 
 /// Power iterations of a mode: the largest eigenvalue within a tenth, since the quotient is quadratic in what its vector is off.
@@ -28,6 +28,46 @@ pub(super) fn most(each: impl Iterator<Item = f64>) -> (usize, f64) {
         (0, 0.0),
         |best, own| if own.1 > best.1 { own } else { best },
     )
+}
+
+/// Scales the dampers of `m` to what they add to the masses in the stability limit of explicit forces; `saved` keeps their
+/// values for [`restore_dampers`].
+///
+/// A mass `m` on a spring `k` and a damper `d`, of whose impulses the shares `a` and `b = 1 - a` of the intervals before and
+/// after a knot act there, steps by
+///
+/// ```text
+/// (m + b h d) z+ - (2 m + (b - a) h d - h^2 k) z + (m - a h d) z- = 0
+/// ```
+///
+/// Its root reaches -1 at `h^2 k = 4 (m + (b - a) h d/2)`. The default dampers, `a = b`, do not move the limit
+/// `h omega = 2` of the undamped spring, however much they slow its motion; implicit ones, `a = 0`, add `h d/2` to the mass.
+/// The step's matrix holds `m + b h d`: with `d` scaled by `(b - a)/2b` it is the mass of the limit.
+pub(super) fn scale_dampers(m: &mut Mechanism, saved: &mut Vec<f64>) {
+    saved.clear();
+    for (damping, implicit) in dampers(m) {
+        let (before, after) = damper_shares(implicit);
+        saved.push(*damping);
+        *damping *= 0.5 * (after - before) / after;
+    }
+}
+
+/// Undoes [`scale_dampers`].
+pub(super) fn restore_dampers(m: &mut Mechanism, saved: &[f64]) {
+    for ((damping, _), saved) in dampers(m).zip(saved) {
+        *damping = *saved;
+    }
+}
+
+/// All dampers, and whether they are implicit.
+fn dampers(m: &mut Mechanism) -> impl Iterator<Item = (&mut f64, bool)> {
+    let joints = m.joints.iter_mut().flat_map(|j| {
+        let implicit = j.implicit;
+        let own = j.directions.iter_mut();
+        own.map(move |d| (&mut d.damping, implicit))
+    });
+    let lines = m.springs.iter_mut().map(|s| (&mut s.damping, s.implicit));
+    joints.chain(lines)
 }
 
 /// The bound, with what the actuators exert (`efforts`), and a sum over the rows of a joint's constraint times the forces of its

@@ -227,18 +227,40 @@ impl MechanismBuilder {
                 ));
             }
             let anchors = (Vec3::zeros(), bodies[child].origin);
-            joints.push(Joint::new(
+            let mut free = Joint::new(
                 name.clone(),
                 JointKind::Floating,
                 (None, child),
                 Vec3::z(),
                 anchors,
                 Quat::identity(),
-            ));
+            );
+            free.frees = true;
+            joints.push(free);
         }
         let (tree, lost) = Tree::new(bodies.len(), &joints);
         if let Some(&b) = lost.first() {
             let name = &bodies[b].name;
+            let is_lost = |b: usize| lost.contains(&b);
+            let mut closing = joints.iter().filter(|j| j.closes);
+            if let Some((j, own)) =
+                closing.find_map(
+                    |j| match (j.parent.is_some_and(is_lost), is_lost(j.child)) {
+                        (true, false) => j.parent.map(|p| (j, p)),
+                        (false, true) => Some((j, j.child)),
+                        _ => None,
+                    },
+                )
+            {
+                return Err(ModelError::new(
+                    ["joints", &j.name, "closes"],
+                    format!(
+                        "joint `{}` is to close a loop, but no other joints lead from body `{}` to the world",
+                        j.name, bodies[own].name
+                    ),
+                    "remove closes = true, or add the joint that connects the body",
+                ));
+            }
             return Err(ModelError::new(
                 ["bodies", name],
                 format!("body `{name}` is tied to nothing: no joints lead from it to the world"),

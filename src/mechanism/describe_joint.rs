@@ -137,6 +137,10 @@ pub struct JointSpec {
     /// very stiff dampers. The default gives half of it to each end and is second order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub implicit: bool,
+    /// Closes a loop: its coordinates follow from those of the other joints. By default the joints that the file lists first
+    /// form the spanning tree, and a joint between bodies that these connect already closes a loop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closes: bool,
 }
 
 fn world() -> String {
@@ -161,6 +165,7 @@ impl JointSpec {
             limits: None,
             restitution: None,
             implicit: false,
+            closes: false,
         }
     }
 
@@ -227,6 +232,12 @@ impl JointSpec {
     /// Ratio of rates after and before a limit of any free direction is hit.
     pub fn restitution(mut self, restitution: f64) -> Self {
         self.restitution = Some(PerDirection::All(restitution));
+        self
+    }
+
+    /// Closes a loop: never a joint of the spanning tree.
+    pub fn closes(mut self) -> Self {
+        self.closes = true;
         self
     }
 
@@ -388,7 +399,7 @@ impl JointSpec {
             ),
             offset,
         );
-        joint.implicit = self.implicit;
+        (joint.implicit, joint.closes) = (self.implicit, self.closes);
         let n = joint.directions.len();
         let numbers = |field: &str, value: &Option<PerDirection>, negative: bool| {
             let values = match value {

@@ -2,7 +2,15 @@
 
 use super::wrench::dot;
 use super::{Body, Field, Joint, Mechanism, Motion, Row};
-use crate::spatial::{Mat3, Pose, Vec3};
+use crate::spatial::{Mat3, Pose, Vec3, log};
+
+/// What the actuators exert at a knot: of each the wrench of a unit effort, the effort, and the rate along it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Efforts {
+    pub rows: Vec<Row>,
+    pub efforts: Vec<f64>,
+    pub rates: Vec<f64>,
+}
 
 impl Mechanism {
     /// Potential energy of gravity (zero at the world's origin), springs and users' potentials, J. `winding` tells the
@@ -34,14 +42,44 @@ impl Mechanism {
         0.5 * twice
     }
 
-    /// Power of the controls `u`, W; six numbers of velocity a body.
-    pub(crate) fn control_power(&self, poses: &[Pose], velocities: &[f64], u: &[f64]) -> f64 {
-        let power = self.actuators.iter().zip(u).map(|(c, u)| {
+    /// What a unit effort of each actuator exerts, the efforts that the controls `u` lead to, and the actuators' rates replace those
+    /// in `out`.
+    pub(crate) fn efforts(&self, poses: &[Pose], velocities: &[f64], u: &[f64], out: &mut Efforts) {
+        out.rows.clear();
+        out.efforts.clear();
+        out.rates.clear();
+        for (c, u) in self.actuators.iter().zip(u) {
             let (parent, child) = self.driven(c);
-            let row = c.row(&self.joints, (self.pose(poses, parent), &poses[child]));
-            c.exerted(*u).0 * dot(velocities, parent, child, &row)
-        });
-        power.sum()
+            let ends = (self.pose(poses, parent), &poses[child]);
+            let row = c.row(&self.joints, ends);
+            out.rates.push(dot(velocities, parent, child, &row));
+            out.rows.push(row);
+            out.efforts.push(c.exerted(*u).0);
+        }
+    }
+
+    /// Displacement of an actuator over an interval by its rows at the two ends, m or rad: the displacement of its bodies
+    /// along either. It is exact to second order whatever the velocities do within the interval, as at an impact.
+    pub(crate) fn actuator_displacements(
+        &self,
+        actuator: usize,
+        rows: [&Row; 2],
+        (from, to): (&[Pose], &[Pose]),
+    ) -> [f64; 2] {
+        let moved = |b: usize| {
+            let turn = log(&(from[b].q.conjugate() * to[b].q));
+            (to[b].x - from[b].x, turn)
+        };
+        let (parent, child) = self.driven(&self.actuators[actuator]);
+        let (on_child, on_parent) = (moved(child), parent.map(moved));
+        rows.map(|row| {
+            let (x, turn) = &on_child;
+            let by_child = row.force.dot(x) + row.child_torque.dot(turn);
+            by_child
+                + on_parent.as_ref().map_or(0.0, |(x, turn)| {
+                    row.parent_torque.dot(turn) - row.force.dot(x)
+                })
+        })
     }
 
     /// `sum d s^2` over all dampers, `s` their displacement from one configuration to another: over an interval `h`, `h`

@@ -139,6 +139,10 @@ pub struct Joint {
     pub directions: Vec<Direction>,
     /// The dampers' impulse over an interval acts wholly at its start.
     pub implicit: bool,
+    /// Closes a loop: never a joint of the spanning tree.
+    pub(crate) closes: bool,
+    /// The joint of a free body with the world.
+    pub(crate) frees: bool,
 }
 
 /// One constraint row as the wrench of its unit multiplier: on the parent `(-f, parent_torque)`, on the child
@@ -201,6 +205,8 @@ impl Joint {
             translation_rows: t,
             directions: Direction::of_joint(&select(3 - t), &select(3 - r)),
             implicit: false,
+            closes: false,
+            frees: false,
         }
     }
 

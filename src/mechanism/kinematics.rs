@@ -41,13 +41,25 @@ pub(crate) struct Tree {
 pub type Motion = (Vec3, Vec3);
 
 impl Tree {
-    /// Breadth first from the world, joints in the order they were declared. Returns the bodies left out.
+    /// The tree of the joints that connect what the joints before them leave apart: those of free bodies first, then the
+    /// others in the order of the description, without those marked as closing. All others close loops. The edges are
+    /// listed breadth first from the world. Returns the bodies left out, too.
     pub(crate) fn new(bodies: usize, joints: &[Joint]) -> (Self, Vec<usize>) {
+        let ends = |j: &Joint| [j.parent.map_or(0, |p| p + 1), j.child + 1];
         let mut at: Vec<Vec<usize>> = vec![vec![]; bodies + 1];
-        for (i, j) in joints.iter().enumerate() {
-            at[j.parent.map_or(0, |p| p + 1)].push(i);
-            at[j.child + 1].push(i);
+        // a node of the group of connected nodes that each node belongs to
+        let mut group: Vec<usize> = (0..=bodies).collect();
+        let (free, others): (Vec<_>, Vec<_>) = (0..joints.len()).partition(|&i| joints[i].frees);
+        for i in free.into_iter().chain(others) {
+            let [a, b] = ends(&joints[i]).map(|n| root(&mut group, n));
+            if a == b || joints[i].closes {
+                continue;
+            }
+            group[b] = a;
+            ends(&joints[i]).into_iter().for_each(|n| at[n].push(i));
         }
+        // in the order of the description
+        at.iter_mut().for_each(|own| own.sort_unstable());
         let mut reached = vec![false; bodies + 1];
         let mut used = vec![false; joints.len()];
         let mut tree = Self::default();
@@ -55,11 +67,10 @@ impl Tree {
         reached[0] = true;
         while let Some(node) = queue.pop_front() {
             for &i in &at[node] {
-                let j = &joints[i];
-                let parent = j.parent.map_or(0, |p| p + 1);
+                let [parent, child] = ends(&joints[i]);
                 let reversed = parent != node;
-                let next = if reversed { parent } else { j.child + 1 };
-                if used[i] || reached[next] {
+                let next = if reversed { parent } else { child };
+                if reached[next] {
                     continue;
                 }
                 (used[i], reached[next]) = (true, true);
@@ -68,7 +79,7 @@ impl Tree {
                     reversed,
                     first: tree.coordinates,
                 });
-                tree.coordinates += j.directions.len();
+                tree.coordinates += joints[i].directions.len();
                 queue.push_back(next);
             }
         }
@@ -78,6 +89,15 @@ impl Tree {
         let lost = (0..bodies).filter(|b| !reached[b + 1]).collect();
         (tree, lost)
     }
+}
+
+/// The node that names the group of connected nodes of `node`; halves the paths to it.
+fn root(group: &mut [usize], mut node: usize) -> usize {
+    while group[node] != node {
+        group[node] = group[group[node]];
+        node = group[node];
+    }
+    node
 }
 
 /// The scalar part of a relative rotation below which a joint with two turns counts as at half a turn: its two rates lose as many

@@ -77,6 +77,7 @@ pub(crate) use contact::{
 };
 pub(crate) use coordinate::unwind;
 pub(crate) use earlier::Earlier;
+pub(crate) use energy::Efforts;
 pub(crate) use joint::Vec6;
 pub(crate) use pull::Pair;
 pub(crate) use spring::damper_shares;

@@ -89,6 +89,7 @@ pub(crate) fn tree(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
             rest: 0.4,
             damping: 0.3,
             implicit: false,
+            closes: false,
         },
     );
     for (j, joint) in m
@@ -148,7 +149,8 @@ pub(crate) fn four_bar() -> MechanismBuilder {
                 .parent("coupler")
                 .axis(y)
                 .anchors([0.6, 0.0, 0.0], top)
-                .damping(0.2),
+                .damping(0.2)
+                .closes(),
         )
         .joint(
             "d",
@@ -176,10 +178,12 @@ pub(crate) fn spatial_loop() -> MechanismBuilder {
             format!("b{}", i - 1)
         };
         let anchor = if i == 0 { [0.0; 3] } else { half(0.5) };
-        let j = JointSpec::new(kind, &format!("b{i}"))
+        let mut j = JointSpec::new(kind, &format!("b{i}"))
             .parent(&parent)
             .axis([0.2, 1.0, 0.1])
             .anchors(anchor, half(-0.5));
+        // the tree has a branch to either side
+        j.closes = i == 2;
         m = m.joint(&format!("j{i}"), j);
     }
     m.joint(

@@ -4,7 +4,7 @@
 mod cache;
 mod energy;
 
-pub use energy::{Balance, balance, balance_with, momentum};
+pub use energy::{Balance, Cause, Unexplained, balance, balance_with, momentum};
 
 use crate::dynamics::{
     Certificate, Dynamics, Inputs, Knot, KnotPoint, Outputs, SolvedStep, StepError, StepStats,

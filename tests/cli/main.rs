@@ -1,9 +1,11 @@
 //! The command as a user runs it: what it prints where, what it writes, how it exits.
 
 mod animate;
+mod energy;
 mod gradient;
 mod input;
 mod inspect;
+mod joints;
 mod learners;
 mod plot;
 mod simulate;

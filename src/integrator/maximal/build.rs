@@ -295,6 +295,7 @@ impl Maximal {
                 .memory(self.symbolic.dim(), self.symbolic.values_len()),
             blow: None,
             contacts_left: vec![0.0; self.contacts.unknowns()],
+            dampings: vec![],
             jacobian: None,
         }
     }

@@ -203,24 +203,24 @@ impl Mechanical for Maximal {
             return Ok(Default::default());
         }
         let dim = self.symbolic.dim();
-        // of the impulses before, of those after, and of those of a blow among these
-        let mut changes = [vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]];
+        // of the impulses before, and of those after
+        let mut changes = [vec![0.0; dim], vec![0.0; dim]];
         let rows = changes.each_mut().map(|rows| &mut rows[..]);
-        let struck = self.contacts.exert(&w.contacts, seen.y, rows);
+        self.contacts.exert(&w.contacts, seen.y, rows);
         // what the impulses change within the joints alone
         let touching = w.contacts.part();
         self.assemble(w);
         let factored = self.factor(w);
         if factored.is_ok() {
             let mut change = vec![0.0; dim];
-            for rows in &mut changes[..if struck { 3 } else { 2 }] {
+            for rows in &mut changes {
                 self.solve(w, rows, &mut change, false);
                 rows.copy_from_slice(&change);
             }
         }
         w.contacts.meet(touching);
         factored?;
-        let [first, second, kick] = changes.each_ref().map(|c| &c[..]);
+        let changes = changes.each_ref().map(|c| &c[..]);
         let view = self.view(w);
         // velocities of the interval behind the knot come first among the unknowns
         let own = (
@@ -231,12 +231,8 @@ impl Mechanical for Maximal {
                 seen.y
             },
         );
-        let [before, after] = (self.contacts).work(&view, &w.contacts, own, [first, second]);
-        Ok(KnotWork {
-            before,
-            after,
-            kick: w.model.control_power(&w.knot.poses, kick, seen.u),
-        })
+        let [before, after] = (self.contacts).work(&view, &w.contacts, own, changes);
+        Ok(KnotWork { before, after })
     }
 
     fn gave_way(&self, seen: &KnotPoint, w: &mut Work) -> Result<bool, StepError> {

@@ -48,7 +48,11 @@ impl Maximal {
         if bound.rate <= above {
             return Ok(bound);
         }
+        let mut dampings = std::mem::take(&mut w.dampings);
+        swing::scale_dampers(&mut w.model, &mut dampings);
         let found = self.power_iteration(h, w);
+        swing::restore_dampers(&mut w.model, &dampings);
+        w.dampings = dampings;
         Ok(match found {
             // matrices that cannot be factored leave the bound
             Some(found) if found.rate <= bound.rate => Swing {

@@ -27,6 +27,8 @@ pub struct Work {
     pub(super) blow: Option<Box<Blow>>,
     /// The contacts' own rows.
     pub(super) contacts_left: Vec<f64>,
+    /// The dampers' values while an estimate of the fastest swing scales them.
+    pub(super) dampings: Vec<f64>,
     /// Memory of the linear model of trees, once asked for.
     pub(super) jacobian: Option<Box<jacobian::Jacobian>>,
 }

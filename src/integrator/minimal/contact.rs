@@ -429,7 +429,7 @@ impl Minimal {
             return Ok(KnotWork::default());
         }
         let (n, dim) = (self.bodies(), self.dimension());
-        let mut changes = [vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]];
+        let mut changes = [vec![0.0; dim], vec![0.0; dim]];
         let rows = changes.each_mut().map(|rows| &mut rows[..]);
         self.contacts.exert(&w.touching.memory, seen.y, rows);
         // what the impulses change within the joints alone
@@ -453,15 +453,11 @@ impl Minimal {
                 put(&mut behind, node.body, &to.velocity, &spin);
             }
         }
-        let [first, second, _] = changes.each_ref().map(|c| &c[..n]);
+        let changes = changes.each_ref().map(|c| &c[..n]);
         let (view, memory) = (self.view(w), &w.touching.memory);
         let own = (seen.y, &behind[..]);
-        let [before, after] = self.contacts.work(&view, memory, own, [first, second]);
-        Ok(KnotWork {
-            before,
-            after,
-            ..KnotWork::default()
-        })
+        let [before, after] = self.contacts.work(&view, memory, own, changes);
+        Ok(KnotWork { before, after })
     }
 
     /// Rates of displacement of a joint by a change of its rates, at the trial.

@@ -64,7 +64,12 @@ impl Minimal {
         if bound.rate <= above {
             return Ok(bound);
         }
-        Ok(match self.power_iteration(&at, seen.x, w) {
+        let mut dampings = std::mem::take(&mut w.dampings);
+        swing::scale_dampers(&mut w.model, &mut dampings);
+        let found = self.power_iteration(&at, seen.x, w);
+        swing::restore_dampers(&mut w.model, &dampings);
+        w.dampings = dampings;
+        Ok(match found {
             // matrices that cannot be factored leave the bound
             Some(found) if found.rate <= bound.rate => Swing {
                 bound: bound.rate,

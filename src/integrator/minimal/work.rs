@@ -52,6 +52,8 @@ pub struct Work {
     /// Of the inertias, for bounds of swings.
     pub(super) inverse_inertia: Vec<Mat3>,
     pub(super) scratch: Vec<f64>,
+    /// The dampers' values while an estimate of the fastest swing scales them.
+    pub(super) dampings: Vec<f64>,
     pub(super) inputs: Inputs,
     pub(super) outputs: Outputs,
     pub(super) touching: Touching,
@@ -239,6 +241,7 @@ impl Minimal {
             certificate: None,
             inverse_inertia: vec![none; n],
             scratch: vec![0.0; n],
+            dampings: vec![],
             inputs: self.dims().inputs(),
             outputs: self.dims().outputs(),
             touching: Touching::new(self),

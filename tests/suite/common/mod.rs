@@ -314,6 +314,8 @@ pub fn floating_loop() -> MechanismBuilder {
         if i < 2 {
             joint = joint.spring(2.0, 0.3).damping(0.2);
         }
+        // the tree has a branch to either side
+        joint.closes = i == 2;
         m = m.joint(&format!("j{i}"), joint);
     }
     m.spring("across", line(&mut s, "b0", "b2"))

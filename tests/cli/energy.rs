@@ -1,0 +1,441 @@
+//! The energy check of `simulate`: right motion passes, explosions fail, and what a failed step reports.
+
+use super::{Folder, number};
+use serde_json::Value;
+
+const BOTH: [&str; 2] = ["minimal", "maximal"];
+
+/// A mass (or moment of inertia) on one joint without gravity, driven to zero by a servo.
+struct Servo {
+    kind: &'static str,
+    mass: f64,
+    h: f64,
+    /// `h kd/m`: the servo is stable below 2.
+    z: f64,
+    /// `h^2 kp/m`
+    y: f64,
+    start: f64,
+}
+
+impl Servo {
+    fn text(&self) -> String {
+        let Self {
+            kind,
+            mass,
+            h,
+            z,
+            y,
+            start,
+        } = self;
+        let (kp, kd) = (y * mass / (h * h), z * mass / h);
+        let inertia = format!("inertia = [{mass:e}, {mass:e}, {mass:e}]");
+        format!(
+            r#"time_step = {h:e}
+horizon = {:e}
+[mechanism]
+gravity = [0.0, 0.0, 0.0]
+[mechanism.bodies.car]
+mass = {mass:e}
+{inertia}
+[mechanism.joints.x]
+kind = "{kind}"
+child = "car"
+axis = [1.0, 0.0, 0.0]
+[mechanism.actuators.u]
+joint = "x"
+[initial]
+x = {start:e}
+[policy.gains]
+kp = {{ value = {kp:e}, fixed = true }}
+kd = {{ value = {kd:e}, fixed = true }}
+[[policy.loops]]
+control = "u"
+joint = "x"
+kp = "kp"
+kd = "kd"
+reference = 0.0
+[[costs]]
+quantity = {{ joint = "x" }}
+weight = 1.0
+"#,
+            200.0 * h
+        )
+    }
+}
+
+/// Runs a file by an integrator; 0 where it is done, 1 where it failed.
+fn simulate(folder: &Folder, text: &str, arguments: &[&str]) -> Value {
+    folder.write("case.toml", text);
+    let run = folder.run(&[&["simulate", "case.toml", "--json"], arguments].concat());
+    let value = run.json();
+    let expected = match value["status"].as_str() {
+        Some("done") => 0,
+        Some("failed") => 1,
+        other => panic!("status {other:?}"),
+    };
+    run.ended(expected);
+    value
+}
+
+fn is_done(v: &Value) -> bool {
+    if v["status"] == "failed" {
+        assert!(v["failure"]["time"].is_number(), "{v:#}");
+        assert!(v["failure"]["element"].is_string(), "{v:#}");
+        assert!(v["final"]["bodies"].is_object(), "{v:#}");
+    }
+    v["status"] == "done"
+}
+
+/// Gains on either side of the stability limit, of slides and hinges, light and heavy, by both integrators.
+#[test]
+fn servos_fail_where_they_are_unstable() {
+    let folder = Folder::new("energy_servos");
+    for (i, z) in [0.3, 1.0, 1.5, 1.8, 2.15, 2.5, 4.0, 20.0]
+        .into_iter()
+        .enumerate()
+    {
+        for (k, (mass, h)) in [(1e-3, 1e-3), (1.0, 0.01), (50.0, 0.05), (0.2, 0.01)]
+            .into_iter()
+            .enumerate()
+        {
+            let servo = Servo {
+                kind: ["prismatic", "revolute"][(i + k) % 2],
+                mass,
+                h,
+                z,
+                y: z * [1e-4, 0.02, 0.1][(i + k) % 3],
+                start: [0.1, -1.0, 1e-3][k % 3],
+            };
+            for integrator in BOTH {
+                let v = simulate(&folder, &servo.text(), &["--integrator", integrator]);
+                let what = format!("{integrator}, {}, z = {z}, m = {mass}, h = {h}", servo.kind);
+                assert_eq!(is_done(&v), z < 2.0, "{what}: {}", v["failure"]);
+            }
+        }
+    }
+}
+
+/// Two links under gravity with a servo in each joint, whose damping gains are `z` times the outer link's moment of inertia by `h`. The
+/// arm is up to five times as easy to move as that link alone: it is stable below `z = 0.4`, and unstable above 2 in any pose.
+#[test]
+fn servos_of_an_arm_fail_where_they_are_unstable() {
+    let folder = Folder::new("energy_arm");
+    for (seed, z) in [0.1, 0.3, 0.2, 3.0, 5.0].into_iter().enumerate() {
+        let (h, length) = ([0.01, 0.002][seed % 2], 0.4 + 0.1 * seed as f64);
+        // of a link about its own end
+        let own = length * length / 3.0;
+        let (kd, kp) = (z * own / h, 0.02 * z * own / (h * h));
+        let mut text = format!(
+            "time_step = {h:e}\nhorizon = {:e}\n[mechanism]\n",
+            200.0 * h
+        );
+        let mut loops = format!(
+            "[policy.gains]\nkp = {{ value = {kp:e}, fixed = true }}\nkd = {{ value = {kd:e}, fixed = true }}\n"
+        );
+        for (name, parent, at) in [("upper", "world", 0.0), ("lower", "upper", -0.5 * length)] {
+            text += &format!(
+                "[mechanism.bodies.{name}]\nmass = 1.0\nshape = {{ box = [0.05, 0.05, {length:e}] }}\n\
+                 [mechanism.joints.{name}]\nkind = \"revolute\"\nparent = \"{parent}\"\nchild = \"{name}\"\n\
+                 axis = [0.0, 1.0, 0.0]\nparent_anchor = [0.0, 0.0, {at:e}]\nchild_anchor = [0.0, 0.0, {:e}]\n\
+                 [mechanism.actuators.{name}]\njoint = \"{name}\"\n",
+                0.5 * length
+            );
+            loops += &format!(
+                "[[policy.loops]]\ncontrol = \"{name}\"\njoint = \"{name}\"\nkp = \"kp\"\nkd = \"kd\"\nreference = 0.3\n"
+            );
+        }
+        text += &format!(
+            "[initial]\nupper = 0.5\nlower = -0.4\n{loops}[[costs]]\nquantity = {{ joint = \"upper\" }}\nweight = 1.0\n"
+        );
+        for integrator in BOTH {
+            let v = simulate(&folder, &text, &["--integrator", integrator]);
+            assert_eq!(
+                is_done(&v),
+                z < 2.0,
+                "{integrator}, z = {z}: {}",
+                v["failure"]
+            );
+        }
+    }
+}
+
+/// Springs in plain steps on either side of `h omega = 2`, released or in motion, with and without a damper. In automatic
+/// substeps all of them run.
+#[test]
+fn springs_fail_where_they_are_unstable() {
+    let folder = Folder::new("energy_springs");
+    for (i, size) in [0.3, 0.8, 1.2, 2.05, 2.3, 4.0].into_iter().enumerate() {
+        for (k, h) in [0.001, 0.01, 0.03].into_iter().enumerate() {
+            let mass = [1e-2, 1.0, 20.0][(i + k) % 3];
+            let stiffness = mass * size * size / (h * h);
+            // a damper does not move the limit
+            let damping = [0.0, 0.1, 50.0][(i + 2 * k) % 3] * mass / h;
+            let (at, rate) = [(0.1, 0.0), (0.0, 2.0)][(i + k) % 2];
+            let is_strong = damping * h > mass;
+            let text = format!(
+                r#"time_step = {h:e}
+horizon = {:e}
+[mechanism]
+[mechanism.bodies.bob]
+mass = {mass:e}
+inertia = [{mass:e}, {mass:e}, {mass:e}]
+[mechanism.joints.x]
+kind = "prismatic"
+child = "bob"
+axis = [0.3, 0.0, 1.0]
+stiffness = {stiffness:e}
+damping = {damping:e}
+[initial]
+x = {{ coordinate = {at}, rate = {rate} }}
+"#,
+                // a strong damper lets it grow slowly
+                if is_strong { 2000.0 * h } else { 200.0 * h }
+            );
+            for integrator in BOTH {
+                let what = format!("{integrator}, h omega = {size}, h = {h}, d = {damping}");
+                let by = ["--integrator", integrator];
+                let v = simulate(&folder, &text, &[&by[..], &["--substeps", "1"]].concat());
+                assert_eq!(is_done(&v), size < 2.0, "{what}: {v:#}");
+                let v = simulate(&folder, &text, &[&by[..], &["--substeps", "auto"]].concat());
+                assert!(is_done(&v), "{what}: {}", v["failure"]);
+                let parts = number(&v, "substeps_max");
+                assert!(
+                    parts >= size && parts <= 4.0 * size.max(1.0),
+                    "{what}: {parts}"
+                );
+            }
+        }
+    }
+}
+
+/// Two free bodies on a hinge, without gravity: nothing changes their energy but the error of the step.
+#[test]
+fn free_flight_keeps_its_energy() {
+    let folder = Folder::new("energy_flight");
+    for (i, h) in [2e-3, 1e-3, 5e-3, 1e-2, 2e-3, 1e-4].into_iter().enumerate() {
+        let (mass, spin) = ([30.0, 1.0, 1e-2][i % 3], [1.0, 5.0, 0.1][(i / 2) % 3]);
+        let text = format!(
+            r#"time_step = {h:e}
+horizon = {:e}
+[mechanism]
+gravity = [0.0, 0.0, 0.0]
+[mechanism.bodies.a]
+mass = {mass:e}
+inertia = [{:e}, {:e}, {:e}]
+free = true
+[mechanism.bodies.b]
+mass = {mass:e}
+inertia = [{:e}, {:e}, {:e}]
+[mechanism.joints.hinge]
+kind = "revolute"
+parent = "a"
+child = "b"
+axis = [0.0, 0.3, 1.0]
+parent_anchor = [0.5, 0.0, 0.0]
+child_anchor = [-0.5, 0.0, 0.0]
+[initial.a]
+position = [0.0, 0.0, 0.0]
+velocity = [1.0, 0.0, 0.0]
+angular_velocity = [0.1, 0.0, {spin}]
+[initial.hinge]
+coordinate = 0.3
+rate = {spin}
+"#,
+            250.0 * h,
+            mass / 30.0,
+            mass / 15.0,
+            mass / 10.0,
+            mass / 30.0,
+            mass / 15.0,
+            mass / 10.0,
+        );
+        for integrator in BOTH {
+            let v = simulate(&folder, &text, &["--integrator", integrator]);
+            assert!(is_done(&v), "{integrator}, h = {h}: {}", v["failure"]);
+            let error = number(&v, "energy_error_max") / number(&v, "energy_initial");
+            assert!(error < 1e-2, "{integrator}, h = {h}: {error:e}");
+        }
+    }
+}
+
+/// A constant force drives a slide against its stop: in the end the force has worked over the whole way, whenever within a
+/// step the slide meets the stop, and the stop has taken all of it.
+#[test]
+fn actuators_work_over_the_way_where_something_strikes() {
+    let folder = Folder::new("energy_strike");
+    for i in 0..10 {
+        let (way, force) = (0.1 + 0.0137 * f64::from(i), 7.0);
+        let h = [0.01, 0.004][i as usize % 2];
+        let text = format!(
+            r#"time_step = {h:e}
+horizon = 0.6
+[mechanism]
+gravity = [0.0, 0.0, 0.0]
+[mechanism.bodies.car]
+mass = 2.0
+inertia = [1.0, 1.0, 1.0]
+[mechanism.joints.x]
+kind = "prismatic"
+child = "car"
+axis = [1.0, 0.0, 0.0]
+limits = [0.0, inf]
+[mechanism.actuators.u]
+joint = "x"
+[initial]
+x = {way:e}
+[guess]
+controls = {{ u = -{force} }}
+[[costs]]
+quantity = {{ joint = "x" }}
+weight = 1.0
+"#
+        );
+        for integrator in BOTH {
+            let v = simulate(&folder, &text, &["--integrator", integrator]);
+            let what = format!("{integrator}, {way} m, h = {h}");
+            assert!(is_done(&v), "{what}: {}", v["failure"]);
+            let (work, expected) = (number(&v["work"], "actuators"), force * way);
+            assert!(
+                (work - expected).abs() < 1e-8,
+                "{what}: {work} of {expected}"
+            );
+            let all: f64 = ["actuators", "dampers", "friction", "impacts"]
+                .map(|of| number(&v["work"], of))
+                .iter()
+                .sum();
+            let left = number(&v, "energy_final") - number(&v, "energy_initial") - all;
+            assert!(left.abs() < 1e-8, "{what}: {left:e} J");
+        }
+    }
+}
+
+/// What fails on the way reports when, which element, the residual, and the last state.
+#[test]
+fn a_failed_step_reports_where_it_got() {
+    let folder = Folder::new("energy_failed_step");
+    // it is spun up to where a step has no solution
+    let spun = r#"time_step = 0.01
+horizon = 2.0
+[mechanism]
+gravity = [0.0, 0.0, 0.0]
+[mechanism.bodies.rotor]
+mass = 1.0
+inertia = [0.1, 0.1, 0.1]
+[mechanism.joints.x]
+kind = "revolute"
+child = "rotor"
+axis = [1.0, 0.0, 0.0]
+[mechanism.actuators.u]
+joint = "x"
+[guess]
+controls = { u = 20.0 }
+[[costs]]
+quantity = { joint = "x" }
+weight = 1.0
+"#;
+    for integrator in BOTH {
+        let v = simulate(
+            &folder,
+            spun,
+            &["--integrator", integrator, "--substeps", "1"],
+        );
+        assert!(!is_done(&v), "{integrator}");
+        let failure = &v["failure"];
+        let (time, steps) = (number(failure, "time"), number(&v, "steps"));
+        assert!((time - 0.01 * steps).abs() < 1e-9 && steps > 10.0, "{v:#}");
+        assert!(failure.get("residual").is_some(), "{failure}");
+        let element = failure["element"].as_str().expect("a name");
+        assert!(element.contains("rotor"), "{element}");
+        let rate = super::numbers(&v["final"]["joints"]["x"]["rates"])[0];
+        assert!(rate > 50.0, "{rate}");
+    }
+}
+
+/// The stiff flyball governor (IFToMM A05): two arms with balls of 5 kg turn with a shaft; springs with strong dampers connect their
+/// middles to a slider on it.
+fn governor(stiffness: f64, damping: f64, h: f64) -> String {
+    let mut text = format!(
+        r#"time_step = {h:e}
+horizon = 0.5
+[mechanism]
+[mechanism.bodies.shaft]
+mass = 0.3
+inertia = [0.025, 0.025, 5e-6]
+[mechanism.bodies.slider]
+mass = 3.0
+inertia = [0.005, 0.005, 0.005]
+[mechanism.joints.spin]
+kind = "revolute"
+child = "shaft"
+axis = [0.0, 0.0, 1.0]
+child_anchor = [0.0, 0.0, -0.5]
+[mechanism.joints.slide]
+kind = "prismatic"
+parent = "shaft"
+child = "slider"
+axis = [0.0, 0.0, 1.0]
+parent_anchor = [0.0, 0.0, -0.5]
+"#
+    );
+    for (name, side) in [("right", 0.05), ("left", -0.05)] {
+        text += &format!(
+            r#"[mechanism.bodies.{name}]
+mass = 5.3
+center_of_mass = [0.0, 0.0, -0.9716981132]
+inertia = [0.0957556, 0.0957556, 5e-6]
+[mechanism.joints.{name}]
+kind = "revolute"
+parent = "shaft"
+child = "{name}"
+axis = [0.0, 1.0, 0.0]
+parent_anchor = [{side}, 0.0, 0.5]
+[mechanism.springs.{name}]
+parent = "slider"
+child = "{name}"
+parent_anchor = [{side}, 0.0, 0.0]
+child_anchor = [0.0, 0.0, -0.5]
+stiffness = {stiffness:e}
+rest = 0.5
+damping = {damping:e}
+"#
+        );
+    }
+    text + "[initial]\nslide = 0.5\nright = -1.0471975511965976\nleft = 1.0471975511965976\n\
+            spin = { coordinate = 0.0, rate = 6.283185307179586 }\n"
+}
+
+/// The springs swing at up to 562 rad/s without their dampers. Whatever these are, automatic substeps resolve that; the place of the
+/// slider is that of plain steps of 1e-4 s.
+#[test]
+fn the_stiff_governor_runs_in_automatic_substeps() {
+    let folder = Folder::new("energy_governor");
+    for (i, (stiffness, damping)) in [
+        (1.0, 1.0),
+        (1.0, 0.1),
+        (1.0, 4.0),
+        (4.0, 1.0),
+        (4.0, 4.0),
+        (0.25, 1.0),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let h = [0.01, 0.004][i % 2];
+        let text = governor(8e5 * stiffness, 4e4 * damping, h);
+        for integrator in BOTH {
+            let v = simulate(&folder, &text, &["--integrator", integrator]);
+            let what = format!("{integrator}, {stiffness}, {damping}, h = {h}");
+            assert!(is_done(&v), "{what}: {}", v["failure"]);
+            let (parts, size) = (number(&v, "substeps_max"), 562.0 * stiffness.sqrt() * h);
+            assert!(
+                parts > 0.9 * size && parts < 4.0 * size,
+                "{what}: {parts} parts"
+            );
+            assert!(number(&v, "energy_error_max") < 0.02, "{what}");
+            if (stiffness, damping) == (1.0, 1.0) {
+                let at = super::numbers(&v["final"]["joints"]["slide"]["coordinates"])[0];
+                assert!((at - 0.7432493).abs() < 5e-5, "{what}: {at}");
+            }
+        }
+    }
+}
