@@ -438,6 +438,7 @@ impl<'a> Assembly<'a> {
         b.springs.extend(import.springs.clone());
         b.gears.extend(import.gears.clone());
         b.actuators.extend(import.actuators.clone());
+        self.leave_out_idle();
         self.exclude()?;
         let b = &self.builder;
         if b.bodies.is_empty() {

@@ -234,3 +234,132 @@ pub(super) fn reduced(points: impl Iterator<Item = Vec3>, most: usize) -> Result
         size,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f64::consts::{PI, TAU};
+
+    /// Rings of a sphere of radius one with poles.
+    fn sphere(rings: usize, around: usize) -> Vec<Vec3> {
+        let ring = |i: usize| {
+            let polar = PI * i as f64 / rings as f64;
+            (0..around).map(move |k| {
+                let turn = TAU * k as f64 / around as f64;
+                let across = polar.sin();
+                Vec3::new(across * turn.cos(), across * turn.sin(), polar.cos())
+            })
+        };
+        let poles = [Vec3::z(), -Vec3::z()];
+        (1..rings).flat_map(ring).chain(poles).collect()
+    }
+
+    /// A box of half edges 1, 0.6, 0.3 whose edges are rounded with radius 0.1.
+    fn rounded_box() -> Vec<Vec3> {
+        let core = Vec3::new(0.9, 0.5, 0.2);
+        let round = sphere(16, 32).into_iter();
+        round
+            .map(|p| core.component_mul(&p.map(|v| if v < 0.0 { -1.0 } else { 1.0 })) + p * 0.1)
+            .collect()
+    }
+
+    fn cylinder() -> Vec<Vec3> {
+        let ring = |z: f64| {
+            (0..64).map(move |k| {
+                let turn = TAU * f64::from(k) / 64.0;
+                Vec3::new(0.3 * turn.cos(), 0.3 * turn.sin(), z)
+            })
+        };
+        let middles = [Vec3::z(), -Vec3::z()];
+        ring(-1.0).chain(ring(1.0)).chain(middles).collect()
+    }
+
+    fn stretched(by: [f64; 3]) -> Vec<Vec3> {
+        let by = Vec3::from(by);
+        sphere(24, 32)
+            .iter()
+            .map(|p| p.component_mul(&by))
+            .collect()
+    }
+
+    fn extents(points: &[Vec3]) -> Vec3 {
+        let lower = points
+            .iter()
+            .fold(Vec3::repeat(f64::INFINITY), |m, p| m.inf(p));
+        let upper = (points.iter()).fold(Vec3::repeat(f64::NEG_INFINITY), |m, p| m.sup(p));
+        upper - lower
+    }
+
+    /// Largest part of the extents that is cut off in any of many directions.
+    fn cut(points: &[Vec3], hull: &Hull) -> f64 {
+        let size = extents(points);
+        let scaled = |p: &Vec3| p.component_div(&size);
+        let support = |all: &[Vec3], n: &Vec3| {
+            let each = all.iter().map(|p| n.dot(&scaled(p)));
+            each.fold(f64::NEG_INFINITY, f64::max)
+        };
+        let each = sphere(40, 80).into_iter();
+        each.map(|n| support(points, &n) - support(hull.vertices(), &n))
+            .fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn hulls_keep_the_extents_and_cut_off_little() {
+        let meshes = [
+            ("ball", stretched([0.1; 3]), 0.05),
+            ("ellipsoid", stretched([0.3, 0.2, 0.1]), 0.05),
+            ("box with rounded edges", rounded_box(), 0.06),
+            ("cylinder", cylinder(), 0.03),
+            ("long and thin", stretched([2.0, 0.01, 0.02]), 0.05),
+            ("scaled", stretched([1e-3, 2e-3, 1.5e-3]), 0.05),
+        ];
+        for (name, points, most) in meshes {
+            let few = reduced(points.iter().copied(), VERTICES).expect(name);
+            assert_eq!((few.taken, few.given), (VERTICES, points.len()), "{name}");
+            let (own, given) = (extents(few.hull.vertices()), extents(&points));
+            assert_eq!(own, given, "{name}");
+            let by = cut(&points, &few.hull);
+            println!("{name}: {by:.4}, {:.2e} m of {:.2e}", few.beyond, few.size);
+            assert!(by < most, "{name}: {by}");
+            // what is reported is not less than the mesh is larger in the directions of its faces
+            let planes: Vec<(Vec3, f64)> = (few.hull.faces())
+                .map(|(n, corners)| (n, n.dot(&corners[0])))
+                .collect();
+            let outside = |p: &Vec3| planes.iter().map(|(n, d)| n.dot(p) - d).fold(0.0, f64::max);
+            let truth = points.iter().map(outside).fold(0.0, f64::max);
+            assert!(
+                (few.beyond - truth).abs() < 1e-3 * few.size,
+                "{name}: {truth}"
+            );
+            // more vertices cut off less
+            let more = reduced(points.iter().copied(), 100).expect(name);
+            assert!(cut(&points, &more.hull) < 0.6 * by, "{name}");
+            assert!(more.beyond < 0.6 * few.beyond, "{name}");
+        }
+    }
+
+    #[test]
+    fn all_vertices_are_the_mesh() {
+        for points in [stretched([0.1; 3]), rounded_box()] {
+            let all = reduced(points.iter().copied(), MOST).expect("a hull");
+            assert_eq!((all.beyond, all.taken), (0.0, points.len()));
+            assert!(cut(&points, &all.hull) < 1e-12);
+        }
+    }
+
+    #[test]
+    fn numbers_of_vertices_and_flat_meshes_are_refused() {
+        let points = stretched([1.0; 3]);
+        for most in [0, 3, MOST + 1] {
+            let e = reduced(points.iter().copied(), most)
+                .err()
+                .expect("refused");
+            assert!(e.contains("from 4 to 2000"), "{e}");
+        }
+        let flat = points.iter().map(|p| Vec3::new(p.x, p.y, 0.0));
+        let e = reduced(flat, VERTICES).err().expect("refused");
+        assert!(e.contains("not in one plane"), "{e}");
+        let tilted = points.iter().map(|p| Vec3::new(p.x, p.y, p.x + p.y));
+        assert!(reduced(tilted, VERTICES).is_err());
+    }
+}

@@ -7,7 +7,7 @@ use super::robot::{Frame, Geometry, Solid};
 use crate::format::problem::Names;
 use crate::format::recording::Visual;
 use crate::format::source::{FormatError, nearest};
-use crate::mechanism::{ContactSpec, Surface};
+use crate::mechanism::{ContactSpec, JointKind, Surface};
 use crate::spatial::{Quat, Vec3};
 use indexmap::IndexMap;
 
@@ -200,6 +200,44 @@ impl<'a> Assembly<'a> {
             }
         }
         Ok(out)
+    }
+
+    /// Leaves out shapes of [import.self_contacts] that can touch nothing, because all others that they could touch belong to
+    /// the same body or to one connected by a joint.
+    pub(super) fn leave_out_idle(&mut self) {
+        if self.import.self_contacts.is_empty() {
+            return;
+        }
+        let b = &self.builder;
+        let connected = |p: &str, q: &str| {
+            let mut joints = b.joints.values().filter(|j| j.kind != JointKind::Floating);
+            joints.any(|j| (&*j.parent, &*j.child) == (p, q) || (&*j.parent, &*j.child) == (q, p))
+        };
+        let world = b.half_spaces.values().map(|h| &h.group);
+        let world: Vec<&String> = world.chain(b.terrain.values().map(|t| &t.group)).collect();
+        let mut idle = vec![];
+        for (body, spec) in &b.bodies {
+            let others = b
+                .bodies
+                .iter()
+                .filter(|(other, _)| *other != body && !connected(body, other));
+            let others: Vec<&ContactSpec> = others.flat_map(|(_, o)| o.contacts.values()).collect();
+            let own = spec.contacts.iter();
+            for (name, c) in own.filter(|(_, c)| self.import.self_contacts.contains_key(&c.group)) {
+                let meets =
+                    |o: &&ContactSpec| c.against.contains(&o.group) || o.against.contains(&c.group);
+                let grounded = world.iter().any(|g| c.against.contains(g));
+                if !grounded && !others.iter().any(meets) {
+                    idle.push((body.clone(), name.clone()));
+                }
+            }
+        }
+        for (body, name) in idle {
+            self.builder.bodies[&body].contacts.shift_remove(&name);
+            self.remarks.push(format!(
+                "shape `{name}` of self_contacts touches nothing: all that its group is against is on its own body, or on one connected to it by a joint"
+            ));
+        }
     }
 
     /// Excluded pairs; a link stands for all its collision shapes.
