@@ -80,6 +80,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "terrain": terrain(m).map(|c| json!({
                 "name": c.name, "shape": c.surface.kind(), "position": c.position.as_slice(), "friction": c.friction,
             })).collect::<Vec<_>>(),
+            "friction_pairs": m.friction_pairs.iter().map(|p| json!({
+                "name": p.name, "friction": p.friction,
+            })).collect::<Vec<_>>(),
             "contacts": m.contacts.iter().map(|c| json!({
                 "name": c.name, "bodies": touching(m, c), "friction": m.friction(c), "restitution": m.restitution(c),
             })).collect::<Vec<_>>(),
@@ -494,12 +497,20 @@ fn contacts(m: &Mechanism) {
             short(c.friction)
         );
     }
+    if !m.friction_pairs.is_empty() {
+        println!("friction pairs");
+    }
+    for pair in &m.friction_pairs {
+        println!("  {:<20} friction {}", pair.name, short(pair.friction));
+    }
     if !m.contacts.is_empty() {
         println!("contacts");
     }
     for c in &m.contacts {
+        let pair = c.friction_pair.map(|i| &m.friction_pairs[i].name);
+        let of_pair = pair.map_or_else(String::new, |name| format!(" of the pair {name}"));
         println!(
-            "  {:<32} {}; friction {}, restitution {}",
+            "  {:<32} {}; friction {}{of_pair}, restitution {}",
             c.name,
             touching(m, c).join(" and "),
             short(m.friction(c)),

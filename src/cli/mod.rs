@@ -187,9 +187,12 @@ fn load(file: &Path) -> Result<Document, Failure> {
     Ok(document)
 }
 
-/// Reads a file and makes it ready to run.
+/// Reads a file and makes it ready to move from its start.
 fn model(file: &Path, overrides: &Overrides) -> Result<Model, Failure> {
-    Ok(load(file)?.build(overrides)?)
+    let document = load(file)?;
+    let model = document.build(overrides)?;
+    document.check_start(&model)?;
+    Ok(model)
 }
 
 /// The figure format that a path's ending asks for.

@@ -2,8 +2,8 @@
 
 use super::problem::{At, ConstraintSpec, Goal, Names, Quantity};
 use crate::mechanism::{
-    ActuatorSpec, ContactSpec, GearSpec, HalfSpaceSpec, Inertia, Limits, PerDirection, SpringSpec,
-    TerrainSpec,
+    ActuatorSpec, ContactSpec, FrictionPairSpec, GearSpec, HalfSpaceSpec, Inertia, Limits,
+    PerDirection, SpringSpec, TerrainSpec,
 };
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,12 @@ pub struct ImportSpec {
     /// Further contacts, by link and name, in the link's frame.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub feet: IndexMap<String, IndexMap<String, ContactSpec>>,
+    /// Groups of links whose collision shapes collide with those of other links, by the name of the group.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub self_contacts: IndexMap<String, SelfContactSpec>,
+    /// Vertices of the convex hull of a collision mesh at most; 32 by default. Every vertex is a contact with a plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hull_vertices: Option<usize>,
     /// What is driven: `transmissions` of the file (unless told, where there are any), `joints` (all that move), `none`, or a
     /// list of joints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,6 +58,12 @@ pub struct ImportSpec {
     /// Other solids of the world.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub terrain: IndexMap<String, TerrainSpec>,
+    /// Friction coefficients of the contacts between two sides, as of a mechanism.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub friction_pairs: IndexMap<String, FrictionPairSpec>,
+    /// Pairs that do not collide, as of a mechanism; a link stands for all its collision shapes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded_pairs: Vec<[String; 2]>,
     /// Springs between points, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub springs: IndexMap<String, SpringSpec>,
@@ -74,6 +86,28 @@ impl ImportSpec {
             limits: true,
             ..Self::default()
         }
+    }
+}
+
+/// Links whose collision shapes collide with those of other links. Shapes of one body, and of bodies connected by a joint, do
+/// not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SelfContactSpec {
+    /// The links of the group, or `all` (the default): all with a collision shape that are in no other group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Names>,
+    /// The mask: groups that they collide with; by default their own. Two shapes collide if one names the other's group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<Vec<String>>,
+}
+
+impl SelfContactSpec {
+    /// Does it take the links that no other group has?
+    pub(super) fn is_all(&self) -> bool {
+        self.links
+            .as_ref()
+            .is_none_or(|l| matches!(l.as_slice(), [one] if one == "all"))
     }
 }
 

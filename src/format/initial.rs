@@ -43,6 +43,16 @@ pub(super) struct Start {
     checks: Vec<(usize, Vec<f64>)>,
 }
 
+/// A body whose surface overlaps another's at a state, and a sentence that says so; of several the one that overlaps most.
+pub(super) fn overlapping(system: &System, x0: &[f64]) -> Option<(String, String)> {
+    let (name, depth) = system.overlap(x0).filter(|(_, depth)| *depth > ROUNDING)?;
+    let m = system.mechanism();
+    let contact = m.contacts.iter().find(|c| c.name == name)?;
+    let body = m.bodies[contact.child].name.clone();
+    let message = format!("the surfaces of contact `{name}` overlap by {depth:.3e} m at the start");
+    Some((body, message))
+}
+
 impl Start {
     /// What the file says.
     pub fn new(
@@ -388,13 +398,10 @@ impl Start {
 
     /// Surfaces must be outside of each other.
     pub fn apart(system: &System, source: &Source, x0: &[f64]) -> Result<(), FormatError> {
-        match system.overlap(x0) {
-            Some((name, depth)) if depth > ROUNDING => Err(source.error(
-                &["initial"],
-                format!("the surfaces of contact `{name}` overlap by {depth:.3e} m at the start"),
-                "move the bodies apart in [initial], or put them in groups that do not name each other",
-            )),
-            _ => Ok(()),
+        let help = "move the bodies apart in [initial], put them in groups that do not name each other, or add the pair to excluded_pairs";
+        match overlapping(system, x0) {
+            Some((_, message)) => Err(source.error(&["initial"], message, help)),
+            None => Ok(()),
         }
     }
 

@@ -199,6 +199,20 @@ impl Document {
         Ok(read)
     }
 
+    /// Checks that a mechanism can start where it is: a problem was checked as it was built.
+    ///
+    /// # Errors
+    /// If surfaces overlap.
+    pub fn check_start(&self, model: &Model) -> Result<(), FormatError> {
+        let help = "start it from a problem, whose [initial] can move the bodies apart, put them in groups that do not name each other, or add the pair to excluded_pairs";
+        match initial::overlapping(&model.system, &model.x0) {
+            Some((body, message)) if self.problem().is_none() => {
+                Err(self.source.error(&["bodies", &body], message, help))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn read(path: &Path, text: &str) -> Result<Self, FormatError> {
         if urdf::is_xml(path, text) {
             let robot = urdf::read((path, text), (&ImportSpec::usual(), None))?;

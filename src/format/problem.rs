@@ -9,8 +9,8 @@ use super::forms::forms;
 use crate::control::Form;
 use crate::integrator::{Choice, ChoiceError, Controls, Substeps};
 use crate::mechanism::{
-    ActuatorSpec, BodySpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder, MirrorSpec,
-    SpringSpec, TerrainSpec,
+    ActuatorSpec, BodySpec, FrictionPairSpec, GearSpec, HalfSpaceSpec, JointSpec, MechanismBuilder,
+    MirrorSpec, SpringSpec, TerrainSpec,
 };
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -569,6 +569,12 @@ pub struct MechanismFile {
     /// Other solids of the world that bodies may touch, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub terrain: IndexMap<String, TerrainSpec>,
+    /// Friction coefficients of the contacts between two sides, by a name of the pair.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub friction_pairs: IndexMap<String, FrictionPairSpec>,
+    /// Pairs that do not collide, by the names of their two sides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded_pairs: Vec<[String; 2]>,
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
@@ -592,6 +598,8 @@ impl MechanismFile {
             gears: self.gears.clone(),
             half_spaces: self.half_spaces.clone(),
             terrain: self.terrain.clone(),
+            friction_pairs: self.friction_pairs.clone(),
+            excluded_pairs: self.excluded_pairs.clone(),
             actuators: self.actuators.clone(),
             mirror: self.mirror.clone(),
             ..MechanismBuilder::default()

@@ -4,6 +4,7 @@ pub use super::describe_actuator::{ActuatorSpec, WrenchFrame};
 pub use super::describe_body::{BodySpec, Inertia};
 pub use super::describe_contact::{ContactSpec, HalfSpaceSpec};
 pub use super::describe_joint::{JointSpec, Limits, Orientation, PerDirection, SpringSpec};
+use super::describe_pairs::FrictionPairSpec;
 use super::describe_terrain::TerrainSpec;
 use super::element::{Element, ElementSpec, HolonomicConstraint, Potential, VelocityConstraint};
 use super::error::{ModelError, ends, finite, is_world};
@@ -43,6 +44,13 @@ pub struct MechanismBuilder {
     /// Other solids of the world that bodies may touch, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub terrain: IndexMap<String, TerrainSpec>,
+    /// Friction coefficients of the contacts between two sides, by a name of the pair; they replace those of the sides. If
+    /// several match a contact, the last one holds.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub friction_pairs: IndexMap<String, FrictionPairSpec>,
+    /// Pairs that do not collide, by the names of their two sides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded_pairs: Vec<[String; 2]>,
     /// Controls by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub actuators: IndexMap<String, ActuatorSpec>,
@@ -72,6 +80,8 @@ impl Default for MechanismBuilder {
             gears: IndexMap::new(),
             half_spaces: IndexMap::new(),
             terrain: IndexMap::new(),
+            friction_pairs: IndexMap::new(),
+            excluded_pairs: vec![],
             actuators: IndexMap::new(),
             mirror: IndexMap::new(),
             parameters: IndexMap::new(),
@@ -125,6 +135,21 @@ impl MechanismBuilder {
     /// Adds a solid of the world that bodies may touch.
     pub fn terrain(mut self, name: &str, terrain: TerrainSpec) -> Self {
         self.terrain.insert(name.into(), terrain);
+        self
+    }
+
+    /// Sets the friction coefficient of the contacts between two sides: contacts (`BODY.NAME`), bodies, half-spaces or
+    /// terrain.
+    pub fn friction_pair(mut self, name: &str, between: [&str; 2], friction: f64) -> Self {
+        let between = between.map(str::to_owned);
+        let pair = FrictionPairSpec { between, friction };
+        self.friction_pairs.insert(name.into(), pair);
+        self
+    }
+
+    /// Excludes the contacts between two sides.
+    pub fn excluded_pair(mut self, sides: [&str; 2]) -> Self {
+        self.excluded_pairs.push(sides.map(str::to_owned));
         self
     }
 
@@ -311,11 +336,13 @@ impl MechanismBuilder {
             .iter()
             .map(|(name, a)| a.build(name, &self.bodies, &joints, &places))
             .collect::<Result<_, _>>()?;
-        let (half_spaces, colliders, contacts) = self.touching(&bodies, &joints)?;
+        let ((half_spaces, colliders, contacts), friction_pairs) =
+            self.touching(&bodies, &joints)?;
         let mut mechanism = Mechanism {
             half_spaces,
             colliders,
             contacts,
+            friction_pairs,
             bodies,
             joints,
             springs,

@@ -3,6 +3,7 @@
 use super::body::Body;
 use super::builder::{BodySpec, MechanismBuilder, Orientation};
 use super::contact::{Collider, Contact, HalfSpace, Pair, Surface, is_supported, slots};
+use super::describe_pairs::{FrictionPair, SideNames};
 use super::error::{ModelError, nearest};
 use super::joint::Joint;
 use super::{Field, Mechanism};
@@ -263,12 +264,12 @@ impl HalfSpaceSpec {
 pub(super) type Touching = (Vec<HalfSpace>, Vec<Collider>, Vec<Contact>);
 
 impl MechanismBuilder {
-    /// Everything that may touch.
+    /// Everything that may touch, and the friction of named pairs.
     pub(super) fn touching(
         &self,
         bodies: &[Body],
         joints: &[Joint],
-    ) -> Result<Touching, ModelError> {
+    ) -> Result<(Touching, Vec<FrictionPair>), ModelError> {
         let half_spaces = self
             .half_spaces
             .iter()
@@ -283,17 +284,19 @@ impl MechanismBuilder {
             }
         }
         self.check_groups(&colliders, &specs, bodies)?;
+        let mut names = SideNames::new(&half_spaces, &colliders, bodies);
         let mut contacts = vec![];
         for (i, (c, spec)) in colliders.iter().zip(&specs).enumerate() {
             for (g, plane) in self.half_spaces.values().enumerate() {
-                if spec.against.contains(&plane.group) {
+                let excluded = self.excludes(|pair| names.are_on_half_space((i, g), pair));
+                if spec.against.contains(&plane.group) && !excluded {
                     on_half_space((i, c), (g, &half_spaces[g]), bodies, &mut contacts);
                 }
             }
             for (k, (other, of)) in colliders.iter().zip(&specs).enumerate().skip(i + 1) {
                 let meet = spec.against.contains(&of.group) || of.against.contains(&spec.group);
                 let apart = matches!((c.body, other.body), (Some(a), Some(b)) if a != b && !tied(joints, a, b));
-                if meet && apart {
+                if meet && apart && !self.excludes(|pair| names.are_colliders((i, k), pair)) {
                     between((i, c), (k, other), bodies, &mut contacts)?;
                 }
             }
@@ -302,14 +305,16 @@ impl MechanismBuilder {
         let mut groups = vec![];
         for (name, t) in &self.terrain {
             for collider in t.build(name)? {
+                names.add_terrain(name, &collider);
                 colliders.push(collider);
                 groups.push(&t.group);
             }
         }
         for (i, spec) in specs.iter().enumerate() {
             for (k, group) in groups.iter().enumerate() {
-                if spec.against.contains(group) {
-                    let k = specs.len() + k;
+                let k = specs.len() + k;
+                let excluded = self.excludes(|pair| names.are_colliders((i, k), pair));
+                if spec.against.contains(group) && !excluded {
                     between(
                         (k, &colliders[k]),
                         (i, &colliders[i]),
@@ -319,6 +324,7 @@ impl MechanismBuilder {
                 }
             }
         }
+        self.check_excluded(&names)?;
         let touches = |i: usize| {
             contacts.iter().any(|c: &Contact| match c.pair {
                 Pair::Ground { collider, .. } => collider == i,
@@ -330,10 +336,11 @@ impl MechanismBuilder {
                 &colliders[i],
                 bodies,
                 format!("contact `{}` touches nothing", colliders[i].name),
-                "add a half-space to [half_spaces] or a solid to [terrain], name the group of another body's contact in `against`, or leave the contact out (contacts of one body and of bodies tied by a joint do not meet)",
+                "add a half-space to [half_spaces] or a solid to [terrain], name the group of another body's contact in `against`, or leave the contact out (contacts of one body, of bodies tied by a joint, and of excluded_pairs do not meet)",
             ));
         }
-        Ok((half_spaces, colliders, contacts))
+        let pairs = self.pair_friction(&names, &mut contacts)?;
+        Ok(((half_spaces, colliders, contacts), pairs))
     }
 
     /// Refuses groups that nothing is in.
@@ -446,6 +453,7 @@ fn on_half_space(
                 feature,
             },
             effective_mass: 1.0 / mobility(&bodies[body], arm),
+            friction_pair: None,
             across: None,
         });
     }
@@ -499,6 +507,7 @@ fn between<'a>(
                 feature,
             },
             effective_mass: 1.0 / (lightness(a, &arms[0]) + lightness(b, &arms[1])),
+            friction_pair: None,
             across: None,
         });
     }

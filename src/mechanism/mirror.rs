@@ -208,6 +208,34 @@ impl MechanismBuilder {
                 return Err(taken("actuators", &image));
             }
         }
+        let side = |side: &String| {
+            let of_body = |body: &String| {
+                let contact = side.strip_prefix(body.as_str())?.strip_prefix('.')?;
+                Some(format!(
+                    "{}.{}",
+                    mirror.image(body)?,
+                    mirror.or_itself(contact)
+                ))
+            };
+            let contact = own.bodies.keys().find_map(of_body);
+            contact.unwrap_or_else(|| mirror.or_itself(side))
+        };
+        for (k, pair) in &own.friction_pairs {
+            let mut pair = pair.clone();
+            pair.between = pair.between.each_ref().map(side);
+            if pair.between != own.friction_pairs[k].between {
+                let image = mirror.image(k).unwrap_or_else(|| format!("{k} {name}"));
+                if self.friction_pairs.insert(image.clone(), pair).is_some() {
+                    return Err(taken("friction pairs", &image));
+                }
+            }
+        }
+        for pair in &own.excluded_pairs {
+            let image = pair.each_ref().map(side);
+            if image != *pair {
+                self.excluded_pairs.push(image);
+            }
+        }
         Ok(())
     }
 }

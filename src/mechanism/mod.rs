@@ -11,6 +11,7 @@ mod describe_actuator;
 mod describe_body;
 mod describe_contact;
 mod describe_joint;
+mod describe_pairs;
 mod describe_terrain;
 mod earlier;
 mod element;
@@ -49,6 +50,7 @@ pub use contact::{
     Collider, Contact, HalfSpace, Heights, Hull, Pair as ContactPair, Surface, Touch,
 };
 pub use coordinate::{Direction, Freedom};
+pub use describe_pairs::{FrictionPair, FrictionPairSpec};
 pub use describe_terrain::{TerrainShape, TerrainSpec};
 pub use element::{
     Element, ElementSpec, Hessian, HolonomicConstraint, Jacobian, Part, Potential,
@@ -107,6 +109,8 @@ pub struct Mechanism {
     pub colliders: Vec<Collider>,
     /// Where they may touch.
     pub contacts: Vec<Contact>,
+    /// Friction coefficients of named pairs, which contacts refer to.
+    pub friction_pairs: Vec<FrictionPair>,
     /// Constraints besides joints: gears first, then users'.
     pub constraints: Vec<AttachedConstraint>,
     /// Users' potentials.

@@ -18,6 +18,7 @@
 //! | `contacts.BODY.NAME.radius`, `length`, `edges.x`, `position.x` (`y`, `z`) | m; what the contact's shape has; the body's inertia stays |
 //! | `half_spaces.NAME.friction` | 1; only where it has one |
 //! | `half_spaces.NAME.offset` | m |
+//! | `friction_pairs.NAME.friction` | 1 |
 //! | `gravity.x` (`y`, `z`) | m/s^2 |
 //!
 //! What a direction or a contact does not have (joint friction 0, an open limit, restitution 0) is no part of the step,
@@ -100,6 +101,8 @@ pub enum Field {
     HalfSpaceFriction(usize),
     /// Of a half-space.
     HalfSpaceOffset(usize),
+    /// Of a friction pair.
+    PairFriction(usize),
 }
 
 /// The place of a field: here where description and mechanism keep it alike, in `rest` where they do not. `by` is how it
@@ -116,6 +119,7 @@ macro_rules! place {
             Field::SpringParentAnchor(s, k) => $($by)+ $m.springs[s].parent_anchor[k],
             Field::SpringChildAnchor(s, k) => $($by)+ $m.springs[s].child_anchor[k],
             Field::Gain(a) => $($by)+ $m.actuators[a].gain,
+            Field::PairFriction(i) => $($by)+ $m.friction_pairs[i].friction,
             $($rest)+
         }
     };
@@ -297,6 +301,10 @@ impl Mechanism {
             }
             out.push((format!("{name}.offset"), Field::HalfSpaceOffset(i)));
         }
+        for (i, pair) in self.friction_pairs.iter().enumerate() {
+            let path = format!("friction_pairs.{}.friction", pair.name);
+            out.push((path, Field::PairFriction(i)));
+        }
         for (k, c) in COMPONENTS.iter().enumerate() {
             out.push((format!("gravity.{c}"), Field::Gravity(k)));
         }
@@ -407,7 +415,8 @@ impl Mechanism {
             | Field::LimitRestitution(_)
             | Field::ContactFriction(_)
             | Field::ContactRestitution(_)
-            | Field::HalfSpaceFriction(_) => "1",
+            | Field::HalfSpaceFriction(_)
+            | Field::PairFriction(_) => "1",
         }
     }
 
@@ -479,7 +488,8 @@ impl Field {
             | Self::SpringDamping(_)
             | Self::SpringRest(_)
             | Self::ContactFriction(_)
-            | Self::HalfSpaceFriction(_) => Some(false),
+            | Self::HalfSpaceFriction(_)
+            | Self::PairFriction(_) => Some(false),
             _ => None,
         }
     }

@@ -288,6 +288,103 @@ fn what_starts_in_something_else_is_refused() {
     }
 }
 
+/// Two balls on a floor, one above the other, as wide apart as told.
+fn balls(more: &str, gap: f64) -> String {
+    format!(
+        "bodies.low = {{ mass = 1.0, shape = {{ sphere = 0.1 }}, contacts.skin = {{ friction = 0.5, against = [\"bodies\", \"ground\"] }} }}\n\
+         bodies.high = {{ mass = 1.0, shape = {{ sphere = 0.1 }}, contacts.skin = {{ friction = 0.3 }} }}\n\
+         joints.one = {{ kind = \"prismatic\", child = \"low\", axis = [0, 0, 1] }}\n\
+         joints.two = {{ kind = \"prismatic\", child = \"high\", axis = [0, 0, 1], parent_anchor = [0, 0, {}] }}\n\
+         half_spaces.floor = {{ offset = -0.1, friction = 0.2 }}\n{more}",
+        0.2 + gap
+    )
+}
+
+#[test]
+fn pairs_have_a_friction_of_their_own() {
+    let friction = |more: &str| {
+        let model = build(&balls(more, 0.01)).expect("a mechanism");
+        let m = model.system.mechanism();
+        let of = |name: &str| {
+            let c = m.contacts.iter().find(|c| c.name == name);
+            m.friction(c.unwrap_or_else(|| panic!("{name}")))
+        };
+        [
+            "low.skin on floor",
+            "high.skin on floor",
+            "low.skin with high.skin",
+        ]
+        .map(of)
+    };
+    let mean = |a: f64, b: f64| 2.0 * a * b / (a + b);
+    let own = [mean(0.5, 0.2), mean(0.3, 0.2), mean(0.5, 0.3)];
+    assert_eq!(friction(""), own);
+    let pair = |of: &str| format!("friction_pairs.p = {{ between = {of}, friction = 0.05 }}\n");
+    let cases = [
+        ("[\"low.skin\", \"floor\"]", [0.05, own[1], own[2]]),
+        ("[\"floor\", \"low\"]", [0.05, own[1], own[2]]),
+        ("[\"high\", \"floor\"]", [own[0], 0.05, own[2]]),
+        ("[\"high.skin\", \"low.skin\"]", [own[0], own[1], 0.05]),
+        ("[\"low\", \"high\"]", [own[0], own[1], 0.05]),
+    ];
+    for (of, expected) in cases {
+        assert_eq!(friction(&pair(of)), expected, "{of}");
+    }
+    // of two that match, the last
+    let second = "friction_pairs.q = { between = [\"low\", \"floor\"], friction = 0.7 }\n";
+    let both = pair("[\"low\", \"floor\"]") + second;
+    assert_eq!(friction(&both)[0], 0.7);
+    for (more, words) in [
+        (pair("[\"low.skim\", \"floor\"]"), "did you mean `low.skin`"),
+        (pair("[\"floor\", \"floor\"]"), "no contact exists between"),
+        (
+            pair("[\"low\", \"floor\"]").replace("0.05", "-1"),
+            "not negative",
+        ),
+        (
+            "excluded_pairs = [[\"low\", \"flor\"]]".into(),
+            "did you mean `floor`",
+        ),
+    ] {
+        let message = format!("{:?}", build(&balls(&more, 0.01)).expect_err(&more));
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn a_mechanism_that_overlaps_is_refused_where_it_moves_and_a_pair_can_be_excluded() {
+    let check = |more: &str, gap: f64| {
+        let document = parse(&balls(more, gap)).expect("a mechanism");
+        // what is only described need not start
+        let model = document.build(&Overrides::default()).expect("a mechanism");
+        let names: Vec<String> = (model.system.mechanism().contacts.iter())
+            .map(|c| c.name.clone())
+            .collect();
+        (document.check_start(&model), names)
+    };
+    assert!(check("", 0.01).0.is_ok());
+    let message = format!("{:?}", check("", -0.05).0.expect_err("they overlap"));
+    for part in [
+        "`low.skin with high.skin`",
+        "overlap by 5.000e-2 m",
+        "excluded_pairs",
+        "[initial]",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    for pair in [
+        "[\"low\", \"high\"]",
+        "[\"high.skin\", \"low\"]",
+        "[\"high.skin\", \"low.skin\"]",
+    ] {
+        let (start, names) = check(&format!("excluded_pairs = [{pair}]\n"), -0.05);
+        assert!(start.is_ok(), "{pair}");
+        assert_eq!(names, ["low.skin on floor", "high.skin on floor"]);
+    }
+    let (_, names) = check("excluded_pairs = [[\"floor\", \"high\"]]\n", 0.01);
+    assert_eq!(names, ["low.skin on floor", "low.skin with high.skin"]);
+}
+
 #[test]
 fn wrong_settings_are_named() {
     wrong(

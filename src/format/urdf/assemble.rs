@@ -434,9 +434,13 @@ impl<'a> Assembly<'a> {
         b.gravity = import.gravity.unwrap_or(b.gravity);
         b.half_spaces.extend(import.half_spaces.clone());
         b.terrain.extend(import.terrain.clone());
+        b.friction_pairs.extend(import.friction_pairs.clone());
         b.springs.extend(import.springs.clone());
         b.gears.extend(import.gears.clone());
         b.actuators.extend(import.actuators.clone());
+        self.leave_out_idle();
+        self.exclude()?;
+        let b = &self.builder;
         if b.bodies.is_empty() {
             return Err(FormatError::of_file(
                 self.source.path(),

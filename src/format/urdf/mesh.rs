@@ -1,12 +1,8 @@
-//! Files of triangles: STL and OBJ, and the convex hull of what is in them.
+//! Files of triangles: STL and OBJ.
 
-use crate::mechanism::Hull;
 use crate::spatial::Vec3;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-
-/// Corners of a hull that touches at most: every one is a contact with a plane.
-const CORNERS: usize = 32;
 
 /// Triangles of a file beside a robot's, m.
 pub(super) fn read(robot: &Path, file: &str, scale: &[f64; 3]) -> Result<Vec<[Vec3; 3]>, String> {
@@ -120,29 +116,4 @@ pub(super) fn simplified(triangles: &[[Vec3; 3]]) -> (Vec<Vec3>, Vec<[u32; 3]>) 
 /// A hundredth of a millimetre is enough for pictures.
 pub(super) fn rounded(v: f64) -> f64 {
     (1e5 * v).round() / 1e5
-}
-
-/// The convex hull; of many corners those that reach farthest in directions all around.
-pub(super) fn hull(triangles: &[[Vec3; 3]]) -> Result<Hull, String> {
-    let mut known = HashSet::new();
-    let bits = |p: &Vec3| [p.x, p.y, p.z].map(|v| (v + 0.0).to_bits());
-    let mut points: Vec<Vec3> = triangles.iter().flatten().copied().collect();
-    points.retain(|p| known.insert(bits(p)));
-    if points.len() > CORNERS {
-        let golden = std::f64::consts::PI * (3.0 - 5.0_f64.sqrt());
-        let direction = |k: usize| {
-            let z = 1.0 - (2 * k + 1) as f64 / CORNERS as f64;
-            let (across, turn) = ((1.0 - z * z).sqrt(), golden * k as f64);
-            Vec3::new(across * turn.cos(), across * turn.sin(), z)
-        };
-        let farthest = |d: Vec3| {
-            let each = points.iter();
-            each.max_by(|a, b| d.dot(a).total_cmp(&d.dot(b))).copied()
-        };
-        known.clear();
-        let chosen = (0..CORNERS).filter_map(|k| farthest(direction(k)));
-        points = chosen.filter(|p| known.insert(bits(p))).collect();
-    }
-    let points: Vec<[f64; 3]> = points.into_iter().map(Into::into).collect();
-    Hull::new(&points)
 }

@@ -5,6 +5,7 @@ mod assemble;
 #[cfg(test)]
 mod broken_tests;
 mod element;
+mod hull;
 mod mesh;
 mod robot;
 mod shapes;
@@ -19,6 +20,7 @@ use assemble::Assembly;
 use element::{Element, Reader};
 use robot::Robot;
 use roxmltree::Document as Xml;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +47,29 @@ pub(super) fn is_xml(path: &Path, text: &str) -> bool {
             .starts_with('<')
 }
 
+/// Undeclared prefixes that are bound at most: files have one or two.
+const PREFIXES: usize = 32;
+
+/// The text in which every name with an undeclared prefix, `drake:mu`, is one without, `drake_mu`: places stay.
+fn bind_prefixes(text: &str) -> Cow<'_, str> {
+    let mut bound = Cow::Borrowed(text);
+    for _ in 0..PREFIXES {
+        let Err(roxmltree::Error::UnknownNamespace(prefix, _)) = Xml::parse(&bound) else {
+            break;
+        };
+        let mut changed = bound.clone().into_owned();
+        for before in ["<", "</", " ", "\t", "\n", "\r"] {
+            let (from, to) = (format!("{before}{prefix}:"), format!("{before}{prefix}_"));
+            changed = changed.replace(&from, &to);
+        }
+        if changed == *bound {
+            break;
+        }
+        bound = Cow::Owned(changed);
+    }
+    bound
+}
+
 /// Reads a robot; `import` stands in the file `told`, where there is one.
 pub(super) fn read(
     (path, text): (&Path, &str),
@@ -55,7 +80,8 @@ pub(super) fn read(
         let help = "expected <robot name=\"..\"> with links and joints";
         return Err(FormatError::of_file(path, "the file is empty", help));
     }
-    let xml = Xml::parse(&text).map_err(|e| {
+    let bound = bind_prefixes(&text);
+    let xml = Xml::parse(&bound).map_err(|e| {
         let at = e.pos();
         let before = text.split_inclusive('\n').take(at.row as usize - 1);
         let line: usize = before.map(str::len).sum();

@@ -192,6 +192,14 @@ impl Robot {
             return Err(root.error("the robot has no links", help));
         }
         for e in root.children("joint") {
+            // simulators call the ground so, and files of theirs need not declare it
+            let parent = e.child("parent")?;
+            if parent.attribute("link")? == "world" && !robot.links.contains_key("world") {
+                let link = Link::empty(parent.span());
+                robot.links.insert("world".into(), link);
+            }
+        }
+        for e in root.children("joint") {
             let name = e.attribute("name")?;
             let joint = joint(&e, &robot.links)?;
             if robot.joints.insert(name.into(), joint).is_some() {
@@ -301,14 +309,21 @@ impl Robot {
     }
 }
 
+impl Link {
+    /// Without mass and shapes.
+    fn empty(span: Range<usize>) -> Self {
+        Self {
+            inertial: None,
+            collisions: vec![],
+            visuals: vec![],
+            span,
+        }
+    }
+}
+
 fn link(e: &Element, colors: &IndexMap<String, [f64; 4]>) -> Result<Link, FormatError> {
     e.knows(&["name"], &["inertial", "visual", "collision"]);
-    let mut link = Link {
-        inertial: None,
-        collisions: vec![],
-        visuals: vec![],
-        span: e.span(),
-    };
+    let mut link = Link::empty(e.span());
     if let Some(i) = e.optional("inertial")? {
         i.knows(&[], &["origin", "mass", "inertia"]);
         let (frame, m, j) = (Frame::of(&i)?, i.child("mass")?, i.child("inertia")?);

@@ -438,3 +438,127 @@ fn mimics_start_within_limits() {
     assert!((of("elbow") - 1.0).abs() < 1e-12, "{}", of("elbow"));
     assert!(of("grip").abs() < 1e-12, "{}", of("grip"));
 }
+
+/// Simulators call the ground `world` without declaring it, and give elements prefixes.
+#[test]
+fn the_world_and_prefixes_need_not_be_declared() {
+    let joint = "<joint name=\"foot\" type=\"KIND\"><origin xyz=\"0 0 1\"/><parent link=\"world\"/><child link=\"base\"/></joint><link name=\"base\">";
+    let with = |kind: &str| {
+        let joint = joint.replace("KIND", kind);
+        ARM.replacen("<link name=\"base\">", &joint, 1)
+    };
+    let fixed = read(&with("fixed")).unwrap();
+    let model = fixed.build(&Overrides::default()).unwrap();
+    let poses = model.system.poses(&model.x0);
+    let plain = read(ARM).unwrap().build(&Overrides::default()).unwrap();
+    let lower = plain.system.poses(&plain.x0);
+    for (pose, other) in poses.iter().zip(&lower) {
+        assert!((pose.x - other.x - Vec3::z()).norm() < 1e-14);
+    }
+    for (kind, count) in [("continuous", 1), ("floating", 6), ("prismatic", 1)] {
+        let model = read(&with(kind)).unwrap().build(&Overrides::default());
+        let model = model.unwrap();
+        let m = model.system.mechanism();
+        assert_eq!(m.bodies[0].name, "base", "{kind}");
+        let foot = m.joint("foot").expect(kind);
+        assert_eq!(m.joints[foot].parent, None, "{kind}");
+        assert_eq!(m.joints[foot].directions.len(), count, "{kind}");
+    }
+    // another name is still one that is not there
+    let e = read(&with("fixed").replace("\"world\"", "\"wold\"")).unwrap_err();
+    assert!(format!("{e:?}").contains("unknown link `wold`"), "{e:?}");
+    let prefixed = ARM
+        .replacen(
+            "<collision>",
+            "<collision><drake:props sim:of=\"1\"><drake:mu value=\"0.5\"/></drake:props>",
+            1,
+        )
+        .replacen("<gazebo", "<drake:joint/><gazebo", 1);
+    let document = read(&prefixed).unwrap();
+    let model = document.build(&Overrides::default()).unwrap();
+    assert_eq!(model.system.mechanism().bodies.len(), 3);
+    let said = document.remarks().join("\n");
+    assert!(said.contains("drake_props"), "{said}");
+    // places are those of the file
+    let broken = prefixed.replacen("<mass value=\"1\"/>", "<mass value=\"-1\"/>", 1);
+    let e = format!("{:?}", read(&broken).unwrap_err());
+    assert!(e.contains("mass"), "{e}");
+}
+
+/// Groups and masks of links that collide with each other.
+#[test]
+fn shapes_of_a_robot_collide_by_groups_and_masks() {
+    let names = |import: &str| {
+        let (folder, read) = problem("self", import);
+        let found = read.and_then(|document| {
+            let model = document.build(&Overrides::default())?;
+            let contacts = &model.system.mechanism().contacts;
+            let names: Vec<String> = contacts.iter().map(|c| c.name.clone()).collect();
+            Ok(names)
+        });
+        std::fs::remove_dir_all(folder).unwrap();
+        found
+    };
+    // what touches what, without the numbers of places
+    let pairs = |import: &str| {
+        let mut found: Vec<String> = (names(import).unwrap().iter())
+            .map(|n| {
+                n.trim_end_matches(|c: char| c.is_numeric() || c == ' ')
+                    .to_owned()
+            })
+            .collect();
+        found.dedup();
+        found
+    };
+    // upper and lower (with the tool) are connected by a joint: a ball for the finger, which is not connected to upper
+    let finger = "feet.finger.tip = { shape = { sphere = 0.01 }, position = [0.0, 0.2, 0.2], group = \"tips\", against = [GROUPS] }\n";
+    let with =
+        |groups: &str, more: &str| format!("[import]\n{}{more}", finger.replace("GROUPS", groups));
+    let all = with("\"robot\"", "self_contacts.robot = {}\n");
+    assert_eq!(pairs(&all), ["finger.tip with upper.upper"]);
+    let none = with(
+        "\"tools\"",
+        "self_contacts.tools = { links = [\"tool\"] }\n",
+    );
+    assert!(
+        names(&none).is_err(),
+        "the finger is connected to the tool's body"
+    );
+    let grounded = with(
+        "\"ground\"",
+        "half_spaces.floor = { offset = -5.0 }\nself_contacts.robot = {}\n",
+    );
+    assert!(pairs(&grounded).iter().all(|n| n.contains("on floor")));
+    // excluded by the names of links
+    let excluded = with(
+        "\"robot\", \"ground\"",
+        "half_spaces.floor = { offset = -5.0 }\nself_contacts.robot = {}\nexcluded_pairs = [[\"upper\", \"finger\"]]\n",
+    );
+    assert!(pairs(&excluded).iter().all(|n| n.contains("on floor")));
+    for (import, words) in [
+        (
+            "self_contacts.a = { links = [\"uper\"] }",
+            "did you mean `upper`",
+        ),
+        (
+            "self_contacts.a = { links = [\"lower\"] }",
+            "has no collision shape",
+        ),
+        (
+            "self_contacts.a = { against = [\"b\"] }",
+            "unknown group `b`",
+        ),
+        (
+            "self_contacts = { a = { links = [\"upper\"] }, b = { links = [\"upper\"] } }",
+            "is in two groups",
+        ),
+        ("self_contacts = { a = {}, b = {} }", "both take all links"),
+        (
+            "self_contacts.a = {}\nexcluded_pairs = [[\"uper\", \"tool\"]]",
+            "did you mean `upper`",
+        ),
+    ] {
+        let e = format!("{:?}", names(&format!("[import]\n{import}\n")).unwrap_err());
+        assert!(e.contains(words), "{import}: {e}");
+    }
+}

@@ -123,6 +123,7 @@ impl Maximal {
             | Field::ContactEdge(..)
             | Field::ContactPosition(..)
             | Field::HalfSpaceFriction(_)
+            | Field::PairFriction(_)
             | Field::HalfSpaceOffset(_) => {}
         }
     }

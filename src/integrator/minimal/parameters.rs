@@ -137,6 +137,7 @@ impl Minimal {
             | Field::ContactEdge(..)
             | Field::ContactPosition(..)
             | Field::HalfSpaceFriction(_)
+            | Field::PairFriction(_)
             | Field::HalfSpaceOffset(_) => {}
         }
     }

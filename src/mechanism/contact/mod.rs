@@ -193,6 +193,8 @@ pub struct Contact {
     /// Mass that scales the contact's impulses, kg: about that seen along the normal, `1/(N M^-1 N')`, averaged over the
     /// normal's directions and held constant, so that it has no derivatives.
     pub effective_mass: f64,
+    /// The pair of [`Mechanism::friction_pairs`] whose friction coefficient holds, if any.
+    pub friction_pair: Option<usize>,
     /// Across the plane that both bodies stay in, along an axis of the world; none where they may leave it, where there are
     /// several, and on half-spaces, whose normals do not turn.
     pub(crate) across: Option<Vec3>,
@@ -461,8 +463,12 @@ impl Mechanism {
         }
     }
 
-    /// Coulomb friction coefficient of a contact: where both sides have one, their harmonic mean `2ab/(a+b)`.
+    /// Coulomb friction coefficient of a contact: that of its pair if it has one, else the harmonic mean `2ab/(a+b)` of both
+    /// sides if both have one.
     pub fn friction(&self, c: &Contact) -> f64 {
+        if let Some(pair) = c.friction_pair {
+            return self.friction_pairs[pair].friction;
+        }
         match self.frictions(c) {
             (a, Some(b)) if a + b > 0.0 => 2.0 * a * b / (a + b),
             (_, Some(_)) => 0.0,

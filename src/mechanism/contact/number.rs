@@ -111,6 +111,9 @@ impl Mechanism {
     /// The derivative of a contact's friction coefficient by numbers of the mechanism that change alike; where both sides
     /// have friction zero, the one-sided one.
     pub(crate) fn friction_by(&self, c: &Contact, fields: &[Field]) -> f64 {
+        if let Some(pair) = c.friction_pair {
+            return f64::from(u8::from(fields.contains(&Field::PairFriction(pair))));
+        }
         let (own, other) = match c.pair {
             Pair::Ground {
                 half_space,

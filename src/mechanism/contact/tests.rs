@@ -337,3 +337,27 @@ fn terrain_is_solids_of_the_world() {
             .all(|(path, _)| !path.contains("stairs"))
     );
 }
+
+/// Contacts between the sides of a pair have its friction, and its derivative.
+#[test]
+fn a_friction_pair_replaces_the_friction_of_both_sides() {
+    use crate::mechanism::Field;
+    use crate::mechanism::contact::samples::check;
+    let s = &mut Source::new(21);
+    let builder = MechanismBuilder::new()
+        .body("a", body(s, SPHERE, 0.4))
+        .body("b", body(s, BOX, 0.7));
+    for pair in [["a", "b"], ["b.c", "a"], ["a.c", "b.c"]] {
+        let m = builder.clone().friction_pair("p", pair, 0.25);
+        let m = m.build().expect("valid");
+        check(&m, 22);
+        for c in &m.contacts {
+            assert_eq!(m.friction(c), 0.25, "{pair:?}");
+            assert_eq!(m.friction_by(c, &[Field::PairFriction(0)]), 1.0);
+            assert_eq!(m.friction_by(c, &[Field::ContactFriction(0)]), 0.0);
+        }
+    }
+    let m = builder.excluded_pair(["a", "b.c"]).build();
+    let message = format!("{:?}", m.expect_err("they touch nothing else"));
+    assert!(message.contains("excluded_pairs"), "{message}");
+}
