@@ -4,7 +4,8 @@
 //!
 //! Impulses act at the knot, along `N(z)'` (the normal) and `B(z)'` (two tangents); gaps `phi` are taken at its successor,
 //! `h` later. Scaled by the contact's effective mass `m_c = 1/(N M^-1 N')` as it was built, all unknowns of a contact are
-//! velocities, m/s (rad/s where a joint turns): the gap over the interval `s = phi(z+)/h`, the normal impulse `g`, that of
+//! velocities, m/s (rad/s where a joint turns; the mass of a limit is that of its coordinate in the tree, `1/(M^-1)_jj`):
+//! the gap over the interval `s = phi(z+)/h`, the normal impulse `g`, that of
 //! friction `b`, the multiplier `psi` of the cone; with the sliding velocity `eta = 1/2 (B(z) + B(z+)) V+`, whose mean of
 //! both ends makes rolling second order. On the central path
 //!
@@ -145,7 +146,9 @@ struct Slot {
     own: [usize; 2],
     /// Blocks parent-child and child-parent.
     pair: Option<(usize, usize)>,
-    /// Scales its impulses: kg, for rotations kg m^2.
+    /// Scales its impulses: kg, for rotations kg m^2. That of a limit or of joint friction is the inertia that the tree of joints
+    /// shows along the coordinate, not that of its two bodies alone: between hinges a body of 1e-6 kg carries the impulses of a leg,
+    /// `g` would be 1e6 rad/s, and rounding of the gap times `g` would exceed the end of the central path.
     mass: f64,
 }
 
@@ -333,17 +336,21 @@ impl Layout {
             pair: pair(c.parent, c.child),
             mass: c.effective_mass,
         });
+        let of_tree = m.coordinate_compliances(poses);
         let of_joint = |source, j: usize, i| {
             let joint = &m.joints[j];
             let (a, b) = m.ends(joint, poses);
             let row = joint.direction_row(i, a, b, &joint.relative(a, b));
+            // a joint that closes a loop has no coordinate in the tree
+            let own_compliance = of_tree.as_ref().and_then(|all| all[j].get(i)).copied();
+            let bodies_alone = || compliance(m, inverse_inertia, (joint.parent, joint.child), &row);
             Slot {
                 source,
                 parent: joint.parent,
                 child: joint.child,
                 own: own(joint.parent, joint.child),
                 pair: pair(joint.parent, joint.child),
-                mass: 1.0 / compliance(m, inverse_inertia, (joint.parent, joint.child), &row),
+                mass: 1.0 / own_compliance.unwrap_or_else(bodies_alone),
             }
         };
         let friction = with_friction(m).map(|(j, i)| of_joint(Source::Friction(j, i), j, i));

@@ -24,6 +24,7 @@ mod joint;
 mod kinematics;
 mod mirror;
 mod mobility;
+mod operational;
 mod parameter;
 mod pull;
 mod quantity;

@@ -28,6 +28,7 @@ mod in_motion;
 mod knife_edge;
 mod language;
 mod learners;
+mod light;
 #[path = "../../examples/methods.rs"]
 #[allow(dead_code, reason = "the example prints a table")]
 mod methods;
@@ -60,4 +61,7 @@ mod stress;
 #[path = "../../examples/common/strides.rs"]
 #[allow(dead_code, reason = "the example uses more")]
 mod strides;
+#[path = "../../examples/common/trees.rs"]
+#[allow(dead_code, reason = "the example uses more")]
+mod trees;
 mod two_balls;

@@ -1,0 +1,86 @@
+//! Random trees over a floor, simulated for a second by both integrators: what fails and why, substeps, iterations.
+//!
+//! `cargo run --release --example trees -- [list] [minimal | maximal] [TREES [FIRST SEED]]`
+
+#[allow(dead_code, reason = "shared with tests")]
+#[path = "common/drops.rs"]
+mod drops;
+#[allow(dead_code, reason = "shared with tests")]
+#[path = "common/trees.rs"]
+mod trees;
+
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use trees::{BOTH, Outcome, Tree};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1).peekable();
+    let list = arguments.next_if(|a| a == "list").is_some();
+    let only = arguments.next_if(|a| BOTH.contains(&a.as_str()));
+    let mut number = |default: u64| arguments.next().map_or(Ok(default), |a| a.parse());
+    let (count, first) = (number(1000)?, number(0)?);
+    let names: Vec<&str> = BOTH
+        .into_iter()
+        .filter(|n| only.as_ref().is_none_or(|o| o == n))
+        .collect();
+    let run = |seed| {
+        let tree = Tree::new(seed);
+        let each: Vec<Outcome> = names.iter().map(|name| tree.run(name)).collect();
+        each
+    };
+    let all: Vec<Vec<Outcome>> = (first..first + count).into_par_iter().map(run).collect();
+    for (i, name) in names.iter().enumerate() {
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        let (mut iterations, mut most, mut parts, mut steps, mut deepest) = (0, 0, 0, 0, 0.0_f64);
+        for (seed, outcomes) in (first..).zip(&all) {
+            let o = &outcomes[i];
+            iterations += o.stats.iterations;
+            most = most.max(o.stats.most_iterations);
+            parts += o.stats.parts;
+            steps += o.stats.steps;
+            deepest = deepest.max(o.deepest);
+            let reason = match (&o.failure, o.grew) {
+                (Some(e), _) => e.failure.name(),
+                (None, Some(_)) => "energy grew",
+                _ => continue,
+            };
+            *reasons.entry(reason).or_default() += 1;
+            if list {
+                let error = o
+                    .failure
+                    .as_ref()
+                    .map_or(String::new(), ToString::to_string);
+                println!(
+                    "{name} {seed}: {reason}, step {}, energy {:.1e} of {:.1e} J, {:.1} substeps, at most {} iterations; {error}",
+                    o.stats.steps,
+                    o.energy[0],
+                    o.energy[1],
+                    o.substeps(),
+                    o.stats.most_iterations
+                );
+            }
+        }
+        println!(
+            "{name}: {count} trees, {reasons:?}; {steps} steps, {:.3} substeps and {:.2} iterations a step, {most} iterations at most, {deepest:.1e} m deep",
+            parts as f64 / steps.max(1) as f64,
+            iterations as f64 / steps.max(1) as f64,
+        );
+    }
+    if names.len() == 2 {
+        let mut differ = 0;
+        for (seed, o) in (first..).zip(&all) {
+            if o[0].stats.parts != o[1].stats.parts && o.iter().all(|o| o.failure.is_none()) {
+                differ += 1;
+                if list {
+                    println!(
+                        "{seed}: substeps {:.2} and {:.2}",
+                        o[0].substeps(),
+                        o[1].substeps()
+                    );
+                }
+            }
+        }
+        println!("{differ} differ in substeps");
+    }
+    Ok(())
+}
