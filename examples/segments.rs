@@ -8,6 +8,7 @@
 //! factorization, steps from singular positions, the largest gap of any joint (m or rad), the largest error of the energy, and
 //! that over the largest exchange of energy. Fails if a gap exceeds 1e-6 or the error 1 % of the energy.
 
+#[allow(dead_code, reason = "shared with tests")]
 #[path = "common/segments.rs"]
 mod segments;
 

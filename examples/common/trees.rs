@@ -163,7 +163,7 @@ impl Tree {
         let x = match s.start(&self.q, &self.rates, &held) {
             Ok(x) => x,
             Err(e) => {
-                out.failure = Some(e);
+                out.failure = Some(StepError::of_callback("start", 0.0, e));
                 return out;
             }
         };
@@ -187,7 +187,7 @@ impl Tree {
 impl Outcome {
     fn weigh(&mut self, b: &Balance) {
         self.energy = [b.largest_error(), b.largest_exchange()];
-        self.grew = b.unexplained();
+        self.grew = b.unexplained().map(|u| u.knot);
     }
 
     /// Substeps in the mean.

@@ -140,7 +140,8 @@ pub trait Mechanical: Dynamics + Sized {
         };
         self.evaluate_knot(seen, all, w)?;
         let work = self.contact_work(seen, w)?;
-        external.add_knot(&self.knot_data(seen, w), &work);
+        external.holds |= self.holds_controls();
+        external.add_knot(&self.knot_data(seen, w), seen.u, &work);
         Ok(())
     }
 
@@ -164,6 +165,11 @@ pub trait Mechanical: Dynamics + Sized {
     /// # Errors
     /// As the step.
     fn gave_way(&self, seen: &KnotPoint, w: &mut Self::Work) -> Result<bool, StepError>;
+
+    /// Does a control act, unchanged, until the next knot?
+    fn holds_controls(&self) -> bool {
+        false
+    }
 
     /// Where in a state the control of the knot before is, if it is part of it.
     fn previous_controls(&self) -> Option<std::ops::Range<usize>> {
@@ -380,6 +386,8 @@ pub struct ExternalWork {
     start: Efforts,
     /// Memory for what they exert at the next knot.
     end: Efforts,
+    /// Are controls held from knot to knot, and not linear between knots?
+    pub(super) holds: bool,
 }
 
 impl ExternalWork {
@@ -390,17 +398,26 @@ impl ExternalWork {
         self.each.fill((0.0, 0.0));
     }
 
-    /// Goes on to the next knot, at the end of an interval (or where the state starts anew).
-    pub fn add_knot(&mut self, k: &KnotData, work: &KnotWork) {
+    /// Goes on to the next knot, at the end of an interval (or where the state starts anew), from which `controls` act.
+    pub fn add_knot(&mut self, k: &KnotData, controls: &[f64], work: &KnotWork) {
         let (m, poses) = (k.mechanism, k.poses);
-        m.efforts(poses, k.velocities, k.controls, &mut self.end);
+        m.efforts(poses, k.velocities, controls, &mut self.end);
         self.each.resize(self.end.efforts.len(), (0.0, 0.0));
         // a state that starts anew has no interval before
         if !self.poses.is_empty() && k.h_prev != 0.0 {
             for (c, own) in self.each.iter_mut().enumerate() {
                 let rows = [&self.start.rows[c], &self.end.rows[c]];
                 let moved = m.actuator_displacements(c, rows, (&self.poses, poses));
-                let efforts = interval_efforts(self.start.efforts[c], self.end.efforts[c]);
+                let start = self.start.efforts[c];
+                // at both ends of the interval
+                let efforts = [
+                    start,
+                    if self.holds {
+                        start
+                    } else {
+                        self.end.efforts[c]
+                    },
+                ];
                 let work = 0.5 * (efforts[0] * moved[0] + efforts[1] * moved[1]);
                 own.0 += 0.5 * (moved[0] + moved[1]);
                 let rates = [self.start.rates[c], self.end.rates[c]];
@@ -433,12 +450,6 @@ impl ExternalWork {
         }
         out
     }
-}
-
-/// An actuator's effort at the start and at the end of an interval, from those of the controls at the knots there: controls are
-/// linear between knots.
-fn interval_efforts(start: f64, end: f64) -> [f64; 2] {
-    [start, end]
 }
 
 /// Six numbers a body, as motions.

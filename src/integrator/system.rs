@@ -206,7 +206,10 @@ impl System {
         let kind = choice.kind().or_else(|| Kind::of(&mechanism));
         // whatever suits none is refused by the first
         let mut system = kind.unwrap_or(Kind::ALL[0]).build(mechanism, q, options)?;
-        if options.controls == Controls::Held && !system.holds_controls() {
+        // steps that start anew at every knot hold their controls by themselves
+        let starts_anew = system.last_share() == 0.0;
+        let has_controls = system.dims().nu > 0;
+        if options.controls == Controls::Held && has_controls && !starts_anew {
             system = Self::Held(Held::new(system));
         }
         for order in choice.compositions() {
@@ -216,11 +219,6 @@ impl System {
             true => Self::Divided(Divided::new(system)),
             false => system,
         })
-    }
-
-    /// Do steps hold their controls by themselves, or is there none to hold?
-    fn holds_controls(&self) -> bool {
-        self.last_share() == 0.0 || self.dims().nu == 0
     }
 
     /// Integrators that would be taken before the one that suits a mechanism, by name, and what of it they do not offer.
@@ -615,6 +613,10 @@ impl Mechanical for System {
 
     fn gave_way(&self, seen: &KnotPoint, w: &mut SystemWork) -> Result<bool, StepError> {
         with!(self, w, (s, w) => s.gave_way(seen, w))
+    }
+
+    fn holds_controls(&self) -> bool {
+        of!(self, s => s.holds_controls())
     }
 
     fn previous_controls(&self) -> Option<std::ops::Range<usize>> {

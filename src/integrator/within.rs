@@ -268,6 +268,10 @@ macro_rules! mechanics_within {
             }
         }
 
+        fn holds_controls(&self) -> bool {
+            self.inner.holds_controls()
+        }
+
         fn previous_controls(&self) -> Option<std::ops::Range<usize>> {
             self.inner.previous_controls()
         }

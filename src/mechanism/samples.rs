@@ -89,7 +89,6 @@ pub(crate) fn tree(seed: u64, kinds: &[JointKind]) -> MechanismBuilder {
             rest: 0.4,
             damping: 0.3,
             implicit: false,
-            closes: false,
         },
     );
     for (j, joint) in m

@@ -260,7 +260,7 @@ fn ball_kick() {
     assert!(s.objective < 5e-3 && s.smoothing == 0.0);
     // from another start hard steps come to rest where contact changes, and are softened once more
     let mut options = m.options.ddp();
-    options.smoothing.as_mut().expect("is smoothed").start = 0.2;
+    options.smoothing.as_mut().expect("is smoothed").start = 0.16;
     let s = Solve::new(&m.system, &m.problem)
         .with_options(options)
         .run()

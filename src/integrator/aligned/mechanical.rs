@@ -73,7 +73,7 @@ impl<S: Strikes> Mechanical for Aligned<S> {
             ..*seen
         };
         let work = self.inner.contact_work(&end, &mut w.own)?;
-        external.add_knot(&self.inner.knot_data(&end, &w.own), &work);
+        external.add_knot(&self.inner.knot_data(&end, &w.own), seen.u, &work);
         Ok(())
     }
 

@@ -165,6 +165,10 @@ impl<S: Mechanical> Mechanical for Held<S> {
         self.inner.gave_way(&self.stepped(seen, mean), own)
     }
 
+    fn holds_controls(&self) -> bool {
+        true
+    }
+
     fn previous_controls(&self) -> Option<std::ops::Range<usize>> {
         Some(self.inner_dims.nx..self.dims.nx)
     }
