@@ -1,7 +1,7 @@
 //! Newton's method for the step, and the read-out of velocities at a knot.
 
 use super::assembly::vec3;
-use super::singular::{SINGULAR_READOUT, SOFTNESS};
+use super::singular::SOFTNESS;
 use super::{Maximal, Work};
 use crate::contact::Touching;
 use crate::dynamics::{Knot, KnotPoint, StepError, StepFailure, StepStats};
@@ -95,15 +95,8 @@ impl Maximal {
     /// Newton's method from the old velocities and the impulses of the step before.
     fn newton_from_guess(&self, w: &mut Work, y: &[f64]) -> Result<StepStats, StepError> {
         let n = 6 * self.body_count();
-        w.newton.trial[n..].copy_from_slice(&y[n..]);
-        self.start_from_old_velocities(w);
-        self.newton(w)
-    }
-
-    /// The velocities of the interval before, inside the domain.
-    pub(super) fn start_from_old_velocities(&self, w: &mut Work) {
-        let n = 6 * self.body_count();
         w.newton.trial[..n].copy_from_slice(&w.knot.before);
+        w.newton.trial[n..].copy_from_slice(&y[n..]);
         for b in 0..self.body_count() {
             let omega = &mut w.newton.trial[6 * b + 3..6 * b + 6];
             let turn = w.knot.at.h().abs() * Vec3::from_column_slice(omega).norm();
@@ -112,10 +105,11 @@ impl Maximal {
                 omega.iter_mut().for_each(|o| *o *= START_TURN / turn);
             }
         }
+        self.newton(w)
     }
 
     /// Solves `evaluate = 0` from `w.newton.trial`.
-    pub(super) fn newton(&self, w: &mut Work) -> Result<StepStats, StepError> {
+    fn newton(&self, w: &mut Work) -> Result<StepStats, StepError> {
         let mut stats = StepStats::default();
         let tolerance = self.options.tolerance;
         let (mut norm, mut row, mut floor) = self.evaluate(w);
@@ -222,7 +216,7 @@ impl Maximal {
     }
 
     /// `w.newton.delta = K^-1 residual`.
-    pub(super) fn newton_direction(&self, w: &mut Work, refined: bool) {
+    fn newton_direction(&self, w: &mut Work, refined: bool) {
         let mut delta = std::mem::take(&mut w.newton.delta);
         let residual = std::mem::take(&mut w.newton.residual);
         self.solve_once(w, &residual, &mut delta, false);
@@ -272,7 +266,7 @@ impl Maximal {
     ) -> Result<(), StepError> {
         self.prepare(at.readout(), x, u, w)?;
         self.solve_readout(w)?;
-        if w.model.may_be_redundant() && self.doubts(w, SINGULAR_READOUT) {
+        if w.model.may_be_redundant() && self.doubts(w) {
             w.matrix.softness = SOFTNESS;
             self.solve_readout(w)?;
         }
