@@ -110,9 +110,9 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
             .collect();
     }
     columns.extend_from_slice(&states[tree..]);
-    // rates of controls are functions of the previous control, too
+    // rates of controls are functions of the previous control, too: of the one in the state, or of one beside it
     let remembers = width(gains) > ndx + before;
-    if remembers {
+    if remembers && before == 0 {
         columns.extend(controls.iter().map(|c| Named {
             name: format!("{} before", c.name),
             unit: c.unit.clone(),
@@ -134,7 +134,7 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
             time: at.t,
             controls: t.control(k).to_vec(),
             state,
-            gains: rows(gain),
+            gains: rows(&merged(gain, ndx, before)),
             tangent,
             tangent_before,
         });
@@ -153,6 +153,19 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
         states,
         knots,
     }))
+}
+
+/// Gains by the previous control of the state, from `place` on, with those by the one that rates of controls refer to, which is the
+/// same.
+fn merged(gains: &DMatrix<f64>, place: usize, before: usize) -> DMatrix<f64> {
+    let whole = place + before;
+    if before == 0 || gains.ncols() <= whole {
+        return gains.clone();
+    }
+    let mut out = gains.columns(0, whole).into_owned();
+    let mut own = out.columns_mut(place, before);
+    own += gains.columns(whole, before);
+    out
 }
 
 /// Numbers of the chart that the gains act on.

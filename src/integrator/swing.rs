@@ -8,8 +8,9 @@ use super::mechanical::Swing;
 use crate::mechanism::{Mechanism, Row, compliance, damper_shares};
 use crate::spatial::{Mat3, Pose, Vec3};
 
-/// Power iterations of a mode: the largest eigenvalue within a tenth, since the quotient is quadratic in what its vector is off.
-pub(super) const ITERATIONS: usize = 10;
+/// Power iterations of a mode: the largest eigenvalue within a tenth. Ten leave 0.76 of it in a tree of the samples whose dampers
+/// are scaled, where the largest eigenvalues are close to each other.
+pub(super) const ITERATIONS: usize = 30;
 
 /// Parts of a vector that spread evenly, -1/2 to 1/2: multiples of the golden ratio.
 pub(super) fn spread(i: usize) -> f64 {

@@ -41,15 +41,20 @@ pub(crate) struct Tree {
 pub type Motion = (Vec3, Vec3);
 
 impl Tree {
-    /// The tree of the joints that connect what the joints before them leave apart: those of free bodies first, then the
-    /// others in the order of the description, without those marked as closing. All others close loops. The edges are
+    /// The tree of the joints that connect what the joints before them leave apart: those of free bodies first, unless another
+    /// joint connects the body with the world, then the others in the order of the description, without those marked as closing. All others close loops. The edges are
     /// listed breadth first from the world. Returns the bodies left out, too.
     pub(crate) fn new(bodies: usize, joints: &[Joint]) -> (Self, Vec<usize>) {
         let ends = |j: &Joint| [j.parent.map_or(0, |p| p + 1), j.child + 1];
         let mut at: Vec<Vec<usize>> = vec![vec![]; bodies + 1];
         // a node of the group of connected nodes that each node belongs to
         let mut group: Vec<usize> = (0..=bodies).collect();
-        let (free, others): (Vec<_>, Vec<_>) = (0..joints.len()).partition(|&i| joints[i].frees);
+        let holds = |j: &Joint, body: usize| {
+            j.parent.is_none() && j.child == body && !(j.frees || j.closes)
+        };
+        let is_free =
+            |&i: &usize| joints[i].frees && !joints.iter().any(|j| holds(j, joints[i].child));
+        let (free, others): (Vec<_>, Vec<_>) = (0..joints.len()).partition(is_free);
         for i in free.into_iter().chain(others) {
             let [a, b] = ends(&joints[i]).map(|n| root(&mut group, n));
             if a == b || joints[i].closes {

@@ -219,7 +219,7 @@ fn controls_are_drawn_as_they_act() {
         "push",
         "N",
         crate::format::recording::Group::Control,
-        vec![3.0, f64::NAN, 5.0],
+        vec![3.0, f64::NAN, 5.0, f64::NAN],
     )];
     let mut points = |interval| {
         r.channels[0].interval = interval;

@@ -116,7 +116,7 @@ fn gains_say_what_they_act_on() {
     let file = problem("pendulum_swingup");
     let v = folder.json(&["solve", &file, "--out", "p", "--json"]);
     let steps = folder.table("p/trajectory.csv").1.len() - 1;
-    let g = gains(&folder, "p", steps, &["motor"], 2);
+    let g = gains(&folder, "p", steps, &["motor"], 3);
     assert_eq!(g["coordinates"], g["states"]);
     assert_eq!(g["coordinates"][0]["unit"], "rad");
     assert_eq!(g["coordinates"][1]["unit"], "rad/s");
@@ -171,7 +171,7 @@ fn solve_reaches_the_target() {
     }
     assert!(of("left [N m]", 50).is_nan());
     // the feedback, on the two freedoms of the loop
-    let g = gains(&folder, out, 50, &["left", "right"], 4);
+    let g = gains(&folder, out, 50, &["left", "right"], 6);
     let tangent = g["knots"][50 - 1]["tangent"].as_array().expect("a basis");
     assert_eq!(2 * tangent.len(), names_of(&g["states"]).len());
     for (c, of_left) in numbers(&g["knots"][7]["controls"])
@@ -529,7 +529,7 @@ fn what_holds_for_its_time_step_alone_is_warned_of() {
     };
     folder.write("coarse.toml", &text(0.64));
     folder.write("fine.toml", &text(0.01));
-    let alone = "it holds for this time step alone";
+    let alone = "holds for this time step alone";
     let energy = "the energy error of";
     let run = folder.run(&["solve", "coarse.toml", "--json"]).ended(0);
     run.says(&[

@@ -306,12 +306,12 @@ mod tests {
     #[test]
     fn hulls_keep_the_extents_and_cut_off_little() {
         let meshes = [
-            ("ball", stretched([0.1; 3]), 0.05),
-            ("ellipsoid", stretched([0.3, 0.2, 0.1]), 0.05),
-            ("box with rounded edges", rounded_box(), 0.06),
-            ("cylinder", cylinder(), 0.03),
-            ("long and thin", stretched([2.0, 0.01, 0.02]), 0.05),
-            ("scaled", stretched([1e-3, 2e-3, 1.5e-3]), 0.05),
+            ("ball", stretched([0.1; 3]), 0.08),
+            ("ellipsoid", stretched([0.3, 0.2, 0.1]), 0.08),
+            ("box with rounded edges", rounded_box(), 0.08),
+            ("cylinder", cylinder(), 0.08),
+            ("long and thin", stretched([2.0, 0.01, 0.02]), 0.08),
+            ("scaled", stretched([1e-3, 2e-3, 1.5e-3]), 0.08),
         ];
         for (name, points, most) in meshes {
             let few = reduced(points.iter().copied(), VERTICES).expect(name);
