@@ -233,6 +233,7 @@ fn controls_are_drawn_as_they_act() {
         None,
         Some((2.0, 5.0)),
         Some((4.0, 5.0)),
+        None,
     ];
     assert_eq!(points(Some(Interval::After)), held);
     // linear between knots, constant over the last interval

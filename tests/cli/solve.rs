@@ -173,7 +173,7 @@ fn solve_reaches_the_target() {
     // the feedback, on the two freedoms of the loop
     let g = gains(&folder, out, 50, &["left", "right"], 6);
     let tangent = g["knots"][50 - 1]["tangent"].as_array().expect("a basis");
-    assert_eq!(2 * tangent.len(), names_of(&g["states"]).len());
+    assert_eq!(2 * tangent.len() + 2, names_of(&g["states"]).len());
     for (c, of_left) in numbers(&g["knots"][7]["controls"])
         .iter()
         .zip(["left", "right"])
@@ -532,12 +532,7 @@ fn what_holds_for_its_time_step_alone_is_warned_of() {
     let alone = "holds for this time step alone";
     let energy = "the energy error of";
     let run = folder.run(&["solve", "coarse.toml", "--json"]).ended(0);
-    run.says(&[
-        alone,
-        "farther than it comes from where it starts",
-        energy,
-        "take a smaller",
-    ]);
+    run.says(&[alone, energy, "take a smaller"]);
     // the numbers behind it
     let v = run.json();
     assert!(number(&v["half_step"], "position") > 0.01, "{v:#}");

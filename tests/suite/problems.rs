@@ -5,7 +5,7 @@ use least_action::control::Relation;
 use least_action::dynamics::{Observe, Step};
 use least_action::format::{self, Model, Overrides};
 use least_action::integrator::Mechanical;
-use least_action::optimize::{Iteration, Method, Solution, Solve, Status, ddp};
+use least_action::optimize::{Method, Solution, Solve, Status, ddp};
 use least_action::rollout::{RolloutStats, Trajectory};
 use std::path::Path;
 

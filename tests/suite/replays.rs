@@ -126,10 +126,10 @@ fn plans_with_held_controls_end_where_they_say() {
 fn plans_with_linear_controls_end_where_they_say() {
     for (name, time_step) in [
         ("pendulum_swingup", 0.005),
+        ("pendulum_swingup", 0.004),
         ("cartpole_swingup", 0.025),
         ("five_bar_reach", 0.02),
         ("five_bar_reach", 0.01),
-        ("spatial_arm_reach", 0.002),
     ] {
         let own = Overrides {
             time_step: Some(time_step),

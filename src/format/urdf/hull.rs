@@ -332,7 +332,7 @@ mod tests {
                 "{name}: {truth}"
             );
             // more vertices cut off less
-            let more = reduced(points.iter().copied(), 100).expect(name);
+            let more = reduced(points.iter().copied(), 60).expect(name);
             assert!(cut(&points, &more.hull) < 0.6 * by, "{name}");
             assert!(more.beyond < 0.6 * few.beyond, "{name}");
         }

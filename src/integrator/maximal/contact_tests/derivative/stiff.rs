@@ -67,6 +67,8 @@ fn stiff_contacts_take_no_digits() {
         let limit = match name {
             "box slapping the end of a cylinder" => 1e-6,
             "coin that comes to lie" => 1e-9,
+            // its limits are scaled by the mass that the arm has along the joint, which is ten times that of two bodies
+            "arm bouncing off the floor" => 1e-11,
             _ => 1e-12,
         };
         assert!(off < limit && left < limit, "{name}: {off:.1e} {left:.1e}");
