@@ -168,12 +168,12 @@ fn slide(u: &[f64]) -> [f64; 3] {
         };
         let half = if k == 0 || k == n { 0.5 } else { 1.0 };
         objective += 0.5 * half * h * ((x - 1.0_f64).powi(2) + at_knot * at_knot);
-        if k < n {
-            objective += 0.5 * h * 0.01 * u[k] * u[k];
+        if let Some(&u) = u.get(k) {
+            objective += 0.5 * h * 0.01 * u * u;
             let before = if k == 0 { 0.0 } else { previous - friction };
-            v += 0.5 * h * (before + u[k] - friction);
+            v += 0.5 * h * (before + u - friction);
             x += h * v;
-            previous = u[k];
+            previous = u;
         }
     }
     [objective, x - 1.0, v]

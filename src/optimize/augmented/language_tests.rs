@@ -71,7 +71,6 @@ fn extended(s: Maximal) -> Extended<Maximal> {
                 ..Cost::square(id(5), 0.0, 0.01, When::Running)
             },
         ],
-        ..Sum::default()
     });
     let half = vec![
         Cost::square(id(1), 0.1, 0.7, When::Running),
@@ -96,7 +95,6 @@ fn extended(s: Maximal) -> Extended<Maximal> {
     let latch = e.add_sum(Sum {
         name: name("angle at knot 2"),
         terms: vec![Cost::linear(id(0), 1.0, When::Knot(2))],
-        ..Sum::default()
     });
     let (action, both) = (e.sum(action), e.sum(both));
     let (work, latch) = (e.sum(work), e.sum(latch));
