@@ -255,7 +255,7 @@ fn light_links_under_tension_are_warned_of() {
     let folder = Folder::new("simulate_tension");
     folder.write("loaded.toml", LOADED);
     let plain = folder.run(&["simulate", "loaded.toml", "--substeps", "1"]);
-    let warned = "body `link` swings at 413.5 rad/s";
+    let warned = "body `load` swings at 413.5 rad/s";
     assert!(plain.err.contains(warned), "{}", plain.err);
     assert!(plain.err.contains("unstable") && plain.err.contains("substeps = \"auto\""));
     let divided = folder.run(&["simulate", "loaded.toml"]).ended(0);
