@@ -145,7 +145,7 @@ pub fn follow(run: Run) -> Result<Followed, Box<dyn Error>> {
             h_prev: if k == 0 { 0.0 } else { h },
             h,
         };
-        // the real system has the pushes as further controls, behind the motors also in its state
+        // the real system has the pushes as additional controls; they follow the motors, in its state as well
         let motors = system.dims().nu;
         let own = &x[..system.dims().nx];
         if k % run.every == 0 {

@@ -144,7 +144,7 @@ impl Tree {
         self.run_with(integrator, (STEP, STEPS), Substeps::Auto)
     }
 
-    /// Makes so many steps of another size.
+    /// Simulates `steps` steps of length `h`.
     pub fn run_with(
         &self,
         integrator: &str,

@@ -147,7 +147,7 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// The hull of points, of at most so many of them.
+/// The convex hull of points, with at most the given number of vertices.
 pub(super) fn reduced(points: impl Iterator<Item = Vec3>, most: usize) -> Result<Reduced, String> {
     if !(4..=MOST).contains(&most) {
         return Err(format!(
