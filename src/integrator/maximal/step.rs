@@ -1,7 +1,7 @@
 //! Newton's method for the step, and the read-out of velocities at a knot.
 
 use super::assembly::vec3;
-use super::singular::SOFTNESS;
+use super::singular::{SINGULAR_READOUT, SOFTNESS};
 use super::{Maximal, Work};
 use crate::contact::Touching;
 use crate::dynamics::{Knot, KnotPoint, StepError, StepFailure, StepStats};
@@ -266,7 +266,7 @@ impl Maximal {
     ) -> Result<(), StepError> {
         self.prepare(at.readout(), x, u, w)?;
         self.solve_readout(w)?;
-        if w.model.may_be_redundant() && self.doubts(w) {
+        if w.model.may_be_redundant() && self.doubts(w, SINGULAR_READOUT) {
             w.matrix.softness = SOFTNESS;
             self.solve_readout(w)?;
         }
