@@ -41,10 +41,15 @@ fn segments(n: usize) -> MechanismBuilder {
 
 /// A chain of segments and its state at rest, all links at pi/8 from the vertical.
 pub fn hanging(n: usize) -> Result<(System, Vec<f64>), ModelError> {
+    tilted(n, FRAC_PI_8, 0.0)
+}
+
+/// A straight chain of segments at rest, tilted from the vertical, all links at the angle `half` from the chain.
+pub fn tilted(n: usize, half: f64, tilt: f64) -> Result<(System, Vec<f64>), ModelError> {
     let mechanism = segments(n).build()?;
     let angle = |name: &str| match name.as_bytes().last() {
-        Some(b'0' | b'3') => FRAC_PI_8,
-        _ => -FRAC_PI_8,
+        Some(b'0' | b'3') => tilt + half,
+        _ => tilt - half,
     };
     // a hinge's coordinate is the angle between its links
     let q: Vec<f64> = mechanism

@@ -260,6 +260,7 @@ impl Maximal {
                 residual: vec![0.0; dim],
                 delta: vec![0.0; dim],
                 scratch: vec![0.0; dim],
+                kept: vec![0.0; dim],
             },
             matrix: Matrix {
                 values: vec![0.0; matrix],

@@ -95,8 +95,15 @@ impl Maximal {
     /// Newton's method from the old velocities and the impulses of the step before.
     fn newton_from_guess(&self, w: &mut Work, y: &[f64]) -> Result<StepStats, StepError> {
         let n = 6 * self.body_count();
-        w.newton.trial[..n].copy_from_slice(&w.knot.before);
         w.newton.trial[n..].copy_from_slice(&y[n..]);
+        self.start_from_old_velocities(w);
+        self.newton(w)
+    }
+
+    /// The velocities of the interval before, inside the domain.
+    pub(super) fn start_from_old_velocities(&self, w: &mut Work) {
+        let n = 6 * self.body_count();
+        w.newton.trial[..n].copy_from_slice(&w.knot.before);
         for b in 0..self.body_count() {
             let omega = &mut w.newton.trial[6 * b + 3..6 * b + 6];
             let turn = w.knot.at.h().abs() * Vec3::from_column_slice(omega).norm();
@@ -105,11 +112,10 @@ impl Maximal {
                 omega.iter_mut().for_each(|o| *o *= START_TURN / turn);
             }
         }
-        self.newton(w)
     }
 
     /// Solves `evaluate = 0` from `w.newton.trial`.
-    fn newton(&self, w: &mut Work) -> Result<StepStats, StepError> {
+    pub(super) fn newton(&self, w: &mut Work) -> Result<StepStats, StepError> {
         let mut stats = StepStats::default();
         let tolerance = self.options.tolerance;
         let (mut norm, mut row, mut floor) = self.evaluate(w);
@@ -216,7 +222,7 @@ impl Maximal {
     }
 
     /// `w.newton.delta = K^-1 residual`.
-    fn newton_direction(&self, w: &mut Work, refined: bool) {
+    pub(super) fn newton_direction(&self, w: &mut Work, refined: bool) {
         let mut delta = std::mem::take(&mut w.newton.delta);
         let residual = std::mem::take(&mut w.newton.residual);
         self.solve_once(w, &residual, &mut delta, false);

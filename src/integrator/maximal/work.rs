@@ -79,6 +79,8 @@ pub(super) struct Newton {
     pub delta: Vec<f64>,
     /// Of refinement.
     pub scratch: Vec<f64>,
+    /// A solution that is compared with another.
+    pub kept: Vec<f64>,
 }
 
 /// The step's matrix.
