@@ -261,6 +261,7 @@ impl Maximal {
                 delta: vec![0.0; dim],
                 scratch: vec![0.0; dim],
                 kept: vec![0.0; dim],
+                ends_flat: false,
             },
             matrix: Matrix {
                 values: vec![0.0; matrix],

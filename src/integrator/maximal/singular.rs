@@ -30,8 +30,7 @@
 //! W = (V- + V+)/2 . G' lambda,    |W| / (1/2 |V+ - V-|^2_M)  =  O(h |w|) in regular motion, 1 in a jump
 //! ```
 //!
-//! Such a step, and one that took Newton's method unusually long, is solved again from a start that closes the loops on the branch
-//! of the knot. The solution of less work is used. If both jump, the step fails with [`StepFailure::Branch`].
+//! Such a step, and one that ends near flat, is solved again from a start that closes the loops on the branch of the knot. Of two solutions the one of least constraint `|M^-1/2 G' lambda|` is used (Gauss). If both jump, the step fails with [`StepFailure::Branch`].
 
 use super::{JointSlots, Maximal, Work};
 use crate::contact::may_retry;
@@ -60,8 +59,6 @@ const JUMP: f64 = 0.5;
 const JUMP_OF_ENERGY: f64 = 1e-3;
 /// Work, relative to the kinetic energy, from which a step that no other start improves fails.
 const WRONG: f64 = 1e-2;
-/// Newton iterations from which a solution is compared with that from a closed start; regular steps take one or two.
-const UNUSUAL: usize = 4;
 /// Iterations with the matrix of the knot that close the start: each leaves `h |w|` of the gap.
 const CLOSING: usize = 4;
 
@@ -69,8 +66,10 @@ const CLOSING: usize = 4;
 #[derive(Clone, Copy, Debug)]
 struct ImpulseWork {
     work: f64,
-    /// The larger of `1/2 |V+ - V-|^2_M` and `1/2 |M^-1 G' lambda|^2_M`: at rest, impulses bear loads and nothing changes.
+    /// `1/2 |V+ - V-|^2_M`.
     change: f64,
+    /// `1/2 |M^-1 G' lambda|^2_M`: Gauss' constraint, how far the joints take the motion from that of free bodies.
+    constraint: f64,
     /// The larger kinetic energy of the two intervals.
     kinetic: f64,
 }
@@ -78,7 +77,8 @@ struct ImpulseWork {
 impl ImpulseWork {
     /// Did the step leave its branch? A NaN did.
     fn jumps(&self) -> bool {
-        let regular = self.work <= JUMP * self.change || self.work <= JUMP_OF_ENERGY * self.kinetic;
+        let regular = self.work <= JUMP * self.change.max(self.constraint)
+            || self.work <= JUMP_OF_ENERGY * self.kinetic;
         !regular
     }
 
@@ -128,9 +128,10 @@ impl Maximal {
         let mut out = ImpulseWork {
             work: 0.0,
             change: 0.0,
+            constraint: 0.0,
             kinetic: 0.0,
         };
-        let (mut before, mut after, mut borne) = (0.0, 0.0, 0.0);
+        let (mut before, mut after) = (0.0, 0.0);
         let n = 6 * self.body_count();
         let moved = w.knot.before.iter().zip(&w.newton.trial[..n]);
         let moved = moved.zip(&w.newton.scratch[..n]);
@@ -154,9 +155,9 @@ impl Maximal {
             after += energy(new);
             out.change += energy((new.0 - old.0, new.1 - old.1));
             let (p, l) = of(&w.newton.scratch);
-            borne += 0.5 * (p.norm_squared() / body.mass + l.dot(&(w.inverse_inertia[b] * l)));
+            out.constraint +=
+                0.5 * (p.norm_squared() / body.mass + l.dot(&(w.inverse_inertia[b] * l)));
         }
-        out.change = out.change.max(borne);
         out.kinetic = before.max(after);
         out
     }
@@ -220,10 +221,14 @@ impl Maximal {
             Ok(stats) if self.is_singular(w)? => *stats,
             Ok(stats) if self.contacts.is_empty() => {
                 let work = self.impulse_work(w);
-                if !work.jumps() && stats.iterations < UNUSUAL {
+                if !work.jumps() && !w.newton.ends_flat {
                     return plain;
                 }
-                return self.choose_branch(w, *stats, work);
+                match self.choose_branch(w, *stats, work) {
+                    // near flat, compliant joints lose less than a jump does
+                    Err(_) if self.doubts(w, 1.0) => *stats,
+                    chosen => return chosen,
+                }
             }
             Ok(_) => return plain,
             Err(e) if !may_retry(e.failure) => return plain,
@@ -257,7 +262,8 @@ impl Maximal {
         }
     }
 
-    /// Compares the solution found with the one from a closed start, and keeps the one of less work.
+    /// Compares the solution found with the one from a closed start, and keeps the one of less constraint: of all motions that
+    /// the joints allow, the actual one is nearest to that of free bodies (Gauss, 1829).
     fn choose_branch(
         &self,
         w: &mut Work,
@@ -270,7 +276,7 @@ impl Maximal {
             chosen = (stats.and(&closed), self.impulse_work(w));
         }
         // a NaN is more
-        if chosen.1.work >= work.work || chosen.1.work.is_nan() {
+        if chosen.1.constraint >= work.constraint || chosen.1.constraint.is_nan() {
             w.newton.trial.copy_from_slice(&w.newton.kept);
             self.evaluate(w);
             chosen = (stats, work);
@@ -424,6 +430,7 @@ mod tests {
         let work = |work, change, kinetic| ImpulseWork {
             work,
             change,
+            constraint: 0.0,
             kinetic,
         };
         assert!(!work(0.2, 1.0, 10.0).jumps());

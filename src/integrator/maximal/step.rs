@@ -18,6 +18,12 @@ const UNSEEN: f64 = 1e-2;
 /// Newton's steps are halved no further.
 const SHORTEST: f64 = 1e-4;
 
+/// How many times the residual the polish moves bodies, m per m, from which the step ends near a flat position: 1 to 10 in
+/// regular motion, there the inverse of the distance from flat.
+const AMPLIFIED: f64 = 30.0;
+/// Iterations at most that take such a residual to rounding; the first squares it.
+const SETTLING: usize = 3;
+
 impl Maximal {
     /// Solves the step; see [`crate::dynamics::Step::step`].
     pub(super) fn solve_step(
@@ -180,8 +186,60 @@ impl Maximal {
         stats.turn = self.largest_turn(w);
         if stats.iterations > 0 {
             self.polish(w);
+            if w.model.may_be_redundant() {
+                self.settle(w, &mut stats);
+            }
         }
         Ok(stats)
+    }
+
+    /// Where the step ends near a flat position, a residual within the tolerance leaves an error as large as the distance from
+    /// flat. What the polish took out tells: there it is large beside the residual. Newton's method then goes on to rounding.
+    fn settle(&self, w: &mut Work, stats: &mut StepStats) {
+        w.newton.ends_flat = false;
+        for _ in 0..SETTLING {
+            if !self.amplifies(w) {
+                return;
+            }
+            w.newton.ends_flat = true;
+            w.newton.y.copy_from_slice(&w.newton.trial);
+            let (norm, _, floor) = self.evaluate(w);
+            if norm <= floor {
+                return;
+            }
+            self.assemble_and_keep(w, true);
+            if self.try_factor(w).is_err() {
+                return;
+            }
+            self.newton_direction(w, true);
+            stats.iterations += 1;
+            for (t, d) in w.newton.trial.iter_mut().zip(&w.newton.delta) {
+                *t -= d;
+            }
+            let better = self.outside_domain(w).is_none() && self.evaluate(w).0 < norm;
+            if !better {
+                w.newton.trial.copy_from_slice(&w.newton.y);
+                self.evaluate(w);
+                return;
+            }
+            stats.residual = norm;
+        }
+    }
+
+    /// Did the last direction move the bodies far, beside the residual it is of? Both as displacements.
+    fn amplifies(&self, w: &Work) -> bool {
+        let (n, h) = (6 * self.body_count(), w.knot.at.h().abs());
+        let most = |all: &[f64]| all.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
+        let mut residual = most(&w.newton.residual[n..]);
+        for (b, body) in w.model.bodies.iter().enumerate() {
+            let (p, l) = (
+                vec3(&w.newton.residual, 6 * b),
+                vec3(&w.newton.residual, 6 * b + 3),
+            );
+            let turn = (w.inverse_inertia[b] * l).norm();
+            residual = residual.max(h * turn.max(p.norm() / body.mass));
+        }
+        h * most(&w.newton.delta[..n]) > AMPLIFIED * residual
     }
 
     /// One more step of Newton's method with the factors at hand; goes back where it does not halve the residual.

@@ -81,6 +81,8 @@ pub(super) struct Newton {
     pub scratch: Vec<f64>,
     /// A solution that is compared with another.
     pub kept: Vec<f64>,
+    /// Does the step end near a flat position of a loop?
+    pub ends_flat: bool,
 }
 
 /// The step's matrix.
