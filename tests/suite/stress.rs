@@ -126,11 +126,11 @@ fn all_tilted_chains_keep_their_energy() {
 #[ignore = "some minutes"]
 fn no_step_size_parts_parallelograms() {
     for linkage in [2.into(), bars_first()] {
-        for (what, r, limit) in cranks::sweep(linkage, (0.0, 1.0), 1000, 0.12) {
+        for (what, r, limit) in cranks::sweep(linkage, (0.0, 1.0), 1000, cranks::of_two) {
             passes(&what, &r, limit);
         }
     }
-    for (what, r, limit) in cranks::sweep(40.into(), (1.5, 0.0), 100, 0.3) {
+    for (what, r, limit) in cranks::sweep(40.into(), (1.5, 0.0), 100, cranks::of_forty) {
         passes(&what, &r, limit);
     }
     for h in [0.02, 0.01, 0.005] {

@@ -30,7 +30,8 @@
 //! W = (V- + V+)/2 . G' lambda,    |W| / (1/2 |V+ - V-|^2_M)  =  O(h |w|) in regular motion, 1 in a jump
 //! ```
 //!
-//! Such a step, and one that ends near flat, is solved again from a start that closes the loops on the branch of the knot. Of two solutions the one of least constraint `|M^-1/2 G' lambda|` is used (Gauss). If both jump, the step fails with [`StepFailure::Branch`].
+//! Such a step, and one that ends near flat, is solved again from a start that closes the loops on the branch of the knot.
+//! If both jump, joints are compliant if the knot is near flat; otherwise the step fails with [`StepFailure::Branch`].
 
 use super::{JointSlots, Maximal, Work};
 use crate::contact::may_retry;
@@ -68,7 +69,7 @@ struct ImpulseWork {
     work: f64,
     /// `1/2 |V+ - V-|^2_M`.
     change: f64,
-    /// `1/2 |M^-1 G' lambda|^2_M`: Gauss' constraint, how far the joints take the motion from that of free bodies.
+    /// `1/2 |M^-1 G' lambda|^2_M`, that of the change by the joints.
     constraint: f64,
     /// The larger kinetic energy of the two intervals.
     kinetic: f64,
@@ -262,8 +263,9 @@ impl Maximal {
         }
     }
 
-    /// Compares the solution found with the one from a closed start, and keeps the one of less constraint: of all motions that
-    /// the joints allow, the actual one is nearest to that of free bodies (Gauss, 1829).
+    /// Solves the step again from a closed start and keeps that solution, unless it jumps further than the one found. Of two
+    /// solutions that do not jump neither their work nor the size of their impulses tells which is on the branch of the knot:
+    /// those differ by `s` alone.
     fn choose_branch(
         &self,
         w: &mut Work,
@@ -271,20 +273,21 @@ impl Maximal {
         work: ImpulseWork,
     ) -> Result<StepStats, StepError> {
         w.newton.kept.copy_from_slice(&w.newton.trial);
-        let mut chosen = (stats, work);
-        if let Some(closed) = self.from_closed_start(w) {
-            chosen = (stats.and(&closed), self.impulse_work(w));
+        let closed = self.from_closed_start(w);
+        let (stats, work) = match closed.map(|closed| (closed, self.impulse_work(w))) {
+            Some((closed, own)) if !own.jumps() || own.work < work.work => {
+                (stats.and(&closed), own)
+            }
+            _ => {
+                w.newton.trial.copy_from_slice(&w.newton.kept);
+                self.evaluate(w);
+                (stats, work)
+            }
+        };
+        if work.jumps() && work.is_wrong() {
+            return Err(self.left_branch(w, work));
         }
-        // a NaN is more
-        if chosen.1.constraint >= work.constraint || chosen.1.constraint.is_nan() {
-            w.newton.trial.copy_from_slice(&w.newton.kept);
-            self.evaluate(w);
-            chosen = (stats, work);
-        }
-        if chosen.1.jumps() && chosen.1.is_wrong() {
-            return Err(self.left_branch(w, chosen.1));
-        }
-        Ok(chosen.0)
+        Ok(stats)
     }
 
     /// Solves the step from a start that closes the loops on the branch of the knot: Newton's iterates with the matrix of the
