@@ -1,6 +1,6 @@
 //! Chains of closed segments: experiment 9a of paper 000.
 
-use least_action::integrator::{Choice, Mechanical, Options, System};
+use least_action::integrator::{Choice, Mechanical, Options, Substeps, System};
 use least_action::mechanism::{
     BodySpec, JointKind, JointSpec, MechanismBuilder, ModelError, Shape,
 };
@@ -41,10 +41,15 @@ fn segments(n: usize) -> MechanismBuilder {
 
 /// A chain of segments and its state at rest, all links at pi/8 from the vertical.
 pub fn hanging(n: usize) -> Result<(System, Vec<f64>), ModelError> {
+    tilted(n, FRAC_PI_8, 0.0)
+}
+
+/// A straight chain of segments at rest, tilted from the vertical, all links at the angle `half` from the chain.
+pub fn tilted(n: usize, half: f64, tilt: f64) -> Result<(System, Vec<f64>), ModelError> {
     let mechanism = segments(n).build()?;
     let angle = |name: &str| match name.as_bytes().last() {
-        Some(b'0' | b'3') => FRAC_PI_8,
-        _ => -FRAC_PI_8,
+        Some(b'0' | b'3') => tilt + half,
+        _ => tilt - half,
     };
     // a hinge's coordinate is the angle between its links
     let q: Vec<f64> = mechanism
@@ -56,7 +61,12 @@ pub fn hanging(n: usize) -> Result<(System, Vec<f64>), ModelError> {
             of(joint.child) - joint.parent.map_or(0.0, of)
         })
         .collect();
-    let system = System::new(Choice::default(), mechanism, &q, Options::default())?;
+    let system = System::new(
+        Choice::default().in_parts(Substeps::Auto),
+        mechanism,
+        &q,
+        Options::default(),
+    )?;
     let x0 = system.start(&q, &vec![0.0; q.len()], &vec![true; q.len()])?;
     Ok((system, x0))
 }

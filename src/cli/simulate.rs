@@ -332,7 +332,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         println!("{who} violated by at most {violation:.1e} m or rad");
         if stats.treated > 0 {
             println!(
-                "joints gave way in {} of the steps, which begin where loops are singular: by up to {treated_violation:.1e} m or rad",
+                "{} of the steps began at singular positions of loops; joints opened there by up to {treated_violation:.1e} m or rad",
                 stats.treated
             );
         }

@@ -121,7 +121,7 @@ pub struct StepStats {
     /// Starts of the contacts' iteration beyond the first: one where a warm start was given up for a cold one, more where
     /// the central path had to be followed around its turns.
     pub restarts: usize,
-    /// 1 where the joints of a loop gave way, since the step begins at a singular position.
+    /// 1 if the step begins at a singular position of a loop and was solved in another way for that.
     pub treated: usize,
     /// In how many parts the step was made, where it was divided; else 0 or 1.
     pub parts: usize,
@@ -178,6 +178,8 @@ pub enum StepFailure {
     Stopped,
     /// Energy grew by more than work explains.
     Energy,
+    /// A loop closed in another way than its motion leads to.
+    Branch,
     /// A policy or another function of a user's said so.
     Callback,
 }
@@ -199,6 +201,7 @@ impl StepFailure {
             Self::Budget => "budget used up",
             Self::Stopped => "stopped",
             Self::Energy => "energy grew",
+            Self::Branch => "loop jumped",
             Self::Callback => "refused",
         }
     }

@@ -68,6 +68,11 @@ pub(super) fn explain(
         StepFailure::Unsupported => {
             "contacts, limits and friction have no unsolved equations; use a method that takes solved steps"
         }
+        StepFailure::Branch => {
+            return format!(
+                "the loop of this joint closed in another way than its motion leads to: its impulses did {residual:.2e} J of work in one step; take a smaller time step, or substeps = \"auto\""
+            );
+        }
         StepFailure::Stopped | StepFailure::Callback | StepFailure::Energy => {
             "a step was broken off"
         }

@@ -69,8 +69,8 @@ pub struct DividedWork<W> {
 
 /// May a step that failed so be solved in parts?
 fn may_divide(failure: StepFailure) -> bool {
-    use StepFailure::{Budget, Domain, NotConverged, Singular};
-    matches!(failure, Domain | NotConverged | Singular | Budget)
+    use StepFailure::{Branch, Budget, Domain, NotConverged, Singular};
+    matches!(failure, Branch | Domain | NotConverged | Singular | Budget)
 }
 
 impl<S: Mechanical> Divided<S> {

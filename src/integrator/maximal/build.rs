@@ -260,6 +260,8 @@ impl Maximal {
                 residual: vec![0.0; dim],
                 delta: vec![0.0; dim],
                 scratch: vec![0.0; dim],
+                kept: vec![0.0; dim],
+                ends_flat: false,
             },
             matrix: Matrix {
                 values: vec![0.0; matrix],

@@ -1,41 +1,92 @@
-//! Steps beside a singular position, where loops are flat.
+//! Steps from a singular position, where loops are flat, and steps that close a loop in another way.
 //!
-//! There a row of the joints' Jacobian vanishes along a direction `u`, and the closure reads `u (u/2 - s) = 0`, `s` the
-//! distance from flat: where a knot falls so near that the tolerance leaves `u` undetermined, impulses of `1/s` close the
-//! loops, and throw the mechanism onto another branch. No regularization of the matrix alone can help, since Newton's
-//! method still drives the exact residual to zero.
+//! At a flat position a row of the joints' Jacobian vanishes along a direction `u`, and the closure reads
+//! `u (u/2 - s) = 0`, with `s` the distance from flat. Two branches of closed configurations meet there. The motion continues on
+//! its branch, because another one would take momentum away from it. Two things go wrong in a step.
 //!
-//! Such a step is known by its impulses: they are large beside what they do,
+//! **The impulses have no direction.** From a knot at the distance `s` they are of the size `1/s`:
 //!
 //! ```text
 //! rho = |d lambda| / |M^-1/2 G' lambda|,    d_r^2 = the row's own G M^-1 G'
 //! ```
 //!
-//! which is 1 to 3 in regular motion and 0.64 n in a chain of n links that hangs between two pins. It is then solved again,
-//! from no impulses, with joints that give way,
+//! is 1 to 3 in regular motion, 0.64 n in a chain of n links that hangs between two pins, and `1/s` here. Such a step is right
+//! until `rho` approaches the inverse of the tolerance. Beyond [`DOUBTFUL`] times [`SINGULAR`] it is solved again, from no impulses, with compliant
+//! joints,
 //!
 //! ```text
 //! g(z+)_r + c h k_r lambda_r = 0,    k_r = the row's own G M^-1 G' of the mechanism as it was built
 //! ```
 //!
-//! and the next step closes them again. Such a step has derivatives as any other. That the `k_r` are constants keeps those
-//! exact.
+//! and the next step closes them again. The compliance loses the momentum of one interval along the singular direction, of the
+//! energy `(h F)^2 / 2m`, which is why it is used only when nothing else is left. Such a step has derivatives as any other. The
+//! constants `k_r` keep those exact.
+//!
+//! **Newton's method finds the other branch.** If the end of the step is near flat, the error of the first iterate is
+//! amplified by `1/s`. Impulses of ideal joints do no work, except for the discretization, and a step that leaves its branch
+//! loses what a plastic impact loses:
+//!
+//! ```text
+//! W = (V- + V+)/2 . G' lambda,    |W| / (1/2 |V+ - V-|^2_M)  =  O(h |w|) in regular motion, 1 in a jump
+//! ```
+//!
+//! Such a step, and one that ends near flat, is solved again from a start that closes the loops on the branch of the knot.
+//! If both jump, joints are compliant if the knot is near flat; otherwise the step fails with [`StepFailure::Branch`].
 
 use super::{JointSlots, Maximal, Work};
 use crate::contact::may_retry;
-use crate::dynamics::{SolvedStep, StepError, StepStats};
+use crate::dynamics::{SolvedStep, StepError, StepFailure, StepStats};
 use crate::mechanism::add_wrench;
 use crate::spatial::Vec3;
 
-/// `c`: joints part by about `c` times what the impulses would do over the interval. A hundredth parts them ten times as far
+/// `c`: joints open by about `c` times what the impulses would do over the interval. A hundredth opens them ten times as far
 /// and a ten-thousandth works as well.
 pub(super) const SOFTNESS: f64 = 1e-3;
 /// `rho` from which impulses are in doubt, for a few bodies and for each of many: 100 and 1e4 judge alike, and a chain
 /// pulled straight has 0.64 for each of its links.
 const DOUBTFUL: f64 = 1000.0;
 const DOUBTFUL_EACH: f64 = 10.0;
+/// How many times that makes a knot singular. Closures are solved to 1e-15 and the regularization is 1e-9 of the diagonal,
+/// beside pivots of the size `s h |w|`: at `rho` = 1e5 both leave two digits of the impulse or more. Compliance from 1000
+/// on cost 0.035 J per step where the discretization costs 0.05 J in all.
+const SINGULAR: f64 = 100.0;
+/// The same for the read-out, whose pivots are of the size `s^2` beside the regularization.
+pub(super) const SINGULAR_READOUT: f64 = 10.0;
 /// Share of the impulses' momentum that belongs to the doubtful part of them from which that does more than idle.
 const IDLE: f64 = 1e-3;
+/// Work of the impulses from which a step may have left its branch: relative to the energy of the change of velocity (at
+/// most 0.3 in regular motion at steps far too coarse), and to the kinetic energy.
+const JUMP: f64 = 0.5;
+const JUMP_OF_ENERGY: f64 = 1e-3;
+/// Work, relative to the kinetic energy, from which a step that no other start improves fails.
+const WRONG: f64 = 1e-2;
+/// Iterations with the matrix of the knot that close the start: each leaves `h |w|` of the gap.
+const CLOSING: usize = 4;
+
+/// Work of the joints' impulses over a step, and what it is compared with, J.
+#[derive(Clone, Copy, Debug)]
+struct ImpulseWork {
+    work: f64,
+    /// `1/2 |V+ - V-|^2_M`.
+    change: f64,
+    /// `1/2 |M^-1 G' lambda|^2_M`, that of the change by the joints.
+    constraint: f64,
+    /// The larger kinetic energy of the two intervals.
+    kinetic: f64,
+}
+
+impl ImpulseWork {
+    /// Did the step leave its branch? A NaN did.
+    fn jumps(&self) -> bool {
+        let regular = self.work <= JUMP * self.change.max(self.constraint)
+            || self.work <= JUMP_OF_ENERGY * self.kinetic;
+        !regular
+    }
+
+    fn is_wrong(&self) -> bool {
+        self.work > WRONG * self.kinetic || self.work.is_nan()
+    }
+}
 
 impl Maximal {
     /// Sum of `d^2 lambda^2` and `|M^-1/2 G' lambda|^2` of impulses `lambda` of joints and elements, at the knot.
@@ -64,13 +115,52 @@ impl Maximal {
         (own, all)
     }
 
-    /// `rho` of the impulses found is large.
-    pub(super) fn doubts(&self, w: &mut Work) -> bool {
+    /// Is `rho` of the impulses found more than so many times what leaves doubt?
+    pub(super) fn doubts(&self, w: &mut Work, times: f64) -> bool {
         let trial = std::mem::take(&mut w.newton.trial);
         let (own, all) = self.sizes(w, &trial);
         w.newton.trial = trial;
-        let most = DOUBTFUL.max(DOUBTFUL_EACH * self.body_count() as f64);
+        let most = times * DOUBTFUL.max(DOUBTFUL_EACH * self.body_count() as f64);
         own > most * most * all
+    }
+
+    /// Work of the impulses of the step found, whose momenta [`Maximal::doubts`] left in `w.newton.scratch`.
+    fn impulse_work(&self, w: &Work) -> ImpulseWork {
+        let mut out = ImpulseWork {
+            work: 0.0,
+            change: 0.0,
+            constraint: 0.0,
+            kinetic: 0.0,
+        };
+        let (mut before, mut after) = (0.0, 0.0);
+        let n = 6 * self.body_count();
+        let moved = w.knot.before.iter().zip(&w.newton.trial[..n]);
+        let moved = moved.zip(&w.newton.scratch[..n]);
+        out.work = moved
+            .map(|((v, u), p)| 0.5 * (v + u) * p)
+            .sum::<f64>()
+            .abs();
+        for (b, body) in w.model.bodies.iter().enumerate() {
+            let of = |v: &[f64]| {
+                let (x, turn) = (
+                    Vec3::from_column_slice(&v[6 * b..6 * b + 3]),
+                    Vec3::from_column_slice(&v[6 * b + 3..6 * b + 6]),
+                );
+                (x, turn)
+            };
+            let energy = |(x, turn): (Vec3, Vec3)| {
+                0.5 * (body.mass * x.norm_squared() + turn.dot(&(body.inertia * turn)))
+            };
+            let (old, new) = (of(&w.knot.before), of(&w.newton.trial));
+            before += energy(old);
+            after += energy(new);
+            out.change += energy((new.0 - old.0, new.1 - old.1));
+            let (p, l) = of(&w.newton.scratch);
+            out.constraint +=
+                0.5 * (p.norm_squared() / body.mass + l.dot(&(w.inverse_inertia[b] * l)));
+        }
+        out.kinetic = before.max(after);
+        out
     }
 
     /// Are the step's impulses those of a singular position? Idle ones of redundant rows are not, and are taken out.
@@ -78,7 +168,7 @@ impl Maximal {
     /// # Errors
     /// When the step's matrix has no factors.
     pub(super) fn is_singular(&self, w: &mut Work) -> Result<bool, StepError> {
-        if !self.doubts(w) {
+        if !self.doubts(w, 1.0) {
             return Ok(false);
         }
         // y = K^-1 [0; eps lambda]: what the regularization makes of them
@@ -103,7 +193,7 @@ impl Maximal {
             }
         }
         (w.newton.y, w.newton.delta) = (idle, rhs);
-        Ok(!idles || self.doubts(w))
+        Ok(self.doubts(w, SINGULAR))
     }
 
     /// `[0; eps lambda]`.
@@ -120,32 +210,127 @@ impl Maximal {
         self.regularized_elements(w, out);
     }
 
-    /// Solves a step once more with joints that give way where it begins at a singular position, or was not solved; `y` holds
-    /// the unknowns of the step before.
+    /// Solves a step again if its impulses are those of a singular position, if it left its branch, or if it was not solved; `y`
+    /// holds the unknowns of the step before.
     pub(super) fn treat_singular(
         &self,
         w: &mut Work,
         y: &mut [f64],
         plain: Result<StepStats, StepError>,
     ) -> Result<StepStats, StepError> {
-        let singular = match &plain {
-            Ok(_) => self.is_singular(w)?,
-            Err(e) => may_retry(e.failure),
+        let stats = match &plain {
+            Ok(stats) if self.is_singular(w)? => *stats,
+            Ok(stats) if self.contacts.is_empty() => {
+                let work = self.impulse_work(w);
+                if !work.jumps() && !w.newton.ends_flat {
+                    return plain;
+                }
+                match self.choose_branch(w, *stats, work) {
+                    // near flat, compliant joints lose less than a jump does
+                    Err(_) if self.doubts(w, 1.0) => *stats,
+                    chosen => return chosen,
+                }
+            }
+            Ok(_) => return plain,
+            Err(e) if !may_retry(e.failure) => return plain,
+            Err(_) => {
+                if let Some(closed) = self.from_closed_start(w)
+                    && !self.impulse_work(w).jumps()
+                {
+                    return Ok(closed);
+                }
+                StepStats::default()
+            }
         };
-        if !singular {
-            return plain;
-        }
         // impulses of the step before are large here, too
         y[6 * self.body_count()..self.symbolic.dim()].fill(0.0);
         w.matrix.softness = SOFTNESS;
         match (self.attempt(w, y), plain) {
-            (Ok(soft), plain) => Ok(StepStats {
-                treated: 1,
-                ..plain.unwrap_or_default().and(&soft)
-            }),
+            (Ok(soft), _) => {
+                self.doubts(w, SINGULAR);
+                let work = self.impulse_work(w);
+                let in_motion = w.knot.at.h_prev != 0.0 && self.contacts.is_empty();
+                if in_motion && work.jumps() && work.is_wrong() {
+                    return Err(self.left_branch(w, work));
+                }
+                Ok(StepStats {
+                    treated: 1,
+                    ..stats.and(&soft)
+                })
+            }
             // the first says most of why
             (Err(soft), plain) => Err(plain.err().unwrap_or(soft)),
         }
+    }
+
+    /// Solves the step again from a closed start and keeps that solution, unless it jumps further than the one found. Of two
+    /// solutions that do not jump neither their work nor the size of their impulses tells which is on the branch of the knot:
+    /// those differ by `s` alone.
+    fn choose_branch(
+        &self,
+        w: &mut Work,
+        stats: StepStats,
+        work: ImpulseWork,
+    ) -> Result<StepStats, StepError> {
+        w.newton.kept.copy_from_slice(&w.newton.trial);
+        let closed = self.from_closed_start(w);
+        let (stats, work) = match closed.map(|closed| (closed, self.impulse_work(w))) {
+            Some((closed, own)) if !own.jumps() || own.work < work.work => {
+                (stats.and(&closed), own)
+            }
+            _ => {
+                w.newton.trial.copy_from_slice(&w.newton.kept);
+                self.evaluate(w);
+                (stats, work)
+            }
+        };
+        if work.jumps() && work.is_wrong() {
+            return Err(self.left_branch(w, work));
+        }
+        Ok(stats)
+    }
+
+    /// Solves the step from a start that closes the loops on the branch of the knot: Newton's iterates with the matrix of the
+    /// knot, whose pivots are far from singular if the end's are not.
+    fn from_closed_start(&self, w: &mut Work) -> Option<StepStats> {
+        if !self.contacts.is_empty() {
+            return None;
+        }
+        let n = 6 * self.body_count();
+        // at rest the end is the knot
+        w.newton.trial.fill(0.0);
+        self.evaluate(w);
+        self.assemble_and_keep(w, false);
+        self.try_factor(w).ok()?;
+        self.start_from_old_velocities(w);
+        w.newton.trial[n..].fill(0.0);
+        for _ in 0..CLOSING {
+            self.evaluate(w);
+            self.newton_direction(w, false);
+            for (t, d) in w.newton.trial.iter_mut().zip(&w.newton.delta) {
+                *t -= d;
+            }
+            if self.outside_domain(w).is_some() {
+                return None;
+            }
+        }
+        let stats = self.newton(w).ok()?;
+        (!self.doubts(w, SINGULAR)).then_some(stats)
+    }
+
+    /// The failure of a step that left its branch. It names the joint of the largest impulse, in units of velocity.
+    fn left_branch(&self, w: &Work, work: ImpulseWork) -> StepError {
+        let mut most = (0.0, 6 * self.body_count());
+        for (j, s) in w.model.joints.iter().zip(&self.slots) {
+            let Some(s) = s else { continue };
+            for i in 0..j.rows() {
+                let size = w.matrix.own[s.first_row + i].sqrt() * w.newton.trial[s.offset + i];
+                if size.abs() > most.0 {
+                    most = (size.abs(), s.offset + i);
+                }
+            }
+        }
+        self.failure(StepFailure::Branch, w, most.1, work.work)
     }
 
     /// How far a joint's row that gives way does so by the interval.
@@ -153,8 +338,8 @@ impl Maximal {
         w.matrix.softness * self.compliances[s.first_row + i] * w.newton.trial[s.offset + i]
     }
 
-    /// Evaluates a step as it was solved, behind its blow if it has one. Whether its joints gave way is told by which of the two
-    /// equations hold. Returns the residual, and how far the blow is off its central path.
+    /// Evaluates a step as it was solved, after its blow if it has one. Which equations hold tells whether its joints
+    /// were compliant. Returns the residual, and how far the blow is off its central path.
     pub(super) fn evaluate_as_solved(
         &self,
         at: &SolvedStep,
@@ -187,7 +372,7 @@ impl Maximal {
 #[cfg(test)]
 mod tests {
     use super::super::tests::*;
-    use super::{SOFTNESS, Work};
+    use super::{ImpulseWork, SOFTNESS, Work};
     use crate::dynamics::{Differentiable, Knot, SolvedStep, Step};
     use crate::integrator::checks::{Against, hold, some_adjoint};
     use crate::integrator::{Maximal, Mechanical};
@@ -241,6 +426,25 @@ mod tests {
                 all
             });
         }
+    }
+
+    #[test]
+    fn a_step_that_loses_what_an_impact_loses_is_a_jump() {
+        let work = |work, change, kinetic| ImpulseWork {
+            work,
+            change,
+            constraint: 0.0,
+            kinetic,
+        };
+        assert!(!work(0.2, 1.0, 10.0).jumps());
+        assert!(work(0.9, 1.0, 10.0).jumps());
+        // too little to matter, and at rest
+        assert!(!work(0.9e-4, 1e-4, 10.0).jumps());
+        assert!(!work(0.0, 0.0, 0.0).jumps());
+        assert!(work(f64::NAN, 1.0, 10.0).jumps());
+        assert!(work(0.9, 1.0, 10.0).is_wrong());
+        assert!(!work(0.09, 0.1, 10.0).is_wrong());
+        assert!(work(f64::NAN, 1.0, 10.0).is_wrong());
     }
 
     /// Three redundant rows, and impulses in them that do nothing.

@@ -1,7 +1,7 @@
 //! Newton's method for the step, and the read-out of velocities at a knot.
 
 use super::assembly::vec3;
-use super::singular::SOFTNESS;
+use super::singular::{SINGULAR_READOUT, SOFTNESS};
 use super::{Maximal, Work};
 use crate::contact::Touching;
 use crate::dynamics::{Knot, KnotPoint, StepError, StepFailure, StepStats};
@@ -17,6 +17,12 @@ const LEFT: f64 = 4.0;
 const UNSEEN: f64 = 1e-2;
 /// Newton's steps are halved no further.
 const SHORTEST: f64 = 1e-4;
+
+/// How many times the residual the polish moves bodies, m per m, from which the step ends near a flat position: 1 to 10 in
+/// regular motion, there the inverse of the distance from flat.
+const AMPLIFIED: f64 = 30.0;
+/// Iterations at most that take such a residual to rounding; the first squares it.
+const SETTLING: usize = 3;
 
 impl Maximal {
     /// Solves the step; see [`crate::dynamics::Step::step`].
@@ -95,8 +101,15 @@ impl Maximal {
     /// Newton's method from the old velocities and the impulses of the step before.
     fn newton_from_guess(&self, w: &mut Work, y: &[f64]) -> Result<StepStats, StepError> {
         let n = 6 * self.body_count();
-        w.newton.trial[..n].copy_from_slice(&w.knot.before);
         w.newton.trial[n..].copy_from_slice(&y[n..]);
+        self.start_from_old_velocities(w);
+        self.newton(w)
+    }
+
+    /// The velocities of the interval before, inside the domain.
+    pub(super) fn start_from_old_velocities(&self, w: &mut Work) {
+        let n = 6 * self.body_count();
+        w.newton.trial[..n].copy_from_slice(&w.knot.before);
         for b in 0..self.body_count() {
             let omega = &mut w.newton.trial[6 * b + 3..6 * b + 6];
             let turn = w.knot.at.h().abs() * Vec3::from_column_slice(omega).norm();
@@ -105,11 +118,10 @@ impl Maximal {
                 omega.iter_mut().for_each(|o| *o *= START_TURN / turn);
             }
         }
-        self.newton(w)
     }
 
     /// Solves `evaluate = 0` from `w.newton.trial`.
-    fn newton(&self, w: &mut Work) -> Result<StepStats, StepError> {
+    pub(super) fn newton(&self, w: &mut Work) -> Result<StepStats, StepError> {
         let mut stats = StepStats::default();
         let tolerance = self.options.tolerance;
         let (mut norm, mut row, mut floor) = self.evaluate(w);
@@ -174,8 +186,60 @@ impl Maximal {
         stats.turn = self.largest_turn(w);
         if stats.iterations > 0 {
             self.polish(w);
+            if w.model.may_be_redundant() {
+                self.settle(w, &mut stats);
+            }
         }
         Ok(stats)
+    }
+
+    /// Where the step ends near a flat position, a residual within the tolerance leaves an error as large as the distance from
+    /// flat. What the polish took out tells: there it is large beside the residual. Newton's method then goes on to rounding.
+    fn settle(&self, w: &mut Work, stats: &mut StepStats) {
+        w.newton.ends_flat = false;
+        for _ in 0..SETTLING {
+            if !self.amplifies(w) {
+                return;
+            }
+            w.newton.ends_flat = true;
+            w.newton.y.copy_from_slice(&w.newton.trial);
+            let (norm, _, floor) = self.evaluate(w);
+            if norm <= floor {
+                return;
+            }
+            self.assemble_and_keep(w, true);
+            if self.try_factor(w).is_err() {
+                return;
+            }
+            self.newton_direction(w, true);
+            stats.iterations += 1;
+            for (t, d) in w.newton.trial.iter_mut().zip(&w.newton.delta) {
+                *t -= d;
+            }
+            let better = self.outside_domain(w).is_none() && self.evaluate(w).0 < norm;
+            if !better {
+                w.newton.trial.copy_from_slice(&w.newton.y);
+                self.evaluate(w);
+                return;
+            }
+            stats.residual = norm;
+        }
+    }
+
+    /// Did the last direction move the bodies far, beside the residual it is of? Both as displacements.
+    fn amplifies(&self, w: &Work) -> bool {
+        let (n, h) = (6 * self.body_count(), w.knot.at.h().abs());
+        let most = |all: &[f64]| all.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
+        let mut residual = most(&w.newton.residual[n..]);
+        for (b, body) in w.model.bodies.iter().enumerate() {
+            let (p, l) = (
+                vec3(&w.newton.residual, 6 * b),
+                vec3(&w.newton.residual, 6 * b + 3),
+            );
+            let turn = (w.inverse_inertia[b] * l).norm();
+            residual = residual.max(h * turn.max(p.norm() / body.mass));
+        }
+        h * most(&w.newton.delta[..n]) > AMPLIFIED * residual
     }
 
     /// One more step of Newton's method with the factors at hand; goes back where it does not halve the residual.
@@ -216,7 +280,7 @@ impl Maximal {
     }
 
     /// `w.newton.delta = K^-1 residual`.
-    fn newton_direction(&self, w: &mut Work, refined: bool) {
+    pub(super) fn newton_direction(&self, w: &mut Work, refined: bool) {
         let mut delta = std::mem::take(&mut w.newton.delta);
         let residual = std::mem::take(&mut w.newton.residual);
         self.solve_once(w, &residual, &mut delta, false);
@@ -266,7 +330,7 @@ impl Maximal {
     ) -> Result<(), StepError> {
         self.prepare(at.readout(), x, u, w)?;
         self.solve_readout(w)?;
-        if w.model.may_be_redundant() && self.doubts(w) {
+        if w.model.may_be_redundant() && self.doubts(w, SINGULAR_READOUT) {
             w.matrix.softness = SOFTNESS;
             self.solve_readout(w)?;
         }

@@ -79,6 +79,10 @@ pub(super) struct Newton {
     pub delta: Vec<f64>,
     /// Of refinement.
     pub scratch: Vec<f64>,
+    /// A solution that is compared with another.
+    pub kept: Vec<f64>,
+    /// Does the step end near a flat position of a loop?
+    pub ends_flat: bool,
 }
 
 /// The step's matrix.
