@@ -1,0 +1,123 @@
+//! Which rotation law a body has: as described, or as its inertia and its joints ask for.
+
+use super::error::ModelError;
+use super::joint::Joint;
+use crate::spatial::{Mat3, RotationLaw, Vec3};
+use serde::{Deserialize, Serialize};
+
+/// Relative differences of moments, and sines of angles between axes, up to which they are equal: rounding of what files give to
+/// ten digits.
+const EQUAL: f64 = 1e-9;
+
+/// How a body turns over an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rotation {
+    /// By the chord of its turn: its spin is off by a sixth of the square of its turn in a step, rad.
+    Chord,
+    /// Exact for three equal moments.
+    Ball,
+    /// Exact for spins about the axis of two equal moments, which follows its chord.
+    Spin,
+    /// The same about a named axis, body frame, as of blades.
+    SpinAbout([f64; 3]),
+}
+
+impl Rotation {
+    /// The law of a body with this inertia.
+    pub(super) fn build(self, name: &str, inertia: &Mat3) -> Result<RotationLaw, ModelError> {
+        let error = |message: String, help: &str| {
+            Err(ModelError::new(["bodies", name, "rotation"], message, help))
+        };
+        match self {
+            Self::Chord => Ok(RotationLaw::Chord),
+            Self::Ball if is_ball(inertia) => Ok(RotationLaw::Ball),
+            Self::Ball => error(
+                format!("body `{name}` has rotation = \"ball\", and its moments are not equal"),
+                "give it three equal moments, or rotation = \"spin\" or \"chord\"",
+            ),
+            Self::Spin => match symmetry_axis(inertia) {
+                Some(n) => Ok(RotationLaw::Spin(n)),
+                None if is_ball(inertia) => Ok(RotationLaw::Ball),
+                None => error(
+                    format!(
+                        "body `{name}` has rotation = \"spin\", and no two of its moments are equal"
+                    ),
+                    "name the axis it spins about, body frame: rotation = { spin_about = [0, 0, 1] }",
+                ),
+            },
+            Self::SpinAbout(axis) => match Vec3::from(axis).try_normalize(0.0) {
+                Some(n) if n.iter().all(|v| v.is_finite()) => Ok(RotationLaw::Spin(n)),
+                _ => error(
+                    format!("body `{name}` has rotation = {{ spin_about = {axis:?} }}"),
+                    "give three finite numbers that are not all zero, body frame",
+                ),
+            },
+        }
+    }
+}
+
+fn is_ball(inertia: &Mat3) -> bool {
+    let mean = inertia.trace() / 3.0;
+    (inertia - Mat3::from_diagonal_element(mean)).amax() <= EQUAL * mean
+}
+
+/// The axis of the third moment where two are equal and it is not.
+fn symmetry_axis(inertia: &Mat3) -> Option<Vec3> {
+    if is_ball(inertia) {
+        return None;
+    }
+    let eigen = inertia.symmetric_eigen();
+    let (moments, size) = (eigen.eigenvalues, inertia.amax());
+    let equal = |i: usize| {
+        let (a, b) = (moments[(i + 1) % 3], moments[(i + 2) % 3]);
+        (a - b).abs() <= EQUAL * size
+    };
+    let axis = (0..3).find(|i| equal(*i))?;
+    Some(eigen.eigenvectors.column(axis).normalize())
+}
+
+/// The law of a body for which none is given: exact for spins about an axis of symmetry about which a joint lets it spin, its centre
+/// of mass at rest.
+pub(super) fn default_law(body: usize, inertia: &Mat3, joints: &[Joint]) -> RotationLaw {
+    let mut held = joints.iter().flat_map(|j| {
+        let child = (j.child == body).then_some((j.child_anchor, true));
+        let parent = (j.parent == Some(body)).then_some((j.parent_anchor, false));
+        child.into_iter().chain(parent).map(move |end| (j, end))
+    });
+    if let Some(n) = symmetry_axis(inertia) {
+        if held.any(|(j, end)| lets_spin(j, end, Some(&n))) {
+            return RotationLaw::Spin(n);
+        }
+    } else if is_ball(inertia) && held.any(|(j, end)| lets_spin(j, end, None)) {
+        return RotationLaw::Ball;
+    }
+    RotationLaw::Chord
+}
+
+/// May a body that a joint holds at `anchor` spin about an axis, or any where none is given, and stay where it is?
+fn lets_spin(j: &Joint, (anchor, is_child): (Vec3, bool), axis: Option<&Vec3>) -> bool {
+    let turns = || j.directions.iter().filter(|d| d.freedom.turns());
+    if turns().count() == 0 {
+        return false;
+    }
+    let is_free = j.directions.iter().filter(|d| !d.freedom.turns()).count() == 3;
+    let size = anchor.norm();
+    // an anchor beside the centre lets it spin about the line through both
+    let axis = match (axis, is_free || size <= EQUAL) {
+        (Some(n), true) => *n,
+        (None, true) => return true,
+        (Some(n), false) if anchor.cross(n).norm() > EQUAL * size => return false,
+        (_, false) => anchor / size,
+    };
+    let along: f64 = turns()
+        .map(|d| {
+            let unit = match is_child {
+                true => j.offset_matrix.tr_mul(&d.unit),
+                false => d.unit,
+            };
+            unit.dot(&axis).powi(2)
+        })
+        .sum();
+    along >= 1.0 - EQUAL
+}
