@@ -596,6 +596,7 @@ mod tests {
             iterations,
             residual,
             turn,
+            turned: iterations,
             fallbacks: 1,
             restarts: 0,
             rounded: 1,
@@ -611,7 +612,7 @@ mod tests {
             all.add(&s);
         }
         assert_eq!((all.steps, all.iterations, all.most_iterations), (3, 10, 5));
-        assert_eq!((all.residual, all.turn), (1e-10, 0.3));
+        assert_eq!((all.residual, all.turn, all.turned), (1e-10, 0.3, 5));
         assert_eq!((all.fallbacks, all.rounded, all.treated), (3, 3, 3));
         assert_eq!((all.parts, all.most_parts), (10, 5));
     }

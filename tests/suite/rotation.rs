@@ -18,10 +18,15 @@ struct Case {
 }
 
 impl Case {
+    /// Solved so closely that what the tolerance leaves does not add up.
     fn system(&self, integrator: &str, order: usize) -> System {
+        let options = Options {
+            tolerance: 1e-13,
+            ..Options::default()
+        };
         let choice = Choice::new(integrator, Some(order)).expect("an integrator");
         let mechanism = self.builder.build().expect("a mechanism");
-        System::new(choice, mechanism, &self.q, Options::default()).expect("a system")
+        System::new(choice, mechanism, &self.q, options).expect("a system")
     }
 
     fn roll(&self, s: &System, h: f64, seconds: f64) -> Trajectory {
@@ -171,7 +176,7 @@ fn top(spin: f64, tilt: f64, radius: f64) -> Case {
     }
 }
 
-/// Fast tops: second order, and 4e-5 where their chord is off by a radian. The reference is of order 6.
+/// Fast tops: second order, and 4e-4 at a millisecond, where their chords are off by a radian.
 #[test]
 fn tops_precess() {
     for integrator in BOTH {
@@ -221,9 +226,9 @@ fn gimbals(spin: f64) -> Case {
 fn gyroscopes_in_gimbals_nod() {
     for integrator in BOTH {
         for spin in [100.0, 200.0, 300.0, -300.0, 600.0] {
-            let errors = gimbals(spin).errors(integrator, 1, &[2e-3, 1e-3, 5e-4], 0.5);
+            let errors = gimbals(spin).errors(integrator, 1, &[1e-3, 5e-4, 2.5e-4], 0.5);
             assert_order_two(&format!("{integrator} gimbals {spin} rad/s"), &errors);
-            assert!(errors[1] < 5e-3, "{errors:?}");
+            assert!(errors[0] < 1e-2, "{errors:?}");
         }
     }
 }
