@@ -410,9 +410,11 @@ mod tests {
                 let e = relative.imag();
                 let (moment, angle, chord) = match body.law {
                     RotationLaw::Chord => (0.0, 0.0, e.norm_squared()),
-                    RotationLaw::Ball => {
-                        (body.inertia.trace() / 3.0, log(&relative).norm(), e.norm_squared())
-                    }
+                    RotationLaw::Ball => (
+                        body.inertia.trace() / 3.0,
+                        log(&relative).norm(),
+                        e.norm_squared(),
+                    ),
                     RotationLaw::Spin(n) => (
                         n.dot(&(body.inertia * n)),
                         2.0 * n.dot(&e).atan2(relative.w),
@@ -491,7 +493,11 @@ mod tests {
             d.fixed_rows_mut::<3>(3).copy_from(&(axis * turn));
             let h = if i % 2 == 0 { 0.3 } else { -0.3 };
             let tilted = Vec3::new(0.48, -0.6, 0.64);
-            for law in [RotationLaw::Chord, RotationLaw::Ball, RotationLaw::Spin(tilted)] {
+            for law in [
+                RotationLaw::Chord,
+                RotationLaw::Ball,
+                RotationLaw::Spin(tilted),
+            ] {
                 let body = Body {
                     mass: 1.5,
                     inertia,
