@@ -3,6 +3,13 @@
 //! Quaternions are Hamilton's, scalar first where written as four numbers, and map body to world.
 //! Small rotations are vectors `phi` in the body frame: `q -> q exp(phi/2)`, so `dq = 1/2 q (0, dphi)`.
 
+mod law;
+
+pub use law::{
+    COARSE_TURN, RotationLaw, increment, increment_jacobian, increment_jacobian_transposed,
+    increment_scalar, momentum, momentum_jacobian, momentum_jacobian_transposed, momentum_rate,
+};
+
 use nalgebra::{Matrix3, Quaternion, UnitQuaternion, Vector3};
 
 /// A vector in space.
@@ -102,70 +109,6 @@ pub fn right_log_jacobian_derivative(r: &Vec3, c: &Vec3) -> Mat3 {
     let (a, da) = log_coefficient(r);
     let rc = r.cross(c);
     skew(c) * -0.5 - (skew(&rc) + skew(r) * skew(c)) * a + r.cross(&rc) * r.transpose() * da
-}
-
-/// `sqrt(1 - h^2 w'w/4)`, the scalar part of the rotation increment; `None` outside its domain.
-#[inline(always)]
-pub fn increment_scalar(w: &Vec3, h: f64) -> f64 {
-    (1.0 - 0.25 * h * h * w.norm_squared()).sqrt()
-}
-
-/// The rotation over an interval: `(s, h w/2)` with `s` from [`increment_scalar`] (physics: 000, section 3).
-#[inline(always)]
-pub fn increment(w: &Vec3, h: f64, s: f64) -> Quat {
-    Quat::new_unchecked(Quaternion::from_parts(s, w * (0.5 * h)))
-}
-
-/// `K = dphi+/dw = h (s I + h^2/4 w w'/s - h/2 [w]x)`: how the angular velocity turns the end of the interval.
-#[inline(always)]
-pub fn increment_jacobian(w: &Vec3, h: f64, s: f64) -> Mat3 {
-    (w * w.transpose() * (0.25 * h * h / s) - skew(w) * (0.5 * h) + Mat3::identity() * s) * h
-}
-
-/// `K' t` without forming `K`.
-#[inline(always)]
-pub fn increment_jacobian_transposed(w: &Vec3, h: f64, s: f64, t: &Vec3) -> Vec3 {
-    (t * s + w * (0.25 * h * h * w.dot(t) / s) + w.cross(t) * (0.5 * h)) * h
-}
-
-/// `(h |w|)^2` beyond which no step is looked for: at 2 the discrete momentum about a principal axis is largest.
-pub(crate) const TURN_DOMAIN: f64 = 2.0;
-
-/// Largest `h |w|` that a step is looked for from, inside that domain.
-pub(crate) const START_TURN: f64 = 1.2;
-
-/// Largest `h w` about an axis of what is planned, without solving steps: a little inside that domain, where a principal axis'
-/// momentum is within 2 % of its largest, and still grows.
-pub(crate) const PLANNED_TURN: f64 = 1.3;
-
-/// Discrete angular momentum `p(w) = s J w + h/2 w x J w`, body frame; with `-h` it is the momentum at the
-/// interval's end, `p-`.
-#[inline(always)]
-pub fn momentum(w: &Vec3, inertia: &Mat3, h: f64, s: f64) -> Vec3 {
-    let jw = inertia * w;
-    jw * s + w.cross(&jw) * (0.5 * h)
-}
-
-/// `dp/dw` of [`momentum`].
-#[inline(always)]
-pub fn momentum_jacobian(w: &Vec3, inertia: &Mat3, h: f64, s: f64) -> Mat3 {
-    let jw = inertia * w;
-    inertia * s - jw * w.transpose() * (0.25 * h * h / s)
-        + (skew(w) * inertia - skew(&jw)) * (0.5 * h)
-}
-
-/// `(dp/dw)' t` without forming it.
-#[inline(always)]
-pub fn momentum_jacobian_transposed(w: &Vec3, inertia: &Mat3, h: f64, s: f64, t: &Vec3) -> Vec3 {
-    let jw = inertia * w;
-    inertia * (t * s + t.cross(w) * (0.5 * h)) - w * (0.25 * h * h / s * jw.dot(t))
-        + jw.cross(t) * (0.5 * h)
-}
-
-/// `dp/dh` of [`momentum`] (for `p-` call with `-h` and change the sign).
-pub fn momentum_rate(w: &Vec3, inertia: &Mat3, h: f64, s: f64) -> Vec3 {
-    let jw = inertia * w;
-    jw * (-0.25 * h * w.norm_squared() / s) + w.cross(&jw) * 0.5
 }
 
 /// A position and an orientation, with the rotation matrix kept beside the quaternion.
@@ -286,53 +229,5 @@ mod tests {
             let d = jacobian(&r, |r| right_log_jacobian(r) * c);
             assert!(diff(&d, &right_log_jacobian_derivative(&r, &c)) < 1e-8);
         }
-    }
-
-    #[test]
-    fn increment_and_momentum_match_differences() {
-        let w = Vec3::new(1.0, 5.0, 0.3);
-        let j = Mat3::new(1.0, 0.1, 0.2, 0.1, 2.0, -0.1, 0.2, -0.1, 3.0);
-        for h in [0.1, -0.1, 0.01] {
-            let s = increment_scalar(&w, h);
-            let dq = increment(&w, h, s);
-            let k = jacobian(&w, |w| {
-                log(&(dq.inverse() * increment(w, h, increment_scalar(w, h))))
-            });
-            assert!(diff(&k, &increment_jacobian(&w, h, s)) < 1e-9);
-            let t = Vec3::new(-0.2, 0.9, 0.5);
-            let kt = increment_jacobian(&w, h, s).transpose() * t;
-            assert!((kt - increment_jacobian_transposed(&w, h, s, &t)).amax() < 1e-15);
-            let pt = momentum_jacobian(&w, &j, h, s).transpose() * t;
-            assert!((pt - momentum_jacobian_transposed(&w, &j, h, s, &t)).amax() < 1e-14);
-            let p = |w: &Vec3, h: f64| momentum(w, &j, h, increment_scalar(w, h));
-            let dp = jacobian(&w, |w| p(w, h));
-            assert!(diff(&dp, &momentum_jacobian(&w, &j, h, s)) < 1e-8);
-            let e = 1e-6;
-            let dh = (p(&w, h + e) - p(&w, h - e)) / (2.0 * e);
-            assert!((dh - momentum_rate(&w, &j, h, s)).amax() < 1e-8);
-        }
-    }
-
-    /// physics: a torque-free body keeps its spatial momentum; the sign of the old momentum's gyroscopic term decides.
-    #[test]
-    fn torque_free_momentum_is_kept() {
-        let j = Mat3::from_diagonal(&Vec3::new(1.0, 2.0, 3.0));
-        let (mut w, mut q, h) = (Vec3::new(1.0, 5.0, 0.3), Quat::identity(), 0.01);
-        let spatial = |w: &Vec3, q: &Quat| q * momentum(w, &j, h, increment_scalar(w, h));
-        let start = spatial(&w, &q);
-        for _ in 0..1000 {
-            let s = increment_scalar(&w, h);
-            q *= increment(&w, h, s);
-            let old = momentum(&w, &j, -h, s);
-            for _ in 0..20 {
-                let s = increment_scalar(&w, h);
-                let r = momentum(&w, &j, h, s) - old;
-                let d = momentum_jacobian(&w, &j, h, s)
-                    .try_inverse()
-                    .expect("within the domain");
-                w -= d * r;
-            }
-        }
-        assert!((spatial(&w, &q) - start).norm() < 5e-13);
     }
 }

@@ -13,6 +13,7 @@ use least_action::format::{self, Model, Overrides};
 use least_action::integrator::{Mechanical, Substeps};
 use least_action::plot::render_overview;
 use least_action::rollout::{Balance, Cause, RolloutStats, Trajectory, Unexplained, balance_with};
+use least_action::spatial::{COARSE_TURN, RotationLaw};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -324,7 +325,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         };
         if stats.most_parts > 1 {
             println!(
-                "steps were made in {:.2} parts in the mean, at most {}: what swings fastest asks for them",
+                "steps were made in {:.2} parts in the mean, at most {}: what swings or turns fastest asks for them",
                 stats.parts as f64 / steps.max(1) as f64,
                 stats.most_parts
             );
@@ -345,11 +346,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         }
     }
     warn_of_swings(&model, &t, &stats).map_err(Failure::unsolved)?;
-    if stats.turn > 1.0 {
-        eprintln!(
-            "warning: a body turned by h |w| = {:.2} in one step; results are coarse above 1, take a smaller time step",
-            stats.turn
-        );
+    if stats.turn > COARSE_TURN {
+        eprintln!("warning: {}", turned(&model, &stats));
     }
     warn_of_energy(&balance);
     if stats.fallbacks > 0 {
@@ -359,4 +357,19 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         );
     }
     rolled.map_err(Failure::unsolved)
+}
+
+/// How far a body turned in a step, what that does to its spin, and what helps.
+fn turned(model: &Model, stats: &RolloutStats) -> String {
+    let body = &model.system.mechanism().bodies[stats.turned];
+    let fix = match body.rotation {
+        RotationLaw::Chord => "take a smaller time step, or give the body rotation = \"spin\"",
+        _ => "take a smaller time step",
+    };
+    format!(
+        "body `{}` turned by {:.2} rad in one step, and its spin is off by a sixth of the square, {:.1} %; {fix}",
+        body.name,
+        stats.turn,
+        100.0 * stats.turn.powi(2) / 6.0
+    )
 }

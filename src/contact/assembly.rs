@@ -5,7 +5,7 @@ use super::{Element, Layout, Memory, Moment, Slot, Source, View};
 use crate::dynamics::Stage;
 use crate::mechanism::{Ahead, Joint, Relative, Row, Search, Vec6, friction_rows, normal_row};
 use crate::mechanism::{add_wrench, dot, vec3};
-use crate::spatial::{Pose, Vec3, increment_jacobian_transposed};
+use crate::spatial::{Pose, Vec3};
 
 /// What an element acts on.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,8 @@ pub(super) fn limit_row(
     if upper { -row } else { row }
 }
 
-/// `(R(h w) - 1) c/h`: how a point of a body moves with the rotation over an interval, body frame at its start.
+/// `(R - 1) c/h`: how a point of a body moves with the rotation over an interval, body frame at its start; `omega` is twice the
+/// vector part of that rotation, by the interval.
 fn turned(c: &Vec3, omega: &Vec3, h: f64, scalar: f64) -> Vec3 {
     let half = omega * 0.5;
     let across = half.cross(c);
@@ -225,7 +226,9 @@ impl Layout {
                         // by the increment, whose rounding is that of a velocity: where more corners hold a body than
                         // are needed, rounding of gaps becomes impulses by `g/s`
                         let (v, omega) = (vec3(y, 6 * child), vec3(y, 6 * child + 3));
-                        let moved = v + w.poses[child].r * turned(arm, &omega, h, w.scalar[child]);
+                        let (law, scalar) = (&m.bodies[child].rotation, w.scalar[child]);
+                        let chord = law.chord_velocity(&omega, h, scalar);
+                        let moved = v + w.poses[child].r * turned(arm, &chord, h, scalar);
                         e.gap = e.here.gap / h + e.here.normal.dot(&moved);
                         let size = v.amax() + omega.amax() * arm.amax() + (e.here.gap / h).abs();
                         e.noise = ROUNDINGS * f64::EPSILON * size;
@@ -350,7 +353,8 @@ impl Layout {
                     e.next_row = row;
                     let turn = |body: usize, t: &Vec3| {
                         let omega = vec3(y, 6 * body + 3);
-                        increment_jacobian_transposed(&omega, h, w.scalar[body], t) / h
+                        let law = &m.bodies[body].rotation;
+                        law.jacobian_transposed(&omega, h, w.scalar[body], t) / h
                     };
                     let six = |f: Vec3, t: Vec3| Vec6::new(f.x, f.y, f.z, t.x, t.y, t.z);
                     [
@@ -371,7 +375,8 @@ impl Layout {
                         let (x, phi) = (by.fixed_rows::<3>(0), by.fixed_rows::<3>(3));
                         let omega = vec3(y, 6 * body + 3);
                         let phi = phi.into_owned();
-                        let t = increment_jacobian_transposed(&omega, h, w.scalar[body], &phi);
+                        let law = &m.bodies[body].rotation;
+                        let t = law.jacobian_transposed(&omega, h, w.scalar[body], &phi);
                         Vec6::new(h * x[0], h * x[1], h * x[2], t.x, t.y, t.z)
                     };
                     for (by, turn) in e.slide_by_velocity.iter_mut().zip(&e.slide_turn) {

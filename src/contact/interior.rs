@@ -6,7 +6,6 @@ use super::progress::Progress;
 use super::{Element, Failed, Layout, NewtonSystem, Slot};
 use crate::dynamics::{StepFailure, StepStats, stop_requested};
 use crate::mechanism::{add_wrench, vec3};
-use crate::spatial::TURN_DOMAIN;
 
 // These trade iterations for starts anew; none but [`SHORT_OF_IT`] changes what a solved step is. They were
 // found by trying, not derived, and what each is worth was not measured alone; examples/drops.rs counts what all cost.
@@ -325,7 +324,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     fn arrived(&mut self, p: &Progress) {
         self.stats.residual = p.residual;
         self.stats.rounded = usize::from(!p.done || p.rounded);
-        self.stats.turn = self.largest_turn();
+        (self.stats.turned, self.stats.turn) = self.largest_turn();
     }
 
     /// Assembles and factors; with pivots near the end, where blocks have lost what is left to find.
@@ -455,13 +454,17 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         self.step.moved();
     }
 
-    /// Largest `|h w|` of any body.
-    fn largest_turn(&self) -> f64 {
+    /// Largest turn of any body that its law takes for its chord.
+    fn largest_turn(&self) -> (usize, f64) {
         let view = self.step.view();
-        let h = view.at.h().abs();
-        (0..view.poses.len())
-            .map(|b| h * vec3(view.trial, 6 * b + 3).norm())
-            .fold(0.0, f64::max)
+        let h = view.at.h();
+        let bodies = view.model.bodies.iter().enumerate();
+        let turns =
+            bodies.map(|(b, body)| (body.rotation).chord_turn(&vec3(view.trial, 6 * b + 3), h));
+        turns.enumerate().fold(
+            (0, 0.0),
+            |most, own| if own.1 > most.1 { own } else { most },
+        )
     }
 
     /// A body that turns too far, if any.
@@ -471,7 +474,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         // a NaN is outside, too
         (0..view.poses.len()).find(|b| {
             let turn = h2 * vec3(view.trial, 6 * b + 3).norm_squared();
-            turn >= TURN_DOMAIN || turn.is_nan()
+            !view.model.bodies[*b].rotation.contains(turn)
         })
     }
 

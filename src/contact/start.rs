@@ -1,7 +1,7 @@
 //! Where the interior-point method starts: cold, or from the step before.
 
 use super::{NewtonSystem, Solver};
-use crate::spatial::{START_TURN, Vec3};
+use crate::spatial::Vec3;
 
 /// Products, m^2/s^2, that a warm start has at most, by so many squares of its residual: more is a cold one, which begins
 /// at 1. They trade iterations where little changes for those where much does.
@@ -67,8 +67,9 @@ impl<S: NewtonSystem> Solver<'_, S> {
         for b in 0..bodies {
             let omega = &mut start[6 * b + 3..6 * b + 6];
             let turn = h * Vec3::from_column_slice(omega).norm();
-            if turn > START_TURN {
-                omega.iter_mut().for_each(|o| *o *= START_TURN / turn);
+            let most = view.model.bodies[b].rotation.start();
+            if turn > most {
+                omega.iter_mut().for_each(|o| *o *= most / turn);
             }
         }
     }

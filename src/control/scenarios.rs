@@ -402,11 +402,13 @@ impl<D: Observe> Step for Scenarios<D> {
             let (x, u) = (&x[own.x..own.x + d.nx], &u[own.u..own.u + d.nu]);
             s.step(at, x, u, p, &mut w.system, &mut w.next, &mut w.y)
         };
-        let stats = self.on_each(0, &mut w.each, &one, &|a, b| StepStats {
-            residual: a.residual.max(b.residual),
-            turn: a.turn.max(b.turn),
-            rounded: a.rounded.max(b.rounded),
-            ..a.and(&b)
+        let stats = self.on_each(0, &mut w.each, &one, &|a, b| {
+            let both = StepStats {
+                residual: a.residual.max(b.residual),
+                rounded: a.rounded.max(b.rounded),
+                ..a.and(&b)
+            };
+            both.turning_most(&a)
         })?;
         for (_, w, d, own) in self.each(w) {
             next[own.x..own.x + d.nx].copy_from_slice(&w.next);

@@ -113,8 +113,10 @@ pub struct StepStats {
     pub residual: f64,
     /// A general sparse factorization had to stand in for the block one.
     pub fallbacks: usize,
-    /// Largest h |w| of any body; trust in a large step ends near 1.
+    /// Largest h |w| of any body, as far as its rotation law takes it for its chord: its spin is off by a sixth of the square.
     pub turn: f64,
+    /// Which body that is, counted as the system has them.
+    pub turned: usize,
     /// 1 where contacts were solved only as far as rounding allows: to its floor, or at a parameter of the central path
     /// up to 1e4 times larger.
     pub rounded: usize,
@@ -143,8 +145,21 @@ impl StepStats {
     pub fn then(&self, next: &Self) -> Self {
         Self {
             residual: self.residual.max(next.residual),
-            turn: self.turn.max(next.turn),
             ..self.and(next)
+        }
+        .turning_most(self)
+    }
+
+    /// With the turn of the other, if that is larger.
+    pub fn turning_most(self, other: &Self) -> Self {
+        if other.turn > self.turn {
+            Self {
+                turn: other.turn,
+                turned: other.turned,
+                ..self
+            }
+        } else {
+            self
         }
     }
 }

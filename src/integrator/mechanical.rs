@@ -342,6 +342,8 @@ pub struct Swing {
     pub bound: f64,
     /// Body that swings most.
     pub body: usize,
+    /// Fastest turn in the interval before, as far as rotation laws take turns for their chords, rad/s.
+    pub turn: f64,
 }
 
 /// Size of a step's matrix.

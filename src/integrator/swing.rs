@@ -131,5 +131,6 @@ pub(super) fn bound(
         rate: square.sqrt(),
         bound: square.sqrt(),
         body,
+        turn: 0.0,
     }
 }

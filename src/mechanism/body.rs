@@ -1,7 +1,7 @@
 //! Rigid bodies and the inertia of simple shapes.
 
 use super::contact::Surface;
-use crate::spatial::{Mat3, Vec3};
+use crate::spatial::{Mat3, RotationLaw, Vec3};
 use serde::{Deserialize, Serialize};
 
 /// A rigid body. All its quantities refer to its centre of mass.
@@ -19,6 +19,8 @@ pub struct Body {
     pub free: bool,
     /// What it looks like, if it was given a shape.
     pub shape: Option<Shape>,
+    /// How it turns over an interval.
+    pub rotation: RotationLaw,
 }
 
 impl Body {

@@ -3,7 +3,8 @@
 use super::body::{Body, Shape};
 use super::describe_contact::ContactSpec;
 use super::error::ModelError;
-use crate::spatial::{Mat3, Vec3};
+use super::rotation::Rotation;
+use crate::spatial::{Mat3, RotationLaw, Vec3};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,9 @@ pub struct BodySpec {
     /// Gives the inertia where none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
+    /// How it turns over an interval: "chord" (by default), "ball", "spin", or { spin_about = axis }.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<Rotation>,
     /// Flies freely: six coordinates of its own, under its name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free: bool,
@@ -84,6 +88,12 @@ impl BodySpec {
     /// From the centre of mass to a point of the body's own frame.
     pub(super) fn about_center(&self, point: [f64; 3]) -> Vec3 {
         Vec3::from(point) - Vec3::from(self.center_of_mass.unwrap_or_default())
+    }
+
+    /// How it turns over an interval.
+    pub fn rotation(mut self, rotation: Rotation) -> Self {
+        self.rotation = Some(rotation);
+        self
     }
 
     /// Adds something that may touch.
@@ -200,6 +210,10 @@ impl BodySpec {
                 "no mass distribution has these moments; check units and the point they refer to",
             ));
         }
+        let rotation = match self.rotation {
+            Some(r) => r.build(name, &inertia)?,
+            None => RotationLaw::Chord,
+        };
         Ok(Body {
             name: name.to_owned(),
             mass,
@@ -207,6 +221,7 @@ impl BodySpec {
             origin: self.about_center([0.0; 3]),
             free: self.free,
             shape: self.shape,
+            rotation,
         })
     }
 }

@@ -8,6 +8,7 @@ use super::builder::{BodySpec, Inertia, JointSpec, MechanismBuilder, Orientation
 use super::contact::{Hull, Surface};
 use super::error::ModelError;
 use super::joint::JointKind;
+use super::rotation::Rotation;
 use crate::spatial::{Mat3, Vec3};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,9 @@ impl MirrorSpec {
             let s = Mat3::from_diagonal(&self.signs());
             let j = s * Mat3::from_fn(|i, k| rows[i][k]) * s;
             *rows = [0, 1, 2].map(|i| [0, 1, 2].map(|k| j[(i, k)]));
+        }
+        if let Some(Rotation::SpinAbout(axis)) = &mut b.rotation {
+            *axis = self.turn(*axis);
         }
         let contacts = std::mem::take(&mut b.contacts).into_iter();
         b.contacts = contacts

@@ -30,6 +30,7 @@ mod pull;
 mod quantity;
 mod range;
 mod rank;
+mod rotation;
 #[cfg(test)]
 pub(crate) mod samples;
 mod spring;
@@ -70,6 +71,7 @@ pub use quantity::{
 };
 pub use range::Range;
 pub(crate) use rank::{RANK, decompose, least_squares};
+pub use rotation::Rotation;
 pub use spring::{Actuator, Drive, Spring};
 pub use statics::Unheld;
 

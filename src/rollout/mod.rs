@@ -51,8 +51,10 @@ pub struct RolloutStats {
     pub residual: f64,
     /// Steps whose matrix needed the general factorization.
     pub fallbacks: usize,
-    /// Largest h |w| of any body.
+    /// Largest h |w| of any body, as far as its rotation law takes it for its chord.
     pub turn: f64,
+    /// Which body that is.
+    pub turned: usize,
     /// Steps whose contacts were solved only as far as rounding allows.
     pub rounded: usize,
     /// Steps at singular positions, whose joints gave way.
@@ -70,7 +72,9 @@ impl RolloutStats {
         self.most_iterations = self.most_iterations.max(s.iterations);
         self.residual = self.residual.max(s.residual);
         self.fallbacks += s.fallbacks;
-        self.turn = self.turn.max(s.turn);
+        if s.turn > self.turn {
+            (self.turn, self.turned) = (s.turn, s.turned);
+        }
         self.rounded += s.rounded;
         self.treated += s.treated;
         self.parts += s.parts.max(1);
@@ -592,6 +596,7 @@ mod tests {
             iterations,
             residual,
             turn,
+            turned: iterations,
             fallbacks: 1,
             restarts: 0,
             rounded: 1,
@@ -607,7 +612,7 @@ mod tests {
             all.add(&s);
         }
         assert_eq!((all.steps, all.iterations, all.most_iterations), (3, 10, 5));
-        assert_eq!((all.residual, all.turn), (1e-10, 0.3));
+        assert_eq!((all.residual, all.turn, all.turned), (1e-10, 0.3, 5));
         assert_eq!((all.fallbacks, all.rounded, all.treated), (3, 3, 3));
         assert_eq!((all.parts, all.most_parts), (10, 5));
     }

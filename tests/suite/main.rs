@@ -48,6 +48,7 @@ mod receding;
 mod replays;
 mod resume;
 mod robots;
+mod rotation;
 #[path = "../../examples/common/segments.rs"]
 mod segments;
 mod shooting;

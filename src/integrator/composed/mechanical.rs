@@ -98,6 +98,7 @@ impl<S: Mechanical> Mechanical for Composed<S> {
         Ok(Swing {
             rate: longest * found.rate,
             bound: longest * found.bound,
+            turn: longest * found.turn,
             ..found
         })
     }

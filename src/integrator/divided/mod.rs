@@ -4,7 +4,8 @@
 //! `omega` is stable while `h omega < 2`. Under a tension `F` a light body on an arm `r` swings at `sqrt(F r/J)`, far above
 //! what one would expect of the mechanism. Before a step the fastest swing is bounded, and estimated where the bound
 //! alarms ([`Mechanical::swing`]), from the impulses of the step before; the step then has the smallest number of parts, a
-//! power of two, for which `h omega` of a part is below one. One that fails is made again with twice as many, up to
+//! power of two, for which `h omega` of a part is below one, and no body turns by more than [`COARSE_TURN`] that its rotation law
+//! takes for its chord. One that fails is made again with twice as many, up to
 //! [`MOST`].
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
@@ -25,6 +26,7 @@ use crate::dynamics::{
     LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepFailure, StepStats,
     Stored, model_by_pushes,
 };
+use crate::spatial::COARSE_TURN;
 use nalgebra::DMatrix;
 
 /// `h omega` of a part up to which it is not divided further: stable up to 2, coarse above 1, and the tension that the next
@@ -142,12 +144,14 @@ impl<S: Mechanical> Divided<S> {
         let weight = if weight == 0.0 { h } else { weight };
         let above = STABLE / (h * (GROWTH * *ratio).min(1.0));
         let swing = self.inner.swing(seen, weight, above, w)?;
-        if swing.bound <= above {
-            return Ok(1);
+        // of a swing that was not estimated the bound is enough
+        let mut rate = 0.0;
+        if swing.bound > above {
+            *ratio = swing.rate / swing.bound;
+            rate = swing.rate;
         }
-        *ratio = swing.rate / swing.bound;
         let mut n = 1;
-        while swing.rate * h > STABLE * n as f64 && n < MOST {
+        while n < MOST && h * (rate / STABLE).max(swing.turn / COARSE_TURN) > n as f64 {
             n *= 2;
         }
         Ok(n)

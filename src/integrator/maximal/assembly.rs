@@ -7,10 +7,7 @@ use crate::contact::Failed;
 use crate::dynamics::{Place, Stage, StepError, StepFailure};
 use crate::mechanism::{Mechanism, Row};
 pub(super) use crate::mechanism::{add_wrench, compliance, dot, vec3};
-use crate::spatial::{
-    Pose, Quat, Vec3, increment, increment_jacobian_transposed, increment_scalar, momentum,
-    momentum_jacobian,
-};
+use crate::spatial::{Pose, Quat, Vec3};
 use nalgebra::Quaternion;
 
 /// Regularization of redundant rows, relative: far above rounding, and small enough for one sweep of refinement to undo.
@@ -101,7 +98,7 @@ impl Maximal {
         for (b, s) in x.chunks_exact(13).enumerate().take(n) {
             w.knot.poses[b] = pose(s);
             w.knot.before[6 * b..6 * b + 6].copy_from_slice(&s[7..13]);
-            let scalar = increment_scalar(&vec3(s, 10), at.h_prev);
+            let scalar = w.model.bodies[b].rotation.scalar(&vec3(s, 10), at.h_prev);
             if scalar.is_nan() {
                 return Err(self.failure(StepFailure::Domain, w, 6 * b + 3, f64::NAN));
             }
@@ -134,7 +131,8 @@ impl Maximal {
             let f = m.gravity * body.mass;
             w.knot.force[6 * b..6 * b + 3].copy_from_slice(f.as_slice());
             w.knot.force[6 * b + 3..6 * b + 6].fill(0.0);
-            let p = momentum(&omega, &body.inertia, -at.h_prev, w.knot.scalar[b]);
+            let scalar = w.knot.scalar[b];
+            let p = (body.rotation).momentum(&omega, &body.inertia, -at.h_prev, scalar);
             let base = &mut w.knot.base[6 * b..6 * b + 6];
             for i in 0..3 {
                 base[i] = body.mass * v[i];
@@ -203,10 +201,8 @@ impl Maximal {
             return;
         }
         // configurations at the knot before, from the velocities
-        for (b, pose) in w.knot.poses.iter().enumerate() {
-            let (v, omega) = (vec3(&w.knot.before, 6 * b), vec3(&w.knot.before, 6 * b + 3));
-            let back = increment(&omega, -w.knot.at.h_prev, w.knot.scalar[b]);
-            w.end.poses[b] = Pose::new(pose.x - v * w.knot.at.h_prev, pose.q * back);
+        for b in 0..self.body_count() {
+            w.end.poses[b] = Self::pose_before(w, b);
         }
         for (d, state) in self.damped.iter().zip(&mut w.knot.damping) {
             state.wrench = d.wrench(&w.model, &w.knot.poses);
@@ -241,8 +237,9 @@ impl Maximal {
             vec3(&w.newton.trial, 6 * b),
             vec3(&w.newton.trial, 6 * b + 3),
         );
-        let (s, pose) = (increment_scalar(&omega, h), &w.knot.poses[b]);
-        let turned = pose.q * increment(&omega, h, s);
+        let (law, pose) = (&w.model.bodies[b].rotation, &w.knot.poses[b]);
+        let s = law.scalar(&omega, h);
+        let turned = pose.q * law.increment(&omega, h, s);
         (s, Pose::new(pose.x + v * h, turned))
     }
 
@@ -292,7 +289,7 @@ impl Maximal {
             let (v, omega) = (vec3(y, 6 * b), vec3(y, 6 * b + 3));
             let (s, pose) = Self::led(w, b, h);
             (w.end.scalar[b], w.end.poses[b]) = (s, pose);
-            let p = momentum(&omega, &body.inertia, h, s);
+            let p = body.rotation.momentum(&omega, &body.inertia, h, s);
             let base = &w.knot.base[6 * b..6 * b + 6];
             let r = &mut w.newton.residual[6 * b..6 * b + 6];
             for i in 0..3 {
@@ -410,7 +407,8 @@ impl Maximal {
         }
         for (b, body) in m.bodies.iter().enumerate() {
             let omega = vec3(&w.newton.trial, 6 * b + 3);
-            let d = momentum_jacobian(&omega, &body.inertia, h, w.end.scalar[b]);
+            let scalar = w.end.scalar[b];
+            let d = (body.rotation).momentum_jacobian(&omega, &body.inertia, h, scalar);
             let block = &mut values[self.bodies[b]..self.bodies[b] + 36];
             block.fill(0.0);
             for i in 0..3 {
@@ -434,22 +432,11 @@ impl Maximal {
                     let row = j.row(i, a, b, &w.end.relative[index]);
                     w.end.rows[s.first_row + i] = row;
                     let at = (s.child.1 + i, n);
-                    let t = self.turn(
-                        w.newton.trial.as_slice(),
-                        &w.end.scalar,
-                        h,
-                        j.child,
-                        &row.child_torque,
-                    );
+                    let ends = (w.newton.trial.as_slice(), w.end.scalar.as_slice(), h);
+                    let t = Self::turn(m, ends, j.child, &row.child_torque);
                     write_row(values, at, &(row.force * h), &t);
                     if let (Some((_, slot)), Some(p)) = (s.parent, j.parent) {
-                        let t = self.turn(
-                            w.newton.trial.as_slice(),
-                            &w.end.scalar,
-                            h,
-                            p,
-                            &row.parent_torque,
-                        );
+                        let t = Self::turn(m, ends, p, &row.parent_torque);
                         write_row(values, (slot + i, n), &(row.force * -h), &t);
                     }
                 } else {
@@ -463,7 +450,8 @@ impl Maximal {
         if steps {
             for (d, state) in self.damped.iter().zip(&w.knot.damping) {
                 let scale = d.damping(m) * d.shares.1;
-                self.assemble_damper(d, (state, scale), &w.newton.trial, &w.end.scalar, h, values);
+                let ends = (w.newton.trial.as_slice(), w.end.scalar.as_slice(), h);
+                self.assemble_damper(m, d, (state, scale), ends, values);
             }
         }
         self.assemble_elements(w);
@@ -471,23 +459,23 @@ impl Maximal {
 
     /// `K' t`: a torque row carried from the end of the interval to the angular velocity.
     #[inline(always)]
-    fn turn(&self, y: &[f64], scalar: &[f64], h: f64, body: usize, t: &Vec3) -> Vec3 {
-        increment_jacobian_transposed(&vec3(y, 6 * body + 3), h, scalar[body], t)
+    fn turn(m: &Mechanism, (y, scalar, h): (&[f64], &[f64], f64), body: usize, t: &Vec3) -> Vec3 {
+        let omega = vec3(y, 6 * body + 3);
+        (m.bodies[body].rotation).jacobian_transposed(&omega, h, scalar[body], t)
     }
 
     /// `d wrench (d displacement / dV)'`, up to four blocks.
     fn assemble_damper(
         &self,
+        m: &Mechanism,
         d: &Damped,
         (state, scale): (&DampedState, f64),
-        y: &[f64],
-        scalar: &[f64],
-        h: f64,
+        ends: (&[f64], &[f64], f64),
         values: &mut [f64],
     ) {
         let (wrench, row) = (&state.wrench, &state.after_end);
         let by_velocity = |body: usize, f: &Vec3, t: &Vec3| {
-            let t = self.turn(y, scalar, h, body, t);
+            let (t, h) = (Self::turn(m, ends, body, t), ends.2);
             [f.x * h, f.y * h, f.z * h, t.x, t.y, t.z]
         };
         let mut add = |slot: usize, w: &[f64; 6], r: &[f64; 6]| {

@@ -9,7 +9,7 @@ use super::assembly::{dot, pose, vec3};
 use super::tangent::{pose_before, velocities_between};
 use crate::dynamics::{Chart, Frame, Knot};
 use crate::mechanism::{Joint, Mechanism, Relative, Row};
-use crate::spatial::{Mat3, Pose, Vec3, increment, increment_jacobian, increment_scalar, rotation};
+use crate::spatial::{Mat3, Pose, RotationLaw, Vec3, rotation};
 use nalgebra::DMatrix;
 use std::ops::Range;
 use std::sync::Arc;
@@ -200,10 +200,10 @@ pub(super) struct Back {
 }
 
 impl Back {
-    pub(super) fn new(omega: &Vec3, h: f64, s: f64) -> Self {
-        let jacobian = increment_jacobian(omega, -h, s);
+    pub(super) fn new(law: &RotationLaw, omega: &Vec3, h: f64, s: f64) -> Self {
+        let jacobian = law.jacobian(omega, -h, s);
         Self {
-            turn: rotation(&increment(omega, h, s)),
+            turn: rotation(&law.increment(omega, h, s)),
             jacobian,
             // det = (h s^2)^3 (1 + ...) > 0 inside the domain of the increment
             inverse: jacobian.try_inverse().unwrap_or_else(Mat3::zeros),
@@ -283,16 +283,17 @@ impl TreeChart {
             } = &mut self.rates
             {
                 poses.clear();
-                poses.extend(bodies.clone().map(|s| pose_before(at, s)));
+                let of = bodies.clone().zip(&m.bodies);
+                poses.extend(of.map(|(s, b)| pose_before(&b.rotation, at, s)));
                 *own = h;
                 before.fit(m);
                 before.set(m, poses);
                 rows.clear();
                 rows.extend(rate_rows(m, poses));
                 back.clear();
-                back.extend(bodies.clone().map(|s| {
-                    let omega = vec3(s, 10);
-                    Back::new(&omega, h, increment_scalar(&omega, h))
+                back.extend(bodies.clone().zip(&m.bodies).map(|(s, body)| {
+                    let (omega, law) = (vec3(s, 10), &body.rotation);
+                    Back::new(law, &omega, h, law.scalar(&omega, h))
                 }));
             }
         }
@@ -423,7 +424,7 @@ impl Maximal {
         let velocities = if let Some(h) = at.before() {
             let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - h * r).collect();
             let (old, _) = moved(&self.poses_before(at, x), &b);
-            velocities_between(&poses, &old, h)
+            velocities_between(m, &poses, &old, h)
         } else {
             let mut rates = m.tree_rates(&here, &self.velocities_of(x));
             rates.iter_mut().zip(rate).for_each(|(r, c)| *r += c);
@@ -445,12 +446,14 @@ impl Maximal {
     ) {
         let (a, rate) = out.split_at_mut(m.tree.coordinates);
         // of two states the poses that `of` reads of a body's numbers
-        let along = |of: &dyn Fn(&[f64]) -> Pose, out: &mut [f64]| {
+        let along = |of: &dyn Fn(usize, &[f64]) -> Pose, out: &mut [f64]| {
             for e in &m.tree.edges {
                 let j = &m.joints[e.joint];
                 let relative = |x: &[f64]| {
-                    let a = j.parent.map_or_else(Pose::identity, |p| of(&x[13 * p..]));
-                    j.relative(&a, &of(&x[13 * j.child..]))
+                    let a = j
+                        .parent
+                        .map_or_else(Pose::identity, |p| of(p, &x[13 * p..]));
+                    j.relative(&a, &of(j.child, &x[13 * j.child..]))
                 };
                 let (from, to) = (relative(x), relative(to));
                 for (i, out) in out[e.first..]
@@ -462,9 +465,9 @@ impl Maximal {
                 }
             }
         };
-        along(&pose, a);
+        along(&|_, s| pose(s), a);
         if let Some(h) = at.before() {
-            along(&|s| pose_before(at, s), rate);
+            along(&|b, s| pose_before(&m.bodies[b].rotation, at, s), rate);
             for (r, a) in rate.iter_mut().zip(a) {
                 *r = (*a - *r) / h;
             }

@@ -8,7 +8,7 @@ use super::{Maximal, Work};
 use crate::block::{Node, Role, Symbolic};
 use crate::dynamics::{Inputs, Stage};
 use crate::mechanism::{AttachedConstraint, CoordinateId, Mat6, Mechanism, Rows, Vec6};
-use crate::spatial::{Mat3, Pose, increment_jacobian_transposed};
+use crate::spatial::{Mat3, Pose};
 
 /// Where a constraint's blocks and rows lie.
 #[derive(Clone, Debug)]
@@ -364,7 +364,8 @@ impl Maximal {
                         let (x, phi) = (by.fixed_rows::<3>(0), by.fixed_rows::<3>(3));
                         let omega = six(y, b).fixed_rows::<3>(3).into_owned();
                         let phi = phi.into_owned();
-                        let t = increment_jacobian_transposed(&omega, h, w.end.scalar[b], &phi);
+                        let law = &m.bodies[b].rotation;
+                        let t = law.jacobian_transposed(&omega, h, w.end.scalar[b], &phi);
                         Vec6::new(h * x[0], h * x[1], h * x[2], t.x, t.y, t.z)
                     };
                     let by_velocity = if !steps {

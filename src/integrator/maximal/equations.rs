@@ -8,7 +8,7 @@ use crate::dynamics::{
     Structure, UnsolvedStep,
 };
 use crate::mechanism::{Joint, Relative};
-use crate::spatial::{PLANNED_TURN, Pose, Vec3, increment_jacobian};
+use crate::spatial::{Pose, Vec3};
 use nalgebra::Quaternion;
 use std::ops::Range;
 
@@ -244,10 +244,12 @@ impl Equations for Maximal {
     }
 
     fn domain(&self, h: f64) -> Vec<(usize, f64)> {
-        let largest = PLANNED_TURN / h.abs();
-        let bodies = 0..self.body_count();
+        let bodies = self.mechanism.bodies.iter().enumerate();
         bodies
-            .flat_map(|b| (6 * b + 3..6 * b + 6).map(move |i| (i, largest)))
+            .flat_map(|(b, body)| {
+                let largest = body.rotation.planned() / h.abs();
+                (6 * b + 3..6 * b + 6).map(move |i| (i, largest))
+            })
             .collect()
     }
 
@@ -497,10 +499,11 @@ impl Maximal {
         let h = w.knot.at.h();
         for b in 0..self.body_count() {
             let omega = vec3(&w.newton.trial, 6 * b + 3);
+            let law = &w.model.bodies[b].rotation;
             let (dv, dw) = (vec3(dy, 6 * b), vec3(dy, 6 * b + 3));
             let x = vec3(&w.adjoint.zplus, 6 * b) + dv * h;
-            let phi = vec3(&w.adjoint.zplus, 6 * b + 3)
-                + increment_jacobian(&omega, h, w.end.scalar[b]) * dw;
+            let phi =
+                vec3(&w.adjoint.zplus, 6 * b + 3) + law.jacobian(&omega, h, w.end.scalar[b]) * dw;
             next[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
             next[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
         }

@@ -25,7 +25,7 @@ use crate::integrator::failure::starts_at_half_turn;
 use crate::mechanism::{
     Earlier, Field, Mechanism, ModelError, Motion, RANK, decompose, least_squares, stacked,
 };
-use crate::spatial::{Pose, TURN_DOMAIN, Vec3, increment, increment_jacobian, increment_scalar};
+use crate::spatial::{Pose, Vec3};
 use nalgebra::{DMatrix, DVector};
 
 impl Maximal {
@@ -112,10 +112,9 @@ impl Maximal {
         let each = old.iter().zip(new).enumerate();
         each.map(|(b, (old, new))| {
             let turn = old.q.inverse() * new.q;
-            // the shorter way around
-            let sign = if turn.w < 0.0 { -1.0 } else { 1.0 };
-            let w = turn.imag() * (2.0 * sign / h);
-            if (h * w).norm_squared() >= TURN_DOMAIN {
+            let law = &self.mechanism.bodies[b].rotation;
+            let w = law.velocity(&turn, h);
+            if !law.contains((h * w).norm_squared()) {
                 return Err(self.turned_too_far(b, (h * w).norm()));
             }
             Ok(((new.x - old.x) / h, w))
@@ -135,10 +134,11 @@ impl Maximal {
         let n = new.nrows();
         let mut v = DMatrix::zeros(n, new.ncols());
         for (b, (speed, omega)) in motion.iter().enumerate() {
-            let s = increment_scalar(omega, h);
-            let there = increment(omega, h, s);
+            let law = &self.mechanism.bodies[b].rotation;
+            let s = law.scalar(omega, h);
+            let there = law.increment(omega, h, s);
             // dphi_y = -K(-h) dw + R(w h) dphi_z - w/s dh is what turns the pose before
-            let inverse = increment_jacobian(omega, -h, s).try_inverse();
+            let inverse = law.jacobian(omega, -h, s).try_inverse();
             let inverse = inverse.ok_or_else(|| self.turned_too_far(b, (omega * h).norm()))?;
             for c in 0..new.ncols() {
                 let at = |m: &DMatrix<f64>, i: usize| Vec3::from_fn(|j, _| m[(6 * b + i + j, c)]);
@@ -146,7 +146,7 @@ impl Maximal {
                 let mut turned = at(old, 3) - there * at(new, 3);
                 if by_h == Some(c) {
                     dv -= speed / h;
-                    turned += omega / s;
+                    turned += omega / law.end_divisor(s);
                 }
                 let dw = inverse * turned;
                 for i in 0..3 {
@@ -165,7 +165,8 @@ impl Maximal {
             time: 0.0,
             residual: turn,
             message: format!(
-                "turned by h |w| = {turn:.3} in the interval before the start, and steps are for less than sqrt(2); start slower, or with a shorter interval"
+                "turned by h |w| = {turn:.3} in the interval before the start, and steps are for less than {:.3}; start slower, or with a shorter interval",
+                self.mechanism.bodies[body].rotation.domain()
             ),
         }
     }

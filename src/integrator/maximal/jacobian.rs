@@ -17,10 +17,8 @@ use super::chart::{Back, RateRow, Screws, rate_rows, seed};
 use super::{Maximal, Work};
 use crate::dynamics::{Frame, LinearModel};
 use crate::mechanism::{Coupling, Mat6, Row};
-use crate::spatial::{
-    Mat3, Pose, Vec3, increment, increment_jacobian, increment_jacobian_transposed,
-    momentum_jacobian,
-};
+use crate::spatial::Pose;
+use crate::spatial::{Mat3, Vec3};
 
 /// Rows side by side.
 const LANES: usize = 8;
@@ -146,13 +144,14 @@ impl Maximal {
                 vec3(&w.newton.trial, 6 * b + 3),
                 vec3(&w.knot.before, 6 * b + 3),
             );
-            let (j, inertia) = (w.end.scalar[b], &body.inertia);
+            let (j, inertia, law) = (w.end.scalar[b], &body.inertia, &body.rotation);
             let carried = w.end.poses[b].r.tr_mul(&w.knot.poses[b].r);
-            let end = increment_jacobian(&omega, h, j)
+            let end = law
+                .jacobian(&omega, h, j)
                 .try_inverse()
                 .unwrap_or_else(Mat3::zeros);
-            let by_end = momentum_jacobian(&omega, inertia, h, j) * end * carried;
-            let by_old = momentum_jacobian(&old, inertia, -w.knot.at.h_prev, w.knot.scalar[b]);
+            let by_end = law.momentum_jacobian(&omega, inertia, h, j) * end * carried;
+            let by_old = law.momentum_jacobian(&old, inertia, -w.knot.at.h_prev, w.knot.scalar[b]);
             let pair = |lin: f64, rot: &Mat3| {
                 let mut block = Mat6::identity() * lin;
                 block.fixed_view_mut::<3, 3>(3, 3).copy_from(rot);
@@ -163,16 +162,14 @@ impl Maximal {
                 s.old[b] = pair(body.mass, &by_old);
                 continue;
             };
-            let back = Back::new(&old, hp, w.knot.scalar[b]);
+            let back = Back::new(law, &old, hp, w.knot.scalar[b]);
             let by_before = by_old * back.inverse;
             s.own[b] = pair(
                 body.mass / h + body.mass / hp,
                 &(by_end - by_before * back.turn),
             );
             s.old[b] = pair(-body.mass / hp, &by_before);
-            let turn = increment(&old, -hp, w.knot.scalar[b]);
-            let pose = &w.knot.poses[b];
-            s.poses[b] = Pose::new(pose.x - vec3(&w.knot.before, 6 * b) * hp, pose.q * turn);
+            s.poses[b] = Self::pose_before(w, b);
         }
         if before.is_some() {
             s.before.set(m, &s.poses);
@@ -229,7 +226,8 @@ impl Maximal {
         let old = &mut s.wrench_old.as_chunks_mut::<W>().0[..n];
         mu.as_flattened_mut().fill(0.0);
         let end = |b: usize, t: &Vec3| {
-            increment_jacobian_transposed(&vec3(&w.newton.trial, 6 * b + 3), h, w.end.scalar[b], t)
+            let omega = vec3(&w.newton.trial, 6 * b + 3);
+            (w.model.bodies[b].rotation).jacobian_transposed(&omega, h, w.end.scalar[b], t)
         };
         for (lane, row) in s.rows[first..first + count].iter().enumerate() {
             seed(mu, lane, row, end, h);

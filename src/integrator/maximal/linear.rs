@@ -9,7 +9,7 @@ use super::{DampedElement, Maximal, Work};
 use crate::contact::Side;
 use crate::dynamics::{Certificate, Inputs, Outputs, SolvedStep, StepError, StepFailure};
 use crate::mechanism::{Coupling, Joint, Mechanism, Vec6};
-use crate::spatial::{Vec3, increment_jacobian, momentum_jacobian, momentum_rate};
+use crate::spatial::Vec3;
 
 /// Between two configurations on either side of a singular one the smallest eigenvalue of the constraints' Schur
 /// complement is negative; where it happens to cancel the regularization, this many times as much, and then as little,
@@ -194,9 +194,10 @@ impl Maximal {
             let (dx, dphi) = (vec3(&d.x, 6 * b), vec3(&d.x, 6 * b + 3));
             let (dv, dw) = (vec3(&d.x, n + 6 * b), vec3(&d.x, n + 6 * b + 3));
             let s = w.knot.scalar[b];
-            let back = crate::spatial::increment(&omega, h, s);
+            let law = &w.model.bodies[b].rotation;
+            let (back, longer) = (law.increment(&omega, h, s), d.h_prev / law.end_divisor(s));
             let x = dx - dv * h - vec3(&w.knot.before, 6 * b) * d.h_prev;
-            let phi = back * dphi + increment_jacobian(&omega, -h, s) * dw - omega * (d.h_prev / s);
+            let phi = back * dphi + law.jacobian(&omega, -h, s) * dw - omega * longer;
             out[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
             out[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
         }
@@ -271,24 +272,25 @@ impl Maximal {
                 vec3(&w.newton.trial, 6 * b + 3),
                 vec3(&w.knot.before, 6 * b + 3),
             );
-            let s = w.end.scalar[b];
+            let (s, law) = (w.end.scalar[b], &body.rotation);
             if !moves_at_all && is_still(&d.x, b) && is_still(&d.x[n..], b) {
                 zplus[6 * b..6 * b + 6].fill(0.0);
                 continue;
             }
             let x = vec3(&d.x, 6 * b) + vec3(&w.newton.trial, 6 * b) * dh;
-            let phi = self.carried(w, b, &vec3(&d.x, 6 * b + 3)) + omega * (dh / s);
+            let phi =
+                self.carried(w, b, &vec3(&d.x, 6 * b + 3)) + omega * (dh / law.end_divisor(s));
             zplus[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
             zplus[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
             let (dv, dw) = (vec3(&d.x, n + 6 * b), vec3(&d.x, n + 6 * b + 3));
             let (j, hp, sp) = (&body.inertia, w.knot.at.h_prev, w.knot.scalar[b]);
             let lin = dv * -body.mass;
-            let mut ang = -(momentum_jacobian(&old, j, -hp, sp) * dw);
+            let mut ang = -(law.momentum_jacobian(&old, j, -hp, sp) * dw);
             if dh != 0.0 {
-                ang += momentum_rate(&omega, j, h, s) * dh;
+                ang += law.momentum_rate(&omega, j, h, s) * dh;
             }
             if d.h_prev != 0.0 {
-                ang += momentum_rate(&old, j, -hp, sp) * d.h_prev;
+                ang += law.momentum_rate(&old, j, -hp, sp) * d.h_prev;
             }
             for i in 0..3 {
                 r[6 * b + i] += lin[i] - half_change * w.knot.force[6 * b + i];

@@ -5,7 +5,7 @@ use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::dynamics::StepError;
 use crate::integrator::parameter;
 use crate::mechanism::{Drive, Field, Freedom, Row, Spring};
-use crate::spatial::{Mat3, Pose, Vec3, momentum};
+use crate::spatial::{Mat3, Pose, Vec3};
 
 impl Maximal {
     /// Gives the mechanism of a work space the parameters `p`.
@@ -55,8 +55,10 @@ impl Maximal {
                     vec3(&w.newton.trial, 6 * b + 3),
                     vec3(&w.knot.before, 6 * b + 3),
                 );
-                let change = momentum(&omega, &unit, h, w.end.scalar[b])
-                    - momentum(&old, &unit, -h_prev, w.knot.scalar[b]);
+                // linear in the inertia
+                let law = &m.bodies[b].rotation;
+                let change = law.momentum(&omega, &unit, h, w.end.scalar[b])
+                    - law.momentum(&old, &unit, -h_prev, w.knot.scalar[b]);
                 put(emit, 6 * b + 3, &change);
             }
             Field::Gravity(k) => {

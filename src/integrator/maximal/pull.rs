@@ -6,9 +6,7 @@ use super::{Maximal, Work};
 use crate::contact::Side;
 use crate::dynamics::{Inputs, Outputs};
 use crate::mechanism::Pair;
-use crate::spatial::{
-    Vec3, increment_jacobian_transposed, momentum_jacobian_transposed, momentum_rate,
-};
+use crate::spatial::Vec3;
 
 /// Adjoints on their way: of the residual (the multiplier), and of the configurations at the knots after and before.
 struct Flow {
@@ -100,8 +98,9 @@ impl Maximal {
             let [_, (linear, angular)] = pair_of(&flow.mu, None, b);
             let [_, (x, turn)] = pair_of(&flow.zplus, None, b);
             let v = linear * body.mass + x * h;
-            let spin = momentum_jacobian_transposed(&omega, &body.inertia, h, s, &angular)
-                + increment_jacobian_transposed(&omega, h, s, &turn);
+            let law = &body.rotation;
+            let spin = law.momentum_jacobian_transposed(&omega, &body.inertia, h, s, &angular)
+                + law.jacobian_transposed(&omega, h, s, &turn);
             for i in 0..3 {
                 y[6 * b + i] = velocities[6 * b + i] + v[i];
                 y[6 * b + 3 + i] = velocities[6 * b + 3 + i] + spin[i];
@@ -145,7 +144,8 @@ impl Maximal {
         for b in 0..self.body_count() {
             let omega = vec3(&w.newton.trial, 6 * b + 3);
             let turn = vec3(zplus, 6 * b + 3);
-            let kt = increment_jacobian_transposed(&omega, h, w.end.scalar[b], &turn);
+            let law = &w.model.bodies[b].rotation;
+            let kt = law.jacobian_transposed(&omega, h, w.end.scalar[b], &turn);
             let own = 6 * b..6 * b + 6;
             let (x, y) = (
                 &adjoint.x[n + 6 * b..n + 6 * b + 6],
@@ -296,19 +296,20 @@ impl Maximal {
         for (b, body) in w.model.bodies.iter().enumerate() {
             let omega = vec3(&w.newton.trial, 6 * b + 3);
             let old = vec3(&w.knot.before, 6 * b + 3);
-            let (s, sp, j) = (w.end.scalar[b], w.knot.scalar[b], &body.inertia);
+            let (s, sp) = (w.end.scalar[b], w.knot.scalar[b]);
+            let (j, law) = (&body.inertia, &body.rotation);
             let (ml, ma) = (vec3(&flow.mu, 6 * b), vec3(&flow.mu, 6 * b + 3));
             let (x, turn) = (vec3(&flow.zplus, 6 * b), vec3(&flow.zplus, 6 * b + 3));
             if w.knot.at.steps() {
                 out.h += x.dot(&vec3(&w.newton.trial, 6 * b))
-                    + turn.dot(&omega) / s
-                    + ma.dot(&momentum_rate(&omega, j, h, s));
+                    + turn.dot(&omega) / law.end_divisor(s)
+                    + ma.dot(&law.momentum_rate(&omega, j, h, s));
             }
-            out.h_prev += ma.dot(&momentum_rate(&old, j, -hp, sp));
+            out.h_prev += ma.dot(&law.momentum_rate(&old, j, -hp, sp));
             // the transpose of `carried`
             let phi = w.knot.poses[b].r.tr_mul(&(w.end.poses[b].r * turn));
             let v = ml * -body.mass;
-            let dw = -momentum_jacobian_transposed(&old, j, -hp, sp, &ma);
+            let dw = -law.momentum_jacobian_transposed(&old, j, -hp, sp, &ma);
             let (dz, dv) = out.x.split_at_mut(n);
             let (dz, dv) = (&mut dz[6 * b..6 * b + 6], &mut dv[6 * b..6 * b + 6]);
             for i in 0..3 {

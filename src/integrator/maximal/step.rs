@@ -5,7 +5,8 @@ use super::singular::{SINGULAR_READOUT, SOFTNESS};
 use super::{Maximal, Work};
 use crate::contact::Touching;
 use crate::dynamics::{Knot, KnotPoint, StepError, StepFailure, StepStats};
-use crate::spatial::{START_TURN, TURN_DOMAIN, Vec3};
+use crate::integrator::swing::most;
+use crate::spatial::Vec3;
 
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
 /// error is small beside Newton's own.
@@ -113,9 +114,10 @@ impl Maximal {
         for b in 0..self.body_count() {
             let omega = &mut w.newton.trial[6 * b + 3..6 * b + 6];
             let turn = w.knot.at.h().abs() * Vec3::from_column_slice(omega).norm();
-            if turn > START_TURN {
+            let start = w.model.bodies[b].rotation.start();
+            if turn > start {
                 // a longer interval than the one before: start inside the domain
-                omega.iter_mut().for_each(|o| *o *= START_TURN / turn);
+                omega.iter_mut().for_each(|o| *o *= start / turn);
             }
         }
     }
@@ -183,7 +185,7 @@ impl Maximal {
             }
         }
         stats.residual = norm;
-        stats.turn = self.largest_turn(w);
+        (stats.turned, stats.turn) = self.largest_turn(w);
         if stats.iterations > 0 {
             self.polish(w);
             if w.model.may_be_redundant() {
@@ -272,11 +274,14 @@ impl Maximal {
         }
     }
 
-    /// Largest `|h w|` of any body.
-    pub(super) fn largest_turn(&self, w: &Work) -> f64 {
-        (0..self.body_count())
-            .map(|b| w.knot.at.h().abs() * vec3(&w.newton.trial, 6 * b + 3).norm())
-            .fold(0.0, f64::max)
+    /// Largest turn of any body that its law takes for its chord.
+    fn largest_turn(&self, w: &Work) -> (usize, f64) {
+        let h = w.knot.at.h();
+        let bodies = w.model.bodies.iter().enumerate();
+        most(
+            bodies
+                .map(|(b, body)| (body.rotation).chord_turn(&vec3(&w.newton.trial, 6 * b + 3), h)),
+        )
     }
 
     /// `w.newton.delta = K^-1 residual`.
@@ -295,7 +300,7 @@ impl Maximal {
         // a NaN is outside, too
         (0..self.body_count()).find(|b| {
             let turn = h2 * vec3(&w.newton.trial, 6 * b + 3).norm_squared();
-            turn >= TURN_DOMAIN || turn.is_nan()
+            !w.model.bodies[*b].rotation.contains(turn)
         })
     }
 

@@ -7,6 +7,7 @@
 //!
 //! Where a [bound](swing::bound) alarms, the factors of the step's matrix give the mode itself by power iteration.
 
+use super::assembly::vec3;
 use super::linear::six;
 use super::{Maximal, Work};
 use crate::dynamics::{KnotPoint, Place, Stage, StepError};
@@ -44,7 +45,17 @@ impl Maximal {
             Some(impulses) => w.newton.trial[n..].copy_from_slice(impulses),
             None => w.newton.trial[n..].fill(0.0),
         }
-        let bound = self.bound(h, w);
+        let turns = w
+            .model
+            .bodies
+            .iter()
+            .enumerate()
+            .map(|(b, body)| (body.rotation).chord_turn(&vec3(&w.knot.before, 6 * b + 3), 1.0));
+        let turn = swing::most(turns).1;
+        let bound = Swing {
+            turn,
+            ..self.bound(h, w)
+        };
         if bound.rate <= above {
             return Ok(bound);
         }
@@ -57,6 +68,7 @@ impl Maximal {
             // matrices that cannot be factored leave the bound
             Some(found) if found.rate <= bound.rate => Swing {
                 bound: bound.rate,
+                turn,
                 ..found
             },
             _ => bound,
@@ -131,6 +143,7 @@ impl Maximal {
                 rate: square.sqrt(),
                 bound: square.sqrt(),
                 body,
+                turn: 0.0,
             });
             let scale = 1.0 / after.sqrt();
             for (x, v) in d.x[..n].iter_mut().zip(&out) {

@@ -8,11 +8,8 @@
 use super::Maximal;
 use super::assembly::{pose, vec3};
 use crate::dynamics::{DenseFrame, Frame, Knot, StepError, StepFailure};
-use crate::mechanism::{Mechanism, ModelError, Motion, least_squares};
-use crate::spatial::{
-    Mat3, Pose, Quat, Vec3, increment, increment_jacobian, increment_scalar, log,
-    right_log_jacobian,
-};
+use crate::mechanism::{Body, Mechanism, ModelError, Motion, least_squares};
+use crate::spatial::{Mat3, Pose, RotationLaw, Vec3, log, right_log_jacobian};
 use nalgebra::{DMatrix, DVector};
 
 /// A configuration of the path with its tangents.
@@ -96,7 +93,10 @@ impl Maximal {
     /// Configuration at the knot before.
     pub(super) fn poses_before(&self, at: &Knot, x: &[f64]) -> Vec<Pose> {
         let bodies = x[..13 * self.body_count()].chunks_exact(13);
-        bodies.map(|s| pose_before(at, s)).collect()
+        let bodies = bodies.zip(&self.mechanism.bodies);
+        bodies
+            .map(|(s, b)| pose_before(&b.rotation, at, s))
+            .collect()
     }
 
     /// `d velocities / d a` at the start: the velocities follow the configuration, and stay on the loops.
@@ -189,10 +189,15 @@ impl Maximal {
     fn back_jacobians(&self, at: &Knot, x: &[f64]) -> (Blocks, Blocks, Blocks) {
         let h = at.h_prev;
         let (mut bz, mut bv, mut inverse) = (vec![], vec![], vec![]);
-        for (_, w) in self.velocities_of(x) {
-            let s = increment_scalar(&w, h);
-            let k = increment_jacobian(&w, -h, s);
-            let turn = *increment(&w, h, s).to_rotation_matrix().matrix();
+        for ((_, w), body) in self
+            .velocities_of(x)
+            .into_iter()
+            .zip(&self.mechanism.bodies)
+        {
+            let law = &body.rotation;
+            let s = law.scalar(&w, h);
+            let k = law.jacobian(&w, -h, s);
+            let turn = *law.increment(&w, h, s).to_rotation_matrix().matrix();
             bz.push(pair(1.0, turn));
             bv.push(pair(-h, k));
             // det K = (h s^2)^3 (1 + ...) > 0 inside the domain of the increment
@@ -249,7 +254,7 @@ impl Maximal {
             };
             let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - h * r).collect();
             let (old, _) = Self::moved(m, &before, &b).map_err(failed)?;
-            velocities_between(&poses, &old, h)
+            velocities_between(m, &poses, &old, h)
         } else {
             let mut rates = m.tree_rates(&here.poses, &self.velocities_of(x));
             let change = &here.z * DVector::from_column_slice(rate);
@@ -371,20 +376,20 @@ impl Maximal {
 }
 
 /// Pose of a body at the knot before, from its thirteen numbers.
-pub(super) fn pose_before(at: &Knot, s: &[f64]) -> Pose {
+pub(super) fn pose_before(law: &RotationLaw, at: &Knot, s: &[f64]) -> Pose {
     let (p, v, w) = (pose(s), vec3(s, 7), vec3(s, 10));
-    let scalar = increment_scalar(&w, at.h_prev);
-    Pose::new(p.x - v * at.h_prev, p.q * increment(&w, -at.h_prev, scalar))
+    let scalar = law.scalar(&w, at.h_prev);
+    let back = law.increment(&w, -at.h_prev, scalar);
+    Pose::new(p.x - v * at.h_prev, p.q * back)
 }
 
 /// The velocities that lead from one configuration to another.
-pub(super) fn velocities_between(to: &[Pose], from: &[Pose], h: f64) -> Vec<Motion> {
-    let between = |(p, o): (&Pose, &Pose)| {
-        let dq: Quat = o.q.conjugate() * p.q;
-        let sign = if dq.w < 0.0 { -1.0 } else { 1.0 };
-        ((p.x - o.x) / h, dq.imag() * (2.0 * sign / h))
+pub(super) fn velocities_between(m: &Mechanism, to: &[Pose], from: &[Pose], h: f64) -> Vec<Motion> {
+    let between = |((p, o), body): ((&Pose, &Pose), &Body)| {
+        let turn = o.q.conjugate() * p.q;
+        ((p.x - o.x) / h, body.rotation.velocity(&turn, h))
     };
-    to.iter().zip(from).map(between).collect()
+    to.iter().zip(from).zip(&m.bodies).map(between).collect()
 }
 
 type Blocks = Vec<crate::mechanism::Mat6>;

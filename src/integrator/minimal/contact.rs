@@ -22,7 +22,7 @@ use crate::contact::{self, Acts, Failed, Memory, NewtonSystem, Solver, View};
 use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
 use crate::integrator::mechanical::KnotWork;
 use crate::mechanism::{Relative, Vec6};
-use crate::spatial::{Mat3, Pose, Vec3, increment};
+use crate::spatial::{Mat3, Pose, RotationLaw, Vec3, increment};
 
 /// Roundings of a row of the residual, which sums momenta of bodies.
 const ROUNDINGS: f64 = 8.0;
@@ -96,15 +96,25 @@ impl Touching {
 
 /// Velocities of a body by its rate of displacement, and the way back of what is dual.
 #[inline(always)]
-pub(super) fn velocity(r: &Mat3, to: &Moved, h: f64, (x, phi): &(Vec3, Vec3)) -> Vec6 {
-    let spin = r.tr_mul(&(phi * to.scalar - to.omega.cross(phi) * (0.5 * h)));
+pub(super) fn velocity(
+    (r, law): (&Mat3, &RotationLaw),
+    to: &Moved,
+    h: f64,
+    (x, phi): &(Vec3, Vec3),
+) -> Vec6 {
+    let spin = r.tr_mul(&law.velocity_by_end(&to.omega, h, to.scalar, phi));
     Vec6::new(x.x, x.y, x.z, spin.x, spin.y, spin.z)
 }
 
 #[inline(always)]
-pub(super) fn velocity_back(r: &Mat3, to: &Moved, h: f64, v: &Vec6) -> (Vec3, Vec3) {
+pub(super) fn velocity_back(
+    (r, law): (&Mat3, &RotationLaw),
+    to: &Moved,
+    h: f64,
+    v: &Vec6,
+) -> (Vec3, Vec3) {
     let turn = r * Vec3::new(v[3], v[4], v[5]);
-    let turn = turn * to.scalar + to.omega.cross(&turn) * (0.5 * h);
+    let turn = law.velocity_by_end_transposed(&to.omega, h, to.scalar, &turn);
     (Vec3::new(v[0], v[1], v[2]), turn)
 }
 
@@ -168,7 +178,8 @@ impl Minimal {
                 r: k.relative,
             };
             t.windings[node.joint] = self.winding_of(node, x);
-            let spin = w.poses[node.body].r.tr_mul(&to.omega);
+            let omega = k.law.from_chord(&to.omega, -at.h_prev, to.scalar);
+            let spin = w.poses[node.body].r.tr_mul(&omega);
             put(&mut t.before, node.body, &to.velocity, &spin);
             scale += k.base.0.amax().max(k.base.1.amax());
         }
@@ -192,9 +203,9 @@ impl Minimal {
 
     #[inline(always)]
     fn lead_bodies(&self, w: &mut Work, h: f64) {
-        for (node, to) in self.nodes.iter().zip(&w.trial) {
+        for (node, (k, to)) in self.nodes.iter().zip(w.knot.iter().zip(&w.trial)) {
             let (b, pose) = (node.body, &w.poses[node.body]);
-            let spin = pose.r.tr_mul(&to.omega);
+            let spin = pose.r.tr_mul(&k.law.from_chord(&to.omega, h, to.scalar));
             put(&mut w.touching.trial, b, &to.velocity, &spin);
             if h != 0.0 {
                 let q = increment(&to.omega, h, to.scalar) * pose.q;
@@ -243,7 +254,7 @@ impl Minimal {
             let (r, v) = (&w.poses[node.body].r, six(bodies, node.body));
             let (f, t) = match over {
                 None => to_world(r, &v),
-                Some(h) => velocity_back(r, &w.trial[i], h, &v),
+                Some(h) => velocity_back((r, &w.knot[i].law), &w.trial[i], h, &v),
             };
             put(bodies, node.body, &f, &t);
         }
@@ -288,7 +299,7 @@ impl Minimal {
         for (i, node) in self.nodes.iter().enumerate() {
             let (r, v) = (&w.poses[node.body].r, six(rows, node.body));
             w.wrenches[i] = match transposed {
-                true => velocity_back(r, &w.trial[i], h, &v),
+                true => velocity_back((r, &w.knot[i].law), &w.trial[i], h, &v),
                 false => to_world(r, &v),
             };
         }
@@ -305,7 +316,7 @@ impl Minimal {
             let (r, moves) = (&w.poses[node.body].r, &w.wrenches[i]);
             let v = match transposed {
                 true => to_body(r, moves),
-                false => velocity(r, &w.trial[i], h, moves),
+                false => velocity((r, &w.knot[i].law), &w.trial[i], h, moves),
             };
             let to = &mut out[6 * node.body..6 * node.body + 6];
             to.iter_mut().zip(v.iter()).for_each(|(to, v)| *to = -v);
@@ -339,7 +350,8 @@ impl Minimal {
             let near = node.near.map(|n| (n, of(1 - side)[1]));
             for (which, (on, by)) in wrenches.iter().zip(&rates).enumerate() {
                 // about the joint
-                let ((f, mut t), (x, mut phi)) = (to_world(r, on), velocity_back(r, to, h, by));
+                let ((f, mut t), (x, mut phi)) =
+                    (to_world(r, on), velocity_back((r, &k.law), to, h, by));
                 t += k.arms[1].cross(&f);
                 phi += to.arms[1].cross(&x);
                 if let Acts::OnBody(_) = acts {
@@ -353,7 +365,7 @@ impl Minimal {
                 // a gap is one of the joint's coordinates, but the sliding velocity, of rows at both ends, is not its rate alone
                 let (mut along, mut turned) = (Vec3::zeros(), Vec3::zeros());
                 if let (Some((n, rates)), 1..) = (&near, which) {
-                    let near = &known.poses[self.nodes[*n].body].r;
+                    let near = (&known.poses[self.nodes[*n].body].r, &known.knot[*n].law);
                     let (at, about) = velocity_back(near, &known.trial[*n], h, &rates[which]);
                     (along, turned) = (x + at, phi + about - to.arms[0].cross(&at));
                 }
@@ -448,8 +460,9 @@ impl Minimal {
             let rates = &seen.y[..self.freedoms];
             // a step that was solved lies within the domain
             let _ = self.lead(&w.knot, &w.axes, rates, seen.at.h, &mut moved);
-            for (node, to) in self.nodes.iter().zip(&moved) {
-                let spin = w.poses[node.body].r.tr_mul(&to.omega);
+            for ((node, k), to) in self.nodes.iter().zip(&w.knot).zip(&moved) {
+                let omega = k.law.from_chord(&to.omega, seen.at.h, to.scalar);
+                let spin = w.poses[node.body].r.tr_mul(&omega);
                 put(&mut behind, node.body, &to.velocity, &spin);
             }
         }

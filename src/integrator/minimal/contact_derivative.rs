@@ -149,11 +149,12 @@ impl Minimal {
         let longer = over(d.h, h);
         for (i, node) in self.nodes.iter().enumerate() {
             let (b, to, flow) = (node.body, &w.trial[i], &l.flow[i]);
-            let r = &w.poses[b].r;
+            let (r, law) = (&w.poses[b].r, &w.knot[i].law);
             put(&mut t.inputs.x, b, &to_body(r, &flow.z));
             let rates = flow.w[1];
-            let mut v = velocity(r, to, h, &rates);
-            let omega = r.tr_mul(&to.omega);
+            let mut v = velocity((r, law), to, h, &rates);
+            let turning = law.from_chord(&to.omega, h, to.scalar);
+            let omega = r.tr_mul(&turning);
             for c in 0..3 {
                 v[c] -= to.velocity[c] * longer;
                 v[3 + c] -= omega[c] * longer;
@@ -163,7 +164,10 @@ impl Minimal {
                 // of what is solved, while velocities are held
                 let moves = match t.stage {
                     Stage::Given => (rates.0 * h, rates.1 * h),
-                    _ => (to.velocity * d.h, to.omega * (d.h / to.scalar)),
+                    _ => {
+                        let longer = d.h / law.end_divisor(to.scalar);
+                        (to.velocity * d.h, turning * longer)
+                    }
                 };
                 let end = (flow.z.0 + moves.0, flow.z.1 + moves.1);
                 put(&mut t.end, b, &to_body(&w.touching.next[b].r, &end));
@@ -400,12 +404,13 @@ impl Minimal {
         let mut longer = 0.0;
         for (i, node) in self.nodes.iter().enumerate() {
             let (b, to) = (node.body, &w.trial[i]);
-            let r = &w.poses[b].r;
+            let (r, law) = (&w.poses[b].r, &w.knot[i].law);
             let flow: &mut Flow = &mut l.flow[i];
             add(&mut flow.z, &to_world(r, &six(&t.inputs.x, b)));
             let v = six(&t.velocities, b);
-            add(&mut flow.w[1], &velocity_back(r, to, h, &v));
-            let omega = r.tr_mul(&to.omega);
+            add(&mut flow.w[1], &velocity_back((r, law), to, h, &v));
+            let turning = law.from_chord(&to.omega, h, to.scalar);
+            let omega = r.tr_mul(&turning);
             for c in 0..3 {
                 longer -= v[c] * to.velocity[c] + v[3 + c] * omega[c];
             }
@@ -414,7 +419,10 @@ impl Minimal {
                 add(&mut flow.z, &end);
                 match stage {
                     Stage::Given => add(&mut flow.w[1], &(end.0 * h, end.1 * h)),
-                    _ => out.h += end.0.dot(&to.velocity) + end.1.dot(&to.omega) / to.scalar,
+                    _ => {
+                        let turns = end.1.dot(&turning) / law.end_divisor(to.scalar);
+                        out.h += end.0.dot(&to.velocity) + turns;
+                    }
                 }
             }
         }

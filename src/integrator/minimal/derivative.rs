@@ -185,7 +185,7 @@ impl Minimal {
         for (i, node) in self.nodes.iter().enumerate() {
             let (k, j) = (&w.knot[i], &w.model.joints[node.joint]);
             let to = &w.trial[i];
-            w.momenta[i][1] = (self.lagrangian).momentum(k.mass, &k.inertia, to, l.at.h);
+            w.momenta[i][1] = (self.lagrangian).momentum(k.mass, (&k.inertia, &k.law), to, l.at.h);
             if k.is_sprung {
                 l.springs[i] = spring_derivative(j, node, k);
             }

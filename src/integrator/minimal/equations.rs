@@ -16,7 +16,7 @@ use crate::dynamics::{
 };
 use crate::integrator::parameter;
 use crate::mechanism::Drive;
-use crate::spatial::{Mat3, PLANNED_TURN, Vec3};
+use crate::spatial::{Mat3, RotationLaw, Vec3};
 
 impl Minimal {
     /// Everything at a knot and its unknowns.
@@ -238,9 +238,16 @@ impl Equations for Minimal {
     }
 
     fn domain(&self, h: f64) -> Vec<(usize, f64)> {
-        let turns = |n: &super::Node| n.first + n.slides..n.first + n.count();
-        let each = self.nodes.iter().flat_map(turns);
-        each.map(|i| (i, PLANNED_TURN / h.abs())).collect()
+        // rates are twice the sines of half their turns
+        let largest = |law: &RotationLaw| match law {
+            RotationLaw::Chord => law.planned(),
+            _ => 2.0 * (0.5 * law.planned()).sin(),
+        };
+        let of = |n: &super::Node| {
+            let most = largest(&self.mechanism.bodies[n.body].rotation) / h.abs();
+            (n.first + n.slides..n.first + n.count()).map(move |i| (i, most))
+        };
+        self.nodes.iter().flat_map(of).collect()
     }
 
     fn residual(&self, at: &UnsolvedStep, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {

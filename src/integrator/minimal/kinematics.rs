@@ -4,7 +4,7 @@ use super::work::wide;
 use super::work::{AtKnot, Axis, Moved, Work, turned};
 use super::{Minimal, Node};
 use crate::mechanism::Joint;
-use crate::spatial::{Mat3, Pose, Quat, TURN_DOMAIN, Vec3, exp, increment, increment_scalar};
+use crate::spatial::{Mat3, Pose, Quat, Vec3, exp, increment, increment_scalar};
 use nalgebra::Quaternion;
 
 /// The turn of a joint at `rates`, in its parent's frame; with two free rotations the third component follows from the
@@ -136,6 +136,7 @@ impl Minimal {
             let body = &m.bodies[node.body];
             k.mass = body.mass;
             k.inertia = pose.r * body.inertia * pose.r.transpose();
+            k.law = body.rotation.turned(&pose.r);
             let axes = &mut w.axes[node.directions()];
             for (r, (d, axis)) in j.directions.iter().zip(axes).enumerate() {
                 axis.left = match r.checked_sub(node.slides) {
@@ -194,8 +195,7 @@ impl Minimal {
                 scalar = near.scalar * own - 0.25 * h * h * near.omega.dot(&a);
             }
             // a joint's own turn that is too far is no number, which is inside nothing
-            let is_inside = h * h * omega.norm_squared() < TURN_DOMAIN;
-            if !is_inside {
+            if !k.law.contains_turn(h * h * omega.norm_squared(), scalar) {
                 return Some(node.body);
             }
             let [first, second] = k.arms;

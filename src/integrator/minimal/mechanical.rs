@@ -439,9 +439,10 @@ impl Mechanical for Minimal {
         // where it turned too far the rest is not read
         let _ = self.lead(&w.knot, &w.axes, &x[self.positions..], -h, &mut w.past);
         let mut out = vec![(Vec3::zeros(), Vec3::zeros()); w.poses.len()];
-        for (node, moved) in self.nodes.iter().zip(&w.past) {
+        for ((node, k), moved) in self.nodes.iter().zip(&w.knot).zip(&w.past) {
             let r = &w.poses[node.body].r;
-            out[node.body] = (moved.velocity, r.tr_mul(&moved.omega));
+            let omega = k.law.from_chord(&moved.omega, -h, moved.scalar);
+            out[node.body] = (moved.velocity, r.tr_mul(&omega));
         }
         out
     }
@@ -467,16 +468,20 @@ impl Mechanical for Minimal {
         }
         let o = &mut w.observation;
         (o.acts, o.is_read, o.is_linear) = (acts, needs.velocities, false);
-        let put = |to: &mut [f64], node: &Node, m: &super::work::Moved| {
-            let turned = w.poses[node.body].r.tr_mul(&m.omega);
+        let put = |to: &mut [f64], node: &Node, m: &super::work::Moved, omega: &Vec3| {
+            let turned = w.poses[node.body].r.tr_mul(omega);
             let at = 6 * node.body;
             to[at..at + 3].copy_from_slice(m.velocity.as_slice());
             to[at + 3..at + 6].copy_from_slice(turned.as_slice());
         };
         for (i, node) in self.nodes.iter().enumerate() {
-            put(&mut o.before, node, &w.past[i]);
+            let past = &w.past[i];
+            let law = &w.knot[i].law;
+            let omega = law.from_chord(&past.omega, -seen.at.h_prev, past.scalar);
+            put(&mut o.before, node, past, &omega);
             if needs.velocities {
-                put(&mut o.velocities, node, &w.trial[i]);
+                // of the instant
+                put(&mut o.velocities, node, &w.trial[i], &w.trial[i].omega);
             }
             o.windings[node.joint] = self.winding_of(node, seen.x);
             if needs.past {

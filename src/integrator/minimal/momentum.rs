@@ -21,10 +21,7 @@
 use super::derivative::Six;
 use super::work::{Articulated, AtKnot, Moved};
 use crate::mechanism::Vec6;
-use crate::spatial::{
-    Mat3, Vec3, momentum, momentum_jacobian, momentum_jacobian_transposed, skew, skew_times,
-    times_skew,
-};
+use crate::spatial::{Mat3, RotationLaw, Vec3, skew, skew_times, times_skew};
 
 /// The discrete Lagrangian of a body's motion over an interval `h`, `L = h T - h/2 (U(z_k) + U(z_k+1))`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,10 +164,16 @@ impl Lagrangian {
     /// Momentum of a body at a knot over the interval `h`, negative where it lies before, world axes, about its centre; linear in
     /// mass and inertia.
     #[inline(always)]
-    pub(super) fn momentum(self, mass: f64, inertia: &Mat3, to: &Moved, h: f64) -> Six {
+    pub(super) fn momentum(
+        self,
+        mass: f64,
+        (inertia, law): (&Mat3, &RotationLaw),
+        to: &Moved,
+        h: f64,
+    ) -> Six {
         match self {
             Self::Split => {
-                let p = momentum(&to.omega, inertia, h, to.scalar);
+                let p = law.momentum_of_turn(&to.omega, inertia, h, to.scalar);
                 (to.velocity * mass, p)
             }
             Self::Screw => of_screw(mass, inertia, to, h),
@@ -202,22 +205,23 @@ impl Lagrangian {
     /// or the transpose. `body` is its rotation and its inertia, body frame.
     pub(super) fn by_velocities(
         self,
-        body: (&Mat3, &Mat3),
+        body: (&Mat3, &Mat3, &RotationLaw),
         (k, to, h): (&AtKnot, &Moved, f64),
         by: &Vec6,
         transposed: bool,
     ) -> Vec6 {
-        let (r, j) = body;
+        let (r, j, law) = body;
         let (x, turn) = (
             Vec3::new(by[0], by[1], by[2]),
             Vec3::new(by[3], by[4], by[5]),
         );
+        let s = to.scalar;
         let (x, turn) = match self {
             Self::Split => {
-                let omega = r.tr_mul(&to.omega);
+                let omega = r.tr_mul(&law.from_chord(&to.omega, h, s));
                 let turn = match transposed {
-                    true => momentum_jacobian_transposed(&omega, j, h, to.scalar, &turn),
-                    false => momentum_jacobian(&omega, j, h, to.scalar) * turn,
+                    true => law.momentum_jacobian_transposed(&omega, j, h, s, &turn),
+                    false => law.momentum_jacobian(&omega, j, h, s) * turn,
                 };
                 (x * k.mass, turn)
             }
@@ -227,9 +231,9 @@ impl Lagrangian {
                 let (x, turn) = match transposed {
                     true => {
                         let (x, turn) = d.transposed_times(&(x, turn));
-                        (x, to.spun_back(&turn, -0.5 * h))
+                        (x, law.end_by_velocity(&to.omega, -h, s, &turn))
                     }
-                    false => d.times(&(x, to.spun_back(&turn, 0.5 * h))),
+                    false => d.times(&(x, law.end_by_velocity(&to.omega, h, s, &turn))),
                 };
                 (x, r.tr_mul(&turn))
             }
@@ -247,6 +251,9 @@ impl Lagrangian {
 /// ```
 #[inline(always)]
 fn turn_jacobian(k: &AtKnot, to: &Moved, h: f64) -> Mat3 {
+    if let Some(exact) = k.law.turn_jacobian(&to.omega, &k.inertia, h, to.scalar) {
+        return exact;
+    }
     let (u, j, s) = (to.omega * (0.5 * h), &k.inertia, to.scalar);
     let ju = j * u;
     let across = skew_times(&u, j);
@@ -384,13 +391,14 @@ mod tests {
     use super::*;
     use crate::integrator::maximal::tests::{assert_close, derivative};
     use crate::mechanism::samples::Source;
-    use crate::spatial::{Pose, Quat, exp, increment_scalar, left_log_jacobian, log};
+    use crate::spatial::{Pose, Quat, exp, left_log_jacobian, log};
 
     const BOTH: [Lagrangian; 2] = [Lagrangian::Split, Lagrangian::Screw];
 
     struct Body {
         mass: f64,
         inertia: Mat3,
+        law: RotationLaw,
     }
 
     /// As the definitions have them.
@@ -398,7 +406,25 @@ mod tests {
         let d = a.r.tr_mul(&(b.x - a.x));
         let relative = a.q.inverse() * b.q;
         let (x, turn) = match of {
-            Lagrangian::Split => (d, relative.imag() * 2.0),
+            Lagrangian::Split => {
+                let e = relative.imag();
+                let (moment, angle, chord) = match body.law {
+                    RotationLaw::Chord => (0.0, 0.0, e.norm_squared()),
+                    RotationLaw::Ball => (
+                        body.inertia.trace() / 3.0,
+                        log(&relative).norm(),
+                        e.norm_squared(),
+                    ),
+                    RotationLaw::Spin(n) => (
+                        n.dot(&(body.inertia * n)),
+                        2.0 * n.dot(&e).atan2(relative.w),
+                        n.dot(&e).powi(2),
+                    ),
+                };
+                let chords = 4.0 * (e.dot(&(body.inertia * e)) - moment * chord);
+                let turning = moment * angle.powi(2) + chords;
+                return (body.mass * d.norm_squared() + turning) / (2.0 * h);
+            }
             Lagrangian::Screw => {
                 let phi = log(&relative);
                 (left_log_jacobian(&phi) * d, phi)
@@ -422,6 +448,7 @@ mod tests {
             arms: [zero; 2],
             mass: body.mass,
             inertia: a.r * body.inertia * a.r.transpose(),
+            law: body.law.turned(&a.r),
             force: (zero, zero),
             touch: (zero, zero),
             base: (zero, zero),
@@ -440,7 +467,7 @@ mod tests {
 
     fn momentum_of(of: Lagrangian, body: &Body, a: &Pose, b: &Pose, h: f64) -> Vec<f64> {
         let k = at(body, a);
-        flat(&of.momentum(k.mass, &k.inertia, &moved(a, b, h), h))
+        flat(&of.momentum(k.mass, (&k.inertia, &k.law), &moved(a, b, h), h))
     }
 
     fn flat((x, turn): &Six) -> Vec<f64> {
@@ -459,16 +486,25 @@ mod tests {
             .enumerate()
         {
             let axes = Mat3::from_column_slice(&s.vector(9, 0.4));
-            let body = Body {
-                mass: 1.5,
-                inertia: axes * axes.transpose() + Mat3::from_diagonal(&Vec3::new(0.2, 0.3, 0.4)),
-            };
+            let inertia = axes * axes.transpose() + Mat3::from_diagonal(&Vec3::new(0.2, 0.3, 0.4));
             let a = displaced(&Pose::identity(), &six(&mut s, 1.0));
             let mut d = six(&mut s, 0.3);
             let axis = Vec3::new(d[3], d[4], d[5]).normalize();
             d.fixed_rows_mut::<3>(3).copy_from(&(axis * turn));
             let h = if i % 2 == 0 { 0.3 } else { -0.3 };
-            check(&body, &a, &displaced(&a, &d), h, &mut s);
+            let tilted = Vec3::new(0.48, -0.6, 0.64);
+            for law in [
+                RotationLaw::Chord,
+                RotationLaw::Ball,
+                RotationLaw::Spin(tilted),
+            ] {
+                let body = Body {
+                    mass: 1.5,
+                    inertia,
+                    law,
+                };
+                check(&body, &a, &displaced(&a, &d), h, &mut s);
+            }
         }
     }
 
@@ -532,7 +568,7 @@ mod tests {
                     let b = displaced(&displaced(b, &(z * e)), &(rate * (h * e)));
                     momentum_of(of, body, &displaced(a, &(z * e)), &b, h)
                 });
-                let p = of.momentum(k.mass, &k.inertia, &to, h);
+                let p = of.momentum(k.mass, (&k.inertia, &k.law), &to, h);
                 let d = of.derivative(&k, &to, h);
                 let own = d.change(&to.velocity, &p, &parts(&z).1, &parts(&rate));
                 assert_close(&flat(&own), &numeric, 1e-9, "change");
@@ -548,12 +584,14 @@ mod tests {
                     let (v, w) = parts(&(rate * e));
                     let mut to = to;
                     to.velocity += v;
-                    to.omega += a.r * w;
-                    to.scalar = increment_scalar(&to.omega, h);
-                    let (f, t) = of.momentum(k.mass, &k.inertia, &to, h);
+                    let law = &k.law;
+                    let omega = law.from_chord(&to.omega, h, to.scalar) + a.r * w;
+                    to.scalar = law.scalar(&omega, h);
+                    to.omega = law.chord_velocity(&omega, h, to.scalar);
+                    let (f, t) = of.momentum(k.mass, (&k.inertia, &k.law), &to, h);
                     flat(&(f, a.r.tr_mul(&t)))
                 });
-                let body = (&a.r, &body.inertia);
+                let body = (&a.r, &body.inertia, &body.law);
                 let own = of.by_velocities(body, (&k, &to, h), &rate, false);
                 assert_close(own.as_slice(), &velocities, 1e-9, "by velocities");
                 let back = of.by_velocities(body, (&k, &to, h), &virtual_, true);
@@ -568,7 +606,7 @@ mod tests {
         each(|body, a, b, h, _| {
             let (k, mut to) = (at(body, a), moved(a, b, h));
             to.scalar = 1.0;
-            let of = |l: Lagrangian| flat(&l.momentum(k.mass, &k.inertia, &to, 0.0));
+            let of = |l: Lagrangian| flat(&l.momentum(k.mass, (&k.inertia, &k.law), &to, 0.0));
             assert_close(&of(BOTH[0]), &of(BOTH[1]), 1e-15, "momentum");
         });
     }

@@ -6,7 +6,7 @@ use super::kinematics::third;
 use super::work::{Moved, Work};
 use crate::dynamics::Knot;
 use crate::mechanism::{Drive, Field, Freedom, Mechanism, Relative, Spring};
-use crate::spatial::{Mat3, Pose, Vec3, log, right_log_jacobian};
+use crate::spatial::{Mat3, Pose, RotationLaw, Vec3, log, right_log_jacobian};
 
 /// A change of the residual per unit of a parameter.
 pub(super) enum Effect {
@@ -46,7 +46,8 @@ impl Minimal {
         match field {
             Field::Mass(b) => {
                 let n = self.node_of[b];
-                let of = |to: &Moved, h| self.lagrangian.momentum(1.0, &Mat3::zeros(), to, h);
+                let none = (&Mat3::zeros(), &RotationLaw::Chord);
+                let of = |to: &Moved, h| self.lagrangian.momentum(1.0, none, to, h);
                 let (after, before) = (of(&trial[n], at.h), of(&past[n], -at.h_prev));
                 let force = after.0 - before.0 - m.gravity * half;
                 emit(Effect::Body(n, force, after.1 - before.1));
@@ -56,7 +57,10 @@ impl Minimal {
                 (unit[(i, k)], unit[(k, i)]) = (1.0, 1.0);
                 let (n, r) = (self.node_of[b], &w.poses[b].r);
                 let unit = r * unit * r.transpose();
-                let of = |to: &Moved, h| self.lagrangian.momentum(0.0, &unit, to, h).1;
+                // linear in the inertia
+                let law = m.bodies[b].rotation.turned(r);
+                let unit = (&unit, &law);
+                let of = |to: &Moved, h| self.lagrangian.momentum(0.0, unit, to, h).1;
                 let change = of(&trial[n], at.h) - of(&past[n], -at.h_prev);
                 emit(Effect::Body(n, zero, change));
             }

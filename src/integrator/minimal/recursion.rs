@@ -67,7 +67,9 @@ impl Minimal {
     #[inline(always)]
     fn momenta_less(&self, w: &mut Work, h: f64) {
         for ((k, to), out) in w.knot.iter().zip(&w.trial).zip(&mut w.wrenches) {
-            let p = self.lagrangian.momentum(k.mass, &k.inertia, to, h);
+            let p = self
+                .lagrangian
+                .momentum(k.mass, (&k.inertia, &k.law), to, h);
             *out = (p.0 - k.base.0, p.1 - k.base.1);
         }
     }

@@ -210,7 +210,7 @@ impl Minimal {
             }
             last = size;
         }
-        stats.turn = (w.trial.iter()).fold(0.0, |m, t| m.max((h * t.omega).norm()));
+        (stats.turned, stats.turn) = self.largest_turn(w, h);
         Ok(stats)
     }
 

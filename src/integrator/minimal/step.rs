@@ -7,7 +7,8 @@ use super::work::{Moved, Work, wide};
 use crate::dynamics::{Knot, Parameter, Start, Step, StepError, StepFailure, StepStats};
 use crate::integrator::failure::explain;
 use crate::integrator::parameter;
-use crate::spatial::{START_TURN, Vec3, increment_scalar};
+use crate::integrator::swing::most;
+use crate::spatial::{Vec3, increment_scalar};
 use nalgebra::DMatrix;
 
 /// A correction that is no longer smaller than this part of the last one is rounding, where it is below [`ROUNDING`] of the rates.
@@ -75,7 +76,7 @@ impl Minimal {
     #[inline(always)]
     fn momenta_before(&self, w: &mut Work, h: f64) {
         for ((k, to), momenta) in w.knot.iter().zip(&w.past).zip(&mut w.momenta) {
-            momenta[0] = (self.lagrangian).momentum(k.mass, &k.inertia, to, h);
+            momenta[0] = (self.lagrangian).momentum(k.mass, (&k.inertia, &k.law), to, h);
         }
     }
 
@@ -107,7 +108,7 @@ impl Minimal {
             if self
                 .lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial)
                 .is_none()
-                && h * h * fastest(&w.trial) <= START_TURN * START_TURN
+                && fastest(w, h) <= 1.0
             {
                 return;
             }
@@ -229,12 +230,22 @@ impl Minimal {
             }
             last = size;
         }
-        stats.turn = h.abs() * fastest(&w.trial).sqrt();
+        (stats.turned, stats.turn) = self.largest_turn(w, h);
         Ok(stats)
     }
 }
 
 impl Minimal {
+    /// Largest turn of any body where the trial leads that its law takes for its chord.
+    pub(super) fn largest_turn(&self, w: &Work, h: f64) -> (usize, f64) {
+        let each = w.knot.iter().zip(&w.trial);
+        let (node, turn) = most(each.map(|(k, to)| {
+            let omega = k.law.from_chord(&to.omega, h, to.scalar);
+            k.law.chord_turn(&omega, h)
+        }));
+        (self.nodes[node].body, turn)
+    }
+
     /// The rates of the instant at the knot that was prepared: momenta are linear in them, so that one solve gives them.
     pub(super) fn read_rates(&self, at: &Knot, w: &mut Work) -> Result<StepStats, StepError> {
         w.rates.fill(0.0);
@@ -262,9 +273,12 @@ impl Minimal {
     }
 }
 
-/// The largest square of a rate of turning.
-fn fastest(trial: &[Moved]) -> f64 {
-    trial.iter().fold(0.0, |m, t| m.max(t.omega.norm_squared()))
+/// The largest square of a turn where the trial leads, by that which a step is looked for from.
+fn fastest(w: &Work, h: f64) -> f64 {
+    let each = w.knot.iter().zip(&w.trial);
+    each.fold(0.0, |m, (k, to)| {
+        m.max(h * h * to.omega.norm_squared() / k.law.start().powi(2))
+    })
 }
 
 pub(super) fn largest(v: &[f64]) -> f64 {

@@ -152,7 +152,8 @@ impl NewtonSystem for Stepping<'_> {
         for (i, node) in s.nodes.iter().enumerate() {
             let (k, to) = (&w.knot[i], &w.trial[i]);
             let (r, v) = (&w.poses[node.body].r, six(x, node.body));
-            let body = (r, &w.model.bodies[node.body].inertia);
+            let model = &w.model.bodies[node.body];
+            let body = (r, &model.inertia, &model.rotation);
             let by = (s.lagrangian).by_velocities(body, (k, to, h), &v, transposed);
             let own = &mut rows[6 * node.body..6 * node.body + 6];
             own.iter_mut().zip(by.iter()).for_each(|(to, by)| *to -= by);

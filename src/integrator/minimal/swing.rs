@@ -26,6 +26,8 @@ impl Minimal {
             ..seen.at
         };
         self.prepare(&at, seen.x, seen.u, w)?;
+        let turns = w.knot.iter().zip(&w.past);
+        let turn = swing::most(turns.map(|(k, to)| k.law.chord_turn(&to.omega, 1.0))).1;
         self.guess(&seen.x[self.positions..], h, w);
         if self.factor(w, h).is_ok() {
             self.solve(w, h);
@@ -52,14 +54,15 @@ impl Minimal {
                 }))
             };
             let efforts = w.controls.iter().map(|c| c.0);
-            swing::bound(
+            let found = swing::bound(
                 m,
                 &w.inverse_inertia,
                 poses,
                 efforts,
                 &mut w.scratch,
                 exerted,
-            )
+            );
+            Swing { turn, ..found }
         };
         if bound.rate <= above {
             return Ok(bound);
@@ -73,6 +76,7 @@ impl Minimal {
             // matrices that cannot be factored leave the bound
             Some(found) if found.rate <= bound.rate => Swing {
                 bound: bound.rate,
+                turn,
                 ..found
             },
             _ => bound,
@@ -109,6 +113,7 @@ impl Minimal {
                     rate: square.sqrt(),
                     bound: square.sqrt(),
                     body: self.nodes[node].body,
+                    turn: 0.0,
                 });
                 let scale = 1.0 / after.sqrt();
                 for (d, rho) in d.x.iter_mut().zip(&l.rho[1]) {

@@ -12,7 +12,7 @@ use super::pivots::Ball;
 use super::roots::Dense;
 use crate::dynamics::{Inputs, Outputs};
 use crate::mechanism::{Mat6, Mechanism, Vec6};
-use crate::spatial::{Mat3, Pose, Quat, Vec3};
+use crate::spatial::{Mat3, Pose, Quat, RotationLaw, Vec3};
 
 /// Memory of one thread: what is known at a knot, where the trial leads, and the factors.
 pub struct Work {
@@ -95,6 +95,8 @@ pub(super) struct AtKnot {
     pub arms: [Vec3; 2],
     pub mass: f64,
     pub inertia: Mat3,
+    /// The body's rotation law, its axis in the world.
+    pub law: RotationLaw,
     /// Forces of gravity, springs and actuators.
     pub force: (Vec3, Vec3),
     /// Impulses of contacts, limits and friction in the step last linearized.
@@ -206,6 +208,7 @@ impl Minimal {
             arms: [zero; 2],
             mass: 0.0,
             inertia: none,
+            law: RotationLaw::Chord,
             force: (zero, zero),
             touch: (zero, zero),
             base: (zero, zero),

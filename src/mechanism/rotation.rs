@@ -1,0 +1,77 @@
+//! Which rotation law a body has: as described.
+
+use super::error::ModelError;
+use crate::spatial::{Mat3, RotationLaw, Vec3};
+use serde::{Deserialize, Serialize};
+
+/// Relative differences of moments, and sines of angles between axes, up to which they are equal: rounding of what files give to
+/// ten digits.
+const EQUAL: f64 = 1e-9;
+
+/// How a body turns over an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rotation {
+    /// By the chord of its turn: its spin is off by a sixth of the square of its turn in a step, rad.
+    Chord,
+    /// Exact for three equal moments.
+    Ball,
+    /// Exact for spins about the axis of two equal moments, which follows its chord.
+    Spin,
+    /// The same about a named axis, body frame, as of blades.
+    SpinAbout([f64; 3]),
+}
+
+impl Rotation {
+    /// The law of a body with this inertia.
+    pub(super) fn build(self, name: &str, inertia: &Mat3) -> Result<RotationLaw, ModelError> {
+        let error = |message: String, help: &str| {
+            Err(ModelError::new(["bodies", name, "rotation"], message, help))
+        };
+        match self {
+            Self::Chord => Ok(RotationLaw::Chord),
+            Self::Ball if is_ball(inertia) => Ok(RotationLaw::Ball),
+            Self::Ball => error(
+                format!("body `{name}` has rotation = \"ball\", and its moments are not equal"),
+                "give it three equal moments, or rotation = \"spin\" or \"chord\"",
+            ),
+            Self::Spin => match symmetry_axis(inertia) {
+                Some(n) => Ok(RotationLaw::Spin(n)),
+                None if is_ball(inertia) => Ok(RotationLaw::Ball),
+                None => error(
+                    format!(
+                        "body `{name}` has rotation = \"spin\", and no two of its moments are equal"
+                    ),
+                    "name the axis it spins about, body frame: rotation = { spin_about = [0, 0, 1] }",
+                ),
+            },
+            Self::SpinAbout(axis) => match Vec3::from(axis).try_normalize(0.0) {
+                Some(n) if n.iter().all(|v| v.is_finite()) => Ok(RotationLaw::Spin(n)),
+                _ => error(
+                    format!("body `{name}` has rotation = {{ spin_about = {axis:?} }}"),
+                    "give three finite numbers that are not all zero, body frame",
+                ),
+            },
+        }
+    }
+}
+
+fn is_ball(inertia: &Mat3) -> bool {
+    let mean = inertia.trace() / 3.0;
+    (inertia - Mat3::from_diagonal_element(mean)).amax() <= EQUAL * mean
+}
+
+/// The axis of the third moment where two are equal and it is not.
+fn symmetry_axis(inertia: &Mat3) -> Option<Vec3> {
+    if is_ball(inertia) {
+        return None;
+    }
+    let eigen = inertia.symmetric_eigen();
+    let (moments, size) = (eigen.eigenvalues, inertia.amax());
+    let equal = |i: usize| {
+        let (a, b) = (moments[(i + 1) % 3], moments[(i + 2) % 3]);
+        (a - b).abs() <= EQUAL * size
+    };
+    let axis = (0..3).find(|i| equal(*i))?;
+    Some(eigen.eigenvectors.column(axis).normalize())
+}
