@@ -220,7 +220,8 @@ impl Maximal {
     ) -> Result<StepStats, StepError> {
         let stats = match &plain {
             Ok(stats) if self.is_singular(w)? => *stats,
-            Ok(stats) if self.contacts.is_empty() => {
+            // impulses of velocity constraints may do work: at a start whose rates do not meet them
+            Ok(stats) if self.contacts.is_empty() && w.model.has_loops() => {
                 let work = self.impulse_work(w);
                 if !work.jumps() && !w.newton.ends_flat {
                     return plain;
@@ -234,7 +235,7 @@ impl Maximal {
             Ok(_) => return plain,
             Err(e) if !may_retry(e.failure) => return plain,
             Err(_) => {
-                if let Some(closed) = self.from_closed_start(w)
+                if let Some(closed) = self.solve_from_closed(w)
                     && !self.impulse_work(w).jumps()
                 {
                     return Ok(closed);
@@ -273,7 +274,7 @@ impl Maximal {
         work: ImpulseWork,
     ) -> Result<StepStats, StepError> {
         w.newton.kept.copy_from_slice(&w.newton.trial);
-        let closed = self.from_closed_start(w);
+        let closed = self.solve_from_closed(w);
         let (stats, work) = match closed.map(|closed| (closed, self.impulse_work(w))) {
             Some((closed, own)) if !own.jumps() || own.work < work.work => {
                 (stats.and(&closed), own)
@@ -292,7 +293,7 @@ impl Maximal {
 
     /// Solves the step from a start that closes the loops on the branch of the knot: Newton's iterates with the matrix of the
     /// knot, whose pivots are far from singular if the end's are not.
-    fn from_closed_start(&self, w: &mut Work) -> Option<StepStats> {
+    fn solve_from_closed(&self, w: &mut Work) -> Option<StepStats> {
         if !self.contacts.is_empty() {
             return None;
         }
